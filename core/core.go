@@ -1,12 +1,12 @@
 // Package core contains the documents that describe the analyses. The analyses are in its
-// subpackages. Example functions show how to use them as a library: one pass over a trace,
-// questions about its profile, an exact simulation, and stack distances of other data.
+// subpackages. Example functions show how to use them as a library: one pass over a trace, queries
+// of its profile, an exact simulation, and stack distances of arbitrary data.
 package core
 
 import "embed"
 
 // Documents contains MODELS.md, which defines what each analysis computes, and the documents that
-// define the file formats. Their names are paths relative to core.
+// define the file formats. The names of the documents are paths relative to core.
 //
 //go:embed MODELS.md trace/sgt/FORMAT.md loops/FORMAT.md
 var Documents embed.FS

@@ -8,9 +8,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// mathFunctions contains the functions of the C library that never call back into the program and
-// access no memory that the program sees, except errno. A call to such a function does not end a
-// block. Each function has variants for float (f) and long double (l).
+// mathFunctions contains the C library functions that never call back into the program, and that
+// access none of the program's memory except errno. A call to such a function does not end a block.
+// Each function has variants for float (f) and long double (l).
 var mathFunctions = makeMathFunctions(`acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc
 	exp exp2 exp10 expm1 fabs fdim floor fma fmax fmin fmod hypot ilogb ldexp lgamma llrint llround log log10 log1p log2
 	logb lrint lround nearbyint nextafter pow remainder rint round roundeven scalbln scalbn sin sinh sqrt tan tanh tgamma
@@ -55,7 +55,7 @@ func isMangledType(s string) bool {
 	return len(s) > 1 && strings.IndexByte("pifva", s[0]) >= 0 && isDigit(s[1]) || s == "isVoid" || s == "x86mmx"
 }
 
-// touchesNoMemory reports whether an intrinsic never accesses memory through its pointer arguments.
+// touchesNoMemory reports whether an intrinsic never accesses memory through pointer arguments.
 func touchesNoMemory(base string) bool {
 	switch base {
 	case "llvm.prefetch", "llvm.stackrestore", "llvm.objectsize", "llvm.launder.invariant.group",
@@ -78,7 +78,7 @@ func passesPointer(base string) bool {
 	return false
 }
 
-// how is the method of computing a value for the trace.
+// how is a method of computing a value that is recorded in the trace.
 type how uint8
 
 const (
@@ -90,20 +90,20 @@ const (
 	asStack              // the stack pointer; the frames of called functions are below it
 )
 
-// recipe describes how to compute one value for the trace.
+// recipe describes how to compute a value that is recorded in the trace.
 type recipe struct {
 	how   how
 	of    operand
 	other operand
 }
 
-// site is a planned recording site.
+// site is a load, store or event to be recorded.
 type site struct {
 	kind   trace.Kind
 	flags  trace.SiteFlags
 	bytes  uint32
-	inst   int32 // index of its instruction
-	atOnce bool  // whether the values are already known when the block begins
+	inst   int32 // index of the instruction
+	atOnce bool  // whether the values are known at the beginning of the block
 	typ    string
 	object string
 	values [2]recipe
@@ -124,7 +124,7 @@ func integer(o operand) recipe { return recipe{how: asInteger, of: o} }
 
 type arguments []operand
 
-// has reports whether the arguments at these positions are of the given kind.
+// has reports whether the arguments at the given positions are of the given kind.
 func (a arguments) has(kind typeKind, at ...int) bool {
 	for _, i := range at {
 		if i >= len(a) || a[i].typ == nil || a[i].typ.kind != kind || kind == pointerType && a[i].typ.space != 0 ||
@@ -148,8 +148,8 @@ func sized(kind trace.Kind, address recipe, n operand) site {
 
 func (o *operand) isZero() bool { return o.id < 0 && o.text == "0" }
 
-// around returns the sites before and after a direct call of a function with the given arguments
-// and result.
+// around returns the sites that precede and follow a direct call of a function with the given
+// arguments and result.
 func around(callee string, a arguments, result operand) (before, after []site) {
 	if isIntrinsic(callee) {
 		return ranges(callee, a), nil
@@ -194,8 +194,8 @@ func isInteger(o operand) bool {
 	return o.text != "" && o.typ != nil && o.typ.kind == intType && o.typ.bits <= 64
 }
 
-// allocation returns the Alloc site after a call that returns memory. The argument with index at is
-// the size in bytes.
+// allocation returns the Alloc site that follows a call of an allocation function. The function's
+// argument with index at is the size in bytes.
 func allocation(a arguments, result operand, at int) []site {
 	if !a.has(intType, at) || !isPointer(result) {
 		return nil
@@ -203,8 +203,8 @@ func allocation(a arguments, result operand, at int) []site {
 	return []site{sized(trace.Alloc, pointer(result), a[at])}
 }
 
-// clearedAllocation returns the Alloc site after a call of calloc, where the size is the product of
-// the arguments.
+// clearedAllocation returns the Alloc site that follows a call of calloc. The size of the
+// allocation is the product of the arguments.
 func clearedAllocation(a arguments, result operand) []site {
 	if !a.has(intType, 0, 1) || a[0].typ != a[1].typ || !isPointer(result) {
 		return nil
@@ -254,7 +254,7 @@ func ranges(callee string, a arguments) (list []site) {
 	return append(list, sized(trace.RangeWrite, pointer(a[at.to]), a[at.bytes]))
 }
 
-// aroundOpenMP does the same as around for functions of LLVM's OpenMP runtime
+// aroundOpenMP works like around, for functions of LLVM's OpenMP runtime
 // (openmp/runtime/src/kmp.h). name is the function's name without the prefix __kmpc_.
 func aroundOpenMP(name string, a arguments, result operand) (before, after []site) {
 	switch name {
@@ -286,17 +286,17 @@ func aroundOpenMP(name string, a arguments, result operand) (before, after []sit
 	return worksharing(name, a, result)
 }
 
-// zero is the constant that is recorded at the end of a statically scheduled loop.
+// zero is the value recorded at the end of a statically scheduled loop.
 var zero = operand{typ: &datatype{kind: intType, bits: 64, text: "i64"}, typeText: "i64", text: "0", id: -1}
 
 // chunkArguments maps name prefixes of the functions that begin a worksharing loop to the position
-// of the chunk-size argument. The argument with index 2 is the schedule.
+// of the chunk-size argument. The argument with index 2 of these functions is the schedule.
 var chunkArguments = map[string]int{
 	"for_static_init_": 8, "distribute_static_init_": 8, "dist_for_static_init_": 9, "dispatch_init_": 6, "dist_dispatch_init_": 7,
 }
 
-// worksharing does the same as around for the functions that divide a loop's iterations among
-// threads. The names of these functions end in the type of the loop counter.
+// worksharing works like around, for the functions that divide a loop's iterations among threads.
+// The names of these functions end in the type of the loop counter.
 func worksharing(name string, a arguments, result operand) (before, after []site) {
 	if strings.HasPrefix(name, "dispatch_next_") && isInteger(result) {
 		return nil, []site{event(trace.LoopEnd, integer(result))}

@@ -8,11 +8,12 @@ import (
 )
 
 // chases returns [trace.LinkSite] and [trace.ChasingSite] if the site's load computes the next
-// value of a loop variable from its current value, for example in a loop that traverses a list. It
-// returns only [trace.ChasingSite] if the load's address is such a variable, or its next value, plus
-// an offset that is computed without a load. Examples are a load of another field of a list element,
-// and a loop that looks at the next element before it advances. Links may be pointers, indices or
-// offsets. The variables are phis or, for example in unoptimised code, local variables in memory.
+// value of a loop variable from its current value, for example in a loop that traverses a list.
+// chases returns only [trace.ChasingSite] if the load's address is such a loop variable, or its
+// next value, plus an offset that is computed without a load. Examples are a load of a second field
+// of a list element, and a loop that reads the next element before it advances. Links may be
+// pointers, indices or offsets. Loop variables are phis or, for example in unoptimised code, local
+// variables in memory.
 func (p *plan) chases(s *site) (flags trace.SiteFlags) {
 	if s.kind != trace.Load {
 		return 0
@@ -119,7 +120,7 @@ func (c *chase) value(id int32) {
 	in := &f.insts[d]
 	basic := c.p.basicOf(d)
 	if in.op != opAlloca && basic != c.header && !c.p.loops.within(basic, c.header) {
-		return // the value does not change in the loop
+		return // the value is loop-invariant
 	}
 	uses := f.uses[in.uses:in.usesEnd]
 	switch in.op {
@@ -133,7 +134,7 @@ func (c *chase) value(id int32) {
 	case opLoad:
 		if v := in.address.id; v >= 0 && f.defs[v] >= 0 && f.insts[f.defs[v]].op == opAlloca {
 			if !c.meets(v) {
-				c.next(v) // if v is not a variable of the loop, it is a temporary of the iteration
+				c.next(v) // a v that is not a variable of the loop is a temporary of the iteration
 			}
 			return
 		}
@@ -151,8 +152,8 @@ func (c *chase) value(id int32) {
 	}
 	switch {
 	case in.word == "icmp" || in.word == "fcmp":
-		// comparisons are not followed: the address does not wait for them, because the processor
-		// predicts branches
+		// comparisons are not followed, because the processor predicts branches, so the address
+		// does not wait for comparisons
 		return
 	case in.word == "select" && len(uses) > 1:
 		uses = uses[1:]

@@ -152,7 +152,7 @@ func (c *toolchain) check(t *testing.T, s subject, level []string) (b *build, st
 	want, _ := run(t, plain, counts)
 	got, _ := run(t, traced, counts)
 	if got != want {
-		t.Errorf("the program behaves differently:\n%s\nwant\n%s", got, want)
+		t.Errorf("the rewritten program behaves differently:\n%s\nwant\n%s", got, want)
 	}
 	covered := b.link(t, &s, "covered", append(b.coverages, c.coverage))
 	_, covers := run(t, covered, counts, oneThread...)
@@ -240,7 +240,8 @@ func run(t *testing.T, program, counts string, environment ...string) (printed, 
 	return string(out) + "exit status " + strconv.Itoa(cmd.ProcessState.ExitCode()) + "\n", string(text)
 }
 
-// executions counts the executions of a block, and the bytes of its masked accesses.
+// executions contains the number of executions of a block, and the number of bytes of its masked
+// accesses.
 type executions struct {
 	program      *trace.Program
 	block        *trace.Block

@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// cursor reads tokens of IR text from left to right. It records its first failure. After a failure,
-// it returns meaningless but harmless values, so callers need to check for a failure only once, at
-// the end.
+// cursor reads tokens of IR text from left to right. The cursor records its first failure. After a
+// failure, its methods return meaningless but harmless values, so callers check for a failure only
+// once, at the end.
 type cursor struct {
 	text  string
 	at    int
-	wants string // what was expected where the first failure occurred; "" if there was no failure
+	wants string // what was expected at the first failure; "" if there was no failure
 }
 
 func (c *cursor) fail(wants string) {
@@ -64,8 +64,8 @@ func (c *cursor) want(b byte) {
 	}
 }
 
-// word reads a keyword or number: letters, digits, dots and underscores. It returns "" if something
-// else follows.
+// word reads a keyword or number: letters, digits, dots and underscores. word returns "" if
+// something else follows.
 func (c *cursor) word() string {
 	c.space()
 	from := c.at
@@ -174,8 +174,8 @@ func (c *cursor) list(end byte, item func()) {
 	}
 }
 
-// groupEnd returns the end of the group of brackets that opens at from, or -1. It does not
-// distinguish between kinds of brackets, because they are properly nested in IR text.
+// groupEnd returns the end of the bracketed text that begins at from, or -1. groupEnd does not
+// distinguish between kinds of brackets, because brackets are properly nested in IR text.
 func groupEnd(text string, from int) int {
 	depth := 0
 	for i := from; i < len(text); i++ {

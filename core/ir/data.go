@@ -8,9 +8,8 @@ import (
 // abiVersion is the value of SG_ABI in tools/capture/runtime/abi.h.
 const abiVersion = 2
 
-// types writes the definitions of the structs in abi.h, which must precede their first use. It
-// returns the position at which the number of blocks must be inserted later, when the number is
-// known.
+// types writes the definitions of the structs in abi.h. A definition must precede the first use of
+// the struct. It returns the position at which the number of blocks is inserted later.
 func (e *emitter) types() (blocksAt int) {
 	e.put("%", e.prefix, "thread = type { ", e.int, ", ", e.word, ", i64 }\n",
 		"%", e.prefix, "block = type { i32, i32, i32, i32 }\n",
@@ -48,8 +47,8 @@ func (e *emitter) data(t *tables, tables []byte) {
 	}
 }
 
-// entry returns the address of the module's entry in section __sg_modules, in the notation of
-// llvm.used.
+// entry returns the address of the module's entry in section __sg_modules, in the notation that
+// llvm.used requires.
 func (e *emitter) entry() string {
 	if !e.m.typed {
 		return "ptr @" + e.prefix + "entry"
@@ -57,7 +56,7 @@ func (e *emitter) entry() string {
 	return "i8* bitcast (i8** @" + e.prefix + "entry to i8*)"
 }
 
-// declarations declares the functions that the new code calls, unless the module declares them
+// declarations declares the functions that the inserted code calls, unless the module declares them
 // already.
 func (e *emitter) declarations() {
 	if e.need.stack && !e.m.declared[stackPointer] {

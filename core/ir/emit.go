@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// emitter writes functions with the code that records their references. New names begin with
+// emitter writes functions with inserted code that records references. Inserted names begin with
 // prefixes that occur nowhere else in the module, so they cannot clash with existing names. Unnamed
 // values keep their numbers.
 type emitter struct {
@@ -50,11 +50,12 @@ func newEmitter(m *module) *emitter {
 	return e
 }
 
-// beginStep is the code that begins a step. {0} is the suffix of the code's names, {1} the number
-// of words in the step, {2} the label of the code's basic block, {3} the block's number, and {4}
-// the number of bytes in the step. A single instruction reserves the words, so a signal handler runs
-// either before the reservation, or after it (tools/capture/runtime/runtime.h). The empty assembly
-// keeps the compiler from writing a value of the step before its block.
+// beginStep is the code that begins a step. The placeholder {0} is the suffix of the names in this
+// code, {1} is the number of words in the step, {2} is the label of the basic block that contains
+// the code, {3} is the number of the trace's block, and {4} is the number of bytes in the step. A
+// single instruction reserves the words, so a signal handler runs either before or after the
+// reservation (tools/capture/runtime/runtime.h). The empty assembly prevents the compiler from
+// moving the stores of values before the store of the block.
 //
 //	end = thread.end
 //	at = reserve(words)
@@ -105,9 +106,9 @@ func (e *emitter) compile(text string) template {
 	).Replace(text))
 }
 
-// reserve returns the instruction that adds {4} bytes to the cursor, and whose result is the previous
-// cursor. On x86, LLVM compiles atomicrmw to an instruction with a lock prefix, which is slow. Only
-// an instruction without the prefix is needed, because no other thread changes the cursor.
+// reserve returns the instruction that adds {4} bytes to the cursor and returns the previous
+// cursor. On x86, LLVM compiles atomicrmw to an instruction with a lock prefix, which is slow. An
+// instruction without the prefix is sufficient, because no other thread changes the cursor.
 func (e *emitter) reserve() string {
 	typ, at := e.m.pointerTo(e.int), e.thread(0)
 	if !isX86(e.m.triple) {
@@ -196,8 +197,8 @@ func (e *emitter) basicBlock(p *plan, basic int32) {
 	}
 }
 
-// renameLabels copies a phi, and replaces the label of each block by the label of the part that is
-// now the end of the block.
+// renameLabels copies a phi, and replaces the label of each basic block by the label of the block's
+// last piece.
 func (e *emitter) renameLabels(p *plan, in *inst, basic int32) {
 	if in.op != opPhi {
 		return
@@ -314,7 +315,7 @@ func (p *plan) isHoisted(i int32) bool {
 	return found
 }
 
-// edge writes a new block between an invoke and its normal successor.
+// edge writes a new basic block between an invoke and its normal successor.
 func (e *emitter) edge(p *plan, i int32) {
 	q := &p.pieces[i]
 	in := &p.f.insts[p.f.blocks[q.basic].last-1]
@@ -337,7 +338,7 @@ func (e *emitter) step(q *piece, label string) string {
 	return e.name("g", q.number)
 }
 
-// stepNamed writes the code that begins a step. The names that it defines end in name.
+// stepNamed writes the code that begins a step. The names that this code defines end in name.
 func (e *emitter) stepNamed(name arg, q *piece, label string) {
 	e.out = e.begin.fill(e.out, name, count(q.values+1), words(label), count(q.number), count(8*(q.values+1)))
 }
@@ -429,11 +430,11 @@ func (e *emitter) stack() string {
 
 func (m *module) bytePointer() string { return m.pointerTo("i8") }
 
-// stackPointer is the name that the intrinsic had before LLVM 18. Later versions still accept it.
+// stackPointer is the name of the intrinsic before LLVM 18. Later versions still accept this name.
 const stackPointer = "llvm.stacksave"
 
-// template is IR text with placeholders {0} to {9}. It is split at the placeholders in advance, so
-// that filling in the placeholders is fast, because most of the output consists of the same few
+// template is IR text with placeholders {0} to {9}. The text is split at the placeholders in
+// advance, so that filling in placeholders is fast. Most of the output consists of the same few
 // lines.
 type template []segment
 

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// function contains one function of the module: its basic blocks and their instructions in the
-// order of the text. The same variable is reused for each function.
+// function contains the basic blocks of a function of the module, and their instructions in the
+// order of the text. All functions reuse the same variable.
 type function struct {
 	m *module
 	extent
@@ -16,11 +16,11 @@ type function struct {
 	words     []string
 	groups    []string // attribute groups, such as "#0"
 	section   string
-	collected bool // whether the function uses a garbage collector, which has to know every call
-	debug     int  // node of its DISubprogram, or -1
-	profile   int  // node of its !prof, or -1
+	collected bool // whether the function uses a garbage collector, which must know every call
+	debug     int  // node of the function's DISubprogram, or -1
+	profile   int  // node of the function's !prof, or -1
 	refusal   string
-	refused   *problem // the first construct that can be read but not rewritten
+	refused   *problem // the first construct that can be parsed but not rewritten
 	returns   *datatype
 	params    []operand
 
@@ -43,14 +43,14 @@ const undefined = -1 << 30
 
 // basicBlock extends from a label, or from the function's beginning, to the terminator.
 type basicBlock struct {
-	label       string // its label, as written after %
-	from        int    // position at which the block's text begins, after the line of its label
-	first, last int32  // range of its instructions, excluding last
-	header      int32  // end of its phis and landing pads, which must stay first
+	label       string // the block's label, as written after %
+	from        int    // position at which the block's text begins, after the line of the label
+	first, last int32  // range of the block's instructions, excluding last
+	header      int32  // end of the block's phis and landing pads, which must stay first
 }
 
 type labelRef struct {
-	from, to    int32 // range of its text in the module, without %
+	from, to    int32 // range of the label's text in the module, without %
 	open, close int32 // in a phi: range of the pair's text, including its brackets
 	label       int32
 }
@@ -206,7 +206,7 @@ func (f *function) property(c *cursor) {
 	}
 }
 
-// readType reads a type, and returns it, its text, and -1 as the value.
+// readType reads a type, and returns the type, its text, and -1 for the value.
 func (f *function) readType(c *cursor) (t *datatype, text string, id int32) {
 	c.space()
 	from := c.at
@@ -275,7 +275,7 @@ func (f *function) readBody() *problem {
 	return f.close(line)
 }
 
-// refuse records why the function can be read but not rewritten.
+// refuse records why the function can be parsed but not rewritten.
 func (f *function) refuse(why string) {
 	if f.refusal == "" {
 		f.refusal = why
@@ -422,8 +422,8 @@ func (f *function) described(c *cursor) int32 {
 	return -1
 }
 
-// describe records the source variable of a value. The first description belongs to the outermost
-// of several inlined functions.
+// describe records the source variable of a value. If there are several descriptions, the first
+// description belongs to the outermost inlined function.
 func (f *function) describe(value int32, variable int) {
 	if value >= 0 && variable >= 0 && f.debugNames[value] == 0 {
 		f.debugNames[value] = int32(variable) + 1
@@ -440,7 +440,7 @@ func (f *function) debugCall(callee string, a []operand) {
 	case callee == "llvm.dbg.assign" && len(a) > 4:
 		at = 4
 	case callee == "llvm.dbg.value" && a[2].text != "!DIExpression()":
-		return // the variable is computed from the value, and not equal to it
+		return // the variable is not equal to the value, but computed from it
 	}
 	f.describe(a[at].id, reference(a[1].text))
 }

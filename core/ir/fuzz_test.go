@@ -27,7 +27,7 @@ func FuzzInstrument(f *testing.F) {
 		}
 		if len(r.Program.Blocks) == 0 {
 			if !bytes.Equal(r.Text, src) {
-				t.Error("the text changed, and nothing was instrumented")
+				t.Error("the text changed, although nothing was instrumented")
 			}
 			return
 		}
@@ -56,7 +56,7 @@ func checkText(t *testing.T, src, text string) {
 }
 
 // snippets are functions with rare constructs. The expected result is "" if the function is
-// instrumented, and otherwise the beginning of the reason why it is not.
+// instrumented, and otherwise the beginning of the reason why the function is not instrumented.
 var snippets = []struct{ name, text, why string }{
 	{"naked", "define void @f() naked {\n  ret void\n}\n", "the function is naked"},
 	{"coroutine", "define void @f() #0 {\n  ret void\n}\nattributes #0 = { presplitcoroutine \"x\"=\"y\" }\n", "the function is a coroutine"},
@@ -94,7 +94,7 @@ var snippets = []struct{ name, text, why string }{
 }
 
 // TestRareFunctions checks that functions are instrumented if they can be parsed and may be
-// changed. All other functions must remain unchanged and be reported.
+// changed. The other functions must remain unchanged and be reported.
 func TestRareFunctions(t *testing.T) {
 	for _, s := range snippets {
 		r, err := Instrument([]byte(s.text), Options{Instrs: true})
@@ -119,9 +119,9 @@ func TestRareFunctions(t *testing.T) {
 	}
 }
 
-// TestBrokenModules checks that errors contain the location, the text, and the form that was
-// expected.
-func TestBrokenModules(t *testing.T) {
+// TestInvalidModules checks that errors contain the location, the invalid text, and the expected
+// text.
+func TestInvalidModules(t *testing.T) {
 	for text, want := range map[string]string{
 		"source_filename = \"a.c\"\n\ndefine void @f() {\n  ret void\n": `a.c:3: "define void @f() {", want a line "}" at the end of this function; the text is not in the form that LLVM 14 to 19 write`,
 		"int main() {}\n":                   `the module:1: "int main() {}", want a definition, a declaration or metadata; the text is not in the form that LLVM 14 to 19 write`,

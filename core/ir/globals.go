@@ -11,8 +11,8 @@ import (
 type global struct {
 	name     string // name with its quotes, without @
 	typeText string
-	debug    int  // node of its DIGlobalVariableExpression, or -1
-	address  bool // whether tables may contain its address
+	debug    int  // node of the variable's DIGlobalVariableExpression, or -1
+	address  bool // whether tables may contain the variable's address
 }
 
 // linkages lists the words that may occur between the name of a global and its kind. The value is
@@ -23,7 +23,8 @@ var linkages = map[string]bool{
 	"available_externally": false, "appending": false,
 }
 
-// globalLine reads a line that begins with @: a variable, an alias or an ifunc. It ignores other lines.
+// globalLine reads a line that begins with @: a variable, an alias or an ifunc. globalLine ignores
+// other lines.
 func (m *module) globalLine(e extent) {
 	c := cursor{text: m.in(e), at: 1}
 	g := global{name: c.name(), debug: -1, address: true}

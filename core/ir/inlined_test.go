@@ -72,9 +72,9 @@ done:
 		"app.h:15",   // a function with code on two lines
 		"app.h:21",   // a loop on one line
 		"app.cpp:33", // an accessor in the same file
-		"app.cpp:33", // copies of it in an unrolled loop
+		"app.cpp:33", // copies of an accessor in an unrolled loop
 		"app.cpp:33",
-		"app.h:62", // a loop whose body is the only remaining part
+		"app.h:62", // a loop of which only the body remains
 	}
 	if len(r.Program.Sites) != len(want) {
 		t.Fatalf("%d sites, want %d", len(r.Program.Sites), len(want))
@@ -87,9 +87,9 @@ done:
 	}
 }
 
-// TestLocationsInCycles checks that resolving a location terminates even if locations are inlined
+// TestCyclicLocations checks that resolving a location terminates even if locations are inlined
 // at each other in a cycle.
-func TestLocationsInCycles(t *testing.T) {
+func TestCyclicLocations(t *testing.T) {
 	_, err := Instrument([]byte(`
 define void @f(ptr %v) {
   %a = load double, ptr %v, align 8, !dbg !1

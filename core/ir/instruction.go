@@ -33,17 +33,17 @@ const (
 // ends reports whether op is a terminator.
 func (op opcode) ends() bool { return op >= opInvoke }
 
-// leads reports whether instructions of this class must be at the beginning of a basic block.
+// leads reports whether instructions with this opcode must be at the beginning of a basic block.
 func (op opcode) leads() bool { return op == opPhi || op == opLandingPad }
 
 type inst struct {
-	from, to int32 // range of its text in the module
+	from, to int32 // range of the instruction's text in the module
 	op       opcode
 	word     string    // LLVM's opcode
 	typ      *datatype // as in trace.Op.Type; nil if there is none
 	result   int32     // number of the resulting value, or -1
-	debug    int32     // number of its DILocation, or -1
-	profile  int32     // number of its !prof, or -1
+	debug    int32     // number of the instruction's DILocation, or -1
+	profile  int32     // number of the instruction's !prof, or -1
 
 	uses, usesEnd int32 // range in function.uses
 	args, argsEnd int32 // range in function.args
@@ -85,8 +85,8 @@ type reader struct {
 	base int // position of the call's text in the module
 }
 
-// instruction reads one instruction and appends it. It returns "", or the reason why it cannot read
-// the instruction.
+// instruction reads one instruction and appends it. The result is "", or the reason why the
+// instruction cannot be read.
 func (f *function) instruction(e extent) string {
 	r := reader{cursor: cursor{text: f.m.in(e)}, f: f, base: e.from}
 	in := inst{
@@ -198,8 +198,8 @@ var syntaxes = makeTable(map[syntax]string{
 	{opLandingPad, "Wv{"}:  "catchpad cleanuppad",
 })
 
-// operands reads the operands of an instruction. It returns "", or the reason why it cannot read
-// them.
+// operands reads the operands of an instruction. operands returns "", or the reason why it cannot
+// read the operands.
 func (r *reader) operands(in *inst) string {
 	if s, ok := syntaxes[in.word]; ok {
 		in.op, in.atomic = s.op, s.op == opModify
@@ -234,7 +234,7 @@ func (r *reader) operands(in *inst) string {
 	return ""
 }
 
-// step reads the text that one letter of a form describes.
+// step reads the text that is described by one letter of a form.
 func (r *reader) step(in *inst, letter byte) {
 	switch letter {
 	case ',':
@@ -515,7 +515,7 @@ func (r *reader) ordering() {
 	}
 }
 
-// comma skips a comma if the expected element can begin with the character after it.
+// comma skips a comma if the expected element can begin with the character after the comma.
 func (r *reader) comma(begins func(b byte) bool) bool {
 	before := r.at
 	if r.take(',') && begins(r.peek()) {
@@ -694,7 +694,7 @@ func (r *reader) argument() {
 	r.f.args = append(r.f.args, o)
 }
 
-// metadataArgument reads "!12", "!DIExpression()" or a typed value, none of which counts as a use.
+// metadataArgument reads "!12", "!DIExpression()" or a typed value. None of these counts as a use.
 func (r *reader) metadataArgument(o *operand) {
 	r.space()
 	from := r.at

@@ -10,56 +10,56 @@
 //
 //  1. [Instrument] finds the top-level items: functions, global variables, types,
 //     attributes, metadata.
-//  2. Each function is parsed instruction by instruction. A function that cannot be parsed to its
-//     last character is left unchanged, and is listed under Missed: correct compilation is always
-//     more important than the trace.
-//  3. Basic blocks are cut into *pieces*, which are the blocks of the trace. They are cut after
-//     every call that may run other code, which may not return or may throw; around atomic
-//     operations, so that the steps of different threads are ordered like these operations; and
-//     where a piece would have more than 48 values. A piece runs completely or not at all. There is
-//     no cut between a tail call and the return that follows it, so that the compiler can still
-//     turn the call into a jump and deep recursion needs no stack. The step of the return, or of
-//     the block that only returns, therefore comes before the steps of the callee.
-//  4. At the beginning of each piece, the new code opens a step in the thread's buffer. Before each
-//     load, store or event, it stores the address in the step (tools/capture/runtime/abi.h shows
-//     the layout). Phis and landing pads remain at the beginning of their blocks, and refer to the
-//     last part of each predecessor block. New values have names, so that the numbering of unnamed
-//     values does not change.
+//  2. Each function is parsed instruction by instruction. A function that cannot be parsed
+//     completely is left unchanged and listed under Missed, because correct compilation is more
+//     important than a complete trace.
+//  3. Basic blocks are cut into *pieces*, which are the blocks of the trace. A block is cut after
+//     every call that may run other code, because the call may throw or never return. It is cut
+//     around atomic operations, so that the steps of different threads are in the order of these
+//     operations. It is also cut where a piece would have more than 48 values. A piece runs
+//     completely or not at all. A block is not cut between a tail call and the return that follows
+//     it, so that the compiler can still turn the call into a jump and deep recursion needs no
+//     stack. In the trace, the step with the return therefore precedes the steps of the callee.
+//  4. At the beginning of each piece, the inserted code opens a step in the thread's buffer. Before
+//     each load, store or event, the inserted code writes the address into the step
+//     (tools/capture/runtime/abi.h shows the layout). Phis and landing pads remain at the beginning
+//     of their blocks, and refer to the last piece of each predecessor block. Inserted values have
+//     names, so that the numbering of unnamed values does not change.
 //  5. Tables of everything that is known before the run — functions, blocks, loops by dominators,
 //     sites, instructions and their operands, source locations, variables — go into the module as
 //     the body of a MODL frame (core/trace/sgt).
 //
-// [Read] builds the same tables from the text alone, for models that need no run. It adds the
-// branch weights of a profile (!prof). It also reads functions that must not be rewritten, modules
-// for other systems, and modules from newer LLVM versions. It skips functions and lines that it
-// cannot parse, and lists them.
+// [Read] builds the same tables from the text alone, for models that need no run. The tables of
+// [Read] also contain the branch weights of a profile (!prof). [Read] accepts functions that must
+// not be rewritten, modules for systems without ELF, and modules from newer LLVM versions. It skips
+// functions and lines that it cannot parse, and lists them.
 //
 // # Contents of the tables
 //
-// Opcodes have LLVM's names. Calls that do not end a block are named after their callees:
-// intrinsics without their types (such as "llvm.fmuladd"), functions of the mathematical library
-// with the prefix "call" (such as "call sin"), and inline assembly as "asm". Calls that end a block
-// are named "call" and "invoke". Intrinsics that produce no code are not counted. A conditional
-// branch has the type i1, and an unconditional branch has none. The type of an atomic exchange is
-// the type of the exchanged value. Every pointer is a "ptr".
+// Opcodes have the names that LLVM uses. Calls that do not end a block are named after their
+// callees: intrinsics without their types (such as "llvm.fmuladd"), functions of the C mathematical
+// library with the prefix "call" (such as "call sin"), and inline assembly as "asm". Calls that end
+// a block are named "call" and "invoke". Intrinsics that produce no code are not counted. A
+// conditional branch has the type i1, and an unconditional branch has no type. The type of an
+// atomic exchange is the type of the exchanged value. Every pointer has the type "ptr".
 //
-// An instruction uses its operands. A load also uses the preceding store, in its block or in the
-// previous iteration, if the text shows that both addresses are equal, because they are the same
-// value, or values that are computed in the same way.
+// An instruction depends on its operands. A load also depends on a preceding store, in the same
+// block or in the previous iteration, if both addresses are the same value or are computed by the
+// same expression.
 //
 // A function's target is determined by the module's triple and the function's attributes
 // "target-cpu" and "target-features". The target determines which operations llvm.fma and
-// llvm.fmuladd consist of. The tables contain these intrinsics as they are in the text, and package
-// pipeline splits them.
+// llvm.fmuladd consist of. The tables contain llvm.fma and llvm.fmuladd as they are in the text,
+// and package pipeline splits them.
 //
 // A site's object is the local variable, argument or global variable from which its address is
-// computed, or the pointer from which it was loaded, which is a variable or a member of a structure
-// (such as s->table). If several objects are possible, the site has no object.
+// computed, or the variable or structure member (such as s->table) from which the pointer was
+// loaded. If several objects are possible, the site has no object.
 //
-// The location of a site is the source line on which its code is written. For code that was inlined
-// from a system header or from an accessor, it is the line of the call. An accessor is a function
-// with code on only one line, no loop and, if it is defined in the same file, at most two loads and
-// stores.
+// The location of a site is the source line on which its code is written. If the code was inlined
+// from a system header or from an accessor, the location is the line of the call. An accessor is a
+// function whose code is on a single line and has no loop. If an accessor is defined in the same
+// file, it also has at most two loads and stores.
 package ir
 
 import (
@@ -74,19 +74,19 @@ import (
 
 // Options contains the options of [Instrument].
 type Options struct {
-	Source         string   // the name of the source file; if "", the name in the module is used
-	CompileOptions string   // the options with which the module is compiled, for the tables
+	Source         string   // name of the source file; if "", the name in the module is used
+	CompileOptions string   // compiler options to record in the tables
 	Instrs         bool     // whether to list the instructions of every block, for pipeline models
 	Skip           []string // linker names of functions to leave unchanged
-	// Read returns the text of the source file at a path, or nil. If it is set, the tables contain
-	// the source files of the program's functions and sites, except for system headers.
+	// Read returns the text of the source file at a path, or nil. If Read is set, the tables
+	// contain the source files of the program's functions and sites, except for system headers.
 	Read func(file string) []byte
 }
 
 // Result is a rewritten module.
 type Result struct {
 	Text    []byte
-	Program *trace.Program // the module's tables, as a program of one module
+	Program *trace.Program // the tables of the module, as a program that consists of one module
 	Missed  []trace.Missed // code in the module that is not instrumented
 }
 
@@ -98,8 +98,9 @@ func checkSize(src []byte, instead string) error {
 	return errors.New("the module has " + strconv.Itoa(len(src)) + " bytes, want less than 2 GB; " + instead + " its source files separately")
 }
 
-// Instrument rewrites a module so that it records its references. It returns an error, which
-// includes a location, only if the module as a whole cannot be parsed or must not be rewritten.
+// Instrument rewrites a module so that the compiled program records its references. Instrument
+// returns an error, which includes a location, only if the module as a whole cannot be parsed or
+// must not be rewritten.
 func Instrument(src []byte, o Options) (*Result, error) {
 	if err := checkSize(src, "compile"); err != nil {
 		return nil, err
@@ -144,7 +145,7 @@ func keepsRegisters(triple string) bool {
 	return machine == "x86_64" || machine == "aarch64" || machine == "arm64"
 }
 
-// rewrite writes the module's text with its functions instrumented.
+// rewrite writes the module's text with instrumented functions.
 func (e *emitter) rewrite(t *tables, skip []string) {
 	m := e.m
 	lines := m.lines
@@ -180,7 +181,7 @@ func (e *emitter) rewrite(t *tables, skip []string) {
 	}
 }
 
-// line copies the text up to a top-level line, and writes the changed line.
+// line copies the text up to a top-level line, and then writes the line with its changes.
 func (e *emitter) line(l extent) {
 	e.copyTo(l.from)
 	text := e.m.in(l)
@@ -198,7 +199,7 @@ func (e *emitter) line(l extent) {
 // external is the reason why functions whose code is in another module are not instrumented.
 const external = "external"
 
-// read reads the function. It returns the reason to leave the function unchanged, or "".
+// read reads the function. The result is the reason to leave the function unchanged, or "".
 func (f *function) read(skip []string) string {
 	if p := f.readHeader(); p != nil {
 		f.name = calledName(f.m.text[f.from:lineEnd(f.m.text, f.from)])

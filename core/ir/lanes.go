@@ -8,9 +8,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// lanes is a masked access, whose active lanes are known only at run time. The runtime records the
-// references as steps of a separate block. Each run of contiguous lanes makes one step; for gathers
-// and scatters, each lane makes one step.
+// lanes is a masked access, which has active lanes that are known only at run time. The runtime
+// records the references as steps of a separate block: one step for each run of contiguous lanes,
+// or one step per lane for gathers and scatters.
 type lanes struct {
 	number    uint32 // number of the block that records the references
 	inst      int32
@@ -44,8 +44,8 @@ func (p *plan) lanesOf(i int32) *lanes {
 	return l
 }
 
-// laneForm contains the positions of an intrinsic's arguments, counted from 1. The position 0 means
-// that there is no such argument.
+// laneForm contains the positions of an intrinsic's arguments, counted from 1. Position 0 means
+// that the intrinsic has no such argument.
 type laneForm struct {
 	prefix, part string // prefix and inner part of the intrinsic's name
 	arguments    int
@@ -110,7 +110,7 @@ func vector(l *lanes, t *datatype) *lanes {
 	return l
 }
 
-// sound reports whether the operands have the types that the rewriter expects.
+// sound reports whether the operands have the expected types.
 func (l *lanes) sound() bool {
 	mask := l.mask.typ
 	if l.count == 0 || l.count > mostLanes || l.elem.bits == 0 || l.elem.bits%8 != 0 || !l.elem.sized || mask == nil || mask.kind != vectorType || mask.elem == nil {
@@ -163,7 +163,7 @@ func (e *emitter) mask(l *lanes) string {
 	if bits < 64 {
 		v = e.compute("zext i", decimal(bits), " ", v, " to i64")
 	}
-	if bits > l.count { // the vector is wider than the access; only its low lanes count
+	if bits > l.count { // the vector is wider than the access, which uses only the low lanes
 		v = e.compute("and i64 ", v, ", ", decimal(1<<l.count-1))
 	}
 	return v

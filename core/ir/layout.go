@@ -104,9 +104,8 @@ func (l *layout) pointerBits(space uint32) uint64 {
 	return l.pointers[0]
 }
 
-// intAlign returns the alignment of an integer of n bits. A width that is not listed has the
-// alignment of the next larger listed width or, if no larger width is listed, of the largest listed
-// width.
+// intAlign returns the alignment of an integer of n bits. An unlisted width has the alignment of
+// the next larger listed width or, if no larger width is listed, of the largest listed width.
 func (l *layout) intAlign(n uint64) uint64 {
 	for _, a := range l.ints {
 		if a.bits >= n {
@@ -116,8 +115,8 @@ func (l *layout) intAlign(n uint64) uint64 {
 	return l.ints[len(l.ints)-1].align
 }
 
-// exactAlign returns the alignment of a float or vector. A width that is not listed is aligned to
-// its size, rounded up to a power of two.
+// exactAlign returns the alignment of a float or vector. An unlisted width is aligned to its size,
+// rounded up to a power of two.
 func exactAlign(list []alignment, n, bytes uint64) uint64 {
 	for _, a := range list {
 		if a.bits == n {

@@ -2,7 +2,7 @@ package ir
 
 import "slices"
 
-// graph is a control-flow graph. Its entry is vertex 0.
+// graph is a control-flow graph. The entry of the graph is vertex 0.
 type graph struct {
 	successors [][]int32
 }
@@ -96,7 +96,7 @@ func meet(dominator, position []int32, a, b int32) int32 {
 // every latch, that is, every vertex that jumps back to the header. Cycles with several entries are
 // not natural loops.
 type loops struct {
-	header []int32 // by vertex: header of the innermost loop around it, or -1
+	header []int32 // by vertex: header of the innermost loop around the vertex, or -1
 	depth  []int32 // by vertex: number of loops around the vertex
 	latch  []bool
 	outer  []int32 // by header: the header of the enclosing loop, or -1

@@ -15,8 +15,8 @@ var anyGraph = rapid.Custom(func(t *rapid.T) *graph {
 	return g
 })
 
-// reachable returns the vertices that can be reached from one vertex (from) without passing through
-// another vertex (without, which may be -1).
+// reachable returns the vertices that can be reached from the vertex from without passing through
+// the vertex without. If without is -1, all paths are allowed.
 func (g *graph) reachable(from, without int32) []bool {
 	seen := make([]bool, len(g.successors))
 	var visit func(int32)
@@ -61,9 +61,9 @@ func TestDominators(t *testing.T) {
 	})
 }
 
-// bodyNaively returns the natural loop of h by definition: h itself, and the vertices from which a
-// latch of the loop can be reached without passing through h. It returns nil if h is not the header
-// of a loop.
+// bodyNaively returns the natural loop of h by definition, that is, h itself and the vertices from
+// which a latch of the loop can be reached without passing through h. It returns nil if h is not
+// the header of a loop.
 func (g *graph) bodyNaively(h int32) []bool {
 	var body []bool
 	reached := g.reachable(0, -1)

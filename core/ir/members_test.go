@@ -95,8 +95,8 @@ define void @use(ptr %s, ptr %v, ptr %this, i64 %i) !dbg !5 {
 	}
 }
 
-// TestNamesInCycles checks that naming terminates even if types contain each other in a cycle.
-func TestNamesInCycles(t *testing.T) {
+// TestCyclicTypes checks that naming terminates even if types contain each other in a cycle.
+func TestCyclicTypes(t *testing.T) {
 	_, err := Instrument([]byte(`
 define void @f(ptr %s) {
   #dbg_value(ptr %s, !20, !DIExpression(), !40)
@@ -119,8 +119,8 @@ define void @f(ptr %s) {
 	}
 }
 
-// checkElements checks the structures of the program in TestMemberNames, and the offsets in them to
-// which its loads refer.
+// checkElements checks the structures of the program in TestMemberNames, and the offsets of the
+// program's loads in these structures.
 func checkElements(t *testing.T, p *trace.Program) {
 	want := []trace.Structure{{Name: "state", Bytes: 32, Members: []trace.Member{
 		{Name: "n", Offset: 0, Bytes: 8, Type: "int"}, {Name: "table", Offset: 8, Bytes: 8, Type: "int *"},

@@ -9,12 +9,12 @@ import (
 
 // memory finds the dependences through memory within a piece: the stores whose values are read by
 // loads of the same piece. Two addresses are considered equal if they are the same value, the same
-// constant, or computed in the same way from the same values. Other accesses are assumed not to
+// constant, or computed in the same way from the same values. All other accesses are assumed not to
 // alias, as a speculating processor assumes.
 type memory struct {
 	first   int32           // the instruction to which writers[0] belongs
 	writers []int32         // by instruction: the store, as an operand in trace.Instr.Uses, or noWriter
-	stores  map[place]int32 // number of the last store to each address, as counted within the piece
+	stores  map[place]int32 // number, within the piece, of the last store to each address
 	alike   map[string]int32
 }
 
@@ -29,7 +29,7 @@ const mostCasts = 16
 // noWriter means that the instruction reads nothing that the piece has written.
 const noWriter = -1
 
-// writer returns the store whose value instruction i reads, as an operand.
+// writer returns, as an operand, the store that wrote the value that instruction i reads.
 func (m *memory) writer(i int32) int32 { return m.writers[i-m.first] }
 
 // followMemory finds the stores whose values a piece's loads read. If a piece is a whole loop, and
@@ -114,7 +114,7 @@ func (p *plan) placeOf(in *inst) place {
 }
 
 // computation returns the text of an instruction after its result, without metadata. Operands do
-// not change within the piece, so instructions with equal texts have equal results.
+// not change within a piece, so instructions with equal texts have equal results.
 func (p *plan) computation(i int32) string {
 	in := &p.f.insts[i]
 	from := int(in.from) + len(in.resultName)
@@ -138,8 +138,9 @@ func (p *plan) noteAlike(i int32) {
 	}
 }
 
-// stays reports whether a value is the same in all iterations of a piece that is a whole loop: a
-// constant, a value computed outside the loop, or an address computed from such values.
+// stays reports whether a value is the same in all iterations of a piece that is a whole loop. Such
+// a value is a constant, a value computed outside the loop, or an address computed from such
+// values.
 func (p *plan) stays(q *piece, value int32) bool {
 	if value < 0 {
 		return true
@@ -187,7 +188,7 @@ func (p *plan) addFlow(list []trace.Flow) []trace.Flow {
 					before = 1
 				}
 				if d >= q.first && d < q.last && (before == 0 || whole) {
-					continue // the use is already in Uses or, if it precedes the definition, unreachable
+					continue // the use is already in Uses, or is unreachable
 				}
 				if from := p.pieceOf(d); from >= 0 {
 					list = append(list, trace.Flow{Block: q.number, Instr: uint32(p.local[k]), FromBlock: p.pieces[from].number, FromInstr: uint32(p.local[d]), Before: before})

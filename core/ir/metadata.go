@@ -43,14 +43,14 @@ type body struct {
 // scope is a function, a block within a function, or a file.
 type scope struct {
 	file     string
-	function int // number of its DISubprogram, or -1
+	function int // number of the scope's DISubprogram, or -1
 	name     string
 	line     uint32
 }
 
 // define records the position of the text of node n.
 func (m *metadata) define(n, at int) {
-	// LLVM numbers nodes densely. Other numbers are ignored, to save memory.
+	// LLVM numbers nodes densely. Nodes with very large numbers are ignored, to save memory.
 	if n < 0 || n > len(m.text)/4+16 {
 		return
 	}
@@ -229,8 +229,8 @@ func (m *metadata) fileName(n int) string {
 	return remembered(&m.files, n, func() string { return field(m.node(n), "!DIFile", "filename") })
 }
 
-// paths returns the path of each file whose name was read. A name may be relative to a folder in
-// which the compiler did not run.
+// paths returns the path of each file whose name was read. A name may be relative to a folder that
+// is not the compiler's working directory.
 func (m *metadata) paths() map[string]string {
 	all := make(map[string]string, len(m.files))
 	for _, n := range slices.Sorted(maps.Keys(m.files)) {
@@ -249,11 +249,11 @@ func (m *metadata) paths() map[string]string {
 const mostInlined = 256
 
 // place returns the source location of location n. For code that was inlined from a system header
-// or an accessor, this is the location of the call, because the calling line uses the data. An
-// accessor is a function with code on only one line. does reports whether a location belongs to the
-// loop around the code, and the number of loads and stores that the inlined function makes at the
-// location. A function with a loop is not an accessor. A function in the same file that makes more
-// than two loads and stores is not an accessor either, because it does more than access data.
+// or an accessor, place returns the location of the call, because the calling line uses the data.
+// An accessor is a function with code on only one line and without a loop. If an accessor is in the
+// same file, it makes at most two loads and stores, because a larger function does more than access
+// data. The function does reports whether a location belongs to the loop around the code, and the
+// number of loads and stores that the inlined function makes at the location.
 func (m *metadata) place(n int, does func(l *location) (loop bool, references int)) trace.Place {
 	l := m.location(n)
 	for range mostInlined {
@@ -297,7 +297,7 @@ func (m *metadata) isAccessor(function int) bool {
 }
 
 // extend adds the line of a location to the body of its function. It also adds the line of the
-// block around the location, because only the body of an unrolled loop remains in the code.
+// source block around the location, because only the body of an unrolled loop remains in the code.
 func (m *metadata) extend(l *location) {
 	if l.function < 0 {
 		return

@@ -21,7 +21,7 @@ type module struct {
 	defined       map[string]bool   // names of defined functions, with quotes
 	declared      map[string]bool   // names of declared functions
 	entries       map[string]bool   // resolvers of ifuncs, which run before relocation is complete
-	groups        map[string]string // attribute groups: "#0" → its line
+	groups        map[string]string // lines of attribute groups, keyed by name such as "#0"
 	metadata      metadata
 	ofDefinitions map[string]bool   // attribute groups that function definitions use
 	assembly      int               // number of lines of assembly outside functions
@@ -32,9 +32,9 @@ type module struct {
 	globalNames   map[string]string // source names, keyed by linker name
 
 	skipping bool      // whether to skip lines that cannot be parsed
-	endAt    int       // if skipping: position at which the next function ends, or -1
+	endAt    int       // if skipping is set: position at which the next function ends, or -1
 	skipped  []problem // the skipped lines, up to a limit
-	more     uint32    // the number of further skipped lines
+	more     uint32    // number of skipped lines beyond the limit
 }
 
 type extent struct {
@@ -123,7 +123,7 @@ func (m *module) topLevel(e extent, named map[string]string) (extent, *syntaxErr
 	return e, nil
 }
 
-// header reads the lines that name the module and its machine.
+// header reads the lines that name the source file and the target machine.
 func (m *module) header(line string) bool {
 	for _, h := range [...]struct {
 		prefix string
@@ -139,8 +139,8 @@ func (m *module) header(line string) bool {
 
 const mostSkipped = 100
 
-// skip skips a line that cannot be parsed or, if it begins a function that has no end, all lines up
-// to the next function.
+// skip skips a line that cannot be parsed. If the line begins a function that has no end, skip
+// skips all lines up to the next function.
 func (m *module) skip(e extent, err *syntaxError) extent {
 	if strings.HasPrefix(err.got, "define ") {
 		e.to = len(m.text)
@@ -177,7 +177,7 @@ func lineEnd(text string, at int) int {
 }
 
 // functionEnd returns the end of the function that begins at e, or -1 if the function has no end.
-// While lines are skipped, a function also has no end if another function begins before the end.
+// If skipping is set, a function also has no end if the next function begins before the end.
 func (m *module) functionEnd(e extent) int {
 	if !m.skipping {
 		return functionEnd(m.text, e.from)

@@ -8,8 +8,8 @@ import (
 )
 
 // object finds the variable that contains an address. It follows address arithmetic back to a local
-// variable, an argument, a global variable, or a pointer that was loaded from one of these. Where
-// paths join, all paths must lead to the same variable.
+// variable, an argument, a global variable, or a pointer that was loaded from one of these. If a
+// value can come from several paths, all paths must lead to the same variable.
 func (f *function) object(o operand) (name string, flags trace.SiteFlags) {
 	var seen [16]int32
 	n, found := 0, false
@@ -48,7 +48,7 @@ func (f *function) object(o operand) (name string, flags trace.SiteFlags) {
 }
 
 // base follows address arithmetic back to its start. If the start is a phi or select, more contains
-// the phi's or select's values.
+// the values of the phi or select.
 func (f *function) base(o operand) (at operand, more []int32) {
 	for range 64 {
 		if o.id < 0 || f.defs[o.id] < 0 {
@@ -73,7 +73,7 @@ func (f *function) base(o operand) (at operand, more []int32) {
 	return operand{id: -1}, nil
 }
 
-// nameOf returns the name of a base's variable.
+// nameOf returns the name of the variable of a base.
 func (f *function) nameOf(o operand) (string, trace.SiteFlags) {
 	if o.id < 0 {
 		if name := calledName(o.text); name != "" {

@@ -34,8 +34,8 @@ type plan struct {
 	pieces []piece
 	sites  []site
 	heads  []int32 // by basic block: its first piece
-	tails  []int32 // by basic block: the piece that contains its terminator
-	edges  []int32 // by basic block: the piece after its invoke, or -1
+	tails  []int32 // by basic block: the piece that contains the block's terminator
+	edges  []int32 // by basic block: the piece that follows the block's invoke, or -1
 	loops  loops
 	task   bool // whether the function is the body of a task
 
@@ -47,12 +47,12 @@ type plan struct {
 
 	returnings []returning // how each basic block returns after a tail call
 
-	local   []int32 // by instruction: its number in its piece, or -1 if it produces no code
+	local   []int32 // by instruction: its number within the piece, or -1 if it produces no code
 	siteOf  []int32 // by instruction: 1 + the index of its first site in sites
 	hoisted []int32 // allocas to be moved to the function's beginning
 	pending []site  // the first sites of the next piece
 	widest  uint64  // maximum number of lanes of a gather or scatter
-	memory  memory  // state for the piece whose instructions are being listed
+	memory  memory  // state of the piece while its instructions are listed
 }
 
 func (p *plan) reset(f *function, t *tables) {
@@ -384,8 +384,8 @@ func (p *plan) callSites(i int32) (before, after []site) {
 			p.t.missed(base, "the references of this intrinsic are unknown")
 		}
 	case p.f.m.defined[in.call.callee] && !strings.HasPrefix(callee, "__kmpc"):
-		// If the module itself defines memcpy, the references of its code are recorded instead. An
-		// allocator that the module defines is recorded like any other allocator.
+		// If the module itself defines memcpy, the references of the definition are recorded
+		// instead. An allocator that the module defines is recorded like any other allocator.
 		if ranges(callee, p.arguments(in)) == nil {
 			before, after = around(callee, p.arguments(in), p.f.resultOf(i))
 		}
@@ -433,7 +433,7 @@ func (p *plan) passesPointers(in *inst) bool {
 	})
 }
 
-// hidden is the reason why the references of inline assembly are not recorded.
+// hidden is the reason why references of inline assembly are not recorded.
 const hidden = "the reads and writes of the call are unknown"
 
 // assembly counts inline assembly that may access memory as missed.

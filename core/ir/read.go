@@ -10,20 +10,21 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Module contains the tables of a module. Its blocks are the pieces that [Instrument] creates, in
-// the same order and with the same names, so that they can be matched with a trace of the compiled
-// program. Functions are matched by name, and the blocks of a function by their order.
+// Module contains the tables of a module. The blocks are the pieces that [Instrument] creates, in
+// the same order and with the same names, so that the tables can be matched with a trace of the
+// compiled program. Functions are matched by name, and the blocks of a function are matched by
+// their order.
 type Module struct {
-	// Program contains all functions of the module, even if Instrument leaves them unchanged, with the
-	// instructions of every block. Its Missed lists code whose references are unknown.
+	// Program contains all functions of the module, even if Instrument leaves them unchanged, with
+	// the instructions of every block. The field Missed lists code whose references are unknown.
 	Program *trace.Program
 
-	// Weights contains, for each block, the number of times that a profile took each of the block's
-	// Successors (branch_weights of !prof), or nil. The weights are estimates, because compilers scale
-	// them and optimisations change them.
+	// Weights contains, for each block, the number of times that each of the block's Successors was
+	// taken in a profile (branch_weights of !prof), or nil. The weights are estimates, because
+	// compilers scale them and optimisations change them.
 	Weights [][]uint64
-	Entries []uint64 // by function: number of invocations in that profile, or 0
-	Entered []bool   // by function: whether the number in Entries is known
+	Entries []uint64 // by function: number of invocations in the profile of Weights, or 0
+	Entered []bool   // by function: whether Entries contains a known number
 
 	Flow    []trace.Flow   // values that blocks of a function pass to each other
 	Skipped []trace.Missed // functions and lines that could not be parsed, with location and reason
@@ -32,9 +33,9 @@ type Module struct {
 	Triple   string // the target for which the module is compiled, such as "x86_64-pc-linux-gnu"
 }
 
-// Read reads the tables of a module. It skips functions and lines that it cannot parse, and lists
-// them in Skipped, so that it reads as much as possible of a module from a future LLVM version. It
-// returns an error only for text that is not a module at all.
+// Read reads the tables of a module. Read skips functions and lines that it cannot parse, and lists
+// them in Skipped, so that it reads as much as possible of a module from a future LLVM version.
+// Read returns an error only if the text is not a module.
 func Read(src []byte) (*Module, error) {
 	if err := checkSize(src, "read"); err != nil {
 		return nil, err
@@ -160,7 +161,7 @@ func (c *cursor) weight() (uint64, bool) {
 }
 
 // entries reads `!{!"function_entry_count", i64 12}`, which may contain further numbers. A number
-// with all bits set means that the count is unknown.
+// in which all bits are set means that the count is unknown.
 func (m *metadata) entries(node int) (n uint64, known bool) {
 	rest, ok := strings.CutPrefix(m.node(node), `!{!"function_entry_count"`)
 	if !ok {

@@ -70,7 +70,7 @@ func TestReadAsInstrumented(t *testing.T) {
 			f := &r.Program.Functions[i]
 			n := slices.IndexFunc(m.Program.Functions, func(g trace.Function) bool { return g.Name == f.Name })
 			if n < 0 || m.Program.Functions[n].Blocks != f.Blocks {
-				t.Fatalf("%s is missing, or is divided into other pieces", f.Name)
+				t.Fatalf("%s is missing, or is divided into different pieces", f.Name)
 			}
 			for k := range f.Blocks {
 				a, b := &r.Program.Blocks[f.First+k], &m.Program.Blocks[m.Program.Functions[n].First+k]
@@ -83,7 +83,7 @@ func TestReadAsInstrumented(t *testing.T) {
 }
 
 // TestReadRareInstructions checks that code that must not be rewritten can still be read, and that
-// unreadable code is reported.
+// code that cannot be read is reported.
 func TestReadRareInstructions(t *testing.T) {
 	unreadable := []string{"unknown", "rest of a line", "no terminator", "no label", "label twice", "value twice", "late phi"}
 	for _, s := range snippets {
@@ -218,9 +218,9 @@ define void @h() {
 	}
 }
 
-// TestReadBroken checks that text is rejected if it is not a module, and that lines of a module are
+// TestReadInvalidText checks that text is rejected if it is not a module, and that lines of a module are
 // skipped if they cannot be parsed.
-func TestReadBroken(t *testing.T) {
+func TestReadInvalidText(t *testing.T) {
 	for text, want := range map[string]string{
 		"int main() {}\n": `the module: no function could be read: line 1: "int main() {}", want a definition, a declaration or metadata; want LLVM IR as text, written by clang -S -emit-llvm`,
 		"BC\xc0\xde5\x14": "the module is bitcode, want text; convert the module with llvm-dis, or compile with clang -S -emit-llvm",
@@ -242,7 +242,7 @@ define void @cut() {
   ret void
 `)
 	if len(m.Program.Functions) != 1 || m.Program.Functions[0].Name != "whole" {
-		t.Errorf("functions %+v, want only the complete one", m.Program.Functions)
+		t.Errorf("functions %+v, want only the complete function", m.Program.Functions)
 	}
 	var skipped []string
 	for _, s := range m.Skipped {
@@ -274,7 +274,7 @@ func usesOf(b *trace.Block, opcode string, n int) []int32 {
 }
 
 // TestDependencesThroughMemory checks that a load depends on the preceding store to the same
-// address or, in a loop, on the store of the previous iteration.
+// address. In a loop, this store may be in the previous iteration.
 func TestDependencesThroughMemory(t *testing.T) {
 	m := read(t, `@g = global i32 0
 
@@ -332,7 +332,8 @@ declare void @h()
 	}
 }
 
-// FuzzRead checks that no text makes the reader panic, and that its tables are consistent.
+// FuzzRead checks that no text makes the reader panic, and that the resulting tables are
+// consistent.
 func FuzzRead(f *testing.F) {
 	for _, text := range seeds(f) {
 		f.Add([]byte(text))
@@ -350,9 +351,9 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// TestReadDamaged checks the same properties as FuzzRead, for modules in which lines or characters
+// TestReadDamagedModules checks the same properties as FuzzRead, for modules in which lines or characters
 // were lost, duplicated or swapped.
-func TestReadDamaged(t *testing.T) {
+func TestReadDamagedModules(t *testing.T) {
 	whole := seeds(t)
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.SampledFrom(whole).Draw(t, "module")
@@ -381,9 +382,10 @@ func BenchmarkRead(b *testing.B) {
 	}
 }
 
-// TestFlow checks that values flow to other blocks in the same iteration and, through the header's
-// phis, to the next iteration. In a loop of one block, they stay in that block.
-func TestFlow(t *testing.T) {
+// TestValuesBetweenBlocks checks that values flow to other blocks in the same iteration and, through the header's
+// phis, to the next iteration. In a loop that consists of one block, values flow only within that
+// block.
+func TestValuesBetweenBlocks(t *testing.T) {
 	m := read(t, `define i64 @f(ptr %p, i64 %n) {
 entry:
   %first = load i64, ptr %p

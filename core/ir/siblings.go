@@ -2,10 +2,10 @@ package ir
 
 import "slices"
 
-// A call becomes a jump if the compiler marks it as a tail call and the function only returns after
-// it, so that deep recursion needs no stack. The jump is possible only if there is no code between
-// the call and the return, so no piece begins after such a call. If the call shares its return with
-// other code, as in
+// A call becomes a jump if the compiler marks it as a tail call and the function does nothing but
+// return after it. Deep recursion then needs no stack. The jump is possible only if there is no
+// code between the call and the return, so no piece begins after such a call. If the call shares
+// the return with other code, as in
 //
 //	  %r = tail call i32 @odd(i64 %m)            step of block done
 //	  br label %done                             %r = tail call i32 @odd(i64 %m)
@@ -16,14 +16,14 @@ import "slices"
 // the rewriter inserts a separate return, as the code generator would do, and the step of the block
 // that returns precedes the call.
 
-// returning describes how a basic block returns directly after a tail call.
+// returning describes how a basic block returns immediately after a tail call.
 type returning struct {
 	call int32 // the call instruction, or -1
 	by   int32 // the basic block that contains the return
 }
 
-// returnsBy reports whether the function only returns after call i, and records whether the return
-// is in another basic block.
+// returnsBy reports whether the function does nothing but return after call i, and records whether
+// the return is in a different basic block.
 func (p *plan) returnsBy(basic, i int32) bool {
 	f := p.f
 	in := &f.insts[i]
@@ -64,8 +64,8 @@ func (f *function) givesBack(end *inst, value int32) bool {
 	return len(uses) == 1 && uses[0] == value
 }
 
-// onlyReturns reports whether a basic block only returns: without a value or, if the block is
-// entered from block from, with the given value.
+// onlyReturns reports whether a basic block does nothing but return. The returned value must be the
+// given value if the block is entered from block from, or there must be no returned value.
 func (p *plan) onlyReturns(basic, from, value int32) bool {
 	f := p.f
 	b := &f.blocks[basic]
@@ -88,7 +88,7 @@ func (p *plan) onlyReturns(basic, from, value int32) bool {
 }
 
 // isDead reports whether a basic block is no longer reached, because all of its predecessors now
-// return directly after their calls.
+// return immediately after their calls.
 func (p *plan) isDead(basic int32) bool {
 	first := &p.f.insts[p.f.blocks[basic].first]
 	if first.op != opPhi {
@@ -99,8 +99,8 @@ func (p *plan) isDead(basic int32) bool {
 	})
 }
 
-// returnStep writes the step of the basic block that contains the return. It is placed before the
-// call.
+// returnStep writes the step of the basic block that contains the return. The step is placed before
+// the call.
 func (e *emitter) returnStep(p *plan, q *piece, call int32, label string) {
 	e.copyTo(int(p.f.insts[call].from))
 	by := &p.pieces[p.heads[p.returnings[q.basic].by]]

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// No separate return is created for a call without a result if the function then returns a constant
-// that a later phi selects.
+// TestConstantAfterCall checks that no separate return is created after a call without a result if
+// the function then returns a constant that a phi selects.
 func TestConstantAfterCall(t *testing.T) {
 	r, err := Instrument([]byte(`target triple = "x86_64-pc-linux-gnu"
 declare void @note()

@@ -8,10 +8,10 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// These limits bound the tables of structures that malicious text can cause.
+// These constants limit the tables of structures, which malicious text could make very large.
 const (
-	mostFields     = 256     // members listed for a structure
-	largestElement = 1 << 16 // bytes of a structure whose members are listed
+	mostFields     = 256     // maximum number of members listed for a structure
+	largestElement = 1 << 16 // maximum size in bytes of a structure whose members are listed
 )
 
 // element is the structure to which an address belongs, and the offset of the address in it.
@@ -23,7 +23,7 @@ type element struct {
 var noElement = element{of: -1}
 
 // element finds the structure that contains an address. It follows address arithmetic back to a
-// variable, or to a pointer, whose type is known. It follows at most the given number of pointers.
+// variable or pointer of known type, and follows at most the given number of pointers.
 func (f *function) element(address operand, pointers int) element {
 	var moved shift
 	o := address
@@ -47,7 +47,7 @@ func (f *function) element(address operand, pointers int) element {
 	return f.m.metadata.elementAt(of, moved)
 }
 
-// elementAt returns the structure at the distance moved from the beginning of a type.
+// elementAt returns the structure at the offset moved in a type.
 func (m *metadata) elementAt(of int, moved shift) element {
 	for range mostTypes {
 		of = m.plainType(of)
@@ -124,9 +124,9 @@ func (f *function) typeOf(address operand, pointers int) int {
 	return f.pointee(address, pointers)
 }
 
-// structure returns the number of a structure in the tables, and adds it if it is new. It returns
-// false for types whose members do not matter: types with fewer than two members, or with unknown
-// members.
+// structure returns the number of a structure in the tables, and adds it if it is new. structure
+// returns false for types with fewer than two members, or with unknown members, because their
+// members do not matter.
 func (t *tables) structure(node int) (number uint32, ok bool) {
 	if number, known := t.structures[node]; known {
 		return number - 1, number != 0
@@ -215,7 +215,7 @@ func (m *metadata) nameOfAnonymous(node int) string {
 	return ""
 }
 
-// typeName returns the name of a type in the notation of C, as far as its node shows it.
+// typeName returns the name of a type in C notation, as far as the node of the type contains it.
 func (m *metadata) typeName(n int) string {
 	suffix := ""
 	for range mostTypes {

@@ -26,7 +26,8 @@ type tables struct {
 	refs     []uint32       // number of references of each block
 	scale    []byte         // scale of each value
 	one      [1]site
-	// structures maps nodes of types to 1 + their number; 0: the members of the type do not matter
+	// structures maps the node of a type to 1 + the number of the structure, or to 0 if the members
+	// of the type do not matter
 	structures map[int]uint32
 }
 
@@ -214,8 +215,8 @@ func (p *plan) successors(i int32) []uint32 {
 	return list
 }
 
-// lines finds the source lines of a piece. They are lines of the function whose code comes first in
-// the piece, which may have been inlined.
+// lines finds the source lines of a piece. The lines belong to the function that contains the first
+// code of the piece. This function may have been inlined.
 func (t *tables) lines(b *trace.Block, insts []inst) {
 	meta := &t.m.metadata
 	of := -1
@@ -237,8 +238,8 @@ func (t *tables) lines(b *trace.Block, insts []inst) {
 	}
 }
 
-// opName returns the name that an instruction has in the tables, and reports whether it produces
-// code. Calls that do not end a block are named after their callees.
+// opName returns the name of an instruction in the tables, and reports whether the instruction
+// produces code. Calls that do not end a block are named after their callees.
 func opName(in *inst) (name string, code bool) {
 	k := in.call
 	if k == nil || k.indirect {
@@ -358,8 +359,8 @@ func (p *plan) usesOf(q *piece, i int32, loop bool) []int32 {
 	return list
 }
 
-// isMultiplyAdd reports whether in is a multiply-add intrinsic, whose third operand has a different
-// role from the first two.
+// isMultiplyAdd reports whether in is a multiply-add intrinsic. The third operand of such an
+// intrinsic is the addend.
 func isMultiplyAdd(in *inst) bool {
 	if in.call == nil || in.call.indirect || in.call.assembly {
 		return false
@@ -415,8 +416,8 @@ func (p *plan) place(s *site) trace.Place {
 // inlined identifies an inlined function by its DISubprogram and by the call that it replaced.
 type inlined struct{ function, at int }
 
-// loopFrame is a loop, identified by its header, and a function that contains one of the loop's
-// jumps.
+// loopFrame consists of a loop, identified by its header, and a function that contains one of the
+// loop's jumps.
 type loopFrame struct {
 	header int32
 	inlined

@@ -62,7 +62,7 @@ func checkBlock(t checker, p *trace.Program, f *trace.Function, i, firstSite uin
 	}
 	for _, next := range b.Successors {
 		if next < f.First || next >= f.First+f.Blocks {
-			t.Fatalf("%s: block %d goes to block %d of another function", f.Name, i, next)
+			t.Fatalf("%s: block %d has the successor %d in a different function", f.Name, i, next)
 		}
 	}
 	if b.Loop > 0 && p.Blocks[b.Loop-1].Flags&trace.HeaderBlock == 0 || (b.Loop > 0) != (b.Depth > 0) {
@@ -77,7 +77,7 @@ func checkBlock(t checker, p *trace.Program, f *trace.Function, i, firstSite uin
 	}
 	for k, in := range b.Instrs {
 		for _, use := range in.Uses {
-			// An operand precedes its use, unless it is from the previous iteration.
+			// An operand precedes its use, unless it is a value of the previous iteration.
 			if int(use) >= k || int(-2-use) >= instrs {
 				t.Fatalf("%s: block %d: instruction %d uses %d of %d", f.Name, i, k, use, instrs)
 			}

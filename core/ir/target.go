@@ -12,7 +12,7 @@ var features = map[string]trace.Target{
 	"fma": withAVX | trace.FMA, "fma4": withAVX | trace.FMA, "avx512f": withAVX512,
 }
 
-// Features that instruction sets imply (LLVM, X86TargetParser.cpp).
+// Features implied by instruction sets (LLVM, X86TargetParser.cpp).
 const (
 	withSSE42  = trace.SSE41 // popcnt is a separate feature
 	withAVX    = withSSE42 | trace.AVX
@@ -31,8 +31,8 @@ var neededBy = map[string]trace.Target{
 }
 
 // processors maps values of the attribute "target-cpu" to features. Compilers other than clang do
-// not list the features of a function, but only the processor. All other processors have the
-// baseline features of x86-64.
+// not list the features of a function, but only the processor. Processors that are not listed have
+// the baseline features of x86-64.
 var processors = makeTable(map[trace.Target]string{
 	trace.SSE41:                        "penryn",
 	trace.POPCNT:                       "amdfam10 barcelona btver1",

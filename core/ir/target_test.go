@@ -43,8 +43,8 @@ func TestTarget(t *testing.T) {
 	}
 }
 
-// TestContract checks that functions are marked if all their products and sums allow contraction.
-func TestContract(t *testing.T) {
+// TestContraction checks that functions are marked if all their products and sums allow contraction.
+func TestContraction(t *testing.T) {
 	for _, c := range []struct {
 		body string
 		want trace.Target
@@ -65,9 +65,9 @@ func TestContract(t *testing.T) {
 	}
 }
 
-// TestCaptureTargets checks that the data embedded in a program contains the same target as the
+// TestTargetInCapturedData checks that the data embedded in a program contains the same target as the
 // program's module.
-func TestCaptureTargets(t *testing.T) {
+func TestTargetInCapturedData(t *testing.T) {
 	src, err := os.ReadFile("testdata/golden/loop.ll")
 	if err != nil {
 		t.Fatal(err)

@@ -109,7 +109,8 @@ func (t *types) of(text string) *datatype {
 	return typ
 }
 
-// typeEnd returns the end of the type that begins at from, or from if no type begins there.
+// typeEnd returns the end of the type that begins at position from, or from if no type begins
+// there.
 func typeEnd(text string, from int) int {
 	i := typeBaseEnd(text, from)
 	for i > from && i < len(text) {
@@ -122,7 +123,8 @@ func typeEnd(text string, from int) int {
 	return i
 }
 
-// typeBaseEnd returns the end of a type without its suffixes, or from if no type begins there.
+// typeBaseEnd returns the end of a type without its suffixes, or from if no type begins at position
+// from.
 func typeBaseEnd(text string, from int) int {
 	i := from
 	if i >= len(text) {
@@ -234,7 +236,7 @@ func (t *types) pointer(space uint32) *datatype {
 	return p
 }
 
-// function returns the type of a function. Its elem is the type of the result.
+// function returns the type of a function. The field elem of this type is the type of the result.
 func (t *types) function(text string) *datatype {
 	parameters := parametersOf(text)
 	if parameters < 0 {

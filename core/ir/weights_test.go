@@ -33,7 +33,7 @@ func TestCompilerWeights(t *testing.T) {
 			}
 		}
 		if found != 1 || !strings.Contains(m.Compiler, "clang version "+c.version) || m.Triple == "" {
-			t.Errorf("LLVM %s: weights %v of %s for %s, want one branch that almost always goes one way", c.version, m.Weights, m.Compiler, m.Triple)
+			t.Errorf("LLVM %s: weights %v of %s for %s, want one branch with a strongly preferred direction", c.version, m.Weights, m.Compiler, m.Triple)
 		}
 	}
 }

@@ -45,7 +45,7 @@ func rowsOf(iterations, length int) (*trace.Program, *trace.Batch) {
 }
 
 // BenchmarkMimic measures the time needed to synthesise a row, including the time for reading the
-// original row. If cores is 0, it measures only the time for reading.
+// recorded row. If cores is 0, it measures only the time for reading.
 func BenchmarkMimic(b *testing.B) {
 	program, whole := rowsOf(4000, 60)
 	for _, schedule := range []Schedule{{Static, 0}, {Static, 1}, {Dynamic, 1}} {

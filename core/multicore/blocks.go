@@ -6,23 +6,23 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// roles describes the meaning of a block for the division of work.
+// roles contains the properties of a block that affect the division of work.
 type roles uint16
 
 const (
 	joins       roles = 1 << iota // the block follows the end of a region
 	waits                         // the block follows a barrier
-	asksForOne                    // the block ends with a call that asks whether this thread executes code on behalf of all threads
-	oneIsDone                     // the block ends code that one thread executes on behalf of all threads
+	asksForOne                    // the block ends with a call that asks whether the thread is the one to execute the following code
+	oneIsDone                     // the block is the end of code that one thread executes for all threads
 	isBare                        // the block has no loads, stores or modifications
-	usesNumber                    // the block asks for the thread's number or the number of threads
+	usesNumber                    // the block calls omp_get_thread_num or omp_get_num_threads
 	setsThreads                   // the block sets the number of threads
 	makesTasks
 	locks
-	keepsPrivate // the block requests the thread's copy of a global variable
+	keepsPrivate // the block requests the thread's copy of a threadprivate variable
 	inOrder      // the block makes an iteration wait for earlier iterations
 	cancels
-	adds // the block adds a thread's part of a reduction, in a team of one thread
+	adds // the block adds a thread's part of a reduction, in the code for a team of one thread
 )
 
 // callees maps the names of functions of LLVM's runtime and of OpenMP to the roles of the blocks
@@ -82,7 +82,7 @@ func (c *code) sitesOf(b *trace.Block) []trace.Site {
 	return sites[from:min(from+uint64(b.Sites), uint64(len(sites)))]
 }
 
-// block returns the block that contains an event's site. ok is false if there is no such block.
+// block returns the block that contains an event's site. ok is false if no block contains the site.
 func (c *code) block(site uint32) (uint32, bool) {
 	if uint64(site) >= uint64(len(c.program.Sites)) {
 		return 0, false
@@ -106,15 +106,15 @@ func (c *code) callee(site uint32) string {
 	return ""
 }
 
-// continues reports whether next is the part of b's basic block after a call.
+// continues reports whether next is the part of b's basic block that follows a call.
 func (c *code) continues(b, next uint32) bool {
 	x, y := &c.program.Blocks[b], &c.program.Blocks[next]
 	return next == b+1 && y.Function == x.Function && y.Part == x.Part+1 && y.Label == x.Label
 }
 
-// guarded reports whether only one thread executes block next, a successor of block asks. This is
-// the case if a path from next reaches the end of the guarded code without passing through another
-// successor of asks.
+// guarded reports whether only one thread executes block next, which is a successor of block asks.
+// It returns true if a path from next to the end of the guarded code does not pass through the
+// other successors of asks.
 func (c *code) guarded(asks, next uint32) bool {
 	key := [2]uint32{asks, next}
 	is, ok := c.guards[key]

@@ -17,21 +17,21 @@ const (
 	itsRest
 )
 
-// none is the value for "no mark".
+// none means that there is no mark.
 const none = ^uint64(0)
 
-// cursor reads the rows of one core in a phase. It is an [interleave.Stream].
+// cursor reads the rows of one core in a phase. It implements [interleave.Stream].
 type cursor struct {
 	r    *Reader
 	core int
 
 	next  int    // number of the next part
 	in    *part  // the part whose units are being read, or nil
-	run   uint64 // in the loop of in: number of the next run of units, or of the next unit
+	run   uint64 // number of the next run of units, or of the next unit, in the loop of in
 	done  uint64 // number of units of the next run that have been read
 	row   uint64 // the next row to read
 	end   uint64 // row at which to stop
-	until uint64 // mark at which to stop unless row end is reached first, or none
+	until uint64 // mark at which to stop, if it is before row end; or none
 	stage stage
 	units [2]uint64 // range of units of the current chunk
 
@@ -179,7 +179,8 @@ func (c *cursor) advance() (more bool, err error) {
 
 func (c *cursor) span(s span) { c.row, c.end, c.until = s.from, s.to, none }
 
-// chunk returns the core's next units. If there are no further units, from equals to.
+// chunk returns the range [from, to) of the core's next units. The range is empty if there are no
+// further units.
 func (c *cursor) chunk(l *loop) (from, to uint64, err error) {
 	switch {
 	case l.later():
@@ -194,9 +195,8 @@ func (c *cursor) chunk(l *loop) (from, to uint64, err error) {
 	return from, to, nil
 }
 
-// given returns the core's next units in a loop whose units were assigned when the loop had ended.
-// The units are a run or, if chunks have their own rows, the next chunk of a run. A guided chunk is
-// a run.
+// given returns the core's next units in a loop that was divided after its end. The units are a run
+// or, if each chunk has separate rows, the next chunk of a run. A guided chunk is a run.
 func (c *cursor) given(l *loop) (from, to uint64) {
 	list := l.runs[c.core]
 	if c.run == uint64(len(list)) {
@@ -243,8 +243,8 @@ func (c *cursor) markAt(mark uint64) (*tape.Page, int, error) {
 	return p, int(mark - p.Mark), nil
 }
 
-// dynamic returns the next units of the core: a chunk if chunks have their own rows, and otherwise
-// the core's units in one page.
+// dynamic returns the next units of the core. These units are a chunk if each chunk has separate
+// rows, and otherwise the core's units in one page.
 func (c *cursor) dynamic(l *loop) (from, to uint64, err error) {
 	for c.run < l.units {
 		p, i, err := c.markAt(l.mark + c.run)

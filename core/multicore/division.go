@@ -9,7 +9,7 @@ import (
 type part struct {
 	from, to uint64
 	who      who
-	loop     *loop // loop whose iterations are divided; only for whoShares and whoWorks
+	loop     *loop // the loop that is divided; only for whoShares and whoWorks
 }
 
 type who uint8
@@ -17,8 +17,8 @@ type who uint8
 const (
 	everyCore who = iota
 	firstCore
-	whoShares // the cores divide the iterations
-	whoWorks  // only the cores that have iterations
+	whoShares // the iterations are divided among the cores
+	whoWorks  // only cores with iterations execute the rows
 )
 
 // loop is one execution of a worksharing loop. A unit is an iteration in the recorded run.
@@ -28,7 +28,7 @@ type loop struct {
 	used  Schedule
 	mark  uint64 // the mark before the first unit
 	units uint64
-	chunk uint64 // number of units assigned at once; minimum for Guided; 0 for Static without chunks
+	chunk uint64 // number of units in a chunk; minimum for Guided; 0 for Static without chunks
 	// before, behind and rest are the rows at the beginning and at the end of each chunk.
 	before, behind, rest span
 	// short contains the rows at the beginning of a chunk with fewer units than the other chunks.
@@ -50,7 +50,7 @@ type loop struct {
 	steals bool
 }
 
-// later reports whether units are assigned only after the loop.
+// later reports whether units are assigned only when the loop has ended.
 func (l *loop) later() bool { return l.used.Kind == Guided || l.used.Kind == Dynamic && l.steals }
 
 // run is a range of units [from, to).
@@ -64,10 +64,10 @@ func (l *loop) apart() bool {
 	return l.before.from < l.before.to || l.behind.from < l.behind.to || l.rest.from < l.rest.to
 }
 
-// passage contains the blocks of one pass through the test of a loop over chunks, from the loop's
-// header on.
+// passage contains the blocks of one execution of the test of a loop over chunks, beginning with
+// the loop's header.
 type passage struct {
-	header uint32 // 1 + the loop's header; 0 if the passage does not contain it
+	header uint32 // 1 + the loop's header; 0 if the passage does not contain the header
 	blocks []passed
 }
 
@@ -90,8 +90,8 @@ func (p *passage) enter(s *step, block uint32, row uint64) {
 	}
 }
 
-// meets finds the last block that both p and t contain, and returns its row in p and its row in t.
-// From this block on, a pass that began like t can continue like p.
+// meets finds the last block that both p and t contain, and returns the rows of this block in p and
+// in t. A passage that began like t can continue like p from this block on.
 func (p *passage) meets(t *passage) (row, rowOfT uint64) {
 	for i := len(t.blocks) - 1; i >= 0; i-- {
 		for _, b := range p.blocks {
@@ -103,7 +103,7 @@ func (p *passage) meets(t *passage) (row, rowOfT uint64) {
 	return p.blocks[0].row, t.blocks[0].row
 }
 
-// behind returns the first of the cores with the earliest clock.
+// behind returns the core with the earliest clock, or the first of several such cores.
 func behind(clock []float64) uint8 {
 	least := 0
 	for c := range clock {
@@ -162,8 +162,8 @@ func (l *loop) giveGuided() {
 	}
 }
 
-// giveStolen lets the cores take and steal chunks. The next chunk always goes to the core with the
-// earliest clock.
+// giveStolen assigns chunks to the cores by stealing. The core with the earliest clock always takes
+// the next chunk.
 func (l *loop) giveStolen() {
 	chunk := max(l.chunk, 1)
 	next := newThieves((l.units+chunk-1)/chunk, len(l.clock)).next
@@ -185,7 +185,7 @@ func (l *loop) giveStolen() {
 	}
 }
 
-// takes advances a core's clock by the cost of a run.
+// takes adds the cost of a run to a core's clock.
 func (l *loop) takes(core uint8, r run) { l.clock[core] += l.costs.upTo(r.to) - l.costs.upTo(r.from) }
 
 // kind is a run of units of one loop in the compiled code.
@@ -205,7 +205,7 @@ func (l *loop) widen() {
 	}
 }
 
-// tooWide reports whether a chunk, or a core's part, is smaller than a unit.
+// tooWide reports whether a unit is larger than a chunk or a core's part.
 func (l *loop) tooWide(cores uint64) bool {
 	if l.used.Kind != Static || l.used.Chunk > 0 {
 		return max(l.used.Chunk, 1) < l.width
@@ -216,7 +216,7 @@ func (l *loop) tooWide(cores uint64) bool {
 const mostKinds = 1 << 12
 
 // weigh computes the number of iterations in each unit from the number of bytes that all units
-// referenced. Only static schedules need it.
+// referenced. Only static schedules need weigh.
 func (l *loop) weigh(bytes uint64) {
 	if len(l.kinds) < 2 || len(l.kinds) > mostKinds || l.used.Kind != Static {
 		l.total, l.kinds = l.units, l.kinds[:0]
@@ -255,12 +255,12 @@ func (l *loop) weigh(bytes uint64) {
 		widest = max(widest, k.width)
 	}
 	if l.total = from; l.chunk > 0 && l.chunk < widest {
-		// Chunks cannot be separated, so assign units in turn as the best approximation.
+		// A unit that contains several chunks cannot be divided, so assign whole units in turn.
 		l.chunk, l.kinds = 1, l.kinds[:0]
 	}
 }
 
-// iterations returns the number of the program's iterations that are known so far.
+// iterations returns the number of the program's iterations that have been found so far.
 func (l *loop) iterations() uint64 {
 	if n := len(l.kinds); n > 0 {
 		k := &l.kinds[n-1]
@@ -283,8 +283,8 @@ func (l *loop) unitAt(iteration uint64) uint64 {
 	return min(end, k.unit+(iteration-k.from+k.width/2)/k.width)
 }
 
-// static returns the n-th run of units of a core in a static schedule, which may be empty. more
-// reports whether the run exists. More runs may follow it.
+// static returns the n-th run of units of a core in a static schedule. The run may be empty. more
+// reports whether the run exists. More runs may follow an existing run.
 func (l *loop) static(core, cores int, n uint64) (from, to uint64, more bool) {
 	iterations := l.iterations()
 	if l.chunk == 0 && n > 0 {
@@ -305,8 +305,8 @@ func (l *loop) static(core, cores int, n uint64) (from, to uint64, more bool) {
 // mostSums is the maximum number of partial sums.
 const mostSums = 1 << 16
 
-// sums contains, for every 2^shift-th unit, the total cost of the units before it. Costs in between
-// are interpolated. shift is as small as mostSums permits.
+// sums contains the total cost of the preceding units, for one in 2^shift units. Costs of the other
+// units are interpolated. shift is as small as mostSums permits.
 type sums struct {
 	list  []float64
 	shift uint

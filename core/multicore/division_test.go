@@ -8,7 +8,7 @@ import (
 )
 
 // TestVectorisedLoop checks that 25 units of four iterations and three single iterations are
-// divided as closely as possible like 103 iterations.
+// divided like 103 iterations, as closely as possible.
 func TestVectorisedLoop(t *testing.T) {
 	l := &loop{units: 28, kinds: []kind{{head: 1}, {head: 2, unit: 25, bytes: 25*64 + 5}}}
 	l.weigh(25*64 + 5 + 3*16)
@@ -21,7 +21,7 @@ func TestVectorisedLoop(t *testing.T) {
 			t.Errorf("core %d: %d to %d, want %d to %d", core, from, to, want[0], want[1])
 		}
 	}
-	// With chunks of six iterations, some chunks have one unit and some have two; no unit is lost.
+	// With chunks of six iterations, a chunk has one or two units, and no unit is lost.
 	l.chunk = 6
 	done := uint64(0)
 	for n := uint64(0); ; n++ {
@@ -103,13 +103,13 @@ func TestManyUnitSums(t *testing.T) {
 		}
 	}
 	if len(s.list) > mostSums {
-		t.Errorf("%d sums are stored", len(s.list))
+		t.Errorf("%d partial sums are stored, which is more than the limit", len(s.list))
 	}
 }
 
-// TestThievesFindAllChunks checks that each chunk is executed exactly once, regardless of the order
-// in which cores ask for chunks.
-func TestThievesFindAllChunks(t *testing.T) {
+// TestEachChunkIsExecutedOnce checks that each chunk is executed exactly once, regardless of the order
+// in which cores request chunks.
+func TestEachChunkIsExecutedOnce(t *testing.T) {
 	for seed := range uint64(300) {
 		rng := rand.New(rand.NewPCG(seed, 11))
 		cores, chunks := 2+rng.IntN(16), rng.IntN(200)
@@ -117,7 +117,7 @@ func TestThievesFindAllChunks(t *testing.T) {
 		done := make([]int, chunks)
 		working := rng.Perm(cores)
 		for len(working) > 0 {
-			i := min(rng.IntN(len(working)), rng.IntN(len(working))) // cores with higher numbers ask less often
+			i := min(rng.IntN(len(working)), rng.IntN(len(working))) // cores with higher numbers request chunks less often
 			if n, ok := next(working[i]); ok {
 				done[n]++
 			} else {
@@ -132,8 +132,8 @@ func TestThievesFindAllChunks(t *testing.T) {
 	}
 }
 
-// TestIdleCoresSteal checks that each core executes its part as long as all cores are equally fast,
-// and that the first core to finish takes the last quarter of the next core's part.
+// TestIdleCoresSteal checks that each core executes its own part while all cores are equally fast,
+// and that the first core to finish steals the last quarter of the next core's part.
 func TestIdleCoresSteal(t *testing.T) {
 	next := newThieves(30, 3).next
 	for i := range uint64(2) {
@@ -167,7 +167,7 @@ func TestWideIterations(t *testing.T) {
 		{0, 0, []uint32{1, 2}, nil},
 		{1, vector, []uint32{1, 2, 3}, []uint32{16, 16, 16, 16}},
 		{1, rest, []uint32{2, 3}, []uint32{8}},
-		{0, 0, []uint32{4}, nil}, // ends the loop; other blocks follow
+		{0, 0, []uint32{4}, nil}, // ends the loop; different blocks follow
 		{1, vector, []uint32{4, 5}, []uint32{2}},
 		{0, 0, nil, nil},
 	} {
@@ -182,7 +182,7 @@ func TestWideIterations(t *testing.T) {
 	c.know(p)
 	s := c.makeShape(0, schedule{kind: staticWhole})
 	if len(s.widths) != 1 || s.widths[1] != 8 {
-		t.Fatalf("%v, want width 8 for block 1", s.widths)
+		t.Fatalf("widths = %v, want width 8 for block 1", s.widths)
 	}
 	for _, c := range []struct {
 		used  Schedule

@@ -9,9 +9,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// TestDoubts checks that missing facts and undivided code are reported, and that the rest is
-// divided.
-func TestDoubts(t *testing.T) {
+// TestCaveats checks that missing information and undivided code are reported, and that the other
+// code is divided.
+func TestCaveats(t *testing.T) {
 	program, whole := rowsOf(12, 5)
 	at := func(k trace.Kind) int { return slices.Index(whole.Kind, k) }
 	begin, end, loop := at(trace.ParallelBegin), at(trace.ParallelEnd), at(trace.LoopBegin)
@@ -47,7 +47,7 @@ func TestDoubts(t *testing.T) {
 		cores   int
 		want    string
 		regions uint64
-		divided bool // whether cores other than the first have work
+		divided bool // whether cores other than core 0 have work
 	}{
 		"as it is":                   {rows: all, cores: 4, regions: 1, divided: true},
 		"no region":                  {rows: all[:begin], cores: 4, want: noRegion},

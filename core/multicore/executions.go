@@ -6,10 +6,9 @@ import (
 )
 
 // Printed converts the options to options of package sasmm. The Division must be ByRegion or
-// AsPrinted. [Mimic] reads from [sasmm.Shared] or, with Apart, from [sasmm.Private], in which each
-// core has its own order of blocks. The size of a chunk is a number of executions. A dynamic
-// schedule assigns chunks to the cores in turn, because all executions are assumed to take equally
-// long.
+// AsPrinted. [Mimic] reads from [sasmm.Shared] or, if Apart is set, from [sasmm.Private], in which
+// each core has its own order of blocks. Chunk sizes are numbers of executions. A dynamic schedule
+// assigns chunks to the cores in turn, because all executions are assumed to take equally long.
 func (o *Options) Printed() sasmm.Options {
 	p := sasmm.Options{Cores: o.Cores, PerRegion: o.Division == ByRegion, Order: o.Order}
 	p.Ranges = append(p.Ranges, o.Private.Ranges...)
@@ -46,8 +45,8 @@ func (m *Reader) nextDivided(b *trace.Batch) error {
 	return err
 }
 
-// Blocks returns how often each block ran in the single-threaded run. It may be called after all
-// rows have been read. It returns nil if executions are not divided.
+// Blocks returns how often each block was executed in the single-threaded run, or nil if executions
+// are not divided. Call Blocks only after all rows have been read.
 func (m *Reader) Blocks() []sasmm.Count {
 	if m.executions == nil {
 		return nil

@@ -6,7 +6,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// loopRun follows one execution of a worksharing loop in the single-threaded run. Rows are numbered
+// loopRun tracks one execution of a worksharing loop in the single-threaded run. Rows are numbered
 // as in the region buffer.
 type loopRun struct {
 	*loop
@@ -23,17 +23,17 @@ type loopRun struct {
 	// last chunk or unit.
 	head, tail passage
 	// unitCost is the cost of the last unit, and unitBytes is the number of bytes that all units
-	// reference. Both are known only after the last unit.
+	// reference. Both values are known only after the last unit.
 	unitCost  float64
 	unitBytes uint64
 	// ended means that the runtime reported before row endRow that there are no more chunks.
 	ended  bool
 	endRow uint64
 
-	calls int // number of recursive calls of the loop's function from the loop that have not returned
+	calls int // number of recursive calls from the loop to the loop's function that have not returned
 }
 
-// extent is a range of rows. The end is known only in the state over.
+// extent is a range of rows. The end of the range is known only in the state over.
 type extent struct {
 	state    extentState
 	from, to uint64
@@ -44,10 +44,10 @@ type extentState uint8
 const (
 	notBegun extentState = iota
 	underway
-	over // the extent has ended, but continues if another unit or chunk begins
+	over // the extent has ended, but continues if a further unit or chunk begins
 )
 
-// beginLoop starts to follow a loop if its code is known.
+// beginLoop begins to track a loop if its code is known.
 func (m *Reader) beginLoop(site uint32) {
 	arg := uint64(0)
 	if m.batch.Arg != nil {
@@ -81,7 +81,7 @@ func (m *Reader) beginLoop(site uint32) {
 	m.cost, m.bytes = 0, 0
 }
 
-// enterInLoop processes the entry of a block in a loop that the reader follows.
+// enterInLoop processes the entry of a block in the loop that is being tracked.
 func (m *Reader) enterInLoop(block uint32) {
 	l := m.loop
 	i := block - l.shape.first
@@ -192,9 +192,9 @@ func (m *Reader) beginUnit() {
 	m.tape.Mark(owner)
 }
 
-// noMoreChunks processes the LoopEnd in the current row. If the program has requested another
-// chunk, the loop does not end here, because the code after the request runs for each chunk. The
-// loop then ends when execution leaves its code.
+// noMoreChunks processes the LoopEnd in the current row. If the program has requested a further
+// chunk, the LoopEnd is not the end of the loop, because the code after the request runs for each
+// chunk. The loop then ends when execution leaves its code.
 func (m *Reader) noMoreChunks() {
 	l := m.loop
 	if l.chunk.state != underway || l.ended {
@@ -259,10 +259,10 @@ func (m *Reader) idle(l *loopRun) (from, to uint64) {
 }
 
 // shareChunks divides a loop over chunks. A single-threaded run has one chunk. The code around this
-// chunk is executed for every chunk of every thread. If the test for another chunk precedes the
-// chunk, the run executed the test twice. The first test shows the code that is executed for each
-// chunk, and the second test shows the code that each thread executes at the end. Otherwise, the
-// run executed only the test after the chunk.
+// chunk is executed for every chunk of every thread. If the test for a further chunk precedes the
+// chunk, the run executed the test twice. The code of the first test is executed for each chunk,
+// and the code of the second test is executed once by each thread, at its end. Otherwise, the run
+// executed only the test after the chunk.
 func (m *Reader) shareChunks(l *loopRun) {
 	h, t := &l.head, &l.tail
 	if h.header != 0 && h.header == t.header {

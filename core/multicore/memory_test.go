@@ -12,7 +12,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// longPhase reads a region with one loop. It repeats the same iteration, at random addresses.
+// longPhase reads a region with one loop. The loop repeats the same iteration, at random addresses.
 type longPhase struct {
 	whole      *trace.Batch // rows of the region, with a single iteration
 	first      int          // first row of the iteration
@@ -95,8 +95,8 @@ func liveBytes(t *testing.T, iterations, tapeBytes int) (most, rows uint64) {
 	return most, rows
 }
 
-// Memory use depends on the number of cores and on the limit of the region buffer, but not on how
-// long the cores run without a barrier.
+// TestMemoryOfLongPhase checks that memory use depends on the number of cores and on the limit of
+// the region buffer, but not on the length of phases.
 func TestMemoryOfLongPhase(t *testing.T) {
 	const tapeBytes = 2 << 20
 	short, fewRows := liveBytes(t, 30_000, tapeBytes)

@@ -58,8 +58,8 @@ type Reader struct {
 
 // Mimic returns a reader of the synthesised threads of o.Cores cores. r must read the trace of a
 // single-threaded run, and the trace must contain basic blocks. The store s receives, in compressed
-// form, the rows of a region that do not fit into memory. If s is nil, each region must fit. s is
-// not used if executions of blocks are divided. The error is a *trace.OptionError.
+// form, the rows of a region that do not fit into memory. If s is nil, each region must fit into
+// memory. If executions of blocks are divided, s is not used. The error is a *trace.OptionError.
 func Mimic(r trace.Reader, o Options, s Store) (*Reader, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
@@ -110,7 +110,8 @@ func (m *Reader) begin() {
 	}
 }
 
-// Header returns the header of the trace. Its threads are replaced by one thread for each core.
+// Header returns the header of the trace. The header contains one thread for each core instead of
+// the threads of the trace.
 func (m *Reader) Header() trace.Header {
 	if m.executions != nil {
 		return m.executions.Header()
@@ -198,7 +199,7 @@ func (m *Reader) fill(b *trace.Batch) error {
 	return nil
 }
 
-// columns adds the columns that every batch must contain.
+// columns adds columns that the batches must contain to b.
 func (m *Reader) columns(b *trace.Batch) {
 	b.NeedThread()
 	b.NeedSite()
@@ -224,7 +225,7 @@ func (m *Reader) read() error {
 		if !m.merging {
 			return err
 		}
-		return nil // the error follows the phase
+		return nil // the error is returned after the phase
 	}
 	if m.batch.Site == nil {
 		return ErrNoBlocks
@@ -267,7 +268,7 @@ func (m *Reader) oneThread() bool {
 	return true
 }
 
-// filter removes the rows of b that are not wanted.
+// filter removes the rows of b that Next must not return.
 func (m *Reader) filter(b *trace.Batch) {
 	if !m.kept.Has(trace.BlockEntry) || m.wanted.Has(trace.BlockEntry) {
 		return
@@ -289,8 +290,8 @@ func (m *Reader) isBare(block uint32) bool {
 	return uint64(block) < uint64(len(m.code.roles)) && m.code.roles[block]&isBare != 0
 }
 
-// pass appends the kept rows in [from, to) of the batch to b. They are outside regions, so core 0
-// executes them.
+// pass appends the kept rows in [from, to) of the batch to b. The rows are outside regions, so core
+// 0 executes them.
 func (m *Reader) pass(b *trace.Batch, from, to int) {
 	for from < to {
 		k := m.batch.Kind[from]

@@ -28,7 +28,7 @@ func add(b *trace.Batch, r row, thread uint32) {
 	b.Site[b.Len()-1], b.Arg[b.Len()-1] = r.site, r.arg
 }
 
-// source reads the rows of a run. Its header contains the program.
+// source reads the rows of a run. The header of the stream contains the program.
 type source struct {
 	trace.Reader
 	header trace.Header
@@ -136,7 +136,7 @@ func (m *model) expected(o Options, wanted trace.Kinds, private func(row) bool) 
 // added replaces a load and a store by one Modify row in each block that adds to a shared reduction
 // variable. The rows of nested regions do not change.
 func (m *model) added(rows []row, private func(row) bool) (list []row) {
-	first, depth := 0, 0 // first is the first row of such a block, or 0
+	first, depth := 0, 0 // first is the first row of a block that adds to the variable, or 0
 	for _, r := range rows {
 		switch r.kind {
 		case trace.ParallelBegin:

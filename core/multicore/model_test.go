@@ -9,7 +9,7 @@ import (
 )
 
 // model generates OpenMP programs, their single-threaded runs, and the rows that each core must
-// execute. It uses only plain lists and simple counting.
+// execute. The model uses only plain lists and simple counting.
 type model struct {
 	rng     *rand.Rand
 	program trace.Program
@@ -21,7 +21,7 @@ type model struct {
 	out      []action
 	phase    [][]row // rows of each core
 	depth    int
-	scale    int // multiplies the number of iterations
+	scale    int // factor by which the number of iterations is multiplied
 }
 
 // action is a row that only core 0 executes, or a phase of all cores.
@@ -212,7 +212,8 @@ func (m *model) addr() trace.Addr {
 	return 0x10000 + 8*m.rng.Uint64N(0x400)
 }
 
-// block returns the rows of one execution of a block. values are the arguments of its events.
+// block returns the rows of one execution of a block. values contains the arguments of the block's
+// events.
 func (m *model) block(n uint32, values ...uint64) (rows []row) {
 	b := &m.program.Blocks[n]
 	rows = append(rows, row{kind: trace.BlockEntry, site: n})
@@ -251,13 +252,13 @@ func (m *model) call() (rows []row) {
 		rows = append(rows, m.block(forkBlock)...)
 		rows = append(rows, m.body(true)...)
 		rows = append(rows, m.block(joinBlock)...)
-		rows = rows[:len(rows)-1] // main's part of the block has already run
+		rows = rows[:len(rows)-1] // the part of the block in main has already been executed
 	}
 	m.depth--
 	return append(rows, m.block(calleeExit)...)
 }
 
-// all makes every core execute rows.
+// all adds rows that every core executes.
 func (m *model) all(rows []row) {
 	m.sequence = append(m.sequence, rows...)
 	for c := range m.phase {
@@ -287,7 +288,7 @@ func (m *model) newPhase() {
 // shared is an execution of a worksharing loop.
 type shared struct {
 	prefix, before, behind, suffix []row
-	short                          []row    // the rows before a chunk that is cut short; nil: the same as before
+	short                          []row    // the rows before a chunk that is shorter than the other chunks; nil: the same rows as before
 	around                         [2][]row // rows of a core before and after all its chunks, if it has chunks
 	// 1 + the index, in behind, of the row that each core executes only once; 0 if there is no such
 	// row
@@ -389,7 +390,7 @@ func (l *shared) sequence() (rows []row) {
 	return slices.Concat(l.prefix, l.around[0], l.before, slices.Concat(l.iterations...), l.behind, l.around[1], l.suffix)
 }
 
-// cost returns the time of an iteration.
+// cost returns the execution time of an iteration.
 func (m *model) cost(rows []row) (cost float64) {
 	timed := false
 	for _, r := range rows {
@@ -554,8 +555,8 @@ func (m *model) share(l *shared) {
 	}
 }
 
-// body generates the content of a region. If serial is set, the region is nested, so one thread
-// executes it.
+// body generates the content of a region. If serial is set, the region is nested, and one thread
+// executes the content.
 func (m *model) body(serial bool) (rows []row) {
 	all, first, share, wait := m.all, m.first, m.share, m.newPhase
 	if serial {

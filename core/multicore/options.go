@@ -17,15 +17,15 @@ const MostCores = 64
 type Options struct {
 	Cores    int // 1 to MostCores
 	Division Division
-	// Schedule replaces the program's schedules. If it is nil, the program's schedules apply, with
-	// LLVM's dynamic schedules (see the package documentation), and with static instead of
-	// schedule(runtime) and schedule(auto).
+	// Schedule overrides the program's schedules. If it is nil, the program's schedules are used,
+	// with LLVM's dynamic schedules (see the package documentation). Loops with schedule(runtime)
+	// or schedule(auto) are then divided as static.
 	Schedule *Schedule
 	Order    interleave.Order
 	Private  Private
-	// Apart applies only if executions are divided. If it is set, the rows of each core are in the
-	// order of a private cache (Algorithm 1), and the order between cores has no meaning.
-	// Otherwise, the rows are in the order of a shared cache (Algorithm 2).
+	// Apart is used only if executions are divided. If it is set, each core's rows are in the order
+	// for private caches (Algorithm 1), and the order between cores has no meaning. Otherwise, the
+	// rows are in the order for shared caches (Algorithm 2).
 	Apart bool
 }
 
@@ -33,13 +33,14 @@ type Options struct {
 type Division uint8
 
 const (
-	// ByIterations divides the iterations of worksharing loops by their schedules, as OpenMP does.
+	// ByIterations divides the iterations of worksharing loops according to their schedules, as
+	// OpenMP does.
 	ByIterations Division = iota
-	// ByRegion divides the executions of each block region by region. It uses Algorithms 1 and 2,
-	// but counts instances per region.
+	// ByRegion divides the executions of each block in each region separately. It uses Algorithms 1
+	// and 2, but counts instances per region.
 	ByRegion
-	// AsPrinted divides the executions of each block over the whole trace, which is what Algorithms
-	// 1 and 2 literally specify (SASMM §3.2, §3.3).
+	// AsPrinted divides the executions of each block over the whole trace, exactly as Algorithms 1
+	// and 2 are published (SASMM §3.2, §3.3).
 	AsPrinted
 )
 
@@ -70,7 +71,7 @@ type Schedule struct {
 	Chunk uint64
 }
 
-// ScheduleKind is the way in which a schedule assigns chunks to cores.
+// ScheduleKind selects how a schedule assigns chunks to cores.
 type ScheduleKind uint8
 
 const (
@@ -81,7 +82,7 @@ const (
 
 var scheduleNames = []string{"static", "dynamic", "guided"}
 
-// String returns the name of k in OpenMP.
+// String returns the OpenMP name of k.
 func (k ScheduleKind) String() string {
 	if int(k) < len(scheduleNames) {
 		return scheduleNames[k]
@@ -115,7 +116,7 @@ func ParseSchedule(text string) (s Schedule, err error) {
 	return s, nil
 }
 
-// Private selects the references that get addresses private to their core.
+// Private selects the addresses that are private to each core.
 type Private struct {
 	// Ranges contains the private addresses, ascending and disjoint. If it is empty, the stack
 	// below the function that forks is private.

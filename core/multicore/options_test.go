@@ -23,7 +23,7 @@ func TestDivisionNames(t *testing.T) {
 		}
 	}
 	if _, err := ParseDivision("unknown"); err == nil {
-		t.Error("ParseDivision accepts an unknown name")
+		t.Error("ParseDivision accepted an unknown name")
 	}
 }
 

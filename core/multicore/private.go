@@ -7,21 +7,23 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// coreShift moves the private addresses of core c up by c·2^48 bytes, relative to the sequential
-// run. Programs use only lower addresses, so addresses never collide. The distance is a multiple of
-// the number of sets × the line size of every cache, so no reference moves to another set.
+// coreShift determines the private addresses of the cores: for core c, 2^48·c is added to the
+// addresses of the sequential run. Programs use only addresses below 2^48, so addresses never
+// collide. 2^48 is a multiple of the number of sets × the line size of every cache, so no reference
+// moves to a different set.
 const coreShift = 48
 
-// stagger is an additional distance between the stacks of successive cores. Without it, the
-// threads' stacks would use the same sets of a shared cache and evict each other. LLVM's runtime
-// places each thread's frames a line higher than the frames of the previous thread (KMP_STKOFFSET).
+// stagger is an additional offset between the stacks of successive cores. Without this offset, the
+// threads' stacks would use the same sets of a shared cache and evict each other's lines. LLVM's
+// runtime places each thread's frames a line higher than the frames of the previous thread
+// (KMP_STKOFFSET).
 const stagger = 64
 
 // stackBytes is the stack size that is assumed if the trace does not contain it: the usual size for
 // a main thread.
 const stackBytes = 8 << 20
 
-// privacy determines which rows of a region get private addresses of the core that executes them.
+// privacy determines which rows of a region have addresses that are private to the executing core.
 type privacy struct {
 	ranges []Range
 	// The private stack below the function that forks consists of the addresses [low, high).

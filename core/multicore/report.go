@@ -16,7 +16,7 @@ type Report struct {
 	Loops   []Loop // the worksharing loops in the code, sorted by site
 
 	References []uint64 // number of references of each core, of the selected kinds
-	Outside    uint64   // number of references of core 0 outside of regions
+	Outside    uint64   // number of core 0's references outside regions
 	Doubts     []string // caveats: differences from real threads, as sentences
 }
 
@@ -32,7 +32,7 @@ type Loop struct {
 }
 
 // Imbalance returns the maximum number of references that a core makes in regions, divided by the
-// mean over the cores. It returns 0 if there are no references in regions.
+// mean over the cores. Imbalance returns 0 if there are no references in regions.
 func (r *Report) Imbalance() float64 {
 	var most, sum uint64
 	for c, n := range r.References {
@@ -47,7 +47,7 @@ func (r *Report) Imbalance() float64 {
 	return float64(most) * float64(len(r.References)) / float64(sum)
 }
 
-// found contains the counts of the pre-scan.
+// found contains counts from the pre-scan of the trace.
 type found struct {
 	regions, nested, leagues, phases, strayEnds  uint64
 	ones, loopsInLoops, unknownLoops             uint64
@@ -151,7 +151,7 @@ func (m *Reader) Report() Report {
 	return r
 }
 
-const noRegion = "There is no parallel region, so core 0 makes all accesses. Was the program compiled with -fopenmp?"
+const noRegion = "There is no parallel region, so core 0 makes all accesses: compile the program with -fopenmp."
 
 func (m *Reader) doubts() (list []string) {
 	f := &m.found
@@ -171,10 +171,10 @@ func (m *Reader) doubts() (list []string) {
 	say(f.regions == 0, noRegion)
 	say(f.cut, "The trace ends within a parallel region.")
 	count(f.strayEnds, "parallel region ended without a beginning.", "parallel regions ended without a beginning.")
-	say(f.noStack, "The trace does not contain the stack pointer at the beginning of a region, so no part of the stack is private there.")
+	say(f.noStack, "The trace does not contain the stack pointer at the beginning of a region, so no part of the stack is treated as private in this region.")
 	say(f.noStackEnd, "The trace does not contain the end of the stack: the stack is assumed to extend 8 MiB below the function that forks.")
-	count(f.nested, "parallel region was nested: one thread executes this region, which is OpenMP's default.",
-		"parallel regions were nested: one thread executes each of these regions, which is OpenMP's default.")
+	count(f.nested, "parallel region was nested: one thread executes this region, as by default in OpenMP.",
+		"parallel regions were nested: one thread executes each of these regions, as by default in OpenMP.")
 	count(f.leagues, "league of teams is assumed to have one team.", "leagues of teams are assumed to have one team each.")
 	count(f.unknownLoops, "worksharing loop was not divided, because its code is unknown: every core executes the whole loop.",
 		"worksharing loops were not divided, because their code is unknown: every core executes the whole loops.")
@@ -183,10 +183,10 @@ func (m *Reader) doubts() (list []string) {
 	count(f.empty, "worksharing loop had no recognisable iterations: every core executes the whole loop.",
 		"worksharing loops had no recognisable iterations: every core executes the whole loops.")
 	count(f.few, "worksharing loop had fewer iterations than there are cores.", "worksharing loops had fewer iterations than there are cores.")
-	count(f.split, "worksharing loop was vectorised or unrolled, so one iteration of the compiled code executes several iterations of the source loop: their number was determined from the accessed bytes, and such a group of iterations is never divided.",
-		"worksharing loops were vectorised or unrolled, so one iteration of the compiled code executes several iterations of the source loops: their number was determined from the accessed bytes, and such a group of iterations is never divided.")
-	count(f.wide, "worksharing loop has vectors that are longer than a chunk or a core's part: in a real run, threads would execute these iterations one by one, with code that this run did not execute; compile with -fno-vectorize to divide the iterations.",
-		"worksharing loops have vectors that are longer than a chunk or a core's part: in a real run, threads would execute these iterations one by one, with code that this run did not execute; compile with -fno-vectorize to divide the iterations.")
+	count(f.split, "worksharing loop was vectorised or unrolled, so one iteration of the compiled code executes several iterations of the source loop: the number of these iterations was determined from the accessed bytes, and they are never divided among cores.",
+		"worksharing loops were vectorised or unrolled, so one iteration of the compiled code executes several iterations of the source loops: the number of these iterations was determined from the accessed bytes, and they are never divided among cores.")
+	count(f.wide, "worksharing loop has vectors that are longer than a chunk or a core's part: with several threads, the program would execute these iterations one by one, in code that this run did not execute; compile with -fno-vectorize to divide the iterations.",
+		"worksharing loops have vectors that are longer than a chunk or a core's part: with several threads, the program would execute these iterations one by one, in code that this run did not execute; compile with -fno-vectorize to divide the iterations.")
 	if m.options.Schedule == nil {
 		count(f.unknown, "worksharing loop has an unknown schedule: the loop was divided as static.",
 			"worksharing loops have unknown schedules: these loops were divided as static.")
@@ -195,22 +195,22 @@ func (m *Reader) doubts() (list []string) {
 		count(f.auto, "worksharing loop leaves its schedule to the runtime, and the trace does not contain the schedule: the loop was divided as static; set a schedule to divide the loop differently.",
 			"worksharing loops leave their schedules to the runtime, and the trace does not contain the schedules: these loops were divided as static; set a schedule to divide the loops differently.")
 	}
-	say(f.steals, "LLVM's runtime starts a dynamic schedule like a static schedule, and idle threads then steal chunks. The predicted cores do the same and take the same time for every reference; in a real run, the order depends on chance.")
-	count(f.orders, "worksharing loop is ordered: the predicted cores do not wait for each other there.",
-		"worksharing loops are ordered: the predicted cores do not wait for each other there.")
+	say(f.steals, "LLVM's runtime starts a dynamic schedule like a static schedule, and idle threads then steal chunks. The predicted cores also steal chunks, but every reference takes the same time; in a real run, the order of the chunks varies.")
+	count(f.orders, "worksharing loop is ordered: in this loop, the predicted cores do not wait for each other.",
+		"worksharing loops are ordered: in these loops, the predicted cores do not wait for each other.")
 	count(f.criticals, "critical section: several predicted cores may be in the section at the same time.",
 		"critical sections: several predicted cores may be in the same section at the same time.")
 	count(f.reductions, "reduction: every core adds its partial result to the total, as threads do in teams of up to 4; in larger teams, threads combine their results in pairs.",
 		"reductions: every core adds its partial result to the total, as threads do in teams of up to 4; in larger teams, threads combine their results in pairs.")
-	count(f.tasks, "task: the core that created it executes it.", "tasks: the core that created a task executes it.")
-	say(f.tasks == 0 && f.roles&makesTasks != 0, "The program creates tasks: the core that creates a task executes it.")
-	count(f.allocs, "object was allocated within a parallel region: the prediction uses the same address on every core; in a real run, each thread would have a different object.",
-		"objects were allocated within parallel regions: the prediction uses the same addresses on every core; in a real run, each thread would have different objects.")
-	say(f.roles&usesNumber != 0, "The program asks for the thread number or the number of threads (omp_get_thread_num, omp_get_num_threads): if the program uses these numbers to divide work, every core executes all of this work.")
+	count(f.tasks, "task: the prediction assumes that the core that created the task executes it.", "tasks: the prediction assumes that the core that created a task executes it.")
+	say(f.tasks == 0 && f.roles&makesTasks != 0, "The program creates tasks: the prediction assumes that the core that creates a task executes it.")
+	count(f.allocs, "memory block was allocated within a parallel region: the prediction uses the same address on every core; with several threads, each thread would allocate a different block.",
+		"memory blocks were allocated within parallel regions: the prediction uses the same addresses on every core; with several threads, each thread would allocate different blocks.")
+	say(f.roles&usesNumber != 0, "The program calls omp_get_thread_num or omp_get_num_threads: if it uses these numbers to divide work, every core executes all of this work.")
 	say(f.roles&setsThreads != 0, "The program sets the number of threads: the number of cores is used instead.")
 	say(f.roles&locks != 0, "The program uses locks: the predicted cores do not wait for locks.")
-	say(f.roles&keepsPrivate != 0, "The program has threadprivate variables: the prediction uses the same addresses on all cores; real threads would use different addresses.")
-	say(f.roles&inOrder != 0, "The program has iterations that wait for other iterations: the predicted cores do not wait.")
-	say(f.roles&cancels != 0, "The program may cancel a loop or region: the predicted cores continue.")
+	say(f.roles&keepsPrivate != 0, "The program has threadprivate variables: the prediction uses the same addresses on all cores; threads would use different addresses.")
+	say(f.roles&inOrder != 0, "The program has loop iterations that wait for earlier iterations: the predicted cores do not wait.")
+	say(f.roles&cancels != 0, "The program may cancel a loop or region: the predicted cores execute the loop or region to its end.")
 	return list
 }

@@ -10,7 +10,7 @@ type schedule struct {
 	// These fields are the modifiers monotonic and nonmonotonic. In OpenMP 5, a dynamic schedule
 	// without a modifier is nonmonotonic.
 	monotonic, nonmonotonic bool
-	chunk                   uint64 // chunk size; 0 if there is none
+	chunk                   uint64 // chunk size; 0 if no chunk size is given
 }
 
 type scheduleAsked uint8
@@ -39,7 +39,7 @@ const (
 	nonmonotonicBit = 1 << 30 // kmp_sch_modifier_nonmonotonic
 )
 
-// asked returns the schedule that a worksharing call requests by its arguments.
+// asked returns the schedule that the arguments of a worksharing call select.
 func asked(number, chunk uint64) schedule {
 	s := schedule{monotonic: number&monotonicBit != 0, nonmonotonic: number&nonmonotonicBit != 0}
 	n := uint32(number) &^ (monotonicBit | nonmonotonicBit)
@@ -111,8 +111,8 @@ func (s schedule) String() string {
 	return text
 }
 
-// used returns the schedule by which the loop is divided: instead, or if it is nil, the schedule
-// that s selects.
+// used returns the schedule by which the loop is divided. This is the schedule instead or, if it is
+// nil, the schedule that s selects.
 func (s schedule) used(instead *Schedule) Schedule {
 	if instead != nil {
 		return *instead
@@ -128,8 +128,8 @@ func (s schedule) used(instead *Schedule) Schedule {
 	return Schedule{Kind: Static}
 }
 
-// steals reports whether idle threads steal chunks. If the user sets the schedule, each chunk is
-// assigned to the core with the least work instead.
+// steals reports whether idle threads steal chunks. If the user sets the schedule, threads do not
+// steal: each chunk is assigned to the core with the least work.
 func (s schedule) steals(instead *Schedule) bool {
 	return instead == nil && s.kind == dynamicChunked && !s.ordered && !s.monotonic
 }
@@ -144,7 +144,7 @@ type thieves struct {
 	all   uint64 // number of chunks that do not belong to any core's part
 }
 
-// thief is a core whose remaining chunks are [from, to).
+// thief is a core with the remaining chunks [from, to).
 type thief struct {
 	from, to uint64
 	victim   int // the first core to steal from

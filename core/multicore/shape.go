@@ -7,19 +7,19 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// shape describes the code of a worksharing loop: which blocks begin its iterations.
+// shape describes the code of a worksharing loop, and which blocks begin iterations of the loop.
 //
-// The block with the worksharing call has some loop depth. The loops at the next depth in the same
-// function contain the iterations. If the runtime hands out chunks, or the loop is divided into
-// chunks of a fixed length, the loop at that depth is over chunks, and the loops in it are over
-// iterations. There may be several such loops, because the compiler generates a vectorised loop and
-// a loop for the remaining iterations. An iteration of the vectorised loop that accesses w times as
-// many bytes on average represents w iterations of the program.
+// The iterations are in loops of the function that contains the worksharing call, one level deeper
+// than the call. If the runtime hands out chunks, or the loop is divided into chunks of a fixed
+// length, the loop at this depth is over chunks, and the loops within it are over iterations. There
+// may be several loops over iterations, because the compiler generates a vectorised loop and a loop
+// for the remaining iterations. An iteration of the vectorised loop that on average accesses w
+// times as many bytes as an iteration of the second loop represents w iterations of the program.
 //
 // If the loop exits after its body (at a latch, for example in optimised code), an iteration begins
 // with the loop's header. If the loop exits earlier, at a test that is not a latch, an iteration
-// begins after the test and includes the next test. Each core then executes one more test than
-// iterations, as a real thread does.
+// begins after the test and includes the next test. If iterations begin after the test, each core
+// executes one more test than iterations, as a real thread does.
 type shape struct {
 	function   uint32
 	first      uint32 // number of the function's first block
@@ -28,8 +28,8 @@ type shape struct {
 	depth      []uint8
 	plain      []bool // by block: whether entering the block within an iteration has no effect
 	// widths maps a loop header to the number of the program's iterations in one iteration of the
-	// compiled loop. The number is above 1 if the loop's references are wider than the references
-	// of the loop for the remaining iterations. If widths is nil, all numbers are 1.
+	// compiled loop. The number is larger than 1 if the loop's references are wider than the
+	// references of the loop for the remaining iterations. If widths is nil, all numbers are 1.
 	widths map[uint32]uint64
 }
 
@@ -41,8 +41,8 @@ const (
 
 // step describes the effect of entering a block.
 type step struct {
-	header uint32   // 1 + the block's number if it is a loop header, else 0
-	test   bool     // the block tests for another iteration and may leave the loop
+	header uint32   // 1 + the block's number if it is a loop header, otherwise 0
+	test   bool     // the block tests whether there is a further iteration, and may leave the loop
 	whole  bool     // the block is a header, and an iteration begins with it
 	bodies []uint32 // 1 + the headers of the loops around the block
 }
@@ -140,8 +140,8 @@ func (c *code) widths(blocks []trace.Block, s *shape, call, depth uint32) map[ui
 	return widths
 }
 
-// sharedOut reports which blocks are reachable from a worksharing call before the end of its loop
-// and before another worksharing loop begins.
+// sharedOut reports which blocks are reachable from a worksharing call before its loop ends and
+// before the next worksharing loop begins.
 func (c *code) sharedOut(blocks []trace.Block, first, call uint32) []bool {
 	seen := make([]bool, len(blocks))
 	seen[call] = true
@@ -169,8 +169,8 @@ func (c *code) endsLoop(b *trace.Block, depth uint32) bool {
 	return false
 }
 
-// loopSteps finds the loops at a depth in a function, and returns a step for each block of the
-// function. Blocks are numbered from first.
+// loopSteps finds the loops at a given depth in a function, and returns a step for each block of
+// the function. first is the number of the function's first block.
 func loopSteps(blocks []trace.Block, first, depth uint32) []step {
 	steps := make([]step, len(blocks))
 	before := predecessors(blocks, first)
@@ -239,7 +239,7 @@ func bodyOf(blocks []trace.Block, first, h uint32, before [][]uint32) []bool {
 	return body
 }
 
-// leaves reports whether block b can leave a loop other than by an exception.
+// leaves reports whether block b can leave a loop without an exception.
 func leaves(blocks []trace.Block, first, b uint32, body []bool) bool {
 	for _, s := range blocks[b].Successors {
 		if s >= first && s-first < uint32(len(blocks)) && !body[s-first] && blocks[s-first].Flags&trace.LandingPad == 0 {

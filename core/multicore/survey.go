@@ -43,7 +43,7 @@ type fork struct {
 	function uint32 // the function that forks
 }
 
-// pending is an event that took effect when the preceding block was entered.
+// pending is an event that was processed when the preceding block was entered.
 type pending uint8
 
 const (
@@ -52,7 +52,7 @@ const (
 	itsBarrier         // Barrier between two phases
 )
 
-// guard tracks the state of code that one thread executes on behalf of all threads.
+// guard tracks code that one thread executes for all threads.
 type guard struct {
 	state guardState
 	block uint32
@@ -63,7 +63,7 @@ type guardState uint8
 const (
 	noGuard   guardState = iota
 	isAsked              // the runtime was asked whether this thread executes the code
-	isChecked            // block is running and tests the answer
+	isChecked            // block is running, and tests the runtime's answer
 	isOne                // the guarded code is running
 	isEnding             // the last part of block is running
 )
@@ -116,15 +116,15 @@ func (m *Reader) step(b *trace.Batch) error {
 	return m.failure
 }
 
-// isPlain reports whether entering a block has no effect on the current loop. This is the common
-// case, because most blocks are in the middle of an iteration.
+// isPlain reports whether entering a block has no effect on the current loop. Most blocks have no
+// effect, because they are in the middle of an iteration.
 func (m *Reader) isPlain(block uint32) bool {
 	s := m.loop.shape
 	i := block - s.first
 	return uint64(i) < uint64(len(s.plain)) && s.plain[i] && !m.loop.iterations.tested && !m.loop.chunks.tested && !m.byTime
 }
 
-// room returns the row before which step must flush.
+// room returns the row before which step must call flush.
 func (m *Reader) room(b *trace.Batch) int {
 	if m.inRegion() {
 		return m.batch.Len()
@@ -152,7 +152,7 @@ func (m *Reader) record(b *trace.Batch, from, to int) {
 	}
 }
 
-// row returns the number of the current row in the region buffer. It may be called only in a
+// row returns the number of the current row in the region buffer. row may be called only in a
 // region.
 func (m *Reader) row() uint64 {
 	m.flush(nil)
@@ -297,7 +297,7 @@ func (m *Reader) closePhase() {
 	m.endPart(everyCore)
 }
 
-// end closes a region that is open at the end of the trace.
+// end ends a region that is not complete at the end of the trace.
 func (m *Reader) end() error {
 	if !m.inRegion() {
 		return nil
@@ -311,7 +311,7 @@ func (m *Reader) end() error {
 	return m.failure
 }
 
-// endPart ends the current part before the current row. The next part is executed by who.
+// endPart ends the current part before the current row. The cores in who execute the next part.
 func (m *Reader) endPart(who who) {
 	row := m.row()
 	m.add(part{from: m.partFrom, to: row, who: m.partWho})
@@ -361,7 +361,7 @@ func (m *Reader) enter(block uint32) (phase bool) {
 	return false
 }
 
-// followGuard detects code that one thread executes on behalf of all threads.
+// followGuard detects code that one thread executes for all threads.
 func (m *Reader) followGuard(block uint32, roles roles) {
 	switch g := &m.guard; g.state {
 	case isEnding:
@@ -394,7 +394,7 @@ func (m *Reader) followGuard(block uint32, roles roles) {
 	}
 }
 
-// mostSummed is the maximum number of references that holdReference holds back.
+// mostSummed is the maximum number of references that holdReference delays.
 const mostSummed = 256
 
 func (m *Reader) holdReference() {
@@ -412,10 +412,10 @@ func (m *Reader) holdReference() {
 }
 
 // releaseReferences records the references of a block that adds to a reduction variable. It
-// combines a load and a store of the same address into one modification. The single thread of the
+// combines a load and a store of the same address into one modify. The single thread of the
 // recorded run loads and stores the variable, but LLVM's runtime makes each thread modify it
-// atomically in teams of up to four. No reference of another core may come between the load and the
-// store.
+// atomically in teams of up to four. No reference of a different core may occur between the load
+// and the store.
 func (m *Reader) releaseReferences() {
 	m.reducing = false
 	held := m.reduction
@@ -434,7 +434,7 @@ func (m *Reader) releaseReferences() {
 }
 
 // makesModify finds the last load from the address to which row i stores, and converts this load to
-// a modification.
+// a modify.
 func (m *Reader) makesModify(held *trace.Batch, i int) bool {
 	if m.private.has(held.Addr[i]) {
 		return false
@@ -448,7 +448,7 @@ func (m *Reader) makesModify(held *trace.Batch, i int) bool {
 	return false
 }
 
-// beginPhase makes the cores execute the rows in the region buffer.
+// beginPhase lets the cores execute the rows in the region buffer.
 func (m *Reader) beginPhase() {
 	if m.tape.Rows() == 0 {
 		m.endPhase()

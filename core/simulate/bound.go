@@ -3,21 +3,22 @@ package simulate
 import "github.com/stackglass/stackglass/core/trace"
 
 // bound counts the misses of Belady's optimal replacement (OPT) for the accesses to one cache. It
-// needs neither a second pass nor the future accesses, because a hit under OPT depends only on
-// earlier accesses. A line can stay in a set from one access to the next if, at each access in
-// between, fewer than ways-1 other lines stay. If these decisions are made in the order of the
-// second accesses, as many lines as possible stay (Carlisle and Lloyd, On the k-coloring of
-// intervals, 1995; Jain and Lin, Back to the Future, ISCA 2016, use this decision to retain lines).
-// The accessed line itself always occupies a way, as the caches here do not bypass.
+// needs no second pass, because whether an access hits under OPT can be decided from the preceding
+// accesses. A line can stay in a set between two accesses to the line if fewer than ways-1 other
+// lines stay at each access to the set in between. If these decisions are made in the order of the
+// second of the two accesses, as many lines as possible stay (Carlisle and Lloyd, On the k-coloring
+// of intervals, 1995; Jain and Lin, Back to the Future, ISCA 2016, use this decision to retain
+// lines). The accessed line always occupies a way, because the simulated caches do not bypass
+// lines.
 //
 // For each set, a list stores the accesses after the last access at which no further line could
-// stay, with one node for each line that can still hit. On average, the time of an access is
-// proportional to the number of ways. The memory is proportional to the number of distinct lines.
+// stay, with one node for each line that can still hit. On average, the time per access is
+// proportional to the number of ways. Memory use is proportional to the number of distinct lines.
 type bound struct {
 	index
 	most   uint32 // ways - 1
 	misses uint64
-	nodes  []boundNode // the end nodes of the sets' rings, then the nodes of lines
+	nodes  []boundNode // first the end nodes of the rings of all sets, then the nodes of lines
 	at     map[trace.Line]uint32
 	unused []uint32
 }
@@ -50,7 +51,7 @@ func (b *bound) access(line trace.Line) {
 	case n == newest:
 		return
 	default:
-		// All nodes of the list have room, so the line stays.
+		// All nodes of the list have room for the line, so it stays.
 		for i := b.nodes[newest].older; ; i = b.nodes[i].older {
 			b.nodes[i].kept++
 			if i == n {

@@ -13,7 +13,7 @@ type Protocol uint8
 
 // The protocols. MESI and MSI invalidate lines on writes, and have the same misses.
 const (
-	MESI       Protocol = iota // a line that only one cache has read is exclusive, and stores to it are silent
+	MESI       Protocol = iota // a line that only one cache has read is exclusive, and a store to it is silent
 	MSI                        // a line that has been read is shared
 	Incoherent                 // caches do not invalidate lines of other caches, as in drcachesim by default
 )
@@ -31,15 +31,14 @@ func ParseProtocol(s string) (Protocol, error) {
 	return 0, &trace.OptionError{Option: "protocol", Got: s, Want: "mesi, msi or none"}
 }
 
-// Bus counts the requests that one level's caches send on the bus that connects them, and the
-// responses.
+// Bus counts the requests and responses on the bus that connects the caches of a level.
 type Bus struct {
 	Reads          uint64 // BusRd: read misses in all of the core's caches down to this level
 	ReadsExclusive uint64 // BusRdX: write misses in all of the core's caches down to this level
 	Upgrades       uint64 // BusUpgr: writes to a shared line
 	SilentUpgrades uint64 // first writes to an exclusive line, without a request
 
-	// numbers of Reads and ReadsExclusive of lines that another cache contained
+	// numbers of Reads and ReadsExclusive that requested a line in another cache
 	RemoteClean, RemoteDirty uint64
 
 	// WriteBacksForReads and WriteBacksForWrites count write-backs of dirty lines that another
@@ -57,8 +56,8 @@ type bus struct {
 	lines   lineTable
 	full    int // maximum number of lines before unused lines are removed
 
-	// recent contains recent stores of owners to modified lines. Another store by the owner needs
-	// no request.
+	// recent contains recent stores to modified lines by their owners. A further store by the owner
+	// needs no request.
 	recent [recentStores]recentStore
 }
 
@@ -80,14 +79,14 @@ const (
 	recentStores = 1 << recentBits
 )
 
-// recentOf returns the entry of a recent store to a line. It hashes the line, because private lines
-// of cores differ mostly in their upper bits.
+// recentOf returns the entry for a recent store to a line. It hashes the line number, because
+// private lines of different cores differ mostly in the upper bits.
 func (b *bus) recentOf(line trace.Line) *recentStore {
 	return &b.recent[line*spread>>(64-recentBits)]
 }
 
-// copies records which members have a line. Evictions are silent, so a member may no longer have
-// it.
+// copies records which members have a line. Evictions are silent, so a member in holders may have
+// evicted the line.
 type copies struct {
 	holders  uint64 // one bit for each member that may have the line
 	owner    int8   // the member that may write to the line silently, or nobody
@@ -112,9 +111,9 @@ func (b *bus) join(l *level) {
 	b.members = append(b.members, l)
 }
 
-// tell notifies the affected buses, nearest first, of an access within one line of a level. This is
-// the first level, or the level whose prefetcher causes the access. path lists the caches from the
-// first level to the last.
+// tell notifies the affected buses, nearest first, of an access within one line of a level. The
+// level is the first level, or the level whose prefetcher causes the access. path lists the caches
+// from the first level to the last.
 func (c *core) tell(path []*level, from int, addr trace.Addr, write bool) {
 	first, here, next := path[from], false, from
 	start := addr >> first.shift << first.shift
@@ -143,8 +142,8 @@ func (l *level) holds(addr trace.Addr, bytes uint64) bool {
 	return true
 }
 
-// see processes a member's write to a line, or its read of an absent line. here is set if the
-// member has the line.
+// see processes a member's write to a line, or a member's read of a line that it does not have.
+// here is set if the member has the line.
 func (b *bus) see(member int, addr trace.Addr, write, here bool) {
 	line := addr >> b.shift
 	recent := b.recentOf(line)
@@ -204,7 +203,7 @@ func (b *bus) read(known copies, member int, line trace.Line) copies {
 }
 
 // before returns the initial state of a line that is new to the bus. The first core may have the
-// line, because it executed the accesses before the trace contained threads.
+// line, because it executed the accesses that precede the first access with a thread.
 func (b *bus) before(line trace.Line) copies {
 	first := b.members[0]
 	switch {
@@ -230,7 +229,7 @@ func (b *bus) has(m *level, line trace.Line) (present bool) {
 // leastKept is the minimum number of lines in the table before unused lines are removed.
 const leastKept = 1 << 12
 
-// prune removes the lines that no member has if they may be the majority.
+// prune removes the lines that no member has, if they may be the majority.
 func (b *bus) prune() {
 	if b.lines.used < b.full {
 		return
@@ -244,8 +243,8 @@ func (b *bus) prune() {
 	b.full = max(leastKept, 4*b.lines.used)
 }
 
-// ask makes the other holders of a line write back dirty data. For a write, it also invalidates the
-// line. It returns the holders that had the line.
+// ask makes the other holders of a line write back dirty data, and returns the holders that had the
+// line. For a write, it also invalidates the line in these caches.
 func (b *bus) ask(holders uint64, member int, line trace.Line, write, here bool) (others uint64) {
 	anyDirty := false
 	for left := holders &^ (1 << member); left != 0; left &= left - 1 {
@@ -267,7 +266,7 @@ func (b *bus) ask(holders uint64, member int, line trace.Line, write, here bool)
 	return others
 }
 
-// snoop processes another member's request at member m.
+// snoop processes, at member m, a request of a different member.
 func (b *bus) snoop(m *level, line trace.Line, write bool) (present, dirty bool) {
 	addr, bytes := line<<b.shift, uint64(1)<<b.shift
 	m.everyCopy(addr, bytes, func(l *level, line trace.Line) {
@@ -382,8 +381,8 @@ func (t *lineTable) add(line trace.Line, c copies) {
 	*t.at(line) = lineEntry{line + 1, c}
 }
 
-// keep removes all lines for which the function is returns false. It then leaves room for twice as
-// many lines, but allocates nothing if the size does not change.
+// keep removes all lines for which the function is returns false. The new table has room for twice
+// as many lines as remain. If its size does not change, keep allocates no memory.
 func (t *lineTable) keep(is func(trace.Line, copies) bool) {
 	kept := t.kept[:0]
 	for i := range t.entries {

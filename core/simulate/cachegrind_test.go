@@ -17,9 +17,10 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// TestCachegrind compares the simulation of a lackey trace with Cachegrind's simulation of the same
-// program; both are Valgrind tools. The only difference is that Cachegrind counts a reference that
-// crosses lines once, as a miss if any of its lines misses.
+// TestCachegrind compares the simulation of a trace by Lackey with Cachegrind's simulation of the
+// same program. Lackey and Cachegrind are tools of Valgrind. The only difference concerns
+// references that cross lines: Cachegrind counts such a reference once, as a miss if any of its
+// lines misses.
 func TestCachegrind(t *testing.T) {
 	if _, err := exec.LookPath("valgrind"); err != nil {
 		t.Skip("valgrind is not installed")
@@ -50,8 +51,8 @@ func TestCachegrind(t *testing.T) {
 	}
 }
 
-// TestCachegrindLevels compares the misses of split first-level caches over a shared last level with
-// Cachegrind's, on five programs. The counts must be equal.
+// TestCachegrindLevels compares the simulation of separate first-level caches and a shared last
+// level with the misses that Cachegrind counts for five programs. The counts must be equal.
 func TestCachegrindLevels(t *testing.T) {
 	if _, err := exec.LookPath("valgrind"); err != nil {
 		t.Skip("valgrind is not installed")

@@ -7,8 +7,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// OptionsOf returns the options that a hierarchy's simulation settings describe. The caller must
-// skip the references of Simulation.Skip.
+// OptionsOf returns the options for the simulation settings of a hierarchy. The caller must skip
+// the references of Simulation.Skip.
 func OptionsOf(h *hierarchy.Hierarchy) Options {
 	s := h.Simulation
 	o := Options{
@@ -47,7 +47,7 @@ func instructionOf(b *trace.Batch, i int) trace.Addr {
 	return trace.Addr(trace.At(b.Site, i))
 }
 
-// carefully simulates one reference with all features.
+// carefully simulates one reference, with all features.
 func (s *Simulator) carefully(kind trace.Kind, addr trace.Addr, bytes uint64) {
 	write := writes.Has(kind) && !s.options.Translation
 	s.fetching = kind == trace.Fetch
@@ -57,7 +57,7 @@ func (s *Simulator) carefully(kind trace.Kind, addr trace.Addr, bytes uint64) {
 	switch line, last := addr>>first.shift, (addr+bytes-1)>>first.shift; {
 	case s.options.PerReference:
 		first.accessOnce(addr, bytes, write)
-	case line >= last: // also ends a reference that extends beyond the end of the address space
+	case line >= last: // also true if the reference extends beyond the end of the address space
 		s.accessPart(path, addr, min(bytes, first.room(addr)), write)
 	default:
 		s.split++

@@ -48,7 +48,8 @@ func TestWarmupAndLimit(t *testing.T) {
 	})
 }
 
-// Warming up until a share of the last level is filled ends with the reference that fills it.
+// A warm-up that ends when a share of the last level is filled ends with the reference that fills
+// this share.
 func TestWarmupShare(t *testing.T) {
 	h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 64, LineBytes: 8}}}
 	b := trace.NewBatch(0)
@@ -64,7 +65,7 @@ func TestWarmupShare(t *testing.T) {
 	}
 }
 
-// After each flush, the caches are empty: the misses equal the misses of separate runs.
+// After each flush, the caches are empty, so the misses equal the misses of separate runs.
 func TestFlushEvery(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h, b := drawHierarchy(t), drawBatch(t)
@@ -98,8 +99,8 @@ func TestFlushEvery(t *testing.T) {
 	})
 }
 
-// A TLB is a cache of pages, in which stores are like loads.
-func TestTranslation(t *testing.T) {
+// A TLB is a cache of pages, in which a store has the same effect as a load.
+func TestTLB(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var h hierarchy.Hierarchy
 		for _, line := range []string{"L1=1KiB,4", "ITLB=2,full,tlb,instructions", "DTLB=4,2,tlb", "STLB=8,full,tlb", "pages=8KiB"} {
@@ -195,6 +196,6 @@ func TestUnsupportedFeatures(t *testing.T) {
 	b.Append(trace.Load, 0, 8, 1, 0)
 	b.Append(trace.Load, 0, 8, 2, 0)
 	if err := s.Consume(b); err == nil {
-		t.Error("sub-blocks on two cores: simulated, want an error")
+		t.Error("sub-blocks on two cores were simulated, want an error")
 	}
 }

@@ -13,7 +13,7 @@ const (
 	noCause  cause = iota // a hit
 	cold                  // the first access to the line
 	capacity              // a fully associative cache of the same size and policy would also miss
-	conflict              // such a cache would hit
+	conflict              // a fully associative cache of the same size and policy would hit
 )
 
 // causes determines the causes of a level's misses. It simulates a fully associative cache of the

@@ -20,7 +20,7 @@ import (
 // kernels lists the OpenMP programs whose traces are in testdata/kernels.
 var kernels = []string{"stencil", "histogram", "multiply"}
 
-// kernel reads the trace of one of these programs.
+// kernel reads the trace of one of the programs in kernels.
 func kernel(t interface{ Fatal(...any) }, name string) *trace.Batch {
 	text, err := os.ReadFile(filepath.Join("testdata", "kernels", name+".sgt"))
 	if err != nil {
@@ -151,7 +151,7 @@ func references(b *trace.Batch) *trace.Batch {
 }
 
 // TestCoherentKernels repeats TestCoherentStack with the kernels, for every capacity and for all
-// numbers of sets and ways in set tables.
+// numbers of sets and ways that a profile covers.
 func TestCoherentKernels(t *testing.T) {
 	for _, name := range kernels {
 		t.Run(name, func(t *testing.T) {
@@ -181,7 +181,7 @@ func TestCoherentKernels(t *testing.T) {
 // The example of MODELS §6.4: the store invalidates line a in the first thread's cache, and line c
 // takes its place. Therefore line b stays in the cache, and the next access to line a is a
 // coherence miss.
-func TestCoherentVector(t *testing.T) {
+func TestCoherentExample(t *testing.T) {
 	b := trace.NewBatch(0)
 	b.NeedThread()
 	for _, r := range []struct {
@@ -198,7 +198,7 @@ func TestCoherentVector(t *testing.T) {
 	for lines, want := range map[uint64][2]uint64{1: {5, 0}, 2: {4, 1}, 3: {4, 1}} {
 		got := simulatedCores(t, b, nil, privateCache(1, lines))[1]
 		if got.Misses() != want[0] || got.CoherenceMisses != want[1] {
-			t.Errorf("%d lines: %d misses, %d because of the store, want %v", lines, got.Misses(), got.CoherenceMisses, want)
+			t.Errorf("%d lines: %d misses, %d of them coherence misses, want %v", lines, got.Misses(), got.CoherenceMisses, want)
 		}
 	}
 }

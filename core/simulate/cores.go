@@ -18,13 +18,14 @@ type core struct {
 	threads []uint32
 	path    []*level
 	counts  []*Counts // counts at each level
-	// the caches for instruction fetches, from the first level to the last; as many as in path
+	// the caches for instruction fetches, from the first level to the last; the same number as in
+	// path
 	fetches []*level
 	icounts []*Counts // counts of the instruction caches
 	running int       // number of threads of the core
 	seen    []uint64  // number of misses at each level except the first, for ConsumeDepths
 	near    *recency  // tags of the first-level cache if it has LRU replacement and few ways, and otherwise nil
-	buses   []port    // the core's ports on the buses between it and memory
+	buses   []port    // the core's ports on the buses between the core and memory
 }
 
 // port is the position of a cache on a bus.
@@ -35,7 +36,7 @@ type port struct {
 }
 
 // quick performs an access within one line if the first-level cache contains the line and no other
-// cache must be informed. It otherwise does nothing and returns false. It succeeds for most
+// cache must be informed. Otherwise, quick does nothing and returns false. It succeeds for most
 // accesses.
 func (c *core) quick(addr trace.Addr, bytes uint64, write bool) bool {
 	first := c.path[0]
@@ -158,8 +159,9 @@ func (s *Simulator) use(c *core, thread uint32) {
 	}
 }
 
-// place returns a core for a thread without a group: a new core or, beyond MaxCores, one of the
-// existing cores in turn. With Options.MostCores, it returns the core with the fewest threads.
+// place returns a core for a thread without a group. This is a new core or, if there are MaxCores
+// cores, one of the existing cores in turn. If Options.MostCores is set, place returns the core
+// with the fewest threads.
 func (s *Simulator) place() (*core, error) {
 	if s.options.MostCores > 0 {
 		return slices.MinFunc(s.cores, func(a, b *core) int { return cmp.Compare(a.running, b.running) }), nil

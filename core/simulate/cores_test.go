@@ -12,8 +12,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// drawShared chooses at random how many cores share each level of a hierarchy. Lower levels are
-// shared by at least as many cores.
+// drawShared chooses at random how many cores share each level of a hierarchy. A lower level is
+// shared by at least as many cores as the level above.
 func drawShared(t *rapid.T, h hierarchy.Hierarchy) {
 	cores := uint32(1)
 	for i := range h.Levels {
@@ -45,8 +45,8 @@ func withThreads(t *rapid.T, b *trace.Batch, most int) (threads int) {
 	return threads
 }
 
-// The counts of several cores equal the counts of the reference implementation. In the latter,
-// every read sees the last store of any core.
+// The counts of several cores equal the counts of the reference implementation. In the reference
+// implementation, every read sees the last store of any core.
 func TestCoresEqualReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h, b := drawHierarchy(t), drawBatch(t)
@@ -57,7 +57,7 @@ func TestCoresEqualReference(t *testing.T) {
 			drawStrides(t, b)
 		}
 		o := Options{Seed: rapid.Uint64().Draw(t, "seed"), Protocol: Protocol(rapid.IntRange(0, 2).Draw(t, "protocol"))}
-		holdAgainstTwin(t, h, b, o, 8)
+		holdAgainstReference(t, h, b, o, 8)
 	})
 }
 
@@ -91,8 +91,9 @@ func TestBusDropsUnusedLines(t *testing.T) {
 }
 
 // If the first references of a trace have no threads, they are simulated as if thread 0 had made
-// them. The counts of the bus are an exception, because the bus does not process these references.
-func TestThreadsAppear(t *testing.T) {
+// them. Only the counts of the bus differ, because the bus does not process references without
+// threads.
+func TestReferencesWithoutThreads(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h, b := drawHierarchy(t), drawBatch(t)
 		drawShared(t, h)
@@ -149,8 +150,8 @@ func TestProtocols(t *testing.T) {
 }
 
 // If threads are explicitly assigned to cores, cores are numbered in the order of their first
-// threads. Otherwise they are numbered in the order of appearance. Cores that share a cache are
-// adjacent.
+// threads. Otherwise, cores are numbered in the order of appearance. Cores that share a cache have
+// consecutive numbers.
 func TestCacheSharing(t *testing.T) {
 	h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{
 		{Name: "L1", LineBytes: 8, SizeBytes: 64},
@@ -233,7 +234,7 @@ func TestRejectsCores(t *testing.T) {
 			err = s.Consume(c.b)
 		}
 		if err == nil {
-			t.Errorf("%s: simulated without an error", name)
+			t.Errorf("%s: simulated, want an error", name)
 		}
 	}
 }

@@ -2,11 +2,12 @@ package simulate
 
 import "github.com/stackglass/stackglass/core/trace"
 
-// ConsumeDepths is [Simulator.Consume], but also sets into[i] to the number of levels in which row
-// i missed. This is 0 for events and for hits in the first level, and the number of levels for a
-// line from memory. Accesses to instruction caches are not included. For a reference to several
-// lines, into[i] is the maximum over the lines. into must have at least as many elements as the
-// batch has rows. All batches of a run must be passed to the same method, ConsumeDepths or Consume.
+// ConsumeDepths works like [Simulator.Consume], but also sets into[i] to the number of levels in
+// which row i missed. The value is 0 for events and for hits in the first level. If the line came
+// from memory, the value is the number of levels. Accesses to instruction caches are not included.
+// For a reference to several lines, into[i] is the maximum over the lines. The length of into must
+// be at least the number of rows in the batch. All batches of a run must be passed to the same
+// method, ConsumeDepths or Consume.
 func (s *Simulator) ConsumeDepths(b *trace.Batch, into []uint8) error {
 	s.threaded = s.threaded || b.Thread != nil
 	into = into[:b.Len()]
@@ -43,8 +44,8 @@ func (s *Simulator) ConsumeDepths(b *trace.Batch, into []uint8) error {
 	return nil
 }
 
-// depth returns the number of levels in which the last reference missed. It must have missed in the
-// first level.
+// depth returns the number of levels in which the last reference missed. The reference must have
+// missed in the first level.
 func (c *core) depth() uint8 {
 	if c.seen == nil {
 		c.seen = make([]uint64, len(c.counts))

@@ -10,7 +10,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// For each core, the depths add up to the misses of each level. The counts are the same as with
+// For each core, the depths add up to the misses of each level. The counts equal the counts with
 // Consume.
 func TestDepths(t *testing.T) {
 	inclusions := []hierarchy.Inclusion{hierarchy.Inclusive, hierarchy.NonInclusive, hierarchy.Exclusive}

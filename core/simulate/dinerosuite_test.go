@@ -17,11 +17,11 @@ import (
 )
 
 // TestDineroIVSuite runs DineroIV's own regression tests: the files test-parms, mm.32, mm.64 and
-// mm.*.good.* of the folder testing of its sources, which must be in the folder dineroIV of the
-// external data. It compares every number of the expected results except percentages. Some results
-// depend on the C library's generator of random numbers, and on how DineroIV uses it: results with
-// random replacement (a tag with rr), and results with half of the prefetches dropped (P50). For
-// these results, the test replaces the simulator's random choices with DineroIV's.
+// mm.*.good.* in the folder testing of DineroIV's sources. These sources must be in the folder
+// dineroIV of the external data. It compares every number of the expected results except
+// percentages. Results with random replacement (a tag with rr), and results with half of the
+// prefetches dropped (P50), depend on the C library's random numbers and on their use in DineroIV.
+// For these results, the test replaces the simulator's random choices by DineroIV's choices.
 func TestDineroIVSuite(t *testing.T) {
 	dir := filepath.Join(tracetest.DataDir(t), "dineroIV")
 	parameters, err := os.ReadFile(filepath.Join(dir, "test-parms"))
@@ -42,7 +42,7 @@ func TestDineroIVSuite(t *testing.T) {
 		}
 		want, err := os.ReadFile(filepath.Join(dir, input+".good."+tag))
 		if err != nil {
-			continue // test-parms also has runs without an expected result
+			continue // test-parms also contains runs without an expected result
 		}
 		if results++; os.Getenv("STACKGLASS_SOAK") == "" && results%4 != 1 {
 			continue // make soak runs all configurations
@@ -133,12 +133,12 @@ func (d *dineroRandom) resident() (lines uint64) {
 	return lines
 }
 
-// The suite needs none of the following methods.
+// The suite does not call any of the following methods.
 func (d *dineroRandom) remove(trace.Line) (present, dirty bool) { panic("not needed") }
 func (d *dineroRandom) look(trace.Line) (present, dirty bool)   { panic("not needed") }
 func (d *dineroRandom) wash(trace.Line)                         { panic("not needed") }
 
-// useLibrary replaces the random choices of a level by DineroIV's.
+// useLibrary replaces the random choices of a level by DineroIV's random choices.
 func useLibrary(l *level, random func() uint64) {
 	if p := l.watch.prefetch; p != nil && p.Drop > 0 {
 		p.dropped = func() bool { return random()/((1<<31-1)/100) < uint64(p.Drop) }
@@ -260,7 +260,7 @@ func (d *dineroCounts) row(name string) *[labels]uint64 {
 	return d.rows[name]
 }
 
-// count counts an access to a level. now is the kind of the reference that causes it.
+// count counts an access to a level. now is the kind of the reference that causes the access.
 func (d *dineroCounts) count(o observation, now label) {
 	kind := now
 	switch {
@@ -312,7 +312,7 @@ func (all dineroResult) compare(text string) (differences []string) {
 			continue
 		}
 		if d == nil || len(numbers) == 0 || strings.Contains(line, ".") {
-			continue // skip blank lines, headings and shares
+			continue // skip blank lines, headings and ratios
 		}
 		switch name {
 		case "Demand Misses", "Prefetch Misses", "Demand Block Misses", "Prefetch Block Misses", "Total Misses", "Total Block Misses":
@@ -398,8 +398,8 @@ type pixieReference struct {
 	addr, bytes uint64
 }
 
-// pixie reads a trace of SGI's tool pixie, of 32-bit programs (mm.32) or of 64-bit programs (mm.64). If
-// the format is d, every reference is an aligned word, as in DineroIV's format din.
+// pixie reads a trace of SGI's tool pixie, of 32-bit programs (mm.32) or of 64-bit programs
+// (mm.64). With format d, every reference is an aligned word, as in DineroIV's format din.
 func pixie(t *testing.T, path, format string) (list []pixieReference) {
 	file, err := os.ReadFile(path)
 	if err != nil {
@@ -460,10 +460,10 @@ func pixie(t *testing.T, path, format string) (list []pixieReference) {
 }
 
 // pixieAccess returns the data reference of a record. If the record has no data reference, the
-// label is instruction. The kinds of records are load word, load double, store word, store double,
-// byte and half word, store word right and left, the same for the floating-point unit (load word,
-// load double, store word, store double), and, after the kind for a basic block, an annulled
-// instruction and a system call.
+// label is instruction. The kinds of records are, in this order: load word, load double, store
+// word, store double, store byte, store half word, store word right, store word left; load word,
+// load double, store word and store double of the floating-point unit; basic block, annulled
+// instruction, and system call.
 func pixieAccess(kind byte, addr uint64, wide bool) (bytes, at uint64, what label) {
 	what = write
 	switch kind {
@@ -480,7 +480,7 @@ func pixieAccess(kind byte, addr uint64, wide bool) (bytes, at uint64, what labe
 	case 5:
 		return 2, addr &^ 1, what
 	case 6, 7:
-		if (kind == 7) != wide { // store word left in mm.32; DineroIV's readers of the two formats differ
+		if (kind == 7) != wide { // store word left in mm.32, where DineroIV's readers of the two formats differ
 			return addr%4 + 1, addr &^ 3, what
 		}
 		return 4 - addr%4, addr, what

@@ -7,11 +7,11 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// level is one cache. Levels exchange ranges of bytes: a whole line of the upper level, or the
-// bytes of a store within it.
+// level is one cache. Levels exchange ranges of bytes. A range is a whole line of the upper level,
+// or the bytes of a store within such a line.
 type level struct {
 	above   []*level // caches that share this cache; empty if the processor accesses it directly
-	readers []*level // the instruction caches among above
+	readers []*level // the instruction caches in above
 	connect *bus     // bus between the caches in above, or nil
 	below   *level   // the next level; nil if memory is next
 	memory  *Traffic // traffic between the last level and memory
@@ -35,10 +35,10 @@ type level struct {
 
 func (l *level) lineBytes() uint64 { return 1 << l.shift }
 
-// room returns the number of bytes from addr to the end of its line.
+// room returns the number of bytes from addr to the end of the line that contains addr.
 func (l *level) room(addr trace.Addr) uint64 { return l.lineBytes() - addr&(l.lineBytes()-1) }
 
-// access performs an access of the processor within a line of a level without a watch.
+// access performs an access by the processor within a line. The level must not have a watch.
 func (l *level) access(addr trace.Addr, bytes uint64, write bool) {
 	if write {
 		l.storePlain(addr, bytes)
@@ -47,8 +47,8 @@ func (l *level) access(addr trace.Addr, bytes uint64, write bool) {
 	}
 }
 
-// read processes a demand read of a line. dirty reports whether the line moves up with changes that
-// no lower level has.
+// read processes a demand read of a line. dirty reports whether the line moves to the level above
+// with modified data that no lower level has.
 func (l *level) read(line trace.Line) (dirty bool) {
 	if l.watch != nil {
 		return l.readWatched(line)
@@ -84,7 +84,7 @@ func (l *level) missedLost(line trace.Line) {
 	}
 }
 
-// giveUp processes a demand read in an exclusive level, which removes the line from the level.
+// giveUp processes a demand read in an exclusive level, and removes the line from the level.
 func (l *level) giveUp(line trace.Line) (dirty bool) {
 	if present, dirty := l.tags.remove(line); present {
 		l.counts.Given++
@@ -206,8 +206,8 @@ func (l *level) writeBack(addr trace.Addr, bytes uint64) {
 	}
 }
 
-// supersede removes a line from the exclusive levels below after the line has been written back
-// completely, because their copies may be outdated.
+// supersede removes a line that has been written back completely from the exclusive levels below,
+// because the copies in these levels may be outdated.
 func (l *level) supersede(line trace.Line) {
 	for n := l.below; n != nil && n.exclusive; n = n.below {
 		if present, _ := n.tags.remove(line); present {
@@ -219,7 +219,7 @@ func (l *level) supersede(line trace.Line) {
 // fill inserts a line into its set, which may evict another line.
 func (l *level) fill(line trace.Line, dirty bool) { l.fillFor(line, dirty) }
 
-// fillFor is fill, but returns the evicted line.
+// fillFor works like fill, but also returns the evicted line.
 func (l *level) fillFor(line trace.Line, dirty bool) (victim trace.Line, evicted bool) {
 	l.counts.Fills++
 	if l.watch != nil {
@@ -254,7 +254,7 @@ func (l *level) fillFor(line trace.Line, dirty bool) (victim trace.Line, evicted
 // takeFromAbove invalidates a line in all levels above, and reports whether any copy was dirty.
 func (l *level) takeFromAbove(line trace.Line) (dirty bool) {
 	if b := l.connect; b != nil && b.shift == l.shift {
-		if c, known := b.lines.get(line); known { // only these members can have the line
+		if c, known := b.lines.get(line); known { // only the members in c.holders can have the line
 			for left := c.holders; left != 0; left &= left - 1 {
 				dirty = l.takeFrom(b.members[bits.TrailingZeros64(left)], line) || dirty
 			}
@@ -284,7 +284,7 @@ func (l *level) takeFrom(n *level, line trace.Line) (dirty bool) {
 	return dirty
 }
 
-// everyCopy calls each for every line of a range of bytes in this level, and in the levels above.
+// everyCopy calls each for every line of a range of bytes, in this level and in the levels above.
 func (l *level) everyCopy(addr trace.Addr, bytes uint64, each func(*level, trace.Line)) {
 	for line := addr >> l.shift; line <= (addr+bytes-1)>>l.shift; line++ {
 		each(l, line)
@@ -294,8 +294,8 @@ func (l *level) everyCopy(addr trace.Addr, bytes uint64, each func(*level, trace
 	}
 }
 
-// accept inserts a victim of the level above into an exclusive level. The line may be present
-// already if another core also had it and evicted it earlier.
+// accept inserts a victim of the level above into an exclusive level. The line may already be
+// present, because a different core had the line and evicted it earlier.
 func (l *level) accept(line trace.Line, dirty bool) {
 	hit := l.tags.touch(line, dirty && !l.through)
 	switch {

@@ -48,7 +48,7 @@ func TestLineTable(t *testing.T) {
 	})
 }
 
-// A bus that removes lines as fast as it adds new lines allocates no more memory.
+// A bus that removes lines as fast as it adds lines allocates no additional memory.
 func TestBusAllocatesNothing(t *testing.T) {
 	h := hierarchy.Hierarchy{}
 	for _, text := range []string{"L1=8KiB,8", "L2=128KiB,16,shared=all"} {

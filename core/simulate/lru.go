@@ -5,18 +5,18 @@ import (
 )
 
 // list implements LRU for many ways. A table maps a line to its node, and the nodes of a set form a
-// ring in order of use. The cost of an access therefore does not depend on the number of ways.
-// Memory grows with the number of lines.
+// ring in LRU order. The cost of an access therefore does not depend on the number of ways. Memory
+// grows with the number of lines.
 type list struct {
 	index
 	ways   uint64
 	held   []uint64              // number of lines in each set
 	at     map[trace.Line]uint32 // the node of each line
-	nodes  []node                // the end nodes of the sets' rings, then the nodes of lines
+	nodes  []node                // first the end nodes of the rings of all sets, then the nodes of lines
 	unused []uint32              // free nodes
 }
 
-// node is a line in the ring of its set. The ring's end node is between the least and the most
+// node is a line in the ring of its set. The end node of the ring is between the least and the most
 // recently used line.
 type node struct {
 	frame          frame
@@ -99,7 +99,7 @@ func (t *list) unlink(n uint32) {
 	t.nodes[previous].next, t.nodes[next].previous = next, previous
 }
 
-// toFront inserts a node after the end node of its set's ring.
+// toFront inserts a node after the end node of the set's ring.
 func (t *list) toFront(n, end uint32) {
 	first := t.nodes[end].next
 	t.nodes[n].previous, t.nodes[n].next = end, first
@@ -125,8 +125,8 @@ func (t *list) each(f func(trace.Line)) {
 
 func (t *list) resident() (lines uint64) { return uint64(len(t.at)) }
 
-// recency implements LRU for few ways. The frames of a set are in order of use: the most recently
-// used frame is first, and empty frames are last.
+// recency implements LRU for few ways. The frames of a set are in LRU order: the most recently used
+// frame is first, and empty frames are last.
 type recency struct {
 	index
 	ways   uint64
@@ -184,7 +184,7 @@ func (t *recency) remove(line trace.Line) (present, dirty bool) {
 	return false, false
 }
 
-// find returns the frame that contains a line, or nil if there is none.
+// find returns the frame that contains a line, or nil if the line is absent.
 func (t *recency) find(line trace.Line) *frame {
 	set := t.of(line)
 	for i, f := range set {

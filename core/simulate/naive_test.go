@@ -58,7 +58,7 @@ type naiveLevel struct {
 	strideOrder          []trace.Addr
 	streams              []naiveStream     // the most recently used entry is the last
 	full                 *naiveLevel       // fully associative cache for the causes of misses
-	seen                 map[uint64]bool   // sub-blocks that were accessed, or lines
+	seen                 map[uint64]bool   // accessed sub-blocks, or accessed lines
 	demands              []uint64          // lines of the demand accesses
 	used, emptied        map[[2]uint64]int // times of the last use and of the last removal, by set and way
 	draw                 *rand.Rand
@@ -141,7 +141,8 @@ func (n *naive) path(core int, fetch bool) (path []*naiveLevel) {
 	return path
 }
 
-// run selects the core that issues the next reference, and whether it is an instruction fetch.
+// run selects the core that issues the next reference, and whether this reference is an instruction
+// fetch.
 func (n *naive) run(core int, fetch bool) {
 	n.core, n.fetching = core, fetch
 	for _, fetch := range []bool{!fetch, fetch} {
@@ -185,7 +186,7 @@ func (n *naive) use(l *naiveLevel, x *naiveLine) {
 	l.use(x, n.now, true)
 }
 
-// use records a use of a line: a hit, or its insertion.
+// use records a use of a line, which is a hit or an insertion.
 func (l *naiveLevel) use(x *naiveLine, now int, hit bool) {
 	at := [2]uint64{x.set, x.way}
 	l.used[at] = now
@@ -431,8 +432,8 @@ func (l *naiveLevel) insert(x *naiveLine, now int) (victim *naiveLine) {
 	return victim
 }
 
-// recall collects the victim's lines from the levels above level i. The level nearest to the
-// processor contains the newest words.
+// recall collects the victim's lines from the levels above level i. The level that is nearest to
+// the processor contains the newest words.
 func (n *naive) recall(i int, victim *naiveLine, addr uint64) {
 	for k := i - 1; k >= 0; k-- {
 		all := n.atDepth(k, i)
@@ -492,8 +493,8 @@ func (n *naive) accept(i int, victim *naiveLine, addr uint64) {
 	}
 }
 
-// writeBack sends words to the level below i: the words of a whole line of level i, or words that
-// level i received from above.
+// writeBack sends words to the level below i. They are the words of a whole line of level i, or
+// words that level i received from the level above.
 func (n *naive) writeBack(i int, addr uint64, words data) {
 	n.writeBackRun(i, addr, n.levels[i].lineSize(), words)
 }
@@ -663,8 +664,8 @@ func (n *naive) flushCache(i int, l *naiveLevel) {
 	}
 }
 
-// cohere notifies the other cores of an access to a level by one core. addr is the address of the line
-// of that level.
+// cohere notifies the other cores of an access to a level by one core. addr is the address of the
+// line in that level.
 func (n *naive) cohere(from int, addr uint64, write bool) {
 	if !n.threaded || n.off {
 		return
@@ -679,7 +680,7 @@ func (n *naive) cohere(from int, addr uint64, write bool) {
 			behind = next.number
 			members = slices.DeleteFunc(slices.Clone(members), func(m *naiveLevel) bool { return m.first < next.first || m.first >= next.end })
 			if own == max(next.SharedBy, 1) {
-				continue // there is one cache above each cache of the next level
+				continue // each cache of the next level is below only one cache
 			}
 		}
 		if own >= MaxCores {
@@ -763,8 +764,8 @@ func (n *naive) transact(i int, p place, me *naiveLevel, members []*naiveLevel, 
 	}
 }
 
-// above calls each for every line of a range of bytes that is in a cache of level i or in a cache
-// above it, and reports whether there were any such lines.
+// above calls each for every line of a range of bytes in a cache of level i and in the caches above
+// it. It reports whether there were any such lines.
 func (n *naive) above(i int, m *naiveLevel, addr, bytes uint64, each func(*naiveLevel, *naiveLine)) (found bool) {
 	for k := i; k >= 0; k-- {
 		for _, l := range n.atDepth(k, i) {
@@ -839,7 +840,7 @@ func (n *naive) sendChanged(i int, m *naiveLevel, addr, bytes uint64, changed da
 
 // cut splits a range of bytes at line boundaries.
 func cut(addr, bytes, lineBytes uint64) (pieces [][2]uint64) {
-	for a := addr; a != addr+bytes; a++ { // this also works at the end of the address space
+	for a := addr; a != addr+bytes; a++ { // the sum does not overflow at the end of the address space
 		if len(pieces) == 0 || a%lineBytes == 0 {
 			pieces = append(pieces, [2]uint64{a, 0})
 		}

@@ -442,7 +442,7 @@ func (n *naive) receiveParts(i int, addr, bytes uint64, words data, back bool) b
 		x = &naiveLine{number: line, words: data{}, valid: map[uint64]bool{}, changed: map[uint64]bool{}, touched: map[uint64]bool{}}
 		victim = n.insertParts(l, x)
 	default:
-		if x != nil { // the sub-blocks that are present get the words, which also go to the level below
+		if x != nil { // the words are written to the sub-blocks that are present, and also to the level below
 			for at := addr / sub; at <= (addr+bytes-1)/sub; at++ {
 				if x.valid[at*sub] {
 					maps.Copy(x.words, words.part(at*sub, sub))

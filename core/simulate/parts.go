@@ -34,7 +34,7 @@ func (l *level) partsOf(addr trace.Addr, bytes uint64) uint64 {
 }
 
 // accessParts performs an access within a line of a level with sub-blocks. The order of the events
-// is DineroIV's (ref.c): fetch, write-through, write-back of the victim, prefetches.
+// is the order in DineroIV (ref.c): fetch, write-through, write-back of the victim, prefetches.
 func (l *level) accessParts(r request, addr trace.Addr, bytes uint64) {
 	w := l.watch
 	line, mask := addr>>l.shift, l.partsOf(addr, bytes)
@@ -194,8 +194,8 @@ func (l *level) readRange(addr trace.Addr, bytes uint64) (dirty bool) {
 }
 
 // receiveParts processes bytes that the level above writes back or writes through. It reports
-// whether the level has kept all of them. If not, all of them go to the level below, and the sub-blocks
-// that are present get their new contents without becoming dirty.
+// whether the level has kept all bytes. If not, all bytes are passed to the level below, and
+// sub-blocks that are present are updated without becoming dirty.
 func (l *level) receiveParts(addr trace.Addr, bytes uint64, back bool) (hit, kept bool) {
 	w := l.watch
 	line, mask := addr>>l.shift, l.partsOf(addr, bytes)

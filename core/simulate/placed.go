@@ -65,7 +65,7 @@ func (p *placed) takeEmpty(set uint64) (way uint64, found bool) {
 	return uint64(p.empty[set*p.ways+uint64(p.left[set])]), true
 }
 
-// put puts a line into a way, in place of the line there.
+// put puts a line into a way, and replaces the line in this way.
 func (p *placed) put(line trace.Line, dirty bool, set, way uint64) (victim trace.Line, victimDirty, evicted bool) {
 	at := set*p.ways + way
 	old := p.frames[at]
@@ -121,8 +121,8 @@ func (p *placed) resident() uint64 {
 // of each inner node selects the half from which a line is evicted.
 type tree struct {
 	placed
-	// true: the node points to the higher half; one element per way; the first element of each set
-	// is unused
+	// whether the node points to the higher half; one element per way; the first element of each
+	// set is unused
 	points []bool
 }
 
@@ -141,7 +141,7 @@ func (t *tree) touch(line trace.Line, dirty bool) bool {
 	return found
 }
 
-// turnAway makes all nodes above a way point to the half without this way.
+// turnAway makes each node above a way point to the half that does not contain the way.
 func (t *tree) turnAway(set, way uint64) {
 	points := t.points[set*t.ways : (set+1)*t.ways]
 	for n := t.ways + way; n > 1; n /= 2 {
@@ -159,7 +159,7 @@ func (t *tree) insert(line trace.Line, dirty bool) (victim trace.Line, victimDir
 	return t.put(line, dirty, set, way)
 }
 
-// pointedAt returns the way that the bits of a set's tree select.
+// pointedAt returns the way that is selected by the bits of a set's tree.
 func (t *tree) pointedAt(set uint64) uint64 {
 	points := t.points[set*t.ways : (set+1)*t.ways]
 	n := uint64(1)

@@ -30,7 +30,7 @@ func (t fifoList) touch(line trace.Line, dirty bool) bool {
 
 // Re-reference prediction values (Jaleel, Theobald, Steely and Emer, ISCA 2010, §4), with 2 bits.
 const (
-	distant = 3 // the line is evicted next
+	distant = 3 // the line can be evicted
 	long    = 2 // value of an inserted line under SRRIP
 	soon    = 0 // value after a hit
 
@@ -39,20 +39,21 @@ const (
 	bimodal = 32
 
 	selectorMost = 1<<10 - 1 // limit of DRRIP's selector
-	// if the selector is at least this value, the sets that do not lead use BRRIP
+	// if the selector is at least this value, the follower sets use BRRIP
 	selectorMiddle = 1 << 9
-	dueling        = 32 // number of leading sets of each policy, if there are enough sets
+	dueling        = 32 // number of leader sets of each policy, if there are enough sets
 )
 
-// ranked implements the policies with a number for each way: the number of uses (LFU), whether
-// the way was used (bit-PLRU and NRU), or a re-reference prediction value (RRIP).
+// ranked implements the policies that store a number for each way. The number counts uses (LFU),
+// records whether the way was used (bit-PLRU and NRU), or is a re-reference prediction value
+// (RRIP).
 type ranked struct {
 	placed
 	policy   hierarchy.Replacement
 	rank     []uint32 // one number for each way, set by set
 	inserts  uint64   // number of lines inserted under BRRIP
-	selector int      // counts up at a miss in a set that leads for SRRIP, and down at a miss in a set that leads for BRRIP
-	group    uint64   // number of sets in a group, whose first set leads for SRRIP and whose last set leads for BRRIP
+	selector int      // incremented by a miss in a leader set of SRRIP, and decremented by a miss in a leader set of BRRIP
+	group    uint64   // number of sets in a group; the first set is a leader set of SRRIP, and the last set is a leader set of BRRIP
 }
 
 func newRanked(where index, ways uint64, policy hierarchy.Replacement) *ranked {
@@ -140,8 +141,8 @@ func (t *ranked) duel(set uint64) hierarchy.Replacement {
 	return hierarchy.SRRIP
 }
 
-// victim returns the way of a full set from which a line is evicted: the first of several
-// candidates.
+// victim returns the way of a full set from which a line is evicted. If there are several
+// candidates, it returns the first way.
 func (t *ranked) victim(set uint64) (way uint64) {
 	ranks := t.rank[set*t.ways : (set+1)*t.ways]
 	switch t.policy {

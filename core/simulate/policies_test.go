@@ -16,11 +16,11 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// TestDrCacheSimPolicies repeats drcachesim's unit tests of its replacement policies. These tests
-// access and invalidate lines of one set, and state after each step which way will be replaced
-// next. The test reads the steps from the file cache_replacement_policy_unit_test.cpp of
+// TestDrCacheSimPolicies repeats drcachesim's unit tests of its replacement policies. The unit
+// tests access and invalidate lines of one set, and state after each step which way will be
+// replaced next. The test reads the steps from the file cache_replacement_policy_unit_test.cpp of
 // DynamoRIO's sources, which must be in the folder dynamorio of the external data. drcachesim fills
-// the first empty way, so the test orders the simulator's empty ways accordingly.
+// the first empty way, so the test sorts the simulator's empty ways in this order.
 func TestDrCacheSimPolicies(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(tracetest.DataDir(t), "dynamorio", "cache_replacement_policy_unit_test.cpp"))
 	if errors.Is(err, os.ErrNotExist) {

@@ -13,9 +13,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// Predictions that are exact equal the simulator's counts. They are exact for an LRU first level,
-// set-associative or fully associative, and for exclusive levels below it with the same number of
-// sets.
+// Exact predictions equal the simulator's counts. Predictions are exact for a set-associative or
+// fully associative first level with LRU replacement, and for exclusive levels below it with the
+// same number of sets.
 func TestExactPredictions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h, b := drawExclusive(t), drawBatch(t)

@@ -30,13 +30,13 @@ type prefetcher struct {
 	shift uint                    // units have 1 << shift bytes
 	line  uint                    // lines have 1 << line bytes
 	fresh map[trace.Line]struct{} // prefetched lines that have not been used yet
-	// lines evicted by prefetched lines and not fetched again since
+	// lines that were evicted by prefetched lines, and have not been fetched since
 	pushed  map[trace.Line]struct{}
 	strides map[trace.Addr]*strideEntry
-	order   []trace.Addr // instructions of strides, in the order of their entries' creation
+	order   []trace.Addr // instructions in strides, in the order in which their entries were created
 	streams []streamEntry
 	wanted  []trace.Addr // addresses to prefetch after the last access
-	dropped func() bool  // decides at random whether to drop a prefetch; nil: never
+	dropped func() bool  // decides at random whether to drop a prefetch; nil: no prefetch is dropped
 }
 
 // strideEntry is an entry of the reference prediction table (Baer and Chen, Supercomputing 1991).
@@ -105,7 +105,7 @@ func (p *prefetcher) after(addr, pc trace.Addr, missed, first bool) []trace.Addr
 	return p.wanted
 }
 
-// ahead adds Degree addresses after addr, beginning Distance strides later.
+// ahead adds Degree addresses, beginning at Distance strides after addr.
 func (p *prefetcher) ahead(addr trace.Addr, stride uint64) {
 	for k := range uint64(p.Degree) {
 		p.wanted = append(p.wanted, addr+stride*(uint64(p.Distance)+k))

@@ -73,8 +73,8 @@ func TestExactByCore(t *testing.T) {
 	})
 }
 
-// A core's private exclusive levels with the same number of sets behave like one stack with holes:
-// an invalidated line leaves a free way in the level that contained it.
+// The private exclusive levels of a core, if they have the same number of sets, behave like one
+// stack with holes: an invalidated line leaves a free way in the level that contained it.
 func TestExclusiveByCore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b, _ := drawLines(t)
@@ -101,7 +101,8 @@ func TestExclusiveByCore(t *testing.T) {
 	})
 }
 
-// near reports whether x and n are equal, except for rounding when a sum is divided among cores.
+// near reports whether x and n are equal, except for rounding errors from dividing a sum among
+// cores.
 func near(x float64, n uint64) bool { return math.Abs(x-float64(n)) < 1e-6 }
 
 // ascending puts each thread on a separate core, in ascending order.

@@ -1,170 +1,178 @@
 // Package simulate simulates every line access of a trace in one hierarchy of caches, and counts
-// all events exactly. Predictions are compared with its counts, so its code is deliberately simple.
-// Each hierarchy needs a separate pass over the trace, whereas package hierarchy predicts any
-// hierarchy from a profile.
+// all events exactly. The code is deliberately simple, because tests compare predictions with the
+// counts of the simulator. Each hierarchy needs a separate pass over the trace, whereas package
+// hierarchy predicts any hierarchy from a profile.
 //
 // # Accesses
 //
-// A reference makes one access to each line that it touches, in ascending order, as in
-// DineroIV (MODELS §1). Loads, fetches and range reads are reads; stores, modifies and range
-// writes are writes. A modify is one access, not a read and a write.
+// A reference makes one access to each line that it touches, in ascending order, as in DineroIV
+// (MODELS §1). Loads, instruction fetches and range reads are reads. Stores, modifies and range
+// writes are writes. A modify is one write access, not a read and a write.
 //
-// # Demand
+// # Demand accesses
 //
-// Demand accesses of the first level are the accesses of the trace. A miss becomes a demand access
-// of the next level, so a lower level's demand accesses are the misses of the level above. If the
-// lines of the lower level are smaller, a miss accesses all of its lines that form the line of the
-// level above. A fetch for a store counts as a read in the lower level. If the level above does not
-// allocate for stores, the store counts as a write in the lower level. Other arrivals are counted
-// separately: write-backs, stores written through, and victims.
+// The demand accesses of the first level are the accesses of the trace. A miss becomes a demand
+// access of the next level, so a lower level's demand accesses are the misses of the level above.
+// If the lines of the lower level are smaller, a miss accesses every smaller line that is part of
+// the missing line. A fetch for a store counts as a read in the lower level. If the level above
+// does not allocate for stores, the store counts as a write in the lower level. Write-backs, stores
+// that are written through, and victims are not demand accesses, and are counted separately.
 //
-// # One access
+// # Order of events in an access
 //
-//  1. The line is looked up. A hit makes it the most recently used line.
-//  2. A miss fetches the line from below. Every level through which the line passes inserts it,
-//     except exclusive levels, and levels that do not allocate for stores.
-//  3. Then, if the set is full, another line is evicted. A dirty line is written back, and a clean
-//     line is dropped. (DineroIV's counts agree with this order; see the tests.)
+//  1. The line is looked up. A hit makes the line the most recently used line of its set.
+//  2. A miss fetches the line from the level below. Every level through which the line passes
+//     inserts it, except exclusive levels, and levels that do not allocate for stores.
+//  3. If the set is full, a victim is then evicted. A dirty victim is written back, and a clean
+//     victim is discarded. (DineroIV's counts agree with this order; see the tests.)
 //
-// For other arrivals from above, the line is looked up, too, and a hit makes it the most recently
-// used line, as in DineroIV.
+// Write-backs, stores that are written through, and victims also look up the line, and a hit makes
+// the line the most recently used line of its set, as in DineroIV.
 //
 //   - A write-back that misses is inserted without a fetch if it is a whole line and the level
-//     allocates for writes; otherwise it passes to the level below. A write-through level inserts
-//     the line as clean and also writes it to the level below.
-//   - A store that is written through and misses never allocates. It passes to the level below.
+//     allocates for writes. Otherwise, the write-back passes to the level below. A write-through
+//     level inserts the line as clean and also writes it to the level below.
+//   - A store that is written through and misses never allocates a line. The store passes to the
+//     level below.
 //
 // # Inclusion
 //
-//   - An inclusive level contains all lines of the levels above it. When it evicts a line, the line
-//     is invalidated in the levels above, and its changes there are also written back. An inclusive
-//     level's lines are at least as large as the lines of the levels above.
-//   - A non-inclusive level, the default, inserts the lines that it fetches, and evicts them
-//     without invalidating anything above. DineroIV, Cachegrind and drcachesim have such levels.
+//   - An inclusive level contains all lines of the levels above it. When an inclusive level evicts
+//     a line, the line is invalidated in the levels above, and modified data in these levels is
+//     also written back. The lines of an inclusive level are at least as large as the lines of the
+//     levels above.
+//   - A non-inclusive level, the default, inserts the lines that it fetches, and evicts lines
+//     without invalidating them in the levels above. Levels are non-inclusive in DineroIV,
+//     Cachegrind and drcachesim.
 //   - An exclusive level is filled with the lines, clean and dirty, that the level above evicts. If
-//     a demand access hits, the line moves up with its changes. Data that is written through, or
-//     written back at the end, bypasses the level. An exclusive level must have the line size of
-//     the level above.
+//     a demand access hits in an exclusive level, the line and its modified data move to the level
+//     above. Data that is written through, or written back at the end of the trace, bypasses
+//     exclusive levels. An exclusive level must have the line size of the level above.
 //
 // The inclusion policy of the first level is ignored.
 //
 // # Sets and replacement
 //
 // The set index is the line number modulo the number of sets, which need not be a power of two. A
-// hashed index is the XOR of the pieces of the line number, where a piece is as long as a set
-// index. A set that is not full uses the frame that was emptied last, or else the next unused
-// frame. In a full set, the victim is the least recently used line (LRU), or the line that one of
-// these policies selects:
+// hashed index is the XOR of consecutive bit fields of the line number, each as wide as a set
+// index. In a set that is not full, a new line is stored in the frame that was emptied last, or
+// else in the next unused frame. In a full set, the victim is the least recently used line (LRU),
+// or the line that one of these policies selects:
 //
-//   - FIFO: the line that was inserted first.
-//   - Random: a random line. The random choices depend only on the seed.
-//   - Tree-PLRU: the line that a tree of bits selects, if the number of ways is a power of two. Each use
-//     of a line turns the bits of the tree away from it.
-//   - Bit-PLRU: the first way whose bit is not set. A use sets the bit of the way and, if all bits are
-//     then set, clears the others. (drcachesim chooses one of the ways without a bit at random.)
-//   - NRU: like Bit-PLRU, but the bits are cleared only when a victim is needed and all bits are
-//     set.
-//   - LFU: the line with the fewest uses since its insertion. Ties are resolved in favour of the
-//     first way, as in drcachesim.
-//   - SRRIP, BRRIP and DRRIP (Jaleel et al., High Performance Cache Replacement Using Re-Reference
-//     Interval Prediction, ISCA 2010), with 2 bits and hit priority. A hit sets the line's value to
-//     0. The victim is the first line with the value 3. If there is none, all values are
-//     incremented until there is one. SRRIP inserts lines with the value 2. BRRIP inserts the first
-//     of every 32 lines with the value 2, and all others with 3. DRRIP chooses between them by set
-//     dueling. The sets are divided into groups of consecutive sets, as many as 32 groups if there
-//     are enough sets. The first set of a group uses SRRIP, and the last set BRRIP. The other sets
-//     use the policy whose sets miss less often, according to a 10-bit counter. A single set
-//     uses SRRIP.
+//   - FIFO selects the line that was inserted first.
+//   - Random selects a random line. The random choices depend only on the seed.
+//   - Tree-PLRU selects a line with a binary tree of bits. The number of ways must be a power of
+//     two. Each use of a line turns the bits on its path away from the line.
+//   - Bit-PLRU selects the first way whose bit is not set. A use sets the bit of the way. If all
+//     bits are then set, the bits of the other ways are cleared. (drcachesim selects a random way
+//     whose bit is not set.)
+//   - NRU works like Bit-PLRU, but the bits are cleared only when a victim is needed and all bits
+//     are set.
+//   - LFU selects the line with the fewest uses since its insertion. Ties are resolved in favour of
+//     the first way, as in drcachesim.
+//   - SRRIP, BRRIP and DRRIP are implemented as described by Jaleel et al. (High Performance Cache
+//     Replacement Using Re-Reference Interval Prediction, ISCA 2010), with 2-bit re-reference
+//     values and hit priority. A hit sets the value of the line to 0. The victim is the first line
+//     with the value 3. If no line has the value 3, all values are incremented until a line has the
+//     value 3. SRRIP inserts lines with the value 2. BRRIP inserts the first of every 32 lines with
+//     the value 2, and all other lines with the value 3. DRRIP chooses between SRRIP and BRRIP by
+//     set dueling. The sets are divided into at most 32 groups of consecutive sets. The first set
+//     of a group uses SRRIP, and the last set uses BRRIP. The other sets use the policy with fewer
+//     misses in these sets, according to a 10-bit counter. If the cache has only one set, it uses
+//     SRRIP.
 //
-// A use is a hit of any kind, including hits of prefetches and write-backs.
+// A line is used by hits of any kind, including hits of prefetches and write-backs.
 //
 // # Instructions
 //
-// If the hierarchy has instruction caches, instruction fetches go through them, and then through
-// the data levels below the same depth. Otherwise, fetches go through the same caches as data.
-// Stores do not invalidate lines of instruction caches, except through a bus or an inclusive level
-// below.
+// If the hierarchy has instruction caches, instruction fetches go first through the n levels of
+// instruction caches, and then through the data levels below level n. Otherwise, fetches go through
+// the same caches as data. Stores do not invalidate lines of instruction caches, except through a
+// bus, or if an inclusive level below evicts the line.
 //
 // # Sub-blocks
 //
 // In a level with sub-blocks (sectors), lines are replaced as a whole, but their sub-blocks are
 // fetched and written back separately, as in DineroIV. A miss fetches only the sub-blocks that the
-// access touches. A store that writes whole sub-blocks fetches nothing. Adjacent dirty sub-blocks
-// are written back together. Sub-blocks are supported on one core, and in non-inclusive
+// access touches. A store that writes whole sub-blocks causes no fetch. Adjacent dirty sub-blocks
+// are written back together. Sub-blocks are supported only with one core and in non-inclusive
 // hierarchies.
 //
 // # Prefetchers
 //
-// After an access, a level's prefetcher may insert lines that are absent:
+// After an access, the prefetcher of a level may insert lines that the level does not contain:
 //
-//   - next-line: after a miss, the next lines. DineroIV calls it miss prefetch, drcachesim nextline.
-//   - tagged: also after the first demand access to a prefetched line. always: after every access.
-//   - adjacent: after a miss, the other line of an aligned pair.
-//   - stride: a table with 256 entries, the oldest of which is replaced, records the last address
-//     and stride of each instruction (Baer and Chen, Supercomputing 1991). If an instruction's
-//     stride is the same twice in a row, the lines that it will access next are prefetched.
-//   - stream: a table with 16 entries and LRU replacement records, for a page of 4 KiB, the last
-//     accessed line and the direction. After two moves in the same direction, the next lines in
-//     that direction are prefetched, within the page.
-//   - load-forward and sub-block: after every access, the next sub-blocks of the line. load-forward stops
-//     at the end of the line, and sub-block wraps around.
+//   - next-line prefetches the next lines after a miss. DineroIV calls this miss prefetch, and
+//     drcachesim calls it nextline.
+//   - tagged prefetches the next lines after a miss, and after the first demand access to a
+//     prefetched line. always prefetches the next lines after every access.
+//   - adjacent prefetches the other line of an aligned pair of lines after a miss.
+//   - stride records the last address and stride of each instruction, in a table with 256 entries
+//     and FIFO replacement (Baer and Chen, Supercomputing 1991). If an instruction's stride is the
+//     same twice in a row, the lines that it will access next are prefetched.
+//   - stream records the last accessed line and the direction of accesses in each page of 4 KiB, in
+//     a table with 16 entries and LRU replacement. After two moves in the same direction, the next
+//     lines in that direction are prefetched, but only within the page.
+//   - load-forward and sub-block prefetch the next sub-blocks of the line after every access.
+//     load-forward stops at the end of the line, and sub-block wraps around.
 //
 // The degree is the number of lines of one prefetch. The distance is the number of lines or strides
-// from the access to the first prefetched line. In a level with sub-blocks, all these lines are
-// sub-blocks. Demand accesses cause prefetches. With the option chained, prefetches by levels above
-// cause prefetches, too. With the option reads, stores cause no prefetches. Prefetches that miss
-// continue to the lower levels, in which they are not demand accesses. A prefetch takes no time, so
-// it is never late. If this level or a level below is inclusive, prefetches wait until the levels
-// above have inserted their lines.
+// from the access to the first prefetched line. In a level with sub-blocks, prefetchers fetch
+// sub-blocks instead of lines. Demand accesses cause prefetches. With the option "chained",
+// prefetches by levels above also cause prefetches. With the option "reads", stores cause no
+// prefetches. Prefetches that miss continue to the lower levels, in which they are not demand
+// accesses. A prefetch takes no time, so it is never late. If a level or a level below it is
+// inclusive, the prefetches of the level wait until the levels above have inserted their lines.
 //
 // # Optimal replacement
 //
 // Options.Bound also counts how often the demand accesses that reach each level would miss with
 // optimal replacement (Belady, A Study of Replacement Algorithms for a Virtual-Storage Computer,
 // IBM Systems Journal 5(2), 1966). No replacement policy that inserts every line has fewer misses.
-// They are not counted in exclusive levels, in levels with sub-blocks, and in levels that do not
-// allocate for stores. The memory is proportional to the number of distinct lines, at most 80 bytes
-// each.
+// The misses of optimal replacement are not counted in exclusive levels, in levels with sub-blocks,
+// and in levels that do not allocate for stores. Options.Bound requires at most 80 bytes of memory
+// for each distinct line.
 //
 // # Cores
 //
 // Each thread of the trace runs on its own core, unless [Options.Cores] assigns several threads to
 // one core. Beyond [MaxCores] cores, further threads are assigned to the existing cores in turn. A
-// level without SharedBy is private. A level that n cores share has one cache for every n
-// consecutive cores. Cores are numbered as follows: first the groups of Options.Cores, by their
-// lowest thread number, and then other threads in the order in which they appear. References are
-// simulated in the order of the trace.
+// level without SharedBy has a private cache for each core. A level that n cores share has one
+// cache for every n consecutive cores. Cores are numbered as follows: first the groups of
+// Options.Cores, by their lowest thread number, and then other threads in the order in which they
+// appear. References are simulated in the order of the trace.
 //
 // # Coherence
 //
 // Private caches are kept coherent by snooping and write-invalidate (Culler and Singh, Parallel
 // Computer Architecture, 1999, §5.3). If several caches share the next level or memory, a bus
 // connects them. On the bus, a cache also represents the caches above it. A read that misses in all
-// of these caches causes a bus transaction (BusRd). So does every store: BusRdX if it misses, and
+// of these caches causes a BusRd transaction. A store causes a BusRdX transaction if it misses, and
 // an upgrade (BusUpgr) if the line is present. Before the next level receives the demand access for
-// the line,
+// the line, the other caches react:
 //
-//   - a cache with a dirty copy writes it back and, for a read, keeps it as a clean copy;
-//   - for a store, all other caches invalidate the line. If their next demand access to the line
-//     misses, the miss is a coherence miss. The empty frame is filled before another line is
-//     evicted.
+//   - A cache with a dirty copy writes the copy back. After a read, it keeps the line as a clean
+//     copy.
+//   - After a store, all other caches invalidate the line. If the next demand access of such a
+//     cache to the line misses, the miss is a coherence miss. A cache fills the empty frame before
+//     it evicts a line.
 //
 // Stores are silent if the line is modified (M) already, and under MESI if it is exclusive (E),
-// because no other cache had it when it was read. Under MSI, such a line is shared, and the store
-// causes an upgrade. MSI and MESI therefore differ in traffic, but never in misses. Evictions are
-// silent, so a line may count as shared although no other cache still has it.
+// because no other cache had it when it was read. Under MSI, a line that was only read is shared
+// (S), and a store to it causes an upgrade. MSI and MESI therefore differ in traffic, but never in
+// misses. Evictions are silent, so a line may count as shared although no other cache still has it.
 //
-// A miss fetches the line from the next level even if another cache has it. Lines that another
-// cache could have supplied are counted (remote, clean or dirty). If the caches on one bus have
-// lines of different sizes, coherence is maintained for lines of the largest size.
+// A miss fetches the line from the next level even if another cache has it. Misses to lines that
+// another cache could have supplied are counted as remote, either clean or dirty. If the caches on
+// one bus have lines of different sizes, coherence is maintained for lines of the largest size.
 //
 // For one private level, the misses of each core equal the misses on its coherent stack (MODELS §6.4).
 //
-// # The end
+// # End of the trace
 //
 // [Simulator.Finish] writes back dirty lines in the same order as DineroIV: level by level from the
-// first level on, and set by set, most recently used line first. These writes are counted
-// separately, in Flush.
+// first level on, then set by set, beginning with the most recently used line. The writes at the
+// end are counted separately, in Flush.
 package simulate
 
 import (
@@ -211,7 +219,7 @@ type Core struct {
 type Counts struct {
 	Reads, Writes, ReadMisses, WriteMisses uint64 // numbers of demand accesses and demand misses
 
-	// These fields count arrivals from the level above, other than demand accesses.
+	// These fields count the requests of the level above that are not demand accesses.
 	WriteBacksReceived uint64 // number of dirty lines written back to this level
 	WriteBackMisses    uint64 // number of write-backs received for lines that were absent
 	Updates            uint64 // number of stores written through to this level
@@ -219,18 +227,19 @@ type Counts struct {
 
 	WriteBacksSent uint64 // number of write-backs sent to the level below
 
-	// Fetches and FetchMisses are the parts of Reads and ReadMisses due to instruction fetches if
-	// the hierarchy has instruction caches, and otherwise 0.
+	// Fetches and FetchMisses are the parts of Reads and ReadMisses that are due to instruction
+	// fetches if the hierarchy has instruction caches, and otherwise 0.
 	Fetches, FetchMisses uint64
-	// LineMisses is the number of demand misses without any sub-block of the line, in a level with
-	// sub-blocks.
+	// LineMisses is the number of demand misses in a level with sub-blocks when the level contains
+	// no sub-block of the line.
 	LineMisses uint64
 
-	// number of prefetches by levels above, and number of these that missed in this level
+	// number of prefetches by levels above, and number of these prefetches that missed in this
+	// level
 	PrefetchReads, PrefetchReadMisses uint64
 	Prefetch                          Prefetches
 
-	Cold, Capacity, Conflict uint64 // demand misses by cause, if Options.Causes is set
+	Cold, Capacity, Conflict uint64 // numbers of demand misses by cause, if Options.Causes is set
 
 	// Fills is the sum of Evictions, Taken, Given, Invalidated, Flushed and the resident lines.
 	Fills     uint64 // number of lines inserted, on demand or from above
@@ -264,7 +273,7 @@ type Traffic struct {
 type Options struct {
 	Seed     uint64 // seed for random replacement
 	Protocol Protocol
-	// Cores lists groups of threads, each of which runs on one core. Every other thread has its own
+	// Cores lists groups of threads that run on the same core. A thread in no group has its own
 	// core.
 	Cores       [][]uint32
 	MemoryBytes uint64 // limit of the simulator's memory; 0: no limit
@@ -285,12 +294,12 @@ type Options struct {
 	Limit       uint64
 	FlushEvery  uint64 // number of references after which all levels write back and invalidate their lines; 0: never
 
-	// Translation means that the caches are TLBs, whose lines are pages. Stores do not make these
-	// lines dirty.
+	// Translation is set if the caches are TLBs, in which a line is a page. Stores do not make
+	// pages dirty.
 	Translation bool
 
 	// PerReference counts as Cachegrind does: a reference to several lines of a level is one
-	// access, which misses if any of these lines is absent. It then accesses the same bytes in the
+	// access, which misses if any of these lines is absent. A miss accesses the same bytes in the
 	// next level. Nothing is written back.
 	PerReference bool
 }
@@ -299,7 +308,7 @@ type Options struct {
 type Simulator struct {
 	h        hierarchy.Hierarchy
 	options  Options
-	careful  bool       // references are simulated by consumeCarefully, for features that the faster code lacks
+	careful  bool       // references are simulated by consumeCarefully, because the faster code lacks a required feature
 	coherent bool       // whether the caches of the levels in buses are kept coherent
 	caches   [][]*level // caches of each level
 	icaches  [][]*level // instruction caches of each level
@@ -312,12 +321,12 @@ type Simulator struct {
 	direct   [MaxCores]*core // byThread for small thread numbers
 	unused   *core           // the first core, until a thread runs on this core
 	appeared []*core
-	folded   int    // number of threads that share a core because there are too many threads
+	folded   int    // number of threads that share a core because there are more threads than MaxCores
 	now      *core  // core of the current reference; nil if unknown
 	thread   uint32 // the thread that runs on core now
 	threaded bool   // whether the trace has threads
-	// levels whose caches are shared by some, but not all, cores; events that other cores cause
-	// there count for the core of the last reference
+	// levels whose caches are shared by some, but not all, cores; events that other cores cause in
+	// these levels count for the core of the last reference
 	partly       []int
 	bytes, limit uint64
 
@@ -332,7 +341,7 @@ type Simulator struct {
 	seen     uint64 // number of references so far, including warm-up
 }
 
-// mostLines is the maximum number of lines of a cache. Such a cache takes a gigabyte of memory.
+// mostLines is the maximum number of lines of a cache. A cache of this size needs 1 GiB of memory.
 const mostLines = 1 << 27
 
 // New returns a simulator for h with empty caches. The error is a [*trace.OptionError], or a
@@ -371,8 +380,8 @@ func New(h hierarchy.Hierarchy, o Options) (*Simulator, error) {
 	return s, err
 }
 
-// MemoryBytes returns the memory that the caches of one core need. It returns the same errors as
-// New.
+// MemoryBytes returns the memory that the caches of one core need. MemoryBytes returns the same
+// errors as New.
 func MemoryBytes(h hierarchy.Hierarchy) (bytes uint64, err error) {
 	if err := checkAll(&h, Options{}); err != nil {
 		return 0, err
@@ -567,7 +576,7 @@ func (s *Simulator) access(addr trace.Addr, bytes uint64, write bool) {
 	s.now.path[0].access(addr, bytes, write)
 }
 
-// writes are the kinds that change memory.
+// writes contains the kinds of references that change memory.
 const writes = trace.Kinds(1<<trace.Store | 1<<trace.Modify | 1<<trace.RangeWrite)
 
 // Result returns the counts so far.

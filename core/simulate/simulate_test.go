@@ -47,8 +47,8 @@ func drawHierarchy(t *rapid.T) (h hierarchy.Hierarchy) {
 	return h
 }
 
-// drawFeatures adds prefetchers, sub-blocks and instruction caches to a hierarchy at random. Sub-blocks are
-// only for a single core.
+// drawFeatures adds prefetchers, sub-blocks and instruction caches to a hierarchy at random.
+// Sub-blocks are supported only with a single core.
 func drawFeatures(t *rapid.T, h *hierarchy.Hierarchy, subBlocks bool) {
 	parted := subBlocks && rapid.IntRange(0, 2).Draw(t, "sub-blocks") == 0
 	for i := range h.Levels {
@@ -109,7 +109,7 @@ func drawBatch(t *rapid.T) *trace.Batch {
 	return b
 }
 
-// drawStrides replaces some references by accesses of an instruction with a constant stride.
+// drawStrides replaces some references by references of one instruction with a constant stride.
 func drawStrides(t *rapid.T, b *trace.Batch) {
 	for range rapid.IntRange(0, 4).Draw(t, "runs") {
 		from := rapid.IntRange(0, b.Len()-1).Draw(t, "from")
@@ -130,14 +130,14 @@ func begin(t interface{ Fatal(...any) }, h hierarchy.Hierarchy, o Options) *Simu
 	return s
 }
 
-// The counts of the simulator equal the counts of the reference implementation. The data of the
-// reference implementation is also checked: every read returns the value of the last store,
-// regardless of the caches that have contained the line since then, and at the end, memory contains
-// all stores.
+// The counts of the simulator equal the counts of the reference implementation. The data in the
+// reference implementation is also checked. Every read returns the value of the last store,
+// regardless of the caches that have contained the line since the store. At the end, memory
+// contains all stores.
 func TestEqualsReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h, b, o := drawHierarchy(t), drawBatch(t), Options{Seed: rapid.Uint64().Draw(t, "seed")}
-		holdAgainstTwin(t, h, b, o, 1)
+		holdAgainstReference(t, h, b, o, 1)
 	})
 }
 
@@ -145,7 +145,7 @@ func TestEqualsReference(t *testing.T) {
 // instruction caches.
 func TestFeaturesEqualReference(t *testing.T) { rapid.Check(t, featuresEqualReference) }
 
-// FuzzFeatures does the same as TestFeaturesEqualReference with the fuzzer's inputs.
+// FuzzFeatures repeats TestFeaturesEqualReference with the fuzzer's inputs.
 func FuzzFeatures(f *testing.F) { f.Fuzz(rapid.MakeFuzz(featuresEqualReference)) }
 
 func featuresEqualReference(t *rapid.T) {
@@ -153,13 +153,13 @@ func featuresEqualReference(t *rapid.T) {
 	drawFeatures(t, &h, true)
 	drawStrides(t, b)
 	o := Options{Seed: rapid.Uint64().Draw(t, "seed"), Causes: rapid.Bool().Draw(t, "causes"), Bound: true}
-	holdAgainstTwin(t, h, b, o, 1)
+	holdAgainstReference(t, h, b, o, 1)
 }
 
-// holdAgainstTwin compares the simulator with the reference implementation. The threads of the
+// holdAgainstReference compares the simulator with the reference implementation. The threads of the
 // trace must be numbered from 0 to cores-1 in the order in which they first appear.
-func holdAgainstTwin(t *rapid.T, h hierarchy.Hierarchy, b *trace.Batch, o Options, cores int) {
-	s, twin := begin(t, h, o), newNaive(h, cores, o)
+func holdAgainstReference(t *rapid.T, h hierarchy.Hierarchy, b *trace.Batch, o Options, cores int) {
+	s, model := begin(t, h, o), newNaive(h, cores, o)
 	if err := s.Consume(b); err != nil {
 		t.Fatal(err)
 	}
@@ -169,17 +169,17 @@ func holdAgainstTwin(t *rapid.T, h hierarchy.Hierarchy, b *trace.Batch, o Option
 		if b.Thread != nil {
 			core = int(b.Thread[i])
 		}
-		twin.threaded = b.Thread != nil
-		twin.run(core, kind == trace.Fetch)
-		twin.pc = b.PC[i]
+		model.threaded = b.Thread != nil
+		model.run(core, kind == trace.Fetch)
+		model.pc = b.PC[i]
 		bytes := uint64(b.Bytes[i])
 		if bytes == 0 { // the reference extends to the end of its word
 			bytes = (b.Addr[i] | 3) - b.Addr[i] + 1
 		}
-		twin.reference(t, i+1, kind, b.Addr[i], bytes, latest)
+		model.reference(t, i+1, kind, b.Addr[i], bytes, latest)
 	}
 	got := s.Finish()
-	levels, caches := slices.Concat(got.Levels, got.Instructions), slices.Concat(twin.caches, twin.icaches)
+	levels, caches := slices.Concat(got.Levels, got.Instructions), slices.Concat(model.caches, model.icaches)
 	for i, caches := range caches {
 		want, _ := sum(caches)
 		if levels[i].Run != want {
@@ -199,21 +199,21 @@ func holdAgainstTwin(t *rapid.T, h hierarchy.Hierarchy, b *trace.Batch, o Option
 			t.Fatalf("%s: %d misses with OPT, want %d", levels[i].Cache, levels[i].BestMisses, best)
 		}
 	}
-	if got.Memory != twin.memory {
-		t.Fatalf("memory: %+v, want %+v", got.Memory, twin.memory)
+	if got.Memory != model.memory {
+		t.Fatalf("memory: %+v, want %+v", got.Memory, model.memory)
 	}
-	twin.memory = Traffic{}
-	twin.flush()
+	model.memory = Traffic{}
+	model.flush()
 	for i := range caches {
 		if want, lines := sum(caches[i]); levels[i].Flush != want || levels[i].Resident != uint64(lines) {
 			t.Fatalf("%s at the end: %+v, want %+v and %d lines", levels[i].Cache, levels[i], want, lines)
 		}
 	}
-	if got.Flush != twin.memory {
-		t.Fatalf("memory at the end: %+v, want %+v", got.Flush, twin.memory)
+	if got.Flush != model.memory {
+		t.Fatalf("memory at the end: %+v, want %+v", got.Flush, model.memory)
 	}
-	if twin.coherent() && !maps.Equal(twin.words, latest) {
-		t.Fatalf("memory has %v, want %v", twin.words, latest)
+	if model.coherent() && !maps.Equal(model.words, latest) {
+		t.Fatalf("memory has %v, want %v", model.words, latest)
 	}
 }
 
@@ -221,8 +221,8 @@ func holdAgainstTwin(t *rapid.T, h hierarchy.Hierarchy, b *trace.Batch, o Option
 // caches.
 func (n *naive) coherent() bool { return len(n.icaches) == 0 && !(n.off && n.threaded) }
 
-// bestMisses returns the number of demand misses of a level with optimal replacement (Belady, IBM Systems
-// Journal 5(2), 1966): of a full set, it evicts the line whose next access is the latest.
+// bestMisses returns the number of demand misses of a level with optimal replacement (Belady, IBM
+// Systems Journal 5(2), 1966), which evicts the line whose next access is the latest.
 func (l *naiveLevel) bestMisses() (misses uint64) {
 	next := func(line uint64, after int) int {
 		for i := after + 1; i < len(l.demands); i++ {
@@ -348,9 +348,9 @@ func checkFlow(t *rapid.T, r Result) {
 	}
 }
 
-// LRU has the inclusion property: of two caches with the same number of sets, the cache with more
-// ways contains every line of the other cache, and never misses more often.
-func TestMoreWaysHoldMore(t *testing.T) {
+// LRU has the inclusion property: if two caches have the same number of sets, the cache with more
+// ways contains every line of the cache with fewer ways, and never misses more often.
+func TestInclusionProperty(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := drawBatch(t)
 		sets := rapid.Uint32Range(1, 5).Draw(t, "sets")
@@ -403,7 +403,7 @@ func TestInvalidHierarchies(t *testing.T) {
 
 // The highest bytes of the address space are simulated like any other bytes. A reference that
 // extends beyond the end of the address space is one access, as in the stack model.
-func TestTopOfMemory(t *testing.T) {
+func TestEndOfAddressSpace(t *testing.T) {
 	for _, bytes := range []uint32{8, 9, 1 << 31} {
 		c := hierarchy.Cache{Name: "L1", LineBytes: 8, SizeBytes: 64, Write: hierarchy.WriteThrough}
 		s := begin(t, hierarchy.Hierarchy{Levels: []hierarchy.Cache{c, c}}, Options{})
@@ -419,7 +419,7 @@ func TestTopOfMemory(t *testing.T) {
 	}
 }
 
-// References that hit, or whose misses evict a line under LRU, allocate no memory.
+// References that hit, and misses that evict a line under LRU, allocate no memory.
 func TestAllocatesNothing(t *testing.T) {
 	levels := []hierarchy.Cache{
 		{Name: "L1", LineBytes: 8, SizeBytes: 64, Ways: 2},
@@ -464,13 +464,13 @@ func TestMemoryBytes(t *testing.T) {
 		}
 		runtime.ReadMemStats(&after)
 		if off := int64(after.TotalAlloc-before.TotalAlloc) - int64(want); off < 0 || off > 64<<10 {
-			t.Errorf("%s: takes %d bytes more than the predicted %d", text, off, want)
+			t.Errorf("%s: the simulator needs %d bytes more than the predicted %d bytes", text, off, want)
 		}
 	}
 }
 
 // TestMissingSizes checks that a reference without a size accesses the rest of its four-byte word,
-// as in DineroIV: it touches one line, and the rest of the word is written through.
+// as in DineroIV. The reference touches one line, and the rest of the word is written through.
 func TestMissingSizes(t *testing.T) {
 	h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 1 << 10, Ways: 2, LineBytes: 8, Write: hierarchy.WriteThrough}}}
 	s, err := New(h, Options{})

@@ -8,16 +8,16 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// tags records which lines are in a cache, which of them are dirty, and in which order they are
+// tags records which lines are in a cache, which lines are dirty, and in which order lines are
 // replaced.
 type tags interface {
 	// touch records a use of a line, if the line is present, and marks it dirty if dirty is set.
 	touch(line trace.Line, dirty bool) (hit bool)
-	// insert adds an absent line to the line's set, and evicts another line if the set is full.
+	// insert adds an absent line to the line's set, and evicts a victim if the set is full.
 	insert(line trace.Line, dirty bool) (victim trace.Line, victimDirty, evicted bool)
 	// remove removes a line, if it is present.
 	remove(line trace.Line) (present, dirty bool)
-	// look returns the state of a line without counting as a use.
+	// look returns the state of a line, and does not count as a use.
 	look(line trace.Line) (present, dirty bool)
 	// wash marks a line clean, if it is present.
 	wash(line trace.Line)
@@ -30,7 +30,7 @@ type tags interface {
 	each(func(line trace.Line))
 }
 
-// fewWays is the maximum number of ways that are searched one by one.
+// fewWays is the maximum number of ways that are searched linearly.
 const fewWays = 32
 
 func newTags(c hierarchy.Cache, seed uint64) tags {
@@ -54,7 +54,7 @@ func newTags(c hierarchy.Cache, seed uint64) tags {
 
 // tagBytes returns the memory that newTags allocates.
 func tagBytes(c hierarchy.Cache) uint64 {
-	// listBytes is the memory that list needs for each set
+	// listBytes is the number of bytes that list needs for each set
 	const frameBytes, wayBytes, bitBytes, listBytes = 8, 4, 1, 24
 	inOrder := c.Replacement == hierarchy.LRU || c.Replacement == hierarchy.FIFO
 	switch ways := c.Lines() / c.Sets(); {
@@ -104,7 +104,7 @@ func (x *index) other(line trace.Line) uint64 {
 	return line % x.sets
 }
 
-// fold combines the pieces of a line's number by XOR.
+// fold returns the XOR of all pieces of a line number.
 func fold(line trace.Line, pieces uint) trace.Line {
 	folded := trace.Line(0)
 	for ; line != 0; line >>= pieces {
@@ -147,7 +147,7 @@ func cleanFrames(frames []frame, back func(trace.Line)) {
 	}
 }
 
-// eachFrame implements tags.each. It works on a copy, because removing a line may move other
+// eachFrame implements tags.each. It iterates over a copy, because removing a line may move other
 // frames.
 func eachFrame(frames []frame, f func(trace.Line)) {
 	for _, frame := range slices.Clone(frames) {

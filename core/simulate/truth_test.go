@@ -18,8 +18,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// run represents one run of DineroIV. It consists of the run's rows in the table of expected
-// results, one for each level.
+// run represents one run of DineroIV. A run consists of its rows in the table of expected results,
+// one row for each level.
 type run []map[string]string
 
 // dineroRuns returns the runs of DineroIV on a trace.
@@ -111,8 +111,8 @@ func TestDineroIV(t *testing.T) {
 // level's demand misses. The prediction assumes that the level sees every access.
 const mostOff = 0.01
 
-// TestPredictDineroIV compares predictions from one profile with every run: predictions for first
-// levels must be exact, and predictions for second levels must be close.
+// TestPredictDineroIV compares predictions from one profile with every run of DineroIV. Predictions
+// for first levels must be exact, and predictions for second levels must be close.
 func TestPredictDineroIV(t *testing.T) {
 	for _, name := range tracetest.RealTraces {
 		t.Run(name, func(t *testing.T) {
@@ -124,7 +124,7 @@ func TestPredictDineroIV(t *testing.T) {
 					t.Fatal(err)
 				}
 				for i, l := range predicted.Levels {
-					misses := number(t, r[i]["read_misses"]) // only reads are demand misses: in lower levels, writes are write-backs
+					misses := number(t, r[i]["read_misses"]) // only reads are demand misses, because writes to lower levels are write-backs
 					if i == 0 {
 						misses = number(t, r[i]["misses"])
 					}

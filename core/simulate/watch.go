@@ -5,8 +5,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// watch contains features that most levels lack. A level without a watch is simulated by faster
-// code.
+// watch contains the state of features that most levels do not have. A level without a watch is
+// simulated by faster code.
 type watch struct {
 	s        *Simulator
 	depth    int // index of the level
@@ -60,20 +60,21 @@ func (s *Simulator) newWatch(c hierarchy.Cache, depth int, seed uint64) *watch {
 	return w
 }
 
-// boundable reports whether OPT is a bound for a cache: it must insert the line of every miss, and
-// fetch lines as a whole.
+// boundable reports whether OPT is a bound for a cache. The cache must insert the line of every
+// miss, and must fetch lines as a whole.
 func boundable(c hierarchy.Cache, depth int) bool {
 	return c.SubBlockBytes == 0 && !c.Write.Around() && (depth == 0 || c.Inclusion != hierarchy.Exclusive)
 }
 
-// readWatched is read for a level with a watch.
+// readWatched implements read for a level with a watch.
 func (l *level) readWatched(line trace.Line) (dirty bool) {
 	missed := l.watchDemand(line, false, func() { dirty = l.readPlain(line) })
 	l.countFetch(missed)
 	return dirty
 }
 
-// countFetch counts a demand read as an instruction fetch if the current reference is one.
+// countFetch counts a demand read as an instruction fetch if the current reference is an
+// instruction fetch.
 func (l *level) countFetch(missed bool) {
 	if s := l.watch.s; !s.fetching || len(s.h.Instructions) == 0 {
 		return
@@ -84,12 +85,12 @@ func (l *level) countFetch(missed bool) {
 	}
 }
 
-// storeWatched is store for a level with a watch.
+// storeWatched implements store for a level with a watch.
 func (l *level) storeWatched(addr trace.Addr, bytes uint64) {
 	l.watchDemand(addr>>l.shift, true, func() { l.storePlain(addr, bytes) })
 }
 
-// watchDemand performs a demand access, and updates the level's watch before and after it.
+// watchDemand performs a demand access, and updates the level's watch before and after the access.
 func (l *level) watchDemand(line trace.Line, store bool, access func()) (missed bool) {
 	w := l.watch
 	p, first, pushed := w.prefetch, false, false
@@ -156,7 +157,7 @@ type waiting struct {
 	addr trace.Addr
 }
 
-// prefetchWaiting issues the prefetches that wait.
+// prefetchWaiting issues the waiting prefetches.
 func (s *Simulator) prefetchWaiting() {
 	for i := 0; i < len(s.waiting); i++ { // chained prefetches may be added
 		s.waiting[i].l.prefetchAddr(s.waiting[i].addr)
@@ -194,7 +195,7 @@ func (l *level) prefetchLine(line trace.Line) {
 	}
 	l.counts.Prefetch.Misses++
 	dirty := l.pullFrom(line<<l.shift, l.lineBytes())
-	p.fresh[line] = struct{}{} // before fillFor, because the eviction may also remove this line
+	p.fresh[line] = struct{}{} // must precede fillFor, because the eviction may also remove this line
 	if victim, evicted := l.fillFor(line, dirty); evicted {
 		p.pushed[victim] = struct{}{}
 	}

@@ -5,13 +5,13 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Plain and Cache are the baselines for [stack.Sets]: Plain computes the same depths by the
-// straightforward method, and Cache simulates only one of the many caches. Neither computes
-// distances.
+// Plain and Cache are the baselines for [stack.Sets]. Plain computes the same depths by the
+// straightforward method. Cache simulates only one of the many caches. Neither Plain nor Cache
+// computes distances.
 
 // Plain counts depths with a move-to-front list for each set. A search shifts the lines that
-// precede the match. For each access, Plain tries the numbers of sets in ascending order, up to the
-// first number for which the line is on top of its set.
+// precede the match. For each access, Plain processes the numbers of sets in ascending order, up to
+// the first number for which the line is on top of its set.
 type Plain struct {
 	numbers []int
 	sets    [setBits + 1][][ways]trace.Line // line + 1; 0: free
@@ -31,7 +31,7 @@ func NewPlain(numbers stack.SetNumbers) *Plain {
 	return m
 }
 
-// Distances accesses the lines. It does not compute distances.
+// Distances accesses the lines. Distances does not compute distances.
 func (m *Plain) Distances(lines []trace.Line, _ []uint32) {
 	for _, x := range lines {
 		key := x + 1
@@ -46,8 +46,8 @@ func (m *Plain) Distances(lines []trace.Line, _ []uint32) {
 	}
 }
 
-// moveToFront moves a key to the front and returns its former index, or the number of ways if it
-// was absent.
+// moveToFront moves a key to the front and returns its former index, or the number of ways if the
+// key was absent.
 func moveToFront(set []trace.Line, key trace.Line) int {
 	carry := key
 	for i, here := range set {
@@ -66,7 +66,7 @@ type Cache struct {
 	Misses uint64
 }
 
-// Distances accesses the lines. It does not compute distances.
+// Distances accesses the lines. Distances does not compute distances.
 func (m *Cache) Distances(lines []trace.Line, _ []uint32) {
 	for _, x := range lines {
 		key := x + 1

@@ -7,10 +7,10 @@ import (
 )
 
 // The benchmarks run every model on the same accesses: the line accesses of the traces in
-// $STACKGLASS_DATA, which are loaded into memory, and random pointer chases. For comparison, they
-// also run the plain method for all numbers of sets, and a simulation of a single cache. coherent10
-// loses a line after every tenth access. refs/s counts line accesses. Compare models only within
-// the same benchmark run.
+// $STACKGLASS_DATA, which are loaded into memory, and random pointer chases. For comparison, the
+// benchmarks also run Plain for all numbers of sets, and the simulation of a single cache. In
+// coherent10, the core loses a line after every tenth access. The unit refs/s counts line accesses.
+// Compare models only within the same benchmark run.
 func BenchmarkDistances(b *testing.B) {
 	models := []struct {
 		name  string

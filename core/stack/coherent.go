@@ -7,32 +7,32 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Coherent is the LRU stack of one of several cores whose private caches are kept coherent by
-// invalidation (MODELS §6.4; the model of Schuff, Parsons and Pai as described by Kulkarni, §2).
-// Another core's store invalidates a line and leaves a hole, which is a free way in every cache
-// that had the line. An access fills the topmost hole above its line: only the entries above that
-// hole move down, and the line's old position becomes a hole. For caches with holes, the model thus
-// computes the same depths as [Sets] for a single core, for every capacity and number of sets at
-// once. Each number of sets has its own holes. Create a Coherent with [NewCoherent].
+// Coherent is the LRU stack of one core with private caches that are kept coherent by invalidation
+// (MODELS §6.4; the model of Schuff, Parsons and Pai as described by Kulkarni, §2). Another core's
+// store invalidates a line and leaves a hole, which is a free way in every cache that had the line.
+// An access fills the topmost hole above the accessed line: only the entries above that hole move
+// down, and the old position of the line becomes a hole. Like [Sets], the model computes the depths
+// for caches of every capacity and number of sets in one pass. Each number of sets has separate
+// holes. Create a Coherent with [NewCoherent].
 //
 // The depth of a line is the maximum number of valid lines above it at any time since its last
-// access. Holes count, because valid lines once occupied them. Therefore, more sets never increase
-// a line's depth, and a line that is on top of its set is also on top with more sets. The stack has
-// two parts:
+// access. Holes above the line count, because valid lines once occupied them. Therefore, more sets
+// never increase a line's depth, and a line that is on top of its set is also on top with more
+// sets. The stack has two parts:
 //
 //  1. The top array contains lines that were accessed after the last hole appeared above or among
-//     them. It therefore has no holes, and the depth of a hit is the number of lines above the
-//     accessed line. Before a line of the array is lost, this line and all lines below it leave the
-//     array.
-//  2. Below the array, the stamps of holes stay live, and the field holes finds the newest of them.
-//     For each number of sets, there is a list for each set (coherent_ways.go). It contains first
-//     the lines of the array, in any order, and then lines and holes in stack order. A line moves in its lists only
-//     when it enters or leaves the array.
+//     them. The array therefore has no holes, and the depth of a hit is the number of lines above
+//     the accessed line. Before a line of the array is lost, this line and all lines below it leave
+//     the array.
+//  2. Below the array, the stamps of holes stay live, and the field holes finds the newest hole.
+//     For each number of sets, each set has a list of its topmost entries (coherent_ways.go). The
+//     list begins with the lines that are in the array, in any order. The other lines and the holes
+//     follow in stack order. A line moves in its lists only when it enters or leaves the array.
 type Coherent struct {
 	near  near
 	array [topLines]trace.Line
 	used  int   // number of lines in array
-	holes holes // the live stamps that have no line
+	holes holes // the live stamps without a line
 	ways  ways  // the lists of sets
 	lost  int   // number of lines that are currently lost
 
@@ -40,7 +40,7 @@ type Coherent struct {
 	filled []uint32 // the result of Filled
 }
 
-// A lost line has the stamp fresh.
+// Lost lines have the stamp fresh.
 
 // Op is an operation on a line of a [Coherent].
 type Op uint8
@@ -49,11 +49,11 @@ type Op uint8
 const (
 	AccessOp Op = iota // the core loads or stores
 	LoseOp             // another core's store invalidates the line
-	AskOp              // returns the depth of the line without changing the stack
+	AskOp              // request for the depth of the line, which does not change the stack
 )
 
-// Lost is the distance of an access to a line that was lost since the core's last access to it:
-// a coherence miss in every cache.
+// Lost is the distance of an access to a line that another core invalidated since the core's last
+// access to it. The access is a coherence miss in caches of every size.
 const Lost = Cold - 1
 
 // NewCoherent returns an empty model for one set and for the given numbers of sets.
@@ -66,9 +66,9 @@ func NewCoherent(numbers SetNumbers) *Coherent {
 }
 
 // Access accesses lines in order. Line numbers must be below 2^61. For each access, it writes the
-// depth of the line, in lines and holes from zero, to out, or Cold or Lost. For a Lost access, it
-// also writes the depth at which the line was lost to lost. Both slices must be at least as long as
-// lines. Access returns the number of Lost accesses.
+// depth of the line to out, or Cold, or Lost. The depth is the number of lines and holes above the
+// line. For a Lost access, it also writes the depth at which the line was lost to the slice lost.
+// Both slices must be at least as long as lines. Access returns the number of Lost accesses.
 func (m *Coherent) Access(lines []trace.Line, out, lost []uint32) (back int) {
 	before := m.lost
 	for len(lines) > 0 {
@@ -127,7 +127,7 @@ func (m *Coherent) arrive(q *deep, e, evicted *entry) (depth, lostAt uint32) {
 	return depth, lostAt
 }
 
-// pull removes a line from its position, fills the topmost hole above that position, and returns
+// pull removes a line from its position, fills the topmost hole above this position, and returns
 // the line's depth.
 func (m *Coherent) pull(e *entry) (depth uint32) {
 	stamps, place := &m.near.exact.stamps, e.stamp
@@ -153,7 +153,7 @@ func (m *Coherent) pull(e *entry) (depth uint32) {
 	return uint32(m.used) + stamps.remove(place)
 }
 
-// replace puts a line into the position of the line that fell off the array.
+// replace puts a line in the position of the line that fell off the array.
 func (m *Coherent) replace(q *deep, evicted *entry) {
 	if evicted == nil {
 		m.array[m.used] = q.line
@@ -169,15 +169,15 @@ func (m *Coherent) replace(q *deep, evicted *entry) {
 	m.array[i] = q.line
 }
 
-// fall stamps a line that left the array. It moves the line below the lines of the array in the
-// lists of the line's sets.
+// fall stamps a line that left the array. In the lists of the line's sets, it moves the line below
+// the lines of the array.
 func (m *Coherent) fall(line trace.Line, e *entry) {
 	m.ways.fall(line, e.moved, m.meeting(line))
 	e.stamp = m.newStamp()
 }
 
-// meeting counts the lines of the array that share a set with x. The result has one lane for each
-// number of sets.
+// meeting counts the lines of the array that share a set with x. The result contains one lane for
+// each number of sets.
 func (m *Coherent) meeting(x trace.Line) (lanes uint64) {
 	for _, y := range m.array[:m.used] {
 		if y != noLine {
@@ -187,7 +187,7 @@ func (m *Coherent) meeting(x trace.Line) (lanes uint64) {
 	return lanes
 }
 
-// newStamp returns a new stamp, which is newer than all others.
+// newStamp returns a new stamp, which is newer than all other stamps.
 func (m *Coherent) newStamp() uint32 {
 	exact := &m.near.exact
 	if exact.stamps.full() {
@@ -202,8 +202,8 @@ func (m *Coherent) inArray(line trace.Line) int {
 	return slices.Index(m.near.exact.top[:m.used], line)
 }
 
-// Depth returns the depth of a line, or Cold if the core does not have the line. It does not change
-// the stack.
+// Depth returns the depth of a line, or Cold if the core does not have the line. Depth does not
+// change the stack.
 func (m *Coherent) Depth(line trace.Line) uint32 {
 	if i := m.inArray(line); i >= 0 {
 		return uint32(i)
@@ -220,7 +220,7 @@ func (m *Coherent) depthOf(e *entry) uint32 {
 	return uint32(m.used) + stamps.live - 1 - stamps.rank(e.stamp)
 }
 
-// Lose replaces a line by a hole, because another core writes the line. It returns the line's
+// Lose replaces a line by a hole, because another core writes the line. Lose returns the line's
 // depth, or Cold if the core does not have the line.
 func (m *Coherent) Lose(line trace.Line) (depth uint32) {
 	e := m.near.exact.table.find(line)
@@ -240,7 +240,7 @@ func (m *Coherent) Lose(line trace.Line) (depth uint32) {
 	return depth
 }
 
-// shorten removes the lines at depth to and at greater depths from the array.
+// shorten removes all lines at depth to or deeper from the array.
 func (m *Coherent) shorten(to int) {
 	top := &m.near.exact.top
 	copy(m.array[:], top[:m.used])
@@ -266,7 +266,7 @@ func (m *Coherent) Depths() *SetDepths {
 			t[a] = [MaxWays]uint64{}
 			continue
 		}
-		// includes the accesses that are subtracted below
+		// this number includes the accesses that the next statements subtract
 		t[a][0] = tally.accesses - tally.cold - deeper[a]
 		for _, n := range t[a][1:] {
 			t[a][0] -= n
@@ -275,8 +275,8 @@ func (m *Coherent) Depths() *SetDepths {
 	return t
 }
 
-// holes is a set of stamps in which the newest stamp can be found quickly. It consists of a bitmap,
-// a bitmap of the nonzero words of the first bitmap, and so on up to a single word.
+// holes is a set of stamps in which the newest stamp can be found quickly. holes consists of a
+// bitmap, a bitmap of the nonzero words of the first bitmap, and so on up to a single word.
 type holes struct {
 	levels [][]uint64 // levels[0] has one bit per stamp
 }

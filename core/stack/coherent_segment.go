@@ -13,7 +13,7 @@ func (m *Coherent) NoteHoles() { m.noting = true }
 
 // Filled returns, for each Cold or Lost access since the last call, the numbers of sets for which
 // the access filled a hole: bit a represents 2^a sets. If any bit is set, the bits of uncounted
-// numbers of sets are set, too. The result is valid until the next access.
+// numbers of sets are also set. The result is valid until the next access.
 func (m *Coherent) Filled() []uint32 {
 	filled := m.filled
 	m.filled = m.filled[:0]
@@ -34,8 +34,8 @@ func (m *Coherent) holed(line trace.Line) (mask uint32) {
 	return m.ways.numbers.filled(mask)
 }
 
-// filled adds the bits of all uncounted numbers of sets to mask. mask contains the numbers of sets
-// for which an access filled a hole. filled returns 0 if mask is 0.
+// filled returns mask with the bits of all uncounted numbers of sets added. mask contains the
+// numbers of sets for which an access filled a hole. filled returns 0 if mask is 0.
 func (n SetNumbers) filled(mask uint32) uint32 {
 	if mask != 0 {
 		mask |= uint32(AllSetNumbers &^ n)
@@ -43,25 +43,25 @@ func (n SetNumbers) filled(mask uint32) uint32 {
 	return mask
 }
 
-// Below is the stack of a core before a segment of the trace. It is used while the segment is
+// Below is the stack of a core before a segment of the trace. A Below is used while the segment is
 // appended (MODELS §9), after the segment was analysed on an empty [Coherent]. The joined stack
-// begins with the entries of the segment's stack. They are followed by the earlier entries that the
-// segment did not remove. Three kinds of events in the segment affect the earlier entries, and are
-// reported in order:
+// begins with the entries of the segment's stack. Below these entries, it contains the earlier
+// entries that the segment did not remove. Three kinds of events in the segment affect the earlier
+// entries, and are reported in order:
 //
-//   - [Below.Touch]: the segment's first access to a line, which removes the line from the stack
-//     below;
-//   - [Below.Again]: an access to a line that was lost in the segment;
-//   - [Below.Lose]: another core's store to a line that the segment has not yet touched.
+//   - [Below.Touch] is the segment's first access to a line, which removes the line from the stack
+//     below.
+//   - [Below.Again] is an access to a line that was lost in the segment.
+//   - [Below.Lose] is another core's store to a line that the segment has not yet touched.
 //
-// The first two kinds push the entries above the line down by one and fill the topmost hole below,
-// unless they already filled a hole of the segment. Segments record whether they did, because it
-// depends on the number of sets. The depth of an entry below is the number of entries above it,
-// including the segment's entries so far.
+// Touch and Again push the entries above the line down by one and fill the topmost hole of the
+// stack below, unless the access filled a hole of the segment. Segments record for each number of
+// sets whether an access filled a hole of the segment. The depth of an entry in the stack below is
+// the number of entries above it, including the segment's entries so far.
 type Below struct {
 	numbers SetNumbers
 	above   uint32 // number of entries in the segment's stack
-	stamps  stamps // stamps of the entries below; the topmost entry is the last
+	stamps  stamps // stamps of the entries in the stack below; the topmost entry has the last stamp
 	holes   holes
 	// lines that the segment touched have the stamp onTop; lost lines have the stamp fresh, as in
 	// Coherent
@@ -78,7 +78,7 @@ type belowSet struct {
 	mask    uint64 // mask of the holes according to the state
 }
 
-// NewBelow returns a Below made from the state of a model for the same numbers of sets.
+// NewBelow returns the Below for the state of a model with the same numbers of sets.
 func NewBelow(numbers SetNumbers, state []byte) (*Below, error) {
 	s, err := readState(state)
 	if err != nil {
@@ -100,7 +100,7 @@ func NewBelow(numbers SetNumbers, state []byte) (*Below, error) {
 		}
 		e, _ := r.table.findOrAdd(line)
 		if e.stamp != fresh || e.moved != 0 {
-			return nil, errState // the line occurs twice, or is also among the lost lines
+			return nil, errState // the line occurs twice, or is also a lost line
 		}
 		e.stamp = stamp
 		lines = append(lines, line)
@@ -130,7 +130,7 @@ func (l belowSets) of(line trace.Line) *belowSet {
 	return &(*p)[number%pageSets]
 }
 
-// all calls each for the sets that exist. number is the number of the set.
+// all calls each for every existing set. number is the number of the set.
 func (l belowSets) all(each func(number uint64, s *belowSet)) {
 	for i, p := range l {
 		for k := 0; p != nil && k < pageSets; k++ {
@@ -169,7 +169,7 @@ func setsOf(a int, lines []trace.Line, holes []setMask) (sets belowSets, listed 
 	ok = true
 	sets.all(func(_ uint64, s *belowSet) {
 		s.putHoles()
-		ok = ok && s.mask>>len(s.entries) == 0 // there must be an entry above each hole
+		ok = ok && s.mask>>len(s.entries) == 0 // each hole must be below an entry
 	})
 	return sets, listed, ok
 }
@@ -181,7 +181,7 @@ func (s *belowSet) putHoles() {
 	}
 }
 
-// find returns the entry of a line that is below, or nil.
+// find returns the entry of a line in the stack below, or nil.
 func (r *Below) find(line trace.Line) *entry {
 	if e := r.table.find(line); e != nil && e.stamp < fresh {
 		return e
@@ -229,8 +229,8 @@ func (r *Below) Again(line trace.Line, filled uint32) (all uint32) {
 	return r.push(line, fresh, filled)
 }
 
-// push moves a line to the segment's stack, and removes it from the stack below if that contains
-// it.
+// push moves a line to the segment's stack, and removes it from the stack below if the line is
+// there.
 func (r *Below) push(line trace.Line, place, filled uint32) (all uint32) {
 	all = filled | r.pushOnAll(place, filled&1 != 0)
 	below := place != fresh
@@ -241,7 +241,7 @@ func (r *Below) push(line trace.Line, place, filled uint32) (all uint32) {
 		s, at := r.sets[a].of(line&(1<<a-1)), -1
 		if below {
 			at = slices.Index(s.entries, line)
-			below = at >= 0 // a line missing from a list is missing from all lists of fewer sets
+			below = at >= 0 // a line that is missing from a list is also missing from all lists of fewer sets
 		}
 		if at >= 0 {
 			if d := s.above + uint32(at); d < MaxWays {
@@ -310,7 +310,7 @@ func (s *belowSet) push(at int, filled bool) bool {
 	return found
 }
 
-// Lose performs another core's store to an untouched line. It returns the line's depth, or Cold.
+// Lose performs another core's store to an untouched line. Lose returns the line's depth, or Cold.
 func (r *Below) Lose(line trace.Line) (depth uint32) {
 	e := r.find(line)
 	if e == nil {

@@ -41,8 +41,8 @@ func TestLongSegmentsJoined(t *testing.T) {
 	}
 }
 
-// FuzzBelow lets the fuzzer choose a state. The state must either be rejected, or be accepted so
-// that a segment can be appended.
+// FuzzBelow lets the fuzzer choose a state. The state must either be rejected, or be accepted and
+// allow a segment to be appended.
 func FuzzBelow(f *testing.F) {
 	for seed := range uint64(4) {
 		m := stack.NewCoherent(stack.AllSetNumbers)

@@ -95,7 +95,7 @@ func readState(state []byte) (s coherentState, err error) {
 	return s, nil
 }
 
-// State returns the state that [Coherent.Restore] reads. It does not contain counts.
+// State returns the state that [Coherent.Restore] reads. The state does not contain counts.
 func (m *Coherent) State() []byte {
 	s := coherentState{entries: m.entries()}
 	for p := range m.near.exact.table.parts {
@@ -133,7 +133,7 @@ func (w *ways) holes(a int) (list []setMask) {
 	return list
 }
 
-// holeMask returns a mask with a bit for each depth of a set at which there is a hole.
+// holeMask returns a mask with a bit for each depth at which a set has a hole.
 func (w *ways) holeMask(p *wayPage, set int) (mask uint64) {
 	s := &p.sets[set]
 	if s.first != noID && w.empty[s.first] {
@@ -153,7 +153,7 @@ func (w *ways) holeMask(p *wayPage, set int) (mask uint64) {
 
 var errState = errors.New("the saved state of a coherent stack is damaged; analyse the trace again from its start")
 
-// Restore lets an empty model continue from a state. After an error the model must not be used.
+// Restore lets an empty model continue from a state. After an error, the model must not be used.
 func (m *Coherent) Restore(state []byte) error {
 	s, err := readState(state)
 	if err != nil {
@@ -200,7 +200,7 @@ func (m *Coherent) place(line trace.Line) bool {
 }
 
 // fill creates the lists of 2^a sets from holes and from lines in stack order. It returns the lines
-// that are in a list. The other lines are in no list of fewer sets either.
+// that are in a list. A line that is in no list of 2^a sets is also in no list of fewer sets.
 func (m *Coherent) fill(a int, lines []trace.Line, holes []setMask) (listed []trace.Line, ok bool) {
 	sets := settled(a, lines, holes)
 	at := func(set uint64) int {
@@ -243,9 +243,9 @@ func (m *Coherent) fill(a int, lines []trace.Line, holes []setMask) (listed []tr
 	return listed, true
 }
 
-// settled returns the sets that have lines or holes, out of 2^a sets, in ascending order. It
-// returns all sets if there are at least as many lines and holes as sets. The state often contains
-// few lines.
+// settled returns the sets that have lines or holes, out of 2^a sets, in ascending order. If there
+// are at least as many lines and holes as sets, settled returns all sets. States with few lines are
+// frequent.
 func settled(a int, lines []trace.Line, holes []setMask) (sets []uint64) {
 	if len(lines)+len(holes) >= 1<<a {
 		for set := range uint64(1) << a {
@@ -273,5 +273,5 @@ func (p *wayPage) fill(set int, list []uint32, holes uint8) {
 
 const maxLines = 1 << 61 // greater than every line number
 
-// setMask is a set and a mask of the depths at which it has holes.
+// setMask contains the number of a set, and a mask of the depths at which the set has holes.
 type setMask struct{ set, mask uint64 }

@@ -10,12 +10,12 @@ import (
 // list of its topmost entries. An entry is the id of a line, or a hole. An entry that falls off the
 // end returns only if its line is accessed, so deeper entries do not matter.
 //
-// A line that is on top of its set for some number of sets is also on top for all larger numbers.
-// Moving the line to the top again changes nothing, so a walk over the numbers of sets ends at this
-// number. A line that is lost while it is on top keeps its entry. The entry of an empty line counts
-// as a hole, because the next access takes its position anyway. The walk for a lost line, or for a
-// line that returns to its hole, therefore also ends at this number. gone records the largest
-// number of sets for which a line is in no list, to avoid futile searches.
+// A line that is on top of its set for some number of sets is also on top for all larger numbers of
+// sets. Moving the line to the top changes nothing in these sets, so a walk over the numbers of
+// sets ends at the first such number. A line that is lost while it is on top keeps its entry. The
+// entry of a lost line counts as a hole, because the next access fills its position anyway. The
+// walk for a lost line, or for a line that returns to its hole, therefore ends at the same number.
+// gone records the largest number of sets for which a line is in no list, to avoid futile searches.
 type ways struct {
 	numbers SetNumbers     // the numbers of sets that are counted
 	after   [SetCounts]int // 2^after[a] is the next counted number above 2^a; after[a] is SetCounts if there is none
@@ -26,16 +26,17 @@ type ways struct {
 	empty  []bool
 	lostAt []uint32                       // by id, up to the highest id that was lost: the depth at which the line was lost
 	depths [SetCounts][listEntries]uint64 // number of lines that were found and moved, by depth from 1 on
-	late   [SetCounts]uint64              // number of lines that were not found, by gone
+	late   [SetCounts]uint64              // number of lines that were not found, by the value of gone
 }
 
-// wayLists contains the lists for one number of sets. They are stored in pages, so that memory
+// wayLists contains the lists for one number of sets. The lists are stored in pages, so that memory
 // grows with the number of sets in use.
 type wayLists []*wayPage
 
 // wayPage keeps the topmost entries of neighbouring sets together, because many walks read no other
-// entries. The entries below are in rings that start at head, so a single store pushes all of them
-// down. A 0 ends a short list. All rings of a page are short until one of them is full.
+// entries. The entries below the topmost entry are in rings that start at head, so a single store
+// pushes all of these entries down. A 0 ends a short list. All rings of a page are short until one
+// of them is full.
 type wayPage struct {
 	sets  [pageSets]waySet
 	rings []uint32 // rings of all sets of the page; nil if no set has two entries
@@ -48,7 +49,7 @@ type waySet struct {
 	holes uint8  // number of holes in the ring
 }
 
-// Ids that do not identify lines.
+// These ids do not identify lines.
 const (
 	noID = iota // there is no entry
 	holeID
@@ -99,7 +100,8 @@ func (w *ways) onTop(a int, line trace.Line, id uint32) bool {
 	return p.sets[set].first == id
 }
 
-// ring returns the entries of a set below its topmost one. Their number is a power of two.
+// ring returns the entries of a set below its topmost entry. The number of entries is a power of
+// two.
 func (p *wayPage) ring(set int) []uint32 {
 	entries := int(p.mask) + 1
 	return p.rings[set*entries:][:entries]
@@ -203,8 +205,8 @@ func moveDown(ring []uint32, head uint8, entry, id uint32) int {
 	return 0
 }
 
-// fillHole moves entries down to fill the topmost hole if the line is below that hole. The line's
-// position then becomes a hole. No entry moves past a hole, so none falls off the end.
+// fillHole moves entries down to fill the topmost hole if the line is below this hole. The line's
+// position then becomes a hole. No entry moves past a hole, so no entry falls off the end.
 func fillHole(ring []uint32, head uint8, entry, id uint32) int {
 	d := 0
 	for entry != holeID {
@@ -224,8 +226,8 @@ func fillHole(ring []uint32, head uint8, entry, id uint32) int {
 	return 0
 }
 
-// count adds the counts to t. For each number of sets, it returns the number of accesses whose line
-// was not found, or was found at depth MaxWays.
+// count adds the counts to t. For each number of sets, it returns the number of accesses to lines
+// that were not found, or were found at depth MaxWays.
 func (w *ways) count(t *SetDepths) (deeper [SetCounts]uint64) {
 	late := uint64(0)
 	for a := setBits; a > 0; a-- {
@@ -238,8 +240,8 @@ func (w *ways) count(t *SetDepths) (deeper [SetCounts]uint64) {
 	return deeper
 }
 
-// fall moves a line below the lines that entered the array after it. above contains the number of
-// such lines in the line's set, with one lane for each number of sets.
+// fall moves a line that fell off the array below the lines that entered the array later. above
+// contains the number of these lines in the line's set, in one lane for each number of sets.
 func (w *ways) fall(line trace.Line, id uint32, above uint64) {
 	for a := w.after[0]; a < SetCounts; a = w.after[a] {
 		n := int(above >> ((a - 1) * laneBits) & laneMask)

@@ -18,7 +18,7 @@ type Answers struct {
 	Depths    *stack.SetDepths
 }
 
-// Coherent computes the answers from lists with holes. It has one list for each set, for each
+// Coherent computes the answers from lists with holes. Coherent has one list for each set, for each
 // number of sets.
 func Coherent(events []stacktest.Event) Answers {
 	a := Answers{make([]uint32, len(events)), make([]uint32, len(events)), new(stack.SetDepths)}
@@ -69,7 +69,7 @@ func (a Answers) only(numbers stack.SetNumbers) Answers {
 	return a
 }
 
-// chosen contains the numbers of sets to count, one element for each test run.
+// chosen contains the numbers of sets to count, with one element for each test run.
 var chosen = []stack.SetNumbers{stack.AllSetNumbers, stack.MostSetNumbers, 1<<6 | 1<<10, 1<<1 | 1<<16, 1 << 2, 1}
 
 // Run returns the answers of a model that processes the events in batches of the given lengths.
@@ -172,8 +172,8 @@ func EqualCaches(t TB, events []stacktest.Event) {
 	}
 }
 
-// EqualLarge compares a model's answers with a few simulated caches. It can handle more events than
-// the other comparisons.
+// EqualLarge compares a model's answers with a few simulated caches. EqualLarge can process more
+// events than the other comparisons.
 func EqualLarge(t TB, events []stacktest.Event, batches []int) {
 	t.Helper()
 	var got Answers
@@ -201,7 +201,7 @@ func EqualLarge(t TB, events []stacktest.Event, batches []int) {
 	}
 }
 
-// large is a [Private] with one set and any number of ways.
+// large is a [Private] with one set and any number of ways, for many lines.
 type large struct {
 	capacity int
 	order    list.List // lines, most recently used first
@@ -233,7 +233,7 @@ func hitsOf(cache *stacktest.Private, events []stacktest.Event) (hits uint64) {
 	return hits
 }
 
-// RandomEvents generates accesses as [Random] does, and loses lines in between. Losses occur in
+// RandomEvents generates accesses like [Random], and losses of lines in between. Losses occur in
 // bursts, about every gap accesses. Half of the losses affect one of the most recently accessed
 // lines.
 func RandomEvents(rng *rand.Rand, n, gap int) (events []stacktest.Event) {
@@ -259,8 +259,8 @@ func RandomEvents(rng *rand.Rand, n, gap int) (events []stacktest.Event) {
 	return events
 }
 
-// chaseEvents generates n accesses to random lines. One of every gap accesses is followed by the
-// loss of another line.
+// chaseEvents generates n accesses to random lines. One in gap accesses is followed by the loss of
+// a different line.
 func chaseEvents(lines, gap, n int) (events []stacktest.Event) {
 	rng := rand.New(rand.NewPCG(1, uint64(gap)))
 	for _, line := range Chase(uint64(lines), n) {
@@ -272,10 +272,10 @@ func chaseEvents(lines, gap, n int) (events []stacktest.Event) {
 	return events
 }
 
-// RunCoherent checks [stack.Coherent] in four ways: with the example of MODELS §6.4; for equality
-// with [stack.Sets] if no lines are lost; for equality with lists with holes on random events, in
-// batches of any length; and for equality with simulated caches on enough events to exhaust the
-// stamps.
+// RunCoherent checks [stack.Coherent] in four ways. It checks the example of MODELS §6.4. It checks
+// that the results equal those of [stack.Sets] if no lines are lost. It compares the results with
+// lists with holes, for random events in batches of any length. It compares the results with
+// simulated caches, for enough events to exhaust the stamps.
 func RunCoherent(t *testing.T) {
 	t.Run("vector", func(t *testing.T) {
 		var got Answers
@@ -317,9 +317,9 @@ func RunCoherent(t *testing.T) {
 	})
 }
 
-// Do performs operations in order; all slices have the same length. For an access, it writes the
-// results of [stack.Coherent.Access] to out and lost. For any other operation it writes the
-// previous depth of the line, or Cold if the core does not have the line.
+// Do performs operations in order. All slices have the same length. For an access, Do writes the
+// results of [stack.Coherent.Access] to out and lost. For any other operation, Do writes the
+// previous depth of the line to out, or Cold if the core does not have the line.
 func Do(m *stack.Coherent, ops []stack.Op, lines []trace.Line, out, lost []uint32) {
 	lines, out, lost = lines[:len(ops)], out[:len(ops)], lost[:len(ops)]
 	for len(ops) > 0 {

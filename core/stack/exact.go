@@ -9,10 +9,10 @@ import (
 const (
 	topLines   = 16
 	frontLines = 4               // the number of top lines that are kept in local variables
-	chunk      = 512             // number of accesses scanned before the queued accesses are settled, a power of two
-	burst      = 64              // number of queued accesses settled at once
+	chunk      = 512             // number of accesses that are scanned before the queued accesses are settled, a power of two
+	burst      = 64              // number of queued accesses that are settled together
 	manyStamps = 4 * blockStamps // above this capacity, stamps are renumbered less often
-	noLine     = ^trace.Line(0)  // no line: line numbers are below 2^61
+	noLine     = ^trace.Line(0)  // represents no line, because line numbers are below 2^61
 )
 
 // Exact computes exact distances, by the method described in the package comment. Create an Exact
@@ -51,7 +51,7 @@ func NewExact() *Exact {
 	return m
 }
 
-// Reset removes every line, and keeps the memory for new lines.
+// Reset removes every line, but keeps the allocated memory for new lines.
 func (m *Exact) Reset() {
 	m.top, m.stamped, m.newest, m.share = emptyTop, false, 0, share{}
 	for p := range m.table.parts {
@@ -77,19 +77,19 @@ func (m *Exact) Distances(lines []trace.Line, out []uint32) {
 	}
 }
 
-// scan looks the accesses up in the top array. It writes the distances of hits, queues the other
-// accesses, and returns the number queued.
+// scan looks up the accessed lines in the top array. It writes the distances of hits, queues the
+// other accesses, and returns the number of queued accesses.
 //
-// Except for the topmost line, it compares and shifts four lines at a time with conditional moves.
-// A branch would mispredict the depth of a line, and in WebAssembly every taken branch uses a jump
-// table.
+// Below the topmost line, scan compares and shifts four lines at a time with conditional moves.
+// Branches that depend on the depth of a line would be mispredicted, and in WebAssembly every taken
+// branch uses a jump table.
 func (m *Exact) scan(lines []trace.Line, out []uint32) (misses int) {
 	top, queue := &m.top, &m.queue
 	t0, t1, t2, t3 := top[0], top[1], top[2], top[3]
 	out = out[:len(lines)]
 next:
 	for i, x := range lines {
-		out[i] = 0 // set here, so that only the end of the loop follows the branch
+		out[i] = 0 // set before the branch, so that only the end of the loop follows the branch
 		if x == t0 {
 			continue
 		}
@@ -171,8 +171,8 @@ func (m *Exact) settle(queue []deep, out []uint32) {
 }
 
 // lookUp finds the entries of queued accesses in two loops, so that the cache misses within each
-// loop overlap. The first loop touches the table's slots. The second loop finds the entries, and
-// touches the bitmap at their stamps.
+// loop overlap. The first loop touches the slots of the hash table. The second loop finds the
+// entries, and touches the bitmap at the stamps of the entries.
 func (m *Exact) lookUp(queue []deep, entries *[burst]*entry) {
 	var homes [burst]*group
 	sink := m.sink
@@ -193,7 +193,7 @@ func (m *Exact) lookUp(queue []deep, entries *[burst]*entry) {
 			}
 		}
 		e, grew := m.table.findOrAdd(queue[i].line)
-		if grew { // earlier entries may have moved
+		if grew { // entries that were found earlier may have moved
 			for j := range queue {
 				homes[j&(burst-1)] = m.table.homeOf(queue[j].line)
 			}
@@ -206,8 +206,8 @@ func (m *Exact) lookUp(queue []deep, entries *[burst]*entry) {
 	m.sink = sink
 }
 
-// lookUpEvicted finds the entries of the lines that fell off the top array. An entry is nil if no
-// line fell off.
+// lookUpEvicted finds the entries of the lines that fell off the top array. If no line fell off,
+// the entry is nil.
 func (m *Exact) lookUpEvicted(queue []deep, evicted *[burst]*entry) {
 	for i := range queue {
 		evicted[i] = nil
@@ -217,7 +217,8 @@ func (m *Exact) lookUpEvicted(queue []deep, evicted *[burst]*entry) {
 	}
 }
 
-// pull marks a line from below as present in the top array, and returns the line's distance.
+// pull marks a line that was below the top array as present in the top array, and returns the
+// line's distance.
 func (m *Exact) pull(e *entry) (distance uint32) {
 	distance = Cold
 	if e.stamp != fresh {
@@ -234,7 +235,7 @@ func (m *Exact) drop(e *entry) {
 	}
 }
 
-// newStamp returns a new stamp, which is newer than all others.
+// newStamp returns a new stamp, which is newer than all other stamps.
 func (m *Exact) newStamp() uint32 {
 	if m.stamps.full() {
 		m.compact()
@@ -242,10 +243,10 @@ func (m *Exact) newStamp() uint32 {
 	return m.stamps.push()
 }
 
-// compact renumbers the live stamps from zero. It creates room for three times as many new stamps,
-// or for five times as many if the table is so large that reading it takes long. It creates some
-// room even without live stamps, for example in a loop over one line more than fits in the top
-// array.
+// compact renumbers the live stamps from zero. It creates room for three times as many new stamps
+// as there are live stamps, or for five times as many if the table is so large that reading it
+// takes long. It also creates room if there are no live stamps, for example in a loop over one line
+// more than fits in the top array.
 func (m *Exact) compact() {
 	live := m.stamps.live
 	older := m.stamps.older()
@@ -283,18 +284,17 @@ func (m *Exact) Stack() []trace.Line {
 	return append(stack, below...)
 }
 
-// share counts the recent accesses that moved a line to the top, and how many of these lines came
-// from below the top array. Counting takes time, so it counts only in the last quarter of the
-// accesses between two decisions.
+// share counts recent accesses that moved a line to the top, and how many of these lines were below
+// the top array. Counting takes time, so only the last quarter of the accesses between two
+// decisions is counted.
 type share struct {
 	accesses, moved, deep int
 }
 
 const stretch = 4 * chunk
 
-// prefers reports whether all lines should be stamped. stamped is whether they are stamped now.
-// They should be stamped if most moved lines come from a depth at which searching the top array is
-// futile.
+// prefers reports whether all lines should be stamped. stamped tells whether all lines are stamped
+// now. All lines should be stamped if searching the top array is futile for most moved lines.
 func (s *share) prefers(stamped bool, distances []uint32) bool {
 	s.accesses += len(distances)
 	if s.accesses <= stretch/4*3 {
@@ -360,7 +360,7 @@ func (m *Exact) scanStamped(lines []trace.Line, out []uint32) (queued int) {
 	return queued
 }
 
-// settleStamped is settle with a stamp for every line.
+// settleStamped works like settle, but every line has a stamp.
 func (m *Exact) settleStamped(queue []deep, out []uint32) {
 	var entries [burst]*entry
 	for at := 0; at < len(queue); at += burst {
@@ -386,7 +386,7 @@ func (m *Exact) restamp(e *entry) (distance uint32) {
 	return distance
 }
 
-// bringUp puts the lines of queued accesses on top of the array.
+// bringUp moves the lines of queued accesses to the top of the array.
 func (m *Exact) bringUp(queue []deep) {
 	before, n := m.top, 0
 	for i := 0; i < len(queue)+topLines && n < topLines; i++ {

@@ -8,20 +8,20 @@ func (m *Sets) Stamp(all bool) {
 }
 
 // Follow makes the recency lists follow accesses if accesses is set or all lines are stamped.
-// Otherwise it makes them follow falls off the top array.
+// Otherwise, Follow makes the lists follow the lines that fall off the top array.
 func (m *Sets) Follow(accesses bool) { m.switchTo(accesses || m.exact.stamped) }
 
 // Stamps reports whether all lines are stamped.
 func (m *Sets) Stamps() (all bool) { return m.exact.stamped }
 
-// FewNumbers limits the numbers of moves, so that moves are renumbered again and again.
+// FewNumbers limits the numbers of moves, so that moves are renumbered repeatedly.
 func (m *Sets) FewNumbers() { m.last = 300 }
 
 // Stamp stamps all lines of the stack if all is set, and otherwise only the lines below the top
 // array.
 func (m *Exact) Stamp(all bool) { m.stampAll(all) }
 
-// NewShelvedInBlocks is like [NewShelved], but with blocks of the given size in bytes.
+// NewShelvedInBlocks works like [NewShelved], but with blocks of the given size in bytes.
 func NewShelvedInBlocks(shelf Shelf, sets SetNumbers, size int) *Shelved {
 	m := NewShelved(shelf, sets)
 	m.writer.size, m.adoptLines = size, size

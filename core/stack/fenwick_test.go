@@ -5,10 +5,10 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Fenwick is the textbook method and the baseline of the benchmarks (Bennett and Kruskal 1975,
-// Olken 1981). A hash table maps each line to the time of its last access. A Fenwick tree over time
-// counts the lines by the times of their last accesses. Optionally, a top array of a given number
-// of lines precedes both.
+// Fenwick implements the textbook method (Bennett and Kruskal 1975, Olken 1981), which is the
+// baseline of the benchmarks. A hash table maps each line to the time of its last access. A Fenwick
+// tree over time counts lines by the times of their last accesses. Optionally, a top array with a
+// given number of lines precedes the hash table and the tree.
 type Fenwick struct {
 	top   []trace.Line
 	keys  []uint64 // line + 1; 0: empty slot

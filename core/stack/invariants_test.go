@@ -36,7 +36,7 @@ func (m *Exact) CheckInvariants() {
 			}
 		}
 		if used != m.table.parts[p].used {
-			panic("stack: a part of the table miscounts its entries")
+			panic("stack: the number of entries in a part of the table is wrong")
 		}
 		lines += used
 	}
@@ -96,7 +96,7 @@ func (m *Coherent) CheckInvariants() {
 	}
 }
 
-// marked counts the live stamps in the bitmaps.
+// marked returns the number of live stamps in the bitmaps.
 func (t *stamps) marked() (live uint32) {
 	for i := range t.blocks {
 		for _, word := range t.blocks[i].bits {

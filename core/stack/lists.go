@@ -2,35 +2,35 @@ package stack
 
 import "runtime"
 
-// lists contains the lists for one number of sets. They are stored in pages, which are created at
-// the first visit.
+// lists contains the lists for 2^most sets. The lists are stored in pages, which are created at the
+// first visit.
 type lists struct {
-	most  int     // log2 of the number of sets of these lists
-	least int     // log2 of the smallest number of sets whose lists are combined from these lists
-	turn  []uint8 // by list: number of entries by which it is rotated
+	most  int     // binary logarithm of the number of sets of these lists
+	least int     // binary logarithm of the smallest number of sets for which these lists are combined
+	turn  []uint8 // by list: number of entries by which the list is rotated
 	pages []*listPage
-	late  [2]uint64 // number of visits with depth MaxWays or more: unmarked, marked
+	late  [2]uint64 // numbers of unmarked and marked visits with depth MaxWays or more
 }
 
-// listPage contains neighbouring lists. Lists that are combined are in one page.
+// listPage contains neighbouring lists. Lists that are combined are in the same page.
 type listPage [pageLists]list
 
 const pageLists = 128
 
-// Write to the memory of a new page before reading it. If it is read first, the operating system
-// maps it twice, and the second mapping interrupts the other processors.
+// have writes to the memory of a new page before the page is read. If memory is read first, the
+// operating system maps it twice, and the second mapping interrupts the other processors.
 func (p *listPage) have() {
-	const each = 4096 / (8 * MaxWays) // number of lists in a page of the operating system
+	const each = 4096 / (8 * MaxWays) // number of lists in a memory page of the operating system
 	for i := 0; i < pageLists; i += each {
 		p[i][0] = 0
 	}
 }
 
 // list contains the entries of a set in order. An entry consists of the number of a move and the
-// last bits of the line's number. 0 means no entry, and compares as older than any entry. The list
-// is a ring: a new entry of a full list replaces the oldest entry, and the list is rotated by one,
-// which takes a single store. A list that is not full is never rotated, so its newest half is in
-// one cache line.
+// last bits of the line's number. The value 0 means that there is no entry, and compares as older
+// than any entry. The list is a ring: in a full list, a new entry replaces the oldest entry, and
+// the list is rotated by one entry, which takes a single store. A list that is not full is never
+// rotated, so its newest half is in one cache line.
 type list [MaxWays]uint64
 
 const (
@@ -41,7 +41,7 @@ const (
 // entryOf returns the entry for a move of a line.
 func entryOf(number, line uint32) uint64 { return uint64(number)<<numberBit | uint64(uint16(line)) }
 
-// makeLists returns empty lists. It allocates their pages only if there are few sets.
+// makeLists returns empty lists. It allocates the pages of the lists only if there are few sets.
 func makeLists(least, most int) lists {
 	l := lists{most: most, least: least, turn: make([]uint8, 1<<most), pages: make([]*listPage, max(1, 1<<most/pageLists))}
 	for i := range l.pages {
@@ -62,8 +62,9 @@ func (l *lists) of(line uint32) (place uint32) {
 	return (place<<((l.most-l.least)&31) | place>>(l.least&31)) & uint32(len(l.turn)-1)
 }
 
-// beside returns the number of newer lines that share a line's set among 2^b sets but not among
-// 2^(b+1) sets. n is the number of newer lines in the latter set. beside combines several lists.
+// beside returns the number of newer lines that share a line's set among 2^b sets, but not among
+// 2^(b+1) sets. n is the number of newer lines in the line's set among 2^(b+1) sets. beside
+// combines several lists.
 func (l *lists) beside(p *listPage, place uint32, b, n int, after uint64) (beside int) {
 	step := uint32(1) << (b - l.least)
 	for k := step; k < 1<<(l.most-l.least) && n+beside < MaxWays; k += 2 * step {
@@ -77,16 +78,16 @@ func (l *lists) beside(p *listPage, place uint32, b, n int, after uint64) (besid
 	return beside
 }
 
-// few is set for WebAssembly, where calls are expensive. Callers then count inline if there are
-// fewer than four newer entries, which is the most frequent case.
+// few is set for WebAssembly, where calls are expensive. If few is set, callers count inline if
+// there are fewer than four newer entries, which is the most frequent case.
 const few = runtime.GOARCH == "wasm"
 
 // at returns the index of the kth newest entry; k counts from 0.
 func at(turn uint8, k int) int { return (int(turn) + half - 1 - k) & (MaxWays - 1) }
 
-// newer counts the entries that are at least after. It selects one half of the list, counts whole
-// quarters of this half, and then counts the entries of one quarter. It has no branches, because
-// they would be mispredicted.
+// newer returns the number of entries with a value of at least after. It selects one half of the
+// list, counts whole quarters of this half, and then counts the entries of one quarter. It has no
+// branches, because branches would be mispredicted.
 func (l *list) newer(turn uint8, after uint64) int {
 	first := 0
 	if l[at(turn, half-1)] >= after {
@@ -124,11 +125,12 @@ func (l *list) newer(turn uint8, after uint64) int {
 	return first + n
 }
 
-// since returns 1 if an entry is at least after, and otherwise 0. It uses arithmetic, because for
-// WebAssembly the compiler emits branches if the address of a load depends on a comparison.
+// since returns 1 if the value of an entry is at least after, and otherwise 0. It uses arithmetic,
+// because the compiler emits branches for WebAssembly if the address of a load depends on a
+// comparison.
 func since(entry, after uint64) int { return int((after - 1 - entry) >> 63) }
 
-// insert puts an entry behind the n newest entries, in place of the entry there.
+// insert puts an entry behind the n newest entries, and replaces the entry in this position.
 func (l *list) insert(turn uint8, n int, entry uint64) {
 	p := at(turn, n)
 	for ; n > 0; n-- {
@@ -139,8 +141,8 @@ func (l *list) insert(turn uint8, n int, entry uint64) {
 	l[p] = entry
 }
 
-// above returns the number of newer entries, which must be below MaxWays. It also counts, in the
-// lanes of [recency.finer], the entries among them that share a finer set with a line.
+// above returns the number of newer entries, which must be below MaxWays. It also counts the newer
+// entries that share a finer set with a line, in the lanes of [recency.finer].
 func (l *list) above(turn uint8, line uint32, after uint64, finer *[setBits + 1]uint64) (n int, lanes uint64) {
 	for e := l[at(turn, 0)]; e >= after; e = l[at(turn, n)] {
 		lanes += finer[common(uint64(line), e)]
@@ -182,7 +184,7 @@ func (l *lists) touch(place uint32) (sink uint64) {
 	return list[at(turn, 0)] + list[at(turn, half-1)]
 }
 
-// copyTo copies lists, which are rotated by turns, to empty lists for more sets.
+// copyTo copies lists to empty lists for more sets. turns contains the rotations of the lists.
 func (p *listPage) copyTo(more *lists, turns []uint8) {
 	for i := range min(len(turns), pageLists) {
 		for k := range MaxWays {

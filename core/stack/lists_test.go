@@ -8,7 +8,7 @@ import (
 )
 
 // newer returns the same count as a loop over all entries, for every rotation of the list.
-func TestNewer(t *testing.T) {
+func TestNewerEntries(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		top := rapid.SampledFrom([]uint32{50, notThere - 1}).Draw(t, "top")
 		entries := rapid.SliceOfN(rapid.Uint32Range(top-50, top), MaxWays, MaxWays).Draw(t, "entries")
@@ -30,9 +30,9 @@ func TestNewer(t *testing.T) {
 	})
 }
 
-// A model with few lines has few pages of lists, because finer lists are created only when coarser
-// lists overflow.
-func TestListsGrow(t *testing.T) {
+// A model with few lines has few pages of lists, because lists for more sets are created only when
+// the lists for fewer sets overflow.
+func TestNumberOfListPages(t *testing.T) {
 	for _, c := range []struct {
 		lines, want int // want is the expected number of pages
 	}{{100, 1}, {600, 1 + 2}, {10_000, 1 + 2 + 32}, {1 << setBits, 1 + 2 + 32}, {3 << setBits, 1 + 2 + 32 + 512}} {
@@ -52,7 +52,7 @@ func TestListsGrow(t *testing.T) {
 			}
 		}
 		if pages != c.want {
-			t.Errorf("%d lines in a row: %d pages of lists, want %d", c.lines, pages, c.want)
+			t.Errorf("%d consecutive lines: %d pages of lists, want %d", c.lines, pages, c.want)
 		}
 	}
 }

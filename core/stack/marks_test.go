@@ -49,10 +49,10 @@ func TestMarkedDepths(t *testing.T) {
 			}
 		}
 		if *m.Depths() != *only(numbers, stacktest.DepthsInLists(lines)) {
-			t.Error("the depths differ from the reference's")
+			t.Error("the depths differ from the reference implementation's")
 		}
 		if *m.MarkedDepths() != *only(numbers, stacktest.MarkedDepths(lines, marked)) {
-			t.Error("the depths of marked accesses differ from the reference's")
+			t.Error("the depths of marked accesses differ from the reference implementation's")
 		}
 	})
 }

@@ -3,43 +3,44 @@ package stack
 import "slices"
 
 // recency counts the lines of a set, at most MaxWays, that moved to the front of the set since a
-// given move. It counts for several numbers of sets: powers of two, beginning with 2. A list of the
-// numbers of its lines' last moves, newest first, represents each set.
+// given move. It counts for several numbers of sets, which are powers of two, beginning with 2.
+// Each set is represented by a list of the numbers of its lines' last moves, newest first.
 //
 // [Sets] decides which events move a line. If most accesses hit in the top array, and many lines
-// share few sets, a line moves when it falls off the array. A hit then requires no work in this
-// type, and a miss counts one line and moves another line. Otherwise, every access moves its line,
-// and one search counts and moves. The exception is an access to the line that was accessed last in
-// its set, for the smallest number of sets. It was then also accessed last in its set for all
-// larger numbers of sets, so no list changes.
+// share few sets, a line moves when it falls off the array. This event is called a fall. A hit then
+// requires no work in this type, and a miss counts the accessed line and moves the line that fell.
+// Otherwise, every access moves the accessed line, and one search counts and moves the line. No
+// list changes if the line was accessed last in its set, for the smallest number of sets, because
+// it was then also accessed last in its set for all larger numbers of sets.
 //
 // A moved line goes to the front of its list. If the line is already at the front, nothing changes
 // for larger numbers of sets, because lines that share a set among more sets also share a set among
-// fewer sets. An entry may therefore be older than its line's last move. Nevertheless, the lists
-// are in the order of the last moves, and the number of entries newer than the last move of x is
-// the depth of x: a line that moved after x was not at the front of x's set at that time, so it was
-// moved to the front. For the same reason, the entry of x is the first entry that is not newer.
+// fewer sets. An entry may therefore be older than the last move of its line. Nevertheless, the
+// lists are in the order of the last moves, and the depth of x is the number of entries that are
+// newer than the last move of x. A line that moved after x was not at the front of x's set when it
+// moved, so its entry was moved to the front. The entry of x is therefore also the first entry that
+// is not newer than the last move of x.
 //
 // Only some numbers of sets have lists. A line that is in a list is also in the lists of all
 // smaller numbers of sets. Each entry contains the last bits of its line, so a list also shows
 // which newer lines share a finer set. For a number of sets without lists, a set consists of
 // several sets with lists, and the depth is the sum of the positions in their lists. A line that is
-// first in one of these lists made its last move there, and no other line of the set has moved
-// since. One list is therefore sufficient for each number of sets with fewer than MaxWays newer
-// lines. Only deeper lines need the next list, which is created when a list overflows. Until then,
-// the coarser list contains every line.
+// first in one of these lists made its last move in that list, and no other line of that set has
+// moved since. One list is therefore sufficient for each number of sets with fewer than MaxWays
+// newer lines. Only deeper lines need the list for the next larger number of sets, which is created
+// when a list overflows. Before a list overflows, it contains every line of its set.
 //
-// All pending accesses are processed for one number of sets after the other. The lists in use then
-// stay in the processor's cache, and the loads of different accesses overlap.
+// All pending accesses are processed for one number of sets before the next number of sets. The
+// lists in use then stay in the processor's cache, and the loads of different accesses overlap.
 type recency struct {
 	numbers SetNumbers
 	least   int                 // 2^least is the smallest number of sets
 	kept    []int               // there are lists for 2^kept[k] sets
-	finer   [setBits + 1]uint64 // adding finer[n] increments the depths for more than 2^kept[0] and up to 2^n sets
+	finer   [setBits + 1]uint64 // adding finer[n] increments the depths for more than 2^kept[0] sets, and at most 2^n sets
 
 	visits   []visit                            // pending visits, if the lists follow falls
 	accesses []access                           // pending accesses, if the lists follow accesses
-	lists    []lists                            // the lists that exist, in the order of kept
+	lists    []lists                            // the existing lists, in the order of kept
 	depths   [setBits + 1][2 * depthRoom]uint64 // the depths of marked lines begin at index depthRoom
 
 	sink uint64 // prevents the compiler from removing touches
@@ -80,8 +81,8 @@ const (
 	keptStep = 4
 )
 
-// count chooses the numbers of sets that have lists: the smallest number, and every fourth of the
-// others.
+// count selects the numbers of sets that have lists. These are the smallest number, and every
+// fourth of the larger numbers.
 func (r *recency) count(numbers SetNumbers) {
 	most := 0
 	for a := setBits; a >= 1; a-- {
@@ -206,7 +207,7 @@ func (l *lists) touchVisits(visits []visit) (sink uint64) {
 }
 
 // visitLists performs visits on the lists of index k. It moves the visits that must continue with
-// more sets to the front of visits, and returns their number.
+// more sets to the front of visits, and returns the number of these visits.
 func (r *recency) visitLists(k int, visits []visit) (stay int) {
 	l := &r.lists[k]
 	for i := range visits {
@@ -278,7 +279,7 @@ func (l *lists) touchAccesses(accesses []access) (sink uint64) {
 }
 
 // accessLists performs accesses on the lists of index k. It moves the accesses that must continue
-// with more sets to the front of accesses, and returns their number.
+// with more sets to the front of accesses, and returns the number of these accesses.
 func (r *recency) accessLists(k int, accesses []access) (stay int) {
 	l := &r.lists[k]
 	lane := max(l.most-r.kept[0]-1, 0) * fineBits

@@ -13,7 +13,7 @@ import (
 )
 
 // The results do not depend on whether the lists follow accesses or falls.
-func TestFollow(t *testing.T) {
+func TestListsFollowAccessesOrFalls(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 5))
 		lines := stacktest.Random(rng, rapid.IntRange(1, 5000).Draw(t, "accesses"))
@@ -37,7 +37,7 @@ func TestFollow(t *testing.T) {
 			at += n
 		}
 		if !slices.Equal(m.Stack(), twin.Stack()) {
-			t.Error("the stack differs from the reference's")
+			t.Error("the stack differs from the reference implementation's")
 		}
 		for i := range want {
 			if got[i] != want[i] {
@@ -45,7 +45,7 @@ func TestFollow(t *testing.T) {
 			}
 		}
 		if *m.Depths() != *only(numbers, stacktest.DepthsInLists(lines)) {
-			t.Error("the depths differ from the reference's")
+			t.Error("the depths differ from the reference implementation's")
 		}
 	})
 }
@@ -62,7 +62,7 @@ func only(numbers stack.SetNumbers, depths *stack.SetDepths) *stack.SetDepths {
 }
 
 // The results do not depend on which lines have stamps.
-func TestStamp(t *testing.T) {
+func TestStampedLines(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 7))
 		lines := stacktest.Random(rng, rapid.IntRange(1, 5000).Draw(t, "accesses"))
@@ -76,17 +76,18 @@ func TestStamp(t *testing.T) {
 			check(m)
 			at += n
 			if !slices.Equal(got[:at], want[:at]) {
-				t.Fatalf("the distances differ from the reference's:\n%d, want\n%d", got[:at], want[:at])
+				t.Fatalf("the distances differ from the reference implementation's:\n%d, want\n%d", got[:at], want[:at])
 			}
 			if !slices.Equal(m.Stack(), twin.Stack()) {
-				t.Fatalf("after %d accesses the stack differs from the reference's", at)
+				t.Fatalf("after %d accesses the stack differs from the reference implementation's", at)
 			}
 		}
 	})
 }
 
-// When a trace changes from a pointer chase to a small loop and back, the lists switch each time.
-func TestFollowsFrequentLines(t *testing.T) {
+// When a trace changes from a pointer chase to a small loop and back, the lists switch between
+// following accesses and following falls each time.
+func TestSwitchBetweenAccessesAndFalls(t *testing.T) {
 	m := stack.NewSets(stack.AllSetNumbers)
 	var lines []trace.Line
 	phase := func(accesses []trace.Line, want bool) {
@@ -94,7 +95,7 @@ func TestFollowsFrequentLines(t *testing.T) {
 		lines = append(lines, accesses...)
 		m.Distances(accesses, make([]uint32, len(accesses)))
 		if got := m.Stamps(); got != want {
-			t.Fatalf("after %d accesses the lists follow accesses: %t, want %t", len(lines), got, want)
+			t.Fatalf("after %d accesses, lists follow accesses = %t, want %t", len(lines), got, want)
 		}
 	}
 	loop := make([]trace.Line, 5000)
@@ -106,6 +107,6 @@ func TestFollowsFrequentLines(t *testing.T) {
 		phase(loop, false)
 	}
 	if *m.Depths() != *stacktest.DepthsInLists(lines) {
-		t.Error("the depths differ from the reference's")
+		t.Error("the depths differ from the reference implementation's")
 	}
 }

@@ -6,8 +6,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// near is the top array of a [Sets] or [Coherent], with its table and stamps. It counts the depths
-// of the array's lines in their sets. These depths depend only on the lines above.
+// near is the top array of a [Sets] or [Coherent], with the hash table and the stamps. It counts
+// hits in the array by their depths in sets. These depths depend only on the lines that are higher
+// in the array.
 type near struct {
 	exact  Exact
 	tally  nearTally
@@ -17,21 +18,23 @@ type near struct {
 type nearTally struct {
 	tally
 
-	// front counts the hits in the front of the top array by the numbers of set bits that the line
-	// shares with the lines above (0 for a missing line).
+	// front counts the hits in the front of the top array. The indices are the numbers of low bits
+	// that the line number shares with each line above (0 for a missing line).
 	front [(setBits + 1) * (setBits + 1) * (setBits + 1)]uint64
-	// pairs counts the other hits in the top array, by two adjacent lanes of their depths.
+	// pairs counts the other hits in the top array. The indices are two adjacent lanes of their
+	// depths.
 	pairs [setBits / 2][1 << (2 * laneBits)]uint64
 }
 
 const (
-	// bits per lane of a word of depths, which has a lane for each number of sets from 2^1 on
+	// number of bits of a lane in a word of depths, which has a lane for each number of sets from
+	// 2^1 on
 	laneBits = 4
 	laneMask = 1<<laneBits - 1
 )
 
-// Adding sharing[n] increments the depths for 2^1 to 2^n sets. These are the numbers of sets for
-// which two lines share a set if the last n bits of their numbers agree.
+// Adding sharing[n] increments the depths for 2^1 to 2^n sets. Two lines share a set for these
+// numbers of sets if the last n bits of their line numbers agree.
 var sharing = func() (lanes [setBits + 1]uint64) {
 	for n := 1; n <= setBits; n++ {
 		lanes[n] = lanes[n-1] | 1<<((n-1)*laneBits)
@@ -45,8 +48,8 @@ func (t *nearTally) add(hits []uint64) {
 	}
 }
 
-// addLanes counts a hit with the given depths. Depths never increase with the number of sets, so
-// only zeros follow a 0.
+// addLanes counts a hit with the given depths. Depths never increase with the number of sets, so a
+// lane with 0 is followed only by zeros.
 func (t *nearTally) addLanes(depths uint64) {
 	const two = 2 * laneBits
 	t.pairs[0][depths&(1<<two-1)]++
@@ -58,13 +61,13 @@ func (t *nearTally) addLanes(depths uint64) {
 	}
 }
 
-// depths returns the counts of the top array, including the row of a single set.
+// depths returns the counts of the top array, including the counts for a single set.
 func (t *nearTally) depths() *SetDepths {
 	s := new(SetDepths)
 	t.single(&s[0])
 	const base = setBits + 1
 	for i, n := range t.front {
-		if n == 0 { // most triples do not occur in a short run
+		if n == 0 { // in a short run, most combinations of three numbers do not occur
 			continue
 		}
 		depths := sharing[i/base/base] + sharing[i/base%base] + sharing[i%base]
@@ -82,7 +85,7 @@ func (t *nearTally) depths() *SetDepths {
 	return s
 }
 
-// scan is [Exact]'s scan, but also counts the depths of the lines that hit in the top array.
+// scan works like [Exact]'s scan, but also counts the depths of hits in the top array.
 func (m *near) scan(lines []trace.Line, out []uint32) (misses int) {
 	if runtime.GOARCH == "wasm" {
 		return m.scanSteps(&m.tally, lines, out)

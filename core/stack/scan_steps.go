@@ -3,10 +3,10 @@ package stack
 import "github.com/stackglass/stackglass/core/trace"
 
 // scanSteps implements scan for WebAssembly, where loops with few branches and few live values are
-// fastest. It processes the accesses in several steps. Steps that compare and move lines only write
-// notes, which later steps use as indexes of counters. In a single step, the address of a load
-// would depend on the comparisons, and the compiler would emit branches instead of conditional
-// moves.
+// fastest. It processes the accesses in several steps. The steps that compare and move lines only
+// write notes. Later steps use these notes as indices of counters. In a single step, the address of
+// a load would depend on the comparisons, and the compiler would emit branches instead of
+// conditional moves.
 func (m *near) scanSteps(t *nearTally, lines []trace.Line, out []uint32) (misses int) {
 	var notes [chunk]uint16
 	hits, deeper := m.scanFront(lines, out, &notes)
@@ -24,9 +24,9 @@ const (
 	noteIndex  = noteSecond - 1
 )
 
-// commonBits is the number of bits that store how many set bits two lines share. For a queued
-// access, scanFront stores in packed how many set bits its line shares with each of the three lines
-// below it in the front.
+// commonBits is the number of bits for a result of the function common. For a queued access,
+// scanFront stores three such results in packed, one for each of the three lines in the front below
+// the accessed line.
 const commonBits = 5
 
 // scanFront scans the front of the top array. It writes the distances of hits, notes the hits below
@@ -150,7 +150,7 @@ next:
 // lanes returns sharing[common(x, y)] without a load.
 func lanes(x, y trace.Line) uint64 {
 	const all = 0x1111_1111_1111_1111
-	none := 2 * (setBits - common(x, y)) // half of the number of bits to drop, because a shift count must be below 64
+	none := 2 * (setBits - common(x, y)) // half of the number of bits to discard, because a shift count must be below 64
 	return all >> (none & 63) >> (none & 63)
 }
 

@@ -9,8 +9,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// On every machine, both implementations of scan find, queue and count the same accesses.
-func TestScans(t *testing.T) {
+// TestScanImplementationsAgree checks, on every machine, that both implementations of scan find, queue and count the
+// same accesses.
+func TestScanImplementationsAgree(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		once, steps := newNear(), newNear()
 		lines := rapid.SliceOfN(rapid.Uint64Range(0, 23), 0, 4*chunk).Draw(t, "lines")
@@ -23,7 +24,7 @@ func TestScans(t *testing.T) {
 		}
 		want, got := once.tally.depths(), steps.tally.depths()
 		for a := range want {
-			want[a][0], got[a][0] = 0, 0 // Depths computes these counts by subtraction
+			want[a][0], got[a][0] = 0, 0 // method Depths computes these counts by subtraction
 			if got[a] != want[a] {
 				t.Fatalf("2^%d sets: depths %v, want %v", a, got[a], want[a])
 			}

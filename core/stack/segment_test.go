@@ -13,7 +13,7 @@ import (
 // append it to earlier events (MODELS §9).
 type Segment struct {
 	numbers stack.SetNumbers
-	first   int // number of its first event
+	first   int // number of the first event
 	answers Answers
 	steps   []step // the events that depend on earlier segments, in order
 	state   []byte
@@ -114,8 +114,9 @@ func (s *Segment) Append(t TB, next *Segment) *Segment {
 }
 
 // EqualAppended splits events into segments of the given lengths and joins neighbouring segments,
-// in the order that pick chooses, until one segment is left. It compares this segment with a single
-// segment of all events, and the single segment with lists with holes.
+// in the order that pick chooses, until one segment is left. It compares the remaining segment with
+// a segment that was created from all events at once, and compares that segment with lists with
+// holes.
 func EqualAppended(t TB, numbers stack.SetNumbers, events []stacktest.Event, lengths []int, pick func(pairs int) int) {
 	t.Helper()
 	var parts []*Segment

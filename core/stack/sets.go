@@ -28,7 +28,7 @@ func (t *SetDepths) Add(other *SetDepths) {
 	}
 }
 
-// SetNumbers is a set of numbers of sets: bit a represents 2^a sets.
+// SetNumbers is a bit mask of numbers of sets: bit a represents 2^a sets.
 type SetNumbers uint32
 
 // MostSetNumbers contains one set and 2^4 to 2^16 sets.
@@ -37,17 +37,17 @@ const MostSetNumbers = AllSetNumbers &^ 0b1110
 // AllSetNumbers contains 2^0 to 2^16 sets.
 const AllSetNumbers SetNumbers = 1<<SetCounts - 1
 
-// Sets is the model for set-associative caches: it extends [Exact] with the depth at which each
-// access finds its line in its set, for several numbers of sets at once. Create a Sets with
-// [NewSets].
+// Sets is the model for set-associative caches. It extends [Exact] with the depth of the accessed
+// line in its set, for several numbers of sets at once. Create a Sets with [NewSets].
 type Sets struct {
 	near  // counts hits in the top array while accesses is false
 	above [topLines]above
-	// whether the lists are updated at each access, and not when lines fall off the top array
+	// whether the lists follow accesses; otherwise, they follow the lines that fall off the top
+	// array
 	accesses bool
 	latest   []trace.Line // the line accessed last in each set, for the smallest number of sets; only used if the lists follow accesses
 	moves    moves
-	now      uint32 // the last number assigned to a fall or an access
+	now      uint32 // the last number assigned to a move
 	last     uint32 // moves are renumbered when now reaches this number
 	recent   recency
 	pushed   bool // lines are being accessed without counting
@@ -63,13 +63,13 @@ type tally struct {
 
 const setBits = SetCounts - 1
 
-// above describes a line of the top array. These descriptions are in no particular order.
+// above describes a line of the top array. The elements of type above can be in any order.
 type above struct {
 	line  trace.Line
 	after uint32 // as in visit, or notThere
 }
 
-const notThere = ^uint32(0) // value of after for a line that does not count among the lines above
+const notThere = ^uint32(0) // value of after for a line that is not counted as a line above
 
 // common returns the number of last bits in which two line numbers agree, up to setBits.
 func common(x, y trace.Line) int { return bits.TrailingZeros16(uint16(x ^ y)) }
@@ -108,7 +108,7 @@ func (m *Sets) forget() {
 	}
 }
 
-// Reset removes every line and all counts, and keeps the memory of the table.
+// Reset removes every line and all counts, but keeps the memory of the hash table.
 func (m *Sets) Reset() {
 	exact := m.exact
 	exact.Reset()
@@ -170,7 +170,7 @@ func (m *Sets) Push(lines []trace.Line) {
 	m.recent.settle()
 	counted, depths := m.tally, m.recent.depths
 	var out [chunk]uint32
-	m.pushed = true // otherwise, most of the time would be spent on the lines' depths
+	m.pushed = true // without this flag, most of the time would be spent on computing depths
 	for len(lines) > 0 {
 		n := min(len(lines), chunk)
 		m.Distances(lines[:n], out[:])
@@ -178,11 +178,11 @@ func (m *Sets) Push(lines []trace.Line) {
 	}
 	m.recent.settle()
 	m.pushed = false
-	m.tally, m.recent.depths = counted, depths // tally contains no marked accesses, because they are never pushed
+	m.tally, m.recent.depths = counted, depths // tally contains no marked accesses, because marked accesses are never pushed
 }
 
 // renew renumbers the moves from zero. It rebuilds the model from its stack, which determines all
-// later depths.
+// future depths.
 func (m *Sets) renew() {
 	stack, marked := m.Stack(), m.marks.now
 	m.recent.settle()
@@ -192,9 +192,9 @@ func (m *Sets) renew() {
 	m.marks.now = marked
 }
 
-// scanMoves is [Exact]'s scan, but also queues a hit in the top array if another line of the same
-// set has been accessed since the line's last access. The line then moves in the lists, which count
-// its depth.
+// scanMoves works like [Exact]'s scan, but also queues a hit in the top array if a different line
+// of the same set has been accessed since the line's last access. The line of such a hit moves in
+// the lists, which count its depth.
 func (m *Sets) scanMoves(whole *[MaxWays]uint64, lines []trace.Line, out []uint32) (queued int) {
 	top, queue := &m.exact.top, &m.exact.queue
 	latest := m.latest
@@ -281,13 +281,13 @@ next:
 	return queued
 }
 
-// Values of deep.how: the way in which a queued access moves its line in the lists.
+// The values of deep.how describe how a queued access moves its line in the lists.
 const (
 	farMove  = 1 // the line was not in the top array
 	nearMove = 2 // the line was in the top array, so only the lists change
 )
 
-// settle is [Exact]'s settle, but also updates the recency lists.
+// settle works like [Exact]'s settle, but also updates the recency lists.
 func (m *Sets) settle(queue []deep, out []uint32) {
 	var entries, evicted [burst]*entry
 	for at := 0; at < len(queue); at += burst {
@@ -326,7 +326,7 @@ func (m *Sets) arrive(q *deep, e, evicted *entry) (d uint32) {
 	return d
 }
 
-// settleMoves is settle if the lists follow accesses.
+// settleMoves implements settle if the lists follow accesses.
 func (m *Sets) settleMoves(queue []deep, out []uint32) {
 	var entries, evicted [burst]*entry
 	for at := 0; at < len(queue); at += burst {
@@ -349,7 +349,7 @@ func (m *Sets) settleMoves(queue []deep, out []uint32) {
 	}
 }
 
-// settleStamped is [Exact]'s settleStamped, but also moves lines in the lists.
+// settleStamped works like [Exact]'s settleStamped, but also moves lines in the lists.
 func (m *Sets) settleStamped(queue []deep, out []uint32) {
 	var entries [burst]*entry
 	for at := 0; at < len(queue); at += burst {
@@ -371,7 +371,7 @@ func (m *Sets) settleStamped(queue []deep, out []uint32) {
 }
 
 // follow stamps all lines, or only the lines below the top array. It makes the lists follow
-// accesses, or falls.
+// accesses in the first case, and falls in the second case.
 func (m *Sets) follow(stamped bool, lines []trace.Line, out []uint32, queue []deep) {
 	m.exact.stampAll(stamped)
 	m.switchTo(stamped || m.few() && m.movesFew(lines, out, queue))
@@ -400,13 +400,12 @@ func (m *Sets) switchTo(accesses bool) {
 	m.recent.settle()
 }
 
-// moves counts recent accesses that moved a line in the lists: near if the line was in the top
-// array, far if it was below. Like share, it counts only in the last quarter of the accesses
-// between two decisions.
+// moves counts recent accesses that moved a line in the lists. near counts the lines that were in
+// the top array, and far counts the lines that were below the top array. Like share, moves counts
+// only in the last quarter of the accesses between two decisions.
 type moves struct{ accesses, near, far int }
 
-// movesFew reports whether few hits in the top array move their line, in lists that follow
-// accesses.
+// movesFew reports whether few hits in the top array move a line in lists that follow accesses.
 func (m *Sets) movesFew(lines []trace.Line, out []uint32, queue []deep) bool {
 	s := &m.moves
 	s.accesses += len(lines)
@@ -456,9 +455,9 @@ func (m *Sets) find(line trace.Line) *above {
 	return &m.above[topLines-1]
 }
 
-// older counts the lines in the top array that share a set with x and have stayed in the array since
-// x left it. The lists do not count them as newer than x. The result contains a lane for each number
-// of sets.
+// older counts the lines in the top array that share a set with x and have stayed in the array
+// since x left it. The lists do not count these lines as newer than x. The result contains a lane
+// for each number of sets.
 func (m *Sets) older(x trace.Line, after uint32) (depths uint64) {
 	for i := range m.above {
 		y := &m.above[i]
@@ -509,7 +508,7 @@ func (m *Sets) Depths() *SetDepths {
 	return t
 }
 
-// single writes the row of a single set.
+// single writes the counts for a single set.
 func (t *tally) single(row *[MaxWays]uint64) {
 	*row = t.whole
 	row[0] = t.accesses - t.cold - t.beyond
@@ -518,8 +517,8 @@ func (t *tally) single(row *[MaxWays]uint64) {
 	}
 }
 
-// with combines the counts of the top array and of the lists. In the lists, depths begin at index
-// at.
+// with combines the counts of the top array and of the lists. In the lists, the counts of depths
+// begin at index at.
 func (t *nearTally) with(r *recency, at int) *SetDepths {
 	s := t.depths()
 	for a := 1; a < SetCounts; a++ {
@@ -535,7 +534,7 @@ func (t *nearTally) with(r *recency, at int) *SetDepths {
 				deeper += n
 			}
 		}
-		s[a][0] = t.accesses - t.cold - deeper // includes the accesses that are subtracted below
+		s[a][0] = t.accesses - t.cold - deeper // this number includes the accesses that the next statements subtract
 		for _, n := range s[a][1:] {
 			s[a][0] -= n
 		}
@@ -543,14 +542,15 @@ func (t *nearTally) with(r *recency, at int) *SetDepths {
 	return s
 }
 
-// marks counts some accesses of a [Sets] separately.
+// marks counts the marked accesses of a [Sets].
 type marks struct {
 	now []bool // marks of the current chunk; nil if no access is marked
 	// counts of marked accesses, which are not in the model's tally; nil: no access was marked
 	tally *nearTally
 }
 
-// DistancesMarked is [Sets.Distances], but also counts marked accesses for [Sets.MarkedDepths].
+// DistancesMarked works like [Sets.Distances], but also counts marked accesses for
+// [Sets.MarkedDepths].
 func (m *Sets) DistancesMarked(lines []trace.Line, marked []bool, out []uint32) {
 	if m.marks.tally == nil {
 		m.marks.tally = new(nearTally)
@@ -580,7 +580,8 @@ func count(marked []bool) (few int) {
 	return few
 }
 
-// scanMarked scans in steps like scanSteps, so that a separate tally can count marked accesses.
+// scanMarked scans in several steps, like scanSteps, so that marked accesses can be counted in a
+// separate tally.
 func (m *Sets) scanMarked(lines []trace.Line, marked []bool, out []uint32) (misses int) {
 	if m.exact.stamped {
 		return m.exact.scanStamped(lines, out)

@@ -2,9 +2,9 @@ package stack
 
 import "testing"
 
-// TestRenew limits the numbers available for moves, because otherwise they would not run out during
-// a test.
-func TestRenew(t *testing.T) {
+// TestRenumberedMoves checks renumbering. It limits the numbers for moves, because otherwise they would not
+// run out during a test.
+func TestRenumberedMoves(t *testing.T) {
 	few := func() *Sets {
 		m := NewSets(AllSetNumbers)
 		m.last = 300

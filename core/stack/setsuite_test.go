@@ -10,7 +10,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Depths computes the counts of [stack.Sets] by definition: it simulates one LRU cache for each
+// Depths computes the counts of [stack.Sets] by definition. It simulates one LRU cache for each
 // number of sets and ways. The depth of an access is d if it hits with d+1 ways but misses with d
 // ways.
 func Depths(lines []trace.Line) *stack.SetDepths {
@@ -42,9 +42,9 @@ func cacheHits(lines []trace.Line, sets, ways int) (hits uint64) {
 	return hits
 }
 
-// RunSets checks a model for all numbers of sets. It runs the suite for distances, and compares
-// depths with the reference implementation: in batches of any length, and for a trace in two parts.
-// The second part begins with the stack of the first part.
+// RunSets checks a model for all numbers of sets. It runs the tests of distances, and compares
+// depths with the reference implementation, both in batches of any length and for a trace that is
+// divided into two parts. The model of the second part begins with the stack of the first part.
 func RunSets(t *testing.T, fresh func() *stack.Sets) {
 	Run(t, func() stack.Model { return fresh() })
 	t.Run("depths", func(t *testing.T) {
@@ -73,7 +73,7 @@ func RunSets(t *testing.T, fresh func() *stack.Sets) {
 		want := new(stack.SetDepths)
 		for a := range want {
 			copy(want[a][:], plain.Depths[a][:])
-			for b := range a { // Plain stops at the first number of sets for which a line is at the front
+			for b := range a { // because Plain stops at the first number of sets for which a line is at the front
 				want[a][0] += plain.Depths[b][0]
 			}
 		}
@@ -86,7 +86,7 @@ func RunSets(t *testing.T, fresh func() *stack.Sets) {
 	})
 }
 
-// crowd multiplies lines by a power of two, so that they share few sets.
+// crowd multiplies line numbers by a power of two, so that the lines share few sets.
 func crowd(rng *rand.Rand, lines []trace.Line) {
 	shift := rng.UintN(setBits + 1)
 	for i := range lines {

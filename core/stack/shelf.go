@@ -12,9 +12,9 @@ import (
 // Shelf is a spill store: it stores blocks of bytes outside memory, in a folder or a database.
 // Blocks are numbered within a run, and written in order from 0.
 type Shelf interface {
-	// Write stores a block. It does not retain data.
+	// Write stores a block. Write does not retain data.
 	Write(run, block uint32, data []byte) error
-	// Read returns the data of a block. The slice is valid until the next call.
+	// Read returns the data of a block. The slice is valid until the next call of Read.
 	Read(run, block uint32) ([]byte, error)
 	// Drop deletes a block that will never be read again.
 	Drop(run, block uint32) error
@@ -26,9 +26,9 @@ const shelfBlock = 2 << 20
 
 var errShelfBlock = errors.New("data that did not fit in memory was stored on disk and has changed since; check the disk, and analyse the trace again")
 
-// shelfWriter writes lines in ascending order with their stamps. Both are stored as differences
-// from the previous line and stamp. A line takes two bytes if the line before it in memory was used
-// immediately before.
+// shelfWriter writes lines in ascending order with their stamps. Lines and stamps are stored as
+// differences from the previous line and stamp. A line takes two bytes if the preceding line in
+// memory was also accessed immediately before it.
 //
 //	block   number of its lines, a uvarint, after a checksum of 8 bytes
 //	line    difference from the previous line, or from 0 for the first of a block: uvarint
@@ -87,8 +87,8 @@ type shelfReader struct {
 	block  uint32 // the next block
 	blocks uint32 // number of blocks in the run
 	keep   bool   // whether blocks are kept instead of dropped
-	left   uint64 // number of lines of the block that have not been read yet
-	data   []byte // the rest of the block
+	left   uint64 // number of lines of the block that have not been read
+	data   []byte // the remaining bytes of the block
 	line   trace.Line
 	next   uint32
 }

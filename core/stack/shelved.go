@@ -9,19 +9,19 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Shelved is an LRU stack that does not fit in memory. It receives segments of a trace that a model
-// in memory has analysed. For each segment, it computes the distances of the segment's first
-// touches within the whole trace, and puts the segment's lines on top (MODELS §9).
+// Shelved is an LRU stack that may be larger than memory. It receives segments of a trace that were
+// analysed by a model in memory. For each segment, it computes the distances of the segment's first
+// touches within the whole trace, and puts the segment's lines on top of the stack (MODELS §9).
 //
 //	m.Join(segment, touched)        // the lines, in the order of their first touches
 //	m.Distances(touched, distances) // all at once or in parts, in that order
 //
 // The lines are in a spill store ([Shelf]) in ascending order, each with the stamp of its last
-// access. One pass over all lines finds the distances of all touches of a segment. The touches are
-// sorted by line, too, so this pass also finds the line of each touch, and replaces the line's
-// stamp by a new stamp of the segment. The bitmap of live stamps and its counts stay in memory, and
-// take about 1.5 bits for each line and each unused stamp. As for [Exact], a distance is the number
-// of newer live stamps, plus the number of earlier touches.
+// access. One pass over all lines computes the distances of all first touches of a segment. The
+// touches are also sorted by line, so the pass finds the line of each touch in the spill store, and
+// replaces the line's stamp by a new stamp. The bitmap of live stamps and its counts stay in
+// memory, and take about 1.5 bits for each line and each unused stamp. As in [Exact], a distance is
+// the number of newer live stamps. The number of earlier touches of the segment is added.
 type Shelved struct {
 	shelf  Shelf
 	run    uint32 // the run that contains the lines
@@ -46,8 +46,8 @@ type touched struct {
 	place uint32 // position of the line in the segment's stack, from the bottom
 }
 
-// NewShelved returns an empty model on an empty spill store. It counts depths for the given numbers
-// of sets. If sets is 0, it counts no depths.
+// NewShelved returns an empty model on an empty spill store. The model counts depths for the given
+// numbers of sets. If sets is 0, it counts no depths.
 func NewShelved(shelf Shelf, sets SetNumbers) *Shelved {
 	m := &Shelved{shelf: shelf, writer: shelfWriter{size: shelfBlock}, adoptLines: adoptLines}
 	m.stamps.reset(blockStamps, 0)
@@ -70,8 +70,8 @@ func (m *Sets) base() *Exact  { return &m.exact }
 
 var errTooManyLines = errors.New("the trace has more distinct lines than the limit of 4,294,000,000; analyse a part of the trace (--limit), or use larger lines (--line)")
 
-// Join adds a segment, and reads the spill store once. lines must yield the segment's lines in the
-// order of their first touches. After an error, the model must not be used.
+// Join adds a segment, and reads the spill store once. The iterator lines must yield the segment's
+// lines in the order of their first touches. After an error, the model must not be used.
 func (m *Shelved) Join(segment Segment, lines func(yield func(trace.Line) bool)) error {
 	if m.failed == nil {
 		m.failed = m.join(segment.base(), lines)
@@ -79,8 +79,8 @@ func (m *Shelved) Join(segment Segment, lines func(yield func(trace.Line) bool))
 	return m.failed
 }
 
-// Adopt copies the lines of another model to m, which must be empty, in stack order. It counts
-// nothing. It copies the lines in parts, so it needs little memory besides the two models.
+// Adopt copies the lines of another model to m in stack order, without counting accesses. m must be
+// empty. The lines are copied in parts, so Adopt needs little memory in addition to the two models.
 func (m *Shelved) Adopt(from Segment) error {
 	if m.failed == nil {
 		m.failed = m.adopt(from.base())
@@ -222,8 +222,8 @@ func (m *Shelved) firstStamp() uint32 {
 	return m.stamps.next
 }
 
-// Distances writes the distances of the next joined touches to out. A distance is a number of lines
-// or [Cold].
+// Distances writes the distances of the next touches of the joined segment to out. A distance is a
+// number of lines, or [Cold].
 func (m *Shelved) Distances(lines []trace.Line, out []uint32) {
 	for i := range lines {
 		stamp := m.found[m.at]
@@ -241,7 +241,7 @@ func (m *Shelved) Distances(lines []trace.Line, out []uint32) {
 	}
 }
 
-// settle puts the joined lines on top of the stack unless they are already there.
+// settle puts the joined lines on top of the stack, unless they are on top already.
 func (m *Shelved) settle() {
 	if len(m.touched) == 0 {
 		return
@@ -305,8 +305,8 @@ func (m *Exact) place(line trace.Line) uint32 {
 	return uint32(m.table.lines - 1 - slices.Index(m.top[:], line))
 }
 
-// collect appends the lines from first to last with stamps in [begin, end) and their places, in no
-// particular order. Lines without a stamp count as if their stamp were fresh-1.
+// collect appends the lines from first to last with stamps in [begin, end), together with their
+// places, in any order. Lines without a stamp count as if their stamp were fresh-1.
 func (m *Exact) collect(to []touched, first, last trace.Line, begin, end uint32) []touched {
 	for p := range m.table.parts {
 		for _, e := range m.table.parts[p].slots {
@@ -343,7 +343,7 @@ func (m *Exact) split(lines int) (at []trace.Line) {
 	return at
 }
 
-// shelvedSets counts the depths in sets for the touches of a [Shelved]. Its lists follow all
+// shelvedSets counts the depths in sets for the touches of a [Shelved]. The lists follow all
 // accesses. The number of an access is its stamp plus one.
 type shelvedSets struct {
 	recent recency
@@ -396,9 +396,9 @@ func (s *shelvedSets) adopt(lines []touched) {
 	s.recent.settle()
 }
 
-// renumber renumbers the accesses in the lists as stamps does the live stamps of before. The order
-// of entries does not change, even if an entry's number is not the number of its line's last
-// access.
+// renumber replaces the numbers of accesses in the lists, in the same way as live stamps are
+// renumbered. The order of entries does not change, even if an entry's number is not the number of
+// its line's last access.
 func (s *shelvedSets) renumber(before *stamps) {
 	s.recent.settle()
 	for k := range s.recent.lists {
@@ -425,15 +425,15 @@ func (s *shelvedSets) depths() *SetDepths {
 	return s.tally.with(&s.recent, 0)
 }
 
-// ErrShelvedState reports that a state is damaged, or does not fit the spill store.
+// ErrShelvedState reports that a state is damaged, or does not match the spill store.
 var ErrShelvedState = errors.New("data that did not fit in memory was stored elsewhere and is lost or changed; analyse the trace again from its start")
 
 // run identifies the blocks that are retained for a state.
 type run struct{ number, blocks uint32 }
 
-// Keep returns the state. The spill store then retains the state's data until Keep has been called
-// twice more. A caller that saves states needs the data of the last two states, because the newest
-// saved copy may be incomplete.
+// Keep returns the state of the model. The spill store then retains the data of this state until
+// Keep has been called twice more. A caller that saves states needs the data of the last two
+// states, because the newest saved copy may be incomplete.
 func (m *Shelved) Keep() (state []byte, err error) {
 	m.settle()
 	if m.failed != nil {
@@ -473,8 +473,8 @@ func (m *Shelved) drop(r run) error {
 	return nil
 }
 
-// RestoreShelved returns a model that continues from a state and uses the same spill store. It
-// reads the whole spill store.
+// RestoreShelved returns a model that continues from a state and uses the same spill store.
+// RestoreShelved reads the whole spill store.
 func RestoreShelved(shelf Shelf, sets SetNumbers, state []byte) (*Shelved, error) {
 	m := NewShelved(shelf, sets)
 	c := codec.Reader(state)
@@ -489,8 +489,8 @@ func RestoreShelved(shelf Shelf, sets SetNumbers, state []byte) (*Shelved, error
 	return m, m.readStamps(next)
 }
 
-// These constants limit a state by the content of the spill store. A forged state can thus not
-// cause large allocations or long loops.
+// These constants limit a state by the content of the spill store. The constants prevent a forged
+// state from causing large allocations or long loops.
 const (
 	leastLineBytes = 2  // minimum size of a line in the spill store
 	mostLineBytes  = 15 // maximum size of a line in the spill store
@@ -500,9 +500,9 @@ const (
 	stampsOfLine = 9
 )
 
-// plausible checks that the number of blocks fits a state with stamps below next, and that the last
-// block is in the spill store. Blocks of a run are written in order, so the other blocks should be
-// in the store, too.
+// plausible checks that the number of blocks matches a state with stamps below next, and that the
+// last block is in the spill store. Blocks of a run are written in order, so the other blocks
+// should also be in the store.
 func (m *Shelved) plausible(next uint32) error {
 	blocks := uint64(m.blocks)
 	if uint64(m.lines) > blocks*(shelfBlock+mostLineBytes)/leastLineBytes || uint64(next) > stampsOfLine*uint64(m.lines)+2*blockStamps ||
@@ -556,7 +556,7 @@ func (r *recency) code(c *codec.Coder, next uint32) {
 // code encodes or decodes the nonempty lists. Each list is encoded as its place plus 1, followed by
 // its entries, newest first. An entry is encoded as the last bits of its line, and the difference
 // between its number, which is at most next, and the number of the next older entry (0 if there is
-// none). A 0 ends the sequence of lists.
+// none). The value 0 ends the sequence of lists.
 func (l *lists) code(c *codec.Coder, next uint32) {
 	for number := 0; ; { // the place of the previous list, plus 1
 		if !c.Reads() {

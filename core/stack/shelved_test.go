@@ -14,7 +14,8 @@ import (
 )
 
 // inSegments analyses a trace in segments of a limited number of lines, and returns the distances
-// and depths of the whole trace. If again is not nil, it is called before each segment is joined.
+// and depths of the whole trace. If again is not nil, inSegments calls it before each segment is
+// joined.
 func inSegments(m *stack.Shelved, segment stack.Segment, lines []trace.Line, room int, again func(**stack.Shelved) error) ([]uint32, *stack.SetDepths, error) {
 	out := make([]uint32, len(lines))
 	sets, _ := segment.(*stack.Sets)
@@ -82,7 +83,7 @@ func TestShelved(t *testing.T) {
 		m := stack.NewShelvedInBlocks(shelf, 0, 100)
 		got, _, err := inSegments(m, stack.NewExact(), lines, room, nil)
 		if err != nil || !slices.Equal(got, want) {
-			t.Fatalf("seed %d: in segments of %d lines, distances differ from the whole trace's (error %v)", seed, room, err)
+			t.Fatalf("seed %d: in segments of %d lines, distances differ from the distances in the whole trace (error %v)", seed, room, err)
 		}
 		if m.Lines() != whole.Lines() {
 			t.Errorf("seed %d: %d lines, want %d", seed, m.Lines(), whole.Lines())
@@ -94,10 +95,10 @@ func TestShelved(t *testing.T) {
 
 		got, depths, err := inSegments(stack.NewShelvedInBlocks(new(stacktest.Shelf), stack.AllSetNumbers, 100), stack.NewSets(stack.AllSetNumbers), lines, room, nil)
 		if err != nil || !slices.Equal(got, want) {
-			t.Fatalf("seed %d: with sets, in segments of %d lines, distances differ from the whole trace's (error %v)", seed, room, err)
+			t.Fatalf("seed %d: with sets, in segments of %d lines, distances differ from the distances in the whole trace (error %v)", seed, room, err)
 		}
 		if *depths != *whole.Depths() {
-			t.Fatalf("seed %d: in segments of %d lines, depths differ from the whole trace's", seed, room)
+			t.Fatalf("seed %d: in segments of %d lines, depths differ from the depths in the whole trace", seed, room)
 		}
 	}
 }
@@ -146,7 +147,7 @@ func TestShelvedState(t *testing.T) {
 				}
 				if older := states[0]; older != nil {
 					if _, err := stack.RestoreShelved(shelf, all(sets), older); err != nil {
-						t.Fatalf("seed %d: from the state before: %v", seed, err)
+						t.Fatalf("seed %d: cannot continue from the state before the last state: %v", seed, err)
 					}
 				}
 				for cut := range min(len(state), 300) {
@@ -160,19 +161,19 @@ func TestShelvedState(t *testing.T) {
 		m := stack.NewShelvedInBlocks(shelf, all(sets), 100)
 		got, counted, err := inSegments(m, fresh(), lines, room, again)
 		if err != nil || !slices.Equal(got, want) {
-			t.Fatalf("seed %d: distances differ from the whole trace's (error %v)", seed, err)
+			t.Fatalf("seed %d: distances differ from the distances in the whole trace (error %v)", seed, err)
 		}
 		if sets {
 			depths.Add(counted)
 			if *depths != *whole.(*stack.Sets).Depths() {
-				t.Fatalf("seed %d: depths differ from the whole trace's", seed)
+				t.Fatalf("seed %d: depths differ from the depths in the whole trace", seed)
 			}
 		}
 	}
 }
 
-// forged returns a state without lists and with the given counts: kept runs and blocks, lines, and
-// stamps.
+// forged returns a state without lists, and with the given numbers of kept runs and blocks, lines,
+// and stamps.
 func forged(counts ...uint64) (state []byte) {
 	for _, n := range counts {
 		state = binary.AppendUvarint(state, n)
@@ -313,16 +314,16 @@ func TestShelvedAdopts(t *testing.T) {
 			}
 			got, depths, err := inSegments(m, segment, lines[at:], room, nil)
 			if err != nil || !slices.Equal(got, want[at:]) {
-				t.Fatalf("seed %d: distances after %d accesses differ from the undivided run's (error %v)", seed, at, err)
+				t.Fatalf("seed %d: distances after %d accesses differ from the distances of an uninterrupted run (error %v)", seed, at, err)
 			}
 			if depths.Add(first.Depths()); sets && *depths != *whole.Depths() {
-				t.Fatalf("seed %d: depths after %d accesses differ from the undivided run's", seed, at)
+				t.Fatalf("seed %d: depths after %d accesses differ from the depths of an uninterrupted run", seed, at)
 			}
 		}
 	}
 }
 
-// all returns all numbers of sets if sets is true, and no numbers otherwise.
+// all returns AllSetNumbers if sets is true, and 0 otherwise.
 func all(sets bool) stack.SetNumbers {
 	if sets {
 		return stack.AllSetNumbers

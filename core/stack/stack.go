@@ -3,51 +3,54 @@
 // cache of C lines hits on exactly the accesses with a distance below C, so one pass covers every
 // capacity (Mattson, Gecsei, Slutz and Traiger, 1970).
 //
-// [Exact] is the model that computes only distances. It keeps the stack in two parts:
+// [Exact] is the model that computes only distances. [Exact] keeps the stack in two parts:
 //
-//  1. The topmost 16 lines are an array in order of use. Most accesses of real programs hit in this
-//     array. A linear search shifts the entries that it passes, and the distance is the position of
-//     the hit.
-//  2. A line that falls off the array is assigned a timestamp. Below the array, the order of use is
-//     the order of the stamps. When such a line is accessed again, its distance is 16 plus the
-//     number of live stamps that are newer than the line's stamp. A hash table (table.go) maps the
-//     line to its stamp. A bitmap of live stamps with a tree of prefix counts (stamps.go) counts
-//     the newer stamps in a small, fixed number of steps.
+//  1. The topmost 16 lines are in an array, in LRU order. Most accesses of real programs hit in
+//     this array. A linear search shifts the entries that precede the hit, and the distance is the
+//     position of the hit.
+//  2. A line that falls off the array is assigned a timestamp. Below the array, the LRU order is
+//     the order of the timestamps. When a line below the array is accessed again, its distance is
+//     16 plus the number of live stamps that are newer than the line's stamp. A hash table
+//     (table.go) maps the line to its stamp. A bitmap of live stamps with a tree of prefix counts
+//     (stamps.go) counts the newer stamps in a small, fixed number of steps.
 //
 // The search of the array needs no hash table, so accesses that miss the array are queued and
-// processed in bursts. The table's slots are touched first, so that their cache misses overlap.
+// processed in bursts. A burst first touches the slots of its lines in the hash table, so that
+// their cache misses overlap.
 //
-// If most accesses miss the array, its search wastes time, and two lines have to be looked up: the
-// accessed line and the line that falls off. Every line is then assigned a stamp (exact.go). A
-// comparison recognises repeated accesses to one line, and any other access needs one table
-// look-up. The array is updated from time to time, to detect when most accesses would hit in it
-// again.
+// If most accesses miss the array, searching it wastes time, and two lines have to be looked up in
+// the hash table: the accessed line and the line that falls off the array. In this case, every line
+// is assigned a stamp (exact.go). A single comparison detects a repeated access to the same line,
+// and every other access needs one table look-up. The array is updated from time to time, to detect
+// when most accesses would hit in it again.
 //
-// When the stamps run out, the live stamps are renumbered from zero. This is rare, because it makes
-// room for several times as many new stamps.
+// When the stamps run out, the live stamps are renumbered from zero. Stamps rarely run out, because
+// there are several times as many stamps as lines.
 //
 // [Sets] also covers set-associative caches. For every number of sets from 2^0 to 2^16, it computes
 // the depth at which each access finds its line in its set (MODELS §4; Hill and Smith, 1989, call
-// this all-associativity simulation). Two lines share one of 2^a sets if the last a bits of their
-// numbers agree. The number of trailing zeros in the XOR of the two numbers shows this for every a
-// at once:
+// this all-associativity simulation). Two lines are in the same one of 2^a sets if the last a bits
+// of their line numbers agree. The number of trailing zeros in the XOR of the two line numbers is
+// the largest such a.
 //
-//  1. For a line in the top array, the lines above it are known. Each of them adds one to the
-//     depths for all numbers of sets with which it shares a set with the line. This takes one
-//     addition to a word of sixteen 4-bit lanes.
-//  2. A line that has fallen off the array is in a list of its set, which has at most 32 entries.
-//     The list counts the lines that fell off the array after this line (recency.go). The lines that are
-//     still in the array are added in lanes. A line moves in its lists only when it falls off the
-//     array. The moves end at the first number of sets for which the line is already at the front,
-//     because with more sets it is at the front, too. If every line has a stamp, the lists are
-//     instead updated at each access, and one visit of a list counts and moves the line.
+//  1. For a line in the top array, the lines above it are known. Each line above adds one to the
+//     depth for every number of sets for which both lines are in the same set. For all numbers of
+//     sets together, this takes one addition to a word of sixteen 4-bit lanes.
+//  2. For every number of sets, each set has a list of at most 32 lines that have fallen off the
+//     array. The position of a line in the list is the number of lines of its set that fell off the
+//     array later (recency.go). The lines of the set that are still in the array are counted with
+//     lanes. A line moves to the front of its lists only when it falls off the array. For an
+//     increasing number of sets, the moves end at the first list in which the line is already at
+//     the front, because it is also at the front of the lists for more sets. If every line has a
+//     stamp, the lists are instead updated at each access, and one visit of a list counts and moves
+//     the line.
 //
 // [Coherent] computes the same depths for one of several cores if other cores' stores invalidate
-// lines (MODELS §6.4). [Shelved] supports more lines than fit in memory. It keeps the lines in a
-// spill store ([Shelf]), and appends segments of the trace that were analysed in memory, one by one
-// (MODELS §9).
+// lines (MODELS §6.4). [Shelved] supports more lines than fit in memory. [Shelved] keeps the lines
+// in a spill store ([Shelf]), and appends the results of trace segments that were analysed in
+// memory, one by one (MODELS §9).
 //
-// The idea of counting live marks in a tree over time is from Bennett and Kruskal (1975) and Olken
+// The method of counting live timestamps with a tree is from Bennett and Kruskal (1975) and Olken
 // (1981). The tests compare every model with reference implementations.
 package stack
 
@@ -57,14 +60,14 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Cold is the distance of the first access to a line. It represents infinity.
+// Cold is the distance of the first access to a line. Cold represents infinity.
 const Cold = math.MaxUint32
 
 // Model is an LRU stack. A model supports up to 2^32 - 2^17 distinct lines.
 type Model interface {
 	// Distances accesses lines in order. Line numbers must be below 2^61. For each access, it
 	// writes the stack distance, counted in lines from zero, or [Cold], to the same index of out.
-	// out must be at least as long as lines.
+	// The slice out must be at least as long as lines.
 	Distances(lines []trace.Line, out []uint32)
 	// Lines returns the number of distinct lines accessed so far.
 	Lines() int

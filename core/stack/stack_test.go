@@ -22,7 +22,8 @@ func TestEqualReferences(t *testing.T) {
 }
 
 // Long traces exhaust the stamps, enlarge the parts of the table, and require wide levels. The
-// reference implementation is too slow for them, so the model is compared with the textbook method.
+// reference implementation is too slow for long traces, so the model is compared with the textbook
+// method.
 func TestExactLong(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 7))
 	fast, twin := stack.NewExact(), NewFenwick(0)
@@ -31,7 +32,7 @@ func TestExactLong(t *testing.T) {
 	got, want := make([]uint32, len(lines)), make([]uint32, len(lines))
 	for round := range 200 {
 		if round == 120 {
-			span = 3000 // a smaller footprint, with which most stamps are old
+			span = 3000 // few lines, so that most stamps are old
 		}
 		for i := range lines {
 			lines[i] = rng.Uint64N(span) * 64

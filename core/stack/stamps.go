@@ -2,9 +2,9 @@ package stack
 
 import "math/bits"
 
-// stamps is an ordered set of timestamps: a bitmap of live stamps, and above it a tree that counts
-// them. It counts the live stamps that are newer than a given stamp by reading a few words. No loop
-// or branch depends on the stamp.
+// stamps is an ordered set of timestamps. It consists of a bitmap of live stamps and a tree that
+// counts the live stamps. To count the live stamps that are newer than a given stamp, it reads a
+// few words. No loop or branch depends on the stamp.
 //
 //	block   65,536 stamps: their bitmap, and five levels of nodes of fan-out 4,
 //	        which cover 256, 1,024, … 65,536 stamps. A node is a word of four
@@ -13,7 +13,8 @@ import "math/bits"
 //	wide    levels of fan-out 4 above the blocks: nodes of four 32-bit lanes
 //
 // Lanes contain prefix sums, so a query reads one lane per level. An update adds one to all lanes
-// after a child at once, by adding a constant shifted by the child's number.
+// after a child in a single addition. The addend is a constant that is shifted by the child's
+// number.
 type stamps struct {
 	blocks []block
 	wide   [][][2]uint64
@@ -21,7 +22,7 @@ type stamps struct {
 	live   uint32 // number of live stamps: the sum of popcount(bits) over the blocks
 }
 
-// block contains bitmap and nodes together, in three pages of memory. With separate arrays for the
+// block contains the bitmap and the nodes, in three pages of memory. With separate arrays for the
 // levels, an access would touch six pages.
 type block struct {
 	bits  [blockWords]uint64
@@ -132,10 +133,10 @@ func (t *stamps) older() []uint32 {
 	return older
 }
 
-// full reports whether push has no stamp left.
+// full reports whether there is no stamp left for push.
 func (t *stamps) full() bool { return int(t.next/blockStamps) >= len(t.blocks) }
 
-// push returns a new stamp, which is newer than all others, and makes it live.
+// push returns a new stamp, which is newer than all other stamps, and makes it live.
 func (t *stamps) push() uint32 {
 	s := t.next
 	t.next++
@@ -182,15 +183,16 @@ func (t *stamps) remove(s uint32) (newer uint32) {
 	return t.live - uint32(older)
 }
 
-// take removes a stamp from a node's child, and returns the number of live stamps in the children
-// before it. The last two bits of child select the child.
+// take removes a stamp from a node's child, and returns the number of live stamps in the preceding
+// children. The last two bits of child select the child.
 func take(node *uint64, child uint32) (before uint64) {
 	n, shift := *node, child&3*16
 	*node = n - laneStep<<shift
 	return n >> shift & 0xffff
 }
 
-// rank returns the number of live stamps before s. This is the index of s in a compacted set.
+// rank returns the number of live stamps before s. This number is the index of s in a compacted
+// set.
 func (t *stamps) rank(s uint32) uint32 {
 	b := &t.blocks[s/blockStamps]
 	w := s / 64 % blockWords

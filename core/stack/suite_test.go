@@ -1,4 +1,4 @@
-// Package stack_test checks stack models. It contains a suite that every implementation of
+// Package stack_test checks stack models. It contains tests that every implementation of
 // [stack.Model] must pass, and the textbook method, which is the baseline of the benchmarks.
 package stack_test
 
@@ -12,9 +12,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Run checks models created by fresh: the examples of MODELS §1, random traces of
-// every shape against the reference implementation, long loops over few lines, batches of any
-// length, and the stack at the end.
+// Run checks models created by fresh. It uses the examples of MODELS §1, random traces of every
+// shape, and long loops over few lines, in batches of any length. It compares the distances and the
+// final stack with the reference implementation.
 func Run(t *testing.T, fresh func() stack.Model) {
 	t.Run("vectors", func(t *testing.T) {
 		for _, v := range Vectors {
@@ -46,7 +46,7 @@ func Run(t *testing.T, fresh func() stack.Model) {
 		m := fresh()
 		m.Distances(nil, nil)
 		if m.Lines() != 0 || len(m.Stack()) != 0 {
-			t.Errorf("a fresh model has %d lines and a stack of %d, want none", m.Lines(), len(m.Stack()))
+			t.Errorf("a new model has %d lines and a stack of %d lines, want 0", m.Lines(), len(m.Stack()))
 		}
 	})
 }
@@ -76,7 +76,7 @@ func letters(s string) (lines []trace.Line) {
 }
 
 // Equal passes lines to m and to the reference implementation, in batches of the given lengths, and
-// compares everything that the interface returns.
+// compares all results of the interface.
 func Equal(t *testing.T, m stack.Model, lines []trace.Line, batches []int) {
 	t.Helper()
 	twin := new(stacktest.Naive)
@@ -100,7 +100,7 @@ func Equal(t *testing.T, m stack.Model, lines []trace.Line, batches []int) {
 		t.Errorf("%d distinct lines, want %d", m.Lines(), twin.Lines())
 	}
 	if !slices.Equal(m.Stack(), twin.Stack()) {
-		t.Errorf("the stack at the end differs from the reference's")
+		t.Errorf("the final stack differs from the reference implementation's")
 	}
 }
 

@@ -2,10 +2,10 @@ package stack
 
 import "github.com/stackglass/stackglass/core/trace"
 
-// table maps each line of the trace to its timestamp. It uses open addressing with linear probing.
-// Its 256 parts grow one at a time, so growth never interrupts the run for long, and old and new
-// memory coexist for only one part. Large parts grow by half, so the table needs 23 to 35 bytes per
-// line.
+// table maps each line of the trace to its timestamp. The hash table uses open addressing with
+// linear probing. Its 256 parts grow one at a time, so growth never interrupts the run for long,
+// and old and new memory coexist for only one part. Large parts grow by half, so the table needs 23
+// to 35 bytes per line.
 type table struct {
 	parts [tableParts]part
 	lines int // number of entries in all parts
@@ -39,16 +39,16 @@ const (
 	fresh = onTop - 1  // the line has not been accessed before
 )
 
-// hash hashes a line. The high bits of the result select the part and the slot. A single
-// multiplication would map strides near the inverse of the factor to consecutive slots.
+// hash returns the hash of a line. The high bits of the result select the part and the slot. A
+// single multiplication would map strides near the inverse of the factor to consecutive slots.
 func hash(line trace.Line) uint64 {
 	h := line * 0x9e3779b97f4a7c15
 	h ^= h >> 32
 	return h * 0xd6e8feb86659fd93
 }
 
-// home returns the preferred slot for hash h among n slots: the first slot of a group of four
-// slots, which fill a cache line.
+// home returns the preferred slot for hash h among n slots. This slot is the first of a group of
+// four slots, which fill a cache line.
 func home(h uint64, n int) int {
 	return int((h<<partBits>>32)*uint64(n/slotGroup)>>32) * slotGroup
 }
@@ -56,8 +56,8 @@ func home(h uint64, n int) int {
 // group contains the entries of one cache line.
 type group [slotGroup]entry
 
-// place returns the index of the entry with a key or, if there is none, of the last entry. It has
-// no branch, because the position of the entry is unpredictable.
+// place returns the index of the entry with a key, or the index of the last entry if no entry has
+// the key. It has no branch, because the position of the entry is unpredictable.
 func (g *group) place(key uint64) uint64 {
 	a, b, c := differ(g[0].key, key), differ(g[1].key, key), differ(g[2].key, key)
 	return a + a&b + a&b&c
@@ -93,7 +93,7 @@ func (t *table) find(line trace.Line) *entry {
 	return t.findBehind(line)
 }
 
-// findBehind is find for lines that are not in the group in which the search begins.
+// findBehind implements find for lines that are not in the first group of the search.
 func (t *table) findBehind(line trace.Line) *entry {
 	h := hash(line)
 	slots := t.parts[h>>(64-partBits)].slots
@@ -106,7 +106,7 @@ func (t *table) findBehind(line trace.Line) *entry {
 			}
 		}
 		e := &slots[i]
-		if e.key == 0 { // first, so that noLine, whose key would be 0, is not found
+		if e.key == 0 { // this test comes first, so that noLine, which has the key 0, is not found
 			return nil
 		}
 		if e.key == line+1 {
@@ -116,8 +116,9 @@ func (t *table) findBehind(line trace.Line) *entry {
 	}
 }
 
-// findOrAdd returns the line's entry. It adds a fresh entry if the line has none. grew reports
-// whether the entries of the line's part have moved. The pointer is valid until this part grows.
+// findOrAdd returns the line's entry. If the line has no entry, findOrAdd adds a fresh entry. grew
+// reports whether the entries of the line's part have moved. The pointer is valid until this part
+// grows.
 func (t *table) findOrAdd(line trace.Line) (e *entry, grew bool) {
 	h := hash(line)
 	p := &t.parts[h>>(64-partBits)]

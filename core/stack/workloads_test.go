@@ -23,10 +23,10 @@ type Workload struct {
 	Lines func(b *testing.B) []trace.Line
 }
 
-// Workloads are the 64-byte line accesses of the real traces, if they are available, and random
-// chases over 10^6 and 10^7 lines, in which the machine's cache misses determine the cost of a
-// model. STACKGLASS_LINES is a colon-separated list of files with further sequences. They contain
-// 8-byte little-endian line numbers.
+// Workloads are the accesses to 64-byte lines of the real traces, if these traces are available,
+// and random chases over 10^6 and 10^7 lines. In random chases, the machine's cache misses
+// determine the cost of a model. STACKGLASS_LINES is a colon-separated list of files with further
+// workloads. The files contain 8-byte little-endian line numbers.
 func Workloads() (w []Workload) {
 	if files := os.Getenv("STACKGLASS_LINES"); files != "" {
 		for _, file := range strings.Split(files, ":") {
@@ -88,7 +88,7 @@ func Chase(lines uint64, n int) []trace.Line {
 	return out
 }
 
-// Taker processes accesses; it is a model, or a simpler type.
+// Taker processes accesses. A Taker is a model, or a simpler type.
 type Taker interface {
 	Distances(lines []trace.Line, out []uint32)
 }
@@ -97,7 +97,7 @@ type Taker interface {
 type counter interface{ Lines() int }
 
 // Losing is a core that loses one of the lines of its last 1,024 accesses after every n accesses,
-// where n is the field every. If n is 0, it never loses a line.
+// where n is the field every. If n is 0, the core never loses a line.
 type Losing struct {
 	*stack.Coherent
 	every, next int
@@ -136,7 +136,7 @@ func (m *Losing) Distances(lines []trace.Line, _ []uint32) {
 	Do(m.Coherent, m.ops, m.lines, m.out[:len(m.ops)], m.lost[:len(m.ops)])
 }
 
-// Bench measures the time that a taker returned by fresh needs to process lines, in batches. It
+// Bench measures the time that a taker returned by fresh needs to process lines, in batches. Bench
 // reports accesses per second and, if the taker is a counter, the heap bytes per distinct line
 // after one pass.
 func Bench(b *testing.B, fresh func() Taker, lines []trace.Line) {

@@ -33,7 +33,7 @@ func collect(t rapid.TB, o Options, p *trace.Program, whole *trace.Batch, rows i
 	return c.Result()
 }
 
-// oneEach assigns each row its own block, so that the row's distance can be read.
+// oneEach assigns each row to its own block, so that the distance of each row is known.
 func oneEach(whole *trace.Batch) *trace.Program {
 	p := &trace.Program{}
 	whole.NeedSite()
@@ -45,7 +45,7 @@ func oneEach(whole *trace.Batch) *trace.Program {
 	return p
 }
 
-// distances returns the stack distance of each row, or -1 if the row is cold.
+// distances returns the stack distance of each row, or -1 for a cold access.
 func distances(stacks []*Stack, rows int) []int {
 	list := make([]int, rows)
 	for _, s := range stacks {
@@ -315,7 +315,7 @@ func algorithm3(p *trace.Program, whole *trace.Batch, stack uint32, o Options, s
 	return reuseDists, wins, executions
 }
 
-// TestMatchesAlgorithm3 checks that windows and their distances are the same as in a direct
+// TestMatchesAlgorithm3 checks that the windows and their distances equal the results of a direct
 // implementation of the paper's algorithm. It tests per-thread stacks and a common stack.
 func TestMatchesAlgorithm3(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -393,9 +393,9 @@ func TestAllWindowsEqualTheTrace(t *testing.T) {
 	}
 }
 
-// TestErrorBars checks that the exact value is within two standard errors about as often as it
-// should be, and that the error decreases with the number of windows.
-func TestErrorBars(t *testing.T) {
+// TestStandardErrors checks that about 95 % of the samples are within two standard errors of the exact
+// value, and that the error decreases with the number of windows.
+func TestStandardErrors(t *testing.T) {
 	rng := rand.New(rand.NewPCG(6, 4))
 	p, whole := random(rng, 2, 30_000, 150, true)
 	truth := collect(t, Options{LineBytes: 64, Looked: All}, p, whole, 0)[0]
@@ -423,13 +423,14 @@ func TestErrorBars(t *testing.T) {
 			t.Errorf("%s: %d of %d samples are within two standard errors", c.Name, within, seeds)
 		}
 		if ratio := math.Sqrt(squares / offs); ratio < 0.7 || ratio > 1.4 {
-			t.Errorf("%s: errors are %v times the stated errors", c.Name, ratio)
+			t.Errorf("%s: the errors are %v times the stated errors", c.Name, ratio)
 		}
 	}
 }
 
-// TestChain tests all steps from a single-threaded run to the hit ratios of both levels.
-func TestChain(t *testing.T) {
+// TestPredictionFromSingleThreadedRun tests the complete prediction, from a single-threaded run to the hit ratios of both
+// levels.
+func TestPredictionFromSingleThreadedRun(t *testing.T) {
 	p := &trace.Program{
 		Functions: []trace.Function{{Name: "main"}},
 		Blocks:    []trace.Block{{Sites: 1}, {FirstSite: 1, Sites: 2}, {FirstSite: 3, Sites: 2}},
@@ -496,7 +497,7 @@ func TestChain(t *testing.T) {
 	if err != nil || math.Abs(r.HitRate-(1-504./8001)) > 0.001 {
 		t.Errorf("shared: %+v, %v", r, err)
 	}
-	// An estimate from a sample is within its stated error.
+	// The error of an estimate from a sample is within the stated error.
 	some, _ := see(sasmm.Private, true, false)
 	var sampled []Rate
 	for core, s := range some {
@@ -537,14 +538,14 @@ func TestImpossibleRequests(t *testing.T) {
 		if err := c.Consume(b); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)
 		}
-		c, _ = New(Options{LineBytes: 64}, func() *trace.Program { return p }) // a single stack accepts any thread
+		c, _ = New(Options{LineBytes: 64}, func() *trace.Program { return p }) // a single stack accepts any number of threads
 		if err := c.Consume(b); (err == nil) != (b.Thread[b.Len()-1] == 70_000) {
 			t.Errorf("%s: %v", want, err)
 		}
 	}
 	s := collect(t, Options{LineBytes: 64}, p, whole, 0)[0]
 	if _, err := s.Rate(s.Counted(), hierarchy.Cache{SizeBytes: 4096, LineBytes: 32}); err == nil {
-		t.Error("a cache with another line size was accepted")
+		t.Error("a cache with a different line size was accepted")
 	}
 	r, err := s.Rate([]float64{0, 0, 0, 0, 0.5}, caches[0])
 	if err != nil || r.Unknown != 0.5 || r.Weight != 0 || r.HitRate != 0 {

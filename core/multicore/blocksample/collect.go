@@ -18,8 +18,8 @@ type Options struct {
 	LineBytes uint32 // size of a cache line, a power of two
 	Seed      uint64 // seed for selecting the sampled windows
 	Looked    Looked
-	// SharedBy is the number of consecutive threads that share a stack. If it is 1, each thread has
-	// its own stack; if it is 0, all threads share one stack.
+	// SharedBy is the number of consecutive threads that share a stack. If SharedBy is 1, each
+	// thread has its own stack; if it is 0, all threads share one stack.
 	SharedBy uint32
 }
 
@@ -46,7 +46,7 @@ func (l Looked) WithDefaults() Looked {
 	return l
 }
 
-// Check validates the numbers. The error is a *trace.OptionError.
+// Check validates l. The error is a *trace.OptionError.
 func (l Looked) Check() error {
 	l = l.WithDefaults()
 	if !(l.Rate > 0 && l.Rate <= 1) {
@@ -58,7 +58,7 @@ func (l Looked) Check() error {
 	return nil
 }
 
-// below returns a threshold. Windows with lower numbers are always sampled.
+// below returns the threshold below which windows are always sampled, by their number.
 func (l Looked) below() uint64 {
 	switch l.Rate {
 	case 0.01:
@@ -70,13 +70,13 @@ func (l Looked) below() uint64 {
 }
 
 // Collector samples windows of a trace while it is read. Threads must be numbered from 0. The
-// caller should select references and BlockEntry rows. Without BlockEntry rows, a window begins
-// whenever the site number does not increase.
+// caller should select references and BlockEntry events. In a trace without BlockEntry events, a
+// window begins whenever the site number does not increase.
 type Collector struct {
 	o       Options
 	shift   uint
 	program func() *trace.Program
-	below   uint64      // windows with lower numbers are sampled
+	below   uint64      // windows with numbers below this threshold are sampled
 	stacks  []*gatherer // stacks, indexed by number
 	threads []running   // threads, indexed by number
 	depth   int         // nesting depth of regions
@@ -91,22 +91,22 @@ type running struct {
 	began bool
 }
 
-// LeastWindows is the default minimum number of sampled windows per block. All windows of a block
-// with fewer windows are sampled.
+// LeastWindows is the default minimum number of sampled windows per block. If a block has fewer
+// windows, all of them are sampled.
 const LeastWindows = 30
 
-// windowNumber hashes an execution of a block. Only this hash decides whether the window is
-// sampled.
+// windowNumber returns the hash of an execution of a block, which alone decides whether the window
+// is sampled.
 func windowNumber(seed uint64, block uint32, before uint64) uint64 {
 	return index.Hash(seed ^ index.Hash(uint64(block)<<32^index.Hash(before)))
 }
 
-// MostThreads is the maximum number of threads with their own stacks. If all threads share a stack,
-// further threads are treated like the last thread.
+// MostThreads is the maximum number of threads that have their own stacks. If all threads share a
+// stack, threads beyond this number are treated like the last thread.
 const MostThreads = 1 << 8
 
-// New returns a collector. program must return the part of the program that the trace has described
-// so far. The error is a *trace.OptionError.
+// New returns a collector. The function program must return the part of the program that the trace
+// has described so far. The error is a *trace.OptionError.
 func New(o Options, program func() *trace.Program) (*Collector, error) {
 	if o.LineBytes == 0 || o.LineBytes&(o.LineBytes-1) != 0 || o.LineBytes < 8 {
 		return nil, &trace.OptionError{Option: "line", Got: strconv.Itoa(int(o.LineBytes)), Want: "a power of two of at least 8 bytes"}
@@ -131,13 +131,13 @@ type gatherer struct {
 type sampled struct {
 	executions, parallel, references, accesses uint64
 
-	windows uint64    // number of windows that are sampled because of their numbers
+	windows uint64    // number of windows that are sampled because their numbers are below the threshold
 	groups  []*window // the sampled windows in groups, once there are enough windows
 	// the windows with the lowest numbers, in ascending order, until there are enough windows
 	lowest []*window
 }
 
-// mostGroups is the maximum number of groups of windows. The variance between groups is measured.
+// mostGroups is the maximum number of groups of windows. The variance is computed between groups.
 const mostGroups = 64
 
 // mostLines is the maximum number of lines that are gathered at once.
@@ -235,7 +235,7 @@ func (e *EndError) Error() string {
 		" ends beyond the end of the address space; the trace is damaged: capture the program again"
 }
 
-// begin begins an execution of a block. An execution without references is not a window.
+// begin starts a new execution of a block. An execution without references is not a window.
 func (t *running) begin(block uint32, entry bool) {
 	t.now, t.block, t.entry, t.began = nil, block, entry, false
 }
@@ -300,7 +300,7 @@ func (s *sampled) low(number uint64, least int) *window {
 		return nil
 	}
 	if len(s.lowest) == least {
-		s.lowest = s.lowest[:least-1] // later counts of the removed window are discarded
+		s.lowest = s.lowest[:least-1] // counts that are added to the removed window later are discarded
 	}
 	w := &window{number: number}
 	s.lowest = slices.Insert(s.lowest, at, w)
@@ -334,7 +334,7 @@ type count struct {
 	n        uint64
 }
 
-// mostRaw is the number of distances that are stored individually.
+// mostRaw is the maximum number of distances that are stored individually.
 const mostRaw = 256
 
 func (w *window) add(distance uint32) {

@@ -13,11 +13,11 @@ type Estimate struct {
 	Global   Rate    // mean over caches, weighted by their accesses
 	Accesses float64 // number of line accesses of all caches, sampled or not
 	Windows  uint64  // number of sampled windows
-	Of       uint64  // number of all windows
+	Of       uint64  // number of windows, sampled or not
 	Looked   uint64  // number of accesses in sampled windows
 }
 
-// Interval95 is half the width, in standard errors, of a 95 % confidence interval.
+// Interval95 is half the width of a 95 % confidence interval, in standard errors.
 const Interval95 = 1.959964
 
 // Bounds returns the 95 % confidence interval of a hit ratio.

@@ -18,7 +18,8 @@ type Stack struct {
 	Blocks    []Conditional // blocks by number
 }
 
-// Conditional is the conditional reuse profile of a block, P(D|BB_i), from sampled windows.
+// Conditional is the conditional reuse profile of a block, P(D|BB_i), computed from sampled
+// windows.
 type Conditional struct {
 	Executions uint64 // number of executions with references, sampled or not
 	Parallel   uint64 // number of executions in parallel regions
@@ -29,7 +30,7 @@ type Conditional struct {
 	groups [][]count // counts by group of windows
 }
 
-// Profile returns the profile of the sampled windows, or nil if there are none.
+// Profile returns the profile of the sampled windows, or nil if no window is sampled.
 func (c *Conditional) Profile() *memory.Profile {
 	if len(c.groups) == 0 {
 		return nil
@@ -92,9 +93,9 @@ func (s *Stack) Counted() []float64 {
 	return divide(list, all)
 }
 
-// Profile returns P(D) by eq. 4, for blocks with the given weights. The profile's number of
-// accesses is the sum of the weights. Blocks without windows are assumed to have the average
-// profile of the other blocks.
+// Profile returns P(D) by eq. 4, for blocks with the given weights. The number of accesses in the
+// profile is the sum of the weights. Blocks without windows are assumed to have the average profile
+// of the other blocks.
 func (s *Stack) Profile(weights []float64) *memory.Profile {
 	var list []memory.Block
 	for i, w := range weights {
@@ -110,7 +111,7 @@ func (s *Stack) Profile(weights []float64) *memory.Profile {
 // Rate is the estimated hit ratio of a cache.
 type Rate struct {
 	HitRate float64 // hit ratio over the blocks with windows
-	// Off is the standard error of HitRate, with the finite-population correction. It is 0 if all
+	// Off is the standard error of HitRate, with the finite-population correction. Off is 0 if all
 	// windows are sampled.
 	Off     float64
 	Weight  float64 // total weight of the blocks with windows; HitRate × Weight is eq. 7 as printed
@@ -119,8 +120,8 @@ type Rate struct {
 }
 
 // Rate estimates the hit ratio of a single cache. For a fully associative cache, the hits at each
-// distance are exact. For other caches, they are computed by the stack distance cache model (eq. 5
-// and 6). The error is a *trace.OptionError.
+// distance are exact. For a set-associative cache, they are computed with the stack distance cache
+// model (eq. 5 and 6). The error is a *trace.OptionError.
 func (s *Stack) Rate(weights []float64, c hierarchy.Cache) (Rate, error) {
 	if err := c.Check(); err != nil {
 		return Rate{}, err

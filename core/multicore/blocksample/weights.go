@@ -10,7 +10,7 @@ import (
 // Block contains counts of a basic block in the sequential run.
 type Block struct {
 	Executions float64 // N_i, the number of executions
-	// number of executions in parallel regions; in the paper, either all executions or none
+	// number of executions in parallel regions; in the paper, all executions or none
 	Parallel float64
 	Accesses float64 // r_i, the number of line accesses per execution
 }
@@ -30,7 +30,7 @@ const (
 
 var weightingNames = []string{"corrected", "printed", "counted"}
 
-// String returns the name used on the command line.
+// String returns the name of w on the command line.
 func (w Weighting) String() string {
 	if int(w) < len(weightingNames) {
 		return weightingNames[w]
@@ -38,7 +38,7 @@ func (w Weighting) String() string {
 	return "unknown"
 }
 
-// ParseWeighting reads corrected, printed or counted. The error is a *trace.OptionError.
+// ParseWeighting parses "corrected", "printed" or "counted". The error is a *trace.OptionError.
 func ParseWeighting(s string) (Weighting, error) {
 	if i := slices.Index(weightingNames, s); i >= 0 {
 		return Weighting(i), nil
@@ -46,8 +46,9 @@ func ParseWeighting(s string) (Weighting, error) {
 	return 0, &trace.OptionError{Option: "weights", Got: s, Want: "counted, corrected or printed"}
 }
 
-// Blocks returns the blocks of a sequential run from which a reader synthesised threads. The reader
-// counted the executions and references. The stacks contain the line accesses per reference.
+// Blocks returns the blocks of the sequential run from which threads were synthesised. The argument
+// counts contains the executions and references that the reader counted. The stacks determine the
+// line accesses per reference.
 func Blocks(counts []sasmm.Count, stacks ...*Stack) []Block {
 	list := make([]Block, len(counts))
 	for b, n := range counts {
@@ -66,8 +67,8 @@ func Blocks(counts []sasmm.Count, stacks ...*Stack) []Block {
 	return list
 }
 
-// BlocksOf returns the blocks with the executions of all threads, summed over stacks. There are
-// more executions than in the sequential run if threads repeat work.
+// BlocksOf returns the blocks with the executions of all threads, summed over stacks. If threads
+// repeat work, the sum is larger than the number of executions in the sequential run.
 func BlocksOf(stacks []*Stack) []Block {
 	var list []Block
 	for _, s := range stacks {
@@ -99,8 +100,8 @@ func (b *Block) sums(by Weighting) (serial, parallel float64) {
 	return (b.Executions - b.Parallel) * each, b.Parallel * each
 }
 
-// ForShared returns P(BB_i) for a cache that all cores share (eq. 1). If there are no executions,
-// all weights are 0.
+// ForShared returns P(BB_i) for a cache that all cores share (eq. 1). If no block was executed, all
+// weights are 0.
 func ForShared(blocks []Block, by Weighting) []float64 {
 	list, all := make([]float64, len(blocks)), 0.0
 	for i := range blocks {
@@ -112,7 +113,7 @@ func ForShared(blocks []Block, by Weighting) []float64 {
 }
 
 // ForPrivate returns P(BB_i) for the private cache of core, which is one of the given number of
-// cores (eq. 2 and 3). If groups of cores share caches, cores is the number of caches.
+// cores (eq. 2 and 3). If groups of cores share caches, the argument cores is the number of caches.
 func ForPrivate(blocks []Block, cores, core int, by Weighting) []float64 {
 	list := make([]float64, len(blocks))
 	m := float64(cores)

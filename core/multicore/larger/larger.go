@@ -1,29 +1,30 @@
 // Package larger predicts the cache misses of a run on several cores with an input that was not
 // run, from single-threaded runs with two or more smaller inputs.
 //
-// PPT-SASMM (Barai et al., MEMSYS 2020, §3.4 to §3.6) keeps the conditional reuse profiles
-// P(D|BB_i) of a small input for a larger input. Only the execution counts of the blocks change.
-// This package works as follows:
+// PPT-SASMM (Barai et al., MEMSYS 2020, §3.4 to §3.6) uses the conditional reuse profiles P(D|BB_i)
+// of a small input also for a larger input. Only the execution counts of the blocks change. Package
+// larger predicts in four steps:
 //
 //  1. The threads of each small run are synthesised (package predict), and every execution of each
 //     block is measured on the stacks of a level's caches (package blocksample).
 //  2. For each stack, scaling laws for the executions and references of blocks are fitted (package
 //     blocks/scaling), as if the stack belonged to a separate program. Each core therefore has its
 //     own scaling laws.
-//  3. P(BB_i) follows from the scaling laws at the larger input. P(D|BB_i) is kept from the largest
-//     small run, as in the paper ([Level.Kept]), or its distances are extrapolated from run to run
-//     ([Level.Scaled]).
+//  3. P(BB_i) follows from the scaling laws at the larger input. P(D|BB_i) is taken from the
+//     largest of the small runs, as in the paper ([Level.Kept]), or its distances are extrapolated
+//     from all small runs ([Level.Scaled]).
 //  4. The stack distance cache model computes hit ratios.
 //
 // # Assumptions
 //
-// The larger input takes the same paths through the code. The cores' shares of the work grow as
-// they did between the small runs. Predictions are less accurate if the input sizes leave different
-// remainders when they are divided by the number of cores. Kept assumes that distances within a
-// block do not depend on the input. This is true for near reuse (other elements of the same line,
-// or a row that is small for both inputs), but not for arrays that are traversed repeatedly. If
-// such an array fitted in the cache in the small run, its accesses are predicted to hit. Coherence
-// is not modelled, and lines are assumed to be spread over sets at random.
+// Runs with the larger input take the same paths through the code. The cores' shares of the work
+// grow as they did between the small runs. Predictions are less accurate if the input sizes leave
+// different remainders when they are divided by the number of cores. [Level.Kept] assumes that
+// distances within a block do not depend on the input. This assumption is correct for near reuse
+// (other elements of the same line, or a row that is small for both inputs), but not for arrays
+// that are traversed repeatedly. If an array fitted in the cache in the small run, its accesses are
+// predicted to hit. Coherence is not modelled, and lines are assumed to be spread over sets at
+// random.
 package larger
 
 import (
@@ -60,14 +61,14 @@ type Result struct {
 	Doubts     []string // caveats, as sentences
 }
 
-// Level contains the results for one level of the hierarchy. Its hit ratios are global: 1 - misses
+// Level contains the results for one level of the hierarchy. The hit ratios are global: 1 - misses
 // / accesses to the first level.
 type Level struct {
 	Cache    hierarchy.Cache
 	Caches   int
 	Accesses float64 // number of line accesses to the first level
 	Kept     float64 // hit ratio with the reuse profiles of the largest run, unchanged
-	Scaled   float64 // hit ratio with distances extrapolated from run to run
+	Scaled   float64 // hit ratio with distances extrapolated from all runs
 }
 
 // InputError explains why no prediction can be made from the given runs.
@@ -75,8 +76,9 @@ type InputError struct{ Got, Want string }
 
 func (e *InputError) Error() string { return e.Got + "; want " + e.Want }
 
-// Predict predicts the results for the parameter values at, for each number of cores for which all
-// inputs have results. The error is an [*InputError] or a *trace.OptionError.
+// Predict predicts the results for an input with the parameter values in at. It predicts them for
+// each number of cores for which all smaller inputs have results. The error is an [*InputError] or
+// a *trace.OptionError.
 func Predict(names []string, inputs []Input, at []int64) (list []Result, err error) {
 	if len(inputs) < 2 {
 		return nil, &InputError{"one run, which is not enough to predict other inputs", "two or more runs with different inputs"}
@@ -116,7 +118,7 @@ func sameFunctions(x, y *Input) bool {
 	return p == nil && q == nil || p != nil && q != nil && slices.EqualFunc(p.Functions, q.Functions, func(a, b trace.Function) bool { return a.Name == b.Name && a.Blocks == b.Blocks })
 }
 
-// one makes the prediction for the n-th number of cores.
+// one returns the prediction for the n-th number of cores.
 func one(names []string, inputs []Input, n, blocks int, at []int64) (Result, error) {
 	first := &inputs[0].Results[n]
 	r := Result{Cores: first.Cores}
@@ -162,7 +164,7 @@ func one(names []string, inputs []Input, n, blocks int, at []int64) (Result, err
 			}
 		}
 		l.Kept, l.Scaled = 1, 1
-		if k > 0 { // the accesses cannot exceed the misses of the level above, whose line size may differ
+		if k > 0 { // the accesses cannot exceed the misses of the level above, although its line size may differ
 			l.Accesses = r.Levels[0].Accesses
 		}
 		if l.Accesses > 0 {

@@ -52,8 +52,8 @@ func run(t *testing.T, q predict.Question, open predict.Source) []predict.Result
 }
 
 // TestPredictionEqualsRun checks that, if distances continue to grow as before, the predicted
-// counts and hit ratios equal the results of a run. If distances are assumed to be constant and the
-// small inputs fit in the cache, the predicted hit ratios are too high.
+// counts and hit ratios equal the results of a run. If the small inputs fit in the cache,
+// predictions with constant distances have too high hit ratios.
 func TestPredictionEqualsRun(t *testing.T) {
 	q := predict.Question{Cores: []int{1, 2, 4}, Options: multicore.Options{Division: multicore.ByRegion}}
 	for _, line := range []string{"L1=2KiB,full", "L2=16KiB,8,shared=all"} {
@@ -88,7 +88,7 @@ func TestPredictionEqualsRun(t *testing.T) {
 		}
 	}
 	if tooHigh == 0 {
-		t.Error("unchanged distances are as accurate as extrapolated ones, so this test shows little")
+		t.Error("predictions with constant distances are as accurate as with extrapolated distances, so the test does not distinguish them")
 	}
 }
 

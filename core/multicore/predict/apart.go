@@ -11,21 +11,21 @@ import (
 )
 
 // apart is the second pass over the trace, which is needed if executions of blocks are divided.
-// Private caches then see the rows in each core's own order (Algorithm 1), and shared caches see
-// the common order (Algorithm 2). Algorithm 1 does not order the references of different cores, so
-// the coherence of private caches is not simulated.
+// Private caches then see the rows of their core in the order of Algorithm 1, and shared caches see
+// the rows of all cores in the order of Algorithm 2. Algorithm 1 does not order the references of
+// different cores, so the coherence of private caches is not simulated.
 type apart struct {
 	threads Threads
 	batch   *trace.Batch
 	own     trace.Batch
-	cores   []*simulate.Simulator // simulate the private levels above the first shared level; may be empty
+	cores   []*simulate.Simulator // simulators of the private levels above the first shared level; may be empty
 	levels  int
 }
 
 // divided reports whether executions are divided for any number of cores.
 func (p *pass) divided() bool { return p.q.Options.Division != multicore.ByIterations }
 
-// isApart reports whether a cache sees the rows of only one core, in the core's own order.
+// isApart reports whether a cache sees only the rows of one core, in the order of Algorithm 1.
 func (p *pass) isApart(c *hierarchy.Cache) bool { return p.divided() && sharers(c, p.cores) == 1 }
 
 // beginApart opens the second pass. It returns io.EOF if no second pass is needed.
@@ -94,7 +94,7 @@ func (p *pass) stepApart() error {
 	return nil
 }
 
-// private replaces the results of private caches by the results for the cores' own orders.
+// private replaces the results of private caches by the results of the second pass.
 func (a *apart) private(r *Result) {
 	for k := range a.levels {
 		l := &r.Levels[k]

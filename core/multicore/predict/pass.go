@@ -26,7 +26,7 @@ type pass struct {
 	timed     *timed           // nil if no times are computed
 	runner    *analysis.Runner // nil if there are no analyses
 	windowed  *windowed        // nil if no windows are sampled
-	own       *apart           // the second pass; nil: not begun or not needed
+	own       *apart           // the second pass; nil if it has not begun or is not needed
 	open      Source
 	batch     *trace.Batch // the batch into which rows are read if there is no runner
 	view      trace.Batch
@@ -34,13 +34,13 @@ type pass struct {
 
 	references uint64
 	byCore     []uint64
-	used       []bool // by private range: whether any reference is in it
+	used       []bool // by private range: whether any reference accesses the range
 	done       bool   // whether all rows of the threads have been read
-	crowded    bool   // whether more groups of cores share a cache than there are stacks
+	crowded    bool   // whether there are more groups of cores that share a cache than stacks
 }
 
-// mostDomains is the maximum number of groups of cores with a stack, in addition to the group of
-// all cores.
+// mostDomains is the maximum number of groups of cores with a shared stack, in addition to the
+// group of all cores.
 const mostDomains = profile.MaxDomains - 1
 
 func newPass(q *Question, cores int, base *timed, open Source) (p *pass, err error) {
@@ -114,7 +114,7 @@ func (p *pass) close() {
 }
 
 // Select selects the kinds of rows that the analyses need. Instruction fetches are omitted, because
-// they use other caches.
+// they use instruction caches.
 func (p *pass) Select(kinds trace.Kinds) {
 	kinds = (kinds | trace.DataKinds) &^ (1 << trace.Fetch)
 	if p.timed != nil {
@@ -168,7 +168,7 @@ func (p *pass) count(b *trace.Batch) {
 // addresses contain the core's number.
 const lowBits = 1<<48 - 1
 
-// look marks the private ranges that are referenced.
+// look marks the private ranges that references access.
 func (p *pass) look(b *trace.Batch) {
 	ranges := p.q.Options.Private.Ranges
 	for i, a := range b.Addr {

@@ -2,27 +2,27 @@
 // cores from the trace of a single-threaded run (PPT-SASMM §3; MODELS §14.4).
 //
 //  1. For each number of cores, it reads the trace once and synthesises the threads' references
-//     (package multicore). It keeps only counts, so its memory use does not grow with the trace.
+//     (package multicore). Only counts are kept, so memory use does not grow with the trace.
 //  2. It simulates private and shared caches, kept coherent by MESI, for these references (package
-//     simulate). This is exact for the synthesised threads. If executions of blocks are divided,
-//     private caches require a separate pass (apart.go).
+//     simulate). The simulation is exact for the synthesised threads. If the executions of each
+//     block are divided among cores, private caches require a separate pass (apart.go).
 //  3. With [Question.Stacks], it also analyses the threads' stacks (package analysis/sharing), and,
-//     like the paper, applies the stack distance cache model (SDCM) to them. The difference from
-//     the simulation is the error of SDCM and of [Question.Sample]. Sampling is the default,
-//     because complete stacks of many cores take ten times as long as the rest of the prediction.
-//     [Question.Keep] keeps a complete profile of the threads. [Question.Windows] selects the
-//     paper's statistical method: SDCM from windows of each block, with confidence intervals
-//     (package blocksample).
+//     like the paper, applies the stack distance cache model (SDCM) to them. The difference between
+//     SDCM and the simulation is the error of SDCM and of the sampling with [Question.Sample].
+//     Sampling is the default, because complete stacks for many cores take ten times as long as the
+//     rest of the prediction. [Question.Keep] stores a complete profile of the threads.
+//     [Question.Windows] selects the paper's statistical method: SDCM from windows of each block,
+//     with confidence intervals (package blocksample).
 //  4. It computes the cycles of blocks (package pipeline) if a processor is given and the trace has
 //     instructions. Loads have the latency of the level in which the simulation found their lines.
-//     The time of a core is the sum of visits × cycles over the blocks. [Time] describes the
-//     losses.
+//     The time of a core is the sum of visits × cycles over the blocks. [Time] lists the causes of
+//     lost time.
 //
 // # Hit ratios
 //
 // The local hit ratio of a level is hits / accesses of the level. The global hit ratio is 1 -
-// misses / accesses to the first level. The paper's hit ratios of the second level are global. Its
-// mean over private caches weights all caches equally. [Level.Mean] excludes idle caches.
+// misses / accesses to the first level. The paper's hit ratios of the second level are global. The
+// paper's mean over private caches weights all caches equally. [Level.Mean] excludes idle caches.
 package predict
 
 import (
@@ -159,8 +159,8 @@ func linesOf(h hierarchy.Hierarchy) (sizes []uint32) {
 	return sizes
 }
 
-// Run makes a prediction in steps. The results for a number of cores are available as soon as they
-// are complete.
+// Run makes a prediction in steps. The results for each number of cores are available as soon as
+// they are complete.
 type Run struct {
 	q       Question
 	open    Source
@@ -168,7 +168,7 @@ type Run struct {
 	now     *pass
 	base    *timed // the times from the pass with one core, or nil
 	results []Result
-	used    []bool // by private range: whether any reference is in it
+	used    []bool // by private range: whether any reference accesses the range
 	failed  error
 	done    uint64 // number of references in finished passes
 	passes  int    // total number of passes
@@ -188,7 +188,7 @@ func New(q Question, open Source) (*Run, error) {
 	return r, nil
 }
 
-// Step continues the run for a short time. It returns io.EOF when the question is answered. Any
+// Step continues the run for a short time. Step returns io.EOF when the question is answered. Any
 // other error is an error of the trace or of the synthesised threads, and ends the run. Earlier
 // results remain available.
 func (r *Run) Step() error {
@@ -219,7 +219,7 @@ func (r *Run) fail(err error) error {
 var ErrNoRegions = errors.New("the run has no parallel region, so there is no work to divide among cores; " +
 	"record an OpenMP program: stackglass cc -- clang -fopenmp …, then OMP_NUM_THREADS=1 ./program")
 
-// unused returns an error if there is a private range without references.
+// unused returns an error if the program does not access one of the private ranges.
 func (r *Run) unused() error {
 	for i, x := range r.q.Options.Private.Ranges {
 		if !r.used[i] {
@@ -314,27 +314,27 @@ type Result struct {
 	Untimed    string                 // reason why there is no Time, as a sentence
 	Warnings   []hierarchy.Warning
 	Profile    *profile.Profile  // nil unless the number of cores is Question.Keep
-	Report     *multicore.Report // describes the division; nil if unknown
+	Report     *multicore.Report // describes how the work was divided; nil if unknown
 	Header     trace.Header      // header of the threads' trace
 }
 
-// Level contains the results for one level of the hierarchy. Its counts are numbers of line
+// Level contains the results for one level of the hierarchy. The counts are numbers of line
 // accesses.
 type Level struct {
 	Cache  hierarchy.Cache
 	Method hierarchy.Method
 	Caches int
 	// These fields are sums over all caches of the level. Coherence counts the misses on lines that
-	// another core's store invalidated. SDCM does not predict it.
+	// another core's store invalidated. SDCM does not predict coherence misses.
 	Accesses, Hits, Misses, Coherence float64
 	// Global is 1 - Misses / accesses to the first level, and Local is Hits / Accesses. Mean is the
-	// mean local hit ratio of the caches with accesses. SDCM predicts it only for levels with one
+	// mean local hit ratio of the caches with accesses. SDCM predicts Mean only for levels with one
 	// cache.
 	Global, Local, Mean float64
 	Averaged            bool                  // Averaged reports whether Mean is known.
 	Low, High           float64               // 95 % confidence interval of Global
 	Bounded             bool                  // Bounded reports whether Low and High are known.
-	Off, MeanOff        float64               // half-widths of the 95 % confidence intervals of Global and Mean, not clipped to 0 and 1; only for windows
+	Off, MeanOff        float64               // half-widths of the 95 % confidence intervals of Global and Mean, not limited to the range from 0 to 1; only for windows
 	Looked              *Looked               // sample size of an estimate, or nil
 	Cores               []hierarchy.CoreLevel // counts of each core; nil for SDCM
 }

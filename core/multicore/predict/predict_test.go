@@ -20,7 +20,8 @@ import (
 
 // team is a program with synthetic threads. First, core 0 alone executes block 0 repeatedly. Each
 // execution loads one element of an array. Then all cores execute contiguous parts of the
-// iterations of a loop, block 1. At the end, all cores store to the same line, in block 2.
+// iterations of a loop, which consists of block 1. At the end, all cores store to the same line, in
+// block 2.
 type team struct {
 	alone, iterations int
 	rows              *trace.Batch
@@ -131,7 +132,7 @@ func run(t *testing.T, q predict.Question, open predict.Source) []predict.Result
 
 // The simulated counts equal the counts of package simulate for the same threads, and the mean hit
 // ratio is the mean over the caches.
-func TestSimulated(t *testing.T) {
+func TestPredictionEqualsSimulation(t *testing.T) {
 	h := caches("L1=256,2", "L2=1KiB,4,shared=2", "L3=4KiB,4,shared=all")
 	var s source
 	results := run(t, predict.Question{Cores: []int{1, 3, 4}, Hierarchy: h}, s.open(100, 1000))
@@ -176,7 +177,7 @@ func TestSimulated(t *testing.T) {
 		}
 	}
 	if m := results[2].Levels[0]; m.Coherence == 0 && m.Mean == m.Local {
-		t.Error("the threads share no data and all do the same work, so this test shows little")
+		t.Error("the threads share no data and have equal work, so the test does not cover coherence and imbalance")
 	}
 }
 
@@ -262,7 +263,7 @@ func TestTime(t *testing.T) {
 	}
 }
 
-// Lost time and used time add up to the time of all cores, regardless of what limits the speed-up.
+// Lost and used time add up to the time of all cores, regardless of the limit of the speed-up.
 func TestLossesAddUp(t *testing.T) {
 	for _, c := range []struct {
 		caches            []string
@@ -338,7 +339,7 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// The reply grows with each number of cores that is answered, and its series match the results.
+// The reply becomes longer with each number of cores, and its series match the results.
 func TestReply(t *testing.T) {
 	q := predict.Question{Cores: []int{2, 32}, Hierarchy: caches("L1=1KiB,8", "L2=64KiB,8,shared=all"), Processor: processor(t, toy), Stacks: true}
 	r, err := predict.New(q, new(source).open(10, 20))

@@ -141,8 +141,8 @@ func FewLines(seed uint64) analysis.Sampling {
 	return sample.Options{Mode: profile.LinesSample, Lines: 1024, Seed: seed}
 }
 
-// ParseRanges parses ascending, disjoint ranges of addresses, such as 0x7f00-0x7fff. Both ends are
-// included. The error is a *trace.OptionError.
+// ParseRanges parses ascending, disjoint ranges of addresses, such as 0x7f00-0x7fff. Both ends of a
+// range are included. The error is a *trace.OptionError.
 func ParseRanges(list []string) (ranges []multicore.Range, err error) {
 	for _, text := range list {
 		bad := func(want string) error { return &trace.OptionError{Option: "private", Got: text, Want: want} }
@@ -186,7 +186,7 @@ func (r *Run) Reply() *answers.Reply {
 	return a
 }
 
-// Facts returns the table of facts about the trace: see [answers.CoresFacts].
+// Facts returns the table of facts about the trace (see [answers.CoresFacts]).
 func Facts(q *Question, results []Result) report.Table {
 	t := report.Table{Key: answers.CoresFacts, Columns: []report.Column{{Key: "key"}, {Key: "value"}}}
 	t.Add(report.TextOf("trace_format"), report.TextOf(results[0].Header.Format))
@@ -357,7 +357,7 @@ func speedUps(results []Result) report.Table {
 	return t
 }
 
-// Notes returns the caveats of all results: see [answers.CoresNotes].
+// Notes returns the caveats of all results (see [answers.CoresNotes]).
 func Notes(results []Result) []string {
 	t := notes(results)
 	return answers.CoresNotes(&t, len(results))

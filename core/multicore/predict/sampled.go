@@ -34,7 +34,8 @@ func (l *Level) rest(found *profile.Profile, all float64) {
 
 // fullBounds returns the misses of fully associative caches of the same size as c, summed over all
 // cores, with a confidence interval of at least 95 %. The estimates for the cores use the same
-// lines, so their errors may be correlated. The widths of their intervals are therefore added.
+// lines, so their errors may be correlated. The widths of the confidence intervals are therefore
+// added.
 func fullBounds(found *profile.Profile, c *hierarchy.Cache) (misses, low, high float64, ok bool) {
 	lines := c.Lines()
 	add := func(h *profile.Histogram, cold uint64, bounds []profile.Bound) {
@@ -95,7 +96,7 @@ func (s byThread) Locality(lineBytes []uint32) analysis.SampledLocality {
 	return &alone{SampledLocality: s.Sampling.Locality(lineBytes), lineBytes: lineBytes}
 }
 
-// alone is an analysis that ends when a second thread appears.
+// alone is an analysis of a single thread. It ends when a second thread appears.
 type alone struct {
 	analysis.SampledLocality
 	lineBytes []uint32
@@ -104,7 +105,7 @@ type alone struct {
 	first     uint32 // the first thread
 }
 
-// Consume analyses rows as long as the run has one thread.
+// Consume analyses rows until a second thread appears.
 func (a *alone) Consume(b *trace.Batch) error {
 	if a.isOver(b) {
 		return nil
@@ -112,7 +113,7 @@ func (a *alone) Consume(b *trace.Batch) error {
 	return a.SampledLocality.Consume(b)
 }
 
-// ConsumePiece analyses a piece of the single reference in b: see contract.PieceConsumer.
+// ConsumePiece analyses a part of the single reference in b (see contract.PieceConsumer).
 func (a *alone) ConsumePiece(b *trace.Batch, from, end uint64) {
 	if !a.isOver(b) {
 		a.SampledLocality.ConsumePiece(b, from, end)
@@ -131,7 +132,8 @@ func (a *alone) isOver(b *trace.Batch) bool {
 	return a.several
 }
 
-// Result sets the locality. If there are several threads, it sets only the line sizes.
+// Result sets the locality in the profile. If there are several threads, it sets only the line
+// sizes.
 func (a *alone) Result(p *profile.Profile, state bool) {
 	if !a.several {
 		a.SampledLocality.Result(p, state)

@@ -12,8 +12,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Predictions from sampled stacks do not need the stack of all accesses. This stack is not
-// analysed.
+// TestSampledStacks checks that the stack of all accesses is not analysed, because predictions from
+// sampled stacks do not need it.
 func TestSampledStacks(t *testing.T) {
 	for _, test := range []struct {
 		alone, iterations int

@@ -17,13 +17,13 @@ import (
 // time of a run on one core plus these losses:
 //
 //	Serial     time of idle cores while core 0 works alone (Amdahl)
-//	Imbalance  time of cores that wait at the ends of phases
-//	Copied     time for work in regions that every core repeats
-//	Caches     additional time of loads, compared with one core; negative if they take less time
+//	Imbalance  time during which cores wait at the ends of phases
+//	Copied     time for work in regions that is repeated on every core
+//	Caches     additional time of loads, compared with a run on one core; negative if loads take less time
 //	Bandwidth  time during which memory transfers lines
 //
-// Within a phase, a core's work is weighted by the blocks' cycles on one core. The total of a
-// region's phases is then scaled to the blocks' cycles with the predicted number of cores.
+// Within a phase, a core's work is weighted by the blocks' cycles on one core. The sum over the
+// phases of a region is then scaled to the blocks' cycles on the predicted number of cores.
 type Time struct {
 	Cycles  float64
 	Seconds float64 // 0 if the clock frequency of the processor is unknown
@@ -49,7 +49,7 @@ const (
 	unlimited            = 0.05
 )
 
-// NotModelled returns descriptions of the effects that times do not include.
+// NotModelled returns descriptions of the effects that predicted times do not include.
 func NotModelled() []string {
 	return append(pipeline.NotModelled(), "the cost of forks, joins, barriers and locks, and the time spent waiting for locks",
 		"clock frequencies that depend on the number of active cores", "transfers of lines between cores, except for the cache misses that they cause")
@@ -65,7 +65,7 @@ const mostRegions = 64
 type timed struct {
 	cores, levels int
 	program       func() *trace.Program // returns the part of the program that is known so far
-	base          *timed                // the data of the pass with one core; nil in that pass itself
+	base          *timed                // the data of the pass with one core; nil in this pass
 	weights       []float64             // cycles per execution of each block with one core; nil if unknown
 
 	blocks, sites int        // numbers of blocks and sites in the program so far
@@ -134,8 +134,8 @@ func grown(list []uint64, to int) []uint64 {
 	return append(list, make([]uint64, max(0, to-len(list)))...)
 }
 
-// take counts rows. Either all or none of the rows must be in one region. Only the first row may be
-// the beginning or the end of a region.
+// take counts rows. The rows must be in the same region, or all outside regions. Only the first row
+// may be the beginning or the end of a region.
 func (t *timed) take(b *trace.Batch, depths []uint8, fetched uint64) {
 	for i, kind := range b.Kind {
 		core := uint32(0)
@@ -238,8 +238,8 @@ func (t *timed) end() {
 	}
 }
 
-// barrier records that a core leaves a barrier. All cores have then reached the barrier, so the
-// first core that leaves it ends the phase.
+// barrier records that a core leaves a barrier. A core can leave a barrier only when all cores have
+// reached it, so the first core that leaves ends the phase.
 func (t *timed) barrier(core uint32) {
 	if t.now == nil {
 		return
@@ -255,8 +255,8 @@ func (t *timed) endPhase() {
 	clear(t.clocks)
 }
 
-// price computes the cycles of blocks with this number of cores. problem is the reason if this is
-// impossible, as a sentence.
+// price computes the cycles of blocks with this number of cores. If this is impossible, problem
+// contains the reason, as a sentence.
 func (t *timed) price(q *Question, p *trace.Program) (problem string) {
 	if p == nil || len(p.Blocks) == 0 {
 		return "The trace contains no blocks, so times cannot be computed: compile the program with \"stackglass cc -- clang …\", which records blocks."
@@ -416,7 +416,7 @@ func (t *timed) oneCore(memory func(uint64) float64) (one oneCore) {
 	return one
 }
 
-// finish converts losses to shares of the time of all cores, and sets the limit.
+// finish converts losses to shares of the time of all cores, and sets the field Limit.
 func (out *Time) finish(one, cores float64, q *Question) {
 	if q.Processor.ClockGHz > 0 {
 		out.Seconds = out.Cycles / (q.Processor.ClockGHz * 1e9)

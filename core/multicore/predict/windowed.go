@@ -11,9 +11,10 @@ import (
 )
 
 // WindowSampling contains the options of the statistical method of PPT-SASMM (§3.4 to §3.6; package
-// blocksample): SDCM on the weighted reuse profiles of a sample of each block's executions, without
-// coherence. If executions of blocks are divided, private caches see each core's own order
-// (Algorithm 1), and other caches see the common order (Algorithm 2).
+// blocksample): SDCM is applied to the weighted reuse profiles of a sample of each block's
+// executions, and coherence is ignored. If executions of blocks are divided, private caches see the
+// accesses of their core in the order of Algorithm 1, and shared caches see the accesses of all
+// cores in the order of Algorithm 2.
 type WindowSampling struct {
 	Looked  blocksample.Looked
 	Weights blocksample.Weighting
@@ -43,12 +44,12 @@ type stacksOf struct {
 // windowed samples windows during a pass.
 type windowed struct {
 	stacks []*stacksOf
-	// the question's options; if executions are divided, one more element selects all windows,
-	// instead of complete stacks
+	// the options of the question; if executions are divided, a further element selects all
+	// windows, instead of complete stacks
 	asked []WindowSampling
 }
 
-// sharers returns the number of cores that share a cache of a level, or 0 for all cores.
+// sharers returns the number of cores that share a cache of a level, or 0 if all cores share it.
 func sharers(c *hierarchy.Cache, cores int) uint32 {
 	if n := max(c.SharedBy, 1); int64(n) < int64(cores) {
 		return n
@@ -98,8 +99,9 @@ func (w *windowed) of(c *hierarchy.Cache, cores int) *stacksOf {
 	return nil
 }
 
-// lookAt passes rows to the stacks that need the cores' own orders, if apart is set, and otherwise
-// to the stacks that need the common order.
+// lookAt passes rows to stacks. If apart is set, the rows are in the order of Algorithm 1, and are
+// passed to the stacks of private caches. Otherwise, the rows are in the order of Algorithm 2, and
+// are passed to the stacks of shared caches.
 func (p *pass) lookAt(b *trace.Batch, apart bool) error {
 	for _, s := range p.windowed.stacks {
 		if (p.divided() && s.cores == 1) != apart {

@@ -28,7 +28,7 @@ func TestAllWindows(t *testing.T) {
 				t.Errorf("%d cores: %+v, want %+v", r.Cores, l, want)
 			}
 			if l.Off != 0 || !l.Bounded || l.Low > l.Global || l.High < l.Global || l.High-l.Low > 1e-9 || l.Looked.Windows != l.Looked.Of || l.Looked.Accesses != l.Looked.All {
-				t.Errorf("%d cores: uncertain in spite of all windows: %+v, %+v", r.Cores, l, l.Looked)
+				t.Errorf("%d cores: all windows are sampled, but the result is not exact: %+v, %+v", r.Cores, l, l.Looked)
 			}
 			if x := some.Looked; x.Windows >= x.Of || x.Of != l.Looked.Of || x.All != l.Looked.All || x.Accesses == 0 || x.Lines != 0 {
 				t.Errorf("%d cores: sample of windows: %+v of %+v", r.Cores, x, l.Looked)
@@ -52,7 +52,7 @@ func oneRegion(executions int) (*trace.Program, *trace.Batch) {
 	}
 	const frame = 0x7fff_0000_0000
 	steps := []tracetest.Step{{Block: 0, Values: []uint64{frame}}}
-	for i := range uint64(executions) { // both blocks run in turn, but every third time only one of them runs
+	for i := range uint64(executions) { // both blocks run in turn, but every third iteration runs only one block
 		if steps = append(steps, tracetest.Step{Block: 2, Values: []uint64{0x10000 + 8*i}}); i%3 > 0 {
 			steps = append(steps, tracetest.Step{Block: 3, Values: []uint64{0x20000 + 64*(i%50)}})
 		}
@@ -60,9 +60,9 @@ func oneRegion(executions int) (*trace.Program, *trace.Batch) {
 	return p, tracetest.Rows(p, append(steps, tracetest.Step{Block: 1, Values: []uint64{0x10000}})...)
 }
 
-// If executions are divided, the order of accesses in private caches and their windows is each
-// core's order (Algorithm 1), and in shared caches it is the common order (Algorithm 2). The test
-// compares the results with naive stacks of these traces.
+// If executions are divided, accesses are in the order of Algorithm 1 for private caches and their
+// windows, and in the order of Algorithm 2 for shared caches. The test compares the results with
+// naive stacks of these traces.
 func TestWindowsOfExecutions(t *testing.T) {
 	p, whole := oneRegion(900)
 	opened := 0
@@ -76,7 +76,7 @@ func TestWindowsOfExecutions(t *testing.T) {
 		o := multicore.Options{Division: division}
 		r := run(t, predict.Question{Cores: []int{3}, Options: o, Hierarchy: h, Stacks: true, Windows: []predict.WindowSampling{{Looked: blocksample.All, Weights: blocksample.Counted}, {Looked: blocksample.All, Weights: blocksample.Printed}}}, open)[0]
 		if opened != 2 {
-			t.Errorf("%s: read %d times, want once for each order", division, opened)
+			t.Errorf("%s: the trace was read %d times, want once for each order", division, opened)
 		}
 		o.Cores = 3
 		misses := func(apart, together bool, lines uint32) (n float64) {

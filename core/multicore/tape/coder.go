@@ -6,16 +6,16 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// form contains the values that similar rows have in common: kind, site, and number of marks before
-// the row.
+// form contains the values that are equal in similar rows: the kind, the site, and the number of
+// marks before the row.
 type form struct {
 	kind  trace.Kind
 	site  uint32
 	marks uint32
 }
 
-// first contains the values of a form's first row. The predictions for the form start from them in
-// each page.
+// first contains the values of a form's first row. In each page, the predictions for the form start
+// with these values.
 type first struct {
 	addr  trace.Addr
 	bytes uint32
@@ -23,7 +23,7 @@ type first struct {
 	pc    trace.Addr
 }
 
-// forms assigns numbers to all forms of a tape. No row has form 0, but each page begins as if it
+// forms assigns numbers to all forms of a tape. No row has form 0, but each page is coded as if it
 // followed a row of form 0.
 type forms struct {
 	list   []form
@@ -35,7 +35,7 @@ func newForms() *forms {
 	return &forms{list: make([]form, 1), firsts: make([]first, 1), number: map[form]uint32{}}
 }
 
-// of returns the number of a form, and assigns a number to a new form.
+// of returns the number of a form. A new form is assigned the next number.
 func (f *forms) of(x form, values first) uint32 {
 	n, ok := f.number[x]
 	if !ok {
@@ -49,8 +49,8 @@ func (f *forms) of(x form, values first) uint32 {
 // state contains the data from which the next row of a form is predicted.
 type state struct {
 	last, stride, link uint64 // address of the form's last row; predicted difference from this address; predicted difference from the address of the previous reference
-	page               uint32 // page to which the state applies; the state is reset in other pages
-	next, other        uint32 // form that followed this form last, and form that followed it the time before
+	page               uint32 // page for which the state is valid; the state is reset in all other pages
+	next, other        uint32 // form that followed this form the last time, and form that followed it the time before
 	site, bytes, marks uint32
 	kind               trace.Kind
 	pick               bool // whether the address is predicted by link instead of stride
@@ -67,8 +67,8 @@ func (s *state) expected(previous uint64) uint64 {
 	return s.last + s.stride
 }
 
-// fits reports whether the state's form has these values. n is the number of the form; form 0 never
-// fits.
+// fits reports whether the form of the state has the given values. n is the number of this form.
+// Form 0 never fits.
 func (s *state) fits(n uint32, kind trace.Kind, site, marks uint32) bool {
 	return s.kind == kind && s.site == site && s.marks == marks && n != 0
 }
@@ -142,7 +142,7 @@ const (
 	longestRun   = 15
 	mostToken    = 1 + 10 + 5 + 10 + 1 + 5 + 10 + 10 // maximum size of a token
 
-	// Bits for the attributes that differ.
+	// Bits of the attributes that differ from the form's last attributes.
 	bytesBit = 1 << 0
 	argBit   = 1 << 1
 	pcBit    = 1 << 2
@@ -162,7 +162,7 @@ func (e *encoder) begin() {
 	e.out, e.run, e.before, e.previous = e.out[:0], 0, 0, 0
 }
 
-// expects reports whether the row is as predicted, and if so, adds it.
+// expects reports whether the row equals the prediction. If so, it adds the row.
 func (e *encoder) expects(kind trace.Kind, site, marks uint32, v *first) bool {
 	before := &e.states[e.before]
 	n := before.next
@@ -208,7 +208,7 @@ func (e *encoder) add(kind trace.Kind, site, marks uint32, v first) {
 	}
 }
 
-// token writes a token for a mispredicted row.
+// token writes the token of a mispredicted row.
 func (e *encoder) token(which byte, n uint32, s *state, v first, expected uint64) {
 	var mask byte
 	if v.bytes != s.bytes {

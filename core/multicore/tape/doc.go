@@ -1,14 +1,15 @@
-// Package tape implements a compact buffer for the rows of a parallel region. Several readers can
-// read the rows repeatedly from different positions.
+// Package tape implements a compact buffer for the records of a parallel region. Several readers
+// can read the records repeatedly from different positions.
 //
-// Rows are compressed in pages of [PageRows] rows. Each page can be read independently of the
-// others. The coder works like the coder in package sgt, but with rows instead of steps. Rows with
-// the same kind, site and number of marks have the same form. The coder predicts the form of the
-// next row and its address: either the address grows by the form's stride, or its distance from the
-// previous reference stays the same. For rows that were predicted correctly, only their number is
-// stored.
+// Records are compressed in pages of [PageRows] records. Each page can be decoded without the other
+// pages. The coder works like the coder in package sgt, but compresses records instead of steps.
+// Records with the same kind, site and number of marks have the same form. The coder predicts the
+// form and the address of the next record. The predicted address either is the form's last address
+// plus its stride, or has the same offset from the previous reference as last time. For a run of
+// correctly predicted records, the coder stores only the number of records.
 //
-// A page is a list of tokens. Each token represents r predicted rows and one mispredicted row:
+// A page is a list of tokens. Each token represents r predicted records and one mispredicted
+// record:
 //
 //	byte      r << 4 | attributes << 3 | address << 2 | which
 //	uvarint   r − 15, if r is 15 or more (the byte then contains 15)
@@ -18,27 +19,29 @@
 //	byte      attributes that differ from the form's last ones: 1 bytes, 2 argument, 4 PC; if attributes
 //	uvarint   the value of each of these attributes
 //
-// Predictions are reset at the beginning of a page. Forms are numbered once for all pages, in
-// the order in which they occur, and keep their first address and attributes.
+// Predictions are reset at the beginning of a page. Forms are numbered once for all pages, in the
+// order in which they occur. The first address and attributes of each form are stored once for all
+// pages.
 //
-// Marks between rows show where iterations begin. Marks are numbered. Each mark has an owner, a
-// small number whose meaning the caller defines.
+// Marks between records show where iterations begin. Marks are numbered. Each mark has an owner,
+// which is a small number with a meaning that the caller defines.
 //
 // Pages that do not fit into memory are written to a [Store].
 package tape
 
 import "io"
 
-// PageRows is the number of rows of a page. The last page may have fewer.
+// PageRows is the number of records in a page. The last page may have fewer records.
 const PageRows = 4096
 
-// Store is a file for pages that do not fit into memory. Nothing else may use the file.
+// Store is a file for pages that do not fit into memory. The file must not be used for anything
+// else.
 type Store interface {
 	io.ReaderAt
 	io.WriterAt
 }
 
-// ErrFull reports that the rows do not fit into memory, and that there is no store.
+// ErrFull reports that the records do not fit into memory, and that there is no store.
 var ErrFull error = fullError{}
 
 type fullError struct{}

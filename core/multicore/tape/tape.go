@@ -14,10 +14,10 @@ type Options struct {
 	// MemoryBytes is the maximum size of the compressed pages in memory. 0 means 256 MiB.
 	MemoryBytes int
 	Store       Store // stores further pages; may be nil
-	// Readers is the number of positions that are read at the same time. It limits the number of pages
-	// that stay decompressed.
+	// Readers is the number of positions that are read at the same time. It limits the number of
+	// pages that are decompressed at the same time.
 	Readers   int
-	Args, PCs bool // whether rows have these columns
+	Args, PCs bool // whether rows have arguments and PCs
 	// Mark, if not nil, is called for each decompressed page and sets Page.Private.
 	Mark func(*Page)
 }
@@ -25,12 +25,12 @@ type Options struct {
 const (
 	defaultMemory = 256 << 20
 	// arenaBytes is the size of the allocations for compressed pages. Every compressed page is
-	// smaller.
+	// smaller than an allocation.
 	arenaBytes = 1 << 20
 )
 
-// Tape is a list of rows with marks between them. After it has been written and sealed, it can be
-// read at any position. It can then be reset and written again.
+// Tape is a list of rows with marks between them. A tape that has been written and sealed can be
+// read from any position. It can be reset and written again.
 type Tape struct {
 	options Options
 	e       encoder
@@ -38,7 +38,7 @@ type Tape struct {
 	inPage  int
 	marks   uint32 // number of marks before the next row
 	owners  []uint8
-	waiting []uint8 // owners of the marks that no row follows yet
+	waiting []uint8 // owners of the marks after the last row
 	pages   []page
 	rows    uint64
 	marked  uint64
@@ -57,7 +57,7 @@ type page struct {
 	at        int64 // offset of the page in the store or arena
 	arena     int32 // number of the arena; -1 if the page is in the store
 	bytes     uint32
-	owners    uint32 // length of the data about the owners, which follow the rows
+	owners    uint32 // length of the data about owners, which follows the data of the rows
 	check     uint32
 }
 
@@ -89,7 +89,8 @@ func (t *Tape) Rows() uint64 { return t.rows }
 // Marks returns the number of marks.
 func (t *Tape) Marks() uint64 { return t.marked + uint64(t.marks) }
 
-// Followed returns the number of marks that are followed by a row. Other marks belong to no page.
+// Followed returns the number of marks that are followed by a row. Marks after the last row belong
+// to no page.
 func (t *Tape) Followed() uint64 { return t.marked }
 
 // NeedPC adds the column of PCs. The PC of all earlier rows is 0.
@@ -151,7 +152,7 @@ func (t *Tape) Add(b *trace.Batch, from, to int, kinds trace.Kinds) error {
 	return nil
 }
 
-// Seal ends the current page. Nothing can be written until Reset.
+// Seal completes the current page. Nothing can be written to a sealed tape until Reset.
 func (t *Tape) Seal() error {
 	if t.inPage == 0 {
 		return nil
@@ -241,7 +242,7 @@ func (t *Tape) Page(row uint64) (*Page, error) {
 	return p, nil
 }
 
-// Release ends the use of a page returned by Page.
+// Release marks a page returned by Page as no longer in use.
 func (t *Tape) Release(p *Page) { p.users-- }
 
 // PageOfMark returns the page of the row that follows a mark.
@@ -250,7 +251,7 @@ func (t *Tape) PageOfMark(mark uint64) (*Page, error) {
 	return t.Page(uint64(n) * PageRows)
 }
 
-// slot returns an unused page, approximately the least recently used one.
+// slot returns an unused page, approximately the least recently used page.
 func (t *Tape) slot() *Page {
 	const spare = 8
 	for looked := 0; len(t.slots) >= 2*t.options.Readers+spare && looked < 2*len(t.slots); looked++ {

@@ -61,8 +61,8 @@ func someRows(rng *rand.Rand, rows int) *trace.Batch {
 	return b
 }
 
-// TestTapeReturnsWrittenRows writes rows, marks and owners, and reads their pages in any order,
-// many times, from memory and from a store.
+// TestTapeReturnsWrittenRows writes rows, marks and owners, and reads the pages many times in any
+// order, from memory and from a store.
 func TestTapeReturnsWrittenRows(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 1))
@@ -134,14 +134,14 @@ func checkTape(t *testing.T, rng *rand.Rand, tape *Tape) {
 				t.Fatal(err)
 			}
 			if i := n - int(p.Mark); i < 0 || i >= len(p.Marks) || marks[n] != int(p.Row)+int(p.Marks[i]) {
-				t.Fatalf("mark %d is not on its page", n)
+				t.Fatalf("mark %d is not in the page that PageOfMark returned", n)
 			}
 			tape.Release(p)
 		}
 	}
 }
 
-func TestFullWithoutStore(t *testing.T) {
+func TestMemoryLimitWithoutStore(t *testing.T) {
 	tape := New(Options{MemoryBytes: 1})
 	b := someRows(rand.New(rand.NewPCG(1, 1)), PageRows)
 	for i := range b.Addr {
@@ -155,7 +155,7 @@ func TestFullWithoutStore(t *testing.T) {
 			return
 		}
 	}
-	t.Error("a thousand random pages fit into a megabyte")
+	t.Error("a thousand random pages fit into 1 MiB, want ErrFull")
 }
 
 func TestDamagedStoreIsDetected(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Naive implements the definition of stack distances: a move-to-front list that is searched from
-// the top.
+// Naive implements the definition of stack distances, with a move-to-front list that is searched
+// from the top.
 type Naive struct{ lines []trace.Line }
 
 // Distances implements [stack.Model].
@@ -36,8 +36,8 @@ func (m *Naive) Lines() int { return len(m.lines) }
 // Stack implements [stack.Model].
 func (m *Naive) Stack() []trace.Line { return slices.Clone(m.lines) }
 
-// DepthsInLists also implements the definition of depths in sets, but is fast enough for longer
-// traces. It has one list per set, and searches each list from the front.
+// DepthsInLists computes depths in sets with one list per set, which is searched from the front. It
+// is fast enough for long traces.
 func DepthsInLists(lines []trace.Line) *stack.SetDepths { return MarkedDepths(lines, nil) }
 
 // MarkedDepths is like DepthsInLists, but counts only marked accesses, or all accesses if marked is
@@ -105,7 +105,7 @@ type Event struct {
 	Line trace.Line
 }
 
-// Private is the reference implementation of [stack.Coherent]. It simulates one cache with LRU
+// Private is the reference implementation of [stack.Coherent]. Private simulates one cache with LRU
 // sets. Another core's store frees the way of a line, and free ways are filled before any line is
 // evicted.
 type Private struct {
@@ -136,8 +136,8 @@ func (m *Private) Do(e Event) (had bool) {
 	return way >= 0
 }
 
-// Holes is the stack with holes for one set, as MODELS §6.4 defines it. It is a list that begins at
-// the top, and is fast enough for longer traces than Private.
+// Holes is the stack with holes for one set, as MODELS §6.4 defines it. Holes is a list that begins
+// with the topmost entry, and is fast enough for longer traces than Private.
 type Holes struct {
 	entries []trace.Line // lines of the stack; noLine represents a hole
 }
@@ -156,7 +156,7 @@ func (m *Holes) Do(e Event) (depth int) {
 	} else {
 		m.entries = append(m.entries, noLine)
 	}
-	// if there is no hole above the line, this is the hole that the line has left
+	// if there is no hole above the line, the line's old position is filled
 	hole := slices.Index(m.entries, noLine)
 	copy(m.entries[1:hole+1], m.entries[:hole])
 	m.entries[0] = e.Line

@@ -16,8 +16,8 @@ type Shelf struct {
 	blocks map[[2]uint32][]byte
 	read   []byte
 
-	// Fails is the number of the call that fails with ErrShelf, counted from 1. If it is 0, no call
-	// fails.
+	// Fails is the number of the call that fails with ErrShelf, counted from 1. If Fails is 0, no
+	// call fails.
 	Fails int
 	// Flips is the number of the call to Read that returns a wrong byte, counted from 1.
 	Flips int
@@ -72,8 +72,8 @@ func (s *Shelf) Drop(run, block uint32) error {
 	return s.call()
 }
 
-// RunShelf checks that a spill store behaves like [Shelf]. open closes the previous instance and
-// opens the store again, either empty or, if asItIs is set, with its content.
+// RunShelf checks that a spill store behaves like [Shelf]. The function open closes the previous
+// instance and opens the store again, with its content if asItIs is set, and empty otherwise.
 func RunShelf(t *testing.T, open func(asItIs bool) (stack.Shelf, error)) {
 	rng := rand.New(rand.NewPCG(1, 11))
 	twin, shelf := new(Shelf), stack.Shelf(nil)

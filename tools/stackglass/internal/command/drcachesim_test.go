@@ -89,16 +89,16 @@ writes the table.
 const comparedTail = `
 The simulated machine is drcachesim's default: L1I and L1D have 32 KiB and 8 ways, LL has 8 MiB and
 16 ways, L1D has a next-line prefetcher, and the caches are not coherent. In offline-legacy, four
-threads run on one core, one after the other. stackglass does not read the ends of threads from
-drmemtrace traces, so ` + "`--cores`" + ` assigns these threads to the core. DynamoRIO's tools for reuse
+threads run one after the other on the same core. stackglass does not read the ends of threads from
+drmemtrace traces, so ` + "`--cores`" + ` assigns these threads to one core. DynamoRIO's tools for reuse
 distances consider only the first byte of a reference, whereas stackglass splits references at line
-boundaries. For these rows, every reference therefore has a size of 1 byte.
+boundaries. For the test reuse_offline, every reference therefore has a size of 1 byte.
 
-One count differs: the data lines of core_sharded. The number of references is the same, and the
-cause of the five additional lines is unknown.
+One count differs: the data lines of core_sharded. The numbers of references agree, and the cause of
+the five additional lines is unknown.
 
-In addition, policies_test.go compares the steps of drcachesim's unit tests of LRU, FIFO, LFU and
-SRRIP.
+In addition, policies_test.go repeats drcachesim's unit tests of LRU, FIFO, LFU and SRRIP, and
+compares the results of every step.
 
 ## What cannot be compared
 
@@ -106,9 +106,9 @@ SRRIP.
 |---|---|
 | simple, threads, coherence, TLB-simple, TLB-threads, delay-simple, filter-simple, multiproc, phys, phys-threads, simple-config-file, threads-with-config-file, missfile-config-file, warmup-valid, warmup-zeros, offline-simple, offline-filter, offline-fork, offline-multiproc, offline-burst, offline-cpu, offline-rseq and similar | These tests run a program under DynamoRIO, and expect patterns instead of counts. |
 | simulate_as_traced, reuse_offline_threads, reuse_time_offline | The traces are in the repository, but the tests expect patterns instead of counts. |
-| offline-tlb_simulator_v2p | The trace consists of raw AArch64 files, which only DynamoRIO can decode, and its addresses are translated to physical ones. |
+| offline-tlb_simulator_v2p | The trace consists of raw AArch64 files, which only DynamoRIO can decode, and its addresses are translated to physical addresses. |
 | unit tests of bit-PLRU | drcachesim chooses among the candidates at random. |
-| unit tests of BRRIP and of exclusive levels with RRIP | In these tests, drcachesim inserts one in 4 lines with a long interval; stackglass inserts one in 32. Moreover, drcachesim counts a line that returns to an exclusive level as a hit there. |
+| unit tests of BRRIP and of exclusive levels with RRIP | In these tests, drcachesim inserts one in 4 lines with a long re-reference interval, whereas stackglass inserts one in 32 lines. Moreover, drcachesim counts a line that returns to an exclusive level as a hit in this level. |
 | unit tests of a custom prefetcher | The prefetcher is a program. |
 `
 
