@@ -332,7 +332,7 @@ func (b *build) checkLanes(t *testing.T, steps, level string) {
 		}
 	}
 	if !maps.Equal(got, want) {
-		t.Errorf("bytes are %v, want %v", got, want)
+		t.Errorf("bytes of masked accesses are %v, want %v", got, want)
 	}
 	if level == "-O3" && !masked {
 		t.Error("no masked access ran")

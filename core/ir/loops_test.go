@@ -54,7 +54,7 @@ func TestDominators(t *testing.T) {
 				}
 				got, want := dominates(dominator, position, int32(d), int32(v)), g.dominatesNaively(int32(d), int32(v))
 				if got != want {
-					t.Fatalf("%d dominates %d: %v, want %v", d, v, got, want)
+					t.Fatalf("vertex %d dominates vertex %d = %v, want %v", d, v, got, want)
 				}
 			}
 		}
@@ -113,7 +113,7 @@ func TestLoops(t *testing.T) {
 				latch = latch || g.dominatesNaively(h, int32(v))
 			}
 			if l.latch[v] != latch {
-				t.Fatalf("vertex %d: latch %v, want %v", v, l.latch[v], latch)
+				t.Fatalf("vertex %d: is a latch = %v, want %v", v, l.latch[v], latch)
 			}
 		}
 	})

@@ -127,7 +127,7 @@ func checkElements(t *testing.T, p *trace.Program) {
 		{Name: "in.next", Offset: 16, Bytes: 8, Type: "state_t *"}, {Name: "in.list", Offset: 24, Bytes: 8, Type: "int *"},
 	}}}
 	if !slices.EqualFunc(p.Structures, want, trace.Structure.Equal) {
-		t.Errorf("structures %+v, want %+v", p.Structures, want)
+		t.Errorf("structures are %+v, want %+v", p.Structures, want)
 	}
 	if p.Objects[0].Structure != 1 {
 		t.Errorf("the variable has structure %d, want 1", p.Objects[0].Structure)
@@ -182,6 +182,6 @@ define ptr @make(ptr %s) {
 		}
 	}
 	if want := []string{"t 1", "s->y 1", " 0"}; !slices.Equal(got, want) {
-		t.Errorf("allocations %q, want %q", got, want)
+		t.Errorf("allocations are named %q, want %q", got, want)
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// metadata reads the debug information: source locations (DILocation, and the chain of scopes to its
-// DIFile) and names of variables. It reads nodes on demand, and caches them.
+// metadata reads the debug information: source locations (DILocation, and the chain of scopes to
+// its DIFile) and names of variables. The nodes are read on demand, and cached.
 type metadata struct {
 	text      string
 	at        []int32      // by number: 1 + the position of the node's text; 0 if undefined

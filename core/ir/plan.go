@@ -12,8 +12,8 @@ const mostValues = 48
 // aggregateBytes is the size in bytes above which local arrays and structs are recorded as objects.
 const aggregateBytes = 16
 
-// piece is a part of a basic block that becomes a block of the trace. It is straight-line code that
-// is executed completely or not at all.
+// piece is a part of a basic block that becomes a block of the trace. A piece is straight-line code
+// that is executed completely or not at all.
 type piece struct {
 	basic       int32 // number of the piece's basic block
 	part        uint32

@@ -10,10 +10,10 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Module contains the tables of a module. The blocks are the pieces that [Instrument] creates, in
-// the same order and with the same names, so that the tables can be matched with a trace of the
-// compiled program. Functions are matched by name, and the blocks of a function are matched by
-// their order.
+// Module contains the tables that [Read] reads from a module. The blocks are the pieces that
+// [Instrument] creates, in the same order and with the same names, so that the tables can be
+// matched with a trace of the compiled program. Functions are matched by name, and the blocks of a
+// function are matched by their order.
 type Module struct {
 	// Program contains all functions of the module, even if Instrument leaves them unchanged, with
 	// the instructions of every block. The field Missed lists code whose references are unknown.

@@ -27,7 +27,7 @@ func checkModule(t checker, m *Module) {
 	t.Helper()
 	checkProgram(t, m.Program)
 	if len(m.Weights) != len(m.Program.Blocks) || len(m.Entries) != len(m.Program.Functions) || len(m.Entered) != len(m.Entries) {
-		t.Fatalf("weights of %d blocks and entries of %d functions, want %d and %d", len(m.Weights), len(m.Entries), len(m.Program.Blocks), len(m.Program.Functions))
+		t.Fatalf("there are weights of %d blocks and entries of %d functions, want %d and %d", len(m.Weights), len(m.Entries), len(m.Program.Blocks), len(m.Program.Functions))
 	}
 	for b, w := range m.Weights {
 		if w != nil && len(w) != len(m.Program.Blocks[b].Successors) {
@@ -38,7 +38,7 @@ func checkModule(t checker, m *Module) {
 		if int(f.Block) >= len(m.Program.Blocks) || int(f.FromBlock) >= len(m.Program.Blocks) ||
 			int(f.Instr) >= len(m.Program.Blocks[f.Block].Instrs) || int(f.FromInstr) >= len(m.Program.Blocks[f.FromBlock].Instrs) ||
 			m.Program.Blocks[f.Block].Function != m.Program.Blocks[f.FromBlock].Function {
-			t.Errorf("flow between instructions that do not exist: %+v", f)
+			t.Errorf("values flow between instructions that do not exist: %+v", f)
 		}
 	}
 	for _, s := range m.Skipped {
@@ -139,7 +139,7 @@ done:
 		ways = append(ways, way)
 	}
 	if want := []string{"0: 0 switch", "0: done", "switch: catch clean", "catch: done", "clean:", "done:"}; !slices.Equal(ways, want) && !slices.Equal(ways, append([]string{"0: done switch"}, want[2:]...)) {
-		t.Errorf("ways %q, want %q", ways, want)
+		t.Errorf("the blocks have the successors %q, want %q", ways, want)
 	}
 }
 
@@ -476,6 +476,6 @@ attributes #1 = { nocreateundeforpoison }
 !12 = !DIFile(filename: "new.c", directory: "/")
 `)
 	if len(m.Skipped) > 0 || len(m.Program.Functions) != 1 {
-		t.Errorf("%d functions, skipped %v, want nothing skipped", len(m.Program.Functions), m.Skipped)
+		t.Errorf("%d functions were read and %v skipped, want nothing skipped", len(m.Program.Functions), m.Skipped)
 	}
 }

@@ -58,7 +58,7 @@ func checkBlock(t checker, p *trace.Program, f *trace.Function, i, firstSite uin
 		}
 	}
 	if values > sgt.MaxValues {
-		t.Fatalf("%s: block %d has %d values", f.Name, i, values)
+		t.Fatalf("%s: block %d has %d values, which is more than the limit", f.Name, i, values)
 	}
 	for _, next := range b.Successors {
 		if next < f.First || next >= f.First+f.Blocks {
@@ -66,7 +66,7 @@ func checkBlock(t checker, p *trace.Program, f *trace.Function, i, firstSite uin
 		}
 	}
 	if b.Loop > 0 && p.Blocks[b.Loop-1].Flags&trace.HeaderBlock == 0 || (b.Loop > 0) != (b.Depth > 0) {
-		t.Fatalf("%s: block %d has loop %d, depth %d", f.Name, i, b.Loop, b.Depth)
+		t.Fatalf("%s: block %d has loop %d and depth %d, which contradict each other", f.Name, i, b.Loop, b.Depth)
 	}
 	ops, instrs := 0, len(b.Instrs)
 	for _, op := range b.Ops {

@@ -38,7 +38,7 @@ func TestTarget(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := m.Program.Functions[0].Target; got != c.want {
-			t.Errorf("%s, %s: %b, want %b", c.triple, c.attributes, got, c.want)
+			t.Errorf("target of %s, %s = %b, want %b", c.triple, c.attributes, got, c.want)
 		}
 	}
 }
@@ -60,7 +60,7 @@ func TestContraction(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := m.Program.Functions[0].Target; got != c.want {
-			t.Errorf("%s: %b, want %b", c.body, got, c.want)
+			t.Errorf("contraction in %s = %b, want %b", c.body, got, c.want)
 		}
 	}
 }
@@ -82,7 +82,7 @@ func TestTargetInCapturedData(t *testing.T) {
 		t.Fatal(err)
 	}
 	if a, b := read.Program.Functions[0].Target, traced.Program.Functions[0].Target; a != b || a.Lacks(trace.FMA|trace.AVX2) || a == 0 {
-		t.Errorf("read as %b, captured as %b", a, b)
+		t.Errorf("the target is %b in the text, but %b in the captured data", a, b)
 	}
 }
 

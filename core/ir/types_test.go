@@ -81,7 +81,7 @@ func TestSizesMatchLLVM(t *testing.T) {
 				t.Fatalf("%s has no size", list[n])
 			}
 			if got := strconv.FormatUint(of.allocBytes(), 10); got != want {
-				t.Errorf("LLVM %s: %s has %s bytes, want %s", c.version, list[n], got, want)
+				t.Errorf("the size of %[2]s is %[3]s bytes, want %[4]s as in LLVM %[1]s", c.version, list[n], got, want)
 			}
 			n++
 		}
@@ -120,18 +120,18 @@ func TestTypes(t *testing.T) {
 		{"[99999999999999999 x i64]", "[99999999999999999 x i64]", 0, false},
 	} {
 		if end := typeEnd(x.text+" %x", 0); end != len(x.text) {
-			t.Errorf("%s ends at %d, want %d", x.text, end, len(x.text))
+			t.Errorf("the type %s ends at %d, want %d", x.text, end, len(x.text))
 		}
 		of := types.of(x.text)
 		if of == nil {
 			t.Errorf("%s is not a type", x.text)
 		} else if of.text != x.words || of.sized != x.sized || of.sized && of.bytes != x.bytes {
-			t.Errorf("%s is %q, %d bytes, sized %v", x.text, of.text, of.bytes, of.sized)
+			t.Errorf("the type %s was parsed as %q, %d bytes, sized = %v", x.text, of.text, of.bytes, of.sized)
 		}
 	}
 	for _, text := range []string{"", "i0", "i", "i99999999999", "[3 i8]", "[3 x ]", "{ i8,, i8 }", "<{ i8 }", "florp", "%ring", "label x"} {
 		if of := types.of(text); of != nil {
-			t.Errorf("%q is a type, %s", text, of.text)
+			t.Errorf("%q was parsed as the type %s, want an error", text, of.text)
 		}
 	}
 }

@@ -18,7 +18,7 @@ func TestVectorisedLoop(t *testing.T) {
 	// Parts begin with iterations 0, 26, 52 and 78; units begin with multiples of four up to 100.
 	for core, want := range [][2]uint64{{0, 7}, {7, 13}, {13, 20}, {20, 28}} {
 		if from, to, more := l.static(core, 4, 0); from != want[0] || to != want[1] || !more {
-			t.Errorf("core %d: %d to %d, want %d to %d", core, from, to, want[0], want[1])
+			t.Errorf("core %d executes units %d to %d, want %d to %d", core, from, to, want[0], want[1])
 		}
 	}
 	// With chunks of six iterations, a chunk has one or two units, and no unit is lost.
@@ -32,7 +32,7 @@ func TestVectorisedLoop(t *testing.T) {
 				continue
 			}
 			if from != done || to < from {
-				t.Fatalf("core %d, chunk %d: %d to %d, want from %d", core, n, from, to, done)
+				t.Fatalf("chunk %[2]d of core %[1]d has units %[3]d to %[4]d, want units from %[5]d on", core, n, from, to, done)
 			}
 			done = to
 		}
@@ -51,7 +51,7 @@ func TestChunksWithinVectors(t *testing.T) {
 	l.weigh(25*64 + 3*16)
 	for core := range uint64(4) {
 		if from, to, _ := l.static(int(core), 4, 2); from != 8+core || to != 9+core {
-			t.Errorf("core %d: %d to %d, want unit %d", core, from, to, 8+core)
+			t.Errorf("core %d executes units %d to %d, want only unit %d", core, from, to, 8+core)
 		}
 	}
 	if l.total != 103 {
@@ -99,7 +99,7 @@ func TestManyUnitSums(t *testing.T) {
 	for _, at := range []uint64{0, 1, 77, mostSums, 3*mostSums + 5, n, n + 7} {
 		want := float64(2 * min(at, n))
 		if got := s.upTo(at); got > want || got < want-2*8 {
-			t.Errorf("%d units cost %v, want %v", at, got, want)
+			t.Errorf("the first %d units cost %v, want %v", at, got, want)
 		}
 	}
 	if len(s.list) > mostSums {
@@ -139,7 +139,7 @@ func TestIdleCoresSteal(t *testing.T) {
 	for i := range uint64(2) {
 		for core := range uint64(3) {
 			if n, ok := next(int(core)); !ok || n != 10*core+i {
-				t.Fatalf("core %d: chunk %d, %v, want %d", core, n, ok, 10*core+i)
+				t.Fatalf("core %d takes chunk %d (%v), want chunk %d", core, n, ok, 10*core+i)
 			}
 		}
 	}
@@ -148,7 +148,7 @@ func TestIdleCoresSteal(t *testing.T) {
 	}
 	for _, want := range []uint64{8, 9, 7, 6} { // stolen from core 0: two of its last eight chunks, then one at a time
 		if n, ok := next(2); !ok || n != want {
-			t.Errorf("chunk %d, %v, want %d", n, ok, want)
+			t.Errorf("the idle core takes chunk %d (%v), want chunk %d", n, ok, want)
 		}
 	}
 }

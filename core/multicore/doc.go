@@ -2,9 +2,9 @@
 // trace of a single-threaded run. The method follows PPT-SASMM (Barai, Chennupati, Santhi, Badawy,
 // Arafa, Eidenbenz, MEMSYS 2020), but avoids most of its error.
 //
-// A single-threaded run does all of the program's work. Its trace contains the beginnings and ends
-// of parallel regions, the worksharing loops with their schedules, and the barriers. The work can
-// therefore be divided among cores afterwards:
+// A single-threaded run does all of the program's work. The trace of a single-threaded run contains
+// the beginnings and ends of parallel regions, the worksharing loops with their schedules, and the
+// barriers. The work can therefore be divided among cores afterwards:
 //
 //  1. The trace is read once. References outside regions are passed to core 0 immediately. The
 //     records of a region are stored in a buffer (package tape) up to the next barrier or the end

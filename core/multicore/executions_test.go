@@ -80,7 +80,7 @@ func TestExecutions(t *testing.T) {
 			}
 		}
 		if !slices.Equal(got, want) {
-			t.Errorf("%s: core 1 loads %x, want %x", division, got, want)
+			t.Errorf("%s: core 1 loads from %x, want %x", division, got, want)
 		}
 		for _, a := range own {
 			if a>>48 != 1 {
@@ -95,7 +95,7 @@ func TestExecutions(t *testing.T) {
 			t.Errorf("%s: %+v", division, h)
 		}
 		if err := m.Next(trace.NewBatch(0)); err != io.EOF {
-			t.Errorf("after the end: %v", err)
+			t.Errorf("after the last row, the error is %v, want io.EOF", err)
 		}
 	}
 }

@@ -33,7 +33,7 @@ type loopRun struct {
 	calls int // number of recursive calls from the loop to the loop's function that have not returned
 }
 
-// extent is a range of rows. The end of the range is known only in the state over.
+// extent is a range of rows. The end of the range is valid only in the state over.
 type extent struct {
 	state    extentState
 	from, to uint64

@@ -101,11 +101,11 @@ func TestMemoryOfLongPhase(t *testing.T) {
 	const tapeBytes = 2 << 20
 	short, fewRows := liveBytes(t, 30_000, tapeBytes)
 	long, manyRows := liveBytes(t, 150_000, tapeBytes)
-	t.Logf("%d bytes for %d rows, %d for %d", short, fewRows, long, manyRows)
+	t.Logf("memory use is %d bytes for %d rows, and %d bytes for %d rows", short, fewRows, long, manyRows)
 	if manyRows < 4*fewRows {
-		t.Fatalf("%d rows, %d for five times as many iterations", fewRows, manyRows)
+		t.Fatalf("the short phase has %d rows, and the phase with five times as many iterations has %d rows", fewRows, manyRows)
 	}
 	if long > short+1<<20 {
-		t.Errorf("%d bytes for %d rows, %d for %d", short, fewRows, long, manyRows)
+		t.Errorf("memory use is %d bytes for %d rows, and %d bytes for %d rows", short, fewRows, long, manyRows)
 	}
 }

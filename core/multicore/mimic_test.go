@@ -247,14 +247,14 @@ func compare(t *testing.T, seed uint64, r trace.Reader, want []row, threads []ui
 		}
 		for i := range b.Kind {
 			if n == len(want) {
-				t.Fatalf("seed %d: more than %d rows", seed, n)
+				t.Fatalf("seed %d: Mimic returned more than the expected %d rows", seed, n)
 			}
 			arg := uint64(0)
 			if b.Arg != nil {
 				arg = b.Arg[i]
 			}
 			if got := (row{b.Kind[i], b.Site[i], b.Addr[i], b.Bytes[i], arg}); got != want[n] || b.Thread[i] != threads[n] {
-				t.Errorf("seed %d, row %d: core %d %v %+v, want core %d %v %+v", seed, n, b.Thread[i], got.kind, got, threads[n], want[n].kind, want[n])
+				t.Errorf("seed %d, row %d: core %d executes %v %+v, want core %d to execute %v %+v", seed, n, b.Thread[i], got.kind, got, threads[n], want[n].kind, want[n])
 				return
 			}
 			n++
@@ -306,7 +306,7 @@ func TestUnsupportedTraces(t *testing.T) {
 			t.Errorf("%v, want %v", err, c.want)
 		}
 		if again := r.Next(b); again != err {
-			t.Errorf("and then %v", again)
+			t.Errorf("the next error is %v, want the same error again", again)
 		}
 	}
 	for _, o := range []Options{{Cores: 0}, {Cores: 2, Division: AsPrinted, Order: interleave.Order{Policy: interleave.ByTime}}, {Cores: 2, Division: AsPrinted + 1}} {

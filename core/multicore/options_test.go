@@ -6,12 +6,12 @@ func TestSchedules(t *testing.T) {
 	for _, text := range []string{"static", "static,1", "dynamic", "dynamic,4", "guided,16"} {
 		s, err := ParseSchedule(text)
 		if err != nil || s.String() != text {
-			t.Errorf("%s: parsed as %s, %v", text, s, err)
+			t.Errorf("ParseSchedule(%s) = %s, %v", text, s, err)
 		}
 	}
 	for _, text := range []string{"", "auto", "static,", "static,0", "dynamic,-1", "guided,x", "static,1,2", "Static", "static,9223372036854775808"} {
 		if s, err := ParseSchedule(text); err == nil {
-			t.Errorf("%q was parsed as %s", text, s)
+			t.Errorf("ParseSchedule(%q) = %s, want an error", text, s)
 		}
 	}
 }

@@ -7,8 +7,8 @@ import "strconv"
 type schedule struct {
 	kind    scheduleAsked
 	ordered bool
-	// These fields are the modifiers monotonic and nonmonotonic. In OpenMP 5, a dynamic schedule
-	// without a modifier is nonmonotonic.
+	// The fields monotonic and nonmonotonic are the modifiers of the schedule. In OpenMP 5, a
+	// dynamic schedule without a modifier is nonmonotonic.
 	monotonic, nonmonotonic bool
 	chunk                   uint64 // chunk size; 0 if no chunk size is given
 }
@@ -111,8 +111,8 @@ func (s schedule) String() string {
 	return text
 }
 
-// used returns the schedule by which the loop is divided. This is the schedule instead or, if it is
-// nil, the schedule that s selects.
+// used returns the schedule by which the loop is divided. The result is the schedule instead or, if
+// instead is nil, the schedule that s selects.
 func (s schedule) used(instead *Schedule) Schedule {
 	if instead != nil {
 		return *instead
@@ -182,7 +182,7 @@ func (t *thieves) next(core int) (chunk uint64, ok bool) {
 	return c.from - 1, true
 }
 
-// rob steals chunks from another core. It makes one attempt per other core, and skips cores that
+// rob steals chunks from another core. rob makes one attempt per other core, and skips cores that
 // are also stealing, so it may miss some chunks.
 func (t *thieves) rob(core int) bool {
 	c, n := &t.cores[core], len(t.cores)

@@ -25,7 +25,7 @@ type survey struct {
 	reduction *trace.Batch // the references of the current block
 
 	guard guard
-	loop  *loopRun // nil outside of worksharing loops
+	loop  *loopRun // nil outside worksharing loops
 
 	cost   float64 // cost of the current unit
 	bytes  uint64  // number of bytes referenced since the loop began

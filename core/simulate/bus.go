@@ -194,7 +194,7 @@ func (b *bus) read(known copies, member int, line trace.Line) copies {
 	c := copies{holders: others | 1<<member, owner: nobody}
 	switch {
 	case others != 0:
-	case known.owner == int8(member) && b.has(m, line): // a read by another core of the same member
+	case known.owner == int8(member) && b.has(m, line): // a read by a second core of the same member
 		c = known
 	case !b.msi:
 		c.owner = int8(member)

@@ -129,7 +129,7 @@ func saidCount(t *testing.T, said, what string) uint64 {
 	t.Helper()
 	found := regexp.MustCompile(what + `: +([0-9,]+)`).FindStringSubmatch(said)
 	if found == nil {
-		t.Fatalf("no %s in %s", what, said)
+		t.Fatalf("%s is missing in Valgrind's messages: %s", what, said)
 	}
 	return number(t, strings.ReplaceAll(found[1], ",", ""))
 }

@@ -33,7 +33,7 @@ func TestWarmupAndLimit(t *testing.T) {
 		for i := range whole.Levels {
 			sum := before.Levels[i].Run
 			if sum.add(&after.Levels[i].Run); sum != whole.Levels[i].Run {
-				t.Fatalf("%+v and %+v, want %+v", before.Levels[i].Run, after.Levels[i].Run, whole.Levels[i].Run)
+				t.Fatalf("the warm-up has the counts %+v and the rest has %+v, want %+v for the whole run", before.Levels[i].Run, after.Levels[i].Run, whole.Levels[i].Run)
 			}
 		}
 		if n == 0 {
@@ -42,7 +42,7 @@ func TestWarmupAndLimit(t *testing.T) {
 		limited := consume(t, h, Options{Limit: uint64(n)}, b)
 		for i := range limited.Levels {
 			if limited.Levels[i].Run != before.Levels[i].Run {
-				t.Fatalf("%+v, want %+v", limited.Levels[i].Run, before.Levels[i].Run)
+				t.Fatalf("with a limit, the counts are %+v, want %+v", limited.Levels[i].Run, before.Levels[i].Run)
 			}
 		}
 	})
@@ -61,7 +61,7 @@ func TestWarmupShare(t *testing.T) {
 		err = s.Consume(b)
 	}
 	if r := s.Result(); err != nil || r.References != 6 || r.Levels[0].Run.Misses() != 4 {
-		t.Errorf("%+v, %v, want 6 references and 4 misses after the first 4", r, err)
+		t.Errorf("the result is %+v, %v; want 6 references and 4 misses after the first 4 references", r, err)
 	}
 }
 
@@ -113,7 +113,7 @@ func TestTLB(t *testing.T) {
 			b.Addr[i] *= 300 // spread the addresses over a few hundred pages
 		}
 		got := consume(t, h.Translation(), Options{Translation: true}, b)
-		tlbs := map[string][]uint64{} // pages by set, the most recently used page first
+		tlbs := map[string][]uint64{} // pages of each set, the most recently used page first
 		misses := map[string]uint64{}
 		look := func(name string, page, sets uint64, ways int) bool {
 			name2 := name + string(rune('0'+page%sets))
@@ -146,7 +146,7 @@ func TestTLB(t *testing.T) {
 		}
 		i, d, s := got.Instructions[0].Run.Misses(), got.Levels[0].Run.Misses(), got.Levels[1].Run.Misses()
 		if i != misses["ITLB"] || d != misses["DTLB"] || s != misses["STLB"] || got.Memory.Reads != s || got.Memory.Writes != 0 {
-			t.Fatalf("%d, %d and %d misses, %+v; want %v", i, d, s, got.Memory, misses)
+			t.Fatalf("the three TLBs have %d, %d and %d misses, and memory has %+v; want %v misses", i, d, s, got.Memory, misses)
 		}
 	})
 }

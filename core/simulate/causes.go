@@ -31,7 +31,7 @@ func newCauses(c hierarchy.Cache, seed uint64) *causes {
 	}
 	c.Ways, c.Hashed = 0, false
 	if ways := c.Lines(); c.Replacement == hierarchy.TreePLRU && ways&(ways-1) != 0 {
-		c.Replacement = hierarchy.LRU // tree-PLRU supports fewer ways
+		c.Replacement = hierarchy.LRU // tree-PLRU does not support as many ways
 	}
 	k.full = newTags(c, ^seed)
 	return k

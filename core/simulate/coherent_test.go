@@ -78,11 +78,11 @@ func holdCoherent(t interface{ Fatalf(string, ...any) }, c hierarchy.Cache, s *p
 			hits, ok = profile.NewCurve(&core.Coherent.Distances, 0).Hits(c.Lines()), true
 			lost = profile.NewCurve(&core.Coherent.Lost, 0).Hits(c.Lines())
 			if got.CoherenceMisses != lost {
-				t.Fatalf("%s of threads %v: %d coherence misses, but %d from the stack", c, core.Threads, got.CoherenceMisses, lost)
+				t.Fatalf("%s of threads %v has %d coherence misses, but the stack has %d", c, core.Threads, got.CoherenceMisses, lost)
 			}
 		}
 		if want := core.Coherent.Accesses() - hits; !ok || got.Accesses() != core.Coherent.Accesses() || got.Misses() != want {
-			t.Fatalf("%s of threads %v: simulated %d misses of %d accesses, but %d of %d from the stack",
+			t.Fatalf("%s of threads %v has %d misses in %d accesses, but the stack has %d misses in %d accesses",
 				c, core.Threads, got.Misses(), got.Accesses(), want, core.Coherent.Accesses())
 		}
 	}

@@ -159,9 +159,9 @@ func (s *Simulator) use(c *core, thread uint32) {
 	}
 }
 
-// place returns a core for a thread without a group. This is a new core or, if there are MaxCores
-// cores, one of the existing cores in turn. If Options.MostCores is set, place returns the core
-// with the fewest threads.
+// place returns a core for a thread without a group. The result is a new core or, if there are
+// MaxCores cores, one of the existing cores in turn. If Options.MostCores is set, place returns the
+// core with the fewest threads.
 func (s *Simulator) place() (*core, error) {
 	if s.options.MostCores > 0 {
 		return slices.MinFunc(s.cores, func(a, b *core) int { return cmp.Compare(a.running, b.running) }), nil

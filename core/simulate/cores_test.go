@@ -175,7 +175,7 @@ func TestCacheSharing(t *testing.T) {
 	for i, want := range [][3]int{{4, 6, 4}, {2, 4, 2}, {1, 2, 1}} {
 		l := r.Levels[i]
 		if got := [3]int{l.Caches, int(l.Run.Accesses()), int(l.Run.Misses())}; got != want {
-			t.Errorf("%s: caches, accesses and misses %v, want %v", l.Cache, got, want)
+			t.Errorf("%s: the numbers of caches, accesses and misses are %v, want %v", l.Cache, got, want)
 		}
 	}
 }
@@ -199,7 +199,7 @@ func TestThreadsBeyondMaxCores(t *testing.T) {
 	}
 	r := s.Result()
 	if len(r.Cores) != MaxCores || r.Folded != 2 || !slices.Equal(r.Cores[1].Threads, []uint32{1, MaxCores + 1}) {
-		t.Errorf("%d cores, %d folded threads, threads %v on the second core", len(r.Cores), r.Folded, r.Cores[1].Threads)
+		t.Errorf("there are %d cores and %d threads that share a core, and threads %v run on the second core", len(r.Cores), r.Folded, r.Cores[1].Threads)
 	}
 }
 

@@ -55,7 +55,7 @@ func TestDepths(t *testing.T) {
 					}
 				}
 				if n := want.Levels[i].Cores[core].Misses(); missed != n || got.Levels[i].Cores[core] != want.Levels[i].Cores[core] {
-					t.Errorf("level %d, core %d: depths report %d misses, want %d; %+v, want %+v", i, core, missed, n, got.Levels[i].Cores[core], want.Levels[i].Cores[core])
+					t.Errorf("level %d, core %d: the depths contain %d misses, want %d; counts are %+v, want %+v", i, core, missed, n, got.Levels[i].Cores[core], want.Levels[i].Cores[core])
 				}
 			}
 		}

@@ -36,13 +36,13 @@ func TestLineTable(t *testing.T) {
 			}
 		}
 		if table.used != len(want) || 2*table.used > len(table.entries) {
-			t.Fatalf("%d lines in %d places, want %d lines", table.used, len(table.entries), len(want))
+			t.Fatalf("the table has %d lines in %d entries, want %d lines", table.used, len(table.entries), len(want))
 		}
 		for line := range trace.Line(3400) {
 			got, known := table.get(stride * line)
 			c, is := want[stride*line]
 			if known != is || got != c {
-				t.Fatalf("line %d: %+v, %t, want %+v, %t", stride*line, got, known, c, is)
+				t.Fatalf("get(line %d) = %+v, %t, want %+v, %t", stride*line, got, known, c, is)
 			}
 		}
 	})
@@ -78,6 +78,6 @@ func TestBusAllocatesNothing(t *testing.T) {
 		stream()
 	}
 	if n := testing.AllocsPerRun(100, stream); n > 0 {
-		t.Errorf("%g allocations for %d lines", n, b.Len())
+		t.Errorf("the bus made %g allocations with %d lines, want 0", n, b.Len())
 	}
 }

@@ -493,7 +493,7 @@ func (n *naive) accept(i int, victim *naiveLine, addr uint64) {
 	}
 }
 
-// writeBack sends words to the level below i. They are the words of a whole line of level i, or
+// writeBack sends words to the level below i. The words are those of a whole line of level i, or
 // words that level i received from the level above.
 func (n *naive) writeBack(i int, addr uint64, words data) {
 	n.writeBackRun(i, addr, n.levels[i].lineSize(), words)
@@ -765,7 +765,7 @@ func (n *naive) transact(i int, p place, me *naiveLevel, members []*naiveLevel, 
 }
 
 // above calls each for every line of a range of bytes in a cache of level i and in the caches above
-// it. It reports whether there were any such lines.
+// it. above reports whether it found any such lines.
 func (n *naive) above(i int, m *naiveLevel, addr, bytes uint64, each func(*naiveLevel, *naiveLine)) (found bool) {
 	for k := i; k >= 0; k-- {
 		for _, l := range n.atDepth(k, i) {
@@ -840,7 +840,7 @@ func (n *naive) sendChanged(i int, m *naiveLevel, addr, bytes uint64, changed da
 
 // cut splits a range of bytes at line boundaries.
 func cut(addr, bytes, lineBytes uint64) (pieces [][2]uint64) {
-	for a := addr; a != addr+bytes; a++ { // the sum does not overflow at the end of the address space
+	for a := addr; a != addr+bytes; a++ { // with !=, the loop also works at the end of the address space
 		if len(pieces) == 0 || a%lineBytes == 0 {
 			pieces = append(pieces, [2]uint64{a, 0})
 		}

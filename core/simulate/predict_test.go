@@ -39,7 +39,7 @@ func TestExactPredictions(t *testing.T) {
 		for i, l := range s.Result().Levels {
 			p := predicted.Levels[i]
 			if p.Method != hierarchy.Exact || p.Accesses != float64(l.Run.Accesses()) || p.Misses != float64(l.Run.Misses()) {
-				t.Fatalf("%s: %v misses of %v by %s, want %d of %d", l.Cache, p.Misses, p.Accesses, p.Method, l.Run.Misses(), l.Run.Accesses())
+				t.Fatalf("%s: predicted %v misses in %v accesses (%s), want %d in %d", l.Cache, p.Misses, p.Accesses, p.Method, l.Run.Misses(), l.Run.Accesses())
 			}
 		}
 	})

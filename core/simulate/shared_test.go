@@ -59,15 +59,15 @@ func TestExactByCore(t *testing.T) {
 		}
 		l, got := predicted.Levels[0], r.Levels[0].Run
 		if l.Method != hierarchy.Exact || !near(l.Misses, got.Misses()) || l.Accesses != float64(got.Accesses()) {
-			t.Fatalf("%s: %v misses of %v by %s, %d of %d simulated", c, l.Misses, l.Accesses, l.Method, got.Misses(), got.Accesses())
+			t.Fatalf("%s: predicted %v misses in %v accesses (%s), want %d in %d", c, l.Misses, l.Accesses, l.Method, got.Misses(), got.Accesses())
 		}
 		for k, core := range predicted.Cores {
 			got := r.Levels[0].Cores[k]
 			exact := c.Full() || shared == 0
 			if one := core.Levels[0]; one.Accesses != float64(got.Accesses()) || exact && !near(one.Misses, got.Misses()) {
-				t.Fatalf("%s of threads %v: %+v, want %d misses of %d", c, core.Threads, one, got.Misses(), got.Accesses())
+				t.Fatalf("%s of threads %v: predicted %+v, want %d misses in %d accesses", c, core.Threads, one, got.Misses(), got.Accesses())
 			} else if c.Full() && one.Coherence != float64(got.CoherenceMisses) {
-				t.Fatalf("%s of threads %v: %v coherence misses, want %d", c, core.Threads, one.Coherence, got.CoherenceMisses)
+				t.Fatalf("%s of threads %v: predicted %v coherence misses, want %d", c, core.Threads, one.Coherence, got.CoherenceMisses)
 			}
 		}
 	})
@@ -94,7 +94,7 @@ func TestExclusiveByCore(t *testing.T) {
 			for i, l := range core.Levels {
 				got := &r.Levels[i].Cores[k]
 				if l.Accesses != float64(got.Accesses()) || l.Misses != float64(got.Misses()) || predicted.Levels[i].Method != hierarchy.Exact {
-					t.Fatalf("%s of threads %v: %+v by %s, want %d misses of %d", r.Levels[i].Cache, core.Threads, l, predicted.Levels[i].Method, got.Misses(), got.Accesses())
+					t.Fatalf("%s of threads %v: predicted %+v (%s), want %d misses in %d accesses", r.Levels[i].Cache, core.Threads, l, predicted.Levels[i].Method, got.Misses(), got.Accesses())
 				}
 			}
 		}

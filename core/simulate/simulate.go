@@ -494,7 +494,7 @@ func (s *Simulator) Consume(b *trace.Batch) error {
 	return nil
 }
 
-// wordBytes is the assumed size of a reference without a size, as in DineroIV (dinfmt.c). It
+// wordBytes is the assumed size of a reference without a size, as in DineroIV (dinfmt.c). wordBytes
 // affects the number of bytes written through.
 const wordBytes = 4
 

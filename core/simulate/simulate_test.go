@@ -200,20 +200,20 @@ func holdAgainstReference(t *rapid.T, h hierarchy.Hierarchy, b *trace.Batch, o O
 		}
 	}
 	if got.Memory != model.memory {
-		t.Fatalf("memory: %+v, want %+v", got.Memory, model.memory)
+		t.Fatalf("memory traffic is %+v, want %+v", got.Memory, model.memory)
 	}
 	model.memory = Traffic{}
 	model.flush()
 	for i := range caches {
 		if want, lines := sum(caches[i]); levels[i].Flush != want || levels[i].Resident != uint64(lines) {
-			t.Fatalf("%s at the end: %+v, want %+v and %d lines", levels[i].Cache, levels[i], want, lines)
+			t.Fatalf("%s: the counts after the flush are %+v, want %+v and %d resident lines", levels[i].Cache, levels[i], want, lines)
 		}
 	}
 	if got.Flush != model.memory {
-		t.Fatalf("memory at the end: %+v, want %+v", got.Flush, model.memory)
+		t.Fatalf("memory traffic of the flush is %+v, want %+v", got.Flush, model.memory)
 	}
 	if model.coherent() && !maps.Equal(model.words, latest) {
-		t.Fatalf("memory has %v, want %v", model.words, latest)
+		t.Fatalf("memory contains %v at the end, want %v", model.words, latest)
 	}
 }
 
@@ -309,7 +309,7 @@ func checkInclusion(t *rapid.T, l *level) {
 		for _, line := range held(n) {
 			found := slices.Contains(lines, line<<n.shift>>l.shift)
 			if l.inclusive && !found || l.exclusive && n == above(l) && found {
-				t.Fatalf("%s has line %d of %s: %t", l.cache, line, n.cache, found)
+				t.Fatalf("%s contains line %d of %s = %t", l.cache, line, n.cache, found)
 			}
 		}
 	}
@@ -344,7 +344,7 @@ func checkFlow(t *rapid.T, r Result) {
 	}
 	last := r.Levels[len(r.Levels)-1]
 	if last.Run.ReadMisses > r.Memory.Reads || r.Memory.Reads > last.Run.Misses() {
-		t.Fatalf("%d lines read from memory, for %d read misses among %d misses", r.Memory.Reads, last.Run.ReadMisses, last.Run.Misses())
+		t.Fatalf("%d lines were read from memory, but the last level has %d read misses and %d misses", r.Memory.Reads, last.Run.ReadMisses, last.Run.Misses())
 	}
 }
 
@@ -365,7 +365,7 @@ func TestInclusionProperty(t *testing.T) {
 			if before != nil {
 				for _, line := range held(before) {
 					if !slices.Contains(held(now), line) {
-						t.Fatalf("line %d is in %s, not in %s", line, before.cache, now.cache)
+						t.Fatalf("line %d is in %s, but not in %s with more ways", line, before.cache, now.cache)
 					}
 				}
 				if before.counts.Misses() < now.counts.Misses() {
@@ -432,7 +432,7 @@ func TestAllocatesNothing(t *testing.T) {
 		b.Append(trace.Kind(i%3), i*i%4096, 16, 0, 0)
 	}
 	if n := testing.AllocsPerRun(10, func() { _ = s.Consume(b) }); n != 0 {
-		t.Errorf("%v allocations per batch", n)
+		t.Errorf("Consume made %v allocations per batch, want 0", n)
 	}
 }
 

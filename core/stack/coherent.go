@@ -176,8 +176,8 @@ func (m *Coherent) fall(line trace.Line, e *entry) {
 	e.stamp = m.newStamp()
 }
 
-// meeting counts the lines of the array that share a set with x. The result contains one lane for
-// each number of sets.
+// meeting returns the numbers of lines of the array that share a set with x. The result contains
+// one lane for each number of sets.
 func (m *Coherent) meeting(x trace.Line) (lanes uint64) {
 	for _, y := range m.array[:m.used] {
 		if y != noLine {

@@ -255,8 +255,8 @@ func (r *Below) push(line trace.Line, place, filled uint32) (all uint32) {
 	return r.numbers.filled(all)
 }
 
-// pushOnAll implements push for the stack of all lines. It returns 1 if it fills a hole below, and
-// otherwise 0.
+// pushOnAll implements push for the stack of all lines. The result is 1 if pushOnAll fills a hole
+// of the stack below, and otherwise 0.
 func (r *Below) pushOnAll(place uint32, filled bool) uint32 {
 	if place != fresh {
 		if d := r.above + r.stamps.live - 1 - r.stamps.rank(place); d < MaxWays {

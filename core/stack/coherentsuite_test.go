@@ -157,7 +157,7 @@ func EqualCaches(t TB, events []stacktest.Event) {
 		cache := stacktest.Private{Sets: 1, Ways: capacity}
 		for i, e := range events {
 			if had := cache.Do(e); had != (got.Out[i] < uint32(capacity)) {
-				t.Fatalf("event %d, operation %d on line %d: depth %d, but presence %t in a cache of %d lines", i, e.Op, e.Line, got.Out[i], had, capacity)
+				t.Fatalf("event %d, operation %d on line %d: the depth is %d, but presence in a cache of %d lines = %t", i, e.Op, e.Line, got.Out[i], capacity, had)
 			}
 		}
 	}
@@ -183,7 +183,7 @@ func EqualLarge(t TB, events []stacktest.Event, batches []int) {
 		cache := large{capacity: capacity, at: map[trace.Line]*list.Element{}}
 		for i, e := range events {
 			if had := cache.do(e); had != (got.Out[i] < uint32(capacity)) {
-				t.Fatalf("event %d, operation %d on line %d: depth %d, but presence %t in a cache of %d lines", i, e.Op, e.Line, got.Out[i], had, capacity)
+				t.Fatalf("event %d, operation %d on line %d: the depth is %d, but presence in a cache of %d lines = %t", i, e.Op, e.Line, got.Out[i], capacity, had)
 			}
 		}
 	}
@@ -282,7 +282,7 @@ func RunCoherent(t *testing.T) {
 		events := []stacktest.Event{{Line: 'a'}, {Line: 'b'}, {Op: stack.LoseOp, Line: 'a'}, {Line: 'c'}, {Line: 'b'}, {Line: 'a'}}
 		got.Run(stack.NewCoherent(stack.AllSetNumbers), events, []int{len(events)})
 		if want := []uint32{inf, inf, 1, inf, 1, stack.Lost}; !slices.Equal(got.Out, want) || got.Lost[5] != 1 {
-			t.Errorf("depths %v, the last one was lost at %d; want %v, lost at 1", got.Out, got.Lost[5], want)
+			t.Errorf("the depths are %v, and the last line was lost at depth %d; want %v and depth 1", got.Out, got.Lost[5], want)
 		}
 	})
 	t.Run("without losses", func(t *testing.T) {

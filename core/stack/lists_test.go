@@ -25,7 +25,7 @@ func TestNewerEntries(t *testing.T) {
 			}
 		}
 		if got := l.newer(turn, uint64(after)<<numberBit); got != want {
-			t.Errorf("%d of %v are from %d on, want %d", got, entries, after, want)
+			t.Errorf("newer counts %d entries of %v that are at least %d, want %d", got, entries, after, want)
 		}
 	})
 }

@@ -7,11 +7,12 @@ import "slices"
 // Each set is represented by a list of the numbers of its lines' last moves, newest first.
 //
 // [Sets] decides which events move a line. If most accesses hit in the top array, and many lines
-// share few sets, a line moves when it falls off the array. This event is called a fall. A hit then
-// requires no work in this type, and a miss counts the accessed line and moves the line that fell.
-// Otherwise, every access moves the accessed line, and one search counts and moves the line. No
-// list changes if the line was accessed last in its set, for the smallest number of sets, because
-// it was then also accessed last in its set for all larger numbers of sets.
+// share few sets, a line moves when it falls off the array. The event that a line falls off the
+// array is called a fall. A hit then requires no work in this type, and a miss counts the accessed
+// line and moves the line that fell. Otherwise, every access moves the accessed line, and one
+// search counts and moves the line. No list changes if the line was accessed last in its set, for
+// the smallest number of sets, because it was then also accessed last in its set for all larger
+// numbers of sets.
 //
 // A moved line goes to the front of its list. If the line is already at the front, nothing changes
 // for larger numbers of sets, because lines that share a set among more sets also share a set among
@@ -81,8 +82,8 @@ const (
 	keptStep = 4
 )
 
-// count selects the numbers of sets that have lists. These are the smallest number, and every
-// fourth of the larger numbers.
+// count selects the numbers of sets that have lists. The smallest number and every fourth of the
+// larger numbers have lists.
 func (r *recency) count(numbers SetNumbers) {
 	most := 0
 	for a := setBits; a >= 1; a-- {

@@ -7,8 +7,8 @@ import (
 )
 
 // near is the top array of a [Sets] or [Coherent], with the hash table and the stamps. It counts
-// hits in the array by their depths in sets. These depths depend only on the lines that are higher
-// in the array.
+// hits in the array by their depths in sets. The depth of a hit depends only on the lines that are
+// higher in the array.
 type near struct {
 	exact  Exact
 	tally  nearTally

@@ -9,8 +9,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// TestScanImplementationsAgree checks, on every machine, that both implementations of scan find, queue and count the
-// same accesses.
+// TestScanImplementationsAgree checks on every machine that both implementations of scan find,
+// queue and count the same accesses.
 func TestScanImplementationsAgree(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		once, steps := newNear(), newNear()
@@ -26,7 +26,7 @@ func TestScanImplementationsAgree(t *testing.T) {
 		for a := range want {
 			want[a][0], got[a][0] = 0, 0 // method Depths computes these counts by subtraction
 			if got[a] != want[a] {
-				t.Fatalf("2^%d sets: depths %v, want %v", a, got[a], want[a])
+				t.Fatalf("2^%d sets: the depths are %v after scanSteps, want %v as after scanOnce", a, got[a], want[a])
 			}
 		}
 	})
@@ -43,15 +43,15 @@ func equalScans(t *rapid.T, once, steps *near, lines []trace.Line) {
 	wantQueue := once.exact.queue[:once.scanOnce(&once.tally, lines, want)]
 	gotQueue := steps.exact.queue[:steps.scanSteps(&steps.tally, lines, got)]
 	if !slices.Equal(gotQueue, wantQueue) {
-		t.Fatalf("queued %v, want %v", gotQueue, wantQueue)
+		t.Fatalf("scanSteps queued %v, want %v as in scanOnce", gotQueue, wantQueue)
 	}
 	for _, miss := range wantQueue {
 		want[miss.index], got[miss.index] = 0, 0 // these distances are settled later
 	}
 	if !slices.Equal(got, want) {
-		t.Fatalf("distances %v, want %v", got, want)
+		t.Fatalf("scanSteps returned the distances %v, want %v as in scanOnce", got, want)
 	}
 	if steps.exact.top != once.exact.top {
-		t.Fatalf("top %v, want %v", steps.exact.top, once.exact.top)
+		t.Fatalf("the top array is %v after scanSteps, want %v as after scanOnce", steps.exact.top, once.exact.top)
 	}
 }

@@ -136,7 +136,7 @@ func EqualAppended(t TB, numbers stack.SetNumbers, events []stacktest.Event, len
 	}
 	for i, at := range parts[0].steps {
 		if i >= len(whole.steps) || at != whole.steps[i] {
-			t.Fatalf("step %d of the joined segments differs from the step of one segment: %+v", i, at)
+			t.Fatalf("step %d of the joined segments differs from the same step of a single segment: %+v", i, at)
 		}
 	}
 	if len(parts[0].steps) < len(whole.steps) {

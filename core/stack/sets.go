@@ -37,7 +37,7 @@ const MostSetNumbers = AllSetNumbers &^ 0b1110
 // AllSetNumbers contains 2^0 to 2^16 sets.
 const AllSetNumbers SetNumbers = 1<<SetCounts - 1
 
-// Sets is the model for set-associative caches. It extends [Exact] with the depth of the accessed
+// Sets is the model for set-associative caches. Sets extends [Exact] with the depth of the accessed
 // line in its set, for several numbers of sets at once. Create a Sets with [NewSets].
 type Sets struct {
 	near  // counts hits in the top array while accesses is false

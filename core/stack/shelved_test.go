@@ -90,7 +90,7 @@ func TestShelved(t *testing.T) {
 		}
 		most := m.Lines()*20/100 + 2
 		if shelf.Most > 2*most || shelf.Blocks() > most {
-			t.Errorf("seed %d: %d blocks, at most %d at a time, for %d lines", seed, shelf.Blocks(), shelf.Most, m.Lines())
+			t.Errorf("seed %d: the spill store has %d blocks, and had at most %d blocks, for %d lines", seed, shelf.Blocks(), shelf.Most, m.Lines())
 		}
 
 		got, depths, err := inSegments(stack.NewShelvedInBlocks(new(stacktest.Shelf), stack.AllSetNumbers, 100), stack.NewSets(stack.AllSetNumbers), lines, room, nil)
@@ -208,7 +208,7 @@ func TestShelvedStateForged(t *testing.T) {
 		counts[c.field] = c.count
 		var err error
 		if bytes := allocated(func() { _, err = stack.RestoreShelved(shelf, 0, forged(counts[:]...)) }); err == nil || bytes > 8<<20 {
-			t.Errorf("count %d set to %d instead of %d: %d bytes allocated, error %v; want an error", c.field, c.count, is[c.field], bytes, err)
+			t.Errorf("count %d of the state was changed to %d from %d: %d bytes were allocated, and the error is %v; want an error", c.field, c.count, is[c.field], bytes, err)
 		}
 	}
 }
@@ -280,7 +280,7 @@ func TestShelvedFails(t *testing.T) {
 			t.Fatalf("call %d failed: error %v, want the spill store's error", n+1, err)
 		}
 		if again := m.Join(stack.NewExact(), slices.Values([]trace.Line(nil))); again != err {
-			t.Fatalf("call %d failed: afterwards %v", n+1, again)
+			t.Fatalf("after the failure of call %d, the error is %v, want the same error", n+1, again)
 		}
 	}
 	for n := range 40 {

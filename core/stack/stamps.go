@@ -2,9 +2,9 @@ package stack
 
 import "math/bits"
 
-// stamps is an ordered set of timestamps. It consists of a bitmap of live stamps and a tree that
-// counts the live stamps. To count the live stamps that are newer than a given stamp, it reads a
-// few words. No loop or branch depends on the stamp.
+// stamps is an ordered set of timestamps. The set consists of a bitmap of live stamps and a tree
+// that counts the live stamps. To count the live stamps that are newer than a given stamp, it reads
+// a few words. No loop or branch depends on the stamp.
 //
 //	block   65,536 stamps: their bitmap, and five levels of nodes of fan-out 4,
 //	        which cover 256, 1,024, … 65,536 stamps. A node is a word of four
@@ -191,8 +191,7 @@ func take(node *uint64, child uint32) (before uint64) {
 	return n >> shift & 0xffff
 }
 
-// rank returns the number of live stamps before s. This number is the index of s in a compacted
-// set.
+// rank returns the number of live stamps before s. The result is the index of s in a compacted set.
 func (t *stamps) rank(s uint32) uint32 {
 	b := &t.blocks[s/blockStamps]
 	w := s / 64 % blockWords

@@ -1,5 +1,6 @@
-// Package stack_test checks stack models. It contains tests that every implementation of
-// [stack.Model] must pass, and the textbook method, which is the baseline of the benchmarks.
+// Package stack_test checks stack models. Package stack_test contains tests that every
+// implementation of [stack.Model] must pass, and the textbook method, which is the baseline of the
+// benchmarks.
 package stack_test
 
 import (

@@ -3,9 +3,9 @@ package stack
 import "github.com/stackglass/stackglass/core/trace"
 
 // table maps each line of the trace to its timestamp. The hash table uses open addressing with
-// linear probing. Its 256 parts grow one at a time, so growth never interrupts the run for long,
-// and old and new memory coexist for only one part. Large parts grow by half, so the table needs 23
-// to 35 bytes per line.
+// linear probing. The 256 parts of the table grow one at a time, so growth never interrupts the run
+// for long, and old and new memory coexist for only one part. Large parts grow by half, so the
+// table needs 23 to 35 bytes per line.
 type table struct {
 	parts [tableParts]part
 	lines int // number of entries in all parts

@@ -175,7 +175,7 @@ func TestWeights(t *testing.T) {
 		cores := rapid.IntRange(1, 64).Draw(t, "cores")
 		for core := range min(cores, 2) {
 			if n := sum(ForPrivate(blocks, cores, core, Corrected)); math.Abs(n-1) > 1e-9 {
-				t.Fatalf("weights of core %d of %d sum to %v", core, cores, n)
+				t.Fatalf("the weights for core %d of %d sum to %v, want 1", core, cores, n)
 			}
 			if n := sum(ForPrivate(blocks, cores, core, Printed)); n > 1+1e-9 {
 				t.Fatalf("printed weights of core %d of %d sum to %v", core, cores, n)
@@ -183,7 +183,7 @@ func TestWeights(t *testing.T) {
 		}
 		for _, by := range []Weighting{Corrected, Printed} {
 			if n := sum(ForShared(blocks, by)); math.Abs(n-1) > 1e-9 {
-				t.Fatalf("shared weights sum to %v", n)
+				t.Fatalf("the weights for a shared cache sum to %v, want 1", n)
 			}
 		}
 	})
@@ -344,7 +344,7 @@ func TestMatchesAlgorithm3(t *testing.T) {
 					}
 				}
 				if !slices.Equal(got, dists[b]) || x.Windows != wins[b] || x.Executions != executions[b] {
-					t.Fatalf("stack %d, block %d: %d of %d windows with %v, want %d of %d with %v", i, b, x.Windows, x.Executions, got, wins[b], executions[b], dists[b])
+					t.Fatalf("stack %d, block %d: %d of %d windows are sampled, with the distances %v; want %d of %d with %v", i, b, x.Windows, x.Executions, got, wins[b], executions[b], dists[b])
 				}
 			}
 		}
@@ -388,7 +388,7 @@ func TestAllWindowsEqualTheTrace(t *testing.T) {
 		}
 		all := s.Profile(weights)
 		if h, _ := all.Hits(c); math.Abs(h-r.HitRate) > 1e-9 || math.Abs(all.Accesses()-1) > 1e-9 {
-			t.Errorf("%s: %v of %v from the profile, %v from the blocks", c.Name, h, all.Accesses(), r.HitRate)
+			t.Errorf("%s: the profile has %v hits of %v accesses, but the hit ratio from the blocks is %v", c.Name, h, all.Accesses(), r.HitRate)
 		}
 	}
 }

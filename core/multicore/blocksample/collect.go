@@ -330,7 +330,7 @@ type window struct {
 }
 
 type count struct {
-	distance uint32 // stack.Cold for cold accesses
+	distance uint32 // stack distance; stack.Cold for cold accesses
 	n        uint64
 }
 

@@ -17,8 +17,8 @@
 // equations are selected. The equations approximate the counts. With counted accesses, the only
 // errors are those of sampling and of the stack distance cache model.
 //
-// For a larger input, package larger predicts the counts. It either keeps the profiles of a small
-// run, or extrapolates the distances in the profiles from several runs.
+// For a larger input, package larger predicts the counts. Package larger either keeps the profiles
+// of a small run, or extrapolates the distances in the profiles from several runs.
 //
 // # Errata
 //
@@ -37,12 +37,13 @@
 //     these blocks. Without the serial blocks, the weights of a core sum to less than one, so
 //     ratios are divided by the sum. [Rate.Weight] is the sum of the weights, and HitRate × Weight
 //     is eq. 7 exactly as printed.
-//   - The paper says, "Typically we randomly select 1 % samples of basic block windows". This
-//     selects no window of a block that ran fifty times. The authors' program selects ten windows
-//     of each block. The default of this package is 1 %, but at least 30 windows; see [Looked].
-//   - The paper's function get_rd searches the trace backwards for each distance. This package
-//     computes exact distances, because its stack contains all references. Sampling only selects
-//     the references whose distances are counted.
+//   - The paper says, "Typically we randomly select 1 % samples of basic block windows". A sample
+//     of 1 % contains no window of a block that ran fifty times. The authors' program selects ten
+//     windows of each block. The default of this package is 1 %, but at least 30 windows; see
+//     [Looked].
+//   - The paper's function get_rd searches the trace backwards for each distance. Package
+//     blocksample computes exact distances, because its stack contains all references. Sampling
+//     only selects the references whose distances are counted.
 //   - A call ends a window. The code after the call is a separate block ([trace.Block]).
 //   - Every core executes the parallel blocks that ran once, but eq. 3 counts them as N_i/m. The
 //     error of eq. 3 is small for large counts. [Stack.Counted] is exact.

@@ -53,22 +53,22 @@ func TestRatesEqualCounts(t *testing.T) {
 		all := collect(t, Options{LineBytes: 64, Looked: All, SharedBy: sharedBy}, p, whole, 0)
 		e, err := Of(all, caches, nil, Counted, c)
 		if err != nil || len(e.Caches) != caches || math.Abs(e.Global.HitRate-global) > 1e-9 || math.Abs(e.Mean.HitRate-mean) > 1e-9 {
-			t.Fatalf("shared by %d: %+v, %v, want %v and %v", sharedBy, e, err, global, mean)
+			t.Fatalf("stacks shared by %d threads: the estimate is %+v, %v; want the ratios %v and %v", sharedBy, e, err, global, mean)
 		}
 		if e.Global.Off != 0 || e.Mean.Off != 0 || e.Windows != e.Of || float64(e.Looked) != e.Accesses || e.Global.Weight < 1-1e-9 {
-			t.Errorf("shared by %d: all windows were sampled, but the result is not exact: %+v", sharedBy, e)
+			t.Errorf("stacks shared by %d threads: all windows were sampled, but the result is not exact: %+v", sharedBy, e)
 		}
 		blocks := BlocksOf(all)
 		even, err := Of(all, caches, blocks, Corrected, c)
 		if err != nil || math.Abs(even.Global.HitRate-global) > 0.02 {
-			t.Errorf("shared by %d: %+v, %v from the equations, want about %v", sharedBy, even.Global, err, global)
+			t.Errorf("stacks shared by %d threads: the equations yield %+v, %v, want about %v", sharedBy, even.Global, err, global)
 		}
 		within, meanWithin := 0, 0
 		const seeds = 60
 		for seed := range uint64(seeds) {
 			some, err := Of(collect(t, Options{LineBytes: 64, Seed: seed, SharedBy: sharedBy}, p, whole, 0), caches, nil, Counted, c)
 			if err != nil || !(some.Global.Off > 0) || some.Windows >= some.Of || some.Of != e.Of || some.Accesses != e.Accesses || some.Looked >= e.Looked {
-				t.Fatalf("shared by %d: %+v, %v", sharedBy, some, err)
+				t.Fatalf("stacks shared by %d threads: the estimate is %+v, %v", sharedBy, some, err)
 			}
 			low, high := some.Global.Bounds()
 			if low <= global && global <= high {
@@ -79,7 +79,7 @@ func TestRatesEqualCounts(t *testing.T) {
 			}
 		}
 		if within < seeds*85/100 || meanWithin < seeds*85/100 {
-			t.Errorf("shared by %d: the exact values are within the intervals in %d and %d of %d samples", sharedBy, within, meanWithin, seeds)
+			t.Errorf("stacks shared by %d threads: the exact values are within the intervals in %d and %d of %d samples", sharedBy, within, meanWithin, seeds)
 		}
 	}
 }

@@ -76,9 +76,9 @@ type InputError struct{ Got, Want string }
 
 func (e *InputError) Error() string { return e.Got + "; want " + e.Want }
 
-// Predict predicts the results for an input with the parameter values in at. It predicts them for
-// each number of cores for which all smaller inputs have results. The error is an [*InputError] or
-// a *trace.OptionError.
+// Predict predicts the results for an input with the parameter values in at. Predict returns a
+// result for each number of cores for which all smaller inputs have results. The error is an
+// [*InputError] or a *trace.OptionError.
 func Predict(names []string, inputs []Input, at []int64) (list []Result, err error) {
 	if len(inputs) < 2 {
 		return nil, &InputError{"one run, which is not enough to predict other inputs", "two or more runs with different inputs"}

@@ -80,7 +80,7 @@ func TestPredictionEqualsRun(t *testing.T) {
 				t.Errorf("%d cores: %+v, want %v accesses", real.Cores, l, real.Levels[0].Accesses)
 			}
 			if math.Abs(l.Scaled-want.Global) > 0.02 {
-				t.Errorf("%d cores, %s: %v with extrapolated distances, want %v (kept: %v)", real.Cores, l.Cache.Name, l.Scaled, want.Global, l.Kept)
+				t.Errorf("%d cores, %s: the hit ratio with extrapolated distances is %v, want %v (with unchanged distances, it is %v)", real.Cores, l.Cache.Name, l.Scaled, want.Global, l.Kept)
 			}
 			if l.Kept > want.Global+0.05 {
 				tooHigh++

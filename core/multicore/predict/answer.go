@@ -40,7 +40,7 @@ func Mimic(open func() (trace.Reader, io.Closer, error)) Source {
 }
 
 // Answer calls reply whenever the results for a number of cores are ready. Answer returns when the
-// question is answered or proceed returns false. It opens the trace once for each pass.
+// question is answered or proceed returns false. Answer opens the trace once for each pass.
 func Answer(words answers.MulticoreQuestion, open func() (trace.Reader, io.Closer, error), proceed func() bool, reply func(*answers.Reply)) {
 	if words.Processor == DefaultProcessor {
 		words.Processor = costmodel.DefaultProcessor

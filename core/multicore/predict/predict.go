@@ -1,22 +1,23 @@
 // Package predict predicts the cache misses and the runtime of an OpenMP program with several
 // cores from the trace of a single-threaded run (PPT-SASMM §3; MODELS §14.4).
 //
-//  1. For each number of cores, it reads the trace once and synthesises the threads' references
+//  1. For each number of cores, the trace is read once, and the threads' references are synthesised
 //     (package multicore). Only counts are kept, so memory use does not grow with the trace.
-//  2. It simulates private and shared caches, kept coherent by MESI, for these references (package
-//     simulate). The simulation is exact for the synthesised threads. If the executions of each
-//     block are divided among cores, private caches require a separate pass (apart.go).
-//  3. With [Question.Stacks], it also analyses the threads' stacks (package analysis/sharing), and,
-//     like the paper, applies the stack distance cache model (SDCM) to them. The difference between
-//     SDCM and the simulation is the error of SDCM and of the sampling with [Question.Sample].
-//     Sampling is the default, because complete stacks for many cores take ten times as long as the
-//     rest of the prediction. [Question.Keep] stores a complete profile of the threads.
-//     [Question.Windows] selects the paper's statistical method: SDCM from windows of each block,
-//     with confidence intervals (package blocksample).
-//  4. It computes the cycles of blocks (package pipeline) if a processor is given and the trace has
-//     instructions. Loads have the latency of the level in which the simulation found their lines.
-//     The time of a core is the sum of visits × cycles over the blocks. [Time] lists the causes of
-//     lost time.
+//  2. Private and shared caches, kept coherent by MESI, are simulated for the references of the
+//     threads (package simulate). The simulation is exact for the synthesised threads. If the
+//     executions of each block are divided among cores, private caches require a separate pass
+//     (apart.go).
+//  3. With [Question.Stacks], the threads' stacks are also analysed (package analysis/sharing),
+//     and, as in the paper, the stack distance cache model (SDCM) is applied to the stacks. The
+//     difference between SDCM and the simulation is the error of SDCM and of the sampling with
+//     [Question.Sample]. Sampling is the default, because complete stacks for many cores take ten
+//     times as long as the rest of the prediction. [Question.Keep] stores a complete profile of the
+//     threads. [Question.Windows] selects the paper's statistical method: SDCM from windows of each
+//     block, with confidence intervals (package blocksample).
+//  4. The cycles of blocks are computed (package pipeline) if a processor is given and the trace
+//     has instructions. Loads have the latency of the level in which the simulation found their
+//     lines. The time of a core is the sum of visits × cycles over the blocks. [Time] lists the
+//     causes of lost time.
 //
 // # Hit ratios
 //

@@ -137,7 +137,7 @@ func TestPredictionEqualsSimulation(t *testing.T) {
 	var s source
 	results := run(t, predict.Question{Cores: []int{1, 3, 4}, Hierarchy: h}, s.open(100, 1000))
 	if s.opened != 3 || s.closed != 3 {
-		t.Errorf("opened %d and closed %d times", s.opened, s.closed)
+		t.Errorf("the trace was opened %d times and closed %d times", s.opened, s.closed)
 	}
 	for i, cores := range []int{1, 3, 4} {
 		r := &results[i]
@@ -172,7 +172,7 @@ func TestPredictionEqualsSimulation(t *testing.T) {
 				sum += 1 - float64(misses)/float64(accesses)
 			}
 			if got := sum / float64(l.Caches); math.Abs(got-l.Mean) > 1e-12 {
-				t.Errorf("%d cores, %s: mean %v, want %v", cores, l.Cache.Name, l.Mean, got)
+				t.Errorf("%d cores, %s: the mean hit ratio is %v, want %v", cores, l.Cache.Name, l.Mean, got)
 			}
 		}
 	}
@@ -198,7 +198,7 @@ func TestStacks(t *testing.T) {
 			}
 		}
 		if (r.Profile != nil) != (r.Cores == 4) {
-			t.Errorf("%d cores: a profile: %t", r.Cores, r.Profile != nil)
+			t.Errorf("%d cores: the result has a profile = %t, want a profile only for Question.Keep", r.Cores, r.Profile != nil)
 		}
 		if p := r.Profile; p != nil && (p.Predicted == nil || *p.Predicted != (profile.Predicted{Cores: 4, How: "iterations, round-robin"}) || len(p.Totals.Threads) != 4 || p.Totals.AllReferences() != r.References || len(p.Sharing) == 0 || p.Sites == nil) {
 			t.Errorf("%d threads, %d references", len(p.Totals.Threads), p.Totals.AllReferences())

@@ -36,7 +36,7 @@ type Time struct {
 	Missing                                      []pipeline.Missing
 }
 
-// Limit is the name of the largest loss of time.
+// Limit names the cause of the largest loss of time.
 type Limit string
 
 const (

@@ -31,10 +31,10 @@ func TestAllWindows(t *testing.T) {
 				t.Errorf("%d cores: all windows are sampled, but the result is not exact: %+v, %+v", r.Cores, l, l.Looked)
 			}
 			if x := some.Looked; x.Windows >= x.Of || x.Of != l.Looked.Of || x.All != l.Looked.All || x.Accesses == 0 || x.Lines != 0 {
-				t.Errorf("%d cores: sample of windows: %+v of %+v", r.Cores, x, l.Looked)
+				t.Errorf("%d cores: the sample size is %+v, in %+v", r.Cores, x, l.Looked)
 			}
 			if !(some.Off > 0) || math.Abs(some.Global-l.Global) > 3*some.Off || some.Averaged != (k == 0 || some.Caches == 1) {
-				t.Errorf("%d cores: %+v, with all windows %+v", r.Cores, some, l)
+				t.Errorf("%d cores: the prediction from complete stacks is %+v, but from all windows %+v", r.Cores, some, l)
 			}
 		}
 	}
@@ -152,7 +152,7 @@ func TestFewLines(t *testing.T) {
 		}
 	}
 	if within < of*3/4 {
-		t.Errorf("%d of %d intervals contain the true value", within, of)
+		t.Errorf("only %d of %d confidence intervals contain the true value", within, of)
 	}
 	if truth[0].Modelled[0].Bounded || truth[1].Modelled[0].Looked != nil {
 		t.Error("an exact result has a confidence interval")

@@ -4,9 +4,10 @@
 // Records are compressed in pages of [PageRows] records. Each page can be decoded without the other
 // pages. The coder works like the coder in package sgt, but compresses records instead of steps.
 // Records with the same kind, site and number of marks have the same form. The coder predicts the
-// form and the address of the next record. The predicted address either is the form's last address
-// plus its stride, or has the same offset from the previous reference as last time. For a run of
-// correctly predicted records, the coder stores only the number of records.
+// form and the address of the next record. The predicted address is either the form's last address
+// plus its stride, or the address of the previous reference plus an offset. The stride and the
+// offset are the differences at the form's last record. For a run of correctly predicted records,
+// the coder stores only the number of records.
 //
 // A page is a list of tokens. Each token represents r predicted records and one mispredicted
 // record:

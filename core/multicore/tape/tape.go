@@ -14,8 +14,8 @@ type Options struct {
 	// MemoryBytes is the maximum size of the compressed pages in memory. 0 means 256 MiB.
 	MemoryBytes int
 	Store       Store // stores further pages; may be nil
-	// Readers is the number of positions that are read at the same time. It limits the number of
-	// pages that are decompressed at the same time.
+	// Readers is the number of positions that are read at the same time. Readers limits the number
+	// of pages that are decompressed at the same time.
 	Readers   int
 	Args, PCs bool // whether rows have arguments and PCs
 	// Mark, if not nil, is called for each decompressed page and sets Page.Private.
@@ -30,7 +30,7 @@ const (
 )
 
 // Tape is a list of rows with marks between them. A tape that has been written and sealed can be
-// read from any position. It can be reset and written again.
+// read from any position. A tape can also be reset and written again.
 type Tape struct {
 	options Options
 	e       encoder

@@ -100,7 +100,7 @@ func checkTape(t *testing.T, rng *rand.Rand, tape *Tape) {
 		t.Fatal(err)
 	}
 	if tape.Rows() != uint64(rows) || tape.Followed() != uint64(len(marks)) || tape.Marks() != tape.Followed()+1 {
-		t.Fatalf("%d rows, %d marks, want %d, %d", tape.Rows(), tape.Followed(), rows, len(marks))
+		t.Fatalf("the tape has %d rows and %d marks, want %d and %d", tape.Rows(), tape.Followed(), rows, len(marks))
 	}
 	for range 30 {
 		if rows == 0 {
@@ -119,7 +119,7 @@ func checkTape(t *testing.T, rng *rand.Rand, tape *Tape) {
 			}
 		}
 		if int(p.End()) != min(rows, (row/PageRows+1)*PageRows) {
-			t.Fatalf("the page ends at %d", p.End())
+			t.Fatalf("the last page ends at row %d, want the number of rows", p.End())
 		}
 		for i, m := range p.Marks {
 			if n := int(p.Mark) + i; marks[n] != int(p.Row)+int(m) || len(p.Owners) > 0 && owners[n] != p.Owners[i] || len(p.Owners) == 0 && owners[n] != 0 {

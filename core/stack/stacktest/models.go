@@ -36,8 +36,8 @@ func (m *Naive) Lines() int { return len(m.lines) }
 // Stack implements [stack.Model].
 func (m *Naive) Stack() []trace.Line { return slices.Clone(m.lines) }
 
-// DepthsInLists computes depths in sets with one list per set, which is searched from the front. It
-// is fast enough for long traces.
+// DepthsInLists computes depths in sets with one list per set, which is searched from the front.
+// DepthsInLists is fast enough for long traces.
 func DepthsInLists(lines []trace.Line) *stack.SetDepths { return MarkedDepths(lines, nil) }
 
 // MarkedDepths is like DepthsInLists, but counts only marked accesses, or all accesses if marked is

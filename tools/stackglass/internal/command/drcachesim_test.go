@@ -77,10 +77,10 @@ func (c *compared) row(test, what string, want, got int) {
 
 const comparedHead = `# DynamoRIO's tests of caches, TLBs and reuse distances
 
-This table compares stackglass with the tests of DynamoRIO (clients/drcachesim/tests). It contains
-every count that these tests expect of a trace in DynamoRIO's repository. If drcachesim prints
-several numbers and stackglass prints their sum, the table contains the sum. The test TestDrCacheSim
-writes the table.
+This table compares stackglass with the tests of DynamoRIO (clients/drcachesim/tests). The table
+contains every count that these tests expect of a trace in DynamoRIO's repository. If drcachesim
+prints several numbers and stackglass prints their sum, the table contains the sum. The test
+TestDrCacheSim writes the table.
 
 | test | count | expected | stackglass |
 |---|---|---:|---:|
