@@ -116,7 +116,7 @@ func (r *Module) addWeights(p *plan) {
 //
 // for a terminator with the given number of successors; it returns nil for any other node. The
 // numbers are unsigned, but are printed as signed numbers. An invoke may have a single weight,
-// which is the number of calls and means that no call has thrown an exception.
+// which is the number of calls if no call has thrown an exception.
 func (m *metadata) weights(node, ways int, invoke bool) []uint64 {
 	rest, ok := strings.CutPrefix(m.node(node), `!{!"branch_weights"`)
 	if !ok {

@@ -8,7 +8,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Protocol is a coherence protocol.
+// Protocol is a cache-coherence protocol.
 type Protocol uint8
 
 // The protocols. MESI and MSI invalidate lines on writes, and have the same misses.

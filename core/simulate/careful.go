@@ -148,7 +148,7 @@ func (l *level) invalidateAll() {
 	if l.watch != nil && l.watch.parts != nil {
 		clear(l.watch.parts.of)
 	}
-	if l.watch != nil && l.watch.causes != nil { // the next access to a line is cold
+	if l.watch != nil && l.watch.causes != nil { // the next access to each line is cold
 		l.watch.causes = newCauses(l.cache, 0)
 	}
 }

@@ -82,8 +82,8 @@ func libraryRandom() func() uint64 {
 	return next
 }
 
-// dineroRandom implements random replacement as in DineroIV: a random number selects the victim by the
-// order in which lines were inserted, starting with the last.
+// dineroRandom implements random replacement as in DineroIV: a random number selects the victim
+// from the lines in reverse order of insertion.
 type dineroRandom struct {
 	index
 	ways   uint64

@@ -113,7 +113,7 @@ func ascending(threads []uint32) (cores [][]uint32) {
 	return cores
 }
 
-// inTwos returns domains of two cores each.
+// inTwos returns domains that consist of two cores each.
 func inTwos(threads []uint32) (domains [][]uint32) {
 	for pair := range slices.Chunk(ascending(threads), 2) {
 		if len(pair) == 2 {

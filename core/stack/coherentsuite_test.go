@@ -234,7 +234,7 @@ func hitsOf(cache *stacktest.Private, events []stacktest.Event) (hits uint64) {
 }
 
 // RandomEvents generates accesses like [Random], and losses of lines in between. Losses occur in
-// bursts, about every gap accesses. Half of the losses affect one of the most recently accessed
+// bursts, about once in gap accesses. Half of the losses affect one of the most recently accessed
 // lines.
 func RandomEvents(rng *rand.Rand, n, gap int) (events []stacktest.Event) {
 	lines := stacktest.Random(rng, n)

@@ -455,9 +455,9 @@ func (m *Sets) find(line trace.Line) *above {
 	return &m.above[topLines-1]
 }
 
-// older counts the lines in the top array that share a set with x and have stayed in the array
-// since x left it. The lists do not count these lines as newer than x. The result contains a lane
-// for each number of sets.
+// older counts the lines that share a set with x, and that have been in the top array since x left
+// it. The lists do not count these lines as newer than x. The result contains a lane for each
+// number of sets.
 func (m *Sets) older(x trace.Line, after uint32) (depths uint64) {
 	for i := range m.above {
 		y := &m.above[i]

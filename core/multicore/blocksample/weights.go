@@ -112,8 +112,8 @@ func ForShared(blocks []Block, by Weighting) []float64 {
 	return divide(list, all)
 }
 
-// ForPrivate returns P(BB_i) for the private cache of core, which is one of the given number of
-// cores (eq. 2 and 3). If groups of cores share caches, the argument cores is the number of caches.
+// ForPrivate returns P(BB_i) for the private cache of core, where cores is the number of cores (eq.
+// 2 and 3). If groups of cores share caches, the argument cores is the number of caches.
 func ForPrivate(blocks []Block, cores, core int, by Weighting) []float64 {
 	list := make([]float64, len(blocks))
 	m := float64(cores)

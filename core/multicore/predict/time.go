@@ -73,7 +73,7 @@ type timed struct {
 	strides       []stride   // strides by site; only in the pass with one core
 	serial        []uint64   // by block: number of executions outside of regions
 	visits        [][]uint64 // by core and block: number of executions in regions
-	serialBytes   uint64     // number of bytes fetched from memory outside of regions
+	serialBytes   uint64     // number of bytes fetched from memory outside regions
 	regions       []*region
 	byPlace       map[uint32]*region // the regions by the site of their fork
 	now           *region            // nil outside of regions

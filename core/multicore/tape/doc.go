@@ -6,7 +6,7 @@
 // Records with the same kind, site and number of marks have the same form. The coder predicts the
 // form and the address of the next record. The predicted address is either the form's last address
 // plus its stride, or the address of the previous reference plus an offset. The stride and the
-// offset are the differences at the form's last record. For a run of correctly predicted records,
+// offset are learned from earlier records of the form. For a run of correctly predicted records,
 // the coder stores only the number of records.
 //
 // A page is a list of tokens. Each token represents r predicted records and one mispredicted
