@@ -50,12 +50,12 @@ func Example() {
 	}
 	curve := profile.NewCurve(p.LocalityAt(64).Histogram(trace.AllKinds))
 	for _, lines := range []uint64{1, 2, 4} {
-		fmt.Printf("a cache of %d lines misses %d times\n", lines, curve.Misses(lines))
+		fmt.Printf("%d-line cache: %d misses\n", lines, curve.Misses(lines))
 	}
 	// Output:
-	// a cache of 1 lines misses 7 times
-	// a cache of 2 lines misses 6 times
-	// a cache of 4 lines misses 4 times
+	// 1-line cache: 7 misses
+	// 2-line cache: 6 misses
+	// 4-line cache: 4 misses
 }
 
 // A profile predicts the hits and misses of a cache hierarchy.

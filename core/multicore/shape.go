@@ -34,7 +34,7 @@ type shape struct {
 }
 
 const (
-	outside = iota // outside of all loops of the call
+	outside = iota // outside all loops of the call
 	inChunk        // in the loop over chunks, but not in an iteration
 	inIteration
 )

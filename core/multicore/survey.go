@@ -132,7 +132,7 @@ func (m *Reader) room(b *trace.Batch) int {
 	return min(m.batch.Len(), m.run+b.Cap()-b.Len())
 }
 
-// flush writes the rows before the current row to the region buffer or, outside of regions, to b.
+// flush writes the rows before the current row to the region buffer or, outside regions, to b.
 func (m *Reader) flush(b *trace.Batch) {
 	from := m.run
 	m.run = m.at

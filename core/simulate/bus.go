@@ -36,7 +36,7 @@ type Bus struct {
 	Reads          uint64 // BusRd: read misses in all of the core's caches down to this level
 	ReadsExclusive uint64 // BusRdX: write misses in all of the core's caches down to this level
 	Upgrades       uint64 // BusUpgr: writes to a shared line
-	SilentUpgrades uint64 // first writes to an exclusive line, without a request
+	SilentUpgrades uint64 // first writes to exclusive lines, which need no request
 
 	// numbers of Reads and ReadsExclusive that requested a line in another cache
 	RemoteClean, RemoteDirty uint64

@@ -23,7 +23,7 @@ type naive struct {
 	threaded bool
 	waiting  []func()   // prefetches
 	off      bool       // whether caches are not kept coherent
-	addr, pc trace.Addr // address of the part of the reference, and its instruction
+	addr, pc trace.Addr // address of the accessed part of the reference, and instruction of the reference
 	states   map[place]map[int]byte
 	msi      bool
 	words    data // contents of memory

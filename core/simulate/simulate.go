@@ -53,11 +53,11 @@
 //
 // # Sets and replacement
 //
-// The set index is the line number modulo the number of sets, which need not be a power of two. A
-// hashed index is the XOR of consecutive bit fields of the line number, each as wide as a set
-// index. In a set that is not full, a new line is stored in the frame that was emptied last, or
-// else in the next unused frame. In a full set, the victim is the least recently used line (LRU),
-// or the line that one of these policies selects:
+// The set index is the line number modulo the number of sets. The number of sets need not be a
+// power of two. A hashed index is the XOR of consecutive bit fields of the line number, each as
+// wide as a set index. In a set that is not full, a new line is stored in the frame that was
+// emptied last, or else in the next unused frame. In a full set, the victim is the least recently
+// used line (LRU), or the line that one of these policies selects:
 //
 //   - FIFO selects the line that was inserted first.
 //   - Random selects a random line. The random choices depend only on the seed.

@@ -206,7 +206,7 @@ func (t *stamps) rank(s uint32) uint32 {
 	return uint32(rank)
 }
 
-// olderInWord returns the number of live stamps before s in its word of the bitmaps.
+// olderInWord returns the number of live stamps before s in the same word of the bitmaps.
 func (t *stamps) olderInWord(s uint32) uint32 {
 	word := t.blocks[s/blockStamps].bits[s/64%blockWords]
 	return uint32(bits.OnesCount64(word & (1<<(s&63) - 1)))

@@ -239,7 +239,7 @@ func (r *Run) Close() {
 	r.close()
 }
 
-var errClosed = errors.New("the prediction was used after it was closed")
+var errClosed = errors.New("the prediction is closed and cannot be continued")
 
 func (r *Run) close() {
 	if r.now != nil {
