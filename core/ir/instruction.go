@@ -33,7 +33,7 @@ const (
 // ends reports whether op is a terminator.
 func (op opcode) ends() bool { return op >= opInvoke }
 
-// leads reports whether instructions with this opcode must be at the beginning of a basic block.
+// leads reports whether instructions with opcode op must be at the beginning of a basic block.
 func (op opcode) leads() bool { return op == opPhi || op == opLandingPad }
 
 type inst struct {

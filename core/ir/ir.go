@@ -53,8 +53,9 @@
 // and package pipeline splits them.
 //
 // A site's object is the local variable, argument or global variable from which its address is
-// computed, or the variable or structure member (such as s->table) from which the pointer was
-// loaded. If several objects are possible, the site has no object.
+// computed. If the address is computed from a loaded pointer, the object is the variable or
+// structure member (such as s->table) that contains the pointer. If several objects are possible,
+// the site has no object.
 //
 // The location of a site is the source line on which its code is written. If the code was inlined
 // from a system header or from an accessor, the location is the line of the call. An accessor is a

@@ -363,8 +363,8 @@ func (p *plan) nameObject(s *site) {
 	p.t.describe(s, p.f.element(s.values[0].of, mostMembers))
 }
 
-// callSites returns the sites of a call. If the call makes references that cannot be recorded, it
-// counts the call as missed.
+// callSites returns the sites of a call. If the call makes references that cannot be recorded,
+// callSites counts the call as missed.
 func (p *plan) callSites(i int32) (before, after []site) {
 	in := &p.f.insts[i]
 	callee := unquote(in.call.callee)

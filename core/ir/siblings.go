@@ -64,8 +64,8 @@ func (f *function) givesBack(end *inst, value int32) bool {
 	return len(uses) == 1 && uses[0] == value
 }
 
-// onlyReturns reports whether a basic block does nothing but return. The returned value must be the
-// given value if the block is entered from block from, or there must be no returned value.
+// onlyReturns reports whether a basic block does nothing but return. The block must return no value
+// or, if it is entered from block from, the given value.
 func (p *plan) onlyReturns(basic, from, value int32) bool {
 	f := p.f
 	b := &f.blocks[basic]

@@ -38,7 +38,7 @@
 // if there is a loop over chunks (in static schedules with a chunk size, and in all schedules in
 // which the runtime hands out chunks). In a single-threaded run, all iterations are in one chunk.
 // Each core executes the code before and after the iterations once for each of its chunks. The loop
-// over chunks has a test whether there is another chunk. In unoptimised code, the test precedes the
+// over chunks tests whether there is another chunk. In unoptimised code, the test precedes the
 // chunk. The single-threaded run then executed the test twice: the test succeeded before the only
 // chunk, and failed after it. Each core executes the successful test for each of its chunks, and
 // the failed test once. If the last chunk is shorter, the code before this chunk begins like the

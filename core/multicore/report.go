@@ -8,7 +8,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Report describes a sequential run and how it was divided.
+// Report describes a sequential run, and how the run was divided.
 type Report struct {
 	Regions uint64 // number of parallel regions; nested regions are counted in Nested
 	Nested  uint64

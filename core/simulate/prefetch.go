@@ -70,8 +70,9 @@ func newPrefetcher(c hierarchy.Prefetch, line, shift uint, seed uint64) *prefetc
 	return p
 }
 
-// after returns the addresses to prefetch after an access. missed is set if the access missed, and
-// first if it is the first use of a prefetched unit. The result is valid until the next call.
+// after returns the addresses to prefetch after an access. missed is set if the access missed.
+// first is set if the access is the first use of a prefetched unit. The result is valid until the
+// next call.
 func (p *prefetcher) after(addr, pc trace.Addr, missed, first bool) []trace.Addr {
 	p.wanted = p.wanted[:0]
 	switch p.Kind {

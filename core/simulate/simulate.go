@@ -81,7 +81,7 @@
 //     misses in these sets, according to a 10-bit counter. If the cache has only one set, it uses
 //     SRRIP.
 //
-// A line is used by hits of any kind, including hits of prefetches and write-backs.
+// Hits of any kind, including hits of prefetches and write-backs, count as uses of a line.
 //
 // # Instructions
 //
@@ -108,8 +108,8 @@
 //     prefetched line. always prefetches the next lines after every access.
 //   - adjacent prefetches the other line of an aligned pair of lines after a miss.
 //   - stride records the last address and stride of each instruction, in a table with 256 entries
-//     and FIFO replacement (Baer and Chen, Supercomputing 1991). If an instruction's stride is the
-//     same twice in a row, the lines that it will access next are prefetched.
+//     and FIFO replacement (Baer and Chen, Supercomputing 1991). If the stride of an instruction is
+//     the same twice in a row, the next lines at this stride are prefetched.
 //   - stream records the last accessed line and the direction of accesses in each page of 4 KiB, in
 //     a table with 16 entries and LRU replacement. After two moves in the same direction, the next
 //     lines in that direction are prefetched, but only within the page.
@@ -188,7 +188,7 @@ type Result struct {
 	Levels        []Level // counts of each level, starting with the first
 	Instructions  []Level // counts of the instruction caches, starting with the first level
 	Cores         []Core  // indexed by core number
-	Memory, Flush Traffic // traffic during the run, and of the write-backs at its end
+	Memory, Flush Traffic // traffic during the run, and traffic of the write-backs at its end
 
 	Folded     int    // number of threads that share a core because there are more than [MaxCores]
 	References uint64 // number of references in the trace

@@ -25,8 +25,8 @@ type ways struct {
 	// by id: whether the line is lost or the id does not identify a line
 	empty  []bool
 	lostAt []uint32                       // by id, up to the highest id that was lost: the depth at which the line was lost
-	depths [SetCounts][listEntries]uint64 // number of lines that were found and moved, by depth from 1 on
-	late   [SetCounts]uint64              // number of lines that were not found, by the value of gone
+	depths [SetCounts][listEntries]uint64 // number of accesses to lines that were found and moved, by depth from 1 on
+	late   [SetCounts]uint64              // number of accesses to lines that were not found, by the value of gone
 }
 
 // wayLists contains the lists for one number of sets. The lists are stored in pages, so that memory

@@ -26,8 +26,8 @@ const shelfBlock = 2 << 20
 
 var errShelfBlock = errors.New("data that did not fit in memory was stored on disk and has changed since; check the disk, and analyse the trace again")
 
-// shelfWriter writes lines in ascending order with their stamps. Lines and stamps are stored as
-// differences from the previous line and stamp. A line takes two bytes if the preceding line in
+// shelfWriter writes lines in ascending order with their stamps. Each line and stamp is stored as
+// the difference from the previous line and stamp. A line takes two bytes if the preceding line in
 // memory was also accessed immediately before it.
 //
 //	block   number of its lines, a uvarint, after a checksum of 8 bytes
