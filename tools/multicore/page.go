@@ -129,7 +129,7 @@ func (p *printer) programs(all []measurement) {
 // steps prints the error of each step of the prediction separately.
 func (p *printer) steps(all []measurement) {
 	p.say("\n## Errors of the individual steps of the prediction, with loops divided among the cores by iterations: mean (maximum)\n")
-	p.say("\nThe first two columns are the errors of the stack distance cache model (SDCM) relative to simulated caches, in\npercentage points of the global hit rate. The last two columns show how the hit ratio of L1 would change if stores did not invalidate lines of other cores.\n")
+	p.say("\nThe first two columns are the errors of the stack distance cache model (SDCM) relative to simulated caches, in\npercentage points of the global hit ratio. The last two columns show how the hit ratio of L1 would change if stores did not invalidate lines of other cores.\n")
 	p.say("\n| caches | compiled with | SDCM, L1 | SDCM, L2 | without coherence, L1 | without coherence, L1, 16 cores |\n|---|---|---|---|---|---|\n")
 	for i, m := range machines {
 		for _, level := range levels {
