@@ -15,7 +15,7 @@
 //
 // In a prediction (package predict), blocks are weighted by their counted accesses unless the
 // equations are selected. The equations approximate the counts. With counted accesses, the only
-// errors are those of sampling and of the stack distance cache model.
+// errors are the sampling error and the error of the stack distance cache model.
 //
 // For a larger input, package larger predicts the counts. Package larger either keeps the profiles
 // of a small run, or extrapolates the distances in the profiles from several runs.
