@@ -155,7 +155,7 @@ func (s *elsewhere) path(name string) string {
 	return named(filepath.Join(s.folder, name))
 }
 
-// run runs the command, and returns what it printed with the newlines of Linux.
+// run runs the command, and returns its output with Linux newlines.
 func (s *elsewhere) run(want int, args ...string) (stdout, stderr string) {
 	s.Helper()
 	cmd, _ := s.start(s.program, args...)
@@ -193,9 +193,10 @@ func (s *elsewhere) same(one, other string) {
 	}
 }
 
-// analyses compares profiles and answers with the results on this system. Profiles have the same bytes.
-// Answers are the same text, but the 16th digit of a number in CSV or JSON may differ, because
-// processors and their mathematical functions round differently.
+// analyses compares profiles and answers with the results on this system. Profiles are
+// byte-identical to the profiles of this system. Answers are the same text, but the 16th digit of a
+// number in CSV or JSON may differ, because processors and their mathematical functions round
+// differently.
 func (s *elsewhere) analyses() {
 	for _, demo := range []string{"matmul-naive", "openmp-stencil"} {
 		s.run(0, "analyze", "demo:"+demo, "-o", s.path(demo+" there.sgp"))

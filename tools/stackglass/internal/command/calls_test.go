@@ -19,8 +19,8 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// callPrograms are captured programs: a tree with recursion and a callback, a parser whose functions
-// call each other in a circle, and two threads.
+// callPrograms are captured programs: a tree with recursion and a callback, a parser whose
+// functions call each other recursively, and two threads.
 var callPrograms = []string{"tree", "parse", "pool"}
 
 func callTrace(program string) string { return "testdata/calls/" + program + ".sgt" }
@@ -73,7 +73,8 @@ func exportedCalls(t *testing.T, program string, args ...string) string {
 
 var callEvents = []string{"references", "instructions", "L1_misses", "L2_misses"}
 
-// TestCallCounts compares the number of calls of each function with Callgrind's.
+// TestCallCounts compares the number of calls of each function with the number that Callgrind
+// counted.
 func TestCallCounts(t *testing.T) {
 	for _, program := range callPrograms {
 		text, err := os.ReadFile("testdata/calls/" + program + ".calls")

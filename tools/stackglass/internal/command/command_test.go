@@ -56,7 +56,7 @@ func flipped(s string) string {
 	return string(b)
 }
 
-// expect checks the exit code, and that stderr contains all of words.
+// expect checks the exit code, and that stderr contains each string in words.
 func expect(t *testing.T, got answer, code int, words ...string) {
 	t.Helper()
 	if got.code != code {

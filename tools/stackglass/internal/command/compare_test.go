@@ -71,7 +71,7 @@ func TestCompareEqualsVerbs(t *testing.T) {
 			}
 			for name, got := range compared {
 				if _, there := alone[name]; !there && got != "0" && got != "" {
-					t.Errorf("%s: %s of %s, which is missing in %s, is %s", verb, c.number, name, side, got)
+					t.Errorf("%s: %s of %s, which does not exist in %s, is %s, want 0 or no value", verb, c.number, name, side, got)
 				}
 			}
 		}
@@ -138,15 +138,15 @@ func compareJSON(t *testing.T, on string, args []string) {
 			}
 			lines++
 			if !near(b-a, difference) {
-				t.Errorf("%s: %s: %v and %v differ by %v", on, r.Number, a, b, difference)
+				t.Errorf("%s: %s: difference of %v and %v = %v", on, r.Number, a, b, difference)
 			}
 			if known && a != 0 && !near(difference/math.Abs(a), change) {
-				t.Errorf("%s: %s: a difference of %v from %v is a change of %v", on, r.Number, difference, a, change)
+				t.Errorf("%s: %s: relative change for a difference of %v from %v = %v", on, r.Number, difference, a, change)
 			}
 		}
 	}
 	if lines == 0 {
-		t.Errorf("%s: nothing is compared", on)
+		t.Errorf("%s: the comparison is empty", on)
 	}
 }
 
@@ -184,7 +184,7 @@ func TestCompareRejects(t *testing.T) {
 	} {
 		got := stackglass(words(line)...)
 		if got.code != exitUsage || !strings.Contains(got.stderr, want) || got.stdout != "" {
-			t.Errorf("%s: want %q and exit 2, got %v", line, want, got)
+			t.Errorf("%s: want %q and exit code 2, got %v", line, want, got)
 		}
 	}
 }
@@ -228,7 +228,7 @@ func TestBoundsOnDifferences(t *testing.T) {
 	} {
 		got := stackglass(append(words(pair), "--fail-if", text)...)
 		if want := map[bool]int{true: exitBudget, false: exitOK}[broken]; got.code != want || broken != strings.Contains(got.stderr, strconv.Quote(text)) {
-			t.Errorf("%s: exit %d, want %d: %s", text, got.code, want, got.stderr)
+			t.Errorf("%s: exit code %d, want %d: %s", text, got.code, want, got.stderr)
 		}
 	}
 	// A change from 0 exceeds every bound. Names may contain any characters.
@@ -243,7 +243,7 @@ func TestBoundsOnDifferences(t *testing.T) {
 	} {
 		want.text, want.level = text, -1
 		if got, ok := parseBound(text); got != want || !ok {
-			t.Errorf("%s is parsed as %+v", text, got)
+			t.Errorf("parseBound(%s) = %+v", text, got)
 		}
 	}
 }
@@ -263,21 +263,21 @@ func TestCompareProfiles(t *testing.T) {
 		traces := stackglass(words(pair + "--format csv --on " + on)...)
 		profiles := stackglass(append([]string{"compare", kept[0], kept[1], "--format", "csv", "--on"}, words(on)...)...)
 		if traces.stdout != profiles.stdout || traces.code != 0 {
-			t.Errorf("%s: comparison of profiles\n%v\nof traces\n%v", on, profiles, traces)
+			t.Errorf("%s: comparison of profiles:\n%v\ncomparison of traces:\n%v", on, profiles, traces)
 		}
 	}
 }
 
-// TestCompareSetsListsEveryCache checks that both tables contain every cache shape.
+// TestCompareSetsListsEveryCache checks that both tables contain every number of sets and ways.
 func TestCompareSetsListsEveryCache(t *testing.T) {
 	got := stackglass(words(pair + "--on sets --format csv")...)
 	if rows := strings.Count(got.stdout, ",misses,"); got.code != 0 || rows != 17*32 || strings.Count(got.stdout, ",both,") != 2*rows {
-		t.Errorf("%d shapes, but some are not in both tables: %v", rows, got)
+		t.Errorf("%d numbers of sets and ways, but some are not in both tables: %v", rows, got)
 	}
 }
 
-// TestParseBounds checks that a bound is parsed correctly for any name of the row.
-func TestParseBounds(t *testing.T) {
+// TestParseBound checks that a bound is parsed correctly for any name of the row.
+func TestParseBound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		row := rapid.StringMatching(`[a-z<>=.%/ ]*[a-z]`).Draw(t, "row")
 		want := bound{row: row, percent: rapid.Bool().Draw(t, "percent")}
@@ -291,7 +291,7 @@ func TestParseBounds(t *testing.T) {
 			want.text += "%"
 		}
 		if got, ok := parseBound(want.text); got != want || !ok {
-			t.Fatalf("%q is parsed as %+v, %v", want.text, got, ok)
+			t.Fatalf("bound %q is parsed as %+v, %v", want.text, got, ok)
 		}
 	})
 }

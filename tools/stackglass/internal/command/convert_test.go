@@ -11,7 +11,7 @@ import (
 )
 
 // TestConvertedTracesGiveTheSameAnswers checks that converted traces have the same curves, for
-// every format and several parts.
+// every format and for several parts of a trace.
 func TestConvertedTracesGiveTheSameAnswers(t *testing.T) {
 	in(t, map[string]string{"a.lz4": string(tracetest.Packed())})
 	for _, part := range []string{"", "--skip 1000 --limit 5000", "--kinds store", "--kinds load --skip 7 --limit 3000"} {
@@ -49,7 +49,7 @@ func TestConvertRoundTrip(t *testing.T) {
 		expect(t, stackglass("convert", name, "-o", "b.sgt"), exitOK)
 		got := stackglass("convert", "b.sgt", "-o", "-", "--to", to)
 		if got.code != 0 || got.stdout != string(want) || got.stderr != "" {
-			t.Errorf("%s is read back as %s", name, got)
+			t.Errorf("%s: converted to a container and back: %s", name, got)
 		}
 	}
 }
@@ -76,7 +76,7 @@ func TestConvertLeavesNoPartialFile(t *testing.T) {
 	expect(t, askContext(stopped, "", "convert", "good.lz4", "-o", "out.sgt"), exitInterrupted, "interrupted")
 	expect(t, stackglass("convert", "good.lz4", "-o", filepath.Join("no", "out.sgt")), exitUsage, "the folder no does not exist")
 	if got := left(t); got != "bad.din good.lz4" {
-		t.Errorf("there is %s", got)
+		t.Errorf("a failed conversion left the files %s", got)
 	}
 	expect(t, stackglass("convert", "bad.din", "-o", "out.sgt", "--skip-bad", "1"), exitOK, "skipped 1 record that could not be read")
 }
@@ -107,13 +107,13 @@ func TestConvertDamage(t *testing.T) {
 		got := stackglass("info", "--verify", damaged.name)
 		expect(t, got, exitInput, damaged.check)
 		if !strings.Contains(got.stdout, "byte ") {
-			t.Errorf("info --verify of %s prints %s", damaged.name, got.stdout)
+			t.Errorf("info --verify %s prints %s", damaged.name, got.stdout)
 		}
 		expect(t, stackglass("curve", damaged.name, "--format", "csv"), exitInput, damaged.says)
 		if got := stackglass("info", damaged.name); got.code != damaged.info {
-			t.Errorf("info of %s: %s", damaged.name, got)
+			t.Errorf("info %s: %s", damaged.name, got)
 		} else if cut := strings.Contains(got.stdout, "unknown: the trace is cut short"); cut != (damaged.name == "killed.sgt") {
-			t.Errorf("info of %s prints %s", damaged.name, got.stdout)
+			t.Errorf("info %s prints %s", damaged.name, got.stdout)
 		}
 	}
 	expect(t, stackglass("convert", "wrong.sgt", "-o", "again.sgt", "--strict"), exitInput, "damaged")

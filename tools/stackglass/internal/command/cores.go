@@ -127,7 +127,7 @@ func (r *reading) fewThreads(in *pass.Input, o pass.Options, threads uint32) (bo
 	return !facts.Header.Threads, nil
 }
 
-// addAppeared appends the threads of a batch that did not appear before.
+// addAppeared appends the threads of a batch that did not appear in earlier batches.
 func addAppeared(appeared, threads []uint32) []uint32 {
 	for i, t := range threads {
 		if (i == 0 || t != threads[i-1]) && !slices.Contains(appeared, t) {

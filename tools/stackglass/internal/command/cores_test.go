@@ -178,9 +178,9 @@ func fiveThreads() string {
 	return text
 }
 
-// TestGroupsOfCoresThatShare checks levels that some of the cores share: without --domains, every
-// verb with a hierarchy must use the same groups of cores as a simulation. If the trace cannot be
-// read twice, the error must contain advice.
+// TestGroupsOfCoresThatShare checks levels that are shared by several, but not all, cores: without
+// --domains, every verb with a hierarchy must use the same groups of cores as a simulation. If the
+// trace cannot be read twice, the error must contain advice.
 func TestGroupsOfCoresThatShare(t *testing.T) {
 	text := fiveThreads()
 	in(t, map[string]string{"a.csv": text})

@@ -66,8 +66,8 @@ var planted = regexp.MustCompile(`planted: ([a-z-]+)`)
 // if the findings are not as expected.
 var threaded = regexp.MustCompile(`omp parallel|std::thread|pthread_create`)
 
-// TestCorpus checks that the planted problem is the first finding. In fixed programs, and in
-// programs without a problem, no finding may save more than a tenth of the cycles.
+// TestCorpus checks that the first finding in each program is its planted problem. In fixed
+// programs, and in programs without a problem, no finding may save more than a tenth of the cycles.
 func TestCorpus(t *testing.T) {
 	files, err := filepath.Glob(corpus + "/*.*")
 	if err != nil || len(files) < 20 {

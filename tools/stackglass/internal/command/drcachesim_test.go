@@ -14,9 +14,9 @@ import (
 var comparedPath = filepath.FromSlash("../../../../core/simulate/DRCACHESIM.md")
 
 // TestDrCacheSim compares the expected results of DynamoRIO's tests of caches, TLBs and reuse
-// distances with the results of this program, and checks the table of all results. It covers the
-// tests whose traces are stored in DynamoRIO's repository in a form that can be decoded without
-// DynamoRIO. The traces must be in the folder dynamorio of the external data.
+// distances with the results of this program, and checks the table of all results. TestDrCacheSim
+// covers the DynamoRIO tests whose traces are stored in DynamoRIO's repository in a form that can
+// be decoded without DynamoRIO. The traces must be in the folder dynamorio of the external data.
 func TestDrCacheSim(t *testing.T) {
 	dir := dataFile(t, "dynamorio")
 	machine := filepath.Join(t.TempDir(), "drcachesim.txt")
@@ -143,8 +143,8 @@ func simulatedBy(t *testing.T, path, machine string, more ...string) simulatedAn
 	return a
 }
 
-// number returns a cell of a table. where is the name of a level, or the number of a core, a blank
-// and the name of a level.
+// number returns a cell of a table. The parameter where is the name of a level, or the number of a
+// core, a blank and the name of a level.
 func (a simulatedAnswer) number(table, where, column string) int {
 	a.t.Helper()
 	var rows []map[string]any
@@ -164,7 +164,7 @@ func (a simulatedAnswer) number(table, where, column string) int {
 	return 0
 }
 
-// startsOnly writes the references of a trace as CSV, with a size of 1 byte.
+// startsOnly writes the references of a trace as CSV, each with a size of 1 byte.
 func startsOnly(t *testing.T, path string) string {
 	t.Helper()
 	got := stackglass("convert", path, "--to", "csv", "-o", "-")

@@ -541,8 +541,8 @@ func (p *paged) diagnosis(h hierarchy.Hierarchy, options []string) {
 	}
 }
 
-// TestPageAndCommandDefault checks that the page and the command print the same diagnosis of a trace
-// if the user chooses nothing. The command reads the trace, and the page reads its own profile.
+// TestPageAndCommandDefault checks that the page and the command print the same diagnosis of a
+// trace with default settings. The command reads the trace, and the page reads its own profile.
 func TestPageAndCommandDefault(t *testing.T) {
 	for _, file := range pagedTraces(t) {
 		t.Run(filepath.Base(file), func(t *testing.T) {

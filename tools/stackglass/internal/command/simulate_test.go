@@ -126,9 +126,9 @@ func TestSimulateWithinMemory(t *testing.T) {
 	}
 }
 
-// TestSimulateWarnsOfSizes checks that there is one warning if a level is smaller than the level
-// above it, and one if a level invalidates lines in the levels above it, because predictions are
-// then inaccurate.
+// TestSimulateWarnsOfSizes checks the warnings about levels for which predictions are inaccurate. A
+// level that is smaller than the level above it, or that invalidates lines in the levels above it,
+// causes exactly one warning.
 func TestSimulateWarnsOfSizes(t *testing.T) {
 	in(t, map[string]string{"a.din": "0 1000\n"})
 	for _, verb := range []string{"simulate", "validate", "what-if"} {
@@ -152,8 +152,8 @@ func TestSimulateWarnsOfSizes(t *testing.T) {
 	}
 }
 
-// TestPartialIsReportedOnce checks that predictions warn about a partial run exactly once, as all
-// verbs do.
+// TestPartialIsReportedOnce checks that predictions warn about a partial run exactly once, like all
+// other verbs.
 func TestPartialIsReportedOnce(t *testing.T) {
 	content := string(tracetest.Packed())
 	in(t, map[string]string{"cut.lz4": content[:len(content)/2]})

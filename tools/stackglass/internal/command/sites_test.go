@@ -321,8 +321,8 @@ func TestFilesWithTheSameName(t *testing.T) {
 	}
 }
 
-// The names of a trace's instruction addresses are found in the traced program, but not in another
-// program.
+// The names of a trace's instruction addresses are found in the traced program, but not in a
+// different program.
 func TestSymbols(t *testing.T) {
 	built(t, columnWalk, "-no-pie")
 	file, err := symbols.Open("walk")

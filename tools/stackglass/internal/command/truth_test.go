@@ -54,7 +54,8 @@ func firstDifference(got, want string) string {
 	return "its length"
 }
 
-// TestCurveEqualsDineroIV compares the misses of fully associative caches with DineroIV's.
+// TestCurveEqualsDineroIV compares the misses of fully associative caches with the misses that
+// DineroIV counted.
 func TestCurveEqualsDineroIV(t *testing.T) {
 	f, err := os.Open(dataFile(t, "truth/dinero.csv"))
 	if err != nil {

@@ -204,8 +204,8 @@ func sortedCores(r simulate.Result) (cores [][]uint32) {
 // views returns a table with a row for each level and each model of MODELS §6 that applies to it,
 // with the simulated misses. The models of private levels are the private stacks (MODELS §6.1),
 // Anger's formula (MODELS §6.3) and the coherent stacks (MODELS §6.4). The model of shared levels
-// is the concurrent stack (MODELS §6.2). Misses are at most the misses of the level above in the
-// same model.
+// is the concurrent stack (MODELS §6.2). The misses of a level are at most the misses of the level
+// above in the same model.
 func (v *validation) views(asker *hierarchy.Asker) report.Table {
 	t := report.Table{Key: "views", Title: "Misses of all cores, as predicted by each coherence model and as simulated", Columns: report.Columns(
 		"name=level", "view=model", "predicted_misses=predicted misses", "misses", "difference",

@@ -239,7 +239,7 @@ const (
 	leastShown = 0.01 // minimum share of the accesses of a listed loop
 	mostShown  = 50   // maximum number of listed loops
 	// mostSimulated is the maximum number of accesses that are simulated for the exact classes of a
-	// cache's loops. The classes of further loops are not exact.
+	// cache's loops. The classes of all other loops are not exact.
 	mostSimulated = 30e6
 )
 

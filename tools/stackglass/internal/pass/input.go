@@ -34,7 +34,7 @@ type Input struct {
 
 	content *bufio.Reader
 	read    atomic.Int64 // number of stored bytes read
-	counted bool         // whether the source counts in read the bytes that it reads
+	counted bool         // whether the source adds the number of bytes that it reads to read
 	close   func() error
 	outline trace.Outline // the outline of the trace; the zero value if it is unknown
 	places  io.ReaderAt   // random access to the input, or nil if it is not supported
@@ -169,7 +169,7 @@ func (in *Input) Read(p []byte) (int, error) {
 func (in *Input) Tree() (*loops.Tree, trace.Header, error) { return sgl.ReadTree(in.Name, in) }
 
 // Changed reports whether the file has been modified since it was opened. The bytes that were read
-// may then be a mix of several versions.
+// may then be a mix of several versions of the file.
 func (in *Input) Changed() bool {
 	if in.file == nil || !in.opened.Mode().IsRegular() {
 		return false

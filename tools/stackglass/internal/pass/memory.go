@@ -81,7 +81,7 @@ const modelShare = 70
 
 // AvailableMemory returns half of the bytes that the system can provide without swapping, or 0 if
 // this number is unknown. The other half is for other programs, and for the file cache. A program
-// cannot survive running out of memory, so a pass stops before.
+// cannot survive running out of memory, so a pass stops before memory is exhausted.
 func AvailableMemory() uint64 {
 	return availableIn(readText("/proc/meminfo"), readText("/sys/fs/cgroup/memory.max"), readText("/sys/fs/cgroup/memory.current"))
 }

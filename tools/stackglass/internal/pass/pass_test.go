@@ -34,7 +34,7 @@ func TestAvailableMemory(t *testing.T) {
 }
 
 // TestInterruptWhileOpening interrupts the opening of a named pipe that has no writer. Without the
-// interrupt, it would block for ever.
+// interrupt, the call would block for ever.
 func TestInterruptWhileOpening(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(path, 0o600); err != nil {
