@@ -3804,12 +3804,6 @@ func (c *Diagnosis) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 									vgn = addElement(vgparent, " span\x00class\x00saves")
 									setText(vgn, p.Saves)
 								}
-								if c.App.sourceLine(p.File, p.Line) != "" {
-									vgn = addElement(vgparent, "pre\x00class\x00source")
-									setText(vgn, c.App.sourceLine(p.File, p.Line))
-								}
-								vgn = addElement(vgparent, "p")
-								setText(vgn, p.Why)
 								vgn = addElement(vgparent, "p\x00class\x00fix")
 								{
 									vgparent := vgn
@@ -3818,21 +3812,16 @@ func (c *Diagnosis) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 									vgn = addElement(vgparent, " span")
 									setText(vgn, p.Fix)
 								}
-								if p.Misses != "" {
-									vgn = addElement(vgparent, "p\x00class\x00second")
-									setText(vgn, p.Misses)
+								if c.App.sourceLine(p.File, p.Line) != "" {
+									vgn = addElement(vgparent, "pre\x00class\x00source")
+									setText(vgn, c.App.sourceLine(p.File, p.Line))
 								}
-								vgn = addElement(vgparent, "p\x00class\x00second")
+								vgn = addElement(vgparent, "p")
 								{
 									vgparent := vgn
 									_ = vgparent
 									vgn = addElement(vgparent, "span")
-									setText(vgn, p.How)
-									addText(vgparent, " ")
-									if p.Illegal != "" {
-										vgn = addElement(vgparent, "span")
-										setText(vgn, p.Illegal)
-									}
+									setText(vgn, p.Why)
 									addText(vgparent, " ")
 									if p.Tab != state.TabDiagnosis {
 										vgn = addElement(vgparent, "a")
@@ -3840,6 +3829,22 @@ func (c *Diagnosis) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 										setAttribute(vgn, "href", c.App.hrefOf(p.Tab))
 										setText(vgn, "See "+p.Tab.Name())
 									}
+								}
+								if p.Illegal != "" {
+									vgn = addElement(vgparent, "p\x00class\x00second")
+									setText(vgn, p.Illegal)
+								}
+								vgn = addElement(vgparent, "details\x00class\x00second")
+								{
+									vgparent := vgn
+									_ = vgparent
+									addElement(vgparent, "summary\x00How the saving was predicted")
+									if p.Misses != "" {
+										vgn = addElement(vgparent, "p")
+										setText(vgn, p.Misses)
+									}
+									vgn = addElement(vgparent, "p")
+									setText(vgn, p.How)
 								}
 							}
 						}

@@ -34,6 +34,9 @@ func TestDiagnosis(t *testing.T) {
 		if text := p.text("#advice-1"); !strings.Contains(text, demo.kind) || !strings.Contains(text, demo.place) || !strings.Contains(text, demo.fix) {
 			t.Errorf("%s: first finding = %s, want %q at %s with the fix %q", demo.name, text, demo.kind, demo.place, demo.fix)
 		}
+		p.viewport(390, 844)
+		p.wait("the first fix without scrolling in a narrow window", `scrollY === 0 && document.querySelector("#advice-1 .fix").getBoundingClientRect().bottom <= innerHeight && document.documentElement.scrollWidth <= innerWidth`)
+		p.viewport(1440, 900)
 		p.shoot("diagnosis-" + demo.name)
 		p.click("#back")
 		p.waitFor("#kept .open")
