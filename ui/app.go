@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"cmp"
 	"strings"
 	"sync/atomic"
 
@@ -94,6 +95,7 @@ type Result struct {
 	findings []state.Finding // findings for View, computed on first use
 	foundFor hierarchy.Hierarchy
 	answers  *state.Answers
+	readable map[string]string   // the functions' readable names, by mangled names; nil: not known yet
 	asked    hierarchy.Hierarchy // hierarchy of answer
 	answered *state.View         // view of answer
 	answer   *state.Caches
@@ -344,6 +346,7 @@ func (a *App) present(r *Result) {
 	r.show(a.Screen.LineBytes)
 	r.demo = a.demoOf(r)
 	a.readSources(r.Key)
+	a.readNames(r)
 	a.Port.SetTitle(r.Name + " – stackglass")
 	a.drawCharts()
 }
@@ -355,6 +358,7 @@ func (r *Result) show(lineBytes uint32) {
 		return
 	}
 	r.answers = state.NewAnswers(r.Name, r.Profile)
+	r.answers.Run.Readable = func(name string) string { return cmp.Or(r.readable[name], name) }
 	if r.View = state.NewView(r.Profile, lineBytes); r.View != nil {
 		r.View.Answers = r.answers
 	}

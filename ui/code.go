@@ -67,10 +67,10 @@ func (a *App) codeView() *state.CodeView {
 		return nil
 	}
 	if c.sums[by] == nil {
-		c.sums[by] = state.NewCode(r.Profile, rank, by, c.levels)
+		c.sums[by] = state.NewCode(r.answers.Run, rank, by, c.levels)
 	}
 	if c.sums[attribution.Line] == nil {
-		c.sums[attribution.Line] = state.NewCode(r.Profile, rank, attribution.Line, c.levels)
+		c.sums[attribution.Line] = state.NewCode(r.answers.Run, rank, attribution.Line, c.levels)
 	}
 	if v := c.view; v == nil || v.Code != c.sums[by] || v.Sort != a.Screen.Sort || v.Search != c.search {
 		c.view, c.tables, c.distances = state.NewCodeView(c.sums[by], a.Screen.Sort, c.search), nil, nil

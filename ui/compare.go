@@ -56,6 +56,7 @@ func (a *App) loadOther() {
 		}
 		a.other = r
 		r.show(lineBytes)
+		a.readNames(r)
 		a.drawCharts()
 		a.Port.Announce(state.SideName(0) + ": " + a.sideName(0) + ". " + state.SideName(1) + ": " + r.Name + ".")
 	})

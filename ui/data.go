@@ -76,7 +76,7 @@ func (a *App) dataRanking() *state.CodeView {
 	}
 	sums := a.code.sums
 	if sums[attribution.Object] == nil {
-		sums[attribution.Object] = state.NewCode(a.result.Profile, a.inRange().Ranker(), attribution.Object, a.code.levels)
+		sums[attribution.Object] = state.NewCode(a.result.answers.Run, a.inRange().Ranker(), attribution.Object, a.code.levels)
 	}
 	if v := a.data.ranking; v == nil || v.Code != sums[attribution.Object] || v.Sort != a.Screen.Sort {
 		v = state.NewCodeView(sums[attribution.Object], a.Screen.Sort, "")

@@ -342,7 +342,7 @@ func (c *Communication) Object(data uint32) report.Value {
 	if data == profile.NoSite {
 		return report.TextOf("")
 	}
-	return report.TextOf(ObjectName(&c.Profile.Sites.Data[data]))
+	return report.TextOf(ObjectName(&c.Profile.Sites.Data[data], c.Name))
 }
 
 // Objects returns a table with a row for each data object, in descending order of events. Objects

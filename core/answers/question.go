@@ -24,6 +24,7 @@ const (
 	OfExport      = "export"      // an export.Request
 	OfVerb        = "verb"        // a verb's question, in the words of ask.Question
 	OfDescription = "description" // the description of a cache hierarchy, in Bytes
+	OfNames       = "names"       // function names to demangle, which are the words; the reply's notes are the readable names
 )
 
 // Reply is an answer to a Question, or a part of an answer. The documentation of each question type

@@ -283,7 +283,7 @@ func (s *Sites) addPlace() {
 		return r.Function
 	}
 	if s.By == attribution.Object {
-		s.addText(inPlace, "name=data", func(r *attribution.Row) string { return ObjectName(s.object(r)) })
+		s.addText(inPlace, "name=data", func(r *attribution.Row) string { return ObjectName(s.object(r), s.Name) })
 		s.addText(inPlace, "kind=where", func(r *attribution.Row) string { return s.object(r).Kind.String() })
 		s.addText(inPlace, "function=allocated or declared in", function)
 	} else {
@@ -408,11 +408,13 @@ func (s *Sites) addCode() {
 }
 
 // ObjectName returns a data structure's name. Memory blocks that no variable names are named after
-// the function that allocates them.
-func ObjectName(o *profile.DataObject) string {
+// the function that allocates them, whose name is made readable. readable may be nil.
+func ObjectName(o *profile.DataObject, readable func(string) string) string {
 	switch {
 	case o.Name != "":
 		return o.Name
+	case o.Kind == profile.HeapObject && o.Function != "" && readable != nil:
+		return "[blocks of " + readable(o.Function) + "]"
 	case o.Kind == profile.HeapObject && o.Function != "":
 		return "[blocks of " + o.Function + "]"
 	case o.Kind == profile.HeapObject:
@@ -609,7 +611,7 @@ func (s *Sites) Place(r *attribution.Row) string {
 		name = s.Name(name)
 	}
 	if s.By == attribution.Object {
-		name = strings.TrimSpace(ObjectName(&s.Profile.Sites.Data[r.Object]) + " " + name)
+		name = strings.TrimSpace(ObjectName(&s.Profile.Sites.Data[r.Object], s.Name) + " " + name)
 	}
 	if name == "" && len(r.Sites) > 0 {
 		name = AddressOf(&s.Profile.Sites.Code[r.Sites[0]])

@@ -147,7 +147,31 @@ func (r *Run) Answer(q Question) (*report.Document, error) {
 		d.Warnings = append(d.Warnings, r.crowded()...)
 	}
 	d.Warnings = slices.Concat(r.Warnings, d.Warnings)
+	NameFunctions(d.Tables, r.Readable)
 	return d, nil
+}
+
+// FunctionName returns a function's name as written in the source, if [Run.Readable] is set.
+func (r *Run) FunctionName(name string) string {
+	if r.Readable == nil {
+		return name
+	}
+	return r.Readable(name)
+}
+
+// NameFunctions makes the names of functions in tables readable. readable may be nil.
+func NameFunctions(tables []report.Table, readable func(string) string) {
+	for i := range tables {
+		column := tables[i].Index("function")
+		if column < 0 || readable == nil {
+			continue
+		}
+		for _, row := range tables[i].Rows {
+			if name := row[column].Plain(); name != "" && !row[column].IsNumber() {
+				row[column] = report.TextOf(readable(name))
+			}
+		}
+	}
 }
 
 // whole returns the run as if its profile were not sampled.

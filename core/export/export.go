@@ -304,13 +304,15 @@ func ReadRequest(words []string, encoded []byte) (*Request, error) {
 	return r, nil
 }
 
-// Answer returns the content of the requested file.
-func (r *Request) Answer() ([]byte, error) {
+// Answer returns the content of the requested file. readable makes the names of functions readable.
+func (r *Request) Answer(readable func(string) string) ([]byte, error) {
 	p, err := profile.Decode(r.Profile)
 	if err != nil {
 		return nil, err
 	}
-	x, err := New(ask.NewRun(r.Title, p), r.Title, r.Hierarchy)
+	run := ask.NewRun(r.Title, p)
+	run.Readable = readable
+	x, err := New(run, r.Title, r.Hierarchy)
 	if err != nil {
 		return nil, err
 	}

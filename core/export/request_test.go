@@ -49,7 +49,7 @@ func TestRequestRoundTrip(t *testing.T) {
 func TestEveryFormIsAnswered(t *testing.T) {
 	begins := map[string]string{"html": "<!DOCTYPE html>", "json": "{", "callgrind": "# callgrind format"}
 	for _, form := range export.Forms() {
-		content, err := requested(t, form.Name).Answer()
+		content, err := requested(t, form.Name).Answer(nil)
 		if err != nil {
 			t.Errorf("%s: %v", form.Name, err)
 		}
@@ -60,7 +60,7 @@ func TestEveryFormIsAnswered(t *testing.T) {
 			t.Errorf("the JSON file is invalid: %s", content)
 		}
 	}
-	if _, err := requested(t, "xls").Answer(); err == nil || !strings.Contains(err.Error(), "callgrind") {
+	if _, err := requested(t, "xls").Answer(nil); err == nil || !strings.Contains(err.Error(), "callgrind") {
 		t.Errorf("Answer for an unknown form = %v, want an error", err)
 	}
 	r := requested(t, "pprof")
@@ -70,7 +70,7 @@ func TestEveryFormIsAnswered(t *testing.T) {
 	}
 	p.Sites, p.Timeline = nil, nil
 	r.Profile = p.Encode()
-	if _, err := r.Answer(); err == nil || !strings.Contains(err.Error(), "source locations") {
+	if _, err := r.Answer(nil); err == nil || !strings.Contains(err.Error(), "source locations") {
 		t.Errorf("Answer for a profile without sites = %v, want an error about source locations", err)
 	}
 }

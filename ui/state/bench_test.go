@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/ask"
 	"github.com/stackglass/stackglass/core/attribution"
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/open"
@@ -63,13 +64,13 @@ func BenchmarkCode(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	c := NewCode(p, ranker, attribution.Site, levels)
+	c := NewCode(ask.NewRun("", p), ranker, attribution.Site, levels)
 	for _, step := range []struct {
 		name string
 		do   func()
 	}{
 		{"attribute", func() { levels, _, _ = ranker.Attribute(hierarchy.Presets()[0]) }},
-		{"sum", func() { NewCode(p, ranker, attribution.Site, levels) }},
+		{"sum", func() { NewCode(ask.NewRun("", p), ranker, attribution.Site, levels) }},
 		{"sort", func() { NewCodeView(c, "references", "") }},
 		{"sort-words", func() { NewCodeView(c, "place", "") }},
 		{"search", func() { NewCodeView(c, "", "function 7") }},

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/ask"
 	"github.com/stackglass/stackglass/core/attribution"
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
@@ -24,9 +25,9 @@ type Code struct {
 	files map[string]map[uint32]int // rows by file and line; computed on first use
 }
 
-// NewCode attributes the misses of the levels. r is the profile's ranker.
-func NewCode(p *profile.Profile, r *attribution.Ranker, by attribution.By, levels []attribution.Attribution) *Code {
-	c := &Code{Sites: &answers.Sites{Profile: p, Ranker: r, Levels: levels, By: by}, first: map[int]int{}}
+// NewCode attributes the misses of the levels. r is the ranker of the run or of a part of it.
+func NewCode(run *ask.Run, r *attribution.Ranker, by attribution.By, levels []attribution.Attribution) *Code {
+	c := &Code{Sites: &answers.Sites{Profile: run.Profile, Ranker: r, Levels: levels, By: by, Name: run.FunctionName}, first: map[int]int{}}
 	c.rows = c.Rows()
 	for i := range c.rows {
 		c.first[c.ID(i)] = i
@@ -153,7 +154,7 @@ func (c *Code) referencesOf(r *attribution.Row) string {
 func (c *Code) Causes(count int) (list []Cause) {
 	for _, place := range c.Most(0) {
 		r := &c.rows[place]
-		cause := Cause{ID: c.ID(place), Function: r.Function, References: c.referencesOf(r), Misses: c.about(0) + Count(r.Misses[0]),
+		cause := Cause{ID: c.ID(place), Function: c.Name(r.Function), References: c.referencesOf(r), Misses: c.about(0) + Count(r.Misses[0]),
 			Share: c.about(0) + Percent(r.Misses[0]/max(c.Levels[0].Level.Misses, 1))}
 		if cause.Where = c.Place(place); r.File != "" && r.Line > 0 {
 			cause.Where = lineName(r.File, r.Line)
@@ -201,16 +202,16 @@ func (c *Code) searched(i int) string {
 func (c *Code) Place(i int) string {
 	r := &c.rows[i]
 	if c.By == attribution.Object {
-		return objectName(&c.Profile.Sites.Data[r.Object])
+		return objectName(&c.Profile.Sites.Data[r.Object], c.Name)
 	}
 	s := &c.Profile.Sites.Code[r.Sites[0]]
 	switch {
 	case c.By == attribution.Function && s.Function != "":
-		return s.Function
+		return c.Name(s.Function)
 	case c.By == attribution.Line && s.Line > 0:
-		return lineName(s.File, s.Line) + blank(s.Function)
+		return lineName(s.File, s.Line) + blank(c.Name(s.Function))
 	}
-	return siteName(s)
+	return siteName(s, c.Name)
 }
 
 func lineName(file string, line uint32) string {
@@ -224,28 +225,28 @@ func blank(text string) string {
 	return "  " + text
 }
 
-// siteName returns the name of an instruction.
-func siteName(s *profile.Site) string {
+// siteName returns the name of an instruction. readable makes the function's name readable.
+func siteName(s *profile.Site, readable func(string) string) string {
 	name := answers.AddressOf(s)
 	if s.File != "" && s.Line > 0 {
 		if name = lineName(s.File, s.Line); s.Column > 0 {
 			name += ":" + strconv.FormatUint(uint64(s.Column), 10)
 		}
 	}
-	return name + blank(s.Function) + blank(s.Variable)
+	return name + blank(readable(s.Function)) + blank(s.Variable)
 }
 
-// objectName returns the name of a data structure.
-func objectName(d *profile.DataObject) string {
+// objectName returns the name of a data structure. readable makes the function's name readable.
+func objectName(d *profile.DataObject, readable func(string) string) string {
 	where := ""
 	if d.File != "" && d.Line > 0 {
 		where = blank(lineName(d.File, d.Line))
 	}
-	name := answers.ObjectName(d)
+	name := answers.ObjectName(d, readable)
 	if d.Name == "" && d.Kind == profile.HeapObject {
 		return name + where // the name contains the function
 	}
-	return name + blank(d.Function) + where
+	return name + blank(readable(d.Function)) + where
 }
 
 // strideWords describes the strides of a row: the most frequent class and its share.

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/stackglass/stackglass/core/analysis"
+	"github.com/stackglass/stackglass/core/ask"
 	"github.com/stackglass/stackglass/core/attribution"
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
@@ -28,7 +29,7 @@ func codeOf(t *testing.T, v *View, by attribution.By) *Code {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return NewCode(v.Profile, v.Run.Ranker(), by, levels)
+	return NewCode(v.Run, v.Run.Ranker(), by, levels)
 }
 
 // In every grouping and order, the rows and the remainder add up to the misses of the level. The
@@ -205,7 +206,7 @@ func TestLinesEqualReference(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := NewCode(p, ranker, attribution.Line, levels)
+		c := NewCode(ask.NewRun("", p), ranker, attribution.Line, levels)
 		for _, row := range c.Ranked("", "") {
 			want := 0.0
 			for i := range p.Sites.Code {
@@ -347,12 +348,12 @@ func TestWorstLineIsFalselyShared(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	grid := NewCodeView(NewCode(v.Profile, v.Run.Ranker(), attribution.Line, levels), "", "").Grid(-1)
+	grid := NewCodeView(NewCode(v.Run, v.Run.Ranker(), attribution.Line, levels), "", "").Grid(-1)
 	column := slices.IndexFunc(grid.Columns, func(c Column) bool { return c.Key == "L1_coherence_misses" })
 	if column < 0 || grid.Columns[column].Name != "L1 coherence misses" || !strings.HasPrefix(grid.Row(0)[column], "8"+thin+"188") {
 		t.Errorf("columns %+v, first row %q: want the coherence misses of L1", grid.Columns, grid.Row(0))
 	}
-	sorted := NewCodeView(NewCode(v.Profile, v.Run.Ranker(), attribution.Line, levels), "L1_coherence_misses", "")
+	sorted := NewCodeView(NewCode(v.Run, v.Run.Ranker(), attribution.Line, levels), "L1_coherence_misses", "")
 	if place := sorted.Place(sorted.At(0)); !strings.HasPrefix(place, "false-sharing.c:31") {
 		t.Errorf("first row sorted by coherence misses = %q, want line 31 of false-sharing.c", place)
 	}

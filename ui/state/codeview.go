@@ -506,7 +506,7 @@ func (v *CodeView) Operands(place int, of func() *report.Document) *Table {
 	if key, _ := v.utilisation(); key != "" {
 		columns = append(columns, key)
 	}
-	t := show(&d.Tables[at], answerWords, map[string]string{"file": r.File, "line": strconv.FormatUint(uint64(r.Line), 10), "function": r.Function}, columns...).of(of)
+	t := show(&d.Tables[at], answerWords, map[string]string{"file": r.File, "line": strconv.FormatUint(uint64(r.Line), 10), "function": v.Name(r.Function)}, columns...).of(of)
 	t.Caption = "Instructions of this line that refer to memory"
 	return t
 }
@@ -596,7 +596,7 @@ func (v *View) worstLine(h hierarchy.Hierarchy) (Finding, bool) {
 	if err != nil || len(levels) == 0 || levels[0].Level.Misses == 0 {
 		return Finding{}, false
 	}
-	c := NewCode(v.Profile, r, attribution.Line, levels)
+	c := NewCode(v.Run, r, attribution.Line, levels)
 	total, most := levels[0].Level.Misses, c.rows[0].Misses[0]
 	why := ""
 	if n := c.rows[0].Coherence[0]; n >= most/2 {

@@ -78,7 +78,7 @@ func (d *drawnMatrix) once(of any, draw func() *Matrix) *Matrix {
 // Communication returns the view, or nil if the profile has no communication.
 func (v *View) Communication() *Communication {
 	if v.communication == nil && v.Profile.Communication != nil {
-		c := &Communication{Communication: v.Profile.Communication, view: v, answers: &answers.Communication{Profile: v.Profile}}
+		c := &Communication{Communication: v.Profile.Communication, view: v, answers: &answers.Communication{Profile: v.Profile, Name: v.Run.FunctionName}}
 		c.threads = c.toldApart()
 		v.communication = c
 	}
@@ -302,7 +302,7 @@ func (c *Communication) FlowsTable(granule, window int) *Table {
 // SiteName returns the name of a source location of the profile, or a description for NoSite.
 func (v *View) SiteName(site uint32) string {
 	if s := v.Profile.Sites; s != nil && site < uint32(len(s.Code)) {
-		return siteName(&s.Code[site])
+		return siteName(&s.Code[site], v.Run.FunctionName)
 	}
 	return "unnamed code"
 }
@@ -310,7 +310,7 @@ func (v *View) SiteName(site uint32) string {
 // ObjectName returns the name of a data structure of the profile, or a description.
 func (v *View) ObjectName(object uint32) string {
 	if s := v.Profile.Sites; s != nil && object < uint32(len(s.Data)) {
-		return objectName(&s.Data[object])
+		return objectName(&s.Data[object], v.Run.FunctionName)
 	}
 	return "data without a name"
 }

@@ -103,7 +103,7 @@ func (v *View) Timeline(levels []attribution.Attribution, memory float64) *Timel
 		label := ""
 		if p.Site >= 0 {
 			site := &v.Profile.Sites.Code[p.Site]
-			label = cmp.Or(site.Function, answers.AddressOf(site))
+			label = cmp.Or(v.Run.FunctionName(site.Function), answers.AddressOf(site))
 		}
 		t.Bands = append(t.Bands, Band{p.From, p.To, p.Number, label})
 	}

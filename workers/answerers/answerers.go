@@ -7,8 +7,6 @@ import (
 	"io"
 	"strings"
 
-	"github.com/ianlancetaylor/demangle"
-
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/ask"
 	"github.com/stackglass/stackglass/core/ask/program" // this import also registers further verbs
@@ -32,6 +30,7 @@ func All(open OpenTrace) map[string]func(workers.Subject) (workers.Answerer, err
 		answers.OfExport:      exports,
 		answers.OfVerb:        verbs,
 		answers.OfDescription: func(workers.Subject) (workers.Answerer, error) { return describe, nil },
+		answers.OfNames:       func(workers.Subject) (workers.Answerer, error) { return names, nil },
 	}
 }
 
@@ -40,7 +39,9 @@ func models(s workers.Subject) (workers.Answerer, error) {
 	return func(q answers.Question, _ any, _ func() bool, give func(*answers.Reply)) error {
 		words, err := answers.ReadModelQuestion(q.Words)
 		if err == nil {
-			give(m.Answer(words))
+			reply := m.Answer(words)
+			ask.NameFunctions(reply.Tables, program.Readable)
+			give(reply)
 		}
 		return err
 	}, err
@@ -56,9 +57,6 @@ func cores(open OpenTrace) workers.Answerer {
 	}
 }
 
-// readable demangles a function name, as the command does.
-func readable(name string) string { return demangle.Filter(name, demangle.NoEnclosingParams) }
-
 // verbs answers any verb of package ask about one profile. The reply contains the document's tables
 // and warnings, and its JSON as Bytes. If the verb depends on a processor, the reply also contains
 // the table processors.
@@ -70,9 +68,7 @@ func verbs(s workers.Subject) (workers.Answerer, error) {
 			return err
 		}
 		run := ask.NewRun(s.Name, p)
-		if run.GoOn = goOn; asked.Verb == program.Calls || asked.Verb == program.Diagnose {
-			run.Readable = readable
-		}
+		run.Readable, run.GoOn = program.Readable, goOn
 		d, err := run.Answer(asked)
 		if err != nil {
 			give(&answers.Reply{Problem: err.Error()})
@@ -93,12 +89,22 @@ func exports(s workers.Subject) (workers.Answerer, error) {
 		if err != nil {
 			return err
 		}
-		file, err := request.Answer()
+		file, err := request.Answer(program.Readable)
 		if err == nil {
 			give(&answers.Reply{Bytes: file})
 		}
 		return err
 	}, nil
+}
+
+// names returns function names as they are written in the source, in the order of the question.
+func names(q answers.Question, _ any, _ func() bool, give func(*answers.Reply)) error {
+	reply := &answers.Reply{}
+	for _, name := range q.Words {
+		reply.Notes = append(reply.Notes, program.Readable(name))
+	}
+	give(reply)
+	return nil
 }
 
 // describe parses a description of a cache hierarchy. The reply's Bytes contain the hierarchy.Lines

@@ -1,6 +1,7 @@
 package answerers
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -55,10 +56,27 @@ func TestExport(t *testing.T) {
 	}
 }
 
+// TestNames checks that names are demangled in answers, in exported files and by themselves.
+func TestNames(t *testing.T) {
+	const mangled, want = "_ZN3foo3barEi", "foo::bar(int)"
+	r, err := asked(t, workers.Subject{}, answers.Question{Of: answers.OfNames, Words: []string{mangled, "main"}})
+	if err != nil || !slices.Equal(r.Notes, []string{want, "main"}) {
+		t.Errorf("%+v, %v", r, err)
+	}
+	p := &profile.Profile{Counters: &profile.Counters{Functions: []profile.FunctionCounters{{Name: mangled}}}}
+	s := workers.Subject{Name: "a", Profile: p.Encode()}
+	for _, q := range []answers.Question{{Of: answers.OfVerb, Words: []string{"counters", "by=function"}}, (&export.Request{Form: "json", Title: "a"}).Question()} {
+		r, err := asked(t, s, q)
+		if err != nil || !strings.Contains(string(r.Bytes), want) || strings.Contains(string(r.Bytes), mangled) {
+			t.Errorf("%s: %s, %v", q.Of, r.Bytes, err)
+		}
+	}
+}
+
 // Every answerer refuses questions that it does not understand, and subjects without data.
 func TestRefusals(t *testing.T) {
 	for name := range All(nil) {
-		if name == answers.OfDescription {
+		if name == answers.OfDescription || name == answers.OfNames {
 			continue
 		}
 		if _, err := asked(t, workers.Subject{}, answers.Question{Of: name, Words: []string{"nonsense"}}); err == nil {

@@ -196,7 +196,7 @@ func (u *dataUse) name(r *attribution.Row) []report.Value {
 	if u.Readable != nil {
 		function = u.Readable(function)
 	}
-	return []report.Value{report.TextOf(answers.ObjectName(o)), report.TextOf(o.Kind.String()), report.TextOf(function), report.TextOf(r.File)}
+	return []report.Value{report.TextOf(answers.ObjectName(o, u.Readable)), report.TextOf(o.Kind.String()), report.TextOf(function), report.TextOf(r.File)}
 }
 
 // utilisation returns the line utilisation in the first cache for which it was measured.
@@ -278,7 +278,7 @@ func (u *dataUse) find(option, name string) (*attribution.Row, error) {
 		if long == name {
 			return r, nil
 		}
-		if names = append(names, long); answers.ObjectName(u.object(r)) == name || strings.HasPrefix(long, name+" ") {
+		if names = append(names, long); answers.ObjectName(u.object(r), u.Readable) == name || strings.HasPrefix(long, name+" ") {
 			found = append(found, r)
 		}
 	}

@@ -51,7 +51,7 @@ func cycles(r *ask.Run, q ask.Question, d *report.Document) error {
 	if err != nil {
 		return err
 	}
-	reply, err := ofBlock(m, words, q)
+	reply, err := ofBlock(r, m, words, q)
 	if err != nil {
 		return err
 	}
@@ -126,7 +126,7 @@ func modelQuestion(r *ask.Run, q ask.Question) (words answers.ModelQuestion, err
 }
 
 // ofBlock asks the models about the function and the block named in the question.
-func ofBlock(m *costmodel.Models, words answers.ModelQuestion, q ask.Question) (*answers.Reply, error) {
+func ofBlock(r *ask.Run, m *costmodel.Models, words answers.ModelQuestion, q ask.Question) (*answers.Reply, error) {
 	reply := m.Answer(words)
 	if reply.Problem != "" {
 		return nil, &ask.Error{Text: "--probabilities " + q.Text("probabilities") + ": " + strings.TrimSuffix(reply.Problem, ".")}
@@ -139,7 +139,9 @@ func ofBlock(m *costmodel.Models, words answers.ModelQuestion, q ask.Question) (
 			continue
 		}
 		t := reply.Table(pick.table)
-		at := slices.IndexFunc(t.Rows, func(row []report.Value) bool { return row[t.Index(pick.arg)].Plain() == q.Text(pick.arg) })
+		at := slices.IndexFunc(t.Rows, func(row []report.Value) bool {
+			return r.FunctionName(row[t.Index(pick.arg)].Plain()) == r.FunctionName(q.Text(pick.arg))
+		})
 		if at < 0 {
 			return nil, &ask.Error{Text: "--" + pick.arg + " " + q.Text(pick.arg) + ": there is no " + pick.arg + " with that name"}
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/ask"
+	"github.com/stackglass/stackglass/core/ask/program"
 	"github.com/stackglass/stackglass/core/report"
 	"github.com/stackglass/stackglass/tools/stackglass/internal/pass"
 )
@@ -231,7 +232,7 @@ func (a *app) loadFor(r *reading, q ask.Question, name string) (*answerable, err
 // run returns the [ask.Run] that answers questions about l.
 func (l *answerable) run(r *reading) *ask.Run {
 	return &ask.Run{
-		Name: l.name, Profile: l.Profile, Module: l.module, Folded: l.folded, Warnings: slices.Clone(l.warnings), Readable: readable, File: readFile,
+		Name: l.name, Profile: l.Profile, Module: l.module, Folded: l.folded, Warnings: slices.Clone(l.warnings), Readable: program.Readable, File: readFile,
 		Analysed: l.Trace, Cores: r.cores, GoOn: func() bool { return r.cmd.Context().Err() == nil },
 	}
 }

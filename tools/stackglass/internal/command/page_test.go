@@ -18,6 +18,7 @@ import (
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/ask"
+	"github.com/stackglass/stackglass/core/ask/program"
 	"github.com/stackglass/stackglass/core/attribution"
 	"github.com/stackglass/stackglass/core/costmodel"
 	"github.com/stackglass/stackglass/core/export"
@@ -257,7 +258,7 @@ func (p *paged) code(h hierarchy.Hierarchy, options []string) {
 		if by == attribution.Object && len(p.view.Profile.Sites.Data) == 0 {
 			continue
 		}
-		view := state.NewCodeView(state.NewCode(p.view.Profile, p.view.Run.Ranker(), by, levels), "", "")
+		view := state.NewCodeView(state.NewCode(p.view.Run, p.view.Run.Ranker(), by, levels), "", "")
 		view.Document = p.view.SitesDocument(by, h)
 		grid := view.Grid(-1)
 		p.exported(grid.Table, "sites", append(slices.Clone(options), "--by", name)...)
@@ -614,7 +615,7 @@ func TestPageAndCommandPreviousAccesses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, by := range state.CodeBys() {
-		view := state.NewCodeView(state.NewCode(p.view.Profile, p.view.Run.Ranker(), by, levels), "", "")
+		view := state.NewCodeView(state.NewCode(p.view.Run, p.view.Run.Ranker(), by, levels), "", "")
 		view.Document = p.view.SitesDocument(by, h)
 		shown := 0
 		for place := range view.Rows() {
@@ -713,7 +714,7 @@ func (p *paged) exports(h hierarchy.Hierarchy, options []string) {
 		if form.Sites && p.view.Profile.Sites == nil {
 			continue
 		}
-		page, err := (&export.Request{Form: form.Name, Title: name, Hierarchy: h, Profile: p.view.Profile.Encode()}).Answer()
+		page, err := (&export.Request{Form: form.Name, Title: name, Hierarchy: h, Profile: p.view.Profile.Encode()}).Answer(program.Readable)
 		if err != nil {
 			p.Fatal(err)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/ask"
+	"github.com/stackglass/stackglass/core/ask/program"
 	"github.com/stackglass/stackglass/core/blocks"
 	"github.com/stackglass/stackglass/core/blocks/scaling"
 	"github.com/stackglass/stackglass/core/costmodel"
@@ -267,7 +268,7 @@ func (o *scaleOptions) answersOf(p *profile.Profile, processor *pipeline.Process
 	if t.work, err = answers.NewBlocks(system); err != nil {
 		return nil, err
 	}
-	t.work.Name = readable
+	t.work.Name = program.Readable
 	var text []byte
 	if o.module != "" {
 		if text, err = readFile(o.module); err != nil {
@@ -378,7 +379,7 @@ func (o *scaleOptions) laws(predicted, real *runAnswers) report.Table {
 			label += "+" + strconv.FormatUint(uint64(k.Part), 10)
 		}
 		if int64(k.Function) < int64(len(p.Functions)) {
-			function = readable(p.Functions[k.Function].Name)
+			function = program.Readable(p.Functions[k.Function].Name)
 		}
 		row := []report.Value{report.TextOf(function), report.TextOf(label), report.TextOf(k.File), report.Known(uint64(k.FirstLine)),
 			report.TextOf(of.Law.String(o.names)), report.TextOf(of.Basis.String()), report.Count(of.Executions)}

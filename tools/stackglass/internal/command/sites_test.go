@@ -13,6 +13,7 @@ import (
 
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/ask"
+	"github.com/stackglass/stackglass/core/ask/program"
 	"github.com/stackglass/stackglass/core/attribution"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/report"
@@ -415,7 +416,7 @@ func TestSymbolWarnings(t *testing.T) {
 // C++ names are demangled.
 func TestReadableNames(t *testing.T) {
 	for name, want := range map[string]string{"_ZN3foo3barEi": "foo::bar(int)", "main": "main", "_ZN9wikipedia7article8print_toERSo": "wikipedia::article::print_to(std::ostream&)"} {
-		if got := readable(name); got != want {
+		if got := program.Readable(name); got != want {
 			t.Errorf("%s: %s, want %s", name, got, want)
 		}
 	}

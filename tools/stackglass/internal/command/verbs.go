@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/ianlancetaylor/demangle"
 	"github.com/spf13/cobra"
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/ask"
@@ -147,9 +146,6 @@ func addMeasures(cmd *cobra.Command, r *reading) {
 	cmd.Flags().StringSliceVar(&r.utilisation, "utilisation", nil, "measure line utilisation, and misses by site, in these `CACHES`, for example 32KiB,8,1MiB: sizes, each followed by a number of ways if the cache is set-associative")
 	cmd.Flags().BoolVar(&r.previous, "previous", false, "for each access at a stack distance of 16 or more, record the site that last accessed the line")
 }
-
-// readable demangles a function name.
-func readable(name string) string { return demangle.Filter(name, demangle.NoEnclosingParams) }
 
 // loops adds the option to read symbols from the program. Loop-compressed traces do not support
 // this option.
