@@ -3774,8 +3774,25 @@ func (c *Diagnosis) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				{
 					vgparent := vgn
 					_ = vgparent
-					if c.App.diagnosis.asker.busy() {
-						addElement(vgparent, "progress\x00class\x00searching\x00aria-label\x00Searching for costs and fixes")
+					if c.progress() != "" {
+						vgn = addElement(vgparent, "div\x00id\x00search")
+						{
+							vgparent := vgn
+							_ = vgparent
+							if c.App.diagnosis.asker.busy() {
+								addElement(vgparent, "progress\x00class\x00searching\x00aria-label\x00Searching for costs and fixes")
+							}
+							vgn = addElement(vgparent, "p\x00class\x00actions second")
+							{
+								vgparent := vgn
+								_ = vgparent
+								vgn = addElement(vgparent, "span\x00id\x00search-tried")
+								setText(vgn, c.progress())
+								vgn = addElement(vgparent, " button\x00type\x00button\x00class\x00plain\x00id\x00search-stop")
+								setText(vgn, c.stopWord())
+								addListener(vgn, "click", func(event vugu.DOMEvent) { c.stopOrSearch() })
+							}
+						}
 					}
 				}
 				if len(c.advice()) > 0 {
@@ -3861,7 +3878,7 @@ func (c *Diagnosis) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					}
 				}
 				addComponent(vgin, vgout, vgparent, c.Caveats)
-				if c.App.diagnosis.table("findings") != nil {
+				if c.App.diagnosis.table("findings") != nil && !c.partial() {
 					vgn = addElement(vgparent, "p\x00class\x00actions second")
 					{
 						vgparent := vgn

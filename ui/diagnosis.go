@@ -72,12 +72,54 @@ func (c *Diagnosis) verdict() string {
 	switch {
 	case s.err != nil:
 		return "No diagnosis could be made: " + s.err.Error() + ". Reload the page to try again."
-	case s.reply == nil:
+	case s.reply == nil && s.stopped:
+		return "The search was stopped before the first result."
+	case s.reply == nil || c.partial() && !s.stopped && len(s.advice) == 0:
 		return "Searching for the largest costs, and trying changes of the code …"
 	case s.reply.Problem != "":
 		return s.reply.Problem + "."
 	}
 	return s.verdict
+}
+
+// partial reports whether the reply is a part of the diagnosis, because the search continues or was
+// stopped.
+func (c *Diagnosis) partial() bool {
+	_, partial := state.Tried(c.App.diagnosis.reply)
+	return partial
+}
+
+// progress describes the progress of the search, or returns "" if the search is complete.
+func (c *Diagnosis) progress() string {
+	s := &c.App.diagnosis
+	tried, _ := state.Tried(s.reply)
+	switch {
+	case s.stopped:
+		return "The search was stopped after " + state.Plural(tried, "change", "changes") + ", so not all changes were tried."
+	case s.asker.busy():
+		return state.Plural(tried, "change", "changes") + " tried so far."
+	}
+	return ""
+}
+
+// stopWord returns the label of the button that stops the search or starts it again.
+func (c *Diagnosis) stopWord() string {
+	if c.App.diagnosis.stopped {
+		return "search again"
+	}
+	return "stop"
+}
+
+// stopOrSearch stops the search, or starts it again.
+func (c *Diagnosis) stopOrSearch() {
+	if s := &c.App.diagnosis; s.stopped {
+		s.again()
+		c.App.askDiagnosis()
+	} else {
+		s.stop()
+		c.App.Port.Announce(c.progress())
+	}
+	c.App.touch()
 }
 
 // advice returns the top findings.
@@ -190,6 +232,9 @@ type diagnosesState struct {
 
 // askDiagnoses asks for the diagnoses of both compared runs. The caller holds the lock.
 func (a *App) askDiagnoses() {
+	if a.diagnosis.stopped {
+		a.diagnosis.again()
+	}
 	a.askDiagnosis()
 	a.diagnoses.other.ask(a, a.other, a.diagnosisQuestion(), func() {})
 }

@@ -18,6 +18,8 @@ type verbAnswer struct {
 	asked []string
 	reply *answers.Reply // the last reply; nil: no reply yet
 	err   error          // why there is no answer
+	// stopped reports whether the user stopped the answer. reply is then incomplete.
+	stopped bool
 }
 
 // ask asks a question about a complete result, unless it was the last question. take is called with
@@ -30,7 +32,7 @@ func (x *verbAnswer) ask(a *App, r *Result, q answers.Question, take func()) {
 	if x.err != nil || slices.Equal(q.Words, x.asked) {
 		return
 	}
-	if x.asked = q.Words; x.asker == nil {
+	if x.asked, x.stopped = q.Words, false; x.asker == nil {
 		x.asker = &asker{app: a, subject: namedSubject(r.Name, r.Profile), take: func(reply *answers.Reply, err error) {
 			if x.reply, x.err = reply, err; err != nil {
 				x.asker = nil
@@ -40,6 +42,15 @@ func (x *verbAnswer) ask(a *App, r *Result, q answers.Question, take func()) {
 	}
 	x.asker.ask(q, nil)
 }
+
+// stop ends the answer. The reply so far is kept.
+func (x *verbAnswer) stop() {
+	x.asker.end()
+	x.asker, x.stopped = nil, true
+}
+
+// again forgets which question was asked, so that it can be asked again.
+func (x *verbAnswer) again() { x.asked = nil }
 
 // namedSubject returns a function that makes a profile the subject of questions. Answers call the
 // profile by the given name.

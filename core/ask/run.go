@@ -41,6 +41,9 @@ type Run struct {
 	// GoOn is called while a long answer is computed, and reports whether the user still wants the
 	// answer.
 	GoOn func() bool
+	// Partial is called during long answers, with a function that returns the tables and warnings so
+	// far, and the table "progress".
+	Partial func(soFar func() *report.Document)
 
 	Analysed bool   // the profile was made from a trace for this question, not read from a file
 	Cores    string // the user's groups of threads that share a core; "": none

@@ -42,6 +42,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/answers/loopcount"
@@ -145,6 +146,9 @@ type Options struct {
 	Processor *pipeline.Processor
 	Readable  func(string) string // makes a function's name readable; nil: names stay unchanged
 	GoOn      func() bool         // called regularly, and reports whether to continue; nil: the diagnosis always continues
+	// Progress is called during the search, with the number of changes that were tried, and a
+	// function that returns the diagnosis without the other changes. It may be nil.
+	Progress func(tried int, soFar func() *Diagnosis)
 }
 
 // run contains the state of the diagnosis of one run.
@@ -178,9 +182,10 @@ type run struct {
 	instead       map[*place]string  // a change of the loop order that also splits a chain of dependent results
 	apart         [2]*counts         // replays with the changes of [apart], by whether words are copied; nil: not simulated yet
 
-	replaying sync.Mutex // protects these fields while replays run
-	replayed  uint64     // number of rows replayed
-	chunks    []*chunk   // chunks that replays reuse
+	changes   atomic.Int64 // number of changes that were tried
+	replaying sync.Mutex   // protects these fields while replays run
+	replayed  uint64       // number of rows replayed
+	chunks    []*chunk     // chunks that replays reuse
 	out       *Diagnosis
 }
 
@@ -226,20 +231,29 @@ func Run(p *profile.Profile, o Options) (*Diagnosis, error) {
 	if err := r.price(); err != nil {
 		return nil, err
 	}
-	r.sharing()
-	r.imbalance()
-	r.sockets()
-	r.chasing()
-	r.interchange()
-	r.nests()
-	r.translations()
-	r.elements()
+	for _, search := range []func(){r.sharing, r.imbalance, r.sockets, r.chasing, r.interchange, r.nests, r.translations, r.elements} {
+		search()
+		r.progress()
+	}
 	for _, add := range r.untried {
 		add()
 	}
 	r.causes()
 	r.compute()
+	r.progress()
 	return r.out.ranked(), nil
+}
+
+// progress reports the findings so far.
+func (r *run) progress() {
+	if r.Progress == nil {
+		return
+	}
+	r.Progress(int(r.changes.Load()), func() *Diagnosis {
+		d := *r.out
+		d.Findings = slices.Clone(d.Findings)
+		return d.ranked()
+	})
 }
 
 // ranked merges the findings, drops findings that save too little, and sorts the rest by their

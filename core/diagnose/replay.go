@@ -545,6 +545,9 @@ func (r *run) replay(to rename, order *reorder, pageShift uint, levels bool, lik
 	if !possible {
 		return nil
 	}
+	if to != nil || order != nil {
+		r.changes.Add(1)
+	}
 	n := len(r.p.Sites.Code)
 	c := &counts{sites: make([]siteCounts, n), claimed: make([]claim, n), falsely: make([]float64, n), severally: make([]float64, n), team: max(1, len(r.p.Totals.Threads))}
 	for range r.Machine.Levels {

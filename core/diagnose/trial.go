@@ -993,6 +993,8 @@ func (r *run) try(n *loops.Nest, sunk bool, by change.Change, g *group) *trial {
 	case change.Interchange, change.Tile, change.Fuse, distribute:
 		sameLines = true
 	}
+	r.changes.Add(1)
+	defer r.progress()
 	before, after, ok := r.missesOf(n, changed, caches[worst:worst+1], sameLines)
 	if !ok {
 		return nil

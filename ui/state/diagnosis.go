@@ -69,6 +69,15 @@ func Diagnosis(reply *answers.Reply, most int) (verdict string, list []Advice) {
 	return verdict, list
 }
 
+// Tried returns the number of changes that were tried, if a reply is a part of a diagnosis.
+func Tried(reply *answers.Reply) (tried uint64, partial bool) {
+	if reply == nil || reply.Table("progress") == nil {
+		return 0, false
+	}
+	n, _ := reply.Table("progress").Rows[0][0].Number()
+	return uint64(n), true
+}
+
 // Assumptions returns the heading of the notes of a diagnosis.
 func Assumptions(notes []string) string {
 	return Plural(uint64(len(notes)), "assumption", "assumptions") + " behind these estimates"

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/ask"
@@ -15,6 +16,7 @@ import (
 	"github.com/stackglass/stackglass/core/hierarchy/config"
 	"github.com/stackglass/stackglass/core/multicore/predict"
 	"github.com/stackglass/stackglass/core/profile"
+	"github.com/stackglass/stackglass/core/report"
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/workers"
 )
@@ -57,9 +59,13 @@ func cores(open OpenTrace) workers.Answerer {
 	}
 }
 
+// partialEvery is the minimum time between partial replies.
+const partialEvery = 300 * time.Millisecond
+
 // verbs answers any verb of package ask about one profile. The reply contains the document's tables
 // and warnings, and its JSON as Bytes. If the verb depends on a processor, the reply also contains
-// the table processors.
+// the table processors. During a long answer, partial replies contain the table progress, but no
+// JSON.
 func verbs(s workers.Subject) (workers.Answerer, error) {
 	p, err := profile.Decode(s.Profile)
 	return func(q answers.Question, _ any, goOn func() bool, give func(*answers.Reply)) error {
@@ -68,16 +74,30 @@ func verbs(s workers.Subject) (workers.Answerer, error) {
 			return err
 		}
 		run := ask.NewRun(s.Name, p)
+		replyWith := func(d *report.Document) *answers.Reply {
+			reply := &answers.Reply{Notes: d.Warnings, Tables: d.Tables}
+			if asked.Verb.Arg("processor") != nil {
+				reply.Tables = append(reply.Tables, costmodel.Processors(asked.Text("processor")))
+			}
+			return reply
+		}
 		run.Readable, run.GoOn = program.Readable, goOn
+		last := time.Now()
+		run.Partial = func(soFar func() *report.Document) {
+			if time.Since(last) >= partialEvery {
+				reply := replyWith(soFar())
+				reply.More = true
+				give(reply)
+				last = time.Now()
+			}
+		}
 		d, err := run.Answer(asked)
 		if err != nil {
 			give(&answers.Reply{Problem: err.Error()})
 			return nil
 		}
-		reply := &answers.Reply{Notes: d.Warnings, Tables: d.Tables, Bytes: d.JSON()}
-		if asked.Verb.Arg("processor") != nil {
-			reply.Tables = append(reply.Tables, costmodel.Processors(asked.Text("processor")))
-		}
+		reply := replyWith(d)
+		reply.Bytes = d.JSON()
 		give(reply)
 		return nil
 	}, err

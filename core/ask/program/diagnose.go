@@ -46,7 +46,17 @@ func findings(r *ask.Run, q ask.Question, d *report.Document) error {
 	if err != nil {
 		return err
 	}
-	found, err := diagnose.Run(r.Profile, diagnose.Options{Machine: q.Caches(), Processor: processor, Readable: r.Readable, GoOn: r.GoOn})
+	o := diagnose.Options{Machine: q.Caches(), Processor: processor, Readable: r.Readable, GoOn: r.GoOn}
+	if r.Partial != nil {
+		o.Progress = func(tried int, soFar func() *diagnose.Diagnosis) {
+			r.Partial(func() *report.Document {
+				found, progress := soFar(), report.Table{Key: "progress", Columns: report.Columns("tried=changes tried")}
+				progress.Add(report.Count(uint64(tried)))
+				return &report.Document{Warnings: found.Notes, Tables: append(found.Tables(), progress)}
+			})
+		}
+	}
+	found, err := diagnose.Run(r.Profile, o)
 	if err != nil {
 		return r.Cannot(err.Error())
 	}

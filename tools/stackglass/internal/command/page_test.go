@@ -9,6 +9,7 @@ import (
 	"math/bits"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"sort"
 	"strconv"
@@ -556,6 +557,35 @@ func TestPageAndCommandDefault(t *testing.T) {
 				t.Errorf("the hierarchy is %v, want %s", input["hierarchy"], h.Name)
 			}
 		})
+	}
+}
+
+// TestPartialDiagnosis checks that a diagnosis reports its progress, that this does not change the
+// result, and that the last findings before its end are the findings of the result.
+func TestPartialDiagnosis(t *testing.T) {
+	p := openPaged(t, "demo:matmul-naive", nil)
+	q := ask.New(ask.VerbOf("diagnose"))
+	want, err := ask.NewRun("a", p.view.Profile).Answer(q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := ask.NewRun("a", p.view.Profile)
+	var last *report.Document
+	tried := 0.0
+	run.Partial = func(soFar func() *report.Document) {
+		last = soFar()
+		n, _ := last.Tables[len(last.Tables)-1].Rows[0][0].Number()
+		if n < tried {
+			t.Errorf("%g changes were tried, then %g", tried, n)
+		}
+		tried = n
+	}
+	d, err := run.Answer(q)
+	if err != nil || !bytes.Equal(d.JSON(), want.JSON()) {
+		t.Errorf("%v, and the diagnosis with progress is\n%s\nwant\n%s", err, d.JSON(), want.JSON())
+	}
+	if tried == 0 || !reflect.DeepEqual(last.Tables[1].Rows, d.Tables[1].Rows) {
+		t.Errorf("after %g changes, the findings are %v, at the end %v", tried, last.Tables[1].Rows, d.Tables[1].Rows)
 	}
 }
 
