@@ -222,6 +222,9 @@ func (t *Timeline) Choose(v *View, r Range) *Timeline {
 		if chosen.Sentence = "Drag across the timeline, or click a phase, to see a part of the run."; len(t.Regions) > 0 {
 			chosen.Sentence = "Drag across the timeline, or click a phase or a marked region, to see a part of the run."
 		}
+		if len(t.Lanes) > 1 {
+			chosen.Sentence += " The axis counts references in the order of the trace, so threads that ran at the same time can be drawn one after the other."
+		}
 		chosen.Sentence += t.doubts
 		return &chosen
 	}
