@@ -465,7 +465,7 @@ func TestHugeLimit(t *testing.T) {
 	}
 }
 
-// References that span megabytes are analysed in pieces, and the results do not change.
+// References that span megabytes are analysed in pieces, which does not change the results.
 func TestLargeReferences(t *testing.T) {
 	whole := &trace.Batch{}
 	for i := range uint64(300) {

@@ -91,7 +91,7 @@ func (r *Runner) BesideSites(make func(program func() *trace.Program) func(*trac
 // Step analyses one batch. Each step is short: if references of the batch touch very many bytes,
 // Step analyses only a part of the batch, or a piece of a reference. Step returns io.EOF when the
 // trace, or the part that the spec selects, has been analysed completely. Any other error ends the
-// run. Profile then returns the result up to the error.
+// run. After such an error, Profile returns the result up to the error.
 func (r *Runner) Step() error {
 	err := r.step()
 	if err == io.EOF {

@@ -163,7 +163,7 @@ func (c *privateCaches) access(thread uint32, line trace.Line, write bool) (miss
 
 // If the capacity of a private cache is the edge of a bin, or line utilisation was measured in the
 // cache, the misses attributed to the sites equal the misses in a simulated cache. At the edges of
-// bins, the coherence misses are equal, too.
+// bins, the coherence misses also equal the coherence misses in the simulated cache.
 func TestExactInPrivateCaches(t *testing.T) {
 	seen := 0.0
 	rapid.Check(t, func(t *rapid.T) {

@@ -333,8 +333,8 @@ func (c *Coder) Stack(list *[]uint64) {
 	c.Nears(list, &last)
 }
 
-// Nears codes a list of numbers as [Coder.Near] does. When it decodes, it replaces *list with a new
-// list.
+// Nears codes a list of numbers as [Coder.Near] does. When Nears decodes, it replaces *list with a
+// new list.
 func (c *Coder) Nears(list *[]uint64, near *uint64) {
 	last := *near
 	if n := c.Length(len(*list), 1); c.In != nil {

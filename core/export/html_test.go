@@ -133,8 +133,8 @@ func shown(r rune) rune {
 	return r
 }
 
-// TestCurvePathMatchesMissRatios parses the path of the curve. At every capacity, its height must
-// be the miss ratio.
+// TestCurvePathMatchesMissRatios parses the path of the curve. At every capacity, the height of the
+// path must be the miss ratio.
 func TestCurvePathMatchesMissRatios(t *testing.T) {
 	counts := new(profile.Histogram)
 	counts.AddN(3, 40)

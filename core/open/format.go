@@ -24,9 +24,9 @@ import (
 type Format struct {
 	Name  string // name of the format for --input-format
 	Title string // a short description
-	// Recognise reports whether a trace that begins with head has this format. If not, it also
-	// returns the reason, as a clause. head contains up to 16 KiB, and ends with a complete line if
-	// the trace consists of lines.
+	// Recognise reports whether a trace that begins with head has this format. If the trace does
+	// not have this format, Recognise also returns the reason, as a clause. head contains up to 16
+	// KiB, and ends with a complete line if the trace consists of lines.
 	Recognise func(head []byte) (reason string, ok bool)
 	New       func(name string, r io.Reader, o Options) trace.Reader
 }

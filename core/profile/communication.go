@@ -6,7 +6,7 @@ import (
 )
 
 // Communication describes the values that some threads of a trace write and other threads use
-// (MODELS §7). Package analysis/communication computes it.
+// (MODELS §7). Package analysis/communication computes this description.
 //
 // The source of a reference to a granule is the thread that last wrote the granule, if it is a
 // different thread. Every reference with a source is an event (Kulkarni §3), even if it is a store.

@@ -9,7 +9,7 @@ import (
 
 // Data describes how a run uses its data structures: the lifetimes of memory blocks, the uses of
 // members of structures, and the accesses by address and time (MODELS §15.3). Package
-// analysis/structures computes it.
+// analysis/structures computes this description.
 type Data struct {
 	LineBytes uint32
 	// ColumnReferences is the number of references in a column of every map: a power of two.
@@ -140,8 +140,8 @@ const mapFrom = 4
 // the cold accesses also contains all longer distances.
 func MapClass(distance uint32) int { return min(bits.Len32(distance>>mapFrom), MapClasses-2) }
 
-// MapClassFrom returns the smallest distance in a class. For the class of cold accesses, it is
-// larger than every distance.
+// MapClassFrom returns the smallest distance in a class. The result for the class of cold accesses
+// is larger than every distance.
 func MapClassFrom(class int) uint64 {
 	switch {
 	case class == 0:

@@ -25,9 +25,9 @@ var sampleModeNames = [numSampleModes]string{"space", "lines", "time", "onoff"}
 func (m SampleMode) String() string { return sampleModeNames[m] }
 
 // Sampled describes the sample of a profile whose counts are estimates, and the errors of the
-// estimates. Package analysis/sample/estimate computes it. Counts are scaled to the whole run, so
-// the profile can be queried like an exact profile. With [OnOffSample], counts cover only the
-// analysed references.
+// estimates. Package analysis/sample/estimate computes the sample and the errors. Counts are scaled
+// to the whole run, so the profile can be queried like an exact profile. With [OnOffSample], counts
+// cover only the analysed references.
 type Sampled struct {
 	Mode       SampleMode
 	Seed       uint64

@@ -9,7 +9,7 @@ import (
 )
 
 // Sharing counts how the threads of a trace use private and shared caches, at one line size
-// (MODELS §6). Package analysis/sharing computes it.
+// (MODELS §6). Package analysis/sharing computes these counts.
 //
 // All counts are by core. A core represents the threads that use the same private cache, usually a
 // single thread. A core's line accesses are counted in up to four ways, each with a histogram and

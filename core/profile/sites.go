@@ -11,7 +11,7 @@ import (
 )
 
 // Sites attributes a trace's line accesses to sites in the code and to data structures, at one
-// line size. Package analysis/sites defines and computes the numbers.
+// line size. Package analysis/sites defines and computes the counts.
 //
 // Distances are counted in bins. The misses of a site are therefore exact for fully associative
 // caches whose capacity is a bin boundary, and estimated for all other capacities. The exact sums
@@ -19,8 +19,8 @@ import (
 type Sites struct {
 	LineBytes uint32
 	// Capacities contains the sizes, in lines, of the LRU caches for which line utilisation was
-	// measured. Ways contains their numbers of ways; 0 means fully associative. Both are ascending,
-	// or nil.
+	// measured. Ways contains the numbers of ways of these caches; 0 means fully associative. Both
+	// are ascending, or nil.
 	Capacities []uint64
 	Ways       []uint32
 	Previous   bool // whether Reuse.Before was recorded
@@ -110,9 +110,10 @@ type Reuse struct {
 	// Before counts the accesses with distances of at least PreviousFrom by the site of the
 	// previous access to the same line, in ascending order of sites and without zero counts.
 	Before []SiteCount
-	// Off contains, for estimates, the half-width of the 95 % confidence interval of the misses of
-	// a fully associative LRU cache of SiteBinFrom(Bin) lines. The list contains only the bins at
-	// which this value changes, in ascending order. The value before the first such bin is 0.
+	// For estimates, Off contains half-widths of 95 % confidence intervals. The half-width at a bin
+	// applies to the misses of a fully associative LRU cache of SiteBinFrom(Bin) lines. The list
+	// contains only the bins at which this value changes, in ascending order. The value before the
+	// first such bin is 0.
 	Off []BinCount
 }
 
@@ -137,8 +138,8 @@ func offAt(list []BinCount, lines uint64) (off uint64) {
 // in any cache.
 const PreviousFrom = 16
 
-// Misses returns the misses in a fully associative LRU cache. They are exact at bin boundaries,
-// such as powers of two, and otherwise slightly too high.
+// Misses returns the misses in a fully associative LRU cache. The misses are exact at bin
+// boundaries, such as powers of two, and otherwise slightly too high.
 func (r *Reuse) Misses(lines uint64) uint64 {
 	n := r.Cold
 	for _, b := range r.Bins {

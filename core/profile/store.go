@@ -93,7 +93,7 @@ func SumOf(data []byte) Sum {
 }
 
 // Pieces is a writer that divides data into pieces and computes their checksum. Every store keeps
-// checkpoints as such pieces.
+// checkpoints as pieces.
 type Pieces struct {
 	put  func(i int, piece []byte) error
 	part []byte // data of the next piece

@@ -90,7 +90,7 @@ const (
 	MaxTimelineWindows = 128
 	// MostTimelinePlaces limits the size of a [Timeline]: it is the maximum number of sites, data
 	// objects and call paths with accesses in a window, added up over all windows. A single window
-	// may have more.
+	// may exceed this number.
 	MostTimelinePlaces = 1 << 17
 )
 

@@ -197,7 +197,7 @@ func (a *Analysis) follow(t *thread, entered, before []uint32) error {
 		t.row = t.path
 		a.note(before[0], t.row)
 	}
-	instructions := uint64(0) // number executed on the path of the topmost invocation
+	instructions := uint64(0) // number of instructions executed on the path of the topmost invocation
 	for i, to := range entered {
 		from := &nodes[at]
 		first, second := uint64(from.first^to), uint64(from.second^to)

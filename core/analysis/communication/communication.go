@@ -380,8 +380,8 @@ func (m *among) row(i int) int {
 }
 
 // Among announces that the next batch consists of the given rows of the latest batch of package
-// sites, which begins with reference number first. Several rows of the next batch may be parts of
-// one reference.
+// sites. The latest batch begins with reference number first. Several rows of the next batch may be
+// parts of one reference.
 func (a *Analysis) Among(rows []uint32, first uint64) { a.among = among{first, rows} }
 
 // Reach advances the number of references to the given total, without analysing the skipped

@@ -76,7 +76,8 @@ type PieceConsumer interface {
 	ConsumePiece(b *trace.Batch, from, end uint64)
 }
 
-// Settler is an analysis that must do additional work to complete its result. This work can fail.
+// Settler is an analysis that must do additional work to complete its result. The additional work
+// can fail.
 type Settler interface {
 	// Settle completes the result. The framework calls it at the end of the trace, and before it
 	// saves the state of a run. Settle may be called several times, because a saved run may
@@ -119,8 +120,8 @@ type MultiCore interface {
 
 // Concurrent is an analysis that can start its own goroutines.
 type Concurrent interface {
-	// RunConcurrently allows the analysis to start goroutines. The framework calls it before the
-	// first batch of a run on several processors.
+	// RunConcurrently allows the analysis to start goroutines. The framework calls RunConcurrently
+	// before the first batch of a run on several processors.
 	RunConcurrently()
 }
 

@@ -1,6 +1,6 @@
 // Package counters counts what the instructions of a run do: operations, bytes moved, branches and
-// calls. The counts depend on the compiled program and its input, but not on the machine. They are
-// the "software performance counters" of Byfl: Anger, Yalamanchili, Pakin and McCormick,
+// calls. The counts depend on the compiled program and its input, but not on the machine. These
+// counts are the "software performance counters" of Byfl: Anger, Yalamanchili, Pakin and McCormick,
 // Architecture-Independent Modeling of Intra-Node Data Movement, Table 1; Pakin and McCormick,
 // Hardware-independent Application Characterization, IISWC 2013; MODELS §10.
 //

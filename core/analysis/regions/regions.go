@@ -1,11 +1,11 @@
 // Package regions records the beginning and the end of each region that a program has marked with
 // stackglass_begin and stackglass_end. The regions of a thread can be nested.
 //
-// The memory is bounded: if there are more than [profile.MostRegions] regions, neighbouring regions
-// with the same name, thread and depth are joined if the number of references between them is
-// smaller than a threshold, the gap. The gap is doubled until at most [profile.MostRegions] regions
-// remain. For the same gap, a segment never has more regions than the whole trace, so the result
-// does not depend on how the trace is divided.
+// The memory is bounded: if there are more than [profile.MostRegions] regions, regions with the
+// same name, thread and depth are joined. Two successive regions are joined if the number of
+// references between them is less than a threshold, the gap. The gap is doubled until at most
+// [profile.MostRegions] regions remain. For the same gap, a segment never has more regions than the
+// whole trace, so the result does not depend on how the trace is divided.
 //
 // The regions that are open at the beginning of a segment are unknown. Depths in a segment are
 // therefore relative to the depth at its beginning and can be negative, and the segment lists the

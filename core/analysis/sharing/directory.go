@@ -161,7 +161,7 @@ func (p *part) grow() {
 // time of the core's last touch. One time per line is therefore sufficient.
 type overlaps struct {
 	now  uint64
-	both [profile.MaxCores]uint64 // the maximum, for each core
+	both [profile.MaxCores]uint64 // for each core: the maximum of the relevant times
 }
 
 // touch records that a core touches a line. touch reports whether the access is foreign, that is,

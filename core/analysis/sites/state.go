@@ -53,7 +53,7 @@ type joining struct {
 	firstPaths []uint32 // lists of bins for the call paths of the first touches
 
 	// The following fields describe the segment that is being appended.
-	part  *form    // nil as soon as more references have been analysed
+	part  *form    // nil after more references have been analysed
 	next  []uint32 // pairs of the segment's first touches that have not been resolved yet
 	paths []uint32 // lists of bins for the call paths of the first touches in next
 	lines map[trace.Line]*lineState

@@ -257,7 +257,7 @@ func (w *weighing) reuse(r *profile.Reuse, p *placeCounts) {
 }
 
 // distribute moves accesses from the shortest bin of a site or an object to first accesses, then to
-// coherence misses, and then to the longest distances. The other accesses stay in the shortest bin
+// coherence misses, and then to the longest distances. All other accesses stay in the shortest bin
 // (SHARDS-adj).
 func (w *weighing) distribute(r *profile.CoherentReuse, p *placeCounts) {
 	shortest := uint8(profile.SiteBin(w.front))
