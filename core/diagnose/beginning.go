@@ -68,7 +68,7 @@ func (c *counts) represents(b beginning) bool {
 // run. For each count, the difference that the change makes in the beginning is scaled to the whole
 // run: by the ratio of the site's coherence misses in the whole run to its coherence misses in the
 // beginning or, if the site has no coherence misses in the beginning, by the ratio of its accesses.
-// The parameter of contains the counts of the unchanged run.
+// The parameter named of contains the counts of the unchanged run.
 func (c *counts) extend(of *counts, to *beginning) {
 	from := of.beginning
 	all, begun := of.accesses(from)

@@ -245,8 +245,8 @@ func (r *run) divisions() {
 	}
 }
 
-// replaceDivisions describes how to replace divisions of floating-point numbers and of integers by
-// multiplications, and when this change is not allowed.
+// replaceDivisions describes how to replace divisions of floating-point numbers and of integers
+// with multiplications, and when this change is not allowed.
 func replaceDivisions(fractions, integers int) (fix, illegalIf string) {
 	const (
 		reciprocal = "compute the reciprocal before the loop, and multiply by it (-freciprocal-math lets the compiler do so)"

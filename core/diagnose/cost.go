@@ -468,9 +468,9 @@ func (c *costs) code(r *run) error {
 	return nil
 }
 
-// waits returns the cycles that each site waits for lines, for each level that misses. They are
-// divided by the number of overlapping fetches, unless loads depend on the results of other loads
-// and cannot overlap.
+// waits returns the cycles that each site waits for lines, for each level that misses. The cycles
+// are divided by the number of overlapping fetches, unless loads depend on the results of other
+// loads and cannot overlap.
 func (c *costs) waits(r *run, of *measure) ([][]float64, error) {
 	out := make([][]float64, len(r.p.Sites.Code))
 	for i := range out {

@@ -193,8 +193,8 @@ func (r *run) translations() {
 	}
 }
 
-// elements tries other layouts for the elements of arrays. It moves fields that are used together
-// to a separate array, or aligns elements to lines.
+// elements tries other layouts for the elements of arrays. elements moves fields that are used
+// together to a separate array, or aligns elements to lines.
 func (r *run) elements() {
 	tried := 0
 	for _, at := range r.byWait() {

@@ -488,8 +488,9 @@ func (r *run) placesOf(loop int) (list []*place) {
 	return list
 }
 
-// strided returns the array with the largest stride in the innermost loop. It considers only arrays
-// whose stride in a different loop is less than a line, and returns nil if there is no such array.
+// strided returns the array with the largest stride in the innermost loop. strided considers only
+// arrays whose stride in a different loop is less than a line, and returns nil if there is no such
+// array.
 func strided(arrays []outline.Array, lineBytes int64) *outline.Array {
 	var found *outline.Array
 	for i := range arrays {

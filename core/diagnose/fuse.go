@@ -34,7 +34,7 @@ func (r *run) pairWork(n *loops.Nest, fuse change.Fuse, g *group) float64 {
 	for d := range depth {
 		times *= float64(fuse.First[:d+1].Loop(n).Trips)
 	}
-	// the loops inside both loops are fused, too
+	// fuse the inner loops of both loops, too
 	for ; a.Trips == b.Trips && onlyLoop(a) != nil && onlyLoop(b) != nil; depth++ {
 		times *= float64(a.Trips)
 		a, b = onlyLoop(a), onlyLoop(b)

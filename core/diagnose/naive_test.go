@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// naive replays the references of one site with plain lists and maps. It simulates a private level,
-// and a level that pairs of cores share.
+// naive replays the references of one site with plain lists and maps. naive simulates a private
+// level, and a level that pairs of cores share.
 type naive struct {
 	near      map[uint8][]trace.Line // by core: lines, most recently used first
 	caches    [2]map[uint8]map[trace.Line][]trace.Line

@@ -100,8 +100,8 @@ func (r *run) untake(t *retrial) {
 	}
 }
 
-// heaviest returns the source location at which a retrial saves the most cycles. It ignores code
-// that fills data for the first time.
+// heaviest returns the source location at which a retrial saves the most cycles. heaviest ignores
+// code that fills data for the first time.
 func (r *run) heaviest(t *retrial, at *place) *place {
 	most := r.leftAt(t, at)
 	for _, of := range r.places {
@@ -184,7 +184,7 @@ func blockFinder(blocks []block, low, high trace.Addr) func(trace.Addr) (block, 
 	}
 }
 
-// sortBlocks orders blocks by address. It keeps only the largest block at each address.
+// sortBlocks orders blocks by address. sortBlocks keeps only the largest block at each address.
 func sortBlocks(blocks []block) []block {
 	slices.SortFunc(blocks, func(a, b block) int { return cmp.Or(cmp.Compare(a.addr, b.addr), cmp.Compare(b.bytes, a.bytes)) })
 	blocks = slices.CompactFunc(blocks, func(a, b block) bool { return a.addr == b.addr })
@@ -268,8 +268,9 @@ type elementTable struct {
 	at      uint32                 // the number of that page
 }
 
-// newElementTable returns an empty table. Its elements are small allocated blocks, and grains of
-// the given number of bytes outside these blocks. Most addresses are between low and high.
+// newElementTable returns an empty table. The elements of the table are small allocated blocks, and
+// grains of the given number of bytes outside these blocks. Most addresses are between low and
+// high.
 func newElementTable(blocks []block, low, high trace.Addr, grain uint64) *elementTable {
 	blockAt := blockFinder(blocks, low, high)
 	e := &elementTable{to: []trace.Addr{newData}, element: func(addr trace.Addr) (begin trace.Addr, bytes, room uint64) {

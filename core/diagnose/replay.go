@@ -140,8 +140,8 @@ const (
 
 const several = 255
 
-// numbers assigns consecutive numbers to keys, in the order of their first use. It is a hash table
-// with open addressing.
+// numbers is a hash table with open addressing that assigns consecutive numbers to keys, in the
+// order of their first use.
 type numbers struct {
 	slots []uint32 // 1 + the number of a key; 0 if the slot is empty
 	keys  []uint64
@@ -219,7 +219,7 @@ func (t *lineTable) index(at trace.Line) uint32 {
 	return t.numbers.need(at>>groupShift)<<groupShift + uint32(at)&groupMask
 }
 
-// grow returns a line by its index. It adds all groups up to the group of the line.
+// grow returns a line by its index, after it has added all groups up to the group of the line.
 func (t *lineTable) grow(index uint32) *line {
 	for int(index>>groupShift) >= len(t.groups) {
 		t.groups = append(t.groups, new([1 << groupShift]line))
@@ -531,7 +531,7 @@ func (r *run) replay(to rename, order *reorder, pageShift uint, levels bool, lik
 	if parts.period > 0 {
 		levels = true // the misses of both runs must come from the same parts
 	}
-	if parts.period > 0 && order != nil { // a change of order needs whole loops, which parts would cut
+	if parts.period > 0 && order != nil { // a change of order needs whole loops, but a part may contain only a piece of a loop
 		return nil
 	}
 	r.replaying.Lock()
@@ -1011,7 +1011,7 @@ type followed struct {
 	_                    gap
 }
 
-// mostLatest is the number of recently used lines that are remembered. It is a power of two.
+// mostLatest is the number of recently used lines that are remembered, which is a power of two.
 const mostLatest = 1 << 10
 
 func (f *followed) reset() {

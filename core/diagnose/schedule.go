@@ -44,8 +44,8 @@ const mostAhead = 1 << 21
 const mostCores = 64
 
 // schedule delivers the rows of a loop-compressed trace in the order of a machine that runs every
-// thread on its own core. It reads the next rows while it passes on earlier rows. Reading and
-// passing on use different cache lines of the host.
+// thread on its own core. A schedule reads the next rows while it passes on earlier rows. Reading
+// and passing on use different cache lines of the host.
 type schedule struct {
 	tree *loops.Tree
 	// divide is called, in trace order, for each reference with a site, which is the last of the
@@ -73,7 +73,7 @@ type schedule struct {
 	forked  func()             // called when the threads begin
 	clock   [mostCores]float64 // the clock of each thread, which take advances
 	met     float64            // clock at the last synchronisation point
-	worked  uint64             // a bit for each thread that has run since then
+	worked  uint64             // a bit for each thread that has run since the last synchronisation point
 	known   int                // number of threads seen so far
 	regions bool
 	open    bool
@@ -183,8 +183,8 @@ const mostRead = 1 << 14
 // mostReadAhead is the approximate number of rows that are read while earlier rows are passed on.
 const mostReadAhead = 1 << 18
 
-// read appends about most rows of the trace, and reports whether there may be more. It omits events
-// if there is only one thread.
+// read appends approximately the given number of rows of the trace, and reports whether there may
+// be more. It omits events if there is only one thread.
 func (s *schedule) read(rows []row, most int) (_ []row, more bool) {
 	if s.rest == nil {
 		s.rest, s.batch, s.numbers = s.tree.Expand(), trace.NewBatch(0), map[uint32]uint8{}

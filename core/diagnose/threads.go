@@ -76,8 +76,8 @@ func (r *run) placeOfBlock(b uint32) *place {
 	return at
 }
 
-// outermost returns the first line of the outermost loop around a block, or 0. This loop divides
-// the work among the threads.
+// outermost returns the first line of the outermost loop around a block, or 0 if there is no loop.
+// The outermost loop divides the work among the threads.
 func (r *run) outermost(b uint32, file string) (line uint32) {
 	if int(b) >= len(r.cost.program.Blocks) {
 		return 0
@@ -204,7 +204,7 @@ func (r *run) sockets() {
 		r.add(g.at, Finding{Kind: NUMA, Cost: most, Saved: min(most/2, mostGuessed*r.out.Cycles), Least: 0, Most: most,
 			Why:  "one thread stores to " + report.Bytes(uint64(g.pages)<<pageShift).Human() + " first, so the operating system places these pages in the memory of its socket; other threads use these pages" + where,
 			Fix:  "let each thread initialise the part of the data that it uses later: make this loop parallel, with the same schedule(static) as the loop that uses the data",
-			How:  "Not tried. The lower bound assumes that all threads run on one socket. The upper bound assumes that the other threads run on other sockets, from which this memory takes 70 % longer.",
+			How:  "Not tried. The lower bound assumes that all threads run on one socket. The upper bound assumes that the other threads run on other sockets, for which an access to this memory takes 70 % longer.",
 			More: "communication --by object"})
 	}
 }

@@ -260,8 +260,8 @@ func copies(a, b *loops.Item, depth int) (same bool) {
 	return same
 }
 
-// operations returns the kinds of operations that a loop performs on data. It leaves out operations
-// that count iterations or compute addresses.
+// operations returns the kinds of operations that a loop performs on data. It omits operations that
+// count iterations or compute addresses.
 func (r *run) operations(l *loops.Item) (list []string) {
 	for _, it := range leavesOf(l.Body) {
 		s := r.loops.Place(it.Ref)
@@ -650,7 +650,7 @@ func (r *run) nest(g *group) {
 }
 
 // orPad returns a clause that names the best padding among the trials, if padding alone saves more
-// than half as much as the other change. It often takes less work, and is legal more often.
+// than half as much as the other change. Padding often takes less work, and is legal more often.
 func (r *run) orPad(tried []trial, best *trial, names change.Names) string {
 	var pad *trial
 	for i := range tried {
@@ -681,7 +681,7 @@ func (r *run) worstIn(n *loops.Nest, path change.Path, at *place) *place {
 }
 
 // besides finds consecutive loops that are separated only by references to variables, such as
-// counters in unoptimised code. It moves these references before both loops.
+// counters in unoptimised code. besides moves the references before both loops.
 func besides(n *loops.Nest) (list []sunkNest) {
 	var walk func(items []loops.Item, path change.Path)
 	walk = func(items []loops.Item, path change.Path) {
@@ -1011,8 +1011,8 @@ func (r *run) try(n *loops.Nest, sunk bool, by change.Change, g *group) *trial {
 	}
 	out.before, out.after = slices.Insert(out.before, worst, before[0]), slices.Insert(out.after, worst, after[0])
 	// The nest alone begins with empty caches. In the whole run, the data of the nest may already
-	// be in the caches, or data from its previous execution may have been evicted. Therefore the
-	// difference is subtracted from the misses in the run.
+	// be in the caches, or data from its previous execution may have been evicted. Therefore, the
+	// difference between the misses of the nest is subtracted from the misses in the run.
 	now, then := make([]float64, len(waits)+1), make([]float64, len(waits)+1)
 	for k := range waits {
 		now[k] = out.before[k]
@@ -1537,9 +1537,9 @@ func repeats(n *loops.Nest, by change.Change) bool {
 	return feedsBack(l, depth) || steady(l, depth) && !(tile && updates(l, depth))
 }
 
-// feedsBack reports whether a loop, which is inside depth other loops, stores to data that its inner
-// loops load, but do not store to. Such a store usually needs the result of an inner loop, and the
-// next iteration needs the stored value.
+// feedsBack reports whether a loop, which is inside depth other loops, stores to data that its
+// inner loops load, but do not store to. The store usually needs the result of an inner loop, and
+// the next iteration needs the stored value.
 func feedsBack(l *loops.Item, depth int) bool {
 	var beside, inside []span
 	for i := range l.Body {
@@ -2081,9 +2081,9 @@ type sunkNest struct {
 	below int         // number of nesting levels from the outer loop to the inner loop
 }
 
-// sinkable finds loops whose body consists of one loop and of leaves. It moves the leaves into that
-// loop, down to the innermost loop, as if the code accumulated a sum in memory instead of in a
-// register. The addresses of the leaves do not change in the inner loops.
+// sinkable finds loops whose body consists of one loop and of leaves. sinkable moves the leaves
+// into that loop, down to the innermost loop, as if the code accumulated a sum in memory instead of
+// in a register. The addresses of the leaves do not change in the inner loops.
 func sinkable(n *loops.Nest) (list []sunkNest) {
 	eachLoop(n.Items, nil, func(l *loops.Item, path change.Path) {
 		if len(path) > mostDeep {

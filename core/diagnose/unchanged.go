@@ -116,7 +116,7 @@ func (c *counts) overheads() *overheads {
 	return b
 }
 
-// exact replaces the estimated misses of sites by exact misses.
+// exact replaces the estimated misses of sites with exact misses.
 func (r *run) exact() {
 	c := r.cost
 	if len(r.p.Totals.Threads) > 1 {
@@ -263,7 +263,8 @@ const leastConflicts = 64
 // countConflicts counts the conflict misses of the loops in these levels, unless they are already
 // counted. The conflict misses are the misses in the level minus the misses in a fully associative
 // cache of the same size. In a replay of several threads, each thread has its own caches, but here
-// all threads share one cache. Therefore the result is a share of the loop's misses.
+// all threads share one cache. Therefore, the result is not a number of misses, but a share of the
+// loop's misses.
 func (r *run) countConflicts(levels []int) {
 	slices.Sort(levels)
 	levels = slices.DeleteFunc(slices.Compact(levels), func(level int) bool { _, ok := r.conflictsIn[level]; return ok })

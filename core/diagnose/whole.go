@@ -14,7 +14,7 @@ import (
 const recordMore = `the trace does not say which source location made a reference, so only the run as a whole is diagnosed, and each reference is assumed to cost one cycle: ` +
 	`compile the program with "stackglass cc -- clang …" and run it, to find source lines and data, and to try changes`
 
-// whole diagnoses a run without source locations. It divides the misses of each level by cause.
+// whole diagnoses a run without source locations. whole divides the misses of each level by cause.
 // Conflict misses are the misses that a fully associative cache of the same size would avoid. No
 // cache can avoid cold misses, or misses on lines that another core invalidated. All other misses
 // are capacity misses.
@@ -78,7 +78,7 @@ func (r *run) whole() error {
 	return nil
 }
 
-// largest returns the index of the largest number, and the sum of all.
+// largest returns the index of the largest number, and the sum of all numbers.
 func largest(list []float64) (at int, sum float64) {
 	for k, x := range list {
 		sum += x

@@ -51,7 +51,7 @@ var withinCore = map[string][]string{
 	"oracle":      {"oracle", "multicore", "interleave", "loops", "simulate", "hierarchy", "trace"},
 }
 
-// others is the name of all packages of a folder that have no entry in inside.
+// others is the key for all packages of a folder that have no separate entry in inside.
 const others = "*"
 
 // inside lists, for each package of a folder, the other packages of that folder that it may import.
@@ -310,8 +310,8 @@ func TestTraceImports(t *testing.T) {
 	}
 }
 
-// TestCoreIsPlatformIndependent checks that the core is independent of the platform. It runs both
-// natively and in the browser, so it must use readers, writers and bytes for input and output.
+// TestCoreIsPlatformIndependent checks that the core is independent of the platform. The core runs
+// both natively and in the browser, so it must use readers, writers and bytes for input and output.
 func TestCoreIsPlatformIndependent(t *testing.T) {
 	for _, s := range sources(t) {
 		if !under(s.dir, "core") || s.test || isHelper(s.dir) {

@@ -283,8 +283,8 @@ func (c *commandLine) has(options ...string) bool {
 	return slices.ContainsFunc(c.args, func(a argument) bool { return slices.Contains(options, a.name()) })
 }
 
-// expandResponses replaces each @FILE by the arguments in the file, recursively. Like compilers, it keeps
-// an @FILE that cannot be read.
+// expandResponses replaces each @FILE with the arguments in the file, recursively. Like compilers,
+// it keeps an @FILE that cannot be read.
 func expandResponses(args []string) []string { return expandDeep(args, 16) }
 
 func expandDeep(args []string, depth int) []string {

@@ -158,7 +158,7 @@ func finish(t *testing.T, r analysis.Run) *profile.Profile {
 	}
 }
 
-// covered is a program that counts the executions of its blocks. Its blocks include the blocks that
+// covered is a program that counts the executions of its blocks. The blocks include the blocks that
 // coverage inserts on critical edges.
 type covered struct {
 	program string

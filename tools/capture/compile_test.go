@@ -229,8 +229,8 @@ func TestBrokenSourcesAreUnchanged(t *testing.T) {
 	}
 }
 
-// fakeClang returns a wrapper of clang that rejects IR text that contains a pattern. It prints an
-// error message if say is not empty.
+// fakeClang returns a wrapper of clang that rejects IR text that contains a pattern. The wrapper
+// prints an error message if say is not empty.
 func fakeClang(t *testing.T, clang, pattern, say string) string {
 	t.Helper()
 	if say == "" {

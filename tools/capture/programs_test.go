@@ -269,8 +269,8 @@ func TestTracesAreReproducible(t *testing.T) {
 }
 
 // TestSeparateObjectsAndLibraries traces a program that is compiled and linked by separate
-// commands. It consists of several objects, a static library, and shared libraries, some of which
-// are linked and some loaded at run time.
+// commands. The program consists of several objects, a static library, and shared libraries, some
+// of which are linked and some loaded at run time.
 func TestSeparateObjectsAndLibraries(t *testing.T) {
 	newestClang(t)
 	for _, clang := range compilers() {

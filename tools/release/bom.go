@@ -182,7 +182,7 @@ func (d *dependencies) sorted() (list []part, err error) {
 // dependency in the first table of the list.
 func (d *dependencies) licences() ([]byte, error) {
 	var out bytes.Buffer
-	out.WriteString("stackglass contains the following libraries. Their licenses follow.\n")
+	out.WriteString("stackglass contains the following libraries. The licences of these libraries follow.\n")
 	add := func(name, folder string) error {
 		texts, err := licenceFiles(folder)
 		for _, text := range texts {

@@ -19,9 +19,10 @@ const bundleFolder = "stackglass/"
 // result in the same archive.
 var written = time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// writeBundle writes an archive for use without a network. It contains the output folder of an
-// earlier run, the page as a single file, which needs no server, and README.txt, which explains
-// both. It omits the compressed copies in the output folder, because few servers use them.
+// writeBundle writes an archive for use without a network. The archive contains the output folder
+// of an earlier run, the page as a single file, which needs no server, and README.txt, which
+// explains both. The archive omits the compressed copies in the output folder, because few servers
+// use them.
 func (b *build) writeBundle(to, version string) error {
 	var out bytes.Buffer
 	archive := zip.NewWriter(&out)

@@ -60,7 +60,7 @@ var (
 	move   = regexp.MustCompile(`([hv])(-?\d+)`)
 )
 
-// readDrawing reads icon.svg. It knows only the elements that icon.svg contains.
+// readDrawing reads icon.svg. It supports only the elements that icon.svg contains.
 func readDrawing(svg string) (*drawing, error) {
 	square, path := ground.FindStringSubmatch(svg), stroke.FindStringSubmatch(svg)
 	if square == nil || path == nil {

@@ -18,8 +18,8 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// writeIndex renders the first screen, with a card for every demo. This screen works before any
-// wasm is loaded.
+// writeIndex renders the first screen, with a card for every demo. The first screen works before
+// any wasm is loaded.
 func (b *build) writeIndex() error {
 	list, err := site.Demos()
 	if err != nil {

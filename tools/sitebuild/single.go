@@ -76,7 +76,8 @@ func (b *build) writeSingle(to string) error {
 	return writeFile(to, []byte(s.page))
 }
 
-// replace replaces each match by the result of make, which is called with the match and its groups.
+// replace replaces each match with the result of make, which is called with the match and its
+// groups.
 func (s *single) replace(element *regexp.Regexp, make func(parts []string) (string, error)) (err error) {
 	if !element.MatchString(s.page) {
 		return fmt.Errorf("index.html has no %s", element)

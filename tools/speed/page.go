@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// bounds explains why some targets are not reached. It is written by hand.
+// bounds explains why some targets are not reached. The text is written by hand.
 //
 //go:embed bounds.md
 var bounds string
@@ -30,7 +30,7 @@ func (s *session) write(w io.Writer) {
 `+"`make speed`"+` generates this page (%s, %s). Times are processor times of whole runs, including decoding: the
 median of %d runs (of one run, if it takes more than %d s). The baseline is the textbook method in C++, a hash table and a
 Fenwick tree, which reads line numbers only. The memory per distinct line is the peak resident set of a run, minus
-the peak of the same run on a single reference. Its target applies to traces that touch at least 10^6 lines; for
+the peak of the same run on a single reference. The target for this memory applies to traces that touch at least 10^6 lines; for
 smaller traces, fixed-size buffers take more memory than the lines do. `+"`analyze, default only`"+` omits the analyses
 of loops and blocks, which `+"`analyze`"+` includes. The sample is compared with the exact curve for caches of 32 lines and
 more, in powers of two, with ten seeds. A trace is cache-friendly if less than 3 %% of its accesses miss in 32 KiB.

@@ -28,8 +28,8 @@ import (
 // modulo the range of these digits. A file with folded code begins with a custom section that marks
 // it.
 
-// foldedMark is the section that marks folded code. It consists of the section's kind (0), length
-// and name, with the name's length before the name.
+// foldedMark is the section that marks folded code. The mark consists of the section's kind (0),
+// length and name, with the name's length before the name.
 var foldedMark = []byte("\x00\x07\x06folded")
 
 // These are the opcodes of instructions.

@@ -12,7 +12,7 @@ import (
 // of the loop, where the table jumps to the block with that number. A goroutine that resumes also
 // enters its function through the jump table. Engines compile each of these jumps to an indirect
 // jump to a point where the values of all variables merge, so programs run at a third of the native
-// speed. Straighten therefore replaces forward jumps by branches, and backward jumps by loops.
+// speed. Straighten therefore replaces forward jumps with branches, and backward jumps with loops.
 //
 // A function consists of blocks. Each block begins at the target of a jump or at the return point
 // of a call. A forward jump becomes a branch to the end of a wasm block, which ends where the
@@ -122,7 +122,7 @@ type label struct {
 	item int
 }
 
-// region is the whole function or a loop. Its items are blocks or inner loops.
+// region is the whole function or a loop. The items of a region are blocks or inner loops.
 type region struct {
 	from, to int
 	loop     bool
