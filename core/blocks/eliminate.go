@@ -105,8 +105,7 @@ func sources(ways [][]way) [][]int32 {
 	return from
 }
 
-// addWay adds weight to the edge of a state that leads to the state to. It creates the edge if it
-// is missing.
+// addWay adds weight to an edge between two states. It creates the edge if it is missing.
 func addWay(list []way, to int32, weight float64, state int32, from [][]int32) []way {
 	at, found := slices.BinarySearchFunc(list, to, func(w way, to int32) int { return int(w.to) - int(to) })
 	if found {

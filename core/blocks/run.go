@@ -88,9 +88,9 @@ type Counts struct {
 	Left, Resumed, Unmade uint64
 }
 
-// codeCounts encodes or decodes the counts of executed blocks and of functions. It calls of to get
-// the counts of a block, or to store decoded counts. Counts.Taken is valid until the next call of
-// of.
+// codeCounts encodes or decodes the counts of executed blocks and of functions. It calls the
+// function parameter to get the counts of a block, or to store decoded counts. Counts.Taken is
+// valid until the next call of this function.
 func codeCounts(c *codec.Coder, blocks int, entered []uint64, happened func(b int) bool, of func(b int, x *Counts)) {
 	n, m := blocks, len(entered)
 	codec.Below(c, &n, uint64(blocks)+1)
@@ -333,9 +333,10 @@ func (c *RunDecoder) Err() error {
 	return nil
 }
 
-// Each calls each with the counts of every block that ran, and stores the number of entries of each
-// function in entered. x is valid only during the call. each must report whether the number of
-// successors of the block equals the length of x.Taken.
+// Each decodes the counts of every block that ran, and stores the number of entries of each
+// function in entered. It calls the function parameter for every block. x is valid only during this
+// call. The function must report whether the number of successors of the block equals the length of
+// x.Taken.
 func (c *RunDecoder) Each(blocks int, entered []uint64, each func(b int, x *Counts) bool) error {
 	codeCounts(c.c, blocks, entered, nil, func(b int, x *Counts) {
 		if !each(b, x) {

@@ -328,7 +328,7 @@ func (f *finder) find(s *Sheet, system *System, functions map[string]int, functi
 	return at, nil
 }
 
-// fits checks that the successors of a branch in the file are the successors of block at.
+// fits checks that the successors of a branch in the file are the successors of the block.
 func (s *Sheet) fits(l *branch, system *System, at int) error {
 	next := system.program.Blocks[at].Successors
 	var want []string
@@ -483,7 +483,7 @@ func (m *Model) set(l *branch, at int, get func(string) (*big.Rat, string)) erro
 	return m.System.Set(at, list, leaves)
 }
 
-// short formats a number concisely.
+// short formats a number in a short form.
 func short(v *big.Rat) string {
 	if text := v.RatString(); len(text) <= 20 {
 		return text

@@ -92,7 +92,7 @@ func (s *System) isEntered(n int) bool {
 	return slices.ContainsFunc(s.resumed[f.First:f.First+f.Blocks], isPositive)
 }
 
-// of returns the share h of n.
+// of returns n multiplied by the share h.
 func (h share) of(n float64) float64 {
 	if h.part == h.whole {
 		return n

@@ -13,7 +13,7 @@ const mostCounted = 1 << 26
 // everyLeaf means all leaves. No shape has this number.
 const everyLeaf = math.MaxUint32
 
-// count is a number of records.
+// count is a number of records, which may not fit in 64 bits.
 type count struct {
 	rows   uint64  // number of records, modulo 2^64
 	about  float64 // approximate number of records

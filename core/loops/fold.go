@@ -78,8 +78,8 @@ const (
 	mostNumber = 1 << 30 // approximate maximum node number
 )
 
-// NewFolder returns a Folder that searches its last window nodes for repetitions. If window is less
-// than 1, it searches [DefaultWindow] nodes.
+// NewFolder returns a Folder that searches its last nodes for repetitions. The argument window is
+// the number of these nodes. If it is less than 1, the Folder uses [DefaultWindow].
 func NewFolder(window int) *Folder {
 	if window < 1 {
 		window = DefaultWindow

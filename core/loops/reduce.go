@@ -191,7 +191,7 @@ func (f *Folder) progress(k int) bool {
 	return true
 }
 
-// fold replaces the last trips sequences of k nodes by a loop.
+// fold replaces the last sequences of k nodes by a loop. trips is the number of these sequences.
 func (f *Folder) fold(k int, trips uint64) {
 	n := len(f.nodes)
 	first := n - k*int(trips)

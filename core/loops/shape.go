@@ -6,7 +6,7 @@ import "slices"
 // leaf is its address (0 if wild). The parameters of a loop are its trip count, followed by the
 // parameters of its body's items in the first iteration.
 type shape struct {
-	ref    uint32 // reference of a leaf
+	ref    uint32 // the reference, if the shape is a leaf
 	loop   bool
 	wild   bool
 	items  []item   // the body of a loop
@@ -24,7 +24,7 @@ type shape struct {
 // item is a node in the body of a loop.
 type item struct {
 	shape  uint32
-	ref    uint32 // reference of a leaf
+	ref    uint32 // the reference, if the shape is a leaf
 	at     int32  // index of the item's first parameter among the parameters of the body
 	params int32
 	loop   bool

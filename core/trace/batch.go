@@ -108,7 +108,7 @@ func (b *Batch) Append(kind Kind, addr Addr, bytes uint32, thread uint32, pc Add
 	}
 }
 
-// NeedLike adds all optional columns of the batch of, with zeros in the existing rows.
+// NeedLike adds all optional columns that the other batch has, with zeros in the existing rows.
 func (b *Batch) NeedLike(of *Batch) {
 	if of.Thread != nil {
 		b.NeedThread()
@@ -124,7 +124,7 @@ func (b *Batch) NeedLike(of *Batch) {
 	}
 }
 
-// AppendRows appends rows [lo, hi) of the batch of, including its optional columns.
+// AppendRows appends rows [lo, hi) of the other batch, including its optional columns.
 func (b *Batch) AppendRows(of *Batch, lo, hi int) {
 	b.NeedLike(of)
 	b.Addr, b.Bytes, b.Kind = append(b.Addr, of.Addr[lo:hi]...), append(b.Bytes, of.Bytes[lo:hi]...), append(b.Kind, of.Kind[lo:hi]...)

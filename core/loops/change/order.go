@@ -303,7 +303,7 @@ type Fuse struct {
 	More  int  // number of fused loops after the second loop
 }
 
-// Pairs returns fusions of two loops each, which together fuse all loops.
+// Pairs returns a list of fusions of two loops. Together, they fuse all loops.
 func (c Fuse) Pairs() []Fuse {
 	return slices.Repeat([]Fuse{{First: c.First}}, c.More+1)
 }

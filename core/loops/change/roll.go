@@ -373,8 +373,8 @@ func iteration(l, leaf *loops.Item, depth int, after bool, turn uint64) loops.It
 	return it
 }
 
-// continues reports whether the loop next executes further iterations of the loop l, which comes
-// before it.
+// continues reports whether the loop next is a remainder loop, which executes further iterations of
+// the preceding loop l.
 func (w *roller) continues(l, next *loops.Item, depth int) bool {
 	var left []int // leaves of next for which no leaf of l has been found
 	for i := range next.Body {

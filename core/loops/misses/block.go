@@ -174,7 +174,8 @@ func (b *block) addresses(all []int, first int) []int {
 	return all
 }
 
-// tripsStep reports whether steps change the trip count of the loop b or of a loop inside it.
+// tripsStep reports whether adding the steps to the parameters of loop b changes the trip count of
+// b or of a loop inside b.
 func (b *block) tripsStep(steps []uint64) bool {
 	if !b.loop {
 		return false
@@ -185,8 +186,8 @@ func (b *block) tripsStep(steps []uint64) bool {
 	return slices.ContainsFunc(b.items, func(it item) bool { return it.tripsStep(steps[1+it.at : 1+it.at+it.n]) })
 }
 
-// linger returns the number of successive iterations, at most most, that touch the same lines in
-// the same order as the iteration with the given parameters.
+// linger returns the number of successive iterations that touch the same lines in the same order as
+// the iteration with the given parameters. The argument most limits the result.
 func (b *block) linger(cur []uint64, most uint64) uint64 {
 	for i := range b.drifts {
 		most = b.drifts[i].linger(cur, most)

@@ -343,9 +343,10 @@ func (s *series) stateBefore(block uint64) []uint64 {
 	return state
 }
 
-// alike reports whether the block that was just run, with number last (from 1), is like the first
-// block. Both blocks must take the same decisions. The jumps of the last block and the state after
-// it must continue the progression, and its counts must equal the values of the polynomials.
+// alike reports whether the block that was just run is like the first block. last is the number of
+// the block, counted from 1. Both blocks must take the same decisions. The jumps of the last block
+// and the state after it must continue the progression, and its counts must equal the values of the
+// polynomials.
 func (s *series) alike(e *engine, end mark, last uint64, b *block, at int) bool {
 	m0, m1, m2 := s.marks[0], s.marks[1], s.marks[2]
 	if e.broken || !slices.Equal(e.notes[m0.notes:m1.notes], e.notes[end.notes:]) {

@@ -86,7 +86,8 @@ type item struct {
 	varies bool     // whether the trip count of an inner loop varies
 }
 
-// New summarises a tree. It lists the nests with the most references, at most most nests.
+// New summarises a tree. It lists the nests with the most references. The argument most limits the
+// number of nests.
 func New(t *loops.Tree, most int) *Outline {
 	o := &Outline{tree: t}
 	byShape := map[int]*nest{}
@@ -117,7 +118,7 @@ func New(t *loops.Tree, most int) *Outline {
 // Nest returns the description of the nest with the given number, in its first run.
 func (o *Outline) Nest(number int) *loops.Nest { return o.nests[number].first.Nest() }
 
-// cut removes all nests except the most largest from the list.
+// cut keeps only the largest nests in the list. The argument most limits the number of nests.
 func (o *Outline) cut(most int) {
 	if len(o.nests) <= most {
 		return

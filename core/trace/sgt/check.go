@@ -134,8 +134,8 @@ func (k *checker) unpacked(c *chunk) (references uint64, err error) {
 }
 
 // steps decodes the steps of a chunk ticket by ticket, and returns the number of their references
-// and the number of steps not decoded. The function count decodes at most most steps, and returns
-// the number of their references and the number of steps not decoded.
+// and the number of steps not decoded. The function count decodes up to the given number of steps,
+// and returns the number of their references and the number of steps not decoded.
 func (k *checker) steps(c *chunk, count func(most uint64) (references, left uint64, err error)) (references uint64, err error) {
 	d := &k.d
 	if err := d.begin(c, k.r.plans); err != nil {
@@ -370,8 +370,8 @@ func (d *decoder) count(most uint64) (rows, left uint64, err error) {
 	return rows, most, err
 }
 
-// countQueued removes at most most steps from the queue. It returns the number of removed steps and
-// the number of their rows.
+// countQueued removes up to the given number of steps from the queue. It returns the number of
+// removed steps and the number of their rows.
 func (d *decoder) countQueued(most uint64) (steps, rows uint64, err error) {
 	q := &d.queue
 	if q.steps[q.stepAt] >= opNew {

@@ -247,9 +247,9 @@ func (d *decoder) cellsOf(b *decodedBlock) []cell {
 
 func (d *decoder) rowsOf(b *decodedBlock) []cell { return d.cells.all[b.first:][:b.rows] }
 
-// fill writes the rows of at most most steps into c, from index row on, until c is full. It returns
-// the index after the last row, and the number of steps that are not processed. A step counts as
-// processed when it is in the queue, even if its rows are not written yet.
+// fill writes the rows of up to the given number of steps (most) into c, from index row on, until c
+// is full. It returns the index after the last row, and the number of steps that are not processed.
+// A step counts as processed when it is in the queue, even if its rows are not written yet.
 func (d *decoder) fill(c *columns, row int, most uint64) (int, uint64, error) {
 	for row < len(c.addr) {
 		var err error

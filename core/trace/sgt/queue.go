@@ -163,9 +163,9 @@ func (d *decoder) expandShort(at, end, control int) int {
 	return at
 }
 
-// link converts at most most steps to values, as long as the values fit into the queue, and returns
-// the number of converted steps. It stops before an invalid step and before a step of a block that
-// is not straight.
+// link converts up to the given number of steps to values, as long as the values fit into the
+// queue, and returns the number of converted steps. It stops before an invalid step and before a
+// step of a block that is not straight.
 func (d *decoder) link(most uint64) uint64 {
 	q := &d.queue
 	from := q.stepAt
@@ -254,8 +254,9 @@ func (d *decoder) linkNew() error {
 	return d.follow(off)
 }
 
-// specials writes the rows of at most most steps, as long as the steps belong to known blocks that
-// are not straight. Its results have the same meaning as the results of [decoder.fill].
+// specials writes the rows of up to the given number of steps (most), as long as the steps belong
+// to known blocks that are not straight. Its results have the same meaning as the results of
+// [decoder.fill].
 func (d *decoder) specials(c *columns, row int, most uint64) (int, uint64, error) {
 	q := &d.queue
 	for row < len(c.addr) && most > 0 && q.someSteps() {

@@ -142,8 +142,8 @@ func (x *Rewriter) thin(p *trace.Program, keep [][]uint8) {
 	}
 }
 
-// Copy copies at most steps steps. It returns io.EOF at the end. Any other error is an error of the
-// reader, such as damage, or of the writer.
+// Copy copies up to the given number of steps. It returns io.EOF at the end. Any other error is an
+// error of the reader, such as damage, or of the writer.
 func (x *Rewriter) Copy(steps int) error {
 	for range steps {
 		if x.left == 0 {

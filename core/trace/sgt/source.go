@@ -238,7 +238,7 @@ func (a *apart) gave(chunk uint64, rows int) {
 	a.here.Rows += uint64(rows)
 }
 
-// room limits b to the rows of a chunk before the position stop, and reports whether any rows can
+// room limits b to the rows of a chunk before the position a.stop, and reports whether any rows can
 // remain.
 func (a *apart) room(b *trace.Batch, chunk uint64) bool {
 	if chunk < a.stop.Chunk {

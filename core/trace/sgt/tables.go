@@ -200,7 +200,7 @@ func (t *tableForm) s(text *string) {
 	}
 }
 
-// entries writes or reads a list. Each entry takes at least least bytes.
+// entries writes or reads a list. The argument least is the minimum size of an entry in bytes.
 func entries[T any](t *tableForm, all *[]T, least int, what string, entry func(*T)) {
 	if t.reads {
 		*all = list[T](t.count(least, what))
@@ -527,7 +527,7 @@ func (c *cursor) below(limit uint64, what string) uint64 {
 func (c *cursor) u32(what string) uint32 { return uint32(c.below(1<<32, what)) }
 
 // count reads the length of a list, and checks that the entries can fit into the remaining bytes.
-// Each entry takes at least least bytes.
+// The argument least is the minimum size of an entry in bytes.
 func (c *cursor) count(least int, what string) int {
 	n := c.uv()
 	if most := uint64(len(c.bytes)-c.at) / uint64(least); n > most {

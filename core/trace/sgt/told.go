@@ -222,7 +222,7 @@ type known struct {
 	hasPC, hasArg bool
 }
 
-// learned updates latest to the tables for the following chunks.
+// learned records the tables that precede the following chunks.
 func (r *Reader) learned() {
 	if r.latest == nil || len(r.latest.tables) != len(r.tables) {
 		r.shared = true

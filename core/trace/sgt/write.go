@@ -142,7 +142,7 @@ func appendThread(dst []byte, t trace.Thread) []byte {
 	return binary.AppendUvarint(binary.AppendUvarint(dst, t.StackLow), t.StackHigh)
 }
 
-// Tags writes caliper tags. Their numbers begin at first.
+// Tags writes caliper tags. first is the number of the first tag.
 func (w *Writer) Tags(first int, tags []string) {
 	w.put(tagTags, appendTags(nil, first, tags))
 }

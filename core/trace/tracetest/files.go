@@ -79,7 +79,7 @@ func RealPath(t TB, name string) string {
 	return filepath.Join(DataDir(t), "traces", name+".lackey.lz4")
 }
 
-// RealText returns the first lines of one of [RealTraces], in at most most bytes.
+// RealText returns the first lines of one of [RealTraces], up to the given number of bytes.
 func RealText(t TB, name string, most int64) []byte {
 	t.Helper()
 	f, err := os.Open(RealPath(t, name))

@@ -26,7 +26,7 @@ func CheckRecognise(t Failer, recognise func(text []byte) (reason string, ok boo
 
 // CheckLineErrors reads each key of messages as a line between the lines before and after, which
 // contain one reference each. The error of the line must have the given message, and the reader
-// must continue with the line after.
+// must continue with the next line.
 func CheckLineErrors[R interface {
 	trace.Reader
 	Lines() int
@@ -46,7 +46,7 @@ func CheckLineErrors[R interface {
 	}
 }
 
-// CheckWrongBytes replaces every byte of lines by every value, appends the line after, and compares
+// CheckWrongBytes replaces every byte of lines by every value, appends a correct line, and compares
 // the outcomes with the results of a reference implementation.
 func CheckWrongBytes(t Failer, open func(io.Reader) trace.Reader, naive func(text string) []Outcome, after string, lines ...string) {
 	t.Helper()

@@ -86,9 +86,9 @@ type Reader struct {
 	next  int // index in whole of the next row
 }
 
-// NewReader returns a reader of whole. A batch has at most rows rows. If rows is less than 1, only
-// the capacity of the batch limits the number of rows. The reader overwrites the rows of the
-// previous call.
+// NewReader returns a reader of whole. The argument rows limits the number of rows in a batch. If
+// it is less than 1, only the capacity of the batch limits this number. The reader overwrites the
+// rows of the previous call.
 func NewReader(whole *trace.Batch, rows int) *Reader { return &Reader{whole: whole, rows: rows} }
 
 // Next implements [trace.Reader].
@@ -135,9 +135,9 @@ func spoil(b *trace.Batch) {
 	b.Reset()
 }
 
-// Broken returns a reader that returns the first rows rows of whole, and then err. After a syntax
-// error, the reader continues with the remaining rows. After any other error, every further call
-// returns err again.
+// Broken returns a reader that returns the first rows of whole, and then err. The argument rows is
+// the number of these rows. After a syntax error, the reader continues with the remaining rows.
+// After any other error, every further call returns err again.
 func Broken(whole *trace.Batch, rows int, err error) trace.Reader {
 	return &broken{Reader: NewReader(whole, 0), rows: rows, err: err}
 }
