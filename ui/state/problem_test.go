@@ -11,7 +11,7 @@ import (
 func TestUnknownFormats(t *testing.T) {
 	for _, c := range []struct{ name, content, want string }{
 		{"pic.png", "\x89PNG\r\n\x1a\n\x00\x00\x00\x0dIHDR", "pic.png is a PNG image, not a trace."},
-		{"all.7z", "7z\xbc\xaf and so on", "all.7z is a 7z archive: extract the trace from the archive."},
+		{"all.7z", "7z\xbc\xaf and so on", "all.7z is a 7z archive; extract the trace from the archive."},
 		{"letter.txt", "Dear Sir or Madam,\n\nno trace\n", "letter.txt is not in a supported format. Set --input-format to one of "},
 	} {
 		_, err := open.Open(c.name, strings.NewReader(c.content), open.Options{})
