@@ -244,7 +244,7 @@ func (r *run) trueSharing(of *counts) {
 		if left < leastWait*r.out.Cycles || at.coherence < at.wait/2 {
 			continue
 		}
-		r.taken[at] = 1
+		r.taken[at] = max(r.taken[at], share(at.coherence, at.wait))
 		f := Finding{Kind: TrueSharing, Cost: left, Saved: left, Least: left / 2, Most: left,
 			Why:  "threads store to the same words in turn, so each access must fetch the line from another core",
 			Fix:  r.atomicFix(at),

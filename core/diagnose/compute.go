@@ -33,7 +33,7 @@ func (r *run) compute() {
 			}
 		}
 		chain := r.chain(b)
-		if t.Bottleneck != pipeline.Recurrence || saved < t.Cycles/2 || at.wait > t.Cycles || at.dependent > 0 || found(others, k, saved) || r.overlapped(k, saved) || chain.loads == (chain.floats || chain.multiplies || chain.remainders || chain.tables) || chain.number >= partialSums || chain.floats && r.overlaps(k) {
+		if t.Bottleneck != pipeline.Recurrence || saved < t.Cycles/2 || at.wait > t.Cycles || at.dependent > 0 || r.found(others, k, saved) || r.overlapped(k, saved) || chain.loads == (chain.floats || chain.multiplies || chain.remainders || chain.tables) || chain.number >= partialSums || chain.floats && r.overlaps(k) {
 			continue
 		}
 		each, iterations := r.sourceIteration(b)
@@ -329,11 +329,14 @@ func (r *run) overlapped(k *trace.Block, saved float64) bool {
 	return false
 }
 
-// found reports whether the list contains a finding at one of the block's source lines that may
-// save more than half of the given cycles.
-func found(list []Finding, k *trace.Block, saved float64) bool {
+// found reports whether the list contains a finding at one of the block's source lines, or at the
+// source location of one of its references, that may save more than half of the given cycles.
+func (r *run) found(list []Finding, k *trace.Block, saved float64) bool {
 	return slices.ContainsFunc(list, func(f Finding) bool {
-		return f.File == k.File && f.Line >= k.FirstLine && f.Line <= k.LastLine && max(f.Saved, f.Most) > saved/2
+		return max(f.Saved, f.Most) > saved/2 && (f.File == k.File && f.Line >= k.FirstLine && f.Line <= k.LastLine ||
+			slices.ContainsFunc(r.places, func(at *place) bool {
+				return at.file == f.File && at.line == f.Line && r.refersFrom(at, k)
+			}))
 	})
 }
 

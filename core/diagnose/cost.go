@@ -303,6 +303,15 @@ func (m *measure) taken(i, k int, fetched float64) float64 {
 	return 0
 }
 
+// coherenceOf returns the part of a site's waits at a level that is for lines that another core had
+// invalidated.
+func (c *costs) coherenceOf(i, k int) float64 {
+	if c.run.coherence[k] == nil {
+		return 0
+	}
+	return min(c.site[i][k], c.run.taken(i, k, c.run.fetches(i)[k])*c.latency[k])
+}
+
 // plain returns the cycles that a site waits for lines, for each level that misses, if its fetches
 // overlap as far as the pattern of its addresses allows.
 func (c *costs) plain(m *measure, i int) []float64 {
@@ -670,9 +679,7 @@ func (r *run) group() {
 				at.copies += cycles
 				at.reads = at.reads || s.Kind == trace.RangeRead
 			}
-			if of := r.cost.run.coherence[l]; of != nil {
-				at.coherence += min(cycles, r.cost.run.taken(i, l, r.cost.run.fetches(i)[l])*r.cost.latency[l])
-			}
+			at.coherence += r.cost.coherenceOf(i, l)
 			if r.cost.run.scattered[i] && cycles > dependentFrom*plain[l] && s.Kind == trace.Load {
 				at.dependent += min(cycles, (cycles-plain[l])*overlapRandom/(overlapRandom-1))
 			}

@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"cmp"
+	"math"
 	"path"
 	"slices"
 	"strconv"
@@ -88,7 +89,7 @@ func (r *run) nests() {
 	slices.SortStableFunc(list, func(a, b *group) int { return cmp.Compare(b.wait+b.cycles, a.wait+a.cycles) })
 	var levels []int
 	for _, g := range list[:min(mostTried, len(list))] {
-		if _, err := r.trialOf(g.largest); err == nil && r.taken[g.at] <= 0.5 && g.wait+g.cycles >= leastWait*r.out.Cycles {
+		if _, err := r.trialOf(g.largest); err == nil && !r.explained(g) && g.wait+g.cycles >= leastWait*r.out.Cycles {
 			if worst := worstOf(g.waits); r.mayConflict(g.largest, worst) {
 				levels = append(levels, worst)
 			}
@@ -96,7 +97,7 @@ func (r *run) nests() {
 	}
 	r.countConflicts(levels)
 	for i, g := range list {
-		if r.taken[g.at] > 0.5 {
+		if r.explained(g) {
 			continue
 		}
 		if i == mostTried || g.wait+g.cycles < leastWait*r.out.Cycles || !r.GoOn() {
@@ -105,6 +106,13 @@ func (r *run) nests() {
 		r.nest(g)
 	}
 	r.neighbours(byPlace)
+}
+
+// explained reports whether other findings account for the waits of a group of loops. A loop that
+// waits for lines from other threads may also wait for other lines, and another order of the loops
+// may help in both cases.
+func (r *run) explained(g *group) bool {
+	return r.taken[g.at] > 0.5 && g.wait < leastWait*r.out.Cycles
 }
 
 // neighbours tries to fuse consecutive nests.
@@ -373,6 +381,16 @@ func (r *run) rollNest(nest int) *change.Rolled {
 // reference.
 func (r *run) copies(site uint32) uint64 { return max(1, r.sources[site].copies) }
 
+// leftOf returns the shares of the waits of a source location for which no finding accounts yet: of
+// the waits for lines from other threads, and of the other waits. Findings account for the waits for
+// other threads first.
+func (r *run) leftOf(at *place) (exchanged, others float64) {
+	taken := r.taken[at] * at.wait
+	exchanged = 1 - min(1, share(taken, at.coherence))
+	others = 1 - min(1, share(max(0, taken-at.coherence), at.wait-at.coherence))
+	return exchanged, others
+}
+
 // nestWaits returns the cycles that a loop waits, by the level that misses. The cycles are the
 // loop's misses, multiplied by the wait per line at its source locations.
 func (r *run) nestWaits(loop int) []float64 {
@@ -381,9 +399,10 @@ func (r *run) nestWaits(loop int) []float64 {
 	for k := range waits {
 		cycles, lines := 0.0, 0.0
 		for _, at := range r.placesOf(loop) {
-			free := 1 - r.taken[at]
+			exchanged, others := r.leftOf(at)
 			for _, i := range at.sites {
-				cycles += free * r.cost.site[i][k]
+				coherence := r.cost.coherenceOf(i, k)
+				cycles += exchanged*coherence + others*(r.cost.site[i][k]-coherence)
 				lines += r.cost.run.fetches(i)[k]
 			}
 		}
@@ -606,6 +625,7 @@ func (r *run) nest(g *group) {
 	if a := r.strided(loop); a != nil && kind == Stride {
 		f.Fix += ", so that " + cmp.Or(named(a.Name), r.allocated(a), "the array") + " moves " + bytesOf(nearest(a, int64(l.LineBytes))) + " in each iteration of the innermost loop"
 		f.Data = named(a.Name)
+		f.unnamed = f.Data == ""
 	}
 	if _, tile := b.change.(change.Tile); tile && b.sunk {
 		f.Fix += "; keep the sums of the inner loop in memory from one tile to the next"
@@ -635,7 +655,7 @@ func (r *run) nest(g *group) {
 	}
 	for _, nest := range g.loops {
 		for _, of := range r.placesOf(nest) {
-			r.taken[of] = max(r.taken[of], partOf(g.wait, of.wait))
+			r.taken[of] = min(1, r.taken[of]+partOf(g.wait, of.wait))
 		}
 	}
 	at := g.at
@@ -646,7 +666,55 @@ func (r *run) nest(g *group) {
 			f.Fix = strings.TrimSuffix(fuseWith+first.source(), ", ")
 		}
 	}
+	if c, ok := b.change.(change.Interchange); ok && len(c.Outer) == 1 && r.dividesLines(g) {
+		r.includeSharing(&f, g)
+	}
 	r.add(at, f)
+}
+
+// dividesLines reports whether several threads divide the iterations of the outermost loop among
+// themselves, and store to different words of the same lines.
+func (r *run) dividesLines(g *group) bool {
+	threads := map[uint32]bool{}
+	for _, loop := range g.loops {
+		for _, it := range leavesOf(r.loops.Nest(r.loops.Loops[loop].Nest).Items) {
+			threads[it.Ref.Thread] = true
+		}
+	}
+	for loop := g.largest; loop < r.loops.Loops[g.largest].End && len(threads) > 1; loop++ {
+		if slices.ContainsFunc(r.arrays(loop), func(a outline.Array) bool {
+			return a.Stores > 0 && len(a.Strides) > 1 && a.Strides[0] != 0 && magnitude(a.Strides[0]) < int64(r.loops.LineBytes)
+		}) {
+			return true
+		}
+	}
+	return false
+}
+
+// includeSharing merges the findings about lines that the threads of a group of loops exchange into
+// the finding about the order of these loops. In the new order, the threads divide whole lines among
+// themselves. Lines of data that another loop has stored may still move from thread to thread.
+func (r *run) includeSharing(f *Finding, g *group) {
+	r.out.Findings = slices.DeleteFunc(r.out.Findings, func(by Finding) bool {
+		if by.Kind != FalseSharing && by.Kind != TrueSharing || !slices.ContainsFunc(g.loops, func(loop int) bool {
+			return slices.ContainsFunc(r.placesOf(loop), func(at *place) bool {
+				return sourceFunction(at.function) == by.Function && at.file == by.File && at.line == by.Line
+			})
+		}) {
+			return false
+		}
+		if f.Most == 0 {
+			f.Least, f.Most = f.Saved, f.Saved
+			f.Why += "; the threads also store to the same lines, and invalidate each other's copies"
+			f.Fix += "; divide the new outer loop among the threads"
+			f.How += " The new order also divides whole lines among the threads. The upper bound therefore includes all waits for lines from other threads."
+		}
+		f.Cost += by.Cost
+		if f.Most += by.Most; by.Tried {
+			f.Saved, f.Least = f.Saved+by.Saved, f.Least+by.Least
+		}
+		return true
+	})
 }
 
 // orPad returns a clause that names the best padding among the trials, if padding alone saves more
@@ -773,11 +841,16 @@ func (r *run) lineOf(nest int, p change.Path, file string) (line uint32, innermo
 				continue // this loop is one of the inner loops
 			}
 			visits, trips, runs := r.cost.visits[head-1], float64(l.Loops[loop].Trips), float64(l.Loops[loop].Runs)
-			// the nest contains the iterations of a single thread
-			if entries := r.entriesOf(head); len(r.p.Totals.Threads) > 1 && visits > trips+runs && entries > 0 {
-				visits, trips, runs = visits/entries, trips/runs, 1
+			most := trips + runs
+			// the nest contains the iterations of a single thread, and a change of threads in the
+			// recording can divide the outermost loop
+			if entries := r.entriesOf(head); len(r.p.Totals.Threads) > 1 && visits > most && entries > 0 {
+				visits, trips, most = math.Ceil(visits/entries), trips/runs, trips/runs+1
+				if loop == nest {
+					most = visits
+				}
 			}
-			if visits < trips || visits > trips+runs {
+			if visits < trips || visits > most {
 				continue
 			}
 			return r.firstLine(head, file), innermost
@@ -1539,7 +1612,8 @@ func repeats(n *loops.Nest, by change.Change) bool {
 
 // feedsBack reports whether a loop, which is inside depth other loops, stores to data that its
 // inner loops load, but do not store to. The store usually needs the result of an inner loop, and
-// the next iteration needs the stored value.
+// the next iteration needs the stored value. Single variables do not count: without optimisation,
+// they are loop counters and intermediate results in memory, and each iteration can have its own.
 func feedsBack(l *loops.Item, depth int) bool {
 	var beside, inside []span
 	for i := range l.Body {
@@ -1557,7 +1631,7 @@ func feedsBack(l *loops.Item, depth int) bool {
 				loads, stores = loads || !b.stores, stores || b.stores
 			}
 		}
-		if a.stores && loads && !stores {
+		if a.stores && loads && !stores && a.bytes > a.own {
 			return true
 		}
 	}

@@ -91,6 +91,7 @@ func TestLoopFeedback(t *testing.T) {
 		want bool
 	}{
 		"a sum is stored to the array that is summed":     {[]loops.Item{loops.Loop(100, load(a)), store(a, 8)}, true},
+		"the inner loop loads a single variable":          {[]loops.Item{store(b), loops.Loop(100, load(b), load(a)), store(b)}, false},
 		"a sum is stored to another array":                {[]loops.Item{loops.Loop(100, load(a)), store(b, 8)}, false},
 		"the inner loop updates the array":                {[]loops.Item{loops.Loop(100, load(a), store(a, 0, 8)), store(a+800, 0)}, false},
 		"the store is beside the part that is summed":     {[]loops.Item{loops.Loop(100, load(a)), store(a+800, 8)}, false},

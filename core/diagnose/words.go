@@ -89,7 +89,7 @@ func (d *Diagnosis) Saved() float64 {
 
 // bounds returns the smallest and the largest number of cycles that a finding may save.
 func (f *Finding) bounds() (least, most float64) {
-	if f.Tried {
+	if f.Tried && f.Most <= 1.01*f.Saved {
 		return f.Saved, f.Saved
 	}
 	return f.Least, f.Most

@@ -19,7 +19,7 @@ const corpus = "../../../diagnose/corpus"
 
 // quick lists the programs that are always diagnosed. With STACKGLASS_CORPUS=all, all programs are
 // diagnosed, and -update writes the table.
-var quick = []string{"columns.c", "pad.c", "shapes.cpp", "teams.c", "triangle.c", "pages.c", "packets.c", "twice.c", "clean_saxpy.c"}
+var quick = []string{"columns.c", "pad.c", "shapes.cpp", "layers.c", "filter.c", "teams.c", "triangle.c", "pages.c", "packets.c", "twice.c", "clean_saxpy.c"}
 
 // diagnosed is the part of the answer that the test checks.
 type diagnosed struct {
