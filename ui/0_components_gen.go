@@ -1478,7 +1478,7 @@ type Caveats struct {
 	list  []string
 }
 
-// Compute gets the list. Vugu calls it before each Build.
+// Compute fetches the list of caveats. Vugu calls Compute before each Build.
 func (c *Caveats) Compute() { c.list = c.List() }
 
 func (c *Caveats) words() string {
@@ -3310,7 +3310,7 @@ type DataTable struct {
 	order  state.Order
 }
 
-// Compute gets the table. Vugu calls it before each Build.
+// Compute fetches the table to show. Vugu calls Compute before each Build.
 func (c *DataTable) Compute() {
 	t, order := c.App.table(c.Chart), c.App.Screen.Order(c.Chart)
 	if t == nil {
@@ -4192,7 +4192,7 @@ func (c *Footprint) Draw() {
 	}
 }
 
-// Table implements [View]. Both charts show columns of the same table.
+// Table implements [View]. Both charts of this view show columns of the same table.
 func (c *Footprint) Table(string) *state.Table { return c.App.result.View.FootprintTable() }
 func (c *Footprint) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 
@@ -4507,8 +4507,8 @@ var _ vjson.RawMessage
 var _ js.Value
 var _ log.Logger
 
-// Lesson shows the text of the demo in view: a question and its answer. In an exercise the student predicts
-// the answer first.
+// Lesson shows the text of the demo in view: a question and its answer. In an exercise, the student
+// predicts the answer first.
 type Lesson struct{ App *App }
 
 func (c *Lesson) exercise() bool { return c.App.exercise() != nil }

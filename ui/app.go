@@ -106,8 +106,8 @@ type Result struct {
 	sorted      string             // column by which counters are sorted
 }
 
-// Changed reports whether anything has changed since the last call. Otherwise, the page skips the
-// render.
+// Changed reports whether anything has changed since the last call. If nothing has changed, the
+// page skips the render.
 func (a *App) Changed() bool {
 	was := a.changed
 	a.changed = false
@@ -389,8 +389,8 @@ func (a *App) adjust(control string, s state.Screen) {
 	a.step = control
 }
 
-// Pressed makes the next adjustment a new history entry, because the pointer was pressed. Pressed
-// needs no lock.
+// Pressed records that the pointer was pressed, so that the next adjustment becomes a new history
+// entry. Pressed needs no lock.
 func (a *App) Pressed() { a.pressed.Store(true) }
 
 // Dismiss removes the problem and the note. Dismiss also moves the focus, because the dismiss

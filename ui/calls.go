@@ -126,8 +126,8 @@ func (a *App) zoomCalls(tree string, row int) {
 	}
 }
 
-// ReadCalls shows call paths in the given direction. If it requires a function, ReadCalls uses the
-// function in view, or else the function with the largest exclusive count.
+// ReadCalls shows call paths in the given direction. If the direction requires a function,
+// ReadCalls uses the function in view, or else the function with the largest exclusive count.
 func (a *App) ReadCalls(direction string) {
 	root := 0
 	if direction == state.CallsFunction {

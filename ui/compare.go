@@ -151,8 +151,8 @@ func (a *App) inOrder(s state.Screen) state.Screen {
 	return s
 }
 
-// OfferPair opens two demos side by side. OfferPair does not analyse a demo again that is kept
-// already.
+// OfferPair opens two demos side by side. OfferPair does not analyse a demo again if its analysis
+// is already kept.
 func (a *App) OfferPair(first, second Item) {
 	var keys [2]string
 	for i, item := range [...]Item{first, second} {

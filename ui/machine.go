@@ -256,7 +256,7 @@ func (a *App) threadsLine() string {
 	return answers.ThreadsOn(a.result.Profile, a.Machine())
 }
 
-// KeepBeside keeps the current hierarchy as B, or removes B if drop is set.
+// KeepBeside keeps the current hierarchy as B, or removes B if the parameter drop is set.
 func (a *App) KeepBeside(drop bool) {
 	s := a.Screen
 	if s.Beside = nil; drop {

@@ -2,7 +2,8 @@
 // ([App]), and the Vugu components that show the state.
 //
 // Components contain no calculations. Components only lay out the tables, charts and sentences of
-// package state. Only [Port] accesses the browser, so everything here runs natively in tests:
+// package state. Only [Port] accesses the browser, so the rest of this package runs natively in
+// tests:
 //
 //	boot.js, charts.js ⇄ Port (wasm/app) ⇄ App ⇄ workers.Carrier ⇄ a web worker
 //	                                      ⇄ profile.Store
@@ -37,21 +38,23 @@ type Port interface {
 	Settings() state.Settings
 	// Demos lists the demos of the first screen.
 	Demos() []Demo
-	// Chart passes a chart to charts.js, which draws it in the sg-chart element with its id, zoomed
-	// to a part of the x axis.
+	// Chart passes a chart to charts.js, which draws it in the sg-chart element with the same id,
+	// zoomed to a part of the x axis.
 	Chart(c *state.Chart, zoom state.Zoom)
-	// Grid passes a table to tables.js, which draws it in the sg-table element with its id.
+	// Grid passes a table to tables.js, which draws it in the sg-table element with the same id.
 	Grid(g *state.Grid)
 	// Heat passes a map of sets and ways to heatmap.js, which draws it in the sg-heatmap element
-	// with its id.
+	// with the same id.
 	Heat(m *state.HeatMap)
-	// Matrix passes a matrix to matrix.js, which draws it in the sg-matrix element with its id.
+	// Matrix passes a matrix to matrix.js, which draws it in the sg-matrix element with the same
+	// id.
 	Matrix(m *state.Matrix)
 	// Timeline passes the timeline to timeline.js, which draws it in the sg-timeline element.
 	Timeline(t *state.Timeline)
-	// Graph passes a graph to graph.js, which draws it in the sg-graph element with its id.
+	// Graph passes a graph to graph.js, which draws it in the sg-graph element with the same id.
 	Graph(g *state.Graph)
-	// Flame passes a flame graph to flame.js, which draws it in the sg-flame element with its id.
+	// Flame passes a flame graph to flame.js, which draws it in the sg-flame element with the same
+	// id.
 	Flame(f *state.Flame)
 	// SavePicture downloads a picture of a chart as drawn.
 	SavePicture(chart, name string)
@@ -65,10 +68,10 @@ type Port interface {
 	Pick()
 	// Hash returns the URL's hash without "#", or "".
 	Hash() string
-	// SetHash changes the URL's hash. With replace, it adds no entry to the history.
+	// SetHash changes the URL's hash. If replace is set, the history gets no new entry.
 	SetHash(hash string, replace bool)
 	// ShowProgress updates the numbers of the progress bar on the page. ShowProgress returns false
-	// if the page has no bar, or if the bar's parts differ.
+	// if the page has no bar, or if the bar on the page has different parts.
 	ShowProgress(bar state.RunBar) bool
 	// Breathe yields to waiting events, and thus splits long work into several tasks of the page.
 	// Breathe is called without the lock.
@@ -79,7 +82,7 @@ type Port interface {
 	SetTitle(title string)
 	// Announce announces a text to screen readers.
 	Announce(text string)
-	// Focus moves the focus to the element with that id after the next render.
+	// Focus moves the focus to the element with the given id after the next render.
 	Focus(id string)
 	// Now returns the current time in the user's time zone.
 	Now() time.Time
@@ -93,7 +96,8 @@ type File struct {
 	Modified int64 // milliseconds since 1970; 0: unknown
 	Ref      any   // sent as the attachment of Start
 	Handle   any   // for [Handles]; nil: none
-	// Read returns at most the first most bytes of the content, or the whole content if most is 0.
+	// Read returns the beginning of the content. The parameter most limits its length in bytes; 0:
+	// the whole content.
 	Read func(most int) ([]byte, error)
 }
 

@@ -6,7 +6,7 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// SourceFiles stores the source files that the user dropped by the key of their analysis. All
+// SourceFiles stores the source files that the user dropped, under the key of their analysis. All
 // methods may block.
 type SourceFiles interface {
 	// Keep replaces the files of an analysis. If there are no new files, it deletes the old files.

@@ -9,11 +9,11 @@ import (
 // one tab, its owner. If the same file is opened in other tabs, they watch the owner's progress,
 // and one of them takes over if the owner's tab ends for any reason.
 type Tabs interface {
-	// Own makes this tab the owner of the analysis with a key until release is called or the tab
-	// ends. Own returns nil if another tab is the owner.
+	// Own makes this tab the owner of the analysis with the given key, until the function release
+	// is called or the tab ends. Own returns nil if another tab is the owner.
 	Own(key string) (release func())
-	// Await waits until this tab becomes the owner. Await returns nil if leave is closed first.
-	// Like Own, it may block.
+	// Await waits until this tab becomes the owner. Await returns nil if the channel leave is
+	// closed first. Like Own, Await may block.
 	Await(key string, leave <-chan struct{}) (release func())
 	// Owned returns the keys of all analyses that are running in some tab. Owned may block.
 	Owned() map[string]bool
@@ -21,8 +21,8 @@ type Tabs interface {
 	Tell(key string, progress []byte)
 }
 
-// Heard handles another tab's message: the progress of the analysis with a key, or a change of the
-// list of kept analyses if key is "". Heard may block.
+// Heard handles another tab's message. The message contains the progress of the analysis with the
+// given key, or, if the key is "", reports a change to the list of kept analyses. Heard may block.
 func (a *App) Heard(key string, progress []byte) {
 	p, err := workers.DecodeProgress(progress)
 	known := false

@@ -48,8 +48,8 @@ func (c *threadsView) Waits() string {
 	return why
 }
 
-// Processors implements [timed]. There are no times if block executions are divided instead of
-// iterations.
+// Processors implements [timed]. If block executions are divided instead of iterations, there are
+// no times and thus no processors to choose.
 func (c *threadsView) Processors() (list *report.Table, depends bool) {
 	if k := c.App.predicted(); k != nil {
 		list = k.Table("processors")

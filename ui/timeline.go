@@ -56,8 +56,8 @@ func (a *App) inRange() *state.View {
 	return made.part
 }
 
-// SetRange chooses the windows [from, to) of the timeline; both 0 mean the whole run. phase means
-// that the user chose a phase. A view of the phase's source lines is then shown.
+// SetRange chooses the windows [from, to) of the timeline; both 0 mean the whole run. If phase is
+// set, the user chose a phase, and a view of its source lines is shown.
 func (a *App) SetRange(from, to int, phase bool) {
 	t := a.timeline()
 	if t == nil {

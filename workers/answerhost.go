@@ -11,15 +11,16 @@ import (
 const AnswerHostName = "answers"
 
 // Answerer answers a question about one subject. Answerer receives the question's attachment, and
-// calls give with each reply. From time to time, it calls goOn, which reports whether the answer is
-// still wanted. An error explains in a sentence why there is no answer.
+// calls the function give with each reply. From time to time, the Answerer calls the function goOn,
+// which reports whether the answer is still wanted. An error explains in a sentence why there is no
+// answer.
 type Answerer func(q answers.Question, attachment any, goOn func() bool, give func(*answers.Reply)) error
 
 // AnswerHost serves answers. AnswerHost receives a Subject and questions about it until it receives
 // another subject. A new question replaces the question of the same name that is being answered.
 type AnswerHost struct {
 	Carrier Carrier
-	// Open contains functions that open an answerer for a subject, by the names of questions. The
+	// Open maps the names of questions to the functions that open an answerer for a subject. The
 	// errors explain, in a sentence, why there is no answerer.
 	Open map[string]func(Subject) (Answerer, error)
 	// Breathe is called during computations, so that messages can arrive. Breathe is nil if

@@ -41,7 +41,7 @@ func (c *Checkpoint) encodeTo(w io.Writer, state func(io.Writer) error) error {
 var errNoCheckpoint = errors.New("the stored data is not a checkpoint of this version")
 
 // DecodeCheckpoint decodes a checkpoint that a [Keeper] stored. The State of the result shares
-// memory with stored.
+// memory with the parameter stored.
 func DecodeCheckpoint(stored []byte) (*Checkpoint, error) {
 	c := new(Checkpoint)
 	err := decode(typeCheckpoint, stored, func(b *body) {
@@ -82,10 +82,10 @@ type Keeper struct {
 	// Outside returns the number of bytes in the spill store; nil if there is no spill store.
 	Outside func() uint64
 
-	// A checkpoint is due after Bytes of the (compressed) file were read or References were
-	// analysed, whichever happens first; 0 means 256 MiB and 2^24. Checkpoints are therefore due at
-	// the same positions on every machine, but slow machines skip some of them unless References is
-	// set.
+	// Bytes and References are the distances between checkpoints, in bytes of the (compressed) file
+	// and in references; 0 means 256 MiB and 2^24. A checkpoint is due when either distance is
+	// reached. Checkpoints are therefore due at the same positions on every machine, but slow
+	// machines skip some of them unless References is set.
 	Bytes, References uint64
 
 	pace       share

@@ -40,7 +40,7 @@ func (e *BodyError) Error() string {
 		"; page and worker are from different builds: reload the page"
 }
 
-// Encode returns the binary form of s.
+// Encode returns the binary form of the message.
 func (s Start) Encode() []byte { return encode(s.code) }
 
 // DecodeStart decodes the output of [Start.Encode]. Errors have the type *[BodyError].
@@ -57,7 +57,7 @@ func (s *Start) code(b *body) {
 	below(b, &s.SegmentReferences, 1<<32, "the references of a segment")
 }
 
-// Encode returns the binary form of p.
+// Encode returns the binary form of the message.
 func (p Progress) Encode() []byte {
 	p.Threads = max(p.Threads, 0)
 	return encode(p.code)
@@ -92,7 +92,7 @@ func (p *Progress) code(b *body) {
 	b.number(&p.Speed, "the speed")
 }
 
-// Encode returns the binary form of d.
+// Encode returns the binary form of the message.
 func (d Done) Encode() []byte { return encode(d.code) }
 
 // DecodeDone decodes the output of [Done.Encode]; the Profile of the result shares memory with
@@ -107,7 +107,7 @@ func (d *Done) code(b *body) {
 	b.rest(&d.Profile)
 }
 
-// Encode returns the binary form of f.
+// Encode returns the binary form of the message.
 func (f Failed) Encode() []byte { return encode(f.code) }
 
 // DecodeFailed decodes the output of [Failed.Encode]. Errors have the type *[BodyError].
@@ -115,7 +115,7 @@ func DecodeFailed(data []byte) (Failed, error) { return decodeAs(TypeFailed, dat
 
 func (f *Failed) code(b *body) { b.text(&f.Problem, "the problem") }
 
-// Encode returns the binary form of h.
+// Encode returns the binary form of the message.
 func (h Help) Encode() []byte { return encode(h.code) }
 
 // DecodeHelp decodes the output of [Help.Encode]. Errors have the type *[BodyError].
@@ -127,7 +127,7 @@ func (h *Help) code(b *body) {
 	b.number(&h.MostLines, "the lines")
 }
 
-// Encode returns the binary form of a.
+// Encode returns the binary form of the message.
 func (a Analysed) Encode() []byte { return encode(a.code) }
 
 // DecodeAnalysed decodes the output of [Analysed.Encode]. Errors have the type *[BodyError].
@@ -140,7 +140,7 @@ func (a *Analysed) code(b *body) {
 	b.number(&a.Memory, "the memory")
 }
 
-// EncodeStretch returns the binary form of s.
+// EncodeStretch returns the binary form of an [analysis.Stretch].
 func EncodeStretch(s analysis.Stretch) []byte { return encode(func(b *body) { codeStretch(&s, b) }) }
 
 // DecodeStretch decodes the output of [EncodeStretch]. Errors have the type *[BodyError].
@@ -157,8 +157,8 @@ func codeStretch(s *analysis.Stretch, b *body) {
 	b.flag(&s.Whole, "the whole-chunks flag")
 }
 
-// EncodeSegment returns the binary form of s, which may have no profile. The binary form contains a
-// checksum, because damage would change counts.
+// EncodeSegment returns the binary form of a segment, which may have no profile. The binary form
+// contains a checksum, because damage would change counts.
 func EncodeSegment(s analysis.Segment) []byte {
 	var encoded []byte
 	if s.Profile != nil {
@@ -379,7 +379,7 @@ type Subject struct {
 	Module  []byte // the module's text; nil: none
 }
 
-// Encode returns the binary form of s.
+// Encode returns the binary form of the message.
 func (s Subject) Encode() []byte { return encode(s.code) }
 
 // DecodeSubject decodes the output of [Subject.Encode]; the result shares memory with data. Errors
@@ -392,7 +392,7 @@ func (s *Subject) code(b *body) {
 	b.rest(&s.Module)
 }
 
-// EncodeQuestion returns the binary form of q.
+// EncodeQuestion returns the binary form of a question.
 func EncodeQuestion(q answers.Question) []byte { return encode(func(b *body) { codeQuestion(&q, b) }) }
 
 // DecodeQuestion decodes the output of [EncodeQuestion]; the result shares memory with data. Errors
@@ -407,7 +407,7 @@ func codeQuestion(q *answers.Question, b *body) {
 	b.rest(&q.Bytes)
 }
 
-// EncodeReply returns the binary form of a.
+// EncodeReply returns the binary form of a reply.
 func EncodeReply(a *answers.Reply) []byte { return encode(func(b *body) { codeReply(a, b) }) }
 
 // DecodeReply decodes the output of [EncodeReply]; the result shares memory with data. Errors have

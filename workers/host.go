@@ -19,23 +19,25 @@ import (
 type Host struct {
 	Carrier Carrier
 
-	// Store keeps finished profiles and checkpoints. If it is nil, NoStore explains why, in a
+	// Store keeps finished profiles and checkpoints. If Store is nil, NoStore explains why, in a
 	// sentence.
 	Store   profile.Store
 	NoStore string
 
 	// OpenFile opens the attachment of a Start. size is 0 if unknown.
 	OpenFile func(attachment any) (file io.ReadCloser, size uint64, err error)
-	// OpenTrace opens file as a trace. format is as in Start. watch is as in open.Options, and can
-	// stop a job that receives no records.
+	// OpenTrace opens a file as a trace. The parameter format has the same meaning as in Start. The
+	// parameter watch has the same meaning as in open.Options, and can stop a job that receives no
+	// records.
 	OpenTrace func(name string, file io.Reader, format string, watch func() error) (trace.Reader, error)
 
 	// Outline reads the index of the attachment of a Start. An error reports that there is no
 	// index. Outline is nil if attachments cannot be read at arbitrary positions.
 	Outline func(attachment any) (trace.Outline, error)
 
-	// OpenShelf opens the spill store of the run with that key, empty unless the run is resumed.
-	// remove deletes the store. OpenShelf is nil if there are no spill stores.
+	// OpenShelf opens the spill store of the run with the given key. The spill store is empty
+	// unless the run is resumed. remove deletes the store. OpenShelf is nil if there are no spill
+	// stores.
 	OpenShelf func(key string, goesOn bool) (shelf stack.Shelf, remove func(), err error)
 
 	// Sharing shares long runs among helpers; nil: one worker does all the work.
@@ -55,10 +57,11 @@ type Host struct {
 	// SetLimit limits the memory of the program as far as possible; it may be nil.
 	SetLimit func(bytes uint64)
 
-	// CheckpointBytes and CheckpointReferences are as in [Keeper].
+	// CheckpointBytes and CheckpointReferences have the same meaning as Bytes and References in
+	// [Keeper].
 	CheckpointBytes, CheckpointReferences uint64
-	// CheckpointMemory is the maximum memory use of the program at which checkpoints are saved,
-	// because a checkpoint copies the model; 0: no limit.
+	// CheckpointMemory is the maximum memory use of the program at which checkpoints are still
+	// saved, because a checkpoint copies the model; 0: no limit.
 	CheckpointMemory uint64
 
 	inbox chan Message // closed when the carrier ends

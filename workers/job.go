@@ -389,8 +389,9 @@ const (
 	snapshotDigits = 10
 )
 
-// RoundedSnapshot is the reason in the State of a snapshot whose stack distances are rounded down
-// by less than 0.2 %, because exact histograms would be too large to send every second.
+// RoundedSnapshot is the reason in the State of a snapshot with rounded stack distances. The
+// distances are rounded down by less than 0.2 %, because exact histograms would be too large to
+// send every second.
 const RoundedSnapshot = "the analysis is still running; until it ends, stack distances are rounded"
 
 // soFar returns the profile of the references so far, for a snapshot.

@@ -99,7 +99,7 @@ type Carrier interface {
 	// Send does not wait until the other side has read m.
 	Send(m Message) error
 	// Receive waits for the next message. After the last message, it returns an error: ErrClosed if
-	// either side closed the connection, a *DeadError if the other side died.
+	// either side closed the connection, or a *DeadError if the other side died.
 	Receive() (Message, error)
 	// Close ends the connection. In the browser, it also ends the worker.
 	Close() error
@@ -136,8 +136,8 @@ type Start struct {
 	Format string // a value of --input-format; "" detects the format
 	Spec   analysis.Spec
 	Resume bool // resume from the checkpoint under Key
-	// Memory limits the program, in bytes; 0: no limit. A run that needs more spills its stacks if
-	// the host has a spill store.
+	// Memory is the memory limit of the program in bytes; 0: no limit. A run that needs more spills
+	// its stacks if the host has a spill store.
 	Memory uint64
 
 	Workers uint32 // maximum number of workers if the run can be shared; 0: a number that suits the machine
@@ -165,7 +165,7 @@ type Progress struct {
 	Beyond     bool   // the stacks are spilled, and [analysis.Spec.Beyond] is analysed
 	Ending     bool   // the run has ended or was cancelled, and the result is being assembled
 	Workers    uint32 // number of live workers that share the run
-	Ahead      uint64 // references analysed by helpers that References does not include
+	Ahead      uint64 // references that helpers analysed and that References does not include
 	Total      uint64 // references of the trace; 0: unknown
 	LeftOut    uint64 // references excluded by kind or thread, if Total is known
 	Speed      uint64 // recent speed per second, in the unit of Done; 0: unknown
@@ -194,8 +194,8 @@ type Done struct {
 type Help struct {
 	Name string // name of the trace file
 	Spec analysis.Spec
-	// MostLines is the maximum number of distinct lines in a segment, which is cut if it has more;
-	// 0: no limit.
+	// MostLines is the maximum number of distinct lines in a segment; 0: no limit. A segment with
+	// more lines is cut.
 	MostLines uint64
 }
 
@@ -226,7 +226,7 @@ func (b *Mailbox) lock() {
 	}
 }
 
-// Put appends m. After End has been called, Put discards m.
+// Put appends the message m. After End has been called, Put discards m.
 func (b *Mailbox) Put(m Message) {
 	b.lock()
 	defer b.mu.Unlock()

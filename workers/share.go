@@ -316,7 +316,7 @@ type HelperHost struct {
 	Carrier Carrier
 	// OpenSource opens the attachment of a Help message for reading at arbitrary positions.
 	OpenSource func(name string, attachment any) (trace.Source, error)
-	// Yield, Now and Memory are as in [Host].
+	// Yield, Now and Memory have the same meaning as in [Host].
 	Yield  func()
 	Now    func() time.Time
 	Memory func() uint64

@@ -8,20 +8,21 @@
 //
 // How a test works:
 //
-//  1. All tests share one Chromium, with a profile on disk that is empty at first. Every name but
-//     127.0.0.1 resolves to a decoy server, and a second decoy listens on a different port; both decoys count connections.
-//  2. Most tests share a server, and thus an origin, whose storage is emptied before each test
-//     (openPage), so that the browser compiles the programs only once. Tests of first visits, of
+//  1. All tests share one Chromium, with a profile on disk that is empty at first. Every host name
+//     except 127.0.0.1 resolves to a decoy server, and a second decoy listens on a different port;
+//     both decoys count connections.
+//  2. Most tests share a server, and thus an origin, so that the browser compiles the programs only
+//     once. The origin's storage is emptied before each test (openPage). Tests of first visits, of
 //     offline use and of full storage start their own server (firstVisit), so that storage, service
 //     worker and caches are empty.
-//  3. Every page and worker is watched. A console error, an exception, a
-//     violation of the policy or a request to another origin fails the test.
+//  3. Every page and worker is watched. A console error, an exception, a violation of the content
+//     security policy or a request to another origin fails the test.
 //  4. Tests wait for conditions as long as a slow machine may need, so no test fails because a
 //     machine is slow.
 //
 // Most tests use the page as served by the command. hostings_test.go tests the other ways to serve
 // the page: a static host without headers, Cloudflare's runtime, the unzipped archive and the
-// single file. TestPolicy uses every feature of the page in each of them.
+// single file. For each of these ways, TestPolicy uses every feature of the page.
 //
 // Environment variables: STACKGLASS_PROGRAM is the path of the command to test (default
 // bin/stackglass), STACKGLASS_CHROMIUM is the path of the browser, and STACKGLASS_DATA is the

@@ -133,7 +133,7 @@ func unpack(archive io.Reader, folder string) error {
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("the archive is cut off or damaged: %w", err)
+			return fmt.Errorf("the archive is truncated or damaged: %w", err)
 		}
 		if left -= h.Size; left < 0 || n >= maxFiles {
 			return fmt.Errorf("the archive contains more than %d bytes or %d files", maxUnpacked, maxFiles)

@@ -140,7 +140,7 @@ func print(w io.Writer, machine, march string, rows []row) {
 	if march != "" {
 		machine += ", for code compiled for " + march
 	}
-	fmt.Fprintf(w, "Cycles of loop bodies on %s. The first columns compare the model with llvm-mca, both with llvm-mca's numbers: per\n"+
+	fmt.Fprintf(w, "Cycles of loop bodies on %s. The first columns compare the model with llvm-mca, both using llvm-mca's numbers: per\n"+
 		"iteration in the steady state, and for one pass. The last columns compare the model, with measured numbers for single\n"+
 		"instructions, with times measured on this machine.\n\n", machine)
 	fmt.Fprintf(w, "%-20s %8s %-10s %8s %7s | %6s %6s %7s | %8s %-10s %8s %7s %7s\n",

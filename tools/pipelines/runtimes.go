@@ -253,7 +253,7 @@ code without tracing, in clock cycles. The code was compiled by %[1]sclang-19 -O
 The model was not fitted to these kernels: its numbers are from measurements of single instructions,
 from copies and chains of loads in each level of memory, and from the vendor.
 
-The machine is: %[3]s. The memory of the machine, as measured by probes:
+Machine: %[3]s. The memory of the machine, as measured by probes:
 
 | level | size | latency | line read sequentially | line written | scattered line |
 |---|---|---|---|---|---|

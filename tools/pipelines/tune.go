@@ -368,8 +368,8 @@ func measuredNotes(of *pipeline.Processor) []string {
 	return append(slices.Clone(of.Notes),
 		"DIV is the divider, which is busy with a division or square root for longer than the port",
 		"SPLITLOAD and SPLITSTORE are the units that combine two lines, measured with streams of vectors in which every second vector crosses a line boundary",
-		"levels were measured on one core of a virtual machine, in pages of 2 MiB; the last cache is shared, and its size is the footprint for which it supplies half of the lines",
-		"a store, and a load with the only operation that uses it, are dispatched as one micro-op (Intel 64 and IA-32 Architectures Optimization Reference Manual, Micro-fusion)",
+		"levels were measured on one core of a virtual machine, with 2 MiB pages; the last cache is shared, and its size is the footprint at which it supplies half of the lines",
+		"a store is dispatched as one micro-op, and so is a load with the only operation that uses it (Intel 64 and IA-32 Architectures Optimization Reference Manual, Micro-fusion)",
 	)
 }
 

@@ -32,8 +32,7 @@ median of %d runs (of one run, if it takes more than %d s). The baseline is the 
 Fenwick tree, which reads line numbers only. The memory per distinct line is the peak resident set of a run, minus
 the peak of the same run on a single reference. The target for this memory applies to traces that touch at least 10^6 lines; for
 smaller traces, fixed-size buffers take more memory than the lines do. `+"`analyze, default only`"+` omits the analyses
-of loops and blocks, which `+"`analyze`"+` includes. The sample is compared with the exact curve for caches of 32 lines and
-more, in powers of two, with ten seeds. A trace is cache-friendly if less than 3 %% of its accesses miss in 32 KiB.
+of loops and blocks, which `+"`analyze`"+` includes. The curve of a sample is compared with the exact curve at every power of two from 32 lines upwards, with ten seeds. A trace is cache-friendly if less than 3 %% of its accesses miss in 32 KiB.
 A dash means that there is no result.
 `, runtime.Version(), processor(), s.rounds, long)
 	if s.missing != nil {
@@ -63,7 +62,7 @@ A dash means that there is no result.
 
 // writeTargets writes a table that shows whether each target is reached.
 func (s *session) writeTargets(w io.Writer) {
-	fmt.Fprint(w, "\n## Targets\n\n| | traces | target | worst | on | median | best | reached |\n|---|---|---|---|---|---|---|---|\n")
+	fmt.Fprint(w, "\n## Targets\n\n| | traces | target | worst | worst trace | median | best | reached |\n|---|---|---|---|---|---|---|---|\n")
 	for _, part := range s.sections() {
 		for _, r := range part.rows {
 			for _, g := range r.goals {

@@ -120,7 +120,7 @@ func (s *session) sections() []section {
 			{"analyze", faster("analyze"), least("one thread", 0.8)},
 			{"simulate", faster("simulate"), nil},
 		}},
-		{"Other figures of whole runs", []row{
+		{"Other figures for whole runs", []row{
 			{"curve: time for text ÷ time for .sgt", ratio("curve of text", "curve", cpu), least("all", 1)},
 			{"check, million references/s", func(p *program) float64 { return p.references / 1e6 / p.median("check", cpu) }, least("irregular", 150)},
 			{"additional time for sites and operations ÷ time of locality", func(p *program) float64 {

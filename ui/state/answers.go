@@ -105,8 +105,8 @@ func AnsweredTable(reply *answers.Reply, key string) *Table {
 	return show(t, words, nil).answered(reply, key)
 }
 
-// VerbQuestion returns a question to the answer program that runs a verb of the command for a
-// hierarchy; args have the form name=value.
+// VerbQuestion returns a question that makes the answer program run a verb of the command for a
+// hierarchy. The args have the form name=value.
 func VerbQuestion(verb string, h hierarchy.Hierarchy, args ...string) answers.Question {
 	words := append([]string{verb}, args...)
 	for _, line := range h.Lines() {

@@ -13,7 +13,8 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// Blocks is the answer of the compute-node models in the form of the view “Blocks and runtime”.
+// Blocks is the answer of the compute-node models in the form that the view “Blocks and runtime”
+// shows.
 type Blocks struct {
 	*answers.Reply
 	Function, Block uint32 // the selected function and block; 0: none

@@ -21,7 +21,7 @@ type LevelCard struct {
 // Caches is the answer to one question about a hierarchy.
 type Caches struct {
 	Levels   []LevelCard
-	Memory   []Fact   // numbers of the memory, like the Numbers of a level
+	Memory   []Fact   // the memory's numbers, in the same form as a level's Numbers
 	Average  string   // average access time; "": unknown
 	Unknown  string   // the missing latencies, without which there is no Average
 	Warnings []string // caveats, in sentences
@@ -234,7 +234,8 @@ func WaysText(ways uint32) string {
 }
 
 // Sizes returns the cache sizes to choose from: the powers of two from 1 KiB to 1 GiB, one size
-// between each two powers, because real caches have such sizes, and the value of also.
+// between every two powers (because real caches have such sizes), and the size in the parameter
+// also.
 func Sizes(also uint64) []uint64 {
 	var list []uint64
 	add := func(n uint64) {
@@ -292,7 +293,8 @@ func (v *View) LevelsTable(h hierarchy.Hierarchy) *Table {
 	return v.table("", q, nil, "name", "accesses", "hits", "misses", "miss_ratio", "coherence_misses", "mpkr", "mpki", "method", "sdcm_misses")
 }
 
-// TimesTable lists the shares of the accesses that the levels serve, and their average times.
+// TimesTable lists, for each level, the share of the accesses that it serves and their average
+// time.
 func (v *View) TimesTable(h hierarchy.Hierarchy) *Table {
 	q := v.question("what-if")
 	q.Machine = h

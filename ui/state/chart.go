@@ -74,7 +74,7 @@ type Mark struct {
 }
 
 // Graph is the control-flow graph of a function. graph.js draws it. A Graph must not be changed
-// after it was passed to the browser.
+// after it has been passed to the browser.
 type Graph struct {
 	ID, Title, Summary string
 	Nodes              []GraphNode

@@ -114,7 +114,8 @@ func (c *Code) unknown() bool {
 	return slices.ContainsFunc(c.Levels, func(l attribution.Attribution) bool { return l.Rest > 0 && l.RestUnknown })
 }
 
-// Ranked returns the rows that contain the search words, ordered by the column with the key by.
+// Ranked returns the rows that contain the search words, ordered by a column. The parameter by is
+// the key of this column.
 func (c *Code) Ranked(by, search string) []int {
 	var order []int
 	if by == "place" {
@@ -150,7 +151,8 @@ func (c *Code) referencesOf(r *attribution.Row) string {
 	return Exact(r.References)
 }
 
-// Causes returns the rows with the most misses in the first level; count is the number of rows.
+// Causes returns the rows with the most misses in the first level. The parameter count limits the
+// number of rows.
 func (c *Code) Causes(count int) (list []Cause) {
 	for _, place := range c.Most(0) {
 		r := &c.rows[place]

@@ -571,8 +571,8 @@ func (v *View) SitesDocument(by attribution.By, h hierarchy.Hierarchy) func() *r
 	return v.document(v.sitesQuestion(by, h))
 }
 
-// PlaceDocument returns a function that takes the name of a row. This function returns a function
-// that creates the document about the row's stack distances.
+// PlaceDocument returns a function. Given the name of a row, this function returns the constructor
+// of the document about the row's stack distances.
 func (v *View) PlaceDocument(by attribution.By, h hierarchy.Hierarchy) func(named string) func() *report.Document {
 	return func(named string) func() *report.Document {
 		return v.document(v.sitesQuestion(by, h).With("distances", named))

@@ -161,15 +161,15 @@ type Matrix struct {
 	Values              []float64 // row by row
 	Texts               []string  // the text of each value
 	Row, Column         int       // the selected cell; -1: none
-	// Letters contains, for each value from 1, the letter that selects a colour in app.css. If
-	// Letters is nil, values are drawn as shades. A value of 0 is not drawn.
+	// Letters contains, for each value from 1 upwards, the letter that selects a colour in app.css.
+	// If Letters is nil, values are drawn as shades. A value of 0 is not drawn.
 	Letters []string
-	// If Map is set, cells are drawn without gaps and texts. Screen readers read the texts. A value
+	// If Map is set, cells are drawn without gaps or texts. Screen readers read the texts. A value
 	// of -1 is not drawn, and a value of -2 is hatched.
 	Map  bool
 	Zoom bool // the user can zoom into the map
-	// RowStep and ColumnStep are the sizes of a cell of a map that the user can zoom into, in the units
-	// of its axes, which begin at 0.
+	// If the user can zoom into the map, RowStep and ColumnStep are the height and width of a cell,
+	// in the units of the axes. The axes begin at 0.
 	RowStep, ColumnStep float64
 	Part                Part // the part of the map that is shown; zero: the whole map
 	// Names contains the name of the area to which each cell of a map belongs. Cells of a row with the

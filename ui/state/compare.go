@@ -389,8 +389,9 @@ func (c *Comparison) CountersBy(by answers.CountersBy, sort string) *Table {
 	return a.byRow("Counters of "+key+", A and B", words, sort, columns, "bytes", "flops", "integer_ops", "conditional_branches")
 }
 
-// Code is CodeBy, but groups by function if the sources have no line in common, because functions
-// of the same name can still be compared. The By of the returned table is the grouping in use.
+// Code is like CodeBy, but groups by function if the sources have no line in common, because
+// functions of the same name can still be compared. The By field of the returned table is the
+// grouping in use.
 func (c *Comparison) Code(by attribution.By, h hierarchy.Hierarchy, sort string) *Table {
 	t := c.CodeBy(by, h, sort)
 	if by == attribution.Function || by == attribution.Object || t.inBoth {

@@ -31,8 +31,8 @@ var parallel struct {
 	yes bool
 }
 
-// Predictable reports whether several cores can be predicted from a run: it had one thread, and its
-// program has a parallel region.
+// Predictable reports whether a run on several cores can be predicted from the profile of a run.
+// That run must have one thread, and its program must have a parallel region.
 func Predictable(p *profile.Profile) bool {
 	if len(p.Totals.Threads) > 1 || len(p.Sharing) > 0 || len(p.Blocks) == 0 || p.Totals.AllReferences() == 0 {
 		return false
@@ -191,7 +191,7 @@ func (c *Cores) blank() []float64 {
 	return y
 }
 
-// RatesChart shows the hit ratios of each level over the number of cores. chosen is the selected
+// RatesChart shows the hit ratio of each level against the number of cores. chosen is the selected
 // number of cores.
 func (c *Cores) RatesChart(chosen int) *Chart {
 	chart := &Chart{ID: "rates", Title: "Hit ratios over cores", Y: Axis{Label: "share of accesses that hit in this level or a level above", Unit: UnitShare, Max: 1}}
@@ -274,7 +274,7 @@ func (c *Cores) SampledSentence(cores int) string {
 	return ""
 }
 
-// SpeedUpChart shows the speed-up over the number of cores, or returns nil if it is unknown.
+// SpeedUpChart shows the speed-up against the number of cores, or returns nil if it is unknown.
 func (c *Cores) SpeedUpChart(chosen int) *Chart {
 	s := c.SpeedUps("speedup")
 	if len(s.Points) == 0 {

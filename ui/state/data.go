@@ -9,7 +9,7 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// DataView shows the answer of the verb data about one data structure.
+// DataView shows the answer of the verb "data" about one data structure.
 type DataView struct {
 	*answers.Reply
 	shade string // column whose values determine the shades of the members and of the map
@@ -198,7 +198,7 @@ func (d *DataView) DataTable(key string) *Table {
 	return show(t, answerWords, nil, keys...).answered(d.Reply, key)
 }
 
-// DataAdvice is a proposed change of a structure.
+// DataAdvice is a proposed change to a structure.
 type DataAdvice struct{ Change, Members, Why string }
 
 // Advice returns the proposed changes.

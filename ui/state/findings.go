@@ -39,8 +39,8 @@ func (v *View) Findings(h hierarchy.Hierarchy) []Finding {
 	return list
 }
 
-// Nothing explains why a profile has no references, and what to do. Nothing returns "" if the
-// profile has references.
+// Nothing returns a sentence that explains why a profile has no references and what to do. If the
+// profile has references, the sentence is empty.
 func Nothing(p *profile.Profile) string {
 	t := &p.Totals
 	switch {

@@ -13,9 +13,9 @@ import (
 )
 
 // Loops contains the loop nests of a run for the Loops view: the answer of "stackglass loops
-// --each", with misses if the question included caches. The rows are a tree of the loops of the
-// source code. If the run contains an outermost loop several times, the loops of each thread and
-// time slice are folded into a row below it.
+// --each", with misses if the question included caches. The rows form a tree of source loops. If
+// the run contains an outermost loop several times, the loops of each thread and time slice are
+// folded into a row below it.
 type Loops struct {
 	Profile *profile.Profile
 	asked   []string
@@ -36,7 +36,7 @@ type loopRow struct {
 }
 
 // LoopsQuestion returns a question about the loops of a run and their misses in a hierarchy, with
-// further arguments of "stackglass loops".
+// further arguments for "stackglass loops".
 func LoopsQuestion(levels []hierarchy.Cache, args ...string) answers.Question {
 	return VerbQuestion("loops", hierarchy.Hierarchy{Levels: levels}, args...)
 }
@@ -182,8 +182,7 @@ func (l *Loops) Row(id int) int {
 	return slices.IndexFunc(l.rows, func(r loopRow) bool { return r.id == id && id > 0 })
 }
 
-// Hottest returns the loop of the source code with the most references outside its inner loops, or
-// -1.
+// Hottest returns the source loop with the most references outside its inner loops, or -1.
 func (l *Loops) Hottest() int {
 	best, most := -1, uint64(0)
 	for i := range l.Len() {
@@ -234,9 +233,9 @@ func (l *Loops) Method() string {
 	return text
 }
 
-// Lines describes the loops of each source line. A loop belongs to the first line with a reference
-// of the loop. The loops of a line are listed from the outermost to the innermost loop. Each loop
-// has a range of trip counts, because several threads and nests may run it.
+// Lines describes the loops of each source line. A loop belongs to the first line that contains a
+// reference of the loop. The loops of a line are listed from the outermost to the innermost loop.
+// Each loop has a range of trip counts, because several threads and nests may run it.
 func (l *Loops) Lines() func(file string, line uint32) string {
 	type trips struct{ least, most uint64 }
 	type about struct {

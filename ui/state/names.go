@@ -6,7 +6,7 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// Mangled returns the names of functions in a profile that compilers of C++ or Rust have mangled.
+// Mangled returns the mangled names of the C++ and Rust functions in a profile.
 func Mangled(p *profile.Profile) (names []string) {
 	known := map[string]bool{}
 	add := func(name string) {

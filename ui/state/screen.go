@@ -23,7 +23,7 @@ type Screen struct {
 	LineBytes uint32            // the line size in view; 0: the profile's default
 	Levels    []hierarchy.Cache // the levels of the current hierarchy; nil: the preset's levels
 	Memory    hierarchy.Memory  // the memory below the caches in Levels
-	ClockGHz  float64           // clock frequency of the processor with Levels
+	ClockGHz  float64           // clock frequency of the processor whose caches are in Levels
 	Preset    string            // name of the preset hierarchy; "": the default preset
 	Threads   hierarchy.Placement
 	Beside    []string           // the hierarchy to compare with, as arguments of --against; nil: none
@@ -418,7 +418,7 @@ func (s Screen) Order(table string) Order {
 }
 
 // Ordered returns the screen with a table's rows sorted by a column. Sorting by the same column
-// again reverses the rows, and a third time restores the document's order.
+// again reverses the rows, and sorting a third time restores the document's order.
 func (s Screen) Ordered(table, column string) Screen {
 	o := s.Order(table)
 	s.Orders = slices.DeleteFunc(slices.Clone(s.Orders), func(of Order) bool { return of.Table == table })
@@ -474,5 +474,5 @@ func (s Screen) ToggleCapacity(shown []int, k int) Screen {
 	return s
 }
 
-// PresetSlug returns a preset's name in the form of the hash.
+// PresetSlug returns a preset's name in the form that the hash uses.
 func PresetSlug(name string) string { return safe(name) }

@@ -37,7 +37,7 @@ func NewSummary(v *View, digest string, live bool) Summary {
 	return s
 }
 
-// Exactly describes numbers that are not estimates.
+// Exactly is the word for numbers that are not estimates.
 const Exactly = "exact"
 
 // How describes in one word how the numbers of a view were computed.

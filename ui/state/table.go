@@ -278,7 +278,7 @@ func (t *Table) JSON() []byte {
 }
 
 // Grid is a table of any length. The browser (site/static/tables.js) draws only the rows in view,
-// and calls Row for them. A Grid must not be changed after it was passed to the browser.
+// and calls Row for them. A Grid must not be changed after it has been passed to the browser.
 type Grid struct {
 	*Table
 	ID       string
@@ -298,8 +298,8 @@ type Grid struct {
 	Titles func(i int) []string
 	// After returns a note that follows the code of a row. After is nil if there are no notes.
 	After func(i int) string
-	// Longest is the number of characters of the longest line of code with its note, so that no
-	// line is cut off. 0 means unknown.
+	// Longest is the number of characters in the longest line of code, including its note, so that
+	// no line is truncated. 0 means unknown.
 	Longest int
 	// Depths contains the depths of a tree's rows, from 1. Depths is nil if the table is not a
 	// tree.
@@ -322,7 +322,7 @@ func (g *Grid) Kind(column int) string {
 	return "number"
 }
 
-// View returns up to count rows, starting with row first.
+// View returns up to count rows. The parameter first is the number of the first of these rows.
 func (g *Grid) View(first, count int) (rows [][]string, marks []string) {
 	for i := max(first, 0); i < min(first+count, g.Rows); i++ {
 		mark := ""

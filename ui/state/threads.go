@@ -28,7 +28,7 @@ const (
 // Stacks returns all stacks.
 func Stacks() []Stack { return []Stack{PrivateStack, CoherentStack, SharedStack} }
 
-// Name returns the page's name of the stack.
+// Name returns the page's name for the stack.
 func (s Stack) Name() string {
 	return map[Stack]string{PrivateStack: "private", CoherentStack: "private and coherent", SharedStack: "shared by all"}[s]
 }
@@ -156,7 +156,7 @@ func (t *Threads) Overlaid(s Stack, caches ...uint64) *Chart {
 // CoreChartID returns the id of the small chart of a core.
 func CoreChartID(core int) string { return "core-" + strconv.Itoa(core) }
 
-// Each returns a small chart with the three curves of one core.
+// The method Each returns a small chart with the three curves of the given core.
 func (t *Threads) Each(core int, caches ...uint64) *Chart {
 	chart := t.chart(CoreChartID(core), t.CoreName(core), Stacks(), caches)
 	chart.Small = true
@@ -333,7 +333,7 @@ func ParseGroups(text string, cores int) Groups {
 	return g.number()
 }
 
-// String returns the groups in the form of URLs, or "" if there is only one group.
+// String returns the groups in the form that URLs use, or "" if there is only one group.
 func (g Groups) String() string {
 	words := make([]string, len(g))
 	one := true
@@ -470,8 +470,8 @@ func (t *Threads) ChangeTable() *Table {
 	})
 }
 
-// AbsentThreads returns sentences with the threads in the settings' groups that the trace lacks, or
-// "".
+// AbsentThreads returns a text about the threads that the groups in the settings contain but the
+// trace does not, or "".
 func AbsentThreads(p *profile.Profile, cores [][]uint32) string {
 	text := ""
 	for _, doubt := range answers.AbsentThreads(p, cores) {

@@ -17,7 +17,7 @@ import (
 // Range is a part of a run: the references [From, To). The zero Range is the whole run.
 type Range struct{ From, To uint64 }
 
-// String returns the range in the form of URLs and of the argument --range, or "" for the whole
+// String returns the range in the form that URLs and the option --range use, or "" for the whole
 // run.
 func (r Range) String() string {
 	if r.To <= r.From {
@@ -54,7 +54,7 @@ type Timeline struct {
 // RegionBand is a region that the program has marked. From and To are in windows.
 type RegionBand struct {
 	From, To float64
-	Row      int // regions of one thread and depth are in one row
+	Row      int // regions with the same thread and depth are in one row
 	Number   int // number of the name, counted from 1
 	Label    string
 	Text     string // describes the region in words

@@ -15,8 +15,8 @@ type View struct {
 	Curve     *profile.Curve
 	Lines     uint64 // the number of distinct lines, or footprint
 	// Part is the part of the run in view, and Range its references; nil and zero: the whole run.
-	// Only Curve, Predict, Ranker and the answers of verbs with an argument for the range refer to
-	// the part.
+	// Only Curve, Predict, Ranker, and the answers of verbs that accept a range, refer to this
+	// part.
 	Part  *ask.Run
 	Range Range
 

@@ -188,7 +188,7 @@ func (s *Shelf) Sync() error {
 	return shelfError(err)
 }
 
-// Read implements stack.Shelf. Read also starts to read the next block of the run ahead.
+// Read implements stack.Shelf. Read also begins to read the run's next block in advance.
 func (s *Shelf) Read(run, block uint32) ([]byte, error) {
 	key := blockKey(run, block)
 	if s.isStaged(key) {

@@ -1,6 +1,6 @@
 package unpack
 
-// Names returns the compression formats that are decompressed in a worker: all but LZ4.
+// Names returns the compression formats that are decompressed in a worker: all except LZ4.
 func Names() []string { return []string{"gzip", "zstd", "xz", "zip", "snappy"} }
 
 // protocolVersion distinguishes builds. The two programs are from different builds if the site was

@@ -24,7 +24,7 @@ import (
 // OpenTrace opens the trace that is attached to a question, for one pass.
 type OpenTrace func(name, format string, attachment any) (trace.Reader, io.Closer, error)
 
-// All returns the functions that open the answerers, by the names of their questions.
+// All returns a map from the names of questions to the functions that open their answerers.
 func All(open OpenTrace) map[string]func(workers.Subject) (workers.Answerer, error) {
 	return map[string]func(workers.Subject) (workers.Answerer, error){
 		answers.OfModels:      models,

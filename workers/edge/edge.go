@@ -24,7 +24,7 @@ import (
 	"github.com/stackglass/stackglass/site/policy"
 )
 
-// These paths are answered by the program instead of a file.
+// Requests for these paths are answered by the program, not with a file.
 const (
 	HealthPath  = "/healthz"
 	VersionPath = "/version"

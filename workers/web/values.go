@@ -42,8 +42,8 @@ func Function(f func(args []js.Value)) js.Func {
 	})
 }
 
-// EarlyMessages calls take with each message event that arrived before the program was ready. The
-// bootstrap script has kept these events.
+// EarlyMessages calls the function take with each message event that arrived before the program was
+// ready. The bootstrap script has kept these events.
 func EarlyMessages(take func(event js.Value)) {
 	self := js.Global()
 	early := self.Get("earlyMessages")

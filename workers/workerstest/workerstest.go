@@ -23,8 +23,8 @@ const (
 // machines.
 const patience = 10 * time.Minute
 
-// Peer is the remote side of the test suite. Peer serves commands until it receives leave or its
-// carrier ends.
+// Peer is the remote side of the test suite. Peer serves commands until it receives the command
+// leave or its carrier ends.
 func Peer(c workers.Carrier) error {
 	if err := c.Send(workers.Message{Type: workers.TypeReady}); err != nil {
 		return err
@@ -55,8 +55,8 @@ func Peer(c workers.Carrier) error {
 	}
 }
 
-// TestCarrier runs the test suite for carriers. open connects to a new [Peer]. attachment is a
-// value that the carrier must transmit unchanged.
+// TestCarrier runs the test suite for carriers. The function open connects to a new [Peer].
+// attachment is a value that the carrier must transmit unchanged.
 func TestCarrier(t *testing.T, open func(t *testing.T) workers.Carrier, attachment any, same func(back any) bool) {
 	tests := map[string]func(*testing.T, workers.Carrier){
 		"keeps messages sent before Ready": testEarly,

@@ -323,8 +323,8 @@ func (s *File) Line(addr uint64) (Line, bool) {
 	return s.lineOf(s.rows[i-1]), true
 }
 
-// Lines returns the source file of the instruction at first, and the lowest and highest line in
-// that file of the instructions from first to last.
+// Lines returns the source file of the instruction at the address first, and the lowest and highest
+// line in that file for the instructions between the addresses first and last.
 func (s *File) Lines(first, last uint64) (file string, low, high int) {
 	at, ok := s.Opening(first)
 	if !ok {

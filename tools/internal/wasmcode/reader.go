@@ -70,8 +70,8 @@ func AppendSigned(out []byte, n int64) []byte {
 	return append(out, byte(n)&0x7f)
 }
 
-// UnknownForm must be called by defer. After a panic, it sets *err to form: programs of an unknown
-// form cause panics, because indices are out of range.
+// UnknownForm must be deferred. If the deferring function panics because an index is out of range,
+// as happens in programs of an unknown form, UnknownForm sets *err to the error form.
 func UnknownForm(err *error, form error) {
 	if recover() != nil {
 		*err = form

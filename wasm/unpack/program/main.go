@@ -1,9 +1,9 @@
 //go:build js && wasm
 
 // Program contains code that few visits need. It decompresses files that the page's own program
-// cannot read (package unpack), answers the page's questions (package answerers), or serves analyses
-// that the page's own program does not contain (package host): samples, and the analysis of data
-// structures, which package answerers imports with the verb data.
+// cannot read (package unpack), answers the page's questions (package answerers), or serves
+// analyses that the page's own program does not contain (package host). These analyses are samples,
+// and the analysis of data structures. Package answerers imports the latter with the verb "data".
 package main
 
 import (

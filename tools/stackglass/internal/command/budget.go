@@ -33,7 +33,7 @@ func parseBudgetsOn(texts []string, h hierarchy.Hierarchy, example string, metri
 		b, ok := parseBudget(text, h, metrics)
 		if !ok {
 			return nil, usagef("--fail-if ", strconv.Quote(text), ", want LEVEL.METRIC>NUMBER, for example ", example, ", with >, >=, < or <=; the metrics of a level are ",
-				strings.Join(metrics, ", "), "; memory has only memory.", metrics[0])
+				strings.Join(metrics, ", "), "; the only metric of memory is memory.", metrics[0])
 		}
 		list = append(list, b)
 	}

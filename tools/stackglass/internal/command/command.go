@@ -40,8 +40,9 @@ func moduleVersion() string {
 	return "development"
 }
 
-// Main runs one command line and returns its exit code: 0 success, 1 a budget of --fail-if
-// is exceeded, 2 usage, 3 bad or truncated input, 4 out of memory or disk, 130 interrupted.
+// Main runs one command line and returns its exit code: 0 for success, 1 if a --fail-if budget is
+// exceeded, 2 for a usage error, 3 for bad or truncated input, 4 if memory or disk space ran out,
+// and 130 if interrupted.
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

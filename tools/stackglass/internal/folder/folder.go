@@ -8,10 +8,10 @@
 //	bytes  8 bytes little-endian: length of the data
 //	sum    8 bytes little-endian: XXH64 of the data
 //
-// KEY.part is a generation that is being written. When KEY.part is flushed to the disk, it is
-// renamed, and the second-last generation is removed. At least one of the two newest generations is
-// therefore complete whenever the program or the machine stops. The process that runs the analysis
-// holds a lock on KEY.lock.
+// KEY.part is a generation that is being written. Once KEY.part has been flushed to the disk, it is
+// renamed, and the second-to-last generation is removed. At least one of the two newest generations
+// is therefore complete whenever the program or the machine stops. The process that runs the
+// analysis holds a lock on KEY.lock.
 package folder
 
 import (

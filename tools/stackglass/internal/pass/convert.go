@@ -20,8 +20,8 @@ import (
 // WrittenFormats lists the formats to which traces can be converted, the default first.
 var WrittenFormats = []string{"sgt", "lackey", "din", "csv"}
 
-// Folded is the format of loop-compressed traces. Unfolded is a container with every row of a
-// loop-compressed trace, and the program of the trace.
+// Folded is the format of loop-compressed traces. Unfolded is the format of a container with every
+// record of a loop-compressed trace, and with the traced program.
 const (
 	Folded   = "sgl"
 	Unfolded = "unfolded"

@@ -1,5 +1,5 @@
-// Package shelf implements the spill store of the command, which writes data that exceed the memory
-// limit to files of a folder.
+// Package shelf implements the spill store of the command, which writes data that exceeds the
+// memory limit to files in a folder.
 package shelf
 
 import (
@@ -28,7 +28,7 @@ func New(parent string) (*Folder, error) {
 
 const prefix = "stackglass-"
 
-// Open opens the spill store of a key, or creates it if it does not exist.
+// Open opens the spill store for a key, or creates it if it does not exist.
 func Open(parent, key string) (*Folder, error) {
 	f := &Folder{path: filepath.Join(parent, prefix+key)}
 	return f, os.MkdirAll(f.path, 0o700)

@@ -14,7 +14,7 @@ var ErrLocked = errors.New("the file is locked by another process")
 // IsFull reports whether err means that a disk, a quota or the memory is full.
 func IsFull(err error) bool { return isOneOf(err, fullErrors[:]) }
 
-// IsAddressInUse reports whether err means that another program listens on an address.
+// IsAddressInUse reports whether err means that another program is listening on the address.
 func IsAddressInUse(err error) bool { return isOneOf(err, inUseErrors[:]) }
 
 func isOneOf(err error, numbers []syscall.Errno) bool {

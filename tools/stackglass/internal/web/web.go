@@ -1,5 +1,5 @@
 // Package web serves the page's files on this machine. Every response has the page's security
-// policy and the correct media type. A response is compressed if the browser supports this, and
+// policy and the correct media type. Responses are compressed if the browser supports this, and are
 // never stale.
 package web
 
