@@ -20,7 +20,7 @@ import (
 	"github.com/stackglass/stackglass/site/policy"
 )
 
-// read returns a reader of a demo's trace.
+// The function read returns a reader for a demo's trace.
 func read(t *testing.T, file string) *open.Trace {
 	t.Helper()
 	content, err := DemoFile(file)
@@ -34,7 +34,7 @@ func read(t *testing.T, file string) *open.Trace {
 	return reader
 }
 
-// analyse returns the profile of the demo's references that spec selects.
+// analyse returns a profile of those references in a demo that the given specification selects.
 func analyse(t *testing.T, file string, spec analysis.Spec) *profile.Profile {
 	t.Helper()
 	runner, err := analysis.NewRunner(spec, read(t, file))
@@ -101,8 +101,8 @@ func checkExpectation(t *testing.T, d Demo, e Expectation) {
 	}
 }
 
-// names reports whether a lesson contains the number n. If n is 1, the lesson may say "misses once"
-// instead.
+// The function names reports whether a lesson contains the given number. For the number 1, the
+// lesson may contain "misses once" instead.
 func names(lesson string, n uint64) bool {
 	if n == 1 && strings.Contains(lesson, "misses once") {
 		return true
@@ -126,8 +126,8 @@ func checkMisses(t *testing.T, d Demo, e Expectation) {
 	counts, cold := analyse(t, d.File, spec).LocalityAt(cache.LineBytes).Histogram(trace.AllKinds)
 	misses := profile.NewCurve(counts, cold).Misses
 	got := misses(cache.SizeBytes / uint64(cache.LineBytes))
-	// If a lesson states that only cold misses remain, smaller caches must also have other kinds of
-	// misses.
+	// If a lesson says that only cold misses remain, a smaller cache must have misses of other
+	// kinds, too.
 	if got == d.Lines && misses(cache.SizeBytes/uint64(cache.LineBytes)-1) == got {
 		t.Errorf("%s: a cache with one line less has as many misses, so the lesson names too large a cache", e.Cache)
 	}
@@ -177,8 +177,9 @@ func checkTaken(t *testing.T, d Demo, e Expectation) {
 	}
 }
 
-// taken counts the events of [Expectation.Taken]. A store invalidates the line in all other
-// threads. If one of these threads refers to the line later, the reference is counted.
+// The function taken counts the events that [Expectation.Taken] describes. A store invalidates the
+// line in the caches of all other threads. If one of these threads references the line later, that
+// reference is counted.
 func taken(t *testing.T, file string, limit uint64) (count uint64) {
 	t.Helper()
 	type holding struct{ had, has bool }
@@ -211,8 +212,8 @@ func taken(t *testing.T, file string, limit uint64) (count uint64) {
 	}
 }
 
-// TestDemosContainNoFolder checks that a demo's trace contains no path from the machine on which it
-// was recorded, because the traces are published.
+// TestDemosContainNoFolder checks that no demo contains a path from the machine that recorded its
+// trace, because the demos are published.
 func TestDemosContainNoFolder(t *testing.T) {
 	demos, err := Demos()
 	if err != nil {
@@ -239,7 +240,7 @@ func TestDemosContainNoFolder(t *testing.T) {
 	}
 }
 
-// texts returns the texts of a trace that might contain a path from the machine of the capture.
+// texts returns all texts in a trace that might contain a path from the machine that recorded it.
 func texts(h trace.Header) (list []string) {
 	for _, fact := range h.Capture {
 		list = append(list, fact.Value)
@@ -320,7 +321,7 @@ func TestDist(t *testing.T) {
 }
 
 // TestWorkshop checks that the teacher's page lists the right prediction for each exercise, in the
-// page's order.
+// same order as the workshop page.
 func TestWorkshop(t *testing.T) {
 	page, err := os.ReadFile("docs/workshop.md")
 	if err != nil {

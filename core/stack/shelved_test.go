@@ -13,9 +13,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// inSegments analyses a trace in segments of a limited number of lines, and returns the distances
-// and depths of the whole trace. If again is not nil, inSegments calls it before each segment is
-// joined.
+// inSegments analyses a trace in segments with a limited number of lines, and returns the distances
+// and depths for the whole trace. If the function again is not nil, inSegments calls it before it
+// joins each segment.
 func inSegments(m *stack.Shelved, segment stack.Segment, lines []trace.Line, room int, again func(**stack.Shelved) error) ([]uint32, *stack.SetDepths, error) {
 	out := make([]uint32, len(lines))
 	sets, _ := segment.(*stack.Sets)
@@ -71,7 +71,7 @@ func TestShelved(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 4))
 		n := 1 + rng.IntN(6000)
 		if seed%10 == 0 {
-			n = 150_000 // enough accesses for stamps to be renumbered
+			n = 150_000 // enough accesses that stamps are renumbered
 		}
 		lines := stacktest.Random(rng, n)
 		room := 1 + rng.IntN(1+rng.IntN(2000))
@@ -103,8 +103,8 @@ func TestShelved(t *testing.T) {
 	}
 }
 
-// A model that continues from the last or the previous state computes the same results as a model
-// that was not interrupted.
+// TestShelvedState checks that a model that resumes from the last or the previous state computes
+// the same results as a model that was not interrupted.
 func TestShelvedState(t *testing.T) {
 	for seed := range uint64(30) {
 		rng := rand.New(rand.NewPCG(seed, 5))
@@ -172,8 +172,8 @@ func TestShelvedState(t *testing.T) {
 	}
 }
 
-// forged returns a state without lists, and with the given numbers of kept runs and blocks, lines,
-// and stamps.
+// forged returns a state that has the given numbers of kept runs, kept blocks, lines and stamps,
+// but no lists.
 func forged(counts ...uint64) (state []byte) {
 	for _, n := range counts {
 		state = binary.AppendUvarint(state, n)
@@ -181,8 +181,8 @@ func forged(counts ...uint64) (state []byte) {
 	return state
 }
 
-// With a forged state, the model must not use more memory or time than the content of the spill
-// store justifies.
+// TestShelvedStateForged checks that a model with a forged state uses no more memory or time than
+// the size of the spill store justifies.
 func TestShelvedStateForged(t *testing.T) {
 	shelf := new(stacktest.Shelf)
 	m := stack.NewShelvedInBlocks(shelf, 0, 100)
@@ -221,8 +221,8 @@ func allocated(do func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// FuzzRestoreShelved checks that no state causes a panic, and that a model can continue from every
-// accepted state.
+// FuzzRestoreShelved checks that no state causes a panic, and that a model can resume from every
+// state that it accepts.
 func FuzzRestoreShelved(f *testing.F) {
 	lines := stacktest.Random(rand.New(rand.NewPCG(1, 8)), 400)
 	kept := func(sets bool) (*stacktest.Shelf, []byte) {
@@ -261,8 +261,8 @@ func FuzzRestoreShelved(f *testing.F) {
 	})
 }
 
-// If the spill store fails at any call, or any of its bytes is wrong, the model returns an error.
-// All later calls return the same error.
+// TestShelvedFails checks that the model returns an error if any call to the spill store fails, or
+// if any byte in the store is wrong, and that all later calls return the same error.
 func TestShelvedFails(t *testing.T) {
 	lines := stacktest.Random(rand.New(rand.NewPCG(1, 1)), 3000)
 	run := func(shelf *stacktest.Shelf) (*stack.Shelved, error) {
@@ -290,7 +290,8 @@ func TestShelvedFails(t *testing.T) {
 	}
 }
 
-// A model that has adopted the lines of a model in memory computes the same results as that model.
+// TestShelvedAdopts checks that a model that adopts the lines of a model in memory computes the
+// same results as that model.
 func TestShelvedAdopts(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 6))
@@ -323,7 +324,7 @@ func TestShelvedAdopts(t *testing.T) {
 	}
 }
 
-// all returns AllSetNumbers if sets is true, and 0 otherwise.
+// The function all returns AllSetNumbers if its argument is true, and 0 otherwise.
 func all(sets bool) stack.SetNumbers {
 	if sets {
 		return stack.AllSetNumbers

@@ -21,9 +21,9 @@ func TestEqualReferences(t *testing.T) {
 	t.Run("fenwick16", func(t *testing.T) { Run(t, func() stack.Model { return NewFenwick(16) }) })
 }
 
-// Long traces exhaust the stamps, enlarge the parts of the table, and require wide levels. The
-// reference implementation is too slow for long traces, so the model is compared with the textbook
-// method.
+// TestExactLong compares the model with the textbook method, because the reference implementation
+// is too slow for long traces. Long traces use up all stamps, make the table grow, and require wide
+// levels.
 func TestExactLong(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 7))
 	fast, twin := stack.NewExact(), NewFenwick(0)
@@ -53,8 +53,8 @@ func TestExactLong(t *testing.T) {
 	}
 }
 
-// FuzzExact lets the fuzzer choose the lines, the numbers of repeated accesses, and the ends of
-// batches.
+// In FuzzExact, the fuzzer chooses the lines, how often each access is repeated, and where each
+// batch ends.
 func FuzzExact(f *testing.F) {
 	f.Add([]byte("abacbdda"), byte(3), uint16(1))
 	f.Add([]byte("0123456789abcdefghijklmnopqrstuvwxyz0123456789"), byte(40), uint16(300))

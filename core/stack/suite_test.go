@@ -1,6 +1,5 @@
-// Package stack_test checks stack models. Package stack_test contains tests that every
-// implementation of [stack.Model] must pass, and the textbook method, which is the baseline of the
-// benchmarks.
+// Package stack_test contains the tests that every implementation of [stack.Model] must pass. It
+// also contains the textbook method, which is the baseline for the benchmarks.
 package stack_test
 
 import (
@@ -13,9 +12,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Run checks models created by fresh. It uses the examples of MODELS §1, random traces of every
-// shape, and long loops over few lines, in batches of any length. It compares the distances and the
-// final stack with the reference implementation.
+// Run checks the models that the function fresh creates. It uses the examples in MODELS §1, random
+// traces of every shape, and long loops over a few lines. The batches have random lengths. It
+// compares the distances and the final stack with the results of the reference implementation.
 func Run(t *testing.T, fresh func() stack.Model) {
 	t.Run("vectors", func(t *testing.T) {
 		for _, v := range Vectors {
@@ -35,8 +34,8 @@ func Run(t *testing.T, fresh func() stack.Model) {
 		}
 	})
 	t.Run("loops", func(t *testing.T) {
-		for _, length := range []int{1, 15, 16, 17, 18} { // about the size of a model's top array
-			lines := make([]trace.Line, 140_000) // more lines than a block has stamps
+		for _, length := range []int{1, 15, 16, 17, 18} { // close to the size of a model's top array
+			lines := make([]trace.Line, 140_000) // more lines than there are stamps in a block
 			for i := range lines {
 				lines[i] = trace.Line(i % length)
 			}
@@ -61,14 +60,14 @@ type Vector struct {
 
 const inf = stack.Cold
 
-// Vectors are handwritten traces, including the examples of MODELS §1.
+// Vectors are handwritten traces, including the examples in MODELS §1.
 var Vectors = []Vector{
 	{"SASMM Table 1", letters("abacbdda"), []uint32{inf, inf, 1, inf, 2, inf, 0, 3}},
 	{"SASMM Table 2, all threads", letters("acbaedbdab"), []uint32{inf, inf, inf, 2, inf, inf, 3, 1, 3, 2}},
 	{"line zero and the last line", []trace.Line{0, 1<<61 - 1, 0, 1<<61 - 1}, []uint32{inf, inf, 1, 1}},
 }
 
-// letters returns the bytes of s as lines.
+// letters converts each byte of a string to a line number.
 func letters(s string) (lines []trace.Line) {
 	for _, c := range []byte(s) {
 		lines = append(lines, trace.Line(c))
@@ -76,8 +75,8 @@ func letters(s string) (lines []trace.Line) {
 	return lines
 }
 
-// Equal passes lines to m and to the reference implementation, in batches of the given lengths, and
-// compares all results of the interface.
+// Equal passes the lines to a model and to the reference implementation, in batches of the given
+// lengths, and compares the results of all methods.
 func Equal(t *testing.T, m stack.Model, lines []trace.Line, batches []int) {
 	t.Helper()
 	twin := new(stacktest.Naive)
@@ -115,7 +114,7 @@ func cuts(rng *rand.Rand, n int) (lengths []int) {
 	return lengths
 }
 
-// check checks the invariants of a model if the model defines any.
+// check verifies a model's invariants if the model defines any.
 func check(m any) {
 	if m, ok := m.(interface{ CheckInvariants() }); ok {
 		m.CheckInvariants()

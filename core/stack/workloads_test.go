@@ -17,16 +17,16 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// Workload is a sequence of line accesses for timing models.
+// Workload is a sequence of line accesses that is used to time models.
 type Workload struct {
 	Name  string
 	Lines func(b *testing.B) []trace.Line
 }
 
-// Workloads are the accesses to 64-byte lines of the real traces, if these traces are available,
-// and random chases over 10^6 and 10^7 lines. In random chases, the machine's cache misses
-// determine the cost of a model. STACKGLASS_LINES is a colon-separated list of files with further
-// workloads. The files contain 8-byte little-endian line numbers.
+// Workloads returns random chases over 10^6 and 10^7 lines and, if the real traces are available,
+// their accesses to 64-byte lines. In a random chase, the cost of a model depends mainly on the
+// cache misses of the machine that runs it. The variable STACKGLASS_LINES is a colon-separated list
+// of files that contain further workloads as 8-byte little-endian line numbers.
 func Workloads() (w []Workload) {
 	if files := os.Getenv("STACKGLASS_LINES"); files != "" {
 		for _, file := range strings.Split(files, ":") {
@@ -78,7 +78,7 @@ func fileLines(b *testing.B, file string) []trace.Line {
 	return lines
 }
 
-// Chase returns n accesses to random lines out of the given number of lines.
+// Chase returns n accesses to lines chosen at random from the given number of lines.
 func Chase(lines uint64, n int) []trace.Line {
 	rng := rand.New(rand.NewPCG(1, 2))
 	out := make([]trace.Line, n)
@@ -88,16 +88,16 @@ func Chase(lines uint64, n int) []trace.Line {
 	return out
 }
 
-// Taker processes accesses. A Taker is a model, or a simpler type.
+// A Taker is a type that processes accesses: a model, or something simpler.
 type Taker interface {
 	Distances(lines []trace.Line, out []uint32)
 }
 
-// counter is a taker that counts distinct lines.
+// A counter is a Taker that counts distinct lines.
 type counter interface{ Lines() int }
 
-// Losing is a core that loses one of the lines of its last 1,024 accesses after every n accesses,
-// where n is the field every. If n is 0, the core never loses a line.
+// Losing is a core that regularly loses one of the last 1,024 lines that it accessed. The field
+// "every" is the number of accesses between two losses; if it is 0, the core never loses a line.
 type Losing struct {
 	*stack.Coherent
 	every, next int
@@ -113,7 +113,8 @@ func NewLosing(every int) *Losing {
 	return &Losing{Coherent: stack.NewCoherent(stack.AllSetNumbers), every: every, next: every, rng: rand.New(rand.NewPCG(1, 3))}
 }
 
-// Distances processes accesses to the lines, but does not write distances to its second argument.
+// Distances processes accesses to the lines, but ignores its second argument, to which other models
+// write the distances.
 func (m *Losing) Distances(lines []trace.Line, _ []uint32) {
 	m.ops, m.lines = m.ops[:0], m.lines[:0]
 	for i := 0; i < len(lines); {
@@ -136,8 +137,8 @@ func (m *Losing) Distances(lines []trace.Line, _ []uint32) {
 	Do(m.Coherent, m.ops, m.lines, m.out[:len(m.ops)], m.lost[:len(m.ops)])
 }
 
-// Bench measures the time that a taker returned by fresh needs to process lines, in batches. Bench
-// reports accesses per second and, if the taker is a counter, the heap bytes per distinct line
+// Bench measures how long a new Taker needs to process the lines in batches. It reports the
+// accesses per second. If the Taker is a counter, it also reports the heap bytes per distinct line
 // after one pass.
 func Bench(b *testing.B, fresh func() Taker, lines []trace.Line) {
 	out := make([]uint32, trace.DefaultRows)

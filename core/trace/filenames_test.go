@@ -12,7 +12,7 @@ func TestFileNames(t *testing.T) {
 		"/home/me/x/a/util.c", "a/util.c",
 		"/home/me/x/b/util.c", "b/util.c",
 		"/home/me/x/main.c", "main.c",
-		"../include/list.h", "list.h", // one header, whose path is written in three ways
+		"../include/list.h", "list.h", // the same header, with its path written in three ways
 		"/home/me/x/include/list.h", "list.h",
 		"./include/list.h", "list.h",
 		`C:\x\one\tab.c`, "one/tab.c",
@@ -27,7 +27,7 @@ func TestFileNames(t *testing.T) {
 	}
 }
 
-// namesAndWanted returns the actual and the wanted name of each path.
+// namesAndWanted returns the actual and the expected name for each path.
 func namesAndWanted(pairs ...string) map[string][2]string {
 	var paths []string
 	for i := 0; i < len(pairs); i += 2 {
@@ -40,9 +40,9 @@ func namesAndWanted(pairs ...string) map[string][2]string {
 	return list
 }
 
-// TestFileNamesAreDistinct checks that names are suffixes of the paths, distinguish different
-// files, and are no longer than necessary, and that they depend neither on the order of the paths
-// nor on their common prefix.
+// TestFileNamesAreDistinct checks that each name is a suffix of its path, that different files have
+// different names, and that no name is longer than necessary. It also checks that the names depend
+// neither on the order of the paths nor on their common prefix.
 func TestFileNamesAreDistinct(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var paths, moved, turned []string
@@ -52,7 +52,7 @@ func TestFileNamesAreDistinct(t *testing.T) {
 		names, there, back := FileNames(paths), FileNames(moved), FileNames(turned)
 		for i, p := range paths {
 			n := names[p]
-			common := !strings.HasPrefix(n, "v/") // a name that begins with v/ contains a part of the common folder
+			common := !strings.HasPrefix(n, "v/") // a name that begins with v/ includes part of the common prefix
 			if !strings.HasSuffix(p, "/"+n) || n != back[p] || common && n != there[moved[i]] {
 				t.Fatalf("%s is named %q, but %q if the paths are in reverse order, and %q in a different folder", p, n, back[p], there[moved[i]])
 			}

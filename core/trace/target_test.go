@@ -8,12 +8,12 @@ func TestTarget(t *testing.T) {
 		floats, integers int
 		fused            bool
 	}{
-		{0, 0, 0, true}, // unknown, or a machine without these extensions
+		{0, 0, 0, true}, // an unknown machine, or a machine without these extensions
 		{X86, 128, 128, false},
 		{X86 | SSE41 | AVX, 256, 128, false},
 		{X86 | SSE41 | AVX | AVX2 | FMA, 256, 256, true},
 		{X86 | AVX | AVX2 | FMA | AVX512, 512, 512, true},
-		{FMA | AVX512, 0, 0, true}, // not a valid target: x86 features are set, but the bit X86 is not
+		{FMA | AVX512, 0, 0, true}, // invalid target, with x86 features but without the X86 bit
 	} {
 		if f, i, fused := c.target.VectorBits(true), c.target.VectorBits(false), !c.target.Lacks(FMA); f != c.floats || i != c.integers || fused != c.fused {
 			t.Errorf("target %b: vectors of %d and %d bits, fused multiply-add %v, want %d, %d, %v", c.target, f, i, fused, c.floats, c.integers, c.fused)

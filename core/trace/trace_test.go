@@ -70,7 +70,7 @@ func TestBatchColumns(t *testing.T) {
 	if b.Reset(); b.Len() != 0 || b.Cap() != 4 || b.Thread != nil || b.PC != nil {
 		t.Errorf("after Reset, the batch is %+v", b)
 	}
-	// The memory of a removed column is reused, and must be cleared.
+	// The memory of a removed column is reused, so it must be cleared.
 	b.Resize(4)
 	if b.NeedThread(); !slices.Equal(b.Thread, make([]uint32, 4)) {
 		t.Errorf("threads %v, want zeros", b.Thread)
@@ -90,7 +90,7 @@ func TestReadAll(t *testing.T) {
 	if got, err := trace.ReadAll(tracetest.Broken(whole, 2, gone)); err != gone || got.Len() != 2 {
 		t.Errorf("ReadAll: %d rows, error %v, want 2 rows and the error of the reader", got.Len(), err)
 	}
-	// columns that first appear in a later batch are 0 in earlier rows
+	// a column that first appears in a later batch is 0 in all earlier rows
 	late := &parts{tracetest.Lines(64, "a"), tracetest.Of(tracetest.Ref{Addr: 1, PC: 5, Thread: 3})}
 	got, err = trace.ReadAll(late)
 	if err != nil || !slices.Equal(got.PC, []trace.Addr{0, 5}) || !slices.Equal(got.Thread, []uint32{0, 3}) {
@@ -98,7 +98,7 @@ func TestReadAll(t *testing.T) {
 	}
 }
 
-// parts returns one batch after the other.
+// The reader parts returns one batch after another.
 type parts []*trace.Batch
 
 func (p *parts) Next(b *trace.Batch) error {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// allowed reports whether a directive may name a source.
+// allowed reports whether a directive may contain the given source.
 func allowed(directive, source string) bool {
 	switch source {
 	case "'none'", "'self'":
@@ -14,7 +14,7 @@ func allowed(directive, source string) bool {
 		return directive == "script-src"
 	case "data:":
 		return directive == "img-src"
-	case "blob:": // a source in the page's memory
+	case "blob:": // an object in the page's memory
 		return directive == "img-src" || directive == "worker-src"
 	}
 	return strings.HasPrefix(source, "'sha256-") && (directive == "script-src" || directive == "style-src")

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// models is the document whose sections comments cite as "MODELS §4" or "MODELS §6.4".
+// models is the path of the document that comments cite, for example as "MODELS §4" or "MODELS
+// §6.4".
 const models = "core/MODELS.md"
 
 var (
@@ -36,7 +37,7 @@ func TestCitationsResolve(t *testing.T) {
 		for i, line := range strings.Split(read(t, name), "\n") {
 			for _, m := range citation.FindAllStringSubmatch(line, -1) {
 				switch {
-				case strings.HasSuffix(m[0], ".md"): // names a Markdown document, which is checked below
+				case strings.HasSuffix(m[0], ".md"): // the match is a Markdown document, which is checked below
 				case m[1] == "":
 					t.Errorf("%s:%d: MODELS is cited without a section; cite %s as in MODELS §6.4, on one line", name, i+1, models)
 				case !sections[m[1]]:
@@ -57,8 +58,8 @@ func TestCitationsResolve(t *testing.T) {
 	}
 }
 
-// TestModelsLinks checks that the links within core/MODELS.md, including its table of contents,
-// lead to its headings.
+// TestModelsLinks checks that every link within core/MODELS.md, including its table of contents,
+// leads to a heading.
 func TestModelsLinks(t *testing.T) {
 	text := read(t, models)
 	anchors := map[string]bool{}
@@ -90,9 +91,9 @@ func anchor(heading string) string {
 	return strings.Map(keep, strings.ToLower(heading))
 }
 
-// documents returns the names of Markdown files that occur in a line of a file. If a name is part
-// of a link, it returns the target of the link. URLs and format strings such as %s/README.md are
-// ignored.
+// The function documents returns the names of all Markdown files that a line of a file mentions. If
+// a name is part of a link, the function returns the link's target. URLs and format strings such as
+// %s/README.md are ignored.
 func documents(file, line string) (names []string) {
 	if path.Ext(file) == ".md" {
 		line = linkText.ReplaceAllString(line, "(")
@@ -106,8 +107,8 @@ func documents(file, line string) (names []string) {
 	return names
 }
 
-// resolves reports whether a cited file name refers to a file in the folder of the citing file, or
-// in one of its parents up to the root of the repository.
+// The function resolves reports whether a cited file exists in the same folder as the citing file,
+// or in a parent folder within the repository.
 func resolves(root, file, cited string) bool {
 	for dir := path.Dir(file); ; dir = path.Dir(dir) {
 		if _, err := os.Stat(filepath.Join(root, filepath.FromSlash(path.Join(dir, cited)))); err == nil {
@@ -119,7 +120,7 @@ func resolves(root, file, cited string) bool {
 	}
 }
 
-// read returns the text of a file of the repository.
+// The function read returns the text of a file in the repository.
 func read(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root(t), filepath.FromSlash(name)))

@@ -10,11 +10,11 @@ import (
 	"testing"
 )
 
-// topLevel lists everything that the top-level folder may contain, apart from dot-files.
+// topLevel lists everything that the top-level folder may contain, except for dot-files.
 var topLevel = map[string]bool{
 	"core": true, "workers": true, "wasm": true, "ui": true, "site": true, "tools": true,
 	"go.mod": true, "go.sum": true, "Makefile": true, "LICENSE": true, "README.md": true, "CHANGELOG.md": true,
-	"bin": true, "build": true, // these folders are written by the build and ignored by git
+	"bin": true, "build": true, // written by the build and ignored by git
 }
 
 func TestTopLevelFiles(t *testing.T) {
@@ -67,7 +67,7 @@ func TestPackagesAreDocumented(t *testing.T) {
 	}
 }
 
-// TestChangelogIsShort checks that a version's changes fit on a screen.
+// TestChangelogIsShort checks that the list of changes for each version fits on one screen.
 func TestChangelogIsShort(t *testing.T) {
 	versions := strings.Split(read(t, "CHANGELOG.md"), "\n## ")
 	if len(versions) < 2 {
@@ -89,8 +89,8 @@ func TestGeneratedFilesAreMarked(t *testing.T) {
 	}
 }
 
-// TestNoTimeIsAsserted checks that tests of the core do not depend on the clock. Speed is measured
-// by benchmarks and compared with benchstat.
+// TestNoTimeIsAsserted checks that the core's tests do not depend on the clock. Speed is measured
+// with benchmarks, which are compared with benchstat.
 func TestNoTimeIsAsserted(t *testing.T) {
 	for _, s := range sources(t) {
 		if !s.test || !under(s.dir, "core") {
@@ -119,7 +119,7 @@ func TestPackageNamesAreMeaningful(t *testing.T) {
 	}
 }
 
-// TestFaultsAreTested checks that the tests named in the table of possible faults exist.
+// TestFaultsAreTested checks that every test that is named in the table of possible faults exists.
 func TestFaultsAreTested(t *testing.T) {
 	table := read(t, "wasm/FAULTS.md")
 	tests := map[string]bool{}

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// mayImport lists, for every top-level folder, the folders that it may import. The order is tools,
-// wasm, ui → workers → core. Nothing may import tools. Servers of the page may import one package
-// of site, the page's policy.
+// mayImport lists the folders that each top-level folder may import. The order is tools, wasm, ui →
+// workers → core. No folder may import tools. The packages that serve the page may import only one
+// package of site: the page's policy.
 var mayImport = map[string][]string{
 	"core":    {"core"},
 	"workers": {"workers", "core", "site/policy"},
@@ -19,9 +19,9 @@ var mayImport = map[string][]string{
 	"tools":   {"tools", "site", "workers", "core", "ui"},
 }
 
-// withinCore lists the permitted imports of the folders of core, and of packages in these folders
-// with a separate entry. Imports always lead towards trace. No other package of core may import
-// oracle, because predictions must not use the code that checks them.
+// withinCore lists the permitted imports for each folder in core. Some packages in these folders
+// have a separate entry. All imports lead towards package trace. No other package in core may
+// import oracle, because predictions must not use the code that checks them.
 var withinCore = map[string][]string{
 	"trace":       {"trace"},
 	"codec":       {"codec"},
@@ -51,16 +51,17 @@ var withinCore = map[string][]string{
 	"oracle":      {"oracle", "multicore", "interleave", "loops", "simulate", "hierarchy", "trace"},
 }
 
-// others is the key for all packages of a folder that have no separate entry in inside.
+// The constant "others" is the key for all packages in a folder that have no separate entry in the
+// map "inside".
 const others = "*"
 
-// inside lists, for each package of a folder, the other packages of that folder that it may import.
-// The package of the folder itself is ".".
+// The map "inside" lists, for each package in a folder, which other packages in that folder it may
+// import. The name "." is the package of the folder itself.
 var inside = map[string]map[string][]string{
 	"core/analysis": {
 		"contract":      {},
 		"index":         {},
-		others:          {"contract", "index"}, // small analyses
+		others:          {"contract", "index"}, // analyses that need no other entry
 		"locality":      {"contract"},
 		"branches":      {"contract", "index"},
 		"sites":         {"branches", "contract", "index", "locality"},
@@ -69,7 +70,7 @@ var inside = map[string]map[string][]string{
 		"structures":    {"contract", "index", "sites"},
 		".":             {others, "branches", "communication", "contract", "index", "locality", "sharing", "sites"},
 		"sample":        {"."},
-		// sample creates these analyses without an import: see sample.NewLocality
+		// package sample creates these analyses without importing them: see sample.NewLocality
 		"sample/estimate": {".", "communication", "contract", "locality", "sample", "sharing", "sites"},
 	},
 	"core/loops": {
@@ -101,8 +102,8 @@ var inside = map[string]map[string][]string{
 	},
 }
 
-// isHelper reports whether a package is only used by tests, such as stack/stacktest. Such a package
-// may import everything that tests may import.
+// isHelper reports whether only tests use a package, such as stack/stacktest. Such a package may
+// import everything that tests may import.
 func isHelper(dir string) bool {
 	for part := range strings.SplitSeq(dir, "/") {
 		if strings.HasSuffix(part, "test") && part != "test" {
@@ -132,7 +133,7 @@ func TestTopLevelImports(t *testing.T) {
 		for imported, at := range s.imports {
 			to, ours := strings.CutPrefix(imported, module)
 			if !ours || s.test && from == "site" {
-				continue // this test analyses the demos
+				continue // this package's test analyses the demos
 			}
 			if !slices.ContainsFunc(allowed, func(folder string) bool { return under(to, folder) }) {
 				t.Errorf("%s: %s may not import %s; want only imports of %v", at, from, to, allowed)
@@ -172,8 +173,8 @@ func TestCoreImports(t *testing.T) {
 }
 
 // TestAnalysesAreInTheTable checks that the framework imports its analyses only in table.go, and
-// that the analyses import only the framework's contract. Package sample implements Sampling for
-// the framework, and may import both.
+// that the analyses import only the framework's contract. Package sample may import both, because
+// it implements the framework's type Sampling.
 func TestAnalysesAreInTheTable(t *testing.T) {
 	const framework = "core/analysis"
 	for _, s := range sources(t) {
@@ -194,7 +195,8 @@ func TestAnalysesAreInTheTable(t *testing.T) {
 	}
 }
 
-// TestImportOrderInFolders checks the imports between the packages of a folder.
+// TestImportOrderInFolders checks that the imports between packages in the same folder are
+// permitted.
 func TestImportOrderInFolders(t *testing.T) {
 	for _, s := range sources(t) {
 		if s.test || isHelper(s.dir) {
@@ -230,7 +232,7 @@ func TestImportOrderInFolders(t *testing.T) {
 	}
 }
 
-// innerName returns the path of a package relative to folder. It returns "." for folder itself.
+// innerName returns a package's path relative to the given folder, or "." for the folder itself.
 func innerName(dir, folder string) string {
 	if dir == folder {
 		return "."
@@ -255,7 +257,7 @@ func TestImportOrdersHaveNoCycles(t *testing.T) {
 			state[from] = visiting
 			for _, to := range order[from] {
 				switch {
-				case to == from: // packages of the same folder
+				case to == from: // both packages are in the same folder
 				case state[to] == visiting:
 					t.Errorf("%s: %s and %s may import each other", folder, from, to)
 				case state[to] == 0:
@@ -295,8 +297,8 @@ func TestPageDoesNotImportOracle(t *testing.T) {
 	}
 }
 
-// TestTraceImports checks that trace imports no other package of the repository, because every
-// package uses trace.
+// TestTraceImports checks that package trace imports no other package in the repository, because
+// all of them use it.
 func TestTraceImports(t *testing.T) {
 	for _, s := range sources(t) {
 		if s.dir != "core/trace" || s.test {
@@ -310,8 +312,9 @@ func TestTraceImports(t *testing.T) {
 	}
 }
 
-// TestCoreIsPlatformIndependent checks that the core is independent of the platform. The core runs
-// both natively and in the browser, so it must use readers, writers and bytes for input and output.
+// TestCoreIsPlatformIndependent checks that the core does not depend on the platform. The core runs
+// both natively and in the browser, so it must use readers, writers and bytes for all input and
+// output.
 func TestCoreIsPlatformIndependent(t *testing.T) {
 	for _, s := range sources(t) {
 		if !under(s.dir, "core") || s.test || isHelper(s.dir) {
@@ -338,7 +341,7 @@ func TestBrowserCodeImports(t *testing.T) {
 	}
 	for _, s := range sources(t) {
 		if s.test || isHelper(s.dir) || strings.HasSuffix(s.name, "_gen.go") {
-			continue // vugugen generates this import
+			continue // this import is generated by vugugen
 		}
 		if under(s.dir, "tools") || under(s.dir, "site") {
 			continue

@@ -17,8 +17,8 @@ import (
 	"testing"
 )
 
-// forbidden lists patterns of English that are hard to read, with the advice that the test prints.
-// A match is allowed if one of the strings in the field but follows the match.
+// The list "forbidden" contains patterns of English that are hard to read, with the advice that the
+// test prints. A match is allowed if one of the strings in the field "but" follows it.
 var forbidden = []struct {
 	pattern *regexp.Regexp
 	but     []string
@@ -40,14 +40,15 @@ var forbidden = []struct {
 	{regexp.MustCompile(`\b(?:foretells?|foretold|mimicked)\b`), nil, "write predict or synthesise"},
 }
 
-// unchecked lists the kinds of text that only TestDraw reads.
+// The map "unchecked" contains the kinds of text that TestDraw reads, but TestLanguage does not.
 var unchecked = map[string]bool{"other comments": true, "test comments": true, "test messages": true, "test names": true}
 
 var (
 	sentenceEnd = regexp.MustCompile(`[.!?]\)? +`)
-	// No sentence ends after an initial, as in "D. Hill", or after an abbreviation.
+	// The period after an initial, as in "D. Hill", or after an abbreviation does not end a
+	// sentence.
 	abbreviation = regexp.MustCompile(`(?:\b[A-Z]|\bal|\bEq|\beq|\be\.g|\bvs|^\d+)$`)
-	numbersOnly  = regexp.MustCompile(`^[^|]*(?:\|[^|]*[0-9–][^|]*)+$`) // a row of a table of numbers
+	numbersOnly  = regexp.MustCompile(`^[^|]*(?:\|[^|]*[0-9–][^|]*)+$`) // matches a table row that contains numbers
 	codeFence    = regexp.MustCompile("(?s)```.*?```")
 	listItem     = regexp.MustCompile(`^\s*(?:- |\d+\. )`)
 	ownLine      = regexp.MustCompile(`^(?:\||#)`)
@@ -55,12 +56,12 @@ var (
 	common       = regexp.MustCompile(`(?i)\b(?:the|an?|of|in|is|are|was|were|to|for|not|no|it|its|with|by|on|has|have|as|from|per|want|only|cannot|each|this|that|at|than)\b`)
 	notProse     = regexp.MustCompile(`</|<[a-z]+ |^[a-z.]+( [a-z.]+)* (?:and|or) xor|%-?[0-9.]+[sfd]\b.*%-?[0-9.]|^-?[a-z]* ?(?:-[a-zA-Z-]+ ){3}|^[%;@=].*(?:i64|i32|i8|ptr)|\|.*\||=> |[;{] *}|\{ |\.querySelector|getElementById|^\(\(\) |^[a-z-]+ (?:type|class|id|href|role) `)
 	letter       = regexp.MustCompile(`\pL`)
-	actions      = regexp.MustCompile(`(?:\s*\{\{[^}]*\}\})+`) // the actions of a template
+	actions      = regexp.MustCompile(`(?:\s*\{\{[^}]*\}\})+`) // matches the actions in a template
 	element      = regexp.MustCompile(`>([^<>]{12,})<`)
 	script       = regexp.MustCompile(`(?s)<script.*?</script>|<!--.*?-->`)
 )
 
-// TestLanguage checks that sentences that people read contain no forbidden pattern.
+// TestLanguage checks that no text that people read contains a forbidden pattern.
 func TestLanguage(t *testing.T) {
 	found := map[string][]string{}
 	sentences(t, func(kind, name, s string) {
@@ -76,8 +77,8 @@ func TestLanguage(t *testing.T) {
 var draw = flag.Int("draw", 0, "print this number of random sentences of each kind of text")
 var seed = flag.Uint64("seed", 1, "which random sentences")
 
-// TestDraw prints random sentences. Run it with: go test ./tools/arch -run TestDraw -v -draw 20
-// -seed 7
+// TestDraw prints random sentences. To run it, use "go test ./tools/arch -run TestDraw -v -draw 20
+// -seed 7".
 func TestDraw(t *testing.T) {
 	if *draw == 0 {
 		t.Skip("no -draw")
@@ -92,7 +93,7 @@ func TestDraw(t *testing.T) {
 	}
 }
 
-// sentences calls visit for every sentence of the repository that people read.
+// The function sentences calls "visit" for every sentence in the repository that people read.
 func sentences(t *testing.T, visit func(kind, name, sentence string)) {
 	check := func(kind, name, text string) {
 		text = blanks.ReplaceAllString(strings.Trim(text, "|#> \n"), " ")
@@ -114,7 +115,7 @@ func sentences(t *testing.T, visit func(kind, name, sentence string)) {
 	}
 	walk(t, func(name string) {
 		switch {
-		// skip descriptions of released versions
+		// do not check the descriptions of released versions
 		case under(path.Dir(name), "tools/beam"), name == "CHANGELOG.md":
 		case name == "README.md":
 			markdown("README", name, read(t, name))
@@ -158,7 +159,7 @@ func sentences(t *testing.T, visit func(kind, name, sentence string)) {
 		if s.test {
 			kind = "test messages"
 		}
-		part := map[ast.Node]bool{} // the operands of sums of strings
+		part := map[ast.Node]bool{} // the operands of string concatenations
 		ast.Inspect(s.syntax, func(n ast.Node) bool {
 			switch n := n.(type) {
 			case *ast.BinaryExpr, *ast.BasicLit:
@@ -195,7 +196,7 @@ func sentences(t *testing.T, visit func(kind, name, sentence string)) {
 // comment, without indented code.
 func paragraphs(text string) []string {
 	var parts []string
-	begins, inItem := true, false // whether the next line begins a part; whether the last part is a list item
+	begins, inItem := true, false // "the next line begins a new part", "the last part is a list item"
 	for line := range strings.Lines(text) {
 		indented := strings.HasPrefix(line, "    ") || strings.HasPrefix(line, "\t")
 		marker := listItem.FindString(line)
@@ -217,8 +218,8 @@ func paragraphs(text string) []string {
 	return parts
 }
 
-// joined returns the text of a string literal, or of a sum of strings, with … in place of other
-// operands. It returns "" for any other expression.
+// joined returns the text of a string literal or of a string concatenation, with … in place of
+// operands that are not literals. For any other expression, it returns "".
 func joined(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.BasicLit:
@@ -233,13 +234,14 @@ func joined(e ast.Expr) string {
 	return ""
 }
 
-// prose reports whether a string in the code is a text for people, rather than a list of names, a
-// format of columns or markup.
+// prose reports whether a string literal is a text for people, rather than a list of names, a
+// column format, or markup.
 func prose(text string) bool {
 	return strings.Count(text, " ") >= 3 && common.MatchString(text) && !notProse.MatchString(text)
 }
 
-// wrong returns the advice for a forbidden pattern in a sentence, or "".
+// The function wrong returns the advice for a forbidden pattern that a sentence contains, or "" if
+// there is none.
 func wrong(sentence string) string {
 	for _, f := range forbidden {
 	matches:
@@ -255,7 +257,8 @@ func wrong(sentence string) string {
 	return ""
 }
 
-// exported returns the comments of the exported declarations of a file, with their fields and methods.
+// exported returns the comments on a file's exported declarations, including their fields and
+// methods.
 func exported(file *ast.File) map[*ast.CommentGroup]bool {
 	groups := map[*ast.CommentGroup]bool{}
 	ast.Inspect(file, func(n ast.Node) bool {

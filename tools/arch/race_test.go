@@ -7,10 +7,9 @@ import (
 	"testing"
 )
 
-// TestRaceListIsComplete checks that `make race` runs the tests of every package that starts
-// goroutines or synchronises them. `make race` does not run packages that only the browser uses
-// (wasm and ui), because goroutines share one thread there. It runs all packages of the module
-// tools/beam.
+// TestRaceListIsComplete checks that `make race` tests every package that starts or synchronises
+// goroutines. `make race` does not run packages that only the browser uses (wasm and ui), because
+// goroutines share one thread there. It runs the tests of all packages in the module tools/beam.
 func TestRaceListIsComplete(t *testing.T) {
 	list := regexp.MustCompile(`(?s)\nCONCURRENT := (.*?[^\\])\n`).FindStringSubmatch(read(t, "Makefile"))
 	if list == nil {

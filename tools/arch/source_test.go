@@ -15,11 +15,11 @@ import (
 
 const module = "github.com/stackglass/stackglass/"
 
-// source is one Go file of the repository.
+// A source is one Go file in the repository.
 type source struct {
-	name    string // path relative to the repository's root, with slashes
+	name    string // slash-separated path relative to the repository's root
 	dir     string
-	test    bool // whether the file is a _test.go file
+	test    bool // whether the file's name ends in _test.go
 	syntax  *ast.File
 	imports map[string]token.Position
 }
@@ -37,20 +37,20 @@ func root(t *testing.T) string {
 	return dir
 }
 
-// skipped reports whether a folder contains files that these tests do not check.
+// skipped reports whether these tests ignore the files in a folder.
 func skipped(name string) bool {
 	base := path.Base(name)
 	return base == "node_modules" || base == "testdata" || name == "site/dist" ||
 		name == "bin" || name == "build" || strings.HasPrefix(base, ".") && name != "."
 }
 
-// walk calls visit for every file that these tests check.
+// The function walk calls "visit" for every file that these tests check.
 func walk(t *testing.T, visit func(name string)) {
 	t.Helper()
 	walkBut(t, skipped, visit)
 }
 
-// walkBut calls visit for every file, except in folders for which skip returns true.
+// walkBut calls "visit" for every file, except in folders for which "skip" returns true.
 func walkBut(t *testing.T, skip func(name string) bool, visit func(name string)) {
 	t.Helper()
 	err := fs.WalkDir(os.DirFS(root(t)), ".", func(name string, entry fs.DirEntry, err error) error {
@@ -71,7 +71,7 @@ func walkBut(t *testing.T, skip func(name string) bool, visit func(name string))
 	}
 }
 
-// sources parses every Go file.
+// The function sources parses every Go file.
 func sources(t *testing.T) []source {
 	t.Helper()
 	dir := root(t)
@@ -101,5 +101,5 @@ func sources(t *testing.T) []source {
 	return list
 }
 
-// under reports whether dir is folder or below it.
+// The function under reports whether a directory is the given folder or lies below it.
 func under(dir, folder string) bool { return dir == folder || strings.HasPrefix(dir, folder+"/") }

@@ -10,8 +10,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// TestWorkflows checks that the files for GitHub are valid YAML, and name only targets of the
-// Makefile and packages that exist.
+// TestWorkflows checks that GitHub's workflow files are valid YAML, and that all Makefile targets
+// and packages that they name exist.
 func TestWorkflows(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(root(t), ".github", "*", "*.yml"))
 	if err != nil || len(files) < 5 {

@@ -23,8 +23,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/sgt"
 )
 
-// These tests compare the trace's counts of blocks and branches with clang's coverage of the same
-// code, block by block and edge by edge.
+// These tests compare a trace's block and branch counts with clang's coverage counts for the same
+// code, for each block and each edge.
 
 var branching = []struct {
 	source string
@@ -75,7 +75,8 @@ func TestBranchesMatchCoverage(t *testing.T) {
 	}
 }
 
-// blocksOf analyses a trace with one worker and with several, and compares the results.
+// blocksOf analyses a trace both with one worker and with several workers, and compares the
+// results.
 func blocksOf(t *testing.T, file string) *blocks.Run {
 	t.Helper()
 	spec := analysis.Spec{Analyses: analysis.Blocks | analysis.Counters}
@@ -121,7 +122,7 @@ func blocksOf(t *testing.T, file string) *blocks.Run {
 	return r
 }
 
-// solve solves the branch equations with the edge counts of the run, and checks that the solution
+// solve uses the edge counts of a run to solve the branch equations, and checks that the solution
 // equals the run's exact counts for every block and function.
 func solve(t *testing.T, r *blocks.Run) {
 	t.Helper()
@@ -158,12 +159,12 @@ func finish(t *testing.T, r analysis.Run) *profile.Profile {
 	}
 }
 
-// covered is a program that counts the executions of its blocks. The blocks include the blocks that
-// coverage inserts on critical edges.
+// The type covered is a program that counts how often each of its blocks is executed, including the
+// blocks that coverage inserts on critical edges.
 type covered struct {
 	program string
-	code    *trace.Program    // the tables of the code that is executed
-	guards  map[blockName]int // number of each block's counter
+	code    *trace.Program    // the tables of the executed code
+	guards  map[blockName]int // index of each block's counter
 	counts  map[blockName]uint64
 }
 
@@ -194,7 +195,7 @@ func coverEdges(t *testing.T, compiler, opt, source, level string, flags []strin
 	return c
 }
 
-// number assigns a unique number to every guard in the text.
+// The method number assigns a unique number to every guard in the text.
 func (c *covered) number(t *testing.T, file string) {
 	t.Helper()
 	src, err := os.ReadFile(file)
@@ -250,7 +251,7 @@ func (c *covered) run(t *testing.T) string {
 	cmd := exec.Command(c.program)
 	cmd.Env = append(os.Environ(), "OMP_NUM_THREADS=4")
 	cmd.ExtraFiles = []*os.File{out}
-	said, _ := cmd.Output() // any exit status is valid
+	said, _ := cmd.Output() // the program may return any exit status
 	counts, err := os.ReadFile(out.Name())
 	if err != nil {
 		t.Fatal(err)
@@ -262,7 +263,7 @@ func (c *covered) run(t *testing.T) string {
 	return string(said)
 }
 
-// compare compares the counts of blocks and branches with the counts in a trace.
+// The method compare compares the program's block and branch counts with the counts in a trace.
 func (c *covered) compare(t *testing.T, r *blocks.Run) {
 	t.Helper()
 	p, other := r.Program, c.code
@@ -276,7 +277,7 @@ func (c *covered) compare(t *testing.T, r *blocks.Run) {
 	for b := range p.Blocks {
 		known[nameOf(p, uint32(b))] = true
 	}
-	ways := map[blockName][]uint32{} // successors, which are heads of basic blocks
+	ways := map[blockName][]uint32{} // successors of each basic block, which begin basic blocks
 	into := map[blockName]int{}
 	for b := range other.Blocks {
 		if name := nameOf(other, uint32(b)); len(other.Blocks[b].Successors) != 1 || other.Blocks[other.Blocks[b].Successors[0]].Part == 0 {
@@ -290,8 +291,8 @@ func (c *covered) compare(t *testing.T, r *blocks.Run) {
 	for b := range p.Blocks {
 		block, name := &p.Blocks[b], nameOf(p, uint32(b))
 		if want, counted := c.counts[name]; counted && block.Part == 0 && block.Flags&trace.Synthetic == 0 {
-			// If a tail call replaces a shared return block, coverage, whose counter is in that
-			// block, may count fewer executions than the trace.
+			// The coverage counter is in the return block. If a tail call replaces a shared return
+			// block, coverage may count fewer executions than the trace.
 			if got := r.Edges.Visits[b]; got != want && (got < want || got-passed(r, uint32(b)) > want) {
 				t.Errorf("%v ran %d times, want %d", name, got, want)
 			}
@@ -301,7 +302,7 @@ func (c *covered) compare(t *testing.T, r *blocks.Run) {
 		if len(block.Successors) < 2 || len(ways[name]) != len(block.Successors) {
 			continue
 		}
-		// Several edges to the same block count as one edge.
+		// Several edges from one block to the same successor count as one edge.
 		want, got, unknown := map[uint32]uint64{}, map[uint32]uint64{}, map[uint32]bool{}
 		for i, to := range block.Successors {
 			got[to] += r.Edges.Taken[b][i]
@@ -326,8 +327,8 @@ func (c *covered) compare(t *testing.T, r *blocks.Run) {
 	t.Logf("%d blocks, %d branches, %d executions", visits, edges, ran)
 }
 
-// passed returns how often control passed to a block from a call whose only successor is that
-// block.
+// The function passed returns how often calls whose only successor is the given block passed
+// control to it.
 func passed(r *blocks.Run, to uint32) (n uint64) {
 	for b := range r.Program.Blocks {
 		from := &r.Program.Blocks[b]
@@ -338,8 +339,8 @@ func passed(r *blocks.Run, to uint32) (n uint64) {
 	return n
 }
 
-// TestSQLite makes the same comparison for the SQLite amalgamation, a file with about 1,500
-// functions, which is taken from a Go module.
+// TestSQLite makes the same comparison for the SQLite amalgamation, a C file with about 1,500
+// functions. The file comes from a Go module.
 func TestSQLite(t *testing.T) {
 	if !soak {
 		t.Skip("skipped: SQLite takes minutes to compile; set STACKGLASS_SOAK to run this test")
@@ -375,7 +376,7 @@ func TestSQLite(t *testing.T) {
 	}
 }
 
-// sqlite returns the folder of the amalgamation, and downloads it if necessary.
+// sqlite returns the folder that contains the amalgamation, which it downloads if necessary.
 func sqlite(t *testing.T) string {
 	t.Helper()
 	cmd := exec.Command("go", "mod", "download", "-json", "github.com/mattn/go-sqlite3@v1.14.28")

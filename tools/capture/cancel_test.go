@@ -8,8 +8,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// TestCancelledThreads checks that pthread_cancel has the same effect as without tracing,
-// regardless of the thread's activity, and that the trace contains each thread's steps up to the
+// TestCancelledThreads checks that pthread_cancel has the same effect as without tracing, whatever
+// the thread is doing, and that the trace contains all steps of each thread before the
 // cancellation.
 func TestCancelledThreads(t *testing.T) {
 	t.Parallel()
@@ -19,9 +19,9 @@ func TestCancelledThreads(t *testing.T) {
 	}
 	for _, c := range []struct {
 		state     string
-		least     int  // minimum number of loads of each thread
-		exact     bool // whether every thread makes exactly this number of loads
-		cancelled bool // whether pthread_join reports a cancelled thread
+		least     int  // the minimum number of loads in each thread
+		exact     bool // whether the number of loads must be exact
+		cancelled bool // whether pthread_join must report that the thread was cancelled
 	}{
 		{state: "deferred", cancelled: true},
 		{state: "asynchronous", cancelled: true},
@@ -62,8 +62,8 @@ func TestCancelledThreads(t *testing.T) {
 	}
 }
 
-// cancelledLoads counts the loads of each worker of cancel.c, and checks that the loads are in
-// order.
+// cancelledLoads counts the loads of each worker thread in cancel.c, and checks that the loads are
+// in order.
 func cancelledLoads(t *testing.T, rows *traced) map[int]int {
 	t.Helper()
 	loads := map[int]int{}

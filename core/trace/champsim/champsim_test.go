@@ -17,7 +17,7 @@ type outcome = tracetest.Outcome
 
 func reader(r io.Reader) trace.Reader { return NewReader("t", r) }
 
-// instr has the layout of ChampSim's input_instr.
+// instr has the same layout as ChampSim's type input_instr.
 type instr struct {
 	IP              uint64
 	IsBranch, Taken uint8

@@ -27,7 +27,8 @@ func ref(kind trace.Kind, addr trace.Addr, bytes, thread uint32, pc trace.Addr) 
 
 const header = "addr,tid,pc,rw,size"
 
-// naive reads the lines after [header] with the standard library, each line separately.
+// naive is a reference implementation. It reads each line after [header] separately, with the
+// standard library.
 func naive(lines []string) (all []outcome) {
 	for i, line := range lines {
 		line = strings.TrimRight(line, "\r")
@@ -180,7 +181,8 @@ func TestEqualsReference(t *testing.T) {
 	})
 }
 
-// TestWrongByteAnywhere replaces each byte of lines on the fast path by every printable byte.
+// TestWrongByteAnywhere takes lines that the fast path parses, and replaces each byte with every
+// printable byte.
 func TestWrongByteAnywhere(t *testing.T) {
 	for _, row := range []string{"0x1fff000708,12,0x4001ab0,r,8", "137438953472,0x7,12,w,0x10", "18446744073709551615,4294967295,0,i,1", "0x8,4294967296,,m,4294967295"} {
 		for at := range row {
@@ -227,9 +229,8 @@ func FuzzCSV(f *testing.F) {
 		if wrong == nil {
 			tracetest.CheckText(t, text, reader, tracetest.Outcomes(t, NewReader("t", strings.NewReader(text)), 0))
 		}
-		// Rows after a known header are compared with the reference implementation, unless they
-		// contain characters outside this range. The reference implementation treats some of these
-		// characters as blanks.
+		// Compare the rows with the reference implementation only if all characters are printable
+		// ASCII, because the reference implementation treats some other characters as blanks.
 		if strings.IndexFunc(text, func(c rune) bool { return c != '\n' && (c < ' ' || c > '~') }) < 0 {
 			compare(t, strings.Split(text, "\n"))
 		}

@@ -29,8 +29,8 @@ func write(t tracetest.Failer, r described, rows int) string {
 	return text.String()
 }
 
-// TestWriteRoundTrip checks that a trace that is written as a table and read again has the same
-// rows and columns.
+// TestWriteRoundTrip checks that a trace has the same rows and columns after it is written as a
+// table and read again.
 func TestWriteRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		whole := trace.NewBatch(100)

@@ -25,7 +25,7 @@ func sized(o outcome, bytes uint32) outcome {
 	return o
 }
 
-// naive reads din line by line.
+// naive is a reference implementation that reads a din trace line by line.
 func naive(text string) (all []outcome) {
 	for i, line := range strings.Split(strings.TrimPrefix(text, "\ufeff"), "\n") {
 		fields := strings.FieldsFunc(line, func(c rune) bool { return c == ' ' || c == '\t' || c == '\r' })
@@ -93,7 +93,8 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// TestWrongByteAnywhere replaces each byte of lines on the fast path by every other byte.
+// TestWrongByteAnywhere takes lines that the fast path parses, and replaces each byte with every
+// other byte value.
 func TestWrongByteAnywhere(t *testing.T) {
 	tracetest.CheckWrongBytes(t, reader, naive, "0 8\n", "0 4001ab\n", "1 1fff000708\r\n", "2 0x04001ab0\n", "0 0123456789abcdef\n")
 }

@@ -23,8 +23,8 @@ func write(t tracetest.Failer, r trace.Reader, rows int) string {
 	return text.String()
 }
 
-// TestWriteRoundTrip checks that a trace that is written as text and read again equals the original trace,
-// except for information that din cannot represent.
+// TestWriteRoundTrip checks that writing a trace as text and reading it again loses only the
+// information that din cannot represent.
 func TestWriteRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var want []outcome
@@ -45,7 +45,8 @@ func TestWriteRoundTrip(t *testing.T) {
 	})
 }
 
-// TestWriteKinds checks that kinds without a din label are written with the most similar labels.
+// TestWriteKinds checks that a reference whose kind has no din label is written with the most
+// similar label.
 func TestWriteKinds(t *testing.T) {
 	b := trace.NewBatch(8)
 	for _, k := range []trace.Kind{trace.Load, trace.Store, trace.Modify, trace.Fetch, trace.RangeRead, trace.RangeWrite, trace.Barrier} {

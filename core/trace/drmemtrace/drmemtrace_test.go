@@ -17,7 +17,7 @@ type outcome = tracetest.Outcome
 
 func reader(r io.Reader) trace.Reader { return NewReader("t", r) }
 
-// entry has the layout of trace_entry_t.
+// entry has the same layout as DynamoRIO's type trace_entry_t.
 type entry struct {
 	Type, Size uint16
 	Addr       uint64

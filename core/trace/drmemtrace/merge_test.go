@@ -14,7 +14,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// drawPart returns the records of a random file of one thread. Timestamps never decrease.
+// drawPart returns the records of a random file of one thread. The timestamps in the file never
+// decrease.
 func drawPart(t *rapid.T, thread uint64) (all []entry) {
 	all = []entry{{Type: typeHeader, Addr: 2}}
 	if rapid.Bool().Draw(t, "has thread") {
@@ -34,16 +35,16 @@ func drawPart(t *rapid.T, thread uint64) (all []entry) {
 			all = append(all, entry{Type: typeInstr, Size: 2, Addr: rapid.Uint64Range(1, 2).Draw(t, "pc")})
 		case 4:
 			all = append(all, entry{Type: typeRead, Size: 8, Addr: rapid.Uint64Range(1, 9).Draw(t, "address")})
-		case 5: // a change of the thread, which can occur in the file of a core
+		case 5: // the thread changes, which is possible in a file that was recorded per core
 			all = append(all, entry{Type: typeThread, Addr: thread + 100*rapid.Uint64Range(0, 1).Draw(t, "thread")})
 		}
 	}
 	return all
 }
 
-// mergeNaively is a reference implementation. It reads each part with its own reader, and selects
-// one buffer after the other. A buffer begins at a timestamp. The next buffer is always the unread
-// buffer with the lowest timestamp.
+// mergeNaively is a reference implementation that merges the parts of a trace. It uses a separate
+// reader for each part, and copies one buffer after another. A buffer begins at a timestamp. The
+// next buffer is always the unread buffer with the lowest timestamp.
 func mergeNaively(parts [][]entry) (all []outcome) {
 	type buffer struct {
 		at   uint64
@@ -167,7 +168,7 @@ func TestMergeReportsDamage(t *testing.T) {
 	}
 }
 
-// FuzzMerge checks for any two parts that reading ends and that no record is lost.
+// FuzzMerge checks that, for any two parts, the merge ends and loses no record.
 func FuzzMerge(f *testing.F) {
 	f.Add([]byte(encode(entry{Type: typeHeader, Addr: 2}, entry{Type: typeMarker, Size: 2, Addr: 5})), uint16(12))
 	f.Fuzz(func(t *testing.T, all []byte, at uint16) {

@@ -21,7 +21,8 @@ type outcome = tracetest.Outcome
 
 func reader(r io.Reader) trace.Reader { return NewReader("t", r) }
 
-// number and text encode one field of a message. delimited prepends the length to a message.
+// The functions number and text each encode one field of a message. The function delimited prepends
+// its length to a message.
 func number(field int, v uint64) []byte {
 	return binary.AppendUvarint(binary.AppendUvarint(nil, uint64(field)<<3), v)
 }
@@ -56,8 +57,8 @@ var (
 	)
 )
 
-// naive decodes the whole file with encoding/binary. If a file ends within a message, naive drops
-// that message.
+// naive is a reference implementation that decodes the whole file with encoding/binary. If the file
+// ends in the middle of a message, that message is dropped.
 func naive(file string) (all []outcome) {
 	if len(file) < 4 {
 		return nil
@@ -117,8 +118,8 @@ func naive(file string) (all []outcome) {
 	return all
 }
 
-// naiveVarint does the same as binary.Uvarint, but rejects ten continuation bytes even if no
-// further byte follows.
+// naiveVarint works like binary.Uvarint, but also rejects ten continuation bytes at the end of the
+// input.
 func naiveVarint(text []byte) (v uint64, n int) {
 	if end := slices.IndexFunc(text, func(c byte) bool { return c < 0x80 }); len(text) >= 10 && (end < 0 || end > 9) {
 		return 0, -10
@@ -242,8 +243,8 @@ func TestPackets(t *testing.T) {
 	}
 }
 
-// TestCommands checks that demand requests become references, even below a cache, and that all
-// other packets are counted by command.
+// TestCommands checks that demand requests become references even if they were recorded below a
+// cache. It also checks that all other packets are counted by command.
 func TestCommands(t *testing.T) {
 	messages := [][]byte{plainHeader}
 	for _, cmd := range []uint64{1, 2, 4, 7, 10, 11, 22, 23, 24, 25, 26, 27, 16, 17, 7, 36} {
@@ -298,8 +299,8 @@ func TestEqualsReference(t *testing.T) {
 	})
 }
 
-// compare reads only files that consist of whole messages. TestCut checks files that end within a
-// message.
+// compare reads only files that consist of whole messages. TestCut covers files that end in the
+// middle of a message.
 func compare(t tracetest.Failer, whole []byte) {
 	t.Helper()
 	p := &parser{}

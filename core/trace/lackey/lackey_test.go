@@ -23,13 +23,13 @@ func ref(kind trace.Kind, addr trace.Addr, bytes uint32) outcome {
 	return outcome{Ref: tracetest.Ref{Kind: kind, Addr: addr, Bytes: bytes}}
 }
 
-// with adds the PC to an outcome, and the thread if it is not 0.
+// The function with adds a PC to an outcome, and also a thread unless the thread is 0.
 func with(o outcome, pc trace.Addr, thread uint32) outcome {
 	o.PC, o.Thread, o.HasThread = pc, thread, thread != 0
 	return o
 }
 
-// naive reads lackey text line by line.
+// naive is a reference implementation that reads lackey text line by line.
 func naive(text string) (all []outcome) {
 	var thread uint32
 	var pc trace.Addr
@@ -121,7 +121,8 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// TestWrongByteAnywhere replaces each byte of lines on the fast path by every other byte.
+// TestWrongByteAnywhere takes lines that the fast path parses, and replaces each byte with every
+// other byte value.
 func TestWrongByteAnywhere(t *testing.T) {
 	tracetest.CheckWrongBytes(t, reader, naive, " L 8,8\n", " L 04001ab0,8\n", " S 1fff000708,16\n", "I  04001ab,3\r\n", " M 7ffe01234567,8\n", " L 0123456789abcdef,128\n")
 }

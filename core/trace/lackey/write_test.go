@@ -33,9 +33,9 @@ func readWhole(t tracetest.Failer, text string) *trace.Batch {
 	return b
 }
 
-// TestReadWriteRoundTrip reads a lackey trace, writes it, and reads the written text again. Both
-// traces must be equal. If the original text has exactly lackey's format, both texts must be equal,
-// too.
+// TestReadWriteRoundTrip checks that a lackey trace is unchanged after it is written and read
+// again. If the original text has exactly the format that lackey writes, the written text must be
+// equal to it.
 func TestReadWriteRoundTrip(t *testing.T) {
 	for _, name := range []string{"threads.lackey", "blocks.lackey", "data.lackey"} {
 		want := readWhole(t, string(tracetest.Small(name)))
@@ -49,8 +49,7 @@ func TestReadWriteRoundTrip(t *testing.T) {
 	}
 }
 
-// TestWriteRoundTrip checks that a trace that is written as text and read again equals the original trace,
-// except for PCs.
+// TestWriteRoundTrip checks that writing a trace as text and reading it again loses only the PCs.
 func TestWriteRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		whole, threads := trace.NewBatch(100), rapid.Bool().Draw(t, "threads")

@@ -125,7 +125,7 @@ func TestWindowsAreWholeLines(t *testing.T) {
 		if got, err := drain(t, NewBuffer(wrap(strings.NewReader(text)))); got != want || err != io.EOF {
 			t.Fatalf("got %q, error %v, want %q and io.EOF", got, err, want)
 		}
-		// The incomplete last line of a broken stream is dropped.
+		// If the stream breaks, its incomplete last line is dropped.
 		stream := io.MultiReader(wrap(strings.NewReader(text)), iotest.ErrReader(broken))
 		if got, err := drain(t, NewBuffer(stream)); got != whole || err != broken {
 			t.Fatalf("broken stream: got %q, error %v, want %q and the error of the stream", got, err, whole)

@@ -17,8 +17,8 @@ type outcome = tracetest.Outcome
 
 func reader(r io.Reader) trace.Reader { return NewReader("t", r) }
 
-// rows parses a text and describes each row in words: "load 10 main.entry", "block main.entry+1",
-// "error 7".
+// rows parses a text and returns a description of each row, such as "load 10 main.entry", "block
+// main.entry+1" or "error 7".
 func rows(t tracetest.Failer, text string, kinds trace.Kinds, batch int) (all []string) {
 	r := NewReader("t", strings.NewReader(text))
 	r.Select(kinds)
@@ -222,8 +222,8 @@ func TestOnlySelectedKinds(t *testing.T) {
 	}
 }
 
-// TestMemoryIsLimited checks that memory is limited for endless nesting and for an endless number of
-// labels.
+// TestMemoryIsLimited checks that neither endless nesting nor an endless number of labels exhausts
+// the memory.
 func TestMemoryIsLimited(t *testing.T) {
 	r := NewReader("t", strings.NewReader(strings.Repeat("BB START: a\n", 3*deepest)+"0x1\n"))
 	if b, err := trace.ReadAll(r); err != nil || b.Len() != 1 {
@@ -273,7 +273,8 @@ func TestEqualsReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { compare(t, strings.Join(rapid.SliceOfN(line, 0, 25).Draw(t, "lines"), "\n")) })
 }
 
-// TestWrongByteAnywhere replaces each byte of lines on the fast path by every other byte.
+// TestWrongByteAnywhere takes lines that the fast path parses, and replaces each byte with every
+// other byte value.
 func TestWrongByteAnywhere(t *testing.T) {
 	for _, line := range []string{"LOAD: 0x7ffe01234567\n", "STORE: 0xfedcba9876543210\n", "0x401ab0\n"} {
 		for at := range line {

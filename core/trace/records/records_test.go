@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// pairs parses a format whose records have two bytes: an address and a number of rows. The number
-// 0xff marks an invalid record.
+// pairs parses a format with two-byte records, each of which contains an address and a number of
+// rows. If the number is 0xff, the record is invalid.
 type pairs struct{ written byte }
 
 func (p *pairs) Header() trace.Header { return trace.Header{} }
@@ -41,7 +41,7 @@ func TestReadRandomRecords(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.SliceOfN(rapid.SampledFrom([]byte{0, 1, 2, 3, 7, 0xff}), 0, 40).Draw(t, "text")
 		wrap := rapid.SampledFrom([]func(io.Reader) io.Reader{iotest.OneByteReader, iotest.HalfReader, iotest.DataErrReader}).Draw(t, "reader")
-		var want, got []int64 // the address of each row, and the complement of the offset of each invalid record
+		var want, got []int64 // one value per row: its address; one value per invalid record: ^offset
 		for i := 0; i+1 < len(text); i += 2 {
 			if text[i+1] == 0xff {
 				want = append(want, ^int64(i))

@@ -10,8 +10,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// TestNoAllocations checks that a reader reuses the same memory for all chunks. It is skipped with
-// the race detector, which allocates additional memory.
+// TestNoAllocations checks that a reader reuses the same memory for all chunks. The test is not
+// built for the race detector, which allocates additional memory.
 func TestNoAllocations(t *testing.T) {
 	var out bytes.Buffer
 	p := blocksOf("ls", "l", "")

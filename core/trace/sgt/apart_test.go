@@ -11,9 +11,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// TestPartsEqualWhole reads a single-threaded trace in parts. One reader and several new readers,
-// each of which starts at the position where the previous part ended, take turns. All parts
-// together must be the whole trace.
+// TestPartsEqualWhole checks that a single-threaded trace that is read in parts equals the trace
+// that is read as a whole. Some parts are read by the same reader. The others are read by new
+// readers, which start where the previous part ended.
 func TestPartsEqualWhole(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := someProgram(t)
@@ -66,7 +66,8 @@ func TestPartsEqualWhole(t *testing.T) {
 	})
 }
 
-// positions returns random positions in ascending order. The last position is the end.
+// positions returns random positions in a trace, in ascending order. The last position is the end
+// of the trace.
 func positions(t *rapid.T, s *Source, kinds trace.Kinds, most int) (some []trace.Position) {
 	r := s.Open(0, kinds)
 	b := trace.NewBatch(most)
@@ -83,7 +84,7 @@ func positions(t *rapid.T, s *Source, kinds trace.Kinds, most int) (some []trace
 	return append(some, trace.Position{Chunk: trace.AtEnd})
 }
 
-// TestChunksOfSeveralThreads checks that a trace of several threads is not divided into chunks.
+// TestChunksOfSeveralThreads checks that a trace with several threads is not divided into chunks.
 func TestChunksOfSeveralThreads(t *testing.T) {
 	p := blocksOf("l")
 	steps := []step{{1, 0, 0, []uint64{1}}, {2, 1, 0, []uint64{2}}, {1, 2, 0, []uint64{3}}}

@@ -10,7 +10,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// written runs a generated program and returns the container with its trace.
+// written runs a generated program, and returns its trace as a container.
 func written(t testing.TB, g generated) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -29,10 +29,10 @@ func written(t testing.TB, g generated) []byte {
 	return out.Bytes()
 }
 
-// BenchmarkRead reads containers like those of a capture. Programs with regular accesses are
-// decoded as long loops. All other programs have unpredictable branches and addresses. With -cpu=1,
-// and in WebAssembly, the benchmark uses one processor. Otherwise further processors decode chunks
-// in advance.
+// BenchmarkRead reads containers that resemble captured traces. Programs with regular accesses are
+// decoded as long loops. The other programs have unpredictable branches and addresses. With -cpu=1,
+// and in WebAssembly, the benchmark uses only one processor. Otherwise, additional processors
+// decode chunks in advance.
 func BenchmarkRead(b *testing.B) {
 	for _, g := range generatedPrograms {
 		b.Run(g.name, func(b *testing.B) { benchmarkRead(b, written(b, g), trace.AllKinds) })
@@ -47,7 +47,7 @@ func BenchmarkReadBlocks(b *testing.B) {
 	}
 }
 
-// BenchmarkReadConverted reads containers converted from traces without blocks.
+// BenchmarkReadConverted reads containers that were converted from traces without blocks.
 func BenchmarkReadConverted(b *testing.B) {
 	for _, name := range tracetest.RealTraces {
 		b.Run(name, func(b *testing.B) { benchmarkRead(b, realFile(b, name), trace.AllKinds) })
@@ -76,7 +76,7 @@ func benchmarkRead(b *testing.B, file []byte, kinds trace.Kinds) {
 	b.ReportMetric(float64(len(file))/float64(rows), "B/"+unit)
 }
 
-// BenchmarkWrite encodes the steps of programs.
+// BenchmarkWrite encodes the steps of generated programs.
 func BenchmarkWrite(b *testing.B) {
 	for _, g := range generatedPrograms {
 		b.Run(g.name, func(b *testing.B) {

@@ -22,8 +22,8 @@ func faultsOf(t failer, file []byte) (faults []string, v *Verdict) {
 	return faults, v
 }
 
-// TestWholeFilesHaveNoFaults checks that Check finds no faults in complete files, and that its
-// results agree with the results of Look.
+// TestWholeFilesHaveNoFaults checks that Check finds no faults in complete files, and that the
+// functions Check and Look return the same numbers.
 func TestWholeFilesHaveNoFaults(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := someProgram(t)
@@ -44,8 +44,8 @@ func TestWholeFilesHaveNoFaults(t *testing.T) {
 	})
 }
 
-// TestEveryWrongByteIsAFault checks that Check detects a change of any byte, except for changes
-// that turn a frame into a frame of a different format.
+// TestEveryWrongByteIsAFault checks that the function Check detects a change to any single byte of
+// a file.
 func TestEveryWrongByteIsAFault(t *testing.T) {
 	p := blocksOf("ls", "", "l")
 	steps := []step{{1, 1, 0, []uint64{8, 16}}, {1, 1, 1, nil}, {2, 2, 2, []uint64{1 << 40}}, {1, 3, 0, []uint64{16, 24}}}
@@ -59,11 +59,11 @@ func TestEveryWrongByteIsAFault(t *testing.T) {
 	}
 }
 
-// TestFaults checks files with correct checksums but wrong content.
+// TestFaults checks that Check reports wrong content even if the checksums are correct.
 func TestFaults(t *testing.T) {
 	p := blocksOf("ls", "")
-	// file writes a container. The function change modifies the frame of each chunk before it is
-	// written.
+	// The function file returns a container. It calls the function change to modify each chunk's
+	// frame before the frame is written.
 	file := func(change func(c *openChunk, floor *uint64), tickets ...uint64) []byte {
 		var out bytes.Buffer
 		w := NewWriter(&out, 64, nil)
@@ -118,8 +118,8 @@ func someRows(n int) *trace.Batch {
 	return b
 }
 
-// TestCountReferencesOfLargeBlock checks the number of references in a block with the maximum number of
-// values.
+// TestCountReferencesOfLargeBlock checks that the references in a block with the maximum number of
+// values are counted correctly.
 func TestCountReferencesOfLargeBlock(t *testing.T) {
 	p := blocksOf(strings.Repeat("l", MaxValues))
 	for i := range p.Sites {
@@ -140,9 +140,9 @@ func TestCountReferencesOfLargeBlock(t *testing.T) {
 	}
 }
 
-// TestCountsWithoutValues counts the references of a chunk in three ways: without decoding values,
-// by creating rows, and by decoding values. All three results must be equal, even if the chunk is
-// damaged.
+// TestCountsWithoutValues checks that three ways to count the references in a chunk have the same
+// result, even if the chunk is damaged. They count without decoding values, by creating rows, and
+// by decoding values.
 func TestCountsWithoutValues(t *testing.T) {
 	counted, made := 0, 0
 	rapid.Check(t, func(t *rapid.T) {

@@ -12,7 +12,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// frames divides a file into its frames. An LZ4 frame and the CHNK frame before it are one element.
+// The function frames divides a file into its frames. It returns each LZ4 frame together with the
+// CHNK frame before it.
 func frames(t failer, file []byte) (all [][]byte) {
 	t.Helper()
 	f := feed{r: bytes.NewReader(file)}
@@ -50,7 +51,7 @@ func chunky(t failer) (file []byte, rows []row) {
 
 func TestDamage(t *testing.T) {
 	whole, rows := chunky(t)
-	parts := frames(t, whole) // SGT. MODL CHNK CHNK CHNK CHNK DONE INDX
+	parts := frames(t, whole) // frames of the file: "SGT.", MODL, four times CHNK, DONE, INDX
 	foreign := append(binary.LittleEndian.AppendUint32(nil, 0x184d2a51), 3, 0, 0, 0, 'a', 'b', 'c')
 	unknown := AppendFrame(nil, "NEW!", []byte("of a later version"))
 	wrong := func(part []byte, at int) []byte {
@@ -64,7 +65,7 @@ func TestDamage(t *testing.T) {
 		name  string
 		parts [][]byte
 		rows  []row
-		want  string // text that the error must contain; if empty, there must be no error
+		want  string // text that the error must contain, or "" if no error is expected
 	}{
 		{"nothing", parts, rows, ""},
 		{"foreign frames", slices.Insert(slices.Clone(parts), 2, foreign, unknown), rows, ""},
@@ -109,8 +110,8 @@ func TestEndingString(t *testing.T) {
 	}
 }
 
-// TestSourceWithWrongIndex checks that NewSource rejects a file with a wrong index, or with a wrong
-// position of the index in the last bytes.
+// TestSourceWithWrongIndex checks that NewSource rejects a file if its index is wrong, or if its
+// last bytes contain a wrong index position.
 func TestSourceWithWrongIndex(t *testing.T) {
 	whole, _ := chunky(t)
 	for at := range 60 {
@@ -122,8 +123,8 @@ func TestSourceWithWrongIndex(t *testing.T) {
 	}
 }
 
-// TestReaderQueuesFewChunks checks that a reader queues the chunks of only one round if several
-// threads take turns.
+// TestReaderQueuesFewChunks checks that, if several threads take turns, a reader queues the chunks
+// of only one round.
 func TestReaderQueuesFewChunks(t *testing.T) {
 	p := blocksOf("l")
 	var steps []step
@@ -154,8 +155,8 @@ func TestReaderQueuesFewChunks(t *testing.T) {
 	}
 }
 
-// TestFileErrorsAreNotDamage checks that read errors of the file are not reported as damage of the
-// trace.
+// TestFileErrorsAreNotDamage checks that an error while reading the file is not reported as damage
+// to the trace.
 func TestFileErrorsAreNotDamage(t *testing.T) {
 	whole, _ := chunky(t)
 	gone := errors.New("the disk is gone")

@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestTablesRoundTrip checks that all tables for successive headers together contain the last
-// header.
+// TestTablesRoundTrip checks that the tables that are written for successive headers together
+// contain everything in the last header.
 func TestTablesRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var p trace.Program
@@ -58,9 +58,9 @@ func TestTablesRoundTrip(t *testing.T) {
 	})
 }
 
-// likePrograms compares programs, but allows two differences in the division into modules: a block
-// without a function may belong to the module of the block before it, and each module has only the
-// structures that it uses.
+// likePrograms compares two programs, but allows two differences between their modules. A block
+// without a function may belong to the module of the preceding block, and each module contains only
+// the structures that it uses.
 func likePrograms(got, want *trace.Program) bool {
 	a, b := *got, *want
 	a.Functions, b.Functions = slices.Clone(a.Functions), slices.Clone(b.Functions)
@@ -70,8 +70,8 @@ func likePrograms(got, want *trace.Program) bool {
 	return reflect.DeepEqual(structuresOf(&a), structuresOf(&b)) && reflect.DeepEqual(a, b)
 }
 
-// structuresOf returns the structures of the sites and objects of a program, and removes them from
-// the program.
+// structuresOf returns the structures of a program's sites and objects, and removes these
+// structures from the program.
 func structuresOf(p *trace.Program) (list []trace.Structure) {
 	all := append([]trace.Structure{{}}, p.Structures...)
 	p.Structures, p.Sites, p.Objects = nil, slices.Clone(p.Sites), slices.Clone(p.Objects)
@@ -86,8 +86,8 @@ func structuresOf(p *trace.Program) (list []trace.Structure) {
 	return list
 }
 
-// TestTablesOmitUnorderedSites checks that programs are omitted if their sites are not in the order
-// of their blocks.
+// TestTablesOmitUnorderedSites checks that a program is omitted if its sites are not in the same
+// order as its blocks.
 func TestTablesOmitUnorderedSites(t *testing.T) {
 	p := &trace.Program{Blocks: make([]trace.Block, 2), Sites: []trace.Site{{Block: 0}, {Block: 1}}}
 	var tables Tables

@@ -6,13 +6,13 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// The functions in this file produce the same steps as instrumented programs. They are the input of
-// benchmarks.
+// The functions in this file produce the steps that instrumented programs would record. The
+// benchmarks use these steps as input.
 
-// stepper receives the steps of a generated program.
+// A stepper receives the steps of a generated program.
 type stepper func(block uint32, values ...uint64)
 
-// generated is a generated program with its tables.
+// The type generated is a generated program with its tables.
 type generated struct {
 	name    string
 	regular bool
@@ -21,7 +21,8 @@ type generated struct {
 }
 
 // blocksOf returns a program with the given blocks. Each block is a string with one letter per
-// site: l and s are a load and a store of 8 bytes, and L and S are a load and a store of 4 bytes.
+// site. The letters l and s are a load and a store of 8 bytes; L and S are a load and a store of 4
+// bytes.
 func blocksOf(blocks ...string) *trace.Program {
 	p := &trace.Program{Modules: []trace.Module{{Name: "generated.c"}}, Functions: []trace.Function{{Name: "main", Blocks: uint32(len(blocks))}}}
 	for i, sites := range blocks {
@@ -48,9 +49,9 @@ var generatedPrograms = []generated{
 	{"quicksort", false, blocksOf("ss", "L", "L", "SS", "ll"), quicksort},
 }
 
-const words = 0x7f0000001000 // addresses of arrays
+const words = 0x7f0000001000 // address range of the arrays
 
-// matmul multiplies matrices of 120 x 120 doubles. Block 2 is the inner loop.
+// matmul multiplies two matrices of 120 x 120 doubles. Block 2 is the inner loop.
 func matmul(step stepper) {
 	const n = 120
 	at := func(matrix, i, j uint64) uint64 { return words + (matrix<<16+i*n+j)*8 }
@@ -66,7 +67,7 @@ func matmul(step stepper) {
 	}
 }
 
-// stencil computes five-point means on 300 x 300 doubles, ten times.
+// stencil computes five-point means on a grid of 300 x 300 doubles, ten times.
 func stencil(step stepper) {
 	const n = 300
 	for range 10 {
@@ -130,7 +131,7 @@ func tree(step stepper) {
 	}
 }
 
-// gups updates random words of a table of 64 MB.
+// gups updates random words in a table of 64 MB.
 func gups(step stepper) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 1 << 20 {
@@ -139,7 +140,7 @@ func gups(step stepper) {
 	}
 }
 
-// quicksort sorts 200,000 random numbers of 4 bytes.
+// quicksort sorts 200,000 random 4-byte numbers.
 func quicksort(step stepper) {
 	r := rand.New(rand.NewPCG(1, 3))
 	a := make([]uint32, 200000)

@@ -46,7 +46,8 @@ func imported(t failer, r described, full chunkSize) []byte {
 	return out.Bytes()
 }
 
-// sameTrace checks that a container has the same references as a trace, and no additional columns.
+// sameTrace checks that a container has the same references and columns as a trace, and no other
+// columns.
 func sameTrace(t failer, r *Reader, want *trace.Batch) {
 	t.Helper()
 	got, err := trace.ReadAll(r)
@@ -67,7 +68,7 @@ func sameTrace(t failer, r *Reader, want *trace.Batch) {
 	}
 }
 
-// someReferences returns a random trace that mixes loops over a few streams with arbitrary
+// someReferences returns a random trace in which loops over a few streams alternate with arbitrary
 // references.
 func someReferences(t *rapid.T) *trace.Batch {
 	whole := trace.NewBatch(100)
@@ -118,7 +119,7 @@ func TestImportLosesNothing(t *testing.T) {
 		in := tracetest.NewReader(want, 0)
 		r := NewReader("t", bytes.NewReader(imported(t, in, someChunks(t))), Options{})
 		if want.PC != nil && !reflect.ValueOf(want.PC).IsZero() && allZero(want.PC) {
-			want.PC = nil // the instructions are unknown
+			want.PC = nil // the PCs are dropped, because the instructions are unknown
 		}
 		sameTrace(t, r, want)
 		if want.Len() == 0 {
@@ -168,8 +169,8 @@ func factsOf(t failer, file []byte) []trace.Fact {
 	return s.Header.Capture
 }
 
-// TestImportBlocks checks that a container that was converted from a trace with block entries
-// contains these entries and the block of each reference.
+// TestImportBlocks checks that, if a trace with block entries is converted, the container contains
+// these entries and the block of each reference.
 func TestImportBlocks(t *testing.T) {
 	text := "LOAD: 0x8\nBB START: (main, entry)\nLOAD: 0x10\nSTORE: 0x18\nBB START: (callee, entry)\nSTORE: 0x20\nBB DONE: (callee, entry)\n" +
 		"LOAD: 0x28\nBB DONE: (main, entry)\n" + strings.Repeat("BB START: (main, loop)\n"+strings.Repeat("LOAD: 0x1000\n", 70)+"BB DONE: (main, loop)\n", 3) +

@@ -11,7 +11,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// step is one execution of a block.
+// A step is one execution of a block.
 type step struct {
 	thread uint32
 	ticket uint64
@@ -60,7 +60,7 @@ type failer interface {
 	Fatalf(format string, args ...any)
 }
 
-// naivePart is one part of a chunk, from which numbers are read.
+// naivePart reads numbers from one part of a chunk.
 type naivePart []byte
 
 func (p *naivePart) take() uint64 {
@@ -202,7 +202,7 @@ type row struct {
 	thread uint32
 }
 
-// naiveRows returns the rows of the steps, restricted to the given kinds.
+// naiveRows returns the rows that the steps contain, but only rows of the given kinds.
 func naiveRows(p *trace.Program, steps []step, kinds trace.Kinds) (all []row) {
 	for _, s := range steps {
 		add := func(r row) {

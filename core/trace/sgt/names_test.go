@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestFamiliesEqualMap checks that groups that differ in any field have different families.
+// TestFamiliesEqualMap checks that groups with any different field belong to different families.
 func TestFamiliesEqualMap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f, want, few := newFamilies(), map[siteGroup]uint32{}, rapid.Uint64Range(1, 9).Draw(t, "few")
@@ -32,7 +32,8 @@ func TestFamiliesEqualMap(t *testing.T) {
 	})
 }
 
-// TestNamerMatchesImporter checks that a Namer assigns the same sites to rows as an Importer.
+// TestNamerMatchesImporter checks that a Namer assigns each row to the same site as an Importer
+// does.
 func TestNamerMatchesImporter(t *testing.T) {
 	r := lackey.NewReader("t", bytes.NewReader(tracetest.Small("data.lackey")))
 	var out bytes.Buffer

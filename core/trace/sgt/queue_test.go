@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestQueueMatchesTokens checks that the decoded steps equal the written steps, both if the decoder
-// expands tokens into the queue and if it reads tokens one by one.
+// TestQueueMatchesTokens checks that the decoded steps equal the written steps, whether the decoder
+// expands tokens into the queue or reads them one by one.
 func TestQueueMatchesTokens(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := &decoder{}
@@ -38,7 +38,7 @@ func TestQueueMatchesTokens(t *testing.T) {
 	})
 }
 
-// expanded decodes all steps of a decoder's control part.
+// expanded returns all steps in the control part that a decoder reads.
 func expanded(t failer, d *decoder) (all []behind) {
 	for d.steps > 0 {
 		from := len(all)

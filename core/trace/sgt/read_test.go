@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// someProgram returns a random program with blocks of all forms.
+// someProgram returns a random program with blocks of every form.
 func someProgram(t *rapid.T) *trace.Program {
 	p := &trace.Program{Modules: make([]trace.Module, 1)}
 	kinds := rapid.SampledFrom([]trace.Kind{trace.Load, trace.Load, trace.Store, trace.Modify, trace.Fetch, trace.RangeRead, trace.Alloc, trace.Free, trace.LoopBegin, trace.LoopEnd, trace.Barrier})
@@ -38,8 +38,8 @@ func someProgram(t *rapid.T) *trace.Program {
 	return p
 }
 
-// someSteps returns random steps of several threads: loops whose values grow by strides, depend on
-// each other, or are random.
+// someSteps returns random steps of several threads. The steps are loops whose values have constant
+// strides, depend on each other, or are random.
 func someSteps(t *rapid.T, p *trace.Program, most int) (all []step) {
 	threads := rapid.Uint32Range(1, 3).Draw(t, "threads")
 	ticket := uint64(rapid.SampledFrom([]int{0, 1, 1 << 40}).Draw(t, "first ticket"))
@@ -146,7 +146,8 @@ func someKinds(t *rapid.T) trace.Kinds {
 	return rapid.SampledFrom([]trace.Kinds{trace.AllKinds, trace.AllKinds | trace.EventKinds, trace.AllKinds | 1<<trace.BareBlock, 1 << trace.Load, trace.EventKinds}).Draw(t, "kinds")
 }
 
-// someEarly returns a random limit for decoding in advance, independent of the machine.
+// someEarly returns a random limit on how much is decoded in advance. The limit does not depend on
+// the machine.
 func someEarly(t *rapid.T) earlyLimit {
 	return earlyLimit{rapid.IntRange(0, 4).Draw(t, "early chunks"), rapid.SampledFrom([]int{1, 3, 100, 1 << 20}).Draw(t, "early rows")}
 }
@@ -166,8 +167,8 @@ func TestStepsRoundTrip(t *testing.T) {
 	})
 }
 
-// TestRowsEqualReference reads rows in batches of any size, and compares them with the rows of the
-// reference implementation.
+// TestRowsEqualReference checks that a reader returns the same rows as the reference
+// implementation, for batches of any size.
 func TestRowsEqualReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := someProgram(t)
@@ -256,7 +257,8 @@ func TestCutAnywhere(t *testing.T) {
 	})
 }
 
-// isSubsequence reports whether part consists of some rows of whole, in the same order.
+// isSubsequence reports whether all rows of the first trace are in the second trace, in the same
+// order.
 func isSubsequence(part, whole []row) bool {
 	for _, r := range whole {
 		if len(part) > 0 && part[0] == r {
@@ -266,7 +268,7 @@ func isSubsequence(part, whole []row) bool {
 	return len(part) == 0
 }
 
-// wholeChunks returns the number of references in complete chunks.
+// wholeChunks returns the number of references that the complete chunks contain.
 func wholeChunks(t failer, file []byte) (references uint64) {
 	s := &stream{feed: feed{r: bytes.NewReader(file)}}
 	r := newReader("t", Options{}, s, &told{})
@@ -279,8 +281,8 @@ func wholeChunks(t failer, file []byte) (references uint64) {
 	}
 }
 
-// TestWrongBytes changes one byte of a file. For any byte, all returned rows must be rows of the
-// trace, and an error must report the damage, unless the byte is never read.
+// TestWrongBytes checks what a reader returns if any one byte of a file is wrong. All returned rows
+// must be rows of the trace. An error must report the damage, unless the byte is never read.
 func TestWrongBytes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := someProgram(t)
@@ -300,8 +302,9 @@ func TestWrongBytes(t *testing.T) {
 	})
 }
 
-// FuzzReader checks that no input makes the reader panic, allocate memory out of proportion to the
-// file, or loop forever without returning a row, and that a source returns the same rows.
+// FuzzReader checks that no input makes the reader panic, allocate too much memory for the size of
+// the file, or loop forever without returning a row. It also checks that a source returns the same
+// rows.
 func FuzzReader(f *testing.F) {
 	for seed := range 6 {
 		f.Add(rapid.Custom(func(t *rapid.T) []byte {
@@ -323,8 +326,8 @@ func FuzzReader(f *testing.F) {
 	})
 }
 
-// drain reads a limited part of a file with two readers, one for each method of converting values
-// to rows, and checks that both return the same rows.
+// drain reads a limited part of a file with two readers, which convert values to rows by different
+// methods, and checks that both return the same rows.
 func drain(t *testing.T, r, other *Reader) {
 	r.reused.split, other.reused.split = false, true
 	b, same := trace.NewBatch(0), trace.NewBatch(0)
@@ -348,8 +351,8 @@ func drain(t *testing.T, r, other *Reader) {
 	}
 }
 
-// FuzzChunk reads a chunk with arbitrary bytes in its parts, correct checksums and an arbitrary
-// header.
+// FuzzChunk reads a chunk that has correct checksums, but an arbitrary header and arbitrary bytes
+// in its parts.
 func FuzzChunk(f *testing.F) {
 	p := blocksOf("ls", "", "L", "lsls")
 	p.Sites[1].Kind, p.Sites[1].Bytes = trace.RangeRead, 0
@@ -361,7 +364,7 @@ func FuzzChunk(f *testing.F) {
 		if err := w.Module(AppendModule(nil, p)); err != nil {
 			t.Fatal(err)
 		}
-		good := func(ticket uint64) { // correct chunks before and after the fuzzed chunk
+		good := func(ticket uint64) { // writes a correct chunk before or after the fuzzed chunk
 			if err := w.Step(2, ticket, 2, []uint64{8}); err != nil {
 				t.Fatal(err)
 			}

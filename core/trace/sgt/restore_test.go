@@ -69,8 +69,8 @@ func TestRestoreIsExact(t *testing.T) {
 	})
 }
 
-// TestRestoreInvalidRows checks that rows without a program are imported, and that rows that do not
-// form complete executions of blocks are rejected.
+// TestRestoreInvalidRows checks that rows without a program are imported, and that rows are
+// rejected if they do not form complete executions of blocks.
 func TestRestoreInvalidRows(t *testing.T) {
 	var out bytes.Buffer
 	r := NewRestorer(&out, nil)

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// rewritten writes a part of a container to a new container.
+// rewritten returns a new container with a part of a container.
 func rewritten(t failer, file []byte, part Part) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -30,8 +30,8 @@ func rewritten(t failer, file []byte, part Part) []byte {
 	return out.Bytes()
 }
 
-// TestRewriteKeepsSteps checks that rewriting a whole container preserves its steps, their tickets,
-// and the tables.
+// TestRewriteKeepsSteps checks that the steps, their tickets, and the tables are unchanged if a
+// whole container is rewritten.
 func TestRewriteKeepsSteps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := someProgram(t)
@@ -46,8 +46,8 @@ func TestRewriteKeepsSteps(t *testing.T) {
 	})
 }
 
-// TestRewritePart checks that a part contains exactly the references of the selected kinds and
-// threads, within the limits set by Skip and Limit.
+// TestRewritePart checks that a rewritten part contains exactly the references that have the
+// selected kinds and threads and are within the limits set by Skip and Limit.
 func TestRewritePart(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := someProgram(t)
@@ -74,7 +74,7 @@ func TestRewritePart(t *testing.T) {
 			t.Fatalf("%v", end)
 		}
 		sites := r.Header().Program.Sites
-		for i := range got { // compare the contents of sites, because their numbers differ
+		for i := range got { // compare what the sites contain, because the numbers of the sites differ
 			site, was := sites[got[i].site], p.Sites[want[min(i, len(want)-1)].site]
 			if site.Block, was.Block = 0, 0; site != was {
 				t.Fatalf("row %d has site\n%+v, want\n%+v", i, site, was)
@@ -88,8 +88,8 @@ func TestRewritePart(t *testing.T) {
 	})
 }
 
-// TestRewriteDamage checks that Copy copies the readable part of a damaged container, and reports
-// the damage.
+// TestRewriteDamage checks that the function Copy copies the readable part of a damaged container
+// and reports the damage.
 func TestRewriteDamage(t *testing.T) {
 	file := written(t, generatedPrograms[3])
 	x := NewRewriter(io.Discard, NewReader("t", bytes.NewReader(file[:len(file)*2/3]), Options{}), Part{Kinds: trace.AllKinds})

@@ -8,7 +8,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// TestHeaderSliced checks that Header.Sliced is set if a capture did not record the order of threads.
+// TestHeaderSliced checks that Header.Sliced is set if the capture did not record in which order
+// the threads ran.
 func TestHeaderSliced(t *testing.T) {
 	for order, want := range map[string]bool{"sliced": true, "exact": false, "": false} {
 		var file bytes.Buffer

@@ -32,7 +32,7 @@ func listOf[T any](t *rapid.T, most int, draw func(*rapid.T) T) []T {
 	return all
 }
 
-// someModule returns a random program of one module.
+// someModule returns a random program with one module.
 func someModule(t *rapid.T) *trace.Program {
 	p := &trace.Program{Modules: []trace.Module{{
 		Name: someText.Draw(t, "name"), Options: someText.Draw(t, "options"),
@@ -121,8 +121,8 @@ func someBlock(t *rapid.T, p *trace.Program, number, blocks uint32, hasInstrs bo
 	p.Blocks = append(p.Blocks, b)
 }
 
-// numberedOn appends a program that consists of one module to the program into. It is a reference
-// implementation of the numbering in ParseModule.
+// numberedOn appends a program with one module to another program. It is a reference implementation
+// of how ParseModule numbers the tables.
 func numberedOn(into, module *trace.Program) {
 	m, f, b, s := uint32(len(into.Modules)), uint32(len(into.Functions)), uint32(len(into.Blocks)), uint32(len(into.Sites))
 	structures := uint32(len(into.Structures))
@@ -194,7 +194,7 @@ func TestLargeModulesArePacked(t *testing.T) {
 	}
 }
 
-// tables writes the compression byte, and numbers as LEB128 after it.
+// The function tables returns the compression byte, followed by the numbers as LEB128.
 func tables(numbers ...uint64) []byte {
 	body := []byte{packedPlain}
 	for _, n := range numbers {
@@ -204,7 +204,7 @@ func tables(numbers ...uint64) []byte {
 }
 
 func TestTablesThatMakeNoSense(t *testing.T) {
-	block := func(numbers ...uint64) []byte { // one block after an empty module
+	block := func(numbers ...uint64) []byte { // returns an empty module followed by one block
 		return tables(append([]uint64{1, 0, 0, 0, 0, 0, 0, 0, 1}, numbers...)...)
 	}
 	for _, c := range []struct {
@@ -245,7 +245,7 @@ func TestTablesThatMakeNoSense(t *testing.T) {
 func TestTooManyValues(t *testing.T) {
 	p := &trace.Program{Modules: make([]trace.Module, 1), Blocks: []trace.Block{{Function: trace.NoFunction, Sites: 25}}}
 	for range 25 {
-		p.Sites = append(p.Sites, trace.Site{Kind: trace.Load}) // two values: the address and the number of bytes
+		p.Sites = append(p.Sites, trace.Site{Kind: trace.Load}) // the site has two values: the address and the number of bytes
 	}
 	err := ParseModule(AppendModule(nil, p), &trace.Program{})
 	if err == nil || !strings.Contains(err.Error(), "number of values of a block is 50, want at most 48") {
@@ -270,7 +270,7 @@ func FuzzParseModule(f *testing.F) {
 	})
 }
 
-// prefixValue is a reference implementation of prefix varints, which reads bit by bit.
+// prefixValue is a reference implementation that reads a prefix varint bit by bit.
 func prefixValue(b []byte) (v uint64, n int) {
 	t := 0
 	for t < 8 && b[0]>>t&1 == 0 {
@@ -310,7 +310,7 @@ func TestPrefixNumbers(t *testing.T) {
 }
 
 func TestFrames(t *testing.T) {
-	// The check value is the CRC-32C of "123456789", its standard test vector.
+	// The expected value is the CRC-32C of "123456789", the standard test vector of CRC-32C.
 	got := AppendFrame([]byte("x"), "1234", []byte("56789"))
 	want := []byte("x\x53\x2a\x4d\x18\x0d\x00\x00\x00123456789\x83\x92\x06\xe3")
 	if !bytes.Equal(got, want) {

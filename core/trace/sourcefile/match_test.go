@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestMatchLines checks that lines are matched despite added comments, a different order, and
-// changed text.
+// TestMatchLines checks that lines are matched even if comments were added, lines were reordered,
+// or text was changed.
 func TestMatchLines(t *testing.T) {
 	before := strings.Split(`#define N 32
 double a[N][N];
@@ -55,8 +55,8 @@ func longest(a, b []string) int {
 }
 
 // TestMatchesAreOneToOne checks that no line is matched twice, that matched lines with equal texts
-// are Same or Moved, that lines that are Same are in the same order in both files, and that as many
-// lines as possible are Same if no line is unique.
+// are Same or Moved, and that Same lines have the same order in both files. If no line is unique,
+// as many lines as possible must be Same.
 func TestMatchesAreOneToOne(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		texts := []string{"", "}", "x = 1;", "x = 2;", "call(x, y);", "call(x, z);", "return x + y + z;"}

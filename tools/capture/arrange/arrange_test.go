@@ -17,7 +17,7 @@ import (
 
 func noSymbols(string) (*symbols.File, error) { return nil, errors.New("there are none") }
 
-// rows returns the content of a trace as text that does not depend on block numbers.
+// The function rows returns the content of a trace as text that does not depend on block numbers.
 func rows(t interface{ Fatalf(string, ...any) }, container []byte) (all []string, end error) {
 	r := sgt.NewReader("t", bytes.NewReader(container), sgt.Options{})
 	r.Select(trace.AllKinds | trace.EventKinds)
@@ -48,12 +48,12 @@ func rows(t interface{ Fatalf(string, ...any) }, container []byte) (all []string
 	}
 }
 
-// recorder makes recordings in the same way as the plugin: it writes a separate table for each new
-// block when the block is first executed.
+// A recorder makes recordings in the same way as the plugin: when a block is executed for the first
+// time, it writes a separate table for the block.
 type recorder struct {
 	file   bytes.Buffer
 	w      *sgt.Writer
-	kinds  []trace.Kind // the kinds of the blocks' sites; BlockEntry for blocks without sites
+	kinds  []trace.Kind // for each block, the kind of its site, or BlockEntry if it has no site
 	ticket uint64
 }
 
@@ -115,7 +115,7 @@ func finish(t interface{ Fatalf(string, ...any) }, recorded []byte, run Run) ([]
 	return out.Bytes(), s
 }
 
-// draw records a random execution of random code from two files.
+// draw records a random execution of random code that belongs to two files.
 func draw(t *rapid.T) []byte {
 	r := newRecorder()
 	r.module(trace.Module{Name: "/lib/b", Base: 0x8000, End: 0x9000}, trace.Block{})
@@ -198,8 +198,8 @@ func TestBlockOrder(t *testing.T) {
 	})
 }
 
-// TestTruncatedRecording cuts a recording at any position, and checks that the result contains the
-// rows up to the last complete chunk, and the ending that the caller passes.
+// TestTruncatedRecording checks that, if a recording is cut off at any position, the result
+// contains all rows up to the last complete chunk, and the ending that the caller passes.
 func TestTruncatedRecording(t *testing.T) {
 	r := newRecorder()
 	r.site(trace.Load, 8, 0x10)
