@@ -15,7 +15,7 @@ import (
 
 const hello = "#include \"hello.h\"\n#include <stdio.h>\nint main(void) { return puts(HELLO) < 0; }\n"
 
-// helloFolder returns a new folder with a program that consists of a source and a header.
+// helloFolder returns a new folder with a program that consists of a source file and a header.
 func helloFolder(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -31,7 +31,7 @@ func helloFolder(t *testing.T) string {
 type compiled struct {
 	status         int
 	stdout, stderr string
-	// the files that the compiler wrote, with the content of dependency files
+	// the names of the files that the compiler wrote, and the content of dependency files
 	files map[string]string
 }
 
@@ -87,11 +87,11 @@ func compiledAlone(t *testing.T, clang string, args []string) <-chan compiled {
 	return made
 }
 
-// TestDropInReplacement checks that a command line produces the same output files, dependency
-// files, messages and exit status as with the compiler itself.
+// TestDropInReplacement checks that a command line has the same output files, dependency files,
+// messages and exit status as the compiler itself.
 func TestDropInReplacement(t *testing.T) {
 	newestClang(t)
-	samples := []string{ // also tested with older compilers
+	samples := []string{ // command lines that are also tested with older compilers
 		"-v", "-c hello.c -o x.o", "-x c - -o hello", "-MMD -c hello.c -o sub.x.o", "bad.c -o bad", "-c hello.c -unused-option",
 		"-g -O2 hello.c -o hello", "--coverage -c hello.c -o x.obj", "-g -gsplit-dwarf -c hello.c -o x.o",
 	}
@@ -144,7 +144,8 @@ func TestDropInReplacement(t *testing.T) {
 	}
 }
 
-// TestUnsupportedCommandLines checks that errors about unsupported command lines include advice.
+// TestUnsupportedCommandLines checks that each error about an unsupported command line includes
+// advice.
 func TestUnsupportedCommandLines(t *testing.T) {
 	for _, c := range []struct{ compiler, args, want string }{
 		{"clang-99", "", "clang-99 is not installed; install it, for example with: apt-get install clang-99"},
@@ -164,8 +165,8 @@ func TestUnsupportedCommandLines(t *testing.T) {
 	}
 }
 
-// TestNumberedCompiler checks that the error suggests the versioned name if a compiler is installed
-// only under such a name.
+// TestNumberedCompiler checks that, if a compiler is installed only under a versioned name, the
+// error suggests this name.
 func TestNumberedCompiler(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"clang-14", "clang-19", "clang-20"} {
@@ -183,8 +184,8 @@ func TestNumberedCompiler(t *testing.T) {
 	}
 }
 
-// TestLinkTimeOptimisationIsIgnored checks that -flto is ignored with a note, and that the program
-// is traced.
+// TestLinkTimeOptimisationIsIgnored checks that -flto is ignored, that a note says so, and that the
+// program is traced.
 func TestLinkTimeOptimisationIsIgnored(t *testing.T) {
 	got := compiledByUs(t, newestClang(t), strings.Fields("-flto -O2 hello.c -o hello"))
 	if want := "stackglass: note: -flto is ignored: each source is optimised and traced separately\n"; got.status != 0 || got.stderr != want {
@@ -192,8 +193,8 @@ func TestLinkTimeOptimisationIsIgnored(t *testing.T) {
 	}
 }
 
-// TestSplitDebugWhenLinking checks that -gsplit-dwarf is ignored with a note when a program is
-// linked from sources.
+// TestSplitDebugWhenLinking checks that -gsplit-dwarf is ignored, and that a note says so, if one
+// command compiles and links a program.
 func TestSplitDebugWhenLinking(t *testing.T) {
 	got := compiledByUs(t, newestClang(t), strings.Fields("-g -gsplit-dwarf hello.c -o hello"))
 	if want := "stackglass: note: -gsplit-dwarf is ignored when linking: the debug information is in the linked files\n"; got.status != 0 || got.stderr != want {
@@ -203,8 +204,8 @@ func TestSplitDebugWhenLinking(t *testing.T) {
 
 // TestBrokenSourcesAreUnchanged checks that a function is not instrumented if the compiler rejects
 // its rewritten form, and that the whole source is not instrumented if the compiler still rejects
-// it. The object must be written in any case. The compiler in this test rejects IR that contains
-// the given texts.
+// it. The object file must be written in both cases. The compiler in this test rejects IR that
+// contains certain texts.
 func TestBrokenSourcesAreUnchanged(t *testing.T) {
 	clang := newestClang(t)
 	for _, c := range []struct{ refuse, say, note string }{
@@ -229,8 +230,8 @@ func TestBrokenSourcesAreUnchanged(t *testing.T) {
 	}
 }
 
-// fakeClang returns a wrapper of clang that rejects IR text that contains a pattern. The wrapper
-// prints an error message if say is not empty.
+// fakeClang returns the path of a wrapper for clang that rejects IR if the text matches a pattern.
+// If an error message is given, the wrapper prints it.
 func fakeClang(t *testing.T, clang, pattern, say string) string {
 	t.Helper()
 	if say == "" {
@@ -240,7 +241,7 @@ func fakeClang(t *testing.T, clang, pattern, say string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("XDG_CACHE_HOME", t.TempDir()) // this replaces the runtime, which the test never executes
+	t.Setenv("XDG_CACHE_HOME", t.TempDir()) // a separate cache for the runtime, which is compiled with -O0 because it is never executed
 	script := `#!/bin/sh
 case " $* " in *" -x ir "*) ;; *" -std=gnu11 "*) exec ` + clang + ` "$@" -O0 ;; *) exec ` + clang + ` "$@" ;; esac
 cat >text.ll
@@ -270,8 +271,8 @@ func TestFunctionInErrorMessage(t *testing.T) {
 	}
 }
 
-// TestResponseFiles checks that @FILE is replaced by the arguments in the file, even within such
-// files.
+// TestResponseFiles checks that @FILE is replaced by the arguments in the file, and that response
+// files may refer to other response files.
 func TestResponseFiles(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for name, text := range map[string]string{"a": "-O2 @b 'one word' \"two\\\" words\"", "b": "-c\n\tx\\ y.c", "loop": "@loop"} {
@@ -288,8 +289,8 @@ func TestResponseFiles(t *testing.T) {
 	}
 }
 
-// TestQuotedWordsRoundTrip quotes words in the style of GNU tools, and checks that splitting the
-// result returns the same words.
+// TestQuotedWordsRoundTrip checks that words that are quoted in the style of GNU tools are the same
+// after the text is split again.
 func TestQuotedWordsRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		words := rapid.SliceOf(rapid.StringN(1, 10, -1)).Draw(t, "words")
@@ -303,7 +304,7 @@ func TestQuotedWordsRoundTrip(t *testing.T) {
 	})
 }
 
-// TestParseKeepsEveryWord checks that parsing a command line keeps all of its words.
+// TestParseKeepsEveryWord checks that a parsed command line still contains all of its words.
 func TestParseKeepsEveryWord(t *testing.T) {
 	word := rapid.OneOf(
 		rapid.SampledFrom([]string{"-o", "-x", "-c", "a.c", "b.o", "-I", "-MF", "-lm", "-", "-Wl,-x", "-shared", "-MD", "-E", "c++", "-xc", "-ofile", "none", "--output=x", "-Xclang", "-flto"}),
@@ -321,7 +322,7 @@ func TestParseKeepsEveryWord(t *testing.T) {
 }
 
 // TestRuntimeIsCompiledOnce checks that the runtime is compiled only once, and that its symbols
-// cannot collide with a program's.
+// cannot collide with the symbols of a program.
 func TestRuntimeIsCompiledOnce(t *testing.T) {
 	newestClang(t)
 	for _, clang := range compilers() {
@@ -352,8 +353,8 @@ func TestRuntimeIsCompiledOnce(t *testing.T) {
 	}
 }
 
-// TestRuntimeCompilesCleanly checks that each version of clang compiles the runtime without
-// warnings, and that gcc compiles the parts of the runtime in QEMU's plugin without warnings.
+// TestRuntimeCompilesCleanly checks that every version of clang compiles the runtime without
+// warnings, and that gcc does the same for the parts of the runtime that QEMU's plugin uses.
 func TestRuntimeCompilesCleanly(t *testing.T) {
 	r, err := BuildRuntime(newestClang(t))
 	if err != nil {
@@ -362,7 +363,7 @@ func TestRuntimeCompilesCleanly(t *testing.T) {
 	strict := []string{"-std=gnu11", "-O2", "-fPIC", "-Wall", "-Wextra", "-Werror", "-c", "-o", "/dev/null"}
 	for _, clang := range compilers() {
 		for _, source := range []string{"program.c", "library.c", "calls.c", "encode.c", "file.c", "pack.c", "system.c"} {
-			// Optimisation is off, because clang reports its warnings before it optimises.
+			// Optimisation is off, because clang reports all warnings before it optimises.
 			plainCompile(t, clang, append(strict, "-fsyntax-only", filepath.Join(r.Folder, source))...)
 		}
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// TestKernelSignals checks that signals sent by the kernel end a program as they would without
-// tracing.
+// TestKernelSignals checks that a signal from the kernel ends a traced program in the same way as
+// an untraced program.
 func TestKernelSignals(t *testing.T) {
 	program := play(t, "deaths.c")
 	for how, signal := range map[string]syscall.Signal{
@@ -25,7 +25,7 @@ func TestKernelSignals(t *testing.T) {
 	}
 }
 
-// wantDeath checks that a signal ended a program, that the program had no output, and that the
+// wantDeath checks that a signal ended a program, that the program printed nothing, and that its
 // trace is complete and contains all 100 loads.
 func wantDeath(t *testing.T, how string, o *outcome, signal syscall.Signal) {
 	t.Helper()
@@ -39,9 +39,10 @@ func wantDeath(t *testing.T, how string, o *outcome, signal syscall.Signal) {
 	}
 }
 
-// TestSignalsAlwaysEndProgram checks that a signal ends a program in every state of the runtime:
-// while threads record, while no process reads the pipe to which the trace is written, and when a
-// lock of the runtime is never released. In the last two cases, the trace is truncated.
+// TestSignalsAlwaysEndProgram checks that a signal ends a program whatever the runtime is doing.
+// The states are that threads are recording, that no process reads the pipe to which the trace is
+// written, and that one of the runtime's locks is never released. In the last two states, the trace
+// is truncated.
 func TestSignalsAlwaysEndProgram(t *testing.T) {
 	t.Parallel()
 	program := play(t, "deaths.c")
@@ -90,8 +91,8 @@ func TestSignalsAlwaysEndProgram(t *testing.T) {
 	}
 }
 
-// TestThreadsThatBeginLate checks that the trace contains threads whose first steps occur in
-// destructors of thread-specific data, in any round of the destructors.
+// TestThreadsThatBeginLate checks that the trace contains threads that make their first steps in
+// destructors of thread-specific data. The system may call these destructors in several rounds.
 func TestThreadsThatBeginLate(t *testing.T) {
 	program := play(t, "deaths.c")
 	for _, how := range []string{"late", "later", "last"} {
@@ -121,8 +122,8 @@ func TestThreadsThatBeginLate(t *testing.T) {
 }
 
 // TestAlternateStacks checks that the trace is written even if the program's alternate signal stack
-// is small. If a handler requests an alternate stack and there is none, the handler must have as
-// much stack as without tracing.
+// is small. If a handler requests an alternate stack but the program has none, tracing must not
+// reduce the handler's stack space.
 func TestAlternateStacks(t *testing.T) {
 	program := play(t, "deaths.c")
 	wantDeath(t, "short stack", run(t, nil, program, "short stack"), syscall.SIGTERM)
@@ -133,7 +134,7 @@ func TestAlternateStacks(t *testing.T) {
 	o.trace(t, everything)
 }
 
-// fifo creates a named pipe.
+// fifo creates a named pipe and returns its path.
 func fifo(t *testing.T) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "pipe.sgt")
@@ -143,8 +144,8 @@ func fifo(t *testing.T) string {
 	return name
 }
 
-// TestTraceToPipe checks that a trace can be written to a pipe, and that a pipe without a reader
-// does not block the program.
+// TestTraceToPipe checks that a trace can be written to a pipe, and that the program does not block
+// if the pipe has no reader.
 func TestTraceToPipe(t *testing.T) {
 	program := play(t, "deaths.c")
 	name := fifo(t)
@@ -157,7 +158,7 @@ func TestTraceToPipe(t *testing.T) {
 	}
 	content := make(chan []byte)
 	go func() {
-		all, _ := os.ReadFile(name) // missing parts are detected below
+		all, _ := os.ReadFile(name) // the checks below detect missing parts
 		content <- all
 	}()
 	o = run(t, []string{"STACKGLASS_OUT=" + name}, program, "none")
@@ -168,8 +169,8 @@ func TestTraceToPipe(t *testing.T) {
 	sameAddresses(t, "with a reader", o.trace(t, everything).addresses(), counting([2]uint64{0, 100}))
 }
 
-// TestForksLeaveCompleteTraces checks that the trace contains all steps of the parent, even if
-// daemon() ends the parent within the C library.
+// TestForksLeaveCompleteTraces checks that the trace contains all steps of the parent process, even
+// if the C library function daemon() ends that process.
 func TestForksLeaveCompleteTraces(t *testing.T) {
 	program := play(t, "deaths.c")
 	for _, c := range []struct {
@@ -188,8 +189,8 @@ func TestForksLeaveCompleteTraces(t *testing.T) {
 	}
 }
 
-// TestStatusMatchesSystem checks that the trace contains the low eight bits of the exit status, as
-// the system reports it.
+// TestStatusMatchesSystem checks that the trace contains the same exit status as the system
+// reports: only its low eight bits.
 func TestStatusMatchesSystem(t *testing.T) {
 	o := run(t, nil, play(t, "deaths.c"), "minus one")
 	if got := o.trace(t, everything).ending.Status; got != 255 || o.state.ExitCode() != 255 {
@@ -197,8 +198,8 @@ func TestStatusMatchesSystem(t *testing.T) {
 	}
 }
 
-// TestInvalidSettings checks that an invalid value of an environment variable is reported once, and
-// ignored.
+// TestInvalidSettings checks that, if the value of an environment variable is invalid, it is
+// reported once and then ignored.
 func TestInvalidSettings(t *testing.T) {
 	program := play(t, "deaths.c")
 	for _, c := range []struct{ set, want string }{
@@ -227,8 +228,8 @@ func TestInvalidSettings(t *testing.T) {
 	}
 }
 
-// TestLimitsInDecimals checks that a limit may have a decimal point and a unit, and that equal
-// limits have the same effect.
+// TestLimitsInDecimals checks that a limit may contain a decimal point and a unit, and that
+// different notations for the same limit have the same effect.
 func TestLimitsInDecimals(t *testing.T) {
 	program, rows := play(t, "ends.c"), map[string]int{}
 	for _, limit := range []string{"3.5M", "3584KiB", "3670016"} {
@@ -242,7 +243,7 @@ func TestLimitsInDecimals(t *testing.T) {
 	}
 }
 
-// TestHandlersAreNamed checks that the trace lists the signals that the program handles.
+// TestHandlersAreNamed checks that the trace lists all signals for which the program has a handler.
 func TestHandlersAreNamed(t *testing.T) {
 	program := play(t, "deaths.c")
 	for how, want := range map[string]string{"none": "", "no stack": "10"} {

@@ -28,7 +28,7 @@ func (g *traced) addresses() (list []uint64) {
 }
 
 // counting returns ranges of consecutive numbers. Each argument contains the first number of a
-// range and the count.
+// range and the number of elements.
 func counting(ranges ...[2]uint64) (list []uint64) {
 	for _, r := range ranges {
 		for i := range r[1] {
@@ -50,8 +50,8 @@ func sameAddresses(t *testing.T, what string, got, want []uint64) {
 	}
 }
 
-// TestEndings checks, for every way in which a program can end, that the trace is complete, and
-// that the exit status and the output are unchanged.
+// TestEndings checks that, however a program ends, its trace is complete, and its exit status and
+// its output are unchanged.
 func TestEndings(t *testing.T) {
 	program := play(t, "ends.c")
 	hundred := [2]uint64{0, 100}
@@ -103,7 +103,7 @@ func TestEndings(t *testing.T) {
 	}
 }
 
-// sizeOf returns the size of the trace as the runtime prints it, for small traces only.
+// sizeOf returns the size of a small trace in the format that the runtime prints.
 func sizeOf(t *testing.T, o *outcome) string {
 	t.Helper()
 	info, err := os.Stat(filepath.Join(o.dir, "out.sgt"))
@@ -116,8 +116,8 @@ func sizeOf(t *testing.T, o *outcome) string {
 	return fmt.Sprintf("%d bytes", info.Size())
 }
 
-// TestKilledProgram checks that the trace of a killed program contains the chunks that had been
-// written when it was killed.
+// TestKilledProgram checks that, after a program is killed, its trace contains all chunks that it
+// had written before.
 func TestKilledProgram(t *testing.T) {
 	o := run(t, nil, play(t, "ends.c"), "kill")
 	got := read(t, filepath.Join(o.dir, "out.sgt"), everything)
@@ -133,10 +133,10 @@ func TestKilledProgram(t *testing.T) {
 }
 
 // TestStepsOfHandlers checks that the trace is complete and in order even if signals arrive at any
-// moment and the signal handlers also make steps.
+// moment and their handlers are traced, too.
 func TestStepsOfHandlers(t *testing.T) {
 	t.Run("few", func(t *testing.T) { testHandlersSteps(t, "timer", 5) })
-	// The steps of the handler fill the buffer while the interrupted loop is writing a step.
+	// The handler's steps fill the buffer while the interrupted loop is writing a step.
 	t.Run("many", func(t *testing.T) { testHandlersSteps(t, "crowd", 5000) })
 }
 
@@ -147,7 +147,7 @@ func testHandlersSteps(t *testing.T, how string, each uint64) {
 		t.Fatal(err)
 	}
 	r, b := sgt.NewReader("out.sgt", bytes.NewReader(content), sgt.Options{Strict: true}), trace.NewBatch(0)
-	var main, handler uint64 // count the loads, because there are too many to store
+	var main, handler uint64 // numbers of loads, because there are too many loads to store
 	for err = r.Next(b); err == nil; err = r.Next(b) {
 		for _, addr := range b.Addr {
 			switch {
@@ -169,7 +169,7 @@ func testHandlersSteps(t *testing.T, how string, each uint64) {
 	}
 }
 
-// TestForkedChild checks that each child process writes its own file if this is requested.
+// TestForkedChild checks that, on request, each child process writes its own trace file.
 func TestForkedChild(t *testing.T) {
 	o := run(t, []string{"STACKGLASS_FORK=file"}, play(t, "ends.c"), "forks")
 	sameAddresses(t, "the parent", o.trace(t, everything).addresses(), counting([2]uint64{0, 100}, [2]uint64{100, 4}))
@@ -186,8 +186,8 @@ func TestForkedChild(t *testing.T) {
 	}
 }
 
-// TestFullDisk checks that a trace that cannot be written is reported once, and that the program
-// continues.
+// TestFullDisk checks that the program continues, and prints one error, if the disk is full and the
+// trace cannot be written.
 func TestFullDisk(t *testing.T) {
 	program := play(t, "ends.c")
 	for _, c := range []struct{ out, how, want string }{
@@ -216,7 +216,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// TestTraceSizeLimit checks that a trace ends when it reaches the size limit.
+// TestTraceSizeLimit checks that recording stops when the trace reaches the size limit.
 func TestTraceSizeLimit(t *testing.T) {
 	o := run(t, append(verbose, "STACKGLASS_MAX_BYTES=4M"), play(t, "ends.c"), "many")
 	got := o.trace(t, everything)
@@ -235,8 +235,8 @@ func TestTraceSizeLimit(t *testing.T) {
 	}
 }
 
-// TestRegions checks that the trace contains the marked regions, and that it can be limited to
-// them.
+// TestRegions checks that a trace contains the regions that the program marks, and that tracing can
+// be limited to these regions.
 func TestRegions(t *testing.T) {
 	program := play(t, "ends.c")
 	parts := [][2]uint64{{0, 100}, {1000, 10}, {2000, 20}, {3000, 30}, {4000, 40}, {5000, 50}}
@@ -275,18 +275,18 @@ func TestRegions(t *testing.T) {
 	}
 }
 
-// verbose is the environment variable that makes a program report its trace even if its standard
-// error is not a terminal.
+// The setting "verbose" makes a program print a report about its trace even if its standard error
+// is not a terminal.
 var verbose = []string{"STACKGLASS_VERBOSE=1"}
 
-// TestReport checks that a program reports its trace only on a terminal, unless an environment
-// variable requests a report. Tcl's exec and other build tools treat any text on standard error as
-// a failure.
+// TestReport checks that a program prints a report about its trace only on a terminal, unless an
+// environment variable requests the report. Tcl's exec and other build tools treat any text on
+// standard error as a failure.
 func TestReport(t *testing.T) {
 	program := play(t, "ends.c")
 	for _, c := range []struct {
-		env                string // separated by spaces
-		captured, onScreen bool   // whether the program reports its trace: when its standard error is captured, and when it is a terminal
+		env                string // environment variables, separated by spaces
+		captured, onScreen bool   // whether a report is printed if standard error is captured, or if it is a terminal
 	}{
 		{"", false, true},
 		{"STACKGLASS_VERBOSE=1", true, true},
@@ -331,7 +331,7 @@ func onTerminal(t *testing.T, env []string, program string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	said, _ := io.ReadAll(master) // copying ends with an error, because the program closes the terminal
+	said, _ := io.ReadAll(master) // reading always ends with an error, because the program closes the terminal
 	return string(said)
 }
 

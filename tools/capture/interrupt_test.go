@@ -11,14 +11,14 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// step is a row of a trace without the time.
+// A step is a row of a trace without its time.
 type step struct {
 	kind trace.Kind
 	site uint32
 	addr uint64
 }
 
-// stepsByFunction returns the rows of each function, in order.
+// stepsByFunction returns the steps of each function, in the order of the trace.
 func (g *traced) stepsByFunction() map[string][]step {
 	rows, program := map[string][]step{}, g.header.Program
 	for i, kind := range g.Kind {
@@ -26,11 +26,11 @@ func (g *traced) stepsByFunction() map[string][]step {
 		if kind.IsReference() {
 			block = program.Sites[block].Block
 		} else if kind != trace.BlockEntry {
-			continue // the test has no other events, and calls and returns follow from the blocks
+			continue // there are no other events, and calls and returns can be derived from the blocks
 		}
 		f := program.Blocks[block].Function
 		if f == trace.NoFunction {
-			continue // an event of the runtime
+			continue // the runtime recorded this event itself
 		}
 		name := program.Functions[f].Name
 		rows[name] = append(rows[name], step{kind, g.Site[i], g.Addr[i]})
@@ -38,7 +38,7 @@ func (g *traced) stepsByFunction() map[string][]step {
 	return rows
 }
 
-// buildInterrupted builds the program that sends signals to itself before every instruction.
+// buildInterrupted builds a program that sends itself a signal before every instruction.
 func buildInterrupted(t *testing.T) string {
 	t.Helper()
 	if runtime.GOARCH != "amd64" {
@@ -56,10 +56,10 @@ func buildInterrupted(t *testing.T) string {
 	return program
 }
 
-// calls is the number of calls of each function.
+// calls contains the number of calls to each function.
 type calls struct{ interrupted, handler, inner int }
 
-// runInterrupted runs the program, and returns its trace and the number of calls.
+// runInterrupted runs the program, and returns its trace and the number of calls to each function.
 func runInterrupted(t *testing.T, program, how string) (got *traced, n calls) {
 	t.Helper()
 	o := run(t, nil, program, strings.Fields(how)...)
@@ -70,8 +70,8 @@ func runInterrupted(t *testing.T, program, how string) (got *traced, n calls) {
 	return o.trace(t, everything), n
 }
 
-// TestEveryInterruption sends a signal before every instruction of a traced function, and checks
-// that neither the function nor the handlers lose a step, and that all steps are correct.
+// TestEveryInterruption checks that, if a signal arrives before any instruction of a traced
+// function, all steps of the function and of the signal handlers are recorded correctly.
 func TestEveryInterruption(t *testing.T) {
 	program := buildInterrupted(t)
 	for _, how := range []string{
@@ -100,15 +100,15 @@ func TestEveryInterruption(t *testing.T) {
 	}
 }
 
-// TestEveryInterruptionWithSiglongjmp repeats TestEveryInterruption with a handler that leaves by
-// siglongjmp. Only the interrupted step may be missing.
+// TestEveryInterruptionWithSiglongjmp makes the same check for a handler that leaves the function
+// with siglongjmp. Only the interrupted step may be missing.
 func TestEveryInterruptionWithSiglongjmp(t *testing.T) {
 	program := buildInterrupted(t)
 	for _, how := range []string{"jumps", "jumps stale", "jumps fills", "jumps room=20", "jumps room=20 fills stale"} {
 		t.Run(how, func(t *testing.T) {
 			got, n := runInterrupted(t, program, how)
 			rows := got.stepsByFunction()
-			var begun [][]step // the calls of the function whose first step was finished
+			var begun [][]step // calls to the function that completed at least one step
 			for _, row := range rows["interrupted"] {
 				if row == rows["interrupted"][0] {
 					begun = append(begun, nil)

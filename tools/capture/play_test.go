@@ -19,10 +19,10 @@ import (
 	"github.com/stackglass/stackglass/core/trace/sgt"
 )
 
-// These tests run the programs in testdata/play, which call the functions of the runtime as
-// instrumented code does. Therefore, the exact content of the traces is known.
+// These tests run the programs in testdata/play, which call the runtime's functions in the same way
+// as instrumented code. The exact content of their traces is therefore known.
 
-// playProgram returns the blocks of the programs in testdata/play.
+// playProgram returns the blocks that the programs in testdata/play execute.
 func playProgram() *trace.Program {
 	p := &trace.Program{Modules: []trace.Module{{Name: "play"}}}
 	add := func(sites ...trace.Site) {
@@ -50,8 +50,8 @@ func playProgram() *trace.Program {
 	return p
 }
 
-// blocksHeader returns the C header that defines the blocks and their tables in the same way as
-// instrumented code.
+// blocksHeader returns a C header that defines the blocks and their tables in the same way as
+// instrumented code does.
 func blocksHeader(p *trace.Program) string {
 	var blocks, scales strings.Builder
 	for i := range p.Blocks {
@@ -105,18 +105,18 @@ func newestClang(t *testing.T) string {
 	return all[len(all)-1]
 }
 
-// soak makes tests run longer, and with every compiler.
+// If soak is true, tests run longer, and with every compiler.
 var soak = os.Getenv("STACKGLASS_SOAK") != ""
 
-// worth reports whether a test should run with a given compiler. All tests run with the newest
-// compiler. Older compilers generate different IR, so a sample of the tests also runs with older
-// compilers.
+// The function worth reports whether a test should run with a given compiler. All tests run with
+// the newest compiler. Older compilers generate different IR, so some of the tests also run with
+// older compilers.
 func worth(clang string, sample bool) bool {
 	all := compilers()
 	return soak || sample || clang == all[len(all)-1]
 }
 
-// played contains the paths of the compiled programs of testdata/play, by name.
+// The map "played" contains the path of each compiled program, by its name in testdata/play.
 var played struct {
 	sync.Mutex
 	folder string
@@ -132,7 +132,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// play compiles a program of testdata/play unless it is already compiled, and returns its path.
+// The function play compiles a program in testdata/play unless this was done before, and returns
+// the path of the executable.
 func play(t *testing.T, name string) string {
 	t.Helper()
 	clang := newestClang(t)
@@ -164,18 +165,18 @@ func compilePlay(t *testing.T, clang, name string) string {
 	return out
 }
 
-// outcome is the result of running a program.
+// An outcome is the result of running a program.
 type outcome struct {
 	stdout, stderr []byte
 	state          *os.ProcessState
 	dir            string
 }
 
-// hanging is the time after which a program is considered to hang, which is far longer than the run
-// time of any test program.
+// The constant "hanging" is the time after which a program is assumed to hang. It is far longer
+// than any test program runs.
 const hanging = 5 * time.Minute
 
-// run runs a program in a new folder.
+// The function run runs a program in a new folder.
 func run(t *testing.T, env []string, program string, args ...string) *outcome {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -184,7 +185,7 @@ func run(t *testing.T, env []string, program string, args ...string) *outcome {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = o.dir, &stdout, &stderr
-	cmd.WaitDelay = hanging // a child process may keep the output open
+	cmd.WaitDelay = hanging // a child process may keep the output open after the program has ended
 	cmd.Env = append(os.Environ(), "STACKGLASS_OUT=out.sgt")
 	cmd.Env = append(cmd.Env, env...)
 	if err := cmd.Run(); ctx.Err() != nil {
@@ -196,7 +197,7 @@ func run(t *testing.T, env []string, program string, args ...string) *outcome {
 	return o
 }
 
-// traced is the content of a trace.
+// The type traced is the content of a trace.
 type traced struct {
 	*trace.Batch
 	header trace.Header
@@ -204,7 +205,7 @@ type traced struct {
 	err    error
 }
 
-// read returns all rows of a trace.
+// The function read returns all rows of a trace.
 func read(t *testing.T, file string, kinds trace.Kinds) *traced {
 	t.Helper()
 	content, err := os.ReadFile(file)
@@ -217,7 +218,7 @@ func read(t *testing.T, file string, kinds trace.Kinds) *traced {
 	return &traced{Batch: all, header: r.Header(), ending: r.Ending(), err: err}
 }
 
-// trace returns all rows of a run's trace. It fails the test unless the trace is complete.
+// The method trace returns all rows of a run's trace. The test fails if the trace is incomplete.
 func (o *outcome) trace(t *testing.T, kinds trace.Kinds) *traced {
 	t.Helper()
 	got := read(t, filepath.Join(o.dir, "out.sgt"), kinds)
@@ -229,7 +230,7 @@ func (o *outcome) trace(t *testing.T, kinds trace.Kinds) *traced {
 
 const everything = trace.AllKinds | trace.EventKinds
 
-// TestStepsRoundTrip checks that the decoder in Go returns the steps that the encoder in C wrote.
+// TestStepsRoundTrip checks that the Go decoder returns exactly the steps that the C encoder wrote.
 func TestStepsRoundTrip(t *testing.T) {
 	program := play(t, "random.c")
 	for _, c := range []struct{ seed, steps string }{{"1", "10"}, {"2", "3000"}, {"3", "300000"}} {
@@ -285,9 +286,9 @@ func TestMaskedLanes(t *testing.T) {
 		addr  uint64
 		bytes uint32
 	}{
-		{0x1000, 32}, {0x2000, 4}, {0x2000 + 8, 8}, {0x2000 + 28, 4}, {0x3000, 64}, {0x4000 + 63, 1}, // groups of adjacent lanes
-		{0x50, 8}, {0x70, 8}, {0x80, 8}, // single lanes
-		{7, 8}, // the block after these accesses
+		{0x1000, 32}, {0x2000, 4}, {0x2000 + 8, 8}, {0x2000 + 28, 4}, {0x3000, 64}, {0x4000 + 63, 1}, // one reference for each group of adjacent lanes
+		{0x50, 8}, {0x70, 8}, {0x80, 8}, // one reference for each lane
+		{7, 8}, // the reference in the next block
 	}
 	if got.Len() != len(want) {
 		t.Fatalf("%d references, want %d", got.Len(), len(want))
@@ -299,8 +300,8 @@ func TestMaskedLanes(t *testing.T) {
 	}
 }
 
-// TestSlicedOrder checks that the steps of each thread are in order, and that threads start after
-// the threads that created them.
+// TestSlicedOrder checks that the steps of each thread are in order, and that every thread starts
+// after the thread that created it.
 func TestSlicedOrder(t *testing.T) {
 	o := run(t, []string{"STACKGLASS_ORDER=sliced"}, play(t, "counting.c"))
 	got := o.trace(t, everything)
@@ -342,8 +343,8 @@ func last(got *traced, kind trace.Kind) int {
 	return at
 }
 
-// TestTwoProcesses checks that a second process of a program does not write to the trace of the
-// first process.
+// TestTwoProcesses checks that a program's second process does not write to the trace of its first
+// process.
 func TestTwoProcesses(t *testing.T) {
 	o := run(t, nil, play(t, "counting.c"), "again")
 	files, err := filepath.Glob(filepath.Join(o.dir, "out.sgt*"))
@@ -357,8 +358,8 @@ func TestTwoProcesses(t *testing.T) {
 	}
 }
 
-// TestExactOrderWithLocks checks that the references of a trace in exact order appear in the order
-// that locks enforce.
+// TestExactOrderWithLocks checks that, if the exact order is recorded, the references in the trace
+// have the order that the program enforces with locks.
 func TestExactOrderWithLocks(t *testing.T) {
 	o := run(t, nil, play(t, "token.c"))
 	got, want := o.trace(t, everything), uint64(0)

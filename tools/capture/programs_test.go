@@ -14,8 +14,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// These tests compile whole programs with [Compile] and with the compiler itself. The outputs must
-// be the same, and the trace must agree with independent counts.
+// These tests compile whole programs both with [Compile] and with the compiler itself. The two
+// programs must print the same output, and the trace must match independent counts.
 
 // sourceOf returns the absolute path of a file in testdata/programs.
 func sourceOf(t *testing.T, name string) string {
@@ -27,7 +27,7 @@ func sourceOf(t *testing.T, name string) string {
 	return path
 }
 
-// traceCompile runs Compile, which must succeed and print nothing.
+// traceCompile runs the function Compile, which must succeed and print nothing.
 func traceCompile(t *testing.T, compiler string, args ...string) {
 	t.Helper()
 	var said bytes.Buffer
@@ -37,7 +37,7 @@ func traceCompile(t *testing.T, compiler string, args ...string) {
 	}
 }
 
-// plainCompile runs the compiler itself.
+// plainCompile compiles a program with the compiler itself, without instrumentation.
 func plainCompile(t *testing.T, compiler string, args ...string) {
 	t.Helper()
 	if said, err := exec.Command(compiler, args...).CombinedOutput(); err != nil {
@@ -45,7 +45,7 @@ func plainCompile(t *testing.T, compiler string, args ...string) {
 	}
 }
 
-// compilerFor returns the driver that compiles a file, or "" if it is not installed.
+// compilerFor returns the compiler driver for a source file, or "" if it is not installed.
 func compilerFor(clang, source string) string {
 	name := filepath.Base(clang)
 	switch filepath.Ext(source) {
@@ -61,7 +61,7 @@ func compilerFor(clang, source string) string {
 	return path
 }
 
-var openMP sync.Map // whether a compiler has OpenMP
+var openMP sync.Map // for each compiler, whether it has OpenMP
 
 // hasOpenMP reports whether a compiler finds its OpenMP library.
 func hasOpenMP(t *testing.T, compiler string) bool {
@@ -82,7 +82,7 @@ func TestTracingKeepsBehaviour(t *testing.T) {
 	for _, c := range []struct {
 		source string
 		flags  []string
-		sample bool // also tested with older compilers
+		sample bool // whether the program is also tested with older compilers
 	}{
 		{source: "gemm.c"}, {source: "jacobi.c", flags: []string{"-lm"}}, {source: "mixed.c"},
 		{source: "exceptions.cc", flags: []string{"-pthread"}, sample: true},
@@ -118,8 +118,9 @@ func TestTracingKeepsBehaviour(t *testing.T) {
 	}
 }
 
-// TestCountsMatchCoverage compares the counts of loads, stores and basic blocks with clang's own
-// coverage, which instruments the same optimised code differently.
+// TestCountsMatchCoverage checks that the numbers of loads, stores and basic blocks equal the
+// numbers that clang's own coverage counts. Coverage instruments the same optimised code in a
+// different way.
 func TestCountsMatchCoverage(t *testing.T) {
 	newestClang(t)
 	for _, clang := range compilers() {
@@ -143,7 +144,7 @@ func TestCountsMatchCoverage(t *testing.T) {
 	}
 }
 
-// countsOf counts loads and stores by their size, and basic blocks.
+// countsOf counts the loads and stores of each size, and the executed basic blocks.
 func countsOf(rows *traced) map[string]uint64 {
 	counts, p := map[string]uint64{}, rows.header.Program
 	for i, kind := range rows.Kind {
@@ -161,7 +162,8 @@ func countsOf(rows *traced) map[string]uint64 {
 	return counts
 }
 
-// coverage returns the same counts as countsOf, but obtains them from clang's sanitizer coverage.
+// The function coverage returns the same counts as countsOf, but takes them from clang's sanitizer
+// coverage.
 func coverage(t *testing.T, clang, dir, source, level string) map[string]uint64 {
 	t.Helper()
 	object, counters, program := filepath.Join(dir, "c.o"), filepath.Join(dir, "counters.o"), filepath.Join(dir, "covered")
@@ -175,7 +177,7 @@ func coverage(t *testing.T, clang, dir, source, level string) map[string]uint64 
 	defer out.Close()
 	cmd := exec.Command(program)
 	cmd.ExtraFiles = []*os.File{out}
-	_ = cmd.Run() // any exit status is valid
+	_ = cmd.Run() // the program may return any exit status
 	text, err := os.ReadFile(out.Name())
 	if err != nil {
 		t.Fatal(err)
@@ -223,8 +225,8 @@ func TestCountsMatchAlgorithm(t *testing.T) {
 	}
 }
 
-// TestAddressesMatchObjects checks that references to a global variable lie within its address
-// range, and are in order.
+// TestAddressesMatchObjects checks that all references to a global variable lie within the
+// variable's address range, and that they are in order.
 func TestAddressesMatchObjects(t *testing.T) {
 	clang := newestClang(t)
 	traced := filepath.Join(t.TempDir(), "gemm")
@@ -251,8 +253,8 @@ func TestAddressesMatchObjects(t *testing.T) {
 	}
 }
 
-// TestTracesAreReproducible checks that the traces of two runs of a program with the same input
-// contain the same steps.
+// TestTracesAreReproducible checks that two runs of a program with the same input record the same
+// steps.
 func TestTracesAreReproducible(t *testing.T) {
 	clang := newestClang(t)
 	traced := filepath.Join(t.TempDir(), "mixed")
@@ -268,9 +270,9 @@ func TestTracesAreReproducible(t *testing.T) {
 	}
 }
 
-// TestSeparateObjectsAndLibraries traces a program that is compiled and linked by separate
-// commands. The program consists of several objects, a static library, and shared libraries, some
-// of which are linked and some loaded at run time.
+// TestSeparateObjectsAndLibraries checks the trace of a program that is compiled and linked by
+// separate commands. The program consists of several object files, a static library, and shared
+// libraries. Some shared libraries are linked, and others are loaded at run time.
 func TestSeparateObjectsAndLibraries(t *testing.T) {
 	newestClang(t)
 	for _, clang := range compilers() {
@@ -294,7 +296,7 @@ func TestSeparateObjectsAndLibraries(t *testing.T) {
 			if string(o.stdout) != "34\n" {
 				t.Fatalf("stdout is %q, want 34; stderr %q", o.stdout, o.stderr)
 			}
-			// Each library stores ten numbers, and one more number when it is unloaded; each call
+			// Each library stores ten numbers, and another number when it is unloaded. Each call
 			// loads one number.
 			rows, stores := o.trace(t, everything), map[string]int{}
 			for i, kind := range rows.Kind {
@@ -314,7 +316,7 @@ func TestSeparateObjectsAndLibraries(t *testing.T) {
 }
 
 // TestLibraryEnds checks that the trace is complete if a shared library ends the program or creates
-// threads, even in an untraced program into which the runtime is preloaded.
+// threads, even if the program itself is untraced and the runtime is preloaded.
 func TestLibraryEnds(t *testing.T) {
 	newestClang(t)
 	for _, clang := range compilers() {
@@ -351,8 +353,8 @@ func TestLibraryEnds(t *testing.T) {
 	}
 }
 
-// TestProgramsOwnWrappers checks a program that tells the linker to wrap functions that the runtime
-// also wraps. The wrappers of the program must be called.
+// TestProgramsOwnWrappers checks that a program's own wrappers are called if it tells the linker to
+// wrap functions that the runtime also wraps.
 func TestProgramsOwnWrappers(t *testing.T) {
 	clang := newestClang(t)
 	traced := filepath.Join(t.TempDir(), "wraps")
@@ -367,8 +369,8 @@ func moduleOf(p *trace.Program, site uint32) *trace.Module {
 	return &p.Modules[p.Functions[p.Blocks[p.Sites[site].Block].Function].Module]
 }
 
-// TestStaticProgram checks that static programs are traced, whether they are linked at fixed
-// addresses or position-independent.
+// TestStaticProgram checks that static programs are traced, whether or not they are
+// position-independent.
 func TestStaticProgram(t *testing.T) {
 	clang := newestClang(t)
 	for _, how := range []string{"-static", "-static-pie"} {

@@ -18,9 +18,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace/sgt"
 )
 
-// TestScaling predicts compiled programs with a larger input from runs with smaller inputs, and
-// compares the prediction with a run. The counts of instructions must be exact, by block and by
-// opcode, and the misses must be close.
+// TestScaling checks that runs of a compiled program with small inputs predict a run with a larger
+// input. The instruction counts of every block and opcode must be exact, and the misses must be
+// close.
 func TestScaling(t *testing.T) {
 	clang := newestClang(t)
 	for _, name := range []string{"matmul", "jacobi"} {
@@ -69,7 +69,7 @@ func sitesAndBlocks(t *testing.T, file string) *profile.Profile {
 	return finish(t, r)
 }
 
-// holdScaled compares a prediction with a run.
+// holdScaled compares a prediction for a larger input with a real run.
 func holdScaled(t *testing.T, got *scaling.Predicted, real *profile.Profile) {
 	t.Helper()
 	r, err := blocks.DecodeRun(real.Blocks)

@@ -14,9 +14,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// TestTeamMatchesPrediction checks that package multicore, given a single-threaded run, exactly
-// predicts the rows of each thread of a run with several threads, except for their order. The test
-// program has no rows that depend on chance.
+// TestTeamMatchesPrediction checks that package multicore predicts a run with several threads from
+// a single-threaded run. Except for their order, the rows of each thread must be exact. No row of
+// the test program depends on chance.
 func TestTeamMatchesPrediction(t *testing.T) {
 	newestClang(t)
 	for _, clang := range compilers() {
@@ -61,7 +61,7 @@ func TestTeamMatchesPrediction(t *testing.T) {
 	}
 }
 
-// described adds a header to a reader.
+// The type described adds a header to a reader.
 type described struct {
 	*tracetest.Reader
 	header trace.Header
@@ -69,13 +69,13 @@ type described struct {
 
 func (d *described) Header() trace.Header { return d.header }
 
-// deed is one row of a thread, in a form that is comparable between runs.
+// A deed is one row of a thread, in a form that can be compared between runs.
 type deed struct {
 	Kind  trace.Kind
 	Label string
 	Site  uint32
-	// the address; onFirst for any address on the first thread's stack, and onOwn for any address on
-	// the thread's own stack
+	// the address, or onFirst or onOwn for any address on the first thread's stack or the thread's
+	// own stack
 	Addr  trace.Addr
 	Bytes uint32
 }
@@ -85,7 +85,8 @@ const (
 	onOwn   = 2
 )
 
-// whose replaces addresses on stacks with onFirst or onOwn, so that runs are comparable.
+// The function whose replaces each address on a stack with onFirst or onOwn, so that runs can be
+// compared.
 func whose(p *trace.Program, thread uint32, addr trace.Addr) trace.Addr {
 	first := slices.MinFunc(p.Threads, func(a, b trace.Thread) int { return cmp.Compare(a.Number, b.Number) }).Number
 	for _, t := range p.Threads {
@@ -138,7 +139,7 @@ func perThread(all *traced) []map[deed]int {
 	return list
 }
 
-// differences returns a list of the first few differences.
+// The function differences lists the first few differences between two counts.
 func differences(got, want map[deed]int) string {
 	var list []string
 	for d, n := range got {

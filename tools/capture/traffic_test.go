@@ -11,8 +11,8 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// TestTrafficOfProgram checks, for each array of a real program, the traffic between threads
-// through that array. The expected counts follow from the source of the program.
+// TestTrafficOfProgram checks how much data the threads of a real program pass to each other
+// through each array. The expected counts follow from the program's source.
 func TestTrafficOfProgram(t *testing.T) {
 	dir := t.TempDir()
 	program := filepath.Join(dir, "traffic")

@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-// TestCompact checks that calls replace the code that the current version of vugugen generates for
-// nodes, texts, listeners, properties and components.
+// TestCompact checks that short calls replace the code that the current version of vugugen
+// generates for nodes, texts, listeners, properties and components.
 func TestCompact(t *testing.T) {
-	folder := filepath.Join(t.TempDir(), "some") // the name of the generated package
+	folder := filepath.Join(t.TempDir(), "some") // name of the generated package
 	if err := os.Mkdir(folder, 0o755); err != nil {
 		t.Fatal(err)
 	}

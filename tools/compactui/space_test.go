@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestWithoutSpace checks that white space is removed only where a browser does not show it.
+// TestWithoutSpace checks that white space is removed only if a browser does not display it.
 func TestWithoutSpace(t *testing.T) {
 	const source = `package some
 

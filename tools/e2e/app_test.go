@@ -11,8 +11,8 @@ import (
 	"github.com/chromedp/cdproto/page"
 )
 
-// TestApp checks that the browser offers to install the page, that the installed page opens the
-// files with which the system launches it, and that it receives shared files.
+// TestApp checks that the browser offers to install the page, and that the installed page opens
+// files that the operating system or another application passes to it.
 func TestApp(t *testing.T) {
 	needStage(t)
 	trace := absolute(t, filepath.Join(root, "site", "demos", "matmul-naive.sgt"))
@@ -32,8 +32,9 @@ func TestApp(t *testing.T) {
 		t.Errorf("app ID = %q, want %q", id, p.server.origin+"/stackglass")
 	}
 
-	// If the system opens a file with the page, the page receives a handle of the file. The browser of
-	// this test is not connected to a system, so the test replaces the queue of such files.
+	// If the operating system opens a file with the page, the page receives a handle to the file
+	// from the browser's queue. The browser in this test is not integrated with an operating
+	// system, so the test replaces this queue.
 	content, err := os.ReadFile(trace)
 	if err != nil {
 		t.Fatal(err)

@@ -7,7 +7,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// modulePath returns the path of a demo's LLVM IR.
+// modulePath returns the path of a demo's LLVM IR file.
 func modulePath(t *testing.T) string {
 	t.Helper()
 	path, err := filepath.Abs("../../core/costmodel/testdata/matmul-naive.ll")
@@ -17,14 +17,14 @@ func modulePath(t *testing.T) string {
 	return path
 }
 
-// modelled waits until the page shows the models' results.
+// The function modelled waits until the page shows the results of the models.
 func (p *tab) modelled() {
 	p.t.Helper()
 	p.wait("the blocks and their graph", `document.querySelector("#blocks-answer") && document.querySelector("sg-graph [data-ready]")`)
 }
 
-// blocksEverywhere shows the blocks of a run, with a possible and with an impossible change, and
-// the blocks of a module that never ran.
+// blocksEverywhere shows the blocks of a run, first with a possible change and then with an
+// impossible change. It also shows the blocks of a module that never ran.
 func (p *tab) blocksEverywhere(look func(state string)) {
 	p.t.Helper()
 	p.click("#demo-matmul-naive")
@@ -44,7 +44,8 @@ func (p *tab) blocksEverywhere(look func(state string)) {
 	p.waitFor("#kept .delete")
 }
 
-// often enters, for each successor of the function's last branch, how often the branch goes there.
+// The function often types into the page how often the function's last branch goes to each of its
+// successors.
 func (p *tab) often(text string) {
 	p.t.Helper()
 	eval[bool](p, `(() => {
@@ -54,8 +55,8 @@ func (p *tab) often(text string) {
 	})()`)
 }
 
-// TestBlocks opens the table of a demo's blocks with the keyboard, and changes how often a branch
-// is taken.
+// TestBlocks checks that the table of a demo's blocks opens with the keyboard, and that the user
+// can change how often a branch is taken.
 func TestBlocks(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
@@ -67,7 +68,7 @@ func TestBlocks(t *testing.T) {
 	const ran = `Array.from(document.querySelectorAll("#blocks-rows tbody tr")).find((r) => r.cells[0].textContent === "for.body8")?.cells[2].textContent.replace(/\D/g, "")`
 	p.wait("the run's counts", ran+` === "32768"`)
 
-	// The graph is a single tab stop; arrow keys follow the edges.
+	// The whole graph is a single tab stop. Arrow keys follow the edges.
 	p.tabTo("the graph", `!!document.activeElement.closest("sg-graph")`)
 	p.press(kb.ArrowUp)
 	p.press(kb.Enter)
@@ -76,7 +77,7 @@ func TestBlocks(t *testing.T) {
 	p.press(kb.Enter)
 	p.wait("the loop again", `document.querySelector("#block-title").textContent.startsWith("Block for.body8")`)
 
-	// A click on a heading sorts the blocks, and the next click reverses the order.
+	// A click on a heading sorts the blocks, and another click reverses the order.
 	const first = `document.querySelector("#blocks-rows tbody td").textContent`
 	p.click(`#blocks-rows [data-sort="block"]`)
 	p.wait("blocks by name", first+` === "entry" && location.hash.includes("order=blocks:block")`)
@@ -85,7 +86,7 @@ func TestBlocks(t *testing.T) {
 	p.press(kb.Enter)
 	p.wait("the rows sorted by cycles", first+` === "for.body8" && !location.hash.includes("order=")`)
 
-	// Moving a slider updates everything.
+	// When a slider is moved, all results are updated.
 	took := eval[float64](p, `new Promise((done) => {
 		const all = document.querySelectorAll("#branches input[type=range]"), e = all[all.length - 1];
 		const from = performance.now();
@@ -107,8 +108,8 @@ func TestBlocks(t *testing.T) {
 	p.wait("the costs on a different processor", `document.querySelector("#blocks-summary").textContent.includes("Neoverse N1")`)
 }
 
-// TestModule drops LLVM IR, enters how often a branch is taken, and then drops the trace of the
-// same program.
+// TestModule checks that the page analyses LLVM IR after the user enters how often a branch is
+// taken, and that it also opens a trace of the same program.
 func TestModule(t *testing.T) {
 	needStage(t)
 	p := openPage(t)

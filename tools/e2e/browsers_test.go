@@ -2,10 +2,10 @@ package e2e
 
 import "testing"
 
-// TestOtherBrowsers uses the page in Firefox and in WebKit as TestDrop, TestOffline and
-// TestKilledAtRandom do in Chromium: it opens a demo and a file, reloads the page, uses the page
-// without a server, and resumes an analysis that was interrupted by closing the page. Digests must
-// equal the command's digests.
+// TestOtherBrowsers checks in Firefox and WebKit what TestDrop, TestOffline and TestKilledAtRandom
+// check in Chromium. It opens a demo and a file, reloads the page, and uses the page without a
+// server. It also resumes an analysis that was interrupted because the page was closed. All digests
+// must equal the digests that the command prints.
 func TestOtherBrowsers(t *testing.T) {
 	for name, start := range otherBrowsers {
 		t.Run(name, func(t *testing.T) {
@@ -36,7 +36,8 @@ func TestOtherBrowsers(t *testing.T) {
 				t.Errorf("digest of a file = %s, want the command's digest %s", got, want)
 			}
 
-			// The page is left in the middle of an analysis. WebKit suspends the page, and keeps it.
+			// The browser leaves the page in the middle of an analysis. WebKit suspends the page
+			// and keeps it in memory.
 			trace := longTrace(t, 30e6)
 			b.visit(s.origin + "/")
 			b.ready()

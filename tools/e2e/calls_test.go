@@ -6,7 +6,7 @@ import (
 	"github.com/chromedp/cdproto/input"
 )
 
-// called returns the path of the trace of a program with several functions.
+// The function called returns the path of a trace of a program with several functions.
 func (p *tab) called() string {
 	p.t.Helper()
 	path, err := filepath.Abs(filepath.Join(root, "tools", "stackglass", "internal", "command", "testdata", "calls", "tree.sgt"))
@@ -16,7 +16,7 @@ func (p *tab) called() string {
 	return path
 }
 
-// openCalls analyses this program and shows its call paths.
+// openCalls analyses the trace of a program and shows the call paths.
 func (p *tab) openCalls() {
 	p.t.Helper()
 	p.drop(p.called())
@@ -25,7 +25,8 @@ func (p *tab) openCalls() {
 	p.wait("the table", `document.querySelector("#calls-paths-rows tbody td")`)
 }
 
-// frameAt moves the mouse to a frame of a flame graph, and clicks it if asked to.
+// frameAt moves the mouse to a frame of a flame graph, and clicks on the frame if this is
+// requested.
 func (p *tab) frameAt(graph, name string, click bool) {
 	p.t.Helper()
 	at := eval[[2]float64](p, `(() => {
@@ -45,7 +46,7 @@ func (p *tab) frameAt(graph, name string, click bool) {
 
 const crumbs = `Array.from(document.querySelectorAll("#calls-crumbs li"), (e) => e.textContent).join(">")`
 
-// callsEverywhere shows call paths in every direction, zoomed and searched.
+// callsEverywhere shows the call paths in every direction, zooms in, and searches.
 func (p *tab) callsEverywhere(look func(state string)) {
 	p.t.Helper()
 	p.openCalls()
@@ -54,7 +55,7 @@ func (p *tab) callsEverywhere(look func(state string)) {
 	p.wait("sorted", `location.hash.includes("order=calls-paths:function") && document.querySelector('#calls-paths-rows [aria-sort="ascending"]')`)
 	look("call paths, sorted")
 	p.frameAt("paths", "sum", true)
-	p.wait("zoomed", crumbs+`.endsWith(">sum")`) // main and twice call sum; the caller with more misses is first
+	p.wait("zoomed", crumbs+`.endsWith(">sum")`) // the functions main and twice both call sum; the caller with more misses is first
 	look("call paths, zoomed")
 	p.click("#calls-search")
 	p.press("ins")

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestFileChangesWhileItIsRead checks that the page does not show a result as complete if the file
-// changes while the page reads it.
+// TestFileChangesWhileItIsRead checks that, if a file changes while the page reads it, the page
+// does not present the result as complete.
 func TestFileChangesWhileItIsRead(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
@@ -47,7 +47,7 @@ func TestFileChangesWhileItIsRead(t *testing.T) {
 				t.Errorf("the result of a changed file is marked as complete\n%s", p.screen())
 			}
 			said := p.problem()
-			if near := strings.Contains(name, "near its end"); !near && !strings.Contains(said, "changed") { // if the change is near the end of the file, the page may report damage instead
+			if near := strings.Contains(name, "near its end"); !near && !strings.Contains(said, "changed") { // if the change is near the end of the file, the page may report a damaged file instead
 				t.Errorf("problem = %q, want a message that the file changed", said)
 			}
 			t.Log(said)

@@ -12,8 +12,8 @@ import (
 
 var wranglerReady = regexp.MustCompile(`Ready on (http://([0-9.:]+))`)
 
-// cloudflare runs the worker and the asset server until the test ends. It uses Cloudflare's own
-// runtime and tool, and the configuration that is used for deployment.
+// The function cloudflare runs the worker and the asset server until the test ends. The test uses
+// Cloudflare's own runtime and tool, with the same configuration as a deployment.
 func cloudflare(t *testing.T) *server {
 	t.Helper()
 	tool := absolute(t, filepath.Join(root, "site", "node_modules", "wrangler", "bin", "wrangler.js"))
@@ -35,12 +35,11 @@ func cloudflare(t *testing.T) *server {
 	cmd := exec.Command(node, tool, "dev", "--ip", "127.0.0.1", "--port", "0", "--inspector-port", "0", "--var", "VERSION:"+edgeVersion,
 		"--persist-to", t.TempDir(), "--show-interactive-dev-session=false")
 	cmd.Dir = filepath.Join(root, "workers", "edge")
-	// wrangler must not contact any server to look for updates or to find out where it runs.
+	// Wrangler must not contact a server to look for updates or to find out where it runs.
 	cmd.Env = append(os.Environ(), "CI=1", "NO_COLOR=1", "WRANGLER_SEND_METRICS=false", "WRANGLER_HIDE_BANNER=true", "CLOUDFLARE_CF_FETCH_ENABLED=false",
 		"WRANGLER_LOG_PATH="+t.TempDir(), "XDG_CONFIG_HOME="+t.TempDir())
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // wrangler starts child processes
-	// The output goes to a file, not to a pipe, which would have no reader if this test were
-	// killed.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // also kill the child processes that Wrangler starts
+	// The output goes to a file, because a pipe would have no reader if this test were killed.
 	said, err := os.Create(filepath.Join(t.TempDir(), "wrangler.log"))
 	if err != nil {
 		t.Fatal(err)
@@ -75,5 +74,5 @@ func cloudflare(t *testing.T) *server {
 	}
 }
 
-// edgeVersion is the version that the worker is configured to report.
+// edgeVersion is the version number that the worker reports in this test.
 const edgeVersion = "v1.2.3-e2e"

@@ -9,7 +9,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// demoSource returns the path of a demo's C program.
+// demoSource returns the path of a demo's C source file.
 func demoSource(t *testing.T, name string) string {
 	t.Helper()
 	path, err := filepath.Abs(filepath.Join(root, "site", "demos", name+".c"))
@@ -19,8 +19,8 @@ func demoSource(t *testing.T, name string) string {
 	return path
 }
 
-// headsApart is a script that returns the largest vertical distance between the bottom edges of the
-// column headings.
+// headsApart is a script that returns how far apart the bottom edges of the column headings are at
+// most.
 const headsApart = `(() => {
 	const bottoms = Array.from(document.querySelectorAll("#code-rows thead th"), (th) => {
 		const text = document.createRange();
@@ -30,7 +30,8 @@ const headsApart = `(() => {
 	return Math.max(...bottoms) - Math.min(...bottoms);
 })()`
 
-// TestCode opens the worst line of a demo, and drops its source.
+// TestCode checks that the page shows the source line with the most misses in a demo, and that a
+// dropped source file is used.
 func TestCode(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
@@ -45,7 +46,7 @@ func TestCode(t *testing.T) {
 		t.Errorf("the bottom edges of the column headings differ by up to %g pixels, want at most 1.5", apart)
 	}
 
-	// The rows are a single tab stop; arrow keys move between them.
+	// All rows together are a single tab stop. Arrow keys move between them.
 	p.tabTo("the rows", `document.activeElement.id === "code-rows"`)
 	p.press(kb.ArrowDown)
 	p.press(kb.ArrowUp)
@@ -61,8 +62,8 @@ func TestCode(t *testing.T) {
 	}
 	p.shoot("code-picked")
 
-	// Below the distances, the page lists the arrays that evict the line's data. The test requests
-	// the instructions of the line with the keyboard.
+	// Below the distances, the page lists the arrays that evict the line's data. The test uses the
+	// keyboard to show the instructions of the line.
 	p.waitFor("#table-evictions tbody tr")
 	if caption := p.text("#table-evictions .caption"); caption != "Evictions by array in L1, over the whole run: arrays of this code" {
 		t.Errorf("caption of the evictions = %q, want the arrays of this code in L1", caption)
@@ -77,7 +78,7 @@ func TestCode(t *testing.T) {
 	p.press(kb.Enter)
 	p.wait("the table of instructions to close", `!document.querySelector("#table-instructions") && !location.hash.includes("table=")`)
 
-	// The demo's source is next to the ranking, with the worst line marked.
+	// The demo's source is shown next to the ranking, with the worst line highlighted.
 	p.waitFor("#source-rows tbody td")
 	p.wait("a selected line", `document.querySelector("#source-rows tr[aria-selected]")`)
 	const marked = "#source-rows tr[aria-selected] td:nth-last-child(2)"
@@ -102,7 +103,7 @@ func TestCode(t *testing.T) {
 	p.press("t")
 	p.wait("the ranking beside the source", `document.querySelectorAll("#code-rows thead th").length === 3`)
 
-	// If the result has two files with this name, the page asks which one it is.
+	// If the result contains two files with this name, the page asks which of them was dropped.
 	p.drop(p.write("array-list.c", []byte("int main(void) { return 0; }\n")))
 	p.waitFor("#source-which")
 	eval[any](p, `(() => { const s = document.getElementById("source-which"); s.value = "1"; s.dispatchEvent(new Event("change", { bubbles: true })); })()`)
@@ -130,7 +131,7 @@ func TestCode(t *testing.T) {
 		t.Errorf("saved ranking (error %v) does not begin with the columns of the CSV\n%s", err, content)
 	}
 
-	// A program that is loaded on demand writes the files for other tools.
+	// The files for other tools are written by a WebAssembly program that is loaded on demand.
 	for form, begins := range map[string]string{"html": "<!DOCTYPE html>", "callgrind": "# callgrind format", "folded": "main "} {
 		_, path := p.download(func() {
 			eval[any](p, `(() => { const s = document.getElementById("export-as"); s.value = `+quote(form)+`; s.dispatchEvent(new Event("change", { bubbles: true })); })()`)

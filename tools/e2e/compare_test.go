@@ -8,8 +8,8 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// TestCompareDemos opens a pair of demos with one click, and checks the differences shown in every
-// view.
+// TestCompareDemos checks that one click opens a pair of demos, and that every view shows the
+// differences between them.
 func TestCompareDemos(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
@@ -38,7 +38,7 @@ func TestCompareDemos(t *testing.T) {
 		p.openView(v.name, v.shows)
 		p.shoot("compare-" + v.name)
 	}
-	// The URL contains the whole state, so a reload shows the same page.
+	// The URL contains the whole state, so the page is the same after a reload.
 	p.reload()
 	p.waitFor("#table-counters-compared tbody tr")
 	p.click("#compare-by-function")
@@ -47,7 +47,7 @@ func TestCompareDemos(t *testing.T) {
 	p.wait("the comparison after A and B were swapped", `document.querySelector("#sides dd").textContent.includes("Blocked")`)
 	p.click("#compare-end")
 	p.waitFor("#compare-with")
-	// A comparison can also be started from the list.
+	// A comparison can also be started from the list of analyses.
 	p.press("\x1b")
 	p.click("#kept .compare")
 	p.waitFor("#kept a.compare")
@@ -55,7 +55,7 @@ func TestCompareDemos(t *testing.T) {
 	p.waitFor("#differences")
 }
 
-// labelBoxes redraws the chart in view, and returns the pairs of labels that overlap.
+// labelBoxes redraws the visible chart, and returns all pairs of labels that overlap.
 const labelBoxes = `(async () => {
 	const drawn = [], proto = CanvasRenderingContext2D.prototype, fillText = proto.fillText;
 	proto.fillText = function (text, x, y) {
@@ -81,8 +81,8 @@ const labelBoxes = `(async () => {
 	return over;
 })()`
 
-// TestCompareLabels checks that the labels of curves and levels do not overlap if there are levels
-// at the ends of the curves.
+// TestCompareLabels checks that the labels of curves and cache levels do not overlap, even if a
+// cache level is at the end of a curve.
 func TestCompareLabels(t *testing.T) {
 	needStage(t)
 	p := openPage(t)

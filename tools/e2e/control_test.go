@@ -9,7 +9,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// TestPauseAndResume pauses a run, opens several views, and resumes the run.
+// TestPauseAndResume checks that several views can be opened while a run is paused, and that the
+// run can be resumed.
 func TestPauseAndResume(t *testing.T) {
 	needStage(t)
 	trace := longTrace(t, pausable)
@@ -30,7 +31,7 @@ func TestPauseAndResume(t *testing.T) {
 	}
 }
 
-// TestCancel cancels a run and keeps its partial result.
+// TestCancel checks that a cancelled run keeps its partial result.
 func TestCancel(t *testing.T) {
 	needStage(t)
 	const references = 40e6
@@ -55,7 +56,7 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// TestDropBeforeReady drops a file while the program is still loading.
+// TestDropBeforeReady checks that a file can be dropped while the program is still loading.
 func TestDropBeforeReady(t *testing.T) {
 	needStage(t)
 	trace := beginning(t)
@@ -74,7 +75,7 @@ func TestDropBeforeReady(t *testing.T) {
 	}
 }
 
-// TestCancelAtOnce cancels a run whose worker is still loading.
+// TestCancelAtOnce checks that a run can be cancelled while its worker is still loading.
 func TestCancelAtOnce(t *testing.T) {
 	needStage(t)
 	trace := beginning(t)
@@ -99,8 +100,9 @@ func TestCancelAtOnce(t *testing.T) {
 	}
 }
 
-// hold intercepts the page's requests whose URLs match a pattern. held waits until a request has
-// been intercepted; release lets all intercepted requests continue.
+// The function hold intercepts all requests from the page whose URLs match a pattern. The function
+// held waits until a request is intercepted. The function release lets all intercepted requests
+// continue.
 func (p *tab) hold(pattern string) (held, release func()) {
 	p.t.Helper()
 	stopped := make(chan struct{}, 16)
@@ -124,12 +126,12 @@ func (p *tab) hold(pattern string) (held, release func()) {
 	return held, func() { p.t.Helper(); call(p, fetch.Disable, cdp.Empty{}) }
 }
 
-// TestQueue drops two files at once, and checks that they are analysed one after the other.
+// TestQueue checks that two files that are dropped together are analysed one after the other.
 func TestQueue(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
 	list := demos(t)
-	const markup = `<img src=x onerror=alert(1)>&lt;` // a valid file name, which must not be treated as markup
+	const markup = `<img src=x onerror=alert(1)>&lt;` // a valid file name that must not be treated as markup
 	first := p.write(markup+".sgt", demoFile(t, list[0].Name))
 	second := p.write("second.sgt", demoFile(t, list[1].Name))
 	p.drop(first, second)

@@ -7,13 +7,13 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// predicted waits until all predictions are done.
+// The function predicted waits until the page has finished all predictions.
 func (p *tab) predicted() {
 	p.t.Helper()
 	p.wait("the predictions for several cores", `document.querySelector("#table-rates-of tbody tr") && !document.querySelector("#cores-pending") && document.querySelector("#chart-speedup canvas")`)
 }
 
-// coresEverywhere shows predictions for several cores, and the message for an invalid request.
+// coresEverywhere shows predictions for several cores, and the error for an invalid request.
 func (p *tab) coresEverywhere(look func(state string)) {
 	p.t.Helper()
 	p.click("#demo-openmp-alone")
@@ -25,8 +25,9 @@ func (p *tab) coresEverywhere(look func(state string)) {
 	p.waitFor("#kept .delete")
 }
 
-// TestCores predicts runs on several cores from a single-threaded run. The test enters numbers of
-// cores with the keyboard, changes schedules, and keeps and compares the predicted threads.
+// TestCores checks that the page predicts runs on several cores from a single-threaded run. The
+// test types the numbers of cores, and changes the schedule. It also keeps the predicted threads
+// and compares them.
 func TestCores(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
@@ -50,8 +51,8 @@ func TestCores(t *testing.T) {
 	}
 	p.choose("cores-schedule", "")
 
-	// Predictions by SDCM from windows have confidence bands and a description of the sample, and
-	// the URL contains the method.
+	// If SDCM uses sampled windows, the prediction has confidence bands and describes the sample.
+	// The URL contains the method.
 	p.choose("cores-model", "windows")
 	p.wait("predictions from windows", `document.querySelector("#cores-sampled")?.textContent.includes("block executions")`)
 	p.predicted()
@@ -65,14 +66,14 @@ func TestCores(t *testing.T) {
 	p.choose("cores-interleave", "")
 	p.choose("cores-model", "")
 
-	// If executions of blocks are divided among the threads, the page predicts no times.
+	// If the executions of a block are divided among the threads, the page does not predict times.
 	p.choose("cores-division", "region")
 	p.wait("predictions with the changed division", `document.querySelector("#cores-notes")?.textContent.includes("Algorithm 1") && !document.querySelector("#cores-pending") && !document.querySelector("#processor") && !document.querySelector("#chart-speedup")`)
 	p.shoot("cores-region")
 	p.choose("cores-division", "")
 	p.predicted()
 
-	// The threads predicted for five cores can be kept like any other analysis.
+	// The threads that are predicted for five cores can be kept like any other analysis.
 	p.click("#cores-keep")
 	p.wait("the kept threads", `document.querySelector("#result-title")?.textContent.includes("predicted for 5 cores")`)
 	p.waitFor("#threads")
@@ -80,7 +81,7 @@ func TestCores(t *testing.T) {
 	p.waitFor("#kept .delete")
 }
 
-// TestCoresBesideThreads compares a prediction with a run of several threads.
+// TestCoresBesideThreads checks that a prediction can be compared with a real multi-threaded run.
 func TestCoresBesideThreads(t *testing.T) {
 	needStage(t)
 	p := openPage(t)

@@ -13,17 +13,17 @@ import (
 	"testing"
 )
 
-// counter is a proxy between the browser and a server. It counts the bytes of the responses,
-// including the headers, with the bodies as compressed.
+// A counter is a proxy between the browser and a server. It counts the bytes of the responses,
+// including the headers. Compressed bodies are counted by their compressed size.
 type counter struct {
-	server *server // the server with the address of the proxy, as the browser sees it
+	server *server // the server as the browser sees it, with the proxy's address
 
 	mu    sync.Mutex
-	bytes map[string]int // number of bytes by path
+	bytes map[string]int // number of bytes for each path
 }
 
-// newCounter starts a proxy for a server. The proxy runs until the test ends. Paths that match the
-// pattern are answered with 404.
+// newCounter starts a proxy for a server. The proxy runs until the test ends. Requests for paths
+// that match the pattern are answered with status 404.
 func newCounter(t *testing.T, behind *server, hidden string) *counter {
 	t.Helper()
 	to, err := url.Parse(behind.origin)
@@ -60,7 +60,7 @@ func (c *counter) add(path string, n int) {
 	c.bytes[path] += n
 }
 
-// passed returns the bytes transferred so far, by path.
+// The method passed returns how many bytes have been transferred so far for each path.
 func (c *counter) passed() map[string]int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestCounters drops a profile with counters, sorts the table, and compares the saved table with
-// the command's table.
+// TestCounters checks that the page shows a dropped profile that contains counters, and sorts its
+// table. The table that the page saves must equal the command's table.
 func TestCounters(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
@@ -45,8 +45,8 @@ func TestCounters(t *testing.T) {
 	}
 }
 
-// TestCountersOnRequest checks the box for counters in the settings, and analyses a trace without
-// instructions.
+// TestCountersOnRequest checks that the checkbox for counters in the settings works, and that a
+// trace without instructions can be analysed.
 func TestCountersOnRequest(t *testing.T) {
 	needStage(t)
 	p := openPage(t)

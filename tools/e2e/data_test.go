@@ -9,8 +9,8 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// TestData analyses a trace including its data structures, and reads members, a map and memory
-// blocks with the mouse and with keys.
+// TestData checks that the page analyses the data structures in a trace. The test uses the mouse
+// and the keyboard to look at structure members, a map, and memory blocks.
 func TestData(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
@@ -32,14 +32,14 @@ func TestData(t *testing.T) {
 		t.Errorf("advice = %q, want a second structure for kind and name", advice)
 	}
 
-	// Arrow keys go from member to member.
+	// Arrow keys move from one member to the next.
 	p.tabTo("the members", `document.activeElement === document.querySelector("#chart-fields .plot")`)
 	p.press(kb.ArrowRight)
 	p.press(kb.ArrowRight)
 	p.wait("the announcement of the second member", `document.getElementById("live").textContent.startsWith("y (double")`)
 
-	// The first click on a heading sorts a table, the second click reverses the order, and the
-	// third restores the original order.
+	// The first click on a heading sorts the table, the second reverses the order, and the third
+	// restores the original order.
 	const members = `Array.from(document.querySelectorAll("#table-members tbody tr"), (r) => r.firstChild.textContent).join()`
 	recorded := eval[string](p, members)
 	p.click(`#table-members [data-sort="bytes"]`)
@@ -50,11 +50,12 @@ func TestData(t *testing.T) {
 	p.press(kb.Enter)
 	p.wait("the recorded order", members+` === `+quote(recorded)+` && !location.hash.includes("order=")`)
 
-	// Shades show misses instead of accesses.
+	// The shades of the map now show misses instead of accesses.
 	p.click("#shade-L1_misses")
 	p.wait("misses in the map", `document.querySelector("#figure-map h2").textContent.startsWith("L1 misses")`)
 
-	// Dragging over a part of the map enlarges that part. The key + also enlarges the map.
+	// When the mouse is dragged over a part of the map, this part is enlarged. The "+" key also
+	// enlarges the map.
 	eval[any](p, `document.querySelector("#chart-map").scrollIntoView({ block: "center" })`)
 	box := eval[[]float64](p, `(() => { const b = document.querySelector("#chart-map canvas").getBoundingClientRect(); return [b.left, b.top, b.width, b.height]; })()`)
 	at := func(x, y float64) (float64, float64) { return box[0] + x*box[2], box[1] + y*box[3] }
@@ -78,7 +79,7 @@ func TestData(t *testing.T) {
 	p.press(kb.Escape)
 	p.wait("the whole map again", `document.querySelector("#chart-map .whole").hidden && location.hash.includes("view=data") && !location.hash.includes("zoom=")`)
 
-	// The second row is a list, whose payload is never read.
+	// The second row is a list whose payload is never read.
 	p.click("#table-data tbody tr:nth-child(2)")
 	p.wait("the list", `document.querySelector("#fields-title")?.textContent.includes("node") && document.querySelector("#data-title").textContent.startsWith("n")`)
 	if heap := p.text("#table-heap"); !strings.Contains(heap, "28.1") {
@@ -91,8 +92,8 @@ func TestData(t *testing.T) {
 	}
 }
 
-// drag presses the mouse at a point, and returns a function that moves the mouse to a second point
-// and releases it there.
+// The function drag presses the mouse button at one point, and returns a function that moves the
+// mouse to another point and releases the button.
 func (p *tab) drag(x, y float64) func(x, y float64) {
 	p.t.Helper()
 	p.do("press the mouse", chromedp.MouseEvent("mousePressed", x, y, chromedp.ButtonLeft))

@@ -10,14 +10,14 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// diagnosed waits for the diagnosis of the result in view.
+// The function diagnosed waits until the page shows the diagnosis of the current result.
 func (p *tab) diagnosed() {
 	p.t.Helper()
 	p.wait("the diagnosis", `document.querySelector("#diagnosis")?.getAttribute("aria-busy") === "false" && !/^Looking/.test(document.querySelector("#verdict").textContent)`)
 }
 
-// TestDiagnosis checks that the first view of a result begins with the verdict, followed by the
-// first finding with its source line and its fix.
+// TestDiagnosis checks that a result opens with the verdict, followed by the first finding with its
+// source line and its fix.
 func TestDiagnosis(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
@@ -42,7 +42,7 @@ func TestDiagnosis(t *testing.T) {
 		p.waitFor("#kept .open")
 	}
 
-	// The diagnosis uses the hierarchy and the processor that are chosen in the header, and the URL
+	// The diagnosis uses the hierarchy and the processor that are selected in the header. The URL
 	// contains both.
 	p.click("#kept .open")
 	p.diagnosed()
@@ -59,9 +59,9 @@ func TestDiagnosis(t *testing.T) {
 	p.shoot("diagnosis-machine")
 }
 
-// TestDiagnosisOfDroppedTrace drops a trace recorded with “stackglass cc”, and its source. After a
-// single pass, the page must show the first finding with its source line, without any click. A key
-// expands the facts below it.
+// TestDiagnosisOfDroppedTrace checks the diagnosis of a trace that “stackglass cc” recorded and
+// that is dropped together with its source file. After a single pass, the page must show the first
+// finding with its source line, without any click. A key press expands the facts below the finding.
 func TestDiagnosisOfDroppedTrace(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
@@ -93,7 +93,7 @@ func TestDiagnosisOfDroppedTrace(t *testing.T) {
 	p.waitGone("#findings")
 }
 
-// columns is a C program that reads a matrix column by column, against its layout.
+// The constant "columns" is a C program that reads a row-major matrix column by column.
 const columns = `#include <stdio.h>
 double a[512][512];
 int main(void)
@@ -106,8 +106,8 @@ int main(void)
 }
 `
 
-// TestRecordedSource drops only the trace of a compiled program. The program's source lines must
-// appear in Diagnosis and Code, even after a reload.
+// TestRecordedSource checks that, if only the trace of a compiled program is dropped, the Diagnosis
+// and Code views show the program's source lines, even after a reload.
 func TestRecordedSource(t *testing.T) {
 	needStage(t)
 	if _, err := exec.LookPath("clang-19"); err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// download calls a function that triggers a download, and returns the file's name and its path on
-// disk.
+// The function download calls a function that triggers a download, and returns the downloaded
+// file's name and its path on disk.
 func (p *tab) download(what func()) (name, path string) {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
@@ -30,7 +30,7 @@ func (p *tab) download(what func()) (name, path string) {
 			if ev.State == "completed" {
 				select {
 				case done <- ev.GUID:
-				default: // the test has ended; a listener that blocks would stop the browser
+				default: // the test has ended, and a listener must not block, because the browser would stop
 				}
 			}
 		}
@@ -50,11 +50,11 @@ func (p *tab) download(what func()) (name, path string) {
 	return "", ""
 }
 
-// modified is the modification time of copied files. The time is always the same, because the page
-// uses it to recognise a file.
+// The variable "modified" is the modification time of copied files. It is always the same, because
+// the page recognises a file by its modification time.
 var modified = time.Date(2024, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// write creates a file that the page will open.
+// The function write creates a file that the page will open.
 func (p *tab) write(name string, content []byte) string {
 	p.t.Helper()
 	path := filepath.Join(p.t.TempDir(), name)

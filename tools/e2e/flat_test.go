@@ -19,24 +19,24 @@ import (
 	"github.com/stackglass/stackglass/tools/internal/chromium"
 )
 
-// held is the memory use of a tab after garbage collection, in bytes.
+// The type held is the memory that a tab uses after garbage collection, in bytes.
 type held struct {
-	private  int64 // anonymous memory of the browser's renderer processes
+	private  int64 // anonymous memory in the browser's renderer processes
 	scripts  int64 // JavaScript objects
-	buffers  int64 // array buffers
+	buffers  int64 // the page's array buffers
 	programs int64 // memory of the page's WebAssembly
 	elements int   // DOM elements of the page
 	workers  int
 }
 
-// TestMemoryStaysFlat analyses six files, one after the other, in one tab of a separate browser.
-// After each file, the tab may use at most 10 % more memory than after any earlier file. The first
-// two files are excluded, because the program's memory grows to its final size while they are
-// analysed.
+// TestMemoryStaysFlat checks that memory use does not grow when one tab of a separate browser
+// analyses six files in a row. After each file, the tab may use at most 10 % more memory than after
+// any earlier file. The first two files are excluded, because the program's memory grows to its
+// final size while they are analysed.
 //
-// The optimising compilers of the JavaScript engine are off. Their generated code would count as
-// scripts. This code appears at any time during about thirty analyses and grows to a third of a
-// megabyte, which could hide a leak in the page.
+// The JavaScript engine's optimising compilers are off, because the code that they generate would
+// be counted as JavaScript objects. This code would appear at any time during about thirty analyses
+// and grow to a third of a megabyte, so it could hide a leak in the page.
 func TestMemoryStaysFlat(t *testing.T) {
 	s := needStage(t)
 	if _, err := os.Stat("/proc/self/smaps_rollup"); err != nil {
@@ -70,7 +70,7 @@ func TestMemoryStaysFlat(t *testing.T) {
 		for _, view := range []string{"2", "3", "4", "5"} {
 			p.press(view)
 		}
-		// A kept result is stored in the list, not in memory.
+		// A kept result is stored on disk, not in memory.
 		p.click("#back")
 		p.waitFor("#kept .delete")
 		p.click("#kept .delete")
@@ -100,10 +100,10 @@ func TestMemoryStaysFlat(t *testing.T) {
 	}
 }
 
-// held collects garbage and returns the memory in use.
+// The method held collects garbage and returns the memory in use.
 func (p *tab) held(browser context.Context) (h held) {
 	p.t.Helper()
-	for range 3 { // a second collection may free more memory than the first
+	for range 3 { // another garbage collection may free more memory
 		call(p, heapprofiler.CollectGarbage, cdp.Empty{})
 	}
 	heap := call(p, runtime.GetHeapUsage, cdp.Empty{})
@@ -131,8 +131,8 @@ func (p *tab) held(browser context.Context) (h held) {
 	return h
 }
 
-// programMemory returns the size of all WebAssembly memories of the page in bytes, excluding its
-// workers.
+// programMemory returns the total size of the page's WebAssembly memories in bytes, without the
+// memories of its workers.
 func (p *tab) programMemory() (bytes int64) {
 	p.t.Helper()
 	const group = "memories"
@@ -151,7 +151,7 @@ func (p *tab) programMemory() (bytes int64) {
 
 var anonymousOf = regexp.MustCompile(`(?m)^Anonymous: +([0-9]+) kB$`)
 
-// anonymous returns the anonymous memory of a process in bytes.
+// The function anonymous returns how much anonymous memory a process uses, in bytes.
 func anonymous(t *testing.T, process int) int64 {
 	t.Helper()
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(process) + "/smaps_rollup")

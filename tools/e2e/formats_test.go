@@ -18,7 +18,7 @@ import (
 	"github.com/ulikunitz/xz"
 )
 
-// TestFormats drops a trace in every format that the first screen lists.
+// TestFormats checks that the page opens a trace in every format that the first screen lists.
 func TestFormats(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
@@ -56,7 +56,7 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// packZip returns an archive with one file.
+// packZip returns a ZIP archive that contains one file.
 func packZip(t *testing.T, text []byte) []byte {
 	t.Helper()
 	var archive bytes.Buffer
@@ -74,7 +74,8 @@ func packZip(t *testing.T, text []byte) []byte {
 	return archive.Bytes()
 }
 
-// TestFolder drops the folder of a DynamoRIO trace, whose two files are compressed differently.
+// TestFolder checks that the page opens the folder of a DynamoRIO trace with two files that are
+// compressed in different ways.
 func TestFolder(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
@@ -110,8 +111,8 @@ func TestFolder(t *testing.T) {
 	}
 }
 
-// TestCapturedTrace drops the trace of a multi-threaded program, and then a truncated copy of the
-// same trace.
+// TestCapturedTrace checks that the page analyses a multi-threaded program's trace, and then a
+// truncated copy of it.
 func TestCapturedTrace(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
@@ -158,7 +159,7 @@ func pack(t *testing.T, content []byte, packer func(io.Writer) (io.WriteCloser, 
 
 var lackeyLine = regexp.MustCompile(`(?m)^ ([LS]) ([0-9a-f]+),(\d+)$`)
 
-// rewrite converts the loads and stores of a lackey trace to lines in the given format.
+// The function rewrite converts the loads and stores in a lackey trace to lines in another format.
 func rewrite(lackey []byte, head, line string) []byte {
 	out := bytes.NewBufferString(head)
 	for _, m := range lackeyLine.FindAllSubmatch(lackey, -1) {

@@ -10,17 +10,18 @@ import (
 	"testing"
 )
 
-// hosting is a way to host the page.
+// A hosting is one way to host the page.
 type hosting struct {
 	name string
 	open func(t *testing.T) *server
-	// offline is the message that the page shows when it no longer needs the network.
+	// The constant "offline" is the message that the page shows when it no longer needs the
+	// network.
 	offline string
 }
 
 const kept = "It is stored now."
 
-// hostings lists all ways to host the page. Each hosting has its own origin.
+// The list "hostings" contains all ways to host the page. Each kind of hosting has its own origin.
 var hostings = []hosting{
 	{"serve", func(t *testing.T) *server { return serve(t, ":0") }, kept},
 	{"static host without headers", func(t *testing.T) *server { return folder(t, filepath.Join(root, "site", "dist")) }, kept},
@@ -29,8 +30,8 @@ var hostings = []hosting{
 	{"single file", singleFile, "It is stored: this file contains everything."},
 }
 
-// folder serves the files in a folder at a path other than the root, with a plain server that adds
-// no headers.
+// The function folder serves the files in a folder at a path other than the root, with a plain
+// server that adds no headers.
 func folder(t *testing.T, files string) *server {
 	t.Helper()
 	const home = "/some/folder/"
@@ -39,7 +40,8 @@ func folder(t *testing.T, files string) *server {
 	return &server{origin: host.URL, address: strings.TrimPrefix(host.URL, "http://"), home: home}
 }
 
-// unzipped unpacks the archive that `make zip` wrote, and returns the path of the resulting folder.
+// The function unzipped unpacks the archive that `make zip` wrote, and returns the path of the
+// folder with its files.
 func unzipped(t *testing.T) string {
 	t.Helper()
 	to := t.TempDir()
@@ -54,8 +56,8 @@ func unzipped(t *testing.T) string {
 	return to
 }
 
-// singleFile opens, from disk, the file that `make single` wrote. It first copies the file to a
-// separate folder, to make sure that no other files are needed.
+// singleFile opens the file that `make single` wrote, without a server. It first copies the file to
+// a separate folder to make sure that no other files are needed.
 func singleFile(t *testing.T) *server {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(root, "build", "stackglass.html"))

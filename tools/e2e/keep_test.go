@@ -10,7 +10,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// TestKeptAnalyses opens, renames and deletes an analysis in the list.
+// TestKeptAnalyses checks that an analysis in the list can be opened, renamed and deleted.
 func TestKeptAnalyses(t *testing.T) {
 	needStage(t)
 	trace := beginning(t)
@@ -27,7 +27,7 @@ func TestKeptAnalyses(t *testing.T) {
 	if got := p.digest(); got != want {
 		t.Errorf("digest of the analysis opened after a reload = %s, want %s", got, want)
 	}
-	p.reload() // the URL contains the analysis and view
+	p.reload() // the URL contains the analysis and the view
 	p.wait("the analysis after a reload", `document.querySelector("#digest")`)
 	if got := p.digest(); got != want {
 		t.Errorf("digest after a reload = %s, want %s", got, want)
@@ -69,11 +69,11 @@ func TestKeptAnalyses(t *testing.T) {
 	p.waitFor("#kept-empty")
 }
 
-// row returns the selector of an analysis in the list.
+// The function row returns the selector for an analysis in the list.
 func row(name string) string { return `#kept tr[data-name=` + quote(name) + `]` }
 
-// TestExport moves a profile to a second browser by exporting it to a file. The file must equal the
-// command's file.
+// TestExport checks that a profile can be exported to a file and imported into another browser. The
+// file must equal the file that the command writes.
 func TestExport(t *testing.T) {
 	needStage(t)
 	trace := beginning(t)
@@ -107,7 +107,7 @@ func TestExport(t *testing.T) {
 	}
 }
 
-// TestTables compares the page's tables with the command's tables.
+// TestTables checks that the page's tables equal the command's tables.
 func TestTables(t *testing.T) {
 	needStage(t)
 	trace := beginning(t)
@@ -131,8 +131,9 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// TestDemos opens the demos by their cards and by links, compares their results with the command's,
-// and opens all views of each demo. The browser must keep each demo only once.
+// TestDemos checks that each demo opens with a click on its card and with a link, that its results
+// equal the command's results, and that all of its views open. The browser must store each demo
+// only once.
 func TestDemos(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
@@ -163,8 +164,8 @@ func TestDemos(t *testing.T) {
 	}
 	p.wait("each demo once", fmt.Sprintf(`document.querySelectorAll("#kept .chip.complete").length === %d`, len(list)))
 
-	// First, open the URL of a demo in a browser that has stored nothing. Then open a URL with the
-	// name of a demo that does not exist.
+	// First, open a demo's URL in a browser that has no stored data. Then open a URL that contains
+	// the name of a demo that does not exist.
 	p = firstVisit(t)
 	p.visit("/#open=demo-" + list[3].Name + "&view=communication&granule=1")
 	p.finished()

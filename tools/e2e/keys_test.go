@@ -7,7 +7,8 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// TestKeyboard uses the keyboard to do everything that a person can do with the mouse.
+// TestKeyboard checks that everything that can be done with the mouse can also be done with the
+// keyboard.
 func TestKeyboard(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
@@ -31,7 +32,7 @@ func TestKeyboard(t *testing.T) {
 		t.Error("closing the list of keys with Escape also closed the result")
 	}
 
-	// Each row of tabs is a single tab stop; arrow keys move between the tabs.
+	// Each row of tabs is a single tab stop. Arrow keys move between the tabs.
 	p.tabTo("the groups", `document.activeElement.matches(".tab-groups a[aria-current]")`)
 	if stops := eval[int](p, `Array.from(document.querySelectorAll(".tabs a")).filter((a) => a.tabIndex === 0).length`); stops != 2 {
 		t.Errorf("tab stops in the rows of tabs = %d, want 2", stops)
@@ -91,7 +92,8 @@ func TestKeyboard(t *testing.T) {
 	p.wait("the focus is on the row", `document.activeElement.matches("#kept tr .open")`)
 }
 
-// tabTo presses Tab until an element has the focus. The focus must be visible on every element.
+// tabTo presses Tab until the given element has the focus. Every element on the way must show its
+// focus.
 func (p *tab) tabTo(what, there string) {
 	p.t.Helper()
 	for range 80 {
@@ -106,8 +108,8 @@ func (p *tab) tabTo(what, there string) {
 	p.t.Fatalf("pressing Tab never reaches %s\n%s", what, p.screen())
 }
 
-// invisibleFocus is a script that returns the focused element if the focus is not visible, that is,
-// if neither the element nor any of its ancestors has an outline.
+// invisibleFocus is a script that returns the focused element if its focus is not visible. The
+// focus is visible if the element or one of its ancestors has an outline.
 const invisibleFocus = `(() => {
 	const e = document.activeElement;
 	if (e === document.body || e.classList.contains("visually-hidden")) return "";

@@ -20,7 +20,7 @@ import (
 	"github.com/stackglass/stackglass/tools/internal/chromium"
 )
 
-// open loads the page again, which shows the first screen.
+// The method open loads the page again, and checks that it shows the first screen.
 func (p *tab) open() {
 	p.t.Helper()
 	p.visit("/")
@@ -39,10 +39,11 @@ func (p *tab) inWorker(expression string) (done bool) {
 	return done
 }
 
-// soaking reports whether tests kill as often as in make soak, instead of only a few times.
+// The function soaking reports whether the tests run as in make soak, with many kills instead of a
+// few.
 var soaking = os.Getenv("STACKGLASS_SOAK") != ""
 
-// killsOf returns the number of kills: a few, or all in make soak.
+// killsOf returns how often a test kills something: a few times, or more often in make soak.
 func killsOf(few, all int) int {
 	if soaking {
 		return all
@@ -50,10 +51,10 @@ func killsOf(few, all int) int {
 	return few
 }
 
-// TestKilledAtRandom interrupts an analysis at random moments: it reloads the page, kills the
-// worker with and without an error, and crashes the tab (once each, or twenty times each in make
-// soak). The analysis must resume each time its file is dropped, and its result must be the same as
-// without interruption.
+// TestKilledAtRandom checks that an analysis that is interrupted at random moments resumes when its
+// file is dropped again, and that its result is the same as without interruption. The test reloads
+// the page, kills the worker with and without an error, and crashes the tab. It does each of these
+// once, or twenty times in make soak.
 func TestKilledAtRandom(t *testing.T) {
 	needStage(t)
 	kills := killsOf(4, 20)
@@ -79,7 +80,7 @@ func TestKilledAtRandom(t *testing.T) {
 			p.waitGone("[data-running]")
 		case 3:
 			ctx, cancel := context.WithTimeout(p.ctx, time.Second)
-			_, _ = chromedp.Call(ctx, page.Crash, cdp.Empty{}) // this call never returns
+			_, _ = chromedp.Call(ctx, page.Crash, cdp.Empty{}) // a crashed tab does not answer, so the time limit ends this call
 			cancel()
 			p = newTab(t, p.server)
 		}
@@ -117,9 +118,10 @@ func TestKilledAtRandom(t *testing.T) {
 	t.Logf("%d kills: %d left a checkpoint, %d happened after the end of the run", kills, interrupted, finished)
 }
 
-// TestBrowserKilled kills the whole browser (SIGKILL) at random moments, for the first time as soon
-// as there is a checkpoint, and resumes the analysis in a new browser with the same profile. The
-// last writes may be missing, because IndexedDB does not wait for the disk.
+// TestBrowserKilled checks that an analysis resumes after the whole browser is killed (SIGKILL) and
+// a new browser is started with the same profile. The first kill follows the first checkpoint, and
+// the others occur at random moments. The last writes may be missing, because IndexedDB does not
+// wait for the disk.
 func TestBrowserKilled(t *testing.T) {
 	s := needStage(t)
 	trace := longTrace(t, 30e6)
@@ -178,12 +180,12 @@ func TestBrowserKilled(t *testing.T) {
 	chromedp.Cancel(ctx)
 }
 
-// awaitEnd waits until all processes of the browser with this profile have ended. The other
-// processes end when they notice that the main process is gone.
+// awaitEnd waits until all browser processes that use the given profile have ended. The other
+// processes end when they notice that the main process has ended.
 func awaitEnd(t *testing.T, profile string) {
 	t.Helper()
 	if _, err := os.Stat("/proc/self/cmdline"); err != nil {
-		time.Sleep(time.Second) // this system does not list processes
+		time.Sleep(time.Second) // this operating system does not list its processes
 		return
 	}
 	for late := time.Now().Add(patience); time.Now().Before(late); time.Sleep(askEvery) {
@@ -192,7 +194,7 @@ func awaitEnd(t *testing.T, profile string) {
 			t.Fatal(err)
 		}
 		if !slices.ContainsFunc(processes, func(path string) bool {
-			words, _ := os.ReadFile(path) // reading fails if the process has ended
+			words, _ := os.ReadFile(path) // an error only means that the process has ended
 			return bytes.Contains(words, []byte("="+profile))
 		}) {
 			return
@@ -201,8 +203,8 @@ func awaitEnd(t *testing.T, profile string) {
 	t.Fatal("a process of the killed browser did not end")
 }
 
-// TestTwoTabs opens the same file in two tabs. One tab analyses the file; the other tab watches,
-// and continues the analysis when the first tab is closed.
+// TestTwoTabs checks that, if the same file is opened in two tabs, only one tab analyses it. The
+// other tab shows the progress, and continues the analysis when the first tab is closed.
 func TestTwoTabs(t *testing.T) {
 	needStage(t)
 	trace := longTrace(t, 30e6)
@@ -230,8 +232,8 @@ func TestTwoTabs(t *testing.T) {
 	}
 }
 
-// TestWorkerEndsSilently ends a worker in such a way that the page receives neither a message nor
-// an event.
+// TestWorkerEndsSilently checks what the page does if a worker ends without sending a message or an
+// event to it.
 func TestWorkerEndsSilently(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
@@ -248,9 +250,9 @@ func TestWorkerEndsSilently(t *testing.T) {
 	p.waitFor("#kept .go-on")
 }
 
-// TestOneClick resumes an analysis with one click, because the browser still has access to the
-// dropped file. A headless browser never grants the permission to read such a file, so the test
-// replaces the file with a file that needs no permission.
+// TestOneClick checks that one click resumes an analysis if the browser still has access to the
+// dropped file. A headless browser never grants permission to read such a file, so the test
+// replaces it with a file for which no permission is needed.
 func TestOneClick(t *testing.T) {
 	needStage(t)
 	trace := longTrace(t, 30e6)
@@ -272,8 +274,8 @@ func TestOneClick(t *testing.T) {
 	}
 }
 
-// replaceHandles replaces every stored file handle with the handle of a private copy of
-// #other-file, and returns the number of handles.
+// replaceHandles replaces every stored file handle with a handle to a private copy of the file in
+// the element #other-file, and returns the number of handles.
 const replaceHandles = `(async () => {
 	const root = await navigator.storage.getDirectory();
 	const copy = await root.getFileHandle("copy", { create: true });

@@ -2,9 +2,10 @@ package e2e
 
 import "testing"
 
-// chunks is a script that cuts a text at every byte, where Vugu's buffer may end. For each cut, it
-// passes instructions to Vugu's script: select an element, set a first chunk, and set the end of
-// its inner HTML (opcodes 36, 37, 29 and 0). It returns the texts that the element then shows.
+// The script "chunks" cuts a text at every byte, because Vugu's buffer may end at any byte. For
+// each cut, the script passes instructions to Vugu's script: select an element, set the first chunk
+// of its inner HTML, and set the rest (opcodes 36, 37, 29 and 0). It returns the texts that the
+// element then shows.
 const chunks = `(() => {
 	const e = document.createElement("p");
 	e.id = "two-chunks";
@@ -32,8 +33,8 @@ const chunks = `(() => {
 	return shown;
 })()`
 
-// TestLettersAcrossChunks cuts a text at every byte, as Vugu does when its buffer is full, and
-// checks that every character arrives intact.
+// TestLettersAcrossChunks checks that every character arrives intact even if Vugu, when its buffer
+// is full, cuts the text within a character.
 func TestLettersAcrossChunks(t *testing.T) {
 	needStage(t)
 	p := openPage(t)

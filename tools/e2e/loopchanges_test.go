@@ -6,7 +6,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// tryChanges tries a change to the demo's loop nest with the keyboard, and requests proposals.
+// tryChanges uses the keyboard to try a change to the demo's loop nest, and to request proposals.
 func (p *tab) tryChanges(text string) {
 	p.t.Helper()
 	p.tabTo("the form", `document.activeElement.id === "change-text"`)
@@ -16,7 +16,8 @@ func (p *tab) tryChanges(text string) {
 	p.wait("proposals", `document.querySelector("#table-proposed tbody tr") && !document.getElementById("changes-counting")`)
 }
 
-// TestLoopChanges requests the misses that a loop nest would have after changes to its loops.
+// TestLoopChanges checks that the page predicts how many misses a loop nest would have after
+// changes to its loops.
 func TestLoopChanges(t *testing.T) {
 	needStage(t)
 	p := openPage(t)

@@ -7,8 +7,8 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// loopsEverywhere shows the loops of a run, a run without loops, and the loops of a run that is
-// compressed on request.
+// loopsEverywhere shows the loops of a run, the view of a run without loops, and the loops of a run
+// that is compressed on request.
 func (p *tab) loopsEverywhere(look func(state string)) {
 	p.t.Helper()
 	p.click("#demo-matmul-naive")
@@ -28,7 +28,8 @@ func (p *tab) loopsEverywhere(look func(state string)) {
 	p.waitFor("#kept .delete")
 }
 
-// TestLoops opens the loop tree of a demo with the keyboard, and predicts misses for other caches.
+// TestLoops checks that a demo's loop tree can be opened with the keyboard, and that the page
+// predicts misses for other caches.
 func TestLoops(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
@@ -42,7 +43,7 @@ func TestLoops(t *testing.T) {
 		t.Errorf("role and levels of the tree = %q, want treegrid123", roles)
 	}
 
-	// The rows are a single tab stop; arrow keys follow the tree.
+	// All rows together are a single tab stop. Arrow keys follow the tree.
 	p.tabTo("the rows", `document.activeElement.id === "loops-rows"`)
 	p.press(kb.ArrowLeft)
 	p.press(kb.Enter)
@@ -55,8 +56,8 @@ func TestLoops(t *testing.T) {
 		t.Errorf("the focus moved to %q, want loops-rows", focus)
 	}
 
-	// After the size of a level is changed, the misses are counted again. A column of b does not
-	// fit in 2 KiB.
+	// After the size of a level is changed, the misses are counted again. A column of array b does
+	// not fit in 2 KiB.
 	for range 20 {
 		if p.text("#ways-1") == "fully associative" {
 			break
@@ -69,14 +70,14 @@ func TestLoops(t *testing.T) {
 	p.wait("the table of evictions", `document.querySelector("#table-evictions tbody tr")`)
 	p.shoot("loops-small-cache")
 
-	// A link opens the same loop.
+	// A link to the loop opens the same loop.
 	p.reload()
 	p.waitFor("#loop-title")
 	p.wait("the loop of the link", `document.querySelector("#loop-title").textContent.startsWith("Loop 1.1.1,")`)
 }
 
-// shrinkL1 moves the slider of the first level step by step down to a given size. Before each step,
-// it waits until the page shows the effect of the previous step.
+// shrinkL1 moves the slider of the first cache level to a smaller size, step by step. Before each
+// step, the function waits until the page shows the effect of the previous step.
 func (p *tab) shrinkL1(size string) {
 	p.t.Helper()
 	p.wait("a first level of "+size, `(() => {
@@ -89,13 +90,13 @@ func (p *tab) shrinkL1(size string) {
 	})()`)
 }
 
-// withoutCode returns the path of a trace without code. The page compresses such a trace into loops
-// only on request.
+// withoutCode returns the path of a trace that contains no code. The page compresses such a trace
+// into loops only on request.
 func (p *tab) withoutCode() string {
 	return p.write("rows.din", []byte(strings.Repeat("0 1000\n0 1040\n1 2000\n", 100)))
 }
 
-// TestLoopsOnRequest requests the loops of a result that has none.
+// TestLoopsOnRequest checks that, if a result has no loops, they can be requested.
 func TestLoopsOnRequest(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
@@ -108,7 +109,8 @@ func TestLoopsOnRequest(t *testing.T) {
 	p.shoot("loops-without-code")
 }
 
-// TestLoopsOfThreads unfolds the loops of each thread, with the mouse and with keys.
+// TestLoopsOfThreads checks that each thread's loops can be expanded with the mouse and with the
+// keyboard.
 func TestLoopsOfThreads(t *testing.T) {
 	needStage(t)
 	p := openPage(t)

@@ -15,20 +15,20 @@ import (
 	"github.com/stackglass/stackglass/tools/internal/chromium"
 )
 
-// root is the root folder of the repository.
+// The constant "root" is the repository's root folder.
 const root = "../.."
 
-// shared is the state that all tests use, or nil if end-to-end tests are disabled.
+// The variable "shared" is the state that all tests share, or nil if end-to-end tests are disabled.
 var shared *stage
 
-// stage consists of a running browser and the decoy servers.
+// A stage consists of a running browser and the decoy servers.
 type stage struct {
-	ctx       context.Context // context of the browser, and the parent of the contexts of all tabs
-	program   string          // path of the command
-	files     string          // the folder for files of the browser and the command
+	ctx       context.Context // the browser's context, from which the contexts of all tabs are derived
+	program   string          // path of the stackglass command
+	files     string          // folder for the files of the browser and of the command
 	anyHost   *decoy          // the decoy for every host except 127.0.0.1
 	neighbour *decoy          // the decoy on a second port of 127.0.0.1
-	visited   *server         // the server for tests that do not need a first visit; see openPage
+	visited   *server         // server for tests that may use a browser that has visited the page before; see openPage
 }
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
@@ -57,7 +57,7 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// newStage starts the decoys and the browser. All files are below dir.
+// newStage starts the decoys and the browser. All of their files are in the given folder.
 func newStage(ctx context.Context, dir string) (*stage, error) {
 	s := &stage{files: filepath.Join(dir, "files")}
 	var err error
@@ -88,7 +88,7 @@ func newStage(ctx context.Context, dir string) (*stage, error) {
 	return s, err
 }
 
-// startBrowser starts Chromium with a profile on disk.
+// startBrowser starts Chromium with a profile that is stored on disk.
 func startBrowser(ctx context.Context, path, profile string, anyHost int, more ...chromedp.ExecAllocatorOption) (context.Context, error) {
 	ctx, _ = chromedp.NewExecAllocator(ctx, chromium.Options(path, append(flags(profile, anyHost), more...)...)...)
 	browser, _ := chromedp.NewContext(ctx)
@@ -115,14 +115,14 @@ func flags(profile string, anyHost int) []chromedp.ExecAllocatorOption {
 		chromedp.Flag("disable-background-timer-throttling", true),
 		chromedp.Flag("disable-backgrounding-occluded-windows", true),
 		chromedp.Flag("disable-renderer-backgrounding", true),
-		// Chromium itself contacts Google. These names are therefore not found, and do not lead to
-		// the decoy. If a page contacted Google, the watch would detect this.
+		// Chromium itself contacts Google. Its host names are therefore resolved to nothing instead
+		// of to the decoy. The watch on the page would still detect that the page contacts Google.
 		chromedp.Flag("host-resolver-rules", "MAP *.google.com ~NOTFOUND, MAP *.googleapis.com ~NOTFOUND, MAP *.gvt1.com ~NOTFOUND, "+
 			"MAP * 127.0.0.1:"+strconv.Itoa(anyHost)+", EXCLUDE 127.0.0.1"),
 	}
 }
 
-// program finds the command under test.
+// The function program returns the path of the command under test.
 func program() (string, error) {
 	path := os.Getenv("STACKGLASS_PROGRAM")
 	if path == "" {
@@ -138,7 +138,7 @@ func program() (string, error) {
 	return path, nil
 }
 
-// needStage skips the test unless end-to-end tests are enabled.
+// needStage skips the test if end-to-end tests are disabled.
 func needStage(t *testing.T) *stage {
 	t.Helper()
 	if shared == nil {

@@ -12,7 +12,8 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// TestManualPages opens each page of the manual: wide and narrow, light and dark.
+// TestManualPages checks every page of the manual in a wide and a narrow window, and in the light
+// and the dark theme.
 func TestManualPages(t *testing.T) {
 	needStage(t)
 	axe, err := os.ReadFile(filepath.Join(root, "site", "node_modules", "axe-core", "axe.min.js"))
@@ -50,8 +51,8 @@ func TestManualPages(t *testing.T) {
 	}
 }
 
-// TestLiveStack tries the stack on the manual's page about stack distances, with the mouse and with
-// the keyboard, and compares each answer with a list that is searched linearly.
+// TestLiveStack checks the live stack on the manual's page about stack distances. The test uses it
+// with the mouse and the keyboard, and compares each answer with a linear search in a list.
 func TestLiveStack(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
@@ -62,7 +63,7 @@ func TestLiveStack(t *testing.T) {
 		p.wait(what+": the accesses", `document.getElementById("live-accesses").value === `+quote(accesses))
 		p.wait(what+": the lines", `document.getElementById("live-lines").value === "`+strconv.Itoa(lines)+`"`)
 		rows := map[string][]string{}
-		misses := make([]int, 8) // by the number of lines of the cache, minus one
+		misses := make([]int, 8) // indexed by the number of lines in the cache, minus one
 		var stack []string
 		for _, line := range strings.Fields(accesses) {
 			at := slices.Index(stack, line)
@@ -105,7 +106,7 @@ func TestLiveStack(t *testing.T) {
 	}
 	check("at first", "a b a c b d d a", 2)
 
-	// With the keyboard: one more line, then one more access.
+	// Use the keyboard to add a line and then an access.
 	p.tabTo("the number of lines", `document.activeElement.id === "live-lines"`)
 	p.press(kb.ArrowRight)
 	check("after the right arrow key", "a b a c b d d a", 3)
@@ -120,7 +121,7 @@ func TestLiveStack(t *testing.T) {
 	p.press(kb.Enter)
 	check("after Enter", "a b a c b d d a c e b", 1)
 
-	// With the mouse: a click on the middle of the slider.
+	// Use the mouse to click in the middle of the slider.
 	p.click("#live-lines")
 	lines := eval[int](p, `+document.getElementById("live-lines").value`)
 	if lines != 4 && lines != 5 {

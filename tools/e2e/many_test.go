@@ -13,10 +13,10 @@ import (
 	"github.com/chromedp/cdproto/performance"
 )
 
-// TestEightWorkers divides runs among eight workers, as the page does on a machine with eight
-// processors, and checks that the result equals the command's. It prints how responsive the page
-// stays and how quickly a cancelled run ends, but has no limits for these times.
-// This test runs only in make soak; TestSharedRuns also tests the division among workers.
+// TestEightWorkers checks that a run that is divided among eight workers, as on a machine with
+// eight processors, has the same result as the command. It prints how responsive the page stays,
+// and how quickly a cancelled run ends. There are no limits for these times. This test runs only in
+// make soak. In other runs, TestSharedRuns tests the division among workers.
 func TestEightWorkers(t *testing.T) {
 	needStage(t)
 	if !soaking {
@@ -33,7 +33,7 @@ func TestEightWorkers(t *testing.T) {
 		busy := p.busy()
 		p.choose("workers", strconv.Itoa(count))
 		again := strings.TrimSuffix(trace, ".sgt") + "-" + strconv.Itoa(count) + ".sgt"
-		if err := os.Link(trace, again); err != nil { // the same file would not be analysed again
+		if err := os.Link(trace, again); err != nil { // the page would not analyse the same file again
 			t.Fatal(err)
 		}
 		p.drop(again)

@@ -30,11 +30,11 @@ func (p *tab) wideTrace() string {
 	return p.write("wide.din", b)
 }
 
-// TestBudgetCoversTheWholeTab analyses random references to many more lines than fit in the memory of
-// the run, so that all distances occur. It checks that the process of the tab stays within the
-// memory budget plus half a gigabyte. The process includes the page, its workers and the data that
-// the page passes to the browser. Most of the extra half gigabyte is needed by the compiled
-// programs and the browser itself.
+// TestBudgetCoversTheWholeTab checks that the tab's process uses at most half a gigabyte more than
+// the memory budget. The trace contains random references to many more lines than fit in the memory
+// of the run, so that all distances occur. The process includes the page, its workers and the data
+// that the page passes to the browser. Most of the additional half gigabyte is used by compiled
+// programs and by the browser itself.
 func TestBudgetCoversTheWholeTab(t *testing.T) {
 	if !soaking {
 		t.Skip("skipped: it takes minutes; set STACKGLASS_SOAK=1 to run it")
@@ -85,7 +85,7 @@ func TestBudgetCoversTheWholeTab(t *testing.T) {
 	}
 }
 
-// largestRenderer returns the anonymous memory of the largest renderer process in bytes.
+// largestRenderer returns how much anonymous memory the largest renderer process uses, in bytes.
 func largestRenderer(t *testing.T, browser context.Context) (most int64) {
 	t.Helper()
 	processes, err := chromedp.CallBrowser(browser, systeminfo.GetProcessInfo, cdp.Empty{})
@@ -100,9 +100,9 @@ func largestRenderer(t *testing.T, browser context.Context) (most int64) {
 	return most
 }
 
-// TestBeyondMemory analyses a trace with more lines than fit in the chosen memory. The analysis
-// must spill data and report this, its result must have the same digest as the command's, and at
-// the end, only the result may remain in storage.
+// TestBeyondMemory checks the analysis of a trace with more lines than fit in the selected memory.
+// The analysis must spill data and report this. Its result must have the same digest as the
+// command's result. At the end, only the result may remain in storage.
 func TestBeyondMemory(t *testing.T) {
 	p := openPage(t)
 	eval[any](p, `document.querySelector("#settings").open = true, document.querySelector("#memory").add(new Option("40MiB", "40MiB", true, true))`)
@@ -123,7 +123,7 @@ func TestBeyondMemory(t *testing.T) {
 	p.click("#run-pause")
 	p.finished()
 	profile := filepath.Join(t.TempDir(), "wide.sgp")
-	ask(t, "analyze", trace, "-o", profile, "--memory", "400MiB", "--spill", t.TempDir()) // with the same settings as the page
+	ask(t, "analyze", trace, "-o", profile, "--memory", "400MiB", "--spill", t.TempDir()) // uses the same settings as the page
 	if got, want := p.digest(), infoOf(t, profile).Digest; got != want {
 		t.Errorf("digest = %s, want the command's digest %s", got, want)
 	}
@@ -136,8 +136,8 @@ func TestBeyondMemory(t *testing.T) {
 	p.wait("the deletion of the spilled data", `indexedDB.databases().then((all) => all.every((d) => !d.name.includes(" shelf ")))`)
 }
 
-// TestOrphansAreSwept checks that opening the page deletes the spilled data of an analysis that can
-// no longer be resumed.
+// TestOrphansAreSwept checks that, when the page is opened, it deletes the spilled data of any
+// analysis that can no longer be resumed.
 func TestOrphansAreSwept(t *testing.T) {
 	p := openPage(t)
 	eval[any](p, `new Promise((done) => { const r = indexedDB.open("stackglass shelf t0", 1);

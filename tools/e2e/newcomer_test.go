@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestNewVisitor simulates a first visit: click somewhere on a card, read the answer in the result,
-// follow its links, and drop a file that is not a trace.
+// TestNewVisitor checks what a new visitor sees. The visitor clicks somewhere on a card, reads the
+// answer in the result, follows its links, and drops a file that is not a trace.
 func TestNewVisitor(t *testing.T) {
 	needStage(t)
 	demo := demos(t)[2]
@@ -28,7 +28,7 @@ func TestNewVisitor(t *testing.T) {
 	p.click("#lesson a")
 	p.wait("the view that the answer mentions", `document.querySelector("#tab-locality").ariaCurrent === "page" && document.querySelector("#lesson a").textContent.includes("Caches")`)
 
-	// A click on other parts of the card does not open the demo.
+	// A click on any other part of the card does not open the demo.
 	p.click("#back")
 	p.waitFor("#kept .open")
 	p.click(".card:has(#demo-" + demo.Name + ") summary")
@@ -45,7 +45,8 @@ func TestNewVisitor(t *testing.T) {
 	}
 }
 
-// TestWorkshop makes a wrong prediction in one exercise, and continues with the next exercise.
+// TestWorkshop checks that, after a wrong prediction in one exercise, the user can continue with
+// the next exercise.
 func TestWorkshop(t *testing.T) {
 	needStage(t)
 	exercise := demos(t)[0].Predict

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestOffline stops the server after the first visit, and then uses the page without it.
+// TestOffline checks that the page still works if the server is stopped after the first visit.
 func TestOffline(t *testing.T) {
 	needStage(t)
 	p := firstVisit(t)
@@ -35,8 +35,8 @@ func TestOffline(t *testing.T) {
 	}
 }
 
-// TestOfflineDuringARun stops the server during a run, reloads the page, and resumes the run from
-// its checkpoint.
+// TestOfflineDuringARun checks that, if the server is stopped during a run, the page can be
+// reloaded and the run resumes from its checkpoint.
 func TestOfflineDuringARun(t *testing.T) {
 	needStage(t)
 	trace := longTrace(t, 30e6)

@@ -25,13 +25,14 @@ import (
 )
 
 const (
-	// patience is the time limit for waiting. All awaited conditions become true even on a slow
-	// machine, so the limit only ends tests that would otherwise never end.
+	// The constant "patience" is the time limit for each wait. All conditions that tests wait for
+	// become true even on a slow machine. The limit therefore only ends tests that would otherwise
+	// never end.
 	patience = 10 * time.Minute
 	askEvery = 50 * time.Millisecond
 )
 
-// tab is a browser tab that shows the page.
+// A tab is a browser tab that shows the page.
 type tab struct {
 	t      *testing.T
 	ctx    context.Context
@@ -39,9 +40,9 @@ type tab struct {
 	watch  *watch
 }
 
-// openPage opens the page in a tab as it appears to a returning visitor who has no kept analyses.
-// openPage uses the origin that most tests share, for which the browser has stored the site and its
-// compiled programs, and deletes the data that earlier tests stored there.
+// openPage opens the page in a tab, as for a returning visitor who has no kept analyses. It uses
+// the origin that most tests share, for which the browser has already stored the site and its
+// compiled programs. It deletes the data that earlier tests stored there.
 func openPage(t *testing.T) *tab {
 	t.Helper()
 	s := needStage(t)
@@ -76,7 +77,7 @@ func (p *tab) keptOffline() {
 	p.wait("the copy of the site for offline use", `document.getElementById("offline-state").textContent === `+quote(kept))
 }
 
-// close closes the tab.
+// The method close closes the tab.
 func (p *tab) close() {
 	p.t.Helper()
 	if err := chromedp.Cancel(p.ctx); err != nil {
@@ -84,8 +85,8 @@ func (p *tab) close() {
 	}
 }
 
-// alone waits until no other tab shows a page of the server. A tab that is being closed may still
-// store data.
+// The method alone waits until no other tab shows a page from the same server. While a tab is being
+// closed, it may still store data.
 func (p *tab) alone() {
 	p.t.Helper()
 	for late := time.Now().Add(patience); ; time.Sleep(askEvery) {
@@ -104,13 +105,13 @@ func (p *tab) alone() {
 	}
 }
 
-// newTab opens an empty tab that will show the server's page.
+// newTab opens an empty tab for the page of a server.
 func newTab(t *testing.T, s *server) *tab {
 	t.Helper()
 	return newTabIn(t, needStage(t).ctx, s)
 }
 
-// newTabIn does the same as newTab in the browser of a given context.
+// newTabIn works like newTab, but in the browser to which the given context belongs.
 func newTabIn(t *testing.T, browser context.Context, s *server) *tab {
 	t.Helper()
 	ctx, closeTab := chromedp.NewContext(browser)
@@ -138,10 +139,10 @@ func newTabIn(t *testing.T, browser context.Context, s *server) *tab {
 	return p
 }
 
-// owners contains, for each origin, the last server whose page a tab has shown.
+// The map "owners" contains, for each origin, the last server from which a tab opened the page.
 var owners = map[string]*server{}
 
-// forgetEarlier makes the browser delete the data of an earlier server that happened to have the
+// forgetEarlier makes the browser delete the data that it stored for an earlier server with the
 // same address.
 func forgetEarlier(p *tab) {
 	p.t.Helper()
@@ -151,7 +152,7 @@ func forgetEarlier(p *tab) {
 	}
 }
 
-// call runs a command of the DevTools protocol on the tab.
+// The function call runs a DevTools protocol command on the tab.
 func call[P, R any](p *tab, cmd cdp.Command[P, R], params P) R {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
@@ -172,14 +173,14 @@ func (p *tab) do(what string, steps ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// visit opens the page; path is the path of its URL.
+// The method visit opens the page with the given URL path.
 func (p *tab) visit(path string) {
 	p.t.Helper()
 	home := cmp.Or(p.server.home, "/")
 	p.do("open "+path, chromedp.Navigate(p.server.origin+home+strings.TrimPrefix(path, "/")))
 }
 
-// ready waits until the program runs.
+// The method ready waits until the page's program is running.
 func (p *tab) ready() {
 	p.t.Helper()
 	p.wait("the program runs", `document.documentElement.dataset.ready === "1"`)
@@ -191,7 +192,7 @@ func (p *tab) reload() {
 	p.ready()
 }
 
-// eval evaluates an expression, which may be a promise, in the page.
+// eval evaluates an expression in the page. If the value is a promise, eval waits for its result.
 func eval[T any](p *tab, expression string) T {
 	p.t.Helper()
 	v, err := tryEval[T](p, expression)
@@ -224,8 +225,8 @@ func tryEval[T any](p *tab, expression string) (v T, err error) {
 	return v, json.Unmarshal([]byte(text), &v)
 }
 
-// wait waits until an expression is true. It evaluates the expression again if a page that is still
-// loading cannot answer.
+// The method wait waits until an expression is true. If the page is still loading and cannot
+// answer, the method evaluates the expression again.
 func (p *tab) wait(what, expression string) {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
@@ -246,8 +247,8 @@ func (p *tab) wait(what, expression string) {
 	}
 }
 
-// text returns the text of an element, with white space replaced by single spaces, or "" if there
-// is no element.
+// The method text returns the text of an element, or "" if the element does not exist. Each run of
+// white space is replaced with one space.
 func (p *tab) text(selector string) string {
 	p.t.Helper()
 	return eval[string](p, `(document.querySelector(`+quote(selector)+`)?.textContent ?? "").replace(/\s+/g, " ").trim()`)
@@ -258,22 +259,22 @@ func (p *tab) has(selector string) bool {
 	return eval[bool](p, `document.querySelector(`+quote(selector)+`) !== null`)
 }
 
-// waitFor waits until an element exists.
+// waitFor waits until the page contains an element.
 func (p *tab) waitFor(selector string) {
 	p.t.Helper()
 	p.wait(selector, `document.querySelector(`+quote(selector)+`)`)
 }
 
-// waitGone waits until no such element exists.
+// waitGone waits until the page no longer contains an element.
 func (p *tab) waitGone(selector string) {
 	p.t.Helper()
 	p.wait("the disappearance of "+selector, `!document.querySelector(`+quote(selector)+`)`)
 }
 
-// click clicks the element with the mouse. If something appears and moves the element after its
-// position has been read, the click hits a different element, and click tries again, as a person
-// would. A click on an element that covers the given element counts, because such elements are
-// intentional.
+// The method click clicks on an element with the mouse. If something appears after the element's
+// position is read and moves the element, the click hits a different element. The method then tries
+// again, as a person would. A click on an element that covers the given element is accepted,
+// because such covers are intentional.
 func (p *tab) click(selector string) {
 	p.t.Helper()
 	p.waitFor(selector)
@@ -289,7 +290,7 @@ func (p *tab) click(selector string) {
 			return true;
 		})()`)
 		p.do("click "+selector, chromedp.Click(chromedp.CSS(selector)))
-		// If the click has led to a different page, the expression cannot be evaluated.
+		// If the click opened a different page, the expression cannot be evaluated.
 		if clicked, err := tryEval[bool](p, `window.clicked !== false`); err != nil || clicked {
 			return
 		}
@@ -297,13 +298,13 @@ func (p *tab) click(selector string) {
 	}
 }
 
-// press presses keys as on a keyboard.
+// The method press presses keys as on a keyboard.
 func (p *tab) press(keys string) {
 	p.t.Helper()
 	p.do("press "+strconv.Quote(keys), chromedp.KeyEvent(keys))
 }
 
-// drop drags files onto the drop zone and drops them.
+// The method drop drags files onto the drop zone and drops them.
 func (p *tab) drop(paths ...string) {
 	p.t.Helper()
 	data := &input.DragData{Items: []*input.DragDataItem{}, Files: paths, DragOperationsMask: 1}
@@ -317,15 +318,15 @@ func (p *tab) drop(paths ...string) {
 	}
 }
 
-// pick chooses files in the file picker.
+// The method pick selects files in the file picker.
 func (p *tab) pick(paths ...string) {
 	p.t.Helper()
 	object := call(p, runtime.Evaluate, runtime.EvaluateParams{Expression: `document.getElementById("file")`})
 	call(p, dom.SetFileInputFiles, dom.SetFileInputFilesParams{Files: paths, ObjectID: object.Result.ObjectID})
 }
 
-// pausing starts a run and pauses it. A script in the page pauses the run as soon as possible, so
-// that the run cannot end first, even on a slow machine or if the run is short.
+// The method pausing starts a run and pauses it. A script in the page pauses the run as soon as
+// possible, so that even a short run on a slow machine cannot end before it is paused.
 func (p *tab) pausing(start func()) {
 	p.t.Helper()
 	eval[bool](p, `(() => {
@@ -342,15 +343,15 @@ func (p *tab) pausing(start func()) {
 	p.paused()
 }
 
-// paused waits until the run is paused.
+// The method paused waits until the run is paused.
 func (p *tab) paused() {
 	p.t.Helper()
 	p.wait("paused", `document.querySelector("#run-pause").textContent === "Resume"`)
 }
 
-// finished waits for the end of the run and for its result, and returns the digest. It cannot
-// distinguish this result from a result that was in view before. Leave the old result first, or
-// wait until the title changes.
+// The method finished waits until the run ends and the page shows its result, and returns the
+// result's digest. It cannot distinguish this result from a result that the page showed before. The
+// test must therefore leave the old result first, or wait until the title changes.
 func (p *tab) finished() string {
 	p.t.Helper()
 	p.wait("a result with a digest, and no run",
@@ -358,20 +359,20 @@ func (p *tab) finished() string {
 	return p.digest()
 }
 
-// digest returns the digest of the result in view.
+// The method digest returns the digest of the result that the page shows.
 func (p *tab) digest() string {
 	p.t.Helper()
 	return eval[string](p, `document.getElementById("digest").dataset.digest`)
 }
 
-// problem waits for an error message, and returns it.
+// The method problem waits for an error message and returns it.
 func (p *tab) problem() string {
 	p.t.Helper()
 	p.waitFor("#problem")
 	return p.text("#problem span")
 }
 
-// screen returns the text of the page, for use in error messages.
+// The method screen returns the page's text for use in error messages.
 func (p *tab) screen() string {
 	text, err := tryEval[string](p, `location.href + "\n" + document.body.innerText.slice(0, 2500)`)
 	if err != nil {
@@ -380,7 +381,7 @@ func (p *tab) screen() string {
 	return "the page says:\n" + text
 }
 
-// explain logs the text of the page if the test has failed.
+// The method explain logs the page's text if the test has failed.
 func (p *tab) explain() {
 	if !p.t.Failed() {
 		return
@@ -395,7 +396,7 @@ func (p *tab) explain() {
 	p.t.Log(p.screen())
 }
 
-// quote quotes a string for JavaScript and for selectors.
+// The function quote quotes a string for use in JavaScript and in selectors.
 func quote(s string) string {
 	var out strings.Builder
 	encoder := json.NewEncoder(&out)

@@ -20,8 +20,9 @@ import (
 	"github.com/ulikunitz/xz"
 )
 
-// actions lists everything that a person can do with the page, in order: open every view, and use
-// every way to open and to save data. TestDemos opens every view of every demo.
+// The list "actions" contains everything that a user can do with the page, in order. These actions
+// open every view, and open and save data in every possible way. Every view of every demo is opened
+// by the test TestDemos.
 var actions = []struct {
 	name string
 	do   func(p *tab)
@@ -138,7 +139,7 @@ var actions = []struct {
 	}},
 }
 
-// everyView opens every view of the result.
+// everyView opens every view of the result that the page shows.
 func (p *tab) everyView(there func()) {
 	p.t.Helper()
 	for _, view := range state.Tabs() {
@@ -149,8 +150,8 @@ func (p *tab) everyView(there func()) {
 	}
 }
 
-// betweenDownloads is a pause between downloads. Without the pause, Chromium silently drops all but
-// the first ten downloads in a second.
+// betweenDownloads is a pause between downloads. Without it, Chromium silently drops all downloads
+// after the first ten in one second.
 const betweenDownloads = 150 * time.Millisecond
 
 // saveAll saves all tables and pictures of a view.
@@ -165,29 +166,29 @@ func (p *tab) saveAll() {
 	}
 }
 
-// home returns to the first screen.
+// The method home returns to the first screen.
 func (p *tab) home() {
 	p.t.Helper()
 	p.press("\x1b")
 	p.waitFor("#kept .delete")
 }
 
-// analysed returns the digest that the command computes for a trace with the settings chosen by the
-// actions.
+// The function analysed returns the digest that the command computes for a trace with the settings
+// that the actions select.
 func (p *tab) analysed(trace string) string {
 	p.t.Helper()
 	profile := filepath.Join(p.t.TempDir(), "p.sgp")
 	return truthIn(p.t, ask(p.t, "analyze", trace, "--lines", "32,64", "--utilisation", measured, "--format", "json", "-o", profile)).Digest
 }
 
-// TestPolicy does everything that a person can do with the page, in each hosting that differs from
-// the other hostings. It checks that the page violates no policy and contacts only its host. At the
-// end, it runs a script that tries to contact other hosts.
+// TestPolicy does everything that a user can do with the page, once for each kind of hosting. The
+// page must violate no policy, and contact only its host. At the end, the test runs a script that
+// tries to contact other hosts.
 func TestPolicy(t *testing.T) {
 	needStage(t)
 	for _, h := range hostings {
 		if h.name == "unzipped folder" {
-			continue // the files (see TestArchive) and the server are the same as for the static host
+			continue // both the files (see TestArchive) and the server are the same as for the static host
 		}
 		actions := actions
 		if h.name == "Cloudflare" {
@@ -213,8 +214,8 @@ func TestPolicy(t *testing.T) {
 	}
 }
 
-// TestArchive checks that the archive contains the single file, and the same files as the static
-// host except for the compressed copies. The results of TestPolicy therefore also apply to an
+// TestArchive checks that the archive contains the single-file page and, except for compressed
+// copies, the same files as the static host. TestPolicy's results therefore also apply to an
 // unzipped folder.
 func TestArchive(t *testing.T) {
 	needStage(t)
@@ -258,7 +259,7 @@ func (p *tab) tryToLeave() {
 	t, s := p.t, shared
 	t.Helper()
 	p.watch.forgetWorkers()
-	p.pausing(func() { p.drop(longTrace(t, 20e6)) }) // so that the worker exists long enough
+	p.pausing(func() { p.drop(longTrace(t, 20e6)) }) // a long trace, so that the worker exists long enough
 	worker, err := p.watch.awaitWorker("worker")
 	if err != nil {
 		t.Fatal(err)
@@ -272,7 +273,7 @@ func (p *tab) tryToLeave() {
 		tries := eval[int](p, "("+attempts+")("+quote(base)+")")
 		want := tries - 1 // a beacon may be blocked without an event
 		if p.server.origin == "file://" {
-			want -= 3 // fetch (used twice) and Worker can only access the file itself
+			want -= 3 // fetch (tried twice) and Worker can only access the page's own file
 		}
 		if seen := p.watch.await("policy violated: ", before+want) - before; seen < want {
 			t.Errorf("%d attempts to reach %s from the page caused %d policy violations, want %d", tries, base, seen, want)
@@ -284,16 +285,16 @@ func (p *tab) tryToLeave() {
 			t.Errorf("in the worker: %v", err)
 		}
 	}
-	// Chromium connects to the target of a form or a frame before it checks the policy, but sends
-	// no data there.
+	// Before Chromium checks the policy, it connects to the target of a form or a frame, but sends
+	// no data.
 	s.anyHost.forgive("TLS form.stackglass.example", "TLS frame.stackglass.example")
 	quiet(t, "after the page and its worker tried to send data")
 	p.click("#run-cancel")
 	p.finished()
 }
 
-// TestFolderFromDisk opens the page of the unzipped folder as a file. The page cannot run from a
-// file, and must explain how to run it.
+// TestFolderFromDisk checks what happens if the page in the unzipped folder is opened as a file.
+// This page cannot run from a file, so it must explain how to run it.
 func TestFolderFromDisk(t *testing.T) {
 	needStage(t)
 	dir := filepath.Join(unzipped(t), "stackglass")

@@ -10,12 +10,12 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// The following tests check that TestPolicy would detect violations: that the decoys count
-// connections, and that the watch detects faults.
+// The following tests check that TestPolicy would detect violations. The decoys must count
+// connections, and the watch must detect faults.
 
-// attempts is a script with ways to reach another server from a page or a worker. NAME in a URL is
-// replaced by the name of the attempt. Each attempt must either throw an exception or be blocked by
-// the policy.
+// The script "attempts" tries to reach another server from a page or a worker, in every possible
+// way. In each URL, NAME is replaced with the name of the attempt. Each attempt must either throw
+// an exception or be blocked by the policy.
 const attempts = `async (address) => {
 	const tries = {
 		fetch: (url) => fetch(url, { mode: "no-cors" }),
@@ -49,13 +49,13 @@ const attempts = `async (address) => {
 	return Object.keys(tries).length;
 }`
 
-// TestDecoysCountConnections checks that every connection is counted, whether it is made by host name or by IP
-// address.
+// TestDecoysCountConnections checks that the decoys count every connection, whether it was opened
+// by host name or by IP address.
 func TestDecoysCountConnections(t *testing.T) {
 	s := needStage(t)
 	for _, url := range []string{"http://stackglass.example/control", "http://127.0.0.1:" + strconv.Itoa(s.neighbour.port) + "/control"} {
 		stranger, closeTab := chromedp.NewContext(s.ctx)
-		_ = chromedp.Do(stranger, chromedp.Navigate(url)) // this fails, because the decoy answers 204
+		_ = chromedp.Do(stranger, chromedp.Navigate(url)) // this returns an error, because the decoy answers with status 204
 		closeTab()
 	}
 	for name, d := range map[string]*decoy{"for all hosts": s.anyHost, "on another port": s.neighbour} {
@@ -66,8 +66,8 @@ func TestDecoysCountConnections(t *testing.T) {
 	}
 }
 
-// quiet fails the test if a decoy has received a request. It ignores connections without data,
-// because the browser itself opens such connections in advance.
+// The function quiet fails the test if a decoy has received a request. Connections without data are
+// ignored, because the browser itself opens such connections in advance.
 func quiet(t *testing.T, when string) {
 	t.Helper()
 	for name, d := range map[string]*decoy{"any other host": shared.anyHost, "another port": shared.neighbour} {
@@ -78,7 +78,8 @@ func quiet(t *testing.T, when string) {
 	}
 }
 
-// TestWatchDetectsFaults causes one fault of each kind, and checks that the watch detects every fault.
+// TestWatchDetectsFaults checks that the watch detects every kind of fault. It causes one fault of
+// each kind.
 func TestWatchDetectsFaults(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
@@ -109,15 +110,15 @@ func TestWatchDetectsFaults(t *testing.T) {
 	p.watch.allow("")
 }
 
-// TestInitialTransfer adds up the bytes that a first visit loads until an analysis has ended. It
-// counts all files for the page and its worker and, separately, the demo. The sum excludes files
-// that are fetched later for offline use.
+// TestInitialTransfer checks how many bytes a first visit loads before an analysis has ended. It
+// adds up all files that the page and its worker need. The demo is counted separately. The sum does
+// not include files that are fetched later for offline use.
 func TestInitialTransfer(t *testing.T) {
 	needStage(t)
 	const limit = 1_600_000
 	between := newCounter(t, serve(t, ":0"), "/sw.js")
 	p := newTab(t, between.server)
-	p.watch.allow("A bad HTTP response code (404) was received when fetching the script.") // sw.js
+	p.watch.allow("A bad HTTP response code (404) was received when fetching the script.") // for the service worker's script
 	p.visit("/")
 	p.ready()
 	demo := demos(t)[0]

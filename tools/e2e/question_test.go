@@ -13,7 +13,8 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// TestWhatIf compares the page's predictions for presets and for other sizes with the command's.
+// TestWhatIf checks that the page and the command predict the same misses for presets and for other
+// sizes.
 func TestWhatIf(t *testing.T) {
 	needStage(t)
 	trace := beginning(t)
@@ -24,7 +25,7 @@ func TestWhatIf(t *testing.T) {
 	p.openView("caches", "#level-1")
 	for _, preset := range eval[[]string](p, `Array.from(document.querySelectorAll("#preset option"), (o) => o.value)`) {
 		if preset == "apple-m1" {
-			continue // for this preset, the command requires a profile with 128-byte lines as well, whereas the page uses the existing line sizes
+			continue // this preset needs 128-byte lines; without them, the command fails, but the page uses the line sizes in the profile
 		}
 		eval[any](p, `(() => {
 			const preset = document.getElementById("preset");
@@ -34,15 +35,15 @@ func TestWhatIf(t *testing.T) {
 		p.compare(preset, whatIf(t, profile, "--hierarchy", preset))
 	}
 
-	// The URL contains sizes that the user enters.
+	// The URL contains the sizes that the user enters.
 	hash := eval[string](p, `location.hash.replace(/&(preset|levels)=[^&]*/g, "")`)
 	p.visit("/" + hash + "&levels=A.2048.0.64_B.1048576.0.64")
 	p.reload()
 	p.compare("two custom levels", whatIf(t, profile, "--cache", "A=2KiB,full", "--cache", "B=1MiB,full"))
 }
 
-// TestDelayOfAnswers moves a slider for the real trace and logs the time until the page has
-// drawn the new numbers. The target is at most 100 ms on an idle machine.
+// TestDelayOfAnswers checks that the page answers every slider move for the real trace, and logs
+// how long it takes to draw the new numbers. The target is at most 100 ms on an idle machine.
 func TestDelayOfAnswers(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
@@ -71,9 +72,9 @@ func TestDelayOfAnswers(t *testing.T) {
 	}
 }
 
-// useSliders changes the size of each level of a preset with the mouse and with keys. Each time,
-// only that level may change, all sliders must stay at the same place on the page, and undoing the
-// change must restore the preset.
+// useSliders changes the size of each level in a preset, both with the mouse and with keys. Each
+// time, only that level may change, and all sliders must stay at the same position on the page.
+// When the change is undone, the page must show the preset again.
 func (p *tab) useSliders() {
 	p.t.Helper()
 	const sliders = `Array.from(document.querySelectorAll('[id^="size-"]'), (e) => e.getAttribute("aria-valuetext"))`
@@ -128,8 +129,8 @@ func (p *tab) useSliders() {
 	}
 }
 
-// TestSetsMap moves through the map of sets and ways with keys, and compares the misses with the
-// command's for the same cache.
+// TestSetsMap checks that arrow keys move through the map of sets and ways, and that its misses
+// equal the command's misses for the same cache.
 func TestSetsMap(t *testing.T) {
 	needStage(t)
 	trace := beginning(t)
@@ -153,7 +154,8 @@ func TestSetsMap(t *testing.T) {
 	}
 }
 
-// TestHierarchyFromFile opens files that describe a hierarchy, valid and invalid.
+// TestHierarchyFromFile checks that the page opens valid files that describe a hierarchy, and
+// rejects invalid files.
 func TestHierarchyFromFile(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
@@ -171,7 +173,7 @@ func TestHierarchyFromFile(t *testing.T) {
 	p.wait("the reason why the file is invalid", `document.querySelector("#problem")?.textContent.includes("line 2")`)
 }
 
-// hierarchy is the JSON output of the command `what-if`.
+// The type hierarchy is the JSON output of the `what-if` command.
 type hierarchy struct {
 	Levels []struct {
 		Name   string
@@ -190,7 +192,7 @@ func whatIf(t *testing.T, profile string, levels ...string) *hierarchy {
 	return &h
 }
 
-// compare waits until the page shows the numbers of a hierarchy.
+// The method compare waits until the page shows the expected numbers for a hierarchy.
 func (p *tab) compare(name string, want *hierarchy) {
 	p.t.Helper()
 	shown := map[string]float64{"#memory .accesses": want.Memory.Accesses}
@@ -206,7 +208,8 @@ func (p *tab) compare(name string, want *hierarchy) {
 	}
 }
 
-// TestSampledRun analyses a sample of a trace's lines, in the program that contains samples.
+// TestSampledRun checks that the page analyses a sample of a trace's lines, in the separate program
+// for sampled analyses.
 func TestSampledRun(t *testing.T) {
 	needStage(t)
 	trace := realTrace(t)
@@ -226,7 +229,7 @@ func TestSampledRun(t *testing.T) {
 	p.shoot("sampled")
 }
 
-// TestSettings analyses a trace with settings that differ from the defaults.
+// TestSettings checks that a trace can be analysed with settings other than the defaults.
 func TestSettings(t *testing.T) {
 	needStage(t)
 	demo := demos(t)[2]

@@ -16,11 +16,11 @@ import (
 	"github.com/stackglass/stackglass/site/policy"
 )
 
-// careful lists the hostings whose servers know the files of the page and can therefore check
-// requests.
+// The list "careful" contains the hostings whose servers know the page's files and can therefore
+// check requests.
 var careful = []string{"serve", "Cloudflare"}
 
-// TestRequests sends valid and invalid requests to the servers of this project.
+// TestRequests checks how this project's servers answer valid and invalid requests.
 func TestRequests(t *testing.T) {
 	needStage(t)
 	for _, h := range hostings {
@@ -37,7 +37,7 @@ func TestRequests(t *testing.T) {
 			s.all(t)
 			s.refusals(t, index.body)
 			if h.name == "Cloudflare" {
-				// In this test, Cloudflare's worker runs behind a proxy, which waits for the end of
+				// In this test, Cloudflare's worker runs behind a proxy that waits for the end of
 				// the body.
 				s.refuseChunks(t, "0\r\n\r\n")
 				s.edge(t)
@@ -48,15 +48,16 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// reply is a server's response.
+// A reply is a server's response.
 type reply struct {
 	status int
 	head   http.Header
 	body   string
 }
 
-// ask sends a request and checks the headers that every response must have. A request without an
-// answer is sent again after a minute: Cloudflare's proxy sometimes loses a request.
+// The method ask sends a request, and checks the headers that every response must have. If a
+// request has no answer after a minute, it is sent again, because Cloudflare's proxy sometimes
+// loses a request.
 func (s *server) ask(t *testing.T, method, path, body string, headers ...string) reply {
 	t.Helper()
 	client := http.Client{Timeout: time.Minute, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
@@ -96,7 +97,7 @@ func (s *server) ask(t *testing.T, method, path, body string, headers ...string)
 	return reply{answer.StatusCode, answer.Header, string(text)}
 }
 
-// files requests one file of each kind.
+// The method files requests one file of each kind.
 func (s *server) files(t *testing.T, index string) {
 	t.Helper()
 	for name, mediaType := range map[string]string{
@@ -108,7 +109,7 @@ func (s *server) files(t *testing.T, index string) {
 			t.Errorf("GET %s: status %d, %d bytes of type %q; want 200 and the type %q", name, got.status, len(got.body), got.head.Get("Content-Type"), mediaType)
 		}
 		if name == "/manifest.webmanifest" || name == "/icon.svg" {
-			continue // the host decides how long the browser may cache the file
+			continue // the host decides how long browsers may cache this file
 		}
 		if cache, want := got.head.Get("Cache-Control"), policy.Cache(name[1:]); cache != want {
 			t.Errorf("%s: Cache-Control %q, want %q", name, cache, want)
@@ -130,8 +131,9 @@ func (s *server) files(t *testing.T, index string) {
 	}
 }
 
-// all requests every file of the page, and checks that the server sends the right bytes; ask checks
-// the headers. The page therefore behaves the same on each server.
+// The method all requests every file of the page, and checks that the server sends the right bytes.
+// The method ask checks the headers. If all servers answer in the same way, the page behaves the
+// same on each of them.
 func (s *server) all(t *testing.T) {
 	t.Helper()
 	dist := os.DirFS(filepath.Join(root, "site", "dist"))
@@ -142,7 +144,7 @@ func (s *server) all(t *testing.T) {
 		}
 		content, err := fs.ReadFile(dist, name)
 		got := s.ask(t, "GET", "/"+strings.TrimSuffix(name, "index.html"), "")
-		if got.status == http.StatusTemporaryRedirect && path.Ext(name) == ".html" { // Cloudflare redirects to the path without the extension
+		if got.status == http.StatusTemporaryRedirect && path.Ext(name) == ".html" { // Cloudflare redirects this request to the path without the extension
 			got = s.ask(t, "GET", got.head.Get("Location"), "")
 		}
 		if got.status != 200 || got.body != string(content) {
@@ -156,10 +158,10 @@ func (s *server) all(t *testing.T) {
 	}
 }
 
-// packed reports whether a file of the page is a compressed copy of another file.
+// The function packed reports whether a file of the page is a compressed copy of another file.
 func packed(name string) bool { return path.Ext(name) == ".br" || path.Ext(name) == ".gz" }
 
-// named returns the URL of a file to which the page refers.
+// The function named returns the URL of a file to which the page refers.
 func named(t *testing.T, index, pattern string) string {
 	t.Helper()
 	for _, word := range strings.FieldsFunc(index, func(r rune) bool { return strings.ContainsRune(`"?`, r) }) {
@@ -173,7 +175,7 @@ func named(t *testing.T, index, pattern string) string {
 	return ""
 }
 
-// refusals sends requests that must be rejected.
+// The method refusals sends requests that the server must reject.
 func (s *server) refusals(t *testing.T, index string) {
 	t.Helper()
 	paths := []string{"/", "/" + named(t, index, "app.*.wasm"), "/upload", "/healthz", "/version", "/nothing/here", "/demos/ring.sgt"}
@@ -198,8 +200,8 @@ func (s *server) refusals(t *testing.T, index string) {
 	}
 }
 
-// refuseChunks sends a body in chunks, without a length, and then its end. If end is empty, the
-// server must answer without waiting for the end.
+// refuseChunks sends a body in chunks and without a length, followed by the given end. If that end
+// is empty, the server must answer without waiting for it.
 func (s *server) refuseChunks(t *testing.T, end string) {
 	t.Helper()
 	conn, err := net.Dial("tcp", s.address)
@@ -215,7 +217,7 @@ func (s *server) refuseChunks(t *testing.T, end string) {
 	}
 }
 
-// edge sends requests that only the worker answers.
+// The method edge sends requests that only Cloudflare's worker answers.
 func (s *server) edge(t *testing.T) {
 	t.Helper()
 	for path, says := range map[string]string{

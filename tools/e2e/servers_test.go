@@ -17,8 +17,8 @@ import (
 	"testing"
 )
 
-// decoy is a server that no program should contact. It counts connections in any protocol, and
-// records the first request of each connection.
+// A decoy is a server that no program should contact. It counts connections of any protocol, and
+// records the first request on each connection.
 type decoy struct {
 	port int
 
@@ -44,8 +44,8 @@ func newDecoy() (*decoy, error) {
 	return d, nil
 }
 
-// note records the requested URL, and answers "no content". For a TLS connection, it records the
-// server name in the handshake instead.
+// The method note records the requested URL, and answers with the status "no content". For a TLS
+// connection, it instead records the server name that the handshake contains.
 func (d *decoy) note(conn net.Conn) {
 	defer conn.Close()
 	said := wordless
@@ -61,12 +61,12 @@ func (d *decoy) note(conn net.Conn) {
 	conn.Write([]byte("HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n"))
 }
 
-// wordless is recorded for a connection without data.
+// The constant "wordless" is recorded if a connection contains no data.
 const wordless = "a connection without data"
 
 const tlsHandshake = 0x16 // the first byte of a TLS connection
 
-// greeting is a connection that is read through a buffer.
+// A greeting is a connection that is read through a buffer.
 type greeting struct {
 	net.Conn
 	from io.Reader
@@ -74,7 +74,7 @@ type greeting struct {
 
 func (g greeting) Read(p []byte) (int, error) { return g.from.Read(p) }
 
-// serverName returns the server name in the handshake of a TLS client.
+// serverName returns the server name that a TLS client sends in its handshake.
 func serverName(conn net.Conn, from io.Reader) (name string) {
 	_ = tls.Server(greeting{conn, from}, &tls.Config{GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 		name = hello.ServerName
@@ -83,26 +83,26 @@ func serverName(conn net.Conn, from io.Reader) (name string) {
 	return name
 }
 
-// received returns the first request of each connection so far.
+// The method received returns the first request on each connection so far.
 func (d *decoy) received() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return append([]string(nil), d.calls...)
 }
 
-// server is a running `stackglass serve`.
+// A server is a running `stackglass serve` process.
 type server struct {
-	origin  string // without a trailing slash
+	origin  string // scheme, host and port, without a trailing slash
 	address string
-	home    string // the page's path; "" means /
+	home    string // the page's path, or "" for the path /
 	cmd     *exec.Cmd
 	once    sync.Once
 }
 
 var served = regexp.MustCompile(`http://([0-9.:]+)/`)
 
-// serve runs the command's server on a port of 127.0.0.1 until the test ends; ":0" selects any free
-// port.
+// The function serve runs the command's server on a port of 127.0.0.1 until the test ends. The port
+// ":0" selects any free port.
 func serve(t *testing.T, address string) *server {
 	t.Helper()
 	s, err := startServer(needStage(t).program, address)
@@ -113,7 +113,7 @@ func serve(t *testing.T, address string) *server {
 	return s
 }
 
-// startServer starts the command's server, which runs until stop is called.
+// startServer starts the command's server, which runs until its method stop is called.
 func startServer(program, address string) (*server, error) {
 	cmd := exec.Command(program, "serve", "--no-browser", "--http", "127.0.0.1"+address)
 	cmd.Stderr = os.Stderr
@@ -135,7 +135,7 @@ func startServer(program, address string) (*server, error) {
 	return s, nil
 }
 
-// stop terminates the server and waits until it has ended.
+// The method stop terminates the server, and waits until the process has ended.
 func (s *server) stop() {
 	s.once.Do(func() {
 		s.cmd.Process.Signal(os.Interrupt)
@@ -143,14 +143,14 @@ func (s *server) stop() {
 	})
 }
 
-// forgive removes the given requests, which are allowed, from the record.
+// The method forgive removes requests that are allowed from the record.
 func (d *decoy) forgive(calls ...string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.calls = slices.DeleteFunc(d.calls, func(call string) bool { return slices.Contains(calls, call) })
 }
 
-// forget clears the record.
+// The method forget clears the record of requests.
 func (d *decoy) forget() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -16,8 +16,8 @@ import (
 	"github.com/stackglass/stackglass/workers"
 )
 
-// sharedFiles returns the paths of containers whose analysis is divided among workers: the demos,
-// and the beginnings of the real traces.
+// sharedFiles returns the paths of the containers whose analysis is divided among workers. These
+// are the demos and the beginnings of the real traces.
 func sharedFiles(t *testing.T) (paths []string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -40,7 +40,8 @@ func sharedFiles(t *testing.T) (paths []string) {
 	return paths
 }
 
-// attach attaches a file to a hidden input of the page, without notifying its program.
+// The method attach attaches a file to a hidden input on the page, without notifying the page's
+// program.
 func (p *tab) attach(path string) {
 	p.t.Helper()
 	eval[bool](p, `(() => { document.getElementById("attached")?.remove();
@@ -53,8 +54,8 @@ func (p *tab) attach(path string) {
 	call[dom.SetFileInputFilesParams, cdp.Empty](p, dom.SetFileInputFiles, dom.SetFileInputFilesParams{Files: []string{path}, NodeID: node.NodeID})
 }
 
-// analyseWith makes a worker of the page analyse the attached file. analyseWith returns the result
-// and the maximum number of workers that ran at the same time.
+// analyseWith makes one of the page's workers analyse the attached file. It returns the result, and
+// how many workers ran at the same time at most.
 func (p *tab) analyseWith(start workers.Start) (done workers.Done, most int) {
 	p.t.Helper()
 	got := eval[struct {
@@ -92,7 +93,7 @@ func (p *tab) analyseWith(start workers.Start) (done workers.Done, most int) {
 	if workers.Type(got.Type) != workers.TypeDone {
 		p.t.Fatalf("the analysis failed: %q", bytes(got.Body))
 	}
-	done, err := workers.DecodeDone(bytes(got.Body)) // only the beginning of the profile is needed
+	done, err := workers.DecodeDone(bytes(got.Body)) // this function needs only the beginning of the profile
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -101,8 +102,9 @@ func (p *tab) analyseWith(start workers.Start) (done workers.Done, most int) {
 
 func number(t workers.Type) string { return strconv.Itoa(int(t)) }
 
-// shareAll analyses files with several numbers of workers, in many short segments. Each file is
-// analysed with two adjacent numbers of the list counts; the next file uses the next pair.
+// shareAll analyses each file with several numbers of workers, in many short segments. Each file is
+// analysed with two adjacent numbers of workers from the list "counts". The next file uses the next
+// two numbers.
 func shareAll(t *testing.T, p *tab, files []string, counts ...uint32) {
 	t.Helper()
 	spec := analysis.Spec{Kinds: trace.DataKinds, Analyses: analysis.Usual, LineBytes: []uint32{64}, Utilisation: []uint64{48 << 10, 1 << 20, 32 << 20}, UtilisationWays: []uint32{12, 16, 16}}
@@ -126,21 +128,22 @@ func shareAll(t *testing.T, p *tab, files []string, counts ...uint32) {
 	}
 }
 
-// TestSharedRuns checks that the digests equal the command's for any number of workers. Other
-// tests, which need no browser, check that each trace can be divided among each number of workers
-// (core/analysis, workers).
+// TestSharedRuns checks that, for any number of workers, the digests equal the command's digests.
+// Tests in core/analysis and workers, which need no browser, check that every trace can be divided
+// among any of these numbers of workers.
 func TestSharedRuns(t *testing.T) {
 	needStage(t)
 	shareAll(t, openPage(t), sharedFiles(t), 1, 2, 4, 8)
 }
 
-// TestHelpersInEveryHosting checks that helpers can start under the page's policy in every hosting.
+// TestHelpersInEveryHosting checks that the page's policy allows helper workers to start in every
+// kind of hosting.
 func TestHelpersInEveryHosting(t *testing.T) {
 	needStage(t)
 	files := sharedFiles(t)
 	for _, h := range hostings {
 		if h.name == "Cloudflare" {
-			continue // same files as serve
+			continue // serves the same files as the hosting "serve"
 		}
 		t.Run(h.name, func(t *testing.T) {
 			p := newTab(t, h.open(t))

@@ -11,8 +11,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// TestScreenshots writes screenshots of all views to the folder that STACKGLASS_SHOTS names: wide
-// and narrow, light and dark.
+// TestScreenshots writes screenshots of all views to the folder that STACKGLASS_SHOTS names, for
+// wide and narrow windows and for both themes.
 func TestScreenshots(t *testing.T) {
 	needStage(t)
 	dir := os.Getenv("STACKGLASS_SHOTS")
@@ -83,8 +83,8 @@ func TestScreenshots(t *testing.T) {
 	}
 }
 
-// TestReadmePicture takes the picture in README.md, the miss-ratio curve of a demo, if STACKGLASS_PICTURE
-// names a file for it.
+// TestReadmePicture takes the picture for README.md, which shows a demo's miss-ratio curve, if
+// STACKGLASS_PICTURE names a file for it.
 func TestReadmePicture(t *testing.T) {
 	needStage(t)
 	file := os.Getenv("STACKGLASS_PICTURE")
@@ -101,8 +101,9 @@ func TestReadmePicture(t *testing.T) {
 	p.picture(file, chromedp.CaptureScreenshot())
 }
 
-// shoot takes screenshots of a view, wide and narrow, light and dark, if STACKGLASS_SHOTS names a
-// folder for them. After the last screenshot, the view is wide and light again.
+// The method shoot takes screenshots of a view, for wide and narrow windows and for both themes, if
+// STACKGLASS_SHOTS names a folder for them. After the last screenshot, the window is wide and the
+// theme is light again.
 func (p *tab) shoot(view string) {
 	p.t.Helper()
 	dir := os.Getenv("STACKGLASS_SHOTS")
@@ -122,16 +123,16 @@ func (p *tab) shoot(view string) {
 	}
 }
 
-// drawn waits until the browser has drawn all changes.
+// The method drawn waits until the browser has drawn all changes.
 func (p *tab) drawn() {
 	p.t.Helper()
 	eval[any](p, `new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(null))))`)
 }
 
-// picture writes a screenshot to a file.
+// The method picture writes a screenshot to a file.
 func (p *tab) picture(path string, take chromedp.Action[[]byte]) {
 	p.t.Helper()
-	// Hide the scroll bar, whose width would otherwise be cut off pictures of the whole page.
+	// Hide the scroll bar. Otherwise, pictures of the whole page would be too narrow by its width.
 	call(p, emulation.SetScrollbarsHidden, emulation.SetScrollbarsHiddenParams{Hidden: true})
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
 	defer cancel()

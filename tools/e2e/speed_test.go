@@ -15,8 +15,8 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// timing is a script that measures the time in milliseconds from an event to the frame that shows
-// its effect. The page requests frames until ready returns true.
+// The script "timing" measures the time in milliseconds between an event and the frame that shows
+// its effect. The script requests frames until its function "ready" returns true.
 const timing = `(async (act, ready) => {
 	const begun = performance.now();
 	act();
@@ -25,8 +25,8 @@ const timing = `(async (act, ready) => {
 	return performance.now() - begun;
 })`
 
-// reaction contains repeated measurements of the wall-clock time and the CPU time of one reaction,
-// in milliseconds.
+// A reaction contains repeated measurements of how long the page takes to react: the wall-clock
+// time and the CPU time, in milliseconds.
 type reaction struct{ wall, cpu []float64 }
 
 func (m *reaction) take(p *tab, act, ready string) {
@@ -40,13 +40,13 @@ func median(list []float64) float64 {
 	return list[len(list)/2]
 }
 
-// say prints a measurement in the form that tools/speed reads.
+// The function say prints a measurement in the format that tools/speed reads.
 func say(t *testing.T, file, what string, figure float64) {
 	t.Logf("speed: %s: %s: %.3f", filepath.Base(file), what, figure)
 }
 
-// filesIn returns the files in an environment variable, which lists them separated by colons.
-// filesIn skips the test if the variable lists no files.
+// filesIn returns the paths in an environment variable, which are separated by colons. filesIn
+// skips the test if the variable lists no files.
 func filesIn(t *testing.T, variable string) []string {
 	t.Helper()
 	files := os.Getenv(variable)
@@ -56,14 +56,14 @@ func filesIn(t *testing.T, variable string) []string {
 	return strings.Split(files, ":")
 }
 
-// switchTo shows a view.
+// switchTo opens a view.
 func (p *tab) switchTo(view state.Tab, m *reaction) {
 	m.take(p, toView(view.Slug()), inView(view.Slug()))
 }
 
-// TestSpeed prints how long the page takes to switch to each view, for the first time and later,
-// and to react to each slider. STACKGLASS_SPEED lists the traces and profiles to use. On a busy
-// machine, the CPU time is more reliable.
+// TestSpeed prints how long the page takes to react to each slider, and to open each view for the
+// first time and again. STACKGLASS_SPEED lists the traces and profiles to use. On a busy machine,
+// the CPU time is more reliable than the wall-clock time.
 func TestSpeed(t *testing.T) {
 	files := filesIn(t, "STACKGLASS_SPEED")
 	const rounds = 5
@@ -131,10 +131,10 @@ func TestSpeed(t *testing.T) {
 	}
 }
 
-// brushes drags across the timeline with the mouse. Each time, the selected part of the run has a
-// different length, so that the ranking changes even if the program behaves the same throughout. It
-// returns the times in milliseconds from releasing the button to the frame that shows the ranking
-// of the source lines of that part, or nil if there is no timeline.
+// The function brushes drags the mouse across the timeline several times. Each time, it selects a
+// different length of the run, so that the ranking changes even if the program always behaves in
+// the same way. It returns the times in milliseconds between the release of the button and the
+// frame that ranks the source lines in the selected part. If there is no timeline, it returns nil.
 func (p *tab) brushes(rounds int) (took []float64) {
 	eval[any](p, toView("code"))
 	p.wait("the Code view", inView("code"))
@@ -168,9 +168,9 @@ func (p *tab) brushes(rounds int) (took []float64) {
 	return took
 }
 
-// TestSpeedOfRuns prints the time from opening a file until the page shows its curve, and until it
-// shows the complete result, with one worker and with two. STACKGLASS_SPEED_RUNS lists the traces
-// to use. A run of more than ten seconds is measured once.
+// TestSpeedOfRuns prints how long the page takes, after a file is opened, to show its curve and the
+// complete result. It measures this with one worker and with two. STACKGLASS_SPEED_RUNS lists the
+// traces to use. A run of more than ten seconds is measured once.
 func TestSpeedOfRuns(t *testing.T) {
 	files := filesIn(t, "STACKGLASS_SPEED_RUNS")
 	const rounds, long = 2, 10

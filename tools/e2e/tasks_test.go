@@ -11,18 +11,18 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// task is an uninterrupted task of the page's main thread.
+// A task is an uninterrupted task on the page's main thread.
 type task struct{ Wall, CPU time.Duration }
 
-// tasks returns the tasks that take at least 10 ms while do runs. The wall-clock time of a task
-// shows how long a person waits. On a busy machine, the CPU time shows the cost of the task more
-// reliably.
+// The function tasks runs a function, and returns all tasks of at least 10 ms that occur meanwhile.
+// A task's wall-clock time is how long a user waits. On a busy machine, its CPU time is a more
+// reliable measure of its cost.
 func (p *tab) tasks(what func()) (list []task) {
 	p.t.Helper()
 	type event struct {
 		Name, Ph  string
 		Pid, Tid  int
-		Dur, Tdur int64 // microseconds
+		Dur, Tdur int64 // wall-clock time and CPU time in microseconds
 		Args      struct{ Name string }
 	}
 	var mu sync.Mutex
@@ -42,7 +42,7 @@ func (p *tab) tasks(what func()) (list []task) {
 		case *tracing.EventTracingComplete:
 			select {
 			case done <- true:
-			default: // the event belongs to an earlier trace
+			default: // this event belongs to an earlier trace
 			}
 		}
 	}); err != nil {

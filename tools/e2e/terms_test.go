@@ -8,8 +8,8 @@ import (
 	"github.com/chromedp/cdproto/input"
 )
 
-// TestTerms opens the explanation of a term with the mouse, with the keyboard and from the list of
-// keys, and closes it again.
+// TestTerms checks that the explanation of a term can be opened with the mouse, with the keyboard
+// and from the list of keys, and that it can be closed again.
 func TestTerms(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
@@ -30,7 +30,7 @@ func TestTerms(t *testing.T) {
 			call(p, input.DispatchMouseEvent, input.DispatchMouseEventParams{Type: "mouseMoved", X: at.X + float64(by), Y: at.Y})
 		}
 	}
-	// Moving the mouse loads the script. A browser that is busy may drop a move.
+	// The page loads the script when the mouse moves. A busy browser may ignore one of these moves.
 	const underlined = `CSS.highlights.get("term")?.size > 3`
 	for range 20 {
 		if mouse("#result-title"); eval[bool](p, underlined+" === true") {
@@ -75,12 +75,12 @@ func TestTerms(t *testing.T) {
 	p.click("#code-wide")
 	const sorts = `Array.from(document.querySelectorAll("#code-rows th button")).find((e) => e.textContent === "references")`
 	p.wait("the focus on a sortable column heading", sorts+` && Array.from(CSS.highlights.get("term")).some((r) => r.startContainer.parentElement === `+sorts+`)`)
-	p.press("\t") // from here on, the keyboard moves the focus
+	p.press("\t") // after this key, the browser shows the focus as for keyboard users
 	eval[any](p, sorts+`.focus()`)
 	p.wait("the explanation of the focused term", open+` && `+sorts+`.getAttribute("aria-describedby") === "term"`)
 }
 
-// TestCommands copies the commands that record a program.
+// TestCommands checks that the commands for recording a program can be copied.
 func TestCommands(t *testing.T) {
 	needStage(t)
 	p := openPage(t)

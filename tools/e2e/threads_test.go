@@ -21,8 +21,8 @@ var threadViews = []struct{ name, shows string }{
 	{"communication", "#chart-flows canvas[data-ready]"},
 }
 
-// threadsEverywhere opens the views of a demo that show how threads share caches and communicate,
-// with every table expanded.
+// threadsEverywhere opens the views of a demo that show how its threads share caches and
+// communicate. It expands every table.
 func (p *tab) threadsEverywhere(look func(state string)) {
 	p.t.Helper()
 	p.click("#demo-false-sharing")
@@ -46,7 +46,7 @@ func (p *tab) threadsEverywhere(look func(state string)) {
 	p.waitFor("#kept .delete")
 }
 
-// choose selects an option of a list, or enters a number.
+// The method choose selects an option in a list, or enters a number.
 func (p *tab) choose(id, value string) {
 	p.t.Helper()
 	eval[any](p, `(() => {
@@ -56,13 +56,14 @@ func (p *tab) choose(id, value string) {
 	})()`)
 }
 
-// said waits until a text that contains the given words is announced to screen readers.
+// The method said waits until the page announces a text that contains the given words to screen
+// readers.
 func (p *tab) said(words string) {
 	p.t.Helper()
 	p.wait("the announcement “"+words+"”", `document.getElementById("live").textContent.replace(/[\u00a0\u202f]/g, " ").includes(`+quote(words)+`)`)
 }
 
-// inked reports whether something is drawn on every canvas that a selector matches.
+// The method inked reports whether every canvas that a selector matches shows a drawing.
 const inked = `Array.from(document.querySelectorAll(%s), (canvas) => {
 	const pixels = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
 	return new Set(new Uint32Array(pixels.buffer)).size > 3;
@@ -74,7 +75,8 @@ func (p *tab) inked(selector string) bool {
 	return eval[bool](p, strings.Replace(inked, "%s", quote(selector), 1))
 }
 
-// TestThreads uses the view with the keyboard: sizes, stacks, groups, and a table.
+// TestThreads checks that the sizes, stacks, groups and table of the Threads view can be used with
+// the keyboard.
 func TestThreads(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
@@ -93,7 +95,8 @@ func TestThreads(t *testing.T) {
 	p.click("#stack-coherent")
 	p.said("another thread's store invalidates the line")
 
-	// To show two caches shared by two threads each, the page must analyse the trace again.
+	// To show two caches, each of which is shared by two threads, the page must analyse the trace
+	// again.
 	p.choose("core-group-2", "2")
 	p.waitFor("#group-2 #core-group-2")
 	p.choose("core-group-3", "2")
@@ -114,7 +117,8 @@ func TestThreads(t *testing.T) {
 	}
 }
 
-// TestCommunication moves through the matrix with arrow keys, and selects a cell.
+// TestCommunication checks that arrow keys move through the communication matrix, and that a cell
+// can be selected.
 func TestCommunication(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
@@ -126,7 +130,7 @@ func TestCommunication(t *testing.T) {
 	}
 	all := p.text("#table-pairs tbody")
 	p.tabTo("the matrix", `document.activeElement.closest("sg-matrix")?.id === "chart-flows"`)
-	p.press(kb.ArrowDown) // to the first cell
+	p.press(kb.ArrowDown) // moves to the first cell
 	p.said("written by thread 1, used by thread 1: nothing")
 	p.press(kb.ArrowRight)
 	p.said("written by thread 1, used by thread 2: 2 048")
@@ -152,9 +156,9 @@ func TestCommunication(t *testing.T) {
 	}
 }
 
-// TestFalseSharing checks the page's first finding about the demo whose counters are in one cache
-// line. The finding must contain the name of the counters, the source line, the number of times
-// that the threads invalidate each other's copies of the line, and the fix.
+// TestFalseSharing checks the page's first finding about a demo in which the counters of all
+// threads are in the same cache line. The finding must name the counters, the source line and the
+// fix, and state how often the threads invalidate each other's copies of the line.
 func TestFalseSharing(t *testing.T) {
 	needStage(t)
 	source, err := os.ReadFile(demoSource(t, "false-sharing"))
@@ -186,7 +190,7 @@ func TestFalseSharing(t *testing.T) {
 	p.waitFor("#false-1")
 }
 
-// manyThreads returns the path of a trace of 64 threads. Each thread has private data, and reads
+// manyThreads returns the path of a trace with 64 threads. Each thread has private data, and reads
 // some data of its neighbours.
 func manyThreads() []byte {
 	rng := rand.New(rand.NewPCG(1, 64))
@@ -203,9 +207,9 @@ func manyThreads() []byte {
 	return text.Bytes()
 }
 
-// TestDelayWithManyThreads makes the same measurements as TestDelayOfAnswers for 64
-// threads, in the views Threads and Communication, and also with 32 caches shared by two threads
-// each.
+// TestDelayWithManyThreads makes the same measurements as TestDelayOfAnswers in the Threads and
+// Communication views, with 64 threads. It repeats them with 32 caches, each of which is shared by
+// two threads.
 func TestDelayWithManyThreads(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
@@ -229,7 +233,8 @@ func TestDelayWithManyThreads(t *testing.T) {
 	p.follow("a part of the run", "#flow-window", "#flows-summary")
 }
 
-// follow moves a slider back and forth and logs the time until the page has drawn the effect.
+// The method follow moves a slider back and forth, and logs how long the page takes to draw the
+// effect.
 func (p *tab) follow(what, slider, changes string) {
 	p.t.Helper()
 	p.waitFor(slider)
@@ -259,7 +264,7 @@ func (p *tab) follow(what, slider, changes string) {
 	}
 }
 
-// busy returns the CPU time of the page's main thread in milliseconds.
+// The method busy returns how much CPU time the page's main thread has used, in milliseconds.
 func (p *tab) busy() float64 {
 	p.t.Helper()
 	for _, m := range call(p, performance.GetMetrics, cdp.Empty{}).Metrics {

@@ -17,8 +17,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/sgt"
 )
 
-// TestTimeline brushes a part of the run with the mouse and with keys, and compares the code view
-// with the command's answer for the same part.
+// TestTimeline checks that a part of the run can be selected with the mouse and with keys, and that
+// the code view then equals the command's answer for the same part.
 func TestTimeline(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
@@ -42,7 +42,7 @@ func TestTimeline(t *testing.T) {
 	mouse("mouseReleased", 34.5)
 	p.wait("the range in the URL", `location.hash.includes("range=10240..35840")`)
 
-	// The CSV of the page is the answer of the command.
+	// The page's CSV file equals the command's answer.
 	p.choose("preset", "i7-6700")
 	p.wait("the chosen hierarchy", `location.hash.includes("preset=i7-6700")`)
 	_, exported := p.download(func() { p.click("#export-profile") })
@@ -73,8 +73,8 @@ func TestTimeline(t *testing.T) {
 	p.wait("the whole run", `!location.hash.includes("range=")`)
 }
 
-// markedTrace writes a trace of two regions, the second of which contains a third region. The
-// regions begin and end with windows.
+// markedTrace writes a trace with two regions, the second of which contains a third region. The
+// regions begin and end at the borders of windows.
 func markedTrace(t *testing.T) string {
 	t.Helper()
 	p := &trace.Program{Modules: []trace.Module{{Name: "m"}}, Tags: []string{"read", "solve", "sweep"}}
@@ -124,8 +124,8 @@ func markedTrace(t *testing.T) string {
 	return path
 }
 
-// TestMarkedRegions reads the regions of a trace in the timeline with the mouse, chooses one region
-// with a click and the other regions with keys, and compares the regions with the command's answer.
+// TestMarkedRegions checks that the timeline shows the regions of a trace, that they can be
+// selected with the mouse and with keys, and that they equal the command's answer.
 func TestMarkedRegions(t *testing.T) {
 	needStage(t)
 	path := markedTrace(t)
@@ -174,8 +174,8 @@ func TestMarkedRegions(t *testing.T) {
 	chosen(0)
 }
 
-// TestZoom zooms a curve with the mouse, undoes the zoom with Back, and opens a link to the zoomed
-// curve.
+// TestZoom checks that the mouse zooms in on a curve, that Back undoes the zoom, and that a link
+// opens the zoomed curve.
 func TestZoom(t *testing.T) {
 	needStage(t)
 	p := openPage(t)

@@ -12,8 +12,8 @@ import (
 	"github.com/pierrec/lz4/v4"
 )
 
-// TestBadFiles opens invalid files. The page must report each file in a sentence, and continue to
-// work.
+// TestBadFiles checks what the page does if invalid files are opened. The page must report the
+// error in each file in a sentence, and continue to work.
 func TestBadFiles(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
@@ -21,7 +21,7 @@ func TestBadFiles(t *testing.T) {
 	demo := demos(t)[0]
 	profile := p.read(truthOf(t, "demo:"+demo.Name).Profile)
 	newer := bytes.Clone(profile)
-	newer[8] = 99 // the version number
+	newer[8] = 99 // the version number of the format
 	damaged := bytes.Clone(profile)
 	damaged[len(damaged)/2] ^= 0x20
 	for _, c := range []struct {
@@ -68,8 +68,8 @@ func TestBadFiles(t *testing.T) {
 	}
 }
 
-// flipped returns a copy of a trace that is compressed with a checksum for every block, and has one
-// flipped bit.
+// The function flipped returns a compressed copy of a trace that has a checksum for every block,
+// and one flipped bit.
 func flipped(t *testing.T, packed []byte) []byte {
 	t.Helper()
 	text, err := io.ReadAll(lz4.NewReader(bytes.NewReader(packed)))
@@ -92,8 +92,9 @@ func flipped(t *testing.T, packed []byte) []byte {
 	return damaged
 }
 
-// TestDeadWorker kills the worker between two checkpoints. The analysis must resume when its file
-// is dropped again, and have the same result as without an interruption.
+// TestDeadWorker checks what the page does if its worker is killed between two checkpoints. The
+// analysis must resume when its file is dropped again, and its result must be the same as without
+// an interruption.
 func TestDeadWorker(t *testing.T) {
 	needStage(t)
 	trace := longTrace(t, 30e6)
@@ -124,7 +125,8 @@ func TestDeadWorker(t *testing.T) {
 	}
 }
 
-// TestInterruptedByReload reloads the page during a run, and resumes the run from the list.
+// TestInterruptedByReload checks that, if the page is reloaded during a run, the run can be resumed
+// from the list.
 func TestInterruptedByReload(t *testing.T) {
 	needStage(t)
 	trace := longTrace(t, 30e6)
@@ -143,7 +145,7 @@ func TestInterruptedByReload(t *testing.T) {
 	}
 }
 
-// storedEntries counts the entries of the store, including checkpoints.
+// storedEntries returns the number of entries in the store, including checkpoints.
 const storedEntries = `await new Promise((done, fail) => {
 	const opening = indexedDB.open("stackglass");
 	opening.onerror = () => fail(opening.error);
@@ -154,12 +156,12 @@ const storedEntries = `await new Promise((done, fail) => {
 	};
 })`
 
-// lastWords is the text of the error that kills a worker.
+// The constant "lastWords" is the text of the error that kills a worker.
 const lastWords = "the clock is gone"
 
-// TestNamesInACrash checks that the stack trace of a crashed program has function names, although
-// the program does not contain them. The program crashes at once because it cannot call the
-// browser.
+// TestNamesInACrash checks that the stack trace of a crashed program contains function names,
+// although the program itself does not contain them. The program crashes at once because it cannot
+// call the browser.
 func TestNamesInACrash(t *testing.T) {
 	needStage(t)
 	const names = "With the names of functions:"
@@ -183,7 +185,7 @@ func TestNamesInACrash(t *testing.T) {
 	}
 }
 
-// kill makes the analysis worker's clock fail, which crashes its program.
+// The method kill makes the clock of the analysis worker fail, which crashes the worker's program.
 func (p *tab) kill() {
 	p.t.Helper()
 	killed := false
@@ -198,7 +200,7 @@ func (p *tab) kill() {
 	}
 }
 
-// TestFullStore runs an analysis in a browser that has no space to store the result.
+// TestFullStore checks the page in a browser that has no space to store the result of an analysis.
 func TestFullStore(t *testing.T) {
 	needStage(t)
 	trace := beginning(t)

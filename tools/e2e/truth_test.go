@@ -21,8 +21,8 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// realTrace returns the path of the real trace named sort, or of a small trace if the real trace
-// does not exist.
+// realTrace returns the path of the real trace "sort", or of a small trace if "sort" does not
+// exist.
 func realTrace(t *testing.T) string {
 	t.Helper()
 	dir := os.Getenv("STACKGLASS_DATA")
@@ -37,15 +37,15 @@ func realTrace(t *testing.T) string {
 	return lackeyTrace(t)
 }
 
-// lackeyTrace returns the path of a small text trace, compressed with lz4. The trace contains no
-// blocks.
+// lackeyTrace returns the path of a small lackey trace that is compressed with lz4. The trace
+// contains no blocks.
 func lackeyTrace(t *testing.T) string {
 	t.Helper()
 	return absolute(t, filepath.Join(root, "core", "trace", "tracetest", "testdata", "array-list.lackey.lz4"))
 }
 
-// beginning returns the path of the beginning of the real trace, for tests that do not need a long
-// trace. All tests share this file.
+// The function beginning returns the path of a file with the beginning of the real trace, for tests
+// that do not need a long trace. All tests share this file.
 func beginning(t *testing.T) string {
 	t.Helper()
 	const references = 1e6
@@ -87,8 +87,8 @@ func absolute(t *testing.T, path string) string {
 
 // longTrace returns the path of a trace with at least the given number of references. The trace
 // consists of copies of the real trace in consecutive LZ4 frames. All tests share this file. Its
-// modification time is always the constant modified, so that the command's result for the file is
-// computed only once. Tests that change the file use ownTrace.
+// modification time is always the same, so that the command's result for the file is computed only
+// once. Tests that change the file use ownTrace.
 func longTrace(t *testing.T, references uint64) string {
 	t.Helper()
 	path := filepath.Join(needStage(t).files, fmt.Sprintf("long-%d-%s", references, filepath.Base(realTrace(t))))
@@ -98,10 +98,11 @@ func longTrace(t *testing.T, references uint64) string {
 	return path
 }
 
-// pausable is the length of traces whose analysis takes long enough to be paused.
+// The constant "pausable" is the length of a trace whose analysis takes long enough to be paused.
 const pausable = 5e6
 
-// ownTrace returns the path of a private copy of a trace that can be paused.
+// ownTrace returns the path of a private copy of a trace that is long enough for a run to be
+// paused.
 func ownTrace(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "own-"+filepath.Base(realTrace(t)))
@@ -125,12 +126,12 @@ func writeLong(t *testing.T, path string, references uint64) {
 	}
 }
 
-// truth is the result that the command computes for a trace.
+// The type truth is the result that the command computes for a trace.
 type truth struct {
 	Digest     string
 	References uint64
 	Complete   bool
-	Profile    string // the path of the profile that the command wrote
+	Profile    string // path of the profile that the command wrote
 }
 
 var (
@@ -138,12 +139,12 @@ var (
 	truths   = map[string]*truth{}
 )
 
-// measured lists the caches for which the page counts misses by site, unless a different hierarchy
-// is in view. These are the caches of the first preset, except for caches that select sets with a
-// hash.
+// The constant "measured" lists the caches for which the page counts misses by site, unless the
+// page shows a different hierarchy. These are the caches in the first preset, except for caches
+// that select sets with a hash function.
 const measured = "48KiB,12,1MiB,16,32MiB,16"
 
-// truthOf analyses a trace with the command, once for all tests.
+// truthOf analyses a trace with the command. Each trace is analysed only once for all tests.
 func truthOf(t *testing.T, trace string) *truth {
 	t.Helper()
 	truthsMu.Lock()
@@ -152,7 +153,7 @@ func truthOf(t *testing.T, trace string) *truth {
 		return known
 	}
 	profile := filepath.Join(shared.files, "command-"+strconv.Itoa(len(truths))+".sgp")
-	measuring := measured // the page measures the same caches
+	measuring := measured // the caches for which the page counts misses by site
 	for _, d := range demos(t) {
 		if trace == "demo:"+d.Name {
 			measuring = d.measured()
@@ -183,7 +184,8 @@ func truthIn(t *testing.T, answer []byte) *truth {
 	return &v.Input
 }
 
-// ask runs the command and returns its output. It also accepts partial answers.
+// The function ask runs the command and returns its output. The command may also return a partial
+// answer.
 func ask(t *testing.T, args ...string) []byte {
 	t.Helper()
 	cmd := exec.Command(needStage(t).program, args...)
@@ -197,7 +199,7 @@ func ask(t *testing.T, args ...string) []byte {
 	return answer
 }
 
-// demoCard is a demo in demos.json.
+// A demoCard describes one demo in demos.json.
 type demoCard struct {
 	Name, Title, Question string
 	Opens                 string
@@ -206,8 +208,8 @@ type demoCard struct {
 	References            uint64
 }
 
-// measured returns the caches for which the page counts misses by site in a demo, which are the
-// caches with which the demo opens.
+// The method measured returns the caches for which the page counts a demo's misses by site. The
+// demo opens with these caches.
 func (d demoCard) measured() string {
 	screen := state.ParseScreen(d.Opens)
 	levels := screen.Levels
@@ -242,7 +244,7 @@ func demos(t *testing.T) []demoCard {
 	return list
 }
 
-// demoFile returns the content of a demo's trace.
+// demoFile returns the content of a demo's trace file.
 func demoFile(t *testing.T, name string) []byte {
 	t.Helper()
 	return ask(t, "demo", name, "-o", "-")

@@ -13,14 +13,14 @@ import (
 	"github.com/ulikunitz/xz"
 )
 
-// unpackers lists the compressed formats whose decoders the page loads on demand.
+// The list "unpackers" contains the compressed formats whose decoders the page loads on demand.
 var unpackers = map[string]func(io.Writer) (io.WriteCloser, error){
 	"zstd": func(w io.Writer) (io.WriteCloser, error) { return zstd.NewWriter(w) },
 	"xz":   func(w io.Writer) (io.WriteCloser, error) { return xz.NewWriter(w) },
 }
 
-// TestUnpackersOffline stops the server after a first visit that did not need an unpacker, and then
-// opens compressed files.
+// TestUnpackersOffline checks that compressed files can be opened without the server, even if the
+// first visit did not need an unpacker.
 func TestUnpackersOffline(t *testing.T) {
 	needStage(t)
 	p := firstVisit(t)
@@ -38,7 +38,8 @@ func TestUnpackersOffline(t *testing.T) {
 	}
 }
 
-// TestUnpackersOnStaticHost serves the page from a subfolder, with a plain server.
+// TestUnpackersOnStaticHost checks that the unpackers also work if a plain server serves the page
+// from a subfolder.
 func TestUnpackersOnStaticHost(t *testing.T) {
 	needStage(t)
 	p := newTab(t, folder(t, filepath.Join(root, "site", "dist")))
@@ -67,7 +68,7 @@ func unpacked(t *testing.T, path string) []byte {
 	return text
 }
 
-// TestNoUnpacker drops compressed files when the unpackers cannot be loaded.
+// TestNoUnpacker checks what the page does with compressed files if it cannot load the unpackers.
 func TestNoUnpacker(t *testing.T) {
 	needStage(t)
 	p := newTab(t, newCounter(t, serve(t, ":0"), "/assets/unpack.*.wasm").server)
@@ -95,8 +96,8 @@ func TestNoUnpacker(t *testing.T) {
 	}
 }
 
-// TestDamagedCompressedFiles drops truncated and damaged compressed files that need an unpacker.
-// Results and messages must be the same as the command's.
+// TestDamagedCompressedFiles checks what the page does with truncated and damaged compressed files
+// that need an unpacker. The page and the command must show the same results and messages.
 func TestDamagedCompressedFiles(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
@@ -126,8 +127,9 @@ func TestDamagedCompressedFiles(t *testing.T) {
 	}
 }
 
-// TestReloadWhileUnpacking reloads the page during a run, resumes the run from its checkpoint, and
-// pauses it. The result must be the same as without an interruption.
+// TestReloadWhileUnpacking checks that, if the page is reloaded while it reads a compressed file,
+// the run resumes from its checkpoint and can be paused. The result must be the same as without an
+// interruption.
 func TestReloadWhileUnpacking(t *testing.T) {
 	needStage(t)
 	trace := longPacked(t, 30e6)
@@ -147,8 +149,8 @@ func TestReloadWhileUnpacking(t *testing.T) {
 	}
 }
 
-// longPacked returns the path of a trace with at least the given number of references. The trace
-// consists of copies of the real trace in consecutive zstd frames.
+// longPacked returns the path of a compressed trace with at least the given number of references.
+// The trace consists of copies of the real trace in consecutive zstd frames.
 func longPacked(t *testing.T, references uint64) string {
 	t.Helper()
 	from := realTrace(t)

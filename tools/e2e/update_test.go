@@ -25,9 +25,9 @@ import (
 	"github.com/stackglass/stackglass/site/policy"
 )
 
-// TestUpdate changes the site between two visits. An open page must keep its version, although the
-// host no longer has its files. A tab that is opened after all other tabs are closed must have the
-// new version, and kept results must remain.
+// TestUpdate checks what happens if the site changes between two visits. A page that is open must
+// keep its version, although the host no longer has the files of this version. If a tab is opened
+// after all other tabs are closed, it must show the new version and still have all kept results.
 func TestUpdate(t *testing.T) {
 	needStage(t)
 	site := newChanging(t, serve(t, ":0"))
@@ -69,13 +69,13 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
-// nextVersion finds the service worker that is waiting to take over. nextVersion returns a function
-// that waits until the worker has taken over; a page that is opened before then still has the old
+// nextVersion finds the service worker that is waiting to become active. It returns a function that
+// waits until this worker is active. Until then, every page that is opened still has the old
 // version.
 func (p *tab) nextVersion() (active func()) {
 	p.t.Helper()
 	waiting, over := make(chan bool, 1), make(chan bool, 1)
-	next := "" // the waiting service worker
+	next := "" // identifies the waiting service worker
 	if err := chromedp.Listen(p.ctx, func(ev any) {
 		updated, ok := ev.(*serviceworker.EventWorkerVersionUpdated)
 		if !ok {
@@ -108,15 +108,15 @@ func (p *tab) nextVersion() (active func()) {
 	return func() { p.t.Helper(); until("it takes over", over) }
 }
 
-// TestUpdateDuringRun changes the site while a trace is analysed in a page without a service
-// worker. The run must end normally. The next run on the same page must end normally too, because the
+// TestUpdateDuringRun checks what happens if the site changes while a page without a service worker
+// analyses a trace. This run and the next run on the same page must end normally, because the
 // browser may never fetch the page's files again.
 func TestUpdateDuringRun(t *testing.T) {
 	needStage(t)
 	site := newChanging(t, serve(t, ":0"))
 	site.change("/sw.js", nil)
 	p := newTab(t, site.server)
-	p.watch.allow("A bad HTTP response code (404) was received when fetching the script.") // sw.js
+	p.watch.allow("A bad HTTP response code (404) was received when fetching the script.") // for the service worker's script
 	p.visit("/")
 	p.ready()
 	trace := longTrace(t, pausable)
@@ -133,14 +133,15 @@ func TestUpdateDuringRun(t *testing.T) {
 			t.Errorf("digest of %s under a newer version = %s, want %s", trace, got, want)
 		}
 	}
-	p.visit("/?") // a different URL, because the browser has cached the page
+	p.visit("/?") // a different URL, because the browser has cached the old page
 	p.ready()
 	if got := eval[string](p, siteVersion); got != "second" {
 		t.Errorf("version on the next visit = %q, want second", got)
 	}
 }
 
-// TestStoresSiteLater checks that the page stores the site again if a file could not be fetched.
+// TestStoresSiteLater checks that, if a file of the site could not be fetched, the page later tries
+// again to store the site.
 func TestStoresSiteLater(t *testing.T) {
 	needStage(t)
 	site := newChanging(t, serve(t, ":0"))
@@ -161,16 +162,16 @@ func TestStoresSiteLater(t *testing.T) {
 
 const siteVersion = `getComputedStyle(document.documentElement).getPropertyValue("--site-version").trim()`
 
-// changing is a proxy between the browser and a server. It answers some requests with different
+// A changing proxy is between the browser and a server, and answers some requests with different
 // content.
 type changing struct {
-	server *server // the server with the address of the proxy, as the browser sees it
+	server *server // the server as the browser sees it, with the proxy's address
 	t      *testing.T
 	behind string
 
 	mu    sync.Mutex
-	other map[string][]byte // contents by path; nil means that the file is missing
-	asked map[string]int    // number of requests by path
+	other map[string][]byte // content for each path, or nil if the file is missing
+	asked map[string]int    // number of requests for each path
 }
 
 func newChanging(t *testing.T, behind *server) *changing {
@@ -209,22 +210,22 @@ func (c *changing) change(path string, content []byte) {
 	c.other[path] = content
 }
 
-// restore undoes a change.
+// The method restore undoes a change.
 func (c *changing) restore(path string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.other, path)
 }
 
-// requests returns the number of requests for a path.
+// The method requests returns the number of requests for a path.
 func (c *changing) requests(path string) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.asked[path]
 }
 
-// update replaces the first version of the site by a second version: every script, style sheet and
-// program has new content and a new name, and the old names no longer exist.
+// The method update replaces the first version of the site with a second version. Every script,
+// style sheet and program has new content and a new name, and the old names no longer exist.
 func (c *changing) update() {
 	c.t.Helper()
 	index, list := c.get("/"), string(c.get("/precache.js"))
@@ -254,11 +255,11 @@ func (c *changing) update() {
 	c.change("/precache.js", []byte(list))
 }
 
-// secondOf maps file extensions to the text that is appended to such a file to make its second
-// version. For a program, the text is a section that browsers ignore.
+// secondOf contains, for each file extension, the text that is appended to a file to make its
+// second version. For a WebAssembly program, this text is a section that browsers ignore.
 var secondOf = map[string]string{".css": "\n:root { --site-version: second; }\n", ".js": "\n// second\n", ".wasm": "\x00\x07\x06second"}
 
-// get returns the content of a path after the update.
+// The method get returns the content of a path after the update.
 func (c *changing) get(path string) []byte {
 	c.t.Helper()
 	answer, err := http.Get(c.behind + path)

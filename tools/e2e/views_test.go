@@ -12,7 +12,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// views lists the views of a result, with and without content.
+// The list "views" contains all views of a result, with and without content.
 var views = []struct{ name, shows string }{
 	{"diagnosis", ".overviewed"},
 	{"locality", "#chart-histogram canvas"},
@@ -23,7 +23,7 @@ var views = []struct{ name, shows string }{
 	{"counters", "#missing"},
 }
 
-// comparedViews lists the views that show two results side by side.
+// The list "comparedViews" contains the views that show two results side by side.
 var comparedViews = []struct{ name, shows string }{
 	{"diagnosis", "#differences"}, {"locality", "#chart-time canvas"}, {"caches", "#table-levels tbody tr"},
 	{"code", "#table-code-compared tbody tr"}, {"loops", "#table-loop-misses-compared tbody tr"}, {"associativity", "sg-heatmap canvas[data-ready]"}, {"blocks", "#table-blocks-compared tbody tr"}, {"counters", "#table-counters-compared tbody tr"},
@@ -39,7 +39,7 @@ func inView(slug string) string {
 	return `document.querySelector("#tab-` + slug + `")?.ariaCurrent === "page"`
 }
 
-// openView opens a view of the result.
+// openView opens the given view of the result.
 func (p *tab) openView(slug, shows string) {
 	p.t.Helper()
 	eval[any](p, toView(slug))
@@ -53,7 +53,7 @@ func (p *tab) unfoldFacts() {
 	p.waitFor("#findings")
 }
 
-// theme sets the colour scheme that the system prefers.
+// The method theme sets the colour scheme that the operating system prefers.
 func (p *tab) theme(scheme string) {
 	p.t.Helper()
 	call(p, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
@@ -67,8 +67,8 @@ func (p *tab) viewport(width, height int64) {
 	p.wait("the viewport", fmt.Sprintf("innerWidth === %d || document.documentElement.clientWidth === %d", width, width))
 }
 
-// everywhere shows the states of the page one after another: the first screen, a paused run, and a
-// result in every view.
+// The function everywhere shows all states of the page one after another, including the first
+// screen, a paused run, and a result in every view.
 func (p *tab) everywhere(look func(state string)) {
 	p.t.Helper()
 	look("the first screen, without kept results")
@@ -135,7 +135,7 @@ func (p *tab) everywhere(look func(state string)) {
 	look("deleting")
 }
 
-// countersEverywhere shows every form of the counters in a profile.
+// countersEverywhere shows a profile's counters in every form.
 func (p *tab) countersEverywhere(look func(state string)) {
 	p.t.Helper()
 	p.drop(p.multiplied())
@@ -153,7 +153,7 @@ func (p *tab) countersEverywhere(look func(state string)) {
 	p.waitFor("#kept .delete")
 }
 
-// codeEverywhere shows source locations with their source, and compares two analyses.
+// codeEverywhere shows source locations with their source code, and compares two analyses.
 func (p *tab) codeEverywhere(look func(state string)) {
 	p.t.Helper()
 	p.drop(demoSource(p.t, "matmul-naive"))
@@ -184,7 +184,8 @@ func (p *tab) codeEverywhere(look func(state string)) {
 	p.waitGone("#kept a.compare")
 }
 
-// multiplied returns the path of a profile, with counters, of a matrix multiplication.
+// The function multiplied returns the path of a matrix multiplication's profile that contains
+// counters.
 func (p *tab) multiplied() string {
 	p.t.Helper()
 	path, err := filepath.Abs(filepath.Join(root, "tools", "stackglass", "internal", "command", "testdata", "multiply.sgp"))
@@ -194,9 +195,9 @@ func (p *tab) multiplied() string {
 	return path
 }
 
-// TestEveryState shows every state of the page on a phone screen, with and without fourfold
-// magnification, and checks that the page is never wider than the screen. After that, axe-core
-// checks the page on a wide screen, light and dark.
+// TestEveryState checks that no state of the page is wider than a phone screen, with and without
+// fourfold magnification. It then checks the page with axe-core on a wide screen, in the light and
+// the dark theme.
 func TestEveryState(t *testing.T) {
 	needStage(t)
 	axe, err := os.ReadFile(filepath.Join(root, "site", "node_modules", "axe-core", "axe.min.js"))
@@ -225,7 +226,7 @@ func TestEveryState(t *testing.T) {
 				eval[any](p, "(() => {"+string(axe)+"\n})()")
 			}
 			rules, least := `rules: { "target-size": { enabled: true } },`, 10
-			if scheme == "dark" { // in this theme, only the colours differ, so these rules are enough
+			if scheme == "dark" { // only the colours differ between the themes, so these rules are enough
 				rules, least = `runOnly: { type: "rule", values: ["color-contrast", "link-in-text-block"] },`, 1
 			}
 			passes := eval[int](p, runAxe(rules))
@@ -255,8 +256,8 @@ func TestEveryState(t *testing.T) {
 	}
 }
 
-// TestSwitchingViews switches from each view to each other view. It checks that the new view looks
-// the same as after a reload, so that nothing remains of the previous view.
+// TestSwitchingViews switches from each view to every other view. A reload must not change the new
+// view, because nothing of the previous view may remain.
 func TestSwitchingViews(t *testing.T) {
 	needStage(t)
 	const shown = `Array.from(document.querySelectorAll("#view .figure, #view .datatable, #view sg-table, #view .threads-on"), (e) => e.id || e.className).join()`
@@ -298,8 +299,8 @@ func TestSwitchingViews(t *testing.T) {
 	}
 }
 
-// runAxe collects axe's findings for all rules, or for some of them, and returns the number of
-// rules that passed.
+// runAxe returns a script that collects axe-core's findings for all or some of its rules, and
+// returns how many rules passed.
 func runAxe(rules string) string {
 	return `axe.run(document, { ` + rules + ` preload: false, resultTypes: ["violations"] }).then((result) => {
 	globalThis.axeViolations = result.violations.map((v) => v.id + ": " + v.help + ": " +
@@ -308,9 +309,9 @@ func runAxe(rules string) string {
 })`
 }
 
-// TestNarrowWithLongNames keeps two analyses, one with a long name. It checks that neither the list
-// nor a select element that contains the name becomes wider than a phone, and that the last action
-// in the list stays reachable.
+// TestNarrowWithLongNames keeps two analyses, one of which has a long name. Neither the list nor a
+// select element with this name may become wider than a phone screen, and the last action in the
+// list must stay reachable.
 func TestNarrowWithLongNames(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
@@ -336,7 +337,7 @@ func TestNarrowWithLongNames(t *testing.T) {
 	narrow("a result")
 }
 
-// tooWide is a script that returns the elements that are wider than the page, if the page scrolls
+// tooWide is a script that returns the elements that are wider than the page if the page scrolls
 // sideways.
 const tooWide = `(() => {
 	const root = document.documentElement;
@@ -366,9 +367,9 @@ const mapWords = `(async () => {
 	};
 })()`
 
-// TestMapTexts checks the texts on the map of sets and ways. The levels and the sizes of the
-// diagonals are named, no name is cut off or covered, and cells contain no numbers. Pointing at a
-// cell shows its number.
+// TestMapTexts checks that the texts on the map of sets and ways are complete and readable. The
+// levels and the sizes of the diagonals must have labels. No label may be cut off or covered, and
+// no cell may contain a number. When the mouse points at a cell, the page shows the cell's number.
 func TestMapTexts(t *testing.T) {
 	needStage(t)
 	p := openPage(t)

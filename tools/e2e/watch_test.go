@@ -17,30 +17,30 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// watch collects the faults of a page and its workers: errors, policy violations and forbidden
+// A watch collects the faults of a page and its workers: errors, policy violations and forbidden
 // requests.
 type watch struct {
 	within  []string // prefixes of the URLs that the page may request
 	pageCtx context.Context
-	// unwatched excludes service workers from the watch. A service worker that is watched is never
-	// idle, so the next version never replaces it.
+	// The method unwatched excludes service workers from the watch. A watched service worker is
+	// never idle, so its next version would never replace it.
 	unwatched bool
 
 	mu       sync.Mutex
 	faults   []string
-	allowed  []string                      // parts of the texts of faults that a test causes on purpose
-	workers  map[target.ID]context.Context // contexts of the workers that have not ended
-	kinds    map[target.ID]string          // kinds of the workers
+	allowed  []string                      // texts that identify faults that a test causes on purpose
+	workers  map[target.ID]context.Context // contexts of the workers that are still running
+	kinds    map[target.ID]string          // kinds of these workers
 	sessions map[target.SessionID]target.ID
 	ended    map[target.ID]bool
 	attached sync.WaitGroup
 }
 
-// watchPage starts watching the tab of ctx.
+// watchPage starts to watch the tab that belongs to the given context.
 func watchPage(ctx context.Context, s *server) (*watch, error) {
 	within := []string{s.origin + "/", "blob:" + s.origin + "/", "data:"}
 	if s.origin == "file://" {
-		within = []string{s.origin + s.home, "blob:null/", "data:"} // only the page itself may be contacted
+		within = []string{s.origin + s.home, "blob:null/", "data:"} // only the page's own file may be requested
 	}
 	w := &watch{
 		within: within, pageCtx: ctx,
@@ -79,7 +79,7 @@ func (w *watch) event(who string, ev any) {
 			go w.attach(ev.TargetInfo)
 		}
 	case *target.EventDetachedFromTarget:
-		// A worker that has ended does not answer, so a call to it would block.
+		// If a worker has ended, it does not answer, so a call to it would block.
 		w.mu.Lock()
 		if id, ok := w.sessions[ev.SessionID]; ok {
 			w.ended[id] = true
@@ -96,7 +96,8 @@ func (w *watch) request(who string, ev *network.EventRequestWillBeSent) {
 	}
 }
 
-// attach also watches a worker. The browser repeats the messages that the worker wrote before.
+// The method attach makes the watch include a worker. The browser repeats the messages that the
+// worker has already written.
 func (w *watch) attach(info *target.Info) {
 	defer w.attached.Done()
 	ctx, _ := chromedp.NewContext(w.pageCtx, chromedp.WithTargetID(info.TargetID), chromedp.WithDetachOnCancel())
@@ -117,14 +118,14 @@ func (w *watch) fault(who, what, text string) {
 	w.faults = append(w.faults, fmt.Sprintf("%s: %s: %s", who, what, strings.TrimSpace(text)))
 }
 
-// allow makes the watch ignore faults that contain part.
+// The method allow makes the watch ignore faults that contain the given text.
 func (w *watch) allow(part string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.allowed = append(w.allowed, part)
 }
 
-// count returns the number of faults so far that contain part.
+// The method count returns how many of the faults so far contain the given text.
 func (w *watch) count(part string) (n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -136,8 +137,8 @@ func (w *watch) count(part string) (n int) {
 	return n
 }
 
-// await waits until the number of faults that contain part is at least want, or until the time
-// limit. It returns this number.
+// The method await waits until at least the wanted number of faults contain the given text, or
+// until the time limit. It returns the number of these faults.
 func (w *watch) await(part string, want int) (n int) {
 	for late := time.Now().Add(patience); ; time.Sleep(askEvery) {
 		if n = w.count(part); n >= want || time.Now().After(late) {
@@ -146,7 +147,7 @@ func (w *watch) await(part string, want int) (n int) {
 	}
 }
 
-// workersOf returns the running workers of a kind.
+// workersOf returns all running workers of the given kind.
 func (w *watch) workersOf(kind string) (list []context.Context) {
 	w.attached.Wait()
 	w.mu.Lock()
@@ -159,14 +160,14 @@ func (w *watch) workersOf(kind string) (list []context.Context) {
 	return list
 }
 
-// forgetWorkers forgets all known workers, some of which may be about to end.
+// forgetWorkers forgets all known workers, because some of them may be about to end.
 func (w *watch) forgetWorkers() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	clear(w.workers)
 }
 
-// awaitWorker waits for a worker of a kind that has not been forgotten.
+// awaitWorker waits for a worker of the given kind, and ignores workers that have been forgotten.
 func (w *watch) awaitWorker(kind string) (context.Context, error) {
 	for late := time.Now().Add(patience); time.Now().Before(late); time.Sleep(askEvery) {
 		w.mu.Lock()
@@ -181,7 +182,7 @@ func (w *watch) awaitWorker(kind string) (context.Context, error) {
 	return nil, errors.New("there is no " + kind)
 }
 
-// check fails the test for every fault.
+// The method check makes the test fail with every fault that was found.
 func (w *watch) check(t *testing.T) {
 	t.Helper()
 	w.mu.Lock()

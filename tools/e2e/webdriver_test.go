@@ -20,26 +20,27 @@ import (
 	"time"
 )
 
-// elementKey is the name with which WebDriver marks an element.
+// elementKey is the key that marks an element in WebDriver's messages.
 const elementKey = "element-6066-11e4-a52e-4f735466cecf"
 
-// other is a browser that is not Chromium, with one tab. Firefox is driven by Marionette, its own
-// protocol on a TCP connection; WebKit by WebDriver. Marionette and WebDriver have the same
-// commands.
+// The type other is a browser other than Chromium that has one tab. Firefox is controlled with
+// Marionette, its own protocol over a TCP connection. WebKit is controlled with WebDriver.
+// Marionette and WebDriver have the same commands.
 type other struct {
 	t    *testing.T
 	send func(command string, parameters any) (json.RawMessage, error)
-	end  func() // kills the browser
+	end  func() // this ends the browser
 }
 
-// otherBrowsers lists the functions that start each browser with a profile. If the browser is not
-// installed, the function returns nil and the reason. A browser with the same profile finds the
-// data that an earlier browser stored.
+// otherBrowsers contains, for each browser, a function that starts the browser with a profile. If
+// the browser is not installed, the function returns nil and the reason. A browser finds the data
+// that an earlier browser with the same profile stored.
 var otherBrowsers = map[string]func(t *testing.T, profile string) (*other, string){
 	"Firefox": startFirefox, "WebKit": startWebKit,
 }
 
-// launch starts a program in its own process group, and kills the group when the test ends.
+// The function launch starts a program in its own process group, and kills this group when the test
+// ends.
 func launch(t *testing.T, env []string, name string, arguments ...string) (end func()) {
 	t.Helper()
 	cmd := exec.Command(name, arguments...)
@@ -66,7 +67,7 @@ func launch(t *testing.T, env []string, name string, arguments ...string) (end f
 	return end
 }
 
-// freePort returns a port that no program uses at the moment.
+// freePort returns a port that no program is using at the moment.
 func freePort(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -77,7 +78,7 @@ func freePort(t *testing.T) string {
 	return strconv.Itoa(listener.Addr().(*net.TCPAddr).Port)
 }
 
-// startFirefox starts Firefox without a window.
+// startFirefox starts Firefox in headless mode.
 func startFirefox(t *testing.T, profile string) (*other, string) {
 	path, err := exec.LookPath("firefox-esr")
 	if err != nil {
@@ -111,7 +112,7 @@ user_pref("dom.max_script_run_time", 0);
 	}
 	t.Cleanup(func() { conn.Close() })
 	m := &marionette{conn: conn, in: bufio.NewReader(conn)}
-	if _, err := m.read(); err != nil { // read the greeting
+	if _, err := m.read(); err != nil { // read the message that Firefox sends first
 		t.Fatal(err)
 	}
 	b := &other{t: t, send: m.send, end: end}
@@ -119,8 +120,9 @@ user_pref("dom.max_script_run_time", 0);
 	return b, ""
 }
 
-// marionette is a connection to Firefox. A message is the number of its bytes, a colon, and a JSON
-// list: [0, number, command, parameters] or [1, number, error, result].
+// The type marionette is a connection to Firefox. A message consists of its length in bytes, a
+// colon, and a JSON list. The list is [0, number, command, parameters] or [1, number, error,
+// result].
 type marionette struct {
 	conn   net.Conn
 	in     *bufio.Reader
@@ -168,7 +170,7 @@ func (m *marionette) send(command string, parameters any) (json.RawMessage, erro
 	return parts[3], nil
 }
 
-// startWebKit starts WebKitGTK's MiniBrowser in a virtual display.
+// startWebKit starts WebKitGTK's MiniBrowser on a virtual display.
 func startWebKit(t *testing.T, profile string) (*other, string) {
 	for _, program := range []string{"WebKitWebDriver", "Xvfb"} {
 		if _, err := exec.LookPath(program); err != nil {
@@ -202,7 +204,7 @@ func startWebKit(t *testing.T, profile string) (*other, string) {
 	port := freePort(t)
 	end := launch(t, []string{
 		"DISPLAY=:" + strings.TrimSpace(line), "HOME=" + profile, "XDG_RUNTIME_DIR=" + t.TempDir(), "LIBGL_ALWAYS_SOFTWARE=1", "GDK_BACKEND=x11",
-		"WEBKIT_DISABLE_SANDBOX_THIS_IS_DANGEROUS=1", // a sandbox cannot be made in a container
+		"WEBKIT_DISABLE_SANDBOX_THIS_IS_DANGEROUS=1", // WebKit's sandbox does not work within a container
 		"WEBKIT_DISABLE_COMPOSITING_MODE=1",
 	}, "WebKitWebDriver", "--host=127.0.0.1", "--port="+port)
 	d := &webDriver{address: "http://127.0.0.1:" + port + "/session"}
@@ -257,7 +259,7 @@ func (d *webDriver) request(method, path string, parameters any) (json.RawMessag
 	return answer.Value, nil
 }
 
-// send translates the names of Marionette's commands.
+// The method send translates the names of WebDriver commands to Marionette's names.
 func (d *webDriver) send(command string, parameters any) (json.RawMessage, error) {
 	path := map[string]string{
 		"WebDriver:Navigate": "/url", "WebDriver:Refresh": "/refresh", "WebDriver:ExecuteAsyncScript": "/execute/async",
@@ -286,7 +288,8 @@ func (b *other) visit(url string) {
 	b.do("WebDriver:Navigate", map[string]any{"url": url})
 }
 
-// try evaluates an expression, which may be a promise, and stores its value in to.
+// The method try evaluates an expression, which may be a promise, and stores the value in the
+// variable to which its second argument points.
 func (b *other) try(expression string, to any) error {
 	script := `const done = arguments[0]; (async () => JSON.stringify(await (` + expression + `)) ?? "null")().then((v) => done({ v }), (e) => done({ e: String(e) }))`
 	text, err := b.send("WebDriver:ExecuteAsyncScript", map[string]any{"script": script, "args": []any{}})
@@ -330,15 +333,15 @@ func (b *other) ready() {
 	b.wait("the program runs", `document.documentElement.dataset.ready === "1"`)
 }
 
-// click clicks an element with a script, because all browsers agree in whether an element can be
-// clicked.
+// The method click uses a script to click on an element, because all browsers agree on whether an
+// element can be clicked.
 func (b *other) click(selector string) {
 	b.t.Helper()
 	b.wait(selector, `document.querySelector(`+quote(selector)+`)`)
 	b.text(`(document.querySelector(` + quote(selector) + `).click(), "")`)
 }
 
-// pick chooses a file in the file picker.
+// The method pick selects a file in the file picker.
 func (b *other) pick(path string) {
 	b.t.Helper()
 	found := b.do("WebDriver:FindElement", map[string]any{"using": "css selector", "value": "#file"})

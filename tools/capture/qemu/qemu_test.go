@@ -14,7 +14,7 @@ import (
 	"github.com/stackglass/stackglass/tools/capture"
 )
 
-// says returns the path of a script that prints a line.
+// The function says returns the path of a script that prints one line.
 func says(t *testing.T, line string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "qemu-x86_64")
@@ -68,7 +68,7 @@ func TestPluginIsBuiltOnce(t *testing.T) {
 	if got := strings.Join(names, " "); got != "kill qemu_plugin_install qemu_plugin_version" {
 		t.Errorf("the plugin exports %s, want kill, qemu_plugin_install and qemu_plugin_version", got)
 	}
-	t.Setenv("PATH", t.TempDir()+":/bin") // so that sh is found
+	t.Setenv("PATH", t.TempDir()+":/bin") // needed to find sh
 	if findCompiler() == "" {
 		if _, err := Plugin(context.Background(), says(t, "qemu-x86_64 version 9.0.0")); !errors.Is(err, ErrNoCompiler) || !strings.Contains(err.Error(), "apt-get install gcc") {
 			t.Errorf("without a compiler, the error is %v", err)
@@ -79,8 +79,8 @@ func TestPluginIsBuiltOnce(t *testing.T) {
 	}
 }
 
-// TestPluginCompilesWithoutWarnings checks that the plugin, which users compile on their machines,
-// compiles without warnings.
+// TestPluginCompilesWithoutWarnings checks that QEMU's plugin, which users compile on their own
+// machines, compiles without warnings.
 func TestPluginCompilesWithoutWarnings(t *testing.T) {
 	gcc, err := exec.LookPath("gcc")
 	if err != nil {

@@ -19,7 +19,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/sgt"
 )
 
-// need skips the test unless these programs are installed.
+// need skips the test unless the given programs are installed.
 func need(t *testing.T, programs ...string) {
 	t.Helper()
 	for _, p := range programs {
@@ -29,7 +29,8 @@ func need(t *testing.T, programs ...string) {
 	}
 }
 
-// build compiles one of the programs in testdata and returns its path.
+// The function build compiles one of the programs in testdata, and returns the path of the
+// executable.
 func build(t *testing.T, name string, options ...string) string {
 	t.Helper()
 	need(t, "gcc")
@@ -41,7 +42,7 @@ func build(t *testing.T, name string, options ...string) string {
 	return binary
 }
 
-// recorded is a trace with all its rows.
+// The type recorded is a trace with all its rows.
 type recorded struct {
 	Result
 	*trace.Batch
@@ -50,7 +51,7 @@ type recorded struct {
 	stdout, stderr string
 }
 
-// record runs a program and reads its trace.
+// The function record runs a program and returns its trace.
 func record(t *testing.T, tracer, stdin, program string, args ...string) *recorded {
 	t.Helper()
 	need(t, map[string]string{QEMU: "qemu-x86_64", Valgrind: "valgrind"}[tracer])
@@ -77,7 +78,7 @@ func record(t *testing.T, tracer, stdin, program string, args ...string) *record
 	return &recorded{Result: r, Batch: b, Program: reader.Header().Program, ending: reader.Ending(), stdout: stdout.String(), stderr: stderr.String()}
 }
 
-// function returns the name of a row's function, or "" if it is unknown.
+// The method function returns the name of a row's function, or "" if the name is unknown.
 func (r *recorded) function(row int) string {
 	block := r.Site[row]
 	if r.Kind[row].IsReference() {
@@ -91,7 +92,7 @@ func (r *recorded) function(row int) string {
 	return ""
 }
 
-// in returns the rows of a function.
+// The method in returns the rows that belong to a function.
 func (r *recorded) in(function string) (rows []int) {
 	for row := range r.Addr {
 		if r.function(row) == function {
@@ -101,7 +102,7 @@ func (r *recorded) in(function string) (rows []int) {
 	return rows
 }
 
-// object returns the variable with the given name.
+// The method object returns the variable with the given name.
 func (r *recorded) object(t *testing.T, name string) trace.Object {
 	t.Helper()
 	for _, o := range r.Objects {
@@ -113,8 +114,8 @@ func (r *recorded) object(t *testing.T, name string) trace.Object {
 	return trace.Object{}
 }
 
-// references returns a function's references to a variable. A reference is described by its kind,
-// offset and size.
+// The method references returns all references from a function to a variable. A reference is
+// described by its kind, offset and size.
 func (r *recorded) references(t *testing.T, function, object string) (all []string) {
 	t.Helper()
 	o := r.object(t, object)
@@ -163,7 +164,8 @@ func TestEveryReference(t *testing.T) {
 	}
 }
 
-// TestNames checks the names of functions, variables and files in the trace, and the source lines.
+// TestNames checks that the trace contains the correct source lines and the correct names of
+// functions, variables and files.
 func TestNames(t *testing.T) {
 	program := build(t, "sum")
 	r := record(t, QEMU, "", program)
@@ -196,7 +198,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestBlocks checks that each execution of a block is recorded.
+// TestBlocks checks that every execution of a block is recorded.
 func TestBlocks(t *testing.T) {
 	r := record(t, QEMU, "", build(t, "sum"))
 	entries := map[uint32]int{}
@@ -216,8 +218,9 @@ func TestBlocks(t *testing.T) {
 	}
 }
 
-// TestSameAsLackey compares the counts with Valgrind's, for code without 16-byte references and
-// without atomic additions, which Valgrind counts as a load followed by a compare-and-swap.
+// TestSameAsLackey checks that the counts equal Valgrind's counts. The code contains no 16-byte
+// references and no atomic additions. Valgrind counts an atomic addition as a load followed by a
+// compare-and-swap.
 func TestSameAsLackey(t *testing.T) {
 	need(t, "valgrind", "qemu-x86_64")
 	program := build(t, "sum", "-static")
@@ -371,7 +374,7 @@ func TestScript(t *testing.T) {
 }
 
 // TestGoProgram records a Go program, which manages its own threads and stacks. It also tests a
-// program for a different machine, because Go can cross-compile without other tools.
+// program for a different architecture, because Go can cross-compile without other tools.
 func TestGoProgram(t *testing.T) {
 	need(t, "go", "qemu-x86_64")
 	dir := t.TempDir()
@@ -461,7 +464,7 @@ func TestChooseTracer(t *testing.T) {
 		{elf.EM_X86_64, "", QEMU},
 		{elf.EM_X86_64, QEMU, QEMU},
 		{elf.EM_X86_64, Valgrind, Valgrind},
-		{elf.EM_AARCH64, "", ""}, // Valgrind can only run programs for the machine on which it runs
+		{elf.EM_AARCH64, "", ""}, // Valgrind can only run programs for its own architecture
 		{elf.EM_SPARC, "", ""},
 	} {
 		got, _, err := choose(c.machine, c.wanted)
@@ -471,7 +474,7 @@ func TestChooseTracer(t *testing.T) {
 	}
 }
 
-// TestNoTracer checks that without a tracer, nothing is run and no file is created.
+// TestNoTracer checks that no program is run and no file is created if no tracer is installed.
 func TestNoTracer(t *testing.T) {
 	program := build(t, "sum")
 	t.Setenv("PATH", t.TempDir())
