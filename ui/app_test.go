@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/stackglass/stackglass/core/analysis"
-	_ "github.com/stackglass/stackglass/core/analysis/sample/estimate" // makes samples available
+	_ "github.com/stackglass/stackglass/core/analysis/sample/estimate" // the import makes samples available
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/open"
 	"github.com/stackglass/stackglass/core/profile"
@@ -31,8 +31,8 @@ import (
 	"github.com/vugu/vugu/staticrender"
 )
 
-// desk is a page without a browser: a Port that records events, and real hosts that run analyses in
-// goroutines.
+// A desk is a page without a browser. It has a Port that records events, and real hosts that run
+// analyses in goroutines.
 type desk struct {
 	t     *testing.T
 	app   *App
@@ -41,8 +41,8 @@ type desk struct {
 
 	mu      sync.Mutex
 	hash    string
-	history []string // the browser history: the hashes to which Back returns
-	demos   []Demo   // nil: two default demos
+	history []string // the browser history, which contains the hashes to which Back returns
+	demos   []Demo   // demos of the page, or nil for two default demos
 	first   bool
 	focus   string
 	charts  map[string]*state.Chart
@@ -62,9 +62,9 @@ type desk struct {
 
 	connect         func() (workers.Carrier, error)
 	checkpointBytes uint64
-	// whether models run outside the page from the start
+	// whether models are evaluated outside the page from the start
 	outside bool
-	fileOf  func(content []byte) io.Reader // nil to read the bytes themselves
+	fileOf  func(content []byte) io.Reader // reader of the content, or nil to read the given bytes
 }
 
 func newDesk(t *testing.T) *desk {
@@ -155,7 +155,7 @@ func (d *desk) SetHash(hash string, replace bool) {
 	d.hash = hash
 }
 
-// back acts as the browser's Back button.
+// The method back acts like the browser's Back button.
 func (d *desk) back() {
 	d.hash = d.history[len(d.history)-1]
 	d.history = d.history[:len(d.history)-1]
@@ -176,7 +176,7 @@ func fileWith(name string, content []byte) File {
 	}}
 }
 
-// facts is the URL of the diagnosis view in which the facts of the run are expanded.
+// The constant "facts" is the URL of the diagnosis view with the facts about the run expanded.
 func facts(s state.Screen) string {
 	s = s.With(state.TabDiagnosis)
 	s.Facts = true
@@ -216,7 +216,7 @@ func (d *desk) entries() []profile.Entry {
 	return list
 }
 
-// act runs f like an event handler, with the lock held.
+// The method act runs a function like an event handler, with the lock held.
 func (d *desk) act(f func()) {
 	d.app.Env.Lock()
 	f()
@@ -229,7 +229,7 @@ func demoItem() Item {
 	return Item{Demo: naive, URL: "demos/" + naive + ".sgt", Title: "Matrix multiplication"}
 }
 
-// textItem returns a file that takes many reads, and whose trace contains no instructions.
+// textItem returns a file that needs many reads, with a trace that contains no instructions.
 func textItem() Item { return Item{File: fileWith("a.lackey.lz4", tracetest.Packed())} }
 
 func TestDemoToResult(t *testing.T) {
@@ -268,8 +268,8 @@ func TestDemoToResult(t *testing.T) {
 	}
 }
 
-// After two links are followed in quick succession, the page and the URL match the second link,
-// even if a change of the screen was pending.
+// TestLastLinkWins checks that, after two links are followed in quick succession, the page and the
+// URL match the second link, even if a change to the screen was pending.
 func TestLastLinkWins(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(demoItem())
@@ -310,7 +310,7 @@ func TestTableAndExports(t *testing.T) {
 	if p, err := profile.Decode(saved); err != nil || p.Totals.AllReferences() != 66560 {
 		t.Fatalf("exported profile: %v", err)
 	}
-	// An imported export is a separate analysis, regardless of its name.
+	// If an exported profile is imported, it is a separate analysis, whatever its name is.
 	d.app.Offer(Item{File: fileWith("from a friend", saved)})
 	d.wants("from a friend", `class="chip complete"`)
 	if e := d.entries(); len(e) != 2 || e[0].Digest != e[1].Digest {
@@ -334,11 +334,11 @@ func TestWhatIf(t *testing.T) {
 	d.wants("8 KiB", "8 ways", "The setting of PPT-SASMM")
 	d.act(func() { d.app.SetLatency(1, "") })
 	d.wants("give the latency of L1")
-	d.app.Move(9, 2048) // there is no such level
+	d.app.Move(9, 2048) // the hierarchy has no such level
 }
 
-// The hierarchy is chosen once for all views, in the header. The next analysis uses the chosen
-// hierarchy and the chosen processor.
+// TestOneHierarchyForAllViews checks that the hierarchy that is selected in the header applies to
+// all views, and that the next analysis uses the selected hierarchy and processor.
 func TestOneHierarchyForAllViews(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(demoItem())
@@ -385,7 +385,8 @@ func TestLevelsLatenciesAndB(t *testing.T) {
 	}
 }
 
-// If the element with the focus disappears, the focus moves to an existing element.
+// TestFocusMovesToExistingElement checks that, if the focused element disappears, another element
+// receives the focus.
 func TestFocusMovesToExistingElement(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(demoItem())
@@ -420,8 +421,9 @@ func TestFocusMovesToExistingElement(t *testing.T) {
 	}
 }
 
-// A file that describes a hierarchy is accepted in a view that shows a hierarchy. If a requested
-// file does not describe a hierarchy, the problem contains the reason.
+// TestOpenHierarchyFile checks that a file that describes a hierarchy is accepted in any view that
+// shows a hierarchy. If the user selects a different kind of file, the error must contain the
+// reason for the rejection.
 func TestOpenHierarchyFile(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(demoItem())
@@ -437,7 +439,7 @@ func TestOpenHierarchyFile(t *testing.T) {
 	if len(d.entries()) != 1 || d.picked != 1 {
 		t.Errorf("kept analyses = %d, opened file pickers = %d; want 1 and 1", len(d.entries()), d.picked)
 	}
-	d.app.Offer(textItem()) // a trace is still analysed as a trace
+	d.app.Offer(textItem()) // a dropped trace is still analysed as a trace
 	if len(d.entries()) != 2 {
 		t.Errorf("kept analyses after a trace = %d, want 2", len(d.entries()))
 	}
@@ -466,13 +468,14 @@ func TestAssociativity(t *testing.T) {
 	}
 	d.act(d.app.AskCell)
 	d.wants(`id="level-1"`, "2 KiB", "8 ways")
-	d.app.MoveCell(99, 99) // the selected cell is clamped to the map
+	d.app.MoveCell(99, 99) // the selected cell is moved to the nearest cell on the map
 	if d.app.Screen.Cell != (state.Cell{Log2Sets: 16, Ways: 32}) {
 		t.Errorf("cell after a move beyond the map = %+v, want the last cell", d.app.Screen.Cell)
 	}
 }
 
-// No dropped file may crash the page, and every rejection contains the reason.
+// TestRefusals checks that no dropped file crashes the page, and that every rejection contains the
+// reason.
 func TestRefusals(t *testing.T) {
 	d := newDesk(t)
 	for name, content := range map[string]string{
@@ -499,8 +502,9 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// If a link leads to a result that is not stored, the page shows advice and removes nothing from
-// the list. The test follows the link, and also opens the page with it.
+// TestUnknownLink checks that, if a link leads to a result that is not stored, the page shows
+// advice and removes nothing from the list. The test follows such a link in the page, and also
+// opens the page with it.
 func TestUnknownLink(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(demoItem())
@@ -522,8 +526,8 @@ func TestUnknownLink(t *testing.T) {
 	}
 }
 
-// If the browser does not say when a file was changed, a second analysis of the file is a separate
-// entry. The format is taken from the extensions of the file name.
+// TestSameFileAgain checks that, if the browser does not report when a file was changed, a second
+// analysis of the file is a separate entry. The file name's extensions must determine the format.
 func TestSameFileAgain(t *testing.T) {
 	d := newDesk(t)
 	for range 3 {
@@ -538,8 +542,8 @@ func TestSameFileAgain(t *testing.T) {
 	}
 }
 
-// If parts of a link are invalid, the page reports these parts, and the URL becomes the URL of the
-// view.
+// TestInvalidLink checks that, if parts of a link are invalid, the page reports these parts, and
+// changes the URL to match the view.
 func TestInvalidLink(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(demoItem())
@@ -562,8 +566,8 @@ func TestInvalidLink(t *testing.T) {
 	}
 }
 
-// If several files are dropped together, each problem is shown, and waiting files are mentioned
-// only while they wait.
+// TestTwoBadFiles checks that, if several files are dropped together, the page shows the error in
+// each of them, and mentions waiting files only while they wait.
 func TestTwoBadFiles(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(Item{File: fileWith("one.bin", []byte("\x00\x01 nothing"))})
@@ -578,7 +582,7 @@ func TestTwoBadFiles(t *testing.T) {
 	}
 }
 
-// failing is a reader that fails in the middle of a file.
+// The type failing is a reader that fails in the middle of a file.
 type failing struct {
 	r    io.Reader
 	left int
@@ -603,7 +607,7 @@ func TestDamagedFileIsPartial(t *testing.T) {
 	}
 }
 
-// dying is a worker that ends as soon as possible after it has sent a snapshot.
+// The type dying is a worker that ends as soon as possible after it has sent a snapshot.
 type dying struct {
 	workers.Carrier
 	ready func() bool
@@ -620,7 +624,7 @@ func (c *dying) Receive() (workers.Message, error) {
 	return m, err
 }
 
-// slow is a trace that is read so slowly that a snapshot is taken before its end.
+// The type slow is a trace that is read so slowly that there is a snapshot before its end.
 type slow struct{ r io.Reader }
 
 func (s *slow) Read(p []byte) (int, error) {
@@ -642,7 +646,8 @@ func TestDeadWorkerKeepsTheSnapshot(t *testing.T) {
 	}
 }
 
-// After a crash, dropping the same file resumes the analysis, which ends with the same digest.
+// TestInterruptedRunResumes checks that, if the same file is dropped again after a crash, the
+// analysis resumes and ends with the same digest.
 func TestInterruptedRunResumes(t *testing.T) {
 	whole := newDesk(t)
 	whole.app.Offer(textItem())
@@ -689,7 +694,7 @@ func TestSecondDropWaits(t *testing.T) {
 	}
 }
 
-// until waits for a condition that a goroutine makes true.
+// The function until waits until a goroutine makes a condition true.
 func until(t *testing.T, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(10 * time.Minute); !ok(); time.Sleep(5 * time.Millisecond) {
@@ -699,7 +704,8 @@ func until(t *testing.T, ok func() bool) {
 	}
 }
 
-// await waits for a condition that a goroutine makes true, and checks it under the lock.
+// The method await waits until a goroutine makes a condition true. It checks the condition with the
+// lock held.
 func (d *desk) await(ok func() bool) {
 	d.t.Helper()
 	until(d.t, func() (yes bool) {
@@ -708,7 +714,8 @@ func (d *desk) await(ok func() bool) {
 	})
 }
 
-// While an analysis runs, the user can view another analysis and return to the running analysis.
+// TestViewAnotherResultDuringARun checks that, while an analysis is running, the user can view
+// another analysis and return to the running analysis.
 func TestViewAnotherResultDuringARun(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(textItem())
@@ -762,8 +769,8 @@ func TestLineSizes(t *testing.T) {
 	s.LineBytes = 128
 	d.app.Navigate("#" + s.Hash())
 	d.wants("128-byte")
-	// If the profile lacks a line size, the prediction uses a different line size and has a note.
-	// The chosen line size stays selected while cache sizes are changed.
+	// If the profile does not contain the line size, the prediction uses a different line size and
+	// has a note about this. The line size stays selected while cache sizes are changed.
 	d.act(func() { d.app.SetSize(2, 512<<10) })
 	d.wants("L1 has lines of 64 bytes", `class="chip other lines"`)
 	for _, l := range d.app.answer().Levels {
@@ -781,8 +788,8 @@ func TestWithoutStore(t *testing.T) {
 	d.wants("Nothing is kept here.", `class="chip complete"`)
 }
 
-// The counters of a profile are shown for the program, by function and by block. The tables can be
-// sorted by any column and exported.
+// TestCounters checks that the page shows a profile's counters for the whole program, for each
+// function and for each block, and that the tables can be exported, and sorted by any column.
 func TestCounters(t *testing.T) {
 	d := newDesk(t)
 	d.app.importProfile(fileWith("product.sgp", multiplied(t, analysis.Spec{Analyses: analysis.Locality | analysis.Counters})))
@@ -811,8 +818,8 @@ func TestCounters(t *testing.T) {
 	d.wants(`id="table-blocks"`, "products")
 }
 
-// If a profile has counters but no stack distances, the counters are shown, and the other views
-// explain why they are empty.
+// TestCountersAlone checks that, if a profile contains counters but no stack distances, the page
+// shows the counters, and the other views explain why they are empty.
 func TestCountersAlone(t *testing.T) {
 	d := newDesk(t)
 	d.app.importProfile(fileWith("alone.sgp", multiplied(t, analysis.Spec{Analyses: analysis.Counters})))
@@ -821,8 +828,8 @@ func TestCountersAlone(t *testing.T) {
 	d.wants(`id="table-counters"`)
 }
 
-// A trace without instructions has no counters unless they are requested. The tab explains how to
-// request counters.
+// TestCountersOfAnyTrace checks that, if a trace has no instructions, it has no counters unless
+// they are requested, and that the tab explains how to request them.
 func TestCountersOfAnyTrace(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(textItem())
@@ -834,7 +841,7 @@ func TestCountersOfAnyTrace(t *testing.T) {
 	d.wants(`id="table-types"`, "The trace contains no blocks")
 }
 
-// multiplied returns the encoded profile of a matrix multiplication.
+// The function multiplied returns the encoded profile of a matrix multiplication.
 func multiplied(t *testing.T, spec analysis.Spec) []byte {
 	t.Helper()
 	p, steps := tracetest.Multiplication(6)
@@ -863,8 +870,8 @@ func exported(t *testing.T) []byte {
 	return runner.Profile(profile.State{}).Encode()
 }
 
-// If the storage is full, nothing is lost: the result is shown and can be exported, and earlier
-// results stay.
+// TestFullStore checks that nothing is lost if the storage is full. The page must show the result
+// and be able to export it, and earlier results must remain.
 func TestFullStore(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(demoItem())
@@ -880,7 +887,8 @@ func TestFullStore(t *testing.T) {
 	d.wants("not kept")
 }
 
-// The rehearsal builds every view of a result without errors.
+// TestRehearse checks that the rehearsal, in which the page builds every view of a result, causes
+// no errors.
 func TestRehearse(t *testing.T) {
 	env, err := vugu.NewBuildEnv()
 	if err != nil {
@@ -915,7 +923,8 @@ func TestFileName(t *testing.T) {
 	}
 }
 
-// If the settings exclude all references of a trace, the page reports this in place of the numbers.
+// TestNoReferencesOfChosenKinds checks that, if the settings exclude all references in a trace, the
+// page says so instead of showing numbers.
 func TestNoReferencesOfChosenKinds(t *testing.T) {
 	d := newDesk(t)
 	d.settings = state.Settings{Kinds: "fetch"}
@@ -929,7 +938,8 @@ func TestNoReferencesOfChosenKinds(t *testing.T) {
 	}
 }
 
-// The answer for a preset or a size is announced to screen readers.
+// TestAnswersAreAnnounced checks that the answer for a preset or a size is announced to screen
+// readers.
 func TestAnswersAreAnnounced(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(demoItem())
@@ -944,8 +954,9 @@ func TestAnswersAreAnnounced(t *testing.T) {
 	}
 }
 
-// If the settings request a sample, every chart of the analysis is marked as sampled, and the exact
-// analysis is a separate analysis. Invalid settings are reported.
+// TestSampleAndCores checks that, if the settings request a sample, every chart is marked as
+// sampled, and the sampled and exact analyses are separate entries. Invalid settings must be
+// reported.
 func TestSampleAndCores(t *testing.T) {
 	d := newDesk(t)
 	d.settings = state.Settings{Sample: " space=0.5 ", Touched: true}
@@ -983,8 +994,8 @@ func TestSampleAndCores(t *testing.T) {
 	}
 }
 
-// If a file is opened again unchanged, its kept analysis opens. With other settings, or after a change
-// of the file, it is analysed again.
+// TestUnchangedFileAgain checks that, if an unchanged file is opened again, the page shows its kept
+// analysis. If the file or the settings have changed, the file must be analysed again.
 func TestUnchangedFileAgain(t *testing.T) {
 	d := newDesk(t)
 	item := textItem()

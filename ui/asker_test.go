@@ -11,10 +11,10 @@ import (
 	"github.com/stackglass/stackglass/workers/local"
 )
 
-// scripted is a desk in which the test acts as the answer program.
+// The type scripted is a desk in which the test acts as the answer program.
 type scripted struct {
 	*desk
-	carriers chan workers.Carrier // the test's ends of the carriers
+	carriers chan workers.Carrier // the ends of the carriers that the test uses
 }
 
 func (s scripted) Answerer() (workers.Carrier, error) {
@@ -23,7 +23,7 @@ func (s scripted) Answerer() (workers.Carrier, error) {
 	return asker, nil
 }
 
-// question receives messages until it receives a question.
+// The method question receives messages until it receives a question.
 func question(t *testing.T, c workers.Carrier) (job uint32, q answers.Question) {
 	t.Helper()
 	for {
@@ -41,8 +41,8 @@ func question(t *testing.T, c workers.Carrier) (job uint32, q answers.Question) 
 	}
 }
 
-// Once the program is ready, an asker sends only the latest question. The asker accepts only
-// replies to this question, and accepts no reply after it has ended.
+// TestAsker checks that, once the answer program is ready, an asker sends only the latest question.
+// It must accept only replies to this question, and no reply after it has ended.
 func TestAsker(t *testing.T) {
 	d := newDesk(t)
 	s := scripted{d, make(chan workers.Carrier, 2)}
@@ -116,7 +116,7 @@ func TestAsker(t *testing.T) {
 	}
 }
 
-// unloaded is a desk whose answer program cannot be loaded.
+// The type unloaded is a desk whose answer program cannot be loaded.
 type unloaded struct{ *desk }
 
 func (unloaded) Answerer() (workers.Carrier, error) { return dead{}, nil }
@@ -128,7 +128,8 @@ func (dead) Receive() (workers.Message, error) {
 }
 func (dead) Close() error { return nil }
 
-// If the answer program cannot be loaded, the page shows the reason and advice.
+// TestAnswerProgramMissing checks that, if the answer program cannot be loaded, the page shows the
+// reason and advice.
 func TestAnswerProgramMissing(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(demoItem())
@@ -142,7 +143,7 @@ func TestAnswerProgramMissing(t *testing.T) {
 	d.act(d.app.AskAgain)
 	d.answered()
 	d.wants("Function main")
-	// The next request tries again to load the file.
+	// The next request tries to load the file again.
 	d.act(func() { d.app.models.asker.end(); d.app.models.asker = nil })
 	d.app.Port = unloaded{d}
 	d.act(d.app.SaveProbabilities)

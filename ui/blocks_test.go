@@ -8,7 +8,7 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// modelled analyses the desk's demo and opens its blocks.
+// The method modelled analyses the desk's demo and opens its blocks.
 func modelled(t *testing.T, d *desk) {
 	t.Helper()
 	d.app.Offer(demoItem())
@@ -16,7 +16,7 @@ func modelled(t *testing.T, d *desk) {
 	d.answered()
 }
 
-// answered waits until the models have answered the current question.
+// The method answered waits until the models have answered the current question.
 func (d *desk) answered() {
 	d.t.Helper()
 	until(d.t, func() (yes bool) {
@@ -25,7 +25,8 @@ func (d *desk) answered() {
 	})
 }
 
-// The test opens a demo and the blocks of its hottest function, and makes and undoes changes.
+// TestBlocks checks the blocks of the hottest function in a demo, and that changes to them can be
+// made and undone.
 func TestBlocks(t *testing.T) {
 	d := newDesk(t)
 	modelled(t, d)
@@ -38,7 +39,8 @@ func TestBlocks(t *testing.T) {
 		t.Errorf("blocks %q %q", rows, marks)
 	}
 
-	// Headings sort the table. PickRow counts rows in the order in which they are shown.
+	// A click on a heading sorts the table. The method PickRow counts the rows in the order in
+	// which the page shows them.
 	d.app.SortBy("blocks", "count")
 	d.app.SortBy("blocks", "count")
 	g := d.grids["blocks"]
@@ -54,7 +56,7 @@ func TestBlocks(t *testing.T) {
 	d.act(func() { s := d.app.Screen; s.Block = 0; d.app.goTo(s, true) })
 	d.answered()
 
-	// Move the slider of the innermost loop's branch: 3 of 4 outcomes stay in the loop.
+	// Move the slider for the innermost loop's branch so that 3 of 4 outcomes stay in the loop.
 	branch := func(to string) (r state.BranchRow) {
 		d.act(func() {
 			for _, row := range d.app.blocks().Rows {
@@ -77,7 +79,7 @@ func TestBlocks(t *testing.T) {
 	}
 	d.wants("yours", "undo all changes")
 
-	// Write the branch as in the file, with a parameter.
+	// Enter the branch in the same form as in the file, with a parameter.
 	d.act(func() { d.app.SetBranch(inner.Branch, "trip n/2"); d.app.NameNumber("n = 200") })
 	d.answered()
 	if got := ran(0); got != "102\u202f400" {
@@ -96,7 +98,7 @@ func TestBlocks(t *testing.T) {
 		t.Errorf("saved:\n%s", saved)
 	}
 
-	// Impossible values are reported and change nothing.
+	// Impossible values are reported and have no effect.
 	d.act(func() { d.app.SetBranch(inner.Branch, "0.5, 0.6") })
 	d.answered()
 	d.wants(`id="blocks-wrong"`, "the probabilities sum to 11/10, want 1", `aria-invalid="true"`)
@@ -107,7 +109,7 @@ func TestBlocks(t *testing.T) {
 	d.answered()
 	d.wants("as it ran")
 
-	// Loading the saved file leads to the same result.
+	// When the saved file is loaded, the result is the same.
 	d.app.Offer(Item{File: fileWith("mine-probabilities.txt", []byte(saved))})
 	d.answered()
 	if got := ran(0); got != "10\u202f240" {
@@ -129,7 +131,8 @@ func TestBlocks(t *testing.T) {
 	}
 }
 
-// A module that is dropped while nothing is open becomes a separate result and is stored.
+// TestModuleAlone checks that, if a module is dropped while no result is open, it becomes a
+// separate result and is stored.
 func TestModuleAlone(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(Item{File: fileWith("matmul-naive.ll", moduleText(t))})
@@ -139,7 +142,7 @@ func TestModuleAlone(t *testing.T) {
 	if len(entries) != 1 || entries[0].Name != "matmul-naive.ll" {
 		t.Fatalf("kept %+v", entries)
 	}
-	for _, tab := range state.Tabs() { // no other view fails for a module
+	for _, tab := range state.Tabs() { // no other view may fail for a module
 		d.app.Navigate("#" + d.app.Screen.With(tab).Hash())
 		d.html()
 	}
@@ -149,7 +152,8 @@ func TestModuleAlone(t *testing.T) {
 	d.wants("none.ll could not be read as LLVM IR", "bitcode")
 }
 
-// If a trace is open, a dropped module is compared with it.
+// TestModuleComparedWithTrace checks that, if a module is dropped while a trace is open, the page
+// compares the module with the trace.
 func TestModuleComparedWithTrace(t *testing.T) {
 	d := newDesk(t)
 	modelled(t, d)
@@ -161,7 +165,8 @@ func TestModuleComparedWithTrace(t *testing.T) {
 		t.Error("the compared module was stored as a separate result")
 	}
 
-	// A module dropped on the first screen becomes a separate result, regardless of the previous view.
+	// A module that is dropped on the first screen becomes a separate result, whatever the previous
+	// view was.
 	d.app.Navigate("")
 	d.app.Offer(Item{File: fileWith("matmul-naive.ll", moduleText(t))})
 	d.answered()

@@ -9,7 +9,7 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// openCalls analyses a captured program and goes to the Calls view.
+// openCalls analyses the trace of a captured program, and opens the Calls view.
 func openCalls(t *testing.T) *desk {
 	t.Helper()
 	content, err := os.ReadFile("../tools/stackglass/internal/command/testdata/calls/tree.sgt")
@@ -23,7 +23,7 @@ func openCalls(t *testing.T) *desk {
 	return d
 }
 
-// listed waits until the answer with a tree is in view.
+// The method listed waits until the page shows an answer with a tree.
 func (d *desk) listed(tree string) {
 	d.t.Helper()
 	until(d.t, func() (yes bool) {
@@ -91,7 +91,7 @@ func TestCallsZoom(t *testing.T) {
 func TestCallsDirections(t *testing.T) {
 	d := openCalls(t)
 	f := d.flames["paths"]
-	d.app.ZoomCalls("paths", slices.Index(f.Names, "twice")+1) // the sum below twice
+	d.app.ZoomCalls("paths", slices.Index(f.Names, "twice")+1) // the call to sum below the function twice
 	d.act(func() { d.app.ReadCalls(state.CallsFunction) })
 	d.listed("callees")
 	up := d.flames["callers"]
@@ -116,7 +116,7 @@ func TestCallsDirections(t *testing.T) {
 		t.Errorf("matches %v", up.Matches)
 	}
 	d.act(func() { d.app.SearchCalls("") })
-	// A part of the run has misses, but neither calls nor bytes.
+	// A selected part of the run has misses, but neither calls nor bytes.
 	d.act(func() { d.app.goTo(d.app.Screen.Called(state.CallsDown, 0), true) })
 	d.listed("paths")
 	total := d.app.callPaths().Total

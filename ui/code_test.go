@@ -12,7 +12,8 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// saw waits until the page has saved a file with that name, and returns its content.
+// The method saw waits until the page has saved a file with the given name, and returns its
+// content.
 func (d *desk) saw(name string) (content string) {
 	d.t.Helper()
 	until(d.t, func() bool {
@@ -24,14 +25,14 @@ func (d *desk) saw(name string) (content string) {
 	return content
 }
 
-// The test opens a demo, and checks its worst line, the stack distances of this line, and the
-// source.
+// TestCode checks the source line with the most misses in a demo, the stack distances of this line,
+// and the displayed source.
 func TestCode(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(demoItem())
 	d.app.Navigate("#" + d.app.Screen.With(state.TabCode).Hash())
-	// The worst source location is in view before anything is selected. Without its source, the
-	// ranking has all columns.
+	// Before anything is selected, the page shows the source location with the most misses. If the
+	// source is missing, the ranking has all columns.
 	d.wants(`id="code-summary"`, `id="place-title"`, `id="source-wanted"`, "Drop <b>matmul-naive.c</b>", `id="before-missing"`, `class="code-below"`)
 	grid := d.grids["code"]
 	if grid == nil || grid.Rows == 0 {
@@ -51,7 +52,8 @@ func TestCode(t *testing.T) {
 		t.Error("sorting by references changed the selected row")
 	}
 
-	// The instructions of the line are listed on request; evictions are counted with the misses of loops.
+	// The instructions of a line are listed on request. Evictions are counted together with the
+	// misses of loops.
 	instructions := func() { d.app.view().(*CodeView).list() }
 	d.act(instructions)
 	d.await(func() bool { return d.app.table("instructions") != nil && d.app.loopsCounted() })
@@ -87,7 +89,7 @@ func TestCode(t *testing.T) {
 	if d.app.Screen.Picked != picked {
 		t.Error("a line without references was selected")
 	}
-	// The keys step through the lines with misses, and wrap around at the end.
+	// The keys move from one line with misses to the next, and from the last line to the first.
 	before := d.grids["source"].Selected
 	d.act(func() { d.app.NextHot(true) })
 	if after := d.grids["source"].Selected; after == before {
@@ -124,7 +126,7 @@ func TestCode(t *testing.T) {
 	}
 }
 
-// columnWalk returns the trace of one source line that repeatedly walks down one column of a
+// columnWalk returns the trace of a single source line that repeatedly reads one column of a
 // matrix. An 8-way cache keeps none of the column's cache lines, but a fully associative cache
 // keeps all of them.
 func columnWalk() Item {
@@ -139,13 +141,14 @@ func columnWalk() Item {
 	return Item{File: fileWith("walk.csv", []byte(text.String()))}
 }
 
-// The analysis measures the levels of the hierarchy in view by site. A level that is chosen
-// afterwards is estimated, with a note, and measured on request.
+// TestMeasuredHierarchy checks that the analysis counts misses by site in the levels of the
+// hierarchy that the page shows. If a level is selected later, its misses must be estimated, with a
+// note, and counted on request.
 func TestMeasuredHierarchy(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(columnWalk())
 	d.app.Navigate("#" + d.app.Screen.With(state.TabCode).Hash())
-	first := func() string { // place, kind, references and misses of the first row
+	first := func() string { // source location, kind, references and misses in the first row
 		rows, _ := d.grids["code"].View(0, 1)
 		return strings.ReplaceAll(strings.Join(rows[0][:4], "|"), "\u202f", " ")
 	}
@@ -179,7 +182,8 @@ func TestMeasuredHierarchy(t *testing.T) {
 	d.wants("Drop the trace here again")
 }
 
-// If a trace has no source locations, the page explains how to record a trace that has them.
+// TestNoCode checks that, if a trace has no source locations, the page explains how to record a
+// trace with source locations.
 func TestNoCode(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(textItem())
@@ -198,13 +202,13 @@ func TestExportAs(t *testing.T) {
 	d.app.Offer(demoItem())
 	for _, f := range export.Forms() {
 		d.act(func() { d.app.ExportAs(f.Name) })
-		if content := d.saw("Matrix multiplication" + f.Ending); !strings.Contains(string(content), "main") { // the function
+		if content := d.saw("Matrix multiplication" + f.Ending); !strings.Contains(string(content), "main") { // the name of the function
 			t.Errorf("%s: %q", f.Name, content)
 		}
 	}
 }
 
-// memorySources is a SourceFiles that keeps files in memory.
+// memorySources is an implementation of SourceFiles that keeps the files in memory.
 type memorySources struct {
 	mu    sync.Mutex
 	files map[string][]*state.Source
@@ -230,8 +234,8 @@ func (m *memorySources) Keys() []string {
 	return slices.Collect(maps.Keys(m.files))
 }
 
-// A dropped source file is stored with its analysis, shown again after the page was reloaded, and
-// removed on request or with the analysis.
+// TestDroppedSourcesAreKept checks that a dropped source file is stored with its analysis, that it
+// is shown again after a reload, and that it is removed on request or with the analysis.
 func TestDroppedSourcesAreKept(t *testing.T) {
 	kept := &memorySources{files: map[string][]*state.Source{}}
 	d := newDesk(t)

@@ -13,7 +13,8 @@ func demoPair() (Item, Item) {
 	return demoItem(), Item{Demo: "matmul-blocked", URL: "demos/matmul-blocked.sgt", Title: "Blocked matrix multiplication"}
 }
 
-// Two demos can be compared in every view, and neither is analysed twice.
+// TestComparePair checks that two demos can be compared in every view, and that neither demo is
+// analysed twice.
 func TestComparePair(t *testing.T) {
 	d := newDesk(t)
 	d.app.OfferPair(demoPair())
@@ -25,13 +26,14 @@ func TestComparePair(t *testing.T) {
 		d.app.Navigate("#" + d.app.Screen.With(tab).Hash())
 		d.wants(want)
 	}
-	// With these small levels the two demos differ. The levels can be changed in this view.
+	// The two demos differ only in small cache levels like these. The levels can be changed in this
+	// view.
 	d.app.Navigate("#" + d.app.Screen.With(state.TabCaches).Hash())
 	d.wants("10 664", "892", `id="size-1"`, `id="ways-more-2"`, `id="compare-machine-file"`)
 	d.act(func() { d.app.SetSize(1, 4<<10) })
 	// The prediction assumes that the second level sees every access, although it sees only the
-	// misses of the first. The hits in the second level and the accesses to memory are therefore
-	// estimates.
+	// misses of the first level. The hits in the second level and the accesses to memory are
+	// therefore estimates.
 	d.wants("34 944", "1 272", "−33 672", "≈ 34 560", "≈ −33 672")
 	if page := d.html(); strings.Contains(page, "≈ 34 944") || strings.Contains(page, ">-33") {
 		t.Error("the page marks an exact number of misses with ≈, or writes a minus sign as a hyphen")
@@ -58,7 +60,7 @@ func TestComparePair(t *testing.T) {
 	if csv := string(d.saved["Matrix multiplication-code-compared.csv"]); !strings.Contains(csv, "function,in,number,a,b,difference,change") || !strings.Contains(csv, "\nmain,both,L1_misses,384,384,0,") {
 		t.Errorf("table of the compared functions =\n%s", csv)
 	}
-	// Functions with the same name are compared block by block, with their times.
+	// Functions with the same name are compared block by block, including their times.
 	d.app.Navigate("#" + d.app.Screen.With(state.TabBlocks).Hash())
 	until(t, func() bool { return strings.Contains(d.html(), `id="table-blocks-compared"`) })
 	d.wants(`id="table-functions-compared"`, "Blocks of main, A and B", "for.body8", "cycles in A to", `id="processor"`, "Not modelled")
@@ -112,7 +114,8 @@ func TestComparePair(t *testing.T) {
 	d.wants(`id="compare-with"`, "Blocked matrix multiplication")
 }
 
-// A result can be compared with a file that is opened next, and with an analysis of the list.
+// TestCompareWith checks that a result can be compared with the next file that is opened, and with
+// an analysis in the list.
 func TestCompareWith(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(demoItem())
@@ -129,7 +132,7 @@ func TestCompareWith(t *testing.T) {
 	second := d.app.Screen.Other
 	d.app.Navigate("")
 	d.act(func() { d.app.Against(second) })
-	// A is the older analysis, whichever was chosen first.
+	// The older analysis is called A, whichever analysis was selected first.
 	d.wants("with this", `open=`+first+`&amp;view=diagnosis&amp;with=`+second)
 	for _, chosen := range [][2]string{{first, second}, {second, first}} {
 		d.app.Navigate("#open=" + chosen[0])
@@ -141,7 +144,7 @@ func TestCompareWith(t *testing.T) {
 			}
 		})
 	}
-	// After a comparison is ended early, later results do not return to it.
+	// If a comparison is cancelled, later results do not reopen it.
 	alone := state.Screen{Open: first}
 	for range 50 {
 		d.act(func() {
@@ -158,12 +161,12 @@ func TestCompareWith(t *testing.T) {
 			}
 		})
 	}
-	d.app.Navigate("#open=" + second + "&with=" + first) // A and B are swapped
+	d.app.Navigate("#open=" + second + "&with=" + first) // the two analyses are swapped
 	d.wants(`id="differences"`)
 	if s := d.app.Screen; s.Open != second {
 		t.Errorf("screen after a link with A and B swapped = %+v, want the older analysis as A", s)
 	}
-	// An analysis that was deleted meanwhile cannot be compared.
+	// If an analysis was deleted in the meantime, it cannot be compared.
 	if err := d.store.Delete(second); err != nil {
 		t.Fatal(err)
 	}

@@ -10,12 +10,12 @@ import (
 	"github.com/vugu/vugu"
 )
 
-// control is an input, a list or a button in the built page.
+// A control is an input, a list or a button in the built page.
 type control struct {
 	node *vugu.VGNode
-	// place is the path from the root to the control: the tag and child number of each element on
-	// the way. The renderer matches elements by place. If a control moved to another place, a drag
-	// would continue with the element at the old place.
+	// The field place is the path from the root to the control, which consists of the tag and the
+	// child number of each element. The renderer matches elements by their positions. If a control
+	// moved to another position, a drag would continue with the element at the old position.
 	place string
 }
 
@@ -28,7 +28,7 @@ func (c *control) attribute(name string) string {
 	return ""
 }
 
-// controls returns the current controls of the page, by id.
+// The method controls returns the page's current controls, by their IDs.
 func (d *desk) controls() map[string]*control {
 	d.t.Helper()
 	d.app.Env.RLock()
@@ -62,7 +62,8 @@ func (d *desk) controls() map[string]*control {
 	return found
 }
 
-// use operates a control as a user can: it presses a button, or sets a few values of an input.
+// The method use operates a control like a user. It presses a button, or sets an input to a few
+// values.
 func (d *desk) use(c *control) (times int) {
 	type attempt struct{ event, value string }
 	var attempts []attempt
@@ -96,7 +97,7 @@ func (d *desk) use(c *control) (times int) {
 	return times
 }
 
-// settle waits until the models have answered all questions.
+// The method settle waits until the models have answered all questions.
 func (d *desk) settle() {
 	d.t.Helper()
 	until(d.t, func() (yes bool) {
@@ -105,10 +106,10 @@ func (d *desk) settle() {
 	})
 }
 
-// A control remains the same element after each of its changes, so that a drag and the focus stay
-// with the control.
+// TestControlsKeepElements checks that a control is still the same element after it has changed, so
+// that it keeps the focus and a drag can continue.
 func TestControlsKeepElements(t *testing.T) {
-	leads := map[string]bool{"compare-with": true, "export-as": true} // these controls lead to a different page
+	leads := map[string]bool{"compare-with": true, "export-as": true} // these controls open a different page
 	screens := map[string]func(d *desk){
 		"one thread": func(d *desk) {
 			d.settings.Loops, d.settings.LineBytes = true, []string{"64", "128"}
@@ -146,7 +147,7 @@ func TestControlsKeepElements(t *testing.T) {
 						continue
 					}
 					used++
-					after := d.controls() // while the answer program is still working
+					after := d.controls() // here, the answer program is still working
 					if after[id] != nil && after[id].place == before[id].place {
 						d.settle()
 						after = d.controls()
@@ -171,7 +172,7 @@ func where(before, after *control) string {
 	return fmt.Sprintf("%s, and is at%s", before.place, after.place)
 }
 
-// Back undoes one whole drag, or one series of key presses, at a time.
+// TestBackUndoesADrag checks that each Back undoes one whole drag or one series of key presses.
 func TestBackUndoesADrag(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(demoItem())
@@ -187,7 +188,7 @@ func TestBackUndoesADrag(t *testing.T) {
 	drag(1, 16<<10, 8<<10, 4<<10)
 	drag(1, 2<<10)
 	drag(2, 512<<10, 1<<20)
-	for range 4 { // the same with the keyboard
+	for range 4 { // the same action with the keyboard
 		d.act(func() { d.app.StepWays(2, -1) })
 	}
 	before = append(before, d.hash)
@@ -206,7 +207,8 @@ func TestBackUndoesADrag(t *testing.T) {
 	d.wants("Skylake")
 }
 
-// A zoom is in the URL. Back undoes one drag, or one series of key presses, at a time.
+// TestZoom checks that the URL contains a zoom, and that each Back undoes one drag or one series of
+// key presses.
 func TestZoom(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(demoItem())
@@ -224,7 +226,7 @@ func TestZoom(t *testing.T) {
 	wants("curve", 4096, 65536)
 	link := d.hash
 	d.app.Pressed()
-	for _, to := range []float64{32768, 16384, 8192.12345678} { // with the keyboard, after one press of the pointer
+	for _, to := range []float64{32768, 16384, 8192.12345678} { // key presses after the pointer was pressed once
 		d.app.ZoomChart("curve", 4096, to)
 	}
 	wants("curve", 4096, 8192.1235)
@@ -237,7 +239,7 @@ func TestZoom(t *testing.T) {
 	d.app.Navigate("#" + link)
 	wants("curve", 4096, 65536)
 
-	// Charts of other views do not change this zoom, and have their own zooms.
+	// Charts in other views do not change this zoom, and have their own zooms.
 	show := func(tab state.Tab) { d.act(func() { d.app.goTo(d.app.Screen.With(tab), false) }) }
 	show(state.TabLocality)
 	d.app.ZoomChart("histogram", -0.6, 4)

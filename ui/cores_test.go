@@ -7,7 +7,7 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// alone analyses a demo with one thread, and opens the predictions for several cores.
+// The method alone analyses a single-threaded demo, and opens the predictions for several cores.
 func alone(t *testing.T) *desk {
 	t.Helper()
 	d := at(t, "openmp-alone", state.TabThreads)
@@ -24,7 +24,8 @@ func (d *desk) predictedAll() {
 	})
 }
 
-// A single-threaded run can be predicted for any number of cores.
+// TestPredictCores checks that the page uses a single-threaded run to predict runs on any number of
+// cores.
 func TestPredictCores(t *testing.T) {
 	d := alone(t)
 	d.wants(`id="cores-view"`, `id="cores-number"`, "Hit ratios over cores", "Speed-up over cores", `id="cores-sentence"`, "Misses with 4 cores, as shares of all accesses: L1 ")
@@ -76,8 +77,9 @@ func TestPredictCores(t *testing.T) {
 	}
 }
 
-// The input of SDCM can be chosen, and the page describes the sample. References can be interleaved
-// by clocks, and work can be divided in ways that predict no times.
+// TestCoresByWindows checks that the input for SDCM can be selected, and that the page describes
+// the sample. References can be interleaved by clocks. For some ways to divide the work, no times
+// are predicted.
 func TestCoresByWindows(t *testing.T) {
 	d := alone(t)
 	d.wants(`id="cores-model"`, "by the cores&#39; clocks", `id="cores-sampled"`, " lines, for L1. Bands and ± are 95 % confidence intervals.")
@@ -127,7 +129,7 @@ func TestCoresByWindows(t *testing.T) {
 	})
 }
 
-// Predicted threads can be kept, and they can be compared with measured threads.
+// TestKeepCores checks that predicted threads can be kept and compared with measured threads.
 func TestKeepCores(t *testing.T) {
 	d := alone(t)
 	one := d.app.Screen.Open
@@ -165,7 +167,8 @@ func TestKeepCores(t *testing.T) {
 	})
 }
 
-// A run without a parallel region, or without a trace file, cannot be predicted.
+// TestNothingToPredict checks that there is no prediction for a run without a parallel region or
+// without a trace file.
 func TestNothingToPredict(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(demoItem())

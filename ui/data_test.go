@@ -8,7 +8,7 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// particles is a trace of a program with structures and memory blocks.
+// The function particles returns a trace of a program with structures and memory blocks.
 func particles(t *testing.T) Item {
 	t.Helper()
 	const path = "../tools/stackglass/internal/command/testdata/manual/particles.sgt"
@@ -19,7 +19,7 @@ func particles(t *testing.T) Item {
 	return Item{File: File{Name: "particles.sgt", Bytes: uint64(len(content)), Ref: content, Read: func(int) ([]byte, error) { return content, nil }}}
 }
 
-// about waits for the answer about a data structure.
+// The method about waits for the answer about a data structure.
 func (d *desk) about(name string) {
 	d.t.Helper()
 	until(d.t, func() (yes bool) {
@@ -31,7 +31,7 @@ func (d *desk) about(name string) {
 	})
 }
 
-// The test analyses a trace including its data structures, and looks at the members of two
+// TestData checks the analysis of a trace with its data structures. It looks at the members of two
 // structures, at a map, and at memory blocks.
 func TestData(t *testing.T) {
 	d := newDesk(t)
@@ -74,8 +74,8 @@ func TestData(t *testing.T) {
 		t.Errorf("hash %q", d.hash)
 	}
 
-	// The zoom of the map is in the URL, and Back undoes it. The map of a newly selected data
-	// structure is not zoomed.
+	// The URL contains the zoom of the map, and Back undoes the zoom. When a data structure is
+	// selected, its map is not zoomed.
 	part := state.Part{1, 2, 5, 60}
 	d.app.ZoomMap(part)
 	if got := d.matrixOf("map"); got.Part != part || !strings.Contains(d.hash, "zoom=map-rows:") || got.Zoomed(state.ParseScreen(d.hash)).Part != part {

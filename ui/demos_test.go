@@ -10,7 +10,7 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// siteDemos returns the demos of the page.
+// siteDemos returns the demos that the page offers.
 func siteDemos(t *testing.T) (list []Demo) {
 	t.Helper()
 	var read []struct {
@@ -30,7 +30,7 @@ func siteDemos(t *testing.T) (list []Demo) {
 	return list
 }
 
-// arrives waits until a complete analysis is in view.
+// The method arrives waits until the page shows a complete analysis.
 func (d *desk) arrives(key string) {
 	d.t.Helper()
 	until(d.t, func() (yes bool) {
@@ -45,8 +45,9 @@ func (d *desk) arrives(key string) {
 	}
 }
 
-// A link opens a demo in any browser, whether it contains the demo's name or is the URL of the open
-// demo. The demo opens in the view that answers its question.
+// TestDemoLinks checks that a link to a demo works in any browser, whether it contains the demo's
+// name or is copied from the open demo's URL. The demo must open in the view that answers its
+// question.
 func TestDemoLinks(t *testing.T) {
 	demos := siteDemos(t)
 	d, fresh := newDesk(t), newDesk(t)
@@ -83,7 +84,7 @@ func TestDemoLinks(t *testing.T) {
 			t.Errorf("%s: hash = %q, want %q", demo.Name, fresh.hash, link)
 		}
 	}
-	// The trace of a kept demo is available even in a page that was just loaded.
+	// A kept demo's trace is available even if the page has just been loaded.
 	d.app = &App{Env: d.app.Env, Port: d, Store: d.store}
 	d.root = NewRoot(d.app)
 	d.app.Start("#open=demo-openmp-alone&view=threads")
@@ -102,7 +103,7 @@ func TestDemoLinks(t *testing.T) {
 		t.Errorf("screen of a link with its own settings = %+v, kept analyses = %d; want the Diagnosis view with i7-6700", s, len(d.entries()))
 	}
 
-	// Compare two demos.
+	// Compare two demos with each other.
 	pair := newDesk(t)
 	pair.demos = demos
 	link := state.Screen{Open: "demo-false-sharing", Other: "demo-false-sharing-padded"}.Hash()
@@ -132,8 +133,9 @@ func TestDemoLinks(t *testing.T) {
 	}
 }
 
-// With other settings, a demo has a separate analysis. In a different browser, the link to that
-// analysis opens the demo with the default settings.
+// TestDemoWithSettings checks that a demo that is analysed with other settings is a separate
+// analysis. In a different browser, a link to this analysis must open the demo with the default
+// settings.
 func TestDemoWithSettings(t *testing.T) {
 	d := newDesk(t)
 	d.settings.LineBytes = []string{"128"}

@@ -10,8 +10,8 @@ import (
 	"github.com/stackglass/stackglass/workers"
 )
 
-// TestStopDiagnosis: during a search, the page shows the findings so far and the number of changes that
-// were tried. The user can stop the search, and start it again.
+// TestStopDiagnosis checks that, during a search, the page shows the findings so far and the number
+// of changes that were tried. It also checks that the user can stop and restart the search.
 func TestStopDiagnosis(t *testing.T) {
 	d := newDesk(t)
 	s := scripted{d, make(chan workers.Carrier, 2)}

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// anyValue draws a JSON value such as events contain.
+// anyValue draws a random JSON value of a kind that events contain.
 func anyValue(t *rapid.T, deep int) any {
 	most := 5
 	if deep == 0 {
@@ -42,9 +42,9 @@ func anyObject(t *rapid.T, deep int) map[string]any {
 	return object
 }
 
-// Vugu reads events and writes properties with the package vjson. The page is built with a variant
-// of vjson that does not use encoding/json (see tags in tools/sitebuild). Both variants have the
-// same results.
+// TestEventsAreReadAsJSON checks that two variants of package vjson, with which Vugu reads events
+// and writes properties, have the same results. The page is built with a variant that does not use
+// encoding/json (see the build tags in tools/sitebuild).
 func TestEventsAreReadAsJSON(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		event := anyObject(t, 3)

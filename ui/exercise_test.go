@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// The view is hidden until the student makes a prediction, which is stored in the browser.
+// TestExercise checks that a view is hidden until the student makes a prediction, and that the
+// browser stores the prediction.
 func TestExercise(t *testing.T) {
 	d := newDesk(t)
 	d.demos = d.Demos()
@@ -24,7 +25,7 @@ func TestExercise(t *testing.T) {
 	if got := d.remembered["exercises"]; got != naive+"=0" {
 		t.Errorf("stored predictions = %q, want %q", got, naive+"=0")
 	}
-	d.act(func() { d.app.chosen = nil }) // a later visit to the page
+	d.act(func() { d.app.chosen = nil }) // simulates a later visit to the page
 	d.wants(`id="judgement"`)
 	d.act(func() { d.app.Predict(-1) })
 	d.wants(`id="predict-2"`)

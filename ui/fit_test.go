@@ -15,8 +15,8 @@ import (
 	"github.com/vugu/vugu/staticrender"
 )
 
-// malicious returns the encoded profile of a program in which every name is markup and megabytes
-// long.
+// The function malicious returns the encoded profile of a program in which every name is markup
+// with a length of megabytes.
 func malicious(t *testing.T, markup string) []byte {
 	t.Helper()
 	name := markup + strings.Repeat("&", 1<<20)
@@ -46,8 +46,8 @@ func malicious(t *testing.T, markup string) []byte {
 	return r.Finish(profile.State{Partial: true, Reason: name}).Encode()
 }
 
-// The page treats names from files as plain text, and shortens them to a length that it can show.
-// Exports contain them unchanged.
+// TestMaliciousNames checks that the page treats names in files as plain text, and shortens them to
+// a length that it can show. Exports must contain the names unchanged.
 func TestMaliciousNames(t *testing.T) {
 	const markup = `<img src=x onerror=alert(1)>"'--><script>alert(1)</script>`
 	d := newDesk(t)
@@ -96,8 +96,8 @@ func TestMaliciousNames(t *testing.T) {
 	}
 }
 
-// Fit puts a text into an empty element, because the renderer would otherwise keep the previous
-// content.
+// TestFitFillsContainers checks that the function Fit puts a text into an empty element. Otherwise,
+// the renderer would keep the previous content.
 func TestFitFillsContainers(t *testing.T) {
 	parent := &vugu.VGNode{Type: vugu.ElementNode, Data: "div"}
 	empty, drawn := addElement(parent, "div\x00class\x00slot threads-on"), addElement(parent, "sg-chart")

@@ -11,7 +11,7 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// folded analyses the desk's demo including its loops, and opens the Loops view.
+// The method folded analyses the desk's demo, including its loops, and opens the Loops view.
 func folded(t *testing.T, d *desk) {
 	t.Helper()
 	d.settings.Loops = true
@@ -20,7 +20,7 @@ func folded(t *testing.T, d *desk) {
 	d.countedLoops()
 }
 
-// countedLoops waits until the misses of the current hierarchy are counted.
+// countedLoops waits until the misses for the current hierarchy are counted.
 func (d *desk) countedLoops() {
 	d.t.Helper()
 	until(d.t, func() (yes bool) {
@@ -29,8 +29,8 @@ func (d *desk) countedLoops() {
 	})
 }
 
-// The test opens a demo and checks its tree of loops, the arrays of one loop, and the loop's misses
-// in several caches.
+// TestLoops checks the loop tree of a demo, the arrays of one loop, and the loop's misses in
+// several caches.
 func TestLoops(t *testing.T) {
 	d := newDesk(t)
 	folded(t, d)
@@ -55,7 +55,7 @@ func TestLoops(t *testing.T) {
 		t.Error("PickRow selected a row that does not exist")
 	}
 
-	// The sum over all loops equals the misses of the hierarchy.
+	// The sum over all loops equals the misses in the hierarchy.
 	d.act(func() { d.app.SetSize(1, 2048) })
 	d.act(func() { d.app.goTo(d.app.Screen, true) })
 	d.countedLoops()
@@ -90,8 +90,8 @@ func TestLoops(t *testing.T) {
 	}
 }
 
-// A trace without code is compressed to loops only on request: the view explains this, and offers a
-// button for it.
+// TestLoopsOnRequest checks that a trace without code is loop-compressed only on request, and that
+// the view explains this and offers a button for it.
 func TestLoopsOnRequest(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(Item{File: fileWith("rows.din", []byte(strings.Repeat("0 1000\n0 1040\n1 2000\n", 100)))})
@@ -105,7 +105,7 @@ func TestLoopsOnRequest(t *testing.T) {
 	})
 	d.countedLoops()
 	d.wants(`id="loops-counted"`)
-	// The results of the earlier analysis are kept.
+	// The results of the earlier analysis remain.
 	if p := d.app.result.Profile; p.Locality[0].Sets == nil {
 		t.Error("the result lacks the table of sets of the earlier analysis")
 	}
@@ -127,7 +127,8 @@ func TestLoopsThatCannotBeShown(t *testing.T) {
 	}
 }
 
-// Misses are counted once per hierarchy, and not for a closed result.
+// TestLoopsCountOnce checks that misses are counted only once for each hierarchy, and not for a
+// closed result.
 func TestLoopsCountOnce(t *testing.T) {
 	d := newDesk(t)
 	folded(t, d)
@@ -143,7 +144,7 @@ func TestLoopsCountOnce(t *testing.T) {
 	})
 }
 
-// tried waits until the changes are counted.
+// The method tried waits until the misses of all changes are counted.
 func (d *desk) tried() {
 	d.t.Helper()
 	until(d.t, func() (yes bool) {
@@ -152,8 +153,8 @@ func (d *desk) tried() {
 	})
 }
 
-// The user can try changes to a nest by name, search for changes, count their misses for other
-// caches, and discard the changes.
+// TestLoopChanges checks that the user can try named changes to a loop nest, search for changes,
+// count their misses for other caches, and discard them.
 func TestLoopChanges(t *testing.T) {
 	d := newDesk(t)
 	folded(t, d)
@@ -208,7 +209,7 @@ func TestLoopChanges(t *testing.T) {
 			t.Error("the page still has the tables of discarded changes")
 		}
 	})
-	// A search that the user ends leaves no proposals.
+	// If the user stops a search, it has no proposals.
 	d.act(func() { d.app.ProposeChanges(); d.app.ProposeChanges() })
 	d.tried()
 	d.act(func() {
@@ -218,8 +219,8 @@ func TestLoopChanges(t *testing.T) {
 	})
 }
 
-// A loop that several threads run is one row. The loops of each thread are folded below this row,
-// and their numbers add up to the row's numbers.
+// TestLoopsOfThreads checks that a loop that several threads run has one row. Below this row, which
+// is collapsed at first, each thread's loops must add up to the row's numbers.
 func TestLoopsOfThreads(t *testing.T) {
 	d := newDesk(t)
 	ring, err := os.ReadFile("../site/demos/ring.sgt")
@@ -262,7 +263,7 @@ func TestLoopsOfThreads(t *testing.T) {
 	if references != number(all, 4) || misses != number(all, 6) || misses == 0 {
 		t.Errorf("sum over the threads' loops = %d references and %d misses, want the numbers of the row above, %q", references, misses, rows[all])
 	}
-	for i := range grid.Rows { // nests are in descending order of misses
+	for i := range grid.Rows { // loop nests in descending order of misses
 		if grid.Depths[i] == 1 && i > 0 && number(0, 6) < number(i, 6) {
 			t.Errorf("row %q is before row %q, want a descending order of misses", rows[0], rows[i])
 		}
@@ -276,7 +277,7 @@ func TestLoopsOfThreads(t *testing.T) {
 	}
 	d.app.PickRow("loops", row("4"))
 	d.wants("Loop 4, ring.c:27, pass_on", "What if nest 4 were different")
-	if n := d.app.Screen.Loop; n != 4 { // in the order of the run, as in older links
+	if n := d.app.Screen.Loop; n != 4 { // loops in the order of the run, as in older links
 		t.Errorf("number of loop 4 in the URL = %d, want 4", n)
 	}
 }

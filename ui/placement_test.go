@@ -10,8 +10,9 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// Each thread runs on its own core unless the user puts all threads on one core. The answers, the
-// overview, exports, comparisons and the URL follow this choice.
+// TestThreadsRunOnCores checks that each thread runs on its own core unless the user puts all
+// threads on one core. The answers, the overview, exports, comparisons and the URL must depend on
+// this choice.
 func TestThreadsRunOnCores(t *testing.T) {
 	d := at(t, "false-sharing", state.TabCaches)
 	d.act(func() { d.app.SetPreset("i7-4770K") })
@@ -54,7 +55,8 @@ func TestThreadsRunOnCores(t *testing.T) {
 	}
 }
 
-// A comparison of two runs places the threads on the cores that the user chose.
+// TestComparedOnCores checks that, in a comparison of two runs, the threads run on the cores that
+// the user selects.
 func TestComparedOnCores(t *testing.T) {
 	d := newDesk(t)
 	d.app.OfferPair(Item{Demo: "false-sharing", URL: "demos/false-sharing.sgt", Title: "Four counters"},
@@ -70,8 +72,9 @@ func TestComparedOnCores(t *testing.T) {
 	}
 }
 
-// A level that several cores share needs a common stack of these cores. If the profile has no such
-// stack, the page reports this, and offers to analyse the trace again with these groups.
+// TestGroupsForHierarchy checks what the page does if several cores share a cache level, but the
+// profile has no common stack for these cores. It must report this, and offer to analyse the trace
+// again with these groups of cores.
 func TestGroupsForHierarchy(t *testing.T) {
 	d := newDesk(t)
 	text := "addr,rw,size,tid\n"

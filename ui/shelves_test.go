@@ -11,7 +11,8 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// A trace that does not fit in memory is still analysed, and the page explains the consequences.
+// TestBeyondMemory checks that a trace that does not fit in memory is still analysed, and that the
+// page explains the consequences.
 func TestBeyondMemory(t *testing.T) {
 	d := newDesk(t)
 	d.outside, d.settings.Memory = true, "512MiB"
@@ -27,7 +28,7 @@ func TestBeyondMemory(t *testing.T) {
 	d.wants(`id="storage-total"`, `id="storage-finished"`, "finished analyses", e.Reason)
 }
 
-// drawers is a Shelves that contains the given keys.
+// The type drawers is an implementation of Shelves that contains the given keys.
 type drawers struct {
 	mu            sync.Mutex
 	keys, deleted []string
@@ -46,8 +47,8 @@ func (s *drawers) Delete(key string) {
 	s.keys = slices.DeleteFunc(s.keys, func(k string) bool { return k == key })
 }
 
-// Sweep deletes spilled data that no analysis needs, but not the data of an interrupted analysis or
-// of an analysis in another tab.
+// TestSweep checks that the method Sweep deletes spilled data that no analysis needs, but not the
+// data of an interrupted analysis or of an analysis in another tab.
 func TestSweep(t *testing.T) {
 	w := newWindow()
 	d := w.open(t, nil)

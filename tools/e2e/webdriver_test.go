@@ -229,7 +229,7 @@ func startWebKit(t *testing.T, profile string) (*other, string) {
 	return b, ""
 }
 
-// webDriver is a session of WebDriver.
+// webDriver is a WebDriver session.
 type webDriver struct{ address string }
 
 func (d *webDriver) request(method, path string, parameters any) (json.RawMessage, error) {

@@ -23,10 +23,10 @@ func needCompiler(t *testing.T) {
 }
 
 // TestPredictionsHold checks that, with static schedules, predictions from a single-threaded run
-// are within 0.25 percentage points of runs with several threads.
+// differ from multi-threaded runs by at most 0.25 percentage points.
 func TestPredictionsHold(t *testing.T) {
 	needCompiler(t)
-	const most = 0.25 // percentage points
+	const most = 0.25 // in percentage points
 	for _, name := range []string{"atax", "gramschmidt", "lu", "redblack"} {
 		for _, level := range levels[:2] {
 			t.Run(name+level, func(t *testing.T) {
@@ -69,7 +69,7 @@ func TestPredictionsHold(t *testing.T) {
 	}
 }
 
-// TestKernels checks that the list of kernels matches the files.
+// TestKernels checks that the list of kernels matches the kernels' files.
 func TestKernels(t *testing.T) {
 	files, err := sources.ReadDir("kernels")
 	if err != nil {

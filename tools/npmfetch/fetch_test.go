@@ -18,7 +18,7 @@ import (
 	"testing"
 )
 
-// packed returns an archive of the given files, in the form of an npm package.
+// The function packed returns an npm package that contains the given files.
 func packed(t *testing.T, files map[string]string, extra ...tar.Header) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -52,7 +52,8 @@ func lockEntry(name string, archive []byte) string {
 	return `"node_modules/` + name + `": {"version": "1.2.3", "integrity": "sha512-` + base64.StdEncoding.EncodeToString(sum[:]) + `"}`
 }
 
-// world consists of a registry that records requests, and a folder in which packages are installed.
+// A world consists of a registry that records requests, and a folder in which packages are
+// installed.
 type world struct {
 	fetcher
 	serve func(w http.ResponseWriter, path string)
@@ -84,7 +85,7 @@ func (w *world) file(t *testing.T, name string) string {
 	return string(text)
 }
 
-// left returns the names of the files and folders in node_modules.
+// The method left returns the names of the remaining files and folders in node_modules.
 func (w *world) left(t *testing.T) (names []string) {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Join(w.folder, "node_modules"))
@@ -111,7 +112,7 @@ func TestFetches(t *testing.T) {
 	}
 	w := newWorld(t, lockEntry("plain", archives["/plain/-/plain-1.2.3.tgz"]), lockEntry("@scope/scoped", archives["/@scope/scoped/-/scoped-1.2.3.tgz"]))
 	w.serve = func(out http.ResponseWriter, path string) { out.Write(archives[path]) }
-	// Install an older version with a file that is missing in the new version.
+	// First install an older version, which contains a file that the new version does not contain.
 	old := filepath.Join(w.folder, "node_modules", "plain")
 	if err := os.MkdirAll(old, 0o755); err != nil {
 		t.Fatal(err)
@@ -121,7 +122,7 @@ func TestFetches(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for range 2 { // nothing may be fetched the second time
+	for range 2 { // the second time, nothing may be fetched
 		if err := w.run(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -142,8 +143,8 @@ func TestFetches(t *testing.T) {
 	}
 }
 
-// TestFetchesNamedPackages checks that named packages are installed with their dependencies, but
-// without packages for other machines.
+// TestFetchesNamedPackages checks that the named packages and their dependencies are installed,
+// except for packages for other platforms.
 func TestFetchesNamedPackages(t *testing.T) {
 	with := func(name, more string) string {
 		entry := lockEntry(name, packed(t, whole(name)))
@@ -180,8 +181,8 @@ func TestFetchesNamedPackages(t *testing.T) {
 	}
 }
 
-// TestProgramsCanRun checks that executable files in the archive are executable when installed, and
-// that other files are not.
+// TestProgramsCanRun checks that exactly those installed files are executable that are executable
+// in the archive.
 func TestProgramsCanRun(t *testing.T) {
 	archive := packed(t, whole("plain"), tar.Header{Name: "package/bin/run", Typeflag: tar.TypeReg, Mode: 0o755})
 	w := newWorld(t, lockEntry("plain", archive))

@@ -21,8 +21,8 @@ func need(t *testing.T, programs ...string) {
 	}
 }
 
-// TestDescriptionsAreCurrent checks that the descriptions in the repository equal newly generated
-// descriptions.
+// TestDescriptionsAreCurrent checks that the processor descriptions in the repository are up to
+// date.
 func TestDescriptionsAreCurrent(t *testing.T) {
 	need(t, mcaProgram)
 	dir := t.TempDir()
@@ -50,8 +50,8 @@ func TestDescriptionsAreCurrent(t *testing.T) {
 	}
 }
 
-// TestModelMatchesLLVMMCA compares the results of the model, which uses llvm-mca's numbers here,
-// with the results of llvm-mca itself. Times are only measured by `make pipelines`.
+// TestModelMatchesLLVMMCA checks that the model, which uses llvm-mca's numbers here, has the same
+// results as llvm-mca itself. Only `make pipelines` measures times.
 func TestModelMatchesLLVMMCA(t *testing.T) {
 	need(t, mcaProgram, clangProgram)
 	rows, _, err := compare("testdata", "sapphirerapids", "", false)
@@ -70,14 +70,15 @@ func TestModelMatchesLLVMMCA(t *testing.T) {
 	}
 }
 
-// TestModelOfOlderInstructionSets repeats TestModelMatchesLLVMMCA for code compiled for any x86-64
-// processor, and for code with AVX2 and FMA, each on a processor that supports more instructions.
+// TestModelOfOlderInstructionSets repeats TestModelMatchesLLVMMCA for code that does not use all
+// instructions of its processor. Some of the code is compiled for any x86-64 processor, and some
+// uses AVX2 and FMA.
 func TestModelOfOlderInstructionSets(t *testing.T) {
 	need(t, mcaProgram, clangProgram)
 	for _, c := range []struct {
 		march     string
 		mean, mid float64
-		dot       float64 // cycles per iteration of a dot product in the model
+		dot       float64 // cycles per iteration of a dot product that the model predicts
 	}{{"x86-64", 14, 1, 3}, {"haswell", 14, 4, 4}} {
 		rows, _, err := compare("testdata", "sapphirerapids", c.march, false)
 		if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/stackglass/stackglass/tools/capture"
 )
 
-// pageRows returns the rows of the table on the page: for each kernel and size, the remaining cells
-// of the row.
+// pageRows returns the rows of the table on the page. For each kernel and size, it returns the
+// row's other cells.
 func pageRows(t *testing.T, text string) map[string][]string {
 	t.Helper()
 	rows := map[string][]string{}
@@ -33,8 +33,8 @@ func pageRows(t *testing.T, text string) map[string][]string {
 	return rows
 }
 
-// TestPageIsCurrent checks that the predictions on the page equal the model's current predictions,
-// for the sizes that are traced quickly. Measurements depend on the machine, so they are not
+// TestPageIsCurrent checks that the predictions on the page equal the model's current predictions.
+// It checks only sizes that are traced quickly. Measurements depend on the machine, so they are not
 // checked.
 func TestPageIsCurrent(t *testing.T) {
 	need(t, clangProgram)
@@ -71,7 +71,7 @@ func TestPageIsCurrent(t *testing.T) {
 			t.Errorf("%s with n = %d takes %s cycles, limited by %s; the page has %s, limited by %s; run make runtimes", o.kernel.name, o.size.n, got, o.by, row[1], row[4])
 		}
 	}
-	for name, row := range rows { // large errors need an explanation
+	for name, row := range rows { // large errors must be explained on the page
 		if e, err := strconv.ParseFloat(strings.TrimSuffix(row[3], " %"), 64); err == nil && (e > far || e < -far) && (row[5] == "" || row[5] == "unknown") {
 			t.Errorf("%s has an error of %v %%, but the page gives no reason", name, e)
 		}
@@ -101,8 +101,8 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// TestLevelsOfProbes compares the computed levels with values computed by hand, for a virtual
-// machine that can use only a part of the last cache.
+// TestLevelsOfProbes checks the computed levels of a virtual machine that can use only part of the
+// last-level cache. The expected values were computed by hand.
 func TestLevelsOfProbes(t *testing.T) {
 	caches := []pipeline.Level{{Name: "L1", SizeBytes: 32 << 10, Ways: 8}, {Name: "L2", SizeBytes: 1 << 20, Ways: 16}, {Name: "L3", SizeBytes: 64 << 20, Ways: 11}}
 	list := footprints(caches)
@@ -117,7 +117,7 @@ func TestLevelsOfProbes(t *testing.T) {
 	probes[0] = footprint{list[0], 5.1, 1, 1.5, 0.5}
 	probes[1] = footprint{list[1], 14.2, 2, 4.5, 1.7}
 	probes[2] = footprint{list[2], 60, 4, 9, 5.5}
-	probes[3].read, probes[4].read = 5, 6 // the mean of 4 and 7 is 5.5
+	probes[3].read, probes[4].read = 5, 6 // both values are between the reads of the neighbouring probes
 	got := levelsOf(caches, probes)
 	levels := []pipeline.Level{
 		{Name: "L1", LatencyCycles: 5, SizeBytes: 32 << 10, Ways: 8},
@@ -155,7 +155,7 @@ func TestProbesOfMemory(t *testing.T) {
 	}
 	of := &pipeline.Processor{Ports: []string{"P2", "P4"}}
 	of.Set(pipeline.Key{Class: pipeline.Load, Type: "<4 x double>"}, pipeline.Cost{Latency: 6, MicroOps: 1, Uses: []pipeline.Use{{Ports: 1, Cycles: 1}}})
-	for range 2 { // the second call must add no ports
+	for range 2 { // the second call must not add any ports
 		across(of, crossings{5, 11.8, 1.25, 3.4})
 	}
 	c, _ := of.Cost(pipeline.Key{Class: pipeline.CrossingLoad})
@@ -191,8 +191,8 @@ func TestSystemCaches(t *testing.T) {
 	}
 }
 
-// TestListTraversalTime checks that the traversal of a list takes the time of its misses,
-// regardless of which of a node's two fields is read first.
+// TestListTraversalTime checks that the time to traverse a list is the time for its misses,
+// whichever of a node's two fields is read first.
 func TestListTraversalTime(t *testing.T) {
 	need(t, clangProgram)
 	p, err := pipeline.Named("sapphirerapids-measured")
@@ -203,7 +203,7 @@ func TestListTraversalTime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const nodes, walks = 4000, 4 // 250 KiB, which all fits in L2
+	const nodes, walks = 4000, 4 // nodes in 250 KiB, which fits in L2
 	var cycles []float64
 	for i, flags := range [][]string{{"-O2"}, {"-O2", "-DNEXT_FIRST"}} {
 		traced := filepath.Join(t.TempDir(), "list")

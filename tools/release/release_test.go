@@ -21,10 +21,11 @@ import (
 	"github.com/stackglass/stackglass/site"
 )
 
-// inRepository changes to the repository's root.
+// inRepository makes the repository's root the current folder.
 func inRepository(t *testing.T) { t.Chdir(filepath.Join("..", "..")) }
 
-// TestReleaseIsReproducible creates a release twice, compares the files, and checks their contents.
+// TestReleaseIsReproducible checks that a release that is created twice has the same files, and
+// that their contents are correct.
 func TestReleaseIsReproducible(t *testing.T) {
 	inRepository(t)
 	if _, err := site.Dist(); err != nil {
@@ -141,7 +142,7 @@ func checkFiles(t *testing.T, files map[string][]byte, root, program string) {
 	}
 }
 
-// checkBill checks that the bill of materials lists the parts of the program and of the page.
+// checkBill checks that the bill of materials lists all parts of the program and of the page.
 func checkBill(t *testing.T, text []byte) {
 	var b bill
 	if err := json.Unmarshal(text, &b); err != nil {
@@ -159,7 +160,7 @@ func checkBill(t *testing.T, text []byte) {
 		}
 	}
 	for _, want := range []string{
-		// mousetrap is used only on Windows
+		// only Windows builds use mousetrap
 		"pkg:golang/github.com/spf13/cobra", "pkg:golang/github.com/inconshreveable/mousetrap",
 		"pkg:golang/github.com/vugu/vugu", "pkg:npm/uplot", "pkg:npm/%40dagrejs/graphlib", "pkg:golang/std",
 	} {
@@ -174,7 +175,7 @@ func checkBill(t *testing.T, text []byte) {
 	}
 }
 
-// checkProgram runs the program of the archive, which must need no file of the repository.
+// checkProgram checks that the program in the archive runs without any file from the repository.
 func checkProgram(t *testing.T, program []byte) {
 	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
 		return
@@ -213,7 +214,7 @@ func checkDebian(t *testing.T, path string) {
 	}
 }
 
-// TestReleaseVersions checks which versions a release may have.
+// TestReleaseVersions checks which version names a release may have.
 func TestReleaseVersions(t *testing.T) {
 	for _, v := range []string{"", "0.1.0", "v1", "v1.2", "v01.2.3", "v1.2.3+meta", "7ca5274-dirty", "v1.2.3 "} {
 		if err := run(v, t.TempDir(), "", nil, io.Discard); err == nil || !strings.Contains(err.Error(), "want a version such as v1.2.3") {
@@ -222,15 +223,15 @@ func TestReleaseVersions(t *testing.T) {
 	}
 }
 
-// TestDependenciesAreListed compares DEPENDENCIES.md with the packages that Go compiles for any
-// system, and with npm's lock file.
+// TestDependenciesAreListed checks that DEPENDENCIES.md lists all packages that Go compiles for any
+// platform, and all packages in npm's lock file.
 func TestDependenciesAreListed(t *testing.T) {
 	inRepository(t)
 	list, err := readList(listFile)
 	if err != nil {
 		t.Fatal(err)
 	}
-	used := map[string]bool{} // by name: whether a release contains the dependency
+	used := map[string]bool{} // for each name, whether a release contains the dependency
 	folders := map[string]string{}
 	add := func(linked bool, env []string, arguments ...string) {
 		modules, err := modulesOf(env, arguments...)
@@ -284,7 +285,7 @@ func TestDependenciesAreListed(t *testing.T) {
 	}
 }
 
-// directPackages returns the names in package.json.
+// directPackages returns the names of the packages that package.json lists.
 func directPackages(t *testing.T) (names []string) {
 	var wanted struct {
 		Dependencies, DevDependencies map[string]string
@@ -300,7 +301,7 @@ func directPackages(t *testing.T) (names []string) {
 	return names
 }
 
-// marks contains a phrase of each licence.
+// The map "marks" contains a phrase that identifies each licence.
 var marks = map[string]string{
 	"MIT":          "Permission is hereby granted, free of charge",
 	"BSD-2-Clause": "Redistribution and use in source and binary forms",
@@ -312,7 +313,7 @@ var marks = map[string]string{
 	"FTL":          "The FreeType License",
 }
 
-// checkLicence compares the licences in the list with the licence files of a module.
+// checkLicence checks that the listed licences match the licence files in a module.
 func checkLicence(t *testing.T, name, licence, folder string) {
 	t.Helper()
 	texts, err := licenceFiles(folder)
@@ -329,7 +330,7 @@ func checkLicence(t *testing.T, name, licence, folder string) {
 	}
 	for l, mark := range marks {
 		if l == "BSD-2-Clause" && slices.Contains(listed, "BSD-3-Clause") || name == "codeberg.org/go-fonts/liberation" && l == "MIT" {
-			continue // the BSD licences begin alike; the font licence has a similar first sentence
+			continue // the BSD licences begin with the same text, and the font licence begins with a similar text
 		}
 		if strings.Contains(text, mark) && !slices.Contains(listed, l) {
 			t.Errorf("%s: its licence files also contain %s", name, l)

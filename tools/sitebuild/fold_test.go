@@ -14,7 +14,7 @@ import (
 	"github.com/stackglass/stackglass/site/policy"
 )
 
-// folded returns a program's words before and after folding.
+// The function folded returns a program's words before and after folding.
 func folded(t *testing.T) (whole, folded []uint32) {
 	t.Helper()
 	file := compiled(t)
@@ -41,7 +41,8 @@ func TestFold(t *testing.T) {
 	}
 }
 
-// The script and its reference implementation in Go restore the same memory. The test needs node.
+// This test, which needs node, checks that the script and its reference implementation in Go
+// restore the same memory.
 func TestScriptUnfolds(t *testing.T) {
 	node, err := exec.LookPath("node")
 	if err != nil {
@@ -77,8 +78,8 @@ process.stdin.on("end", () => {
 	}
 }
 
-// The functions' names are listed in order. In the program, numbers replace the names, and names of
-// runtime functions keep their prefix.
+// This test checks that the list contains the functions' names in order, and that numbers replace
+// the names in the program. Names of runtime functions must keep their prefix.
 func TestTakeNames(t *testing.T) {
 	file := compiled(t)
 	var list bytes.Buffer
@@ -116,7 +117,8 @@ func (t *lineTable) nameOf(i int) string {
 	return string(text)
 }
 
-// The file name of the list of function names is written into the program, if there is room.
+// This test checks that the program contains the file name of the list of function names if there
+// is space for it.
 func TestLinkNames(t *testing.T) {
 	b := &build{out: t.TempDir(), log: io.Discard}
 	memory := make([]byte, 4096)
@@ -132,7 +134,7 @@ func TestLinkNames(t *testing.T) {
 	}
 }
 
-// Tables with a different layout are rejected, not corrupted.
+// This test checks that a table with a different layout is rejected instead of being corrupted.
 func TestFoldRejectsUnknownLayout(t *testing.T) {
 	memory := memoryOf(t, compiled(t))
 	lines := &lineTable{memory: memory, at: bytes.Index(memory, tableMagic)}

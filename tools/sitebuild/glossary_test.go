@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestGlossary checks that each term is defined once and has an anchor, and that the page to which
-// it links exists.
+// TestGlossary checks that each term is defined once, has an anchor, and links to a page that
+// exists.
 func TestGlossary(t *testing.T) {
 	pages, err := manualPages()
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestIcons checks the corners, the background and the line of each icon, and that the manifest
+// TestIcons checks that each icon has the right corners, background and line, and that the manifest
 // lists all icons with their sizes.
 func TestIcons(t *testing.T) {
 	svg, err := os.ReadFile("site/static/icon.svg")

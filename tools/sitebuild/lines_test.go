@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// compiled builds a small program for the browser.
+// The function compiled builds a small program for the browser.
 func compiled(t *testing.T) []byte {
 	t.Helper()
 	dir := t.TempDir()
@@ -32,7 +32,7 @@ func compiled(t *testing.T) []byte {
 	return file
 }
 
-// dropLines removes files and lines from the function table, and leaves the rest unchanged.
+// dropLines removes all files and lines from the function table. Nothing else may change.
 func TestDropLines(t *testing.T) {
 	file := compiled(t)
 	dropped, err := changeData(file, dropLines)
@@ -63,7 +63,7 @@ func TestDropLines(t *testing.T) {
 			if got != want && !(traceData[n] && got == noData) {
 				t.Fatalf("function %d: data %d is at offset %x, want %x", i, n, got, want)
 			}
-			// The garbage collector's data consists of at least the 8-byte header of a bitmap.
+			// The garbage collector's data contains at least the 8-byte header of a bitmap.
 			if n < 3 && want != noData && !bytes.Equal(after.memory[base+want:][:8], before.memory[base+want:][:8]) {
 				t.Fatalf("function %d: data %d contains %x, want %x", i, n, after.memory[base+want:][:8], before.memory[base+want:][:8])
 			}
@@ -93,7 +93,7 @@ func tableOf(t *testing.T, file []byte) *lineTable {
 	return &lineTable{memory: memory, at: bytes.Index(memory, tableMagic)}
 }
 
-// table returns the table whose offset is stored at an address.
+// The function table returns the table whose offset is stored at an address.
 func (t *lineTable) table(at int) []byte {
 	offset := t.number(at)
 	if offset == 0 {
@@ -117,7 +117,7 @@ func deflated(t *testing.T, content []byte) int {
 	return out.Len()
 }
 
-// A file in a different format is rejected, regardless of its content.
+// This test checks that a file in a different format is rejected, whatever it contains.
 func TestDropLinesRejectsUnknownFormat(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		body := rapid.SliceOfN(rapid.Byte(), 0, 200).Draw(t, "body")
@@ -140,8 +140,8 @@ func memoryOf(t *testing.T, file []byte) []byte {
 	return image(file, segments)
 }
 
-// If no data is changed, changeData stores the same data in fewer segments, and leaves all other
-// sections of the file unchanged.
+// This test checks that, if no data is changed, changeData stores the same data in fewer segments
+// and does not change any other section of the file.
 func TestChangeData(t *testing.T) {
 	file := compiled(t)
 	same, err := changeData(file)

@@ -19,8 +19,8 @@ var (
 	inSearch   = regexp.MustCompile(`(?s)window\.manualIndex=(.*);`)
 )
 
-// Every page of the manual is built and contains the policy. The links of a page lead to existing
-// files of the site and existing anchors.
+// This test checks that every page of the manual is built and contains the policy, and that all
+// links lead to existing files and anchors of the site.
 func TestManual(t *testing.T) {
 	b := made(t)
 	folder := filepath.Join(b.out, "docs")
@@ -59,7 +59,8 @@ func TestManual(t *testing.T) {
 	}
 }
 
-// The search index contains every page, with its text and existing anchors.
+// This test checks that the search index contains every page with its text, and that all of its
+// anchors exist.
 func TestManualIndex(t *testing.T) {
 	b := made(t)
 	address, err := b.address("manual-index.js")
@@ -86,7 +87,7 @@ func TestManualIndex(t *testing.T) {
 	}
 }
 
-// The manual in one document links only to its own anchors.
+// This test checks that the single-document manual links only to its own anchors.
 func TestManualInOne(t *testing.T) {
 	text, err := manualInOne("p{}", "default-src 'none'")
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/stackglass/stackglass/site"
 )
 
-// singlePage builds the single file from stand-ins, and returns its text.
+// singlePage builds the single-file page from stand-ins, and returns its text.
 func singlePage(t *testing.T) string {
 	t.Helper()
 	to := filepath.Join(t.TempDir(), "new", "stackglass.html")
@@ -30,8 +30,8 @@ func singlePage(t *testing.T) string {
 	return string(page)
 }
 
-// TestSinglePolicy checks that the policy lists exactly the hashes of the scripts and
-// styles in the page, and that nothing is loaded from elsewhere.
+// TestSinglePolicy checks that the policy lists exactly the hashes of the scripts and styles in the
+// page, and that the page loads nothing from other places.
 func TestSinglePolicy(t *testing.T) {
 	page := singlePage(t)
 	meta := policyMeta.FindString(page)
@@ -60,13 +60,14 @@ func TestSinglePolicy(t *testing.T) {
 	}
 }
 
-// TestSingleHasFiles checks that programs, demos and sources can be read back unchanged.
+// TestSingleHasFiles checks that the programs, demos and sources in the single-file page can be
+// extracted unchanged.
 func TestSingleHasFiles(t *testing.T) {
 	page, found := singlePage(t), map[string]string{}
 	for _, m := range regexp.MustCompile(`<script type="text/plain" data-file="([^"]+)">([^<]*)</script>`).FindAllStringSubmatch(page, -1) {
 		packed, err := base64.StdEncoding.DecodeString(m[2])
 		if err != nil {
-			found[m[1]] = m[2] // a script
+			found[m[1]] = m[2] // the element is a script
 			continue
 		}
 		unzipped, err := gzip.NewReader(bytes.NewReader(packed))
@@ -125,8 +126,8 @@ func TestSingleRejectsOtherPages(t *testing.T) {
 	}
 }
 
-// TestBundle checks that the archive contains every uncompressed file, the page as a single file,
-// and a README.txt that names the version, and that it is reproducible.
+// TestBundle checks that the archive is reproducible, and contains every uncompressed file, the
+// page as a single file, and a README.txt that names the version.
 func TestBundle(t *testing.T) {
 	b := made(t)
 	if err := b.write("index.html.br", []byte("packed")); err != nil {

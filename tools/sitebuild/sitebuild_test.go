@@ -20,7 +20,7 @@ import (
 	"github.com/stackglass/stackglass/site/policy"
 )
 
-// TestMain runs the tests in the repository's root, where sitebuild runs.
+// TestMain runs the tests in the repository's root, because sitebuild also runs there.
 func TestMain(m *testing.M) {
 	if err := os.Chdir("../.."); err != nil {
 		panic(err)
@@ -45,8 +45,8 @@ func TestHelperScript(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// start.js makes eval ignore a text that begins like Vugu's script, and wraps two functions of
-	// the script.
+	// The script start.js makes the function eval ignore a text that begins like Vugu's script, and
+	// wraps two functions of Vugu's script.
 	start, err := os.ReadFile("site/static/start.js")
 	if err != nil {
 		t.Fatal(err)
@@ -62,9 +62,9 @@ func TestHelperScript(t *testing.T) {
 	}
 }
 
-// The page is compiled with a reduced variant of Vugu. The remaining parts work like the original
-// Vugu, and the page does not use the missing parts. If an update of Vugu changes the parts, these
-// tests fail, or encoding/json is linked again.
+// The page is compiled with a reduced version of Vugu. Its parts work as in the original version,
+// and the page does not need the parts that were removed. If an update of Vugu changes these parts,
+// these tests fail, or encoding/json is linked again.
 func TestReducedVugu(t *testing.T) {
 	list := exec.Command("go", "list", "-deps", "-tags="+tags, "./wasm/app")
 	list.Env = append(os.Environ(), "GOOS=js", "GOARCH=wasm")
@@ -95,12 +95,12 @@ func TestStringConstant(t *testing.T) {
 	}
 }
 
-// standIns lists the files that need a compiler or the network. Tests replace these files with
-// stand-ins.
+// The list standIns contains the files that need a compiler or the network. Tests replace these
+// files with stand-ins.
 var standIns = []string{"app.wasm", "app.names", "unpack.wasm", "worker.js", "wasm_exec.js", "vugu.js", "uplot.js", "uplot.css", "graph.js"}
 
-// made builds the parts of the site that need neither a compiler nor the network, and uses
-// stand-ins for the rest.
+// The function made builds the parts of the site that need neither a compiler nor the network. It
+// uses stand-ins for the other parts.
 func made(t *testing.T) *build {
 	b := &build{out: t.TempDir(), log: io.Discard}
 	for _, name := range standIns {
@@ -181,8 +181,8 @@ func TestPrecacheListsServedFiles(t *testing.T) {
 	}
 }
 
-// TestNamesHaveHashes checks that scripts, styles and programs have a hash of their content in
-// their names, so that changed content has a different name.
+// TestNamesHaveHashes checks that the name of each script, style sheet and program contains a hash
+// of its content, so that the name changes if the content changes.
 func TestNamesHaveHashes(t *testing.T) {
 	b := made(t)
 	names, err := b.files()
@@ -211,9 +211,9 @@ func TestNamesHaveHashes(t *testing.T) {
 	}
 }
 
-// TestAddressesExist checks that every URL in index.html is relative to the page and leads to a
-// file. It also checks that the files named in the query of a worker's URL exist, relative to the
-// worker's script.
+// TestAddressesExist checks that every URL in index.html is relative to the page, and that its file
+// exists. It also checks that the files in the query of a worker's URL, which are relative to the
+// worker's script, exist.
 func TestAddressesExist(t *testing.T) {
 	b := made(t)
 	content, err := os.ReadFile(filepath.Join(b.out, "index.html"))
@@ -250,7 +250,7 @@ func TestAddressesExist(t *testing.T) {
 func TestBrotli(t *testing.T) {
 	t.Chdir(t.TempDir())
 	content := []byte(strings.Repeat("stack distance ", 1000))
-	for range 2 { // the second round reads from the cache
+	for range 2 { // the second time, the files are read from the cache
 		packed, err := brotlied(content)
 		if err != nil {
 			t.Fatal(err)
@@ -265,7 +265,8 @@ func TestBrotli(t *testing.T) {
 	}
 }
 
-// TestFirstVisitSize checks that files that are loaded later do not count as part of a first visit.
+// TestFirstVisitSize checks that the size of a first visit does not include files that are loaded
+// later.
 func TestFirstVisitSize(t *testing.T) {
 	t.Chdir(t.TempDir())
 	var said bytes.Buffer

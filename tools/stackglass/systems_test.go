@@ -19,20 +19,20 @@ import (
 	"github.com/stackglass/stackglass/tools/stackglass/internal/command"
 )
 
-// target is an operating system and architecture for which the command is built.
+// A target is an operating system and architecture for which the command is built.
 type target struct {
 	system, machine string
-	// emulator returns a function that runs the command here, or the reason why it cannot be run.
-	// emulator is nil if no emulator exists for the target.
+	// The function emulator returns a function that runs the command on this machine, or the reason
+	// why this is not possible. The field is nil if no emulator exists for the target.
 	emulator func(*testing.T) (start, string)
 }
 
-// start returns a process that runs a program for another system, and the path of a file as that
-// system names it.
+// A start function returns a process that runs a program for another system, and the path of a file
+// in that system's notation.
 type start func(program string, args ...string) (cmd *exec.Cmd, named func(string) string)
 
 var targets = []target{
-	{"linux", "amd64", nil}, // all other tests run on this target
+	{"linux", "amd64", nil}, // the target on which all other tests run
 	{"linux", "arm64", qemu},
 	{"darwin", "amd64", nil},
 	{"darwin", "arm64", nil},
@@ -40,7 +40,8 @@ var targets = []target{
 	{"windows", "arm64", nil},
 }
 
-// TestSystems builds the command for all systems, and runs it where an emulator is installed.
+// TestSystems checks that the command can be built for all target systems, and that it runs
+// correctly if an emulator is installed.
 func TestSystems(t *testing.T) {
 	for _, to := range targets {
 		t.Run(to.system+"-"+to.machine, func(t *testing.T) {
@@ -72,7 +73,7 @@ func TestSystems(t *testing.T) {
 	}
 }
 
-// qemu runs programs for Linux on arm64.
+// The function qemu runs programs for Linux on arm64.
 func qemu(*testing.T) (start, string) {
 	emulator, err := exec.LookPath("qemu-aarch64")
 	if err != nil {
@@ -83,8 +84,8 @@ func qemu(*testing.T) (start, string) {
 	}, ""
 }
 
-// wine runs programs for Windows on amd64. Versions of Wine before 9 lack a library that each Go
-// program loads; wine builds this library.
+// The function wine runs programs for Windows on amd64. Every Go program loads a library that
+// versions of Wine before 9 do not contain. The function wine builds this library.
 func wine(t *testing.T) (start, string) {
 	emulator, err := exec.LookPath("wine")
 	if err != nil {
@@ -101,7 +102,7 @@ func wine(t *testing.T) (start, string) {
 		end := exec.Command(emulator, "wineboot", "--kill")
 		end.Env = env
 		_ = end.Run()
-		// The last processes of wine still write to the folder while they end.
+		// Wine's last processes still write to the folder while they end.
 		for range 100 {
 			if os.RemoveAll(prefix) == nil {
 				break
@@ -122,7 +123,7 @@ func wine(t *testing.T) (start, string) {
 	}, ""
 }
 
-// forward builds a library for Windows whose only function forwards to another library.
+// The function forward builds a Windows library whose only function forwards to another library.
 func forward(t *testing.T, library, name, to string) (missing string) {
 	const tools = "x86_64-w64-mingw32-"
 	definition, exports := filepath.Join(t.TempDir(), "a.def"), filepath.Join(t.TempDir(), "a.exp")
@@ -140,7 +141,7 @@ func forward(t *testing.T, library, name, to string) (missing string) {
 	return ""
 }
 
-// elsewhere is the command on a target system.
+// The type elsewhere is the command on a target system.
 type elsewhere struct {
 	*testing.T
 	target
@@ -149,13 +150,13 @@ type elsewhere struct {
 	folder  string // a folder whose name contains a space
 }
 
-// path returns the path of a file as the target system names it.
+// The function path returns the path of a file in the target system's notation.
 func (s *elsewhere) path(name string) string {
 	_, named := s.start(s.program)
 	return named(filepath.Join(s.folder, name))
 }
 
-// run runs the command, and returns its output with Linux newlines.
+// The method run runs the command, and returns its output with Linux newlines.
 func (s *elsewhere) run(want int, args ...string) (stdout, stderr string) {
 	s.Helper()
 	cmd, _ := s.start(s.program, args...)
@@ -168,7 +169,7 @@ func (s *elsewhere) run(want int, args ...string) (stdout, stderr string) {
 	return out.String(), messages.String()
 }
 
-// here runs the command in this process.
+// The function here runs the command in this process.
 func (s *elsewhere) here(args ...string) string {
 	s.Helper()
 	var out, messages bytes.Buffer
@@ -193,10 +194,10 @@ func (s *elsewhere) same(one, other string) {
 	}
 }
 
-// analyses compares profiles and answers with the results on this system. Profiles are
-// byte-identical to the profiles of this system. Answers are the same text, but the 16th digit of a
-// number in CSV or JSON may differ, because processors and their mathematical functions round
-// differently.
+// The method analyses compares profiles and answers with the results on this system. The profiles
+// must be byte-identical to the profiles that this system writes. The answers must be the same
+// text. Only the 16th digit of a number in CSV or JSON may differ, because processors and their
+// mathematical functions round differently.
 func (s *elsewhere) analyses() {
 	for _, demo := range []string{"matmul-naive", "openmp-stencil"} {
 		s.run(0, "analyze", "demo:"+demo, "-o", s.path(demo+" there.sgp"))
@@ -212,7 +213,7 @@ func (s *elsewhere) analyses() {
 	}
 }
 
-// resumes kills an analysis after its first checkpoint and runs it again.
+// The method resumes kills an analysis after its first checkpoint, and runs it again.
 func (s *elsewhere) resumes() {
 	var trace bytes.Buffer
 	for i := range 600_000 {
@@ -248,7 +249,8 @@ func (s *elsewhere) resumes() {
 	}
 }
 
-// serves starts two servers. For the second server, the default port is in use.
+// The method serves starts two servers. When the second server starts, the default port is already
+// in use.
 func (s *elsewhere) serves() {
 	files, err := site.Dist()
 	if err != nil {
@@ -299,8 +301,8 @@ func (s *elsewhere) serves() {
 	}
 }
 
-// records checks that the command reports what it cannot do on a system, and what the user can do
-// instead.
+// The method records checks that the command reports what it cannot record on a system, and what
+// the user can do instead.
 func (s *elsewhere) records() {
 	if s.system == "linux" {
 		return

@@ -15,8 +15,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// BenchmarkSnapshot measures the work on the page's own thread for each snapshot of a growing
-// profile.
+// BenchmarkSnapshot measures how much work each snapshot of a growing profile causes on the page's
+// own thread.
 func BenchmarkSnapshot(b *testing.B) {
 	file, err := os.Open(tracetest.RealPath(b, "sort"))
 	if err != nil {
@@ -84,7 +84,7 @@ func BenchmarkCode(b *testing.B) {
 	}
 }
 
-// manySites returns a profile of n sites, each with a handful of distances.
+// manySites returns a profile with n sites, each of which has a few stack distances.
 func manySites(n int) *profile.Profile {
 	s := &profile.Sites{LineBytes: 64}
 	hist := new(profile.Histogram)

@@ -22,7 +22,7 @@ func smallCaches() hierarchy.Hierarchy {
 		{Name: "L1", SizeBytes: 2 << 10, LineBytes: 64}, {Name: "L2", SizeBytes: 8 << 10, Ways: 4, LineBytes: 64}}}
 }
 
-// codeOf ranks the source locations of a demo.
+// codeOf ranks a demo's source locations.
 func codeOf(t *testing.T, v *View, by attribution.By) *Code {
 	t.Helper()
 	levels, _, err := v.Run.Ranker().Attribute(smallCaches())
@@ -32,8 +32,9 @@ func codeOf(t *testing.T, v *View, by attribution.By) *Code {
 	return NewCode(v.Run, v.Run.Ranker(), by, levels)
 }
 
-// In every grouping and order, the rows and the remainder add up to the misses of the level. The
-// highlighted rows are the smallest set of rows that cause 90 % of these misses.
+// TestCodeAddsUp checks that, for every grouping and order, the rows and the remainder add up to
+// the misses in the level. The highlighted rows must be the smallest set of rows that cause 90 % of
+// these misses.
 func TestCodeAddsUp(t *testing.T) {
 	v := demo(t, "array-list", 0)
 	for _, by := range CodeBys() {
@@ -68,8 +69,9 @@ func TestCodeAddsUp(t *testing.T) {
 	}
 }
 
-// If some misses have no source location and all listed lines together cause less than 90 %, the
-// page states their share. Estimates are marked.
+// TestMostMissesSentence checks that the page states what share of the misses all listed lines
+// cause if this is less than 90 % because some misses have no source location. Estimates must be
+// marked.
 func TestMostMissesSentence(t *testing.T) {
 	c := codeOf(t, demo(t, "array-list", 0), attribution.Line)
 	c.Levels = slices.Clone(c.Levels)
@@ -106,7 +108,7 @@ func TestSearchCode(t *testing.T) {
 	}
 }
 
-// The grid can be sorted by every column, and has no empty cells.
+// TestCodeGrid checks that the grid can be sorted by every column, and has no empty cells.
 func TestCodeGrid(t *testing.T) {
 	v := demo(t, "matmul-blocked", 0)
 	for _, by := range CodeBys() {
@@ -131,8 +133,8 @@ func TestCodeGrid(t *testing.T) {
 	}
 }
 
-// The bins of all source locations add up to the histogram, and each location can be found by its
-// ID in any order.
+// TestSourceLocations checks that the bins of all source locations add up to the histogram, and
+// that, in any order, each location can be found by its ID.
 func TestSourceLocations(t *testing.T) {
 	v := demo(t, "matmul-naive", 0)
 	view := NewCodeView(codeOf(t, v, attribution.Line), "references", "")
@@ -168,7 +170,7 @@ func TestSourceLocations(t *testing.T) {
 	}
 }
 
-// drawSites draws sites at random source locations.
+// drawSites returns sites at random source locations.
 func drawSites(t *rapid.T) *profile.Profile {
 	n := rapid.IntRange(1, 40).Draw(t, "sites")
 	s := &profile.Sites{LineBytes: 64}
@@ -192,8 +194,8 @@ func drawSites(t *rapid.T) *profile.Profile {
 		Kinds: []profile.KindLocality{{Kind: trace.Load, Cold: cold, Distances: *hist}}}}}
 }
 
-// In levels with exact counts, the misses of a source line equal the sum of the misses counted site
-// by site.
+// TestLinesEqualReference checks that, in levels with exact counts, a source line's misses are the
+// sum of the misses of its sites.
 func TestLinesEqualReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawSites(t)
@@ -229,8 +231,8 @@ func TestLinesEqualReference(t *testing.T) {
 	})
 }
 
-// If several source files have the same name, and the folders are known, the file in the location's
-// folder is shown.
+// TestSourcesOfOneName checks that, if several source files have the same name and their folders
+// are known, the page shows the file in the folder of the source location.
 func TestSourcesOfOneName(t *testing.T) {
 	var s Sources
 	for _, where := range []string{"x/a/util.c", "x/b/util.c", ""} {
@@ -284,7 +286,8 @@ func TestSources(t *testing.T) {
 	}
 }
 
-// The page measures the levels that the ranking uses, for any line size of the analysis.
+// TestMeasureLevels checks that, for any line size, the page counts misses by site in the levels
+// that the ranking uses.
 func TestMeasureLevels(t *testing.T) {
 	for _, lines := range [][]uint32{{64}, {32, 128}, {128}} {
 		spec := analysis.Spec{LineBytes: lines, Kinds: trace.AllKinds}
@@ -306,7 +309,7 @@ func TestMeasureLevels(t *testing.T) {
 	}
 }
 
-// Comparisons mark estimates, too.
+// TestComparedCodeMarksEstimates checks that comparisons also mark estimates.
 func TestComparedCodeMarksEstimates(t *testing.T) {
 	v := demo(t, "array-list", 0)
 	levels, _, err := v.Run.Ranker().Attribute(smallCaches())
@@ -332,8 +335,9 @@ func TestComparedCodeMarksEstimates(t *testing.T) {
 	}
 }
 
-// The worst source line of a program with false sharing accesses a cache line that other cores'
-// stores invalidate. Code lists these misses separately.
+// TestWorstLineIsFalselyShared checks that, in a program with false sharing, the source line with
+// the most misses accesses a cache line that other cores' stores invalidate. The Code view must
+// list these misses separately.
 func TestWorstLineIsFalselyShared(t *testing.T) {
 	v := demo(t, "false-sharing", 0)
 	h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 32 << 10, Ways: 8, LineBytes: 64}, {Name: "L2", SizeBytes: 1 << 20, Ways: 8, LineBytes: 64, SharedBy: 4}}}
@@ -359,8 +363,8 @@ func TestWorstLineIsFalselyShared(t *testing.T) {
 	}
 }
 
-// Lines that begin within a multi-line comment are recognised, regardless of the content of string
-// literals.
+// TestInComment checks that lines that begin within a multi-line comment are recognised, whatever
+// the string literals contain.
 func TestInComment(t *testing.T) {
 	f := &Source{Name: "a.c", Lines: strings.Split("int a; /* one */ int b; /* two\nthree\nfour */ int c; // /*\nchar *s = \"/*\"; char q = '\\''; /*\n*/", "\n")}
 	for i, want := range []bool{false, true, true, false, true} {
@@ -373,8 +377,9 @@ func TestInComment(t *testing.T) {
 	}
 }
 
-// On the left, each source line has its misses, with bars in proportion to its shares. On the
-// right, it has its operands and their strides; the operands with the most misses come first.
+// TestSourceGrid checks that the grid shows each source line's misses on the left, with bars in
+// proportion to them. On the right, it must show the operands and their strides, in descending
+// order of misses.
 func TestSourceGrid(t *testing.T) {
 	view := NewCodeView(codeOf(t, demo(t, "matmul-naive", 0), attribution.Line), "L1_misses", "")
 	view.Lines = view.Code

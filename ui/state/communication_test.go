@@ -8,7 +8,8 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// ring returns the view of three threads that pass values in a ring, with a case of false sharing.
+// The function ring returns the view of a trace in which three threads pass values in a ring, with
+// a case of false sharing.
 func ring() *View {
 	v := tabled([]uint64{1, 2, 3})
 	p := v.Profile
@@ -119,7 +120,7 @@ func TestCommunicationWords(t *testing.T) {
 	}
 }
 
-// The overview names false sharing and the largest flow.
+// TestThreadFindings checks that the overview mentions false sharing and the largest flow.
 func TestThreadFindings(t *testing.T) {
 	text := ""
 	for _, f := range ring().Findings(hierarchy.Hierarchy{}) {
@@ -157,8 +158,8 @@ func TestOwnerMap(t *testing.T) {
 	}
 }
 
-// Flows of threads with high numbers are drawn even if there are too many threads, and a note
-// states what is missing.
+// TestFlowsOfManyThreads checks that the flows of threads with high numbers are drawn even if there
+// are too many threads to draw all of them. A note must state what is missing.
 func TestFlowsOfManyThreads(t *testing.T) {
 	v := ring()
 	p := v.Profile
@@ -182,7 +183,8 @@ func TestFlowsOfManyThreads(t *testing.T) {
 	}
 }
 
-// The page reports groups with threads that do not occur in the trace.
+// TestAbsentThreads checks that the page reports groups that contain threads that are not in the
+// trace.
 func TestAbsentThreads(t *testing.T) {
 	p := ring().Profile
 	if got := AbsentThreads(p, [][]uint32{{1, 2}, {8, 9}, {7, 10}}); got != "Threads that share a private cache, 8,9: the trace contains none of these threads, only 1,2,7. "+

@@ -9,8 +9,8 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// The footprint chart ends at the footprint of the whole run, and its summary states when levels
-// are filled.
+// TestFootprint checks that the footprint chart ends at the footprint of the whole run, and that
+// its summary states when the cache levels are full.
 func TestFootprint(t *testing.T) {
 	v := demo(t, "array-list", 0)
 	if tab := TabFootprint; tab.Missing(v.Profile) == "" {

@@ -15,8 +15,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// tabled returns the view of a trace, which is given as line numbers. The expected table of sets is
-// counted by a naive implementation.
+// The function tabled returns the view of a trace that is given as line numbers. A naive
+// implementation counts the expected table of sets.
 func tabled(lines []uint64) *View {
 	l := profile.Locality{LineBytes: 64, Kinds: []profile.KindLocality{{Kind: trace.Load}}, Sets: new(profile.SetTable)}
 	for a := range profile.SetCounts {
@@ -44,8 +44,8 @@ func tabled(lines []uint64) *View {
 	return NewView(p, 64)
 }
 
-// columns is a trace that walks a matrix by columns several times. All lines of one column map to a
-// few sets.
+// The variable columns is a trace that reads a matrix column by column, several times. All lines of
+// a column map to a few sets.
 func columns() (lines []uint64) {
 	for range 3 {
 		for row := range uint64(40) {
@@ -55,8 +55,8 @@ func columns() (lines []uint64) {
 	return lines
 }
 
-// The misses of each cell are the sum of their causes and equal Predict's misses, and one set has
-// no conflicts.
+// TestCellAnswersAddUp checks that the misses in each cell are the sum of their causes, that they
+// equal the misses that Predict returns, and that a single set has no conflict misses.
 func TestCellAnswersAddUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		stride := rapid.SampledFrom([]uint64{1, 3, 64}).Draw(t, "stride")
@@ -95,12 +95,14 @@ func TestSetsMap(t *testing.T) {
 			t.Errorf("%s: values = %d, from %g to %g; want a value for each cell, and its extremes", m.Title, len(m.Values), m.Least, m.Most)
 		}
 	}
-	// The 80 lines map to two of 64 sets, so a direct-mapped cache of 64 lines always misses.
+	// The 80 lines map to only two of the 64 sets, so a direct-mapped cache of 64 lines always
+	// misses.
 	at := 6*ratios.Columns + 0
 	if ratios.Values[at] != 1 || conflicts.Values[at] != 0 {
 		t.Errorf("64 sets of one way: miss ratio = %g, conflict misses = %g; want 1 and 0", ratios.Values[at], conflicts.Values[at])
 	}
-	// 64 sets of 16 ways hold 1,024 lines, but not the 40 lines that map to one set.
+	// A cache with 64 sets and 16 ways has space for 1,024 lines, but not for 40 lines that map to
+	// the same set.
 	if at = 6*ratios.Columns + 15; conflicts.Values[at] <= 0.6 || !conflicts.Signed || ratios.Signed {
 		t.Errorf("64 sets of 16 ways: conflict misses = %g, want two thirds", conflicts.Values[at])
 	}
@@ -122,7 +124,7 @@ func TestSetsMap(t *testing.T) {
 	}
 }
 
-// The table has a row with the misses of every cell.
+// TestSetsTable checks that the table has a row with the misses for every cell.
 func TestSetsTable(t *testing.T) {
 	v := tabled(columns())
 	table := v.SetsTable()
@@ -131,7 +133,7 @@ func TestSetsTable(t *testing.T) {
 	}
 	rows := table.Source().Rows
 	for i := range profile.SetCounts * profile.MaxWays {
-		at := len(rows) - profile.SetCounts*profile.MaxWays + i // the rows of larger fully associative caches follow the map's rows
+		at := len(rows) - profile.SetCounts*profile.MaxWays + i // after the map's rows, there are rows for larger fully associative caches
 		if i < profile.MaxWays {
 			at = i
 		}
@@ -159,8 +161,8 @@ func TestCells(t *testing.T) {
 	}
 }
 
-// If the profile has a table of sets, the levels are exact, and the cards also show the model's
-// estimates.
+// TestCardsOfTables checks that, if the profile has a table of sets, the misses of the levels are
+// exact, and the cards also show the model's estimates.
 func TestCardsOfTables(t *testing.T) {
 	v := tabled(columns())
 	got := v.Predict(hierarchy.Hierarchy{ClockGHz: 2, Memory: hierarchy.Memory{LatencyCycles: 100, BytesPerCycle: 8}, Levels: []hierarchy.Cache{
@@ -230,8 +232,8 @@ func TestAddAndRemoveLevels(t *testing.T) {
 	})
 }
 
-// No text makes parseMachine panic, and the hierarchy that it parses does not change when it is
-// formatted and parsed again.
+// FuzzMachine checks that no text makes parseMachine panic, and that a parsed hierarchy is the same
+// after it is formatted and parsed again.
 func FuzzMachine(f *testing.F) {
 	for _, s := range []string{"", "L1.32768.8.64", "name.x_L1.32768.8.64.l4d5.b64.s4.h.r2.i1.w3_memory.l200.b7d3_clock.g3d5", "a.b.c.d", "L1.64.0.64_", "memory.l1"} {
 		f.Add(s)
@@ -245,7 +247,8 @@ func FuzzMachine(f *testing.F) {
 	})
 }
 
-// Links preserve inclusion policies. In older links, i1 means non-inclusive.
+// TestInclusionInLinks checks that links preserve inclusion policies. In older links, i1 must mean
+// non-inclusive.
 func TestInclusionInLinks(t *testing.T) {
 	for inclusion, code := range map[hierarchy.Inclusion]string{hierarchy.NonInclusive: "", hierarchy.Inclusive: ".i3", hierarchy.Exclusive: ".i2"} {
 		h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L2", SizeBytes: 4096, Ways: 8, LineBytes: 64, Inclusion: inclusion}}}
@@ -258,7 +261,8 @@ func TestInclusionInLinks(t *testing.T) {
 	}
 }
 
-// A level is marked only if it has the chart's line size, and unmarked levels are named.
+// TestLevelsWithOtherLineSizes checks that the chart marks only levels with its own line size, and
+// lists the other levels.
 func TestLevelsWithOtherLineSizes(t *testing.T) {
 	p := multiplied(t, 8, analysis.Spec{LineBytes: []uint32{64, 128}})
 	levels := []hierarchy.Cache{{Name: "L1", SizeBytes: 4096, Ways: 2, LineBytes: 128}, {Name: "L2", SizeBytes: 8192, Ways: 4, LineBytes: 64}}
@@ -279,7 +283,8 @@ func TestLevelsWithOtherLineSizes(t *testing.T) {
 	}
 }
 
-// The reported largest difference is at a size of at least one line of each run.
+// TestLargestDifferenceFits checks that the largest difference is reported at a size that is at
+// least one line of each run.
 func TestLargestDifferenceFits(t *testing.T) {
 	p := multiplied(t, 8, analysis.Spec{LineBytes: []uint32{32, 64}})
 	for _, c := range []*Comparison{{A: NewView(p, 32), B: NewView(p, 64)}, {A: NewView(p, 64), B: NewView(p, 32)}} {

@@ -25,7 +25,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// analysed returns the profile of a trace.
+// The function analysed returns the profile of a trace.
 func analysed(t *testing.T, r trace.Reader, spec analysis.Spec) *profile.Profile {
 	t.Helper()
 	runner, err := analysis.NewRunner(spec, r)
@@ -41,7 +41,7 @@ func analysed(t *testing.T, r trace.Reader, spec analysis.Spec) *profile.Profile
 	return runner.Profile(profile.State{})
 }
 
-// demo returns the view of a demo's profile.
+// The function demo returns the view of a demo's profile.
 func demo(t *testing.T, name string, limit uint64) *View {
 	t.Helper()
 	file, err := os.Open("../../site/demos/" + name + ".sgt")
@@ -56,7 +56,7 @@ func demo(t *testing.T, name string, limit uint64) *View {
 	return NewView(analysed(t, r, analysis.Spec{Limit: limit}), 0)
 }
 
-// multiplied returns the profile of the multiplication of two n × n matrices.
+// The function multiplied returns the profile of a program that multiplies two n × n matrices.
 func multiplied(t *testing.T, n uint64, spec analysis.Spec) *profile.Profile {
 	t.Helper()
 	p, steps := tracetest.Multiplication(n)
@@ -166,7 +166,8 @@ func TestFormatNumbers(t *testing.T) {
 	}
 }
 
-// The error is never more than half a unit of the third significant digit.
+// TestSignificantIsAccurate checks that the rounding error is never more than half a unit of the
+// third significant digit.
 func TestSignificantIsAccurate(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x := rapid.Float64Range(1e-6, 1e9).Draw(t, "x")
@@ -180,7 +181,7 @@ func TestSignificantIsAccurate(t *testing.T) {
 	})
 }
 
-// The findings must contain the numbers that the demo's lesson names.
+// TestDemoFindings checks that the findings contain the numbers in the demo's lesson.
 func TestDemoFindings(t *testing.T) {
 	v := demo(t, "matmul-naive", 0)
 	if got := v.Curve.Misses(2048 / 64); got != 33920 {
@@ -205,7 +206,8 @@ func TestDemoFindings(t *testing.T) {
 	}
 }
 
-// Both ends of a step are points of the curve, and steps do not overlap.
+// TestStepsAreOnTheCurve checks that both ends of each step are points on the curve, and that steps
+// do not overlap.
 func TestStepsAreOnTheCurve(t *testing.T) {
 	for _, name := range []string{"matmul-naive", "matmul-blocked", "array-list"} {
 		v := demo(t, name, 0)
@@ -237,7 +239,7 @@ func TestStepsAreOnTheCurve(t *testing.T) {
 	}
 }
 
-// The summary mentions threads only if there are several.
+// TestSummaryCountsThreads checks that the summary mentions threads only if there are several.
 func TestSummaryCountsThreads(t *testing.T) {
 	for name, want := range map[string][]string{
 		"matmul-naive":  {"references", "lines", "line"},
@@ -268,11 +270,11 @@ func TestPhasesAreFound(t *testing.T) {
 	}
 }
 
-// The bins contain every access of the exact histogram.
+// TestBinsAddUp checks that the bins contain every access in the exact histogram.
 func TestBinsAddUp(t *testing.T) {
 	v := demo(t, "matmul-blocked", 0)
 	bins, sum := v.Bins()
-	next := uint64(0) // first distance of the bin
+	next := uint64(0) // first distance in the bin
 	for k, n := range bins {
 		low, high, wide := strings.Cut(strings.ReplaceAll(binLabel(k), thin, ""), "–")
 		if sum += n; low != strconv.FormatUint(next, 10) || wide && high != strconv.FormatUint(2*next-1, 10) {
@@ -329,8 +331,8 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// Every drawn point of a long curve is exact, and both ends are drawn.
-// Rows are sorted by any column, in both directions; rows without a value stay last.
+// TestTablesAreSorted checks that rows can be sorted by any column in both directions, and that
+// rows without a value are always last.
 func TestTablesAreSorted(t *testing.T) {
 	whole := report.Table{Key: "members", Columns: report.Columns("file", "line", "function", "bytes", "type")}
 	for _, row := range []struct {
@@ -373,7 +375,7 @@ func TestTablesAreSorted(t *testing.T) {
 			t.Errorf("after %q: rows = %q, want %q", test.clicks, got, test.want)
 		}
 	}
-	// In a tree, b9 is the parent of a10, and a9 the parent of a11.
+	// In a tree, b9 is the parent of a10, and a9 is the parent of a11.
 	tree := &Grid{Table: table, ID: "members", Selected: 3, Depths: []int{1, 2, 1, 2}, Folded: []bool{false, false, true, false}, Mark: func(i int) string { return strconv.Itoa(i) }}
 	for _, test := range []struct {
 		order    Order
@@ -420,8 +422,8 @@ func TestLongCurveIsThinnedExactly(t *testing.T) {
 	if last := c.Series[0].Y[len(c.At)-1]; last != Ratio(v.Curve.Cold, v.Curve.Accesses) {
 		t.Errorf("last value of the curve = %g, want the share of cold accesses", last)
 	}
-	// The value of a point is valid up to the next point, except for breakpoints that are less than a
-	// pixel before the next breakpoint.
+	// The value at a point is valid up to the next point. Breakpoints that are less than a pixel
+	// before the next breakpoint are an exception.
 	for i := 1; i < len(c.At); i++ {
 		if c.At[i] < c.At[i-1]*1.02 {
 			continue
@@ -437,8 +439,8 @@ func predictLevels(v *View, levels []hierarchy.Cache) *Caches {
 	return v.Predict(hierarchy.Hierarchy{Levels: levels})
 }
 
-// Charts do not need documents. (A document about a long run has a million rows.) The document of a
-// table is computed only once.
+// TestDocumentsAreMadeForTables checks that charts do not need documents, because a document about
+// a long run has a million rows. A table's document must be computed only once.
 func TestDocumentsAreMadeForTables(t *testing.T) {
 	v := demo(t, "openmp-stencil", 0)
 	v.MissCurve(nil)
@@ -456,7 +458,7 @@ func TestDocumentsAreMadeForTables(t *testing.T) {
 	if v.CurveTable().Source() != source || len(v.documents) != 1 {
 		t.Errorf("documents after the table of the curve was requested twice = %d, want 1", len(v.documents))
 	}
-	for bytes := uint64(64); bytes < 1<<20; bytes += 64 { // this happens when a slider is dragged
+	for bytes := uint64(64); bytes < 1<<20; bytes += 64 { // this occurs while a slider is dragged
 		v.Threads().OwnTable(bytes)
 	}
 	if len(v.documents) > keptDocuments || len(v.tables) > keptTables {
@@ -524,7 +526,7 @@ func TestPredictLevels(t *testing.T) {
 	}
 }
 
-// Ratios are computed from the displayed numbers.
+// TestRatiosUseShownNumbers checks that ratios are computed from the displayed numbers.
 func TestRatiosUseShownNumbers(t *testing.T) {
 	for _, c := range []struct {
 		part, whole float64
@@ -565,7 +567,7 @@ func TestSizesAndWays(t *testing.T) {
 	})
 }
 
-// wholeScreen is a screen without any default setting.
+// wholeScreen is a screen in which no setting has its default value.
 var wholeScreen = Screen{
 	Open: "t12ab-2", Other: "t9", Exercise: 3, Tab: TabLocality, Facts: true, LineBytes: 128, Preset: "i7-4770K", Threads: hierarchy.OnOneCore,
 	Levels:    []hierarchy.Cache{{Name: "L1", SizeBytes: 32768, Ways: 8, LineBytes: 64}, {Name: "L2", SizeBytes: 1 << 20, LineBytes: 64, SharedBy: hierarchy.AllCores}},
@@ -576,13 +578,14 @@ var wholeScreen = Screen{
 	Data: 2, Shade: "L1_misses", Loop: 4, Calls: CallsFunction, Root: 12, Weight: "L2_misses", Frame: "up-17-3", Cores: 16, Division: "loops", Schedule: "dynamic,4", Interleave: "random", Model: "all", Processor: "zen3", Function: 70000, Block: 9,
 }
 
-// wholeHash is the hash of wholeScreen.
+// wholeHash is the hash for wholeScreen.
 const wholeHash = "open=t12ab-2&view=locality&facts=1&with=t9&line=128&preset=i7-4770K&levels=L1.32768.8.64_L2.1048576.0.64.s4294967295_memory.l235d5.b7d25_clock.g3d5&threads=one-core&against=L1=64KiB,2,latency=3,shared=4,hashed,random,exclusive,write-through,no-allocate&against=threads=own-cores&cell=64x8&map=conflicts&time=4.9&range=4096..81920&zoom=curve:16384:65536.5&zoom=histogram:-0.6:7&order=members:size:reverse&order=kinds:count&table=curve&by=block&sort=integer_ops&place=object&picked=5&stack=coherent&own=12288&shared=1073741824&groups=0-0-1&measure=bytes&calls=function&of=12&weight=L2_misses&frame=up-17-3&processor=zen3&division=loops&schedule=dynamic-4&interleave=random&sdcm=all&granule=2&exercise=3&window=7&from=2&to=64&owner=3&data=2&shade=L1_misses&loop=4&function=70000&block=9&cores=16&page=4"
 
-// Every setting of a screen is restored from its hash, and hashes do not change between versions.
+// TestScreenFromHash checks that every setting of a screen is restored from its hash, and that
+// hashes do not change between versions.
 func TestScreenFromHash(t *testing.T) {
 	for i, v := 0, reflect.ValueOf(wholeScreen); i < v.NumField(); i++ {
-		if name := v.Type().Field(i).Name; name != "Demo" && v.Field(i).IsZero() { // Demo occurs only in links, without an open analysis
+		if name := v.Type().Field(i).Name; name != "Demo" && v.Field(i).IsZero() { // the field Demo is only set in links, if no analysis is open
 			t.Errorf("the field %s of wholeScreen has its zero value", name)
 		}
 	}
@@ -663,7 +666,8 @@ func TestTabs(t *testing.T) {
 	}
 }
 
-// The page names only the actual reason why communication is missing.
+// TestMissingCommunicationHasOneReason checks that the page states only the actual reason why
+// communication is missing.
 func TestMissingCommunicationHasOneReason(t *testing.T) {
 	p := &profile.Profile{NoCommunication: profile.LateThread}
 	p.Totals.Threads = []uint32{1, 2}
@@ -676,7 +680,8 @@ func TestMissingCommunicationHasOneReason(t *testing.T) {
 	}
 }
 
-// Other numbers do not change the form of a bar, but added or removed facts and meters do.
+// TestSameForm checks that a bar's form does not depend on its numbers, but changes if facts or
+// meters are added or removed.
 func TestSameForm(t *testing.T) {
 	p := workers.Progress{Bytes: 25 << 20, TotalBytes: 100 << 20, References: 9_000_000, Millis: 1000, Memory: 3 << 20}
 	more, paused, limited, shared := p, p, p, p
@@ -725,8 +730,8 @@ func TestRunBar(t *testing.T) {
 			t.Errorf("fact %s of a shared run = %q, want %q", f.ID, f.Value, w)
 		}
 	}
-	// The threads are slower than the serial start, so the remaining time is estimated from the
-	// recent speed.
+	// The threads are slower than the single-threaded start, so the remaining time is estimated
+	// from the recent speed.
 	threads := NewRunBar(workers.Progress{Bytes: 100, TotalBytes: 100, References: 5_000_000, LeftOut: 1_000_000, Total: 12_000_000, Speed: 500_000, Millis: 1000})
 	if percent := strings.ReplaceAll(threads.Percent, thin, ""); percent != "50%" || factOf(threads, "left") != "12"+thin+"s" {
 		t.Errorf("progress without excluded threads = %s, time left = %s; want 50%% and 12 s", threads.Percent, factOf(threads, "left"))
@@ -742,7 +747,7 @@ func TestRunBar(t *testing.T) {
 }
 
 func TestRelativeDates(t *testing.T) {
-	now := time.Date(2026, 3, 10, 0, 30, 0, 0, time.UTC) // a Tuesday, half past midnight
+	now := time.Date(2026, 3, 10, 0, 30, 0, 0, time.UTC) // half past midnight on a Tuesday
 	for want, then := range map[string]time.Time{
 		"today 00:10":     now.Add(-20 * time.Minute),
 		"yesterday 23:50": now.Add(-40 * time.Minute),

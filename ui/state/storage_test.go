@@ -35,8 +35,8 @@ func TestStorage(t *testing.T) {
 	}
 }
 
-// The progress bar of a run shows how much of the memory limit is used, and the size of the spilled
-// data.
+// TestRunBarOfSpilledRun checks that a run's progress bar shows how much of the memory limit is
+// used, and the size of the spilled data.
 func TestRunBarOfSpilledRun(t *testing.T) {
 	p := workers.Progress{Memory: 512 << 20, Limit: 2 << 30, Outside: 3 << 20, Beyond: true}
 	facts := map[string]Fact{}

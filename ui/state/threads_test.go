@@ -11,16 +11,16 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// access is an access in a trace of several threads.
+// An access is one access in a trace with several threads.
 type access struct {
 	core  int
 	line  uint64
 	store bool
 }
 
-// shared returns the view of a trace of several threads. It is a naive implementation with lists of
-// lines. The lists of coherent stacks also contain holes, written as 0, because no line has number
-// 0.
+// The function shared returns the view of a trace with several threads. It computes the view
+// naively, with lists of lines. The lists of coherent stacks also contain holes, written as 0,
+// because no line has number 0.
 func shared(cores int, trace []access) *View {
 	s := profile.Sharing{LineBytes: 64, Cores: make([]profile.Core, cores), Domains: []profile.Domain{{Members: make([]profile.Member, cores)}}}
 	d := &s.Domains[0]
@@ -73,9 +73,9 @@ func toFront(list *[]uint64, line uint64, cold *uint64, distances *profile.Histo
 	*list = slices.Insert(*list, 0, line)
 }
 
-// fill moves a line to the front of a list, or inserts it there if at is negative. The line fills
-// the topmost hole above its old place, which then becomes a hole. If there is no such hole, the
-// old place is removed.
+// The function fill moves a line from the given position to the front of a list. If the position is
+// negative, it inserts the line there. The line fills the topmost hole above its old position, and
+// a hole remains at its old position. If there is no such hole, the old position is removed.
 func fill(list *[]uint64, line uint64, at int) {
 	hole := slices.Index(*list, 0)
 	if at >= 0 && (hole < 0 || hole > at) {
@@ -97,8 +97,8 @@ func drawTrace(t *rapid.T, cores int) []access {
 	}), 1, 200).Draw(t, "trace")
 }
 
-// In the example of MODELS §6.4, thread 1 has three cold misses, an access at distance 1, and a
-// coherence miss on a line at depth 1.
+// TestThreadsVector checks the example in MODELS §6.4. Thread 1 has three cold misses, an access at
+// distance 1, and a coherence miss on a line at depth 1.
 func TestThreadsVector(t *testing.T) {
 	v := shared(2, []access{{0, 'a', false}, {0, 'b', false}, {1, 'a', true}, {0, 'c', false}, {0, 'b', false}, {0, 'a', false}})
 	threads := v.Threads()
@@ -114,8 +114,9 @@ func TestThreadsVector(t *testing.T) {
 	}
 }
 
-// For every size, the causes of each core's misses add up. More lines never cause more misses, and
-// a group of one core has the misses of that core's private cache.
+// TestThreadsAddUp checks that, for every size, the causes of each core's misses add up. A larger
+// cache must never have more misses, and a group of one core must have the same misses as that
+// core's private cache.
 func TestThreadsAddUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cores := rapid.IntRange(2, 5).Draw(t, "cores")
@@ -156,7 +157,8 @@ func TestThreadsAddUp(t *testing.T) {
 	})
 }
 
-// Groups are restored from the URL, and Move renumbers them in the order of their first cores.
+// TestGroups checks that groups are restored from the URL, and that the method Move renumbers them
+// in the order of their first cores.
 func TestGroups(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := OneGroup(rapid.IntRange(2, 8).Draw(t, "cores"))
@@ -184,7 +186,8 @@ func TestGroups(t *testing.T) {
 	}
 }
 
-// The charts have a value for every core at every size, and three curves for each core.
+// TestThreadsCharts checks that the charts have three curves for each core, and a value for every
+// core at every size.
 func TestThreadsCharts(t *testing.T) {
 	v := shared(3, []access{{0, 1, false}, {1, 1, true}, {0, 1, false}, {2, 5, false}})
 	for _, s := range Stacks() {

@@ -26,8 +26,8 @@ int main(void)
 }
 `
 
-// compile compiles the test program and returns its path, or skips the test if gcc is not
-// installed.
+// The function compile compiles the test program and returns its path. If gcc is not installed, the
+// test is skipped.
 func compile(t *testing.T, options ...string) string {
 	t.Helper()
 	gcc, err := exec.LookPath("gcc")
@@ -130,7 +130,7 @@ func TestFileThatIsNotELF(t *testing.T) {
 	}
 }
 
-// FuzzOpen changes bytes of a program, and checks that reading its symbols does not panic.
+// FuzzOpen checks that, if bytes of a program are changed, reading its symbols does not panic.
 func FuzzOpen(f *testing.F) {
 	f.Add(uint64(0), []byte{1})
 	f.Fuzz(func(t *testing.T, at uint64, change []byte) {
@@ -151,8 +151,8 @@ func FuzzOpen(f *testing.F) {
 	})
 }
 
-// TestHugeSections checks that no memory is allocated for sections that claim huge lengths,
-// including compressed sections.
+// TestHugeSections checks that sections that claim to be huge, including compressed sections, do
+// not make the reader allocate that much memory.
 func TestHugeSections(t *testing.T) {
 	for _, options := range [][]string{{"-g", "-O1"}, {"-g", "-gz", "-O1"}} {
 		program := compile(t, options...)
@@ -191,5 +191,5 @@ func TestHugeSections(t *testing.T) {
 	}
 }
 
-// wordAt returns the 64-bit word of a file at an offset.
+// wordAt returns the 64-bit word at an offset in a file.
 func wordAt(file []byte, at int) uint64 { return binary.LittleEndian.Uint64(file[at:]) }

@@ -12,8 +12,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestFoldCode checks that folding and unfolding restores straightened code, and that the folded
-// code compresses better than the original.
+// TestFoldCode checks that straightened code is unchanged after it is folded and unfolded, and that
+// folded code compresses better than the original.
 func TestFoldCode(t *testing.T) {
 	original := compiled(t)
 	file, err := Straighten(original)
@@ -36,14 +36,14 @@ func TestFoldCode(t *testing.T) {
 	}
 }
 
-// marked returns a file with the mark of folded code, as it is after unfolding.
+// The function marked adds the mark for folded code to a file, because unfolding does not remove
+// the mark.
 func marked(file []byte) []byte {
 	return append(append(bytes.Clone(file[:HeadBytes]), foldedMark...), file[HeadBytes:]...)
 }
 
-// TestScriptUnfoldsCode checks that the script has the same result as its reference implementation,
-// regardless of the pieces in which the file arrives, and that the script does not change other
-// files.
+// TestScriptUnfoldsCode checks that the script and its reference implementation have the same
+// result, however the file is divided when it arrives. The script must not change other files.
 func TestScriptUnfoldsCode(t *testing.T) {
 	node, err := exec.LookPath("node")
 	if err != nil {
@@ -88,8 +88,8 @@ process.stdin.on("end", async () => {
 	}
 }
 
-// TestFoldCodeRejectsUnknownForm checks that files of an unknown form are rejected instead of being
-// changed incorrectly.
+// TestFoldCodeRejectsUnknownForm checks that files in an unknown form are rejected, and not changed
+// incorrectly.
 func TestFoldCodeRejectsUnknownForm(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		body := rapid.SliceOfN(rapid.Byte(), 0, 100).Draw(t, "body")
@@ -109,12 +109,12 @@ func TestFoldCodeRejectsUnknownForm(t *testing.T) {
 	}
 }
 
-// compiled returns a small program for the browser, compiled to a wasm file.
+// The function compiled returns the wasm file of a small program for the browser.
 func compiled(t *testing.T) []byte {
 	return compile(t, "package main\n\nimport \"strings\"\n\nfunc main() { println(strings.Repeat(\"=\", 3)) }\n")
 }
 
-// compile returns a program as a wasm file.
+// The function compile compiles a program, and returns the wasm file.
 func compile(t *testing.T, source string) []byte {
 	t.Helper()
 	dir := t.TempDir()
@@ -148,8 +148,8 @@ func deflated(t *testing.T, content []byte) int {
 	return out.Len()
 }
 
-// TestSigned checks that reading a constant returns the number that was written, for numbers of
-// every size.
+// TestSigned checks that numbers of every size are unchanged after they are written as constants
+// and read again.
 func TestSigned(t *testing.T) {
 	for _, n := range []int64{0, 1, 63, 64, 127, 128, 8191, 8192, 1<<28 + 5, 1<<31 - 1, -1, -64, -65, -1 << 31} {
 		text := AppendSigned(nil, n)

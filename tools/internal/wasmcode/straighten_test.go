@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// jumping is a program with nested loops, jumps into and out of these loops, goroutines that wait
-// inside the loops, and calls that panic.
+// The constant "jumping" is a program with nested loops. It jumps into and out of these loops,
+// contains goroutines that wait inside the loops, and makes calls that panic.
 const jumping = `package main
 
 import (
@@ -123,7 +123,7 @@ func main() {
 }
 `
 
-// TestStraighten checks that a straightened program prints the same output as the original.
+// TestStraighten checks that a straightened program prints the same output as the original program.
 func TestStraighten(t *testing.T) {
 	node, err := exec.LookPath("node")
 	if err != nil {
@@ -164,7 +164,7 @@ func TestStraighten(t *testing.T) {
 	}
 }
 
-// TestStraightenUnknownCode checks that Straighten returns an error for code of an unknown form.
+// TestStraightenUnknownCode checks that Straighten returns an error for code in an unknown form.
 func TestStraightenUnknownCode(t *testing.T) {
 	file := compiled(t)
 	again, err := Straighten(file)
@@ -182,7 +182,8 @@ func TestStraightenUnknownCode(t *testing.T) {
 }
 
 // TestCheckDetectsChanges checks that flow.check detects changed branch targets. Some changes are
-// harmless: with a number in variable 0, branches to different loops may lead to the same block.
+// harmless, because branches to different loops may lead to the same block for the number in
+// variable 0.
 func TestCheckDetectsChanges(t *testing.T) {
 	changed, missed := 0, 0
 	fails := func(f *flow) (failed bool) {

@@ -19,8 +19,8 @@ func histogramOf(counts map[uint64]uint64) *profile.Histogram {
 	return h
 }
 
-// TestChartsOfAnyProfile draws profiles of arbitrary traces, including the smallest and largest
-// numbers, and checks that the images can be decoded.
+// TestChartsOfAnyProfile checks that the charts of arbitrary profiles, including profiles with the
+// smallest and largest numbers, are images that can be decoded.
 func TestChartsOfAnyProfile(t *testing.T) {
 	for name, c := range map[string]struct {
 		counts map[uint64]uint64
@@ -75,8 +75,8 @@ func readBack(t *testing.T, c *Chart) {
 	}
 }
 
-// TestStepsAreOnCurve checks that few points are drawn for any number of breakpoints, and that each
-// point is on the curve.
+// TestStepsAreOnCurve checks that only a few points are drawn, however many breakpoints a curve
+// has, and that every point is on the curve.
 func TestStepsAreOnCurve(t *testing.T) {
 	h := new(profile.Histogram)
 	for d := range uint64(1 << 16) {

@@ -10,7 +10,7 @@ import (
 )
 
 // TestAnalysesOfVerbs checks that each verb runs only the analyses that its answer needs, unless
-// the user lists others.
+// the user requests other analyses.
 func TestAnalysesOfVerbs(t *testing.T) {
 	in(t, map[string]string{"one.din": "0 1000\n1 2000\n", "two.csv": "addr,rw,size,tid\n0x1000,w,8,0\n0x1000,r,8,1\n"})
 	for line, want := range map[string]string{
@@ -41,7 +41,7 @@ func TestAnalysesOfVerbs(t *testing.T) {
 		"compare one.din one.din":                                   "default",
 		"export demo:matmul-naive --to folded":                      "sites,sets,sharing,blocks",
 		"export demo:matmul-naive --to pprof --cache L1=32KiB,8":    "sites,sets,sharing,blocks",
-		"export demo:matmul-naive --to json":                        analysis.Usual.String(), // so that every table is written, and the digest is the same as with analyze
+		"export demo:matmul-naive --to json":                        analysis.Usual.String(), // all tables are exported, and the digest must be the same as with analyze
 		"demo matmul-naive":                                         "locality",
 	} {
 		got := ""

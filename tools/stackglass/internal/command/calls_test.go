@@ -19,15 +19,15 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// callPrograms are captured programs: a tree with recursion and a callback, a parser whose
-// functions call each other recursively, and two threads.
+// callPrograms lists captured programs. They contain a tree with recursion and a callback, a parser
+// whose functions call each other recursively, and two threads.
 var callPrograms = []string{"tree", "parse", "pool"}
 
 func callTrace(program string) string { return "testdata/calls/" + program + ".sgt" }
 
 var callCaches = []string{"--cache", "L1=4KiB,4", "--cache", "L2=64KiB,8"}
 
-// callRows returns the rows that the verb calls prints, keyed by the value of one column.
+// callRows returns the rows that the verb "calls" prints, keyed by the values in one column.
 func callRows(t *testing.T, program, key string, args ...string) map[string]map[string]string {
 	t.Helper()
 	got := stackglass(append(append([]string{"calls", callTrace(program), "--format", "csv"}, callCaches...), args...)...)
@@ -46,7 +46,7 @@ func callRows(t *testing.T, program, key string, args ...string) map[string]map[
 	return all
 }
 
-// callCounts returns the counts in one column of rows, without the zeros.
+// callCounts returns all counts in one column that are not zero.
 func callCounts(t *testing.T, rows map[string]map[string]string, column string) map[string]uint64 {
 	t.Helper()
 	counts := map[string]uint64{}
@@ -73,8 +73,8 @@ func exportedCalls(t *testing.T, program string, args ...string) string {
 
 var callEvents = []string{"references", "instructions", "L1_misses", "L2_misses"}
 
-// TestCallCounts compares the number of calls of each function with the number that Callgrind
-// counted.
+// TestCallCounts checks that the number of calls to each function equals the number that Callgrind
+// counts.
 func TestCallCounts(t *testing.T) {
 	for _, program := range callPrograms {
 		text, err := os.ReadFile("testdata/calls/" + program + ".calls")
@@ -92,8 +92,8 @@ func TestCallCounts(t *testing.T) {
 	}
 }
 
-// TestCallExportsAgree compares the counts of all paths and functions in every format, and in the
-// flame graphs of the page.
+// TestCallExportsAgree checks that all formats and the page's flame graphs contain the same counts
+// for every path and function.
 func TestCallExportsAgree(t *testing.T) {
 	for _, program := range callPrograms {
 		t.Run(program, func(t *testing.T) { callExportsAgree(t, program) })
@@ -193,9 +193,9 @@ func callExportsAgree(t *testing.T, program string) {
 	}
 }
 
-// flamesAgree compares the flame graphs of one event with the rows of "calls": from callers to
-// callees, from callees to callers, and around each function. The exclusive count of a frame is the
-// part of its width that no frame below it covers.
+// flamesAgree checks that an event's flame graphs equal the rows of the verb "calls". There are
+// flame graphs from callers to callees, from callees to callers, and around each function. A
+// frame's exclusive count is the part of its width that no frame below it covers.
 func flamesAgree(t *testing.T, program, event string, paths, functions map[string]map[string]string) {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "run.sgp")
@@ -232,8 +232,9 @@ func flamesAgree(t *testing.T, program, event string, paths, functions map[strin
 		}
 		return list
 	}
-	// sums returns the width of each frame, and the part of the width that no frame below it
-	// covers. The keys are the names on the path from the outermost frame to the frame.
+	// The function sums returns the width of each frame, and the part of the width that no frame
+	// below it covers. The key for a frame consists of the names on the path from the outermost
+	// frame to this frame.
 	sums := func(f *state.Flame) (all, own map[string]uint64) {
 		all, own = map[string]uint64{}, map[string]uint64{}
 		names := make([]string, len(f.Names))
@@ -278,8 +279,8 @@ func flamesAgree(t *testing.T, program, event string, paths, functions map[strin
 	}
 }
 
-// callgrindSums parses a file in Callgrind's format according to its specification. The results
-// are, for each function, the L1 misses without and with its callees, and the number of calls from
+// callgrindSums parses a file in Callgrind's format according to its specification. For each
+// function, it returns the L1 misses without and with its callees, and the number of calls from
 // traced functions.
 func callgrindSums(t *testing.T, text string) (self, all, calls map[string]uint64) {
 	t.Helper()

@@ -16,7 +16,8 @@ import (
 	"github.com/stackglass/stackglass/tools/stackglass/internal/folder"
 )
 
-// asCommand makes the test binary act as the command, so that the command can be killed.
+// The environment variable asCommand makes the test binary run as the command, so that a test can
+// kill the command.
 const asCommand = "STACKGLASS_TEST_AS_COMMAND"
 
 func TestMain(m *testing.M) {
@@ -26,7 +27,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// process returns the command as a separate process.
+// The function process prepares the command to run as a separate process.
 func process(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	program, err := os.Executable()
@@ -38,8 +39,8 @@ func process(t *testing.T, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// accesses returns a din trace with many lines and some locality, so that the saved state is not
-// tiny.
+// The function accesses returns a din trace with many lines and some locality, so that the saved
+// state is not tiny.
 func accesses(n int) string {
 	random := rand.New(rand.NewPCG(1, 2))
 	b := make([]byte, 0, 14*n)
@@ -76,9 +77,9 @@ func files(t *testing.T, dir string) (names []string) {
 	return names
 }
 
-// TestKilled repeatedly kills an analysis at random moments, and reruns its command until the
-// analysis completes. The profile must equal the profile of an uninterrupted analysis, and no other
-// files may be left.
+// TestKilled checks an analysis that is killed several times at random moments, and whose command
+// is repeated until the analysis is complete. The profile must equal the profile of an
+// uninterrupted analysis, and no other files may remain.
 func TestKilled(t *testing.T) {
 	inMemory, spilled, length := 6, 2, 1_000_000
 	if os.Getenv("STACKGLASS_SOAK") != "" {
@@ -94,8 +95,8 @@ func hasCheckpoint(dir string) bool {
 	return len(found) > 0
 }
 
-// Every other kill waits until there is a checkpoint, so that some runs resume even on a slow
-// machine. On a fast machine, a run may end before its first checkpoint.
+// testKilled waits for a checkpoint before every second kill, so that some runs resume even on a
+// slow machine. On a fast machine, a run may end before its first checkpoint.
 func testKilled(t *testing.T, kills, length int, more ...string) {
 	in(t, map[string]string{"a.din": accesses(length)})
 	random := rand.New(rand.NewPCG(20, 24))
@@ -119,7 +120,7 @@ func testKilled(t *testing.T, kills, length int, more ...string) {
 		if unfinished(runs) {
 			delay, behind := time.Duration(random.Float64()*float64(whole)), runs%2 == 1
 			if behind {
-				delay /= 16 // when the first checkpoint appears, most of the run may have passed
+				delay /= 16 // most of the run may be over when the first checkpoint appears
 			}
 			go func() {
 				for behind && !hasCheckpoint("kept") && !over.Load() {
@@ -165,7 +166,7 @@ func testKilled(t *testing.T, kills, length int, more ...string) {
 	t.Logf("%d kills, %d runs resumed from a checkpoint, %d runs ended", killed, resumed, ended)
 }
 
-// interruptAnalysis interrupts an analysis of a.din halfway, which leaves a checkpoint in the
+// interruptAnalysis interrupts an analysis of a.din halfway, so that a checkpoint remains in the
 // folder "kept".
 func interruptAnalysis(t *testing.T, more ...string) {
 	t.Helper()
@@ -182,8 +183,9 @@ func interruptAnalysis(t *testing.T, more ...string) {
 	}
 }
 
-// interrupting is a standard input that interrupts the command when only the last `at` bytes are
-// left, and then blocks until over is closed.
+// The type interrupting is a standard input that interrupts the command shortly before the end of
+// its text. The field "at" is the number of bytes that are then left. The input then blocks until
+// the channel "over" is closed.
 type interrupting struct {
 	*bytes.Reader
 	at        int
@@ -199,8 +201,8 @@ func (r *interrupting) Read(p []byte) (int, error) {
 	return r.Reader.Read(p[:min(len(p), 1000)])
 }
 
-// TestInterruptedResumes checks that an interrupted pass resumes at the position where it stopped,
-// and fails if standard input has changed.
+// TestInterruptedResumes checks that an interrupted pass resumes where it stopped, and that it
+// fails if standard input has changed.
 func TestInterruptedResumes(t *testing.T) {
 	for _, options := range [][]string{
 		nil, {"--mergeable"}, {"--skip", "1000", "--limit", "250000"}, {"--sample", "space=0.1"}, {"--sample", "onoff=1000/10000"}, {"--analyses", "locality,sets,sites,counters"},
@@ -224,7 +226,8 @@ func TestInterruptedResumes(t *testing.T) {
 	}
 }
 
-// warned returns words that the warnings of a command with these options must contain.
+// The function warned returns the words that the warnings of a command with the given options must
+// contain.
 func warned(options []string) []string {
 	if len(options) > 0 && options[0] == "--sample" {
 		return []string{"sample"}
@@ -232,8 +235,8 @@ func warned(options []string) []string {
 	return nil
 }
 
-// A command with different options is a different analysis, which starts from the beginning and
-// leaves the checkpoint of the first analysis in place.
+// TestOtherOptionsStartOver checks that a command with different options starts a new analysis, and
+// keeps the checkpoint of the first analysis.
 func TestOtherOptionsStartOver(t *testing.T) {
 	text := accesses(300_000)
 	in(t, map[string]string{"a.din": text})
@@ -244,12 +247,12 @@ func TestOtherOptionsStartOver(t *testing.T) {
 	}
 }
 
-// If the file was changed in any way, the analysis is not resumed, and the checkpoint is not
-// deleted.
+// TestChangedFile checks that, after any change to the file, the analysis does not resume, and the
+// checkpoint is not deleted.
 func TestChangedFile(t *testing.T) {
 	text := accesses(600_000)
 	late := []byte(text)
-	late[4<<20+1000] ^= 1 // changes a digit or a record separator
+	late[4<<20+1000] ^= 1 // this changes a digit or a record separator
 	early := []byte(text)
 	early[100] ^= 1
 	for name, c := range map[string]struct{ text, says string }{
@@ -284,7 +287,8 @@ func interruptLate(t *testing.T) {
 	}
 }
 
-// A file whose length has changed is rejected before anything is read.
+// TestChangedLength checks that a file whose length has changed is rejected before any of it is
+// read.
 func TestChangedLength(t *testing.T) {
 	text := accesses(4_000_000)
 	in(t, map[string]string{"a.din": text})
@@ -318,7 +322,8 @@ func TestChangedLength(t *testing.T) {
 	expect(t, stackglass("analyze", "a.din", "--checkpoint", "kept"), exitInput, "a.din: the file was changed since its analysis was interrupted", "bytes, and this file has")
 }
 
-// A damaged checkpoint, or a checkpoint of a different version, is reported and not deleted.
+// TestUnusableCheckpoint checks that, if a checkpoint is damaged or has a different version, it is
+// reported but not deleted.
 func TestUnusableCheckpoint(t *testing.T) {
 	text := accesses(300_000)
 	in(t, map[string]string{"a.din": text})
@@ -336,7 +341,7 @@ func TestUnusableCheckpoint(t *testing.T) {
 	}
 }
 
-// Only one process at a time can run an analysis.
+// TestConcurrentCommandFails checks that only one process at a time can run an analysis.
 func TestConcurrentCommandFails(t *testing.T) {
 	text := accesses(300_000)
 	in(t, map[string]string{"a.din": text})
@@ -355,7 +360,8 @@ func TestConcurrentCommandFails(t *testing.T) {
 	expect(t, askWith(text, "analyze", "-", "--checkpoint", "kept"), exitOK, "continuing after")
 }
 
-// If the checkpoint folder cannot be created, the command exits with code 2.
+// TestCheckpointFolder checks that the command exits with code 2 if it cannot create the checkpoint
+// folder.
 func TestCheckpointFolder(t *testing.T) {
 	in(t, map[string]string{"a.din": "0 1000\n", "file": ""})
 	expect(t, stackglass("analyze", "a.din", "--checkpoint", "file"), exitUsage, "file: cannot be written")

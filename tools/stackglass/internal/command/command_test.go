@@ -26,7 +26,8 @@ import (
 	"github.com/stackglass/stackglass/site/policy"
 )
 
-// in creates a folder with these files, whose names may contain slashes, and changes to it.
+// The function in creates a folder with the given files, and makes it the current folder. File
+// names may contain slashes.
 func in(t *testing.T, files map[string]string) {
 	t.Helper()
 	t.Chdir(t.TempDir())
@@ -49,14 +50,15 @@ func demoBytes(t *testing.T) string {
 	return string(content)
 }
 
-// flipped flips one bit of the byte in the middle.
+// The function flipped flips one bit in the middle byte of a string.
 func flipped(s string) string {
 	b := []byte(s)
 	b[len(b)/2] ^= 0x40
 	return string(b)
 }
 
-// expect checks the exit code, and that stderr contains each string in words.
+// The function expect checks the exit code, and checks that standard error contains the given
+// words.
 func expect(t *testing.T, got answer, code int, words ...string) {
 	t.Helper()
 	if got.code != code {
@@ -133,8 +135,8 @@ func TestUsageErrors(t *testing.T) {
 	}
 }
 
-// TestHelp checks that every verb of package ask has help with examples, and that every help text
-// belongs to a verb.
+// TestHelp checks that every verb in package ask has a help text with examples, and that every help
+// text belongs to a verb.
 func TestHelp(t *testing.T) {
 	root := new(app).root()
 	for _, v := range ask.Verbs() {
@@ -154,7 +156,7 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// TestHelpTopics checks that help also prints pages of the manual.
+// TestHelpTopics checks that the verb "help" also prints pages of the manual.
 func TestHelpTopics(t *testing.T) {
 	for _, topic := range []string{"index", "record", "ask", "predict", "host"} {
 		page, err := site.ManualPage(topic)
@@ -176,7 +178,7 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// TestNoHierarchy checks that verbs that run without a hierarchy print a warning with advice.
+// TestNoHierarchy checks that each verb that runs without a hierarchy prints a warning with advice.
 func TestNoHierarchy(t *testing.T) {
 	expect(t, stackglass(words("pipeline demo:matmul-naive")...), exitOK, "because no cache hierarchy is given; add one, for example --hierarchy ryzen-9950x")
 	if got := stackglass(words("pipeline demo:matmul-naive --hierarchy epyc-7742")...); got.code != exitOK || strings.Contains(got.stderr, "no cache hierarchy") {
@@ -215,7 +217,7 @@ func TestBadInput(t *testing.T) {
 	} {
 		for _, verb := range []string{"histogram", "info"} {
 			if verb == "info" && strings.HasPrefix(c.file, "bad-line") {
-				continue // info counts bad records instead of failing
+				continue // the verb "info" counts bad records instead of failing
 			}
 			t.Run(verb+" "+c.file, func(t *testing.T) {
 				words := strings.Split(c.words, "|")
@@ -247,7 +249,7 @@ func TestSkipBad(t *testing.T) {
 	}
 }
 
-// readProfile reads a profile that a command wrote, and checks that no temporary file is left.
+// readProfile reads a profile that a command wrote, and checks that no temporary file remains.
 func readProfile(t *testing.T, path string) *profile.Profile {
 	t.Helper()
 	content, err := os.ReadFile(path)
@@ -273,7 +275,7 @@ func TestTruncatedKeepsPart(t *testing.T) {
 	if !p.State.Partial || !strings.Contains(p.State.Reason, "cut off") || p.Totals.AllReferences() == 0 {
 		t.Errorf("state %+v after %d references, want a partial profile", p.State, p.Totals.AllReferences())
 	}
-	// Every answer from the partial profile contains the warning.
+	// Every answer from the partial profile must contain the warning.
 	got := stackglass("curve", "cut.sgp", "--format", "json")
 	expect(t, got, exitOK)
 	var d struct {
@@ -303,8 +305,8 @@ func TestSameProfileFromAnyInput(t *testing.T) {
 			t.Errorf("%s differs from a.sgp (%v)", name, err)
 		}
 	}
-	// The answers from the profile equal the answers from the trace, even if the profile is read
-	// from standard input.
+	// The answers from the profile must equal the answers from the trace, even if the profile is
+	// read from standard input.
 	fromTrace := stackglass("curve", "other-name.bin", "--format", "csv")
 	fromProfile := askWith(string(a), "curve", "-", "--format", "csv")
 	if fromTrace.stdout != fromProfile.stdout || fromTrace.stdout == "" {
@@ -334,7 +336,8 @@ func TestAnalyzeIntoFolder(t *testing.T) {
 	readProfile(t, "out/x.sgp")
 }
 
-// Two profiles with the same path are rejected, because the second would overwrite the first.
+// TestAnalyzeSameNames checks that two profiles with the same path are rejected, because the second
+// would overwrite the first.
 func TestAnalyzeSameNames(t *testing.T) {
 	in(t, map[string]string{"a.din": "0 1\n", "a.din.lackey": " L 1,1\n", "bad.din": "0 1\nx\n"})
 	must(os.Mkdir("out", 0o755))
@@ -382,7 +385,8 @@ func TestImpossibleOutputPath(t *testing.T) {
 	expect(t, stackglass("curve", "demo:matmul-naive", "--svg", "nodir/c.svg"), exitUsage, "the folder nodir does not exist")
 }
 
-// A partial profile does not replace a complete profile.
+// TestPartialDoesNotReplaceComplete checks that a partial profile does not replace a complete
+// profile.
 func TestPartialDoesNotReplaceComplete(t *testing.T) {
 	content := string(tracetest.Packed())
 	in(t, map[string]string{"cut.lz4": content[:len(content)/2], "other.sgp": "no profile"})
@@ -409,11 +413,11 @@ func TestPartialDoesNotReplaceComplete(t *testing.T) {
 	}
 }
 
-// slowly returns text and then blocks until it is closed, like a pipe from a program that is still
-// running.
+// The reader slowly returns its text and then blocks until it is closed, like a pipe from a program
+// that is still running.
 type slowly struct {
 	text   io.Reader
-	waits  chan struct{} // closed when the reader has read all of text
+	waits  chan struct{} // closed when the whole text has been read
 	closed chan struct{}
 }
 
@@ -435,7 +439,7 @@ func TestInterruptKeepsPart(t *testing.T) {
 	ctx, interrupt := context.WithCancel(context.Background())
 	go func() {
 		<-stdin.waits
-		// Wait until the pass has begun. The number of references that it has read does not matter.
+		// Wait until the pass has begun. It does not matter how many references have been read.
 		time.Sleep(100 * time.Millisecond)
 		interrupt()
 	}()
@@ -584,7 +588,8 @@ func TestMergeable(t *testing.T) {
 	}
 }
 
-// TestServe requests the page from the running server, then interrupts the server.
+// TestServe checks that a running server answers requests for the page, and that it ends when it is
+// interrupted.
 func TestServe(t *testing.T) {
 	if _, err := site.Dist(); err != nil {
 		t.Skip("skipped:", err)
@@ -651,8 +656,8 @@ func TestCompletionAndVersion(t *testing.T) {
 	}
 }
 
-// TestManualPageIsComplete checks that the page in roff lists every verb and every option, and that
-// man reads it without a warning.
+// TestManualPageIsComplete checks that the roff manual page lists every verb and every option, and
+// that the man program reads it without a warning.
 func TestManualPageIsComplete(t *testing.T) {
 	page := stackglass("man").stdout
 	root := (&app{}).root()
@@ -679,7 +684,7 @@ func TestManualPageIsComplete(t *testing.T) {
 	}
 }
 
-// TestSkippedPackets checks that gem5 packets that are not references are counted, in every format.
+// TestSkippedPackets checks that every format reports how many gem5 packets are not references.
 func TestSkippedPackets(t *testing.T) {
 	const header, read, response, writeback = "\x05\x0a\x01x\x18\x01", "\x08\x08\x05\x10\x01\x18\x40\x20\x08", "\x08\x08\x05\x10\x02\x18\x40\x20\x08", "\x08\x08\x05\x10\x07\x18\x40\x20\x08"
 	in(t, map[string]string{"a.trc": "gem5" + header + read + response + writeback + response})

@@ -39,8 +39,8 @@ const pair = "compare demo:matmul-naive demo:matmul-blocked "
 
 func words(line string) []string { return strings.Fields(line) }
 
-// TestCompareEqualsVerbs runs a verb on each file alone and checks that the comparison contains the
-// same numbers.
+// TestCompareEqualsVerbs checks that a comparison contains the same numbers as a verb that runs on
+// each file separately.
 func TestCompareEqualsVerbs(t *testing.T) {
 	for _, c := range []struct{ verb, on, name, number string }{
 		{"histogram", "histogram", "distance", "count"},
@@ -78,8 +78,8 @@ func TestCompareEqualsVerbs(t *testing.T) {
 	}
 }
 
-// column returns the values of the column called number in a command's CSV output, keyed by the
-// values of the column called name.
+// The function column returns the values in one column of a command's CSV output, keyed by the
+// values in another column.
 func column(t *testing.T, args []string, name, number string, choose func(map[string]string) bool) map[string]string {
 	t.Helper()
 	answer := stackglass(args...)
@@ -100,7 +100,8 @@ func column(t *testing.T, args []string, name, number string, choose func(map[st
 	return found
 }
 
-// TestDifferencesAreExact checks the differences in every line of every compared table.
+// TestDifferencesAreExact checks that the differences in every line of every compared table are
+// exact.
 func TestDifferencesAreExact(t *testing.T) {
 	for _, on := range []string{"summary", "histogram", "curve", "what-if --cache L1=2KiB,8", "sets", "sites", "windows", "counters", "counters --by block", "loops --cache L1=2KiB,8", "blocks", "pipeline"} {
 		compareJSON(t, on, words(pair+"--format json --on "+on))
@@ -122,11 +123,11 @@ func compareJSON(t *testing.T, on string, args []string) {
 	lines := 0
 	for _, text := range tables {
 		var rows []struct {
-			A, B, Difference, Change any // strings if the compared values are texts
+			A, B, Difference, Change any // numbers, or strings if the compared values are texts
 			Number                   string
 		}
 		if json.Unmarshal(text, &rows) != nil {
-			continue // the schema, the input, the warnings, or a comparison of texts
+			continue // not a table of numbers: the schema, the input, the warnings, or a comparison of texts
 		}
 		for _, r := range rows {
 			a, inA := r.A.(float64)
@@ -231,7 +232,7 @@ func TestBoundsOnDifferences(t *testing.T) {
 			t.Errorf("%s: exit code %d, want %d: %s", text, got.code, want, got.stderr)
 		}
 	}
-	// A change from 0 exceeds every bound. Names may contain any characters.
+	// A change from 0 exceeds every bound. The name of a row may contain any characters.
 	for _, text := range []string{"*.flops.difference>1000000%", "main/for.body24.loads.difference>5"} {
 		if got := stackglass(append(words(pair+"--on counters --by block"), "--fail-if", text)...); got.code != exitBudget {
 			t.Errorf("%s: %v", text, got)
@@ -248,7 +249,7 @@ func TestBoundsOnDifferences(t *testing.T) {
 	}
 }
 
-// TestCompareProfiles checks that profiles lead to the same comparison as their traces.
+// TestCompareProfiles checks that a comparison of profiles equals the comparison of their traces.
 func TestCompareProfiles(t *testing.T) {
 	folder := t.TempDir()
 	var kept []string
@@ -276,7 +277,7 @@ func TestCompareSetsListsEveryCache(t *testing.T) {
 	}
 }
 
-// TestParseBound checks that a bound is parsed correctly for any name of the row.
+// TestParseBound checks that a bound is parsed correctly, whatever the name of its row is.
 func TestParseBound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		row := rapid.StringMatching(`[a-z<>=.%/ ]*[a-z]`).Draw(t, "row")

@@ -10,8 +10,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// TestConvertedTracesGiveTheSameAnswers checks that converted traces have the same curves, for
-// every format and for several parts of a trace.
+// TestConvertedTracesGiveTheSameAnswers checks that a converted trace has the same curve as the
+// original, for every format and for several parts of a trace.
 func TestConvertedTracesGiveTheSameAnswers(t *testing.T) {
 	in(t, map[string]string{"a.lz4": string(tracetest.Packed())})
 	for _, part := range []string{"", "--skip 1000 --limit 5000", "--kinds store", "--kinds load --skip 7 --limit 3000"} {
@@ -35,8 +35,8 @@ func TestConvertedTracesGiveTheSameAnswers(t *testing.T) {
 	}
 }
 
-// TestConvertRoundTrip checks that converting a trace to a container and back restores the
-// original text.
+// TestConvertRoundTrip checks that a trace has its original text after it is converted to a
+// container and back.
 func TestConvertRoundTrip(t *testing.T) {
 	text := " L 04a3be28,8\n S 04a3be28,8\nI  00401000,3\n M 1ffeffffd0,16\n"
 	in(t, map[string]string{"a.lackey": text, "a.din": "0 1000\n1 1008\n2 401000\n", "a.csv": "addr,rw,size,tid,pc\n0x8,r,4,2,0x400\n0x10,w,8,3,0x404\n"})
@@ -54,7 +54,7 @@ func TestConvertRoundTrip(t *testing.T) {
 	}
 }
 
-// left lists the files of the current folder.
+// The function left lists the files in the current folder.
 func left(t *testing.T) (names string) {
 	t.Helper()
 	entries, err := os.ReadDir(".")
@@ -67,7 +67,7 @@ func left(t *testing.T) (names string) {
 	return strings.TrimSpace(names)
 }
 
-// TestConvertLeavesNoPartialFile checks that a failed conversion leaves no file behind.
+// TestConvertLeavesNoPartialFile checks that no file remains after a failed conversion.
 func TestConvertLeavesNoPartialFile(t *testing.T) {
 	in(t, map[string]string{"bad.din": "0 1000\nwhat\n1 8\n", "good.lz4": string(tracetest.Packed())})
 	expect(t, stackglass("convert", "bad.din", "-o", "out.sgt"), exitInput, "bad.din:2: label \"what\"", "--skip-bad")
@@ -95,7 +95,7 @@ func TestConvertDamage(t *testing.T) {
 	for _, damaged := range []struct {
 		name, content, says string
 		check               string
-		info                int // exit code of info, which ignores damage inside a chunk
+		info                int // exit code of the verb "info", which ignores damage inside a chunk
 	}{
 		{"short.sgt", string(whole[:len(whole)-30]), "cut off", "short.sgt has 1 fault", exitInput},
 		{"killed.sgt", string(whole[:len(whole)*3/4]), "killed.sgt is cut short after", "killed.sgt is cut short after", exitInput},

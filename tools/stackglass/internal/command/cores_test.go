@@ -15,7 +15,7 @@ import (
 	"github.com/stackglass/stackglass/core/analysis/communication"
 )
 
-// kernels is a folder with OpenMP programs and their traces.
+// The constant "kernels" is the path of a folder with OpenMP programs and their traces.
 const kernels = "../../../../core/simulate/testdata/kernels/"
 
 func init() {
@@ -31,8 +31,9 @@ func init() {
 	)
 }
 
-// For one private level, predicted and simulated misses are equal on every core and for every
-// cache. The test uses stored traces and a trace that it records.
+// TestCoherentLevelEqualsSimulation checks that, for one private cache level, the predicted and
+// simulated misses are equal on every core and for every cache. The test uses stored traces and a
+// trace that it records.
 func TestCoherentLevelEqualsSimulation(t *testing.T) {
 	for _, name := range []string{"stencil", "histogram", "multiply"} {
 		traces := []string{kernels + name + ".sgt"}
@@ -75,7 +76,7 @@ func TestKernelTable(t *testing.T) {
 	}
 }
 
-// kernelRows returns the table rows of a kernel for a hierarchy of two levels.
+// kernelRows returns a kernel's rows in the table, for a hierarchy with two levels.
 func kernelRows(t *testing.T, name, caches string) (rows string) {
 	first, second, _ := strings.Cut(caches, "; ")
 	got := stackglass("validate", kernels+name+".sgt", "--cache", "L1="+first, "--cache", "L2="+second+",shared=all", "--format", "json")
@@ -100,8 +101,8 @@ func kernelRows(t *testing.T, name, caches string) (rows string) {
 	return rows
 }
 
-// captured compiles a kernel with instrumentation, runs it, and returns the path of its trace, or
-// "" if that is not possible.
+// The function captured compiles a kernel with instrumentation, runs it, and returns the path of
+// its trace. If this is not possible, the function returns "".
 func captured(t *testing.T, name string) (path string) {
 	t.Helper()
 	if _, err := exec.LookPath("clang-19"); err != nil {
@@ -129,8 +130,8 @@ func captured(t *testing.T, name string) (path string) {
 	return path
 }
 
-// Invalid questions about cores, and questions that the trace cannot answer, return an error or a
-// warning.
+// TestInvalidCoresRejected checks that a question about cores leads to an error or a warning if it
+// is invalid or the trace cannot answer it.
 func TestInvalidCoresRejected(t *testing.T) {
 	in(t, map[string]string{"a.din": "0 1000\n"})
 	for line, word := range map[string]string{
@@ -163,7 +164,7 @@ func TestInvalidSharesAndGroupsRejected(t *testing.T) {
 }
 
 // fiveThreads returns a trace whose threads do not appear in the order of their numbers. The
-// threads read common lines and write private lines.
+// threads read the same lines, but write to private lines.
 func fiveThreads() string {
 	text, random := "addr,rw,size,tid\n", rand.New(rand.NewPCG(1, 2))
 	threads := []int{7, 3, 5, 9, 1}
@@ -178,9 +179,9 @@ func fiveThreads() string {
 	return text
 }
 
-// TestGroupsOfCoresThatShare checks levels that are shared by several, but not all, cores: without
-// --domains, every verb with a hierarchy must use the same groups of cores as a simulation. If the
-// trace cannot be read twice, the error must contain advice.
+// TestGroupsOfCoresThatShare checks cache levels that several cores, but not all cores, share.
+// Without --domains, every verb with a hierarchy must use the same groups of cores as a simulation.
+// If the trace cannot be read twice, there must be an error with advice.
 func TestGroupsOfCoresThatShare(t *testing.T) {
 	text := fiveThreads()
 	in(t, map[string]string{"a.csv": text})
@@ -197,7 +198,7 @@ func TestGroupsOfCoresThatShare(t *testing.T) {
 		"--cache L1=1KiB,full --cache L2=8KiB,full,non-inclusive,shared=4",
 	} {
 		predicted, simulated := misses("what-if a.csv "+caches), misses("simulate a.csv "+caches)
-		if strings.Contains(caches, "L2") { // the prediction for L2 assumes that L2 sees every access
+		if strings.Contains(caches, "L2") { // L2 is not compared, because its prediction assumes that L2 sees every access
 			predicted, simulated = predicted[:1], simulated[:1]
 		}
 		if !slices.Equal(predicted, simulated) {
@@ -224,7 +225,7 @@ func TestGroupsOfCoresThatShare(t *testing.T) {
 	expect(t, stackglass(words("what-if a.sgp --cache L1=4KiB,8,shared=4")...), exitUsage, "--domains 1,3,5,7/9")
 }
 
-// TestAbsentThreads checks that every verb that takes groups of threads warns about threads
+// TestAbsentThreads checks that every verb with an option for groups of threads warns about threads
 // that are not in the trace.
 func TestAbsentThreads(t *testing.T) {
 	in(t, map[string]string{
@@ -249,8 +250,8 @@ func TestAbsentThreads(t *testing.T) {
 	}
 }
 
-// TestAbsentThreadsReserveCores checks that a core is reserved for threads that never appear, so
-// that fewer cores are left for others. Each absent thread causes a warning.
+// TestAbsentThreadsReserveCores checks that cores are reserved even for threads that never appear,
+// so that fewer cores are left for other threads. Each absent thread causes a warning.
 func TestAbsentThreadsReserveCores(t *testing.T) {
 	for threads, folded := range map[int]bool{63: false, 64: true} {
 		text := "addr,rw,size,tid\n"
@@ -266,10 +267,10 @@ func TestAbsentThreadsReserveCores(t *testing.T) {
 	}
 }
 
-// TestCachesOfManyThreads checks that lines that a thread wrote are looked up in its own core's
-// cache, even if threads are merged, and that a warning names the merged threads.
+// TestCachesOfManyThreads checks that, even if threads are merged, a line that a thread wrote is
+// looked up in the cache of the thread's own core. A warning must name the merged threads.
 func TestCachesOfManyThreads(t *testing.T) {
-	const threads = 70 // six threads, including thread 0, share the first cores with other threads
+	const threads = 70 // six threads, including thread 0, share their cores with other threads
 	text := "addr,rw,size,tid\n"
 	for _, kind := range []string{"w", "r"} {
 		for i := range threads {
@@ -303,7 +304,7 @@ func TestCachesOfManyThreads(t *testing.T) {
 	}
 }
 
-// TestCommunicationBySite checks that no two rows are equal except for their counts, and that the
+// TestCommunicationBySite checks that any two rows differ in more than their counts, and that the
 // rows add up to the flows between threads.
 func TestCommunicationBySite(t *testing.T) {
 	number := func(text string) (n int) {
@@ -339,8 +340,8 @@ func TestCommunicationBySite(t *testing.T) {
 	}
 }
 
-// TestCommunicationIsDetected checks that a profile contains communication if a second thread appears
-// soon, and that analyze otherwise advises how to include it.
+// TestCommunicationIsDetected checks that a profile contains communication if a second thread
+// appears soon. Otherwise, the verb "analyze" must print how to include it.
 func TestCommunicationIsDetected(t *testing.T) {
 	for rows, missed := range map[int]bool{100: false, communication.Trial: true} {
 		text := "addr,rw,size,tid\n" + strings.Repeat("0x1000,w,8,1\n", rows) + "0x1000,r,8,2\n"
@@ -356,7 +357,7 @@ func TestCommunicationIsDetected(t *testing.T) {
 			t.Error(got)
 		}
 		expect(t, stackglass("communication", "b.sgp"), exitOK, "")
-		// The index of a container lists both threads, so the second thread is known from the start.
+		// The container's index lists both threads, so the second thread is known from the start.
 		for _, workers := range []string{"1", "2"} {
 			expect(t, stackglass("convert", "a.csv", "-o", "a"+workers+".sgt"), exitOK, "")
 			if got := stackglass("analyze", "a"+workers+".sgt", "-o", "c.sgp", "--workers", workers); got.code != exitOK || strings.Contains(got.stderr, "communication") {
@@ -367,8 +368,8 @@ func TestCommunicationIsDetected(t *testing.T) {
 	}
 }
 
-// Cores that share a cache need not have consecutive numbers. The rows list the cores that share a
-// cache, and the effective share refers to this cache.
+// TestDomainsOfDistantCores checks that cores that share a cache need not have consecutive numbers.
+// Each row must list the cores that share a cache, and state the effective share of this cache.
 func TestDomainsOfDistantCores(t *testing.T) {
 	got := stackglass(words("threads " + kernels + "histogram.sgt --cache L2=2KiB,full,shared=2 --domains 1,3/2,4 --by domain --format csv")...)
 	want := "level,cores,core,threads,accesses,misses,alone_misses,share_bytes\n" +

@@ -9,15 +9,15 @@ import (
 	"testing"
 )
 
-// TestCountsOfACompiledProgram traces a matrix multiplication compiled at -O0,
-// where the expected counts can be derived from the source.
+// TestCountsOfACompiledProgram checks the counts of a matrix multiplication. The program is
+// compiled with -O0, so that the expected counts can be derived from its source.
 func TestCountsOfACompiledProgram(t *testing.T) {
-	sizes := []int{1, 2, 17} // the first compiler is tested with all sizes, and all other compilers only with the last size
+	sizes := []int{1, 2, 17} // the first compiler is tested with all sizes, and the others only with the last size
 	for _, compiler := range []string{"clang-19", "clang-14", "clang"} {
 		if _, err := exec.LookPath(compiler); err != nil {
 			continue
 		}
-		t.Setenv("XDG_CACHE_HOME", t.TempDir()) // the compiled runtime is cached for all sizes
+		t.Setenv("XDG_CACHE_HOME", t.TempDir()) // a new cache, so that the runtime is compiled only once for all sizes
 		for _, n := range sizes {
 			t.Run(compiler+" "+strconv.Itoa(n), func(t *testing.T) { checkMultiply(t, compiler, n) })
 		}
@@ -42,10 +42,10 @@ func checkMultiply(t *testing.T, compiler string, n int) {
 	got := countersOf(t, trace)
 	cells := uint64(n) * uint64(n)
 	products := cells * uint64(n)
-	tests := products + 2*cells + 2*uint64(n) + 1 // i < N, j < N, k < N
-	steps := products + cells + uint64(n)         // k++, j++, i++
-	ints := tests + steps + 6*products            // 6 index loads per product
-	intStores := steps + cells + uint64(n) + 2    // k = 0, j = 0, i = 0, and main's result
+	tests := products + 2*cells + 2*uint64(n) + 1 // tests: i < N, j < N, k < N
+	steps := products + cells + uint64(n)         // increments: k++, j++, i++
+	ints := tests + steps + 6*products            // there are 6 index loads per product
+	intStores := steps + cells + uint64(n) + 2    // also initialises k, j and i, and stores main's result
 	for counter, want := range map[string]uint64{
 		"flops":                2 * products,
 		"loads":                3*products + ints,
@@ -58,7 +58,7 @@ func checkMultiply(t *testing.T, compiler string, n int) {
 		"memset_calls":         1,
 		"memset_bytes":         8 * cells,
 		"memmove_calls":        0,
-		"unique_bytes":         3*8*cells + 4*4, // the matrices, i, j, k and main's result
+		"unique_bytes":         3*8*cells + 4*4, // the matrices, the variables i, j and k, and main's result
 	} {
 		if got.sums[counter] != want {
 			t.Errorf("counter %s = %d, want %d", counter, got.sums[counter], want)
@@ -72,7 +72,7 @@ func checkMultiply(t *testing.T, compiler string, n int) {
 	}
 }
 
-// countersAnswer is a parsed answer of the verb counters.
+// countersAnswer is a parsed answer of the verb "counters".
 type countersAnswer struct {
 	sums      map[string]uint64
 	functions map[string]countedFunction

@@ -15,7 +15,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// multiplied returns the profile of a multiplication of two 8 × 8 matrices.
+// The function multiplied returns the profile of a program that multiplies two 8 × 8 matrices.
 func multiplied(t *testing.T, spec analysis.Spec) *profile.Profile {
 	t.Helper()
 	p, steps := tracetest.Multiplication(8)
@@ -29,7 +29,7 @@ func multiplied(t *testing.T, spec analysis.Spec) *profile.Profile {
 	return r.Finish(profile.State{})
 }
 
-// TestCountedFixture checks that the profile used by golden command lines is up to date.
+// TestCountedFixture checks that the profile for the golden command lines is up to date.
 func TestCountedFixture(t *testing.T) {
 	const path = "testdata/multiply.sgp"
 	want := multiplied(t, analysis.Spec{Analyses: analysis.Locality | analysis.Counters}).Encode()

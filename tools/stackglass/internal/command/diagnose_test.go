@@ -13,15 +13,15 @@ import (
 	"testing"
 )
 
-// corpus is a folder of programs with a planted problem. Programs compiled with -DFIXED do not have
-// the problem.
+// The constant "corpus" is the path of a folder with programs, each of which has a planted problem.
+// If a program is compiled with -DFIXED, it does not have the problem.
 const corpus = "../../../diagnose/corpus"
 
-// quick lists the programs that are always diagnosed. With STACKGLASS_CORPUS=all, all programs are
-// diagnosed, and -update writes the table.
+// The list "quick" contains the programs that are always diagnosed. With STACKGLASS_CORPUS=all, all
+// programs are diagnosed, and the -update flag rewrites the table of results.
 var quick = []string{"columns.c", "pad.c", "shapes.cpp", "layers.c", "filter.c", "teams.c", "triangle.c", "pages.c", "packets.c", "twice.c", "clean_saxpy.c"}
 
-// diagnosed is the part of the answer that the test checks.
+// The type diagnosed is the part of the answer that the test checks.
 type diagnosed struct {
 	Verdict  []struct{ Cycles float64 }
 	Findings []struct {
@@ -56,18 +56,18 @@ func (d *diagnosed) largestSaving() (share float64) {
 	return share
 }
 
-// compiled matches the compiler options of a program; programs without this line are compiled with
-// -O2.
+// The pattern "compiled" matches the line with a program's compiler options. Programs without such
+// a line are compiled with -O2.
 var compiled = regexp.MustCompile(`options: (.+)`)
 
 var planted = regexp.MustCompile(`planted: ([a-z-]+)`)
 
-// threaded matches programs with threads. A program with threads is recorded again, at most twice,
-// if the findings are not as expected.
+// The pattern "threaded" matches programs with threads. If the findings for a program with threads
+// are not as expected, the program is recorded again, at most twice.
 var threaded = regexp.MustCompile(`omp parallel|std::thread|pthread_create`)
 
-// TestCorpus checks that the first finding in each program is its planted problem. In fixed
-// programs, and in programs without a problem, no finding may save more than a tenth of the cycles.
+// TestCorpus checks that the first finding about each program is its planted problem. In a fixed
+// program, or in a program without a problem, no finding may save more than 10 % of the cycles.
 func TestCorpus(t *testing.T) {
 	files, err := filepath.Glob(corpus + "/*.*")
 	if err != nil || len(files) < 20 {
@@ -163,7 +163,8 @@ func first(d diagnosed) string {
 	return text
 }
 
-// traced compiles a program of the corpus, runs it, and returns the path of its trace.
+// The function traced compiles and runs a program from the corpus, and returns the path of its
+// trace.
 func traced(t *testing.T, path, source string, fixed bool) string {
 	t.Helper()
 	compiler := map[string]string{".c": "clang-19", ".cpp": "clang++-19", ".f90": "flang-new-19"}[filepath.Ext(path)]

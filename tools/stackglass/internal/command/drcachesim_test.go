@@ -10,17 +10,17 @@ import (
 	"testing"
 )
 
-// comparedPath is the table that TestDrCacheSim writes and checks.
+// comparedPath is the path of the table that TestDrCacheSim writes and checks.
 var comparedPath = filepath.FromSlash("../../../../core/simulate/DRCACHESIM.md")
 
-// TestDrCacheSim compares the expected results of DynamoRIO's tests of caches, TLBs and reuse
-// distances with the results of this program, and checks the table of all results. TestDrCacheSim
-// covers the DynamoRIO tests whose traces are stored in DynamoRIO's repository in a form that can
-// be decoded without DynamoRIO. The traces must be in the folder dynamorio of the external data.
+// TestDrCacheSim checks this program against the expected results in DynamoRIO's tests for caches,
+// TLBs and reuse distances, and checks the table of all results. It uses those tests whose traces
+// are stored in DynamoRIO's repository and can be decoded without DynamoRIO. The traces must be in
+// the dynamorio folder of the external data.
 func TestDrCacheSim(t *testing.T) {
 	dir := dataFile(t, "dynamorio")
 	machine := filepath.Join(t.TempDir(), "drcachesim.txt")
-	const levels = "L1I=32KiB,8,instructions\nL1D=32KiB,8,prefetch=next-line\nLL=8MiB,16,shared=all\n" // drcachesim's default
+	const levels = "L1I=32KiB,8,instructions\nL1D=32KiB,8,prefetch=next-line\nLL=8MiB,16,shared=all\n" // drcachesim's default hierarchy
 	if err := os.WriteFile(machine, []byte(levels), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func TestDrCacheSim(t *testing.T) {
 	c.check()
 }
 
-// compared collects the rows of the table.
+// The type compared collects the rows of the table.
 type compared struct {
 	t    *testing.T
 	rows []string
@@ -70,7 +70,7 @@ func (c *compared) add(test, what string, want, got int) {
 	c.row(test, what, want, got)
 }
 
-// row adds a row without comparing the counts.
+// The method row adds a row without comparing its counts.
 func (c *compared) row(test, what string, want, got int) {
 	c.rows = append(c.rows, "| "+test+" | "+what+" | "+strconv.Itoa(want)+" | "+strconv.Itoa(got)+" |")
 }
@@ -112,7 +112,8 @@ compares the results of every step.
 | unit tests of a custom prefetcher | The prefetcher is a program. |
 `
 
-// check compares the table in the repository with the rows, or writes the table if -update is set.
+// The method check compares the table in the repository with the rows. If -update is set, it writes
+// the table instead.
 func (c *compared) check() {
 	text := comparedHead + strings.Join(c.rows, "\n") + "\n" + comparedTail
 	if *update {
@@ -126,7 +127,7 @@ func (c *compared) check() {
 	}
 }
 
-// simulatedAnswer is an answer of simulate.
+// simulatedAnswer is an answer of the verb "simulate".
 type simulatedAnswer struct {
 	t      *testing.T
 	tables map[string]json.RawMessage
@@ -143,8 +144,8 @@ func simulatedBy(t *testing.T, path, machine string, more ...string) simulatedAn
 	return a
 }
 
-// number returns a cell of a table. The parameter where is the name of a level, or the number of a
-// core, a blank and the name of a level.
+// The method number returns a number from a cell of a table. The parameter "where" is the name of a
+// level, such as "LL", or a core number and the name of a level, such as "0 L1D".
 func (a simulatedAnswer) number(table, where, column string) int {
 	a.t.Helper()
 	var rows []map[string]any
@@ -164,7 +165,7 @@ func (a simulatedAnswer) number(table, where, column string) int {
 	return 0
 }
 
-// startsOnly writes the references of a trace as CSV, each with a size of 1 byte.
+// startsOnly writes a trace's references to a CSV file, each with a size of 1 byte.
 func startsOnly(t *testing.T, path string) string {
 	t.Helper()
 	got := stackglass("convert", path, "--to", "csv", "-o", "-")
@@ -199,7 +200,8 @@ func startsOnly(t *testing.T, path string) string {
 	return file
 }
 
-// distances returns the numbers of references by stack distance; inf are first accesses.
+// The function distances returns the number of references for each stack distance. The distance
+// "inf" stands for first accesses.
 func distances(t *testing.T, path, kinds string) map[string]int {
 	t.Helper()
 	got := stackglass("histogram", path, "--kinds", kinds, "--format", "csv")

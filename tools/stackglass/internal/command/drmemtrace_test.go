@@ -11,15 +11,15 @@ import (
 	"testing"
 )
 
-// drRecord appends a record of a DynamoRIO trace.
+// drRecord appends a record in DynamoRIO's format.
 func drRecord(to []byte, kind, size uint16, value uint64) []byte {
 	to = binary.LittleEndian.AppendUint16(to, kind)
 	to = binary.LittleEndian.AppendUint16(to, size)
 	return binary.LittleEndian.AppendUint64(to, value)
 }
 
-// drThread returns the file of a thread that stores to the same line in 50 buffers. The n-th buffer
-// of the file begins at the time 2n+thread.
+// drThread returns the trace file of a thread that stores to the same line in each of 50 buffers.
+// The n-th buffer begins at the time 2n plus the thread's number.
 func drThread(thread uint64) []byte {
 	const (
 		header, threadID, marker, timestamp, instruction, store = 25, 22, 28, 2, 10, 1
@@ -34,7 +34,8 @@ func drThread(thread uint64) []byte {
 	return all
 }
 
-// zipped returns an archive whose members are the two halves of a file, as DynamoRIO writes it.
+// The function zipped returns a ZIP archive, as DynamoRIO writes it, whose members are the two
+// halves of a file.
 func zipped(t *testing.T, file []byte) string {
 	t.Helper()
 	var archive bytes.Buffer
@@ -70,7 +71,7 @@ func TestFolderOfThreads(t *testing.T) {
 		"profiles.dir/trace.lackey":            " L 8,8\n",
 		"alone/drmemtrace.app.1.trace.zip":     zipped(t, drThread(1)),
 	})
-	// Each store of a thread except the first invalidates the other thread's copy of the line.
+	// Except for the first store, each store invalidates the other thread's copy of the line.
 	expect(t, stackglass("convert", "a.dir", "-o", "a.sgt"), exitOK)
 	for _, trace := range []string{"a.dir", "a.sgt"} {
 		got := stackglass("simulate", trace, "--cache", "L1=32KiB,8", "--format", "csv")

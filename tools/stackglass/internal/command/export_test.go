@@ -35,7 +35,7 @@ func init() {
 }
 
 // TestExportedTables checks that the folder of CSV files and the JSON object contain the same
-// tables, and that they equal the tables of the verbs.
+// tables as the verbs.
 func TestExportedTables(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "tables")
 	caches := " --cache L1=2KiB,full --cache L2=8KiB,8"
@@ -56,7 +56,7 @@ func TestExportedTables(t *testing.T) {
 			t.Errorf("%s is not a table of the JSON export", f.Name())
 		}
 	}
-	if len(files)+2 != len(all) { // schema and warnings are not tables
+	if len(files)+2 != len(all) { // "schema" and "warnings" are not tables
 		t.Errorf("%d CSV files and %d JSON keys, want 2 more keys than files", len(files), len(all))
 	}
 	for file, verb := range map[string]string{
@@ -94,8 +94,8 @@ func TestExportedReport(t *testing.T) {
 	}
 }
 
-// TestExportsCoverEveryVerb checks that the report contains the answer of every verb that the
-// profile supports, and that the JSON object and the folder of CSV files contain the verb's tables.
+// TestExportsCoverEveryVerb checks that, for every verb that the profile supports, the report
+// contains the verb's answer, and the JSON object and the folder of CSV files contain its tables.
 func TestExportsCoverEveryVerb(t *testing.T) {
 	_, h, err := pagedOptions(pagedHierarchies[0])
 	if err != nil {
@@ -156,21 +156,20 @@ func TestExportsCoverEveryVerb(t *testing.T) {
 		}
 	}
 	for _, v := range ask.Verbs() {
-		if v.Name != "multicore" && !answered[v.Name] { // multicore needs a trace
+		if v.Name != "multicore" && !answered[v.Name] { // the verb "multicore" needs a trace
 			t.Errorf("the exports contain no table of %s", v.Name)
 		}
 	}
 }
 
-// reported maps verbs to the titles of their sections in reports, if these differ from the verb's
-// title.
+// The map "reported" contains the title of a verb's section in reports if it differs from the
+// verb's own title.
 var reported = map[string]string{
 	"histogram": "Reuse of 64-byte lines", "curve": "Reuse of 64-byte lines", "windows": "Reuse of 64-byte lines",
 	"sets": "Caches", "what-if": "Caches", "sites": "Code and data", "counters": "Counters",
 }
 
-// exportedSites returns the counts of the events for each source line, as the verb sites prints
-// them.
+// exportedSites returns each source line's count of every event, as the verb "sites" prints it.
 func exportedSites(t *testing.T, file, caches string, events []string) map[string][]float64 {
 	t.Helper()
 	rows, err := csv.NewReader(strings.NewReader(stackglass(words("sites " + file + " --by line --format csv " + caches)...).stdout)).ReadAll()
@@ -203,8 +202,8 @@ func keptProfile(t *testing.T, demo string) string {
 	return path
 }
 
-// readBack runs a tool on an export and returns its output, or skips the test if the tool is not
-// installed.
+// readBack runs a tool on an export and returns its output. If the tool is not installed, the test
+// is skipped.
 func readBack(t *testing.T, file, form string, args ...string) string {
 	t.Helper()
 	if _, err := exec.LookPath(args[0]); err != nil {
@@ -227,8 +226,8 @@ func readBack(t *testing.T, file, form string, args ...string) string {
 	return string(out)
 }
 
-// sameCounts compares a tool's counts with the counts of the verb sites. Because of rounding, a
-// count may be off by one for each site of a line.
+// sameCounts checks that a tool's counts equal the counts that the verb "sites" prints. Because of
+// rounding, a line's count may differ by one for each of its sites.
 func sameCounts(t *testing.T, of string, got map[string][]float64, want map[string][]float64) {
 	t.Helper()
 	for place, counts := range want {
@@ -247,8 +246,8 @@ func sameCounts(t *testing.T, of string, got map[string][]float64, want map[stri
 	}
 }
 
-// TestPprofEqualsSites reads an export back with go tool pprof, and compares it with the verb sites
-// for every line and event.
+// TestPprofEqualsSites checks that "go tool pprof" prints the same counts for an export as the verb
+// "sites", for every line and event.
 func TestPprofEqualsSites(t *testing.T) {
 	for _, demo := range []string{"matmul-naive", "array-list"} {
 		file := keptProfile(t, demo)
@@ -278,7 +277,7 @@ func TestPprofEqualsSites(t *testing.T) {
 	}
 }
 
-// addCounts adds one number per event to the counts of a source location.
+// addCounts adds one number for each event to the counts of a source location.
 func addCounts(to map[string][]float64, place string, numbers []string) {
 	if to[place] == nil {
 		to[place] = make([]float64, len(exportedEvents))
@@ -289,8 +288,8 @@ func addCounts(to map[string][]float64, place string, numbers []string) {
 	}
 }
 
-// TestCallgrindEqualsSites compares the output of callgrind_annotate, which groups the totals by
-// function, with the verb sites.
+// TestCallgrindEqualsSites checks that callgrind_annotate, which groups the totals by function,
+// prints the same counts as the verb "sites".
 func TestCallgrindEqualsSites(t *testing.T) {
 	file := keptProfile(t, "array-list")
 	text := readBack(t, file, "callgrind", "callgrind_annotate", "--threshold=100", "--auto=no", "--show-percs=no")
@@ -385,7 +384,7 @@ func TestExportRejects(t *testing.T) {
 	}
 }
 
-// TestPartialExportDoesNotReplace checks that the partial export of a pass that ends early does not
+// TestPartialExportDoesNotReplace checks that, if a pass ends early, its partial export does not
 // replace a complete export.
 func TestPartialExportDoesNotReplace(t *testing.T) {
 	content := string(tracetest.Packed())
@@ -405,8 +404,8 @@ func TestPartialExportDoesNotReplace(t *testing.T) {
 	}
 }
 
-// TestFolderOfOneExport checks that a folder contains the tables of one export only, and describes
-// this export.
+// TestFolderOfOneExport checks that a folder contains the tables and the description of only one
+// export.
 func TestFolderOfOneExport(t *testing.T) {
 	content := string(tracetest.Packed())
 	in(t, map[string]string{"cut.lz4": content[:len(content)/2]})

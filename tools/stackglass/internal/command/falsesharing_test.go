@@ -26,10 +26,10 @@ func falseRows(t *testing.T, trace string) (rows []falseRow) {
 	return answer.Rows
 }
 
-// An array indexed by thread number ranks before a partitioned grid, where threads share only the
-// lines at the borders of their parts. A grid that one thread writes and other threads read is not
-// a case of false sharing. If each element of the array has its own line, only the partitioned grid
-// is reported.
+// An array that is indexed by thread number must rank before a partitioned grid, because the
+// threads share only those lines of the grid that are at the borders of their parts. If one thread
+// writes a grid and other threads read it, this is not false sharing. If each element of the array
+// has its own line, only the partitioned grid may be reported.
 func TestFalseSharingIsRanked(t *testing.T) {
 	rows := falseRows(t, "tally.sgt")
 	if len(rows) != 2 || rows[0].Object != "tally" || rows[1].Object != "field" {
@@ -46,7 +46,7 @@ func TestFalseSharingIsRanked(t *testing.T) {
 	}
 }
 
-// False sharing between threads that did not run at the same time is also reported, but with a
+// False sharing between threads that did not run at the same time must also be reported, but with a
 // lower severity.
 func TestFalseSharingWithoutOverlap(t *testing.T) {
 	rows := falseRows(t, "counters.sgt")

@@ -14,7 +14,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/sgt"
 )
 
-// wants runs a command, checks that its exit code is 0, and returns its output.
+// The function wants runs a command, checks that its exit code is 0, and returns its output.
 func wants(t *testing.T, args ...string) string {
 	t.Helper()
 	got := stackglass(args...)
@@ -34,8 +34,8 @@ func digestIn(t *testing.T, answer string) string {
 	return rest[:64]
 }
 
-// TestFoldAndUnfold checks that a trace that was loop-compressed and expanded has the same profile
-// as before, and that both forms have the same loops.
+// TestFoldAndUnfold checks that a trace has the same profile after it is loop-compressed and
+// expanded, and that both forms have the same loops.
 func TestFoldAndUnfold(t *testing.T) {
 	dir := t.TempDir()
 	for _, demo := range []string{"matmul-naive", "array-list", "openmp-stencil", "ring"} {
@@ -48,7 +48,8 @@ func TestFoldAndUnfold(t *testing.T) {
 		if got := digestIn(t, wants(t, "analyze", unfolded, "--format", "json", "--analyses", "loops")); got != want {
 			t.Errorf("%s: the expanded trace has the digest %s, want %s", demo, got, want)
 		}
-		// If only some references are converted, the trace keeps its program.
+		// This test checks that the trace still contains its program if only some of its references
+		// are converted.
 		some := filepath.Join(dir, "some.sgt")
 		wants(t, "convert", folded, "-o", some, "--kinds", "load")
 		wants(t, "info", some, "--verify")
@@ -72,8 +73,8 @@ func TestFoldAndUnfold(t *testing.T) {
 	}
 }
 
-// A small file that represents more references than fit on a disk is not expanded, but its loops
-// are listed.
+// This test checks that a small file is not expanded if its references would not fit on a disk. Its
+// loops are still listed.
 func TestUnfoldRejects(t *testing.T) {
 	dir := t.TempDir()
 	for name, c := range map[string]struct {

@@ -14,8 +14,8 @@ import (
 
 var update = flag.Bool("update", false, "write the output of the command lines to testdata/golden")
 
-// golden lists command lines whose complete output is stored in testdata/golden, in a file named
-// after the command line. Most command lines run on the embedded demos.
+// The list "golden" contains command lines. Their complete output is stored in testdata/golden, in
+// files that are named after the command lines. Most command lines run on the embedded demos.
 var golden = []string{
 	"diagnose demo:false-sharing --format json",
 	"diagnose demo:matmul-naive --cache L1=2KiB,full --cache L2=10KiB,full",
@@ -255,7 +255,7 @@ var golden = []string{
 	"convert testdata/threads.sgt --to din --kinds store --skip 3 --limit 4 -o -",
 }
 
-// answer is the output of one command line.
+// An answer is the output of one command line.
 type answer struct {
 	stdout, stderr string
 	code           int

@@ -2,7 +2,7 @@ package command
 
 import "testing"
 
-// TestMissingLineSize checks that an error about a line size contains advice, and that it explains
+// TestMissingLineSize checks that an error about a missing line size contains advice, and explains
 // where a default cache comes from.
 func TestMissingLineSize(t *testing.T) {
 	in(t, nil)

@@ -8,13 +8,13 @@ import (
 	"testing"
 )
 
-// rebuilt lists programs, and their versions after a change. The arrays of the programs begin at
+// The list "rebuilt" contains programs before and after a change. The programs' arrays begin at
 // multiples of the page size, so that they map to the same cache sets in every build.
 var rebuilt = []struct {
 	name, change string
 	cache        string
 	before       string
-	replace      []string // pairs: a text in before, then its replacement in the changed program
+	replace      []string // pairs of a text in the original program and its replacement in the changed program
 }{
 	{"pad", "--pad b=+64", "L1=32KiB,8", `
 #define N 128
@@ -44,7 +44,7 @@ int main(void) {
 		"for (int j = 0; j < N; j++)", "for (int x = 0; x < N; x++)",
 		"for (int i = 0; i < N; i++)", "for (int j = 0; j < N; j++)", "x", "i",
 	}},
-	// 200 is not a multiple of the tile size 16.
+	// The size 200 is not a multiple of the tile size 16.
 	{"tile", "--tile i=16,j=16", "L1=8KiB,4", `
 #define N 200
 _Alignas(4096) double a[N][N]; _Alignas(4096) double b[N][N];
@@ -72,8 +72,8 @@ int main(void) {
 				for (int j = jj; j < least(jj + 16, N); j++)`}},
 }
 
-// TestRebuiltPrograms checks that the predicted effect of a change on the misses of a nest equals
-// the effect in the changed program, compiled and recorded again.
+// TestRebuiltPrograms checks that a change to a loop nest has the predicted effect on its misses.
+// The test compiles and records the changed program.
 func TestRebuiltPrograms(t *testing.T) {
 	if _, err := exec.LookPath("clang-19"); err != nil {
 		t.Skip("clang-19 is not installed")
@@ -106,7 +106,7 @@ func TestRebuiltPrograms(t *testing.T) {
 	}
 }
 
-// simulated returns the simulated misses of a whole trace.
+// The function simulated returns the simulated misses of a whole trace.
 func simulated(t *testing.T, name, cache string) uint64 {
 	t.Helper()
 	got := stackglass("simulate", name, "--cache", cache, "--format", "json")

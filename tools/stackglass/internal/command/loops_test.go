@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestLoopMissesAddUp checks that the misses of all loops and the misses outside of loops add up to
-// the misses of a simulation, in every format and for any number of printed rows.
+// TestLoopMissesAddUp checks that the misses inside and outside of loops add up to the misses of a
+// simulation, in every format and for any number of printed rows.
 func TestLoopMissesAddUp(t *testing.T) {
 	type row struct {
 		Loop             string
@@ -16,7 +16,7 @@ func TestLoopMissesAddUp(t *testing.T) {
 	}
 	sum := func(rows []row) (sum row) {
 		for _, r := range rows[:len(rows)-1] {
-			if !strings.Contains(r.Loop, ".") { // an outermost loop
+			if !strings.Contains(r.Loop, ".") { // this is an outermost loop
 				sum.Accesses, sum.Misses = sum.Accesses+r.Accesses, sum.Misses+r.Misses
 			}
 		}

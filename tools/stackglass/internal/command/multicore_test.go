@@ -37,7 +37,7 @@ func init() {
 	)
 }
 
-// The profile of predicted threads answers the same questions as other profiles, with a warning
+// A profile of predicted threads must answer the same questions as other profiles, with a warning
 // that it is predicted.
 func TestPredictedProfile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "team.sgp")
@@ -56,7 +56,7 @@ func TestPredictedProfile(t *testing.T) {
 			t.Errorf("%s: exit %d, %s, want %s", line, got.code, got.stderr, want)
 		}
 	}
-	// For one level of private caches, the simulation and the coherent stacks count the same
+	// With one level of private caches, the simulation and the coherent stacks must count the same
 	// misses.
 	got := stackglass("what-if", path, "--cache", "L1=8KiB,8", "--format", "csv")
 	if fields := strings.Split(strings.Split(got.stdout, "\n")[1], ","); fields[6] != misses {

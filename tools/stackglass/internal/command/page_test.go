@@ -35,14 +35,14 @@ import (
 	"github.com/stackglass/stackglass/workers/answerers"
 )
 
-// paged is a trace that both the page and the command have loaded.
+// The type paged is a trace that both the page and the command have loaded.
 type paged struct {
 	*testing.T
 	file string
 	view *state.View
 }
 
-// pagedTraces returns the paths of all demos, and of recorded OpenMP programs with several threads.
+// pagedTraces returns the paths of all demos, and of the traces of multi-threaded OpenMP programs.
 func pagedTraces(t *testing.T) (files []string) {
 	demos, err := filepath.Glob("../../../../site/demos/*.sgt")
 	if err != nil || len(demos) == 0 {
@@ -54,8 +54,8 @@ func pagedTraces(t *testing.T) (files []string) {
 	return append(files, kernels+"stencil.sgt", kernels+"histogram.sgt")
 }
 
-// pagedHierarchies lists hierarchies as words, from which the test makes options for the command
-// and lines for the page.
+// pagedHierarchies lists hierarchies as words. The test converts these words to options for the
+// command and to lines for the page.
 var pagedHierarchies = []string{
 	"L1=32KiB,8,latency=4 L2=256KiB,8,latency=12 L3=8MiB,16,shared=4,hashed,latency=36 memory=latency=235",
 	"L1=1KiB,full L2=8KiB,4,shared=all",
@@ -77,8 +77,8 @@ func pagedOptions(lines string) (options []string, h hierarchy.Hierarchy, err er
 	return options, h, nil
 }
 
-// openPaged analyses a trace as the page does, for several hierarchies, and writes the
-// profile to a file for the command.
+// openPaged analyses a trace for several hierarchies, as the page does, and writes the profile to a
+// file for the command.
 func openPaged(t *testing.T, trace string, hierarchies []hierarchy.Hierarchy) *paged {
 	t.Helper()
 	return openPagedWith(t, trace, state.Settings{Loops: true}, hierarchies)
@@ -112,7 +112,7 @@ func openPagedWith(t *testing.T, trace string, settings state.Settings, hierarch
 	return &paged{t, file, view}
 }
 
-// command returns the command's JSON answer.
+// The method command returns the command's JSON answer.
 func (p *paged) command(verb string, options ...string) map[string]any {
 	p.Helper()
 	args := append(append([]string{verb, p.file}, options...), "--format", "json")
@@ -124,7 +124,7 @@ func (p *paged) command(verb string, options ...string) map[string]any {
 	return d
 }
 
-// rows returns the rows of one table in a decoded JSON answer.
+// The function rows returns the rows of one table in a decoded JSON answer.
 func rows(d map[string]any, table string) (list []map[string]any) {
 	whole, _ := d[table].([]any)
 	for _, row := range whole {
@@ -133,12 +133,13 @@ func rows(d map[string]any, table string) (list []map[string]any) {
 	return list
 }
 
-// bare returns a number of the page without units, spaces and other signs around it.
+// The function bare returns a number on the page without the unit, spaces and other characters
+// around it.
 func bare(text string) string {
 	return strings.NewReplacer("≈", "", " ", "", "\u202f", "", "\u00a0", "", "%", "", "cycles", "", "−", "-").Replace(text)
 }
 
-// same compares a number on the page with a number that the command printed.
+// The method same compares a number on the page with a number that the command printed.
 func (p *paged) same(what, page string, command any, write func(float64) string) {
 	p.Helper()
 	x, is := command.(float64)
@@ -153,8 +154,8 @@ func (p *paged) same(what, page string, command any, write func(float64) string)
 	}
 }
 
-// TestPageAndCommand checks that the page, with its default settings, shows the same numbers as the
-// command for the same trace.
+// TestPageAndCommand checks that the page, with its default settings, and the command show the same
+// numbers for a trace.
 func TestPageAndCommand(t *testing.T) {
 	for _, file := range pagedTraces(t) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
@@ -222,7 +223,7 @@ func (p *paged) caches(h hierarchy.Hierarchy, options []string) {
 	}
 }
 
-// factOf returns the value of the fact with an ID, or "" if there is no such fact.
+// factOf returns the value of the fact with the given ID, or "" if there is no such fact.
 func factOf(list []state.Fact, id string) string {
 	for _, f := range list {
 		if f.ID == id {
@@ -301,7 +302,8 @@ func (p *paged) code(h hierarchy.Hierarchy, options []string) {
 	}
 }
 
-// exported compares the page's exports of a table with the command's output, byte by byte.
+// The method exported checks that the page's exports of a table equal the command's output, byte by
+// byte.
 func (p *paged) exported(t *state.Table, verb string, options ...string) {
 	p.Helper()
 	if t == nil || !t.Exports() {
@@ -312,7 +314,7 @@ func (p *paged) exported(t *state.Table, verb string, options ...string) {
 	p.printed(t.JSON(), verb, append(options, "--format", "json")...)
 }
 
-// printed compares a file that the page exports with the output of the command.
+// The method printed compares a file that the page exports with the command's output.
 func (p *paged) printed(page []byte, verb string, options ...string) {
 	p.Helper()
 	got := stackglass(append([]string{verb, p.file}, options...)...)
@@ -431,7 +433,7 @@ func (p *paged) counters() {
 	}
 }
 
-// answer returns the answer of the page's answering worker.
+// The method answer returns the answer of the page's answering worker.
 func (p *paged) answer(q answers.Question) (reply *answers.Reply) {
 	p.Helper()
 	answer, err := answerers.All(nil)[q.Of](workers.Subject{Name: p.file, Profile: p.view.Profile.Encode()})
@@ -444,8 +446,8 @@ func (p *paged) answer(q answers.Question) (reply *answers.Reply) {
 	return reply
 }
 
-// loops compares the displayed cells of the tables in the Loops view, and the bytes of their
-// documents, with the command's output.
+// The method loops checks that the cells of all tables in the Loops view, and the bytes of their
+// documents, equal the command's output.
 func (p *paged) loops(h hierarchy.Hierarchy, options []string) {
 	if len(p.view.Profile.Loops) == 0 {
 		return
@@ -509,8 +511,8 @@ func (p *paged) loops(h hierarchy.Hierarchy, options []string) {
 	}
 }
 
-// document compares the document of a table with the command's output, and checks that the table
-// itself has rows.
+// The method document checks that the document for a table equals the command's output, and that
+// the table itself has rows.
 func (p *paged) document(t *state.Table, verb string, options ...string) {
 	p.Helper()
 	p.printed(t.JSON(), verb, append(slices.Clone(options), "--format", "json")...)
@@ -520,7 +522,7 @@ func (p *paged) document(t *state.Table, verb string, options ...string) {
 	}
 }
 
-// diagnosis compares the page's first view with the command's output.
+// The method diagnosis compares the page's first view with the command's output.
 func (p *paged) diagnosis(h hierarchy.Hierarchy, options []string) {
 	reply := p.answer(state.VerbQuestion("diagnose", h))
 	for _, key := range []string{"verdict", "findings"} {
@@ -544,7 +546,7 @@ func (p *paged) diagnosis(h hierarchy.Hierarchy, options []string) {
 }
 
 // TestPageAndCommandDefault checks that the page and the command print the same diagnosis of a
-// trace with default settings. The command reads the trace, and the page reads its own profile.
+// trace with default settings. The command reads the trace, but the page reads its own profile.
 func TestPageAndCommandDefault(t *testing.T) {
 	for _, file := range pagedTraces(t) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
@@ -560,8 +562,8 @@ func TestPageAndCommandDefault(t *testing.T) {
 	}
 }
 
-// TestPartialDiagnosis checks that a diagnosis reports its progress, that this does not change the
-// result, and that the last findings before its end are the findings of the result.
+// TestPartialDiagnosis checks that a diagnosis reports its progress without an effect on the
+// result, and that the last findings that it reports are the findings in the result.
 func TestPartialDiagnosis(t *testing.T) {
 	p := openPaged(t, "demo:matmul-naive", nil)
 	q := ask.New(ask.VerbOf("diagnose"))
@@ -609,7 +611,7 @@ func (p *paged) blocks(h hierarchy.Hierarchy, options []string) {
 	for _, t := range counts.Tables {
 		p.document(state.AnsweredTable(counts, t.Key), "blocks")
 	}
-	var page, command [][]float64 // executions and instructions of executed blocks; page and command list them in different orders
+	var page, command [][]float64 // executions and instructions of the executed blocks, which the page and the command list in different orders
 	number := func(t *report.Table, row int, key string) float64 {
 		x, _ := t.Rows[row][t.Index(key)].Number()
 		return x
@@ -632,8 +634,8 @@ func (p *paged) blocks(h hierarchy.Hierarchy, options []string) {
 	}
 }
 
-// TestPageAndCommandPreviousAccesses checks that the page lists the same previous accesses of a
-// source location as the command.
+// TestPageAndCommandPreviousAccesses checks that the page and the command list the same previous
+// accesses for a source location.
 func TestPageAndCommandPreviousAccesses(t *testing.T) {
 	options, h, err := pagedOptions(pagedHierarchies[1])
 	if err != nil {
@@ -659,8 +661,8 @@ func TestPageAndCommandPreviousAccesses(t *testing.T) {
 	}
 }
 
-// TestPageAndCommandPredictCores checks that the page, with its default settings, predicts the same
-// results for several cores as the command.
+// TestPageAndCommandPredictCores checks that the page, with its default settings, and the command
+// predict the same results for runs on several cores.
 func TestPageAndCommandPredictCores(t *testing.T) {
 	const file = "demo:openmp-alone"
 	options, h, err := pagedOptions(pagedHierarchies[0])
@@ -668,7 +670,7 @@ func TestPageAndCommandPredictCores(t *testing.T) {
 		t.Fatal(err)
 	}
 	p, cores := &paged{T: t, file: file}, new(state.Cores)
-	predicted := func(numbers ...int) { // asks for all these core counts in one question
+	predicted := func(numbers ...int) { // predicts runs on all of these numbers of cores with one question
 		q := state.Screen{}.CoresQuestion(h)
 		q.Name = file
 		for _, n := range numbers {
@@ -708,7 +710,7 @@ func TestPageAndCommandPredictCores(t *testing.T) {
 	p.predictedBesideMeasured(h, options[:len(options)-4])
 }
 
-// predictedBesideMeasured compares predicted threads with recorded threads: the page's document
+// predictedBesideMeasured compares predicted threads with recorded threads. The page's document
 // must equal the command's output for the two profiles.
 func (p *paged) predictedBesideMeasured(h hierarchy.Hierarchy, options []string) {
 	q := state.Screen{}.CoresQuestion(h)
@@ -737,7 +739,7 @@ func (p *paged) predictedBesideMeasured(h hierarchy.Hierarchy, options []string)
 }
 
 // exports compares the page's exports with the command's exports, byte by byte. The page knows only
-// the name of a file, but the command knows the path.
+// the name of a file, but the command knows its path.
 func (p *paged) exports(h hierarchy.Hierarchy, options []string) {
 	name := filepath.Base(p.file)
 	for _, form := range export.Forms() {
@@ -773,7 +775,8 @@ func (p *paged) exports(h hierarchy.Hierarchy, options []string) {
 	}
 }
 
-// compare compares two traces on the page: the documents must equal the command's output.
+// The method compare checks that, if the page compares two traces, its documents equal the
+// command's output.
 func (p *paged) compare(other *paged, h hierarchy.Hierarchy, options []string) {
 	c := &state.Comparison{A: p.view, B: other.view}
 	on := func(t *state.Table, what string, options ...string) {
@@ -820,7 +823,7 @@ func (p *paged) compare(other *paged, h hierarchy.Hierarchy, options []string) {
 }
 
 // compareBlocks compares the models' results for both traces, for the function with the most cycles
-// in A.
+// in the first trace.
 func (p *paged) compareBlocks(other *paged, c *state.Comparison, h hierarchy.Hierarchy, options []string) {
 	if len(p.view.Profile.Blocks) == 0 || len(other.view.Profile.Blocks) == 0 {
 		return
@@ -836,8 +839,8 @@ func (p *paged) compareBlocks(other *paged, c *state.Comparison, h hierarchy.Hie
 	}
 }
 
-// modelled returns the models' results for a run in the page. Function 0 selects the function with
-// the most cycles.
+// The method modelled returns the models' results for a run on the page. The number 0 selects the
+// function with the most cycles.
 func (p *paged) modelled(h hierarchy.Hierarchy, function uint32) *state.Blocks {
 	p.Helper()
 	m, err := costmodel.Open(p.view.Profile.Encode(), "", nil)

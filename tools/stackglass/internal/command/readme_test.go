@@ -12,10 +12,10 @@ import (
 	"github.com/stackglass/stackglass/site"
 )
 
-// TestManualIsTrue runs the command lines in README.md and the manual, and compares their output.
-// The blocks of a page run one after the other in a separate folder, which contains the
-// repository's folders and the traces of testdata/manual. With -update, the test writes the output
-// into the pages.
+// TestManualIsTrue checks that the command lines in README.md and the manual print the output that
+// these pages show. All console blocks of a page run in order in a separate folder that contains
+// the repository's folders and the traces in testdata/manual. With -update, the test writes the
+// output into the pages.
 func TestManualIsTrue(t *testing.T) {
 	repository, err := filepath.Abs(filepath.Join("..", "..", "..", ".."))
 	if err != nil {
@@ -62,7 +62,7 @@ func TestManualIsTrue(t *testing.T) {
 	}
 }
 
-// manualFolder changes to a folder with the files that the manual's commands use.
+// manualFolder makes a folder with the files for the manual's commands the current folder.
 func manualFolder(t *testing.T, repository string) {
 	folder := t.TempDir()
 	traces, err := filepath.Glob(filepath.Join("testdata", "manual", "*"))
@@ -87,8 +87,8 @@ func manualFolder(t *testing.T, repository string) {
 }
 
 // runBlock runs the commands of a console block, each after "$ ", and returns the block with their
-// actual output. A command may end in | head -N. After a command that fails, the next command must
-// be echo $?.
+// actual output. A command may end in "| head -N". After a command that fails, the next command
+// must be "echo $?".
 func runBlock(t *testing.T, block string) string {
 	var out strings.Builder
 	code := 0
@@ -125,7 +125,8 @@ func runBlock(t *testing.T, block string) string {
 	return out.String()
 }
 
-// shellWords splits a command line like a shell; quoted blanks do not split.
+// shellWords splits a command line in the same way as a shell. It does not split at blanks within
+// quotes.
 func shellWords(line string) (list []string) {
 	var word bytes.Buffer
 	quote, some := byte(0), false

@@ -14,8 +14,8 @@ import (
 	"github.com/stackglass/stackglass/site"
 )
 
-// TestReferenceIsGenerated compares two pages of the manual with the options of the verbs and with
-// the answers in testdata/golden. With -update, the test writes the two pages.
+// TestReferenceIsGenerated checks that two pages of the manual match the verbs' options and the
+// answers in testdata/golden. With -update, the test rewrites the two pages.
 func TestReferenceIsGenerated(t *testing.T) {
 	for name, text := range map[string]string{"options": optionsPage(t), "output": outputPage(t)} {
 		file := filepath.Join("..", "..", "..", "..", "site", "docs", name+".md")
@@ -30,7 +30,7 @@ func TestReferenceIsGenerated(t *testing.T) {
 	}
 }
 
-// optionsPage lists all verbs and their options.
+// optionsPage returns the page that lists all verbs and their options.
 func optionsPage(t *testing.T) string {
 	var out strings.Builder
 	out.WriteString("# Commands and options\n\n<!-- Made by go test ./tools/stackglass/internal/command -run TestReferenceIsGenerated -update; DO NOT EDIT. -->\n\n" +
@@ -41,7 +41,7 @@ func optionsPage(t *testing.T) string {
 		out.WriteString("\n## " + g.title + "\n")
 		for _, name := range g.verbs {
 			if name == "help" || name == "completion" {
-				continue // Cobra adds these verbs when the program runs
+				continue // the Cobra package adds these verbs when the program runs
 			}
 			verb, _, err := root.Find([]string{name})
 			if err != nil || verb == root {
@@ -103,7 +103,8 @@ func optionItem(f *pflag.Flag) string {
 	return item + "\n"
 }
 
-// outputPage lists the tables and the columns of answers in JSON, from testdata/golden.
+// outputPage lists the tables and columns in JSON answers. It takes them from the files in
+// testdata/golden.
 func outputPage(t *testing.T) string {
 	type table struct {
 		name    string
@@ -206,7 +207,7 @@ The lists below are generated from stored answers, which the tests compare with 
 	return out.String()
 }
 
-// keysOf returns the keys of an object, or of the first object of a list, in order.
+// keysOf returns the keys of an object, or of the first object in a list, in order.
 func keysOf(value json.RawMessage) (keys []string, single bool) {
 	d := json.NewDecoder(strings.NewReader(string(value)))
 	token, err := d.Token()
@@ -230,8 +231,8 @@ func keysOf(value json.RawMessage) (keys []string, single bool) {
 	return keys, single
 }
 
-// TestTopics checks that help prints every page of the manual, and that the manual's index lists
-// every page.
+// TestTopics checks that the verb "help" prints every page of the manual, and that the manual's
+// index lists every page.
 func TestTopics(t *testing.T) {
 	listed := map[string]bool{}
 	for _, topic := range site.Manual() {

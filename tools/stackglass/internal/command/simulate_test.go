@@ -28,7 +28,7 @@ func init() {
 	)
 }
 
-// Exact predictions equal the simulation.
+// TestSimulationEqualsExact checks that exact predictions equal the simulation.
 func TestSimulationEqualsExact(t *testing.T) {
 	for _, cache := range []string{"L1=2KiB,full", "L1=192,full", "L1=4KiB,full,32"} {
 		for _, part := range []string{"", " --kinds store", " --skip 100 --limit 5000"} {
@@ -64,8 +64,8 @@ func levelsOf(t *testing.T, line string) (levels []map[string]string) {
 	return levels
 }
 
-// For a truncated trace, the result up to its end is printed and marked as partial, and the exit
-// code shows that it is partial.
+// TestSimulateTruncated checks that, for a truncated trace, the command prints a result that is
+// marked as partial, and exits with the code for partial results.
 func TestSimulateTruncated(t *testing.T) {
 	whole, err := os.ReadFile(filepath.Join("testdata", "threads.sgt"))
 	if err != nil {
@@ -97,7 +97,8 @@ func TestSimulateRejects(t *testing.T) {
 	}
 }
 
-// The exit code of validate depends on the absolute value of the relative difference.
+// TestValidateBudget checks that the exit code of the verb "validate" depends on the absolute value
+// of the relative difference.
 func TestValidateBudget(t *testing.T) {
 	const line = "validate demo:matmul-naive --cache L1=2KiB,full --cache L2=8KiB,full,inclusive --format csv --fail-if "
 	off := levelsOf(t, line+"memory.difference>1")[1]["difference_ratio"]
@@ -116,8 +117,8 @@ func TestValidateBudget(t *testing.T) {
 	}
 }
 
-// TestSimulateWithinMemory checks that caches that do not fit in memory are rejected before they
-// are allocated.
+// TestSimulateWithinMemory checks that a cache that does not fit in memory is rejected before it is
+// allocated.
 func TestSimulateWithinMemory(t *testing.T) {
 	in(t, map[string]string{"a.din": "0 1000\n"})
 	for _, verb := range []string{"simulate", "validate"} {
@@ -126,9 +127,9 @@ func TestSimulateWithinMemory(t *testing.T) {
 	}
 }
 
-// TestSimulateWarnsOfSizes checks the warnings about levels for which predictions are inaccurate. A
-// level that is smaller than the level above it, or that invalidates lines in the levels above it,
-// causes exactly one warning.
+// TestSimulateWarnsOfSizes checks the warnings about levels for which predictions are inaccurate.
+// There is exactly one warning for each level that is smaller than the level above it, or that
+// invalidates lines in the levels above it.
 func TestSimulateWarnsOfSizes(t *testing.T) {
 	in(t, map[string]string{"a.din": "0 1000\n"})
 	for _, verb := range []string{"simulate", "validate", "what-if"} {
@@ -141,7 +142,7 @@ func TestSimulateWarnsOfSizes(t *testing.T) {
 			"L2=4KiB,4,inclusive": "L2 is inclusive and not much larger than L1: lines that it evicts are also evicted from L1",
 		} {
 			if verb == "simulate" && lower == "L2=4KiB,4,inclusive" {
-				wants = "" // simulate counts the invalidations
+				wants = "" // the verb "simulate" counts these invalidations
 			}
 			got := stackglass(verb, "a.din", "--cache", "L1=2KiB,4", "--cache", lower)
 			n := strings.Count(got.stderr, "smaller than") + strings.Count(got.stderr, "not much larger")
@@ -165,7 +166,8 @@ func TestPartialIsReportedOnce(t *testing.T) {
 	}
 }
 
-// Stride prefetchers know the instruction of each reference, and TLBs count page walks.
+// TestSimulateFeatures checks that stride prefetchers know each reference's instruction, and that
+// TLBs count page walks.
 func TestSimulateFeatures(t *testing.T) {
 	got := stackglass("simulate", "demo:matmul-naive", "--cache", "L1=2KiB,4,prefetch=stride", "--cache", "DTLB=4,full,tlb", "--format", "json")
 	a := simulatedAnswer{t, nil}

@@ -57,9 +57,10 @@ func TestSitesMessages(t *testing.T) {
 	}
 }
 
-// The misses of source locations and data structures add up to the misses that what-if predicts for
-// each level, including coherence misses. The test covers runs of one thread and of several
-// threads, with private and shared caches.
+// TestSitesAddUpToWhatIf checks that the misses of all source locations, and of all data
+// structures, add up to the misses that the verb "what-if" predicts for each level, including
+// coherence misses. The test covers single-threaded and multi-threaded runs, and private and shared
+// caches.
 func TestSitesAddUpToWhatIf(t *testing.T) {
 	for _, name := range demoNames() {
 		for _, caches := range []string{
@@ -95,7 +96,7 @@ func TestSitesAddUpToWhatIf(t *testing.T) {
 	}
 }
 
-// tableIn returns a table of a JSON answer.
+// tableIn returns a table in a JSON answer.
 func tableIn(t *testing.T, answer, key string) []map[string]any {
 	t.Helper()
 	var all map[string]json.RawMessage
@@ -109,7 +110,8 @@ func tableIn(t *testing.T, answer, key string) []map[string]any {
 	return rows
 }
 
-// The source line with false sharing has the most misses, in every output format.
+// TestFalselySharedLineMissesMost checks that, in every output format, the source line with false
+// sharing has the most misses.
 func TestFalselySharedLineMissesMost(t *testing.T) {
 	for _, c := range []struct{ line, says string }{
 		{"sites demo:false-sharing --format csv --top 1", "look,false-sharing.c,31,8192,"},
@@ -122,7 +124,8 @@ func TestFalselySharedLineMissesMost(t *testing.T) {
 	}
 }
 
-// Rows can be sorted by every column of csv, for any grouping.
+// TestSitesSortByAll checks that, for any grouping, rows can be sorted by every column of the CSV
+// output.
 func TestSitesSortByAll(t *testing.T) {
 	for _, by := range []string{"site", "line", "function", "object"} {
 		head, _, _ := strings.Cut(stackglass("sites", "demo:array-list", "--by", by, "--format", "csv").stdout, "\n")
@@ -135,8 +138,8 @@ func TestSitesSortByAll(t *testing.T) {
 	}
 }
 
-// --top selects the rows with the largest values of the sorted column, not the rows with the most
-// misses.
+// TestSitesTopByColumn checks that --top selects the rows with the largest values in the sorted
+// column, and not the rows with the most misses.
 func TestSitesTopByColumn(t *testing.T) {
 	for _, by := range []string{"site", "line", "function", "object"} {
 		for _, column := range []string{"references", "line", "L1_misses"} {
@@ -152,7 +155,8 @@ func TestSitesTopByColumn(t *testing.T) {
 	}
 }
 
-// For any grouping of rows, the answer lists previous accesses, or states which format lists them.
+// TestSitesPrevious checks that, for any grouping of rows, the answer lists previous accesses, or
+// states which format lists them.
 func TestSitesPrevious(t *testing.T) {
 	for _, by := range []string{"site", "line", "function", "object"} {
 		line := []string{"sites", "demo:matmul-naive", "--previous", "--by", by}
@@ -170,7 +174,7 @@ func TestSitesPrevious(t *testing.T) {
 	}
 }
 
-// The answers from a profile are the same as from its trace.
+// TestSitesOfProfile checks that a profile leads to the same answers as its trace.
 func TestSitesOfProfile(t *testing.T) {
 	kept := filepath.Join(t.TempDir(), "p.sgp")
 	if got := stackglass("analyze", "demo:array-list", "--utilisation", "8KiB", "-o", kept); got.code != 0 {
@@ -185,8 +189,8 @@ func TestSitesOfProfile(t *testing.T) {
 	}
 }
 
-// Estimated misses cause a warning with advice on how to count the misses; counted misses cause no
-// warning.
+// TestSitesMarkEstimates checks that there is a warning about estimated misses, with advice on how
+// to count the misses. There must be no warning about counted misses.
 func TestSitesMarkEstimates(t *testing.T) {
 	dir := t.TempDir()
 	plain, counted := filepath.Join(dir, "plain.sgp"), filepath.Join(dir, "counted.sgp")
@@ -208,7 +212,8 @@ func TestSitesMarkEstimates(t *testing.T) {
 	}
 }
 
-// The line utilisation of a level is measured at its own line size, or not at all.
+// TestUtilisationOfOtherLineSizes checks that a level's line utilisation is measured with the
+// level's own line size, or not at all.
 func TestUtilisationOfOtherLineSizes(t *testing.T) {
 	got := stackglass("sites", "demo:matmul-naive", "--cache", "L1=1KiB,2", "--cache", "L2=8KiB,4,128")
 	if !strings.Contains(got.stdout, "used in 1KiB,2") || strings.Contains(got.stdout, "used in 8KiB") || !strings.Contains(got.stderr, "its line utilisation is unknown") {
@@ -237,7 +242,7 @@ int main(void)
 }
 `
 
-// built compiles a program with clang, and skips the test if clang is missing.
+// The function built compiles a program with clang. If clang is not installed, the test is skipped.
 func built(t *testing.T, source string, args ...string) string {
 	t.Helper()
 	clang, err := exec.LookPath("clang-19")
@@ -256,8 +261,8 @@ func built(t *testing.T, source string, args ...string) string {
 	return dir
 }
 
-// TestLoopWithMostMissesIsFirst follows the whole path from a source file to the line with the most
-// misses.
+// TestLoopWithMostMissesIsFirst checks all steps from a source file to the line with the most
+// misses: compiling, recording and analysing the program.
 func TestLoopWithMostMissesIsFirst(t *testing.T) {
 	built(t, columnWalk)
 	if got := stackglass("cc", "--", "clang-19", "-g", "-O1", "walk.c", "-o", "walk"); got.code != exitOK {
@@ -280,8 +285,9 @@ func TestLoopWithMostMissesIsFirst(t *testing.T) {
 	}
 }
 
-// Files with the same name in two folders are distinguished in every answer, and each line is shown
-// with text from its own file or with no text.
+// TestFilesWithTheSameName checks that every answer distinguishes files that have the same name,
+// but are in different folders. Each line must be shown with the text in its own file or without a
+// text.
 func TestFilesWithTheSameName(t *testing.T) {
 	clang, err := exec.LookPath("clang-19")
 	if err != nil {
@@ -322,8 +328,8 @@ func TestFilesWithTheSameName(t *testing.T) {
 	}
 }
 
-// The names of a trace's instruction addresses are found in the traced program, but not in a
-// different program.
+// TestSymbols checks that the names for a trace's instruction addresses are found in the traced
+// program, but not in a different program.
 func TestSymbols(t *testing.T) {
 	built(t, columnWalk, "-no-pie")
 	file, err := symbols.Open("walk")
@@ -373,8 +379,8 @@ func TestSymbols(t *testing.T) {
 	}
 }
 
-// With a file that was not part of the traced process, no names are found, and a warning is
-// printed.
+// TestSymbolsOfOtherFile checks that, if the given file was not part of the traced process, no
+// names are found, and a warning is printed.
 func TestSymbolsOfOtherFile(t *testing.T) {
 	n := naming{name: "other", file: &symbols.File{}}
 	n.addNames(&profile.Site{PC: 0x1000, Module: "walk", Offset: 16})
@@ -383,8 +389,8 @@ func TestSymbolsOfOtherFile(t *testing.T) {
 	}
 }
 
-// For a trace without instruction addresses, no names are found. A load address at which the
-// program has no source lines causes a warning.
+// TestSymbolWarnings checks the warnings if a trace has no instruction addresses, so that no names
+// are found, and if the program has no source lines at the given load address.
 func TestSymbolWarnings(t *testing.T) {
 	path := filepath.Join(built(t, "int main(void) { volatile int x = 1; return x; }\n", "-no-pie"), "walk")
 	p := &profile.Profile{Sites: &profile.Sites{Code: []profile.Site{{Number: 1, Function: "main"}}}}
@@ -413,7 +419,7 @@ func TestSymbolWarnings(t *testing.T) {
 	}
 }
 
-// C++ names are demangled.
+// TestReadableNames checks that C++ names are demangled.
 func TestReadableNames(t *testing.T) {
 	for name, want := range map[string]string{"_ZN3foo3barEi": "foo::bar(int)", "main": "main", "_ZN9wikipedia7article8print_toERSo": "wikipedia::article::print_to(std::ostream&)"} {
 		if got := program.Readable(name); got != want {
@@ -422,8 +428,8 @@ func TestReadableNames(t *testing.T) {
 	}
 }
 
-// TestManySites checks that text tables have at most a hundred rows unless --top asks for more,
-// that comparisons have one number per row, and that csv and json contain all rows.
+// TestManySites checks that text tables have at most a hundred rows unless --top requests more,
+// that comparisons have one number in each row, and that the CSV and JSON formats contain all rows.
 func TestManySites(t *testing.T) {
 	var text strings.Builder
 	text.WriteString("address,rw,size,pc\n")
@@ -446,8 +452,8 @@ func TestManySites(t *testing.T) {
 	expect(t, stackglass(words("compare many.csv many.csv --on sites --sort function")...), exitUsage, "want one of", "miss_ratio")
 }
 
-// TestTableOfOneNumber checks that a table reduced to one number has the same rows and values as
-// the whole table.
+// TestTableOfOneNumber checks that a table with only one column of numbers has the same rows and
+// values as the whole table.
 func TestTableOfOneNumber(t *testing.T) {
 	h, err := chooseHierarchy([]string{"L1=2KiB,8"}, "")
 	if err != nil {
@@ -475,7 +481,8 @@ func TestTableOfOneNumber(t *testing.T) {
 	}
 }
 
-// Files named by symbols are distinguished in the same way as files named by a trace.
+// TestSymbolsNameFiles checks that files with the same name are distinguished whether the symbols
+// or the trace contain their paths.
 func TestSymbolsNameFiles(t *testing.T) {
 	s := &profile.Sites{Code: []profile.Site{{File: "main.c"}, {}, {}, {}}}
 	nameFiles(s, map[*profile.Site]string{&s.Code[1]: "/x/a/util.c", &s.Code[2]: "/x/b/util.c"})

@@ -11,9 +11,9 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// TestRecordedSource checks that a trace contains the text of the program's source files, including
-// its own headers but no system headers. If the text was embedded, it must still be shown after the
-// trace is converted to any other format.
+// TestRecordedSource checks that a trace contains the text of the program's source files and own
+// headers, but not of system headers. This text must still be shown after the trace is converted to
+// any other format.
 func TestRecordedSource(t *testing.T) {
 	if _, err := exec.LookPath("clang-19"); err != nil {
 		t.Skip("clang-19 is not installed")
@@ -74,8 +74,9 @@ func TestRecordedSource(t *testing.T) {
 	}
 }
 
-// TestRecordedSourceElsewhere runs the compiler in a folder other than the source folder. Debug
-// information then names the file relative to the common parent folder.
+// TestRecordedSourceElsewhere checks the recorded source if the compiler runs in a folder other
+// than the source folder. The debug information then contains the file's path relative to the
+// common parent folder.
 func TestRecordedSourceElsewhere(t *testing.T) {
 	if _, err := exec.LookPath("clang-19"); err != nil {
 		t.Skip("clang-19 is not installed")

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A pass that spills its stacks to a folder prints the same answer as a pass in memory, and leaves
-// no files in the folder.
+// TestSpill checks that a pass that spills its stacks to a folder prints the same answer as a pass
+// in memory, and that no files remain in the folder.
 func TestSpill(t *testing.T) {
 	var text strings.Builder
 	for i := range 300_000 {

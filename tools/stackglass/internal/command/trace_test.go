@@ -28,8 +28,8 @@ func TestTraceUsage(t *testing.T) {
 	}
 }
 
-// TestRecordsOnLinux checks the errors of the recording verbs on systems other than Linux.
-// TestSystems runs these verbs on Windows.
+// TestRecordsOnLinux checks the errors that the recording verbs print on operating systems other
+// than Linux. TestSystems runs these verbs on Windows.
 func TestRecordsOnLinux(t *testing.T) {
 	for system, words := range map[string]string{"windows": "this machine runs Windows. Record the program on Linux (the Windows Subsystem", "darwin": "this machine runs macOS. Record the program on Linux (a container", "freebsd": "this machine runs freebsd"} {
 		got := cannotRecord(new(app).trace(), system).Error()
@@ -42,7 +42,7 @@ func TestRecordsOnLinux(t *testing.T) {
 	}
 }
 
-// needTracer skips a test if no tracer is installed.
+// needTracer skips the test if no tracer is installed.
 func needTracer(t *testing.T) {
 	t.Helper()
 	for _, program := range []string{"qemu-x86_64", "cc"} {

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// dataFile returns the path of a file of the external data, or skips the test.
+// dataFile returns the path of a file in the external data. If the file does not exist, the test is
+// skipped.
 func dataFile(t *testing.T, name string) string {
 	t.Helper()
 	root := os.Getenv("STACKGLASS_DATA")
@@ -24,7 +25,7 @@ func dataFile(t *testing.T, name string) string {
 	return path
 }
 
-// TestTruth compares whole histograms with the histograms of a reference program.
+// TestTruth checks that whole histograms equal the histograms that a reference program computed.
 func TestTruth(t *testing.T) {
 	for _, name := range []string{"gemm", "jacobi2d", "sort"} {
 		t.Run(name, func(t *testing.T) {
@@ -54,7 +55,7 @@ func firstDifference(got, want string) string {
 	return "its length"
 }
 
-// TestCurveEqualsDineroIV compares the misses of fully associative caches with the misses that
+// TestCurveEqualsDineroIV checks that the misses of fully associative caches equal the misses that
 // DineroIV counted.
 func TestCurveEqualsDineroIV(t *testing.T) {
 	f, err := os.Open(dataFile(t, "truth/dinero.csv"))
@@ -93,8 +94,8 @@ func TestCurveEqualsDineroIV(t *testing.T) {
 	}
 }
 
-// TestSetsEqualDineroIV compares every single-level cache that DineroIV simulated, including fully
-// associative caches, with the set tables of one pass.
+// TestSetsEqualDineroIV checks that the set tables of one pass contain the same misses as every
+// single-level cache that DineroIV simulated, including fully associative caches.
 func TestSetsEqualDineroIV(t *testing.T) {
 	rows := dinero(t)
 	for _, name := range []string{"gemm", "jacobi2d", "sort"} {
@@ -127,7 +128,7 @@ func TestSetsEqualDineroIV(t *testing.T) {
 	}
 }
 
-// dinero reads DineroIV's results as rows of named columns.
+// The function dinero reads DineroIV's results as rows with named columns.
 func dinero(t *testing.T) (rows []map[string]string) {
 	t.Helper()
 	f, err := os.Open(dataFile(t, "truth/dinero.csv"))
@@ -149,9 +150,9 @@ func dinero(t *testing.T) (rows []map[string]string) {
 	return rows
 }
 
-// missesBySets looks up misses in the output of the verb sets. For a single set, the output has
-// rows only where the misses change, so the last row with at most the wanted number of ways
-// applies.
+// missesBySets looks up misses in the output of the verb "sets". For a single set, the output has a
+// row only for a number of ways at which the misses change. The last row with at most the wanted
+// number of ways therefore applies.
 func missesBySets(t *testing.T, printed string) func(sets, ways int) string {
 	t.Helper()
 	rows, err := csv.NewReader(strings.NewReader(printed)).ReadAll()

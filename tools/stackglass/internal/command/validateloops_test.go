@@ -22,8 +22,8 @@ func init() {
 // installed.
 func withoutDinero(t *testing.T) { t.Setenv("PATH", t.TempDir()) }
 
-// TestExactMissesEqualSimulation checks that the exact counts on the loop tree of every demo equal
-// the simulation.
+// TestExactMissesEqualSimulation checks that, for the loop tree of every demo, the exact counts
+// equal the simulation.
 func TestExactMissesEqualSimulation(t *testing.T) {
 	withoutDinero(t)
 	for _, demo := range []string{"matmul-naive", "matmul-blocked", "array-list", "openmp-stencil", "false-sharing"} {
@@ -46,7 +46,7 @@ func TestExactMissesEqualSimulation(t *testing.T) {
 	}
 }
 
-// TestDineroIVIsRun checks that DineroIV, if it is installed, is run with the right cache and all
+// TestDineroIVIsRun checks that DineroIV, if it is installed, simulates the right cache with all
 // accesses.
 func TestDineroIVIsRun(t *testing.T) {
 	dir := t.TempDir()

@@ -106,8 +106,8 @@ func TestOnlyTwoGenerationsAreKept(t *testing.T) {
 	wantFiles(t, f)
 }
 
-// If a generation was only partly written, or was not on the disk when the machine stopped, Get
-// returns the previous generation.
+// TestPartlyWrittenGenerations checks that the method Get returns the previous generation if the
+// newest generation was only partly written, or was not yet on the disk when the machine stopped.
 func TestPartlyWrittenGenerations(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		f := open(t)
@@ -122,7 +122,7 @@ func TestPartlyWrittenGenerations(t *testing.T) {
 			torn = append(bytes.Clone(torn), make([]byte, len(whole)-len(torn))...)
 		}
 		if bytes.Equal(torn, whole) {
-			return // the file is intact, because its last byte was a zero
+			return // the file is intact, because its last byte was already 0
 		}
 		path := f.file("k", 3)
 		if rapid.Bool().Draw(r, "without its name") {
@@ -137,7 +137,8 @@ func TestPartlyWrittenGenerations(t *testing.T) {
 	})
 }
 
-// If the disk becomes full at any byte, the previous generation stays intact.
+// TestDiskFullAtAnyByte checks that the previous generation stays intact, whichever byte is the
+// first that does not fit on the disk.
 func TestDiskFullAtAnyByte(t *testing.T) {
 	for _, fullAt := range []int{0, 1, 100, profile.PieceBytes - 1, profile.PieceBytes, profile.PieceBytes + 1, 2 * profile.PieceBytes} {
 		t.Run(strconv.Itoa(fullAt), func(t *testing.T) {
@@ -159,7 +160,8 @@ func TestDiskFullAtAnyByte(t *testing.T) {
 	}
 }
 
-// If there is no room for three generations, the oldest generation is deleted.
+// TestOldestGenerationIsDeletedIfFull checks that the oldest generation is deleted if three
+// generations do not fit.
 func TestOldestGenerationIsDeletedIfFull(t *testing.T) {
 	f := open(t)
 	save(t, f, []byte("first"))

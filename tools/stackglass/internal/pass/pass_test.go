@@ -33,8 +33,8 @@ func TestAvailableMemory(t *testing.T) {
 	}
 }
 
-// TestInterruptWhileOpening interrupts the opening of a named pipe that has no writer. Without the
-// interrupt, the call would block for ever.
+// TestInterruptWhileOpening checks that the command can be interrupted while it opens a named pipe
+// that has no writer. Without the interrupt, the call would block forever.
 func TestInterruptWhileOpening(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(path, 0o600); err != nil {

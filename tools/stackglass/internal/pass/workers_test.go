@@ -12,8 +12,9 @@ import (
 	"github.com/stackglass/stackglass/site"
 )
 
-// The profile is the same, byte for byte, for any number of workers and segments. Inputs are the
-// demos, and the first references of real traces, unchanged and as containers.
+// TestWorkersGiveTheSameBytes checks that the profile is byte-identical for any number of workers
+// and segments. The inputs are the demos and the first references in real traces, both in the
+// original format and as containers.
 func TestWorkersGiveTheSameBytes(t *testing.T) {
 	inputs := map[string]Options{}
 	demos, err := site.Demos()
@@ -53,7 +54,8 @@ func TestWorkersGiveTheSameBytes(t *testing.T) {
 	}
 }
 
-// converted writes the first references of a real trace to a container, and returns its path.
+// The function converted writes the first references in a real trace to a container, and returns
+// the container's path.
 func converted(t *testing.T, name string) (path string) {
 	t.Helper()
 	in, err := Open(context.Background(), tracetest.RealPath(t, name), nil)

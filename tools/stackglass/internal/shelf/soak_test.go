@@ -18,7 +18,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// size is the size of the traces: large for `make soak`, otherwise small enough for a few seconds.
+// The variable size is the size of the traces. It is large in `make soak`. Otherwise, it is small
+// enough for the tests to take only a few seconds.
 var size = func() (s struct {
 	references, lines int
 	memory            uint64
@@ -30,7 +31,8 @@ var size = func() (s struct {
 	return s
 }()
 
-// analyze analyses a trace with a limit on the memory of models, or without a limit if memory is 0.
+// The function analyze analyses a trace with a limit on the memory for models. A limit of 0 means
+// no limit.
 func analyze(t *testing.T, r trace.Reader, memory uint64) *profile.Profile {
 	t.Helper()
 	spec := analysis.Spec{Analyses: analysis.Locality}
@@ -63,7 +65,8 @@ func analyze(t *testing.T, r trace.Reader, memory uint64) *profile.Profile {
 	return p
 }
 
-// peak returns the peak resident set size of the process in bytes, or 0 if unknown.
+// The function peak returns the peak resident set size of the process in bytes, or 0 if it is
+// unknown.
 func peak() uint64 {
 	status, _ := os.ReadFile("/proc/self/status")
 	_, rest, _ := strings.Cut(string(status), "VmHWM:")
@@ -71,8 +74,8 @@ func peak() uint64 {
 	return kib << 10
 }
 
-// The trace is a loop over more lines than fit in memory: between two accesses to a line, all other
-// lines are accessed.
+// TestCyclic checks the profile of a loop over more lines than fit in memory. Between two accesses
+// to a line, the loop accesses all other lines.
 func TestCyclic(t *testing.T) {
 	p := analyze(t, tracetest.Stream(size.references, tracetest.Strided(64, size.lines*64)), size.memory)
 	if most := peak(); most > size.memory && os.Getenv("STACKGLASS_SOAK") != "" {
@@ -94,7 +97,8 @@ func TestCyclic(t *testing.T) {
 	}
 }
 
-// With accesses to random lines, the profile equals the profile of a run with unlimited memory.
+// TestRandom checks that, for accesses to random lines, the profile equals the profile of a run
+// with unlimited memory.
 func TestRandom(t *testing.T) {
 	pattern := func() trace.Reader { return tracetest.Stream(size.references, tracetest.Uniform(size.lines, 1)) }
 	p := analyze(t, pattern(), size.memory)
