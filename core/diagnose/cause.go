@@ -772,7 +772,7 @@ func (r *run) untriedHow() string {
 	case r.p.Loops != nil && len(r.p.Loops) == 0:
 		why = " because the recorded references do not compress into loops,"
 	case r.loops == nil:
-		why = " because the profile does not contain the recorded loops,"
+		why = " because the profile contains no loops, which is also the case if the references are too irregular,"
 	case r.tooLong():
 		why = " because the run is too long,"
 	}
