@@ -12,7 +12,7 @@ import (
 	"github.com/stackglass/stackglass/workers"
 )
 
-// window is a simulated browser with several tabs.
+// A window is a simulated browser with several tabs.
 type window struct {
 	mu    sync.Mutex
 	freed sync.Cond
@@ -20,7 +20,7 @@ type window struct {
 	tabs  []*tabOf
 }
 
-// tabOf is one of a window's tabs.
+// tabOf is one of the tabs in a window.
 type tabOf struct {
 	window *window
 	app    *App
@@ -32,7 +32,7 @@ func newWindow() *window {
 	return w
 }
 
-// open returns a desk in another tab with the same store.
+// The method open returns a desk in another tab that uses the same store.
 func (w *window) open(t *testing.T, first *desk) *desk {
 	d := newDesk(t)
 	if first != nil {
@@ -103,7 +103,7 @@ func (o *tabOf) Tell(key string, progress []byte) {
 	}
 }
 
-// deathOnCommand is a carrier whose worker dies on command.
+// deathOnCommand is a carrier whose worker dies when the test requests it.
 type deathOnCommand struct {
 	workers.Carrier
 	die <-chan struct{}
@@ -118,8 +118,8 @@ func (c *deathOnCommand) Receive() (workers.Message, error) {
 	}
 }
 
-// twoTabs starts an analysis in a first tab, and a second tab that watches it. The worker of the
-// first tab dies when die is closed.
+// twoTabs starts an analysis in a first tab, and a second tab that watches it. The first tab's
+// worker dies when the channel "die" is closed.
 func twoTabs(t *testing.T) (first, second *desk, die chan struct{}, ended [2]chan struct{}) {
 	w := newWindow()
 	first = w.open(t, nil)
@@ -167,7 +167,8 @@ func TestSecondTabTakesOver(t *testing.T) {
 	second.wants(`class="chip complete"`)
 }
 
-// A page that the browser suspends ends its runs, and reports this when it is restored.
+// TestSuspendedPageEndsItsRuns checks that a page ends its runs when the browser suspends it, and
+// reports this when it is restored.
 func TestSuspendedPageEndsItsRuns(t *testing.T) {
 	first, second, _, ended := twoTabs(t)
 	first.app.Leave()
@@ -178,7 +179,7 @@ func TestSuspendedPageEndsItsRuns(t *testing.T) {
 	if len(e) != 1 || e[0].State != profile.EntryComplete || e[0].Digest != digestOfText(t) {
 		t.Errorf("kept: %+v", e)
 	}
-	second.app.Leave() // nothing is running in the second tab any more
+	second.app.Leave() // no analysis is running in the second tab any more
 }
 
 func TestSuspendedPageStopsWatching(t *testing.T) {
@@ -203,7 +204,7 @@ func TestSecondTabOpensTheResult(t *testing.T) {
 func TestStopWatching(t *testing.T) {
 	_, second, _, ended := twoTabs(t)
 	second.act(second.app.Cancel)
-	second.act(second.app.Cancel) // the button is pressed twice
+	second.act(second.app.Cancel) // the user presses the button twice
 	<-ended[1]
 	if second.app.Screen.Open != "" || !second.first {
 		t.Errorf("screen after Cancel = %+v, want the first screen", second.app.Screen)
@@ -217,7 +218,7 @@ func TestStopWatching(t *testing.T) {
 	until(t, func() bool { return strings.Contains(second.html(), `id="open-`) })
 }
 
-// Messages from another tab are not trusted.
+// TestPoisonFromAnotherTab checks that invalid messages from another tab cause no harm.
 func TestPoisonFromAnotherTab(t *testing.T) {
 	first, second, die, ended := twoTabs(t)
 	for _, body := range [][]byte{nil, {}, {0}, {255, 255}, bytes.Repeat([]byte{0xff}, 1000)} {
@@ -232,11 +233,11 @@ func TestPoisonFromAnotherTab(t *testing.T) {
 	<-ended[1]
 }
 
-// keeper is a Handles that keeps files in memory.
+// The type keeper is an implementation of Handles that keeps files in memory.
 type keeper struct {
 	mu    sync.Mutex
 	files map[string]File
-	err   error // the error that Reopen returns
+	err   error // the error that the method Reopen returns
 }
 
 func (k *keeper) Keep(key string, f File) {
@@ -266,7 +267,8 @@ func (k *keeper) Forget(key string) {
 	delete(k.files, key)
 }
 
-// interruptedWith returns a desk with an interrupted analysis whose file the browser can reopen.
+// interruptedWith returns a desk with an interrupted analysis. The browser can reopen the file of
+// this analysis.
 func interruptedWith(t *testing.T, k *keeper) *desk {
 	d := newDesk(t)
 	d.app.Handles = k
@@ -318,7 +320,8 @@ func TestFileAccessDenied(t *testing.T) {
 	}
 }
 
-// If a worker dies after it has stored its result but before it has reported it, nothing is lost.
+// TestDeathAfterResult checks that nothing is lost if a worker dies after it has stored its result
+// but before it has reported the result.
 func TestDeathAfterResult(t *testing.T) {
 	d := newDesk(t)
 	d.connect = func() (workers.Carrier, error) {
@@ -332,7 +335,7 @@ func TestDeathAfterResult(t *testing.T) {
 	d.wants(`class="chip complete"`)
 }
 
-// mute is a carrier whose worker dies instead of reporting that it is done.
+// The type mute is a carrier whose worker dies instead of reporting that it has finished.
 type mute struct{ workers.Carrier }
 
 func (c *mute) Receive() (workers.Message, error) {

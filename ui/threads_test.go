@@ -13,10 +13,10 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// threaded returns a demo with several threads.
+// The function threaded returns a multi-threaded demo.
 func threaded(name string) Item { return Item{Demo: name, URL: "demos/" + name + ".sgt", Title: name} }
 
-// at returns a desk that shows the given tab of a demo with several threads.
+// The function at returns a desk that shows a multi-threaded demo in the given tab.
 func at(t *testing.T, demo string, tab state.Tab) *desk {
 	t.Helper()
 	d := newDesk(t)
@@ -25,17 +25,17 @@ func at(t *testing.T, demo string, tab state.Tab) *desk {
 	return d
 }
 
-// lastSaid returns the last announced text.
+// lastSaid returns the text that was announced last.
 func (d *desk) lastSaid() string { return d.said[len(d.said)-1] }
 
-// rests reports whether no analysis is running.
+// The method rests reports whether no analysis is running.
 func (d *desk) rests() bool {
 	d.app.Env.RLock()
 	defer d.app.Env.RUnlock()
 	return d.app.run == nil
 }
 
-// sum adds up a column of a table as shown.
+// The method sum adds up the displayed numbers in a column of a table.
 func (d *desk) sum(chart, column string) (n uint64) {
 	d.t.Helper()
 	t := d.app.table(chart)
@@ -74,7 +74,8 @@ func TestThreadsView(t *testing.T) {
 	d.wants(`id="table-cores"`, ">private<")
 }
 
-// The chosen sizes appear in the sentence, the table, the announcement and the URL.
+// TestThreadsSizes checks that the sentence, the table, the announcement and the URL contain the
+// selected sizes.
 func TestThreadsSizes(t *testing.T) {
 	d := at(t, "openmp-stencil", state.TabThreads)
 	before := d.sum("own", "misses")
@@ -96,14 +97,14 @@ func TestThreadsSizes(t *testing.T) {
 	if more := d.sum("shared", "misses"); more >= few {
 		t.Errorf("misses with 1 MiB = %d, want fewer than %d with 2 KiB", more, few)
 	}
-	d.act(func() { d.app.SetOwn(77) }) // not a multiple of the line size
+	d.act(func() { d.app.SetOwn(77) }) // 77 bytes are not a multiple of the line size
 	if d.app.ownBytes() != 64 {
 		t.Errorf("ownBytes() = %d for 77 bytes, want 64", d.app.ownBytes())
 	}
 }
 
-// If the analysis has no stacks for the chosen groups, their misses are unknown until the trace is
-// analysed again with them.
+// TestThreadsGroups checks that, if the analysis has no stacks for the selected groups, the misses
+// of these groups are unknown until the trace is analysed again.
 func TestThreadsGroups(t *testing.T) {
 	d := at(t, "ring", state.TabThreads)
 	cores := len(d.app.threads().Cores)
@@ -164,8 +165,8 @@ func TestCommunicationView(t *testing.T) {
 	}
 }
 
-// Each window shows only its own flows, and the flows of all windows add up to the flows in the
-// whole run.
+// TestFlowsByWindow checks that each window shows only its own flows, and that the flows in all
+// windows add up to the flows in the whole run.
 func TestFlowsByWindow(t *testing.T) {
 	d := at(t, "ring", state.TabCommunication)
 	all, sum := d.sum("flows", "events"), uint64(0)
@@ -181,13 +182,14 @@ func TestFlowsByWindow(t *testing.T) {
 		t.Errorf("events of the windows = %d, want the events of the run, %d; announcement = %q", sum, all, d.lastSaid())
 	}
 	d.wants(`id="flow-window"`, strconv.Itoa(windows)+" of "+strconv.Itoa(windows))
-	d.act(func() { d.app.ShowGranule(2) }) // windows count only words
+	d.act(func() { d.app.ShowGranule(2) }) // communication in windows is counted only for words
 	if d.app.Screen.Window != 0 || d.app.granule() != 2 {
 		t.Errorf("screen %+v", d.app.Screen)
 	}
 }
 
-// Picking a cell describes its flow; picking it again deselects it.
+// TestPickFlow checks that the page describes a flow when its cell is selected, and that the cell
+// is deselected when it is selected again.
 func TestPickFlow(t *testing.T) {
 	d := at(t, "ring", state.TabCommunication)
 	all := d.sum("pairs", "transfers")
@@ -225,7 +227,7 @@ func (d *desk) threadIndex(thread uint32) int {
 	return -1
 }
 
-// matrixOf returns the last matrix with that id.
+// matrixOf returns the last matrix with the given ID.
 func (d *desk) matrixOf(id string) *state.Matrix { return d.matrices[id] }
 
 func TestOwners(t *testing.T) {
@@ -242,12 +244,12 @@ func TestOwners(t *testing.T) {
 	}
 	d.act(func() { d.app.goTo(d.app.Screen.Toggle("owners"), true) })
 	d.wants(`id="table-owners"`, "used most by")
-	d.app.Navigate("#" + d.app.Screen.Hash() + "&owner=999") // there is no such owner
+	d.app.Navigate("#" + d.app.Screen.Hash() + "&owner=999") // there is no data structure with this number
 	d.wants(c.OwnerName(list[0]))
 }
 
-// The page names the falsely shared data structure, both source locations and the fix. The overview
-// contains these details for the first case only.
+// TestFalseSharingNamed checks that the page names the falsely shared data structure, both source
+// locations and the fix. The overview must contain these details only for the first case.
 func TestFalseSharingNamed(t *testing.T) {
 	d := at(t, "false-sharing", state.TabCommunication)
 	f := d.app.communication().FalseFindings()[0]
@@ -263,7 +265,7 @@ func TestFalseSharingNamed(t *testing.T) {
 	}
 }
 
-// A tab without data shows the reason and advice.
+// TestThreadsMissing checks that a tab without data shows the reason and advice.
 func TestThreadsMissing(t *testing.T) {
 	p := &profile.Profile{Totals: profile.Totals{Threads: []uint32{1, 2}}}
 	for tab, want := range map[state.Tab]string{state.TabThreads: "“sharing” was not among the analyses", state.TabCommunication: "written by an earlier version of stackglass"} {
@@ -279,8 +281,8 @@ func TestThreadsMissing(t *testing.T) {
 	}
 }
 
-// The comparison of counters in one line with counters in separate lines shows the coherence
-// misses, the communication, and the differences.
+// TestCompareThreads compares counters that share a cache line with counters in separate lines. It
+// checks that the comparison shows the coherence misses, the communication, and the differences.
 func TestCompareThreads(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(threaded("false-sharing"))
@@ -310,15 +312,15 @@ func TestCompareThreads(t *testing.T) {
 		t.Errorf("events of the flows of A = %d, events of the pairs of source locations = %d; want equal numbers", a, d.sum("pairs-compared", "events_a"))
 	}
 
-	// A single-threaded run has nothing to compare.
+	// In a single-threaded run, there is nothing to compare.
 	d.app.Navigate("")
 	d.app.Offer(demoItem())
 	d.app.Navigate("#" + state.Screen{Open: first, Other: d.app.Screen.Open, Tab: state.TabThreads}.Hash())
 	d.wants(`id="missing"`, "B has nothing to compare in this view")
 }
 
-// If the second thread of a trace appears late, communication is counted only on request. The page
-// lists threads in the settings that do not occur in the trace.
+// TestLateThread checks that, if a trace's second thread appears late, communication is counted
+// only on request. The page must list threads that are in the settings but not in the trace.
 func TestLateThread(t *testing.T) {
 	d := newDesk(t)
 	text := "addr,rw,size,tid\n" + strings.Repeat("0x1000,w,8,1\n", communication.Trial) + "0x1000,r,8,2\n"

@@ -12,7 +12,8 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// The test brushes a range, and compares the code and the caches with the answers of the verbs.
+// TestTimeline checks that, after a range is selected, the code and the caches equal the verbs'
+// answers for the range.
 func TestTimeline(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(demoItem())
@@ -26,7 +27,7 @@ func TestTimeline(t *testing.T) {
 	entries := len(d.history)
 	d.app.Pressed()
 	d.app.BrushRange(2, 5, false)
-	d.app.BrushRange(2, 6, false) // the same drag
+	d.app.BrushRange(2, 6, false) // the same drag continues
 	if len(d.history) != entries+1 {
 		t.Errorf("history entries of a drag = %d, want 1", len(d.history)-entries)
 	}
@@ -42,7 +43,7 @@ func TestTimeline(t *testing.T) {
 		t.Error("the ranking is empty")
 	}
 
-	// The CSV of the ranking is the answer of the command.
+	// The ranking's CSV file equals the command's answer.
 	q := verbs.New(verbs.VerbOf("sites")).With("range", want.String())
 	q.Machine = d.app.Machine()
 	run := verbs.NewRun(d.app.result.Name, d.app.result.Profile)
@@ -59,7 +60,7 @@ func TestTimeline(t *testing.T) {
 		t.Errorf("the ranking is\n%s\nwant\n%s", got, text.String())
 	}
 
-	// The caches show the misses of the range, and the curve shows its accesses.
+	// The caches show the misses in the range, and the curve shows its accesses.
 	d.app.Navigate("#" + d.app.Screen.With(state.TabCaches).Hash())
 	q = verbs.New(verbs.VerbOf("what-if")).With("range", want.String())
 	q.Machine = d.app.Machine()
@@ -80,11 +81,11 @@ func TestTimeline(t *testing.T) {
 		t.Errorf("accesses of the curve of the range = %d, want %v, fewer than in the run", v.Curve.Accesses, v.Ranker().Accesses())
 	}
 
-	// A view that cannot show a range has a note.
+	// If a view cannot show a range, it must have a note.
 	d.app.Navigate("#" + d.app.Screen.With(state.TabLocality).Hash())
 	d.wants(`id="timeline-view"`, "This view shows the whole run. The range filters Code, Calls, Caches")
 
-	// The windows have the estimated cycles of the command.
+	// The windows must have the same estimated cycles as in the command's answer.
 	q = verbs.New(program.Timeline)
 	q.Machine = d.app.Machine()
 	if document, err = run.Answer(q); err != nil {
@@ -96,7 +97,7 @@ func TestTimeline(t *testing.T) {
 			t.Errorf("window %d: cycles per access = %v, want %v", i, d.timeline.Cycles[i], n)
 		}
 	}
-	// Choosing a phase leads to its lines.
+	// When a phase is selected, the page shows its source lines.
 	d.app.BrushRange(d.timeline.Bands[0].From, d.timeline.Bands[0].To, true)
 	if d.app.Screen.Tab != state.TabCode {
 		t.Errorf("view after a phase was chosen = %s, want Code", d.app.Screen.Tab.Name())
@@ -106,15 +107,15 @@ func TestTimeline(t *testing.T) {
 		t.Errorf("hash of the whole run = %s, want no range", d.hash)
 	}
 
-	// A link with any range leads to a screen.
+	// A link with any range must lead to a valid screen.
 	for _, link := range []string{"5..2", "x..y", "999999999999..9999999999999", "1..2", "0..0", "..", "18446744073709551615..18446744073709551616"} {
 		d.app.Navigate("#" + d.app.Screen.With(state.TabCode).Hash() + "&range=" + link)
 		d.wants(`id="timeline"`, `id="code-summary"`)
 	}
 }
 
-// Marked regions are bands of the timeline. Choosing a band chooses the windows that contain the
-// region.
+// TestRegionBands checks that the timeline shows each marked region as a band. When a band is
+// selected, the windows that contain its region must be selected.
 func TestRegionBands(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(demoItem())

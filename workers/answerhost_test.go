@@ -10,7 +10,7 @@ import (
 	"github.com/stackglass/stackglass/workers/local"
 )
 
-// asking is the client's side of an AnswerHost.
+// The type asking is the client's side of an AnswerHost.
 type asking struct {
 	*testing.T
 	workers.Carrier
@@ -63,7 +63,8 @@ func (a *asking) end() {
 	}
 }
 
-// An answerer is found by name, and opened once per subject.
+// TestAnswerHost checks that an answerer is found by its name, and opened only once for each
+// subject.
 func TestAnswerHost(t *testing.T) {
 	opened := 0
 	a := askOf(t, map[string]func(workers.Subject) (workers.Answerer, error){
@@ -103,8 +104,8 @@ func TestAnswerHost(t *testing.T) {
 	a.end()
 }
 
-// A question replaces a question of the same name that is being answered; a question with a
-// different name waits.
+// TestAnswerHostAnswersTheLatest checks that a question replaces a question with the same name that
+// is being answered, and that a question with a different name waits.
 func TestAnswerHostAnswersTheLatest(t *testing.T) {
 	stopped := make(chan string, 3)
 	asked := make(chan bool)

@@ -41,8 +41,8 @@ func TestEncodeStart(t *testing.T) {
 	})
 }
 
-// Every field of every body must be the same after encoding and decoding. If Encode omits a new
-// field, this test fails.
+// TestEncodeEveryField checks that every field of every body is the same after it is encoded and
+// decoded. If the function Encode omits a new field, this test fails.
 func TestEncodeEveryField(t *testing.T) {
 	check := func(name string, want any, decode func() (any, error)) {
 		got, err := decode()
@@ -88,7 +88,7 @@ func TestEncodeEveryField(t *testing.T) {
 	check("segment", &segment, func() (any, error) { return DecodeSegment(EncodeSegment(segment)) })
 }
 
-// fill sets every field to a value other than its zero value.
+// The function fill sets every field to a value other than its zero value.
 func fill(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Struct:
@@ -111,7 +111,7 @@ func fill(v reflect.Value) {
 		fill(v.Elem())
 	case reflect.Interface:
 		if v.Type() == reflect.TypeFor[stack.Shelf]() {
-			return // this field is not encoded, because it belongs to the worker
+			return // this field belongs to the worker and is not encoded
 		}
 		v.Set(reflect.ValueOf(sample.Options{Mode: profile.TimeSample, Threshold: 1, Lines: 2, Gap: 3, On: 4, Period: 5, Seed: 6}))
 	default:
@@ -140,8 +140,8 @@ func TestDecodeErrors(t *testing.T) {
 	}
 }
 
-// FuzzDecode passes arbitrary bytes to every decoder. No decoder may panic, and accepted values
-// must be the same after encoding and decoding them again.
+// FuzzDecode checks that arbitrary bytes never make a decoder panic, and that every accepted value
+// is the same after it is encoded and decoded again.
 func FuzzDecode(f *testing.F) {
 	f.Add(Start{Key: "k", Name: "a.din", Spec: analysis.Spec{LineBytes: []uint32{32, 64}}, Resume: true}.Encode())
 	f.Add(Progress{Bytes: 1 << 40, Threads: 3}.Encode())

@@ -16,7 +16,8 @@ import (
 	"github.com/stackglass/stackglass/workers"
 )
 
-// refusing is a store that refuses the n-th write, or the n-th and all later writes.
+// The type refusing is a store that refuses only the n-th write, or the n-th write and all later
+// writes.
 type refusing struct {
 	*memstore.Store
 	at, writes int
@@ -46,8 +47,8 @@ func (s *refusing) Put(e profile.Entry, data []byte) error {
 	return s.Store.Put(e, data)
 }
 
-// If any write fails, the result equals the result of a run without failures, and the store's
-// content is intact.
+// TestStoreRefusesAnyWrite checks that, if any write fails, the result is the same as without
+// failures, and the store's content is intact.
 func TestStoreRefusesAnyWrite(t *testing.T) {
 	b := din(120_000)
 	want := direct(t, b, spec).Encode()
@@ -85,8 +86,8 @@ func TestStoreRefusesAnyWrite(t *testing.T) {
 	}
 }
 
-// If the newest generation of a checkpoint is damaged, a run resumes from the previous generation,
-// and its result has the same bytes.
+// TestResumeFromPreviousGeneration checks that, if the newest generation of a checkpoint is
+// damaged, the run resumes from the previous generation, and its result is byte-identical.
 func TestResumeFromPreviousGeneration(t *testing.T) {
 	b := din(800_000)
 	store := interrupt(t, b, len(b), spec)
@@ -107,8 +108,9 @@ func TestResumeFromPreviousGeneration(t *testing.T) {
 	}
 }
 
-// A truncated checkpoint, or a checkpoint with a flipped bit, is either refused or leads to a
-// result with the same bytes. It never leads to a wrong result or a panic.
+// TestPoisonedCheckpoint checks that, if a checkpoint is truncated or has a flipped bit, it is
+// either refused or leads to a byte-identical result. It must never lead to a wrong result or a
+// panic.
 func TestPoisonedCheckpoint(t *testing.T) {
 	b := din(800_000)
 	whole, err := interrupt(t, b, len(b), spec).Get("k")
@@ -149,7 +151,7 @@ func TestPoisonedCheckpoint(t *testing.T) {
 	}
 }
 
-// leaping is a clock that jumps back and forth.
+// The type leaping is a clock that jumps back and forth.
 type leaping struct {
 	*clock
 	n int
@@ -167,7 +169,7 @@ func (c *leaping) Now() time.Time {
 	return now
 }
 
-// A clock that jumps does not change the result, and does not keep the run from ending.
+// TestClockLeaps checks that, even if the clock jumps, the run ends with the same result.
 func TestClockLeaps(t *testing.T) {
 	b := din(120_000)
 	f := newFixture(t)
@@ -180,8 +182,8 @@ func TestClockLeaps(t *testing.T) {
 	}
 }
 
-// Messages of every type with arbitrary bodies are answered or dropped. The host still serves
-// afterwards, and the next analysis is correct.
+// TestPoisonedMessages checks that the host answers or drops messages of every type with arbitrary
+// bodies. After that, the host must still serve, and the next analysis must be correct.
 func TestPoisonedMessages(t *testing.T) {
 	b := din(1000)
 	f := newFixture(t)
@@ -208,8 +210,9 @@ func TestPoisonedMessages(t *testing.T) {
 	}
 }
 
-// An analysis can be cancelled after any message. It then ends with a result that is marked as
-// partial, or with an error, and the host serves the next analysis.
+// TestCancelAtEveryMessage checks that an analysis can be cancelled after any message. It must then
+// end with an error or a result that is marked as partial, and the host must still serve the next
+// analysis.
 func TestCancelAtEveryMessage(t *testing.T) {
 	b := din(120_000)
 	want := direct(t, b, analysis.Spec{}).Encode()
@@ -249,8 +252,9 @@ func TestCancelAtEveryMessage(t *testing.T) {
 	}
 }
 
-// A trace that decompresses to an endless sequence of blank lines never returns a record. The run
-// can still be cancelled, even while the trace is being opened, whether it is compressed or not.
+// TestCancelWithoutRows checks that a run can be cancelled if its trace is an endless sequence of
+// blank lines and never returns a record. This must be possible even while the trace is being
+// opened, whether or not the trace is compressed.
 func TestCancelWithoutRows(t *testing.T) {
 	if runtime.GOOS == "js" {
 		t.Skip("skipped: goroutines do not interrupt each other in a browser; the tests of wasm/host cancel runs there")
@@ -259,7 +263,7 @@ func TestCancelWithoutRows(t *testing.T) {
 	packed := packedTwice(t, append([]byte("0 10\n"), bytes.Repeat([]byte("\n"), 64<<20)...))
 	for name, c := range map[string]struct {
 		file io.Reader
-		rows bool // the file has records before the blank lines
+		rows bool // whether the file has records before the blank lines
 	}{
 		"plain":  {io.MultiReader(bytes.NewReader(din(10)), blank()), true},
 		"packed": {&endless{part: packed}, true},
@@ -269,7 +273,7 @@ func TestCancelWithoutRows(t *testing.T) {
 			f := newFixture(t)
 			yields, deep := 0, make(chan struct{})
 			f.host.Yield = func() {
-				if yields++; yields == 6 { // after the job's turns, the sixth call comes from within a step
+				if yields++; yields == 6 { // the job's turns make the first five calls, and the sixth call comes from within a step
 					close(deep)
 				}
 			}
@@ -292,7 +296,7 @@ func TestCancelWithoutRows(t *testing.T) {
 	}
 }
 
-// packedTwice compresses text with gzip twice, by a factor of a thousand each time.
+// packedTwice compresses a text twice with gzip, each time by a factor of about a thousand.
 func packedTwice(t *testing.T, text []byte) []byte {
 	t.Helper()
 	for range 2 {

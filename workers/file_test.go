@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// prefixOf is the reference implementation of File's checksums.
+// prefixOf is the reference implementation of the checksums in the type File.
 func prefixOf(b []byte) Prefix {
 	p := Prefix{Bytes: uint64(len(b))}
 	for ; len(b) >= BlockBytes; b = b[BlockBytes:] {
@@ -26,11 +26,11 @@ func prefixOf(b []byte) Prefix {
 func noise(n int) []byte {
 	b := make([]byte, n)
 	random := rand.NewChaCha8([32]byte{1})
-	_, _ = random.Read(b) // this never fails
+	_, _ = random.Read(b) // this call never fails
 	return b
 }
 
-// inPieces reads all of r in pieces of random lengths.
+// inPieces reads a whole file in pieces of random lengths.
 func inPieces(t *rapid.T, r io.Reader) (all []byte, err error) {
 	buffer := make([]byte, rapid.SampledFrom([]int{1 << 16, 1<<20 + 7, 5 << 20}).Draw(t, "piece"))
 	for {
@@ -45,7 +45,7 @@ func inPieces(t *rapid.T, r io.Reader) (all []byte, err error) {
 	}
 }
 
-// lengths contains lengths near the ends of blocks.
+// The list "lengths" contains lengths near the ends of blocks.
 var lengths = []int{0, 1, 1000, BlockBytes - 1, BlockBytes, BlockBytes + 1, 2 * BlockBytes, 2*BlockBytes + 5}
 
 func TestFileSum(t *testing.T) {
@@ -66,8 +66,9 @@ func TestFileSum(t *testing.T) {
 	})
 }
 
-// The same file is read to its end. If a file differs in any byte that was read before, or ends
-// earlier, no bytes are returned from the first block that differs.
+// TestFileIsCompared checks that an unchanged file is read to its end. If a byte that was read
+// before has changed, or the file is shorter, no bytes may be returned from the first changed block
+// on.
 func TestFileIsCompared(t *testing.T) {
 	whole := noise(2*BlockBytes + 5)
 	rapid.Check(t, func(t *rapid.T) {
@@ -105,7 +106,7 @@ func TestFileIsCompared(t *testing.T) {
 	})
 }
 
-// If reading ends early, the remaining blocks are compared.
+// TestFileIsVerified checks that, if the reader stops early, the remaining blocks are compared.
 func TestFileIsVerified(t *testing.T) {
 	content := noise(2 * BlockBytes)
 	for _, same := range []bool{true, false} {
@@ -124,7 +125,8 @@ func TestFileIsVerified(t *testing.T) {
 	}
 }
 
-// A disk error is an error of the file itself, and later reads return it again.
+// TestFileFails checks that a disk error is reported as an error in reading the file, and that
+// later reads return it again.
 func TestFileFails(t *testing.T) {
 	gone := errors.New("the disk is gone")
 	f, err := NewFile("f", io.MultiReader(bytes.NewReader(noise(100)), iotest.ErrReader(gone)), 0, &Checkpoint{Read: prefixOf(noise(1000))})

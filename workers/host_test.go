@@ -24,7 +24,8 @@ import (
 	"github.com/stackglass/stackglass/workers/local"
 )
 
-// clock advances by step whenever it is read, so that a run has the same turns on every machine.
+// A clock advances by a fixed step whenever it is read, so that a run has the same turns on every
+// machine.
 type clock struct {
 	mu   sync.Mutex
 	now  time.Time
@@ -40,7 +41,7 @@ func (c *clock) advance(d time.Duration) time.Time {
 	return c.now
 }
 
-// fixture is a host behind a local carrier, with fake dependencies.
+// A fixture is a host with fake dependencies that is connected by a local carrier.
 type fixture struct {
 	t     *testing.T
 	asker workers.Carrier
@@ -49,7 +50,8 @@ type fixture struct {
 	clock *clock
 }
 
-// attached is the attachment in the tests: a function that opens the file, and the file's size.
+// The type attached is the attachment that the tests use. It consists of a function that opens the
+// file, and the file's size.
 type attached struct {
 	open func() io.ReadCloser
 	size uint64
@@ -80,7 +82,7 @@ func newFixture(t *testing.T) *fixture {
 	return f
 }
 
-// serve starts the host. The host's fields must not be changed after serve.
+// The method serve starts the host. After this, the host's fields must not be changed.
 func (f *fixture) serve() {
 	f.t.Helper()
 	f.asker, f.host.Carrier = local.Pair()
@@ -106,7 +108,8 @@ func (f *fixture) send(m workers.Message) {
 	}
 }
 
-// next returns the next message of one of the types, and drops other messages before it.
+// The method next returns the next message of one of the given types, and drops all earlier
+// messages of other types.
 func (f *fixture) next(types ...workers.Type) workers.Message {
 	f.t.Helper()
 	for {
@@ -160,7 +163,7 @@ func (f *fixture) failed() string {
 	return m.Problem
 }
 
-// entry returns the only entry of the store.
+// The method entry returns the only entry in the store.
 func (f *fixture) entry() profile.Entry {
 	f.t.Helper()
 	entries, err := f.store.List()
@@ -170,7 +173,7 @@ func (f *fixture) entry() profile.Entry {
 	return entries[0]
 }
 
-// din returns a trace of n references with some locality.
+// The function din returns a trace of n references with some locality.
 func din(n int) []byte {
 	random := rand.New(rand.NewPCG(1, 2))
 	var b []byte
@@ -183,7 +186,7 @@ func din(n int) []byte {
 	return b
 }
 
-// direct analyses b without a host.
+// The function direct analyses a trace without a host.
 func direct(t *testing.T, b []byte, spec analysis.Spec) *profile.Profile {
 	t.Helper()
 	reader, err := openTrace("direct", bytes.NewReader(b), "", nil)
@@ -251,7 +254,7 @@ func TestCompleteRun(t *testing.T) {
 	if last.Bytes != uint64(len(b)) || last.TotalBytes != uint64(len(b)) || last.References != 800_000 || last.Lines == 0 || last.Memory == 0 || !last.Ending {
 		t.Errorf("last progress = %+v, want the end of the trace", last)
 	}
-	for i := 1; i < len(progress)-1; i++ { // the last message is sent when the run ends, earlier than scheduled
+	for i := 1; i < len(progress)-1; i++ { // the last message is sent earlier than scheduled, when the run ends
 		if d := progress[i].Millis - progress[i-1].Millis; d < 200 || d > 300 {
 			t.Errorf("time between two progress messages = %d ms", d)
 		}
@@ -278,7 +281,7 @@ func (f *fixture) checkComplete(m workers.Message, trace []byte) {
 	}
 }
 
-// endless is a trace that does not end until it is closed.
+// The type endless is a trace that does not end until it is closed.
 type endless struct {
 	part   []byte
 	at     int
@@ -360,8 +363,8 @@ func TestPauseAndResume(t *testing.T) {
 	}
 }
 
-// A snapshot with many distinct distances is rounded, so that the page can show successive
-// snapshots with little memory. The result stays exact.
+// TestLargeSnapshotsAreRounded checks that a snapshot with many distinct distances is rounded, so
+// that the page needs little memory to show successive snapshots. The result must still be exact.
 func TestLargeSnapshotsAreRounded(t *testing.T) {
 	const lines, most = 200_000, 1 << 10
 	random := rand.New(rand.NewPCG(5, 6))
@@ -424,13 +427,14 @@ func TestLargeSnapshotsAreRounded(t *testing.T) {
 	}
 }
 
-// A Cancel that arrives before the first step ends even a very short run.
+// TestCancelAtOnce checks that a Cancel message that arrives before the first step ends even a very
+// short run.
 func TestCancelAtOnce(t *testing.T) {
 	f := newFixture(t)
 	f.serve()
 	f.start(1, workers.Start{Key: "k", Name: "a.din"}, attached{open: func() io.ReadCloser {
 		f.send(workers.Message{Type: workers.TypeCancel, Job: 1})
-		time.Sleep(100 * time.Millisecond) // this is long enough for the host to receive the message
+		time.Sleep(100 * time.Millisecond) // the host receives the message within this time
 		return io.NopCloser(bytes.NewReader(din(10)))
 	}})
 	if _, p := f.done(); !p.State.Partial {
@@ -507,7 +511,7 @@ func TestDamagedFile(t *testing.T) {
 	}
 }
 
-// failing returns an error after its bytes.
+// The reader failing returns an error after its bytes.
 type failing struct {
 	io.Reader
 	err error
@@ -624,7 +628,7 @@ func TestNothingToAnalyse(t *testing.T) {
 	}
 }
 
-// panicking is a reader that panics.
+// The type panicking is a reader that panics.
 type panicking struct{}
 
 func (panicking) Read([]byte) (int, error) { panic("a bug in a reader") }

@@ -10,14 +10,14 @@ import (
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/analysis/locality"
 	"github.com/stackglass/stackglass/core/analysis/sample"
-	_ "github.com/stackglass/stackglass/core/analysis/sample/estimate" // makes samples available
+	_ "github.com/stackglass/stackglass/core/analysis/sample/estimate" // the import makes samples available
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/stack"
 	"github.com/stackglass/stackglass/core/stack/stacktest"
 	"github.com/stackglass/stackglass/workers"
 )
 
-// shelves provides the spill store of one key.
+// The type shelves provides the spill store for one key.
 type shelves struct {
 	shelf   *stacktest.Shelf
 	removed bool
@@ -41,8 +41,7 @@ func (s *shelves) Read(run, block uint32) ([]byte, error) { return s.shelf.Read(
 func (s *shelves) Drop(run, block uint32) error           { return s.shelf.Drop(run, block) }
 func (s *shelves) Bytes() uint64                          { return uint64(s.shelf.Blocks()) << 20 }
 
-// newOutside returns a fixture whose host considers its models too large in the at-th turn and all
-// later turns.
+// newOutside returns a fixture whose host considers its models too large from the given turn on.
 func newOutside(t *testing.T, at int64) (*fixture, *shelves) {
 	f, s := newFixture(t), new(shelves)
 	var turns atomic.Int64
@@ -60,13 +59,13 @@ const limit = 1 << 30
 
 var outsideSpec = analysis.Spec{LineBytes: []uint32{32, 64}}
 
-// beyond returns the profile of a run of b that spills its stacks.
+// The function beyond analyses a trace in a run that spills its stacks, and returns the profile.
 func beyond(t *testing.T, b []byte) []byte {
 	return direct(t, b, outsideSpec.Beyond(locality.Budget{Shelf: new(stacktest.Shelf)})).Encode()
 }
 
-// A run that exceeds its memory limit spills, and its result equals the result of a run that
-// spilled from its start. After the run, the spill store is empty.
+// TestRunSpills checks that a run that exceeds its memory limit spills, and that its result equals
+// the result of a run that spilled from the start. After the run, the spill store must be empty.
 func TestRunSpills(t *testing.T) {
 	b := din(300_000)
 	f, s := newOutside(t, 3)
@@ -96,7 +95,8 @@ func TestRunSpills(t *testing.T) {
 	}
 }
 
-// A run that cannot spill stays in memory, and may use all available memory.
+// TestRunWithoutSpillStore checks that a run that cannot spill stays in memory, and may use all
+// available memory.
 func TestRunWithoutSpillStore(t *testing.T) {
 	b := din(100_000)
 	o, err := sample.Parse("space=0.5")
@@ -116,7 +116,8 @@ func TestRunWithoutSpillStore(t *testing.T) {
 	}
 }
 
-// A run resumes from a checkpoint that it saved after it began to spill.
+// TestResumeSpilledRun checks that a run resumes from a checkpoint that it saved after it had begun
+// to spill.
 func TestResumeSpilledRun(t *testing.T) {
 	b := din(800_000)
 	f, s := newOutside(t, 3)
@@ -146,8 +147,8 @@ func TestResumeSpilledRun(t *testing.T) {
 	}
 }
 
-// If the spill store is full, a run with a checkpoint keeps the checkpoint, and a run without a
-// checkpoint keeps its counts.
+// TestNoRoomToSpill checks that, if the spill store is full, a run with a checkpoint keeps the
+// checkpoint, and a run without a checkpoint keeps its counts.
 func TestNoRoomToSpill(t *testing.T) {
 	b := din(800_000)
 	for _, checkpoints := range []uint64{0, 300_000} {
@@ -174,7 +175,8 @@ func TestNoRoomToSpill(t *testing.T) {
 	}
 }
 
-// A run can be paused and cancelled while it is reading spilled data.
+// TestCancelWhileSpilled checks that a run can be paused and cancelled while it is reading spilled
+// data.
 func TestCancelWhileSpilled(t *testing.T) {
 	f, _ := newOutside(t, 3)
 	f.serve()

@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A task of any duration takes at most a twentieth of the time until its next run, and never runs
-// more often than requested.
+// TestPaceOfTasks checks that a task of any duration takes at most a twentieth of the time until
+// its next run, and never runs more often than requested.
 func TestPaceOfTasks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		least := time.Duration(rapid.Int64Range(0, 2e9).Draw(t, "least"))
@@ -32,12 +32,13 @@ func TestPaceOfTasks(t *testing.T) {
 	})
 }
 
-// Within seconds, the measured speed follows a program that becomes slower.
+// TestSpeedIsRecent checks that, if a program becomes slower, the measured speed reflects this
+// within seconds.
 func TestSpeedIsRecent(t *testing.T) {
 	var s speed
 	part, millis, last := uint64(0), uint64(0), uint64(0)
 	for _, phase := range []uint64{3_000_000, 140_000} {
-		for range 100 { // run for 20 seconds
+		for range 100 { // the program runs for 20 seconds
 			last = s.at(part, millis)
 			part, millis = part+phase/5, millis+200
 		}
@@ -45,13 +46,13 @@ func TestSpeedIsRecent(t *testing.T) {
 			t.Errorf("speed = %d per second, want about %d", last, phase)
 		}
 	}
-	if s.at(5, millis) != 0 { // the count starts again from a lower number
+	if s.at(5, millis) != 0 { // counting restarts from a lower number
 		t.Error("the speed of a falling count is positive, want 0")
 	}
 }
 
-// If no task takes longer than expected, all tasks including the last take at most a twentieth of
-// the time.
+// TestShareOfTime checks that, if no task takes longer than expected, all tasks including the last
+// one take at most a twentieth of the time.
 func TestShareOfTime(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now := time.UnixMilli(0)

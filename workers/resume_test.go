@@ -13,8 +13,8 @@ import (
 	"github.com/stackglass/stackglass/workers"
 )
 
-// stuck is a reader that returns its bytes and then blocks, like a file in a tab that is being
-// closed.
+// The type stuck is a reader that returns its bytes and then blocks, like a file in a tab that is
+// being closed.
 type stuck struct {
 	io.Reader
 	free chan struct{}
@@ -31,8 +31,8 @@ func (s *stuck) Read(p []byte) (int, error) {
 
 func (s *stuck) Close() error { return nil }
 
-// interrupt starts an analysis of b, abandons it after a part of b, and returns a store with the
-// checkpoint.
+// The function interrupt starts to analyse a trace, stops after a part of it, and returns a store
+// that contains the checkpoint.
 func interrupt(t *testing.T, b []byte, size int, spec analysis.Spec) *memstore.Store {
 	t.Helper()
 	f := newFixture(t)
@@ -79,7 +79,7 @@ func TestResume(t *testing.T) {
 				t.Errorf("entry %+v", e)
 			}
 			f.serve()
-			// The spec of the checkpoint is used, not the spec in this Start.
+			// The run uses the checkpoint's spec, and not the spec in this Start message.
 			f.start(1, workers.Start{Key: "k", Name: "renamed.din", Resume: true}, bytesFile(b))
 			if p := f.progress(); !p.Resuming || p.References != e.References {
 				t.Errorf("first progress of the resumed run = %+v, want %d references", p, e.References)
@@ -99,7 +99,7 @@ func TestResumeWithAnotherFile(t *testing.T) {
 	b := din(800_000)
 	store := interrupt(t, b, len(b), spec)
 	other := bytes.Clone(b)
-	other[1000] ^= 1 // changes a digit
+	other[1000] ^= 1 // this changes a digit
 	bad := bytes.Clone(b)
 	bad[bytes.IndexByte(b, '\n')+1] = '9' // an invalid access type
 	noTrace := bytes.Repeat([]byte("x"), len(b))
@@ -117,7 +117,8 @@ func TestResumeWithAnotherFile(t *testing.T) {
 	}
 }
 
-// If a resumed run is cancelled before it has analysed anything new, nothing is lost.
+// TestCancelWhileResuming checks that nothing is lost if a resumed run is cancelled before it has
+// analysed new references.
 func TestCancelWhileResuming(t *testing.T) {
 	b := din(800_000)
 	f := newFixture(t)
@@ -132,7 +133,8 @@ func TestCancelWhileResuming(t *testing.T) {
 	}
 }
 
-// If the disk fails before a resumed run has analysed anything new, nothing is lost.
+// TestReadErrorWhileResuming checks that nothing is lost if the disk fails before a resumed run has
+// analysed new references.
 func TestReadErrorWhileResuming(t *testing.T) {
 	b := din(800_000)
 	f := newFixture(t)
@@ -148,7 +150,8 @@ func TestReadErrorWhileResuming(t *testing.T) {
 	}
 }
 
-// If the size is unknown, a file that ends too early is treated as a different file.
+// TestResumeWithShorterFile checks that, if the size of a file is unknown and the file ends too
+// early, it is treated as a different file.
 func TestResumeWithShorterFile(t *testing.T) {
 	b := din(800_000)
 	f := newFixture(t)

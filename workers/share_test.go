@@ -1,8 +1,8 @@
 //go:build !js
 
-// The helpers in these tests are goroutines, which wait for each other. In a browser, where
-// goroutines are not preempted, these tests would take minutes. The tests of wasm/host cover the
-// browser: they run helpers in workers.
+// The helpers in these tests are goroutines that wait for each other. In a browser, these tests
+// would take minutes, because goroutines are not preempted there. The tests in wasm/host, which run
+// helpers in workers, cover the browser.
 
 package workers_test
 
@@ -27,7 +27,7 @@ import (
 	"github.com/stackglass/stackglass/workers/local"
 )
 
-// container makes a container of one thread with chunks of random lengths.
+// The function container returns a single-threaded container with chunks of random lengths.
 func container(t testing.TB, rng *rand.Rand, steps int) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -52,13 +52,14 @@ func container(t testing.TB, rng *rand.Rand, steps int) []byte {
 
 var sharedSpec = analysis.Spec{Kinds: trace.AllKinds}
 
-// referencesOf returns the number of references in a profile, which a run without helpers analyses.
+// referencesOf returns the number of references in a profile. A run without helpers analyses this
+// number of references itself.
 func referencesOf(p *profile.Profile) uint64 { return p.Totals.AllReferences() }
 
-// crew starts the helpers of a test.
+// The type crew starts the helpers for a test.
 type crew struct {
 	t        testing.TB
-	wrap     func(workers.Carrier) workers.Carrier // wraps the carrier of each helper; nil: carriers are unchanged
+	wrap     func(workers.Carrier) workers.Carrier // wraps the carrier of each helper; if nil, carriers are unchanged
 	segments atomic.Int64                          // number of non-empty segments that helpers have sent
 	started  atomic.Int64
 	running  sync.WaitGroup
@@ -73,7 +74,7 @@ func openSource(name string, attachment any) (trace.Source, error) {
 	return sgt.NewSource(name, bytes.NewReader(b), int64(len(b)), nil)
 }
 
-// connect starts a helper in a goroutine.
+// The method connect starts a helper in a goroutine.
 func (c *crew) connect() (workers.Carrier, error) {
 	run, other := local.Pair()
 	c.started.Add(1)
@@ -92,7 +93,7 @@ func (c *crew) connect() (workers.Carrier, error) {
 	return run, nil
 }
 
-// counted is a carrier that counts the sent segments.
+// The type counted is a carrier that counts the segments that are sent.
 type counted struct {
 	workers.Carrier
 	crew *crew
@@ -120,7 +121,8 @@ func newShared(t *testing.T) (*fixture, *crew) {
 	return f, c
 }
 
-// The result is the same, byte for byte, with any number of workers and segments.
+// TestSharedEqualsOneWorker checks that the result is byte-identical for any number of workers and
+// segments.
 func TestSharedEqualsOneWorker(t *testing.T) {
 	total := int64(0)
 	for seed := range uint64(3) {
@@ -150,7 +152,7 @@ func TestSharedEqualsOneWorker(t *testing.T) {
 	}
 }
 
-// Runs of short traces, and runs that cannot be shared, have no helpers.
+// TestNotShared checks that there are no helpers if a trace is short or a run cannot be shared.
 func TestNotShared(t *testing.T) {
 	b := container(t, rand.New(rand.NewPCG(1, 2)), 5000)
 	for name, c := range map[string]struct {
@@ -179,7 +181,7 @@ func TestNotShared(t *testing.T) {
 	}
 }
 
-// dying is a carrier that ends after some messages.
+// The type dying is a carrier that ends after some messages.
 type dying struct {
 	workers.Carrier
 	left *atomic.Int64
@@ -193,7 +195,8 @@ func (d dying) Send(m workers.Message) error {
 	return d.Carrier.Send(m)
 }
 
-// Helpers that die at any message, or cannot be started, do not change the result.
+// TestSharedWithDyingHelpers checks that helpers that die at any message, or cannot be started, do
+// not change the result.
 func TestSharedWithDyingHelpers(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 3))
@@ -214,7 +217,7 @@ func TestSharedWithDyingHelpers(t *testing.T) {
 	}
 }
 
-// mute is a carrier that sends nothing after some messages, but does not end.
+// The type mute is a carrier that stops sending after some messages, but does not end.
 type mute struct {
 	workers.Carrier
 	left *atomic.Int64
@@ -227,7 +230,8 @@ func (m mute) Send(message workers.Message) error {
 	return m.Carrier.Send(message)
 }
 
-// The run no longer uses helpers that have become silent.
+// TestSharedWithMuteHelpers checks that a run no longer uses helpers that have stopped sending
+// messages.
 func TestSharedWithMuteHelpers(t *testing.T) {
 	for seed := range uint64(5) {
 		rng := rand.New(rand.NewPCG(seed, 8))
@@ -246,7 +250,7 @@ func TestSharedWithMuteHelpers(t *testing.T) {
 	}
 }
 
-// poisoning is a carrier that sends unexpected messages and damages all other messages.
+// The type poisoning is a carrier that sends unexpected messages and damages all other messages.
 type poisoning struct {
 	workers.Carrier
 	rng *rand.Rand
@@ -267,8 +271,8 @@ func (p poisoning) Send(m workers.Message) error {
 	return p.Carrier.Send(m)
 }
 
-// If a helper sends an invalid message, either the message is dropped or the helper is no longer
-// used. The result does not change.
+// TestSharedWithPoison checks that, if a helper sends an invalid message, either the message is
+// dropped or the helper is no longer used. The result must not change.
 func TestSharedWithPoison(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 4))
@@ -284,7 +288,7 @@ func TestSharedWithPoison(t *testing.T) {
 	}
 }
 
-// A helper still serves after messages of any kind.
+// TestPoisonedHelper checks that a helper still serves after messages of any kind.
 func TestPoisonedHelper(t *testing.T) {
 	b := container(t, rand.New(rand.NewPCG(1, 5)), 3000)
 	crew := &crew{t: t}
@@ -329,8 +333,9 @@ func TestPoisonedHelper(t *testing.T) {
 	crew.running.Wait()
 }
 
-// The result of a run that is paused after any progress message and resumed is the same. The result
-// of a run that is cancelled after any progress message is partial, and its helpers end.
+// TestSharedPausesAndCancels checks that a run that is paused after any progress message and then
+// resumed has the same result. A run that is cancelled after any progress message must have a
+// partial result, and its helpers must end.
 func TestSharedPausesAndCancels(t *testing.T) {
 	b := container(t, rand.New(rand.NewPCG(1, 6)), 60_000)
 	want := direct(t, b, sharedSpec)
@@ -365,8 +370,8 @@ func TestSharedPausesAndCancels(t *testing.T) {
 	}
 }
 
-// An interrupted shared run can be resumed with or without helpers, and its result is
-// byte-identical to the result of an uninterrupted run.
+// TestSharedResumes checks that an interrupted shared run can be resumed with or without helpers,
+// and that its result is byte-identical to the result of an uninterrupted run.
 func TestSharedResumes(t *testing.T) {
 	for seed := range uint64(3) {
 		rng := rand.New(rand.NewPCG(seed, 7))
@@ -416,8 +421,8 @@ func TestSharedResumes(t *testing.T) {
 	}
 }
 
-// A shared run that exceeds its memory limit ends its helpers and spills. The result is
-// byte-identical to the result of a run with one worker.
+// TestSharedRunSpills checks that, if a shared run exceeds its memory limit, it ends its helpers
+// and spills. The result must be byte-identical to the result of a run with one worker.
 func TestSharedRunSpills(t *testing.T) {
 	for at := range int64(8) {
 		b := container(t, rand.New(rand.NewPCG(uint64(at), 9)), 20_000)

@@ -11,7 +11,7 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// An access is one access in a trace with several threads.
+// The type access is one access in a trace with several threads.
 type access struct {
 	core  int
 	line  uint64

@@ -12,7 +12,8 @@ import (
 	"testing/iotest"
 )
 
-// ReadAt returns the correct bytes for any part of a file, regardless of earlier reads.
+// TestReadAt checks that the method ReadAt returns the correct bytes for any part of a file,
+// whatever was read before.
 func TestReadAt(t *testing.T) {
 	want := pattern(3*windowBytes + 5)
 	f, err := OpenAt(newFile(want, 1))
@@ -41,7 +42,7 @@ func TestReadAtFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f.blob = f.blob.Call("slice", 0, 50) // the file has become shorter
+	f.blob = f.blob.Call("slice", 0, 50) // the file is shorter now
 	var failed *ReadError
 	if n, err := f.ReadAt(make([]byte, 10), 7); n != 0 || !errors.As(err, &failed) || failed.Offset != 7 {
 		t.Errorf("%d, %v", n, err)

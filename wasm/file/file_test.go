@@ -23,7 +23,8 @@ func pattern(size int) []byte {
 	return data
 }
 
-// newFile makes a browser File from data, in several parts to limit the memory.
+// newFile creates a browser File with the given data. The File consists of several parts, to limit
+// the memory use.
 func newFile(data []byte, times int) js.Value {
 	part := js.Global().Get("Uint8Array").New(len(data))
 	js.CopyBytesToJS(part, data)
@@ -34,7 +35,7 @@ func newFile(data []byte, times int) js.Value {
 	return js.Global().Get("File").New(parts, "some.din")
 }
 
-// sources contains all kinds of sources, not only the kind that this browser would use.
+// The map "sources" contains all kinds of sources, not only the kind that this browser would use.
 var sources = map[string]func(blob js.Value) source{
 	"chosen": newSource,
 	"own buffers": func(b js.Value) source {
@@ -77,7 +78,8 @@ func TestReadAll(t *testing.T) {
 	}
 }
 
-// Reads of all lengths, alternating between small and large, return the same bytes.
+// TestReadLengths checks that reads of all lengths, in which small and large reads alternate,
+// return the same bytes.
 func TestReadLengths(t *testing.T) {
 	want := pattern(9 << 20)
 	for name, from := range sources {
@@ -121,7 +123,7 @@ func TestOpenRefusesNonFiles(t *testing.T) {
 	}
 }
 
-// fails is a source whose second chunk cannot be read.
+// The type fails is a source whose second chunk cannot be read.
 type fails struct{ source }
 
 func (s *fails) begin(spare js.Value) js.Value {
@@ -160,8 +162,8 @@ func TestCloseInTheMiddle(t *testing.T) {
 	}
 }
 
-// BenchmarkRead reads 256 MiB. A File that consists of parts in memory is as fast as a file that
-// the system has cached.
+// BenchmarkRead reads 256 MiB. The File consists of parts in memory, so it is as fast as a file
+// that the operating system has cached.
 func BenchmarkRead(b *testing.B) {
 	blob := newFile(pattern(16<<20), 16)
 	for name, from := range sources {

@@ -19,10 +19,10 @@ import (
 	"github.com/stackglass/stackglass/workers/web"
 )
 
-// tight is a memory limit that a few hundred thousand lines exceed.
+// The constant "tight" is a memory limit that is too small for a few hundred thousand lines.
 const tight = 40 << 20
 
-// setQuota limits the storage of this origin; 0: no limit.
+// setQuota limits the storage for this origin. The limit 0 means no limit.
 func setQuota(t *testing.T, bytes uint64) {
 	t.Helper()
 	url := os.Getenv("WASMTEST_URL") + "quota"
@@ -37,8 +37,9 @@ func setQuota(t *testing.T, bytes uint64) {
 
 func storeName() string { return "host test " + strconv.Itoa(stores) }
 
-// A run that has no room to spill keeps its counts and reports why it ended. (The limit is set
-// first, because Chromium checks the remaining space only every half a minute.)
+// TestNoRoomToSpill checks that a run that has no space to spill keeps its counts, and reports why
+// it ended. The test sets the limit first, because Chromium checks the remaining space only every
+// half minute.
 func TestNoRoomToSpill(t *testing.T) {
 	setQuota(t, 3<<20)
 	defer setQuota(t, 0)
@@ -54,8 +55,8 @@ func TestNoRoomToSpill(t *testing.T) {
 	}
 }
 
-// A run whose lines do not fit in memory spills. The result equals the result of a run that spilled
-// from its start, even if the worker is killed during the run.
+// TestRunSpills checks that a run whose lines do not fit in memory spills. Its result must equal
+// the result of a run that spilled from the start, even if the worker is killed during the run.
 func TestRunSpills(t *testing.T) {
 	const times = 2
 	part := din(600_000, 20)
@@ -73,7 +74,7 @@ func TestRunSpills(t *testing.T) {
 		} else if p.Beyond && len(list) > 0 && at == 0 {
 			at = list[0].References
 		} else if p.Beyond && len(list) > 0 && list[0].References > at {
-			break // the checkpoint was saved after the run began to spill
+			break // the checkpoint was saved after the run had begun to spill
 		}
 	}
 	r.Close()

@@ -32,7 +32,7 @@ import (
 	ulikunitz "github.com/ulikunitz/xz"
 )
 
-// The test binary also serves as the program of the analysis worker and of the unpackers.
+// The test binary is also the program that the analysis worker and the unpackers run.
 func TestMain(m *testing.M) {
 	var err error
 	switch js.Global().Get("name").String() {
@@ -60,8 +60,8 @@ func TestMain(m *testing.M) {
 
 const jobNumber = 5
 
-// run is a worker that is ready for a Start message, and the store in which the worker keeps
-// results.
+// A run consists of a worker that is ready for a Start message, and the store in which the worker
+// keeps results.
 type run struct {
 	t     testing.TB
 	store *idb.Store
@@ -70,8 +70,8 @@ type run struct {
 
 var stores int
 
-// newRun opens a new store and starts a worker; settings contains additional parameters for the
-// worker.
+// newRun opens a new store and starts a worker. The parameter "settings" contains additional
+// parameters for the worker.
 func newRun(t testing.TB, settings string) *run {
 	t.Helper()
 	stores++
@@ -89,7 +89,7 @@ func newRun(t testing.TB, settings string) *run {
 	return r
 }
 
-// spawn starts a worker in place of the previous worker.
+// The method spawn starts a worker that replaces the previous worker.
 func (r *run) spawn(settings string) {
 	r.t.Helper()
 	r.spawnAs(Name, settings)
@@ -123,7 +123,8 @@ func (r *run) send(t workers.Type) {
 	}
 }
 
-// next returns the next message of the given type, and drops other messages before it.
+// The method next returns the next message of the given type, and drops all earlier messages of
+// other types.
 func (r *run) next(want workers.Type) workers.Message {
 	r.t.Helper()
 	for {
@@ -171,7 +172,8 @@ func (r *run) entry() profile.Entry {
 	return list[0]
 }
 
-// din returns a trace of n references that walk over 2^log2Lines lines in an irregular order.
+// The function din returns a trace of n references that visit 2^log2Lines lines in an irregular
+// order.
 func din(n, log2Lines int) []byte {
 	b := make([]byte, 0, 12*n)
 	x := uint32(1)
@@ -184,7 +186,7 @@ func din(n, log2Lines int) []byte {
 	return b
 }
 
-// newFile creates a File that contains b the given number of times.
+// newFile creates a File that contains the given bytes several times.
 func newFile(b []byte, times int) js.Value {
 	part := js.Global().Get("Uint8Array").New(len(b))
 	js.CopyBytesToJS(part, b)
@@ -195,7 +197,7 @@ func newFile(b []byte, times int) js.Value {
 	return js.Global().Get("File").New(parts, "a.din")
 }
 
-// direct analyses b in this program, without a worker, a file or a store.
+// The function direct analyses a trace in this program, without a worker, a file or a store.
 func direct(t *testing.T, b []byte) *profile.Profile {
 	t.Helper()
 	return directly(t, analysis.Spec{}, b)
@@ -236,7 +238,7 @@ func TestCompleteRun(t *testing.T) {
 	}
 }
 
-// The profile of a file is the same for every compression format.
+// TestPackedRun checks that a file's profile is the same for every compression format.
 func TestPackedRun(t *testing.T) {
 	b := din(200_000, 12)
 	want := direct(t, b).Encode()
@@ -258,7 +260,7 @@ var packers = map[string]func(io.Writer) (io.WriteCloser, error){
 	"xz":     func(w io.Writer) (io.WriteCloser, error) { return ulikunitz.NewWriter(w) },
 }
 
-// zipWriter writes an archive with one member.
+// zipWriter writes a ZIP archive with one member.
 type zipWriter struct {
 	io.Writer
 	archive *zip.Writer
@@ -288,7 +290,8 @@ func packedBy(t testing.TB, packing string, b []byte) []byte {
 	return packed.Bytes()
 }
 
-// An unpacker's report about a file becomes part of the result.
+// TestCutAndDamagedInUnpacker checks that, if an unpacker reports a truncated or damaged file, the
+// result contains the report.
 func TestCutAndDamagedInUnpacker(t *testing.T) {
 	b := din(300_000, 12)
 	r := newRun(t, "")
@@ -298,7 +301,7 @@ func TestCutAndDamagedInUnpacker(t *testing.T) {
 		damaged[len(damaged)*3/4] ^= 1
 		for want, file := range map[string][]byte{"cut off": whole[:len(whole)*3/4], "damaged": damaged} {
 			if (packing == "gzip" || packing == "zip") && want == "damaged" {
-				continue // the only checksum is at the end, so damage appears as an invalid line
+				continue // the only checksum is at the end of the file, so damage first appears as an invalid line
 			}
 			r.start(workers.Start{Key: "k", Name: "a.din"}, newFile(file, 1))
 			_, p := r.done()
@@ -310,7 +313,8 @@ func TestCutAndDamagedInUnpacker(t *testing.T) {
 	}
 }
 
-// A run whose unpacker cannot be loaded reports this, and the host continues to serve.
+// TestNoUnpacker checks that, if an unpacker cannot be loaded, the run reports this, and the host
+// continues to serve.
 func TestNoUnpacker(t *testing.T) {
 	r := newRun(t, "&unpack=none.js")
 	b := din(1000, 8)
@@ -363,8 +367,9 @@ func pauseAndCancel(t *testing.T, file js.Value) {
 	}
 }
 
-// A worker that is killed during a run leaves a checkpoint. A new worker resumes from the
-// checkpoint, and its result is byte-identical to the result of an uninterrupted run.
+// TestResumeAfterTheWorkerIsKilled checks that, if a worker is killed during a run, a new worker
+// resumes from its checkpoint. The result must be byte-identical to the result of an uninterrupted
+// run.
 func TestResumeAfterTheWorkerIsKilled(t *testing.T) {
 	const times = 4
 	part := din(1_000_000, 14)
@@ -415,8 +420,8 @@ func TestProblemsAreSentences(t *testing.T) {
 	}
 }
 
-// BenchmarkCancel measures the time until Cancel is answered, and until the result arrives, while a
-// model of millions of lines is growing.
+// BenchmarkCancel cancels a run while a model with millions of lines is growing. It measures how
+// long it takes until Cancel is answered, and until the result arrives.
 func BenchmarkCancel(b *testing.B) {
 	file := newFile(din(4_000_000, 22), 5)
 	var answer, result time.Duration
@@ -438,8 +443,8 @@ func BenchmarkCancel(b *testing.B) {
 	b.ReportMetric(float64(result.Milliseconds()), "ms/result")
 }
 
-// BenchmarkRealTrace measures the complete processing of a trace from $STACKGLASS_DATA in a worker:
-// reading, unpacking, analysis, snapshots and storage.
+// BenchmarkRealTrace measures how long a worker takes to read, unpack and analyse a trace from
+// $STACKGLASS_DATA, including snapshots and storage.
 func BenchmarkRealTrace(b *testing.B) {
 	base := os.Getenv("STACKGLASS_DATA_URL")
 	if base == "" {

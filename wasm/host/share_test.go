@@ -20,15 +20,15 @@ import (
 	"github.com/stackglass/stackglass/workers/web"
 )
 
-// die makes a helper end soon after it has started, in the way that a query parameter of its
-// script's URL selects.
+// The function die makes a helper end soon after it has started. A query parameter in the URL of
+// the helper's script selects how it ends.
 func die() {
 	how := setting("dies", "")
 	if how == "" || js.Global().Get("name").String() != web.Helper {
 		return
 	}
-	// The helper must announce its lock first, because otherwise the run would wait some time for the
-	// lock.
+	// The helper must announce its lock first. Otherwise, the run would wait for the lock for some
+	// time.
 	self := js.Global()
 	post := self.Get("postMessage").Call("bind", self)
 	self.Set("postMessage", js.FuncOf(func(_ js.Value, args []js.Value) any {
@@ -62,8 +62,8 @@ func end(how string) {
 	}
 }
 
-// container returns a container with a run of the given number of steps, in which each chunk
-// belongs to one thread.
+// The function container returns a container with the given number of steps. Each chunk belongs to
+// one thread.
 func container(t testing.TB, seed uint64, steps int) []byte {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 1))
@@ -89,7 +89,7 @@ func container(t testing.TB, seed uint64, steps int) []byte {
 
 var sharedSpec = analysis.Spec{Kinds: trace.AllKinds}
 
-// alone analyses b with one worker.
+// The function alone analyses a trace with one worker.
 func (r *run) alone(b []byte) (encoded []byte, references uint64) {
 	r.t.Helper()
 	r.start(workers.Start{Key: "k", Name: "a.sgt", Spec: sharedSpec, Workers: 1}, newFile(b, 1))
@@ -97,7 +97,7 @@ func (r *run) alone(b []byte) (encoded []byte, references uint64) {
 	return d.Profile, p.Totals.AllReferences()
 }
 
-// The result is the same, byte for byte, with any number of workers and segments.
+// TestSharedRun checks that the result is byte-identical for any number of workers and segments.
 func TestSharedRun(t *testing.T) {
 	r := newRun(t, "")
 	for seed := range uint64(2) {
@@ -130,7 +130,8 @@ func TestSharedRun(t *testing.T) {
 	}
 }
 
-// Helpers that end in any way, or send invalid messages, do not change the result.
+// TestHelpersDie checks that helpers that end in any way, or send invalid messages, do not change
+// the result.
 func TestHelpersDie(t *testing.T) {
 	b := container(t, 3, 50_000)
 	want, n := newRun(t, "").alone(b)
@@ -145,7 +146,8 @@ func TestHelpersDie(t *testing.T) {
 	}
 }
 
-// A shared run can be paused and resumed. If it is cancelled, it has a partial result.
+// TestSharedPauseAndCancel checks that a shared run can be paused and resumed, and that it has a
+// partial result if it is cancelled.
 func TestSharedPauseAndCancel(t *testing.T) {
 	b := container(t, 4, 100_000)
 	want, n := newRun(t, "").alone(b)
@@ -175,8 +177,8 @@ func TestSharedPauseAndCancel(t *testing.T) {
 	}
 }
 
-// A shared run whose worker is killed can be resumed and shared again, and its result is
-// byte-identical.
+// TestSharedRunResumes checks that a shared run whose worker is killed can be resumed and shared
+// again, and that its result is byte-identical.
 func TestSharedRunResumes(t *testing.T) {
 	b := container(t, 5, 100_000)
 	want, n := newRun(t, "").alone(b)

@@ -14,17 +14,17 @@ import (
 	"github.com/stackglass/stackglass/workers"
 )
 
-// soakName is the name of the worker that analyses a trace that it generates itself.
+// soakName is the name of a worker that generates its own trace and analyses it.
 const soakName = "soak"
 
-// loops is a trace that visits all lines repeatedly in a scattered order, with a few references to
-// each line per visit.
+// The type loops is a trace that repeatedly visits all lines in a scattered order, and makes a few
+// references to a line on each visit.
 type loops struct {
 	lines, rounds, stays uint64
-	at                   uint64 // references so far
+	at                   uint64 // number of references so far
 }
 
-const scatter = 0x9e3779b1 // a prime; if it does not divide the number of lines, each line is visited once per round
+const scatter = 0x9e3779b1 // a prime number; if it does not divide the number of lines, each line is visited once in each round
 
 func (l *loops) Next(b *trace.Batch) error {
 	b.Reset()
@@ -41,20 +41,20 @@ func (l *loops) Next(b *trace.Batch) error {
 
 func soakLoops() *loops { return &loops{lines: 20_000_000, rounds: 4, stays: 3} }
 
-// soakHost returns a host that reports the program's memory; the caller adds the trace.
+// soakHost returns a host that reports how much memory the program uses. The caller adds the trace.
 func soakHost() *workers.Host {
 	h := newHost()
 	h.OpenTrace = func(string, io.Reader, string, func() error) (trace.Reader, error) { return soakLoops(), nil }
-	program := js.Global() // global is value number 5 in wasm_exec.js; value number 6 is the program itself
+	program := js.Global() // in wasm_exec.js, the global object is value number 5, and the program itself is value number 6
 	*(*uint64)(unsafe.Pointer(&program))++
 	memory := program.Get("_inst").Get("exports").Get("mem")
 	h.Memory = func() uint64 { return uint64(memory.Get("buffer").Get("byteLength").Float()) }
 	return h
 }
 
-// A trace with far more lines than fit in memory is analysed exactly, and the program stays within
-// its memory limit. For a quarter of the references, all other lines were referenced since the last
-// reference to the same line.
+// TestSoakSpilling checks that a trace with far more lines than fit in memory is analysed exactly,
+// and that the program stays within its memory limit. For a quarter of the references, all other
+// lines have been referenced since the last reference to the same line.
 func TestSoakSpilling(t *testing.T) {
 	if os.Getenv("STACKGLASS_SOAK") == "" {
 		t.Skip("skipped: it takes many minutes; set STACKGLASS_SOAK=1 to run it")

@@ -13,22 +13,23 @@ import (
 	"github.com/stackglass/stackglass/core/profile/memstore/storetest"
 )
 
-// This test must run first. It runs first, because Go runs the tests of a package in the order of
-// the names of their files. Chromium checks the remaining space only every half a minute, and would
-// not notice a later limit.
+// TestFull must run first, because Chromium checks the remaining space only every half minute and
+// would not notice a later limit. It runs first, because Go runs the tests in a package in the
+// order of their file names.
 func TestFull(t *testing.T) {
 	setQuota(t, 24<<20)
 	defer setQuota(t, 0)
 	storetest.TestFull(t, openNew(t))
 }
 
-// If any write of a checkpoint or a result fails for lack of space, earlier data is kept, and later
-// data is accepted.
+// TestAnyWriteIsRefused checks that, if any write of a checkpoint or a result fails because there
+// is no space, the store keeps earlier data and accepts later data.
 func TestAnyWriteIsRefused(t *testing.T) {
 	stores := js.Global().Get("IDBObjectStore").Get("prototype")
 	put := stores.Get("put")
 	defer stores.Set("put", put)
-	// This JavaScript function throws as a full storage does; a Go function cannot throw.
+	// This function is written in JavaScript, because it throws the exception of a full storage. A
+	// Go function cannot throw exceptions.
 	crypto := js.Global().Get("crypto")
 	full := crypto.Get("getRandomValues").Call("bind", crypto, js.Global().Get("Uint8Array").New(1<<17))
 	calls := 0 // number of calls before the storage is full

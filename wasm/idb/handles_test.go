@@ -12,7 +12,8 @@ import (
 	"github.com/stackglass/stackglass/workers/web"
 )
 
-// File handles outlive the connection, and still open the same file.
+// TestHandles checks that file handles still open the same file after the connection is closed and
+// opened again.
 func TestHandles(t *testing.T) {
 	const name = "test handles"
 	h, err := OpenHandles(name)

@@ -27,8 +27,8 @@ func TestShelf(t *testing.T) {
 	}
 }
 
-// Spill stores are listed and deleted by the key of their entry, and the size of their data is
-// counted.
+// TestShelves checks that spill stores are listed and deleted by their entry's key, and that the
+// size of their data is counted.
 func TestShelves(t *testing.T) {
 	for _, key := range []string{"k", "l shelf m"} {
 		s, err := OpenShelf("test shelves", key, false)
@@ -60,8 +60,8 @@ func TestShelves(t *testing.T) {
 	}
 }
 
-// If runs are read in turn, for example in a merge, blocks that were read ahead are discarded, and
-// the browser keeps none of them.
+// TestUnusedBlocksAreFreed checks that, if runs are read in turn, for example in a merge, blocks
+// that were read in advance are discarded, and the browser keeps none of them.
 func TestUnusedBlocksAreFreed(t *testing.T) {
 	s, err := OpenShelf("test", "in vain", false)
 	if err != nil {
@@ -79,7 +79,7 @@ func TestUnusedBlocksAreFreed(t *testing.T) {
 	if err := s.Sync(); err != nil {
 		t.Fatal(err)
 	}
-	var read []js.Value // number of blocks that came from the database
+	var read []js.Value // number of blocks that were read from the database
 	object, requests := js.Global().Get("Object"), js.Global().Get("IDBRequest").Get("prototype")
 	whole := object.Call("getOwnPropertyDescriptor", requests, "result")
 	get := js.FuncOf(func(request js.Value, _ []js.Value) any {

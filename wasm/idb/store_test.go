@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 
 var databases int
 
-// openNew opens a new database for the test.
+// openNew opens a new database for a test.
 func openNew(t testing.TB) *Store {
 	t.Helper()
 	databases++
@@ -50,7 +50,7 @@ func openNew(t testing.TB) *Store {
 	return s
 }
 
-// setQuota limits the storage of this origin; 0: no limit.
+// setQuota limits the storage for this origin. The limit 0 means no limit.
 func setQuota(t *testing.T, bytes uint64) {
 	t.Helper()
 	url := os.Getenv("WASMTEST_URL") + "quota"
@@ -74,7 +74,7 @@ func TestCheckpoints(t *testing.T) {
 	})
 }
 
-// damageNewest changes a byte of the newest undamaged generation.
+// damageNewest changes one byte in the newest undamaged generation.
 func damageNewest(t *testing.T, s *Store, key string) {
 	t.Helper()
 	err := s.transact("damage", key, idb.TransactionReadWrite, func(entries, chunks *idb.ObjectStore) error {
@@ -98,8 +98,8 @@ func damageNewest(t *testing.T, s *Store, key string) {
 	}
 }
 
-// After checkpoints and a result, the browser's storage contains only the data to which the entry
-// refers.
+// TestNoOrphans checks that, after checkpoints and a result are stored, the browser's storage
+// contains only the data to which the entry refers.
 func TestNoOrphans(t *testing.T) {
 	s := openNew(t)
 	count := func() (n uint) {
@@ -130,7 +130,7 @@ func TestNoOrphans(t *testing.T) {
 	}
 }
 
-// A database that a newer version of the page has made is not changed.
+// TestNewerVersion checks that a database that a newer version of the page created is not changed.
 func TestNewerVersion(t *testing.T) {
 	const name = "test newer"
 	opening := js.Global().Get("indexedDB").Call("open", name, 99)
@@ -144,9 +144,9 @@ func TestNewerVersion(t *testing.T) {
 	}
 }
 
-// hold acts like a page that does not release a database. It opens the database and requests its
-// deletion, so that every later attempt to open the database has to wait. The returned function
-// releases the database.
+// The function hold acts like a page that does not release a database. It opens the database and
+// requests its deletion, so that every later attempt to open the database must wait. It returns a
+// function that releases the database.
 func hold(t *testing.T, name string) (letGo func()) {
 	t.Helper()
 	indexedDB := js.Global().Get("indexedDB")
@@ -160,9 +160,9 @@ func hold(t *testing.T, name string) (letGo func()) {
 	return func() { opening.Get("result").Call("close") }
 }
 
-// Open reports that a database is blocked while another page holds it. When that page releases the
-// database, the database opens and is complete, and the page that stopped waiting does not block
-// it.
+// TestBlocked checks that the function Open reports that a database is blocked while another page
+// uses it. After that page releases the database, it can be opened and is complete. A page that
+// stopped waiting must not block it.
 func TestBlocked(t *testing.T) {
 	defer func(before time.Duration) { openPatience = before }(openPatience)
 	openPatience = 300 * time.Millisecond
@@ -194,8 +194,8 @@ func TestBlocked(t *testing.T) {
 	}
 }
 
-// A newer page can change the database although an older page has opened it. The older page reports
-// that a newer version exists.
+// TestNewerVersionIsNotBlocked checks that a newer page can change the database while an older page
+// has opened it. The older page must report that a newer version exists.
 func TestNewerVersionIsNotBlocked(t *testing.T) {
 	s := openNew(t)
 	opening := js.Global().Get("indexedDB").Call("open", s.name, 2)
@@ -214,7 +214,8 @@ func TestNewerVersionIsNotBlocked(t *testing.T) {
 	}
 }
 
-// If the browser has evicted the data, entries are missing, and the store still works.
+// TestEvicted checks that, if the browser has evicted the data, the entries are missing, but the
+// store still works.
 func TestEvicted(t *testing.T) {
 	s := openNew(t)
 	if err := s.Put(profile.Entry{Key: "k"}, []byte("data")); err != nil {
@@ -236,9 +237,10 @@ func TestEvicted(t *testing.T) {
 	}
 }
 
-// If a browser has no IndexedDB, or throws when it is accessed, Open returns an explanation.
+// TestNoIndexedDB checks that the function Open returns an explanation if the browser has no
+// IndexedDB, or throws an exception when IndexedDB is accessed.
 func TestNoIndexedDB(t *testing.T) {
-	// Promise throws an exception unless it is called with new
+	// the function Promise throws an exception unless it is called with "new"
 	indexedDB, throws := js.Global().Get("indexedDB"), js.Global().Get("Promise")
 	define := js.Global().Get("Object").Get("defineProperty")
 	for name, c := range map[string]struct {
@@ -253,7 +255,7 @@ func TestNoIndexedDB(t *testing.T) {
 		define.Invoke(c.of, c.property, c.value)
 		_, err := Open("test none")
 		_, handles := OpenHandles("test none")
-		c.of.Delete(c.property) // make the browser's own property visible again
+		c.of.Delete(c.property) // this makes the browser's own property visible again
 		if err == nil || handles == nil || err.Error() != handles.Error() {
 			t.Errorf("%s: Open: %v, OpenHandles: %v, want the same error", name, err, handles)
 		}
@@ -282,8 +284,9 @@ func TestReopened(t *testing.T) {
 	}
 }
 
-// A suspended store has no transaction that would keep another page from writing. Operations of the
-// suspended store, begun before or during the suspension, end after Resume with the same result.
+// TestSuspended checks that a suspended store has no transaction that prevents another page from
+// writing. Operations that begin before or during the suspension must end with the same result
+// after Resume is called.
 func TestSuspended(t *testing.T) {
 	s := openNew(t)
 	other, err := Open(s.name)
@@ -340,7 +343,8 @@ func TestSuspended(t *testing.T) {
 	}
 }
 
-// The store reopens a connection that the browser has closed.
+// TestClosedConnection checks that the store opens a new connection if the browser has closed the
+// old one.
 func TestClosedConnection(t *testing.T) {
 	s := openNew(t)
 	if err := s.Put(profile.Entry{Key: "k"}, []byte("data")); err != nil {
@@ -352,7 +356,7 @@ func TestClosedConnection(t *testing.T) {
 	}
 }
 
-// Every kind of damage results in an error, never in wrong bytes.
+// TestDamage checks that every kind of damage causes an error, and never wrong bytes.
 func TestDamage(t *testing.T) {
 	damage := map[string]func(chunks *idb.ObjectStore) error{
 		"a chunk is missing": func(chunks *idb.ObjectStore) error {
@@ -399,8 +403,8 @@ func TestDamage(t *testing.T) {
 
 const tornName = "test torn"
 
-// putForever is the program of a worker that replaces one entry again and again. Each value
-// consists of the same byte, repeated.
+// putForever is the program of a worker that repeatedly replaces the same entry. Each value repeats
+// a single byte.
 func putForever() {
 	c := web.Self()
 	s, err := Open(tornName)
@@ -418,7 +422,8 @@ func putForever() {
 	}
 }
 
-// A worker that is killed while it is writing leaves a complete value.
+// TestKilledWhileWriting checks that, if a worker is killed while it is writing, the store still
+// contains a complete value.
 func TestKilledWhileWriting(t *testing.T) {
 	base := os.Getenv("WASMTEST_URL")
 	for _, wait := range []time.Duration{0, 15, 40, 75} {

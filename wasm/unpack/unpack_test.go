@@ -30,12 +30,12 @@ import (
 
 var packings = []open.Packing{opengzip.Packing, zstd.Packing, xz.Packing, openzip.Packing, opensnappy.Packing}
 
-// pipe is a [port] between goroutines. It checks that both sides follow the protocol: they never
-// have more messages in flight than allowed, and never use memory after they have freed it.
+// A pipe is a [port] between goroutines. It checks that both sides follow the protocol. They must
+// never have more messages in flight than allowed, or use memory after they have freed it.
 type pipe struct {
 	out  chan<- message
 	in   <-chan message
-	slow func()        // called before each message, to let the other side run
+	slow func()        // called before each message to let the other side run
 	done chan struct{} // closed when the analyser closes its end
 }
 
@@ -51,7 +51,7 @@ func (p *pipe) post(m message) {
 	select {
 	case p.out <- m:
 	default:
-		// Do not continue: the test would wait for the lost message.
+		// Do not continue, because the test would wait for the lost message.
 		panic("no room for a message of kind " + strconv.Itoa(int(m.kind)) + ": more messages are in flight than the protocol allows")
 	}
 }
@@ -62,7 +62,7 @@ func (p *pipe) take() message {
 	case m := <-p.in:
 		return m
 	case <-p.done:
-		runtime.Goexit() // end as a worker does
+		runtime.Goexit() // the goroutine ends in the same way as a worker
 		panic("unreachable")
 	}
 }
@@ -86,15 +86,15 @@ func (p *pipe) isClosed() bool {
 
 func atOnce() {}
 
-// started returns the reader that package open would receive for a compressed file that is
-// decompressed at the other end of a pipe.
+// The function started returns the reader that package open would receive for a compressed file if
+// the file is decompressed at the other end of a pipe.
 func started(packings []open.Packing, name string, source io.Reader, slow func()) *reader {
 	analyser, unpacker := newPipe(slow)
 	go func() { _ = serve(unpacker, packings) }()
 	return newReader(analyser, name, source)
 }
 
-// linked returns packings that are unpacked on the other side of a pipe.
+// The function linked returns compression formats that are unpacked at the other end of a pipe.
 func linked() []open.Packing {
 	var list []open.Packing
 	for _, name := range Names() {
@@ -105,7 +105,7 @@ func linked() []open.Packing {
 	return list
 }
 
-// din returns a trace of n references that compresses poorly.
+// The function din returns a trace of n references that compresses poorly.
 func din(n int) []byte {
 	random := rand.New(rand.NewPCG(1, 2))
 	var b []byte
@@ -117,7 +117,7 @@ func din(n int) []byte {
 	return b
 }
 
-// zipWriter writes an archive with one member.
+// zipWriter writes a ZIP archive with one member.
 type zipWriter struct {
 	io.Writer
 	archive *zip.Writer
@@ -160,7 +160,7 @@ func pack(t testing.TB, name string, text []byte) []byte {
 	return out.Bytes()
 }
 
-// wordsOf returns a text for an error that distinguishes errors as package open does.
+// wordsOf returns a text for an error, and distinguishes the same kinds of errors as package open.
 func wordsOf(err error) string {
 	switch {
 	case err == nil:
@@ -171,7 +171,7 @@ func wordsOf(err error) string {
 	return err.Error()
 }
 
-// direct unpacks without a worker; it is the reference implementation.
+// The function direct is the reference implementation, which unpacks without a worker.
 func direct(p open.Packing, packed []byte, most int64) ([]byte, string) {
 	r, err := p.New(bufio.NewReader(bytes.NewReader(packed)))
 	if err != nil {
@@ -194,8 +194,8 @@ func checkSame(t testing.TB, p open.Packing, packed []byte, most int64) {
 	}
 }
 
-// The result for a stream of many parts, which may be whole, truncated or damaged, is the same as
-// without a worker.
+// TestSameAsWithoutWorker checks that a stream with many parts has the same result as without a
+// worker, whether it is complete, truncated or damaged.
 func TestSameAsWithoutWorker(t *testing.T) {
 	text := din(80_000)
 	for _, p := range packings {
@@ -216,8 +216,8 @@ func TestSameAsWithoutWorker(t *testing.T) {
 	}
 }
 
-// An error in a file is reported after the same records as without a worker, and the error contains
-// the same byte offset and the same reason.
+// TestSameErrors checks that an error in a file is reported after the same records as without a
+// worker, and that it contains the same byte offset and the same reason.
 func TestSameErrors(t *testing.T) {
 	text := din(40_000)
 	for _, p := range packings {
@@ -252,7 +252,8 @@ func rowsOf(file []byte, packings []open.Packing) (rows int, said string) {
 	return b.Len(), said
 }
 
-// Unpackers can be nested: the output of an unpacker is the input of the next unpacker.
+// TestNested checks that unpackers can be nested, so that an unpacker's output is the next
+// unpacker's input.
 func TestNested(t *testing.T) {
 	text := din(1000)
 	file := pack(t, "zstd", pack(t, "xz", pack(t, "zstd", text)))
@@ -264,7 +265,7 @@ func TestNested(t *testing.T) {
 	}
 }
 
-// An error of the source is passed on unchanged, after the data
+// TestErrorOfTheSource checks that an error from the source is returned unchanged, after all data
 // that was unpacked before it.
 func TestErrorOfTheSource(t *testing.T) {
 	gone := errors.New("the disk is gone")
@@ -283,9 +284,9 @@ func TestErrorOfTheSource(t *testing.T) {
 	}
 }
 
-// toy is a decoder that unpacks each byte to a number of bytes that depends on its value. Many
-// compressed bytes may therefore decompress to nothing, and one compressed byte may decompress to
-// many.
+// The type toy is a decoder that unpacks each byte to a number of bytes that depends on the byte's
+// value. Many compressed bytes may therefore decompress to nothing, and one compressed byte may
+// decompress to many.
 var toy = open.Packing{Name: "toy", New: func(r io.Reader) (io.Reader, error) {
 	return &repeats{source: r.(io.ByteReader)}, nil
 }}
@@ -311,7 +312,7 @@ func (r *repeats) Read(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// counted counts the bytes that are read.
+// The reader counted counts the bytes that are read.
 type counted struct {
 	reader io.Reader
 	bytes  int
@@ -323,8 +324,9 @@ func (c *counted) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// The position in the file depends only on the number of unpacked bytes, not on the speed of the
-// two sides. It is never far ahead of the position that the unpacked data requires.
+// TestReadingIsDeterministic checks that the position in the file depends only on the number of
+// unpacked bytes, and not on how fast the two sides are. This position must never be far beyond the
+// position that the unpacked data requires.
 func TestReadingIsDeterministic(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		var file []byte
@@ -350,7 +352,7 @@ func TestReadingIsDeterministic(t *testing.T) {
 	})
 }
 
-// lock prevents goroutines from drawing random numbers at the same time.
+// This lock prevents goroutines from drawing random numbers at the same time.
 func lock(f func()) func() {
 	turn := make(chan struct{}, 1)
 	return func() {
@@ -378,12 +380,12 @@ func equal(a, b []int) bool {
 	return true
 }
 
-// progressOf unpacks a toy file and records how much of the file was read at each step.
+// progressOf unpacks a toy file, and records how much of the file had been read at each step.
 func progressOf(t testing.TB, file []byte, slow func()) (reads []int) {
 	t.Helper()
 	source := &counted{reader: bytes.NewReader(file)}
 	r := started([]open.Packing{toy}, "toy", source, slow)
-	needed := 0 // number of bytes of the file that the unpacked data required
+	needed := 0 // number of bytes in the file that the unpacked data required
 	unpackedSoFar, described := 0, 0
 	for buffer := make([]byte, 100_000); ; {
 		n, err := r.Read(buffer)
@@ -405,8 +407,8 @@ func progressOf(t testing.TB, file []byte, slow func()) (reads []int) {
 	}
 }
 
-// most returns the maximum number of bytes of the file that the unpacked parts in flight require,
-// including runs of zeros, which unpack to nothing.
+// The function most returns how many bytes of the file the unpacked parts in flight require at
+// most. This includes runs of zeros, which unpack to nothing.
 func most(file []byte) int {
 	longest, length, credit := 0, 0, 0
 	for _, c := range file {
@@ -419,7 +421,7 @@ func most(file []byte) int {
 	return max(longest, length) + packedBytes
 }
 
-// scripted returns the reader of an unpacker that sends the given messages.
+// The function scripted returns a reader for an unpacker that sends the given messages.
 func scripted(says ...message) *reader {
 	analyser, unpacker := newPipe(atOnce)
 	for _, m := range says {
@@ -428,8 +430,8 @@ func scripted(says ...message) *reader {
 	return newReader(analyser, "zstd", strings.NewReader("packed"))
 }
 
-// If there is no unpacker, the error names the file, the reason and advice. The result contains the
-// same text without the file's name.
+// TestNoUnpacker checks that, if there is no unpacker, the error contains the file's name, the
+// reason and advice. The result must contain the same text without the file's name.
 func TestNoUnpacker(t *testing.T) {
 	const file = "\x28\xb5\x2f\xfd and so on"
 	runs := message{kind: ready, number: protocolVersion}
@@ -464,7 +466,8 @@ func TestNoUnpacker(t *testing.T) {
 	}
 }
 
-// The end of a stream closes the unpacker, which frees its memory. Later messages are ignored.
+// TestEndClosesTheUnpacker checks that, at the end of a stream, the unpacker is closed and frees
+// its memory, and that later messages are ignored.
 func TestEndClosesTheUnpacker(t *testing.T) {
 	for _, k := range []kind{whole, cut, damaged, gone} {
 		r := scripted(message{kind: ready, number: protocolVersion}, message{kind: k}, message{kind: unpacked, bytes: []byte("late")})
@@ -474,7 +477,8 @@ func TestEndClosesTheUnpacker(t *testing.T) {
 	}
 }
 
-// If the file ends before the decoder can start, the stream is reported as truncated.
+// TestStreamEndsBeforeItBegins checks that, if the file ends before the decoder can start, the
+// error says that the stream is truncated.
 func TestStreamEndsBeforeItBegins(t *testing.T) {
 	early := open.Packing{Name: "early", New: func(io.Reader) (io.Reader, error) { return nil, io.EOF }}
 	if _, err := started([]open.Packing{early}, "early", strings.NewReader(""), atOnce).Read(make([]byte, 1)); err != io.ErrUnexpectedEOF {
@@ -498,6 +502,6 @@ func FuzzSameAsWithoutWorker(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, file []byte, packing uint8) {
 		p := packings[int(packing)%len(packings)]
-		checkSame(t, p, file, 1<<20) // the limit is needed because a few bytes may unpack to gigabytes
+		checkSame(t, p, file, 1<<20) // a limit is needed, because a few bytes may unpack to gigabytes
 	})
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/stackglass/stackglass/core/open"
 )
 
-// The test binary also serves as the unpackers' program.
+// The test binary is also the program that the unpackers run.
 func TestMain(m *testing.M) {
 	if js.Global().Get("name").String() == Name {
 		if err := Serve(append([]open.Packing{toy, poisonous, panics, hungry, mute}, packings...)); err != nil {
@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// panics, hungry and mute are decoders that fail.
+// The types panics, hungry and mute are decoders that fail.
 var (
 	panics = open.Packing{Name: "panics", New: func(io.Reader) (io.Reader, error) { panic("on purpose") }}
 	hungry = open.Packing{Name: "hungry", New: func(io.Reader) (io.Reader, error) {
@@ -41,13 +41,13 @@ var (
 	mute = open.Packing{Name: "mute", New: func(io.Reader) (io.Reader, error) { select {} }}
 )
 
-// poisonous is like toy, but also sends messages that no unpacker sends.
+// The decoder poisonous works like toy, but also sends messages that no unpacker sends.
 var poisonous = open.Packing{Name: "poisonous", New: func(r io.Reader) (io.Reader, error) {
 	poison(js.Global())
 	return toy.New(r)
 }}
 
-// poison sends messages that neither side would send.
+// The function poison sends messages that neither side would send.
 func poison(remote js.Value) {
 	buffer := js.Global().Get("ArrayBuffer").New(8)
 	nested := js.ValueOf(map[string]any{})
@@ -62,7 +62,7 @@ func poison(remote js.Value) {
 	}
 }
 
-// Messages that neither side would send have no effect.
+// TestPoisonIsDropped checks that messages that neither side would send have no effect.
 func TestPoisonIsDropped(t *testing.T) {
 	file := bytes.Repeat([]byte{1}, 200_000)
 	r, p := unpackedBy(t, newWorkers(t), "poisonous", bytes.NewReader(file))
@@ -100,7 +100,7 @@ func newWorkers(t testing.TB) *Workers {
 	return w
 }
 
-// unpackedBy reads a packing in a worker.
+// unpackedBy reads a compressed file that is unpacked in a worker.
 func unpackedBy(t testing.TB, w *Workers, packing string, source io.Reader) (*reader, *wire) {
 	t.Helper()
 	p, err := w.start()
@@ -131,7 +131,8 @@ func TestWorkerSameAsWithoutWorker(t *testing.T) {
 	}
 }
 
-// Buffers are reused in both directions, so memory does not grow with the length of the stream.
+// TestMemoryIsBounded checks that buffers are reused in both directions, so that the memory does
+// not depend on the length of the stream.
 func TestMemoryIsBounded(t *testing.T) {
 	file := bytes.Repeat([]byte{1}, 2_000_000)
 	r, p := unpackedBy(t, newWorkers(t), "toy", bytes.NewReader(file))
@@ -143,7 +144,8 @@ func TestMemoryIsBounded(t *testing.T) {
 	}
 }
 
-// If the receiver does not read, the unpacker sends no more parts than may be in flight.
+// TestUnpackerStopsWithTheAnalysis checks that, if the receiver does not read, the unpacker sends
+// no more parts than may be in flight.
 func TestUnpackerStopsWithTheAnalysis(t *testing.T) {
 	source := &counted{reader: bytes.NewReader(bytes.Repeat([]byte{1}, 10*ahead*packedBytes))}
 	r, p := unpackedBy(t, newWorkers(t), "toy", source)
@@ -188,7 +190,8 @@ func TestUnavailableWorker(t *testing.T) {
 	}
 }
 
-// Close ends unpackers in any state, and can be called twice.
+// TestCloseEndsUnpackers checks that the method Close ends an unpacker in any state, and can be
+// called twice.
 func TestCloseEndsUnpackers(t *testing.T) {
 	w := newWorkers(t)
 	_, p := unpackedBy(t, w, "mute", strings.NewReader("packed"))
@@ -204,7 +207,7 @@ func TestCloseEndsUnpackers(t *testing.T) {
 
 func TestLateUnpacker(t *testing.T) {
 	_, p := unpackedBy(t, newWorkers(t), "mute", strings.NewReader("packed"))
-	p.inbox = make(chan message) // nothing arrives
+	p.inbox = make(chan message) // no message arrives
 	late := make(chan time.Time, 1)
 	late <- time.Time{}
 	p.late = late
@@ -213,7 +216,8 @@ func TestLateUnpacker(t *testing.T) {
 	}
 }
 
-// BenchmarkUnpack compares unpacking in a worker to unpacking in place.
+// BenchmarkUnpack compares the speed of unpacking in a worker with the speed of unpacking in the
+// same program.
 func BenchmarkUnpack(b *testing.B) {
 	w := newWorkers(b)
 	text := bytes.Repeat(din(20_000), 200)

@@ -12,7 +12,7 @@ import (
 	"github.com/stackglass/stackglass/workers"
 )
 
-// asked returns the only reply to a question.
+// The function asked returns the only reply to a question.
 func asked(t *testing.T, s workers.Subject, q answers.Question) (reply *answers.Reply, err error) {
 	t.Helper()
 	answer, err := All(nil)[q.Of](s)
@@ -56,7 +56,8 @@ func TestExport(t *testing.T) {
 	}
 }
 
-// TestNames checks that names are demangled in answers, in exported files and by themselves.
+// TestNames checks that names are demangled in answers, in exported files, and if the page asks
+// only for names.
 func TestNames(t *testing.T) {
 	const mangled, want = "_ZN3foo3barEi", "foo::bar(int)"
 	r, err := asked(t, workers.Subject{}, answers.Question{Of: answers.OfNames, Words: []string{mangled, "main"}})
@@ -73,7 +74,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// Every answerer refuses questions that it does not understand, and subjects without data.
+// TestRefusals checks that every answerer refuses questions that it does not understand, and
+// subjects without data.
 func TestRefusals(t *testing.T) {
 	for name := range All(nil) {
 		if name == answers.OfDescription || name == answers.OfNames {

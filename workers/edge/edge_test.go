@@ -10,7 +10,7 @@ import (
 	"github.com/stackglass/stackglass/site/policy"
 )
 
-// ask sends a request to the worker's handler; the only file is /index.html.
+// The function ask sends a request to the worker's handler. The site's only file is /index.html.
 func ask(t *testing.T, method, path string, body io.Reader) (*http.Response, string) {
 	t.Helper()
 	files := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -55,7 +55,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// unread is a body that must not be read.
+// The type unread is a body that must not be read.
 type unread struct{ t *testing.T }
 
 func (u unread) Read([]byte) (int, error) {
@@ -66,7 +66,7 @@ func (u unread) Read([]byte) (int, error) {
 func TestUploadsAreRefused(t *testing.T) {
 	for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "PROPFIND"} {
 		for _, path := range []string{"/", "/index.html", "/upload", "/healthz", "/version", "/none"} {
-			got, _ := ask(t, method, path, unread{t}) // a body of unknown length
+			got, _ := ask(t, method, path, unread{t}) // the length of the body is unknown
 			if got.StatusCode != http.StatusMethodNotAllowed || got.Header.Get("Allow") != "GET, HEAD" {
 				t.Errorf("%s %s with a body: status %d, Allow %q; want 405", method, path, got.StatusCode, got.Header.Get("Allow"))
 			}

@@ -14,8 +14,8 @@ import (
 	"github.com/stackglass/stackglass/workers/workerstest"
 )
 
-// The test binary also serves as the program of the workers that the tests start. A worker's name
-// selects its task.
+// The test binary is also the program of the workers that the tests start. A worker's name selects
+// its task.
 func TestMain(m *testing.M) {
 	switch js.Global().Get("name").String() {
 	case "peer":
@@ -27,11 +27,11 @@ func TestMain(m *testing.M) {
 		outOfMemory()
 	case "silent":
 		Self()
-		// Let the worker announce its lock first; the end of a worker that is still loading is
-		// detected in a different way.
+		// Let the worker announce its lock first, because it is detected in a different way if a
+		// worker ends while it is still loading.
 		time.Sleep(100 * time.Millisecond)
 		js.Global().Call("close")
-		<-make(chan struct{}) // the program does not end, but its worker does
+		<-make(chan struct{}) // the program waits forever, but its worker ends
 	case "throws":
 		throwInPromise()
 	case "poisons":
@@ -60,8 +60,8 @@ func outOfMemory() {
 }
 
 // throwInPromise makes the clock throw an exception, and reads the clock when a promise is
-// resolved. After that, it waits only for promises. An exception in a function that a promise calls
-// does not cause an error event of the worker.
+// resolved. After that, the worker waits only for promises. If a function that a promise calls
+// throws an exception, the worker has no error event.
 func throwInPromise() {
 	throws := map[string]any{"value": js.Global().Get("JSON").Get("parse")} // JSON.parse throws if it is called without an argument
 	object, performance := js.Global().Get("Object"), js.Global().Get("performance")
@@ -70,8 +70,8 @@ func throwInPromise() {
 	<-make(chan struct{})
 }
 
-// busy computes and yields every 20 ms until it receives a message. It then reports how often it
-// has yielded.
+// The function busy computes, and yields every 20 ms until it receives a message. It then reports
+// how often it has yielded.
 func busy(c workers.Carrier) {
 	stop := make(chan struct{})
 	go func() {
@@ -142,13 +142,13 @@ func TestThrownInAPromiseIsReported(t *testing.T) {
 	wantDead(t, spawn(t, "throws"), -1, "JSON")
 }
 
-// A worker that ends without a message, for example because the browser ends it, is reported as
-// dead.
+// TestSilentEndIsReported checks that a worker is reported as dead if it ends without a message,
+// for example because the browser ends it.
 func TestSilentEndIsReported(t *testing.T) {
 	wantDead(t, spawn(t, "silent"), -1, "without a message")
 }
 
-// poisons returns messages that no carrier sends.
+// The function poisons returns messages that no carrier sends.
 func poisons() []any {
 	nested := js.ValueOf(map[string]any{})
 	nested.Set("self", nested)
@@ -163,7 +163,8 @@ func poisons() []any {
 	}
 }
 
-// Both sides drop messages that no carrier sends, and valid messages still arrive.
+// TestPoisonIsDropped checks that both sides drop messages that no carrier sends, and that valid
+// messages still arrive.
 func TestPoisonIsDropped(t *testing.T) {
 	c := spawn(t, "poisons")
 	for _, poison := range poisons() {
@@ -181,8 +182,8 @@ func TestPoisonIsDropped(t *testing.T) {
 	}
 }
 
-// The browser's copy of a message is released as soon as the message is taken, because Go's garbage
-// collector does not know the copy's size and may run late.
+// TestTakenMessagesAreFreed checks that the browser's copy of a message is released as soon as the
+// message is taken. Go's garbage collector does not know the size of this copy, so it may run late.
 func TestTakenMessagesAreFreed(t *testing.T) {
 	object := js.Global().Get("Object")
 	body := js.Global().Get("Uint8Array").New(3)
@@ -233,7 +234,8 @@ func TestSendRefusesForeignAttachment(t *testing.T) {
 	}
 }
 
-// A worker that computes and yields receives messages from the page.
+// TestYieldLetsMessagesIn checks that a worker that computes and yields receives messages from the
+// page.
 func TestYieldLetsMessagesIn(t *testing.T) {
 	c := spawn(t, "busy")
 	if m, err := c.Receive(); err != nil || m.Type != workers.TypeReady {
