@@ -116,7 +116,7 @@ func TestBlocks(t *testing.T) {
 		t.Errorf("executions of the innermost block with the saved file = %s, want 10 240", got)
 	}
 
-	// The link contains the selected block and processor.
+	// The link contains the selected block and the selected processor.
 	d.app.PickBlock(1)
 	d.answered()
 	d.wants("Block for.cond1.preheader")

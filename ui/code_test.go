@@ -127,8 +127,8 @@ func TestCode(t *testing.T) {
 }
 
 // columnWalk returns the trace of a single source line that repeatedly reads one column of a
-// matrix. An 8-way cache keeps none of the column's cache lines, but a fully associative cache
-// keeps all of them.
+// matrix. None of the column's cache lines stays in an 8-way cache, but all of them stay in a fully
+// associative cache.
 func columnWalk() Item {
 	var text strings.Builder
 	text.WriteString("address,rw,size,pc\n")

@@ -26,8 +26,8 @@ func TestComparePair(t *testing.T) {
 		d.app.Navigate("#" + d.app.Screen.With(tab).Hash())
 		d.wants(want)
 	}
-	// The two demos differ only in small cache levels like these. The levels can be changed in this
-	// view.
+	// The two demos differ only in small cache levels like these. The cache levels can be changed
+	// in this view.
 	d.app.Navigate("#" + d.app.Screen.With(state.TabCaches).Hash())
 	d.wants("10 664", "892", `id="size-1"`, `id="ways-more-2"`, `id="compare-machine-file"`)
 	d.act(func() { d.app.SetSize(1, 4<<10) })

@@ -76,7 +76,7 @@ func TestDemoLinks(t *testing.T) {
 		if i%4 > 0 {
 			continue
 		}
-		// Open the URL of the open demo in a second browser.
+		// In another browser, open the URL of the demo that is now open.
 		link := state.Screen{Open: key, Tab: state.TabLocality, Preset: "i7-6700"}.Hash()
 		fresh.app.Navigate("#" + link)
 		fresh.arrives(key)

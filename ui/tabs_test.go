@@ -118,8 +118,8 @@ func (c *deathOnCommand) Receive() (workers.Message, error) {
 	}
 }
 
-// twoTabs starts an analysis in a first tab, and a second tab that watches it. The first tab's
-// worker dies when the channel "die" is closed.
+// twoTabs starts an analysis in one tab, and opens a second tab that shows its progress. The first
+// tab's worker dies when the channel "die" is closed.
 func twoTabs(t *testing.T) (first, second *desk, die chan struct{}, ended [2]chan struct{}) {
 	w := newWindow()
 	first = w.open(t, nil)

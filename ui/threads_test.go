@@ -132,7 +132,7 @@ func TestThreadsGroups(t *testing.T) {
 	if len(domains) != 3 || len(domains[1].Cores) != 2 {
 		t.Errorf("domains %+v", domains)
 	}
-	// Groups of one thread need no additional stacks.
+	// A group of one thread needs no additional stacks.
 	for core := range cores {
 		d.act(func() { d.app.MoveCore(core, cores) })
 	}

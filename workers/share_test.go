@@ -108,7 +108,7 @@ func (c counted) Send(m workers.Message) error {
 	return c.Carrier.Send(m)
 }
 
-// newShared returns a fixture whose host has helpers.
+// newShared returns a fixture in which the host has helpers.
 func newShared(t *testing.T) (*fixture, *crew) {
 	f, c := newFixture(t), &crew{t: t}
 	f.host.Sharing = &workers.Sharing{OpenSource: openSource, Connect: c.connect, Workers: 4}

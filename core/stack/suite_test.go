@@ -51,7 +51,7 @@ func Run(t *testing.T, fresh func() stack.Model) {
 	})
 }
 
-// Vector is a short trace with known distances.
+// A Vector is a short trace with known stack distances.
 type Vector struct {
 	Name      string
 	Lines     []trace.Line
@@ -104,7 +104,7 @@ func Equal(t *testing.T, m stack.Model, lines []trace.Line, batches []int) {
 	}
 }
 
-// cuts returns random batch lengths that sum to n.
+// The function cuts returns random batch lengths with a given sum.
 func cuts(rng *rand.Rand, n int) (lengths []int) {
 	for n > 0 {
 		length := min(n, 1+rng.IntN(1+rng.IntN(3000)))

@@ -22,8 +22,8 @@ var (
 	heading  = regexp.MustCompile(`(?m)^#+ (.*)$`)
 )
 
-// TestCitationsResolve checks that every cited section of core/MODELS.md and every cited Markdown
-// document exists.
+// TestCitationsResolve checks that all cited sections of core/MODELS.md and all cited Markdown
+// documents exist.
 func TestCitationsResolve(t *testing.T) {
 	sections := map[string]bool{}
 	for _, m := range section.FindAllStringSubmatch(read(t, models), -1) {
@@ -77,7 +77,7 @@ func TestModelsLinks(t *testing.T) {
 	}
 }
 
-// anchor returns the link target that GitHub generates for a heading.
+// The function anchor returns the link target that GitHub generates for a heading.
 func anchor(heading string) string {
 	keep := func(r rune) rune {
 		switch {

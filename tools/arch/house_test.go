@@ -109,7 +109,7 @@ func TestNoTimeIsAsserted(t *testing.T) {
 	}
 }
 
-// TestPackageNamesAreMeaningful rejects package names that do not describe the package.
+// TestPackageNamesAreMeaningful checks that no package has a name that does not describe it.
 func TestPackageNamesAreMeaningful(t *testing.T) {
 	empty := map[string]bool{"util": true, "utils": true, "helper": true, "helpers": true, "common": true, "misc": true, "base": true, "manager": true}
 	for _, s := range sources(t) {

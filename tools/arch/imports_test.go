@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// mayImport lists the folders that each top-level folder may import. The order is tools, wasm, ui →
-// workers → core. No folder may import tools. The packages that serve the page may import only one
-// package of site: the page's policy.
+// mayImport lists the folders that each top-level folder may import. The import order is tools,
+// wasm, ui → workers → core. No folder may import tools. The packages that serve the page may
+// import only one package of site: the page's policy.
 var mayImport = map[string][]string{
 	"core":    {"core"},
 	"workers": {"workers", "core", "site/policy"},
@@ -61,7 +61,7 @@ var inside = map[string]map[string][]string{
 	"core/analysis": {
 		"contract":      {},
 		"index":         {},
-		others:          {"contract", "index"}, // analyses that need no other entry
+		others:          {"contract", "index"}, // small analyses, which have no separate entries
 		"locality":      {"contract"},
 		"branches":      {"contract", "index"},
 		"sites":         {"branches", "contract", "index", "locality"},
@@ -283,7 +283,7 @@ func TestImportOrdersHaveNoCycles(t *testing.T) {
 }
 
 // TestPageDoesNotImportOracle checks that the page does not contain the reference implementations,
-// which only tests and the command use.
+// which are only for tests and the command.
 func TestPageDoesNotImportOracle(t *testing.T) {
 	for _, s := range sources(t) {
 		if s.test || isHelper(s.dir) || under(s.dir, "core") || under(s.dir, "tools") {
@@ -329,7 +329,8 @@ func TestCoreIsPlatformIndependent(t *testing.T) {
 	}
 }
 
-// TestBrowserCodeImports rejects packages that would make a wasm program several times larger.
+// TestBrowserCodeImports checks that browser code does not import packages that would make a wasm
+// program several times larger.
 func TestBrowserCodeImports(t *testing.T) {
 	heavy := map[string]string{
 		"fmt":           "strconv and error types",

@@ -192,8 +192,8 @@ func sentences(t *testing.T, visit func(kind, name, sentence string)) {
 	}
 }
 
-// paragraphs returns the paragraphs, list items, headings and table rows of a Markdown text or a Go
-// comment, without indented code.
+// The function paragraphs returns the paragraphs, list items, headings and table rows in a Markdown
+// text or a Go comment, without indented code.
 func paragraphs(text string) []string {
 	var parts []string
 	begins, inItem := true, false // "the next line begins a new part", "the last part is a list item"

@@ -24,7 +24,7 @@ type source struct {
 	imports map[string]token.Position
 }
 
-// root returns the root folder of the repository.
+// The function root returns the repository's root folder.
 func root(t *testing.T) string {
 	t.Helper()
 	dir, err := filepath.Abs(filepath.Join("..", ".."))

@@ -237,7 +237,7 @@ func (c *covered) number(t *testing.T, file string) {
 	}
 }
 
-// run runs the program and returns its output.
+// The method run runs the program and returns its output.
 func (c *covered) run(t *testing.T) string {
 	t.Helper()
 	out, err := os.Create(c.program + ".counts")

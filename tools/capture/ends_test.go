@@ -17,7 +17,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/sgt"
 )
 
-// addresses returns the addresses of the loads, in order.
+// The function addresses returns the addresses of all loads, in order.
 func (g *traced) addresses() (list []uint64) {
 	for i, kind := range g.Kind {
 		if kind == trace.Load {
@@ -163,7 +163,7 @@ func testHandlersSteps(t *testing.T, how string, each uint64) {
 	if err != io.EOF {
 		t.Fatal(err)
 	}
-	// The handler may run once more after the loop has counted 50 runs.
+	// The handler may run another time after the loop has counted 50 runs of the handler.
 	if handler != 100+each*50 && handler != 100+each*51 || main < 1000 {
 		t.Errorf("%d loads by the loop, %d loads by the handler; want at least 1000 by the loop, and 100 + %d × 50 or 51 by the handler", main, handler, each)
 	}
@@ -335,7 +335,7 @@ func onTerminal(t *testing.T, env []string, program string) string {
 	return string(said)
 }
 
-// TestOutputPath checks that an environment variable sets the path of the trace.
+// TestOutputPath checks that the path of the trace can be set with an environment variable.
 func TestOutputPath(t *testing.T) {
 	program := play(t, "ends.c")
 	o := run(t, []string{"STACKGLASS_OUT=a%pz.sgt"}, program)

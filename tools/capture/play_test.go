@@ -85,7 +85,7 @@ func scaleOf(s *trace.Site) string {
 	return "3"
 }
 
-// compilers returns the paths of the installed versions of clang.
+// The function compilers returns the paths of all installed versions of clang.
 var compilers = sync.OnceValue(func() (found []string) {
 	for _, name := range []string{"clang-14", "clang-19"} {
 		if path, err := exec.LookPath(name); err == nil {
@@ -95,7 +95,7 @@ var compilers = sync.OnceValue(func() (found []string) {
 	return found
 })
 
-// newestClang returns the newest installed clang, and skips the test if there is none.
+// newestClang returns the newest installed clang. If no clang is installed, the test is skipped.
 func newestClang(t *testing.T) string {
 	t.Helper()
 	all := compilers()

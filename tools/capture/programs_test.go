@@ -75,8 +75,8 @@ func hasOpenMP(t *testing.T, compiler string) bool {
 	return has
 }
 
-// TestTracingKeepsBehaviour checks that a program's output and exit status are the same as without
-// tracing, and that its trace is complete.
+// TestTracingKeepsBehaviour checks that a traced program has the same output and exit status as an
+// untraced program, and that its trace is complete.
 func TestTracingKeepsBehaviour(t *testing.T) {
 	newestClang(t)
 	for _, c := range []struct {

@@ -11,7 +11,7 @@ func TestDrop(t *testing.T) {
 	p := openPage(t)
 	p.drop(trace)
 
-	// The curve is shown, and grows while the run continues.
+	// The page shows the curve, which grows while the run continues.
 	const points = `JSON.stringify(document.querySelector("#chart-curve")?.points ?? null)`
 	p.wait("a growing curve", `document.querySelector("[data-running] #run-references") && document.querySelector(".chip.growing") &&
 		document.querySelector("#chart-curve canvas") && document.querySelector("#chart-curve").points`)

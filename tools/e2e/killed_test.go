@@ -27,7 +27,8 @@ func (p *tab) open() {
 	p.ready()
 }
 
-// inWorker evaluates an expression in all existing workers, and reports whether there was a worker.
+// inWorker evaluates an expression in all existing workers, and reports whether there was at least
+// one worker.
 func (p *tab) inWorker(expression string) (done bool) {
 	p.t.Helper()
 	for _, ctx := range p.watch.workersOf("worker") {

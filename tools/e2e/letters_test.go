@@ -5,7 +5,7 @@ import "testing"
 // The script "chunks" cuts a text at every byte, because Vugu's buffer may end at any byte. For
 // each cut, the script passes instructions to Vugu's script: select an element, set the first chunk
 // of its inner HTML, and set the rest (opcodes 36, 37, 29 and 0). It returns the texts that the
-// element then shows.
+// element shows after this.
 const chunks = `(() => {
 	const e = document.createElement("p");
 	e.id = "two-chunks";

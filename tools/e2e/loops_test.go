@@ -90,8 +90,8 @@ func (p *tab) shrinkL1(size string) {
 	})()`)
 }
 
-// withoutCode returns the path of a trace that contains no code. The page compresses such a trace
-// into loops only on request.
+// withoutCode returns the path of a trace that contains no code. The page loop-compresses such a
+// trace only on request.
 func (p *tab) withoutCode() string {
 	return p.write("rows.din", []byte(strings.Repeat("0 1000\n0 1040\n1 2000\n", 100)))
 }

@@ -17,7 +17,8 @@ import (
 	"github.com/stackglass/stackglass/tools/internal/chromium"
 )
 
-// wideTrace writes a trace that accesses about 800,000 lines in random order, and returns its path.
+// wideTrace writes a trace that accesses about 800,000 lines in random order, and returns the path
+// of the trace.
 func (p *tab) wideTrace() string {
 	var b []byte
 	x := uint32(1)

@@ -150,11 +150,11 @@ func (p *tab) everyView(there func()) {
 	}
 }
 
-// betweenDownloads is a pause between downloads. Without it, Chromium silently drops all downloads
-// after the first ten in one second.
+// betweenDownloads is the length of the pause between two downloads. Without it, Chromium silently
+// drops all downloads after the first ten in one second.
 const betweenDownloads = 150 * time.Millisecond
 
-// saveAll saves all tables and pictures of a view.
+// saveAll saves all tables and pictures in a view.
 func (p *tab) saveAll() {
 	p.t.Helper()
 	for _, id := range eval[[]string](p, `Array.from(document.querySelectorAll('button[id$="-csv"], button[id$="-json"], button[id$="-png"]')).filter((b) => b.checkVisibility()).map((b) => b.id)`) {

@@ -154,8 +154,8 @@ func TestHelpersInEveryHosting(t *testing.T) {
 	}
 }
 
-// TestWorkersSetting checks that the setting offers at most as many workers as there are
-// processors.
+// TestWorkersSetting checks that the setting for the number of workers offers no more workers than
+// there are processors.
 func TestWorkersSetting(t *testing.T) {
 	needStage(t)
 	p := openPage(t)

@@ -62,8 +62,8 @@ func (p *tab) switchTo(view state.Tab, m *reaction) {
 }
 
 // TestSpeed prints how long the page takes to react to each slider, and to open each view for the
-// first time and again. STACKGLASS_SPEED lists the traces and profiles to use. On a busy machine,
-// the CPU time is more reliable than the wall-clock time.
+// first time and again. The variable STACKGLASS_SPEED lists the traces and profiles to use. On a
+// busy machine, the CPU time is more reliable than the wall-clock time.
 func TestSpeed(t *testing.T) {
 	files := filesIn(t, "STACKGLASS_SPEED")
 	const rounds = 5
@@ -169,8 +169,9 @@ func (p *tab) brushes(rounds int) (took []float64) {
 }
 
 // TestSpeedOfRuns prints how long the page takes, after a file is opened, to show its curve and the
-// complete result. It measures this with one worker and with two. STACKGLASS_SPEED_RUNS lists the
-// traces to use. A run of more than ten seconds is measured once.
+// complete result. It measures this with one worker and with two. The variable
+// STACKGLASS_SPEED_RUNS lists the traces to use. If a run takes more than ten seconds, it is
+// measured only once.
 func TestSpeedOfRuns(t *testing.T) {
 	files := filesIn(t, "STACKGLASS_SPEED_RUNS")
 	const rounds, long = 2, 10

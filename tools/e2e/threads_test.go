@@ -15,7 +15,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// threadViews lists the additional views of multi-threaded traces.
+// threadViews lists the views that only multi-threaded traces have.
 var threadViews = []struct{ name, shows string }{
 	{"threads", "#chart-cores canvas"},
 	{"communication", "#chart-flows canvas[data-ready]"},

@@ -88,7 +88,7 @@ func absolute(t *testing.T, path string) string {
 // longTrace returns the path of a trace with at least the given number of references. The trace
 // consists of copies of the real trace in consecutive LZ4 frames. All tests share this file. Its
 // modification time is always the same, so that the command's result for the file is computed only
-// once. Tests that change the file use ownTrace.
+// once. A test that changes the file must use ownTrace instead.
 func longTrace(t *testing.T, references uint64) string {
 	t.Helper()
 	path := filepath.Join(needStage(t).files, fmt.Sprintf("long-%d-%s", references, filepath.Base(realTrace(t))))
@@ -166,7 +166,7 @@ func truthOf(t *testing.T, trace string) *truth {
 	return v
 }
 
-// infoOf returns the command's description of a profile.
+// infoOf returns what the command's verb "info" prints about a profile.
 func infoOf(t *testing.T, profile string) *truth {
 	t.Helper()
 	return truthIn(t, ask(t, "info", profile, "--format", "json"))

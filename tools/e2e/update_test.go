@@ -52,7 +52,7 @@ func TestUpdate(t *testing.T) {
 		t.Errorf("version = %q while a page of the first version is open, want the first version", got)
 	}
 
-	// When the last page of the old version closes, its service worker ends.
+	// When the last page with the old version is closed, the old service worker ends.
 	next := p.nextVersion()
 	call(p, page.Navigate, page.NavigateParams{URL: "about:blank"})
 	next()

@@ -29,12 +29,12 @@ var comparedViews = []struct{ name, shows string }{
 	{"code", "#table-code-compared tbody tr"}, {"loops", "#table-loop-misses-compared tbody tr"}, {"associativity", "sg-heatmap canvas[data-ready]"}, {"blocks", "#table-blocks-compared tbody tr"}, {"counters", "#table-counters-compared tbody tr"},
 }
 
-// toView returns a script that opens a view of the result by changing the URL.
+// toView returns a script that changes the URL to open a view of the result.
 func toView(slug string) string {
 	return `(() => { const at = new URLSearchParams(location.hash.slice(1)); at.set("view", ` + quote(slug) + `); location.hash = at; })()`
 }
 
-// inView returns a script that reports whether a view of the result is selected.
+// inView returns a script that reports whether the given view of the result is selected.
 func inView(slug string) string {
 	return `document.querySelector("#tab-` + slug + `")?.ariaCurrent === "page"`
 }
@@ -46,7 +46,7 @@ func (p *tab) openView(slug, shows string) {
 	p.wait("view "+slug, inView(slug)+` && document.querySelector(`+quote(shows)+`)`)
 }
 
-// unfoldFacts expands the facts below a finding of the diagnosis.
+// unfoldFacts expands the facts below a finding in the diagnosis.
 func (p *tab) unfoldFacts() {
 	p.t.Helper()
 	p.click(`#facts-open[aria-expanded="false"]`)

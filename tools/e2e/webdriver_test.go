@@ -24,8 +24,8 @@ import (
 const elementKey = "element-6066-11e4-a52e-4f735466cecf"
 
 // The type other is a browser other than Chromium that has one tab. Firefox is controlled with
-// Marionette, its own protocol over a TCP connection. WebKit is controlled with WebDriver.
-// Marionette and WebDriver have the same commands.
+// Marionette, its own protocol over a TCP connection. WebKit is controlled with WebDriver. Both
+// protocols have the same commands.
 type other struct {
 	t    *testing.T
 	send func(command string, parameters any) (json.RawMessage, error)

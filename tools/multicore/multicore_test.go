@@ -12,7 +12,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// needCompiler skips the test if the programs cannot be compiled.
+// needCompiler skips the test if the programs cannot be compiled on this machine.
 func needCompiler(t *testing.T) {
 	t.Helper()
 	cmd := exec.Command(compiler, "-fopenmp", "-x", "c", "-", "-o", t.TempDir()+"/openmp")

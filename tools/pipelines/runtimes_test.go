@@ -117,7 +117,7 @@ func TestLevelsOfProbes(t *testing.T) {
 	probes[0] = footprint{list[0], 5.1, 1, 1.5, 0.5}
 	probes[1] = footprint{list[1], 14.2, 2, 4.5, 1.7}
 	probes[2] = footprint{list[2], 60, 4, 9, 5.5}
-	probes[3].read, probes[4].read = 5, 6 // both values are between the reads of the neighbouring probes
+	probes[3].read, probes[4].read = 5, 6 // the limit between L3 and memory is 5.5, the mean of 4 and 7
 	got := levelsOf(caches, probes)
 	levels := []pipeline.Level{
 		{Name: "L1", LatencyCycles: 5, SizeBytes: 32 << 10, Ways: 8},

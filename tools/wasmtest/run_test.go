@@ -13,7 +13,7 @@ import (
 	"github.com/stackglass/stackglass/tools/internal/chromium"
 )
 
-// buildProbe compiles testdata/probe for js/wasm.
+// buildProbe compiles the program in testdata/probe for js/wasm.
 func buildProbe(t *testing.T) string {
 	t.Helper()
 	if _, err := chromium.Find(); err != nil {

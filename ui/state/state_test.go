@@ -263,7 +263,7 @@ func TestPhasesAreFound(t *testing.T) {
 	if f, ok := v.phases(); !ok || !strings.Contains(f.Text, "has phases") {
 		t.Errorf("finding of a run with phases = %+v, want phases", f)
 	}
-	// A walk over an array that fits in no cache is uniform.
+	// A run that repeatedly reads an array that fits in no cache is uniform.
 	even := NewView(analysed(t, tracetest.Stream(100_000, tracetest.Strided(64, 1<<26)), analysis.Spec{}), 0)
 	if f, ok := even.phases(); !ok || !strings.Contains(f.Text, "uniform") {
 		t.Errorf("finding of a uniform run = %+v, want uniform", f)
@@ -434,7 +434,7 @@ func TestLongCurveIsThinnedExactly(t *testing.T) {
 	}
 }
 
-// predictLevels returns the prediction for levels without latencies.
+// predictLevels returns the prediction for cache levels without latencies.
 func predictLevels(v *View, levels []hierarchy.Cache) *Caches {
 	return v.Predict(hierarchy.Hierarchy{Levels: levels})
 }

@@ -37,7 +37,8 @@ func encode(all ...instr) string {
 	return text.String()
 }
 
-// naive is a simple reference implementation, which decodes each record with encoding/binary.
+// The function naive is a simple reference implementation that decodes each record with
+// encoding/binary.
 func naive(text string) (all []outcome) {
 	r := strings.NewReader(text)
 	for at := int64(0); ; at += 64 {

@@ -16,7 +16,8 @@ type described interface {
 	trace.Describer
 }
 
-// write writes a trace as a table, in batches of the given number of rows, and returns the text.
+// The function write converts a trace to a table, in batches of the given number of rows, and
+// returns the text.
 func write(t tracetest.Failer, r described, rows int) string {
 	t.Helper()
 	var text bytes.Buffer

@@ -33,7 +33,8 @@ func encode(all ...entry) string {
 	return text.String()
 }
 
-// naive is a simple reference implementation, which decodes each record with encoding/binary.
+// The function naive is a simple reference implementation that decodes each record with
+// encoding/binary.
 func naive(text string) (all []outcome) {
 	r := strings.NewReader(text)
 	var pc, next trace.Addr

@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// drawPart returns the records of a random file of one thread. The timestamps in the file never
+// drawPart returns the records of a random single-threaded file. The timestamps in the file never
 // decrease.
 func drawPart(t *rapid.T, thread uint64) (all []entry) {
 	all = []entry{{Type: typeHeader, Addr: 2}}
@@ -43,8 +43,8 @@ func drawPart(t *rapid.T, thread uint64) (all []entry) {
 }
 
 // mergeNaively is a reference implementation that merges the parts of a trace. It uses a separate
-// reader for each part, and copies one buffer after another. A buffer begins at a timestamp. The
-// next buffer is always the unread buffer with the lowest timestamp.
+// reader for each part, and copies one buffer after another. Each buffer begins with a timestamp.
+// The next buffer is always the unread buffer with the lowest timestamp.
 func mergeNaively(parts [][]entry) (all []outcome) {
 	type buffer struct {
 		at   uint64

@@ -22,7 +22,8 @@ const small = `0, 0x401745, 0xc0315741, "xorl %eax, %eax"
 1, 0x401750, 0x1, "addl %eax, (%rsi)", load, 0x3000, store, 0x3000, rax -> 0x00000010
 `
 
-// naive is a simple reference implementation, which parses each line with package strings.
+// The function naive is a simple reference implementation that parses each line with package
+// strings.
 func naive(text string) (all []outcome) {
 	for i, line := range strings.Split(strings.TrimPrefix(text, "\ufeff"), "\n") {
 		if line = strings.TrimRight(line, " \t\r"); line != "" {

@@ -57,8 +57,8 @@ var (
 	)
 )
 
-// naive is a reference implementation that decodes the whole file with encoding/binary. If the file
-// ends in the middle of a message, that message is dropped.
+// The function naive is a reference implementation that decodes the whole file with
+// encoding/binary. If the file ends in the middle of a message, that message is dropped.
 func naive(file string) (all []outcome) {
 	if len(file) < 4 {
 		return nil
@@ -299,8 +299,8 @@ func TestEqualsReference(t *testing.T) {
 	})
 }
 
-// compare reads only files that consist of whole messages. TestCut covers files that end in the
-// middle of a message.
+// The function compare reads only files that end at the end of a message. TestCut covers files that
+// end in the middle of a message.
 func compare(t tracetest.Failer, whole []byte) {
 	t.Helper()
 	p := &parser{}

@@ -11,7 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// write writes a trace in batches of the given number of rows, and returns the text.
+// The function write converts a trace to lackey text, in batches of the given number of rows, and
+// returns the text.
 func write(t tracetest.Failer, r trace.Reader, rows int) string {
 	t.Helper()
 	var text bytes.Buffer

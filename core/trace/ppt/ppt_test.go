@@ -71,8 +71,8 @@ func rows(t tracetest.Failer, text string, kinds trace.Kinds, batch int) (all []
 
 const everything = trace.DataKinds | 1<<trace.BlockEntry
 
-// naive is a simple reference implementation, which parses each line separately and maintains a
-// list of the open blocks.
+// The function naive is a simple reference implementation that parses each line separately and
+// maintains a list of open blocks.
 func naive(text string) (all []string) {
 	type running struct {
 		label  string

@@ -39,7 +39,7 @@ func frames(t failer, file []byte) (all [][]byte) {
 	}
 }
 
-// chunky returns a file of four chunks with ten references each.
+// chunky returns a file with four chunks of ten references each.
 func chunky(t failer) (file []byte, rows []row) {
 	p := blocksOf("ls")
 	var steps []step

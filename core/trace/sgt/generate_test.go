@@ -83,8 +83,8 @@ func stencil(step stepper) {
 	}
 }
 
-// tree looks up keys in a binary search tree. Each node has 32 bytes and contains the key and
-// pointers to the children.
+// The function tree looks up keys in a binary search tree. Each node has 32 bytes, and contains a
+// key and the pointers to its children.
 func tree(step stepper) {
 	const nodes = 1 << 15
 	r := rand.New(rand.NewPCG(1, 1))

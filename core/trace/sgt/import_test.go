@@ -22,7 +22,7 @@ type described interface {
 	trace.Describer
 }
 
-// imported converts a trace to a container.
+// The function imported converts a trace to a container.
 func imported(t failer, r described, full chunkSize) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -219,7 +219,7 @@ func TestImportBlocks(t *testing.T) {
 	}
 }
 
-// realFile converts a large trace.
+// realFile converts a large real trace to a container.
 func realFile(t tracetest.TB, name string) []byte {
 	t.Helper()
 	f, err := os.Open(tracetest.RealPath(t, name))

@@ -19,7 +19,7 @@ type step struct {
 	values []uint64
 }
 
-// naiveFile is a reference implementation, which reads an intact container exactly as FORMAT.md
+// naiveFile is a reference implementation that reads an intact container exactly as FORMAT.md
 // describes.
 func naiveFile(t failer, file []byte) (*trace.Program, []step) {
 	t.Helper()

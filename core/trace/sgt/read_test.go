@@ -85,7 +85,7 @@ func someSteps(t *rapid.T, p *trace.Program, most int) (all []step) {
 	return all
 }
 
-// write writes the steps of a program to a container.
+// The function write encodes the steps of a program, and returns the container.
 func write(t failer, p *trace.Program, steps []step, full chunkSize) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -105,7 +105,7 @@ func write(t failer, p *trace.Program, steps []step, full chunkSize) []byte {
 	return out.Bytes()
 }
 
-// rowsOf reads all rows in batches of the given size, and returns them and the last error.
+// rowsOf reads all rows in batches of the given size, and returns the rows and the last error.
 func rowsOf(t failer, r trace.Reader, most int) (all []row, end error) {
 	t.Helper()
 	b := trace.NewBatch(most)
@@ -232,8 +232,8 @@ func compareRows(t failer, how string, got, want []row) {
 	}
 }
 
-// TestCutAnywhere checks that a reader returns all complete chunks before a cut, and then reports
-// the cut.
+// TestCutAnywhere checks that, if a file is cut off anywhere, a reader returns all complete chunks,
+// and then reports that the file is truncated.
 func TestCutAnywhere(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := someProgram(t)

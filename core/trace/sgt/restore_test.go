@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// restoredFrom writes a new container from the rows of a container.
+// restoredFrom returns a new container that is restored from the rows of another container.
 func restoredFrom(t failer, file []byte) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -33,7 +33,7 @@ func restoredFrom(t failer, file []byte) []byte {
 	return out.Bytes()
 }
 
-// allRows returns all rows of a container, including all events.
+// allRows returns all rows in a container, including all events.
 func allRows(t failer, file []byte) (all trace.Batch, h trace.Header) {
 	t.Helper()
 	r := NewReader("t", bytes.NewReader(file), Options{})

@@ -23,7 +23,7 @@ func somePlace(t *rapid.T) trace.Place {
 	return trace.Place{File: someText.Draw(t, "file"), Line: rapid.Uint32().Draw(t, "line"), Column: rapid.Uint32().Draw(t, "column")}
 }
 
-// listOf returns a random list. Empty lists are nil, like the lists that readers return.
+// listOf returns a random list. An empty list is nil, like the empty lists that readers return.
 func listOf[T any](t *rapid.T, most int, draw func(*rapid.T) T) []T {
 	all := rapid.SliceOfN(rapid.Custom(draw), 0, most).Draw(t, "list")
 	if len(all) == 0 {
@@ -178,7 +178,7 @@ func TestModulesRoundTrip(t *testing.T) {
 	})
 }
 
-// TestLargeModulesArePacked checks that the tables of repetitive code are compressed.
+// TestLargeModulesArePacked checks that the tables for repetitive code are compressed.
 func TestLargeModulesArePacked(t *testing.T) {
 	p := &trace.Program{Modules: make([]trace.Module, 1)}
 	for range 1000 {

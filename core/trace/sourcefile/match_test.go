@@ -42,8 +42,7 @@ int main(void)
 	}
 }
 
-// longest returns the length of the longest common subsequence, computed directly from its
-// definition.
+// The function longest uses the definition of the longest common subsequence to compute its length.
 func longest(a, b []string) int {
 	if len(a) == 0 || len(b) == 0 {
 		return 0

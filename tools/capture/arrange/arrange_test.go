@@ -130,7 +130,7 @@ func draw(t *rapid.T) []byte {
 		case 3:
 			r.w.Flush()
 		case 4:
-			// Repeat one pattern, so that the encoder can predict steps.
+			// Repeat the same pattern so that the encoder can predict steps.
 			block := rapid.IntRange(1, len(r.kinds)-1).Draw(t, "block")
 			for i := range rapid.IntRange(1, 100).Draw(t, "times") {
 				r.step(1, block, uint64(8*i))
@@ -142,7 +142,7 @@ func draw(t *rapid.T) []byte {
 	return r.finish()
 }
 
-// TestSameRows checks that renumbering the blocks does not change the rows of a trace.
+// TestSameRows checks that the rows of a trace do not change if its blocks are renumbered.
 func TestSameRows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		recorded := draw(t)

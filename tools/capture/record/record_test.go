@@ -114,7 +114,7 @@ func (r *recorded) object(t *testing.T, name string) trace.Object {
 	return trace.Object{}
 }
 
-// The method references returns all references from a function to a variable. A reference is
+// The method references returns all references from a function to a variable. Each reference is
 // described by its kind, offset and size.
 func (r *recorded) references(t *testing.T, function, object string) (all []string) {
 	t.Helper()
@@ -296,7 +296,8 @@ func TestThreads(t *testing.T) {
 	}
 }
 
-// TestThreadOrder checks that the trace interleaves threads in the order in which they take turns.
+// TestThreadOrder checks that, if threads take turns, their references are in the same order in the
+// trace.
 func TestThreadOrder(t *testing.T) {
 	r := record(t, QEMU, "", build(t, "threads"))
 	second := r.object(t, "second")
@@ -373,8 +374,9 @@ func TestScript(t *testing.T) {
 	}
 }
 
-// TestGoProgram records a Go program, which manages its own threads and stacks. It also tests a
-// program for a different architecture, because Go can cross-compile without other tools.
+// TestGoProgram checks the recording of a Go program, which manages its own threads and stacks. It
+// also tests a program for a different architecture, because Go can cross-compile without other
+// tools.
 func TestGoProgram(t *testing.T) {
 	need(t, "go", "qemu-x86_64")
 	dir := t.TempDir()

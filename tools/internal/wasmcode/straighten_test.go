@@ -181,9 +181,9 @@ func TestStraightenUnknownCode(t *testing.T) {
 	}
 }
 
-// TestCheckDetectsChanges checks that flow.check detects changed branch targets. Some changes are
-// harmless, because branches to different loops may lead to the same block for the number in
-// variable 0.
+// TestCheckDetectsChanges checks that the method flow.check detects changed branch targets. Some
+// changes are harmless, because branches to different loops may lead to the same block for the
+// number in variable 0.
 func TestCheckDetectsChanges(t *testing.T) {
 	changed, missed := 0, 0
 	fails := func(f *flow) (failed bool) {

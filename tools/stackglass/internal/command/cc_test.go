@@ -19,8 +19,8 @@ func TestCompilerCommandLines(t *testing.T) {
 	}
 }
 
-// TestCompilerStatus checks that cc returns the compiler's exit status, and that the compiled
-// program runs.
+// TestCompilerStatus checks that the verb "cc" returns the compiler's exit status, and that the
+// compiled program runs.
 func TestCompilerStatus(t *testing.T) {
 	if _, err := exec.LookPath("clang-19"); err != nil {
 		t.Skip("clang-19 is not installed")

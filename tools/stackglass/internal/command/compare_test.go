@@ -112,7 +112,7 @@ func TestDifferencesAreExact(t *testing.T) {
 	}
 }
 
-// compareJSON checks every line of a comparison.
+// compareJSON checks every line of a comparison in JSON.
 func compareJSON(t *testing.T, on string, args []string) {
 	t.Helper()
 	answer := stackglass(args...)
@@ -269,7 +269,8 @@ func TestCompareProfiles(t *testing.T) {
 	}
 }
 
-// TestCompareSetsListsEveryCache checks that both tables contain every number of sets and ways.
+// TestCompareSetsListsEveryCache checks that both compared tables contain every number of sets and
+// ways.
 func TestCompareSetsListsEveryCache(t *testing.T) {
 	got := stackglass(words(pair + "--on sets --format csv")...)
 	if rows := strings.Count(got.stdout, ",misses,"); got.code != 0 || rows != 17*32 || strings.Count(got.stdout, ",both,") != 2*rows {

@@ -81,7 +81,7 @@ func TestConvertLeavesNoPartialFile(t *testing.T) {
 	expect(t, stackglass("convert", "bad.din", "-o", "out.sgt", "--skip-bad", "1"), exitOK, "skipped 1 record that could not be read")
 }
 
-// TestConvertDamage checks that the readable part of a damaged trace is written.
+// TestConvertDamage checks that, if a trace is damaged, its readable part is converted.
 func TestConvertDamage(t *testing.T) {
 	packed := string(tracetest.Packed())
 	in(t, map[string]string{"cut.lz4": packed[:len(packed)*2/3], "whole.lz4": packed})

@@ -163,7 +163,7 @@ func TestInvalidSharesAndGroupsRejected(t *testing.T) {
 	expect(t, got, exitExhausted, "cores")
 }
 
-// fiveThreads returns a trace whose threads do not appear in the order of their numbers. The
+// fiveThreads returns a trace in which the threads do not appear in the order of their numbers. The
 // threads read the same lines, but write to private lines.
 func fiveThreads() string {
 	text, random := "addr,rw,size,tid\n", rand.New(rand.NewPCG(1, 2))

@@ -45,7 +45,7 @@ func checkMultiply(t *testing.T, compiler string, n int) {
 	tests := products + 2*cells + 2*uint64(n) + 1 // tests: i < N, j < N, k < N
 	steps := products + cells + uint64(n)         // increments: k++, j++, i++
 	ints := tests + steps + 6*products            // there are 6 index loads per product
-	intStores := steps + cells + uint64(n) + 2    // also initialises k, j and i, and stores main's result
+	intStores := steps + cells + uint64(n) + 2    // the other stores initialise k, j and i, and write main's result
 	for counter, want := range map[string]uint64{
 		"flops":                2 * products,
 		"loads":                3*products + ints,

@@ -44,7 +44,7 @@ func diagnose(t *testing.T, trace string) (d diagnosed) {
 	return d
 }
 
-// largestSaving returns the largest saving of all findings, or infinity if the findings are not
+// largestSaving returns the largest saving of any finding, or infinity if the findings are not
 // sorted by their savings.
 func (d *diagnosed) largestSaving() (share float64) {
 	for i, f := range d.Findings {

@@ -191,8 +191,8 @@ const exportedCaches = "--cache L1=2KiB,8 --cache L2=8KiB,full"
 
 var exportedEvents = []string{"accesses", "references", "L1_misses", "L2_misses", "cold"}
 
-// keptProfile writes the profile of a demo, so that all verbs use the same analysis, and returns
-// its path.
+// keptProfile writes a demo's profile, so that all verbs use the same analysis, and returns the
+// path of the profile.
 func keptProfile(t *testing.T, demo string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), demo+".sgp")

@@ -24,7 +24,7 @@ func wants(t *testing.T, args ...string) string {
 	return got.stdout
 }
 
-// digestIn returns the digest in a JSON answer.
+// digestIn returns the digest that a JSON answer contains.
 func digestIn(t *testing.T, answer string) string {
 	t.Helper()
 	_, rest, found := strings.Cut(answer, `"digest": "`)

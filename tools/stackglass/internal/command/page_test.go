@@ -233,7 +233,7 @@ func factOf(list []state.Fact, id string) string {
 	return ""
 }
 
-// numbersOf returns rows of numbers as sorted texts, because rows with equal sort keys may appear
+// numbersOf returns rows of numbers as sorted texts, because rows with the same sort key may appear
 // in any order.
 func numbersOf(list [][]float64) (text []string) {
 	for _, row := range list {
@@ -545,8 +545,8 @@ func (p *paged) diagnosis(h hierarchy.Hierarchy, options []string) {
 	}
 }
 
-// TestPageAndCommandDefault checks that the page and the command print the same diagnosis of a
-// trace with default settings. The command reads the trace, but the page reads its own profile.
+// TestPageAndCommandDefault checks that, with default settings, the page and the command print the
+// same diagnosis of a trace. The command reads the trace, but the page reads its own profile.
 func TestPageAndCommandDefault(t *testing.T) {
 	for _, file := range pagedTraces(t) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
@@ -738,8 +738,8 @@ func (p *paged) predictedBesideMeasured(h hierarchy.Hierarchy, options []string)
 	(&paged{T: p.T, file: a.Run.Name}).exported(t, "compare", append([]string{measured.file, "--on", "what-if"}, options...)...)
 }
 
-// exports compares the page's exports with the command's exports, byte by byte. The page knows only
-// the name of a file, but the command knows its path.
+// The method exports checks that the page's exports equal the command's exports, byte by byte. The
+// page knows only the name of a file, but the command knows its path.
 func (p *paged) exports(h hierarchy.Hierarchy, options []string) {
 	name := filepath.Base(p.file)
 	for _, form := range export.Forms() {

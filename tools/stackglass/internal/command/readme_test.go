@@ -86,9 +86,9 @@ func manualFolder(t *testing.T, repository string) {
 	t.Chdir(folder)
 }
 
-// runBlock runs the commands of a console block, each after "$ ", and returns the block with their
-// actual output. A command may end in "| head -N". After a command that fails, the next command
-// must be "echo $?".
+// runBlock runs the commands in a console block, each of which follows "$ ", and returns the block
+// with their actual output. A command may end in "| head -N". After a command that fails, the next
+// command must be "echo $?".
 func runBlock(t *testing.T, block string) string {
 	var out strings.Builder
 	code := 0

@@ -153,8 +153,8 @@ func TestSimulateWarnsOfSizes(t *testing.T) {
 	}
 }
 
-// TestPartialIsReportedOnce checks that predictions warn about a partial run exactly once, like all
-// other verbs.
+// TestPartialIsReportedOnce checks that a prediction contains exactly one warning about a partial
+// run, like the answers of all other verbs.
 func TestPartialIsReportedOnce(t *testing.T) {
 	content := string(tracetest.Packed())
 	in(t, map[string]string{"cut.lz4": content[:len(content)/2]})
