@@ -789,7 +789,7 @@ func TestWithoutStore(t *testing.T) {
 }
 
 // TestCounters checks that the page shows a profile's counters for the whole program, for each
-// function and for each block, and that the tables can be exported, and sorted by any column.
+// function and for each block. The tables can be exported, and sorted by any column.
 func TestCounters(t *testing.T) {
 	d := newDesk(t)
 	d.app.importProfile(fileWith("product.sgp", multiplied(t, analysis.Spec{Analyses: analysis.Locality | analysis.Counters})))

@@ -262,7 +262,7 @@ func FuzzRestoreShelved(f *testing.F) {
 }
 
 // TestShelvedFails checks that the model returns an error if any call to the spill store fails, or
-// if any byte in the store is wrong, and that all later calls return the same error.
+// if any byte in the store is wrong. All later calls must return the same error.
 func TestShelvedFails(t *testing.T) {
 	lines := stacktest.Random(rand.New(rand.NewPCG(1, 1)), 3000)
 	run := func(shelf *stacktest.Shelf) (*stack.Shelved, error) {

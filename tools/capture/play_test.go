@@ -278,7 +278,7 @@ func comparePlayed(t *testing.T, got *traced, said []byte) {
 }
 
 // TestMaskedLanes checks that a masked access to consecutive addresses is recorded as one reference
-// for each group of adjacent lanes, and that a masked gather is recorded as one reference for each
+// for each group of adjacent lanes. A masked gather must be recorded as one reference for each
 // lane.
 func TestMaskedLanes(t *testing.T) {
 	got := run(t, nil, play(t, "masked.c")).trace(t, trace.AllKinds)

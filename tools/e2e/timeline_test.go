@@ -17,8 +17,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/sgt"
 )
 
-// TestTimeline checks that a part of the run can be selected with the mouse and with keys, and that
-// the code view then equals the command's answer for the same part.
+// TestTimeline checks that a part of the run can be selected with the mouse and with keys. The code
+// view must then equal the command's answer for the same part.
 func TestTimeline(t *testing.T) {
 	needStage(t)
 	p := openPage(t)

@@ -55,8 +55,8 @@ func columns() (lines []uint64) {
 	return lines
 }
 
-// TestCellAnswersAddUp checks that the misses in each cell are the sum of their causes, that they
-// equal the misses that Predict returns, and that a single set has no conflict misses.
+// TestCellAnswersAddUp checks that the misses in each cell are the sum of their causes, and equal
+// the misses that the function Predict returns. A single set must have no conflict misses.
 func TestCellAnswersAddUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		stride := rapid.SampledFrom([]uint64{1, 3, 64}).Draw(t, "stride")

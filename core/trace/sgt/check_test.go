@@ -44,8 +44,8 @@ func TestWholeFilesHaveNoFaults(t *testing.T) {
 	})
 }
 
-// TestEveryWrongByteIsAFault checks that the function Check detects a change to any single byte of
-// a file.
+// TestEveryWrongByteIsAFault checks that the function Check detects a flipped bit in any byte of a
+// file.
 func TestEveryWrongByteIsAFault(t *testing.T) {
 	p := blocksOf("ls", "", "l")
 	steps := []step{{1, 1, 0, []uint64{8, 16}}, {1, 1, 1, nil}, {2, 2, 2, []uint64{1 << 40}}, {1, 3, 0, []uint64{16, 24}}}

@@ -198,8 +198,8 @@ func TestBlockOrder(t *testing.T) {
 	})
 }
 
-// TestTruncatedRecording checks that, if a recording is cut off at any position, the result
-// contains all rows up to the last complete chunk, and the ending that the caller passes.
+// TestTruncatedRecording checks recordings that are cut off at any position. The result must
+// contain all rows up to the last complete chunk, and the ending that the caller passes.
 func TestTruncatedRecording(t *testing.T) {
 	r := newRecorder()
 	r.site(trace.Load, 8, 0x10)

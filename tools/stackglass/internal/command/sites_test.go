@@ -57,8 +57,8 @@ func TestSitesMessages(t *testing.T) {
 	}
 }
 
-// TestSitesAddUpToWhatIf checks that the misses of all source locations, and of all data
-// structures, add up to the misses that the verb "what-if" predicts for each level, including
+// TestSitesAddUpToWhatIf checks that both the misses of all source locations and the misses of all
+// data structures add up to the misses that the verb "what-if" predicts. The check includes
 // coherence misses. The test covers single-threaded and multi-threaded runs, and private and shared
 // caches.
 func TestSitesAddUpToWhatIf(t *testing.T) {
@@ -389,8 +389,9 @@ func TestSymbolsOfOtherFile(t *testing.T) {
 	}
 }
 
-// TestSymbolWarnings checks the warnings if a trace has no instruction addresses, so that no names
-// are found, and if the program has no source lines at the given load address.
+// TestSymbolWarnings checks two warnings. One is about a trace without instruction addresses, for
+// which no names are found. The other is about a load address at which the program has no source
+// lines.
 func TestSymbolWarnings(t *testing.T) {
 	path := filepath.Join(built(t, "int main(void) { volatile int x = 1; return x; }\n", "-no-pie"), "walk")
 	p := &profile.Profile{Sites: &profile.Sites{Code: []profile.Site{{Number: 1, Function: "main"}}}}
@@ -428,8 +429,8 @@ func TestReadableNames(t *testing.T) {
 	}
 }
 
-// TestManySites checks that text tables have at most a hundred rows unless --top requests more,
-// that comparisons have one number in each row, and that the CSV and JSON formats contain all rows.
+// TestManySites checks that text tables have at most a hundred rows unless --top requests more.
+// Comparisons must have one number in each row, and the CSV and JSON formats must contain all rows.
 func TestManySites(t *testing.T) {
 	var text strings.Builder
 	text.WriteString("address,rw,size,pc\n")
