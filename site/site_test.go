@@ -20,7 +20,7 @@ import (
 	"github.com/stackglass/stackglass/site/policy"
 )
 
-// The function read returns a reader for a demo's trace.
+// The function "read" returns a reader for a demo's trace.
 func read(t *testing.T, file string) *open.Trace {
 	t.Helper()
 	content, err := DemoFile(file)
@@ -101,7 +101,7 @@ func checkExpectation(t *testing.T, d Demo, e Expectation) {
 	}
 }
 
-// The function names reports whether a lesson contains the given number. For the number 1, the
+// The function "names" reports whether a lesson contains the given number. For the number 1, the
 // lesson may contain "misses once" instead.
 func names(lesson string, n uint64) bool {
 	if n == 1 && strings.Contains(lesson, "misses once") {
@@ -177,9 +177,9 @@ func checkTaken(t *testing.T, d Demo, e Expectation) {
 	}
 }
 
-// The function taken counts the events that [Expectation.Taken] describes. A store invalidates the
-// line in the caches of all other threads. If one of these threads references the line later, that
-// reference is counted.
+// The function "taken" counts the events that [Expectation.Taken] describes. A store invalidates
+// the line in the caches of all other threads. If one of these threads references the line later,
+// that reference is counted.
 func taken(t *testing.T, file string, limit uint64) (count uint64) {
 	t.Helper()
 	type holding struct{ had, has bool }

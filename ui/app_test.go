@@ -155,7 +155,7 @@ func (d *desk) SetHash(hash string, replace bool) {
 	d.hash = hash
 }
 
-// The method back acts like the browser's Back button.
+// The method "back" acts like the browser's Back button.
 func (d *desk) back() {
 	d.hash = d.history[len(d.history)-1]
 	d.history = d.history[:len(d.history)-1]
@@ -216,7 +216,7 @@ func (d *desk) entries() []profile.Entry {
 	return list
 }
 
-// The method act runs a function like an event handler, with the lock held.
+// The method "act" runs a function like an event handler, with the lock held.
 func (d *desk) act(f func()) {
 	d.app.Env.Lock()
 	f()
@@ -582,7 +582,7 @@ func TestTwoBadFiles(t *testing.T) {
 	}
 }
 
-// The type failing is a reader that fails in the middle of a file.
+// The type "failing" is a reader that fails in the middle of a file.
 type failing struct {
 	r    io.Reader
 	left int
@@ -607,7 +607,7 @@ func TestDamagedFileIsPartial(t *testing.T) {
 	}
 }
 
-// The type dying is a worker that ends as soon as possible after it has sent a snapshot.
+// The type "dying" is a worker that ends as soon as possible after it has sent a snapshot.
 type dying struct {
 	workers.Carrier
 	ready func() bool
@@ -624,7 +624,7 @@ func (c *dying) Receive() (workers.Message, error) {
 	return m, err
 }
 
-// The type slow is a trace that is read so slowly that there is a snapshot before its end.
+// The type "slow" is a trace that is read so slowly that there is a snapshot before its end.
 type slow struct{ r io.Reader }
 
 func (s *slow) Read(p []byte) (int, error) {
@@ -694,7 +694,7 @@ func TestSecondDropWaits(t *testing.T) {
 	}
 }
 
-// The function until waits until a goroutine makes a condition true.
+// The function "until" waits until a goroutine makes a condition true.
 func until(t *testing.T, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(10 * time.Minute); !ok(); time.Sleep(5 * time.Millisecond) {
@@ -704,8 +704,8 @@ func until(t *testing.T, ok func() bool) {
 	}
 }
 
-// The method await waits until a goroutine makes a condition true. It checks the condition with the
-// lock held.
+// The method "await" waits until a goroutine makes a condition true. It checks the condition with
+// the lock held.
 func (d *desk) await(ok func() bool) {
 	d.t.Helper()
 	until(d.t, func() (yes bool) {
@@ -841,7 +841,7 @@ func TestCountersOfAnyTrace(t *testing.T) {
 	d.wants(`id="table-types"`, "The trace contains no blocks")
 }
 
-// The function multiplied returns the encoded profile of a matrix multiplication.
+// The function "multiplied" returns the encoded profile of a matrix multiplication.
 func multiplied(t *testing.T, spec analysis.Spec) []byte {
 	t.Helper()
 	p, steps := tracetest.Multiplication(6)

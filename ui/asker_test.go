@@ -11,7 +11,7 @@ import (
 	"github.com/stackglass/stackglass/workers/local"
 )
 
-// The type scripted is a desk in which the test acts as the answer program.
+// The type "scripted" is a desk in which the test acts as the answer program.
 type scripted struct {
 	*desk
 	carriers chan workers.Carrier // the ends of the carriers that the test uses
@@ -23,7 +23,7 @@ func (s scripted) Answerer() (workers.Carrier, error) {
 	return asker, nil
 }
 
-// The method question receives messages until it receives a question.
+// The method "question" receives messages until it receives a question.
 func question(t *testing.T, c workers.Carrier) (job uint32, q answers.Question) {
 	t.Helper()
 	for {
@@ -116,7 +116,7 @@ func TestAsker(t *testing.T) {
 	}
 }
 
-// The type unloaded is a desk whose answer program cannot be loaded.
+// The type "unloaded" is a desk whose answer program cannot be loaded.
 type unloaded struct{ *desk }
 
 func (unloaded) Answerer() (workers.Carrier, error) { return dead{}, nil }

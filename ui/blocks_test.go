@@ -8,7 +8,7 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// The method modelled analyses the desk's demo and opens its blocks.
+// The method "modelled" analyses the desk's demo and opens its blocks.
 func modelled(t *testing.T, d *desk) {
 	t.Helper()
 	d.app.Offer(demoItem())
@@ -16,7 +16,7 @@ func modelled(t *testing.T, d *desk) {
 	d.answered()
 }
 
-// The method answered waits until the models have answered the current question.
+// The method "answered" waits until the models have answered the current question.
 func (d *desk) answered() {
 	d.t.Helper()
 	until(d.t, func() (yes bool) {

@@ -23,7 +23,7 @@ func openCalls(t *testing.T) *desk {
 	return d
 }
 
-// The method listed waits until the page shows an answer with a tree.
+// The method "listed" waits until the page shows an answer with a tree.
 func (d *desk) listed(tree string) {
 	d.t.Helper()
 	until(d.t, func() (yes bool) {

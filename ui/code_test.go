@@ -12,7 +12,7 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// The method saw waits until the page has saved a file with the given name, and returns its
+// The method "saw" waits until the page has saved a file with the given name, and returns its
 // content.
 func (d *desk) saw(name string) (content string) {
 	d.t.Helper()

@@ -13,7 +13,7 @@ import (
 // A control is an input, a list or a button in the built page.
 type control struct {
 	node *vugu.VGNode
-	// The field place is the path from the root to the control, which consists of the tag and the
+	// The field "place" is the path from the root to the control, which consists of the tag and the
 	// child number of each element. The renderer matches elements by their positions. If a control
 	// moved to another position, a drag would continue with the element at the old position.
 	place string
@@ -28,7 +28,7 @@ func (c *control) attribute(name string) string {
 	return ""
 }
 
-// The method controls returns the page's current controls, by their IDs.
+// The method "controls" returns the page's current controls, by their IDs.
 func (d *desk) controls() map[string]*control {
 	d.t.Helper()
 	d.app.Env.RLock()
@@ -62,7 +62,7 @@ func (d *desk) controls() map[string]*control {
 	return found
 }
 
-// The method use operates a control like a user. It presses a button, or sets an input to a few
+// The method "use" operates a control like a user. It presses a button, or sets an input to a few
 // values.
 func (d *desk) use(c *control) (times int) {
 	type attempt struct{ event, value string }
@@ -97,7 +97,7 @@ func (d *desk) use(c *control) (times int) {
 	return times
 }
 
-// The method settle waits until the models have answered all questions.
+// The method "settle" waits until the models have answered all questions.
 func (d *desk) settle() {
 	d.t.Helper()
 	until(d.t, func() (yes bool) {

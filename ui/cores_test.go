@@ -7,7 +7,7 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// The method alone analyses a single-threaded demo, and opens the predictions for several cores.
+// The method "alone" analyses a single-threaded demo, and opens the predictions for several cores.
 func alone(t *testing.T) *desk {
 	t.Helper()
 	d := at(t, "openmp-alone", state.TabThreads)

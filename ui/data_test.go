@@ -8,7 +8,7 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// The function particles returns a trace of a program with structures and memory blocks.
+// The function "particles" returns a trace of a program with structures and memory blocks.
 func particles(t *testing.T) Item {
 	t.Helper()
 	const path = "../tools/stackglass/internal/command/testdata/manual/particles.sgt"
@@ -19,7 +19,7 @@ func particles(t *testing.T) Item {
 	return Item{File: File{Name: "particles.sgt", Bytes: uint64(len(content)), Ref: content, Read: func(int) ([]byte, error) { return content, nil }}}
 }
 
-// The method about waits for the answer about a data structure.
+// The method "about" waits for the answer about a data structure.
 func (d *desk) about(name string) {
 	d.t.Helper()
 	until(d.t, func() (yes bool) {

@@ -30,7 +30,7 @@ func siteDemos(t *testing.T) (list []Demo) {
 	return list
 }
 
-// The method arrives waits until the page shows a complete analysis.
+// The method "arrives" waits until the page shows a complete analysis.
 func (d *desk) arrives(key string) {
 	d.t.Helper()
 	until(d.t, func() (yes bool) {

@@ -15,7 +15,7 @@ import (
 	"github.com/vugu/vugu/staticrender"
 )
 
-// The function malicious returns the encoded profile of a program in which every name is markup
+// The function "malicious" returns the encoded profile of a program in which every name is markup
 // with a length of megabytes.
 func malicious(t *testing.T, markup string) []byte {
 	t.Helper()

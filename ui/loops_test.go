@@ -11,7 +11,7 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// The method folded analyses the desk's demo, including its loops, and opens the Loops view.
+// The method "folded" analyses the desk's demo, including its loops, and opens the Loops view.
 func folded(t *testing.T, d *desk) {
 	t.Helper()
 	d.settings.Loops = true
@@ -144,7 +144,7 @@ func TestLoopsCountOnce(t *testing.T) {
 	})
 }
 
-// The method tried waits until the misses of all changes are counted.
+// The method "tried" waits until the misses of all changes are counted.
 func (d *desk) tried() {
 	d.t.Helper()
 	until(d.t, func() (yes bool) {

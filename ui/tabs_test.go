@@ -32,7 +32,7 @@ func newWindow() *window {
 	return w
 }
 
-// The method open returns a desk in another tab that uses the same store.
+// The method "open" returns a desk in another tab that uses the same store.
 func (w *window) open(t *testing.T, first *desk) *desk {
 	d := newDesk(t)
 	if first != nil {
@@ -233,7 +233,7 @@ func TestPoisonFromAnotherTab(t *testing.T) {
 	<-ended[1]
 }
 
-// The type keeper is an implementation of Handles that keeps files in memory.
+// The type "keeper" is an implementation of Handles that keeps files in memory.
 type keeper struct {
 	mu    sync.Mutex
 	files map[string]File
@@ -335,7 +335,7 @@ func TestDeathAfterResult(t *testing.T) {
 	d.wants(`class="chip complete"`)
 }
 
-// The type mute is a carrier whose worker dies instead of reporting that it has finished.
+// The type "mute" is a carrier whose worker dies instead of reporting that it has finished.
 type mute struct{ workers.Carrier }
 
 func (c *mute) Receive() (workers.Message, error) {

@@ -13,10 +13,10 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// The function threaded returns a multi-threaded demo.
+// The function "threaded" returns a multi-threaded demo.
 func threaded(name string) Item { return Item{Demo: name, URL: "demos/" + name + ".sgt", Title: name} }
 
-// The function at returns a desk that shows a multi-threaded demo in the given tab.
+// The function "at" returns a desk that shows a multi-threaded demo in the given tab.
 func at(t *testing.T, demo string, tab state.Tab) *desk {
 	t.Helper()
 	d := newDesk(t)
@@ -28,14 +28,14 @@ func at(t *testing.T, demo string, tab state.Tab) *desk {
 // lastSaid returns the text that was announced last.
 func (d *desk) lastSaid() string { return d.said[len(d.said)-1] }
 
-// The method rests reports whether no analysis is running.
+// The method "rests" reports whether no analysis is running.
 func (d *desk) rests() bool {
 	d.app.Env.RLock()
 	defer d.app.Env.RUnlock()
 	return d.app.run == nil
 }
 
-// The method sum adds up the displayed numbers in a column of a table.
+// The method "sum" adds up the displayed numbers in a column of a table.
 func (d *desk) sum(chart, column string) (n uint64) {
 	d.t.Helper()
 	t := d.app.table(chart)

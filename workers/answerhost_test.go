@@ -10,7 +10,7 @@ import (
 	"github.com/stackglass/stackglass/workers/local"
 )
 
-// The type asking is the client's side of an AnswerHost.
+// The type "asking" is the client's side of an AnswerHost.
 type asking struct {
 	*testing.T
 	workers.Carrier

@@ -88,7 +88,7 @@ func TestEncodeEveryField(t *testing.T) {
 	check("segment", &segment, func() (any, error) { return DecodeSegment(EncodeSegment(segment)) })
 }
 
-// The function fill sets every field to a value other than its zero value.
+// The function "fill" sets every field to a value other than its zero value.
 func fill(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Struct:

@@ -16,7 +16,7 @@ import (
 	"github.com/stackglass/stackglass/workers"
 )
 
-// The type refusing is a store that refuses only the n-th write, or the n-th write and all later
+// The type "refusing" is a store that refuses only the n-th write, or the n-th write and all later
 // writes.
 type refusing struct {
 	*memstore.Store
@@ -151,7 +151,7 @@ func TestPoisonedCheckpoint(t *testing.T) {
 	}
 }
 
-// The type leaping is a clock that jumps back and forth.
+// The type "leaping" is a clock that jumps back and forth.
 type leaping struct {
 	*clock
 	n int

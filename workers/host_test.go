@@ -50,8 +50,8 @@ type fixture struct {
 	clock *clock
 }
 
-// The type attached is the attachment that the tests use. It consists of a function that opens the
-// file, and the file's size.
+// The type "attached" is the attachment that the tests use. It consists of a function that opens
+// the file, and the file's size.
 type attached struct {
 	open func() io.ReadCloser
 	size uint64
@@ -82,7 +82,7 @@ func newFixture(t *testing.T) *fixture {
 	return f
 }
 
-// The method serve starts the host. After this, the host's fields must not be changed.
+// The method "serve" starts the host. After this, the host's fields must not be changed.
 func (f *fixture) serve() {
 	f.t.Helper()
 	f.asker, f.host.Carrier = local.Pair()
@@ -108,7 +108,7 @@ func (f *fixture) send(m workers.Message) {
 	}
 }
 
-// The method next returns the next message of one of the given types, and drops all earlier
+// The method "next" returns the next message of one of the given types, and drops all earlier
 // messages of other types.
 func (f *fixture) next(types ...workers.Type) workers.Message {
 	f.t.Helper()
@@ -163,7 +163,7 @@ func (f *fixture) failed() string {
 	return m.Problem
 }
 
-// The method entry returns the only entry in the store.
+// The method "entry" returns the only entry in the store.
 func (f *fixture) entry() profile.Entry {
 	f.t.Helper()
 	entries, err := f.store.List()
@@ -173,7 +173,7 @@ func (f *fixture) entry() profile.Entry {
 	return entries[0]
 }
 
-// The function din returns a trace of n references with some locality.
+// The function "din" returns a trace of n references with some locality.
 func din(n int) []byte {
 	random := rand.New(rand.NewPCG(1, 2))
 	var b []byte
@@ -186,7 +186,7 @@ func din(n int) []byte {
 	return b
 }
 
-// The function direct analyses a trace without a host.
+// The function "direct" analyses a trace without a host.
 func direct(t *testing.T, b []byte, spec analysis.Spec) *profile.Profile {
 	t.Helper()
 	reader, err := openTrace("direct", bytes.NewReader(b), "", nil)
@@ -281,7 +281,7 @@ func (f *fixture) checkComplete(m workers.Message, trace []byte) {
 	}
 }
 
-// The type endless is a trace that does not end until it is closed.
+// The type "endless" is a trace that does not end until it is closed.
 type endless struct {
 	part   []byte
 	at     int
@@ -511,7 +511,7 @@ func TestDamagedFile(t *testing.T) {
 	}
 }
 
-// The reader failing returns an error after its bytes.
+// The reader "failing" returns an error after its bytes.
 type failing struct {
 	io.Reader
 	err error
@@ -628,7 +628,7 @@ func TestNothingToAnalyse(t *testing.T) {
 	}
 }
 
-// The type panicking is a reader that panics.
+// The type "panicking" is a reader that panics.
 type panicking struct{}
 
 func (panicking) Read([]byte) (int, error) { panic("a bug in a reader") }

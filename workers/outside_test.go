@@ -17,7 +17,7 @@ import (
 	"github.com/stackglass/stackglass/workers"
 )
 
-// The type shelves provides the spill store for one key.
+// The type "shelves" provides the spill store for one key.
 type shelves struct {
 	shelf   *stacktest.Shelf
 	removed bool
@@ -59,7 +59,7 @@ const limit = 1 << 30
 
 var outsideSpec = analysis.Spec{LineBytes: []uint32{32, 64}}
 
-// The function beyond analyses a trace in a run that spills its stacks, and returns the profile.
+// The function "beyond" analyses a trace in a run that spills its stacks, and returns the profile.
 func beyond(t *testing.T, b []byte) []byte {
 	return direct(t, b, outsideSpec.Beyond(locality.Budget{Shelf: new(stacktest.Shelf)})).Encode()
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/stackglass/stackglass/workers"
 )
 
-// The type stuck is a reader that returns its bytes and then blocks, like a file in a tab that is
+// The type "stuck" is a reader that returns its bytes and then blocks, like a file in a tab that is
 // being closed.
 type stuck struct {
 	io.Reader
@@ -31,7 +31,7 @@ func (s *stuck) Read(p []byte) (int, error) {
 
 func (s *stuck) Close() error { return nil }
 
-// The function interrupt starts to analyse a trace, stops after a part of it, and returns a store
+// The function "interrupt" starts to analyse a trace, stops after a part of it, and returns a store
 // that contains the checkpoint.
 func interrupt(t *testing.T, b []byte, size int, spec analysis.Spec) *memstore.Store {
 	t.Helper()

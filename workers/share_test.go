@@ -27,7 +27,7 @@ import (
 	"github.com/stackglass/stackglass/workers/local"
 )
 
-// The function container returns a single-threaded container with chunks of random lengths.
+// The function "container" returns a single-threaded container with chunks of random lengths.
 func container(t testing.TB, rng *rand.Rand, steps int) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -56,7 +56,7 @@ var sharedSpec = analysis.Spec{Kinds: trace.AllKinds}
 // number of references itself.
 func referencesOf(p *profile.Profile) uint64 { return p.Totals.AllReferences() }
 
-// The type crew starts the helpers for a test.
+// The type "crew" starts the helpers for a test.
 type crew struct {
 	t        testing.TB
 	wrap     func(workers.Carrier) workers.Carrier // wraps the carrier of each helper; if nil, carriers are unchanged
@@ -74,7 +74,7 @@ func openSource(name string, attachment any) (trace.Source, error) {
 	return sgt.NewSource(name, bytes.NewReader(b), int64(len(b)), nil)
 }
 
-// The method connect starts a helper in a goroutine.
+// The method "connect" starts a helper in a goroutine.
 func (c *crew) connect() (workers.Carrier, error) {
 	run, other := local.Pair()
 	c.started.Add(1)
@@ -93,7 +93,7 @@ func (c *crew) connect() (workers.Carrier, error) {
 	return run, nil
 }
 
-// The type counted is a carrier that counts the segments that are sent.
+// The type "counted" is a carrier that counts the segments that are sent.
 type counted struct {
 	workers.Carrier
 	crew *crew
@@ -181,7 +181,7 @@ func TestNotShared(t *testing.T) {
 	}
 }
 
-// The type dying is a carrier that ends after some messages.
+// The type "dying" is a carrier that ends after some messages.
 type dying struct {
 	workers.Carrier
 	left *atomic.Int64
@@ -217,7 +217,7 @@ func TestSharedWithDyingHelpers(t *testing.T) {
 	}
 }
 
-// The type mute is a carrier that stops sending after some messages, but does not end.
+// The type "mute" is a carrier that stops sending after some messages, but does not end.
 type mute struct {
 	workers.Carrier
 	left *atomic.Int64
@@ -250,7 +250,7 @@ func TestSharedWithMuteHelpers(t *testing.T) {
 	}
 }
 
-// The type poisoning is a carrier that sends unexpected messages and damages all other messages.
+// The type "poisoning" is a carrier that sends unexpected messages and damages all other messages.
 type poisoning struct {
 	workers.Carrier
 	rng *rand.Rand

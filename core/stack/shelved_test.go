@@ -14,7 +14,7 @@ import (
 )
 
 // inSegments analyses a trace in segments with a limited number of lines, and returns the distances
-// and depths for the whole trace. If the function again is not nil, inSegments calls it before it
+// and depths for the whole trace. If the function "again" is not nil, inSegments calls it before it
 // joins each segment.
 func inSegments(m *stack.Shelved, segment stack.Segment, lines []trace.Line, room int, again func(**stack.Shelved) error) ([]uint32, *stack.SetDepths, error) {
 	out := make([]uint32, len(lines))
@@ -324,7 +324,7 @@ func TestShelvedAdopts(t *testing.T) {
 	}
 }
 
-// The function all returns AllSetNumbers if its argument is true, and 0 otherwise.
+// The function "all" returns AllSetNumbers if its argument is true, and 0 otherwise.
 func all(sets bool) stack.SetNumbers {
 	if sets {
 		return stack.AllSetNumbers

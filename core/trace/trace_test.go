@@ -98,7 +98,7 @@ func TestReadAll(t *testing.T) {
 	}
 }
 
-// The reader parts returns one batch after another.
+// The reader "parts" returns one batch after another.
 type parts []*trace.Batch
 
 func (p *parts) Next(b *trace.Batch) error {

@@ -77,7 +77,7 @@ func TestModelsLinks(t *testing.T) {
 	}
 }
 
-// The function anchor returns the link target that GitHub generates for a heading.
+// The function "anchor" returns the link target that GitHub generates for a heading.
 func anchor(heading string) string {
 	keep := func(r rune) rune {
 		switch {
@@ -91,9 +91,9 @@ func anchor(heading string) string {
 	return strings.Map(keep, strings.ToLower(heading))
 }
 
-// The function documents returns the names of all Markdown files that a line of a file mentions. If
-// a name is part of a link, the function returns the link's target. URLs and format strings such as
-// %s/README.md are ignored.
+// The function "documents" returns the names of all Markdown files that a line of a file mentions.
+// If a name is part of a link, the function returns the link's target. URLs and format strings such
+// as %s/README.md are ignored.
 func documents(file, line string) (names []string) {
 	if path.Ext(file) == ".md" {
 		line = linkText.ReplaceAllString(line, "(")
@@ -107,8 +107,8 @@ func documents(file, line string) (names []string) {
 	return names
 }
 
-// The function resolves reports whether a cited file exists in the same folder as the citing file,
-// or in a parent folder within the repository.
+// The function "resolves" reports whether a cited file exists in the same folder as the citing
+// file, or in a parent folder within the repository.
 func resolves(root, file, cited string) bool {
 	for dir := path.Dir(file); ; dir = path.Dir(dir) {
 		if _, err := os.Stat(filepath.Join(root, filepath.FromSlash(path.Join(dir, cited)))); err == nil {
@@ -120,7 +120,7 @@ func resolves(root, file, cited string) bool {
 	}
 }
 
-// The function read returns the text of a file in the repository.
+// The function "read" returns the text of a file in the repository.
 func read(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root(t), filepath.FromSlash(name)))

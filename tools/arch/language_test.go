@@ -93,7 +93,7 @@ func TestDraw(t *testing.T) {
 	}
 }
 
-// The function sentences calls "visit" for every sentence in the repository that people read.
+// The function "sentences" calls "visit" for every sentence in the repository that people read.
 func sentences(t *testing.T, visit func(kind, name, sentence string)) {
 	check := func(kind, name, text string) {
 		text = blanks.ReplaceAllString(strings.Trim(text, "|#> \n"), " ")
@@ -192,8 +192,8 @@ func sentences(t *testing.T, visit func(kind, name, sentence string)) {
 	}
 }
 
-// The function paragraphs returns the paragraphs, list items, headings and table rows in a Markdown
-// text or a Go comment, without indented code.
+// The function "paragraphs" returns the paragraphs, list items, headings and table rows in a
+// Markdown text or a Go comment, without indented code.
 func paragraphs(text string) []string {
 	var parts []string
 	begins, inItem := true, false // "the next line begins a new part", "the last part is a list item"
@@ -240,8 +240,8 @@ func prose(text string) bool {
 	return strings.Count(text, " ") >= 3 && common.MatchString(text) && !notProse.MatchString(text)
 }
 
-// The function wrong returns the advice for a forbidden pattern that a sentence contains, or "" if
-// there is none.
+// The function "wrong" returns the advice for a forbidden pattern that a sentence contains, or ""
+// if there is none.
 func wrong(sentence string) string {
 	for _, f := range forbidden {
 	matches:

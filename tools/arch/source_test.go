@@ -24,7 +24,7 @@ type source struct {
 	imports map[string]token.Position
 }
 
-// The function root returns the repository's root folder.
+// The function "root" returns the repository's root folder.
 func root(t *testing.T) string {
 	t.Helper()
 	dir, err := filepath.Abs(filepath.Join("..", ".."))
@@ -44,7 +44,7 @@ func skipped(name string) bool {
 		name == "bin" || name == "build" || strings.HasPrefix(base, ".") && name != "."
 }
 
-// The function walk calls "visit" for every file that these tests check.
+// The function "walk" calls "visit" for every file that these tests check.
 func walk(t *testing.T, visit func(name string)) {
 	t.Helper()
 	walkBut(t, skipped, visit)
@@ -71,7 +71,7 @@ func walkBut(t *testing.T, skip func(name string) bool, visit func(name string))
 	}
 }
 
-// The function sources parses every Go file.
+// The function "sources" parses every Go file.
 func sources(t *testing.T) []source {
 	t.Helper()
 	dir := root(t)
@@ -101,5 +101,5 @@ func sources(t *testing.T) []source {
 	return list
 }
 
-// The function under reports whether a directory is the given folder or lies below it.
+// The function "under" reports whether a directory is the given folder or lies below it.
 func under(dir, folder string) bool { return dir == folder || strings.HasPrefix(dir, folder+"/") }

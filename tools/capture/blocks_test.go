@@ -159,8 +159,8 @@ func finish(t *testing.T, r analysis.Run) *profile.Profile {
 	}
 }
 
-// The type covered is a program that counts how often each of its blocks is executed, including the
-// blocks that coverage inserts on critical edges.
+// The type "covered" is a program that counts how often each of its blocks is executed, including
+// the blocks that coverage inserts on critical edges.
 type covered struct {
 	program string
 	code    *trace.Program    // the tables of the executed code
@@ -195,7 +195,7 @@ func coverEdges(t *testing.T, compiler, opt, source, level string, flags []strin
 	return c
 }
 
-// The method number assigns a unique number to every guard in the text.
+// The method "number" assigns a unique number to every guard in the text.
 func (c *covered) number(t *testing.T, file string) {
 	t.Helper()
 	src, err := os.ReadFile(file)
@@ -237,7 +237,7 @@ func (c *covered) number(t *testing.T, file string) {
 	}
 }
 
-// The method run runs the program and returns its output.
+// The method "run" runs the program and returns its output.
 func (c *covered) run(t *testing.T) string {
 	t.Helper()
 	out, err := os.Create(c.program + ".counts")
@@ -263,7 +263,7 @@ func (c *covered) run(t *testing.T) string {
 	return string(said)
 }
 
-// The method compare compares the program's block and branch counts with the counts in a trace.
+// The method "compare" compares the program's block and branch counts with the counts in a trace.
 func (c *covered) compare(t *testing.T, r *blocks.Run) {
 	t.Helper()
 	p, other := r.Program, c.code
@@ -327,7 +327,7 @@ func (c *covered) compare(t *testing.T, r *blocks.Run) {
 	t.Logf("%d blocks, %d branches, %d executions", visits, edges, ran)
 }
 
-// The function passed returns how often calls whose only successor is the given block passed
+// The function "passed" returns how often calls whose only successor is the given block passed
 // control to it.
 func passed(r *blocks.Run, to uint32) (n uint64) {
 	for b := range r.Program.Blocks {

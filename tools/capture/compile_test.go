@@ -27,7 +27,7 @@ func helloFolder(t *testing.T) string {
 	return dir
 }
 
-// The type compiled is the result of running a compiler command line.
+// The type "compiled" is the result of running a compiler command line.
 type compiled struct {
 	status         int
 	stdout, stderr string

@@ -17,7 +17,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/sgt"
 )
 
-// The function addresses returns the addresses of all loads, in order.
+// The function "addresses" returns the addresses of all loads, in order.
 func (g *traced) addresses() (list []uint64) {
 	for i, kind := range g.Kind {
 		if kind == trace.Load {

@@ -85,7 +85,7 @@ func scaleOf(s *trace.Site) string {
 	return "3"
 }
 
-// The function compilers returns the paths of all installed versions of clang.
+// The function "compilers" returns the paths of all installed versions of clang.
 var compilers = sync.OnceValue(func() (found []string) {
 	for _, name := range []string{"clang-14", "clang-19"} {
 		if path, err := exec.LookPath(name); err == nil {
@@ -108,7 +108,7 @@ func newestClang(t *testing.T) string {
 // If soak is true, tests run longer, and with every compiler.
 var soak = os.Getenv("STACKGLASS_SOAK") != ""
 
-// The function worth reports whether a test should run with a given compiler. All tests run with
+// The function "worth" reports whether a test should run with a given compiler. All tests run with
 // the newest compiler. Older compilers generate different IR, so some of the tests also run with
 // older compilers.
 func worth(clang string, sample bool) bool {
@@ -132,7 +132,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// The function play compiles a program in testdata/play unless this was done before, and returns
+// The function "play" compiles a program in testdata/play unless this was done before, and returns
 // the path of the executable.
 func play(t *testing.T, name string) string {
 	t.Helper()
@@ -176,7 +176,7 @@ type outcome struct {
 // than any test program runs.
 const hanging = 5 * time.Minute
 
-// The function run runs a program in a new folder.
+// The function "run" runs a program in a new folder.
 func run(t *testing.T, env []string, program string, args ...string) *outcome {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -197,7 +197,7 @@ func run(t *testing.T, env []string, program string, args ...string) *outcome {
 	return o
 }
 
-// The type traced is the content of a trace.
+// The type "traced" is the content of a trace.
 type traced struct {
 	*trace.Batch
 	header trace.Header
@@ -205,7 +205,7 @@ type traced struct {
 	err    error
 }
 
-// The function read returns all rows of a trace.
+// The function "read" returns all rows of a trace.
 func read(t *testing.T, file string, kinds trace.Kinds) *traced {
 	t.Helper()
 	content, err := os.ReadFile(file)
@@ -218,7 +218,7 @@ func read(t *testing.T, file string, kinds trace.Kinds) *traced {
 	return &traced{Batch: all, header: r.Header(), ending: r.Ending(), err: err}
 }
 
-// The method trace returns all rows of a run's trace. The test fails if the trace is incomplete.
+// The method "trace" returns all rows of a run's trace. The test fails if the trace is incomplete.
 func (o *outcome) trace(t *testing.T, kinds trace.Kinds) *traced {
 	t.Helper()
 	got := read(t, filepath.Join(o.dir, "out.sgt"), kinds)

@@ -162,8 +162,8 @@ func countsOf(rows *traced) map[string]uint64 {
 	return counts
 }
 
-// The function coverage returns the same counts as countsOf, but takes them from clang's sanitizer
-// coverage.
+// The function "coverage" returns the same counts as countsOf, but takes them from clang's
+// sanitizer coverage.
 func coverage(t *testing.T, clang, dir, source, level string) map[string]uint64 {
 	t.Helper()
 	object, counters, program := filepath.Join(dir, "c.o"), filepath.Join(dir, "counters.o"), filepath.Join(dir, "covered")

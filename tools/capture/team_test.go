@@ -61,7 +61,7 @@ func TestTeamMatchesPrediction(t *testing.T) {
 	}
 }
 
-// The type described adds a header to a reader.
+// The type "described" adds a header to a reader.
 type described struct {
 	*tracetest.Reader
 	header trace.Header
@@ -85,7 +85,7 @@ const (
 	onOwn   = 2
 )
 
-// The function whose replaces each address on a stack with onFirst or onOwn, so that runs can be
+// The function "whose" replaces each address on a stack with onFirst or onOwn, so that runs can be
 // compared.
 func whose(p *trace.Program, thread uint32, addr trace.Addr) trace.Addr {
 	first := slices.MinFunc(p.Threads, func(a, b trace.Thread) int { return cmp.Compare(a.Number, b.Number) }).Number
@@ -139,7 +139,7 @@ func perThread(all *traced) []map[deed]int {
 	return list
 }
 
-// The function differences lists the first few differences between two counts.
+// The function "differences" lists the first few differences between two counts.
 func differences(got, want map[deed]int) string {
 	var list []string
 	for d, n := range got {

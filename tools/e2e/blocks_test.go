@@ -17,7 +17,7 @@ func modulePath(t *testing.T) string {
 	return path
 }
 
-// The function modelled waits until the page shows the results of the models.
+// The function "modelled" waits until the page shows the results of the models.
 func (p *tab) modelled() {
 	p.t.Helper()
 	p.wait("the blocks and their graph", `document.querySelector("#blocks-answer") && document.querySelector("sg-graph [data-ready]")`)
@@ -44,7 +44,7 @@ func (p *tab) blocksEverywhere(look func(state string)) {
 	p.waitFor("#kept .delete")
 }
 
-// The function often types into the page how often the function's last branch goes to each of its
+// The function "often" types into the page how often the function's last branch goes to each of its
 // successors.
 func (p *tab) often(text string) {
 	p.t.Helper()

@@ -6,7 +6,7 @@ import (
 	"github.com/chromedp/cdproto/input"
 )
 
-// The function called returns the path of a trace of a program with several functions.
+// The function "called" returns the path of a trace of a program with several functions.
 func (p *tab) called() string {
 	p.t.Helper()
 	path, err := filepath.Abs(filepath.Join(root, "tools", "stackglass", "internal", "command", "testdata", "calls", "tree.sgt"))

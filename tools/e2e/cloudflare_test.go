@@ -12,7 +12,7 @@ import (
 
 var wranglerReady = regexp.MustCompile(`Ready on (http://([0-9.:]+))`)
 
-// The function cloudflare runs the worker and the asset server until the test ends. The test uses
+// The function "cloudflare" runs the worker and the asset server until the test ends. The test uses
 // Cloudflare's own runtime and tool, with the same configuration as a deployment.
 func cloudflare(t *testing.T) *server {
 	t.Helper()

@@ -100,9 +100,9 @@ func TestCancelAtOnce(t *testing.T) {
 	}
 }
 
-// The function hold intercepts all requests from the page whose URLs match a pattern. The function
-// held waits until a request is intercepted. The function release lets all intercepted requests
-// continue.
+// The function "hold" intercepts all requests from the page whose URLs match a pattern. The
+// function "held" waits until a request is intercepted. The function "release" lets all intercepted
+// requests continue.
 func (p *tab) hold(pattern string) (held, release func()) {
 	p.t.Helper()
 	stopped := make(chan struct{}, 16)

@@ -7,7 +7,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// The function predicted waits until the page has finished all predictions.
+// The function "predicted" waits until the page has finished all predictions.
 func (p *tab) predicted() {
 	p.t.Helper()
 	p.wait("the predictions for several cores", `document.querySelector("#table-rates-of tbody tr") && !document.querySelector("#cores-pending") && document.querySelector("#chart-speedup canvas")`)

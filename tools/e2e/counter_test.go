@@ -60,7 +60,7 @@ func (c *counter) add(path string, n int) {
 	c.bytes[path] += n
 }
 
-// The method passed returns how many bytes have been transferred so far for each path.
+// The method "passed" returns how many bytes have been transferred so far for each path.
 func (c *counter) passed() map[string]int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -92,7 +92,7 @@ func TestData(t *testing.T) {
 	}
 }
 
-// The function drag presses the mouse button at one point, and returns a function that moves the
+// The function "drag" presses the mouse button at one point, and returns a function that moves the
 // mouse to another point and releases the button.
 func (p *tab) drag(x, y float64) func(x, y float64) {
 	p.t.Helper()

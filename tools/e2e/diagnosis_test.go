@@ -10,7 +10,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// The function diagnosed waits until the page shows the diagnosis of the current result.
+// The function "diagnosed" waits until the page shows the diagnosis of the current result.
 func (p *tab) diagnosed() {
 	p.t.Helper()
 	p.wait("the diagnosis", `document.querySelector("#diagnosis")?.getAttribute("aria-busy") === "false" && !/^Looking/.test(document.querySelector("#verdict").textContent)`)

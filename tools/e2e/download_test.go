@@ -11,7 +11,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// The function download calls a function that triggers a download, and returns the downloaded
+// The function "download" calls a function that triggers a download, and returns the downloaded
 // file's name and its path on disk.
 func (p *tab) download(what func()) (name, path string) {
 	p.t.Helper()
@@ -54,7 +54,7 @@ func (p *tab) download(what func()) (name, path string) {
 // the page recognises a file by its modification time.
 var modified = time.Date(2024, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// The function write creates a file that the page will open.
+// The function "write" creates a file that the page will open.
 func (p *tab) write(name string, content []byte) string {
 	p.t.Helper()
 	path := filepath.Join(p.t.TempDir(), name)

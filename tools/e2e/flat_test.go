@@ -19,7 +19,7 @@ import (
 	"github.com/stackglass/stackglass/tools/internal/chromium"
 )
 
-// The type held is the memory that a tab uses after garbage collection, in bytes.
+// The type "held" is the memory that a tab uses after garbage collection, in bytes.
 type held struct {
 	private  int64 // anonymous memory in the browser's renderer processes
 	scripts  int64 // JavaScript objects
@@ -100,7 +100,7 @@ func TestMemoryStaysFlat(t *testing.T) {
 	}
 }
 
-// The method held collects garbage and returns the memory in use.
+// The method "held" collects garbage and returns the memory in use.
 func (p *tab) held(browser context.Context) (h held) {
 	p.t.Helper()
 	for range 3 { // another garbage collection may free more memory
@@ -151,7 +151,7 @@ func (p *tab) programMemory() (bytes int64) {
 
 var anonymousOf = regexp.MustCompile(`(?m)^Anonymous: +([0-9]+) kB$`)
 
-// The function anonymous returns how much anonymous memory a process uses, in bytes.
+// The function "anonymous" returns how much anonymous memory a process uses, in bytes.
 func anonymous(t *testing.T, process int) int64 {
 	t.Helper()
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(process) + "/smaps_rollup")

@@ -159,7 +159,8 @@ func pack(t *testing.T, content []byte, packer func(io.Writer) (io.WriteCloser, 
 
 var lackeyLine = regexp.MustCompile(`(?m)^ ([LS]) ([0-9a-f]+),(\d+)$`)
 
-// The function rewrite converts the loads and stores in a lackey trace to lines in another format.
+// The function "rewrite" converts the loads and stores in a lackey trace to lines in another
+// format.
 func rewrite(lackey []byte, head, line string) []byte {
 	out := bytes.NewBufferString(head)
 	for _, m := range lackeyLine.FindAllSubmatch(lackey, -1) {

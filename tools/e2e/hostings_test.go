@@ -30,7 +30,7 @@ var hostings = []hosting{
 	{"single file", singleFile, "It is stored: this file contains everything."},
 }
 
-// The function folder serves the files in a folder at a path other than the root, with a plain
+// The function "folder" serves the files in a folder at a path other than the root, with a plain
 // server that adds no headers.
 func folder(t *testing.T, files string) *server {
 	t.Helper()
@@ -40,7 +40,7 @@ func folder(t *testing.T, files string) *server {
 	return &server{origin: host.URL, address: strings.TrimPrefix(host.URL, "http://"), home: home}
 }
 
-// The function unzipped unpacks the archive that `make zip` wrote, and returns the path of the
+// The function "unzipped" unpacks the archive that `make zip` wrote, and returns the path of the
 // folder with its files.
 func unzipped(t *testing.T) string {
 	t.Helper()

@@ -69,7 +69,7 @@ func TestKeptAnalyses(t *testing.T) {
 	p.waitFor("#kept-empty")
 }
 
-// The function row returns the selector for an analysis in the list.
+// The function "row" returns the selector for an analysis in the list.
 func row(name string) string { return `#kept tr[data-name=` + quote(name) + `]` }
 
 // TestExport checks that a profile can be exported to a file and imported into another browser. The

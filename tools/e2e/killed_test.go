@@ -20,7 +20,7 @@ import (
 	"github.com/stackglass/stackglass/tools/internal/chromium"
 )
 
-// The method open loads the page again, and checks that it shows the first screen.
+// The method "open" loads the page again, and checks that it shows the first screen.
 func (p *tab) open() {
 	p.t.Helper()
 	p.visit("/")
@@ -40,8 +40,8 @@ func (p *tab) inWorker(expression string) (done bool) {
 	return done
 }
 
-// The function soaking reports whether the tests run as in make soak, with many kills instead of a
-// few.
+// The function "soaking" reports whether the tests run as in make soak, with many kills instead of
+// a few.
 var soaking = os.Getenv("STACKGLASS_SOAK") != ""
 
 // killsOf returns how often a test kills something: a few times, or more often in make soak.

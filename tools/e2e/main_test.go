@@ -122,7 +122,7 @@ func flags(profile string, anyHost int) []chromedp.ExecAllocatorOption {
 	}
 }
 
-// The function program returns the path of the command under test.
+// The function "program" returns the path of the command under test.
 func program() (string, error) {
 	path := os.Getenv("STACKGLASS_PROGRAM")
 	if path == "" {

@@ -77,7 +77,7 @@ func (p *tab) keptOffline() {
 	p.wait("the copy of the site for offline use", `document.getElementById("offline-state").textContent === `+quote(kept))
 }
 
-// The method close closes the tab.
+// The method "close" closes the tab.
 func (p *tab) close() {
 	p.t.Helper()
 	if err := chromedp.Cancel(p.ctx); err != nil {
@@ -85,8 +85,8 @@ func (p *tab) close() {
 	}
 }
 
-// The method alone waits until no other tab shows a page from the same server. While a tab is being
-// closed, it may still store data.
+// The method "alone" waits until no other tab shows a page from the same server. While a tab is
+// being closed, it may still store data.
 func (p *tab) alone() {
 	p.t.Helper()
 	for late := time.Now().Add(patience); ; time.Sleep(askEvery) {
@@ -152,7 +152,7 @@ func forgetEarlier(p *tab) {
 	}
 }
 
-// The function call runs a DevTools protocol command on the tab.
+// The function "call" runs a DevTools protocol command on the tab.
 func call[P, R any](p *tab, cmd cdp.Command[P, R], params P) R {
 	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
@@ -173,14 +173,14 @@ func (p *tab) do(what string, steps ...chromedp.Action[chromedp.Void]) {
 	}
 }
 
-// The method visit opens the page with the given URL path.
+// The method "visit" opens the page with the given URL path.
 func (p *tab) visit(path string) {
 	p.t.Helper()
 	home := cmp.Or(p.server.home, "/")
 	p.do("open "+path, chromedp.Navigate(p.server.origin+home+strings.TrimPrefix(path, "/")))
 }
 
-// The method ready waits until the page's program is running.
+// The method "ready" waits until the page's program is running.
 func (p *tab) ready() {
 	p.t.Helper()
 	p.wait("the program runs", `document.documentElement.dataset.ready === "1"`)
@@ -225,7 +225,7 @@ func tryEval[T any](p *tab, expression string) (v T, err error) {
 	return v, json.Unmarshal([]byte(text), &v)
 }
 
-// The method wait waits until an expression is true. If the page is still loading and cannot
+// The method "wait" waits until an expression is true. If the page is still loading and cannot
 // answer, the method evaluates the expression again.
 func (p *tab) wait(what, expression string) {
 	p.t.Helper()
@@ -247,8 +247,8 @@ func (p *tab) wait(what, expression string) {
 	}
 }
 
-// The method text returns the text of an element, or "" if the element does not exist. Each run of
-// white space is replaced with one space.
+// The method "text" returns the text of an element, or "" if the element does not exist. Each run
+// of white space is replaced with one space.
 func (p *tab) text(selector string) string {
 	p.t.Helper()
 	return eval[string](p, `(document.querySelector(`+quote(selector)+`)?.textContent ?? "").replace(/\s+/g, " ").trim()`)
@@ -271,7 +271,7 @@ func (p *tab) waitGone(selector string) {
 	p.wait("the disappearance of "+selector, `!document.querySelector(`+quote(selector)+`)`)
 }
 
-// The method click clicks on an element with the mouse. If something appears after the element's
+// The method "click" clicks on an element with the mouse. If something appears after the element's
 // position is read and moves the element, the click hits a different element. The method then tries
 // again, as a person would. A click on an element that covers the given element is accepted,
 // because such covers are intentional.
@@ -298,13 +298,13 @@ func (p *tab) click(selector string) {
 	}
 }
 
-// The method press presses keys as on a keyboard.
+// The method "press" presses keys as on a keyboard.
 func (p *tab) press(keys string) {
 	p.t.Helper()
 	p.do("press "+strconv.Quote(keys), chromedp.KeyEvent(keys))
 }
 
-// The method drop drags files onto the drop zone and drops them.
+// The method "drop" drags files onto the drop zone and drops them.
 func (p *tab) drop(paths ...string) {
 	p.t.Helper()
 	data := &input.DragData{Items: []*input.DragDataItem{}, Files: paths, DragOperationsMask: 1}
@@ -318,14 +318,14 @@ func (p *tab) drop(paths ...string) {
 	}
 }
 
-// The method pick selects files in the file picker.
+// The method "pick" selects files in the file picker.
 func (p *tab) pick(paths ...string) {
 	p.t.Helper()
 	object := call(p, runtime.Evaluate, runtime.EvaluateParams{Expression: `document.getElementById("file")`})
 	call(p, dom.SetFileInputFiles, dom.SetFileInputFilesParams{Files: paths, ObjectID: object.Result.ObjectID})
 }
 
-// The method pausing starts a run and pauses it. A script in the page pauses the run as soon as
+// The method "pausing" starts a run and pauses it. A script in the page pauses the run as soon as
 // possible, so that even a short run on a slow machine cannot end before it is paused.
 func (p *tab) pausing(start func()) {
 	p.t.Helper()
@@ -343,13 +343,13 @@ func (p *tab) pausing(start func()) {
 	p.paused()
 }
 
-// The method paused waits until the run is paused.
+// The method "paused" waits until the run is paused.
 func (p *tab) paused() {
 	p.t.Helper()
 	p.wait("paused", `document.querySelector("#run-pause").textContent === "Resume"`)
 }
 
-// The method finished waits until the run ends and the page shows its result, and returns the
+// The method "finished" waits until the run ends and the page shows its result, and returns the
 // result's digest. It cannot distinguish this result from a result that the page showed before. The
 // test must therefore leave the old result first, or wait until the title changes.
 func (p *tab) finished() string {
@@ -359,20 +359,20 @@ func (p *tab) finished() string {
 	return p.digest()
 }
 
-// The method digest returns the digest of the result that the page shows.
+// The method "digest" returns the digest of the result that the page shows.
 func (p *tab) digest() string {
 	p.t.Helper()
 	return eval[string](p, `document.getElementById("digest").dataset.digest`)
 }
 
-// The method problem waits for an error message and returns it.
+// The method "problem" waits for an error message and returns it.
 func (p *tab) problem() string {
 	p.t.Helper()
 	p.waitFor("#problem")
 	return p.text("#problem span")
 }
 
-// The method screen returns the page's text for use in error messages.
+// The method "screen" returns the page's text for use in error messages.
 func (p *tab) screen() string {
 	text, err := tryEval[string](p, `location.href + "\n" + document.body.innerText.slice(0, 2500)`)
 	if err != nil {
@@ -381,7 +381,7 @@ func (p *tab) screen() string {
 	return "the page says:\n" + text
 }
 
-// The method explain logs the page's text if the test has failed.
+// The method "explain" logs the page's text if the test has failed.
 func (p *tab) explain() {
 	if !p.t.Failed() {
 		return
@@ -396,7 +396,7 @@ func (p *tab) explain() {
 	p.t.Log(p.screen())
 }
 
-// The function quote quotes a string for use in JavaScript and in selectors.
+// The function "quote" quotes a string for use in JavaScript and in selectors.
 func quote(s string) string {
 	var out strings.Builder
 	encoder := json.NewEncoder(&out)

@@ -166,15 +166,15 @@ func (p *tab) saveAll() {
 	}
 }
 
-// The method home returns to the first screen.
+// The method "home" returns to the first screen.
 func (p *tab) home() {
 	p.t.Helper()
 	p.press("\x1b")
 	p.waitFor("#kept .delete")
 }
 
-// The function analysed returns the digest that the command computes for a trace with the settings
-// that the actions select.
+// The function "analysed" returns the digest that the command computes for a trace with the
+// settings that the actions select.
 func (p *tab) analysed(trace string) string {
 	p.t.Helper()
 	profile := filepath.Join(p.t.TempDir(), "p.sgp")

@@ -66,8 +66,8 @@ func TestDecoysCountConnections(t *testing.T) {
 	}
 }
 
-// The function quiet fails the test if a decoy has received a request. Connections without data are
-// ignored, because the browser itself opens such connections in advance.
+// The function "quiet" fails the test if a decoy has received a request. Connections without data
+// are ignored, because the browser itself opens such connections in advance.
 func quiet(t *testing.T, when string) {
 	t.Helper()
 	for name, d := range map[string]*decoy{"any other host": shared.anyHost, "another port": shared.neighbour} {

@@ -173,7 +173,7 @@ func TestHierarchyFromFile(t *testing.T) {
 	p.wait("the reason why the file is invalid", `document.querySelector("#problem")?.textContent.includes("line 2")`)
 }
 
-// The type hierarchy is the JSON output of the `what-if` command.
+// The type "hierarchy" is the JSON output of the `what-if` command.
 type hierarchy struct {
 	Levels []struct {
 		Name   string
@@ -192,7 +192,7 @@ func whatIf(t *testing.T, profile string, levels ...string) *hierarchy {
 	return &h
 }
 
-// The method compare waits until the page shows the expected numbers for a hierarchy.
+// The method "compare" waits until the page shows the expected numbers for a hierarchy.
 func (p *tab) compare(name string, want *hierarchy) {
 	p.t.Helper()
 	shown := map[string]float64{"#memory .accesses": want.Memory.Accesses}

@@ -55,7 +55,7 @@ type reply struct {
 	body   string
 }
 
-// The method ask sends a request, and checks the headers that every response must have. If a
+// The method "ask" sends a request, and checks the headers that every response must have. If a
 // request has no answer after a minute, it is sent again, because Cloudflare's proxy sometimes
 // loses a request.
 func (s *server) ask(t *testing.T, method, path, body string, headers ...string) reply {
@@ -97,7 +97,7 @@ func (s *server) ask(t *testing.T, method, path, body string, headers ...string)
 	return reply{answer.StatusCode, answer.Header, string(text)}
 }
 
-// The method files requests one file of each kind.
+// The method "files" requests one file of each kind.
 func (s *server) files(t *testing.T, index string) {
 	t.Helper()
 	for name, mediaType := range map[string]string{
@@ -131,9 +131,9 @@ func (s *server) files(t *testing.T, index string) {
 	}
 }
 
-// The method all requests every file of the page, and checks that the server sends the right bytes.
-// The method ask checks the headers. If all servers answer in the same way, the page behaves the
-// same on each of them.
+// The method "all" requests every file of the page, and checks that the server sends the right
+// bytes. The method "ask" checks the headers. If all servers answer in the same way, the page
+// behaves the same on each of them.
 func (s *server) all(t *testing.T) {
 	t.Helper()
 	dist := os.DirFS(filepath.Join(root, "site", "dist"))
@@ -158,10 +158,10 @@ func (s *server) all(t *testing.T) {
 	}
 }
 
-// The function packed reports whether a file of the page is a compressed copy of another file.
+// The function "packed" reports whether a file of the page is a compressed copy of another file.
 func packed(name string) bool { return path.Ext(name) == ".br" || path.Ext(name) == ".gz" }
 
-// The function named returns the URL of a file to which the page refers.
+// The function "named" returns the URL of a file to which the page refers.
 func named(t *testing.T, index, pattern string) string {
 	t.Helper()
 	for _, word := range strings.FieldsFunc(index, func(r rune) bool { return strings.ContainsRune(`"?`, r) }) {
@@ -175,7 +175,7 @@ func named(t *testing.T, index, pattern string) string {
 	return ""
 }
 
-// The method refusals sends requests that the server must reject.
+// The method "refusals" sends requests that the server must reject.
 func (s *server) refusals(t *testing.T, index string) {
 	t.Helper()
 	paths := []string{"/", "/" + named(t, index, "app.*.wasm"), "/upload", "/healthz", "/version", "/nothing/here", "/demos/ring.sgt"}
@@ -217,7 +217,7 @@ func (s *server) refuseChunks(t *testing.T, end string) {
 	}
 }
 
-// The method edge sends requests that only Cloudflare's worker answers.
+// The method "edge" sends requests that only Cloudflare's worker answers.
 func (s *server) edge(t *testing.T) {
 	t.Helper()
 	for path, says := range map[string]string{

@@ -44,7 +44,7 @@ func newDecoy() (*decoy, error) {
 	return d, nil
 }
 
-// The method note records the requested URL, and answers with the status "no content". For a TLS
+// The method "note" records the requested URL, and answers with the status "no content". For a TLS
 // connection, it instead records the server name that the handshake contains.
 func (d *decoy) note(conn net.Conn) {
 	defer conn.Close()
@@ -83,7 +83,7 @@ func serverName(conn net.Conn, from io.Reader) (name string) {
 	return name
 }
 
-// The method received returns the first request on each connection so far.
+// The method "received" returns the first request on each connection so far.
 func (d *decoy) received() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -101,8 +101,8 @@ type server struct {
 
 var served = regexp.MustCompile(`http://([0-9.:]+)/`)
 
-// The function serve runs the command's server on a port of 127.0.0.1 until the test ends. The port
-// ":0" selects any free port.
+// The function "serve" runs the command's server on a port of 127.0.0.1 until the test ends. The
+// port ":0" selects any free port.
 func serve(t *testing.T, address string) *server {
 	t.Helper()
 	s, err := startServer(needStage(t).program, address)
@@ -135,7 +135,7 @@ func startServer(program, address string) (*server, error) {
 	return s, nil
 }
 
-// The method stop terminates the server, and waits until the process has ended.
+// The method "stop" terminates the server, and waits until the process has ended.
 func (s *server) stop() {
 	s.once.Do(func() {
 		s.cmd.Process.Signal(os.Interrupt)
@@ -143,14 +143,14 @@ func (s *server) stop() {
 	})
 }
 
-// The method forgive removes requests that are allowed from the record.
+// The method "forgive" removes requests that are allowed from the record.
 func (d *decoy) forgive(calls ...string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.calls = slices.DeleteFunc(d.calls, func(call string) bool { return slices.Contains(calls, call) })
 }
 
-// The method forget clears the record of requests.
+// The method "forget" clears the record of requests.
 func (d *decoy) forget() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -40,7 +40,7 @@ func sharedFiles(t *testing.T) (paths []string) {
 	return paths
 }
 
-// The method attach attaches a file to a hidden input on the page, without notifying the page's
+// The method "attach" attaches a file to a hidden input on the page, without notifying the page's
 // program.
 func (p *tab) attach(path string) {
 	p.t.Helper()

@@ -101,9 +101,9 @@ func TestReadmePicture(t *testing.T) {
 	p.picture(file, chromedp.CaptureScreenshot())
 }
 
-// The method shoot takes screenshots of a view, for wide and narrow windows and for both themes, if
-// STACKGLASS_SHOTS names a folder for them. After the last screenshot, the window is wide and the
-// theme is light again.
+// The method "shoot" takes screenshots of a view, for wide and narrow windows and for both themes,
+// if STACKGLASS_SHOTS names a folder for them. After the last screenshot, the window is wide and
+// the theme is light again.
 func (p *tab) shoot(view string) {
 	p.t.Helper()
 	dir := os.Getenv("STACKGLASS_SHOTS")
@@ -123,13 +123,13 @@ func (p *tab) shoot(view string) {
 	}
 }
 
-// The method drawn waits until the browser has drawn all changes.
+// The method "drawn" waits until the browser has drawn all changes.
 func (p *tab) drawn() {
 	p.t.Helper()
 	eval[any](p, `new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(null))))`)
 }
 
-// The method picture writes a screenshot to a file.
+// The method "picture" writes a screenshot to a file.
 func (p *tab) picture(path string, take chromedp.Action[[]byte]) {
 	p.t.Helper()
 	// Hide the scroll bar. Otherwise, pictures of the whole page would be too narrow by its width.

@@ -40,7 +40,7 @@ func median(list []float64) float64 {
 	return list[len(list)/2]
 }
 
-// The function say prints a measurement in the format that tools/speed reads.
+// The function "say" prints a measurement in the format that tools/speed reads.
 func say(t *testing.T, file, what string, figure float64) {
 	t.Logf("speed: %s: %s: %.3f", filepath.Base(file), what, figure)
 }
@@ -131,7 +131,7 @@ func TestSpeed(t *testing.T) {
 	}
 }
 
-// The function brushes drags the mouse across the timeline several times. Each time, it selects a
+// The function "brushes" drags the mouse across the timeline several times. Each time, it selects a
 // different length of the run, so that the ranking changes even if the program always behaves in
 // the same way. It returns the times in milliseconds between the release of the button and the
 // frame that ranks the source lines in the selected part. If there is no timeline, it returns nil.

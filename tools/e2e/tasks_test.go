@@ -14,9 +14,9 @@ import (
 // A task is an uninterrupted task on the page's main thread.
 type task struct{ Wall, CPU time.Duration }
 
-// The function tasks runs a function, and returns all tasks of at least 10 ms that occur meanwhile.
-// A task's wall-clock time is how long a user waits. On a busy machine, its CPU time is a more
-// reliable measure of its cost.
+// The function "tasks" runs a function, and returns all tasks of at least 10 ms that occur
+// meanwhile. A task's wall-clock time is how long a user waits. On a busy machine, its CPU time is
+// a more reliable measure of its cost.
 func (p *tab) tasks(what func()) (list []task) {
 	p.t.Helper()
 	type event struct {

@@ -46,7 +46,7 @@ func (p *tab) threadsEverywhere(look func(state string)) {
 	p.waitFor("#kept .delete")
 }
 
-// The method choose selects an option in a list, or enters a number.
+// The method "choose" selects an option in a list, or enters a number.
 func (p *tab) choose(id, value string) {
 	p.t.Helper()
 	eval[any](p, `(() => {
@@ -56,14 +56,14 @@ func (p *tab) choose(id, value string) {
 	})()`)
 }
 
-// The method said waits until the page announces a text that contains the given words to screen
+// The method "said" waits until the page announces a text that contains the given words to screen
 // readers.
 func (p *tab) said(words string) {
 	p.t.Helper()
 	p.wait("the announcement “"+words+"”", `document.getElementById("live").textContent.replace(/[\u00a0\u202f]/g, " ").includes(`+quote(words)+`)`)
 }
 
-// The method inked reports whether every canvas that a selector matches shows a drawing.
+// The method "inked" reports whether every canvas that a selector matches shows a drawing.
 const inked = `Array.from(document.querySelectorAll(%s), (canvas) => {
 	const pixels = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
 	return new Set(new Uint32Array(pixels.buffer)).size > 3;
@@ -233,7 +233,7 @@ func TestDelayWithManyThreads(t *testing.T) {
 	p.follow("a part of the run", "#flow-window", "#flows-summary")
 }
 
-// The method follow moves a slider back and forth, and logs how long the page takes to draw the
+// The method "follow" moves a slider back and forth, and logs how long the page takes to draw the
 // effect.
 func (p *tab) follow(what, slider, changes string) {
 	p.t.Helper()
@@ -264,7 +264,7 @@ func (p *tab) follow(what, slider, changes string) {
 	}
 }
 
-// The method busy returns how much CPU time the page's main thread has used, in milliseconds.
+// The method "busy" returns how much CPU time the page's main thread has used, in milliseconds.
 func (p *tab) busy() float64 {
 	p.t.Helper()
 	for _, m := range call(p, performance.GetMetrics, cdp.Empty{}).Metrics {

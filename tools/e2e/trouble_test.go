@@ -68,7 +68,7 @@ func TestBadFiles(t *testing.T) {
 	}
 }
 
-// The function flipped returns a compressed copy of a trace that has a checksum for every block,
+// The function "flipped" returns a compressed copy of a trace that has a checksum for every block,
 // and one flipped bit.
 func flipped(t *testing.T, packed []byte) []byte {
 	t.Helper()
@@ -185,7 +185,8 @@ func TestNamesInACrash(t *testing.T) {
 	}
 }
 
-// The method kill makes the clock of the analysis worker fail, which crashes the worker's program.
+// The method "kill" makes the clock of the analysis worker fail, which crashes the worker's
+// program.
 func (p *tab) kill() {
 	p.t.Helper()
 	killed := false

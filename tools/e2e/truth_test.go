@@ -44,8 +44,8 @@ func lackeyTrace(t *testing.T) string {
 	return absolute(t, filepath.Join(root, "core", "trace", "tracetest", "testdata", "array-list.lackey.lz4"))
 }
 
-// The function beginning returns the path of a file with the beginning of the real trace, for tests
-// that do not need a long trace. All tests share this file.
+// The function "beginning" returns the path of a file with the beginning of the real trace, for
+// tests that do not need a long trace. All tests share this file.
 func beginning(t *testing.T) string {
 	t.Helper()
 	const references = 1e6
@@ -126,7 +126,7 @@ func writeLong(t *testing.T, path string, references uint64) {
 	}
 }
 
-// The type truth is the result that the command computes for a trace.
+// The type "truth" is the result that the command computes for a trace.
 type truth struct {
 	Digest     string
 	References uint64
@@ -184,7 +184,7 @@ func truthIn(t *testing.T, answer []byte) *truth {
 	return &v.Input
 }
 
-// The function ask runs the command and returns its output. The command may also return a partial
+// The function "ask" runs the command and returns its output. The command may also return a partial
 // answer.
 func ask(t *testing.T, args ...string) []byte {
 	t.Helper()
@@ -208,7 +208,7 @@ type demoCard struct {
 	References            uint64
 }
 
-// The method measured returns the caches for which the page counts a demo's misses by site. The
+// The method "measured" returns the caches for which the page counts a demo's misses by site. The
 // demo opens with these caches.
 func (d demoCard) measured() string {
 	screen := state.ParseScreen(d.Opens)

@@ -210,7 +210,7 @@ func (c *changing) change(path string, content []byte) {
 	c.other[path] = content
 }
 
-// The method restore undoes a change.
+// The method "restore" undoes a change.
 func (c *changing) restore(path string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -224,7 +224,7 @@ func (c *changing) requests(path string) int {
 	return c.asked[path]
 }
 
-// The method update replaces the first version of the site with a second version. Every script,
+// The method "update" replaces the first version of the site with a second version. Every script,
 // style sheet and program has new content and a new name, and the old names no longer exist.
 func (c *changing) update() {
 	c.t.Helper()
@@ -259,7 +259,7 @@ func (c *changing) update() {
 // second version. For a WebAssembly program, this text is a section that browsers ignore.
 var secondOf = map[string]string{".css": "\n:root { --site-version: second; }\n", ".js": "\n// second\n", ".wasm": "\x00\x07\x06second"}
 
-// The method get returns the content of a path after the update.
+// The method "get" returns the content of a path after the update.
 func (c *changing) get(path string) []byte {
 	c.t.Helper()
 	answer, err := http.Get(c.behind + path)

@@ -53,7 +53,7 @@ func (p *tab) unfoldFacts() {
 	p.waitFor("#findings")
 }
 
-// The method theme sets the colour scheme that the operating system prefers.
+// The method "theme" sets the colour scheme that the operating system prefers.
 func (p *tab) theme(scheme string) {
 	p.t.Helper()
 	call(p, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
@@ -67,7 +67,7 @@ func (p *tab) viewport(width, height int64) {
 	p.wait("the viewport", fmt.Sprintf("innerWidth === %d || document.documentElement.clientWidth === %d", width, width))
 }
 
-// The function everywhere shows all states of the page one after another, including the first
+// The function "everywhere" shows all states of the page one after another, including the first
 // screen, a paused run, and a result in every view.
 func (p *tab) everywhere(look func(state string)) {
 	p.t.Helper()
@@ -184,7 +184,7 @@ func (p *tab) codeEverywhere(look func(state string)) {
 	p.waitGone("#kept a.compare")
 }
 
-// The function multiplied returns the path of a matrix multiplication's profile that contains
+// The function "multiplied" returns the path of a matrix multiplication's profile that contains
 // counters.
 func (p *tab) multiplied() string {
 	p.t.Helper()

@@ -22,7 +22,7 @@ import (
 type watch struct {
 	within  []string // prefixes of the URLs that the page may request
 	pageCtx context.Context
-	// The method unwatched excludes service workers from the watch. A watched service worker is
+	// The method "unwatched" excludes service workers from the watch. A watched service worker is
 	// never idle, so its next version would never replace it.
 	unwatched bool
 
@@ -96,7 +96,7 @@ func (w *watch) request(who string, ev *network.EventRequestWillBeSent) {
 	}
 }
 
-// The method attach makes the watch include a worker. The browser repeats the messages that the
+// The method "attach" makes the watch include a worker. The browser repeats the messages that the
 // worker has already written.
 func (w *watch) attach(info *target.Info) {
 	defer w.attached.Done()
@@ -118,14 +118,14 @@ func (w *watch) fault(who, what, text string) {
 	w.faults = append(w.faults, fmt.Sprintf("%s: %s: %s", who, what, strings.TrimSpace(text)))
 }
 
-// The method allow makes the watch ignore faults that contain the given text.
+// The method "allow" makes the watch ignore faults that contain the given text.
 func (w *watch) allow(part string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.allowed = append(w.allowed, part)
 }
 
-// The method count returns how many of the faults so far contain the given text.
+// The method "count" returns how many of the faults so far contain the given text.
 func (w *watch) count(part string) (n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -137,7 +137,7 @@ func (w *watch) count(part string) (n int) {
 	return n
 }
 
-// The method await waits until at least the wanted number of faults contain the given text, or
+// The method "await" waits until at least the wanted number of faults contain the given text, or
 // until the time limit. It returns the number of these faults.
 func (w *watch) await(part string, want int) (n int) {
 	for late := time.Now().Add(patience); ; time.Sleep(askEvery) {
@@ -182,7 +182,7 @@ func (w *watch) awaitWorker(kind string) (context.Context, error) {
 	return nil, errors.New("there is no " + kind)
 }
 
-// The method check makes the test fail with every fault that was found.
+// The method "check" makes the test fail with every fault that was found.
 func (w *watch) check(t *testing.T) {
 	t.Helper()
 	w.mu.Lock()

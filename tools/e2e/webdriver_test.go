@@ -23,7 +23,7 @@ import (
 // elementKey is the key that marks an element in WebDriver's messages.
 const elementKey = "element-6066-11e4-a52e-4f735466cecf"
 
-// The type other is a browser other than Chromium that has one tab. Firefox is controlled with
+// The type "other" is a browser other than Chromium that has one tab. Firefox is controlled with
 // Marionette, its own protocol over a TCP connection. WebKit is controlled with WebDriver. Both
 // protocols have the same commands.
 type other struct {
@@ -39,8 +39,8 @@ var otherBrowsers = map[string]func(t *testing.T, profile string) (*other, strin
 	"Firefox": startFirefox, "WebKit": startWebKit,
 }
 
-// The function launch starts a program in its own process group, and kills this group when the test
-// ends.
+// The function "launch" starts a program in its own process group, and kills this group when the
+// test ends.
 func launch(t *testing.T, env []string, name string, arguments ...string) (end func()) {
 	t.Helper()
 	cmd := exec.Command(name, arguments...)
@@ -120,7 +120,7 @@ user_pref("dom.max_script_run_time", 0);
 	return b, ""
 }
 
-// The type marionette is a connection to Firefox. A message consists of its length in bytes, a
+// The type "marionette" is a connection to Firefox. A message consists of its length in bytes, a
 // colon, and a JSON list. The list is [0, number, command, parameters] or [1, number, error,
 // result].
 type marionette struct {
@@ -259,7 +259,7 @@ func (d *webDriver) request(method, path string, parameters any) (json.RawMessag
 	return answer.Value, nil
 }
 
-// The method send translates the names of WebDriver commands to Marionette's names.
+// The method "send" translates the names of WebDriver commands to Marionette's names.
 func (d *webDriver) send(command string, parameters any) (json.RawMessage, error) {
 	path := map[string]string{
 		"WebDriver:Navigate": "/url", "WebDriver:Refresh": "/refresh", "WebDriver:ExecuteAsyncScript": "/execute/async",
@@ -288,7 +288,7 @@ func (b *other) visit(url string) {
 	b.do("WebDriver:Navigate", map[string]any{"url": url})
 }
 
-// The method try evaluates an expression, which may be a promise, and stores the value in the
+// The method "try" evaluates an expression, which may be a promise, and stores the value in the
 // variable to which its second argument points.
 func (b *other) try(expression string, to any) error {
 	script := `const done = arguments[0]; (async () => JSON.stringify(await (` + expression + `)) ?? "null")().then((v) => done({ v }), (e) => done({ e: String(e) }))`
@@ -333,7 +333,7 @@ func (b *other) ready() {
 	b.wait("the program runs", `document.documentElement.dataset.ready === "1"`)
 }
 
-// The method click uses a script to click on an element, because all browsers agree on whether an
+// The method "click" uses a script to click on an element, because all browsers agree on whether an
 // element can be clicked.
 func (b *other) click(selector string) {
 	b.t.Helper()
@@ -341,7 +341,7 @@ func (b *other) click(selector string) {
 	b.text(`(document.querySelector(` + quote(selector) + `).click(), "")`)
 }
 
-// The method pick selects a file in the file picker.
+// The method "pick" selects a file in the file picker.
 func (b *other) pick(path string) {
 	b.t.Helper()
 	found := b.do("WebDriver:FindElement", map[string]any{"using": "css selector", "value": "#file"})

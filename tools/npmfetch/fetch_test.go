@@ -18,7 +18,7 @@ import (
 	"testing"
 )
 
-// The function packed returns an npm package that contains the given files.
+// The function "packed" returns an npm package that contains the given files.
 func packed(t *testing.T, files map[string]string, extra ...tar.Header) []byte {
 	t.Helper()
 	var b bytes.Buffer
@@ -85,7 +85,7 @@ func (w *world) file(t *testing.T, name string) string {
 	return string(text)
 }
 
-// The method left returns the names of the remaining files and folders in node_modules.
+// The method "left" returns the names of the remaining files and folders in node_modules.
 func (w *world) left(t *testing.T) (names []string) {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Join(w.folder, "node_modules"))

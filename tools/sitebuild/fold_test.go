@@ -14,7 +14,7 @@ import (
 	"github.com/stackglass/stackglass/site/policy"
 )
 
-// The function folded returns a program's words before and after folding.
+// The function "folded" returns a program's words before and after folding.
 func folded(t *testing.T) (whole, folded []uint32) {
 	t.Helper()
 	file := compiled(t)

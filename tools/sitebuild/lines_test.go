@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The function compiled builds a small program for the browser.
+// The function "compiled" builds a small program for the browser.
 func compiled(t *testing.T) []byte {
 	t.Helper()
 	dir := t.TempDir()
@@ -32,7 +32,7 @@ func compiled(t *testing.T) []byte {
 	return file
 }
 
-// dropLines removes all files and lines from the function table. Nothing else may change.
+// dropLines removes all files and lines from the function "table". Nothing else may change.
 func TestDropLines(t *testing.T) {
 	file := compiled(t)
 	dropped, err := changeData(file, dropLines)
@@ -93,7 +93,7 @@ func tableOf(t *testing.T, file []byte) *lineTable {
 	return &lineTable{memory: memory, at: bytes.Index(memory, tableMagic)}
 }
 
-// The function table returns the table whose offset is stored at an address.
+// The function "table" returns the table whose offset is stored at an address.
 func (t *lineTable) table(at int) []byte {
 	offset := t.number(at)
 	if offset == 0 {

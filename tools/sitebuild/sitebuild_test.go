@@ -45,8 +45,8 @@ func TestHelperScript(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The script start.js makes the function eval ignore a text that begins like Vugu's script, and
-	// wraps two functions of Vugu's script.
+	// The script start.js makes the function "eval" ignore a text that begins like Vugu's script,
+	// and wraps two functions of Vugu's script.
 	start, err := os.ReadFile("site/static/start.js")
 	if err != nil {
 		t.Fatal(err)
@@ -99,7 +99,7 @@ func TestStringConstant(t *testing.T) {
 // files with stand-ins.
 var standIns = []string{"app.wasm", "app.names", "unpack.wasm", "worker.js", "wasm_exec.js", "vugu.js", "uplot.js", "uplot.css", "graph.js"}
 
-// The function made builds the parts of the site that need neither a compiler nor the network. It
+// The function "made" builds the parts of the site that need neither a compiler nor the network. It
 // uses stand-ins for the other parts.
 func made(t *testing.T) *build {
 	b := &build{out: t.TempDir(), log: io.Discard}

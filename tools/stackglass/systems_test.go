@@ -22,8 +22,8 @@ import (
 // A target is an operating system and architecture for which the command is built.
 type target struct {
 	system, machine string
-	// The function emulator returns a function that runs the command on this machine, or the reason
-	// why this is not possible. The field is nil if no emulator exists for the target.
+	// The function "emulator" returns a function that runs the command on this machine, or the
+	// reason why this is not possible. The field is nil if no emulator exists for the target.
 	emulator func(*testing.T) (start, string)
 }
 
@@ -73,7 +73,7 @@ func TestSystems(t *testing.T) {
 	}
 }
 
-// The function qemu runs programs for Linux on arm64.
+// The function "qemu" runs programs for Linux on arm64.
 func qemu(*testing.T) (start, string) {
 	emulator, err := exec.LookPath("qemu-aarch64")
 	if err != nil {
@@ -84,8 +84,8 @@ func qemu(*testing.T) (start, string) {
 	}, ""
 }
 
-// The function wine runs programs for Windows on amd64. Every Go program loads a library that
-// versions of Wine before 9 do not contain. The function wine builds this library.
+// The function "wine" runs programs for Windows on amd64. Every Go program loads a library that
+// versions of Wine before 9 do not contain. The function "wine" builds this library.
 func wine(t *testing.T) (start, string) {
 	emulator, err := exec.LookPath("wine")
 	if err != nil {
@@ -123,7 +123,7 @@ func wine(t *testing.T) (start, string) {
 	}, ""
 }
 
-// The function forward builds a Windows library whose only function forwards to another library.
+// The function "forward" builds a Windows library whose only function forwards to another library.
 func forward(t *testing.T, library, name, to string) (missing string) {
 	const tools = "x86_64-w64-mingw32-"
 	definition, exports := filepath.Join(t.TempDir(), "a.def"), filepath.Join(t.TempDir(), "a.exp")
@@ -141,7 +141,7 @@ func forward(t *testing.T, library, name, to string) (missing string) {
 	return ""
 }
 
-// The type elsewhere is the command on a target system.
+// The type "elsewhere" is the command on a target system.
 type elsewhere struct {
 	*testing.T
 	target
@@ -150,13 +150,13 @@ type elsewhere struct {
 	folder  string // a folder whose name contains a space
 }
 
-// The function path returns the path of a file in the target system's notation.
+// The function "path" returns the path of a file in the target system's notation.
 func (s *elsewhere) path(name string) string {
 	_, named := s.start(s.program)
 	return named(filepath.Join(s.folder, name))
 }
 
-// The method run runs the command, and returns its output with Linux newlines.
+// The method "run" runs the command, and returns its output with Linux newlines.
 func (s *elsewhere) run(want int, args ...string) (stdout, stderr string) {
 	s.Helper()
 	cmd, _ := s.start(s.program, args...)
@@ -169,7 +169,7 @@ func (s *elsewhere) run(want int, args ...string) (stdout, stderr string) {
 	return out.String(), messages.String()
 }
 
-// The function here runs the command in this process.
+// The function "here" runs the command in this process.
 func (s *elsewhere) here(args ...string) string {
 	s.Helper()
 	var out, messages bytes.Buffer
@@ -194,7 +194,7 @@ func (s *elsewhere) same(one, other string) {
 	}
 }
 
-// The method analyses compares profiles and answers with the results on this system. The profiles
+// The method "analyses" compares profiles and answers with the results on this system. The profiles
 // must be byte-identical to the profiles that this system writes. The answers must be the same
 // text. Only the 16th digit of a number in CSV or JSON may differ, because processors and their
 // mathematical functions round differently.
@@ -213,7 +213,7 @@ func (s *elsewhere) analyses() {
 	}
 }
 
-// The method resumes kills an analysis after its first checkpoint, and runs it again.
+// The method "resumes" kills an analysis after its first checkpoint, and runs it again.
 func (s *elsewhere) resumes() {
 	var trace bytes.Buffer
 	for i := range 600_000 {
@@ -249,8 +249,8 @@ func (s *elsewhere) resumes() {
 	}
 }
 
-// The method serves starts two servers. When the second server starts, the default port is already
-// in use.
+// The method "serves" starts two servers. When the second server starts, the default port is
+// already in use.
 func (s *elsewhere) serves() {
 	files, err := site.Dist()
 	if err != nil {
@@ -301,7 +301,7 @@ func (s *elsewhere) serves() {
 	}
 }
 
-// The method records checks that the command reports what it cannot record on a system, and what
+// The method "records" checks that the command reports what it cannot record on a system, and what
 // the user can do instead.
 func (s *elsewhere) records() {
 	if s.system == "linux" {

@@ -8,8 +8,8 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// The function ring returns the view of a trace in which three threads pass values in a ring, with
-// a case of false sharing.
+// The function "ring" returns the view of a trace in which three threads pass values in a ring,
+// with a case of false sharing.
 func ring() *View {
 	v := tabled([]uint64{1, 2, 3})
 	p := v.Profile

@@ -15,7 +15,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// The function tabled returns the view of a trace that is given as line numbers. A naive
+// The function "tabled" returns the view of a trace that is given as line numbers. A naive
 // implementation counts the expected table of sets.
 func tabled(lines []uint64) *View {
 	l := profile.Locality{LineBytes: 64, Kinds: []profile.KindLocality{{Kind: trace.Load}}, Sets: new(profile.SetTable)}
@@ -44,8 +44,8 @@ func tabled(lines []uint64) *View {
 	return NewView(p, 64)
 }
 
-// The variable columns is a trace that reads a matrix column by column, several times. All lines of
-// a column map to a few sets.
+// The variable "columns" is a trace that reads a matrix column by column, several times. All lines
+// of a column map to a few sets.
 func columns() (lines []uint64) {
 	for range 3 {
 		for row := range uint64(40) {

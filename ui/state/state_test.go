@@ -25,7 +25,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The function analysed returns the profile of a trace.
+// The function "analysed" returns the profile of a trace.
 func analysed(t *testing.T, r trace.Reader, spec analysis.Spec) *profile.Profile {
 	t.Helper()
 	runner, err := analysis.NewRunner(spec, r)
@@ -41,7 +41,7 @@ func analysed(t *testing.T, r trace.Reader, spec analysis.Spec) *profile.Profile
 	return runner.Profile(profile.State{})
 }
 
-// The function demo returns the view of a demo's profile.
+// The function "demo" returns the view of a demo's profile.
 func demo(t *testing.T, name string, limit uint64) *View {
 	t.Helper()
 	file, err := os.Open("../../site/demos/" + name + ".sgt")
@@ -56,7 +56,7 @@ func demo(t *testing.T, name string, limit uint64) *View {
 	return NewView(analysed(t, r, analysis.Spec{Limit: limit}), 0)
 }
 
-// The function multiplied returns the profile of a program that multiplies two n × n matrices.
+// The function "multiplied" returns the profile of a program that multiplies two n × n matrices.
 func multiplied(t *testing.T, n uint64, spec analysis.Spec) *profile.Profile {
 	t.Helper()
 	p, steps := tracetest.Multiplication(n)

@@ -11,14 +11,14 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// The type access is one access in a trace with several threads.
+// The type "access" is one access in a trace with several threads.
 type access struct {
 	core  int
 	line  uint64
 	store bool
 }
 
-// The function shared returns the view of a trace with several threads. It computes the view
+// The function "shared" returns the view of a trace with several threads. It computes the view
 // naively, with lists of lines. The lists of coherent stacks also contain holes, written as 0,
 // because no line has number 0.
 func shared(cores int, trace []access) *View {
@@ -73,9 +73,9 @@ func toFront(list *[]uint64, line uint64, cold *uint64, distances *profile.Histo
 	*list = slices.Insert(*list, 0, line)
 }
 
-// The function fill moves a line from the given position to the front of a list. If the position is
-// negative, it inserts the line there. The line fills the topmost hole above its old position, and
-// a hole remains at its old position. If there is no such hole, the old position is removed.
+// The function "fill" moves a line from the given position to the front of a list. If the position
+// is negative, it inserts the line there. The line fills the topmost hole above its old position,
+// and a hole remains at its old position. If there is no such hole, the old position is removed.
 func fill(list *[]uint64, line uint64, at int) {
 	hole := slices.Index(*list, 0)
 	if at >= 0 && (hole < 0 || hole > at) {

@@ -123,7 +123,7 @@ func TestOpenRefusesNonFiles(t *testing.T) {
 	}
 }
 
-// The type fails is a source whose second chunk cannot be read.
+// The type "fails" is a source whose second chunk cannot be read.
 type fails struct{ source }
 
 func (s *fails) begin(spare js.Value) js.Value {

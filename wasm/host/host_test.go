@@ -89,7 +89,7 @@ func newRun(t testing.TB, settings string) *run {
 	return r
 }
 
-// The method spawn starts a worker that replaces the previous worker.
+// The method "spawn" starts a worker that replaces the previous worker.
 func (r *run) spawn(settings string) {
 	r.t.Helper()
 	r.spawnAs(Name, settings)
@@ -123,7 +123,7 @@ func (r *run) send(t workers.Type) {
 	}
 }
 
-// The method next returns the next message of the given type, and drops all earlier messages of
+// The method "next" returns the next message of the given type, and drops all earlier messages of
 // other types.
 func (r *run) next(want workers.Type) workers.Message {
 	r.t.Helper()
@@ -172,7 +172,7 @@ func (r *run) entry() profile.Entry {
 	return list[0]
 }
 
-// The function din returns a trace of n references that visit 2^log2Lines lines in an irregular
+// The function "din" returns a trace of n references that visit 2^log2Lines lines in an irregular
 // order.
 func din(n, log2Lines int) []byte {
 	b := make([]byte, 0, 12*n)
@@ -197,7 +197,7 @@ func newFile(b []byte, times int) js.Value {
 	return js.Global().Get("File").New(parts, "a.din")
 }
 
-// The function direct analyses a trace in this program, without a worker, a file or a store.
+// The function "direct" analyses a trace in this program, without a worker, a file or a store.
 func direct(t *testing.T, b []byte) *profile.Profile {
 	t.Helper()
 	return directly(t, analysis.Spec{}, b)

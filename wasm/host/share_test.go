@@ -20,7 +20,7 @@ import (
 	"github.com/stackglass/stackglass/workers/web"
 )
 
-// The function die makes a helper end soon after it has started. A query parameter in the URL of
+// The function "die" makes a helper end soon after it has started. A query parameter in the URL of
 // the helper's script selects how it ends.
 func die() {
 	how := setting("dies", "")
@@ -62,8 +62,8 @@ func end(how string) {
 	}
 }
 
-// The function container returns a container with the given number of steps. Each chunk belongs to
-// one thread.
+// The function "container" returns a container with the given number of steps. Each chunk belongs
+// to one thread.
 func container(t testing.TB, seed uint64, steps int) []byte {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 1))
@@ -89,7 +89,7 @@ func container(t testing.TB, seed uint64, steps int) []byte {
 
 var sharedSpec = analysis.Spec{Kinds: trace.AllKinds}
 
-// The function alone analyses a trace with one worker.
+// The function "alone" analyses a trace with one worker.
 func (r *run) alone(b []byte) (encoded []byte, references uint64) {
 	r.t.Helper()
 	r.start(workers.Start{Key: "k", Name: "a.sgt", Spec: sharedSpec, Workers: 1}, newFile(b, 1))

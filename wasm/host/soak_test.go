@@ -17,8 +17,8 @@ import (
 // soakName is the name of a worker that generates its own trace and analyses it.
 const soakName = "soak"
 
-// The type loops is a trace that repeatedly visits all lines in a scattered order, and makes a few
-// references to a line on each visit.
+// The type "loops" is a trace that repeatedly visits all lines in a scattered order, and makes a
+// few references to a line on each visit.
 type loops struct {
 	lines, rounds, stays uint64
 	at                   uint64 // number of references so far

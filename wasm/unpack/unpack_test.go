@@ -86,15 +86,15 @@ func (p *pipe) isClosed() bool {
 
 func atOnce() {}
 
-// The function started returns the reader that package open would receive for a compressed file if
-// the file is decompressed at the other end of a pipe.
+// The function "started" returns the reader that package open would receive for a compressed file
+// if the file is decompressed at the other end of a pipe.
 func started(packings []open.Packing, name string, source io.Reader, slow func()) *reader {
 	analyser, unpacker := newPipe(slow)
 	go func() { _ = serve(unpacker, packings) }()
 	return newReader(analyser, name, source)
 }
 
-// The function linked returns compression formats that are unpacked at the other end of a pipe.
+// The function "linked" returns compression formats that are unpacked at the other end of a pipe.
 func linked() []open.Packing {
 	var list []open.Packing
 	for _, name := range Names() {
@@ -105,7 +105,7 @@ func linked() []open.Packing {
 	return list
 }
 
-// The function din returns a trace of n references that compresses poorly.
+// The function "din" returns a trace of n references that compresses poorly.
 func din(n int) []byte {
 	random := rand.New(rand.NewPCG(1, 2))
 	var b []byte
@@ -171,7 +171,7 @@ func wordsOf(err error) string {
 	return err.Error()
 }
 
-// The function direct is the reference implementation, which unpacks without a worker.
+// The function "direct" is the reference implementation, which unpacks without a worker.
 func direct(p open.Packing, packed []byte, most int64) ([]byte, string) {
 	r, err := p.New(bufio.NewReader(bytes.NewReader(packed)))
 	if err != nil {
@@ -284,9 +284,9 @@ func TestErrorOfTheSource(t *testing.T) {
 	}
 }
 
-// The type toy is a decoder that unpacks each byte to a number of bytes that depends on the byte's
-// value. Many compressed bytes may therefore decompress to nothing, and one compressed byte may
-// decompress to many.
+// The type "toy" is a decoder that unpacks each byte to a number of bytes that depends on the
+// byte's value. Many compressed bytes may therefore decompress to nothing, and one compressed byte
+// may decompress to many.
 var toy = open.Packing{Name: "toy", New: func(r io.Reader) (io.Reader, error) {
 	return &repeats{source: r.(io.ByteReader)}, nil
 }}
@@ -312,7 +312,7 @@ func (r *repeats) Read(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// The reader counted counts the bytes that are read.
+// The reader "counted" counts the bytes that are read.
 type counted struct {
 	reader io.Reader
 	bytes  int
@@ -407,7 +407,7 @@ func progressOf(t testing.TB, file []byte, slow func()) (reads []int) {
 	}
 }
 
-// The function most returns how many bytes of the file the unpacked parts in flight require at
+// The function "most" returns how many bytes of the file the unpacked parts in flight require at
 // most. This includes runs of zeros, which unpack to nothing.
 func most(file []byte) int {
 	longest, length, credit := 0, 0, 0
@@ -421,7 +421,7 @@ func most(file []byte) int {
 	return max(longest, length) + packedBytes
 }
 
-// The function scripted returns a reader for an unpacker that sends the given messages.
+// The function "scripted" returns a reader for an unpacker that sends the given messages.
 func scripted(says ...message) *reader {
 	analyser, unpacker := newPipe(atOnce)
 	for _, m := range says {

@@ -41,13 +41,13 @@ var (
 	mute = open.Packing{Name: "mute", New: func(io.Reader) (io.Reader, error) { select {} }}
 )
 
-// The decoder poisonous works like toy, but also sends messages that no unpacker sends.
+// The decoder "poisonous" works like toy, but also sends messages that no unpacker sends.
 var poisonous = open.Packing{Name: "poisonous", New: func(r io.Reader) (io.Reader, error) {
 	poison(js.Global())
 	return toy.New(r)
 }}
 
-// The function poison sends messages that neither side would send.
+// The function "poison" sends messages that neither side would send.
 func poison(remote js.Value) {
 	buffer := js.Global().Get("ArrayBuffer").New(8)
 	nested := js.ValueOf(map[string]any{})

@@ -12,7 +12,7 @@ import (
 	"github.com/stackglass/stackglass/workers"
 )
 
-// The function asked returns the only reply to a question.
+// The function "asked" returns the only reply to a question.
 func asked(t *testing.T, s workers.Subject, q answers.Question) (reply *answers.Reply, err error) {
 	t.Helper()
 	answer, err := All(nil)[q.Of](s)

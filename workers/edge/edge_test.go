@@ -10,7 +10,7 @@ import (
 	"github.com/stackglass/stackglass/site/policy"
 )
 
-// The function ask sends a request to the worker's handler. The site's only file is /index.html.
+// The function "ask" sends a request to the worker's handler. The site's only file is /index.html.
 func ask(t *testing.T, method, path string, body io.Reader) (*http.Response, string) {
 	t.Helper()
 	files := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -55,7 +55,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// The type unread is a body that must not be read.
+// The type "unread" is a body that must not be read.
 type unread struct{ t *testing.T }
 
 func (u unread) Read([]byte) (int, error) {

@@ -70,7 +70,7 @@ func throwInPromise() {
 	<-make(chan struct{})
 }
 
-// The function busy computes, and yields every 20 ms until it receives a message. It then reports
+// The function "busy" computes, and yields every 20 ms until it receives a message. It then reports
 // how often it has yielded.
 func busy(c workers.Carrier) {
 	stop := make(chan struct{})
@@ -148,7 +148,7 @@ func TestSilentEndIsReported(t *testing.T) {
 	wantDead(t, spawn(t, "silent"), -1, "without a message")
 }
 
-// The function poisons returns messages that no carrier sends.
+// The function "poisons" returns messages that no carrier sends.
 func poisons() []any {
 	nested := js.ValueOf(map[string]any{})
 	nested.Set("self", nested)

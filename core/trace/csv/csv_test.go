@@ -27,7 +27,7 @@ func ref(kind trace.Kind, addr trace.Addr, bytes, thread uint32, pc trace.Addr) 
 
 const header = "addr,tid,pc,rw,size"
 
-// The function naive is a reference implementation. It reads each line after [header] separately,
+// The function "naive" is a reference implementation. It reads each line after [header] separately,
 // with the standard library.
 func naive(lines []string) (all []outcome) {
 	for i, line := range lines {

@@ -16,7 +16,7 @@ type described interface {
 	trace.Describer
 }
 
-// The function write converts a trace to a table, in batches of the given number of rows, and
+// The function "write" converts a trace to a table, in batches of the given number of rows, and
 // returns the text.
 func write(t tracetest.Failer, r described, rows int) string {
 	t.Helper()

@@ -25,7 +25,7 @@ func sized(o outcome, bytes uint32) outcome {
 	return o
 }
 
-// The function naive is a reference implementation that reads a din trace line by line.
+// The function "naive" is a reference implementation that reads a din trace line by line.
 func naive(text string) (all []outcome) {
 	for i, line := range strings.Split(strings.TrimPrefix(text, "\ufeff"), "\n") {
 		fields := strings.FieldsFunc(line, func(c rune) bool { return c == ' ' || c == '\t' || c == '\r' })

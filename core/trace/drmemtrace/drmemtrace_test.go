@@ -33,7 +33,7 @@ func encode(all ...entry) string {
 	return text.String()
 }
 
-// The function naive is a simple reference implementation that decodes each record with
+// The function "naive" is a simple reference implementation that decodes each record with
 // encoding/binary.
 func naive(text string) (all []outcome) {
 	r := strings.NewReader(text)

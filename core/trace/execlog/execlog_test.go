@@ -22,7 +22,7 @@ const small = `0, 0x401745, 0xc0315741, "xorl %eax, %eax"
 1, 0x401750, 0x1, "addl %eax, (%rsi)", load, 0x3000, store, 0x3000, rax -> 0x00000010
 `
 
-// The function naive is a simple reference implementation that parses each line with package
+// The function "naive" is a simple reference implementation that parses each line with package
 // strings.
 func naive(text string) (all []outcome) {
 	for i, line := range strings.Split(strings.TrimPrefix(text, "\ufeff"), "\n") {

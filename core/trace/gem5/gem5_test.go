@@ -21,8 +21,8 @@ type outcome = tracetest.Outcome
 
 func reader(r io.Reader) trace.Reader { return NewReader("t", r) }
 
-// The functions number and text each encode one field of a message. The function delimited prepends
-// its length to a message.
+// The functions "number" and "text" each encode one field of a message. The function "delimited"
+// prepends its length to a message.
 func number(field int, v uint64) []byte {
 	return binary.AppendUvarint(binary.AppendUvarint(nil, uint64(field)<<3), v)
 }
@@ -57,7 +57,7 @@ var (
 	)
 )
 
-// The function naive is a reference implementation that decodes the whole file with
+// The function "naive" is a reference implementation that decodes the whole file with
 // encoding/binary. If the file ends in the middle of a message, that message is dropped.
 func naive(file string) (all []outcome) {
 	if len(file) < 4 {
@@ -299,8 +299,8 @@ func TestEqualsReference(t *testing.T) {
 	})
 }
 
-// The function compare reads only files that end at the end of a message. TestCut covers files that
-// end in the middle of a message.
+// The function "compare" reads only files that end at the end of a message. TestCut covers files
+// that end in the middle of a message.
 func compare(t tracetest.Failer, whole []byte) {
 	t.Helper()
 	p := &parser{}

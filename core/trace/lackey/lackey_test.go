@@ -29,7 +29,7 @@ func with(o outcome, pc trace.Addr, thread uint32) outcome {
 	return o
 }
 
-// The function naive is a reference implementation that reads lackey text line by line.
+// The function "naive" is a reference implementation that reads lackey text line by line.
 func naive(text string) (all []outcome) {
 	var thread uint32
 	var pc trace.Addr

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The function write converts a trace to lackey text, in batches of the given number of rows, and
+// The function "write" converts a trace to lackey text, in batches of the given number of rows, and
 // returns the text.
 func write(t tracetest.Failer, r trace.Reader, rows int) string {
 	t.Helper()

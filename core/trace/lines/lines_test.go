@@ -87,7 +87,7 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// The function drain reads all windows, and uses a random number of lines from each window.
+// The function "drain" reads all windows, and uses a random number of lines from each window.
 func drain(t *rapid.T, b *Buffer) (text string, err error) {
 	for {
 		window, long, err := b.Window()

@@ -18,7 +18,7 @@ func reader(r io.Reader) trace.Reader { return NewReader("t", r) }
 
 const small = "0x7f3acd1ead50: R 0x7f3acd0bde84\n0x7f3acd1ead53: W 0x7ffc5d8ea1b8\r\n\n0x10: R 0xffffffffffffffff\n#eof\n"
 
-// The function naive is a simple reference implementation that parses each line with package
+// The function "naive" is a simple reference implementation that parses each line with package
 // strings.
 func naive(text string) (all []outcome) {
 	for i, line := range strings.Split(strings.TrimPrefix(text, "\ufeff"), "\n") {

@@ -71,7 +71,7 @@ func rows(t tracetest.Failer, text string, kinds trace.Kinds, batch int) (all []
 
 const everything = trace.DataKinds | 1<<trace.BlockEntry
 
-// The function naive is a simple reference implementation that parses each line separately and
+// The function "naive" is a simple reference implementation that parses each line separately and
 // maintains a list of open blocks.
 func naive(text string) (all []string) {
 	type running struct {

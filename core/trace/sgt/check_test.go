@@ -62,8 +62,8 @@ func TestEveryWrongByteIsAFault(t *testing.T) {
 // TestFaults checks that Check reports wrong content even if the checksums are correct.
 func TestFaults(t *testing.T) {
 	p := blocksOf("ls", "")
-	// The function file returns a container. It calls the function change to modify each chunk's
-	// frame before the frame is written.
+	// The function "file" returns a container. It calls the function "change" to modify each
+	// chunk's frame before the frame is written.
 	file := func(change func(c *openChunk, floor *uint64), tickets ...uint64) []byte {
 		var out bytes.Buffer
 		w := NewWriter(&out, 64, nil)

@@ -12,7 +12,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// The function frames divides a file into its frames. It returns each LZ4 frame together with the
+// The function "frames" divides a file into its frames. It returns each LZ4 frame together with the
 // CHNK frame before it.
 func frames(t failer, file []byte) (all [][]byte) {
 	t.Helper()

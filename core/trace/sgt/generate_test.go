@@ -12,7 +12,7 @@ import (
 // A stepper receives the steps of a generated program.
 type stepper func(block uint32, values ...uint64)
 
-// The type generated is a generated program with its tables.
+// The type "generated" is a generated program with its tables.
 type generated struct {
 	name    string
 	regular bool
@@ -83,7 +83,7 @@ func stencil(step stepper) {
 	}
 }
 
-// The function tree looks up keys in a binary search tree. Each node has 32 bytes, and contains a
+// The function "tree" looks up keys in a binary search tree. Each node has 32 bytes, and contains a
 // key and the pointers to its children.
 func tree(step stepper) {
 	const nodes = 1 << 15

@@ -22,7 +22,7 @@ type described interface {
 	trace.Describer
 }
 
-// The function imported converts a trace to a container.
+// The function "imported" converts a trace to a container.
 func imported(t failer, r described, full chunkSize) []byte {
 	t.Helper()
 	var out bytes.Buffer

@@ -85,7 +85,7 @@ func someSteps(t *rapid.T, p *trace.Program, most int) (all []step) {
 	return all
 }
 
-// The function write encodes the steps of a program, and returns the container.
+// The function "write" encodes the steps of a program, and returns the container.
 func write(t failer, p *trace.Program, steps []step, full chunkSize) []byte {
 	t.Helper()
 	var out bytes.Buffer

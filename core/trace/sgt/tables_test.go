@@ -194,7 +194,7 @@ func TestLargeModulesArePacked(t *testing.T) {
 	}
 }
 
-// The function tables returns the compression byte, followed by the numbers as LEB128.
+// The function "tables" returns the compression byte, followed by the numbers as LEB128.
 func tables(numbers ...uint64) []byte {
 	body := []byte{packedPlain}
 	for _, n := range numbers {

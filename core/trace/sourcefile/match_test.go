@@ -42,7 +42,8 @@ int main(void)
 	}
 }
 
-// The function longest uses the definition of the longest common subsequence to compute its length.
+// The function "longest" uses the definition of the longest common subsequence to compute its
+// length.
 func longest(a, b []string) int {
 	if len(a) == 0 || len(b) == 0 {
 		return 0

@@ -17,7 +17,7 @@ import (
 
 func noSymbols(string) (*symbols.File, error) { return nil, errors.New("there are none") }
 
-// The function rows returns the content of a trace as text that does not depend on block numbers.
+// The function "rows" returns the content of a trace as text that does not depend on block numbers.
 func rows(t interface{ Fatalf(string, ...any) }, container []byte) (all []string, end error) {
 	r := sgt.NewReader("t", bytes.NewReader(container), sgt.Options{})
 	r.Select(trace.AllKinds | trace.EventKinds)

@@ -14,7 +14,7 @@ import (
 	"github.com/stackglass/stackglass/tools/capture"
 )
 
-// The function says returns the path of a script that prints one line.
+// The function "says" returns the path of a script that prints one line.
 func says(t *testing.T, line string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "qemu-x86_64")

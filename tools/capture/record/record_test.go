@@ -29,7 +29,7 @@ func need(t *testing.T, programs ...string) {
 	}
 }
 
-// The function build compiles one of the programs in testdata, and returns the path of the
+// The function "build" compiles one of the programs in testdata, and returns the path of the
 // executable.
 func build(t *testing.T, name string, options ...string) string {
 	t.Helper()
@@ -42,7 +42,7 @@ func build(t *testing.T, name string, options ...string) string {
 	return binary
 }
 
-// The type recorded is a trace with all its rows.
+// The type "recorded" is a trace with all its rows.
 type recorded struct {
 	Result
 	*trace.Batch
@@ -51,7 +51,7 @@ type recorded struct {
 	stdout, stderr string
 }
 
-// The function record runs a program and returns its trace.
+// The function "record" runs a program and returns its trace.
 func record(t *testing.T, tracer, stdin, program string, args ...string) *recorded {
 	t.Helper()
 	need(t, map[string]string{QEMU: "qemu-x86_64", Valgrind: "valgrind"}[tracer])
@@ -78,7 +78,7 @@ func record(t *testing.T, tracer, stdin, program string, args ...string) *record
 	return &recorded{Result: r, Batch: b, Program: reader.Header().Program, ending: reader.Ending(), stdout: stdout.String(), stderr: stderr.String()}
 }
 
-// The method function returns the name of a row's function, or "" if the name is unknown.
+// The method "function" returns the name of a row's function, or "" if the name is unknown.
 func (r *recorded) function(row int) string {
 	block := r.Site[row]
 	if r.Kind[row].IsReference() {
@@ -102,7 +102,7 @@ func (r *recorded) in(function string) (rows []int) {
 	return rows
 }
 
-// The method object returns the variable with the given name.
+// The method "object" returns the variable with the given name.
 func (r *recorded) object(t *testing.T, name string) trace.Object {
 	t.Helper()
 	for _, o := range r.Objects {
@@ -114,7 +114,7 @@ func (r *recorded) object(t *testing.T, name string) trace.Object {
 	return trace.Object{}
 }
 
-// The method references returns all references from a function to a variable. Each reference is
+// The method "references" returns all references from a function to a variable. Each reference is
 // described by its kind, offset and size.
 func (r *recorded) references(t *testing.T, function, object string) (all []string) {
 	t.Helper()

@@ -26,8 +26,8 @@ int main(void)
 }
 `
 
-// The function compile compiles the test program and returns its path. If gcc is not installed, the
-// test is skipped.
+// The function "compile" compiles the test program and returns its path. If gcc is not installed,
+// the test is skipped.
 func compile(t *testing.T, options ...string) string {
 	t.Helper()
 	gcc, err := exec.LookPath("gcc")

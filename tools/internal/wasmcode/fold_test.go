@@ -36,7 +36,7 @@ func TestFoldCode(t *testing.T) {
 	}
 }
 
-// The function marked adds the mark for folded code to a file, because unfolding does not remove
+// The function "marked" adds the mark for folded code to a file, because unfolding does not remove
 // the mark.
 func marked(file []byte) []byte {
 	return append(append(bytes.Clone(file[:HeadBytes]), foldedMark...), file[HeadBytes:]...)
@@ -109,12 +109,12 @@ func TestFoldCodeRejectsUnknownForm(t *testing.T) {
 	}
 }
 
-// The function compiled returns the wasm file of a small program for the browser.
+// The function "compiled" returns the wasm file of a small program for the browser.
 func compiled(t *testing.T) []byte {
 	return compile(t, "package main\n\nimport \"strings\"\n\nfunc main() { println(strings.Repeat(\"=\", 3)) }\n")
 }
 
-// The function compile compiles a program, and returns the wasm file.
+// The function "compile" compiles a program, and returns the wasm file.
 func compile(t *testing.T, source string) []byte {
 	t.Helper()
 	dir := t.TempDir()

@@ -181,7 +181,7 @@ func TestStraightenUnknownCode(t *testing.T) {
 	}
 }
 
-// TestCheckDetectsChanges checks that the method flow.check detects changed branch targets. Some
+// TestCheckDetectsChanges checks that the method "flow".check detects changed branch targets. Some
 // changes are harmless, because branches to different loops may lead to the same block for the
 // number in variable 0.
 func TestCheckDetectsChanges(t *testing.T) {

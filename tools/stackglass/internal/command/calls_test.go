@@ -232,7 +232,7 @@ func flamesAgree(t *testing.T, program, event string, paths, functions map[strin
 		}
 		return list
 	}
-	// The function sums returns the width of each frame, and the part of the width that no frame
+	// The function "sums" returns the width of each frame, and the part of the width that no frame
 	// below it covers. The key for a frame consists of the names on the path from the outermost
 	// frame to this frame.
 	sums := func(f *state.Flame) (all, own map[string]uint64) {

@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// The function process prepares the command to run as a separate process.
+// The function "process" prepares the command to run as a separate process.
 func process(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	program, err := os.Executable()
@@ -39,7 +39,7 @@ func process(t *testing.T, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// The function accesses returns a din trace with many lines and some locality, so that the saved
+// The function "accesses" returns a din trace with many lines and some locality, so that the saved
 // state is not tiny.
 func accesses(n int) string {
 	random := rand.New(rand.NewPCG(1, 2))
@@ -183,7 +183,7 @@ func interruptAnalysis(t *testing.T, more ...string) {
 	}
 }
 
-// The type interrupting is a standard input that interrupts the command shortly before the end of
+// The type "interrupting" is a standard input that interrupts the command shortly before the end of
 // its text. The field "at" is the number of bytes that are then left. The input then blocks until
 // the channel "over" is closed.
 type interrupting struct {
@@ -226,8 +226,8 @@ func TestInterruptedResumes(t *testing.T) {
 	}
 }
 
-// The function warned returns the words that the warnings of a command with the given options must
-// contain.
+// The function "warned" returns the words that the warnings of a command with the given options
+// must contain.
 func warned(options []string) []string {
 	if len(options) > 0 && options[0] == "--sample" {
 		return []string{"sample"}

@@ -50,14 +50,14 @@ func demoBytes(t *testing.T) string {
 	return string(content)
 }
 
-// The function flipped flips one bit in the middle byte of a string.
+// The function "flipped" flips one bit in the middle byte of a string.
 func flipped(s string) string {
 	b := []byte(s)
 	b[len(b)/2] ^= 0x40
 	return string(b)
 }
 
-// The function expect checks the exit code, and checks that standard error contains the given
+// The function "expect" checks the exit code, and checks that standard error contains the given
 // words.
 func expect(t *testing.T, got answer, code int, words ...string) {
 	t.Helper()
@@ -413,8 +413,8 @@ func TestPartialDoesNotReplaceComplete(t *testing.T) {
 	}
 }
 
-// The reader slowly returns its text and then blocks until it is closed, like a pipe from a program
-// that is still running.
+// The reader "slowly" returns its text and then blocks until it is closed, like a pipe from a
+// program that is still running.
 type slowly struct {
 	text   io.Reader
 	waits  chan struct{} // closed when the whole text has been read

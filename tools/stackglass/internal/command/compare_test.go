@@ -78,7 +78,7 @@ func TestCompareEqualsVerbs(t *testing.T) {
 	}
 }
 
-// The function column returns the values in one column of a command's CSV output, keyed by the
+// The function "column" returns the values in one column of a command's CSV output, keyed by the
 // values in another column.
 func column(t *testing.T, args []string, name, number string, choose func(map[string]string) bool) map[string]string {
 	t.Helper()

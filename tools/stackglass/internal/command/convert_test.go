@@ -54,7 +54,7 @@ func TestConvertRoundTrip(t *testing.T) {
 	}
 }
 
-// The function left lists the files in the current folder.
+// The function "left" lists the files in the current folder.
 func left(t *testing.T) (names string) {
 	t.Helper()
 	entries, err := os.ReadDir(".")

@@ -101,7 +101,7 @@ func kernelRows(t *testing.T, name, caches string) (rows string) {
 	return rows
 }
 
-// The function captured compiles a kernel with instrumentation, runs it, and returns the path of
+// The function "captured" compiles a kernel with instrumentation, runs it, and returns the path of
 // its trace. If this is not possible, the function returns "".
 func captured(t *testing.T, name string) (path string) {
 	t.Helper()

@@ -15,7 +15,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// The function multiplied returns the profile of a program that multiplies two 8 × 8 matrices.
+// The function "multiplied" returns the profile of a program that multiplies two 8 × 8 matrices.
 func multiplied(t *testing.T, spec analysis.Spec) *profile.Profile {
 	t.Helper()
 	p, steps := tracetest.Multiplication(8)

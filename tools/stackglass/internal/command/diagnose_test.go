@@ -21,7 +21,7 @@ const corpus = "../../../diagnose/corpus"
 // programs are diagnosed, and the -update flag rewrites the table of results.
 var quick = []string{"columns.c", "pad.c", "shapes.cpp", "layers.c", "filter.c", "teams.c", "triangle.c", "pages.c", "packets.c", "twice.c", "clean_saxpy.c"}
 
-// The type diagnosed is the part of the answer that the test checks.
+// The type "diagnosed" is the part of the answer that the test checks.
 type diagnosed struct {
 	Verdict  []struct{ Cycles float64 }
 	Findings []struct {
@@ -163,7 +163,7 @@ func first(d diagnosed) string {
 	return text
 }
 
-// The function traced compiles and runs a program from the corpus, and returns the path of its
+// The function "traced" compiles and runs a program from the corpus, and returns the path of its
 // trace.
 func traced(t *testing.T, path, source string, fixed bool) string {
 	t.Helper()

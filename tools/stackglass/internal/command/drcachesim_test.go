@@ -57,7 +57,7 @@ func TestDrCacheSim(t *testing.T) {
 	c.check()
 }
 
-// The type compared collects the rows of the table.
+// The type "compared" collects the rows of the table.
 type compared struct {
 	t    *testing.T
 	rows []string
@@ -70,7 +70,7 @@ func (c *compared) add(test, what string, want, got int) {
 	c.row(test, what, want, got)
 }
 
-// The method row adds a row without comparing its counts.
+// The method "row" adds a row without comparing its counts.
 func (c *compared) row(test, what string, want, got int) {
 	c.rows = append(c.rows, "| "+test+" | "+what+" | "+strconv.Itoa(want)+" | "+strconv.Itoa(got)+" |")
 }
@@ -112,8 +112,8 @@ compares the results of every step.
 | unit tests of a custom prefetcher | The prefetcher is a program. |
 `
 
-// The method check compares the table in the repository with the rows. If -update is set, it writes
-// the table instead.
+// The method "check" compares the table in the repository with the rows. If -update is set, it
+// writes the table instead.
 func (c *compared) check() {
 	text := comparedHead + strings.Join(c.rows, "\n") + "\n" + comparedTail
 	if *update {
@@ -144,8 +144,8 @@ func simulatedBy(t *testing.T, path, machine string, more ...string) simulatedAn
 	return a
 }
 
-// The method number returns a number from a cell of a table. The parameter "where" is the name of a
-// level, such as "LL", or a core number and the name of a level, such as "0 L1D".
+// The method "number" returns a number from a cell of a table. The parameter "where" is the name of
+// a level, such as "LL", or a core number and the name of a level, such as "0 L1D".
 func (a simulatedAnswer) number(table, where, column string) int {
 	a.t.Helper()
 	var rows []map[string]any
@@ -200,7 +200,7 @@ func startsOnly(t *testing.T, path string) string {
 	return file
 }
 
-// The function distances returns the number of references for each stack distance. The distance
+// The function "distances" returns the number of references for each stack distance. The distance
 // "inf" stands for first accesses.
 func distances(t *testing.T, path, kinds string) map[string]int {
 	t.Helper()

@@ -34,7 +34,7 @@ func drThread(thread uint64) []byte {
 	return all
 }
 
-// The function zipped returns a ZIP archive, as DynamoRIO writes it, whose members are the two
+// The function "zipped" returns a ZIP archive, as DynamoRIO writes it, whose members are the two
 // halves of a file.
 func zipped(t *testing.T, file []byte) string {
 	t.Helper()

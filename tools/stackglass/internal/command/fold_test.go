@@ -14,7 +14,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/sgt"
 )
 
-// The function wants runs a command, checks that its exit code is 0, and returns its output.
+// The function "wants" runs a command, checks that its exit code is 0, and returns its output.
 func wants(t *testing.T, args ...string) string {
 	t.Helper()
 	got := stackglass(args...)

@@ -106,7 +106,7 @@ func TestRebuiltPrograms(t *testing.T) {
 	}
 }
 
-// The function simulated returns the simulated misses of a whole trace.
+// The function "simulated" returns the simulated misses of a whole trace.
 func simulated(t *testing.T, name, cache string) uint64 {
 	t.Helper()
 	got := stackglass("simulate", name, "--cache", cache, "--format", "json")

@@ -35,7 +35,7 @@ import (
 	"github.com/stackglass/stackglass/workers/answerers"
 )
 
-// The type paged is a trace that both the page and the command have loaded.
+// The type "paged" is a trace that both the page and the command have loaded.
 type paged struct {
 	*testing.T
 	file string
@@ -112,7 +112,7 @@ func openPagedWith(t *testing.T, trace string, settings state.Settings, hierarch
 	return &paged{t, file, view}
 }
 
-// The method command returns the command's JSON answer.
+// The method "command" returns the command's JSON answer.
 func (p *paged) command(verb string, options ...string) map[string]any {
 	p.Helper()
 	args := append(append([]string{verb, p.file}, options...), "--format", "json")
@@ -124,7 +124,7 @@ func (p *paged) command(verb string, options ...string) map[string]any {
 	return d
 }
 
-// The function rows returns the rows of one table in a decoded JSON answer.
+// The function "rows" returns the rows of one table in a decoded JSON answer.
 func rows(d map[string]any, table string) (list []map[string]any) {
 	whole, _ := d[table].([]any)
 	for _, row := range whole {
@@ -133,13 +133,13 @@ func rows(d map[string]any, table string) (list []map[string]any) {
 	return list
 }
 
-// The function bare returns a number on the page without the unit, spaces and other characters
+// The function "bare" returns a number on the page without the unit, spaces and other characters
 // around it.
 func bare(text string) string {
 	return strings.NewReplacer("≈", "", " ", "", "\u202f", "", "\u00a0", "", "%", "", "cycles", "", "−", "-").Replace(text)
 }
 
-// The method same compares a number on the page with a number that the command printed.
+// The method "same" compares a number on the page with a number that the command printed.
 func (p *paged) same(what, page string, command any, write func(float64) string) {
 	p.Helper()
 	x, is := command.(float64)
@@ -302,8 +302,8 @@ func (p *paged) code(h hierarchy.Hierarchy, options []string) {
 	}
 }
 
-// The method exported checks that the page's exports of a table equal the command's output, byte by
-// byte.
+// The method "exported" checks that the page's exports of a table equal the command's output, byte
+// by byte.
 func (p *paged) exported(t *state.Table, verb string, options ...string) {
 	p.Helper()
 	if t == nil || !t.Exports() {
@@ -314,7 +314,7 @@ func (p *paged) exported(t *state.Table, verb string, options ...string) {
 	p.printed(t.JSON(), verb, append(options, "--format", "json")...)
 }
 
-// The method printed compares a file that the page exports with the command's output.
+// The method "printed" compares a file that the page exports with the command's output.
 func (p *paged) printed(page []byte, verb string, options ...string) {
 	p.Helper()
 	got := stackglass(append([]string{verb, p.file}, options...)...)
@@ -433,7 +433,7 @@ func (p *paged) counters() {
 	}
 }
 
-// The method answer returns the answer of the page's answering worker.
+// The method "answer" returns the answer of the page's answering worker.
 func (p *paged) answer(q answers.Question) (reply *answers.Reply) {
 	p.Helper()
 	answer, err := answerers.All(nil)[q.Of](workers.Subject{Name: p.file, Profile: p.view.Profile.Encode()})
@@ -446,7 +446,7 @@ func (p *paged) answer(q answers.Question) (reply *answers.Reply) {
 	return reply
 }
 
-// The method loops checks that the cells of all tables in the Loops view, and the bytes of their
+// The method "loops" checks that the cells of all tables in the Loops view, and the bytes of their
 // documents, equal the command's output.
 func (p *paged) loops(h hierarchy.Hierarchy, options []string) {
 	if len(p.view.Profile.Loops) == 0 {
@@ -511,7 +511,7 @@ func (p *paged) loops(h hierarchy.Hierarchy, options []string) {
 	}
 }
 
-// The method document checks that the document for a table equals the command's output, and that
+// The method "document" checks that the document for a table equals the command's output, and that
 // the table itself has rows.
 func (p *paged) document(t *state.Table, verb string, options ...string) {
 	p.Helper()
@@ -522,7 +522,7 @@ func (p *paged) document(t *state.Table, verb string, options ...string) {
 	}
 }
 
-// The method diagnosis compares the page's first view with the command's output.
+// The method "diagnosis" compares the page's first view with the command's output.
 func (p *paged) diagnosis(h hierarchy.Hierarchy, options []string) {
 	reply := p.answer(state.VerbQuestion("diagnose", h))
 	for _, key := range []string{"verdict", "findings"} {
@@ -738,8 +738,8 @@ func (p *paged) predictedBesideMeasured(h hierarchy.Hierarchy, options []string)
 	(&paged{T: p.T, file: a.Run.Name}).exported(t, "compare", append([]string{measured.file, "--on", "what-if"}, options...)...)
 }
 
-// The method exports checks that the page's exports equal the command's exports, byte by byte. The
-// page knows only the name of a file, but the command knows its path.
+// The method "exports" checks that the page's exports equal the command's exports, byte by byte.
+// The page knows only the name of a file, but the command knows its path.
 func (p *paged) exports(h hierarchy.Hierarchy, options []string) {
 	name := filepath.Base(p.file)
 	for _, form := range export.Forms() {
@@ -775,7 +775,7 @@ func (p *paged) exports(h hierarchy.Hierarchy, options []string) {
 	}
 }
 
-// The method compare checks that, if the page compares two traces, its documents equal the
+// The method "compare" checks that, if the page compares two traces, its documents equal the
 // command's output.
 func (p *paged) compare(other *paged, h hierarchy.Hierarchy, options []string) {
 	c := &state.Comparison{A: p.view, B: other.view}
@@ -839,7 +839,7 @@ func (p *paged) compareBlocks(other *paged, c *state.Comparison, h hierarchy.Hie
 	}
 }
 
-// The method modelled returns the models' results for a run on the page. The number 0 selects the
+// The method "modelled" returns the models' results for a run on the page. The number 0 selects the
 // function with the most cycles.
 func (p *paged) modelled(h hierarchy.Hierarchy, function uint32) *state.Blocks {
 	p.Helper()

@@ -242,7 +242,8 @@ int main(void)
 }
 `
 
-// The function built compiles a program with clang. If clang is not installed, the test is skipped.
+// The function "built" compiles a program with clang. If clang is not installed, the test is
+// skipped.
 func built(t *testing.T, source string, args ...string) string {
 	t.Helper()
 	clang, err := exec.LookPath("clang-19")

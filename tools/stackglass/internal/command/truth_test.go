@@ -128,7 +128,7 @@ func TestSetsEqualDineroIV(t *testing.T) {
 	}
 }
 
-// The function dinero reads DineroIV's results as rows with named columns.
+// The function "dinero" reads DineroIV's results as rows with named columns.
 func dinero(t *testing.T) (rows []map[string]string) {
 	t.Helper()
 	f, err := os.Open(dataFile(t, "truth/dinero.csv"))

@@ -54,7 +54,7 @@ func TestWorkersGiveTheSameBytes(t *testing.T) {
 	}
 }
 
-// The function converted writes the first references in a real trace to a container, and returns
+// The function "converted" writes the first references in a real trace to a container, and returns
 // the container's path.
 func converted(t *testing.T, name string) (path string) {
 	t.Helper()

@@ -18,7 +18,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// The variable size is the size of the traces. It is large in `make soak`. Otherwise, it is small
+// The variable "size" is the size of the traces. It is large in `make soak`. Otherwise, it is small
 // enough for the tests to take only a few seconds.
 var size = func() (s struct {
 	references, lines int
@@ -31,7 +31,7 @@ var size = func() (s struct {
 	return s
 }()
 
-// The function analyze analyses a trace with a limit on the memory for models. A limit of 0 means
+// The function "analyze" analyses a trace with a limit on the memory for models. A limit of 0 means
 // no limit.
 func analyze(t *testing.T, r trace.Reader, memory uint64) *profile.Profile {
 	t.Helper()
@@ -65,7 +65,7 @@ func analyze(t *testing.T, r trace.Reader, memory uint64) *profile.Profile {
 	return p
 }
 
-// The function peak returns the peak resident set size of the process in bytes, or 0 if it is
+// The function "peak" returns the peak resident set size of the process in bytes, or 0 if it is
 // unknown.
 func peak() uint64 {
 	status, _ := os.ReadFile("/proc/self/status")
