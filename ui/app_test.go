@@ -887,8 +887,7 @@ func TestFullStore(t *testing.T) {
 	d.wants("not kept")
 }
 
-// TestRehearse checks that the rehearsal, in which the page builds every view of a result, causes
-// no errors.
+// TestRehearse checks that the rehearsal builds every view of a result without errors.
 func TestRehearse(t *testing.T) {
 	env, err := vugu.NewBuildEnv()
 	if err != nil {

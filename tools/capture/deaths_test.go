@@ -40,9 +40,8 @@ func wantDeath(t *testing.T, how string, o *outcome, signal syscall.Signal) {
 }
 
 // TestSignalsAlwaysEndProgram checks that a signal ends a program whatever the runtime is doing.
-// The states are that threads are recording, that no process reads the pipe to which the trace is
-// written, and that one of the runtime's locks is never released. In the last two states, the trace
-// is truncated.
+// The runtime may be recording, writing to a pipe that no process reads, or waiting for a lock that
+// is never released. In the last two cases, the trace is truncated.
 func TestSignalsAlwaysEndProgram(t *testing.T) {
 	t.Parallel()
 	program := play(t, "deaths.c")
@@ -189,8 +188,8 @@ func TestForksLeaveCompleteTraces(t *testing.T) {
 	}
 }
 
-// TestStatusMatchesSystem checks that the trace contains the same exit status as the system
-// reports: only its low eight bits.
+// TestStatusMatchesSystem checks that the trace contains the exit status that the system reports,
+// which is only its low eight bits.
 func TestStatusMatchesSystem(t *testing.T) {
 	o := run(t, nil, play(t, "deaths.c"), "minus one")
 	if got := o.trace(t, everything).ending.Status; got != 255 || o.state.ExitCode() != 255 {

@@ -407,8 +407,8 @@ func progressOf(t testing.TB, file []byte, slow func()) (reads []int) {
 	}
 }
 
-// The function "most" returns how many bytes of the file the unpacked parts in flight require at
-// most. This includes runs of zeros, which unpack to nothing.
+// The function "most" returns the maximum number of file bytes that the unpacked parts in flight
+// require. These bytes include runs of zeros, which unpack to nothing.
 func most(file []byte) int {
 	longest, length, credit := 0, 0, 0
 	for _, c := range file {

@@ -41,7 +41,8 @@ var (
 	mute = open.Packing{Name: "mute", New: func(io.Reader) (io.Reader, error) { select {} }}
 )
 
-// The decoder "poisonous" works like toy, but also sends messages that no unpacker sends.
+// The decoder "poisonous" works like the decoder "toy", but also sends messages that no unpacker
+// sends.
 var poisonous = open.Packing{Name: "poisonous", New: func(r io.Reader) (io.Reader, error) {
 	poison(js.Global())
 	return toy.New(r)

@@ -181,8 +181,8 @@ func TestEqualsReference(t *testing.T) {
 	})
 }
 
-// TestWrongByteAnywhere takes lines that the fast path parses, and replaces each byte with every
-// printable byte.
+// TestWrongByteAnywhere checks that the reader and the reference implementation agree if any byte
+// in a line on the fast path is replaced with any printable character.
 func TestWrongByteAnywhere(t *testing.T) {
 	for _, row := range []string{"0x1fff000708,12,0x4001ab0,r,8", "137438953472,0x7,12,w,0x10", "18446744073709551615,4294967295,0,i,1", "0x8,4294967296,,m,4294967295"} {
 		for at := range row {

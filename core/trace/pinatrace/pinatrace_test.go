@@ -88,8 +88,8 @@ func TestEqualsReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { compare(t, strings.Join(rapid.SliceOfN(line, 0, 20).Draw(t, "lines"), "\n")) })
 }
 
-// TestWrongByteAnywhere takes lines that the fast path parses, and replaces each byte with every
-// other byte value.
+// TestWrongByteAnywhere checks that the reader and the reference implementation agree if any byte
+// in a line on the fast path is replaced with any other value.
 func TestWrongByteAnywhere(t *testing.T) {
 	tracetest.CheckWrongBytes(t, reader, naive, "0x1: R 0x2\n", "0x401ab0: R 0x7ffe01234567\n", "0x0123456789abcdef: W 0xfedcba9876543210\n")
 }

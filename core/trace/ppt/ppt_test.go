@@ -273,8 +273,8 @@ func TestEqualsReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) { compare(t, strings.Join(rapid.SliceOfN(line, 0, 25).Draw(t, "lines"), "\n")) })
 }
 
-// TestWrongByteAnywhere takes lines that the fast path parses, and replaces each byte with every
-// other byte value.
+// TestWrongByteAnywhere checks that the reader and the reference implementation agree if any byte
+// in a line on the fast path is replaced with any other value.
 func TestWrongByteAnywhere(t *testing.T) {
 	for _, line := range []string{"LOAD: 0x7ffe01234567\n", "STORE: 0xfedcba9876543210\n", "0x401ab0\n"} {
 		for at := range line {

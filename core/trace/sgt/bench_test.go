@@ -10,7 +10,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// written runs a generated program, and returns its trace as a container.
+// The function "written" runs a generated program, and returns its trace as a container.
 func written(t testing.TB, g generated) []byte {
 	t.Helper()
 	var out bytes.Buffer

@@ -179,7 +179,7 @@ func fiveThreads() string {
 	return text
 }
 
-// TestGroupsOfCoresThatShare checks cache levels that several cores, but not all cores, share.
+// TestGroupsOfCoresThatShare checks cache levels that are shared by several, but not all, cores.
 // Without --domains, every verb with a hierarchy must use the same groups of cores as a simulation.
 // If the trace cannot be read twice, there must be an error with advice.
 func TestGroupsOfCoresThatShare(t *testing.T) {

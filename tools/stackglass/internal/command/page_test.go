@@ -562,8 +562,8 @@ func TestPageAndCommandDefault(t *testing.T) {
 	}
 }
 
-// TestPartialDiagnosis checks that a diagnosis reports its progress without an effect on the
-// result, and that the last findings that it reports are the findings in the result.
+// TestPartialDiagnosis checks that progress reports do not change a diagnosis, and that the last
+// reported findings are the findings in the result.
 func TestPartialDiagnosis(t *testing.T) {
 	p := openPaged(t, "demo:matmul-naive", nil)
 	q := ask.New(ask.VerbOf("diagnose"))
