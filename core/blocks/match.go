@@ -12,8 +12,8 @@ import (
 type Match struct {
 	Functions []int32 // the function in the program, or -1, for each function of the module
 	Blocks    []int32 // the block in the program, or -1, for each block of the module
-	// Different lists the functions whose code differs from the program. Their blocks are not
-	// matched.
+	// Different lists the functions whose code differs from the program. The blocks of these
+	// functions are not matched.
 	Different []trace.Missed
 	// Missing lists functions that exist only in the module.
 	Missing []string
@@ -70,7 +70,7 @@ func (m *Match) differs(a, b *trace.Function) string {
 		x, y := &m.to.Blocks[a.First+k], &m.from.Blocks[b.First+k]
 		switch {
 		case x.Label != y.Label || x.Part != y.Part:
-			return "block " + Label(x) + " of the LLVM IR is " + Label(y) + " in the trace"
+			return "block " + Label(x) + " in the LLVM IR is block " + Label(y) + " in the trace"
 		case x.Callee != y.Callee:
 			return "block " + Label(x) + " calls " + strconv.Quote(x.Callee) + " in the LLVM IR, but " + strconv.Quote(y.Callee) + " in the trace"
 		case !slices.Equal(x.Ops, y.Ops):
@@ -96,7 +96,7 @@ func (m *Match) Err() error {
 		}
 	case len(m.Missing) > 0 && len(m.Missing) == len(m.Functions):
 		return &Error{
-			Function: m.Missing[0], Block: -1, Why: "the trace contains none of the functions of the LLVM IR, such as this function",
+			Function: m.Missing[0], Block: -1, Why: "the trace contains none of the functions in the LLVM IR; this function, for example, is missing",
 			Do: "compile this program with stackglass cc, and trace it",
 		}
 	}

@@ -11,12 +11,12 @@ import (
 
 func TestDifferentBuild(t *testing.T) {
 	for want, change := range map[string]func(*trace.Program){
-		"fib: the trace is from a different build: block more of the LLVM IR is else in the trace": func(p *trace.Program) { p.Blocks[3].Label = "else" },
-		`block more calls "fib" in the LLVM IR, but "fab" in the trace`:                            func(p *trace.Program) { p.Blocks[3].Callee = "fab" },
-		"block done has different instructions in the trace":                                       func(p *trace.Program) { p.Blocks[6].Ops = []trace.Op{{Opcode: "ret", Count: 1}} },
-		"block more+2 has different successors in the trace":                                       func(p *trace.Program) { p.Blocks[5].Successors = []uint32{5} },
-		"5 blocks in the LLVM IR, but 4 in the trace; trace the program compiled from":             func(p *trace.Program) { p.Functions[1].Blocks-- },
-		"main: the trace contains none of the functions of the LLVM IR":                            func(p *trace.Program) { p.Functions[0].Name, p.Functions[1].Name = "a", "b" },
+		"fib: the trace is from a different build: block more in the LLVM IR is block else in the trace": func(p *trace.Program) { p.Blocks[3].Label = "else" },
+		`block more calls "fib" in the LLVM IR, but "fab" in the trace`:                                  func(p *trace.Program) { p.Blocks[3].Callee = "fab" },
+		"block done has different instructions in the trace":                                             func(p *trace.Program) { p.Blocks[6].Ops = []trace.Op{{Opcode: "ret", Count: 1}} },
+		"block more+2 has different successors in the trace":                                             func(p *trace.Program) { p.Blocks[5].Successors = []uint32{5} },
+		"5 blocks in the LLVM IR, but 4 in the trace; trace the program compiled from":                   func(p *trace.Program) { p.Functions[1].Blocks-- },
+		"main: the trace contains none of the functions in the LLVM IR":                                  func(p *trace.Program) { p.Functions[0].Name, p.Functions[1].Name = "a", "b" },
 	} {
 		p := fib()
 		change(p)

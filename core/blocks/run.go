@@ -11,19 +11,19 @@ import (
 )
 
 // Run contains a program and the edges of a run, as stored in a profile by package
-// analysis/branches. The program has no objects, threads or paths. Its sites are numbered as in the
-// profile.
+// analysis/branches. The program has no objects, threads or paths. The program's sites are numbered
+// as in the profile.
 type Run struct {
 	Program *trace.Program
 	Edges   *Edges
 	Profile *Profile // nil for a traced program
 }
 
-// Profile is a compiler's profile in a module that was not run. Its lists are indexed by block or
-// by function, as in ir.Module.
+// Profile is the profile that a compiler has stored in a module. The module itself was not run. Its
+// lists are indexed by block or by function, as in ir.Module.
 type Profile struct {
-	Weights [][]uint64   // by block: nil, or a weight for each successor
-	Entries []uint64     // by function: invocations; 0 if unknown
+	Weights [][]uint64   // for each block: nil, or a weight for each successor
+	Entries []uint64     // for each function: number of invocations; 0 if unknown
 	Flow    []trace.Flow // the values that blocks of a function pass to each other
 }
 
@@ -196,8 +196,8 @@ func codeModules(c *codec.Coder, modules *[]trace.Module, spans *[]span) {
 	})
 }
 
-// WithoutPaths returns the part of a program that is stored in profiles. It contains file names
-// instead of paths, which may be private.
+// WithoutPaths returns the part of a program that is stored in profiles. The stored part contains
+// file names instead of paths, because paths may be private.
 func WithoutPaths(p *trace.Program) *trace.Program {
 	bare := &trace.Program{
 		Modules: append([]trace.Module{}, p.Modules...), Functions: append([]trace.Function{}, p.Functions...),
@@ -233,7 +233,7 @@ func eachFile(p *trace.Program, do func(file *string)) {
 type RunError struct{ What string }
 
 func (e *RunError) Error() string {
-	return "the blocks of the profile: " + e.What + "; copy the file again, or analyse the trace again"
+	return "cannot read the blocks of the profile: " + e.What + "; copy the file again, or analyse the trace again"
 }
 
 // DecodeRun decodes a run, and checks that its counts balance. The error is a [*RunError].
@@ -333,8 +333,8 @@ func (c *RunDecoder) Err() error {
 	return nil
 }
 
-// Each decodes the counts of every block that ran, and stores the number of entries of each
-// function in entered. It calls the function parameter for every block. x is valid only during this
+// Each decodes the counts of every block that ran, and stores each function's number of entries in
+// the slice entered. The function each is called for every block, and x is valid only during this
 // call. The function must report whether the number of successors of the block equals the length of
 // x.Taken.
 func (c *RunDecoder) Each(blocks int, entered []uint64, each func(b int, x *Counts) bool) error {

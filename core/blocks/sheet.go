@@ -32,8 +32,8 @@ import (
 //	                (or the whole body, if the branch is at its end) runs 100 times per exit
 //	?               unknown
 //
-// Numbers are exact. They may be expressions of the parameters that use + - * / ^, min, max, floor
-// and ceil. Names with characters other than letters, digits and ._$-+ are quoted as in Go.
+// Numbers are exact. A number may also be an expression of the parameters with + - * / ^, min, max,
+// floor and ceil. Names with characters other than letters, digits and ._$-+ are quoted as in Go.
 type Sheet struct {
 	file       string
 	parameters []parameter

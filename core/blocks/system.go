@@ -32,8 +32,8 @@ type System struct {
 // share is the fraction part/whole, or 1 if both are 0.
 type share struct{ part, whole uint64 }
 
-// NewSystem returns a system without weights, except for blocks with one successor. It fails if a
-// successor belongs to another function. Solutions ignore blocks that belong to no function.
+// NewSystem returns a system without weights, except for blocks with one successor. NewSystem fails
+// if a successor belongs to another function. Solutions ignore blocks that belong to no function.
 func NewSystem(p *trace.Program) (*System, error) {
 	s := &System{
 		program: p, weights: make([][]uint64, len(p.Blocks)), leaves: make([]uint64, len(p.Blocks)), entered: make([]uint64, len(p.Functions)),
@@ -185,9 +185,9 @@ func (s *System) Enter(function int, times uint64) {
 	}
 }
 
-// EnterMain enters main once. If there is no main, it enters each function without direct calls. It
-// returns the number of entered functions. If there is a main, callbacks, thread functions, and
-// functions that are called only through pointers are not entered.
+// EnterMain enters main once. If there is no main, EnterMain enters each function without direct
+// calls. EnterMain returns the number of entered functions. If there is a main, callbacks, thread
+// functions, and functions that are called only through pointers are not entered.
 func (s *System) EnterMain() (entered int) {
 	called := s.named()
 	for _, main := range []bool{true, false} {
@@ -206,7 +206,7 @@ func (s *System) EnterMain() (entered int) {
 }
 
 // EnterProfile enters each function without direct calls as often as a profile states. entries is
-// indexed by function, as in ir.Module. It returns the number of entered functions.
+// indexed by function, as in ir.Module. EnterProfile returns the number of entered functions.
 func (s *System) EnterProfile(entries []uint64, known []bool) (entered int) {
 	called := s.named()
 	for n := range s.functions {
@@ -229,7 +229,7 @@ func (s *System) named() []bool {
 	return called
 }
 
-// Resume sets the number of executions that reach a block without an edge.
+// Resume sets how many executions of a block are not reached along an edge.
 func (s *System) Resume(block int, times uint64) {
 	if s.resumed[block] != times {
 		s.resumed[block] = times

@@ -109,12 +109,13 @@ type Opcode struct {
 // Total is the work of a block, a function or a program.
 type Total struct {
 	Counts [profile.NumCounters]float64
-	// Whole is true if all counts are proven to be integers below 2^64. Exact then contains them.
+	// Whole is true if all counts are proven to be integers below 2^64. If it is true, Exact
+	// contains these counts.
 	Whole bool
 	Exact profile.Counts
-	// Untold is the number of executed references whose size only a trace contains: masked vector
-	// accesses, which are not counted at all, and copies of variable length, whose bytes are not
-	// counted.
+	// Untold is the number of executed references whose size can only be known from a trace. Such
+	// references are masked vector accesses, which are not counted at all, and copies of variable
+	// length, whose bytes are not counted.
 	Untold float64
 }
 

@@ -33,7 +33,7 @@ func (m *Models) blockTables(b int) []report.Table {
 			add("cycles per iteration", report.Decimal(s.Cycles))
 			add("bound by results of the previous iteration", report.Decimal(s.Recurrence))
 		} else {
-			add("cycles per execution, between other blocks", report.Decimal(s.Cycles))
+			add("cycles per execution, if other blocks run before and after", report.Decimal(s.Cycles))
 		}
 		add(strings.TrimSpace("bound by ports "+m.processor.PortNames(s.Full)), report.Decimal(s.Ports))
 		add("bound by dispatch, "+strconv.Itoa(m.processor.Dispatch)+" micro-ops per cycle", report.Decimal(s.Dispatch))

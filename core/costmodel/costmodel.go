@@ -233,7 +233,7 @@ func (m *Models) noteModule() {
 	}
 }
 
-// Answer answers a question. The reply reports errors.
+// Answer answers a question. Errors are reported in the reply.
 func (m *Models) Answer(q answers.ModelQuestion) *answers.Reply {
 	m.change(q.Changes)
 	r := &answers.Reply{Problem: m.changed.wrong, Notes: slices.Clone(m.notes), Bytes: m.kept}

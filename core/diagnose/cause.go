@@ -303,7 +303,7 @@ func (r *run) trueSharing(of *counts) {
 	for _, at := range neighbours {
 		r.add(at, Finding{Kind: FalseSharing, Cost: at.coherence, Saved: tried.savedAt(at), Tried: true, Before: tried.before, After: tried.after,
 			Why:  "the lines also contain words that several threads store to, so each access must fetch the line from another core",
-			Fix:  "move the words that several threads store to onto separate lines (" + separation(at.file) + ")",
+			Fix:  "place the words that several threads modify on separate lines (" + separation(at.file) + ")",
 			How:  apartLines + r.apart[1].extended(),
 			More: "communication --false-sharing"})
 	}
@@ -511,7 +511,7 @@ func (r *run) causes() {
 			if f.Fix = "allocate the elements from one array in the order in which they are visited, or keep the fields that the loop needs in an array instead of behind pointers"; r.searched[at.function] {
 				f.Least, f.Saved = 0, left/carefully
 				f.Fix = "make the data smaller, use fewer dependent loads for each look-up (for example with many keys in each node), or interleave several look-ups"
-				f.How = "A different order of the elements was tried and does not help, so the saving is a range, up to all cycles that the run waits here."
+				f.How = "A different order of the elements was tried and does not help, so the saving is a range. The upper bound is all cycles that the run waits here."
 			}
 			f.More = "sites --by line"
 		case 2*at.crossing > float64(at.references):
@@ -776,7 +776,7 @@ func (r *run) untriedHow() string {
 	case r.tooLong():
 		why = " because the run is too long,"
 	}
-	return "Not tried," + why + " so the saving is a range, up to all cycles that the run waits here."
+	return "Not tried," + why + " so the saving is a range. The upper bound is all cycles that the run waits here."
 }
 
 func bytesOf(n int64) string {

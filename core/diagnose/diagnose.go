@@ -1,5 +1,5 @@
-// Package diagnose finds the source locations at which a run waits for memory. It determines the
-// cause and the cost of each wait, and proposes changes to the program.
+// Package diagnose finds the source locations at which a run waits for memory. The package
+// determines the cause and the cost of each wait, and proposes changes to the program.
 //
 // The input is the profile of a run and a machine: a hierarchy of caches and a processor. The
 // output is a [Diagnosis]: a verdict about the run as a whole, and findings, ranked by the cycles
@@ -147,7 +147,7 @@ type Options struct {
 	Readable  func(string) string // makes a function's name readable; nil: names stay unchanged
 	GoOn      func() bool         // called regularly, and reports whether to continue; nil: the diagnosis always continues
 	// Progress is called during the search, with the number of changes that were tried, and a
-	// function that returns the diagnosis without the other changes. It may be nil.
+	// function that returns the diagnosis without the other changes. Progress may be nil.
 	Progress func(tried int, soFar func() *Diagnosis)
 }
 
@@ -195,7 +195,7 @@ type plainNest struct {
 	cache misses.Cache
 }
 
-// Run diagnoses the run of a profile. It returns an error if the run cannot be diagnosed.
+// Run diagnoses the run of a profile. Run returns an error if the run cannot be diagnosed.
 func Run(p *profile.Profile, o Options) (*Diagnosis, error) {
 	if o.GoOn = parallel.OneAtATime(o.GoOn); o.GoOn == nil {
 		o.GoOn = func() bool { return true }

@@ -236,7 +236,7 @@ func (r *run) withoutRests(order []int) (list, end []int) {
 const fuseWith = "fuse this loop with the previous loop, "
 
 // fuseInlined is the advice to fuse a loop with itself.
-const fuseInlined = "several calls of this loop iterate over the same data in turn: fuse these calls into one loop that does the work of all"
+const fuseInlined = "several inlined copies of this loop iterate over the same data in turn: fuse the copies into one loop that does the work of all"
 
 // inlinedTwice reports whether two loops at the same source line are different code for the same
 // data, for example in a function template that was inlined for two calls. In contrast, a loop that

@@ -62,7 +62,7 @@ func (r *run) whole() error {
 		conflicts[k] = wait * share(inSets, misses)
 		capacity[k] = wait * max(0, share(misses-cold-inSets-lost, misses))
 	}
-	const how = "Not tried, because the trace does not say which source locations miss. The saving is a range, up to all cycles that these misses wait."
+	const how = "Not tried, because the trace does not say which source locations miss. The saving is a range. The upper bound is all cycles that the run waits for these misses."
 	if k, cost := largest(conflicts); cost > 0 {
 		level := h.Levels[k].Name
 		r.add(&place{}, Finding{Kind: Conflict, Cost: cost, Saved: cost / 2, Most: cost, How: how,

@@ -7,9 +7,9 @@
 //   - [Export.Tables]: everything that a profile contains, for CSV and JSON.
 //   - [HTML]: a report with tables and charts, for a browser or a printer.
 //
-// The first four formats contain source locations. They are written from a [Sheet], which has a
-// column for each event and a row for each source location. Counts without a source location have a
-// separate row, so the rows of every event add up to the exact number for the whole run.
+// The first four formats contain source locations. These formats are written from a [Sheet], which
+// has a column for each event and a row for each source location. Counts without a source location
+// have a separate row, so the rows of every event add up to the exact number for the whole run.
 //
 // The same profile produces the same file on any machine, because no file contains a time or a
 // machine's name.

@@ -406,8 +406,8 @@ func equalPart(c Cache, bytes uint64) uint64 {
 	return bytes - bytes%(uint64(c.LineBytes)*uint64(max(c.Ways, 1)))
 }
 
-// Curves returns three miss-ratio curves of a core's private cache. The curve private ignores
-// coherence. The curve coherent counts coherence misses as cold misses. The curve lost contains
+// Curves returns three miss-ratio curves of a core's private cache. The "private" curve ignores
+// coherence. The "coherent" curve counts coherence misses as cold misses. The "lost" curve contains
 // only the coherence misses, by the stack depth at which the line was invalidated. The profile must
 // have per-thread stacks for this line size.
 func (a *Asker) Curves(lineBytes uint32, core int) (private, coherent, lost *profile.Curve) {

@@ -43,7 +43,7 @@ import (
 type Cache struct {
 	Name      string
 	SizeBytes uint64
-	Ways      uint32 // 0 if fully associative
+	Ways      uint32 // number of ways; 0 if fully associative
 	LineBytes uint32
 
 	// Hashed means that a hash of the address selects the set, instead of the low bits of the line
@@ -206,7 +206,7 @@ type Hierarchy struct {
 	// basePage bytes; Translation changes the page size to PageBytes. Predictions from profiles
 	// ignore TLBs.
 	TLBs, InstructionTLBs []Cache
-	PageBytes             uint64 // 0 means basePage
+	PageBytes             uint64 // page size for TLBs; 0 means basePage
 
 	Simulation Simulation
 }

@@ -63,7 +63,7 @@ type Prediction struct {
 	MemoryBytes, MemoryLeastCycles float64
 
 	// AverageCycles is the average memory access time (MODELS §13.1). AverageNanoseconds is the
-	// same time at the hierarchy's clock rate. Unknown times are 0.
+	// same time in nanoseconds, at the hierarchy's clock rate. Unknown times are 0.
 	AverageCycles, AverageNanoseconds float64
 
 	References   uint64 // number of references in the run
@@ -98,7 +98,7 @@ func Predict(p *profile.Profile, h Hierarchy) (Prediction, []Warning, error) {
 type ByCore struct {
 	Prediction           // sums over the cores
 	Cores      []OneCore // in the order of their first threads; nil if there is only one core
-	Coherence  []float64 // by level: misses on lines that another core's store had invalidated
+	Coherence  []float64 // for each level: misses on lines that another core's store had invalidated
 }
 
 // OneCore is the prediction for one core. For a shared level, OneCore contains only the accesses
@@ -118,7 +118,7 @@ type CoreLevel struct {
 }
 
 // Asker makes predictions from a profile, which must not change. Asker caches miss-ratio curves and
-// the results of SDCM, which take longest.
+// the results of SDCM, which take the longest to compute.
 //
 // If the profile has per-thread stacks, a private level is predicted from the core's coherent
 // stack, in which stores of other cores invalidate lines. A shared level is predicted for each core
@@ -355,8 +355,8 @@ func Measured(h Hierarchy, levels []Counted, totals *profile.Totals) Prediction 
 	return out
 }
 
-// PartOf returns a prediction for a part of a run with this number of references, given the levels.
-// The number of instructions in the part is unknown.
+// PartOf returns the prediction for a part of a run from the predicted levels and the number of
+// references in this part. The number of instructions in the part is unknown.
 func PartOf(h Hierarchy, levels []Level, references uint64) Prediction {
 	out := Prediction{References: references, Levels: levels}
 	for i := range levels {

@@ -34,7 +34,7 @@ func PrefetchKinds() []string { return prefetchWords[:] }
 // Prefetch describes a prefetcher. The zero value means that there is no prefetcher.
 type Prefetch struct {
 	Kind     PrefetchKind
-	Degree   uint32 // number of lines of one prefetch; 0 means 1
+	Degree   uint32 // number of lines that one prefetch loads; 0 means 1
 	Distance uint32 // number of lines, or strides, from the access to the first prefetched line; 0 means 1
 	Drop     uint8  // percentage of prefetches that are dropped at random
 	Reads    bool   // stores do not cause prefetches

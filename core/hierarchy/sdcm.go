@@ -15,8 +15,8 @@ import (
 // distances up to 2^40.
 //
 // P(h|Δ) is the binomial probability that, of the Δ lines accessed since the previous access, fewer
-// than "ways" lines are in the set of the accessed line. Each line is in that set with probability
-// p = ways/lines:
+// than "ways" lines are in the set of the accessed line. Each of these Δ lines is in the set of the
+// accessed line with probability p = ways/lines:
 //
 //	P(h|Δ) = Σ_{a<ways} C(Δ,a) p^a (1-p)^(Δ-a)
 //

@@ -81,8 +81,8 @@ func (m *Merger) Begin(cores []uint32, streams []Stream) {
 	m.next, m.inTurn, m.fresh = 0, false, true
 }
 
-// Fill appends rows to b, up to its capacity. It sets Thread to the core's number. b gets the
-// optional columns of the appended rows. Fill returns io.EOF if it appended nothing because no
+// Fill appends rows to b, up to its capacity. Fill sets Thread to the core's number, and adds the
+// optional columns of the appended rows to b. Fill returns io.EOF if it appended nothing because no
 // stream has rows left. If a stream returns an error, b contains the rows before the error.
 func (m *Merger) Fill(b *trace.Batch) error {
 	b.NeedThread()

@@ -16,10 +16,10 @@
 //  3. Basic blocks are cut into *pieces*, which are the blocks of the trace. A block is cut after
 //     every call that may run other code, because the call may throw or never return. A block is
 //     also cut around atomic operations, so that the steps of different threads are in the order of
-//     these operations, and where a piece would have more than 48 values. A piece runs completely
-//     or not at all. A block is not cut between a tail call and the return that follows it, so that
-//     the compiler can still turn the call into a jump and deep recursion needs no stack. In the
-//     trace, the step with the return therefore precedes the steps of the callee.
+//     these operations. Finally, blocks are cut so that no piece has more than 48 values. A piece
+//     runs completely or not at all. A block is not cut between a tail call and the return that
+//     follows it, so that the compiler can still turn the call into a jump and deep recursion needs
+//     no stack. In the trace, the step with the return therefore precedes the steps of the callee.
 //  4. At the beginning of each piece, the inserted code opens a step in the thread's buffer. Before
 //     each load, store or event, the inserted code writes the address into the step
 //     (tools/capture/runtime/abi.h shows the layout). Phis and landing pads remain at the beginning

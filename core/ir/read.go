@@ -23,8 +23,8 @@ type Module struct {
 	// taken in a profile (branch_weights of !prof), or nil. The weights are estimates, because
 	// compilers scale them and optimisations change them.
 	Weights [][]uint64
-	Entries []uint64 // by function: number of invocations in the profile of Weights, or 0
-	Entered []bool   // by function: whether Entries contains a known number
+	Entries []uint64 // for each function: its number of invocations in the same profile as Weights, or 0
+	Entered []bool   // for each function: whether its number in Entries is known
 
 	Flow    []trace.Flow   // values that blocks of a function pass to each other
 	Skipped []trace.Missed // functions and lines that could not be parsed, with location and reason

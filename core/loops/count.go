@@ -94,7 +94,8 @@ func (c count) most() uint64 {
 }
 
 // Approximately returns the approximate number of records that the tree represents, even if the
-// number does not fit in a uint64. It returns +Inf if the number does not fit in a float64.
+// number does not fit in a uint64. Approximately returns +Inf if the number does not fit in a
+// float64.
 func (t *Tree) Approximately() float64 {
 	if t.rows < math.MaxUint64 {
 		return float64(t.rows)

@@ -21,9 +21,9 @@ func (e *FormError) Error() string {
 
 func decimal(v uint64) string { return strconv.FormatUint(v, 10) }
 
-// Decode decodes a tree that [Tree.Append] encoded. The tree does not refer to data. Its time and
-// memory are proportional to the number of bytes, even for malicious input. Decode does not check
-// that each wild reference has as many addresses as records. The [Expander] does.
+// Decode decodes a tree that [Tree.Append] encoded. The tree does not refer to data. The time and
+// memory that Decode needs are proportional to the number of bytes, even for malicious input.
+// The [Expander], not Decode, checks that each wild reference has as many addresses as records.
 //
 // The error is a [*FormError], or a [*NestError] if the records cannot be counted.
 func Decode(data []byte) (*Tree, error) {

@@ -12,8 +12,8 @@ import (
 // errTree cannot occur in trees that a Folder has built.
 var errTree = errors.New("loops: an irregular reference has fewer addresses than records")
 
-// MostUnfolded is the maximum number of records that an [Expander] returns. At one record per
-// nanosecond, this takes three days.
+// MostUnfolded is the maximum number of records that an [Expander] returns. Expanding this many
+// records takes three days at one nanosecond per record.
 const MostUnfolded = 1 << 48
 
 // A tree is not expanded if it has more than mostAllBarren iterations, and mostBarren additional
@@ -29,7 +29,7 @@ type UnfoldError struct {
 func (e *UnfoldError) Error() string {
 	many, of, most := e.Rows, "records", "2^48"
 	if e.Rows <= MostUnfolded {
-		many, of, most = e.Iterations, "loop iterations, most of them without records", "2^26, and 64 for each record"
+		many, of, most = e.Iterations, "loop iterations, most of them without records", "2^26 plus 64 for each record"
 	}
 	about := "more than 10^308 "
 	if !math.IsInf(many, 1) {

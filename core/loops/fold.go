@@ -79,7 +79,7 @@ const (
 )
 
 // NewFolder returns a Folder that searches its last nodes for repetitions. The argument window is
-// the number of these nodes. If it is less than 1, the Folder uses [DefaultWindow].
+// the number of nodes to search. If window is less than 1, the Folder uses [DefaultWindow].
 func NewFolder(window int) *Folder {
 	if window < 1 {
 		window = DefaultWindow
@@ -140,8 +140,8 @@ func (c *rows) reference(i int) Reference {
 	return Reference{PC: c.PC[i], Arg: c.Arg[i], Site: c.Site[i], Thread: c.Thread[i], Bytes: c.Bytes[i], Kind: c.Kind[i]}
 }
 
-// Consume reads the next records. It returns an error if the function passed to [Folder.Give] does,
-// or if Finish was called before.
+// Consume reads the next records. Consume returns an error if the function passed to [Folder.Give]
+// returned an error, or if Finish was called before.
 func (f *Folder) Consume(b *trace.Batch) error {
 	if f.tree == nil {
 		return errFinished

@@ -69,8 +69,8 @@ func (f *Folder) again() {
 }
 
 // Tree returns the tree of the records so far, as Finish would, but the Folder can consume further
-// records. These do not change the returned tree. After [Folder.Give], the tree is valid only until
-// the next Consume.
+// records. Further records do not change the returned tree. After [Folder.Give], the tree is valid
+// only until the next Consume.
 func (f *Folder) Tree() *Tree {
 	if f.tree == nil {
 		return nil

@@ -26,18 +26,19 @@
 //     separate nodes, and the inner loop that ran last continues if it can. If the complete
 //     iterations fold with the nodes before them, the unfinished iteration may belong to the
 //     resulting loop. Up to 256 records of the unfinished iteration are therefore replayed.
-//  5. A site is wild (irregular) if more than half of its records are not predicted, and differ
-//     from the site's previous address by none of the site's last eight address differences. The
-//     addresses of a wild site are stored in a list, so that the surrounding records can fold into
-//     loops. If a trace has calls, a site can be wild under some call stacks and regular under
-//     others. Call stacks that differ only by recursion are treated as equal.
+//  5. A site is wild (irregular) if more than half of its records meet two conditions: the record
+//     is not predicted, and the site's last eight address differences do not include the difference
+//     between the record's address and the site's previous address. The addresses of a wild site
+//     are stored in a list, so that the surrounding records can fold into loops. If a trace has
+//     calls, a site can be wild under some call stacks and regular under others. Call stacks that
+//     differ only by recursion are treated as equal.
 //  6. Only a window of the last nodes is searched for repetitions. Older nodes no longer change. If
 //     [Folder.Give] was called, the Folder passes its nodes on as a tree whenever they take too
 //     much memory, and begins a new tree. Loops of two or three iterations over leaves are expanded
 //     if that takes fewer bytes.
 //  7. [Expander] returns the original records in their original order.
 //  8. [Tree.Append] encodes a tree, and [Decode] reads it. The encoding contains each shape once,
-//     the shapes of nodes that differ from the prediction, and the parameters of nodes as
+//     the shape of every node whose shape was mispredicted, and the parameters of nodes as
 //     differences. If a tree would take more than 1.05 times as many bytes as the address
 //     differences of its records, the differences are written instead of the tree. A tree may
 //     represent more records than any trace could contain. Records are counted with polynomials,

@@ -8,7 +8,7 @@ func (t *Tree) Only(kinds trace.Kinds) *Tree {
 	return t.Map(func(r Reference) (Reference, bool) { return r, kinds.Has(r.Kind) })
 }
 
-// Map returns a tree in which the function f has replaced or removed references. It also removes
+// Map returns a tree in which the function f has replaced or removed references. Map also removes
 // loops that no longer have items.
 func (t *Tree) Map(f func(Reference) (Reference, bool)) *Tree {
 	m := mapper{assembler: newAssembler(), refs: make([]int32, len(t.refs))}
@@ -35,8 +35,8 @@ func (t *Tree) Map(f func(Reference) (Reference, bool)) *Tree {
 	return to
 }
 
-// Join returns a tree that represents the records of several trees one after the other. It does not
-// change the given trees.
+// Join returns a tree that represents the records of several trees one after the other. Join does
+// not change the given trees.
 func Join(trees ...*Tree) *Tree {
 	if len(trees) == 1 {
 		return trees[0]

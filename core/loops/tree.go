@@ -32,7 +32,8 @@ func (c columns) or(d columns) columns {
 	return columns{c.thread || d.thread, c.pc || d.pc, c.site || d.site, c.arg || d.arg}
 }
 
-// Tree is a loop-compressed trace. It contains nodes in the order of the trace, and is immutable.
+// Tree is a loop-compressed trace. A Tree contains nodes in the order of the trace, and is
+// immutable.
 type Tree struct {
 	rows    uint64
 	bodies  float64 // approximate number of loop iterations, including iterations without records
@@ -128,8 +129,8 @@ func (t *Tree) Straight() (references uint64) {
 	return references
 }
 
-// Top returns the shapes and the concatenated parameters of all top-level nodes. Both slices are
-// read-only. [Tree.Node] converts a shape and its parameters to a node.
+// Top returns the shapes and the concatenated parameters of all top-level nodes. The returned
+// slices are read-only. [Tree.Node] converts a shape and its parameters to a node.
 func (t *Tree) Top() (shapes []uint32, params []uint64) { return t.nodes, t.params }
 
 // Node returns the node with the given shape and the parameters at the beginning of params.
@@ -138,8 +139,8 @@ func (t *Tree) Node(shape uint32, params []uint64) Node {
 	return Node{tree: t, shape: s, number: shape, params: params[:s.params:s.params]}
 }
 
-// Node is a leaf or a loop. Its parameters have their values in the first iteration of every
-// enclosing loop.
+// Node is a leaf or a loop. The parameters of a Node have the values of the first iteration of
+// every enclosing loop.
 type Node struct {
 	tree   *Tree
 	shape  *shape
@@ -215,8 +216,8 @@ func (n Node) Trips() uint64 {
 // Len returns the number of items in a loop's body, or 0 for a leaf.
 func (n Node) Len() int { return len(n.shape.items) }
 
-// Item returns item i of a loop's body. steps is read-only. It contains the amounts, modulo 2^64,
-// by which the item's parameters change from one iteration to the next.
+// Item returns item i of a loop's body. The slice steps is read-only. It contains the amounts,
+// modulo 2^64, by which the item's parameters change from one iteration to the next.
 func (n Node) Item(i int) (first Node, steps []uint64) {
 	it := n.shape.items[i]
 	lo, hi := it.at, it.at+it.params

@@ -22,8 +22,8 @@
 // # Rules
 //
 // Records. The trace must contain the runtime's marks (package ir, trace.ParallelBegin and so on)
-// and blocks. To record it, compile the program with `stackglass cc` and -fopenmp, and run it with
-// OMP_NUM_THREADS=1. For one core, the result is identical to the trace.
+// and blocks. To record such a trace, compile the program with `stackglass cc` and -fopenmp, and
+// run the program with OMP_NUM_THREADS=1. For one core, the result is identical to the trace.
 //
 // Regions. A nested fork creates a region with a single thread, which the forking core executes. An
 // OpenMP runtime does the same unless max-active-levels is set. A league has a single team, as by
@@ -62,12 +62,12 @@
 // treated as static here, but the runtime treats it as guided.
 //
 // Code for one thread. Core 0 executes single, master and masked constructs; the other cores
-// execute only the test whether to execute the construct. Sections are treated as a loop over
-// sections. Critical sections, locks, ordered loops and tasks are executed where the run executed
-// them, without waiting; [Report.Doubts] counts them. In a reduction, each core adds its part to
-// the result: the loads and stores of the recorded run become modifications, as in teams of up to
-// four threads. Larger teams add their parts pairwise, in a function that the recorded run never
-// calls.
+// execute only the test that decides which thread executes the construct. Sections are treated as a
+// loop over sections. Critical sections, locks, ordered loops and tasks are executed where the run
+// executed them, without waiting; [Report.Doubts] counts them. In a reduction, each core adds its
+// part to the result: the loads and stores of the recorded run become modifications, as in teams of
+// up to four threads. Larger teams add their parts pairwise, in a function that the recorded run
+// never calls.
 //
 // Private addresses (private.go) are the addresses on the stack below the stack pointer of the
 // forking function. For core c, 2^48·c is added to each private address. No program uses addresses

@@ -15,17 +15,17 @@ const MostCores = 64
 
 // Options configures how a sequential run is divided among cores.
 type Options struct {
-	Cores    int // 1 to MostCores
+	Cores    int // number of cores, from 1 to MostCores
 	Division Division
-	// Schedule overrides the program's schedules. If it is nil, the program's schedules are used,
-	// with LLVM's dynamic schedules (see the package documentation). Loops with schedule(runtime)
-	// or schedule(auto) are then divided as static.
+	// Schedule overrides the program's schedules. If Schedule is nil, the program's schedules are
+	// used, with LLVM's dynamic schedules (see the package documentation). Loops with
+	// schedule(runtime) or schedule(auto) are then divided as static.
 	Schedule *Schedule
 	Order    interleave.Order
 	Private  Private
-	// Apart is used only if executions are divided. If it is set, each core's rows are in the order
-	// for private caches (Algorithm 1), and the order between cores has no meaning. Otherwise, the
-	// rows are in the order for shared caches (Algorithm 2).
+	// Apart is used only if executions are divided. If Apart is set, each core's rows are in the
+	// order for private caches (Algorithm 1), and the order between cores has no meaning.
+	// If Apart is not set, the rows are in the order for shared caches (Algorithm 2).
 	Apart bool
 }
 
@@ -36,8 +36,8 @@ const (
 	// ByIterations divides the iterations of worksharing loops according to their schedules, as
 	// OpenMP does.
 	ByIterations Division = iota
-	// ByRegion divides the executions of each block in each region separately. It uses Algorithms 1
-	// and 2, but counts instances per region.
+	// ByRegion divides the executions of each block in each region separately. ByRegion uses
+	// Algorithms 1 and 2, but counts instances per region.
 	ByRegion
 	// AsPrinted divides the executions of each block over the whole trace, exactly as Algorithms 1
 	// and 2 are published (SASMM §3.2, §3.3).
@@ -118,7 +118,7 @@ func ParseSchedule(text string) (s Schedule, err error) {
 
 // Private selects the addresses that are private to each core.
 type Private struct {
-	// Ranges contains the private addresses, ascending and disjoint. If it is empty, the stack
+	// Ranges contains the private addresses, ascending and disjoint. If Ranges is empty, the stack
 	// below the function that forks is private.
 	Ranges []Range
 }

@@ -7,11 +7,11 @@
 //     [Options.Format] selects a format.
 //
 // For a damaged stream, the reader returns every record before the damage and then a
-// [*trace.DamageError]. The field Cut is true if the stream ends too early, and false if its bytes
-// are wrong. Errors of the underlying reader are returned unchanged. Text has no end mark: if a
-// text trace is truncated within a line, the incomplete line either causes a [*trace.SyntaxError]
-// or happens to be a valid reference. Truncation between two LZ4 frames, or between two blocks of 8
-// MiB in legacy frames, cannot be detected.
+// [*trace.DamageError]. The field Cut of the DamageError is true if the stream ends too early, and
+// false if its bytes are wrong. Errors of the underlying reader are returned unchanged. Text has no
+// end mark: if a text trace is truncated within a line, the incomplete line either causes a
+// [*trace.SyntaxError] or happens to be a valid reference. Truncation between two LZ4 frames, or
+// between two blocks of 8 MiB in legacy frames, cannot be detected.
 package open
 
 import (
@@ -35,12 +35,12 @@ type Options struct {
 	// Packings lists the compression formats that are supported in addition to LZ4. The decoders
 	// are large, so a program links only the decoders that it lists.
 	Packings []Packing
-	// Watch, if not nil, is called before each read and decompression. If it returns an error, the
-	// trace ends as after a read error. Without Watch, a single call of Next might take forever,
-	// because a few bytes can decompress to an enormous number of blank lines.
+	// Watch, if not nil, is called before each read and decompression. If Watch returns an error,
+	// the trace ends as it does after a read error. Without Watch, a single call to Next might take
+	// forever, because a few bytes can decompress to an enormous number of blank lines.
 	Watch func() error
-	// Strict ends a container at the first chunk that cannot be read. Otherwise the chunk is
-	// skipped, and the error is returned at the end.
+	// Strict ends a container at the first chunk that cannot be read. If Strict is false, the chunk
+	// is skipped, and the error is returned at the end.
 	Strict bool
 }
 
@@ -146,7 +146,7 @@ func (t *Trace) Container() *sgt.Reader {
 }
 
 // Mover returns the reader if the trace is a stackglass container without additional compression,
-// so that the chunks can be found by their offsets in the file. Otherwise, it returns nil.
+// so that the chunks can be found by their offsets in the file. Otherwise, Mover returns nil.
 func (t *Trace) Mover() trace.Mover {
 	if r := t.Container(); r != nil && len(t.packings) == 0 {
 		return r

@@ -5,9 +5,9 @@
 //     program is the sum of its blocks' profiles, weighted by their accesses ([Mix]).
 //
 //  2. Each level of a hierarchy has a hit ratio P(h_i), a fraction of all accesses
-//     ([Profile.Hits]). It is exact for a fully associative cache. For a set-associative cache, the
-//     stack distance cache model computes it (MODELS §5). Each level is treated as if every access
-//     reached it.
+//     ([Profile.Hits]). The ratio is exact for a fully associative cache. For a set-associative
+//     cache, the stack distance cache model computes the ratio (MODELS §5). Each level is treated
+//     as if every access reached it.
 //
 //  3. An access that reaches level i has missed in all levels above it. The share
 //
@@ -19,9 +19,9 @@
 //
 // # Errata of the slides
 //
-//   - The slides do not state that P_hit2 is conditional. If it were a fraction of all accesses, as
-//     in P(hit) = Σ P(hit|d) P(d), hits in the first level would be counted again in the second
-//     level.
+//   - The slides do not state that P_hit2 is conditional. If P_hit2 were a fraction of all
+//     accesses, as in P(hit) = Σ P(hit|d) P(d), hits in the first level would be counted again in
+//     the second level.
 //   - The slides weight a block by its executions, P(BB_i) = N_i / Σ N_j. However, P(Δ) is a
 //     distribution over references, so the correct weight of a block with r_i references per
 //     execution is N_i r_i.

@@ -21,7 +21,7 @@ type Law struct {
 	Factor, A, B float64
 	Exponents    []float64
 	Of           int
-	Off          float64 // largest relative error of the law in the runs
+	Off          float64 // largest relative error of the law over all runs
 }
 
 // Kind is the form of a law.

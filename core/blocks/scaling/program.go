@@ -336,9 +336,9 @@ type Predicted struct {
 	// executions enter or leave blocks without an edge.
 	Run   *blocks.Run
 	Slack uint64
-	// Profile is the predicted profile of the run, for questions about caches and blocks. It
-	// contains sites, blocks, and the distances for one line size, but no data structures, windows
-	// or counts of set-associative caches.
+	// Profile is the predicted profile of the run, for questions about caches and blocks. The
+	// profile contains sites, blocks, and the distances for one line size, but no data structures,
+	// windows or counts of set-associative caches.
 	Profile *profile.Profile
 }
 
@@ -690,8 +690,8 @@ func (p *Program) profileAt(at []int64) (*profile.Profile, error) {
 	return out, nil
 }
 
-// Same returns nil if the input is a run of the same build as the fitted runs. Otherwise it returns
-// the error that [FitProgram] would return.
+// Same returns nil if the input is a run of the same build as the fitted runs. Otherwise, Same
+// returns the error that [FitProgram] would return.
 func (p *Program) Same(in Input) error {
 	r, err := in.read()
 	if err != nil {

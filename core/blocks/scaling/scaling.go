@@ -14,7 +14,7 @@
 //  1. All sums of up to four monomials with rational coefficients that fit every run exactly are
 //     tried.
 //  2. The length of a description is the length of the coefficients plus the length of the choice
-//     of monomials. It must be less than the length of the counts themselves.
+//     of monomials. A description must be shorter than the counts themselves.
 //  3. If there are more runs than coefficients, the additional runs check the polynomial.
 //     [Law.Checked] is the number of additional runs. If a polynomial has as many terms as runs, it
 //     is not checked, and a caveat says so.
@@ -25,23 +25,24 @@
 //
 // # Reuse
 //
-// The reuse profile of a block is either copied from the largest run, or scaled. First accesses to
-// lines follow a law like other counts. Distances are divided into classes. Neighbouring classes
-// are separated by at least a certain factor, and the count of each class must have a checked
-// polynomial. If there is no such division, the distances form a single class. A law is fitted to
-// each of 512 quantiles of a class, because a quantile in one run corresponds to the same quantile
-// in the next run. The law of a quantile is a polynomial that fits the runs, a constant, or a sum
-// of two monomials or a power law that fits within 2 % (12.5 % if distances are binned). A quantile
-// without such a law keeps its value: it lies where two classes of distances meet, and the shares
-// of the classes change from run to run. Finally, the predicted quantiles are sorted.
+// The reuse profile of a block is either copied from the largest run, or scaled. The number of
+// first accesses to lines is predicted by a law, like other counts. Distances are divided into
+// classes. Neighbouring classes are separated by at least a certain factor, and the count of each
+// class must have a checked polynomial. If there is no such division, the distances form a single
+// class. A law is fitted to each of 512 quantiles of a class, because a quantile in one run
+// corresponds to the same quantile in the next run. The law of a quantile is a polynomial that fits
+// the runs, a constant, or a sum of two monomials or a power law that fits within 2 % (12.5 % if
+// distances are binned). A quantile without such a law keeps its value: it lies where two classes
+// of distances meet, and the shares of the classes change from run to run. Finally, the predicted
+// quantiles are sorted.
 //
 // # Programs
 //
-// [FitProgram] predicts a complete run from complete runs. It fits a law to each edge between
-// blocks, and to the references and distances of each site. [Predicted.Slack] is the imbalance of
-// the predicted edges, which is corrected. The result is a profile, so it answers the same
-// questions as any other profile. Only the bins of a site's distances are known. Within a bin, a
-// site's distances are assumed to have the same distribution as the exact distances of all
+// [FitProgram] predicts a complete run from complete runs. [FitProgram] fits a law to each edge
+// between blocks, and to the references and distances of each site. [Predicted.Slack] is the
+// imbalance of the predicted edges, which is corrected. The result is a profile, so it answers the
+// same questions as any other profile. Only the bins of a site's distances are known. Within a bin,
+// a site's distances are assumed to have the same distribution as the exact distances of all
 // references of the same kind.
 //
 // # Limits
@@ -177,8 +178,8 @@ const (
 // Count is a predicted number of executions of a block.
 type Count struct {
 	Executions float64
-	// IsWhole reports whether the law is a polynomial with a non-negative integer value. If so,
-	// Whole equals Executions, and is exact if the polynomial is correct for the program.
+	// IsWhole reports whether the law is a polynomial with a non-negative integer value. If it is
+	// true, Whole equals Executions, and is exact if the polynomial is correct for the program.
 	Whole   uint64
 	IsWhole bool
 }

@@ -4,8 +4,8 @@
 //   - JSON that follows this project's schema, hierarchy.schema.json in this folder, or the
 //     equivalent YAML. A YAML library is large, so the caller parses the YAML and passes its values
 //     as a [Node].
-//   - Hardware files of PPT (PPT-AMM and PPT-SASMM; github.com/lanl/PPT, folder
-//     ppt_lite/hardware): Python assignments such as cache_sizes = [32 * kb].
+//   - Hardware files for PPT-AMM and PPT-SASMM, from the ppt_lite/hardware folder of
+//     github.com/lanl/PPT: Python assignments such as cache_sizes = [32 * kb].
 //   - Configuration files of DynamoRIO's cache simulator (dynamorio.org, Cache
 //     Simulator, Configuration File): L1D { size 32K assoc 8 parent L2 }.
 //   - The command-line options of DineroIV: -l1-usize 8k -l1-ubsize 16.

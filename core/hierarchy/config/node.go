@@ -266,7 +266,7 @@ func (r *reader) tlbs(n Node, h *hierarchy.Hierarchy) {
 			return
 		}
 		if !validName(name) || strings.Contains(name, ",") {
-			r.fail(item, "a name of the TLB without =, commas and leading or trailing blanks")
+			r.fail(item, "a TLB name without =, commas, or leading or trailing blanks")
 		} else if err := h.Add(name + "=" + entries + "," + ways + more + ",tlb"); err != nil {
 			r.fail(item, wantOf(err))
 		}

@@ -1,18 +1,18 @@
 // Package change applies code transformations to the loop-compressed references of a program
-// ([loops.Nest]; MODELS §11.4). It computes the sequence of references that the program would make
-// with a different data layout or loop order. The misses of the transformed nest show the gain
-// before anyone edits the source.
+// ([loops.Nest]; MODELS §11.4). The package computes the sequence of references that the program
+// would make with a different data layout or loop order. The misses of the transformed nest show
+// the gain before anyone edits the source.
 //
 //  1. Data layout: [Pad] adds bytes after each row of an array, [Align] aligns arrays to a power of
 //     two, and [Records] merges several arrays into one array of structures. The addresses of each
-//     leaf change, but must remain affine. If they do not, the change does not apply, and the error
-//     contains the reason.
+//     leaf change, but must remain affine. If an address would not remain affine, the change does
+//     not apply, and the error contains the reason.
 //  2. Order: [Interchange] exchanges two loops, [Tile] divides loops into tiles, and [Fuse] merges
 //     two neighbouring loops. The references stay the same, but their order changes.
 //  3. [Search] tries many changes to a nest and proposes the best.
 //
 // An [Array] is a range of bytes that is covered by overlapping references. Block entries are
-// leaves that access no memory. A change leaves them in their loop bodies.
+// leaves that access no memory. A change leaves the block entries in their loop bodies.
 //
 // # Legality
 //

@@ -213,8 +213,8 @@ func (c Tile) Apply(n *loops.Nest) error {
 	return nil
 }
 
-// Divides reports whether any loop of a nest has more iterations than one tile. If no loop has
-// more, tiling changes nothing.
+// Divides reports whether any loop of a nest has more iterations than one tile. If no loop has more
+// iterations, tiling changes nothing.
 func (c Tile) Divides(n *loops.Nest) bool {
 	found, _ := chain(n, c.Outer, len(c.Trips)-1)
 	for i, l := range found {
@@ -303,7 +303,7 @@ type Fuse struct {
 	More  int  // number of fused loops after the second loop
 }
 
-// Pairs returns a list of fusions of two loops. Together, they fuse all loops.
+// Pairs returns a list of fusions of two loops, which together fuse all loops.
 func (c Fuse) Pairs() []Fuse {
 	return slices.Repeat([]Fuse{{First: c.First}}, c.More+1)
 }

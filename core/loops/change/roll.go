@@ -55,8 +55,8 @@ func (r *Rolled) Head(of loops.Reference) loops.Reference {
 }
 
 // Elements returns the element size in bytes of a loop that was unrolled or vectorised, and whose
-// iterations access consecutive elements. It returns 0 for all other loops. In the source, the loop
-// may contain an inner loop that the compiler unrolled completely.
+// iterations access consecutive elements. Elements returns 0 for all other loops. In the source,
+// the loop may contain an inner loop that the compiler unrolled completely.
 func (r *Rolled) Elements(p Path) uint64 {
 	if l := p.Loop(r.Nest); l != nil {
 		for i := range l.Body {
@@ -97,7 +97,7 @@ func (r *Rolled) Find(compiled Path) (of Path, ok bool) {
 }
 
 // Roll undoes the compiler's unrolling, vectorisation and peeling of the innermost loops of a nest.
-// It does not change n.
+// Roll does not change n.
 //
 //  1. An unrolled loop contains a copy of each reference for every source iteration, at addresses
 //     that differ by the step of the source loop. From one compiled iteration to the next, all
@@ -105,7 +105,7 @@ func (r *Rolled) Find(compiled Path) (of Path, ok bool) {
 //  2. A vector instruction accesses consecutive elements. Roll treats the instruction as one copy
 //     for each element.
 //  3. Remainder iterations and peeled iterations run before or after the loop, either in a separate
-//     loop or as straight-line code. Roll adds them to the iterations of the loop.
+//     loop or as straight-line code. Roll adds these iterations to the loop.
 //
 // The rolled nest references the same elements, with one exception: if the compiler kept an element
 // in a register in some iterations, the rolled nest repeats the reference in every iteration. Roll

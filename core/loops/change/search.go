@@ -19,8 +19,8 @@ type Outcome struct {
 	Before, After uint64
 }
 
-// Saved returns the fraction of the misses that the change saves. It is negative if the change adds
-// misses.
+// Saved returns the fraction of the misses that the change saves. The fraction is negative if the
+// change adds misses.
 func (o *Outcome) Saved() float64 {
 	if o.Before == 0 {
 		return 0
@@ -28,7 +28,7 @@ func (o *Outcome) Saved() float64 {
 	return 1 - float64(o.After)/float64(o.Before)
 }
 
-// Try applies changes in order, and counts the misses before and after. It does not change n. It
+// Try applies changes in order, and counts the misses before and after. Try does not change n. It
 // calls goOn, which may be nil, from time to time. If goOn returns false, Try stops and returns
 // [misses.ErrStopped]. Other errors are an [*Error], a [*loops.NestError] or a
 // [*trace.OptionError].
@@ -48,8 +48,8 @@ func Misses(n *loops.Nest, c misses.Cache, goOn func() bool, changes ...Change) 
 	return Count(n, c, func(uint64) bool { return goOn == nil || goOn() }, changes...)
 }
 
-// Counter is a function that counts the misses of a nest after changes: [Count] or [Estimate]. It
-// calls goOn with a lower bound of the result.
+// Counter is a function that counts the misses of a nest after changes: [Count] or [Estimate]. A
+// Counter calls goOn with a lower bound on the result.
 type Counter func(n *loops.Nest, c misses.Cache, goOn func(least uint64) bool, changes ...Change) (uint64, error)
 
 // Count counts all misses of a nest after changes.
@@ -61,11 +61,11 @@ func Count(n *loops.Nest, c misses.Cache, goOn func(least uint64) bool, changes 
 	return total(n, c, func(least, _ uint64) bool { return goOn(least) })
 }
 
-// Estimate counts the misses of a nest after changes like [Count]. If the nest is a long loop, it
-// counts the misses of the first iterations, and assumes that all later iterations miss as often as
-// the second half of the counted iterations. The result is wrong if data is reused only many
-// iterations later. For other nests, it calls goOn with an extrapolated number of misses as soon as
-// three eighths of the accesses are counted.
+// Like [Count], Estimate counts the misses of a nest after changes. If the nest is a long loop,
+// Estimate counts the misses of the first iterations, and assumes that all later iterations miss as
+// often as the second half of the counted iterations. The result is wrong if data is reused only
+// many iterations later. For other nests, Estimate calls goOn with an extrapolated number of misses
+// as soon as three eighths of the accesses are counted.
 func Estimate(n *loops.Nest, c misses.Cache, goOn func(least uint64) bool, changes ...Change) (uint64, error) {
 	n, err := changed(n, changes)
 	if err != nil {
@@ -184,11 +184,11 @@ func total(n *loops.Nest, c misses.Cache, goOn func(least, accesses uint64) bool
 }
 
 // Search tries interchanges, tilings, paddings, alignments, fusions and arrays of structures on a
-// nest, one change at a time. It returns at most the given number of outcomes (most), in descending
-// order of saved misses. Each outcome saves at least 2 % of the misses, and is the best outcome of
-// its kind for the same loops or arrays. Search skips changes for which wanted returns false.
-// wanted may be nil. If goOn returns false, Search stops, returns the outcomes so far, and sets
-// stopped.
+// nest, one change at a time. Search returns at most the given number of outcomes (most), in
+// descending order of saved misses. Each outcome saves at least 2 % of the misses, and is the best
+// outcome of its kind for the same loops or arrays. Search skips changes for which wanted returns
+// false. wanted may be nil. If goOn returns false, Search stops, returns the outcomes so far, and
+// sets stopped.
 func Search(n *loops.Nest, c misses.Cache, count Counter, most int, wanted func(Change) bool, goOn func() bool) (found []Outcome, stopped bool, err error) {
 	if goOn == nil {
 		goOn = func() bool { return true }

@@ -1,6 +1,6 @@
-// Package misses computes the exact hits and misses of a loop-compressed trace in LRU caches. It
-// simulates the tree of loops ([loops.Tree]) instead of the trace, so its time hardly depends on
-// trip counts (MODELS §11.2).
+// Package misses computes the exact hits and misses of a loop-compressed trace in LRU caches. The
+// package simulates the tree of loops ([loops.Tree]) instead of the trace, so its time hardly
+// depends on trip counts (MODELS §11.2).
 //
 //  1. A loop runs iteration by iteration, and each access looks up its line, as in package simulate
 //     (MODELS §1). A reference makes one access for each line that it touches. A modify (a load and
@@ -12,10 +12,10 @@
 //     detects that the cache state equals the state some iterations earlier, except that lines have
 //     moved together with their references. The next iterations then repeat the previous iterations
 //     at shifted addresses. To skip the remaining periods of the loop, the increase of the counters
-//     and the movement of the lines are multiplied by their number.
+//     and the movement of the lines are multiplied by the number of these periods.
 //  4. Cold misses are first touches of a line. Capacity misses are the other misses of a fully
-//     associative cache with the same number of lines. Conflict misses are all other misses. Their
-//     number may be negative (MODELS §4).
+//     associative cache with the same number of lines. Conflict misses are all other misses. The
+//     number of conflict misses may be negative (MODELS §4).
 //
 // # When warping is sound
 //
@@ -26,11 +26,11 @@
 //
 //   - The period is a number of iterations after which each reference is at the same offset in its
 //     line, and all references have moved by the same number of sets.
-//   - Two states match under two conditions. Each line of the older state that is in a region of a
-//     class appears at the same position of the newer state, moved by d, and in a region of the
-//     same class. All other lines appear unmoved at the same position. The moved line must be in a
-//     region of its class, because otherwise references to a different array could hit it after the
-//     jump, and the counts would be silently wrong.
+//   - Two states match under two conditions. If a line of the older state is in a region of a
+//     class, the same position of the newer state contains this line moved by d, again in a region
+//     of that class. All other lines appear unmoved at the same position. The moved line must be in
+//     a region of its class, because otherwise references to a different array could hit it after
+//     the jump, and the counts would be silently wrong.
 //
 // Under these conditions, the movement is a one-to-one mapping of all lines that are in the cache
 // or are accessed before the end of the jump, and it maps sets to sets. LRU does not depend on line
@@ -49,13 +49,13 @@
 //
 // Blocks are alike under three conditions. The simulation takes the same decisions in each block.
 // The touched lines, the states and the numbers of periods are in arithmetic progression from block
-// to block. The order by address of all lines that may be in the cache at the same time, and of the
-// bounds of regions, is the same in each block. Between the first block and the last, each line is
-// an affine function of the block's number, so two lines that have the same order in the first and
-// the last block have the same order in all blocks in between. Therefore different lines never
-// become equal, and LRU depends only on which lines are equal. Every jump within a block is as
-// sound as in the first and the last block. If the last block does not meet the three conditions,
-// an earlier block is tried.
+// to block. Sorted by address, the lines that may be in the cache at the same time and the bounds
+// of the regions are in the same order in each block. Between the first block and the last, each
+// line is an affine function of the block's number, so two lines that have the same order in the
+// first and the last block have the same order in all blocks in between. Therefore different lines
+// never become equal, and LRU depends only on which lines are equal. Every jump within a block is
+// as sound as in the first and the last block. If the last block does not meet the three
+// conditions, an earlier block is tried.
 //
 // # Differences
 //
@@ -155,7 +155,7 @@ func (c Counts) Minus(d Counts) Counts {
 // Result contains the hits and misses of a tree in a cache.
 type Result struct {
 	Cache Cache
-	// Kinds reports whether Cold and Full were counted. If not, they are 0.
+	// Kinds reports whether Cold and Full were counted. If Kinds is false, Cold and Full are 0.
 	Kinds bool
 	Total Counts
 	// Nodes contains the counts of the top-level loops and of all nodes in them, in pre-order. The
@@ -164,7 +164,7 @@ type Result struct {
 	// included either.
 	Nodes []Counts
 	// Loose contains the counts of all leaves that are not included in Nodes, by reference
-	// ([loops.Tree.References]). ShortLoops reports whether they include the leaves of short
+	// ([loops.Tree.References]). ShortLoops reports whether Loose includes the leaves of short
 	// top-level loops.
 	Loose      []Counts
 	ShortLoops bool
@@ -250,8 +250,8 @@ func (p *pauses) spend(accesses int) {
 // [*trace.OptionError].
 func Run(t *loops.Tree, c Cache) (*Result, error) { return RunAsking(t, c, nil) }
 
-// RunAsking does the same as [Run] for trees whose simulation may take long. It calls goOn every
-// few hundred thousand simulated accesses, and returns [ErrStopped] if goOn returns false.
+// RunAsking does the same as [Run] for trees whose simulation may take long. RunAsking calls goOn
+// every few hundred thousand simulated accesses, and returns [ErrStopped] if goOn returns false.
 func RunAsking(t *loops.Tree, c Cache, goOn func() bool) (*Result, error) {
 	e, err := count(t, c, goOn)
 	if err != nil {
@@ -271,8 +271,8 @@ func RunAsking(t *loops.Tree, c Cache, goOn func() bool) (*Result, error) {
 	return e.result(c, full, cold), nil
 }
 
-// CountAsking does the same as [RunAsking], but does not count the kinds of misses. It takes less
-// than half the time.
+// CountAsking does the same as [RunAsking], but does not count the kinds of misses. CountAsking
+// takes less than half the time of RunAsking.
 func CountAsking(t *loops.Tree, c Cache, goOn func() bool) (*Result, error) {
 	e, err := count(t, c, goOn)
 	if err != nil {
@@ -281,9 +281,9 @@ func CountAsking(t *loops.Tree, c Cache, goOn func() bool) (*Result, error) {
 	return e.result(c, nil, nil), nil
 }
 
-// FirstAsking does the same as [CountAsking] for a cache that can hold all lines of the tree. It is
-// faster, but does not count accesses. If the tree touches more lines than c can hold, or half a
-// billion lines, it calls CountAsking.
+// FirstAsking does the same as [CountAsking] for a cache that can hold all lines of the tree.
+// FirstAsking is faster, but does not count accesses. If the tree touches more lines than c can
+// hold, or half a billion lines, FirstAsking calls CountAsking.
 func FirstAsking(t *loops.Tree, c Cache, goOn func() bool) (*Result, error) {
 	e, err := prepare(t, c)
 	if err != nil {
@@ -304,9 +304,9 @@ func FirstAsking(t *loops.Tree, c Cache, goOn func() bool) (*Result, error) {
 	return e.result(c, nil, nil), nil
 }
 
-// Total returns the number of misses of a tree. It calls goOn as often as RunAsking. The arguments
-// are a lower bound on the result, and the number of accesses that have been simulated or skipped
-// so far.
+// Total returns the number of misses of a tree. Total calls goOn as often as RunAsking does. The
+// arguments of goOn are a lower bound on the result, and the number of accesses that have been
+// simulated or skipped so far.
 func Total(t *loops.Tree, c Cache, goOn func(least, accesses uint64) bool) (uint64, error) {
 	e, err := prepare(t, c)
 	if err != nil {

@@ -17,8 +17,8 @@ type Array struct {
 	// References is the number of references to the array in all runs of the loop. Stores is the
 	// number of stores among these references.
 	References, Stores uint64
-	// Wild means that the addresses are irregular. If so, only Name, References and Stores are
-	// known.
+	// Wild means that the addresses are irregular. If Wild is set, only Name, References and Stores
+	// are known.
 	Wild bool
 
 	Base   trace.Addr // address of the lowest byte that is accessed

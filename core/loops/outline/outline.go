@@ -86,8 +86,8 @@ type item struct {
 	varies bool     // whether the trip count of an inner loop varies
 }
 
-// New summarises a tree. It lists the nests with the most references. The argument most limits the
-// number of nests.
+// New summarises a tree. The outline lists the nests with the most references. The argument "most"
+// is the maximum number of these nests.
 func New(t *loops.Tree, most int) *Outline {
 	o := &Outline{tree: t}
 	byShape := map[int]*nest{}

@@ -7,10 +7,10 @@
 //  1. [Writer] writes trees in order, together with the header of the trace. A trace is one tree,
 //     or several trees if it is too irregular for one tree in memory.
 //  2. [Reader] returns the expanded records like any other trace reader, so that every analysis can
-//     read a loop-compressed trace. It removes unwanted kinds of records from the tree before
-//     expanding it.
-//  3. [Folding] compresses a trace into a file as the records arrive. It keeps only one tree in
-//     memory at a time.
+//     read a loop-compressed trace. Before the Reader expands a tree, it removes records of
+//     unwanted kinds.
+//  3. [Folding] compresses a trace into a file as the records arrive. Folding keeps only one tree
+//     in memory at a time.
 //  4. [ReadTree] reads a file into a tree, for analyses that do not expand it.
 package sgl
 
@@ -32,7 +32,8 @@ const (
 	tagTree = "TREE"
 )
 
-// Writer writes a file. It stops at the first error, which [Writer.Close] returns.
+// Writer writes a loop-compressed trace to a file. A Writer stops at the first error, which
+// [Writer.Close] returns.
 type Writer struct {
 	out    io.Writer
 	err    error
@@ -121,8 +122,8 @@ func flagsOf(h trace.Header) (flags uint64) {
 	return flags
 }
 
-// Recognise reports whether head is the beginning of a loop-compressed trace. If not, reason
-// explains why.
+// Recognise reports whether head is the beginning of a loop-compressed trace. If ok is false,
+// reason explains why.
 func Recognise(head []byte) (reason string, ok bool) {
 	if sgt.BeginsWith(head, tagFile) {
 		return "", true
@@ -148,13 +149,13 @@ func NewReader(name string, r io.Reader) *Reader {
 	}
 }
 
-// Select sets the kinds of records to read. Call it before the first Next.
+// Select sets the kinds of records to read. Select must be called before the first Next.
 func (r *Reader) Select(kinds trace.Kinds) { r.kinds = kinds }
 
 // Header returns the header of the part of the file that has been read.
 func (r *Reader) Header() trace.Header { return r.told }
 
-// Ending returns how the run ended. It must be called after all records have been read.
+// Ending returns how the run ended. Ending must be called after all records have been read.
 func (r *Reader) Ending() sgt.Ending { return r.file.frames.Ending() }
 
 // Next implements [trace.Reader]. If the file is truncated or damaged, Next returns the records of
@@ -327,9 +328,9 @@ func (f *file) damage(err error) error {
 	return &trace.DamageError{File: f.name, Layer: "sgl", Offset: int64(f.at), Err: err}
 }
 
-// Folding compresses a trace into a file. Its memory is bounded, even for long or irregular traces.
-// Records without sites and PCs compress badly, so Folding assigns sites to them, as in a
-// container.
+// Folding compresses a trace into a file. The memory of a Folding is bounded, even for long or
+// irregular traces. Records without sites and PCs compress badly, so Folding assigns sites to them,
+// as in a container.
 type Folding struct {
 	folder *loops.Folder
 	w      *Writer

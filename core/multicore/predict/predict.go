@@ -54,7 +54,7 @@ type Question struct {
 	Processor *pipeline.Processor
 	Stacks    bool              // whether to predict with SDCM as well
 	Sample    analysis.Sampling // sampling method for accesses to the stacks; nil: no sampling
-	Windows   []WindowSampling  // also predict with SDCM from each of these samples of windows
+	Windows   []WindowSampling  // samples of windows; SDCM makes an additional prediction from each sample
 	Profiles  bool              // whether to keep the block profiles of Windows[0]
 	// Keep is the number of cores for which the profile is kept, or 0. Spec selects the analyses of
 	// this profile. Line sizes, cores and domains are determined by the hierarchy.
@@ -64,8 +64,8 @@ type Question struct {
 }
 
 // Threads reads the references of synthesised threads, numbered from 0. An implementation that also
-// implements [io.Closer] is closed after use. An implementation, or the result of its method
-// Unwrap, may have a method Report.
+// implements [io.Closer] is closed after use. An implementation, or the result of its Unwrap
+// method, may have a Report method.
 type Threads interface {
 	trace.Reader
 	trace.Describer
@@ -325,8 +325,9 @@ type Level struct {
 	Cache  hierarchy.Cache
 	Method hierarchy.Method
 	Caches int
-	// These fields are sums over all caches of the level. Coherence counts the misses on lines that
-	// another core's store invalidated. SDCM does not predict coherence misses.
+	// Accesses, Hits, Misses and Coherence are sums over all caches of the level. Coherence counts
+	// the misses on lines that another core's store invalidated. SDCM does not predict coherence
+	// misses.
 	Accesses, Hits, Misses, Coherence float64
 	// Global is 1 - Misses / accesses to the first level, and Local is Hits / Accesses. Mean is the
 	// mean local hit ratio of the caches with accesses. SDCM predicts Mean only for levels with one

@@ -141,8 +141,8 @@ func FewLines(seed uint64) analysis.Sampling {
 	return sample.Options{Mode: profile.LinesSample, Lines: 1024, Seed: seed}
 }
 
-// ParseRanges parses ascending, disjoint ranges of addresses, such as 0x7f00-0x7fff. Both ends of a
-// range are included. The error is a *trace.OptionError.
+// ParseRanges parses ascending, disjoint ranges of addresses, such as 0x7f00-0x7fff. A range
+// includes both of its ends. The error is a *trace.OptionError.
 func ParseRanges(list []string) (ranges []multicore.Range, err error) {
 	for _, text := range list {
 		bad := func(want string) error { return &trace.OptionError{Option: "private", Got: text, Want: want} }

@@ -28,8 +28,8 @@ type Time struct {
 	Cycles  float64
 	Seconds float64 // 0 if the clock frequency of the processor is unknown
 	SpeedUp float64 // cycles of a run on one core / Cycles
-	// These fields are the losses of time, as shares of Cores × Cycles. The losses and Efficiency
-	// add up to 1.
+	// Serial, Imbalance, Copied, Caches and Bandwidth are losses of time, as shares of Cores ×
+	// Cycles. The losses and Efficiency add up to 1.
 	Serial, Imbalance, Copied, Caches, Bandwidth float64
 	Efficiency                                   float64 // SpeedUp / Cores
 	Limit                                        Limit

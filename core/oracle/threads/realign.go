@@ -32,8 +32,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// MostRows is the default maximum number of records in a region. This number of records occupies
-// 1.5 GB.
+// MostRows is the default maximum number of records in a region. A region with this many records
+// occupies 1.5 GB.
 const MostRows = 40 << 20
 
 // needed contains the events that delimit regions and phases.

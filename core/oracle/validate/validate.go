@@ -4,8 +4,8 @@
 // The reference ("truth") is an exact simulation of the program's own threads, in runs with as many
 // threads as cores. Between barriers, the threads' references are put in the chosen order (package
 // threads). Package predict makes the prediction from the single-threaded run, in the same order.
-// The same code simulates the caches of both, so prediction and truth differ only in the division
-// of the work.
+// The same code simulates the caches for the prediction and for the truth, so the two differ only
+// in the division of the work.
 //
 // The error of each step is measured on the predicted threads alone. One approximation at a time
 // replaces its exact counterpart: the stack distance cache model replaces simulated caches;

@@ -30,27 +30,30 @@
 // # Gaps and errors in the paper
 //
 //   - "each_core_trace ← trace[windows]" in a loop over blocks would overwrite the trace, and
-//     appending would sort the trace by block. But the text states that executions keep the order
-//     of the sequential trace, and the authors' program (reuse_profile_bb_i_shared_mem_…V8-all.py
-//     of PPT-SASMM_Scripts) sorts the windows of a core by their position in the trace.
-//   - array_divide is not defined. As in the authors' program, the sizes of the parts differ by at
-//     most one, and the first cores execute the larger parts. If there are fewer executions than
-//     cores, each execution goes to one of the first cores. Chunk i goes to core i mod m.
+//     appending would sort the trace by block. However, the text of the paper states that
+//     executions keep the order of the sequential trace, and the authors' program
+//     (reuse_profile_bb_i_shared_mem_…V8-all.py of PPT-SASMM_Scripts) sorts the windows of a core
+//     by their position in the trace.
+//   - The paper does not define array_divide. As in the authors' program, the sizes of the parts
+//     differ by at most one, and the first cores execute the larger parts. If there are fewer
+//     executions than cores, each execution goes to one of the first cores. Chunk i goes to core i
+//     mod m.
 //   - According to the paper, recording schedules other than static takes too much effort. If all
 //     executions take the same time, a dynamic schedule assigns chunks in turn, like a static
 //     schedule with the same chunk. A guided schedule assigns chunks to the core that is free
 //     first. The size of a chunk is (remaining executions / cores), but at least Chunk.
-//   - An "offline code analysis tool" lists the parallel blocks. Here, a block is parallel if it
-//     ran between the marks of a parallel region. If a block ran both inside and outside of regions
-//     (in a function that is called from both), the division as printed treats all its executions
-//     as parallel. The division by region treats only the executions inside of regions as parallel.
+//   - In the paper, an "offline code analysis tool" lists the parallel blocks. Here, a block is
+//     parallel if it ran between the marks of a parallel region. If a block ran both inside and
+//     outside of regions (in a function that is called from both), the division as printed treats
+//     all its executions as parallel. The division by region treats only the executions inside of
+//     regions as parallel.
 //   - Round robin sets tr_id to 0 before the loop, adds 1 before the first reference is taken, and
-//     lets it become num_traces, which is not a valid trace number. In the text, the order is core
-//     0, 1, 2, 3, 0 and so on. Here, the n-th executions therefore begin with core 0.
-//   - The strategies round robin and random both pop from empty traces. Here, cores with empty
-//     traces are skipped; the random order chooses among the other cores with equal probability.
-//     (The authors' program concatenates whole executions, or shuffles their references, which
-//     loses the order on each core.)
+//     lets tr_id reach num_traces, which is not a valid trace number. In the text, the order is
+//     core 0, 1, 2, 3, 0 and so on. Here, the n-th executions therefore begin with core 0.
+//   - The round-robin and random strategies both pop references from empty traces. Here, cores with
+//     empty traces are skipped; the random order chooses among the other cores with equal
+//     probability. (The authors' program concatenates whole executions, or shuffles their
+//     references, which loses the order on each core.)
 //   - Algorithm 2 stops after core 0's executions, and loses further executions of other cores.
 //     With a static division, no core has more executions than core 0. With a guided schedule, a
 //     core may have more. Here, the additional executions follow core 0's last execution, ordered

@@ -15,7 +15,7 @@ const DefaultLimitBytes = 1 << 30
 
 // Options configures the division of the executions of blocks.
 type Options struct {
-	Cores     int  // 1 to MostCores
+	Cores     int  // number of cores, from 1 to MostCores
 	PerRegion bool // whether executions are counted within each region instead of over the whole trace
 
 	// Chunk is the number of consecutive executions that are assigned to each core in turn. 0 means

@@ -14,7 +14,7 @@ type Exact struct {
 	Accesses uint64 // number of line accesses
 	First    uint64 // number of misses in the first iteration of each run of the loop
 	Rest     uint64 // number of misses in the other iterations
-	RestFull uint64 // Rest for a fully associative cache with the same number of lines
+	RestFull uint64 // number of misses in the other iterations, for a fully associative cache with the same number of lines
 	RestCold uint64 // number of cold misses, which are included in Rest and RestFull
 }
 

@@ -37,22 +37,22 @@
 //
 // # Gaps in the thesis
 //
-//   - Conflicts are counted by set. The thesis splits an array into regions with a number of ways
-//     each (§4.4); here the regions are sets, so only the lines in overfull sets miss again. Only
-//     contexts and classes treat arrays as a whole (§4.1). If misses were also counted for whole
-//     arrays instead of sets, the errors would be several times as large as in the thesis.
+//   - Conflicts are counted for each set. The thesis splits an array into regions with a number of
+//     ways each (§4.4); here the regions are sets, so only the lines in overfull sets miss again.
+//     Only contexts and classes treat arrays as a whole (§4.1). If misses were also counted for
+//     whole arrays instead of sets, the errors would be several times as large as in the thesis.
 //   - Here, an array whose stride is longer than a line uses only the sets of the lines that the
 //     stride reaches. The thesis assumes that such an array uses all sets of its range, and calls
 //     this a weakness (§4.10).
 //   - Strides of outer loops move arrays relative to each other (§4.6, which has no formula). Here,
-//     losses are averaged over many iterations, which are spread evenly over all enclosing loops.
-//     If a loop touches B lines of an array in total and D in each of its n iterations, (B-D)/(n-1)
-//     lines are new in each iteration after the first. The D-(B-D)/(n-1) remaining lines of an
-//     iteration may have been evicted.
+//     the shares of lost lines are averaged over many iterations, which are spread evenly over all
+//     enclosing loops. If a loop touches B lines of an array in total and D in each of its n
+//     iterations, (B-D)/(n-1) lines are new in each iteration after the first. The D-(B-D)/(n-1)
+//     remaining lines of an iteration may have been evicted.
 //   - If a loop walks through several arrays at the same time, and they do not all fit in the
 //     cache, only a part of each array is in the cache when the loop ends, as in the text on Figure
-//     4.4. Arrays that each iteration uses completely count as used after the arrays that the loop
-//     walks through.
+//     4.4. Arrays that each iteration uses completely are treated as if the loop used them after
+//     the arrays that it walks through.
 //   - If a trace compresses badly, the root of its tree contains very many arrays that are only one
 //     line long. Therefore the context of the root consists of lines, not arrays, and references
 //     outside of loops are composed exactly.
@@ -69,12 +69,14 @@
 //
 // testdata/errors.txt compares SMA with simulation for 43 nests in 28 caches each. The thesis
 // reports errors for caches of 4 KB or more. For gemm, the thesis's errors are at most 8 % of the
-// latency and 45 % of the misses; the errors of this package are at most 3.5 % and 21 %. For
-// blocked gemm, the thesis's errors are at most 8 % (except for two outliers) and 40 %, with spikes
-// of 60 to 80 %; the errors of this package are at most 3.5 % and 35 %, with one spike of 48 %. For
-// simple nests, the thesis's errors are at most 2 % of the latency; this package has no errors. For
+// latency and 45 % of the misses; the errors of this package are at most 3.5 % of the latency and
+// 21 % of the misses. For blocked gemm, the thesis's errors are at most 8 % of the latency (except
+// for two outliers) and 40 % of the misses (with spikes of 60 to 80 %); the errors of this package
+// are at most 3.5 % of the latency and 35 % of the misses (with one spike of 48 %). For simple
+// nests, the thesis's errors are at most 2 % of the latency; this package has no errors. For
 // transposition, triangular products, matrix-vector products and Jacobi's method, which the thesis
-// does not measure, the errors of this package are at most 4.3 % and 40 %. Package misses is exact.
+// does not measure, the errors of this package are at most 4.3 % of the latency and 40 % of the
+// misses. Package misses is exact.
 //
 // # Classes from exact counts
 //
