@@ -455,8 +455,8 @@ func (a *Asker) EffectiveShare(c Cache, core int) (lines uint64, ok bool) {
 	return private.CapacityFor(a.MemberCurve(c.LineBytes, domain, core).Misses(c.Lines()))
 }
 
-// Views contains the total misses of the private caches of all cores, as predicted by each model of
-// MODELS §6. Each cache sees all accesses of its core.
+// Views contains the misses that each model of MODELS §6 predicts for the private caches of all
+// cores together. Each cache sees all accesses of its core.
 type Views struct {
 	Accesses float64
 	// Private ignores coherence (MODELS §6.1). In Anger's model, lines that another core touched

@@ -4,9 +4,9 @@
 // A regular section descriptor (RSD) is a reference that a loop repeats at a constant stride. A
 // power RSD (PRSD) is a loop over RSDs and PRSDs (Marathe and Mueller's METRIC; Budanur, Mueller
 // and Gamblin, Memory trace compression and replay for SPMD systems using extended PRSDs, The
-// Computer Journal 55(2), 2012; and Balasubramanian, ScalaMemAnalysis, chapter 2 and §3.2). The
-// size of the tree of a program with affine loops depends only on the program's code, and not on
-// the length of the run.
+// Computer Journal 55(2), 2012; and Balasubramanian, ScalaMemAnalysis, chapter 2 and §3.2). If a
+// program has affine loops, the size of its tree depends only on the program's code, and not on the
+// length of the run.
 //
 //  1. A record of a [trace.Batch] becomes a leaf. A leaf consists of a constant part ([Reference]:
 //     site or PC, kind, bytes, thread) and an address. Events become leaves, too, so that block

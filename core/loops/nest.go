@@ -84,7 +84,7 @@ func cloneItems(items []Item) []Item {
 	return c
 }
 
-// SetWild sets the addresses of all wild leaves of a reference, in the order of the trace.
+// SetWild sets the addresses of a reference's wild leaves, in the order of the trace.
 func (n *Nest) SetWild(r Reference, addrs []trace.Addr) {
 	if n.streams == nil {
 		n.streams = map[Reference]*stream{}

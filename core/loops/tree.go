@@ -175,7 +175,7 @@ type Addresses struct {
 // Addresses returns a reader of the addresses of reference ref.
 func (t *Tree) Addresses(ref int) Addresses { return Addresses{stream: &t.streams[ref]} }
 
-// Wild returns the total number of addresses of the wild leaves of reference ref.
+// Wild returns how many addresses the wild leaves of reference ref have in total.
 func (t *Tree) Wild(ref int) uint64 { return t.streams[ref].count }
 
 // Between returns the lowest and the highest address of the wild leaves of reference ref. ok is

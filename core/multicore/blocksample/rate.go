@@ -120,8 +120,8 @@ type Rate struct {
 }
 
 // Rate estimates the hit ratio of a single cache. For a fully associative cache, the hits at each
-// distance are exact. For a set-associative cache, they are computed with the stack distance cache
-// model (eq. 5 and 6). The error is a *trace.OptionError.
+// distance are exact. For a set-associative cache, the hits are computed with the stack distance
+// cache model (eq. 5 and 6). The error is a *trace.OptionError.
 func (s *Stack) Rate(weights []float64, c hierarchy.Cache) (Rate, error) {
 	if err := c.Check(); err != nil {
 		return Rate{}, err

@@ -10,9 +10,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// WindowSampling contains the options of the statistical method of PPT-SASMM (§3.4 to §3.6; package
-// blocksample): SDCM is applied to the weighted reuse profiles of a sample of each block's
-// executions, and coherence is ignored. If executions of blocks are divided, private caches see the
+// WindowSampling contains the options of PPT-SASMM's statistical method (§3.4 to §3.6; package
+// blocksample). The method samples executions of each block, applies SDCM to their weighted reuse
+// profiles, and ignores coherence. If executions of blocks are divided, private caches see the
 // accesses of their core in the order of Algorithm 1, and shared caches see the accesses of all
 // cores in the order of Algorithm 2.
 type WindowSampling struct {

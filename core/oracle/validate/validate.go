@@ -43,8 +43,8 @@ type Rates struct {
 // Level contains the results for one level of the hierarchy and one number of cores.
 type Level struct {
 	Cache hierarchy.Cache
-	// Shared means that the level has fewer caches than there are cores. The error of a shared
-	// level is the error of Global, and the error of a private level is the error of Mean.
+	// Shared means that the level has fewer caches than there are cores. For a shared level, the
+	// error is measured in Global; for a private level, it is measured in Mean.
 	Shared           bool
 	Truth, Predicted Rates
 	Varies           Rates // maximum difference between the real hit ratios of several runs

@@ -49,7 +49,7 @@ func (e Exact) Class() Class {
 	return CapMiss
 }
 
-// Exact returns exact counts of the arrays of loop number n of the result, in the order of
+// Exact returns exact counts for the arrays of the result's loop number n, in the order of
 // [Loop.Arrays]. Exact splits off the loop's first iteration as a loop that runs once, and computes
 // the misses of the resulting tree with [misses.Run]. ok is false for the root, for loops that do
 // not run in some iterations of outer loops, and for trees that package misses cannot count.

@@ -1,5 +1,5 @@
 // Package sma implements ScalaMemAnalysis (SMA). SMA estimates the misses of a tree of loops
-// ([loops.Tree]) in a cache without processing every access. From inner to outer loops, it
+// ([loops.Tree]) in a cache without processing every access. From inner to outer loops, SMA
 // determines which arrays are in the cache (Balasubramanian, ScalaMemAnalysis: A Compositional
 // Approach to Cache Analysis of Compressed Memory Traces, MS thesis, North Carolina State
 // University, 2014; called the thesis here; MODELS §11.3). The result can be compared with the
@@ -11,8 +11,8 @@
 //  2. Each loop has a left context, the first arrays that it uses, and a right context, the last
 //     arrays from least to most recently used. Both contexts contain only arrays that fit in the
 //     cache (§3.3). Whether lines of an array are still in the cache when the array is used again
-//     depends on its context-based reuse distance: for each set, the number of lines used since the
-//     last use, compared with the number of ways.
+//     depends on its context-based reuse distance. For each set, the number of lines used since the
+//     last use is compared with the number of ways.
 //  3. Within a loop, references take turns, one line at a time; between loops, arrays are treated
 //     as a whole (§4.9). First, the end of a loop's iteration is composed with the beginning of the
 //     next iteration (Figure 3.4). Then each loop is composed with its enclosing loop (Algorithm
