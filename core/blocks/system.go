@@ -116,8 +116,9 @@ func (e *Edges) invocations(p *trace.Program, n int) uint64 {
 	return sum
 }
 
-// FromProfile returns a system with the weights of a compiler's profile, indexed by block as in
-// ir.Module. The weights of blocks without a profile remain unknown; see [System.Guess].
+// FromProfile returns a system with the weights of a compiler's profile. The slice weights is
+// indexed by block, as in ir.Module. The weights of blocks without a profile remain unknown; see
+// [System.Guess].
 func FromProfile(p *trace.Program, weights [][]uint64) (*System, error) {
 	s, err := NewSystem(p)
 	if err != nil {
@@ -205,8 +206,9 @@ func (s *System) EnterMain() (entered int) {
 	return entered
 }
 
-// EnterProfile enters each function without direct calls as often as a profile states. entries is
-// indexed by function, as in ir.Module. EnterProfile returns the number of entered functions.
+// EnterProfile enters each function without direct calls as often as a profile states. The slice
+// entries is indexed by function, as in ir.Module. EnterProfile returns the number of entered
+// functions.
 func (s *System) EnterProfile(entries []uint64, known []bool) (entered int) {
 	called := s.named()
 	for n := range s.functions {

@@ -103,7 +103,7 @@ func (w *Work) Once(block int) *profile.Counts { return &w.once[block] }
 type Opcode struct {
 	Name  string
 	Count float64
-	Exact uint64 // valid if the total is an integer
+	Exact uint64 // exact number; valid only if the total is an integer
 }
 
 // Total is the work of a block, a function or a program.

@@ -72,7 +72,7 @@ func (e *FormatError) Error() string {
 	return e.File + ", byte " + strconv.Itoa(e.Offset) + ": " + e.What
 }
 
-// Read reads a file. name is used in error messages. The error is a [*FormatError].
+// Read reads a file. The name is used in error messages. The error is a [*FormatError].
 func Read(name string, data []byte) ([]Table, error) {
 	r := &reader{file: name, in: data}
 	if !IsByfl(data) {

@@ -319,8 +319,8 @@ func (r *Request) Answer(readable func(string) string) ([]byte, error) {
 	return x.File(r.Form, "")
 }
 
-// File returns the content of a file in the given format. event selects the event that folded
-// stacks count; "" selects the main event.
+// File returns the content of a file in the given format. The argument event selects the event that
+// folded stacks count; "" selects the main event.
 func (x *Export) File(form, event string) ([]byte, error) {
 	switch form {
 	case "html":

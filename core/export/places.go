@@ -15,7 +15,7 @@ import (
 // hierarchy.
 type Places struct {
 	Command string           // the traced program
-	Profile *profile.Profile // must contain sites
+	Profile *profile.Profile // profile of the run; must contain sites
 	Levels  []attribution.Attribution
 	Name    func(symbol string) string // demangles a function's name; may be nil
 	Notes   []string                   // warnings

@@ -235,9 +235,9 @@ func sumOf(first []count, n uint64) (sum count) {
 	return sum
 }
 
-// Sum returns the sum of a polynomial over the numbers from 0 to n - 1, modulo 2^64. first contains
-// the polynomial's values at 0, 1 and so on. The number of values must be greater than the
-// polynomial's degree, but at most n. Sum overwrites first.
+// Sum returns the sum of a polynomial over the numbers from 0 to n - 1, modulo 2^64. The slice
+// first contains the polynomial's values at 0, 1 and so on. The number of values must be greater
+// than the polynomial's degree, but at most n. Sum overwrites the slice.
 func Sum(first []uint64, n uint64) (sum uint64) {
 	for k := range first {
 		sum += first[0] * Binomial(n, uint64(k)+1)

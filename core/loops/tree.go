@@ -155,7 +155,7 @@ func (n Node) Shape() int { return int(n.number) }
 // Shapes returns the number of shapes. All shape numbers are less than this number.
 func (t *Tree) Shapes() int { return len(t.shapes.all) }
 
-// References returns the distinct references of the leaves. The list is read-only.
+// References returns the distinct references of the leaves. The returned list is read-only.
 func (t *Tree) References() []Reference { return t.refs }
 
 // Ref returns the index of a leaf's reference in [Tree.References], or -1 for a loop.

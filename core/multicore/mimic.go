@@ -56,10 +56,11 @@ type Reader struct {
 	ofCores    []uint64      // number of references of each core, if executions are divided
 }
 
-// Mimic returns a reader of the synthesised threads of o.Cores cores. r must read the trace of a
-// single-threaded run, and the trace must contain basic blocks. The store s receives, in compressed
-// form, the rows of a region that do not fit into memory. If s is nil, each region must fit into
-// memory. If executions of blocks are divided, s is not used. The error is a *trace.OptionError.
+// Mimic returns a reader of the synthesised threads of o.Cores cores. The reader r must read the
+// trace of a single-threaded run, and the trace must contain basic blocks. The store s receives, in
+// compressed form, the rows of a region that do not fit into memory. If s is nil, each region must
+// fit into memory. If executions of blocks are divided, s is not used. The error is a
+// *trace.OptionError.
 func Mimic(r trace.Reader, o Options, s Store) (*Reader, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
@@ -83,7 +84,7 @@ func Mimic(r trace.Reader, o Options, s Store) (*Reader, error) {
 	return m, nil
 }
 
-// Select sets the kinds of rows that Next returns, before the first call of Next.
+// Select sets the kinds of rows that Next returns, before the first call to Next.
 func (m *Reader) Select(kinds trace.Kinds) {
 	m.wanted = kinds
 	if m.executions != nil {

@@ -52,7 +52,7 @@ type Trace struct {
 	unpacked *counter
 }
 
-// Open detects the format of r. name is the trace's name in error messages.
+// Open detects the format of r. The argument name is the trace's name in error messages.
 //
 // The error is an error of r; an [*EmptyError]; an [*UnknownError] if no format recognises r; a
 // [*PackingError] if the compression format is not in [Options.Packings]; a [*trace.DamageError]

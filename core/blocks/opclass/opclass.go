@@ -53,8 +53,8 @@ var rules = []rule{
 // oneLane lists instructions that read or write one value of a vector.
 const oneLane = " extractelement insertelement extractvalue insertvalue "
 
-// Of returns the class of an instruction with an opcode and type as in trace.Op. several reports
-// whether the instruction has several successors.
+// Of returns the class of an instruction with an opcode and type as in trace.Op. The argument
+// several states whether the instruction has several successors.
 func Of(opcode, datatype string, several bool) Instruction {
 	k := Instruction{Opcode: opcode, Adds: []Addition{{profile.Instructions, 1}}}
 	s := shapeOf(datatype)

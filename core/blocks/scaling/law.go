@@ -17,7 +17,8 @@ type Law struct {
 	Checked int
 
 	// Factor, A and B are the coefficients of other laws: Factor times each parameter raised to its
-	// power (a power law), A + B log2 n, or A n + B n log2 n. n is the parameter with index Of.
+	// power (a power law), A + B log2 n, or A n + B n log2 n. The variable n of a law is the
+	// parameter with index Of.
 	Factor, A, B float64
 	Exponents    []float64
 	Of           int

@@ -16,9 +16,9 @@ import (
 
 // Input is a run of a program with one input.
 type Input struct {
-	Name       string // the name of its file, for errors
+	Name       string // the name of the input's file, for error messages
 	Parameters []int64
-	Profile    *profile.Profile // must have blocks and sites
+	Profile    *profile.Profile // profile of the run; must contain blocks and sites
 }
 
 // InputError explains why the given runs or parameters make a prediction impossible.
@@ -306,7 +306,7 @@ type Basis uint8
 const (
 	// Checked: a polynomial that fits more runs than are needed to determine its coefficients.
 	Checked Basis = iota
-	// Unchecked: a polynomial with as many terms as runs.
+	// Unchecked: a polynomial with as many terms as there are runs.
 	Unchecked
 	// Remainder: a polynomial whose value for this input is not an integer.
 	Remainder
@@ -332,8 +332,8 @@ type Block struct {
 type Predicted struct {
 	*Prediction
 	Of []Block // the prediction for each block
-	// Run has balanced edges. If the edges that the laws predict do not balance, up to Slack
-	// executions enter or leave blocks without an edge.
+	// Run is the predicted run, whose edges balance. If the edges that the laws predict do not
+	// balance, up to Slack executions enter or leave blocks without an edge.
 	Run   *blocks.Run
 	Slack uint64
 	// Profile is the predicted profile of the run, for questions about caches and blocks. The

@@ -88,8 +88,8 @@ type Model struct {
 	fitter     *fitter
 }
 
-// Fit finds laws that describe the runs. names contains the names of their parameters. The error is
-// a [*trace.OptionError].
+// Fit finds laws that describe the runs. The argument names contains the names of the parameters.
+// The error is a [*trace.OptionError].
 func Fit(names []string, runs []Run) (*Model, error) {
 	if err := check(names, runs); err != nil {
 		return nil, err

@@ -187,8 +187,8 @@ func total(n *loops.Nest, c misses.Cache, goOn func(least, accesses uint64) bool
 // nest, one change at a time. Search returns at most the given number of outcomes (most), in
 // descending order of saved misses. Each outcome saves at least 2 % of the misses, and is the best
 // outcome of its kind for the same loops or arrays. Search skips changes for which wanted returns
-// false. wanted may be nil. If goOn returns false, Search stops, returns the outcomes so far, and
-// sets stopped.
+// false. The function wanted may be nil. If goOn returns false, Search stops, returns the outcomes
+// so far, and sets stopped.
 func Search(n *loops.Nest, c misses.Cache, count Counter, most int, wanted func(Change) bool, goOn func() bool) (found []Outcome, stopped bool, err error) {
 	if goOn == nil {
 		goOn = func() bool { return true }

@@ -163,12 +163,12 @@ type Result struct {
 	// tree has more than 2^18 top-level nodes, top-level loops over at most 64 references are not
 	// included either.
 	Nodes []Counts
-	// Loose contains the counts of all leaves that are not included in Nodes, by reference
-	// ([loops.Tree.References]). ShortLoops reports whether Loose includes the leaves of short
+	// Loose contains, for each reference ([loops.Tree.References]), the counts of its leaves that
+	// are not included in Nodes. ShortLoops reports whether Loose includes the leaves of short
 	// top-level loops.
 	Loose      []Counts
 	ShortLoops bool
-	// Refs contains the counts of all leaves, by reference.
+	// Refs contains, for each reference, the counts of all its leaves.
 	Refs []Counts
 
 	Arrays []Array // in ascending order of address

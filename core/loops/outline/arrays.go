@@ -45,7 +45,7 @@ func (a *Array) Utilisation(lineBytes uint64) float64 {
 }
 
 // Arrays returns the arrays of a loop, in descending order of references. name returns the name of
-// a reference's variable, or "" if it is unknown. lineBytes must be a power of two.
+// a reference's variable, or "" if it is unknown. The argument lineBytes must be a power of two.
 func (o *Outline) Arrays(loop int, lineBytes uint64, name func(loops.Reference) string) []Array {
 	l := &o.Loops[loop]
 	w := walker{nest: o.nests[l.Nest], lineBytes: lineBytes, left: mostSpans}

@@ -141,7 +141,7 @@ type Reader struct {
 	err   error           // the error at which reading stopped
 }
 
-// NewReader returns a reader of the file r. name is used in messages.
+// NewReader returns a reader of the file r. The name is used in error messages.
 func NewReader(name string, r io.Reader) *Reader {
 	return &Reader{
 		name: name, kinds: trace.AllKinds, told: trace.Header{Format: "sgl"},
@@ -221,8 +221,8 @@ func (r *Reader) chosen(t *loops.Tree) *loops.Tree {
 	})
 }
 
-// ReadTree reads a whole file into one tree. name is used in messages. If there is an error, the
-// tree contains the records before the error.
+// ReadTree reads a whole file into one tree. The name is used in error messages. If there is an
+// error, the tree contains the records before the error.
 func ReadTree(name string, r io.Reader) (*loops.Tree, trace.Header, error) {
 	f := file{name: name, frames: sgt.NewFrames(r)}
 	var trees []*loops.Tree
@@ -343,7 +343,7 @@ type Folding struct {
 	view  trace.Batch
 }
 
-// NewFolding begins a new file. window has the same meaning as in [loops.NewFolder].
+// NewFolding begins a new file. The argument window has the same meaning as in [loops.NewFolder].
 func NewFolding(w io.Writer, window int) *Folding {
 	f := &Folding{folder: loops.NewFolder(window), w: NewWriter(w)}
 	f.folder.Give(0, f.write)

@@ -32,7 +32,7 @@ type Looked struct {
 // MostLeast is the largest value permitted for Looked.Least.
 const MostLeast = 1 << 12
 
-// All samples every window.
+// All selects every window for the sample.
 var All = Looked{Rate: 1}
 
 // WithDefaults returns l with zeros replaced by the defaults.
@@ -46,7 +46,7 @@ func (l Looked) WithDefaults() Looked {
 	return l
 }
 
-// Check validates l. The error is a *trace.OptionError.
+// Check validates the options l. The error is a *trace.OptionError.
 func (l Looked) Check() error {
 	l = l.WithDefaults()
 	if !(l.Rate > 0 && l.Rate <= 1) {

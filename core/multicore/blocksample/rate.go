@@ -15,7 +15,7 @@ import (
 // Stack contains the counts of the LRU stack of one core, or of several cores that share it.
 type Stack struct {
 	LineBytes uint32
-	Blocks    []Conditional // blocks by number
+	Blocks    []Conditional // blocks, indexed by their numbers
 }
 
 // Conditional is the conditional reuse profile of a block, P(D|BB_i), computed from sampled

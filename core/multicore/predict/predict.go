@@ -49,7 +49,7 @@ type Question struct {
 	Options   multicore.Options // how to divide the run; Options.Cores is set for each pass
 	Hierarchy hierarchy.Hierarchy
 	Protocol  simulate.Protocol
-	Seed      uint64 // seed of random replacement
+	Seed      uint64 // seed for random replacement
 	// processor for which times are predicted; nil: no times are predicted
 	Processor *pipeline.Processor
 	Stacks    bool              // whether to predict with SDCM as well
@@ -190,7 +190,7 @@ func New(q Question, open Source) (*Run, error) {
 }
 
 // Step continues the run for a short time. Step returns io.EOF when the question is answered. Any
-// other error is an error of the trace or of the synthesised threads, and ends the run. Earlier
+// other error comes from the trace or from the synthesised threads, and ends the run. Earlier
 // results remain available.
 func (r *Run) Step() error {
 	switch {

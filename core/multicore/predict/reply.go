@@ -89,8 +89,8 @@ func (q *Question) model(text string, seed uint64) error {
 	return nil
 }
 
-// ParseWindows parses options for windows, such as rate=0.05,least=100,weights=printed. Each option
-// may be omitted. The error is a *trace.OptionError.
+// ParseWindows parses options for windows, such as rate=0.05,least=100,weights=printed. Any of the
+// options may be omitted. The error is a *trace.OptionError.
 func ParseWindows(text string, seed uint64) (w WindowSampling, err error) {
 	w = WindowSampling{Seed: seed, Weights: blocksample.Counted}
 	if text == "" {

@@ -11,7 +11,8 @@ import (
 
 // Options defines where and how a tape stores its rows.
 type Options struct {
-	// MemoryBytes is the maximum size of the compressed pages in memory. 0 means 256 MiB.
+	// MemoryBytes is the maximum size of the compressed pages in memory, in bytes. The value 0
+	// means 256 MiB.
 	MemoryBytes int
 	Store       Store // stores further pages; may be nil
 	// Readers is the number of positions that are read at the same time. Readers limits the number
@@ -93,7 +94,7 @@ func (t *Tape) Marks() uint64 { return t.marked + uint64(t.marks) }
 // to no page.
 func (t *Tape) Followed() uint64 { return t.marked }
 
-// NeedPC adds the column of PCs. The PC of all earlier rows is 0.
+// NeedPC adds the column of PCs. Rows that were added earlier have the PC 0.
 func (t *Tape) NeedPC() { t.options.PCs = true }
 
 // Bytes returns the total compressed size in memory and in the store.

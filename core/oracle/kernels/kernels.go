@@ -82,7 +82,7 @@ func GemmSum(n uint64) Kernel {
 		load(1, c, row, 8), loops.Loop(n, load(2, a, row, 0, 8), load(3, b, 0, 8, row)), store(4, c, row, 8))))
 }
 
-// BlockedGemm is Gemm in blocks of side × side elements. side must divide n.
+// BlockedGemm is Gemm in blocks of side × side elements. The argument side must divide n.
 func BlockedGemm(n, side uint64) Kernel {
 	a, b, c, row := matrices(n)
 	wide, down, m := int64(8*side), row*int64(side), n/side

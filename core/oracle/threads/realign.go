@@ -94,7 +94,7 @@ func (e *RegionError) Error() string {
 
 // Realign returns a reader of the records of r in the order o, which must be valid. A region may
 // have up to mostRows records, or up to [MostRows] if mostRows < 1; a larger region causes a
-// *RegionError. The reader owns r.
+// *RegionError. After the call, only the returned reader may use r.
 func Realign(r trace.Reader, o interleave.Order, mostRows int) *Reader {
 	if mostRows < 1 {
 		mostRows = MostRows

@@ -130,8 +130,7 @@ func (r *Reader) Header() trace.Header {
 	return h
 }
 
-// Blocks returns the counts for each block of the part of the sequential trace read so far, by
-// block number.
+// Blocks returns the counts of each block in the sequential trace so far, indexed by block number.
 func (r *Reader) Blocks() []Count {
 	if r.known == nil {
 		return nil

@@ -156,9 +156,10 @@ type Loop struct {
 	Trips  float64 // mean number of iterations per run
 	Runs   float64
 	Total  Level // mean counts per run, without a class
-	// Arrays is sorted by last use. Left and Right contain indices into Arrays. Left lists the
-	// first arrays that the loop uses, as many as fit in the cache together. Right lists the arrays
-	// that are still completely in the cache at the end, the most recently used last (§3.3).
+	// Arrays is sorted by the time of the last use. Left and Right contain indices into Arrays.
+	// Left lists the first arrays that the loop uses, as many as fit in the cache together. Right
+	// lists the arrays that are still completely in the cache at the end, the most recently used
+	// last (§3.3).
 	Arrays      []Array
 	Left, Right []int
 }
