@@ -255,7 +255,7 @@ func (r *run) trueSharing(of *counts) {
 		if tried == nil && of != nil && helps {
 			tried = r.retryApart(of, true)
 		}
-		if !shared && helps && tried != nil && tried.savedAt(at) > left/2 { // the location accesses the line of a word that several threads store to
+		if !shared && helps && tried != nil && tried.savedAt(at) > left/2 && of.mostlyFalse(at) { // the location accesses the line of a word that several threads store to
 			neighbours = append(neighbours, at)
 			continue
 		}
@@ -387,11 +387,17 @@ func (r *run) replaced(at *place, of *counts) bool {
 	if of == nil || of.copiesSaveAt(at) <= at.coherence/8 {
 		return false
 	}
+	return !of.mostlyFalse(at) && len(r.replacing(at)) > 0
+}
+
+// mostlyFalse reports whether at least half of the lines that a source location fetches from other
+// cores were invalidated by stores to other words than the words that the location accesses.
+func (c *counts) mostlyFalse(at *place) bool {
 	all := 0.0
 	for _, i := range at.sites {
-		all += of.coherence[0][i]
+		all += c.coherence[0][i]
 	}
-	return of.falselyAt(at) < all/2 && len(r.replacing(at)) > 0
+	return c.falselyAt(at) >= all/2
 }
 
 // replacing returns the stores in the function of a source location to the variables for whose
@@ -628,8 +634,12 @@ func (r *run) irregularReason(at *place) string {
 	for k := range r.Machine.Levels { // the source line may also access other data in order
 		waits := 0.0
 		for _, i := range at.sites {
-			if r.p.Sites.Code[i].Stride() == profile.IrregularStride {
-				waits += r.cost.site[i][k]
+			if s := &r.p.Sites.Code[i]; s.Stride() == profile.IrregularStride {
+				again := 1.0 // share of the misses that are not first accesses
+				if k < len(r.cost.run.misses) {
+					again -= min(1, share(float64(s.Reuse.Cold), r.cost.run.misses[k][i]))
+				}
+				waits += again * r.cost.site[i][k]
 			}
 		}
 		if waits > most {

@@ -40,7 +40,7 @@ func TestFillsAndCopies(t *testing.T) {
 // TestUntriedReason checks why a finding says that no change was tried: the references do not
 // compress, or the profile was made without loops.
 func TestUntriedReason(t *testing.T) {
-	for want, loops := range map[string][]byte{"do not compress": {}, "does not contain": nil} {
+	for want, loops := range map[string][]byte{"do not compress": {}, "contains no loops": nil} {
 		r := &run{p: &profile.Profile{Loops: loops}}
 		if got := r.untriedHow(); !strings.Contains(got, want) {
 			t.Errorf("untriedHow = %q, want %q", got, want)

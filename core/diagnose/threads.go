@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"cmp"
+	"math/bits"
 	"path"
 	"slices"
 
@@ -144,6 +145,7 @@ func (r *run) sockets() {
 		far, moved float64
 		pages      int
 		owners     uint64
+		firsts     uint64 // a bit for each thread that stores first to a page
 		user       map[int32]float64
 	}
 	bySite := map[*place]*group{}
@@ -172,6 +174,7 @@ func (r *run) sockets() {
 		g.moved += p.moved
 		g.pages++
 		g.owners |= 1 << p.owner
+		g.firsts |= 1 << p.first
 		g.user[p.user] += p.far + p.moved
 	}
 	private := uint64(0)
@@ -201,9 +204,22 @@ func (r *run) sockets() {
 		if at := r.cost.bySite[&r.p.Sites.Code[user]]; at != nil && at.source() != "" {
 			where = ", mostly at " + at.source()
 		}
-		r.add(g.at, Finding{Kind: NUMA, Cost: most, Saved: min(most/2, mostGuessed*r.out.Cycles), Least: 0, Most: most,
-			Why:  "one thread stores to " + report.Bytes(uint64(g.pages)<<pageShift).Human() + " first, so the operating system places these pages in the memory of its socket; other threads use these pages" + where,
-			Fix:  "let each thread initialise the part of the data that it uses later: make this loop parallel, with the same schedule(static) as the loop that uses the data",
+		size := report.Bytes(uint64(g.pages) << pageShift).Human()
+		why := "one thread stores to " + size + " first, so the operating system places these pages in the memory of its socket; other threads use these pages" + where
+		fix := "let each thread initialise the part of the data that it uses later: make this loop parallel, with the same schedule(static) as the loop that uses the data"
+		if bits.OnesCount64(g.firsts) > 1 {
+			why = "the operating system places a page in the memory of the socket whose thread stores to the page first; for " + size + ", another thread uses the page more" + where
+			fix = "divide this loop among the threads in the same way as the loop that uses the data: over the same dimension, with the same schedule(static)"
+		}
+		var stores []int
+		for _, i := range g.at.sites {
+			if r.p.Sites.Code[i].Kind != trace.Load {
+				stores = append(stores, i)
+			}
+		}
+		r.add(g.at, Finding{Kind: NUMA, Data: r.dataOf(stores), Cost: most, Saved: min(most/2, mostGuessed*r.out.Cycles), Least: 0, Most: most,
+			Why:  why,
+			Fix:  fix,
 			How:  "Not tried. The lower bound assumes that all threads run on one socket. The upper bound assumes that the other threads run on other sockets, for which an access to this memory takes 70 % longer.",
 			More: "communication --by object"})
 	}

@@ -666,22 +666,30 @@ func (r *run) nest(g *group) {
 			f.Fix = strings.TrimSuffix(fuseWith+first.source(), ", ")
 		}
 	}
-	if c, ok := b.change.(change.Interchange); ok && len(c.Outer) == 1 && r.dividesLines(g) {
-		r.includeSharing(&f, g)
+	if c, ok := b.change.(change.Interchange); ok && len(c.Outer) == 1 && r.isDivided(g) {
+		f.Fix += "; let the threads divide the new outer loop if its iterations are independent, and otherwise the inner loop, in parts of whole lines"
+		if r.storesAlongLines(g) {
+			r.includeSharing(&f, g)
+		}
 	}
 	r.add(at, f)
 }
 
-// dividesLines reports whether several threads divide the iterations of the outermost loop among
-// themselves, and store to different words of the same lines.
-func (r *run) dividesLines(g *group) bool {
+// isDivided reports whether several threads divide the iterations of a group of loops among themselves.
+func (r *run) isDivided(g *group) bool {
 	threads := map[uint32]bool{}
 	for _, loop := range g.loops {
 		for _, it := range leavesOf(r.loops.Nest(r.loops.Loops[loop].Nest).Items) {
 			threads[it.Ref.Thread] = true
 		}
 	}
-	for loop := g.largest; loop < r.loops.Loops[g.largest].End && len(threads) > 1; loop++ {
+	return len(threads) > 1
+}
+
+// storesAlongLines reports whether consecutive iterations of the outermost loop store to different
+// words of the same lines.
+func (r *run) storesAlongLines(g *group) bool {
+	for loop := g.largest; loop < r.loops.Loops[g.largest].End; loop++ {
 		if slices.ContainsFunc(r.arrays(loop), func(a outline.Array) bool {
 			return a.Stores > 0 && len(a.Strides) > 1 && a.Strides[0] != 0 && magnitude(a.Strides[0]) < int64(r.loops.LineBytes)
 		}) {
@@ -706,7 +714,6 @@ func (r *run) includeSharing(f *Finding, g *group) {
 		if f.Most == 0 {
 			f.Least, f.Most = f.Saved, f.Saved
 			f.Why += "; the threads also store to the same lines, and invalidate each other's copies"
-			f.Fix += "; divide the new outer loop among the threads"
 			f.How += " The new order also divides whole lines among the threads. The upper bound therefore includes all waits for lines from other threads."
 		}
 		f.Cost += by.Cost
