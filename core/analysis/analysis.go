@@ -13,9 +13,9 @@
 // A run can be interrupted between two batches. If the run is saved with [Runner.Save] and restored
 // with [Runner.Restore], its profile is byte-identical to the profile of an uninterrupted run. A
 // run can also be divided: [JoinSegments] joins the results of segments of a trace exactly
-// (MODELS §9). [Divided] divides a run among processors or web workers in this way: each of them
-// reads one segment of the trace. [Parallel] divides a run among processors if the trace can only
-// be read sequentially.
+// (MODELS §9). [Divided] divides a run among processors or web workers, each of which reads one
+// segment of the trace. [Parallel] divides a run among processors if the trace can only be read
+// sequentially.
 package analysis
 
 import (
@@ -45,7 +45,7 @@ type Spec struct {
 	SetNumbers stack.SetNumbers
 
 	// Utilisation lists the capacities, in bytes and ascending, of the LRU caches in which package
-	// sites measures line utilisation. UtilisationWays lists the caches' numbers of ways; 0 or
+	// sites measures line utilisation. UtilisationWays lists the number of ways of each cache; 0 or
 	// missing: fully associative. If Previous is set, package sites records, for each access, the
 	// site that last accessed the line. Utilisation and Previous cost time, and need memory for
 	// each line.

@@ -14,13 +14,13 @@ import (
 //
 //  1. A [Stretcher] analyses a stretch of the trace as a segment. Stretches can be analysed on any
 //     machine and in any order.
-//  2. [JoinSegments] joins neighbouring segments to one segment. Segments can be joined in any
+//  2. [JoinSegments] joins neighbouring segments into one segment. Segments can be joined in any
 //     grouping.
 //  3. [Plan.Finish] analyses the trace up to the first stretch, and appends the joined segments.
 //     The first part of the trace belongs to no segment, because some decisions of the analyses
 //     depend on it.
-//  4. Some analyses have no segments. [Plan.InOrder] runs only these analyses, on one machine and
-//     over the whole trace, and returns the results that Finish needs.
+//  4. Some analyses do not support segments. [Plan.InOrder] runs only these analyses, on one
+//     machine and over the whole trace, and returns the results that Finish needs.
 //
 // If a run cannot be divided, the plan has no stretches, and Finish analyses the whole trace.
 type Plan struct {
@@ -126,13 +126,13 @@ func (p *Plan) prepare(source trace.Source, threads int) (events trace.Kinds) {
 // divided returns the spec of the analyses that have segments.
 func (p *Plan) divided() Spec { return p.spec.without(p.inOrder) }
 
-// Ordered reports whether some analyses of the run have no segments, so that Finish needs the result
-// of InOrder.
+// Ordered reports whether some analyses of the run do not support segments, so that Finish needs
+// the result of InOrder.
 func (p *Plan) Ordered() bool { return p.inOrder != 0 && len(p.Stretches) > 0 }
 
-// InOrder reads the whole trace with only the analyses that have no segments, and returns their
-// results. InOrder calls goesOn between two steps. If goesOn returns an error, it stops and returns
-// the error.
+// InOrder reads the whole trace with only the analyses that do not support segments, and returns
+// their results. InOrder calls goesOn between steps. If goesOn returns an error, InOrder stops and
+// returns this error.
 func (p *Plan) InOrder(r trace.Reader, goesOn func(Progress) error) (*profile.Profile, error) {
 	run := newRunner(p.spec.only(p.inOrder), r)
 	if err := toEnd(run, goesOn); err != io.EOF {
@@ -154,7 +154,7 @@ func (p *Plan) Range(stretch int) (from, to uint64) {
 	return at(&p.Stretches[stretch]), to
 }
 
-// Rest returns the part after a position of one of the plan's stretches.
+// Rest returns the part of one of the plan's stretches after a position in it.
 func (p *Plan) Rest(of Stretch, from trace.Position) Stretch {
 	of.From, of.First = from, p.index.first(from)
 	return of
@@ -229,9 +229,9 @@ func (l *Layouts) Behind(moves Moves) []contract.Block {
 	return l.blocks.Layout()
 }
 
-// JoinSegments joins neighbouring segments of a plan to one segment, in the order of the trace. The
-// error is an [*AppendError] if a segment does not begin where the previous segment ends, or the
-// error of an analysis whose state is damaged.
+// JoinSegments joins neighbouring segments of a plan into one segment, in the order of the trace.
+// The error is an [*AppendError] if a segment does not begin where the previous segment ends, or
+// the error of an analysis whose state is damaged.
 func JoinSegments(spec Spec, segments ...*profile.Profile) (*profile.Profile, error) {
 	first := segments[0]
 	if len(segments) == 1 {
@@ -249,9 +249,9 @@ func JoinSegments(spec Spec, segments ...*profile.Profile) (*profile.Profile, er
 // then appends rest, the joined segment of all stretches. r is a reader of source, at the beginning
 // of the trace. ordered is the result of InOrder if the plan requires it. If rest cannot be
 // appended, Finish analyses the rest of the trace, and joined is false. Finish calls goesOn between
-// two steps. If goesOn returns an error, it stops and returns the error. The error is an error of
-// r, an [*AppendError] if segments are missing, or [trace.ErrNotThere]. The profile then contains
-// everything before the error.
+// steps. If goesOn returns an error, Finish stops and returns this error. Any other error is an
+// error of the reader r, an [*AppendError] if segments are missing, or [trace.ErrNotThere]. The
+// profile then contains everything before the error.
 func (p *Plan) Finish(r trace.Mover, source trace.Source, rest, ordered *profile.Profile, goesOn func(Progress) error) (whole *profile.Profile, joined bool, err error) {
 	spec := p.spec
 	if p.Ordered() {

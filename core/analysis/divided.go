@@ -48,7 +48,7 @@ type Divided struct {
 // Helper analyses stretches in a separate goroutine, worker or process. The goroutine that calls
 // Step calls the methods of Helper, which must not block.
 type Helper interface {
-	// Begin starts to analyse a stretch. The helper must be idle.
+	// Begin starts the analysis of a stretch. The helper must be idle.
 	Begin(Stretch)
 	// Cut makes the helper end the stretch as soon as possible, near its current position.
 	Cut()
@@ -72,10 +72,10 @@ type DividedOptions struct {
 	SegmentReferences int
 	// memory limit of the run, mostly for its analyses; 0: no limit
 	MemoryBytes uint64
-	// Narrow omits the events that only analyses without segments, such as loop compression, need.
-	// These events are omitted from segments and, as soon as these analyses need no more rows, also
-	// from the run itself. [Divided.State] then fails, because positions in a state are numbers of
-	// rows, including all events.
+	// Narrow omits events that are needed only by analyses that do not support segments, such as
+	// loop compression. These events are omitted from segments and, as soon as these analyses need
+	// no more rows, also from the run itself. [Divided.State] then fails, because positions in a
+	// state are numbers of rows, including all events.
 	Narrow bool
 }
 

@@ -35,7 +35,7 @@ type Runner struct {
 // Progress is the progress of a run between two steps.
 type Progress struct {
 	References uint64 // number of references analysed so far
-	LeftOut    uint64 // number of references read whose kind or thread is not selected
+	LeftOut    uint64 // number of references that were read, but whose kind or thread is not selected
 	Lines      uint64 // number of distinct lines so far, for the smallest line size
 	Threads    int    // number of threads so far; 0 if the trace records no threads
 	BadRecords uint64 // number of bad records tolerated so far
@@ -326,9 +326,9 @@ func (r *Runner) Spill(b contract.Budget) (now Spec, ok bool) {
 // ErrStopped is the error of a run that the user stopped.
 var ErrStopped = errors.New("stopped by the user")
 
-// StateAfter returns the state, in the profile, of a run that ended with err; nil means that the
-// run is complete. The reason is part of the digest, so it must not contain a file name. Errors
-// whose messages contain a file name have a method Nameless, which omits it.
+// StateAfter returns the state that the profile of a run contains if the run ended with err; nil
+// means that the run is complete. The reason is part of the digest, so it must not contain a file
+// name. Errors whose messages contain a file name have a method Nameless, which omits it.
 func StateAfter(err error, references uint64) profile.State {
 	if err == nil {
 		return profile.State{}

@@ -36,7 +36,7 @@ const (
 	Sets                               // stack distances within sets, for every number of sets; includes Locality
 	Sharing                            // private, shared and coherent stacks of cores; includes Sets
 	Communication                      // values that one thread writes and another thread uses; includes Sites
-	Loops                              // the trace compressed to loops; only together with Default
+	Loops                              // the trace compressed into loops; only together with Default
 	Blocks                             // executions of blocks, and taken branches; only together with Default
 	Operations                         // the cheap counters, which are also part of Default
 	Footprint                          // average number of distinct lines in windows of any length; only together with Default
@@ -194,9 +194,8 @@ type Wanted struct {
 	Sharing   *sharing.Options // nil: not requested
 	// whether the analysis Communication is requested; if so, Sites is not nil
 	Communication bool
-	// Program returns the part of the code that the trace has described so far, or nil. If
-	// communication stops unless a second thread appears, Decides is the same function; otherwise,
-	// Decides is nil.
+	// Program returns the part of the code that the trace has described so far, or nil. Decides is
+	// the same function if communication stops unless a second thread appears, and nil otherwise.
 	Program, Decides func() *trace.Program
 }
 

@@ -1,4 +1,4 @@
-// Package answers converts the contents of a profile to tables: facts about the trace, stack
+// Package answers converts the contents of a profile into tables: facts about the trace, stack
 // distances, counters, and the misses of caches. The command prints these tables, exports contain
 // them, and comparisons join the tables of two runs.
 //
@@ -233,8 +233,8 @@ func SetsGrid(l *profile.Locality) report.Table {
 
 // Windows returns a table with a row for each window of a run: its line accesses, its distinct
 // lines if they were counted, and the misses of fully associative LRU caches whose number of lines
-// is a power of two. The number of lines is doubled until a cache has only cold misses in l and in
-// all others.
+// is a power of two. The number of lines is doubled until the cache has only cold misses, both in l
+// and in all others.
 func Windows(l *profile.Locality, others ...*profile.Locality) report.Table {
 	w := &l.Windows
 	t := report.Table{Key: "windows", Title: "Misses over time", Columns: report.Columns(

@@ -233,12 +233,12 @@ func operations(k *trace.Block) string {
 	return strings.Join(names, ", ")
 }
 
-// Instructions returns the instructions of the blocks that contain a source line, which the text names
-// as FILE:LINE. Blocks are in descending order of executed instructions, and the instructions of a
-// block in the order of the code. A trace records the source lines of instructions that access memory,
-// and only the range of lines of other instructions' blocks. Therefore, if instructions of the line
-// access memory, only blocks with these instructions count. found is false if no block contains the
-// line.
+// Instructions returns the instructions of the blocks that contain a source line. text is the line
+// in the form FILE:LINE. Blocks are in descending order of executed instructions, and the
+// instructions of a block are in the order of the code. A trace records the source lines of
+// instructions that access memory, and only the range of lines of other instructions' blocks.
+// Therefore, if instructions of the line access memory, only blocks with these instructions count.
+// found is false if no block contains the line.
 func (b *Blocks) Instructions(text string) (t report.Table, found bool) {
 	t = report.Table{Key: "instructions", Title: "LLVM IR instructions of the blocks with " + text, Columns: report.Columns(
 		"function", "block", "number", "line", "instruction", "operands", "variable", "executions")}

@@ -30,7 +30,7 @@ type Calls struct {
 // CallEvent is an event, such as a miss, that is counted by call path.
 type CallEvent struct {
 	Key   string // such as "L1_misses"
-	Label string // column label for people
+	Label string // readable column label
 	// Self contains the count of each path, excluding callees. All contains the count including
 	// callees.
 	Self, All []uint64
@@ -313,9 +313,9 @@ func FunctionKey(name, file string, line uint64) string {
 	return file + ":" + strconv.FormatUint(line, 10) + ":" + name
 }
 
-// Named returns the paths of the function with the given name, which may be the name in the source
-// or for the linker, a file and a name, such as "app.c:multiply", or a key that [FunctionKey]
-// returned. The error is a *[trace.OptionError].
+// Named returns the paths of the function with the given name, which may be its source name, its
+// linker name, a file and a name, such as "app.c:multiply", or a key that [FunctionKey] returned.
+// The error is a *[trace.OptionError].
 func (c *Calls) Named(name string) (paths []int, err error) {
 	var keys []string
 	for i := range c.Paths {
@@ -510,9 +510,10 @@ func (c *Calls) ByPath(share float64) report.Table {
 	return t
 }
 
-// ByCaller returns the tree of calls from callees to callers: each function with its own counts, in
-// descending order of the main event, followed by its callers, each with the share of these counts
-// that its calls caused. Counts that include callees count a recursive call only once.
+// ByCaller returns the tree of calls from callees to callers. The tree lists each function with its
+// own counts, in descending order of the main event, followed by its callers, each with the share
+// of these counts that its calls caused. Counts that include callees count a recursive call only
+// once.
 func (c *Calls) ByCaller(share float64) report.Table {
 	t := c.newTree("callers", "Functions and their callers")
 	var all []covered
@@ -533,8 +534,7 @@ func (c *Calls) Callers(paths []int, share float64) report.Table {
 	return t
 }
 
-// Callees returns the tree of the functions that one function calls, added up over all of its
-// paths.
+// Callees returns the tree of calls below one function, summed over all paths of the function.
 func (c *Calls) Callees(paths []int, share float64) report.Table {
 	t := c.newTree("callees", "Callees of "+c.Names[paths[0]])
 	outermost := slices.DeleteFunc(slices.Clone(paths), func(i int) bool { return c.within[i] })

@@ -25,7 +25,7 @@ import (
 var keys string
 
 // KeyOf returns the columns that identify the rows of a table. For a table that is not listed in
-// keys.txt, it returns the first column.
+// keys.txt, KeyOf returns the first column.
 func KeyOf(t *report.Table) report.Key {
 	for line := range strings.Lines(keys) {
 		names, others, _ := strings.Cut(line, "|")
@@ -208,9 +208,9 @@ func (c *Compared) Brief(number string) report.Table {
 	return t
 }
 
-// Headline returns sentences about the changes of the estimated cycles and of the problems between
-// two diagnoses. references contains the number of references of each run. Headline returns "" if
-// the tables are not diagnoses.
+// Headline states how the estimated cycles and the problems differ between two diagnoses.
+// references contains the number of references of each run. Headline returns "" if the tables are
+// not diagnoses.
 func Headline(compared []Compared, references [2]uint64) (text string) {
 	for i := range compared {
 		switch c := &compared[i]; c.Key {

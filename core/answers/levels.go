@@ -350,7 +350,7 @@ func KnownThreads(p *profile.Profile, group []uint32) (known []uint32) {
 }
 
 // ManyThreads returns warnings about communication that is missing because there are too many
-// threads. caches means that the question is about transfers between caches.
+// threads. The parameter caches is true if the question is about transfers between caches.
 func ManyThreads(p *profile.Profile, caches bool) (doubts []string) {
 	if n := p.Communication.Beyond; n > 0 {
 		doubts = append(doubts, "there are more than "+strconv.Itoa(profile.MaxThreads)+" threads; the "+strconv.FormatUint(uint64(n)+1, 10)+

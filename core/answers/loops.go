@@ -172,7 +172,7 @@ func (l *Loops) Label(loop int) string {
 	return text
 }
 
-// Find returns the index of the loop with a label, or -1.
+// Find returns the index of the loop with the given label, or -1.
 func (l *Loops) Find(label string) int {
 	for i := range l.Loops {
 		if l.Label(i) == label {
@@ -182,7 +182,7 @@ func (l *Loops) Find(label string) int {
 	return -1
 }
 
-// Trips returns a trip count, as in 512 or 1–512.
+// Trips formats a trip count, such as 512 or 1–512.
 func Trips(least, most uint64) string {
 	if least == most {
 		return strconv.FormatUint(most, 10)
@@ -252,9 +252,9 @@ func (l *Loops) allocations() (list []allocation) {
 	return list
 }
 
-// Brief returns a shorter version of Table for people. Source loops with less than the share least
-// of the references are omitted. Inner loops are indented. The last rows count the references
-// outside the listed loops.
+// Brief returns a shorter version of Table that is easier to read. Source loops whose share of the
+// references is below the parameter least are omitted. Inner loops are indented. The last rows
+// count the references outside the listed loops.
 func (l *Loops) Brief(of []SourceLoop, least float64) report.Table {
 	t := report.Table{Key: "loops", Title: "Loops (all columns and rows: --format csv)", Columns: report.Columns(
 		"loop", "function", "source", "loops", "threads", "trips", "runs", "references", "share")}

@@ -24,7 +24,7 @@ const (
 	OfExport      = "export"      // an export.Request
 	OfVerb        = "verb"        // a verb's question, in the words of ask.Question
 	OfDescription = "description" // the description of a cache hierarchy, in Bytes
-	OfNames       = "names"       // function names to demangle, which are the words; the reply's notes are the readable names
+	OfNames       = "names"       // function names to demangle, one per word; the reply's notes contain the readable names
 )
 
 // Reply is an answer to a Question, or a part of an answer. The documentation of each question type
@@ -55,15 +55,15 @@ type Fields struct {
 	err     error // the first error
 }
 
-// WordsOf returns the fields that the function list describes, as words.
+// WordsOf calls list, and returns the fields that list describes, as words.
 func WordsOf(list func(*Fields)) []string {
 	var f Fields
 	list(&f)
 	return f.words
 }
 
-// ReadWords sets the fields that the function list describes. If a value or a name is wrong, it
-// returns a *[trace.OptionError].
+// ReadWords calls list, and sets the fields that list describes. If a value or a name is wrong,
+// ReadWords returns a *[trace.OptionError].
 func ReadWords(words []string, list func(*Fields)) error {
 	f := Fields{words: slices.Clone(words), reading: true}
 	if list(&f); f.err == nil && len(f.words) > 0 {

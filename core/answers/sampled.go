@@ -55,7 +55,7 @@ func FromSample(t *report.Table, p *profile.Profile) {
 	}
 }
 
-// Bound does the same as [FromSample], and adds confidence intervals of the misses. Row i of the
+// Bound does the same as [FromSample], and adds confidence intervals for the misses. Row i of the
 // table is for a cache of capacities[i] lines.
 func Bound(t *report.Table, p *profile.Profile, lineBytes uint32, capacities []uint64) {
 	FromSample(t, p)

@@ -213,7 +213,8 @@ func (o *ordering) Less(i, j int) bool {
 // either side.
 const narrow = " name function file line kind variable references miss_ratio stride source blocks bytes "
 
-// Narrow drops the columns that only programs need, except the column keep.
+// Narrow drops the columns that only programs need, but keeps the column whose key is the parameter
+// keep.
 func (s *Sites) Narrow(t report.Table, keep string) report.Table {
 	var columns []int
 	for i := range t.Columns {
@@ -546,8 +547,8 @@ func (s *Sites) Before(of []int) report.Table {
 	return t
 }
 
-// Distances returns a table of accesses by stack distance for the row that [Sites.Place] describes
-// as place. ok is false if there is no such row.
+// Distances returns a table of accesses by stack distance for the row whose description by
+// [Sites.Place] is the parameter place. ok is false if there is no such row.
 func (s *Sites) Distances(place string) (t report.Table, ok bool) {
 	for i := range s.Rows() {
 		if s.Place(&s.rows[i]) == place {

@@ -9,9 +9,9 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// SourceLoop is a loop of the source code: all loops of a run with its location and its inner
-// loops. A run contains the same source loop several times if several threads execute it, or if it
-// is cut at the end of a thread's time slice.
+// SourceLoop is a loop of the source code. It consists of all loops of a run that have the same
+// location and the same inner loops. A run contains the same source loop several times if several
+// threads execute it, or if it is cut at the end of a thread's time slice.
 type SourceLoop struct {
 	Loops []int // the run's loops, in the order of the run
 	Depth int   // number of enclosing source loops
@@ -150,7 +150,7 @@ func (l *Loops) Large(of []SourceLoop, least float64) []SourceLoop {
 	return slices.DeleteFunc(slices.Clone(of), func(s SourceLoop) bool { return l.Share(l.ReferencesOf(&s)) < least })
 }
 
-// FindSource returns the index of the source loop with a label, or -1.
+// FindSource returns the index of the source loop with the given label, or -1.
 func (l *Loops) FindSource(of []SourceLoop, label string) int {
 	return slices.IndexFunc(of, func(s SourceLoop) bool { return l.LabelOf(&s) == label })
 }
@@ -179,7 +179,7 @@ func (l *Loops) Table(of []SourceLoop) report.Table {
 	return t
 }
 
-// EachTable returns the table of the run's loops, with the label of the source loop of each.
+// EachTable returns the table of the run's loops, and labels each loop with its source loop.
 func (l *Loops) EachTable(each, source []SourceLoop) report.Table {
 	of := map[int]string{}
 	for i := range source {

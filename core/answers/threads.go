@@ -10,7 +10,7 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// Threads contains the tables of how threads use private and shared caches (MODELS §6).
+// Threads provides tables that show how threads use private and shared caches (MODELS §6).
 type Threads struct {
 	Profile *profile.Profile
 	Levels  []hierarchy.Cache // each level is predicted separately

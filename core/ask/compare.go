@@ -28,9 +28,9 @@ var Summary = &Verb{
 	},
 }
 
-// Compare asks two runs the same question and joins their answers table by table. on is the
-// question as the user wrote it. The caller must add the tables to the document. The error names
-// the run that has no answer.
+// Compare asks two runs the same question and joins their answers table by table. The parameter on
+// is the question as the user wrote it. The caller must add the tables to the document. The error
+// names the run that has no answer.
 func Compare(runs [2]*Run, q Question, on string) (*report.Document, []answers.Compared, error) {
 	d := &report.Document{Schema: "stackglass.compare", Version: 1, Input: comparedFacts(runs, q, on)}
 	var tables [2][]report.Table

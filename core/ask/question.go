@@ -151,8 +151,8 @@ const (
 	brief   = "brief"
 )
 
-// Parse converts words that Words returned to a question, and checks the question. The error is a
-// *[trace.OptionError] if it is about a single word.
+// Parse reads a question from the words that Words returned, and checks the question. The error is
+// a *[trace.OptionError] if it is about a single word.
 func Parse(words []string) (Question, error) {
 	q, err := Read(words)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 // Range is the argument of verbs that can answer for a part of the run.
 var Range = Arg{Name: "range", Help: manual("analyse only this `PART` of the run, such as 10%..35% or references 2000000..5000000, rounded to windows of the timeline")}
 
-// RangeOf returns the windows [from, to) of the timeline that the argument range selects. Each end
+// RangeOf returns the windows [from, to) of the timeline that the range argument selects. Each end
 // is rounded to the nearest border between windows, but the part has at least one window.
 func (r *Run) RangeOf(q Question) (from, to int, err error) {
 	t := r.Profile.Timeline
@@ -66,7 +66,7 @@ func (r *Run) NoTimeline() error {
 	return r.Cannot("the profile has no timeline, because an older version wrote it; analyze the trace again")
 }
 
-// Within returns the run, or the part of the run that the argument range selects. A part is a run
+// Within returns the run, or the part of the run that the range argument selects. A part is a run
 // with the same profile and a ranker that counts only the part. Within also adds the part to the
 // facts of the answer.
 func (r *Run) Within(q Question, d *report.Document) (*Run, error) {

@@ -13,7 +13,8 @@ import (
 // another program may have computed. Modelled, Predicted and Replied convert these replies to
 // answers.
 
-// TopRows is the argument that limits the number of rows of each table in the form for people.
+// TopRows is the argument that limits the number of rows of each table in the readable form of an
+// answer.
 var TopRows = Arg{Name: "top", Kind: Number, Default: "10", Help: "print the first `N` rows of each table (0: all rows; csv and json always contain all rows)"}
 
 // Pipeline returns the verb pipeline for runs with the given replies of the models, by profile.
@@ -48,7 +49,7 @@ func Replied(name, main string, replies map[*profile.Profile]*answers.Reply, arg
 	}
 }
 
-// Modelled converts the reply to an [answers.ModelQuestion] to an answer of the verb pipeline.
+// Modelled converts the reply to an [answers.ModelQuestion] into an answer of the verb pipeline.
 func (r *Run) Modelled(q Question, reply *answers.Reply, d *report.Document) {
 	d.Input = []report.Fact{{Key: "file", Label: "file", Value: report.TextOf(r.Name)}}
 	if r.Module == nil {
@@ -107,7 +108,7 @@ func indices(first, last int) (list []int) {
 	return list
 }
 
-// ModelAdvice converts a note of the models to a warning, and adds the options that avoid it.
+// ModelAdvice converts a note of the models into a warning, and adds the options that avoid it.
 func ModelAdvice(note string) string {
 	text := strings.TrimSuffix(note, ".")
 	if note == answers.NoHierarchy {
@@ -116,8 +117,9 @@ func ModelAdvice(note string) string {
 	return text
 }
 
-// Predicted converts the reply to a question about several cores to an answer of the verb
-// multicore. The answer contains the table with the key by, or the main tables if by is "".
+// Predicted converts the reply to a question about several cores into an answer of the verb
+// multicore. The answer contains the table whose key is the parameter by, or the main tables if by
+// is "".
 func (r *Run) Predicted(q answers.MulticoreQuestion, by string, reply *answers.Reply, d *report.Document) {
 	d.Input = []report.Fact{{Key: "file", Label: "file", Value: report.TextOf(r.Name)}}
 	text := func(key, label, value string) {
@@ -153,7 +155,7 @@ func (r *Run) Predicted(q answers.MulticoreQuestion, by string, reply *answers.R
 	}
 }
 
-// Phrase converts a sentence to a form that can follow a colon.
+// Phrase converts a sentence into a form that can follow a colon.
 func Phrase(sentence string) string {
 	sentence = strings.TrimSuffix(sentence, ".")
 	if len(sentence) > 1 && sentence[0] >= 'A' && sentence[0] <= 'Z' && (sentence[1] >= 'a' && sentence[1] <= 'z' || sentence[1] == ' ') {

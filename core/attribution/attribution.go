@@ -63,8 +63,8 @@ type Attribution struct {
 	Exact       bool // the misses of sites and objects are not estimates
 	PathsExact  bool // the misses of call paths are not estimates
 
-	// Coherence is the number of misses on lines that another core's store invalidated. If it is
-	// not 0, SiteCoherence and DataCoherence attribute these misses.
+	// Coherence is the number of misses on lines that another core's store invalidated. If
+	// Coherence is not 0, SiteCoherence and DataCoherence attribute these misses.
 	Coherence                    float64
 	SiteCoherence, DataCoherence []float64
 
@@ -72,7 +72,7 @@ type Attribution struct {
 
 	Private bool // each core has a private cache at this level
 	// Countable is the cache's size and number of ways, such as 32KiB,8, if the misses of sites are
-	// estimates but could be counted in another analysis. Otherwise, it is "".
+	// estimates but could be counted in another analysis. Otherwise, Countable is "".
 	Countable string
 
 	capacity capacity
@@ -524,8 +524,9 @@ func (p part) used(private bool) []profile.Utilisation {
 }
 
 // UsedIn reports in which caches line utilisation was measured for the capacity
-// profile.Sites.Capacities[at]. private means private caches of the cores, as in one of the levels.
-// oneCore means a single cache for all threads, although no level consists of such a cache.
+// profile.Sites.Capacities[at]. private is true if it was measured in private caches of the cores,
+// as in one of the levels. oneCore is true if it was measured in a single cache for all threads,
+// although no level consists of such a cache.
 func (r *Ranker) UsedIn(levels []Attribution, at int) (private, oneCore bool) {
 	s := r.p.Sites
 	some := false

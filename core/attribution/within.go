@@ -317,8 +317,8 @@ func (r *Ranker) Busiest(from, to int) int {
 	return best
 }
 
-// Predicted converts attributed levels to a prediction for a part of the run with the given number
-// of references.
+// Predicted converts attributed levels into a prediction for a part of the run with the given
+// number of references.
 func Predicted(h hierarchy.Hierarchy, list []Attribution, references uint64) hierarchy.Prediction {
 	levels := make([]hierarchy.Level, len(list))
 	for i := range list {

@@ -7,7 +7,7 @@
 // active invocation:
 //
 //  1. No edge of a function leads to its first block, so entering the first block is a call. The
-//     preceding block is the caller if it contains a call of the function, or if it ends in a tail
+//     preceding block is the caller if it contains a call to the function, or if it ends in a tail
 //     call (the called function's record follows the record of the return). Otherwise, the caller
 //     is unknown: the function is a callback, the start of a thread, or a signal handler.
 //  2. If the program's tables list a block as a successor of the latest block of its invocation,
@@ -17,7 +17,7 @@
 //     the called function returns.
 //  4. In any other case, at least one invocation has ended without a return. The block, for example
 //     a landing pad, belongs to the topmost invocation whose latest block has the block as a
-//     successor. If no invocation has such a latest block, or if the block follows a call of
+//     successor. If no invocation has such a latest block, or if the block follows a call to
 //     setjmp, the block belongs to the topmost invocation of its function and counts as resumed.
 //     All invocations above this invocation have ended.
 //  5. If the block's function has no active invocation, the block counts as resumed, and all

@@ -145,7 +145,8 @@ func (p *paths) inOrder() []uint32 {
 	return order
 }
 
-// Change records that the references of a batch belong to Path from reference number From on.
+// Change records that the references of a batch, starting with reference number From, belong to
+// Path.
 type Change struct{ From, Path uint32 }
 
 // note records that all references of the batch belong to path, starting with number from.

@@ -26,7 +26,7 @@
 //
 // False sharing costs time because of false misses. A false miss is a false event that misses in a
 // cache of any size, because another thread's store invalidated the line. A falsely shared line
-// without false misses was used by one thread after the other.
+// without false misses was used by one thread after another.
 //
 // # Method
 //
@@ -100,11 +100,12 @@ type reference struct {
 	row           uint32     // index in the batch
 }
 
-// New returns an analysis that reads every batch after s. If program is not nil, the trace is
-// analysed only if the program may have several threads (see [Expects]): the analysis of a
-// single-threaded trace would be useless, but take half as long as the analysis of stack distances.
-// If the number of threads is unknown, the analysis stops at reference number [Trial], unless the
-// program then lists a second thread or a second thread has made a reference.
+// New returns an analysis that reads every batch after the analysis s has read it. If program is
+// not nil, the trace is analysed only if the program may have several threads (see [Expects]): the
+// analysis of a single-threaded trace would be useless, but would take half as long as the analysis
+// of stack distances. If the number of threads is unknown, the analysis stops at reference number
+// [Trial], unless by then the program lists a second thread, or a second thread has made a
+// reference.
 func New(lineBytes uint32, s *sites.Analysis, program func() *trace.Program) *Analysis {
 	a := &Analysis{lineShift: uint(bits.TrailingZeros32(lineBytes)), sites: s, program: program}
 	s.Locate(true)
@@ -380,8 +381,8 @@ func (m *among) row(i int) int {
 }
 
 // Among announces that the next batch consists of the given rows of the latest batch of package
-// sites. The latest batch begins with reference number first. Several rows of the next batch may be
-// parts of one reference.
+// sites. first is the number of the first reference in the latest batch. Several rows of the next
+// batch may be parts of one reference.
 func (a *Analysis) Among(rows []uint32, first uint64) { a.among = among{first, rows} }
 
 // Reach advances the number of references to the given total, without analysing the skipped

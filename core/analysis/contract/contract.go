@@ -47,11 +47,11 @@ type Analysis interface {
 	// batches. Later batches must not change these sections. If state is true, p.Segment is not
 	// nil, and Result also stores the data that Restore and Append need in p.Segment.
 	Result(p *profile.Profile, state bool)
-	// Close frees the data that Result needs only if state is true. After Close, only Result may be
-	// called, and its result may share memory with the analysis.
+	// Close frees the data that Result would need only for state = true. After Close, only Result
+	// may be called, and its result may share memory with the analysis.
 	Close()
-	// Restore makes a new analysis continue where p ends. p.Segment is not nil. Restore returns an
-	// error if p is damaged.
+	// Restore makes a new analysis continue where the run of profile p ended. p.Segment is not nil.
+	// Restore returns an error if p is damaged.
 	Restore(p *profile.Profile) error
 	// Append adds the next segment, as if Consume had received its rows. next.Segment is not nil.
 	// The segment begins where the part that has been analysed ends.
@@ -59,7 +59,7 @@ type Analysis interface {
 }
 
 // LineCounter is an analysis that counts distinct lines. To report progress, the framework calls
-// Lines of the last LineCounter in the order of the table, between batches.
+// the Lines method of the last LineCounter in the table, between batches.
 type LineCounter interface {
 	// Lines returns the number of distinct lines so far, for the smallest line size.
 	Lines() uint64
@@ -70,17 +70,18 @@ type LineCounter interface {
 // so that each step is short. Analyses that are not PieceConsumers consume the whole reference
 // before the second piece.
 type PieceConsumer interface {
-	// ConsumePiece processes the bytes [from, end) of a reference, which is the only row of b.
-	// The first piece begins at 0, and each further piece begins where the previous piece ends. The
-	// reference is counted only with the first piece. Pieces end at multiples of every line size.
+	// ConsumePiece processes the bytes [from, end) of a reference, which is the only row of batch
+	// b. The first piece begins at 0, and each further piece begins where the previous piece ends.
+	// The reference is counted only with the first piece. Pieces end at multiples of every line
+	// size.
 	ConsumePiece(b *trace.Batch, from, end uint64)
 }
 
 // Settler is an analysis that must do additional work to complete its result. The additional work
 // can fail.
 type Settler interface {
-	// Settle completes the result. The framework calls it at the end of the trace, and before it
-	// saves the state of a run. Settle may be called several times, because a saved run may
+	// Settle completes the result. The framework calls Settle at the end of the trace, and before
+	// it saves the state of a run. Settle may be called several times, because a saved run may
 	// continue with more batches. An error ends the run.
 	Settle() error
 }
@@ -91,8 +92,8 @@ type Settler interface {
 // of finished runs, the framework does not call Joins, and Append returns an error.
 type Joiner interface {
 	// Joins reports whether the segment can be appended now, and whether segments may be appended
-	// later. next is nil if the segment is not known yet. If later is false, the framework analyses
-	// no more segments in advance.
+	// later. next is nil if the segment is not known yet. If the result later is false, the
+	// framework analyses no more segments in advance.
 	Joins(next *profile.Profile) (now, later bool)
 }
 
@@ -108,11 +109,11 @@ type RowAppender interface {
 }
 
 // MultiCore is an analysis of threads on several cores. MultiCore has no results for a segment
-// whose references belong to a single core, so segments are analysed without it. If Alone returns
-// true, segments are also appended without it.
+// whose references belong to a single core, so segments are analysed without a MultiCore. If Alone
+// returns true, segments are also appended without it.
 type MultiCore interface {
 	// Alone reports whether all references so far, and all references of the given threads, belong
-	// to a single core. The framework calls it between batches.
+	// to a single core. The framework calls Alone between batches.
 	Alone(threads []uint32) bool
 	// Several reports whether more than one core has appeared.
 	Several() bool

@@ -30,8 +30,8 @@
 // Vector instructions are counted by lane: an fadd of <4 x float> is four flops, as in Byfl.
 //
 //   - Loads, stores: references of these kinds. A modify (an atomic exchange) counts as one load
-//     and one store (MODELS §1). Each counts as many bytes as its datatype has. A masked vector
-//     access counts once for each run of active lanes.
+//     and one store (MODELS §1). Each access counts the bytes of its data type. A masked vector
+//     access counts once for each sequence of adjacent active lanes.
 //   - Moves and sets: calls of memcpy or memmove (moves) and of memset (sets), and their bytes. As
 //     in Byfl, moves and sets do not count as loads or stores.
 //   - Flops: fadd, fsub, fmul, fdiv, frem and fneg count as one each, fma and fmuladd as two. Byfl
@@ -52,7 +52,7 @@
 //   - Branches: br with one target is unconditional. br with two targets, switch and indirectbr
 //     count as "conditional or indirect". Returns are ret and resume.
 //   - Calls: call and invoke, except for intrinsics. A function's invocations are the executions of
-//     its entry block. A call of a function that is not traced counts where the call is.
+//     its entry block. A call to a function that is not traced counts in the calling function.
 //   - Vector operations: the flops, other floating-point operations and integer operations that
 //     vector instructions perform. (For the vectorised share, Byfl divides the number of vector
 //     instructions by the number of lane operations; this package counts lane operations in the

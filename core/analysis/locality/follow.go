@@ -9,7 +9,7 @@ import (
 
 // Follower receives the accesses of one line size with their stack distances.
 type Follower interface {
-	// Follow receives the next accesses, in order. The slices of a are valid until it returns.
+	// Follow receives the next accesses, in order. The slices of a are valid until Follow returns.
 	Follow(a *Accesses)
 	// Resolve receives the stack distance of each first touch of a segment, measured on the stack
 	// at the beginning of the segment. The distance is stack.Cold if the stack does not contain the
@@ -18,10 +18,10 @@ type Follower interface {
 	Resolve(touches []profile.FirstTouch, distances []uint32)
 }
 
-// Marker is a follower that selects accesses which set tables count separately.
+// Marker is a follower that selects the accesses that set tables count separately.
 type Marker interface {
-	// Mark reports which of the next accesses are counted separately; nil: no access. The distances
-	// of the accesses are not known yet. The result is valid until the next call.
+	// Mark reports which of the next accesses are counted separately; nil: none. The distances of
+	// the accesses are not known yet. The result is valid until the next call.
 	Mark(a *Accesses) []bool
 	// MarkFirst is like Mark, but for the next first touches of an appended segment.
 	MarkFirst(touches []profile.FirstTouch) []bool
@@ -35,7 +35,7 @@ type Accesses struct {
 	Batch *trace.Batch
 	First int
 	Rows  []uint32
-	// Reference is the number of the reference in row First, in the whole trace.
+	// Reference is the number, in the whole trace, of the reference in row First.
 	Reference uint64
 }
 

@@ -3,7 +3,7 @@
 // computes binned histograms for windows of the run.
 //
 //  1. Batches are divided at the ends of windows.
-//  2. References are divided into line accesses. Most references are one line access.
+//  2. References are divided into line accesses. Most references make one line access.
 //  3. A stack.Model for each line size computes the stack distance of each line access.
 //  4. Distances are counted by kind: distances within the model's top array are counted in small
 //     arrays, and all other distances in a profile.Histogram and in the window's bins.
@@ -280,9 +280,9 @@ func (s *Splitter) oneLineEach(addrs []trace.Addr, bytes []uint32) bool {
 	return room >= 0
 }
 
-// Split writes every line of every reference to Lines. Split calls settle whenever Lines is full,
-// and at the end. The arguments of settle are the number of accesses, their kinds, and their
-// references.
+// Split writes every line of every reference to Lines. Split calls the function settle whenever
+// Lines is full, and at the end. The arguments of settle are the number of accesses, their kinds,
+// and their references.
 func (s *Splitter) Split(addrs []trace.Addr, bytes []uint32, kinds []trace.Kind, settle func(n int, kinds []trace.Kind, rows []uint32)) {
 	n := 0
 	for i, addr := range addrs {
@@ -302,9 +302,10 @@ func (s *Splitter) Split(addrs []trace.Addr, bytes []uint32, kinds []trace.Kind,
 	settle(n, s.kinds[:n], s.rows[:n])
 }
 
-// Each passes the accesses of rows [lo, hi) of b to settle, at most MaxLines at a time. The
-// arguments of settle are the first row, the number of accesses, their kinds, and their rows
-// relative to the first row. rows is nil if each row makes exactly one access.
+// Each divides rows [lo, hi) of batch b into line accesses, and passes them to the function settle,
+// at most MaxLines rows at a time. The arguments of settle are the first row, the number of
+// accesses, their kinds, and their rows relative to the first row. rows is nil if each row makes
+// exactly one access.
 func (s *Splitter) Each(b *trace.Batch, lo, hi int, settle func(first, n int, kinds []trace.Kind, rows []uint32)) {
 	for ; lo < hi; lo += MaxLines {
 		n := min(hi-lo, MaxLines)
@@ -317,10 +318,10 @@ func (s *Splitter) Each(b *trace.Batch, lo, hi int, settle func(first, n int, ki
 	}
 }
 
-// EachWindow divides consecutive references into runs of references in the same window, and calls
-// the function each for every run. reference is the number of the first reference. The arguments of
-// each are the run's rows [lo, hi), the number of its first reference, and the length of its window
-// in references.
+// EachWindow divides consecutive references into groups of references in the same window, and calls
+// the function each for every group. reference is the number of the first reference. The function's
+// arguments are the group's rows [lo, hi), the number of its first reference, and the length of its
+// window in references.
 func EachWindow(rows int, reference uint64, each func(lo, hi int, reference, size uint64)) {
 	for lo := 0; lo < rows; {
 		size, hi := profile.WindowSize(reference+1), rows

@@ -13,9 +13,9 @@ import (
 // Budget contains the memory limit of the stacks and the spill store.
 type Budget = contract.Budget
 
-// Shelved is the locality analysis of a trace whose lines do not fit in memory. Shelved analyses
-// segments that fit in memory, and appends each segment to a stack in a spill store. The result
-// equals the result of [Analysis].
+// Shelved is the locality analysis of a trace whose lines do not fit in memory. Shelved divides the
+// trace into segments that fit in memory, and appends each segment to a stack in a spill store. The
+// result equals the result of [Analysis].
 type Shelved struct {
 	near   *Analysis // the current segment
 	far    *Analysis // all earlier segments
@@ -50,8 +50,8 @@ func NewShelved(lineBytes []uint32, sets stack.SetNumbers, b Budget) *Shelved {
 }
 
 // Spill returns a [Shelved] that continues this analysis, with its stacks in an empty spill store.
-// This analysis and its followers must not be used afterwards. If the store fails, the next call of
-// the Shelved returns the error.
+// This analysis and its followers must not be used afterwards. If the store fails, the next method
+// call returns the error.
 func (a *Analysis) Spill(b Budget) contract.Analysis {
 	var lineBytes []uint32
 	for _, s := range a.sizes {
@@ -222,8 +222,8 @@ func (s *lineSize) again(start uint64) {
 	s.begin(start)
 }
 
-// Result implements [contract.Analysis]. The spill store keeps the data of a state until the second
-// subsequent call of Result with state = true.
+// Result implements [contract.Analysis]. The spill store keeps the data of a state until Result has
+// been called twice more with state = true.
 func (a *Shelved) Result(p *profile.Profile, state bool) {
 	if a.near.sizes[0].model != nil {
 		_ = a.Settle()

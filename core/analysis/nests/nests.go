@@ -1,6 +1,6 @@
-// Package nests compresses the records of a run to a tree of loop nests, in the same pass as other
-// analyses. Package loops implements the compression. The compression depends on all earlier
-// records, so a segment is compressed only when it is appended, from its records. A saved run
+// Package nests compresses the records of a run into a tree of loop nests, in the same pass as
+// other analyses. Package loops implements the compression. The compression depends on all earlier
+// records, so a segment's records are compressed only when the segment is appended. A saved run
 // contains the current tree. When the run is resumed, the records of the tree are compressed again,
 // which restores the state of the compressor.
 package nests
@@ -40,7 +40,7 @@ type Options struct {
 	IfRegular bool
 }
 
-// Analysis compresses a trace to loops. The zero value is not usable: see [New].
+// Analysis compresses a trace into loops. The zero value is not usable: see [New].
 type Analysis struct {
 	folder *loops.Folder // nil: the analysis has stopped
 	rows   uint64

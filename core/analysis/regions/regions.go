@@ -64,8 +64,8 @@ var (
 	_ contract.Joiner   = (*Analysis)(nil)
 )
 
-// New returns an analysis of a trace, or of a segment after the first start references. most is the
-// maximum number of regions.
+// New returns an analysis of a trace, or of a segment; start is the number of references before the
+// segment. most is the maximum number of regions.
 func New(program func() *trace.Program, segment bool, start uint64, most int) *Analysis {
 	return &Analysis{program: program, segment: segment, most: most, at: start, latest: map[key]*region{}, threads: map[uint32]*thread{}}
 }

@@ -98,8 +98,8 @@ func threshold(rate float64) uint64 {
 
 // NewLocality and NewFollowers create the analyses of a sample; see [analysis.Sampling]. Package
 // estimate sets these variables. Only programs that take samples import package estimate, so the
-// page does not load the package on the first visit. In programs without the package, the functions
-// panic.
+// page does not load the package on the first visit. In programs without package estimate, the
+// functions panic.
 var (
 	NewLocality  = func(o Options, lineBytes []uint32) analysis.SampledLocality { panic(notLinked) }
 	NewFollowers = func(o Options, w analysis.Wanted) []analysis.Analysis { panic(notLinked) }

@@ -7,20 +7,20 @@ import (
 )
 
 // Finder finds the data structure of each reference in the same way as [Analysis], for analyses
-// that read all rows. Finder has its own numbers of blocks and data structures.
+// that read all rows. Finder assigns its own numbers to blocks and data structures.
 type Finder struct {
 	a     *Analysis
 	slots []uint32
 }
 
-// Nowhere is the block number of references to no memory block: references to local variables that
-// the code names, and to addresses outside all data structures.
+// Nowhere is the block number of references that access no memory block: references to local
+// variables that the code names, and to addresses outside all data structures.
 const Nowhere = everywhere
 
 // Watcher is notified when memory blocks are added and removed.
 type Watcher interface {
 	// Placed is called after a block has been added, and Removed is called before a block is
-	// removed. Numbers of removed blocks are used again.
+	// removed. Numbers of removed blocks are reused.
 	Placed(block uint32)
 	Removed(block uint32)
 }
@@ -71,7 +71,7 @@ func (f *Finder) Block(block uint32) (from trace.Addr, bytes uint64, object uint
 	return b.from, b.bytes, f.a.memory.objectOf[block]
 }
 
-// Each calls visit for each current block, in ascending order of addresses.
+// Each calls the function visit for every current block, in ascending order of addresses.
 func (f *Finder) Each(visit func(block uint32)) {
 	for _, piece := range f.a.memory.placed.pieces {
 		for _, p := range piece {
@@ -110,7 +110,7 @@ func (f *Finder) Object(of *profile.DataObject) uint32 { return f.a.memory.objec
 
 // Code encodes or decodes the current blocks, except for declared variables. For encoding, objects
 // contains the index of each data structure in a profile. For decoding, it contains the data
-// structure at each index. each encodes or decodes additional data about a block.
+// structure at each index. The function each encodes or decodes additional data about a block.
 func (f *Finder) Code(c *codec.Coder, objects []uint32, each func(block uint32)) {
 	m := &f.a.memory
 	var list []placedBlock

@@ -97,7 +97,7 @@ func count(run counting, l *answers.Loops, c hierarchy.Cache, goOn func() bool) 
 }
 
 // Cost returns the number of misses of a loop in the first counted level. If no level was counted,
-// or m is nil, it returns the number of the loop's references.
+// or m is nil, Cost returns the number of the loop's references.
 func (m *Misses) Cost(l *answers.Loops) func(loop int) uint64 {
 	if m != nil {
 		for i := range m.Levels {

@@ -181,7 +181,7 @@ func (t *Trial) Read(kind, text string) (change.Change, error) {
 	return nil, &trace.OptionError{Option: "change", Got: kind, Want: "pad, interchange, tile, align, fuse or array-of-structs"}
 }
 
-// Option is the inverse of [Trial.Read]: it returns the option and the value for a change of the
+// Option is the inverse of [Trial.Read]: it returns the option and the value for a change to the
 // nest. ok is false if the command has no option for the change.
 func (t *Trial) Option(c change.Change) (kind, text string, ok bool) {
 	loop := func(p change.Path) string { return strings.TrimPrefix(t.Names().Loop(p), "loop ") }

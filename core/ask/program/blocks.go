@@ -120,7 +120,7 @@ func checkParameters(q ask.Question) error {
 }
 
 // BranchFile returns the branches of a program as text that the user can edit, in the format of the
-// argument probabilities.
+// probabilities argument.
 func BranchFile(r *ask.Run, q ask.Question) ([]byte, error) {
 	b, err := branchesOf(r, q)
 	if err != nil {

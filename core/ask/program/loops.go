@@ -271,7 +271,7 @@ func tryChanges(r *ask.Run, q ask.Question, l *answers.Loops, d *report.Document
 			d.Warnings = append(d.Warnings, "not all changes were tried: the search was stopped after "+searchTime.String())
 		}
 		if err == nil && len(table.Rows) == 0 {
-			d.Warnings = append(d.Warnings, "none of the changes tried saves 2 % of the misses")
+			d.Warnings = append(d.Warnings, "none of the tried changes saves at least 2 % of the misses")
 		}
 	}
 	d.Tables = []report.Table{table}

@@ -63,9 +63,9 @@
 //   - Communication (talk.go): every access to a sampled line is seen, so the estimates for words
 //     and lines have no bias. If the rate is halved, lines are dropped together with their counts.
 //     Pages are omitted, because the last writer of a page depends on all lines of the page. A part
-//     of a data object without a sampled line has no owner. Samples of single accesses cannot show
-//     the last writer of a word. Kulkarni (section 3.1) therefore proposes to sample lines, or
-//     parts of the run.
+//     of a data object that contains no sampled line has no owner. Samples of single accesses
+//     cannot show the last writer of a word. Kulkarni (section 3.1) therefore proposes to sample
+//     lines, or parts of the run.
 //
 // A sample of single accesses shows the last access to a line, but not the first access. The number
 // of first accesses, and of accesses to lines that stores invalidated, is estimated from up to
