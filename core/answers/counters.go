@@ -151,9 +151,9 @@ func CounterSums(c *profile.Counters) report.Table {
 	moves, moved := sum.Moves()
 	sets, set := sum.Sets()
 	if moves+sets > 0 || c.Ops {
-		b.sum("memmove_calls", moves, "calls of memcpy and memmove")
+		b.sum("memmove_calls", moves, "calls to memcpy and memmove")
 		b.sum("memmove_bytes", moved, "bytes moved by memcpy and memmove")
-		b.sum("memset_calls", sets, "calls of memset")
+		b.sum("memset_calls", sets, "calls to memset")
 		b.sum("memset_bytes", set, "bytes set by memset")
 	}
 	if c.UniqueBytes > 0 {

@@ -31,10 +31,10 @@
 // The call stacks at the beginning of a segment are unknown. A segment therefore records its first
 // calls and the blocks that belong to earlier invocations. The edges and callers of these blocks
 // are determined when the segment is appended (state.go), so the result is the same as for the
-// whole trace. A jump in recursive code that the tables do not declare may lead to a block that
-// could belong to an invocation of the segment or to an earlier invocation. A segment with such a
-// jump cannot be appended (ErrTorn). Segments that together may have more call paths than a run can
-// distinguish cannot be joined (ErrManyPaths).
+// whole trace. If the tables do not declare a jump in recursive code, the jump may lead to a block
+// that could belong to an invocation of the segment or to an earlier invocation. A segment with
+// such a jump cannot be appended (ErrTorn). Segments that together may have more call paths than a
+// run can distinguish cannot be joined (ErrManyPaths).
 package branches
 
 import (

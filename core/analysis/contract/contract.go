@@ -130,8 +130,8 @@ type Concurrent interface {
 type Spiller interface {
 	// Spill returns an analysis that continues at the current position with an empty spill store.
 	// Spill is called between two batches or two pieces. Afterwards, the framework discards the
-	// receiver and every analysis that receives data from it. If the store fails, the next method
-	// call of the new analysis returns the error.
+	// receiver and every analysis that receives data from it. If the store fails, the next call to
+	// a method of the new analysis returns the error.
 	Spill(b Budget) Analysis
 }
 

@@ -32,7 +32,7 @@
 //   - Loads, stores: references of these kinds. A modify (an atomic exchange) counts as one load
 //     and one store (MODELS §1). Each access counts the bytes of its data type. A masked vector
 //     access counts once for each sequence of adjacent active lanes.
-//   - Moves and sets: calls of memcpy or memmove (moves) and of memset (sets), and their bytes. As
+//   - Moves and sets: calls to memcpy or memmove (moves) and to memset (sets), and their bytes. As
 //     in Byfl, moves and sets do not count as loads or stores.
 //   - Flops: fadd, fsub, fmul, fdiv, frem and fneg count as one each, fma and fmuladd as two. Byfl
 //     also counts floating-point comparisons and conversions as flops; this package counts them as
