@@ -82,8 +82,8 @@ func packGzip(t testing.TB, text []byte) []byte {
 	return packed.Bytes()
 }
 
-// packZip returns an archive of members, which are given as names and contents. Deflated members
-// are followed by a descriptor, as in an archive that was written to a pipe.
+// packZip returns an archive. The parameter members lists the names and the contents of its
+// members. As in an archive that was written to a pipe, a descriptor follows each deflated member.
 func packZip(t testing.TB, method uint16, members ...any) []byte {
 	t.Helper()
 	var packed bytes.Buffer
@@ -118,8 +118,8 @@ func packSnappy(t testing.TB, text []byte) []byte {
 	return packed.Bytes()
 }
 
-// packSnappyUnchecked returns a stream like the streams that DynamoRIO writes: two chunks without
-// checksums, one compressed and one uncompressed, each of which contains the text.
+// packSnappyUnchecked returns a stream like DynamoRIO's streams. It consists of two chunks without
+// checksums, one compressed and one uncompressed. Each chunk contains the text.
 func packSnappyUnchecked(text []byte) []byte {
 	chunk := func(kind byte, content []byte) []byte {
 		return join([]byte{kind, byte(len(content)), byte(len(content) >> 8), 0}, content)
@@ -141,8 +141,8 @@ type packed struct {
 	bytes   []byte
 	times   int
 	chain   string
-	checked bool // whether every wrong byte is detected, at the latest at the end
-	clean   int  // number of positions after the first reference at which a truncated file is valid
+	checked bool // whether every wrong byte is detected before or at the end of the file
+	clean   int  // number of positions, after the first reference, where a cut leaves a valid file
 }
 
 func packings(t testing.TB) []packed {
@@ -219,8 +219,8 @@ func TestCompressionFormats(t *testing.T) {
 	}
 }
 
-// TestTruncatedFiles truncates files at many offsets. All complete lines before the cut must be
-// read, and then the damage must be reported, unless the cut is between two frames.
+// TestTruncatedFiles truncates files at many offsets. The reader must return all complete lines
+// before the cut. It must then report the damage, unless the cut is between two frames.
 func TestTruncatedFiles(t *testing.T) {
 	for _, p := range packings(t) {
 		if p.chain == "" {
@@ -268,8 +268,8 @@ func stride(cut, length int) int {
 	return 1 + length/60
 }
 
-// TestWrongBytes changes single bytes. Reading must not panic, and if the format has checksums,
-// reading a wrong trace must return an error.
+// TestWrongBytes changes single bytes of a file. Reading must not panic, and if the format has
+// checksums, reading a wrong trace must return an error.
 func TestWrongBytes(t *testing.T) {
 	for _, p := range packings(t) {
 		if p.chain == "" {
@@ -294,7 +294,7 @@ func TestRowsBeforeWrongChecksum(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		bytes []byte
-		from  int // distance of the checksum from the end
+		from  int // distance of the checksum from the end of the file
 	}{
 		{"lz4", packLZ4(t, tracetest.Small("data.lackey")), 4},
 		{"gzip", file(t, "plain.gz"), 8},
@@ -334,8 +334,9 @@ func TestSourceErrorIsNotDamage(t *testing.T) {
 	}
 }
 
-// TestUnpackerErrorIsNotDamage checks that the error names the compression format that failed, even
-// if it is inside other compression formats, and that the rows before the error are returned.
+// TestUnpackerErrorIsNotDamage checks that the error names the compression format whose
+// decompression failed, even if it is inside other compression formats, and that the rows before
+// the error are returned.
 func TestUnpackerErrorIsNotDamage(t *testing.T) {
 	died := errors.New("it died")
 	failing := open.Packing{Name: "xz", New: func(io.Reader) (io.Reader, error) {
@@ -370,7 +371,7 @@ func TestFormats(t *testing.T) {
 	for _, text := range []string{
 		"\ufeff L 8,8\n",
 		"\ufeffaddr\n8\n",
-		strings.Repeat("==1== a line from Valgrind\n", 1000) + " L 8,8\n", // longer than the part from which the format is recognised
+		strings.Repeat("==1== a line from Valgrind\n", 1000) + " L 8,8\n", // this text is longer than the part from which the format is recognised
 	} {
 		if _, b, err := read(strings.NewReader(text), all); err != nil || b.Len() != 1 {
 			t.Errorf("%.20q: got %d rows and %v, want one row", text, b.Len(), err)
@@ -415,8 +416,8 @@ func folded(t testing.TB, text string) []byte {
 	return out.Bytes()
 }
 
-// TestContainers checks that containers, which consist of LZ4 frames, are not decompressed as LZ4,
-// even inside other compression formats.
+// TestContainers checks that containers are not decompressed as LZ4 files, even though they consist
+// of LZ4 frames, and even if they are inside other compression formats.
 func TestContainers(t *testing.T) {
 	want := wanted(t, 1)
 	text := string(tracetest.Small("data.lackey"))
@@ -451,7 +452,7 @@ func TestStrictContainer(t *testing.T) {
 	}
 }
 
-// TestRecognise checks that a trace in each format is recognised, and that the format can be
+// TestRecognise checks that traces in every format are recognised, and that the format can be
 // selected by its name.
 func TestRecognise(t *testing.T) {
 	champsim := make([]byte, 128)
@@ -481,8 +482,8 @@ func TestRecognise(t *testing.T) {
 	}
 }
 
-// TestBinaryWithoutNewline checks that the beginning from which the format is recognised is cut to
-// complete lines only if it contains lines.
+// TestBinaryWithoutNewline checks the part of a file from which the format is recognised. It must
+// be cut to complete lines only if it contains lines.
 func TestBinaryWithoutNewline(t *testing.T) {
 	record := make([]byte, 64)
 	record[0], record[32] = 1, 2
@@ -533,9 +534,9 @@ func names() string {
 	return strings.Join(all, ", ")
 }
 
-// TestCompressedTooOften checks that a file that decompresses to itself is not decompressed
+// TestTooManyCompressionLayers checks that a file that decompresses to itself is not decompressed
 // forever.
-func TestCompressedTooOften(t *testing.T) {
+func TestTooManyCompressionLayers(t *testing.T) {
 	text := tracetest.Small("data.lackey")
 	for range 5 {
 		text = packGzip(t, text)
@@ -633,8 +634,8 @@ func BenchmarkOpen(b *testing.B) {
 	}
 }
 
-// TestDecompressionBombs checks that files that decompress to at least a thousand times their
-// length need no more memory than usual files, regardless of their content.
+// TestDecompressionBombs uses files that decompress to at least a thousand times their length. It
+// checks that they need no more memory than usual files, whatever they contain.
 func TestDecompressionBombs(t *testing.T) {
 	const length = 16 << 20
 	contents := map[string]struct{ head, fill, want string }{
