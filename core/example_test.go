@@ -82,7 +82,8 @@ func Example_hierarchy() {
 	// L1: 6 of 8 accesses miss, exact, 0 warnings
 }
 
-// Package ask answers all questions of the command, as documents that package report prints.
+// Package ask answers all questions that the command can answer. The answers are documents that
+// package report prints.
 func Example_ask() {
 	p, err := onePass(strings.NewReader(references))
 	if err != nil {

@@ -73,9 +73,9 @@ func finish(t *testing.T, runner *analysis.Runner) {
 	}
 }
 
-// interrupted saves and resumes a run up to ten times, each time after at most the given number of
-// steps, and returns the result. open returns a reader of the trace. see, if not nil, is called
-// with some intermediate results.
+// interrupted returns the result of a run that is saved and resumed up to ten times, each time
+// after at most the given number of steps. The function open returns a reader of the trace. The
+// function see, if it is not nil, receives some intermediate results.
 func interrupted(t *testing.T, rng *rand.Rand, spec analysis.Spec, steps int, open func() trace.Reader, see func(*profile.Profile)) *profile.Profile {
 	t.Helper()
 	var saved []byte
@@ -125,7 +125,7 @@ func resumed(t *testing.T, spec analysis.Spec, steps int, open func() trace.Read
 	return checked(t, again.Finish(profile.State{}))
 }
 
-// continues resumes a run from a state, and reports whether the state was accepted.
+// continues reports whether a run can be resumed from a state.
 func continues(t *testing.T, spec analysis.Spec, r trace.Reader, state []byte) bool {
 	t.Helper()
 	runner := newRunner(t, spec, r)
@@ -164,7 +164,7 @@ func allocatesNothing(t *testing.T, r *analysis.Runner, steps int) {
 	}
 }
 
-// afterStep returns the state of a run that is saved after its first step, the profile in the
+// afterStep saves a run after its first step. It returns the saved state, the profile in that
 // state, and the number of bytes before the profile.
 func afterStep(t *testing.T, spec analysis.Spec, reader trace.Reader) (state []byte, p *profile.Profile, head int) {
 	t.Helper()
@@ -271,7 +271,7 @@ func TestRunnerEqualsNaive(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 3))
 		whole := random(rng, 1+rng.IntN(12_000))
 		spec := specs(rng, whole.Len())
-		if spec.Skip == 0 && spec.Limit == 0 { // long enough for windows to double in a segment after the first
+		if spec.Skip == 0 && spec.Limit == 0 { // long enough that windows double in a segment after the first
 			spec.Mergeable, spec.Start = true, 1<<20-rng.Uint64N(12_000)
 		}
 		p := run(t, spec, tracetest.NewReader(whole, 1+rng.IntN(5000)))
@@ -289,8 +289,8 @@ func TestRunnerEqualsNaive(t *testing.T) {
 	}
 }
 
-// The windows of a long trace double several times. Unlike the tests with short traces, this test
-// does not compare the result with a naive implementation, but checks an identity.
+// In a long trace, the windows double in length several times. Unlike the tests with short traces,
+// this test does not compare the result with a naive implementation, but checks an identity.
 func TestWindowsDouble(t *testing.T) {
 	const references = 5_000_000
 	whole := func() trace.Reader {
@@ -349,7 +349,7 @@ func TestAppend(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 4))
 		n := 1 + rng.IntN(9000)
 		if seed%20 == 0 {
-			n = 1_100_000 // long enough for windows to double within and between segments
+			n = 1_100_000 // long enough that windows double within and between segments
 		}
 		whole := random(rng, n)
 		spec := specs(rng, n)
@@ -398,7 +398,7 @@ func TestRestoreWithoutSets(t *testing.T) {
 		t.Fatal(err)
 	}
 	saved := saver.Save()
-	const chosen = 4 // offset of the byte that selects analyses, in the saved state of a run that has read nothing
+	const chosen = 4 // offset of the byte that selects the analyses in the saved state of a new run
 	saved[chosen] = byte(analysis.Default)
 	r, err := analysis.NewRunner(analysis.Spec{}, tracetest.NewReader(whole, 100))
 	if err != nil {
@@ -549,7 +549,7 @@ func TestStepAllocatesNothing(t *testing.T) {
 	allocatesNothing(t, r, 300)
 }
 
-// Each thread is listed once, in ascending order, for any order of the threads' first references,
+// Each thread is listed once, in ascending order, whichever thread makes the first reference, and
 // even if the run is interrupted.
 func TestThreadsInAnyOrder(t *testing.T) {
 	whole := &trace.Batch{Thread: []uint32{}}

@@ -64,7 +64,7 @@ func TestAppendDemos(t *testing.T) {
 					spec.Start = references(whole, lo)
 					parts = append(parts, passed(t, spec, tracetest.NewProgramReader(p, tracetest.Part(whole, lo, hi), 4096)))
 				}
-				for len(parts) > 1 { // join pairs of neighbours, level by level
+				for len(parts) > 1 { // join neighbouring segments in pairs, level by level
 					var sums []*profile.Profile
 					for i := 0; i < len(parts); i += 2 {
 						if i+1 == len(parts) {

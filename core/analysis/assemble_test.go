@@ -54,8 +54,8 @@ func TestPlanEqualsRunner(t *testing.T) {
 	planEqualsRunner(t, 120, func(uint32) uint32 { return 1 }, 3, 0)
 }
 
-// Traces with threads are divided, too. Communication and other analyses without segments run
-// separately over the whole trace.
+// Traces with several threads are divided, too. Communication, and other analyses that do not
+// support segments, run separately over the whole trace.
 func TestPlanOfThreadsEqualsRunner(t *testing.T) {
 	planEqualsRunner(t, 40, func(thread uint32) uint32 { return 3 * (thread + 1) }, 0, 6)
 }

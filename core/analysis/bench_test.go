@@ -121,7 +121,7 @@ func BenchmarkEvents(b *testing.B) {
 	}
 }
 
-// chosen returns a copy of the rows of the given kinds.
+// chosen returns a copy of all rows that have one of the given kinds.
 func chosen(b *trace.Batch, kinds trace.Kinds) *trace.Batch {
 	var keep []int32
 	for i, k := range b.Kind {

@@ -62,7 +62,8 @@ func TestSpill(t *testing.T) {
 	}
 }
 
-// If the spill store fails while a run moves its state there, the run ends and keeps its counts.
+// If the spill store fails while a run moves its state into the store, the run ends and keeps its
+// counts.
 func TestSpillFailure(t *testing.T) {
 	whole := random(rand.New(rand.NewPCG(2, 9)), 3000)
 	for fails := 1; fails < 4; fails++ {

@@ -54,7 +54,7 @@ func branching(rng *rand.Rand) *trace.Program {
 			p.Blocks = append(p.Blocks, b)
 			return uint32(len(p.Blocks)) - 1
 		}
-		var open []uint32 // blocks without successors so far, which may become successors of other blocks
+		var open []uint32 // blocks that have no successors yet, and may become successors of other blocks
 		var heads []uint32
 		for i := range n {
 			b := trace.Block{Label: "b" + strconv.Itoa(int(i))}
@@ -98,7 +98,7 @@ func branching(rng *rand.Rand) *trace.Program {
 				block.Successors = []uint32{to()}
 			case block.Callee != "" && len(pads) > 0: // an invoke
 				block.Successors = []uint32{to(), pads[rng.IntN(len(pads))]}
-			case block.Callee != "": // a tail call whose return other blocks share
+			case block.Callee != "": // a tail call that shares its return block with other blocks
 				if block.Callee = names[rng.IntN(functions)]; p.Blocks[heads[n-1]].Callee == "" {
 					block.Successors = []uint32{heads[n-1]}
 				} else {
@@ -121,7 +121,7 @@ type walker struct {
 	rng   *rand.Rand
 	steps []tracetest.Step
 	edges *blocks.Edges
-	named map[[2]uint32]uint64 // number of calls by name, for each calling block and called function
+	named map[[2]uint32]uint64 // number of calls by name, keyed by the calling block and the called function
 	all   []uint64             // current invocations
 	jumps bool                 // longjmp may jump to any invocation below the topmost
 
@@ -137,7 +137,7 @@ type calls struct {
 type frame struct {
 	at   uint32
 	done bool     // whether the call has returned
-	sets []uint32 // the block after each setjmp call so far
+	sets []uint32 // the block after each setjmp call that has been executed
 }
 
 type walk struct {
@@ -167,7 +167,7 @@ func (w *walker) step(t *walk) {
 	w.where = append(w.where, w.pathOf(t.frames))
 }
 
-// goes moves the topmost invocation along an outgoing edge of its block.
+// goes makes the topmost invocation take an outgoing edge of its block.
 func (w *walker) goes(t *walk, edge int) {
 	top := &t.frames[len(t.frames)-1]
 	to := w.p.Blocks[top.at].Successors[edge]
@@ -235,7 +235,8 @@ func (w *walker) next(t *walk) {
 	}
 }
 
-// calls makes a call by name. If no function has this name, the thread continues.
+// calls executes a call to a function with the given name. If the call stack is too deep, or the
+// thread has no steps left, the program exits instead.
 func (w *walker) calls(t *walk, from uint32, name string) {
 	if len(t.frames) > 30 || t.left < 0 {
 		t.frames = t.frames[:len(t.frames):len(t.frames)]
@@ -290,8 +291,8 @@ func (w *walker) throw(t *walk) bool {
 	return false
 }
 
-// walked executes a few threads, and returns the walker, which contains their rows, and the counts
-// of the edges that they took.
+// walked executes a few threads. It returns the walker, which contains the threads' rows, and the
+// counts of the edges that the threads took.
 func walked(rng *rand.Rand, p *trace.Program, steps int) (*walker, *blocks.Edges) {
 	w := &walker{p: p, rng: rng, edges: blocks.NewEdges(p), named: map[[2]uint32]uint64{}, all: make([]uint64, len(p.Functions))}
 	threads := make([]walk, 1+rng.IntN(3))
@@ -324,8 +325,8 @@ func walked(rng *rand.Rand, p *trace.Program, steps int) (*walker, *blocks.Edges
 	return w, e
 }
 
-// told is a reader that knows the whole program from the beginning, like the reader of a trace
-// file.
+// told is a reader that, like the reader of a trace file, knows the whole program from the
+// beginning.
 type told struct {
 	*tracetest.ProgramReader
 	p *trace.Program
@@ -383,8 +384,8 @@ func sameEdges(t *testing.T, p *trace.Program, got, want *blocks.Edges) bool {
 
 var blocksAlone = analysis.Spec{Kinds: trace.AllKinds, Analyses: analysis.Blocks | analysis.Locality}
 
-// byEntries returns spec. For some seeds, it changes the spec so that readers must report every
-// block entry.
+// byEntries usually returns the spec unchanged. For some seeds, it changes the spec so that readers
+// must report every block entry.
 func byEntries(seed uint64, spec analysis.Spec) analysis.Spec {
 	if seed%4 == 0 {
 		spec.Analyses |= analysis.Loops
@@ -591,7 +592,7 @@ func TestReuseByBlock(t *testing.T) {
 			continue
 		}
 		var model stacktest.Naive
-		want := make([]map[uint8]uint64, len(p.Blocks)) // for each block: number of accesses by bin; 255: cold
+		want := make([]map[uint8]uint64, len(p.Blocks)) // each block's number of accesses by bin; key 255 counts cold accesses
 		for i, k := range whole.Kind {
 			if !k.IsReference() {
 				continue

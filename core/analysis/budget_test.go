@@ -46,8 +46,8 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// A saved run can continue from its last state or the state before, even though the spill store has
-// changed since the earlier state was saved.
+// A saved run can continue from its last two states, even though the spill store has changed since
+// the earlier state was saved.
 func TestBudgetRestore(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 8))
@@ -57,7 +57,7 @@ func TestBudgetRestore(t *testing.T) {
 		want := run(t, spec, tracetest.NewReader(whole, rows))
 
 		spec.Budget = &locality.Budget{Lines: 1 + rng.IntN(300), Shelf: new(stacktest.Shelf)}
-		var saved [2][]byte // the last two states, beginning with the older state
+		var saved [2][]byte // the last two states, older state first
 		for lives := 0; ; lives++ {
 			runner, err := analysis.NewRunner(spec, tracetest.NewReader(whole, rows))
 			if err != nil {

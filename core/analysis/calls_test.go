@@ -19,8 +19,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// pathOf returns the call path of nested invocations by the definition: a call of the last function
-// on the path, or of the function before it, continues on the existing path of that function.
+// pathOf returns the call path of nested invocations by the definition: a call to the last function
+// on the path, or to the function before it, continues on that function's existing path.
 func (w *walker) pathOf(frames []frame) (functions []uint32) {
 	for _, f := range frames {
 		functions, _ = called(functions, w.p.Blocks[f.at].Function)
@@ -31,8 +31,8 @@ func (w *walker) pathOf(frames []frame) (functions []uint32) {
 // furtherFunction represents the functions of calls beyond the limits.
 const furtherFunction = 1 << 20
 
-// called returns the path of a called function, given the caller's path, and the counter that
-// counts the call.
+// called returns two values for a call from the given path: the path of the called function, and
+// the counter that counts the call.
 func called(path []uint32, function uint32) (to []uint32, how string) {
 	switch n := len(path); {
 	case n > 0 && (path[n-1] == function || path[n-1] == furtherFunction):
@@ -173,8 +173,8 @@ func TestCallPathsMatchTrace(t *testing.T) {
 	}
 }
 
-// The paths are the same with any number of workers, in segments joined in any grouping, and after
-// interruptions.
+// The paths do not depend on the number of workers, on the grouping in which segments are joined,
+// or on interruptions.
 func TestCallPathsOfSegments(t *testing.T) {
 	joined, torn := 0, 0
 	for seed := range uint64(80) {
@@ -216,9 +216,9 @@ func TestCallPathsOfSegments(t *testing.T) {
 }
 
 // nesting returns a program with the given number of functions, each of which may call any
-// function, and a random run of the program. Each step is a call or a return: given the number of
-// active functions, next returns the function to call, or -1 for a return. paths contains the call
-// path of each step.
+// function, and a random run of the program. Each step is a call or a return. Given the number of
+// active functions, the parameter next returns the function to call, or -1 for a return. paths
+// contains the call path of each step.
 func nesting(rng *rand.Rand, functions, steps int, next func(active int) int) (p *trace.Program, run []tracetest.Step, paths [][]uint32, callers map[int][]uint32) {
 	p = &trace.Program{Modules: []trace.Module{{Name: "a.c"}}}
 	for f := range uint32(functions) {
@@ -304,8 +304,8 @@ func TestManyCallPaths(t *testing.T) {
 	}
 }
 
-// Calls that exceed the maximum depth are counted on a path below the caller's path, by the
-// definition.
+// By the definition, calls that exceed the maximum depth are counted on a path below the caller's
+// path.
 func TestDeepCallPaths(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 104))
 	last, down := -1, 40

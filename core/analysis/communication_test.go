@@ -25,8 +25,8 @@ import (
 
 // naiveCommunication implements the definition of the analysis directly.
 type naiveCommunication struct {
-	p      *profile.Profile // profile of the same trace, with its sites and data
-	where  *naiveSites      // finds the object of an address
+	p      *profile.Profile // profile of the same trace, which contains the sites and data
+	where  *naiveSites      // finds the data object that contains an address
 	size   [3]uint64        // size of the granules, in bytes
 	memory [3]map[uint64]*naiveGranule
 	flows  [3]map[[2]uint32]*profile.Flow
@@ -35,14 +35,14 @@ type naiveCommunication struct {
 	owners map[uint32]map[uint64]*naiveWord // keyed by object, and by the offset in the memory block in words
 	stacks map[uint32]*stacktest.Holes      // coherent stacks, by core
 	depths map[[2]uint32]*profile.SourceDistances
-	slots  []uint32 // threads in the order of their first reference
+	slots  []uint32 // threads in the order of their first references
 	done   uint64
 }
 
 type naiveGranule struct {
 	written        bool
 	writer         uint32
-	wrote          uint32 // the last writer, as a slot
+	wrote          uint32 // slot of the last writer
 	site           uint32
 	used           map[uint32]bool
 	users          map[uint32]bool
@@ -158,7 +158,7 @@ func (n *naiveCommunication) use(g int, m *naiveGranule, thread uint32, loads bo
 	return true, transfer
 }
 
-// one returns the thread to which a thread's references are attributed.
+// one returns the thread to which the references of the given thread are attributed.
 func (n *naiveCommunication) one(thread uint32) uint32 {
 	if !slices.Contains(n.slots, thread) {
 		n.slots = append(n.slots, thread)
@@ -171,7 +171,7 @@ func (n *naiveCommunication) reference(b *trace.Batch, i int) {
 	loads := b.Kind[i] != trace.Store && b.Kind[i] != trace.RangeWrite
 	stores := b.Kind[i] == trace.Store || b.Kind[i] == trace.Modify || b.Kind[i] == trace.RangeWrite
 	site, object, begin := n.codeIndex(b.Site[i]), n.dataIndex(n.where.objectOf(addr, b.Site[i])), n.begin(addr)
-	sourced := map[[2]uint64]bool{} // granules in which an accessed word has a source
+	sourced := map[[2]uint64]bool{} // granules that contain an accessed word with a source
 	for w := addr / 8; w <= (addr+bytes-1)/8; w++ {
 		m := n.at(0, w, thread)
 		m.users[thread] = true
@@ -250,7 +250,7 @@ func (n *naiveCommunication) reference(b *trace.Batch, i int) {
 	}
 }
 
-// core returns the first of the threads that share a thread's core.
+// core returns the first thread on the core of the given thread.
 func (n *naiveCommunication) core(thread uint32) uint32 {
 	if len(n.p.Sharing) > 0 && len(n.p.Totals.Threads) > profile.MaxCores { // a separate test covers traces with more threads than cores
 		for _, c := range n.p.Sharing[0].Cores {
@@ -267,7 +267,7 @@ func (n *naiveCommunication) core(thread uint32) uint32 {
 	return thread
 }
 
-// distance counts an event by the depth of the line in the stack of its source.
+// distance counts an event by the depth of the line in the stack of the word's last writer.
 func (n *naiveCommunication) distance(m *naiveGranule, to uint32, line trace.Line, transfer bool) {
 	if n.core(m.wrote) == n.core(to) {
 		return
@@ -285,7 +285,7 @@ func (n *naiveCommunication) distance(m *naiveGranule, to uint32, line trace.Lin
 	}
 }
 
-// touch accesses a line on the stack of a thread. A store removes the line from the other stacks.
+// touch accesses a line on a thread's stack. A store removes the line from the other stacks.
 func (n *naiveCommunication) touch(thread uint32, line trace.Line, stores bool) {
 	thread = n.core(thread)
 	if n.stacks[thread] == nil {
@@ -503,8 +503,8 @@ func (n *naiveCommunication) falseSharing(c *profile.Communication) {
 	})
 }
 
-// lineSharing ranks data structures by the number of moves of their lines, for lines in which
-// several threads own words.
+// lineSharing considers lines in which several threads own words, and ranks data structures by how
+// often these lines move.
 func (n *naiveCommunication) lineSharing(c *profile.Communication) {
 	sets, most, owners := map[uint32]*profile.LineSharing{}, map[uint32]uint64{}, map[uint32]map[uint32]bool{}
 	perLine := n.size[1] / 8
@@ -512,7 +512,7 @@ func (n *naiveCommunication) lineSharing(c *profile.Communication) {
 		if len(m.users) < 2 {
 			continue
 		}
-		// owner describes the words that belong to a thread, and the thread's accesses to these words.
+		// owner describes the words that a thread owns, and the thread's accesses to these words.
 		type owner struct {
 			thread               uint32
 			uses, stores, atMost uint64
@@ -618,7 +618,7 @@ func (n *naiveCommunication) lineSharing(c *profile.Communication) {
 }
 
 // storeOfMost returns the index of the thread's store that causes the most misses, or the smallest
-// index of several such stores.
+// such index if several stores cause equally many.
 func (n *naiveCommunication) storeOfMost(m *naiveGranule, from uint32) (site uint32) {
 	best := uint64(0)
 	sums := map[uint32]uint64{}
@@ -681,7 +681,7 @@ func sharingSteps(rng *rand.Rand, p *trace.Program, steps int, threads uint32) [
 
 func TestCommunicationEqualsNaive(t *testing.T) {
 	program := allocating()
-	owned, taken := 0, 0 // numbers of data structures with words of several threads in a line, and of lines that a store invalidated
+	owned, taken := 0, 0 // number of data structures in which several threads own words of one line; number of lines that a store invalidated
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 61))
 		spec := analysis.Spec{Analyses: analysis.Communication, Kinds: trace.AllKinds, LineBytes: []uint32{1 << (3 + rng.UintN(10))}}.WithDefaults()
@@ -857,9 +857,9 @@ func sums(t *testing.T, c *profile.Communication) (events, transfers uint64) {
 	return events, transfers
 }
 
-// The test compares the results of traces with known traffic: k values that are passed around a
-// ring of n threads; the transpose of n² values, in which each thread owns a row and reads a
-// column; and a broadcast of k values.
+// The test uses three traces with known traffic. In the first, n threads pass k values around a
+// ring. In the second, the threads transpose n² values: each thread owns a row and reads a column.
+// The third is a broadcast of k values.
 func TestKnownTraffic(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		n, k := rapid.IntRange(2, 70).Draw(rt, "threads"), rapid.IntRange(1, 20).Draw(rt, "values")
@@ -901,8 +901,8 @@ func TestKnownTraffic(t *testing.T) {
 	})
 }
 
-// A reference to several words, or to a range, is one event for each word. A store is not a
-// transfer. A modify is an event and a transfer.
+// A reference to several words, or to a range, causes one event for each word. A store is not a
+// transfer. A modify reference is both an event and a transfer.
 func TestCommunicationByKind(t *testing.T) {
 	at := func(kind trace.Kind, thread, bytes uint32) tracetest.Ref {
 		return tracetest.Ref{Kind: kind, Addr: 1 << 20, Bytes: bytes, Thread: thread}
@@ -993,7 +993,7 @@ func TestCommunicationSaveRestore(t *testing.T) {
 	}
 }
 
-// passedBy returns the profile of the rows of a program, with communication.
+// passedBy analyses the rows of a program, including their communication, and returns the profile.
 func passedBy(t rapid.TB, spec analysis.Spec, program *trace.Program, rows *trace.Batch) *profile.Profile {
 	t.Helper()
 	r, err := analysis.NewRunner(spec, tracetest.NewProgramReader(program, rows, 100))
@@ -1077,7 +1077,7 @@ func BenchmarkCommunication(b *testing.B) {
 }
 
 // By default, communication is analysed if the trace's tables list several threads, or if a second
-// thread appears soon enough. The result is the same in both cases.
+// thread appears soon enough. The result is the same as if communication had been requested.
 func TestCommunicationByDefault(t *testing.T) {
 	program := allocating()
 	whole := tracetest.Rows(program, sharingSteps(rand.New(rand.NewPCG(1, 67)), program, 2000, 3)...)
@@ -1090,8 +1090,8 @@ func TestCommunicationByDefault(t *testing.T) {
 	}
 }
 
-// late returns a trace that begins with a single thread. Starting with reference number first, a
-// second thread reads values of the first thread.
+// late returns a trace that begins with a single thread. Beginning with the reference whose number
+// is the parameter first, a second thread reads values of the first thread.
 func late(first, references int) *trace.Batch {
 	b := &trace.Batch{Thread: []uint32{}}
 	for i := range references {
@@ -1121,7 +1121,7 @@ func TestSecondThreadWithinTrial(t *testing.T) {
 			if want && first > 0 && p.Communication.Granules[0].Flows[0].Transfers != 100 {
 				t.Errorf("the flows are %+v, want 100 transfers", p.Communication.Granules[0].Flows)
 			}
-			steps := communication.Trial/rows - 1 + rows%3 // before or after the end of the trial
+			steps := communication.Trial/rows - 1 + rows%3 // a position before or after the end of the trial
 			if got := resumed(t, analysis.Spec{}, steps, reader); !bytes.Equal(got.Encode(), p.Encode()) {
 				t.Errorf("with a second thread from reference %d on and %d rows per batch, an interruption changes the result", first, rows)
 			}

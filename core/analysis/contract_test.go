@@ -86,8 +86,8 @@ func (w *witness) Result(_ *profile.Profile, _ bool) { w.results++ }
 func (w *witness) Close()                            { w.closed = true }
 func (w *witness) Restore(*profile.Profile) error    { return nil }
 
-// In every kind of run, the framework calls the methods of a registered analysis as the contract
-// specifies.
+// In every kind of run, the framework follows the contract when it calls the methods of a
+// registered analysis.
 func TestContract(t *testing.T) {
 	var w *witness
 	tag, undo := analysis.Register("witness", func() analysis.Analysis {

@@ -15,8 +15,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// worth contains the counts of one execution of each instruction of tracetest.RandomProgram,
-// written by hand from the definitions.
+// worth contains the counts that one execution of each instruction in tracetest.RandomProgram adds.
+// They were written by hand from the definitions.
 var worth = map[string]profile.Counts{
 	"fadd double":       {profile.Flops: 1, profile.FlopBits: 192, profile.OpBits: 192},
 	"fmul <4 x float>":  {profile.Flops: 4, profile.VectorOps: 4, profile.FlopBits: 384, profile.OpBits: 384},
@@ -272,8 +272,8 @@ func TestMultiplication(t *testing.T) {
 	if c.Functions[1].Invocations != 1 || c.Functions[1].File != "multiply.c" || c.Code[0].Executions != 1 || len(c.Code) != 8 {
 		t.Errorf("the functions are %+v, and the blocks are %+v", c.Functions, c.Code)
 	}
-	// Each byte of C is accessed 2n+1 times, and each byte of A and B n times, so half of all
-	// accesses are to C.
+	// Each byte of C is accessed 2n+1 times, and each byte of A and of B is accessed n times, so
+	// half of all accesses are to C.
 	const half = 8 * n * n * (2*n + 1 + n + n) / 2
 	if c.Usage[profile.UsageSteps-1] != 3*8*n*n || c.Usage[9] != (half+2*n)/(2*n+1) {
 		t.Errorf("the memory usage is %v", c.Usage)
@@ -284,7 +284,7 @@ func TestMultiplication(t *testing.T) {
 	}
 }
 
-// The counts are the same whether blocks are counted by their sites or by their entries.
+// The counts do not depend on whether blocks are counted by their sites or by their entries.
 func TestCountersBySite(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 14))
@@ -308,8 +308,8 @@ func TestCountersBySite(t *testing.T) {
 	}
 }
 
-// By default, only counters that need no time for each reference are active, and only if the trace
-// has instructions.
+// By default, only counters that cost no time per reference are active, and only if the trace has
+// instructions.
 func TestDefaultCounters(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 7))
 	p := tracetest.RandomProgram(rng)
@@ -448,7 +448,7 @@ func TestAppendWithEvents(t *testing.T) {
 		for lo := 0; lo < n; {
 			hi := min(n, lo+1+rng.IntN(1+n/2))
 			if rng.IntN(3) == 0 {
-				hi = min(n, lo+rng.IntN(4)) // the part may contain no reference, or no row at all
+				hi = min(n, lo+rng.IntN(4)) // the part may contain no references, or even no rows
 			}
 			part := spec
 			if part.Start = selected(whole, lo, spec); spec.Limit > 0 {

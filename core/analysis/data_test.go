@@ -16,7 +16,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// structured returns the program of allocating, in which some sites and variables refer to
+// structured returns the same program as allocating, except that some sites and variables refer to
 // structures.
 func structured(rng *rand.Rand) *trace.Program {
 	p := allocating()
@@ -249,7 +249,7 @@ func (n *naiveData) reference(b *trace.Batch, i int) {
 	}
 }
 
-// dataByDefinition computes the use of the data structures of a profile by the definition.
+// dataByDefinition computes by the definition how a profile's data structures are used.
 func dataByDefinition(p *trace.Program, b *trace.Batch, of *profile.Sites) *profile.Data {
 	n := &naiveData{
 		naiveSites: &naiveSites{p: p, line: uint64(of.LineBytes), data: map[objectID]*profile.DataObject{}},
@@ -385,7 +385,7 @@ func (n *naiveData) addressMap(cells []naiveCell, references uint64) (m profile.
 
 func dataSteps(rng *rand.Rand, p *trace.Program) []tracetest.Step {
 	steps := allocatingSteps(rng, p, 1+rng.IntN(4000))
-	if rng.IntN(4) == 0 { // a long run, so that columns are combined
+	if rng.IntN(4) == 0 { // the run is long enough that columns are combined
 		steps = append(steps, loopingSteps(rng, p, 60_000)...)
 	}
 	return steps

@@ -14,14 +14,14 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// container returns a container with the steps of one thread, in chunks of random lengths. A second
-// module is loaded later, but some references access its variables before.
+// container returns a container that stores the steps of one thread in chunks of random lengths. A
+// second module is loaded later, but some references access its variables before it is loaded.
 func container(t *testing.T, rng *rand.Rand, p *trace.Program, steps []tracetest.Step) []byte {
 	t.Helper()
 	return containerOf(t, rng, p, steps, func(uint32) uint32 { return 1 })
 }
 
-// containerOf is like container, but with several threads. thread returns the number of a step's
+// containerOf is like container, but for several threads. thread returns the number of a step's
 // thread.
 func containerOf(t *testing.T, rng *rand.Rand, p *trace.Program, steps []tracetest.Step, thread func(uint32) uint32) []byte {
 	t.Helper()
@@ -319,7 +319,7 @@ func endsAs(t *testing.T, seed uint64, d *analysis.Divided, want *profile.Profil
 	}
 }
 
-// changed is a source of a file that has changed since the source was created.
+// changed is a trace source whose file has changed since the source was created.
 type changed struct {
 	*sgt.Source
 	file []byte

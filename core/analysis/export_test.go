@@ -28,10 +28,11 @@ func LimitLoops(bytes uint64) (undo func()) {
 	return func() { loopBytes = before }
 }
 
-// NewPlanBehind is like NewPlan, but for a given number of references before the first stretch.
+// NewPlanBehind is like NewPlan, but the first stretch begins after the given number of references.
 var NewPlanBehind = newPlan
 
-// Register adds an analysis that reads every row in order to the table, until undo is called.
+// Register adds an analysis to the table until undo is called. The analysis reads every row in
+// order.
 func Register(name string, newAnalysis func() Analysis) (tag Analyses, undo func()) {
 	tag = allAnalyses + 1
 	register(append(registrations(), registration{

@@ -21,7 +21,8 @@ func footprintOf(t *testing.T, lines []uint64) *profile.Profile {
 	return checked(t, run(t, analysis.Spec{Analyses: analysis.Footprint | analysis.Locality}, tracetest.NewReader(whole, 100)))
 }
 
-// The average footprint equals the mean over all windows, counted one by one.
+// The average footprint equals the mean footprint over all windows, which the test counts one by
+// one.
 func TestFootprintEqualsMeanOfWindows(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 51))
@@ -58,7 +59,7 @@ func meanOfWindows(lines []uint64, w int) float64 {
 }
 
 // If accesses are random, the growth of the footprint predicts the same miss ratio as the stack
-// distances.
+// distances do.
 func TestFootprintPredictsMisses(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 52))
 	lines := make([]uint64, 200_000)
@@ -70,7 +71,7 @@ func TestFootprintPredictsMisses(t *testing.T) {
 	for i := 0; profile.FootprintWindow(i) < p.Footprint.Accesses/4; i++ {
 		size, got := p.Footprint.Average(i)
 		want := curve.MissRatio(uint64(size + 0.5))
-		if size < 8 || size > float64(p.Footprint.Lines)/2 { // in larger caches, most misses are cold
+		if size < 8 || size > float64(p.Footprint.Lines)/2 { // in larger caches, most misses are cold misses
 			continue
 		}
 		if compared++; math.Abs(got-want) > 0.005 {

@@ -97,8 +97,8 @@ func (x *indexed) lie(rng *rand.Rand) {
 	}
 }
 
-// TestWrongIndex checks that a wrong index does not change the result. Sequential readers do not
-// use the index.
+// TestWrongIndex checks that a wrong index does not change the result. Readers that read the file
+// sequentially do not use the index.
 func TestWrongIndex(t *testing.T) {
 	joined, shared := 0, 0
 	for seed := range uint64(300) {

@@ -177,8 +177,8 @@ func TestLoopsResume(t *testing.T) {
 	}
 }
 
-// A tree that exceeds its memory limit is always dropped at the same row, independent of workers
-// and interruptions, and stays dropped.
+// A tree that exceeds its memory limit is dropped at the same row for any number of workers and any
+// interruptions, and stays dropped.
 func TestLargeTreesAreDropped(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 44))
 	whole := random(rng, 600_000)
@@ -202,7 +202,7 @@ func TestLargeTreesAreDropped(t *testing.T) {
 	}
 }
 
-// A run that starts to spill keeps its loops.
+// A run that starts to spill keeps the loops that it has found.
 func TestLoopsSpill(t *testing.T) {
 	whole := random(rand.New(rand.NewPCG(1, 45)), 9000)
 	spec := analysis.Spec{Kinds: trace.AllKinds, Analyses: analysis.Loops}

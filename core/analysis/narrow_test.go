@@ -30,10 +30,9 @@ func (w *weary) AppendRows(b *trace.Batch) error { return w.Consume(b) }
 func (w *weary) Reads() bool                     { return w.rows < w.most }
 func (w *weary) Append(*profile.Profile) error   { return nil }
 
-// TestNarrowEqualsRunner checks that the result of a run whose helpers read fewer events is
-// byte-identical to the result of a run that reads all events, even if helpers end segments at any
-// position, including within chunks. (The run itself also reads fewer events as soon as no analysis
-// needs all rows.)
+// TestNarrowEqualsRunner checks that a run whose helpers read fewer events has a byte-identical
+// result to a run that reads all events, even if helpers end segments within chunks. (The run
+// itself also reads fewer events as soon as no analysis needs all rows.)
 func TestNarrowEqualsRunner(t *testing.T) {
 	most := 0
 	var w *weary

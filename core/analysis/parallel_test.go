@@ -60,8 +60,7 @@ func TestParallelEqualsRunner(t *testing.T) {
 			whole.Thread = nil
 			spec.Threads = nil
 		}
-		// some instructions make references of one size, and others make references of several
-		// sizes
+		// some instructions always access the same number of bytes, and others do not
 		if rng.IntN(3) == 0 {
 			for range n {
 				whole.PC = append(whole.PC, 0x400000+rng.Uint64N(1000))
@@ -98,7 +97,7 @@ func TestParallelFollowsBlocks(t *testing.T) {
 			if rng.IntN(2) == 0 {
 				spec.Domains = [][]uint32{{0, 2}}
 			}
-			if rng.IntN(2) == 0 { // with line utilisation in the private caches of several cores
+			if rng.IntN(2) == 0 { // line utilisation is measured in the private caches of several cores
 				spec.Utilisation, spec.UtilisationWays = []uint64{1 << 9, 1 << 11}, []uint32{0, 4}
 			}
 		}

@@ -12,14 +12,14 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// The blocks of the program that marking returns.
+// These are the blocks of the program that marking returns.
 const (
 	loadBlock uint32 = iota
 	beginBlock
 	endBlock
 )
 
-// marking returns a program whose blocks make one row each.
+// marking returns a program in which each block produces one row.
 func marking() *trace.Program {
 	p := &trace.Program{Modules: []trace.Module{{Name: "m"}}, Tags: []string{"read", "solve", "write"}}
 	for i, kind := range []trace.Kind{trace.Load, trace.RegionBegin, trace.RegionEnd} {
@@ -30,8 +30,8 @@ func marking() *trace.Program {
 	return p
 }
 
-// markingSteps returns random loads and regions of several threads. Some regions do not end. If
-// stray is true, some ends have no beginning.
+// markingSteps returns random loads and regions of several threads. Some regions do not end. If the
+// parameter stray is true, some regions end without having begun.
 func markingSteps(rng *rand.Rand, p *trace.Program, n, threads int, stray bool) (steps []tracetest.Step) {
 	depth := make([]int, threads)
 	often := 2 + rng.IntN(60)
@@ -110,7 +110,7 @@ func sameRegions(a, b *profile.Regions) bool {
 	return a.Gap == b.Gap && a.TooMany == b.TooMany && slices.Equal(a.List, b.List)
 }
 
-// regionSpec selects regions, and analyses whose segments can be joined.
+// regionSpec selects regions, and other analyses that support joined segments.
 var regionSpec = analysis.Spec{Kinds: trace.AllKinds, Analyses: analysis.Regions | analysis.Locality}
 
 func TestRegionsEqualNaive(t *testing.T) {
@@ -142,7 +142,7 @@ func TestRegionsEqualNaive(t *testing.T) {
 	}
 }
 
-// Regions do not depend on the division of the trace: among workers, into segments, or into
+// Regions do not depend on whether the trace is divided among workers, into segments, or into
 // interrupted runs.
 func TestRegionsOfDividedRuns(t *testing.T) {
 	parts := 0

@@ -27,7 +27,7 @@ func ranges() *trace.Batch {
 }
 
 // TestRangesInPieces checks that no step processes more than a few megabytes of a reference, and
-// that the results do not depend on this.
+// that this division does not change the results.
 func TestRangesInPieces(t *testing.T) {
 	whole := ranges()
 	spec := analysis.Spec{LineBytes: []uint32{2048, 4096}, Kinds: trace.AllKinds, Utilisation: []uint64{1 << 20}}

@@ -99,7 +99,7 @@ type naiveSites struct {
 	// The following maps are converted to lists at the end.
 	bins   map[any]map[int]uint64
 	before map[any]map[siteID]uint64
-	cold   map[any]uint64 // this field and the following fields are counted on the coherent stacks of cores
+	cold   map[any]uint64 // this field and the fields below it are counted on the cores' coherent stacks
 	depths map[any]map[int]uint64
 	lost   map[any]map[int]uint64
 	used   map[any][]profile.Utilisation
@@ -109,7 +109,7 @@ type naiveSites struct {
 type naiveCore struct {
 	stacktest.Holes
 	touched map[trace.Line]bool
-	lost    map[trace.Line]int // by line: the depth at which the line was invalidated
+	lost    map[trace.Line]int // keyed by line: the line's depth when it was invalidated
 
 	caches []stacktest.Private // the caches in which line utilisation is measured
 	stays  map[trace.Line][]naiveStay
@@ -318,7 +318,7 @@ func (n *naiveSites) useOn(c *naiveCore, line trace.Line, addr, bytes uint64, id
 	}
 }
 
-// endOn counts the end of a line's stay in a private cache.
+// endOn updates the counts when a line leaves a private cache.
 func (n *naiveSites) endOn(stay *naiveStay, cache int) {
 	if stay.bytes == nil {
 		return
@@ -336,7 +336,7 @@ func (n *naiveSites) usedOf(who any) []profile.Utilisation {
 	return n.used[who]
 }
 
-// accessOn performs an access by a thread with its own core.
+// accessOn performs an access by a thread that has its own core.
 func (n *naiveSites) accessOn(thread uint32, line trace.Line, write bool, id siteID, of objectID) {
 	if n.cores[thread] == nil {
 		n.cores[thread] = n.newCore()
@@ -424,7 +424,8 @@ func (n *naiveSites) access(line trace.Line, addr, bytes uint64, id siteID, of o
 	}
 }
 
-// conflict accesses a line in a set-associative cache and reports whether the access misses.
+// conflict simulates an access to a line in a set-associative cache, and reports whether the access
+// misses.
 func (n *naiveSites) conflict(c int, line trace.Line, sets, ways uint64) bool {
 	key := [2]uint64{uint64(c), line % sets}
 	at := slices.Index(n.sets[key], line)
@@ -563,7 +564,7 @@ func asPCs(p *trace.Program, b *trace.Batch, rows int) (*trace.Batch, trace.Read
 	only := chosen(b, trace.AllKinds)
 	only.Arg, only.PC = nil, make([]trace.Addr, only.Len())
 	for i, n := range only.Site {
-		only.PC[i] = 0x1000 + trace.Addr(n)/2*7 // every instruction has two sites, some of the same kind
+		only.PC[i] = 0x1000 + trace.Addr(n)/2*7 // every instruction has two sites, sometimes of the same kind
 	}
 	only.Site = nil
 	return only, tracetest.NewReader(only, rows)
@@ -674,7 +675,7 @@ func TestSitesAppend(t *testing.T) {
 		want := analysis.AsSegment(passed(t, spec, reader(whole)))
 		var parts []*profile.Profile
 		for lo := 0; lo < whole.Len(); {
-			hi := min(whole.Len(), lo+rng.IntN(2+whole.Len()/2)) // the part may contain no row at all
+			hi := min(whole.Len(), lo+rng.IntN(2+whole.Len()/2)) // the part may contain no rows
 			part := spec
 			part.Start = references(whole, lo)
 			parts = append(parts, passed(t, part, reader(tracetest.Part(whole, lo, hi))))
@@ -691,8 +692,8 @@ func TestSitesAppend(t *testing.T) {
 	}
 }
 
-// Files with the same name in two folders are distinguished, for any paths of the folders and any
-// division of the trace.
+// Files that have the same name but are in different folders are distinguished, for any folder
+// paths and any division of the trace.
 func TestSitesInFilesWithSameName(t *testing.T) {
 	var first *profile.Profile
 	for _, folder := range []string{"/one/place/", "/another/", ""} {
@@ -753,7 +754,7 @@ func TestSitesLineSize(t *testing.T) {
 	}
 }
 
-// The profile of a trace without code has all results except sites.
+// The profile of a trace without code contains all results except sites.
 func TestNoSites(t *testing.T) {
 	whole := random(rand.New(rand.NewPCG(1, 24)), 5000)
 	with := passed(t, analysis.Spec{Analyses: analysis.Sites, Utilisation: []uint64{1 << 15}, Previous: true}, tracetest.NewReader(whole, 0))
@@ -763,7 +764,7 @@ func TestNoSites(t *testing.T) {
 	}
 }
 
-// A row with a site that is not in the tables causes an error that contains the site's number.
+// If a row refers to a site that is not in the tables, the error contains the site's number.
 func TestUnknownSite(t *testing.T) {
 	p := allocating()
 	whole := tracetest.Rows(p, tracetest.Step{Block: 0, Values: []uint64{64}})
@@ -777,8 +778,8 @@ func TestUnknownSite(t *testing.T) {
 	}
 }
 
-// untilLongWindows is the number of batches after which the windows of the timeline are longer than a
-// batch. The end of a window allocates memory.
+// untilLongWindows is the number of batches after which the timeline's windows are longer than a
+// batch. When a window ends, memory is allocated.
 const untilLongWindows = 2500
 
 func TestSitesAllocateNothing(t *testing.T) {
@@ -842,9 +843,9 @@ func TestDistanceBins(t *testing.T) {
 	}
 }
 
-// TestMeasuredCaches checks the list of measured caches: each cache is listed once, the order does
-// not depend on the order in which the caches are added, caches that cannot be measured are
-// omitted, and the spec remains valid.
+// TestMeasuredCaches checks the list of measured caches. Each cache is listed once, in an order
+// that does not depend on the order in which the caches are added. Caches that cannot be measured
+// are omitted, and the spec remains valid.
 func TestMeasuredCaches(t *testing.T) {
 	type cache struct {
 		bytes uint64

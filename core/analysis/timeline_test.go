@@ -14,7 +14,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// timed returns a trace of several threads with data objects, or of calls, and a spec.
+// timed returns a program, its steps and a spec. The program either has several threads and data
+// objects, or makes calls.
 func timed(rng *rand.Rand, steps int) (*trace.Program, []tracetest.Step, analysis.Spec) {
 	if rng.IntN(2) == 0 {
 		p := allocating()
@@ -135,7 +136,7 @@ func TestTimelineCountsByDefinition(t *testing.T) {
 				}
 			}
 			counts := countsByPart(got, line.Windows[i])
-			if got.Sites.Coherent == nil { // the timeline does not repeat the counts of the only core
+			if got.Sites.Coherent == nil { // the run has one core, whose counts are not repeated in the timeline
 				for name := range want {
 					if _, is := counts[name]; !is && (bytes.Contains([]byte(name), []byte(" 1 "))) {
 						delete(want, name)
@@ -174,8 +175,8 @@ func TestTimelineCountsByDefinition(t *testing.T) {
 	}
 }
 
-// If the number of places is limited, the windows still do not depend on the division of the trace:
-// among workers, into segments, or into interrupted runs.
+// Even if the number of places is limited, the windows do not depend on whether the trace is
+// divided among workers, into segments, or into interrupted runs.
 func TestTimelineOfDividedRuns(t *testing.T) {
 	joined, coarse := 0, 0
 	for seed := range uint64(60) {

@@ -12,7 +12,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// drawHistogram draws a histogram, and returns its counts as a plain map too.
+// drawHistogram draws a histogram, and also returns its counts as a plain map.
 func drawHistogram(t *rapid.T) (*profile.Histogram, map[uint64]uint64, uint64) {
 	h, naive := new(profile.Histogram), map[uint64]uint64{}
 	for range rapid.IntRange(0, 20).Draw(t, "distances") {
@@ -102,7 +102,7 @@ func TestSummary(t *testing.T) {
 	}
 }
 
-// TestOneSetMatchesCurve checks that a cache with one set has the misses that the curve predicts,
+// TestOneSetMatchesCurve checks that a cache with one set has as many misses as the curve predicts,
 // and that a profile without set tables yields no rows.
 func TestOneSetMatchesCurve(t *testing.T) {
 	l := &profile.Locality{LineBytes: 64, Kinds: []profile.KindLocality{{Kind: trace.Load, Cold: 5}}, Sets: new(profile.SetTable)}

@@ -8,7 +8,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// halves returns a program whose main function takes each side of a branch half the time.
+// halves returns a program whose main function takes each direction of a branch half of the time.
 func halves() *trace.Program {
 	add := []trace.Op{{Opcode: "add", Type: "i32", Count: 2}, {Opcode: "br", Count: 1}}
 	return &trace.Program{

@@ -14,7 +14,7 @@ import (
 )
 
 // TestCurvesJoinWithoutGaps checks that both curves are known at each breakpoint of either curve,
-// and that neither changes between two breakpoints.
+// and that neither curve changes between two breakpoints.
 func TestCurvesJoinWithoutGaps(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ha, _, coldA := drawHistogram(t)
@@ -135,8 +135,8 @@ func functions(rows ...string) report.Table {
 	return t
 }
 
-// TestFunctionsInDifferentFiles checks that functions such as main are compared by name if two
-// programs have no file in common.
+// TestFunctionsInDifferentFiles checks that, if two programs have no file in common, functions such
+// as main are compared by name.
 func TestFunctionsInDifferentFiles(t *testing.T) {
 	compared := func(a, b report.Table) (string, bool) {
 		c := Join([]report.Table{a}, []report.Table{b})[0]
@@ -186,7 +186,7 @@ func TestRowsMatchByName(t *testing.T) {
 	for _, c := range []struct {
 		a, b report.Table
 		want string // the rows as CSV, without the header
-		says string // a part of the expected warning; "": no warning
+		says string // a part of the expected warning, or "" if no warning is expected
 	}{
 		{sites(lines, "f a.c 1 7 load", "f a.c 2 3 load"), sites(lines, "f a.c 2 9 load,store"), "f,a.c,1,A,7,0,-7,-1 f,a.c,2,both,3,9,6,2", ""},
 		{sites(lines, "f a.c 1 7 load"), sites(lines, "f b.c 1 9 load"), "f,b.c,1,B,0,9,9, f,a.c,1,A,7,0,-7,-1", "--by function"},

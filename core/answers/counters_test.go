@@ -28,7 +28,7 @@ func multiplied(t *testing.T) *profile.Profile {
 	return r.Finish(profile.State{})
 }
 
-// cells returns the cells of a table, formatted for programs, beginning with the header.
+// cells returns a table's cells in the format for programs, beginning with the header.
 func cells(t *testing.T, table report.Table) [][]string {
 	t.Helper()
 	var out bytes.Buffer
@@ -60,8 +60,8 @@ func TestEveryRowFillsItsColumns(t *testing.T) {
 	}
 }
 
-// The rows of functions and of blocks add up to the program's totals in every sort order, and are
-// in descending order if they are sorted by a number.
+// In every sort order, the rows of functions and of blocks add up to the program's totals. Rows
+// that are sorted by a number are in descending order.
 func TestSortedRowsAddUp(t *testing.T) {
 	p := multiplied(t)
 	sum := p.Counters.Program()

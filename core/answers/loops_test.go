@@ -9,8 +9,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// TestAllocatedAt checks that an array without a name is named by its allocation, unless several
-// allocations had the same address in turn.
+// TestAllocatedAt checks that an array without a name is named after its allocation, unless several
+// allocations had the same address at different times.
 func TestAllocatedAt(t *testing.T) {
 	block := func(site uint32, at trace.Addr) loops.Item {
 		return loops.Leaf(loops.Reference{Kind: trace.Alloc, Site: site, Arg: 800}, at)

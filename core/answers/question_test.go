@@ -46,7 +46,7 @@ func TestQuestionsRoundTrip(t *testing.T) {
 	}
 }
 
-// An error names the word that is wrong.
+// The error for an invalid question names the wrong word.
 func TestInvalidWords(t *testing.T) {
 	if _, err := ReadMulticoreQuestion([]string{"seed=-1"}); err == nil || !strings.Contains(err.Error(), `seed "-1"`) {
 		t.Errorf("%v, want an error about the seed", err)
@@ -67,7 +67,7 @@ func TestInvalidWords(t *testing.T) {
 	}
 }
 
-// FuzzWords checks that a question read from words is written as the same words.
+// FuzzWords checks that a question that was read from words is written as the same words.
 func FuzzWords(f *testing.F) {
 	f.Add("cores=1\x00cores=2\x00machine=L1=32KiB,8\x00seed=7")
 	f.Fuzz(func(t *testing.T, text string) {

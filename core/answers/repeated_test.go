@@ -23,7 +23,7 @@ func heap(rows ...heapRow) report.Table {
 }
 
 // TestAllocationsInOneFunction checks that each of two allocations in one function is compared with
-// itself, regardless of which allocation has more misses.
+// the same allocation in the other run, regardless of which allocation has more misses.
 func TestAllocationsInOneFunction(t *testing.T) {
 	const blocks = "[blocks]"
 	for _, c := range []struct {
@@ -36,7 +36,7 @@ func TestAllocationsInOneFunction(t *testing.T) {
 			b:    heap(heapRow{blocks, 5, 300}, heapRow{blocks, 4, 100}),
 			want: map[string]string{"[blocks] h.c:4": "400,100", "[blocks] h.c:5": "10,300"},
 		},
-		{ // one of the allocations was not reached
+		{ // the program did not reach one of the allocations
 			a:    heap(heapRow{blocks, 5, 10}),
 			b:    heap(heapRow{blocks, 4, 300}, heapRow{blocks, 5, 30}),
 			want: map[string]string{"[blocks] h.c:4": "0,300", "[blocks] h.c:5": "10,30"},
@@ -47,12 +47,12 @@ func TestAllocationsInOneFunction(t *testing.T) {
 			want:  map[string]string{"[blocks] h.c:4": "400,100", "[blocks] h.c:5, in B h.c:6": "10,300"},
 			doubt: "in source order",
 		},
-		{ // only B has several allocations
+		{ // only run B has several allocations
 			a:    heap(heapRow{"x", 1, 1}),
 			b:    heap(heapRow{"x", 9, 2}, heapRow{blocks, 6, 300}, heapRow{blocks, 4, 100}),
 			want: map[string]string{"x": "1,2", "[blocks] h.c:4": "0,100", "[blocks] h.c:6": "0,300"},
 		},
-		{ // the names cannot be distinguished
+		{ // the allocations have the same name
 			a:     heap(heapRow{blocks, 4, 400}, heapRow{blocks, 4, 10}),
 			b:     heap(heapRow{blocks, 4, 300}, heapRow{blocks, 4, 100}),
 			want:  map[string]string{"[blocks] h.c:4": "10,100"},

@@ -31,8 +31,8 @@ func TestShortNames(t *testing.T) {
 	}
 }
 
-// Short names differ if the full names differ. A short name exceeds the limit only if it would
-// otherwise equal another short name.
+// Short names differ if the full names differ. A short name exceeds the limit only if, within the
+// limit, it would equal another short name.
 func TestShortNamesDiffer(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		names := rapid.SliceOfDistinct(rapid.StringMatching(`[ab<>(), …:-]{0,24}`), func(s string) string { return s }).Draw(t, "names")

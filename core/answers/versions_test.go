@@ -9,8 +9,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace/sourcefile"
 )
 
-// TestMatchLines joins the lines of two versions of a renamed file. The versions differ by one
-// moved, one changed, one removed and one added line. Equal versions have no additional columns.
+// TestMatchLines joins the lines of two versions of a renamed file. Between the versions, one line
+// was moved, one changed, one removed and one added. If the versions are equal, the table has no
+// additional columns.
 func TestMatchLines(t *testing.T) {
 	files := func(name, text string) *sourcefile.Files {
 		f, ok := sourcefile.Pack(name, []byte(text))

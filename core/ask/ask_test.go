@@ -42,7 +42,7 @@ func TestVerbs(t *testing.T) {
 	}
 }
 
-// drawn draws values that Check accepts for an argument.
+// drawn draws random values of an argument that Check accepts.
 func drawn(t *rapid.T, a Arg) []string {
 	n := 1
 	if a.Kind == List {
@@ -94,7 +94,7 @@ func TestWordsRoundTrip(t *testing.T) {
 	})
 }
 
-// An error names the word that is wrong.
+// The error for an invalid question names the wrong word.
 func TestParseErrors(t *testing.T) {
 	for words, want := range map[string]string{
 		"":                            "verb",
@@ -128,7 +128,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// TestDefaultMachine checks that a verb without usual caches is about the first preset.
+// TestDefaultMachine checks that a verb uses the first preset if no usual caches are known.
 func TestDefaultMachine(t *testing.T) {
 	q := New(&Verb{Machine: UsualCaches})
 	want := hierarchy.Presets()[0]

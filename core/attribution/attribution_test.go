@@ -80,8 +80,8 @@ func drawCache(t *rapid.T, name string) hierarchy.Cache {
 	return c
 }
 
-// In each level, the misses of all sites and the unattributed misses add up to the level's misses,
-// and so do the misses of all objects.
+// In each level, the misses of all sites and the unattributed misses add up to the level's misses.
+// The same applies to the misses of all objects.
 func TestMissesAddUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		spec := analysis.Spec{LineBytes: []uint32{64, 128}, Domains: [][]uint32{{0, 1}}}
@@ -140,7 +140,7 @@ func TestMissesAddUp(t *testing.T) {
 // invalidates the line in the caches of all other threads.
 type privateCaches struct {
 	caches     map[uint32]*stacktest.Private
-	taken      map[[2]uint64]bool // keyed by thread and line: whether the line was in the cache when another thread's store invalidated it
+	taken      map[[2]uint64]bool // keyed by thread and line: whether a cached line was invalidated by another thread's store
 	sets, ways int
 }
 
@@ -163,7 +163,7 @@ func (c *privateCaches) access(thread uint32, line trace.Line, write bool) (miss
 
 // If the capacity of a private cache is the edge of a bin, or line utilisation was measured in the
 // cache, the misses attributed to the sites equal the misses in a simulated cache. At the edges of
-// bins, the coherence misses also equal the coherence misses in the simulated cache.
+// bins, the number of coherence misses also equals the number in the simulated cache.
 func TestExactInPrivateCaches(t *testing.T) {
 	seen := 0.0
 	rapid.Check(t, func(t *rapid.T) {
@@ -235,8 +235,7 @@ func TestExactInPrivateCaches(t *testing.T) {
 	}
 }
 
-// The misses of a level that all cores share are attributed as in a single-core run, with the
-// misses that were counted for the level.
+// If all cores share a level, the level's counted misses are attributed as in a single-core run.
 func TestLevelSharedByAllCores(t *testing.T) {
 	program, steps := tracetest.Multiplication(32)
 	for i := range steps {
@@ -261,7 +260,7 @@ func TestLevelSharedByAllCores(t *testing.T) {
 	}
 }
 
-// If a profile has no coherent stacks by site, misses are attributed to no known site, and a
+// If a profile has no coherent stacks by site, the misses are not attributed to any site, and a
 // warning states this.
 func TestProfileWithoutCoherentSites(t *testing.T) {
 	program, steps := tracetest.Multiplication(8)
@@ -293,7 +292,7 @@ func TestExactAtEdges(t *testing.T) {
 		if p.Sites == nil {
 			return
 		}
-		p.Sharing = nil // the counts are for a single cache
+		p.Sharing = nil // the counts below are for a single cache
 		h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 64 * lines, LineBytes: 64}}}
 		counted := attribute(t, p, h)[0]
 		binned := *p
@@ -329,9 +328,9 @@ func TestMissesBetweenBinEdges(t *testing.T) {
 }
 
 // If line utilisation was measured in a set-associative cache, the misses of each site are exact.
-// Without the measurement, the misses of the sites are estimates with the same sum.
+// Without this measurement, the misses of the sites are estimates, but their sum is the same.
 func TestMeasuredInSetAssociativeCache(t *testing.T) {
-	program, steps := tracetest.Multiplication(64) // a column of B uses only 8 of the 64 sets
+	program, steps := tracetest.Multiplication(64) // the lines of a column of B are in only 8 of the 64 sets
 	h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 8 << 10, Ways: 2, LineBytes: 64}}}
 	p := analysed(t, analysis.Spec{Analyses: analysis.Sites | analysis.Sets, Utilisation: []uint64{8 << 10}, UtilisationWays: []uint32{2}}, program, steps)
 	counted := attribute(t, p, h)[0]
@@ -345,8 +344,8 @@ func TestMeasuredInSetAssociativeCache(t *testing.T) {
 	}
 }
 
-// Measured counts are used even if the number of sets is not a power of two. The level's total is
-// then the measured count, not the prediction of a model.
+// Measured counts are used even if the number of sets is not a power of two. In this case, the
+// level's total is the measured count instead of a model's prediction.
 func TestMeasuredInAnyNumberOfSets(t *testing.T) {
 	program, steps := tracetest.Multiplication(64)
 	c := hierarchy.Cache{Name: "L1", SizeBytes: 48 * 64 * 2, Ways: 2, LineBytes: 64}

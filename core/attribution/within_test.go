@@ -150,7 +150,7 @@ func TestWindowsAreExact(t *testing.T) {
 	}
 }
 
-// A program that alternates between two tasks has phases that alternate and are named after the
+// If a program alternates between two tasks, its phases also alternate, and are named after the
 // tasks.
 func TestPhasesAlternate(t *testing.T) {
 	program := &trace.Program{

@@ -43,7 +43,7 @@ func large(b *testing.B) *System {
 	}
 	r := rand.New(rand.NewPCG(1, 2))
 	for k := range p.Blocks {
-		s.made[k] = share{1, 1000} // the recursion must end
+		s.made[k] = share{1, 1000} // the recursion must terminate
 		if s.isUnknown(k) {
 			w := make([]uint64, len(p.Blocks[k].Successors))
 			for i := range w {
@@ -67,7 +67,7 @@ func large(b *testing.B) *System {
 	return s
 }
 
-// BenchmarkSolve solves the whole program in each iteration.
+// In each iteration, BenchmarkSolve solves the whole program.
 func BenchmarkSolve(b *testing.B) {
 	s := large(b)
 	b.ReportAllocs()
@@ -82,7 +82,7 @@ func BenchmarkSolve(b *testing.B) {
 	b.ReportMetric(float64(len(s.program.Blocks))*float64(b.N)/b.Elapsed().Seconds(), "blocks/s")
 }
 
-// BenchmarkEdit changes one branch and solves the program again.
+// In each iteration, BenchmarkEdit changes one branch and solves the program again.
 func BenchmarkEdit(b *testing.B) {
 	s := large(b)
 	worst := 0

@@ -52,7 +52,7 @@ func TestEdgesBalance(t *testing.T) {
 	}
 }
 
-// TestCalleesWithSameName uses two modules. Each module has its own function called helper, and a
+// TestCalleesWithSameName uses two modules. Each module has its own function named helper, and a
 // copy of the same inline function.
 func TestCalleesWithSameName(t *testing.T) {
 	p := &trace.Program{
@@ -69,7 +69,7 @@ func TestCalleesWithSameName(t *testing.T) {
 		},
 	}
 	e := NewEdges(p)
-	e.Visits[2], e.Visits[6], e.Visits[3] = 1, 1, 1 // the linker kept the first copy of inlined
+	e.Visits[2], e.Visits[6], e.Visits[3] = 1, 1, 1 // the linker kept the first copy of the function inlined
 	const none = trace.NoFunction
 	want := []uint32{1, none, none, none, 4, 2, none, none}
 	for b, f := range e.Callees(p) {

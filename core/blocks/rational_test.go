@@ -6,8 +6,8 @@ import (
 )
 
 // Rational computes the counts of blocks as exact rational numbers. Small programs take
-// microseconds. Nested loops whose weights have no common divisors need long numbers. Programs with
-// thousands of blocks take minutes.
+// microseconds. If the weights of nested loops have no common divisors, the numbers become long.
+// Programs with thousands of blocks take minutes.
 func (s *System) Rational() ([]*big.Rat, error) {
 	list, err := s.components()
 	if err != nil {

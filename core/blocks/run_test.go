@@ -117,8 +117,8 @@ func TestDecodeRunErrors(t *testing.T) {
 	}
 }
 
-// FuzzDecodeRun checks that decoding any bytes results either in an error, or in a run that can be
-// encoded and decoded again.
+// FuzzDecodeRun checks that decoding any bytes yields either an error, or a run that can be encoded
+// and decoded again.
 func FuzzDecodeRun(f *testing.F) {
 	written := ranTwice().Append(nil)
 	f.Add(written)

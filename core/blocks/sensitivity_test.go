@@ -55,7 +55,7 @@ func TestSensitivityEqualsDifferences(t *testing.T) {
 			for _, x := range weights {
 				sum += x
 			}
-			// Change the edge's integer weight up and down by a millionth.
+			// Increase and decrease the edge's integer weight by one millionth.
 			scale := uint64(1) << min(20, bits.LeadingZeros64(sum)-2)
 			if scale < 1<<20 || sum == 0 {
 				continue
@@ -80,13 +80,13 @@ func TestSensitivityEqualsDifferences(t *testing.T) {
 				t.Fatal(err)
 			}
 			if more == nil || less == nil {
-				continue // the recursion is too close to diverging
+				continue // the recursion almost diverges
 			}
 			up, down := new(big.Rat).Sub(more, base), new(big.Rat).Sub(base, less)
 			if up.Cmp(down) != 0 {
 				bend, _ := up.Quo(up.Sub(up, down), new(big.Rat).Sub(more, less)).Float64()
 				if math.Abs(bend) > 1e-4 {
-					continue // the total is not linear over the difference
+					continue // the total is not linear between the two weights
 				}
 			}
 			want, _ := more.Sub(more, less).Quo(more, p.Sub(p, q)).Float64()
@@ -125,14 +125,15 @@ func TestOutermostBranchMattersMost(t *testing.T) {
 	}
 	// The blocks outside the first loop are the entry, the exit, and the loop's last test. The
 	// blocks outside the second loop also include the first loop's tests and latches, and the
-	// second loop's last test in each iteration of the first. The same applies to each deeper loop.
+	// second loop's last test in each iteration of the first loop. The same applies to each deeper
+	// loop.
 	outside := 3.0
 	entries := 1.0
 	for i, trips := range []float64{10, 20, 30} {
 		if in := list[2*i]; in.Block != 1+i || math.Abs(math.Abs(in.Weight)-(total-outside)/total) > 1e-9 {
 			t.Errorf("influence %+v on the total %g has rank %d, want the branch of loop %d, which influences everything except %g", in, total, i, i, outside)
 		}
-		outside += 2*entries*trips + entries*trips // the loop's tests and latches, and the tests that leave the next loop
+		outside += 2*entries*trips + entries*trips // the loop's tests and latches, and the tests at which the next inner loop ends
 		entries *= trips
 	}
 }

@@ -79,7 +79,7 @@ main head0 - | head1 exit = trip m
 main head1 a.c:3 | latch1 latch0 = trip n
 `
 
-// TestParameters checks that counts for different inputs are computed from the parameters.
+// TestParameters checks that changing the parameters yields the counts for other inputs.
 func TestParameters(t *testing.T) {
 	p := nest(2)
 	m, err := sheetOf(t, p, nestSheet)
@@ -150,8 +150,8 @@ func TestSheetErrors(t *testing.T) {
 	}
 }
 
-// TestTripCountsOfBodies checks that "trip" is the number of executions of a loop's body if the
-// branch is at the end of the body.
+// TestTripCountsOfBodies checks that, if the branch is at the end of a loop's body, "trip" is the
+// number of executions of the body.
 func TestTripCountsOfBodies(t *testing.T) {
 	p := &trace.Program{
 		Functions: []trace.Function{{Name: "f", Blocks: 3}},
@@ -249,8 +249,8 @@ func TestGuess(t *testing.T) {
 	}
 }
 
-// TestBranchLines checks that the lines of all functions are the branch lines of the
-// branch-probability file, in the order of the file.
+// TestBranchLines checks that the branch lines of all functions equal the branch lines in the
+// branch-probability file, in the same order.
 func TestBranchLines(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSystem(t)

@@ -155,7 +155,8 @@ func hasUnknown(err error) bool {
 }
 
 // TestSolutionEqualsReference compares counts with the reference implementation. Rational counts
-// and proven integers must be equal, and floating-point counts must be within the stated error.
+// and proven integers must be equal to the reference, and floating-point counts must be within the
+// stated error.
 func TestSolutionEqualsReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSystem(t)
@@ -215,7 +216,7 @@ func (w *walk) invoke(n, depth int) bool {
 			if w.steps <= 0 {
 				w.e.Unmade[at]++
 			} else if !w.invoke(i, depth+1) {
-				// The exception is caught at a landing pad to which no edge of the graph leads.
+				// The exception is caught at a landing pad that no edge of the graph reaches.
 				if pad := w.p.Functions[n].First + w.p.Functions[n].Blocks - 1; depth%3 == 0 && pad != w.p.Functions[n].First && w.steps > 0 {
 					w.e.Left[at]++
 					w.e.Resumed[pad]++
@@ -303,8 +304,8 @@ func nest(depth int) *trace.Program {
 
 // TestNestsAreExact checks that all counts are exact for one loop of 10^9 iterations, two nested
 // loops of 2·10^6 iterations each, three nested loops of 3·10^5 iterations each, and deeper nests.
-// Elimination with subtraction would cause errors of 28, 3·10^7 and 5·10^13 in the first three
-// nests (MODELS §12).
+// If the elimination used subtraction, the errors in the first three nests would be 28, 3·10^7 and
+// 5·10^13 (MODELS §12).
 func TestNestsAreExact(t *testing.T) {
 	for _, test := range []struct {
 		depth int
@@ -353,7 +354,7 @@ func fib() *trace.Program {
 }
 
 // TestRecursionIsExact checks the counts of fib(n), which causes 2·F(n+1) − 1 invocations of fib.
-// F(n+1) of them make no further call.
+// Of these invocations, F(n+1) make no further call.
 func TestRecursionIsExact(t *testing.T) {
 	for _, n := range []int{1, 2, 10, 30, 50, 80} {
 		a, b := uint64(0), uint64(1) // F(0), F(1)
@@ -371,7 +372,7 @@ func TestRecursionIsExact(t *testing.T) {
 			t.Fatal(err)
 		}
 		checkRun(t, s, e)
-		// the weights alone determine the solution, too
+		// the weights alone also determine the solution
 		s.known = nil
 		checkRun(t, s, e)
 		exact, err := s.Rational()
@@ -397,7 +398,7 @@ func TestMutualRecursion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// even(10^12) invokes even 10^12/2 + 1 times
+	// even(10^12) causes 10^12/2 + 1 invocations of even
 	const half = 500_000_000_000
 	set(t, s, 0, half, 1)
 	set(t, s, 3, 1, 0)
@@ -536,8 +537,8 @@ func TestEditsAreSolvedAgain(t *testing.T) {
 	})
 }
 
-// TestProfile checks that the weights of a profile are used, and that blocks without weights in the
-// profile are unknown.
+// TestProfile checks that a profile's weights are used, and that a block's branch probabilities are
+// unknown if the profile has no weights for it.
 func TestProfile(t *testing.T) {
 	s, err := FromProfile(nest(2), [][]uint64{nil, {10, 1}, {1000, 10}})
 	if err != nil {

@@ -58,7 +58,7 @@ func written(tables ...Table) []byte {
 	return append(b, 0)
 }
 
-// keyed returns a table of keys and numbers.
+// keyed returns a table whose columns contain keys and numbers.
 func keyed(name string, keysAndValues ...any) Table {
 	t := Table{Name: name, Rows: [][]Cell{nil}}
 	for i := 0; i < len(keysAndValues); i += 2 {
@@ -189,7 +189,8 @@ func TestBlocksAndMemory(t *testing.T) {
 	}
 }
 
-// TestFixture checks that the file used by the command's tests contains the tables of table2.
+// TestFixture checks that the file used by the command's tests contains the tables that the
+// function table2 returns.
 func TestFixture(t *testing.T) {
 	const path = "testdata/table2.byfl"
 	data := written(table2()...)

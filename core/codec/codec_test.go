@@ -29,7 +29,7 @@ type everything struct {
 	Deltas     []uint64
 	Lines      []uint64
 	Inner      []everything
-	Fixed      []uint32 // of the same length as Few
+	Fixed      []uint32 // has the same length as Few
 	Everything [2]uint64
 }
 
@@ -96,7 +96,7 @@ func draw(t *rapid.T, depth int) everything {
 	return e
 }
 
-// Decoding returns the values that were encoded. Decoding a proper prefix of the bytes fails.
+// Decoding returns the values that were encoded. If bytes are missing at the end, decoding fails.
 func TestCoderReadsWhatItWrites(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := draw(t, 1)
@@ -151,8 +151,8 @@ func TestCoderRejectsBadInput(t *testing.T) {
 	}
 }
 
-// Decoding any bytes either fails, or results in a value that does not change when it is encoded
-// and decoded again.
+// Decoding any bytes either fails, or yields a value that does not change when it is encoded and
+// decoded again.
 func FuzzCoder(f *testing.F) {
 	w := codec.Writer(nil)
 	(&everything{Text: "a", Few: []uint32{1}, Fixed: []uint32{2}, Inner: make([]everything, 1)}).code(w)

@@ -48,7 +48,8 @@ func profileOf(t *testing.T, demo string) []byte {
 	return a.Finish(profile.State{}).Encode()
 }
 
-// cell returns the cell in a column, from the row whose column by contains text.
+// cell returns the cell in the given column. It selects the row in which the column named by the
+// parameter by contains the text.
 func cell(t *testing.T, r *answers.Reply, table, by, text, column string) report.Value {
 	t.Helper()
 	of := r.Table(table)
@@ -148,7 +149,7 @@ func TestModule(t *testing.T) {
 		t.Errorf("notes %s", notes)
 	}
 
-	// The module is stored as a profile, and the profile leads to the same answer.
+	// The module is stored as a profile, which yields the same answer.
 	kept, err := costmodel.Open(r.Bytes, "", nil)
 	if err != nil {
 		t.Fatal(err)

@@ -30,8 +30,9 @@ func latenciesOf(h hierarchy.Hierarchy) (list []float64) {
 	return append(list, h.Memory.LatencyCycles)
 }
 
-// TestCompleteLatencies checks that a missing latency of a level is taken from the processor's
-// description, or else is a typical value, and that a warning lists these latencies.
+// TestCompleteLatencies checks that a level's missing latency is taken from the processor's
+// description or, if it is not described, set to a typical value, and that a warning lists these
+// latencies.
 func TestCompleteLatencies(t *testing.T) {
 	described, err := pipeline.Read([]byte("name: toy\ndispatch: 4\nports: P0\nlevels:\n  L1: latency 5, size 1KiB\n  L2: latency 20, size 4KiB\n  memory: latency 400\nclasses:\n  load: latency 5, uops 1, ports P0\n"))
 	if err != nil {
@@ -51,7 +52,7 @@ func TestCompleteLatencies(t *testing.T) {
 		{levelsOf(0, 0, 0, 0), described, []float64{5, 20, 70, 400}, "L1 5, L2 20, L3 70, memory 400", ""},
 		{levelsOf(0, 0, 0), nil, []float64{4, 14, 300}, "L1 4, L2 14, memory 300", ""},
 		{levelsOf(4, 0, 50, 300), described, []float64{4, 20, 50, 300}, "L2 20", "L1 L3 memory"},
-		{levelsOf(4, 0, 9, 300), described, []float64{4, 6, 9, 300}, "L2 6", ""}, // L2: between the latencies of L1 and L3
+		{levelsOf(4, 0, 9, 300), described, []float64{4, 6, 9, 300}, "L2 6", ""}, // the latency of L2 is between the latencies of L1 and L3
 		{levelsOf(0, 3, 20), described, []float64{0, 3, 20}, "L1 ", ""},
 		{levelsOf(4, 14, 500, 0), described, []float64{4, 14, 500, 1000}, "memory 1000", ""},
 		{clocked, nil, []float64{4, 14, 50, 240}, "memory 240", ""},
@@ -79,7 +80,7 @@ func TestCompleteLatencies(t *testing.T) {
 }
 
 // TestCompleteLatenciesAscend checks that given latencies do not change, and that the completed
-// latencies are in ascending order if the given latencies are.
+// latencies are in ascending order if the given latencies are in ascending order.
 func TestCompleteLatenciesAscend(t *testing.T) {
 	p, err := pipeline.Named("sapphirerapids-measured")
 	if err != nil {

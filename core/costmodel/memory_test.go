@@ -52,8 +52,8 @@ func TestDescribedMachine(t *testing.T) {
 	}
 }
 
-// TestSiteCost compares the cost of a site with a calculation by hand. Of 100 loads, 40 miss in L1, 10
-// miss in L2, and 30 follow a stride.
+// TestSiteCost compares the cost of a site with a calculation by hand. Out of 100 loads, 40 miss in
+// L1, 10 miss in L2, and 30 follow a stride.
 func TestSiteCost(t *testing.T) {
 	m := levelledMachine(t)
 	s := profile.Site{Kind: trace.Load, Bytes: 8, Strides: [profile.NumStrides]uint64{profile.UnitStride: 20, profile.ConstantStride: 10, profile.IrregularStride: 70}}
@@ -110,8 +110,8 @@ func TestLowerLevelsCostMore(t *testing.T) {
 }
 
 // TestFillWaitOfSites checks how long a load waits for a line that an earlier load fetches. The
-// load waits if the earlier load, or a reference between the two loads, was the last reference to
-// the line.
+// load waits if the last reference to the line was the earlier load or a reference between the two
+// loads.
 func TestFillWaitOfSites(t *testing.T) {
 	m := levelledMachine(t)
 	s := profile.Site{Kind: trace.Load, Bytes: 8, Strides: [profile.NumStrides]uint64{profile.IrregularStride: 100},

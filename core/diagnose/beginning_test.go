@@ -10,7 +10,7 @@ import (
 )
 
 // TestExtendBeginning checks that, if a run repeats its beginning, the counts of the changed run
-// are the counts of its beginning, multiplied by the number of repetitions.
+// are the counts of the beginning multiplied by the number of repetitions.
 func TestExtendBeginning(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const levels = 2
@@ -89,7 +89,7 @@ func TestBeginnings(t *testing.T) {
 		s.schedule = schedule{threads: 2, open: true}
 		var misses, lost []float64
 		for region := range 3 {
-			s.taken = uint64(leastBeginning) * uint64(region) // pretend that each region has leastBeginning references
+			s.taken = uint64(leastBeginning) * uint64(region) // pretend that each earlier region had leastBeginning references
 			for i := range 100 {
 				s.row(&row{addr: 1<<20 + 4*uint64(i%2), bytes: 4, thread: uint8(i % 2), kind: trace.Store})
 			}

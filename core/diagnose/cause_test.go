@@ -10,8 +10,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// TestIrregularReason checks that a finding calls data too large for a cache only if the code
-// returns to the data.
+// TestIrregularReason checks that a finding says that data is too large for a cache only if the
+// code accesses the data again.
 func TestIrregularReason(t *testing.T) {
 	r := &run{Options: Options{Machine: hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1"}, {Name: "L2"}}}}}
 	if got := r.irregularReason(&place{level: 1, wait: 100, never: 10}); !strings.Contains(got, "larger than L2") {
@@ -28,7 +28,7 @@ func TestIrregularReason(t *testing.T) {
 	}
 }
 
-// TestFillsAndCopies checks that filling memory is not called copying.
+// TestFillsAndCopies checks that a finding about code that fills memory does not call it copying.
 func TestFillsAndCopies(t *testing.T) {
 	for reads, want := range map[bool]string{false: "fill less memory", true: "copy less"} {
 		if got := (&place{reads: reads}).fewerBytes(); !strings.HasPrefix(got, want) {
@@ -37,8 +37,8 @@ func TestFillsAndCopies(t *testing.T) {
 	}
 }
 
-// TestUntriedReason checks why a finding says that no change was tried: the references do not
-// compress, or the profile was made without loops.
+// TestUntriedReason checks the reasons why a finding says that no change was tried: the references
+// do not compress, or the profile has no loops.
 func TestUntriedReason(t *testing.T) {
 	for want, loops := range map[string][]byte{"do not compress": {}, "contains no loops": nil} {
 		r := &run{p: &profile.Profile{Loops: loops}}
@@ -48,8 +48,8 @@ func TestUntriedReason(t *testing.T) {
 	}
 }
 
-// TestScattersScalars checks that an array of numbers at irregular indices is not taken for an array
-// of structures.
+// TestScattersScalars checks that an array of numbers that is accessed at irregular indices is not
+// mistaken for an array of structures.
 func TestScattersScalars(t *testing.T) {
 	for name, c := range map[string]struct {
 		stride    profile.Stride
@@ -63,7 +63,7 @@ func TestScattersScalars(t *testing.T) {
 		"a column of a table of numbers":  {profile.ConstantStride, 0, 4, false},
 	} {
 		p := &profile.Profile{Sites: &profile.Sites{LineBytes: 64, Code: make([]profile.Site, 2)}}
-		stored := &p.Sites.Code[0] // in order, and every byte is used
+		stored := &p.Sites.Code[0] // the stores are in order, and use every byte
 		stored.Strides[profile.ConstantStride] = 1000
 		stored.Reuse.Used = []profile.Utilisation{{Fetched: 100, BytesUsed: 6400}}
 		loaded := &p.Sites.Code[1]
@@ -77,12 +77,12 @@ func TestScattersScalars(t *testing.T) {
 	}
 }
 
-// TestEvicted checks that first accesses of each core and lines that another core invalidated do not
-// count as evicted lines.
+// TestEvicted checks that two kinds of misses do not count as misses on evicted lines: each core's
+// first accesses, and accesses to lines that another core has invalidated.
 func TestEvicted(t *testing.T) {
 	for name, c := range map[string]struct {
-		private, all uint64  // first accesses of each core, and of all cores together
-		invalidated  float64 // of the misses in L1
+		private, all uint64  // number of first accesses: private counts them by core, and all counts them for all cores together
+		invalidated  float64 // share of the misses in L1
 		cycles       float64
 		level        int
 	}{

@@ -8,8 +8,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// TestSourceIteration checks that cycles refer to an iteration of the source's loop if the unrolling
-// is known, and otherwise to an iteration of the compiled loop.
+// TestSourceIteration checks that cycles refer to one iteration of the source loop if the unrolling
+// is known, and otherwise to one iteration of the compiled loop.
 func TestSourceIteration(t *testing.T) {
 	load := func(line uint32) trace.Site {
 		return trace.Site{Kind: trace.Load, Bytes: 8, Place: trace.Place{File: "a.c", Line: line}}
@@ -33,8 +33,8 @@ func TestSourceIteration(t *testing.T) {
 	}
 }
 
-// TestChainLine checks that a finding names the line of the chain, and not the line of the store in
-// the same loop, as in z = 0.9*z + x[i]; y[i] = z.
+// TestChainLine uses a loop such as z = 0.9*z + x[i]; y[i] = z. It checks that a finding names the
+// line of the dependence chain, and not the line of the store.
 func TestChainLine(t *testing.T) {
 	site := func(kind trace.Kind, line uint32) trace.Site {
 		return trace.Site{Kind: kind, Place: trace.Place{File: "a.c", Line: line}}
@@ -65,7 +65,8 @@ func TestChainLine(t *testing.T) {
 	}
 }
 
-// TestReplaceDivisions checks that the advice for integers does not concern floating-point numbers.
+// TestReplaceDivisions checks that advice about dividing integers is not given for floating-point
+// divisions.
 func TestReplaceDivisions(t *testing.T) {
 	for name, c := range map[string]struct {
 		fractions, integers        int

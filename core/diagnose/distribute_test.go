@@ -13,8 +13,8 @@ var (
 	stored = loops.Reference{Site: 2, Kind: trace.Store, Bytes: 8}
 )
 
-// TestDistribute checks that a distributed loop performs the same references as before, but along
-// the rows.
+// TestDistribute checks that a distributed loop makes the same references as before, but in the
+// order of the rows.
 func TestDistribute(t *testing.T) {
 	n := &loops.Nest{Items: []loops.Item{loops.Loop(3,
 		loops.Loop(5, loops.Leaf(loaded, 1<<20, 8, 4096)),
@@ -41,8 +41,8 @@ func TestDistribute(t *testing.T) {
 	}
 }
 
-// If each element is updated only from its previous value, a loop may be distributed: all updates of
-// its first part may precede all updates of its second part.
+// If each element's new value depends only on its previous value, the loop may be distributed. All
+// updates in the first part then precede all updates in the second part.
 func TestUpdates(t *testing.T) {
 	for name, c := range map[string]struct {
 		body []loops.Item

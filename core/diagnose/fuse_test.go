@@ -9,10 +9,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestReuseAcrossLoops checks that, if two loops iterate over the bytes of one array, but the
-// compiler unrolled them differently, each load of the second loop uses data that the first loop
-// accesses. If the loops iterate over different arrays or different rows, no load of the second
-// loop uses data of the first loop.
+// TestReuseAcrossLoops uses two loops over the bytes of one array that the compiler unrolled
+// differently. It checks that each load of the second loop uses data that the first loop accesses.
+// If the loops iterate over different arrays or different rows, no load of the second loop uses
+// data of the first loop.
 func TestReuseAcrossLoops(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		bytes := uint64(1) << rapid.Uint64Range(0, 5).Draw(t, "bytes")
@@ -45,8 +45,8 @@ func TestReuseAcrossLoops(t *testing.T) {
 	})
 }
 
-// TestSinkable checks that, in a nest of three loops, the statements beside the inner loops move
-// into the innermost loop. Any two of the loops can then be interchanged.
+// TestSinkable checks that, in a nest of three loops, the statements outside the innermost loop can
+// be moved into it. After that, any two of the loops can be interchanged.
 func TestSinkable(t *testing.T) {
 	counter := loops.Leaf(loaded, 800)
 	n := &loops.Nest{Items: []loops.Item{loops.Loop(3, counter, loops.Loop(4, counter, loops.Loop(5, loops.Leaf(loaded, 1<<20, 8, 4096, 1<<16), counter), counter))}}
@@ -74,8 +74,8 @@ func TestSinkable(t *testing.T) {
 	}
 }
 
-// TestLoopEntries checks that the innermost loop is entered more often after the inner loop is
-// tiled, and as often as before after the outer loop is tiled.
+// TestLoopEntries checks that tiling the inner loop increases the number of entries to the
+// innermost loop, and that tiling the outer loop does not change it.
 func TestLoopEntries(t *testing.T) {
 	n := &loops.Nest{Items: []loops.Item{loops.Loop(6, loops.Loop(60, loops.Leaf(loaded, 1<<20, 0, 8)))}}
 	for _, c := range []struct {
@@ -92,8 +92,8 @@ func TestLoopEntries(t *testing.T) {
 	}
 }
 
-// TestLoopCopies checks that two loops over the same data are different code if they have no
-// reference in common.
+// TestLoopCopies checks that two loops over the same data are treated as different code if they
+// have no reference in common.
 func TestLoopCopies(t *testing.T) {
 	load := func(site uint32, addr trace.Addr, by int64) loops.Item {
 		return loops.Leaf(loops.Reference{Site: site, Kind: trace.Load, Bytes: 8}, addr, by)

@@ -10,16 +10,16 @@ import (
 )
 
 // naive replays the references of one site with plain lists and maps. naive simulates a private
-// level, and a level that pairs of cores share.
+// level, and a level that is shared by pairs of cores.
 type naive struct {
-	near      map[uint8][]trace.Line // by core: lines, most recently used first
+	near      map[uint8][]trace.Line // each core's lines, most recently used first
 	caches    [2]map[uint8]map[trace.Line][]trace.Line
 	sharers   map[trace.Line]map[uint8]bool
 	lost      map[trace.Line]map[uint8]bool
-	writer    map[trace.Addr]uint8 // by word: 1 + the core that last wrote the word
+	writer    map[trace.Addr]uint8 // keyed by word: 1 + the number of the core that last wrote the word
 	contended map[trace.Line]bool
 	open      bool                          // whether several threads are running
-	stored    map[trace.Addr]map[uint8]bool // the threads that stored to a word while several threads ran
+	stored    map[trace.Addr]map[uint8]bool // keyed by word: the threads that stored to the word while several threads were running
 
 	nears, coherence, falsely, severally float64
 	misses                               [2]float64

@@ -8,8 +8,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// TestReplayInParts checks that a replay of parts reads rows from the middle of each period, and
-// all allocations.
+// TestReplayInParts checks that a replay of parts reads all allocations, but only the rows in the
+// middle of each period.
 func TestReplayInParts(t *testing.T) {
 	const allocations, each = 100, 10_000
 	n := loops.Nest{Items: []loops.Item{loops.Loop(allocations,
@@ -46,7 +46,8 @@ func TestReplayInParts(t *testing.T) {
 	}
 }
 
-// TestScaleParts checks that the counts of parts are scaled to the references of the whole run.
+// TestScaleParts checks that the counts of parts are scaled up to the number of references in the
+// whole run.
 func TestScaleParts(t *testing.T) {
 	p := &profile.Profile{Sites: &profile.Sites{Code: make([]profile.Site, 2)}}
 	p.Sites.Code[0].Strides[profile.UnitStride] = 1000

@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestSplits checks that a vector that the machine loads in parts crosses a line boundary only if
-// one of the parts does.
+// TestSplits checks that, if the machine loads a vector in parts, the vector crosses a line
+// boundary only if one of the parts crosses it.
 func TestSplits(t *testing.T) {
 	for _, c := range []struct {
 		addr          trace.Addr
@@ -40,8 +40,8 @@ func TestUnpacked(t *testing.T) {
 	}
 }
 
-// TestSchedule checks that threads that ran one after the other when they were recorded run
-// alternately between a fork and a join, each as often as its clock allows.
+// TestSchedule uses threads that ran one after the other when they were recorded. It checks that,
+// between a fork and a join, they run alternately, each as often as its clock allows.
 func TestSchedule(t *testing.T) {
 	f := loops.NewFolder(0)
 	b := trace.NewBatch(64)
@@ -91,8 +91,8 @@ func TestSchedule(t *testing.T) {
 	}
 }
 
-// TestLRU checks that the least recently used line is evicted, and a line that another core has
-// invalidated is removed.
+// TestLRU checks that the cache evicts the least recently used line, and removes a line that
+// another core has invalidated.
 func TestLRU(t *testing.T) {
 	c := newLRU(4, 2)
 	for i, line := range []uint64{0, 2, 0, 4, 0, 2} {
@@ -127,7 +127,7 @@ func TestBlockFinder(t *testing.T) {
 	})
 }
 
-// TestElementTable checks that the cells of a table, which make look-ups faster, do not change the
+// TestElementTable checks that the table's cells, which make look-ups faster, do not change the
 // results.
 func TestElementTable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

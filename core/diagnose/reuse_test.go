@@ -32,7 +32,8 @@ func TestReuse(t *testing.T) {
 	same("a larger block in the same place", 1, 115, 115)
 }
 
-// TestReferenceBetweenLoops moves a reference that is between two loops to before both loops.
+// TestReferenceBetweenLoops checks that a reference between two loops can be moved before both
+// loops.
 func TestReferenceBetweenLoops(t *testing.T) {
 	ref := func(site uint32) loops.Reference { return loops.Reference{Site: site, Kind: trace.Load, Bytes: 8} }
 	n := &loops.Nest{Items: []loops.Item{loops.Loop(3,

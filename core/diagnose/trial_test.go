@@ -13,8 +13,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// TestFragment checks that the saving of a change is not computed from a nest that represents only
-// a small part of the run.
+// TestFragment checks that the saving from a change is not computed from a nest that represents
+// only a small part of the run.
 func TestFragment(t *testing.T) {
 	r := &run{loops: &answers.Loops{Outline: &outline.Outline{Loops: make([]outline.Loop, 3)}}}
 	for i, references := range []uint64{4000, 100, 200_000} {
@@ -41,7 +41,7 @@ func TestFragment(t *testing.T) {
 }
 
 // TestCacheKeepsLines checks that a cache that keeps all lines of a nest has as many misses as an
-// unlimited cache, also after the loops are interchanged.
+// unlimited cache, even after the loops are interchanged.
 func TestCacheKeepsLines(t *testing.T) {
 	kept := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -76,8 +76,8 @@ func TestCacheKeepsLines(t *testing.T) {
 	}
 }
 
-// TestLoopFeedback checks that a loop whose inner loop loads what the loop itself stores needs its
-// results in order.
+// TestLoopFeedback checks that the iterations of a loop must run in order if its inner loop loads
+// values that the loop itself stores.
 func TestLoopFeedback(t *testing.T) {
 	const a, b = 1 << 20, 2 << 20
 	load := func(addr uint64) loops.Item {

@@ -48,8 +48,9 @@ func drawRun(t *rapid.T) *run {
 	return r
 }
 
-// TestCountedEqualsReplayed checks that counting in the loops and replaying the trace result in the
-// same misses and translations of each site, and the same accesses and misses in each loop.
+// TestCountedEqualsReplayed compares counting in the loops with replaying the trace. Both must
+// yield the same misses and address translations for each site, and the same accesses and misses
+// for each loop.
 func TestCountedEqualsReplayed(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		counted := drawRun(t)

@@ -11,7 +11,7 @@ import (
 )
 
 // TestUntangling checks that, between two events, the rows of each thread are consecutive and in
-// the original order, and all rows remain between the same events.
+// their original order, and that all rows remain between the same events.
 func TestUntangling(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		type row struct {
@@ -32,7 +32,7 @@ func TestUntangling(t *testing.T) {
 			b := trace.NewBatch(0)
 			b.NeedThread()
 			for range rapid.IntRange(0, 30).Draw(t, "rows") {
-				// Threads are numbered by their first rows.
+				// Threads are numbered in the order of their first rows.
 				thread := min(rapid.Uint32Range(0, 3).Draw(t, "thread"), uint32(len(u.number)))
 				kind := rapid.SampledFrom([]trace.Kind{trace.Load, trace.Store, trace.Load, trace.BlockEntry, trace.Barrier}).Draw(t, "kind")
 				if _, known := u.number[thread]; !known {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestSmallFindingsAreOmitted checks that findings with small savings are omitted unless no other
-// finding explains why the run waits.
+// TestSmallFindingsAreOmitted checks that findings with small savings are omitted, unless they are
+// the only explanation for the run's waiting time.
 func TestSmallFindingsAreOmitted(t *testing.T) {
 	run := func(waiting float64, list ...Finding) *Diagnosis {
 		d := &Diagnosis{Cycles: 1e6, Waits: []LevelWait{{Name: "L2", Cycles: waiting}}, Findings: list}
@@ -53,8 +53,8 @@ func TestSourceFunction(t *testing.T) {
 	}
 }
 
-// TestVerdictOfChanges checks that the verdict separates the savings of changes that were tried
-// from the largest savings of changes that could not be tried.
+// TestVerdictOfChanges checks that the verdict distinguishes the savings of changes that were tried
+// from the maximum savings of changes that could not be tried.
 func TestVerdictOfChanges(t *testing.T) {
 	tried, second := Finding{Kind: Stride, Saved: 5e5, Tried: true}, Finding{Kind: Conflict, Saved: 1e5, Tried: true}
 	range0, range3 := Finding{Kind: RandomAccess, Saved: 3e4, Most: 24e4}, Finding{Kind: Capacity, Saved: 3e4, Least: 3e4, Most: 12e4}
@@ -78,8 +78,8 @@ func TestVerdictOfChanges(t *testing.T) {
 	}
 }
 
-// TestLargePages checks that a finding mentions pages if its source line waits mostly for address
-// translation.
+// TestLargePages checks that a finding mentions pages if its source line spends most of its waiting
+// time on address translation.
 func TestLargePages(t *testing.T) {
 	r := &run{out: &Diagnosis{Cycles: 1e6}}
 	r.add(&place{file: "scan.c", wait: 10, pages: 90}, Finding{Kind: Stride, Why: "each iteration accesses another line", Fix: "interchange the loops"})

@@ -86,7 +86,7 @@ func read(t *rapid.T, content []byte) (words string, tags map[string]int) {
 }
 
 // TestReportOfAnyProfile checks that, for any profile and any names, the report is a well-formed
-// document that loads no resources, and in which every chart has a title and a description.
+// document that loads no resources. Every chart in it must have a title and a description.
 func TestReportOfAnyProfile(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProfile(t)
@@ -125,7 +125,7 @@ func TestReportOfAnyProfile(t *testing.T) {
 	})
 }
 
-// shown returns the character that a document contains instead of r.
+// shown returns the character that appears in a document in place of r.
 func shown(r rune) rune {
 	if r < ' ' && r != '\t' && r != '\n' || r >= 0x7f && r < 0xa0 || r == 0xfffe || r == 0xffff {
 		return '\uFFFD'

@@ -60,7 +60,7 @@ func tool(t *testing.T, content []byte, name string, args ...string) string {
 	return string(out)
 }
 
-// TestPprofReadsIt checks the sums that pprof computes for every event and function.
+// TestPprofReadsIt checks that pprof computes the correct sum for every event and function.
 func TestPprofReadsIt(t *testing.T) {
 	s := sample()
 	want := []map[string]string{
@@ -103,8 +103,7 @@ func TestPprofNamesTheProgram(t *testing.T) {
 	}
 }
 
-// TestCallgrindAnnotateReadsIt checks that callgrind_annotate shows the same numbers, and the
-// notes.
+// TestCallgrindAnnotateReadsIt checks that callgrind_annotate shows the notes and the same numbers.
 func TestCallgrindAnnotateReadsIt(t *testing.T) {
 	text := strings.Join(strings.Fields(tool(t, sample().Callgrind(), "callgrind_annotate", "--threshold=100", "--auto=no", "--show-percs=no")), " ")
 	for _, want := range []string{

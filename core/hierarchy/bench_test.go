@@ -8,8 +8,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// dense returns a profile with as many distinct distances as a real sort of 20,000 keys produces.
-// Each distance occurs once.
+// dense returns a profile with as many distinct distances as a program that sorts 20,000 keys. Each
+// distance occurs once.
 func dense() *profile.Profile {
 	l := profile.Locality{LineBytes: 64, Kinds: []profile.KindLocality{{Kind: trace.Load, Cold: 22494}}}
 	for d := range uint64(22494) {
@@ -32,7 +32,8 @@ func BenchmarkPredict(b *testing.B) {
 	}
 }
 
-// BenchmarkPredictNext changes the size of one level in each iteration, as a slider does.
+// In each iteration, BenchmarkPredictNext changes the size of one level, like a user who moves a
+// slider.
 func BenchmarkPredictNext(b *testing.B) {
 	asker := hierarchy.NewAsker(dense())
 	h, err := hierarchy.Preset("i7-4770K")

@@ -54,8 +54,8 @@ func predictCores(t interface{ Fatal(...any) }, p *profile.Profile, shares []hie
 	return predicted, warnings
 }
 
-// If cores share no lines, each core misses in all levels of its private caches exactly as often as
-// it would alone, and the totals are the sums over the cores.
+// If cores share no lines, each core has as many misses in each of its private caches as it would
+// have alone, and the totals are the sums over the cores.
 func TestCoresWithoutSharedLines(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		traces := drawTraces(t)
@@ -84,8 +84,8 @@ func TestCoresWithoutSharedLines(t *testing.T) {
 	})
 }
 
-// If a shared cache is partitioned, each core uses a cache of the size of its part. Cores without
-// an explicit part share the rest.
+// If a shared cache is partitioned, each core uses a cache that is as large as its part. Cores
+// without an explicit part share the remaining cache.
 func TestShares(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		traces := drawTraces(t)
@@ -106,8 +106,8 @@ func TestShares(t *testing.T) {
 	})
 }
 
-// Apportioning preserves the sum, and assigns each core at least its cold misses and at most its
-// accesses.
+// Apportioning preserves the sum. Each core receives at least as many misses as it has cold misses,
+// and at most as many as it has accesses.
 func TestApportion(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		traces := drawTraces(t)
@@ -128,8 +128,8 @@ func TestApportion(t *testing.T) {
 	})
 }
 
-// The models of MODELS §6 agree if the cores share no line. In Anger's model, lines that another
-// core touched last are looked up in a common cache.
+// If the cores share no lines, the models in MODELS §6 agree. In Anger's model, a line whose last
+// access was by another core is looked up in a common cache.
 func TestViews(t *testing.T) {
 	p := stacked([][]uint64{{1, 2, 1, 2}, {1, 2, 3, 1}})
 	asker := hierarchy.NewAsker(p)
@@ -137,8 +137,9 @@ func TestViews(t *testing.T) {
 	if v, ok := asker.Views(c); !ok || v != (hierarchy.Views{Accesses: 8, Private: 6, Anger: 6, Coherent: 6, Exact: true}) {
 		t.Errorf("%+v", v)
 	}
-	// The last access of each core is to a line that the other core touched last. The distances of
-	// these two accesses are 1 and 2 on the private stacks, and 3 and 4 on the common stack.
+	// In its last access, each core accesses a line whose previous access was by the other core.
+	// The distances of these two accesses are 1 and 2 on the private stacks, and 3 and 4 on the
+	// common stack.
 	for n := range p.Sharing[0].Cores {
 		p.Sharing[0].Cores[n].Foreign.Distances.Add(uint64(n + 1))
 		p.Sharing[0].Domains[0].Foreign.Distances.Add(uint64(n + 3))
@@ -163,7 +164,7 @@ func TestViews(t *testing.T) {
 }
 
 // An access to a line that another core's store has invalidated misses in a cache of any size. The
-// miss is a coherence miss if the line would otherwise have been present.
+// miss is a coherence miss if the line would have been in the cache without the invalidation.
 func TestCoherenceMisses(t *testing.T) {
 	p := stacked([][]uint64{{1, 2, 3, 1}, {1}})
 	coherent := &p.Sharing[0].Cores[0].Coherent
@@ -222,8 +223,8 @@ func join(warnings []hierarchy.Warning) (text string) {
 	return text
 }
 
-// If the profile has one core, or the threads are placed on one core, the prediction is for one
-// core. There is no warning about threads that share a core.
+// If the profile has one core, or all threads are placed on one core, the prediction is for one
+// core. In both cases, there is no warning about threads that share a core.
 func TestOneCore(t *testing.T) {
 	h := hierarchy.Hierarchy{Threads: hierarchy.OnOneCore,
 		Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 128, LineBytes: 64, SharedBy: 2}, {Name: "L2", SizeBytes: 256, Ways: 2, LineBytes: 64}}}

@@ -17,8 +17,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// withSets returns a profile with the histogram and the set tables of a trace of line numbers. Hits
-// are counted naively, with a list of lines for each set, most recently used first.
+// withSets returns a profile with the histogram and the set tables of a trace of line numbers. The
+// test counts hits naively: each set is a list of lines, most recently used first.
 func withSets(lines []uint64) *profile.Profile {
 	l := profile.Locality{LineBytes: 64, Kinds: []profile.KindLocality{{Kind: trace.Load}}, Sets: new(profile.SetTable)}
 	for a := range profile.SetCounts {
@@ -47,7 +47,7 @@ func withSets(lines []uint64) *profile.Profile {
 	return p
 }
 
-// simulated returns the misses of one LRU cache, simulated set by set.
+// simulated simulates an LRU cache set by set, and returns its number of misses.
 func simulated(lines []uint64, c hierarchy.Cache) (misses float64) {
 	sets := map[uint64][]uint64{}
 	ways := int(c.Ways)
@@ -69,7 +69,7 @@ func simulated(lines []uint64, c hierarchy.Cache) (misses float64) {
 	return misses
 }
 
-// lineTrace draws line numbers with some locality, and with strides that map to few sets.
+// lineTrace draws random line numbers that have some locality, and strides that map to few sets.
 func lineTrace(t *rapid.T) []uint64 {
 	stride := rapid.SampledFrom([]uint64{1, 3, 16, 64}).Draw(t, "stride")
 	numbers := rapid.SliceOfN(rapid.Uint64Range(0, 60), 1, 300).Draw(t, "lines")
@@ -79,8 +79,8 @@ func lineTrace(t *rapid.T) []uint64 {
 	return numbers
 }
 
-// A first level of any geometry in the tables has the same misses as a simulated cache. For a cache
-// with several sets, the prediction also contains SDCM's result.
+// For every geometry in the tables, a first level has as many misses as a simulated cache. For a
+// cache with several sets, the prediction also contains SDCM's result.
 func TestPredictMatchesSimulation(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		lines := lineTrace(t)
@@ -108,8 +108,8 @@ func TestPredictMatchesSimulation(t *testing.T) {
 	})
 }
 
-// Without a set table, SDCM predicts the misses. The result equals the SDCM result that accompanies
-// an exact prediction.
+// Without a set table, SDCM predicts the misses. The result equals the SDCM result that is reported
+// along with an exact prediction.
 func TestPredictFallsBackToSDCM(t *testing.T) {
 	var lines []uint64
 	for i := range uint64(4000) {
@@ -240,7 +240,7 @@ func TestPredictTimeAndTraffic(t *testing.T) {
 	}
 }
 
-// The fast sums of SDCM equal the plain sums for sparse distances, for dense distances, and for
+// The fast sums of SDCM equal the plain sums for sparse and for dense distances. The test includes
 // numbers of ways for which the sum is computed from the last term to the first.
 func TestExpectedHits(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -321,7 +321,7 @@ func TestHitProbability(t *testing.T) {
 		}
 		lines := ways * (1 + rng.Uint64N(1<<rng.UintN(20)))
 		if n%16 == 0 {
-			lines = ways // full
+			lines = ways // the cache is fully associative
 		}
 		distance := rng.Uint64N(1<<40 + 1)
 		switch n % 3 {
@@ -353,7 +353,8 @@ func TestHitProbabilityDecreases(t *testing.T) {
 	}
 }
 
-// sample returns a profile of 100 loads at distance 0, 50 at 10, 20 at 1,000, and 30 cold misses.
+// sample returns a profile with 100 loads at distance 0, 50 loads at distance 10, 20 loads at
+// distance 1,000, and 30 cold misses.
 func sample() *profile.Profile {
 	l := profile.Locality{LineBytes: 64, Kinds: []profile.KindLocality{{Kind: trace.Load, Cold: 30}}}
 	for d, n := range map[uint64]uint64{0: 100, 10: 50, 1000: 20} {
@@ -402,7 +403,8 @@ func TestPredictSDCM(t *testing.T) {
 	}
 }
 
-// The misses of a small lower level are limited to its accesses, and a warning states this.
+// The number of misses in a small lower level is limited to the number of its accesses, and a
+// warning states this.
 func TestPredictLimitsMisses(t *testing.T) {
 	h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 64 * 2000, Ways: 0, LineBytes: 64}, {Name: "L2", SizeBytes: 64, Ways: 1, LineBytes: 64}}}
 	p, warnings, err := hierarchy.Predict(sample(), h)
@@ -547,8 +549,8 @@ func TestPresets(t *testing.T) {
 	}
 }
 
-// TestPresetInclusionPolicies checks that the levels of processors have the processors' inclusion
-// policies, and that levels from papers have the default policy, non-inclusive.
+// TestPresetInclusionPolicies checks that presets of processors have the inclusion policies of the
+// actual processors, and that presets from papers have the default policy, non-inclusive.
 func TestPresetInclusionPolicies(t *testing.T) {
 	words := map[hierarchy.Inclusion]string{hierarchy.Inclusive: "inclusive", hierarchy.NonInclusive: "-", hierarchy.Exclusive: "exclusive"}
 	for name, want := range map[string]string{

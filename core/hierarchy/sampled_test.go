@@ -6,13 +6,13 @@ import (
 
 	"github.com/stackglass/stackglass/core/analysis"
 	sampling "github.com/stackglass/stackglass/core/analysis/sample"
-	_ "github.com/stackglass/stackglass/core/analysis/sample/estimate" // makes samples available
+	_ "github.com/stackglass/stackglass/core/analysis/sample/estimate" // registers the sampling analyses
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// sampledRun analyses a random walk, or a sample of a random walk.
+// sampledRun analyses a random walk, either completely or as a sample.
 func sampledRun(t *testing.T, text string) *profile.Profile { return sampledBy(t, text, 0) }
 
 func sampledBy(t *testing.T, text string, seed uint64) *profile.Profile {
@@ -61,8 +61,8 @@ func TestSampledMethods(t *testing.T) {
 }
 
 // TestSampledLowerLevels checks a level that is only slightly larger than the level above. The
-// misses of the level above are equally uncertain, so the interval must not be cut off at the
-// estimate for the level above.
+// number of misses in the level above is equally uncertain, so the interval must not be cut off at
+// that estimate.
 func TestSampledLowerLevels(t *testing.T) {
 	h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 64 << 10, LineBytes: 64}, {Name: "L2", SizeBytes: 65 << 10, LineBytes: 64}}}
 	want, _, err := hierarchy.Predict(sampledRun(t, ""), h)

@@ -13,7 +13,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// row is a row of a batch. Missing columns are 0.
+// row is a row of a batch. The values in missing columns are 0.
 type row struct {
 	addr   trace.Addr
 	bytes  uint32
@@ -27,15 +27,15 @@ type row struct {
 // columns specifies which optional columns a stream has.
 type columns struct{ site, arg, pc bool }
 
-// pieces is a stream that returns its rows in parts of random length. Each part belongs to a larger
-// batch, which the next call overwrites.
+// pieces is a stream that returns its rows in parts that have random lengths. Each part is a slice
+// of a larger batch, which the next call overwrites.
 type pieces struct {
 	rows []row
 	has  columns
 	rng  *rand.Rand
 	most int
 	last *trace.Batch
-	err  error // returned after the rows; nil means io.EOF
+	err  error // the error that is returned after the rows; nil means io.EOF
 }
 
 func (p *pieces) Next() (*trace.Batch, int, int, error) {
@@ -155,7 +155,7 @@ func naive(o Order, phases [][][]row) (merged []row) {
 	return merged
 }
 
-// drawRows draws the rows of a core, including block entries and other events.
+// drawRows draws random rows of a core, including block entries and other events.
 func drawRows(t *rapid.T, core uint32, has columns) (rows []row) {
 	kinds := rapid.SampledFrom([][]trace.Kind{
 		{trace.Load, trace.Store},
@@ -181,7 +181,7 @@ func drawRows(t *rapid.T, core uint32, has columns) (rows []row) {
 	return rows
 }
 
-// rowsOf returns the rows of a batch from a given row on.
+// rowsOf returns the rows of a batch, beginning with the given row.
 func rowsOf(b *trace.Batch, from int) (rows []row) {
 	for i := from; i < b.Len(); i++ {
 		r := row{addr: b.Addr[i], bytes: b.Bytes[i], kind: b.Kind[i], thread: b.Thread[i]}
@@ -214,7 +214,7 @@ func TestMergeEqualsNaive(t *testing.T) {
 			var phase [][]row
 			for c := range uint32(n) {
 				has := columns{rapid.Bool().Draw(t, "site"), rapid.Bool().Draw(t, "arg"), rapid.Bool().Draw(t, "pc")}
-				has.site = has.site || o.Policy == ByTime // this policy uses blocks
+				has.site = has.site || o.Policy == ByTime // this policy uses the blocks of the trace
 				rows := drawRows(t, 3*c+1, has)
 				cores = append(cores, 3*c+1)
 				most := rapid.SampledFrom([]int{1, 5, 4096}).Draw(t, "most")
@@ -314,8 +314,8 @@ func TestOrderOfEachPolicy(t *testing.T) {
 	}
 }
 
-// TestUniformIsUniform checks that each of four cores has a quarter of the turns, and that all
-// pairs of successive cores are equally frequent, within five standard deviations.
+// TestUniformIsUniform checks that, within five standard deviations, each of four cores has a
+// quarter of the turns, and all pairs of successive cores are equally frequent.
 func TestUniformIsUniform(t *testing.T) {
 	const rows = 1 << 16
 	m, b := New(Order{Policy: Uniform, Seed: 7}), trace.NewBatch(rows)
@@ -348,7 +348,7 @@ func TestUniformIsUniform(t *testing.T) {
 	}
 }
 
-// TestSplitMix compares the random numbers with the output of the reference implementation
+// TestSplitMix checks that the random numbers equal the output of the reference implementation
 // (https://prng.di.unimi.it/splitmix64.c, seed 1234567).
 func TestSplitMix(t *testing.T) {
 	s := splitmix(1234567)

@@ -6,10 +6,10 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// TestPointerChasing checks that loads from the elements of a list are marked as chasing, and that loads of
-// the next address are also marked as links. Loads of data that an element points to are not
-// marked, because they can overlap. Loads from the next element, as in a search that stops before
-// this element, are marked.
+// TestPointerChasing checks that loads from the elements of a list are marked as chasing, and that
+// loads of the next element's address are also marked as links. Loads of data to which an element
+// points are not marked, because they can overlap. Loads from the next element, as in a search that
+// stops before this element, are marked.
 func TestPointerChasing(t *testing.T) {
 	r, err := Instrument([]byte(`
 define i64 @list(ptr %head, i64 %key) {

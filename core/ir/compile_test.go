@@ -18,8 +18,8 @@ import (
 type toolchain struct {
 	version             string
 	clang, clangxx, opt string
-	flang               string // "" if it is not installed
-	openMP              string // folder of LLVM's runtime library
+	flang               string // "" if flang is not installed
+	openMP              string // the folder that contains LLVM's OpenMP runtime library
 	stub, coverage      string
 }
 
@@ -70,7 +70,7 @@ func command(t *testing.T, name string, args ...string) {
 	}
 }
 
-// subject is a program to be rewritten and run.
+// subject is a program that the test rewrites and runs.
 type subject struct {
 	name    string
 	sources []string
@@ -92,12 +92,12 @@ var subjects = []subject{
 	{name: "arrays", sources: []string{"arrays.f90"}, flags: []string{"-fopenmp"}, openMP: true, fortran: true},
 }
 
-// soak makes TestRewrittenPrograms use every optimisation level with every toolchain.
+// The flag soak makes TestRewrittenPrograms use every optimisation level with every toolchain.
 var soak = os.Getenv("STACKGLASS_SOAK") != ""
 
-// TestRewrittenPrograms checks that rewritten programs print the same output as before, and that,
-// for every access size, they record as many loads and stores as an independent instrumentation of
-// the same text counts.
+// TestRewrittenPrograms checks that rewritten programs print the same output as before. For every
+// access size, they must record as many loads and stores as an independent instrumentation of the
+// same text counts.
 func TestRewrittenPrograms(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left out: no rewritten module is compiled and run in short mode")
@@ -300,8 +300,8 @@ func (b *build) compare(t *testing.T, steps, covers string) {
 	}
 }
 
-// checkLanes checks that the conditional loops of masked.c access the elements that the source code
-// accesses, for any translation of the loops by the compiler.
+// checkLanes checks that the conditional loops of masked.c access the same elements as the source
+// code, however the compiler translates the loops.
 func (b *build) checkLanes(t *testing.T, steps, level string) {
 	const n = 203
 	want := map[string]uint64{}

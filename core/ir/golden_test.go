@@ -95,7 +95,7 @@ func withoutTables(text string) string {
 	return before + "tables = …\n" + strings.ReplaceAll(after, "tables, i64 "+bytes, "tables, i64 …")
 }
 
-// dump prints a program, one item per line.
+// dump prints a program with one item per line.
 func dump(p *trace.Program) string {
 	var b strings.Builder
 	m := p.Modules[0]

@@ -7,7 +7,7 @@ import (
 )
 
 // TestInlinedCodeLocations checks that code inlined from a system header or an accessor is located
-// at its call, and all other code at its own line.
+// at the call, and that all other code is located at its own line.
 func TestInlinedCodeLocations(t *testing.T) {
 	r, err := Instrument([]byte(`
 define double @use(ptr %v, i64 %n) !dbg !5 {
@@ -67,14 +67,14 @@ done:
 	}
 	want := []string{
 		"app.cpp:31", // a system header, which has code on several lines
-		"app.cpp:32", // code of a system header, inlined in an accessor
+		"app.cpp:32", // code from a system header that was inlined in an accessor
 		"app.cpp:33", // an accessor
 		"app.h:15",   // a function with code on two lines
 		"app.h:21",   // a loop on one line
 		"app.cpp:33", // an accessor in the same file
 		"app.cpp:33", // copies of an accessor in an unrolled loop
 		"app.cpp:33",
-		"app.h:62", // a loop of which only the body remains
+		"app.h:62", // a loop that has been reduced to its body
 	}
 	if len(r.Program.Sites) != len(want) {
 		t.Fatalf("%d sites, want %d", len(r.Program.Sites), len(want))
@@ -87,8 +87,8 @@ done:
 	}
 }
 
-// TestCyclicLocations checks that resolving a location terminates even if locations are inlined
-// at each other in a cycle.
+// TestCyclicLocations checks that resolving a location terminates even if a cycle of locations are
+// inlined at each other.
 func TestCyclicLocations(t *testing.T) {
 	_, err := Instrument([]byte(`
 define void @f(ptr %v) {

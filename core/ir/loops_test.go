@@ -15,8 +15,9 @@ var anyGraph = rapid.Custom(func(t *rapid.T) *graph {
 	return g
 })
 
-// reachable returns the vertices that can be reached from the vertex from without passing through
-// the vertex without. If without is -1, all paths are allowed.
+// reachable returns the vertices that can be reached from one vertex without passing through
+// another. The parameters from and without are these two vertices. If the parameter without is -1,
+// all paths are allowed.
 func (g *graph) reachable(from, without int32) []bool {
 	seen := make([]bool, len(g.successors))
 	var visit func(int32)
@@ -61,7 +62,7 @@ func TestDominators(t *testing.T) {
 	})
 }
 
-// bodyNaively returns the natural loop of h by definition, that is, h itself and the vertices from
+// bodyNaively returns the natural loop of h by its definition: h itself, and all vertices from
 // which a latch of the loop can be reached without passing through h. It returns nil if h is not
 // the header of a loop.
 func (g *graph) bodyNaively(h int32) []bool {

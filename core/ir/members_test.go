@@ -8,8 +8,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// TestMemberNames checks that data reached through a pointer in a structure is named after that
-// member.
+// TestMemberNames checks that data to which a structure's member points is named after that member.
 func TestMemberNames(t *testing.T) {
 	r, err := Instrument([]byte(`
 target datalayout = "e-m:e-i64:64-n8:16:32:64-S128"
@@ -95,7 +94,7 @@ define void @use(ptr %s, ptr %v, ptr %this, i64 %i) !dbg !5 {
 	}
 }
 
-// TestCyclicTypes checks that naming terminates even if types contain each other in a cycle.
+// TestCyclicTypes checks that naming terminates even if a cycle of types contain each other.
 func TestCyclicTypes(t *testing.T) {
 	_, err := Instrument([]byte(`
 define void @f(ptr %s) {
@@ -140,16 +139,16 @@ func checkElements(t *testing.T, p *trace.Program) {
 		}
 		offsets = append(offsets, text)
 	}
-	// a2, a3, b2, b3, c2, c4, c5, d2, d3, e2, e3, f2, g2, g3, h2, h3: no structure contains the data
-	// behind table and list. The class of v has only one member. f2 is a constant expression, and
-	// the index in h2 is a number of bytes.
+	// The offsets belong to a2, a3, b2, b3, c2, c4, c5, d2, d3, e2, e3, f2, g2, g3, h2 and h3. No
+	// structure contains the data to which table and list point. The class of v has only one
+	// member. f2 is a constant expression, and the index in h2 is a number of bytes.
 	if want := []string{"8", "-", "24", "-", "16", "8", "-", "-", "-", "8", "-", "-", "8", "-", "-", "-"}; !slices.Equal(offsets, want) {
 		t.Errorf("offsets\n%v, want\n%v", offsets, want)
 	}
 }
 
-// TestAllocationNames checks that memory blocks are named after the variable or member to which
-// their address is assigned, and contain elements of its type.
+// TestAllocationNames checks that a memory block is named after the variable or member to which its
+// address is assigned, and contains elements of the type to which this variable or member points.
 func TestAllocationNames(t *testing.T) {
 	r, err := Instrument([]byte(`
 declare ptr @malloc(i64)

@@ -48,8 +48,8 @@ func checkModule(t checker, m *Module) {
 	}
 }
 
-// TestReadAsInstrumented checks that the tables read from a module's text equal the tables in the
-// traces of the compiled program, except for functions that are not instrumented.
+// TestReadAsInstrumented checks that, except for functions that are not instrumented, the tables
+// read from a module's text equal the tables in the traces of the compiled program.
 func TestReadAsInstrumented(t *testing.T) {
 	for _, text := range seeds(t) {
 		r, err := Instrument([]byte(text), Options{Instrs: true})
@@ -82,8 +82,8 @@ func TestReadAsInstrumented(t *testing.T) {
 	}
 }
 
-// TestReadRareInstructions checks that code that must not be rewritten can still be read, and that
-// code that cannot be read is reported.
+// TestReadRareInstructions checks that the parser reads code that must not be rewritten, and
+// reports code that it cannot read.
 func TestReadRareInstructions(t *testing.T) {
 	unreadable := []string{"unknown", "rest of a line", "no terminator", "no label", "label twice", "value twice", "late phi"}
 	for _, s := range snippets {
@@ -260,7 +260,7 @@ define void @cut() {
 	}
 }
 
-// usesOf returns the operands of the n-th instruction with a given opcode in a block.
+// usesOf returns the operands of the n-th instruction in a block that has the given opcode.
 func usesOf(b *trace.Block, opcode string, n int) []int32 {
 	for _, in := range b.Instrs {
 		if in.Opcode == opcode {
@@ -274,7 +274,7 @@ func usesOf(b *trace.Block, opcode string, n int) []int32 {
 }
 
 // TestDependencesThroughMemory checks that a load depends on the preceding store to the same
-// address. In a loop, this store may be in the previous iteration.
+// address. In a loop, the preceding store may be in the previous iteration.
 func TestDependencesThroughMemory(t *testing.T) {
 	m := read(t, `@g = global i32 0
 
@@ -383,8 +383,7 @@ func BenchmarkRead(b *testing.B) {
 }
 
 // TestValuesBetweenBlocks checks that values flow to other blocks in the same iteration and, through the header's
-// phis, to the next iteration. In a loop that consists of one block, values flow only within that
-// block.
+// phis, to the next iteration. If a loop consists of one block, values flow only within that block.
 func TestValuesBetweenBlocks(t *testing.T) {
 	m := read(t, `define i64 @f(ptr %p, i64 %n) {
 entry:
@@ -429,7 +428,8 @@ exit:
 	}
 }
 
-// TestReadNewer checks that the notation that LLVM introduced in version 20 and later is read.
+// TestReadNewer checks that the parser reads notations that LLVM introduced in version 20 and
+// later.
 func TestReadNewer(t *testing.T) {
 	m := read(t, `source_filename = "new.c"
 @g = dso_local global i32 0, align 4, code_model "large"

@@ -43,7 +43,7 @@ func TestTarget(t *testing.T) {
 	}
 }
 
-// TestContraction checks that functions are marked if all their products and sums allow contraction.
+// TestContraction checks that a function is marked if all its products and sums allow contraction.
 func TestContraction(t *testing.T) {
 	for _, c := range []struct {
 		body string

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// someType draws the text of a type whose values can be in memory.
+// someType draws the text of a type whose values can be stored in memory.
 func someType(depth int) *rapid.Generator[string] {
 	return rapid.Custom(func(t *rapid.T) string {
 		scalars := []string{"i1", "i8", "i16", "i24", "i32", "i48", "i64", "i65", "i128", "i200", "half", "float", "double", "x86_fp80", "fp128", "PTR"}
@@ -74,7 +74,7 @@ func TestSizesMatchLLVM(t *testing.T) {
 			}
 			want := strings.TrimPrefix(f[1], "0+")
 			if f[0] == ".zero" {
-				want = "0" // an empty array is shown as eight zeros
+				want = "0" // the assembler represents an empty array as eight zeros
 			}
 			of := types.of(list[n])
 			if of == nil || !of.sized {

@@ -9,7 +9,7 @@ import (
 )
 
 // TestContextsMatchCallStacks checks that two rows have the same context if and only if their call
-// stacks are equal after recursion is removed.
+// stacks, without recursion, are equal.
 func TestContextsMatchCallStacks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		seed := rapid.Uint64().Draw(t, "seed")
@@ -87,9 +87,9 @@ func TestContextsMatchCallStacks(t *testing.T) {
 	})
 }
 
-// TestCallsFromManyCallSites folds a nest that calls a function from many places, with a different
-// array in each place. The whole nest must fold into one loop, even if the calls pass through a
-// further function.
+// TestCallsFromManyCallSites folds a nest that calls a function at many call sites, each with a
+// different array. The whole nest must fold into one loop, even if another function is in the call
+// path.
 func TestCallsFromManyCallSites(t *testing.T) {
 	const places = 40
 	for _, deep := range []bool{false, true} {
@@ -132,8 +132,8 @@ func TestCallsFromManyCallSites(t *testing.T) {
 	}
 }
 
-// TestRecursionHasFewContexts checks that recursion of any depth and any order of calls has few
-// contexts.
+// TestRecursionHasFewContexts checks that recursion has few contexts, for any depth and any order
+// of calls.
 func TestRecursionHasFewContexts(t *testing.T) {
 	var c code
 	c.blocks = true

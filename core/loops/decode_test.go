@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// alike checks that trees are equal, except for the numbers of references and shapes.
+// alike checks that two trees are equal, except for the numbering of references and shapes.
 func alike(t tracetest.Failer, got, want *Tree) {
 	t.Helper()
 	if got.Rows() != want.Rows() || got.Size() != want.Size() || got.has != want.has {
@@ -93,8 +93,9 @@ func TestEncodedKernelsAreSmall(t *testing.T) {
 	}
 }
 
-// triangle returns a loop with the given trip count (trips) over an inner loop over a leaf. The
-// trip count of the inner loop begins at inner, and changes by more in each iteration.
+// triangle returns a loop with the given trip count (trips), which contains an inner loop with a
+// leaf. In the first iteration, the trip count of the inner loop equals the parameter inner. In
+// each further iteration, it increases by the parameter more.
 func triangle(trips, inner, more uint64) *Tree {
 	t := &Tree{shapes: shapes{first: map[uint64]uint32{}}, refs: make([]Reference, 1), streams: make([]stream, 1), rows: math.MaxUint64}
 	leaf := t.shapes.leaf(0, false)
@@ -147,8 +148,7 @@ func TestCountsOfHugeTrees(t *testing.T) {
 	}
 }
 
-// TestCountsMatchRows checks the numbers of rows of deep nests whose trip counts change at any
-// level.
+// TestCountsMatchRows checks the row counts of deep nests whose trip counts change at any level.
 func TestCountsMatchRows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tree := &Tree{shapes: shapes{first: map[uint64]uint32{}}, refs: make([]Reference, 1), streams: make([]stream, 1)}
@@ -214,7 +214,7 @@ func TestLoopsWithoutRowsDoNotRunForEver(t *testing.T) {
 }
 
 func TestDecodeErrors(t *testing.T) {
-	head := "\x01\x04\x01\x00\x08\x02" // version 1, sites, one reference: a load of 8 bytes at site 1
+	head := "\x01\x04\x01\x00\x08\x02" // version 1, with sites, and with one reference, which is a load of 8 bytes at site 1
 	plain := "\x02" + head[1:]
 	for _, c := range []struct{ name, code, want string }{
 		{"nothing", "", "at byte 0: number of remaining bytes is 0, want a complete LEB128"},
@@ -287,7 +287,7 @@ func FuzzDecode(f *testing.F) {
 			t.Fatal(err)
 		}
 		if tree.bodies > 1e6 {
-			return // expansion would end, but takes too long
+			return // the expansion would terminate, but takes too long
 		}
 		if tree.Rows() < 10_000 {
 			comesBack(t, tree)

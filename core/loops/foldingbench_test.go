@@ -10,8 +10,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// BenchmarkFolding folds traces of real programs, with sites, into files. The measured time does
-// not include reading the traces.
+// BenchmarkFolding folds traces of real programs, including their sites, into files. The measured
+// time does not include reading the traces.
 func BenchmarkFolding(b *testing.B) {
 	for _, name := range tracetest.RealTraces {
 		b.Run(name, func(b *testing.B) {

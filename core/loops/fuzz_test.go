@@ -7,8 +7,8 @@ import (
 )
 
 // FuzzFold checks that all rows can be restored for any window, even from the encoded trees that a
-// folder outputs. Two bytes of the input encode a row: the number of its reference (one of eight),
-// the step of its address, and whether the reference reverses its direction.
+// folder outputs. Each pair of input bytes encodes a row: the number of its reference (one of
+// eight), the step of its address, and whether the reference reverses its direction.
 func FuzzFold(f *testing.F) {
 	f.Add([]byte{3, 1, 9, 1, 9, 1, 9, 1, 10, 2, 9, 1, 9, 1, 10, 2}, uint16(0), uint16(0))
 	for _, k := range kernels {

@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestGivenTreesExpandToTheTrace checks for batches of any size that the trees that a folder
-// outputs expand to the original trace.
+// TestGivenTreesExpandToTheTrace checks that, for batches of any size, a folder outputs trees that
+// expand to the original trace.
 func TestGivenTreesExpandToTheTrace(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all, has := drawRows(t)

@@ -36,8 +36,8 @@ const arrayA, arrayB, arrayC = 0x10000000, 0x20000000, 0x30000000
 var kernels = []struct {
 	name string
 	run  func(c *code, n uint64)
-	// Numbers of leaves in the tree, with and without block entries. They are the same for any n,
-	// or 0 if unknown.
+	// These fields are the numbers of leaves in the tree, with and without block entries. These
+	// numbers do not depend on n. A number is 0 if it is unknown.
 	leaves, plain int
 }{
 	{"gemm", gemm, 9, 4},
@@ -206,8 +206,8 @@ func down(c *code, n uint64) {
 	}
 }
 
-// TestKernelsCompressToTheirCode checks that the size of the tree depends only on the code and not
-// on n.
+// TestKernelsCompressToTheirCode checks that the size of a kernel's tree depends only on its code,
+// and not on n.
 func TestKernelsCompressToTheirCode(t *testing.T) {
 	for _, k := range kernels {
 		for _, blocks := range []bool{true, false} {

@@ -24,8 +24,8 @@ func same(t tracetest.Failer, got, want []row) {
 	t.Fatalf("%d rows, want %d", len(got), len(want))
 }
 
-// TestCachedNodesChangeNothing checks that the tree depends neither on the cache of nodes that were
-// found to differ (unlike) nor on the renumbering of nodes.
+// TestCachedNodesChangeNothing checks that the tree depends neither on the cache of nodes that are
+// known to differ (the field unlike), nor on the renumbering of nodes.
 func TestCachedNodesChangeNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all, has := drawRows(t)
@@ -49,7 +49,7 @@ func TestCachedNodesChangeNothing(t *testing.T) {
 	})
 }
 
-// TestExpansionRestoresRows checks for any nest and any window that expansion restores the rows.
+// TestExpansionRestoresRows checks that, for any nest and any window, expansion restores the rows.
 func TestExpansionRestoresRows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all, has := drawRows(t)

@@ -98,16 +98,16 @@ type nest struct {
 	site   uint32
 	kind   trace.Kind
 	base   uint64
-	coeffs []uint64 // coefficients of the induction variables of the surrounding loops, by depth
+	coeffs []uint64 // coefficients of the surrounding loops' induction variables, by depth
 	random bool     // whether the address or the trip count depends on data
-	sparse bool     // whether some iterations omit the item
+	sparse bool     // whether some iterations skip the item
 	loop   bool
 	trips  int
-	per    int // change of the trip count in each iteration of the surrounding loop
+	per    int // the change in the trip count per iteration of the surrounding loop
 	body   []nest
 }
 
-// drawNest draws the statements of a loop body at the given depth.
+// drawNest draws random statements of a loop body at the given depth.
 func drawNest(t *rapid.T, depth int, sites *uint32) (body []nest) {
 	for range rapid.IntRange(1, 4).Draw(t, "statements") {
 		*sites++
@@ -134,7 +134,7 @@ func drawNest(t *rapid.T, depth int, sites *uint32) (body []nest) {
 	return body
 }
 
-// play runs a nest, and appends at most the given number of rows.
+// play executes a nest, and appends its rows, up to the given number.
 func play(body []nest, at []uint64, chance func(uint64) uint64, all []row, most int) []row {
 	for i := range body {
 		n := &body[i]
@@ -170,7 +170,7 @@ func play(body []nest, at []uint64, chance func(uint64) uint64, all []row, most 
 	return all
 }
 
-// drawRows draws a trace that consists of nests, interleaved nests, or random rows.
+// drawRows draws a random trace that consists of nests, interleaved nests, or random rows.
 func drawRows(t *rapid.T) (all []row, has columns) {
 	seed := rapid.Uint64().Draw(t, "seed")
 	chance := func(n uint64) uint64 {

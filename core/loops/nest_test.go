@@ -11,7 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// interpret runs a nest as its documentation describes, up to the given number of rows.
+// interpret executes a nest as its documentation describes, and returns at most the given number of
+// rows.
 func interpret(n *Nest, most int) (rows []row) {
 	wild := map[Reference][]trace.Addr{}
 	for r := range n.streams {
@@ -43,7 +44,7 @@ func interpret(n *Nest, most int) (rows []row) {
 	return rows
 }
 
-// drawItems draws the items of a body at the given nesting depth.
+// drawItems draws random items of a loop body at the given nesting depth.
 func drawItems(t *rapid.T, depth int) (items []Item) {
 	for range rapid.IntRange(1, 3).Draw(t, "items") {
 		var it Item
@@ -116,7 +117,7 @@ func TestNestMatchesDescription(t *testing.T) {
 	})
 }
 
-// TestFoldedTreesAsNests converts trees of a Folder to nests and back.
+// TestFoldedTreesAsNests checks that a Folder's trees can be converted to nests and back.
 func TestFoldedTreesAsNests(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all, has := drawRows(t)
@@ -132,10 +133,10 @@ func TestFoldedTreesAsNests(t *testing.T) {
 	})
 }
 
-// TestCountLargeNests checks that the rows of a tree are counted without expansion.
+// TestCountLargeNests checks that a tree's rows are counted without expanding the tree.
 func TestCountLargeNests(t *testing.T) {
 	one := Leaf(Reference{Bytes: 8}, 0)
-	triangle := func(n uint64) Nest { // the loops are k < j < i < n
+	triangle := func(n uint64) Nest { // three nested loops with the bounds k < j < i < n
 		k := Item{Body: []Item{one}, Trips: 0, Steps: []int64{0, 1}}
 		j := Item{Body: []Item{k}, Trips: 0, Steps: []int64{1}}
 		return Nest{Items: []Item{Loop(n, j)}}

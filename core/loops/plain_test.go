@@ -213,8 +213,8 @@ func hash(c *code, n uint64) {
 	}
 }
 
-// TestEncodingIsNotMuchLongerThanPlainForm checks that a tree's encoding is at most a twentieth longer than the
-// plain form.
+// TestEncodingIsNotMuchLongerThanPlainForm checks that a tree's encoding is at most 5 % longer than
+// the plain form.
 func TestEncodingIsNotMuchLongerThanPlainForm(t *testing.T) {
 	for _, k := range irregular {
 		for _, blocks := range []bool{true, false} {
@@ -234,8 +234,8 @@ func TestEncodingIsNotMuchLongerThanPlainForm(t *testing.T) {
 	}
 }
 
-// TestEncodingOfRandomRowsIsNotMuchLongerThanPlainForm does the same as TestEncodingIsNotMuchLongerThanPlainForm for random rows and
-// windows.
+// TestEncodingOfRandomRowsIsNotMuchLongerThanPlainForm is like
+// TestEncodingIsNotMuchLongerThanPlainForm, but for random rows and windows.
 func TestEncodingOfRandomRowsIsNotMuchLongerThanPlainForm(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all, has := drawRows(t)
@@ -251,8 +251,8 @@ func TestEncodingOfRandomRowsIsNotMuchLongerThanPlainForm(t *testing.T) {
 	})
 }
 
-// TestFewRowsAreWrittenInPlainForm checks that a loop is written as rows if the rows take fewer bytes,
-// and as a loop otherwise.
+// TestFewRowsAreWrittenInPlainForm checks that a loop is written as rows if the rows need fewer
+// bytes, and otherwise as a loop.
 func TestFewRowsAreWrittenInPlainForm(t *testing.T) {
 	load := Reference{Site: 1, Bytes: 8, Kind: trace.Load}
 	for _, c := range []struct {
@@ -266,8 +266,8 @@ func TestFewRowsAreWrittenInPlainForm(t *testing.T) {
 			"\x80\x04\x10"}, // at address 0 + 256, and 8 bytes later
 		{9, "\x01\x04\x01\x00\x08\x02" + // the same reference in version 1
 			"\x01\x04" + // a node with a new shape:
-			"\x04\x00\x00\x10" + // a loop over a leaf of the next reference, whose step is 8
-			"\x09\x80\x04"}, // 9 iterations, from address 0 + 256 on
+			"\x04\x00\x00\x10" + // a loop that contains a leaf of the next reference, with a step of 8
+			"\x09\x80\x04"}, // 9 iterations, beginning at address 0 + 256
 	} {
 		n := Nest{Items: []Item{Loop(c.trips, Leaf(load, 256, 8))}}
 		tree, err := n.Build()

@@ -20,7 +20,7 @@ import (
 //	runs of equal references, each: number of the reference, number of rows minus one,
 //	    and for each row the difference from the reference's previous address
 //
-// There is no further compression.
+// The plain form is not compressed in any other way.
 type Plain struct {
 	columns uint64
 	numbers map[plainReference]uint64
@@ -39,7 +39,7 @@ type plainReference struct {
 	kind                trace.Kind
 }
 
-// Add adds rows.
+// Add adds rows to the trace.
 func (p *Plain) Add(b *trace.Batch) {
 	for i, has := range [...]bool{b.Thread != nil, b.PC != nil, b.Site != nil, b.Arg != nil} {
 		if has {

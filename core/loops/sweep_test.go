@@ -8,9 +8,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestSweepsMatchRowByRow checks that a folder that compares whole iterations has the same tree and
-// state as a folder that receives its rows one by one, and therefore cannot compare whole
-// iterations.
+// TestSweepsMatchRowByRow compares two folders: a folder that compares whole iterations, and a
+// folder that cannot do this because it receives its rows one by one. Both must have the same tree
+// and state.
 func TestSweepsMatchRowByRow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all := drawIterations(t)
@@ -41,8 +41,8 @@ func TestSweepsMatchRowByRow(t *testing.T) {
 	})
 }
 
-// drawIterations draws several runs of a nest. Some rows differ from run to run, and some rows are
-// missing.
+// drawIterations draws the rows of several random runs of a nest. Some rows differ from run to run,
+// and some rows are missing.
 func drawIterations(t *rapid.T) (all []row) {
 	seed := rapid.Uint64().Draw(t, "seed")
 	chance := func(n uint64) uint64 {

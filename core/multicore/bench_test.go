@@ -44,7 +44,7 @@ func rowsOf(iterations, length int) (*trace.Program, *trace.Batch) {
 	return &m.program, batchOf(rows, 1)
 }
 
-// BenchmarkMimic measures the time needed to synthesise a row, including the time for reading the
+// BenchmarkMimic measures how long it takes to synthesise a row, including the time for reading the
 // recorded row. If cores is 0, it measures only the time for reading.
 func BenchmarkMimic(b *testing.B) {
 	program, whole := rowsOf(4000, 60)

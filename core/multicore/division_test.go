@@ -7,21 +7,22 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// TestVectorisedLoop checks that 25 units of four iterations and three single iterations are
-// divided like 103 iterations, as closely as possible.
+// TestVectorisedLoop uses 25 units of four iterations and three single iterations. It checks that
+// they are divided as similarly to 103 iterations as possible.
 func TestVectorisedLoop(t *testing.T) {
 	l := &loop{units: 28, kinds: []kind{{head: 1}, {head: 2, unit: 25, bytes: 25*64 + 5}}}
 	l.weigh(25*64 + 5 + 3*16)
 	if n := l.iterations(); n != 103 {
 		t.Fatalf("%d iterations, want 103", n)
 	}
-	// Parts begin with iterations 0, 26, 52 and 78; units begin with multiples of four up to 100.
+	// The ideal parts begin with iterations 0, 26, 52 and 78, but units begin with multiples of
+	// four up to 100.
 	for core, want := range [][2]uint64{{0, 7}, {7, 13}, {13, 20}, {20, 28}} {
 		if from, to, more := l.static(core, 4, 0); from != want[0] || to != want[1] || !more {
 			t.Errorf("core %d executes units %d to %d, want %d to %d", core, from, to, want[0], want[1])
 		}
 	}
-	// With chunks of six iterations, a chunk has one or two units, and no unit is lost.
+	// If chunks consist of six iterations, each chunk has one or two units, and no unit is lost.
 	l.chunk = 6
 	done := uint64(0)
 	for n := uint64(0); ; n++ {
@@ -45,7 +46,8 @@ func TestVectorisedLoop(t *testing.T) {
 	}
 }
 
-// TestChunksWithinVectors checks that units are assigned in turn if they are longer than chunks.
+// TestChunksWithinVectors checks that units that are longer than chunks are assigned to the cores
+// in turn.
 func TestChunksWithinVectors(t *testing.T) {
 	l := &loop{units: 28, chunk: 1, kinds: []kind{{head: 1}, {head: 2, unit: 25, bytes: 25 * 64}}}
 	l.weigh(25*64 + 3*16)
@@ -88,8 +90,8 @@ func TestStaticAssignsAllUnits(t *testing.T) {
 	}
 }
 
-// TestManyUnitSums checks that costs add up and are nearly exact if there are more units than
-// partial sums.
+// TestManyUnitSums checks that, if there are more units than partial sums, the costs are nearly
+// exact and add up to the total.
 func TestManyUnitSums(t *testing.T) {
 	var s sums
 	const n = 5*mostSums + 3
@@ -132,8 +134,8 @@ func TestEachChunkIsExecutedOnce(t *testing.T) {
 	}
 }
 
-// TestIdleCoresSteal checks that each core executes its own part while all cores are equally fast,
-// and that the first core to finish steals the last quarter of the next core's part.
+// TestIdleCoresSteal checks that each core executes its own part as long as all cores are equally
+// fast, and that the first core to finish steals the last quarter of the next core's part.
 func TestIdleCoresSteal(t *testing.T) {
 	next := newThieves(30, 3).next
 	for i := range uint64(2) {
@@ -146,15 +148,15 @@ func TestIdleCoresSteal(t *testing.T) {
 	for range 8 {
 		next(2)
 	}
-	for _, want := range []uint64{8, 9, 7, 6} { // stolen from core 0: two of its last eight chunks, then one at a time
+	for _, want := range []uint64{8, 9, 7, 6} { // core 2 first steals two of the last eight chunks of core 0, and then one chunk at a time
 		if n, ok := next(2); !ok || n != want {
 			t.Errorf("the idle core takes chunk %d (%v), want chunk %d", n, ok, want)
 		}
 	}
 }
 
-// TestWideIterations checks that a vectorised loop, followed by a scalar loop that did not run, is
-// distinguished from a loop without vectors.
+// TestWideIterations checks that a vectorised loop is distinguished from a loop without vectors,
+// even if the scalar loop after it did not run.
 func TestWideIterations(t *testing.T) {
 	const vector, rest = trace.HeaderBlock | trace.LatchBlock, trace.HeaderBlock | trace.LatchBlock
 	p := &trace.Program{Functions: []trace.Function{{Name: "loop", Blocks: 6}}}
@@ -167,7 +169,7 @@ func TestWideIterations(t *testing.T) {
 		{0, 0, []uint32{1, 2}, nil},
 		{1, vector, []uint32{1, 2, 3}, []uint32{16, 16, 16, 16}},
 		{1, rest, []uint32{2, 3}, []uint32{8}},
-		{0, 0, []uint32{4}, nil}, // ends the loop; different blocks follow
+		{0, 0, []uint32{4}, nil}, // this block ends the loop, and different blocks follow
 		{1, vector, []uint32{4, 5}, []uint32{2}},
 		{0, 0, nil, nil},
 	} {

@@ -9,8 +9,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// TestCaveats checks that missing information and undivided code are reported, and that the other
-// code is divided.
+// TestCaveats checks that missing information and code that cannot be divided are reported, and
+// that all other code is divided.
 func TestCaveats(t *testing.T) {
 	program, whole := rowsOf(12, 5)
 	at := func(k trace.Kind) int { return slices.Index(whole.Kind, k) }
@@ -18,7 +18,7 @@ func TestCaveats(t *testing.T) {
 	if begin < 0 || end < begin || loop < 0 {
 		t.Fatal("the trace has no region with a loop")
 	}
-	// edited returns a copy of some rows, modified by change.
+	// edited copies some rows, applies the function change to the copy, and returns it.
 	edited := func(rows []int, change func(b *trace.Batch)) *trace.Batch {
 		b := trace.NewBatch(len(rows))
 		b.NeedThread()
@@ -32,7 +32,7 @@ func TestCaveats(t *testing.T) {
 		}
 		return b
 	}
-	// asking returns a function that changes the number of the schedule that the loop requests.
+	// asking returns a function that makes the loop request the schedule with the given number.
 	asking := func(number uint64) func(b *trace.Batch) {
 		return func(b *trace.Batch) { b.Addr[slices.Index(b.Kind, trace.LoopBegin)] = number }
 	}
@@ -47,7 +47,7 @@ func TestCaveats(t *testing.T) {
 		cores   int
 		want    string
 		regions uint64
-		divided bool // whether cores other than core 0 have work
+		divided bool // whether other cores than core 0 execute code
 	}{
 		"as it is":                   {rows: all, cores: 4, regions: 1, divided: true},
 		"no region":                  {rows: all[:begin], cores: 4, want: noRegion},

@@ -14,7 +14,7 @@ import (
 
 // longPhase reads a region with one loop. The loop repeats the same iteration, at random addresses.
 type longPhase struct {
-	whole      *trace.Batch // rows of the region, with a single iteration
+	whole      *trace.Batch // rows of the region, which contain a single iteration
 	first      int          // first row of the iteration
 	length     int
 	iterations int // number of remaining iterations
@@ -61,8 +61,9 @@ func (p *longPhase) Next(b *trace.Batch) error {
 	return nil
 }
 
-// liveBytes returns the maximum memory in use while a synthesised phase with this number of
-// iterations is read, and the number of rows. Data beyond tapeBytes is written to a file.
+// liveBytes reads a synthesised phase with the given number of iterations. It returns the maximum
+// memory in use during this time, and the number of rows. If the data exceeds tapeBytes, the rest
+// is written to a file.
 func liveBytes(t *testing.T, iterations, tapeBytes int) (most, rows uint64) {
 	t.Helper()
 	file, err := os.Create(filepath.Join(t.TempDir(), "tape"))
@@ -95,8 +96,8 @@ func liveBytes(t *testing.T, iterations, tapeBytes int) (most, rows uint64) {
 	return most, rows
 }
 
-// TestMemoryOfLongPhase checks that memory use depends on the number of cores and on the limit of
-// the region buffer, but not on the length of phases.
+// TestMemoryOfLongPhase checks that memory use depends on the number of cores and on the region
+// buffer's limit, but not on the length of phases.
 func TestMemoryOfLongPhase(t *testing.T) {
 	const tapeBytes = 2 << 20
 	short, fewRows := liveBytes(t, 30_000, tapeBytes)

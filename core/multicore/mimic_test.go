@@ -70,7 +70,8 @@ func (l *list) Next() (*trace.Batch, int, int, error) {
 	return b, 0, b.Len(), nil
 }
 
-// expected returns the rows that the model's cores execute in order o, and their threads.
+// expected returns the rows that the model's cores execute, in the order that o specifies, and the
+// threads of these rows.
 func (m *model) expected(o Options, wanted trace.Kinds, private func(row) bool) (rows []row, threads []uint32) {
 	kept := wanted &^ (1 << trace.BareBlock)
 	bare := wanted.Has(trace.BareBlock) && !wanted.Has(trace.BlockEntry)
@@ -109,7 +110,7 @@ func (m *model) expected(o Options, wanted trace.Kinds, private func(row) bool) 
 					if private(r) {
 						r.addr += trace.Addr(c) << 48
 						if len(o.Private.Ranges) == 0 {
-							r.addr += trace.Addr(64 * c) // because stacks are staggered
+							r.addr += trace.Addr(64 * c) // each core's stack is shifted by a different number of lines
 						}
 					}
 					some = append(some, r)
@@ -133,10 +134,10 @@ func (m *model) expected(o Options, wanted trace.Kinds, private func(row) bool) 
 	return rows, threads
 }
 
-// added replaces a load and a store by one Modify row in each block that adds to a shared reduction
-// variable. The rows of nested regions do not change.
+// In each block that adds to a shared reduction variable, added replaces a load and a store with
+// one Modify row. The rows of nested regions do not change.
 func (m *model) added(rows []row, private func(row) bool) (list []row) {
-	first, depth := 0, 0 // first is the first row of a block that adds to the variable, or 0
+	first, depth := 0, 0 // first is the index of the first row of a block that adds to the variable, or 0
 	for _, r := range rows {
 		switch r.kind {
 		case trace.ParallelBegin:
@@ -178,7 +179,7 @@ func TestMimicEqualsModel(t *testing.T) {
 		}
 		m := newModel(rng, o.Cores)
 		if rng.IntN(20) == 0 {
-			m.scale = 60 // so that the rows fill several pages
+			m.scale = 60 // with this factor, the rows fill several pages
 		}
 		if rng.IntN(3) == 0 {
 			o.Schedule = &Schedule{ScheduleKind(rng.IntN(3)), rng.Uint64N(5)}
@@ -220,7 +221,7 @@ func TestMimicEqualsModel(t *testing.T) {
 	}
 }
 
-// file is a store in memory.
+// file implements a store in memory.
 type file struct{ data []byte }
 
 func (f *file) WriteAt(p []byte, off int64) (int, error) {
@@ -265,7 +266,7 @@ func compare(t *testing.T, seed uint64, r trace.Reader, want []row, threads []ui
 	}
 }
 
-// TestOneCoreExecutesAllRows checks that one core executes all rows of the trace, as thread 0.
+// TestOneCoreExecutesAllRows checks that, with one core, thread 0 executes all rows of the trace.
 func TestOneCoreExecutesAllRows(t *testing.T) {
 	for seed := range uint64(30) {
 		rng := rand.New(rand.NewPCG(seed, 8))
@@ -316,7 +317,7 @@ func TestUnsupportedTraces(t *testing.T) {
 	}
 }
 
-// FuzzMimic checks that events in any order yield rows or an error.
+// FuzzMimic checks that events in any order yield either rows or an error.
 func FuzzMimic(f *testing.F) {
 	m := newModel(rand.New(rand.NewPCG(1, 1)), 3)
 	m.run()

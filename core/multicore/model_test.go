@@ -21,7 +21,7 @@ type model struct {
 	out      []action
 	phase    [][]row // rows of each core
 	depth    int
-	scale    int // factor by which the number of iterations is multiplied
+	scale    int // the factor that multiplies the number of iterations
 }
 
 // action is a row that only core 0 executes, or a phase of all cores.
@@ -38,7 +38,7 @@ type row struct {
 	arg   uint64
 }
 
-// The block numbers of the model's program.
+// These are the numbers of the blocks in the model's program.
 const (
 	mainEntry = iota
 	forkBlock
@@ -241,8 +241,8 @@ func (m *model) block(n uint32, values ...uint64) (rows []row) {
 	return rows
 }
 
-// call returns the rows of a call to the function that iterations call. The call may contain a
-// region.
+// call returns the rows of one call to the function that the loop iterations call. The called
+// function may contain a region.
 func (m *model) call() (rows []row) {
 	rows = m.block(calleeEntry)
 	for range m.rng.IntN(3) {
@@ -252,13 +252,13 @@ func (m *model) call() (rows []row) {
 		rows = append(rows, m.block(forkBlock)...)
 		rows = append(rows, m.body(true)...)
 		rows = append(rows, m.block(joinBlock)...)
-		rows = rows[:len(rows)-1] // the part of the block in main has already been executed
+		rows = rows[:len(rows)-1] // main has already executed its part of the block
 	}
 	m.depth--
 	return append(rows, m.block(calleeExit)...)
 }
 
-// all adds rows that every core executes.
+// The function all adds rows that every core executes.
 func (m *model) all(rows []row) {
 	m.sequence = append(m.sequence, rows...)
 	for c := range m.phase {
@@ -288,9 +288,9 @@ func (m *model) newPhase() {
 // shared is an execution of a worksharing loop.
 type shared struct {
 	prefix, before, behind, suffix []row
-	short                          []row    // the rows before a chunk that is shorter than the other chunks; nil: the same rows as before
-	around                         [2][]row // rows of a core before and after all its chunks, if it has chunks
-	// 1 + the index, in behind, of the row that each core executes only once; 0 if there is no such
+	short                          []row    // the rows before a chunk that is shorter than the other chunks; nil if they are the rows in the field before
+	around                         [2][]row // rows that a core executes before its first chunk and after its last chunk
+	// 1 + the index of the row in behind that each core executes only once; 0 if there is no such
 	// row
 	told       int
 	iterations [][]row
@@ -369,8 +369,8 @@ func (m *model) loop() (l shared) {
 	return l
 }
 
-// dispatched sets a random schedule for a loop whose chunks the runtime distributes. It returns the
-// schedule's number.
+// dispatched sets a random schedule for a loop whose chunks are distributed by the runtime. It
+// returns the number of the schedule.
 func (m *model) dispatched(l *shared, chunk uint64) uint64 {
 	switch m.rng.IntN(4) {
 	case 0:
@@ -415,7 +415,7 @@ func (m *model) schedule(l *shared) Schedule {
 	return l.asked
 }
 
-// entry returns the rows before a chunk that begins with iteration i.
+// entry returns the rows that precede a chunk that begins with iteration i.
 func (m *model) entry(l *shared, i int) []row {
 	if s := m.schedule(l); m.cores > 1 && l.short != nil && s.Kind == Static && len(l.iterations)-i < int(s.Chunk) {
 		return l.short
@@ -423,7 +423,7 @@ func (m *model) entry(l *shared, i int) []row {
 	return l.before
 }
 
-// divide returns the chunks of each core, in execution order.
+// divide returns each core's chunks in execution order.
 func (m *model) divide(l *shared) [][][2]int {
 	s := m.schedule(l)
 	n := len(l.iterations)
@@ -480,8 +480,8 @@ func (m *model) divide(l *shared) [][][2]int {
 	return done
 }
 
-// steal distributes the chunks of n iterations. Each core has a list of chunks: it takes chunks
-// from the front, and other cores steal from the end.
+// steal distributes the chunks of n iterations. Each core has a list of chunks. It takes chunks
+// from the beginning of the list, and other cores steal chunks from the end.
 func (m *model) steal(n, chunk int, earliest func() int, give func(core, i int), clock []float64) {
 	all := (n + chunk - 1) / chunk
 	lists, next, closed := make([][]int, m.cores), make([]int, m.cores), make([]bool, m.cores)
@@ -530,7 +530,7 @@ func (m *model) steal(n, chunk int, earliest func() int, give func(core, i int),
 	}
 }
 
-// share simulates the execution of a worksharing loop by the cores.
+// share simulates how the cores execute a worksharing loop.
 func (m *model) share(l *shared) {
 	m.sequence = append(m.sequence, l.sequence()...)
 	chunks := m.divide(l)
@@ -555,8 +555,8 @@ func (m *model) share(l *shared) {
 	}
 }
 
-// body generates the content of a region. If serial is set, the region is nested, and one thread
-// executes the content.
+// body generates the content of a region. If the parameter serial is true, the region is nested,
+// and one thread executes its content.
 func (m *model) body(serial bool) (rows []row) {
 	all, first, share, wait := m.all, m.first, m.share, m.newPhase
 	if serial {
@@ -569,7 +569,7 @@ func (m *model) body(serial bool) (rows []row) {
 		switch m.rng.IntN(7) {
 		case 6:
 			rows := m.block(reduceAdds)
-			switch a := rows[1:]; m.rng.IntN(4) { // rows of a: load, load, store, load, store
+			switch a := rows[1:]; m.rng.IntN(4) { // the rows in the slice a are load, load, store, load, store
 			case 0:
 				a[2].addr, a[4].addr = a[0].addr, a[3].addr
 			case 1:
@@ -596,7 +596,7 @@ func (m *model) body(serial bool) (rows []row) {
 	return rows
 }
 
-// run generates a run with a few regions.
+// run generates the rows of a run that has a few regions.
 func (m *model) run() {
 	m.alone(m.block(mainEntry))
 	for range m.rng.IntN(5) {

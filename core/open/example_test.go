@@ -23,7 +23,7 @@ func ExampleOpen() {
 			break
 		}
 		if trace.IsSyntax(err) {
-			fmt.Println(err) // only the bad record is skipped; the reader continues with the next record
+			fmt.Println(err) // the reader skips only the bad record, and continues with the next record
 			continue
 		}
 		if err != nil {

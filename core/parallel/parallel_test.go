@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestEach checks that do is called once for every number, and in ascending order if there is only
-// one processor.
+// TestEach checks that the function do is called once for every number. If there is only one
+// processor, the calls are in ascending order.
 func TestEach(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	for _, processors := range []int{1, 2, 5} {

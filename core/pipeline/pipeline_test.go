@@ -67,8 +67,8 @@ var sum = []trace.Instr{
 
 func TestSteadyStates(t *testing.T) {
 	p := toy(t)
-	// Three micro-ops need P2. The fma is split into fmul and fadd, so 7 micro-ops enter, 4 per
-	// cycle.
+	// Three micro-ops need P2. The fma is split into fmul and fadd, so 7 micro-ops are dispatched,
+	// 4 per cycle.
 	s := p.NewBody(axpy, Options{}).Steady()
 	if s.Cycles != 3 || s.Bottleneck != Ports || p.PortNames(s.Full) != "P2" || s.Recurrence != 1 || s.Dispatch != 7.0/4 {
 		t.Errorf("axpy: %+v, want 3 cycles because of P2", s)
@@ -100,9 +100,9 @@ func TestOnePass(t *testing.T) {
 	p := toy(t)
 	b := p.NewBody(axpy, Options{})
 	s := b.OnePass()
-	// Loads start in cycles 0 and 1 on P2. The addition starts when the second load is complete, in
-	// cycle 5, and takes 3 cycles; the multiplication starts 4 cycles earlier, and the store takes 1
-	// more cycle.
+	// Loads start in cycles 0 and 1 on P2. The addition starts in cycle 5, when the second load is
+	// complete, and takes 3 cycles. The multiplication starts 4 cycles earlier, and the store takes
+	// 1 more cycle.
 	if s.Cycles != 12 || s.Last != 6 {
 		t.Errorf("%v cycles with the last operation %d, want 12 cycles with operation 6", s.Cycles, s.Last)
 	}
@@ -235,15 +235,15 @@ func TestLoopOfSeveralBlocks(t *testing.T) {
 		{Piece: 7, Instr: 1},
 	}
 	s := p.NewChain([]Piece{head, side}, carried, Options{}).Steady()
-	// One addition in each iteration, and two more in every other iteration: 3 + 3/2 + 3/2 cycles
-	// for the recurrence, and 2 cycles on P1.
+	// Each iteration performs one addition, and every other iteration performs two more. The
+	// recurrence takes 3 + 3/2 + 3/2 cycles, and the additions occupy P1 for 2 cycles.
 	if s.Ports != 2 || s.Recurrence != 6 {
 		t.Errorf("%+v, want 2 cycles for the ports and 6 for the recurrence", s)
 	}
 }
 
 // TestFillWait checks that a load waits for the line of an earlier load with the same base address,
-// even if that load is in another block, and that it does not wait for other lines.
+// even if the earlier load is in another block, but does not wait for other lines.
 func TestFillWait(t *testing.T) {
 	p := toy(t)
 	node := trace.Instr{Opcode: "phi", Type: "ptr", Uses: []int32{-2 - 3}}
@@ -251,7 +251,7 @@ func TestFillWait(t *testing.T) {
 	value := trace.Instr{Opcode: "load", Type: "i64", Uses: []int32{1}, Site: 1}
 	next := trace.Instr{Opcode: "load", Type: "ptr", Uses: []int32{0}, Site: 2}
 	indexed := trace.Instr{Opcode: "getelementptr", Type: "ptr", Uses: []int32{-1, 0}}
-	missing := func(site uint32) Options { // the load of this site takes 40 cycles, 36 cycles more than a hit
+	missing := func(site uint32) Options { // the load at this site takes 40 cycles, which is 36 cycles more than a hit
 		return Options{
 			LoadLatency: func(_ int, s uint32) float64 {
 				if s == site {
@@ -283,7 +283,7 @@ func TestFillWait(t *testing.T) {
 			t.Errorf("%v with misses at site %d: recurrence of %v cycles, want %v", c.instrs, c.misses, got, c.want)
 		}
 	}
-	// The same loads, in two blocks.
+	// The same loads are now in two blocks.
 	head := Piece{[]trace.Instr{{Opcode: "phi", Type: "ptr", Uses: []int32{-1}}, {Opcode: "getelementptr", Type: "ptr", Uses: []int32{0}}, value}, 1}
 	latch := Piece{[]trace.Instr{{Opcode: "load", Type: "ptr", Uses: []int32{-1}, Site: 2}}, 1}
 	carried := []Carried{{Piece: 1, Instr: 0, FromPiece: 0, FromInstr: 0}, {Piece: 0, Instr: 0, FromPiece: 1, FromInstr: 0, Before: 1}}
@@ -292,7 +292,7 @@ func TestFillWait(t *testing.T) {
 	}
 }
 
-// naivePorts computes the bound by trying all sets of ports.
+// naivePorts tries all sets of ports to compute the bound.
 func naivePorts(list []demand, ports int) (most float64) {
 	for set := uint64(1); set < 1<<ports; set++ {
 		most = max(most, ratio(list, set))
@@ -334,8 +334,8 @@ func TestPortBoundEqualsNaive(t *testing.T) {
 	})
 }
 
-// naiveRecurrence searches for the maximum mean. A guess is too small if a circuit still has a
-// positive length after the guess has been subtracted.
+// naiveRecurrence searches for the maximum mean. A guess is too small if the length of a circuit is
+// still positive after the guess has been subtracted from each edge.
 func naiveRecurrence(b *Body) float64 {
 	gains := func(mean float64) bool {
 		way := make([]float64, len(b.Ops))
@@ -401,7 +401,7 @@ func TestRecurrenceEqualsNaive(t *testing.T) {
 		if got == 0 {
 			return
 		}
-		// The returned operations form a circuit with this mean.
+		// The returned operations must form a circuit with the returned mean.
 		sum := 0.0
 		for k, v := range cycle {
 			next := cycle[(k+1)%len(cycle)]

@@ -168,7 +168,8 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// TestLevels checks that the levels of a description are parsed, and written in the same form.
+// TestLevels checks that the levels of a description are parsed and can be written in the same
+// form.
 func TestLevels(t *testing.T) {
 	const levels = "levels:\n  L1: 4\n  L2: latency 14, size 1MiB, ways 16, read 1.5, written 3, scattered 1.4\n  L3: latency 40, size 48KiB\n  memory: latency 300, read 6\n"
 	p, err := Read([]byte(strings.Replace(toyText, "levels:\n  L1: 4\n", levels, 1)))

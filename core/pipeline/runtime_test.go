@@ -34,7 +34,7 @@ func TestRuntime(t *testing.T) {
 	if b := r.Blocks[1]; b.Transfers != 5000 || b.Bottleneck != Bandwidth || b.Steady.Bottleneck != Bandwidth || b.Steady.Ports != 3 || b.Steady.Transfers != 8 || b.Loop != 2 {
 		t.Errorf("%+v", b)
 	}
-	// If transfers overlap with accesses, only the longer of the two times counts.
+	// If transfers overlap with accesses, only the longer time counts.
 	p.Overlaps = true
 	r, err = p.Runtime(Run{Program: program(), Visits: []float64{1, 1000, 1}, Transfers: []float64{0, 5000, 0}})
 	if err != nil || r.Blocks[1].Steady.Transfers != 5 {
@@ -55,7 +55,7 @@ func TestRuntime(t *testing.T) {
 	}
 }
 
-// TestRuntimeOfBranches checks that a loop of two blocks is treated as one body, in which the
+// TestRuntimeOfBranches checks that a loop of two blocks is treated as one body, and that the
 // second block is weighted by its executions per iteration.
 func TestRuntimeOfBranches(t *testing.T) {
 	p := toy(t)
@@ -91,7 +91,7 @@ func TestShortLoops(t *testing.T) {
 	p.Window = 60
 	q := program()
 	q.Blocks[1].Depth = 2
-	q.Blocks[1].Instrs = sum // 4 micro-ops and 3 cycles per iteration
+	q.Blocks[1].Instrs = sum // an iteration has 4 micro-ops and takes 3 cycles
 	run := Run{Program: q, Visits: []float64{100, 1000, 100}, Carried: []trace.Flow{{Block: 1, Instr: 1, FromBlock: 0, FromInstr: 0}}}
 	r, err := p.Runtime(run)
 	if err != nil {
@@ -111,12 +111,12 @@ func TestShortLoops(t *testing.T) {
 func TestOverlap(t *testing.T) {
 	p := toy(t)
 	for _, c := range []struct {
-		lines  float64 // cycles of transfers per iteration
+		lines  float64 // transfer cycles per iteration
 		cycles float64
 		by     Bottleneck
 	}{
 		{0, 3, Recurrence}, // an addition waits for the previous addition
-		{1, 3, Recurrence}, // one more load, and one cycle of transfers
+		{1, 3, Recurrence}, // one more load, and one more transfer cycle
 		{2, 3, Recurrence},
 		{2.5, 3.5, Bandwidth},
 	} {
@@ -132,15 +132,15 @@ func TestOverlap(t *testing.T) {
 	}
 }
 
-// TestCrossing checks that an access that crosses a line has the cost in the description or, if
-// there is none, occupies its ports twice.
+// TestCrossing checks the cost of an access that crosses a line boundary. If the description does
+// not state this cost, the access occupies its ports twice.
 func TestCrossing(t *testing.T) {
 	p := toy(t)
 	run := Run{Program: program(), Visits: []float64{0, 1000, 0}, Crossing: func(block, site uint32) float64 {
 		if block != 1 {
 			t.Errorf("Crossing was called for block %d, want 1", block)
 		}
-		return map[uint32]float64{1: 0.5, 3: 0.25}[site] // the load of x and the store to y
+		return map[uint32]float64{1: 0.5, 3: 0.25}[site] // these are the load from x and the store to y
 	}}
 	at := func() Steady {
 		t.Helper()
@@ -163,8 +163,8 @@ func TestCrossing(t *testing.T) {
 	}
 }
 
-// TestMisses checks that the number of overlapping independent misses is limited by the transfer
-// bandwidth and by the window.
+// TestMisses checks that the transfer bandwidth and the window limit how many independent misses
+// overlap.
 func TestMisses(t *testing.T) {
 	p := toy(t)
 	miss := Misses{Lines: 0.5, Waits: 50, Scattered: 4}
@@ -196,7 +196,7 @@ func TestMisses(t *testing.T) {
 func TestScheduler(t *testing.T) {
 	p := toy(t)
 	p.Window = 60
-	over := func() float64 { return p.NewBody(sum, Options{}).SteadyOver(10).Recurrence } // 4 micro-ops per iteration, one of which waits
+	over := func() float64 { return p.NewBody(sum, Options{}).SteadyOver(10).Recurrence } // an iteration has 4 micro-ops, one of which waits
 	if got, want := over(), 3*(40.0/100); math.Abs(got-want) > 1e-9 {
 		t.Errorf("%v cycles, want %v", got, want)
 	}

@@ -20,11 +20,11 @@ func named(t testing.TB, name string) *Processor {
 	return p
 }
 
-// bySums generates a random loop body with multiply-adds, and returns it together with the
-// reference: the same body with a product and a sum in place of each multiply-add.
+// bySums generates a random loop body with multiply-adds. It returns this body and a reference
+// body, in which a product and a sum replace each multiply-add.
 func bySums(t *rapid.T, typ string) (fused, apart []trace.Instr) {
 	n := rapid.IntRange(1, 8).Draw(t, "instructions")
-	at := []int32{0} // index in apart of each instruction of fused
+	at := []int32{0} // for each instruction in fused, its index in apart
 	fused = []trace.Instr{{Opcode: "phi", Type: typ}}
 	apart = []trace.Instr{{Opcode: "phi", Type: typ}}
 	operand := func(what string) int { return rapid.IntRange(-1, len(fused)-1).Draw(t, what) }
@@ -71,7 +71,7 @@ func TestMultiplyAddIsProductAndSum(t *testing.T) {
 	})
 }
 
-// TestFusedSums checks that a product and a sum that may be fused are fused if and only if the
+// TestFusedSums checks that, if a product and a sum may be fused, they are fused if and only if the
 // target has FMA.
 func TestFusedSums(t *testing.T) {
 	names := []string{"sapphirerapids-measured", "znver4", "neoverse-n1", "neoverse-v2"}
@@ -116,8 +116,8 @@ func TestFusedSums(t *testing.T) {
 	}
 }
 
-// TestChainOfSums checks that without FMA, the sums of a dot product wait only for each other, and
-// that with FMA, they wait for complete multiply-adds.
+// TestChainOfSums checks a dot product. Without FMA, its sums wait only for each other. With FMA,
+// they wait for complete multiply-adds.
 func TestChainOfSums(t *testing.T) {
 	dot := func(typ string) []trace.Instr {
 		return []trace.Instr{
@@ -182,7 +182,7 @@ func TestVectorsWiderThanRegisters(t *testing.T) {
 	}
 }
 
-// TestMissingInstructions checks operations for which the target has no instruction.
+// TestMissingInstructions checks the costs of operations for which the target has no instruction.
 func TestMissingInstructions(t *testing.T) {
 	p := named(t, "sapphirerapids")
 	library := func(opcode string, target trace.Target) bool {

@@ -109,7 +109,8 @@ func TestCheckCommunication(t *testing.T) {
 	}
 }
 
-// Lists and histograms whose length is wrong and very large must not lead to large allocations.
+// If the stated length of a list or a histogram is wrong and very large, decoding must not allocate
+// much memory.
 func TestDecodeCommunicationAllocatesLittle(t *testing.T) {
 	far := string(append([]byte{1}, binary.AppendUvarint(nil, 0xfffffff0)...)) + "\x01"
 	head := "\x00\x02\x08\x00" + strings.Repeat("\x00", 15) + "\x80\x20\x00" + strings.Repeat("\x00", 15) + "\x00\x01\x00\x00\x00\x01"

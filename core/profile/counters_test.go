@@ -89,7 +89,7 @@ func TestCountersCheck(t *testing.T) {
 
 func TestCountersSections(t *testing.T) {
 	const input, totals, state = "\x03din\x00\x07\x00\x00\x00", "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00", "\x00\x00"
-	// nineteen counters, empty lists, and no accessed bytes
+	// the section has nineteen counters, empty lists, and no accessed bytes
 	none := "\x00\x13\x00\x00\x00\x00" + strings.Repeat("\x00", 21)
 	const local, windows = "\x40\x00", "\x40\x80\x08\x00\x00"
 	head := []string{"INPT", input, "TOTL", totals, "STAT", state}

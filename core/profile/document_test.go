@@ -10,7 +10,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// TestEverySectionIsDescribed checks that the manual describes every section.
+// TestEverySectionIsDescribed checks that the manual describes every section of a profile.
 func TestEverySectionIsDescribed(t *testing.T) {
 	text, err := os.ReadFile("../../site/docs/sgp.md")
 	if err != nil {

@@ -54,8 +54,8 @@ func TestHistogram(t *testing.T) {
 	}
 }
 
-// Rounding does not change the total count. It also does not change the number of accesses below a
-// capacity with few significant digits.
+// Rounding does not change the total count. If a capacity has few significant digits, rounding also
+// does not change the number of accesses at smaller distances.
 func TestRoundDistances(t *testing.T) {
 	const digits = 10
 	for seed := range uint64(5) {
@@ -314,12 +314,12 @@ func TestDecodeDamaged(t *testing.T) {
 	}
 }
 
-// sections returns an encoded profile with arbitrary sections, such as a malicious or newer program
-// might write. parts alternates between tags and payloads. The checksums and the digest are
-// correct.
+// sections returns an encoded profile with arbitrary sections, which could have been written by a
+// malicious or newer program. The parameter parts alternates between tags and payloads. The
+// checksums and the digest are correct.
 func sections(parts ...string) []byte { return sectionsOf("\x05", parts...) }
 
-// sectionsOf is like sections, for a profile of a given version.
+// sectionsOf is like sections, but for a profile of the given version.
 func sectionsOf(version string, parts ...string) []byte {
 	data := []byte("\x89SGP\r\n\x1a\n" + version)
 	sum := sha256.New()
@@ -381,13 +381,13 @@ func TestDecodeAllocatesLittle(t *testing.T) {
 	}
 }
 
-// Decoding a profile of a few megabytes with distances that are far apart would need sixteen
-// gigabytes. The profile in this test contains all kinds, all line sizes, and one distance in each
+// If distances are far apart, decoding a profile of a few megabytes would need sixteen gigabytes.
+// The profile in this test contains all reference kinds, all line sizes, and one distance in each
 // page.
 func TestDecodeBomb(t *testing.T) {
 	var kind strings.Builder
-	kind.Write(binary.AppendUvarint(nil, 1<<60))   // number of cold accesses
-	kind.Write(binary.AppendUvarint(nil, 1<<16-1)) // number of distances
+	kind.Write(binary.AppendUvarint(nil, 1<<60))   // the number of cold accesses
+	kind.Write(binary.AppendUvarint(nil, 1<<16-1)) // the number of distances
 	for range 1<<16 - 1 {
 		kind.WriteString("\x80\x80\x04\x01")
 	}
@@ -411,7 +411,7 @@ func TestDecodeBomb(t *testing.T) {
 	}
 }
 
-// Lists whose length is wrongly given as 2^60 must not lead to large allocations.
+// If the length of a list is wrongly stated as 2^60, decoding must not allocate much memory.
 func TestDecodeWrongLengths(t *testing.T) {
 	whole := []string{"INPT", "\x03din\x00\x3f\x00\x00\x00", "TOTL", strings.Repeat("\x00", 15), "STAT", "\x00\x00", "LOCA", "\x40\x00", "WIND", "\x40\x80\x08\x00\x00"}
 	huge := string(binary.AppendUvarint(nil, 1<<60))
@@ -476,7 +476,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// invalid checks that neither Check nor Decode accepts p.
+// invalid checks that neither Check nor Decode accepts the profile p.
 func invalid(t *testing.T, name string, p *profile.Profile) {
 	t.Helper()
 	if p.Check() == nil {

@@ -20,7 +20,7 @@ func sampledProfile() *profile.Profile {
 	p.Input.Kinds = trace.DataKinds
 	p.Totals.References[trace.Load] = 40
 	k := profile.KindLocality{Kind: trace.Load, Cold: 1}
-	k.Distances.AddN(5, 39) // beyond the estimated number of lines
+	k.Distances.AddN(5, 39) // these distances exceed the estimated number of lines
 	row := profile.WindowRow{profile.ColdBin: 1}
 	row[profile.DistanceBin(5)] = 39
 	p.Locality = []profile.Locality{{LineBytes: 64, Kinds: []profile.KindLocality{k},

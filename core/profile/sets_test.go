@@ -9,7 +9,7 @@ import (
 )
 
 // withSets returns the sample profile with a set table. The profile has three accesses at distance
-// 1. With 2 sets, one of these accesses has distance 0 within its set; with 4 sets, all three
+// 1. With 2 sets, one of these accesses has distance 0 within its set. With 4 sets, all three
 // accesses have distance 0.
 func withSets() *profile.Profile {
 	p := sample(true)
@@ -55,7 +55,7 @@ func TestEncodeSets(t *testing.T) {
 	}
 }
 
-// Any table is either decoded unchanged or rejected.
+// Any encoded table is either decoded without a change or rejected.
 func TestEncodeAnySets(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := withSets()

@@ -10,7 +10,7 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// apart sets the rows of a table as if lines conflicted only if there is one set.
+// apart sets the rows of a table as if lines conflicted only in a cache with one set.
 func apart(c *profile.StackCounts) {
 	for d, n := range c.Distances.All() {
 		c.Sets.Depths[0][d] += n
@@ -20,8 +20,8 @@ func apart(c *profile.StackCounts) {
 	}
 }
 
-// withSharing returns the sample profile with accesses by two threads: thread 1 loads line 9, line
-// 4, and line 9 again; thread 7 stores to lines 4 and 9.
+// withSharing returns the sample profile with accesses by two threads. Thread 1 loads line 9, line
+// 4, and line 9 again. Thread 7 stores to lines 4 and 9.
 func withSharing() *profile.Profile {
 	p := sample(true)
 	p.Input.Header.Sliced = true
@@ -112,8 +112,8 @@ func TestCheckSharing(t *testing.T) {
 	}
 }
 
-// A histogram with one long distance has only a few encoded bytes, but needs memory for the pages
-// of all shorter distances. Decoding therefore rejects a profile with too many such histograms.
+// A histogram with one long distance is encoded in a few bytes, but needs memory for the pages of
+// all shorter distances. Therefore, decoding rejects a profile with too many such histograms.
 func TestDecodeSharingAllocatesLittle(t *testing.T) {
 	far := append([]byte{1}, binary.AppendUvarint(nil, 0xfffffff0)...) // one distance
 	stack := "\x00" + string(far) + "\x01" + strings.Repeat("\x00", profile.SetCounts)

@@ -37,7 +37,8 @@ func withSites() *profile.Profile {
 	return p
 }
 
-// far changes p so that one access of the third site and of the first object has a long distance.
+// far changes p so that one access, which belongs to the third site and the first object, has a
+// long distance.
 func far(p *profile.Profile) *profile.Profile {
 	p.Locality[0].Kinds[0].Distances = profile.Histogram{}
 	p.Locality[0].Kinds[0].Distances.AddN(1, 2)
@@ -111,8 +112,8 @@ func TestCheckSites(t *testing.T) {
 	}
 }
 
-// withCoherentSites returns the profile of withSharing with sites. The first site makes the
-// accesses of thread 1, and the second site the accesses of thread 7.
+// withCoherentSites returns the profile of withSharing with sites. Thread 1 makes its accesses at
+// the first site, and thread 7 at the second site.
 func withCoherentSites() *profile.Profile {
 	p := withSharing()
 	used := func(fetched, bytes uint64) []profile.Utilisation { return []profile.Utilisation{{fetched, bytes}} }
@@ -134,8 +135,8 @@ func TestCoherentSitesSurviveEncoding(t *testing.T) {
 	if err := p.Check(); err != nil {
 		t.Fatal(err)
 	}
-	// Turn an access at a distance into a coherence miss, which leaves the number of accesses
-	// unchanged.
+	// Replace an access at some distance with a coherence miss. This does not change the number of
+	// accesses.
 	c := &p.Sharing[0].Cores[0].Coherent
 	c.Distances, c.Sets, c.Invalidations = profile.Histogram{}, profile.SetTable{}, 2
 	c.Lost.Add(1)
@@ -194,8 +195,8 @@ func TestSiteBins(t *testing.T) {
 	}
 }
 
-// Each of a million encoded sites has tens of bytes. Decoding needs little more memory than the
-// decoded sites.
+// There are a million sites, each of which is encoded in tens of bytes. Decoding needs little more
+// memory than the decoded sites.
 func TestMillionSites(t *testing.T) {
 	const n = 1_000_000
 	p := sample(false)

@@ -40,7 +40,7 @@ func TestEncodeWorkingSets(t *testing.T) {
 		!slices.EqualFunc(got.Segment.Lines[0].WorkingSets, p.Segment.Lines[0].WorkingSets, slices.Equal[[]uint64]) {
 		t.Errorf("encoding and decoding changes the working sets to %v, %v", got.Locality[0].Windows.Distinct, got.Segment.Lines[0].WorkingSets)
 	}
-	p.Locality[0].Windows.Distinct, p.Segment.Lines[0].WorkingSets = nil, nil // as in older profiles
+	p.Locality[0].Windows.Distinct, p.Segment.Lines[0].WorkingSets = nil, nil // older profiles have no working sets
 	if got, err = profile.Decode(p.Encode()); err != nil || got.Locality[0].Windows.Distinct != nil || got.Segment.Lines[0].WorkingSets != nil {
 		t.Errorf("Decode of a profile without working sets = %v, want no error", err)
 	}

@@ -34,7 +34,7 @@ func TestBinaryTable(t *testing.T) {
 	if got.Code(c); c.Failed() || string(c.In.Rest()) != "rest" || !reflect.DeepEqual(got, *want) {
 		t.Errorf("%+v, %q, %v", got, c.In.Rest(), c.In.Err())
 	}
-	for n := range whole { // no proper prefix is a valid table
+	for n := range whole { // a table whose last bytes are missing is not valid
 		c := codec.Reader(whole[:n])
 		if new(Table).Code(c); !c.Failed() {
 			t.Errorf("Code accepted the first %d bytes of a table, want an error", n)
@@ -45,7 +45,7 @@ func TestBinaryTable(t *testing.T) {
 func FuzzTableCode(f *testing.F) {
 	f.Add(written(binaryTable()))
 	f.Add(written(&Table{}))
-	f.Add([]byte("\x00\x00\x00\x00\x02\x00\x00")) // rows without columns
+	f.Add([]byte("\x00\x00\x00\x00\x02\x00\x00")) // a table that has rows, but no columns
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var table, again Table
 		c := codec.Reader(b)

@@ -128,8 +128,9 @@ func counts(names []uint64, numbers []uint64) Table {
 	return t
 }
 
-// naiveJoin handles the rows of b one by one. Each row is joined to the first row of a that has the
-// same name and is not joined yet. A row without such a partner is inserted after the previous row.
+// naiveJoin handles the rows of table b one by one. Each row is joined to the first row of table a
+// that has the same name and has not been joined yet. A row without such a partner is inserted
+// after the previous row.
 func naiveJoin(a, b Table) (lines []string) {
 	for _, row := range a.Rows {
 		lines = append(lines, row[0].Plain()+" A "+row[1].Plain()+" 0")
@@ -145,7 +146,7 @@ func naiveJoin(a, b Table) (lines []string) {
 		words := strings.Fields(lines[alone])
 		lines[alone], at = words[0]+" both "+words[2]+" "+row[1].Plain(), alone+1
 		for at < len(lines) && strings.Contains(lines[at], " B ") {
-			at++ // skip the rows of b that were inserted here
+			at++ // skip the rows of table b that were inserted here
 		}
 	}
 	return lines
@@ -171,8 +172,9 @@ func TestJoinEqualsReference(t *testing.T) {
 		}
 		want := naiveJoin(a, b)
 		if rises(j.Rows) {
-			// If both tables are in ascending order, the joined table is, too. The joined rows are
-			// then the rows of naiveJoin's result, in a different order.
+			// If both tables are in ascending order, the joined table is also in ascending order.
+			// In this case, the joined rows are the rows of naiveJoin's result in a different
+			// order.
 			slices.Sort(got)
 			slices.Sort(want)
 		}

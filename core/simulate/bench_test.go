@@ -11,9 +11,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// BenchmarkConsume simulates a single cache of 32 KiB with 8 ways, for comparison with analyses of
-// all geometries at once. The time does not include reading: about two million references of a real
-// trace are in memory.
+// BenchmarkConsume simulates a single cache of 32 KiB with 8 ways. Its result can be compared with
+// analyses of all geometries at once. The time does not include reading, because about two million
+// references of a real trace are in memory.
 func BenchmarkConsume(b *testing.B) {
 	for _, name := range tracetest.RealTraces {
 		for _, cache := range []string{"32KiB,8", "32KiB,full", "32KiB,8,plru", "32KiB,8,random", "1MiB,16"} {
@@ -23,8 +23,8 @@ func BenchmarkConsume(b *testing.B) {
 	}
 }
 
-// BenchmarkCores assigns the references of the same trace to four threads in turn, 64 references at
-// a time.
+// BenchmarkCores distributes the references of the same trace among four threads, which take turns
+// of 64 references.
 func BenchmarkCores(b *testing.B) {
 	for _, name := range tracetest.RealTraces {
 		b.Run(name+"/32KiB,8", func(b *testing.B) {

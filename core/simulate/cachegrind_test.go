@@ -19,8 +19,8 @@ import (
 
 // TestCachegrind compares the simulation of a trace by Lackey with Cachegrind's simulation of the
 // same program. Lackey and Cachegrind are tools of Valgrind. The only difference concerns
-// references that cross lines: Cachegrind counts such a reference once, as a miss if any of its
-// lines misses.
+// references that cross a line boundary. Cachegrind counts such a reference once, and as a miss if
+// any of its lines misses.
 func TestCachegrind(t *testing.T) {
 	if _, err := exec.LookPath("valgrind"); err != nil {
 		t.Skip("valgrind is not installed")
@@ -51,8 +51,9 @@ func TestCachegrind(t *testing.T) {
 	}
 }
 
-// TestCachegrindLevels compares the simulation of separate first-level caches and a shared last
-// level with the misses that Cachegrind counts for five programs. The counts must be equal.
+// TestCachegrindLevels simulates separate first-level caches and a shared last level for five
+// programs. It compares the misses with the misses that Cachegrind counts. The counts must be
+// equal.
 func TestCachegrindLevels(t *testing.T) {
 	if _, err := exec.LookPath("valgrind"); err != nil {
 		t.Skip("valgrind is not installed")
@@ -134,7 +135,7 @@ func saidCount(t *testing.T, said, what string) uint64 {
 	return number(t, strings.ReplaceAll(found[1], ",", ""))
 }
 
-// simulateData runs the data references of a text trace through one cache.
+// simulateData simulates one cache for the data references of a text trace.
 func simulateData(t *testing.T, text []byte, c hierarchy.Cache) simulate.Result {
 	t.Helper()
 	reader, err := open.Open("lackey", bytes.NewReader(text), open.Options{})

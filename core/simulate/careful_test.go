@@ -21,8 +21,8 @@ func consume(t *rapid.T, h hierarchy.Hierarchy, o Options, batches ...*trace.Bat
 	return s.Result()
 }
 
-// With a warm-up, the counts equal the difference between the whole run and a run of only the
-// warm-up. With a limit, the counts equal the counts of a run that ends at the limit.
+// With a warm-up, the counts equal the counts of the whole run minus the counts of the warm-up.
+// With a limit, the counts equal the counts of a run over a trace that ends at the limit.
 func TestWarmupAndLimit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h, b := drawHierarchy(t), drawBatch(t)
@@ -48,8 +48,8 @@ func TestWarmupAndLimit(t *testing.T) {
 	})
 }
 
-// A warm-up that ends when a share of the last level is filled ends with the reference that fills
-// this share.
+// If a warm-up lasts until a share of the last level is filled, it ends with the reference that
+// fills this share.
 func TestWarmupShare(t *testing.T) {
 	h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 64, LineBytes: 8}}}
 	b := trace.NewBatch(0)
@@ -69,7 +69,7 @@ func TestWarmupShare(t *testing.T) {
 func TestFlushEvery(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h, b := drawHierarchy(t), drawBatch(t)
-		// the victims of other policies depend on the order in which ways became empty
+		// with other policies, the victims depend on the order in which ways became empty
 		for i := range h.Levels {
 			h.Levels[i].Replacement = rapid.SampledFrom([]hierarchy.Replacement{hierarchy.LRU, hierarchy.FIFO}).Draw(t, "replacement")
 		}
@@ -84,7 +84,7 @@ func TestFlushEvery(t *testing.T) {
 			end := r.Finish()
 			for i := range sums {
 				sums[i].add(&end.Levels[i].Run)
-				if lo+n <= b.Len() { // the rest of the run is not flushed
+				if lo+n <= b.Len() { // there is no flush after the rest of the run
 					sums[i].add(&end.Levels[i].Flush)
 				}
 			}
@@ -151,7 +151,7 @@ func TestTLB(t *testing.T) {
 	})
 }
 
-// MostCores puts each thread on the core with the fewest threads.
+// The option MostCores puts each thread on the core with the fewest threads.
 func TestMostCores(t *testing.T) {
 	h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 64, LineBytes: 8}}}
 	s, err := New(h, Options{MostCores: 2})

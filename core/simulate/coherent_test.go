@@ -20,7 +20,7 @@ import (
 // kernels lists the OpenMP programs whose traces are in testdata/kernels.
 var kernels = []string{"stencil", "histogram", "multiply"}
 
-// kernel reads the trace of one of the programs in kernels.
+// kernel reads the trace of one of the programs in the list kernels.
 func kernel(t interface{ Fatal(...any) }, name string) *trace.Batch {
 	text, err := os.ReadFile(filepath.Join("testdata", "kernels", name+".sgt"))
 	if err != nil {
@@ -37,7 +37,7 @@ func kernel(t interface{ Fatal(...any) }, name string) *trace.Batch {
 	return b
 }
 
-// analysed returns a profile of a trace for 64-byte lines, with the stacks of the trace's threads.
+// analysed returns a trace's profile for 64-byte lines, which contains the stacks of all threads.
 func analysed(t interface{ Fatal(...any) }, b *trace.Batch, cores [][]uint32) *profile.Profile {
 	spec := analysis.Spec{Analyses: analysis.Locality | analysis.Sets | analysis.Sharing, Cores: cores}
 	run, err := analysis.NewRunner(spec, tracetest.NewReader(b, 100))
@@ -68,7 +68,8 @@ func simulatedCores(t interface{ Fatal(...any) }, b *trace.Batch, cores [][]uint
 	return found
 }
 
-// holdCoherent compares simulated private caches, one for each core, with the coherent stacks.
+// holdCoherent simulates a private cache for each core, and compares the caches with the coherent
+// stacks.
 func holdCoherent(t interface{ Fatalf(string, ...any) }, c hierarchy.Cache, s *profile.Sharing, simulated map[uint32]Counts) {
 	for i := range s.Cores {
 		core, got := &s.Cores[i], simulated[s.Cores[i].Threads[0]]
@@ -96,7 +97,7 @@ func privateCache(sets, ways uint64) hierarchy.Cache {
 	return c
 }
 
-// drawLines returns random references of up to 16 threads to a few lines, which are spread over few
+// drawLines returns random references by up to 16 threads to a few lines, which are spread over few
 // or many sets.
 func drawLines(t *rapid.T) (b *trace.Batch, cores [][]uint32) {
 	b = trace.NewBatch(0)
@@ -114,7 +115,7 @@ func drawLines(t *rapid.T) (b *trace.Batch, cores [][]uint32) {
 }
 
 // For each core, the misses in one private level equal the misses computed from the coherent stack
-// (MODELS §6.4), for fully associative and set-associative caches.
+// (MODELS §6.4). The level may be fully associative or set-associative.
 func TestCoherentStack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b, cores := drawLines(t)
@@ -133,7 +134,7 @@ func TestCoherentStack(t *testing.T) {
 	})
 }
 
-// references selects the references that an analysis uses by default: data references.
+// references selects data references, which an analysis uses by default.
 func references(b *trace.Batch) *trace.Batch {
 	kept := trace.NewBatch(b.Len())
 	if b.Thread != nil {
@@ -150,8 +151,8 @@ func references(b *trace.Batch) *trace.Batch {
 	return kept
 }
 
-// TestCoherentKernels repeats TestCoherentStack with the kernels, for every capacity and for all
-// numbers of sets and ways that a profile covers.
+// TestCoherentKernels repeats TestCoherentStack with the traces of the kernels. It uses every
+// capacity, and all numbers of sets and ways that a profile covers.
 func TestCoherentKernels(t *testing.T) {
 	for _, name := range kernels {
 		t.Run(name, func(t *testing.T) {
@@ -178,8 +179,8 @@ func TestCoherentKernels(t *testing.T) {
 	}
 }
 
-// The example of MODELS §6.4: the store invalidates line a in the first thread's cache, and line c
-// takes its place. Therefore line b stays in the cache, and the next access to line a is a
+// In the example of MODELS §6.4, the store invalidates line a in the first thread's cache, and line
+// c takes its place. Therefore line b stays in the cache, and the next access to line a is a
 // coherence miss.
 func TestCoherentExample(t *testing.T) {
 	b := trace.NewBatch(0)

@@ -61,8 +61,8 @@ func TestCoresEqualReference(t *testing.T) {
 	})
 }
 
-// The bus removes only lines that no cache has: its counts do not change if it removes lines at
-// every access.
+// The bus removes only lines that no cache contains. Therefore, its counts do not change if it
+// removes lines at every access.
 func TestBusDropsUnusedLines(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h, b := drawHierarchy(t), drawBatch(t)
@@ -91,8 +91,7 @@ func TestBusDropsUnusedLines(t *testing.T) {
 }
 
 // If the first references of a trace have no threads, they are simulated as if thread 0 had made
-// them. Only the counts of the bus differ, because the bus does not process references without
-// threads.
+// them. Only the bus counts differ, because the bus does not process references without threads.
 func TestReferencesWithoutThreads(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h, b := drawHierarchy(t), drawBatch(t)
@@ -122,8 +121,8 @@ func TestReferencesWithoutThreads(t *testing.T) {
 	})
 }
 
-// MSI and MESI lead to the same misses. A store to a line that no other core has causes an upgrade
-// only with MSI.
+// MSI and MESI cause the same misses. If no other core has the line, a store causes an upgrade only
+// with MSI.
 func TestProtocols(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h, b := drawHierarchy(t), drawBatch(t)
@@ -150,8 +149,8 @@ func TestProtocols(t *testing.T) {
 }
 
 // If threads are explicitly assigned to cores, cores are numbered in the order of their first
-// threads. Otherwise, cores are numbered in the order of appearance. Cores that share a cache have
-// consecutive numbers.
+// threads. Otherwise, cores are numbered in the order in which they appear in the trace. Cores that
+// share a cache have consecutive numbers.
 func TestCacheSharing(t *testing.T) {
 	h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{
 		{Name: "L1", LineBytes: 8, SizeBytes: 64},

@@ -10,8 +10,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// For each core, the depths add up to the misses of each level. The counts equal the counts with
-// Consume.
+// For each core, the depths add up to the misses of each level. The counts equal the counts that
+// Consume produces.
 func TestDepths(t *testing.T) {
 	inclusions := []hierarchy.Inclusion{hierarchy.Inclusive, hierarchy.NonInclusive, hierarchy.Exclusive}
 	rapid.Check(t, func(t *rapid.T) {

@@ -16,12 +16,13 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// TestDineroIVSuite runs DineroIV's own regression tests: the files test-parms, mm.32, mm.64 and
-// mm.*.good.* in the folder testing of DineroIV's sources. These sources must be in the folder
-// dineroIV of the external data. It compares every number of the expected results except
-// percentages. Results with random replacement (a tag with rr), and results with half of the
-// prefetches dropped (P50), depend on the C library's random numbers and on their use in DineroIV.
-// For these results, the test replaces the simulator's random choices by DineroIV's choices.
+// TestDineroIVSuite runs DineroIV's own regression tests, which are the files test-parms, mm.32,
+// mm.64 and mm.*.good.* in the testing folder of DineroIV's sources. These sources must be in the
+// dineroIV folder of the external data. It compares every number in the expected results except
+// percentages. Two kinds of results depend on the C library's random numbers and on their use in
+// DineroIV: results with random replacement (a tag with rr), and results with half of the
+// prefetches dropped (P50). For these results, the test replaces the simulator's random choices
+// with DineroIV's choices.
 func TestDineroIVSuite(t *testing.T) {
 	dir := filepath.Join(tracetest.DataDir(t), "dineroIV")
 	parameters, err := os.ReadFile(filepath.Join(dir, "test-parms"))
@@ -60,8 +61,9 @@ func TestDineroIVSuite(t *testing.T) {
 	}
 }
 
-// libraryRandom returns a generator like the function random of C libraries of 1997: an additive feedback
-// generator of degree 31, whose state a linear congruential generator initialises.
+// libraryRandom returns a generator that works like the function random in C libraries of 1997. It
+// is an additive feedback generator of degree 31, and its state is initialised by a linear
+// congruential generator.
 func libraryRandom() func() uint64 {
 	const degree, apart, discarded = 31, 3, 310
 	var state [degree]uint32
@@ -82,8 +84,8 @@ func libraryRandom() func() uint64 {
 	return next
 }
 
-// dineroRandom implements random replacement as in DineroIV: a random number selects the victim
-// from the lines in reverse order of insertion.
+// dineroRandom implements random replacement as in DineroIV. A random number selects the victim
+// from a list of the lines, with the last inserted line first.
 type dineroRandom struct {
 	index
 	ways   uint64
@@ -155,7 +157,7 @@ func useLibrary(l *level, random func() uint64) {
 	}
 }
 
-// label is the kind of a reference, as in the columns of DineroIV's results.
+// label is the kind of a reference. The kinds are the columns of DineroIV's results.
 type label int
 
 const (
@@ -166,17 +168,17 @@ const (
 	labels
 )
 
-// dineroCounts contains the counts of a level, by row of DineroIV's results.
+// dineroCounts contains a level's counts for each row of DineroIV's results.
 type dineroCounts struct {
 	rows     map[string]*[labels]uint64
-	from, to uint64 // bytes from and to the next level
+	from, to uint64 // bytes received from the next level, and bytes sent to it
 	multi    uint64
 }
 
 // dineroResult contains the counts of the caches by name, as in DineroIV's results.
 type dineroResult map[string]*dineroCounts
 
-// runDinero simulates a trace of pixie with DineroIV's options.
+// runDinero simulates a trace in pixie's format with DineroIV's options.
 func runDinero(t *testing.T, path, options string) dineroResult {
 	h, _, err := config.Read([]byte(options))
 	if err != nil {
@@ -229,7 +231,7 @@ func runDinero(t *testing.T, path, options string) dineroResult {
 	last := list[len(list)-1]
 	last.from, last.to = r.Memory.BytesRead, r.Memory.BytesWritten+r.Flush.BytesWritten
 	list[0].multi = r.Split
-	if below := all["l2-ucache"]; below != nil { // 16 bytes for each access of the first level, except stores that bypass it
+	if below := all["l2-ucache"]; below != nil { // the second level counts 16 bytes for each access by the first level, except stores that bypass the first level
 		for _, name := range []string{"l1-icache", "l1-dcache"} {
 			all[name].from, all[name].to = below.fromOf(name == "l1-icache"), below.toOf(name == "l1-icache")
 		}
@@ -260,14 +262,15 @@ func (d *dineroCounts) row(name string) *[labels]uint64 {
 	return d.rows[name]
 }
 
-// count counts an access to a level. now is the kind of the reference that causes the access.
+// count counts an access to a level. The parameter now is the kind of the reference that causes the
+// access.
 func (d *dineroCounts) count(o observation, now label) {
 	kind := now
 	switch {
 	case o.store:
 		kind = write
 	case now == write:
-		kind = read // the fetch for a store
+		kind = read // the access fetches a line for a store
 	}
 	if o.store {
 		d.row("bytes written")[kind] += o.bytes
@@ -297,7 +300,7 @@ func (d *dineroCounts) count(o observation, now label) {
 
 var causeNames = [...]string{"", "Compulsory", "Capacity", "Conflict"}
 
-// compare returns the differences from an expected result.
+// compare returns the differences between the counts and an expected result.
 func (all dineroResult) compare(text string) (differences []string) {
 	_, text, _ = strings.Cut(text, "---Simulation complete.")
 	var d *dineroCounts
@@ -398,8 +401,9 @@ type pixieReference struct {
 	addr, bytes uint64
 }
 
-// pixie reads a trace of SGI's tool pixie, of 32-bit programs (mm.32) or of 64-bit programs
-// (mm.64). With format d, every reference is an aligned word, as in DineroIV's format din.
+// pixie reads a trace that was recorded by SGI's tool pixie, either of a 32-bit program (mm.32) or
+// of a 64-bit program (mm.64). With format d, every reference is an aligned word, as in DineroIV's
+// format din.
 func pixie(t *testing.T, path, format string) (list []pixieReference) {
 	file, err := os.ReadFile(path)
 	if err != nil {
@@ -460,10 +464,10 @@ func pixie(t *testing.T, path, format string) (list []pixieReference) {
 }
 
 // pixieAccess returns the data reference of a record. If the record has no data reference, the
-// label is instruction. The kinds of records are, in this order: load word, load double, store
-// word, store double, store byte, store half word, store word right, store word left; load word,
-// load double, store word and store double of the floating-point unit; basic block, annulled
-// instruction, and system call.
+// returned label is the constant instruction. The first eight kinds of records are load word, load
+// double, store word, store double, store byte, store half word, store word right and store word
+// left. The next four are the floating-point unit's load word, load double, store word and store
+// double. The last three are basic block, annulled instruction and system call.
 func pixieAccess(kind byte, addr uint64, wide bool) (bytes, at uint64, what label) {
 	what = write
 	switch kind {
@@ -480,7 +484,7 @@ func pixieAccess(kind byte, addr uint64, wide bool) (bytes, at uint64, what labe
 	case 5:
 		return 2, addr &^ 1, what
 	case 6, 7:
-		if (kind == 7) != wide { // store word left in mm.32, where DineroIV's readers of the two formats differ
+		if (kind == 7) != wide { // store word left in mm.32; DineroIV's readers treat it differently in the two formats
 			return addr%4 + 1, addr &^ 3, what
 		}
 		return 4 - addr%4, addr, what

@@ -18,12 +18,12 @@ type naive struct {
 	caches   [][]*naiveLevel // caches of each level
 	icaches  [][]*naiveLevel // instruction caches of each level
 	levels   []*naiveLevel   // caches for the current reference, first level first
-	core     int             // core that issues the current reference
+	core     int             // the core that issues the current reference
 	fetching bool            // whether the current reference is an instruction fetch
 	threaded bool
 	waiting  []func()   // prefetches
 	off      bool       // whether caches are not kept coherent
-	addr, pc trace.Addr // address of the accessed part of the reference, and instruction of the reference
+	addr, pc trace.Addr // address of the accessed part of the reference, and address of its instruction
 	states   map[place]map[int]byte
 	msi      bool
 	words    data // contents of memory
@@ -42,36 +42,37 @@ type place struct {
 type naiveLevel struct {
 	hierarchy.Cache
 	number               int
-	first, end           int // the range of cores that use the cache: first core, and end (exclusive)
+	first, end           int // the cores that use the cache: from first up to, but not including, end
 	sets, ways           uint64
 	inclusive, exclusive bool
 	lines                map[uint64]*naiveLine
 	lost                 map[uint64]bool
 	depth                int
 	instructions         bool              // whether the cache is an instruction cache
-	inserted, uses       map[[2]uint64]int // time of the insertion, and number of uses since then, by set and way
+	inserted, uses       map[[2]uint64]int // keyed by set and way: the time of the insertion, and the number of uses since then
 	bits                 map[[2]uint64]bool
 	rrpv                 map[[2]uint64]int
 	bimodal, selector    int
 	pushed               map[uint64]bool
-	strides              map[trace.Addr][]trace.Addr // addresses of each instruction, since its entry was created
+	strides              map[trace.Addr][]trace.Addr // the addresses that each instruction has accessed since its entry was created
 	strideOrder          []trace.Addr
-	streams              []naiveStream     // the most recently used entry is the last
-	full                 *naiveLevel       // fully associative cache for the causes of misses
+	streams              []naiveStream     // the most recently used entry is last
+	full                 *naiveLevel       // fully associative cache that determines the causes of misses
 	seen                 map[uint64]bool   // accessed sub-blocks, or accessed lines
-	demands              []uint64          // lines of the demand accesses
-	used, emptied        map[[2]uint64]int // times of the last use and of the last removal, by set and way
+	demands              []uint64          // the lines of all demand accesses, in order
+	used, emptied        map[[2]uint64]int // keyed by set and way: the time of the last use, and the time of the last removal
 	draw                 *rand.Rand
 	counts               *Counts
-	by                   map[int]*Counts // counts of each core
+	by                   map[int]*Counts // the counts of each core
 }
 
 type naiveLine struct {
 	number, set, way uint64
 	words            data
 	dirty            bool
-	fresh            bool // whether the line was prefetched and not used since
-	// The sub-blocks that are present, dirty, and used by a demand access, by address.
+	fresh            bool // whether the line was prefetched and has not been used yet
+	// Keyed by address: the sub-blocks that are present, the dirty sub-blocks, and the sub-blocks
+	// that a demand access has used.
 	valid, changed, touched map[uint64]bool
 }
 
@@ -126,7 +127,7 @@ func newNaiveLevel(c hierarchy.Cache, i, first, end int, seed uint64) *naiveLeve
 	return l
 }
 
-// path returns the caches of a core for data or for instruction fetches, first level first.
+// path returns the caches that a core uses for data or for instruction fetches, first level first.
 func (n *naive) path(core int, fetch bool) (path []*naiveLevel) {
 	for i, caches := range n.caches {
 		if fetch && i < len(n.icaches) {
@@ -141,8 +142,8 @@ func (n *naive) path(core int, fetch bool) (path []*naiveLevel) {
 	return path
 }
 
-// run selects the core that issues the next reference, and whether this reference is an instruction
-// fetch.
+// run selects the core that issues the next reference, and specifies whether this reference is an
+// instruction fetch.
 func (n *naive) run(core int, fetch bool) {
 	n.core, n.fetching = core, fetch
 	for _, fetch := range []bool{!fetch, fetch} {
@@ -153,7 +154,7 @@ func (n *naive) run(core int, fetch bool) {
 	}
 }
 
-// sum returns the total counts of the caches of a level, and the number of lines in these caches.
+// sum returns the total counts of a level's caches, and the number of lines in these caches.
 func sum(caches []*naiveLevel) (sum Counts, lines int) {
 	for _, l := range caches {
 		lines += len(l.lines)
@@ -186,7 +187,7 @@ func (n *naive) use(l *naiveLevel, x *naiveLine) {
 	l.use(x, n.now, true)
 }
 
-// use records a use of a line, which is a hit or an insertion.
+// use records that a line is used, which means a hit or an insertion.
 func (l *naiveLevel) use(x *naiveLine, now int, hit bool) {
 	at := [2]uint64{x.set, x.way}
 	l.used[at] = now
@@ -294,8 +295,8 @@ func (l *naiveLevel) wayFor(set uint64) uint64 {
 	})
 }
 
-// awayFromLatest implements tree-PLRU by its definition: it chooses the half of the ways that was
-// not used last, and then proceeds in the same way within this half.
+// awayFromLatest implements tree-PLRU by its definition. It chooses the half of the ways that does
+// not contain the most recently used way, and repeats this within the chosen half.
 func (l *naiveLevel) awayFromLatest(set, from, to uint64) uint64 {
 	if to-from == 1 {
 		return from
@@ -313,7 +314,7 @@ func (l *naiveLevel) awayFromLatest(set, from, to uint64) uint64 {
 	return l.awayFromLatest(set, from, middle)
 }
 
-// part returns the words of d within a range of bytes.
+// part returns the words of d that are within a range of bytes.
 func (d data) part(addr, bytes uint64) data {
 	found := data{}
 	for word, version := range d {
@@ -493,8 +494,8 @@ func (n *naive) accept(i int, victim *naiveLine, addr uint64) {
 	}
 }
 
-// writeBack sends words to the level below i. The words are those of a whole line of level i, or
-// words that level i received from the level above.
+// writeBack sends words to the level below i. These are either the words of a whole line of level
+// i, or words that level i received from the level above.
 func (n *naive) writeBack(i int, addr uint64, words data) {
 	n.writeBackRun(i, addr, n.levels[i].lineSize(), words)
 }
@@ -664,8 +665,8 @@ func (n *naive) flushCache(i int, l *naiveLevel) {
 	}
 }
 
-// cohere notifies the other cores of an access to a level by one core. addr is the address of the
-// line in that level.
+// cohere notifies the other cores that one core accesses a level. addr is the address of the line
+// in that level.
 func (n *naive) cohere(from int, addr uint64, write bool) {
 	if !n.threaded || n.off {
 		return
@@ -720,7 +721,7 @@ func (n *naive) transact(i int, p place, me *naiveLevel, members []*naiveLevel, 
 	addr := p.line * bytes
 	for _, m := range members {
 		if !n.above(i, m, addr, bytes, func(*naiveLevel, *naiveLine) {}) {
-			delete(state, m.number) // no word of the line is left in the member
+			delete(state, m.number) // the member no longer contains any word of the line
 		}
 	}
 	mine := state[me.number]
@@ -764,8 +765,8 @@ func (n *naive) transact(i int, p place, me *naiveLevel, members []*naiveLevel, 
 	}
 }
 
-// above calls each for every line of a range of bytes in a cache of level i and in the caches above
-// it. above reports whether it found any such lines.
+// above calls the function each on every line in a range of bytes that is in the given cache of
+// level i or in the caches above it. It reports whether it found any such lines.
 func (n *naive) above(i int, m *naiveLevel, addr, bytes uint64, each func(*naiveLevel, *naiveLine)) (found bool) {
 	for k := i; k >= 0; k-- {
 		for _, l := range n.atDepth(k, i) {
@@ -783,10 +784,10 @@ func (n *naive) above(i int, m *naiveLevel, addr, bytes uint64, each func(*naive
 	return found
 }
 
-// yield makes a cache and the caches above it write back a line and, if another core stores to it,
-// invalidate it.
+// yield makes a cache and the caches above it write back a line. If another core stores to the
+// line, yield also makes them invalidate it.
 func (n *naive) yield(i int, m *naiveLevel, addr, bytes uint64, write bool) (dirty bool) {
-	changed := data{} // the newest words of the dirty lines: the level nearest to the processor is visited last
+	changed := data{} // the words are the newest, because the level nearest to the processor is visited last
 	n.above(i, m, addr, bytes, func(_ *naiveLevel, x *naiveLine) {
 		if x.dirty {
 			dirty = true
@@ -840,7 +841,7 @@ func (n *naive) sendChanged(i int, m *naiveLevel, addr, bytes uint64, changed da
 
 // cut splits a range of bytes at line boundaries.
 func cut(addr, bytes, lineBytes uint64) (pieces [][2]uint64) {
-	for a := addr; a != addr+bytes; a++ { // with !=, the loop also works at the end of the address space
+	for a := addr; a != addr+bytes; a++ { // the operator != also works at the end of the address space
 		if len(pieces) == 0 || a%lineBytes == 0 {
 			pieces = append(pieces, [2]uint64{a, 0})
 		}

@@ -8,8 +8,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// demanded performs a demand access to a whole line, and updates everything that depends on such
-// accesses: fetch counts, causes and prefetches.
+// demanded performs a demand access to a whole line. It also updates the fetch counts, the causes
+// of misses and the prefetches, which depend on such accesses.
 func (n *naive) demanded(i int, line uint64, store bool, access func()) {
 	l := n.levels[i]
 	fresh, pushed, before := false, l.pushed[line], l.counts.Misses()
@@ -46,7 +46,7 @@ func (n *naive) demanded(i int, line uint64, store bool, access func()) {
 	}
 }
 
-// causeOf determines the causes of a miss of some sub-blocks (or lines) of a line.
+// causeOf determines why some sub-blocks of a line, or the whole line, are missing.
 func (n *naive) causeOf(l *naiveLevel, blocks []uint64, line uint64, bypass, missed, lineMissed bool) (why, lineWhy cause) {
 	if l.full == nil {
 		return noCause, noCause
@@ -87,7 +87,7 @@ func (n *naive) causeOf(l *naiveLevel, blocks []uint64, line uint64, bypass, mis
 	return decide(missed, held, seenAll), decide(lineMissed, l.full.lines[line] != nil && (held || x != nil && len(x.valid) > len(blocks)), seenAny)
 }
 
-// prefetchAfter issues the prefetches of a level after an access.
+// prefetchAfter issues the prefetches that a level makes after an access.
 func (n *naive) prefetchAfter(i int, addr uint64, missed, fresh bool) {
 	l := n.levels[i]
 	unit := l.lineSize()
@@ -142,7 +142,8 @@ func (n *naive) prefetchAfter(i int, addr uint64, missed, fresh bool) {
 	}
 }
 
-// waits reports whether the prefetches of level i wait until the levels above have inserted their lines.
+// waits reports whether prefetches by level i wait until the levels above have inserted their
+// lines.
 func (n *naive) waits(i int) bool {
 	isInclusive := func(c hierarchy.Cache) bool { return c.Inclusion == hierarchy.Inclusive }
 	return i > 0 && (slices.ContainsFunc(n.h.Levels[i:], isInclusive) || slices.ContainsFunc(n.h.Instructions[min(i, len(n.h.Instructions)):], isInclusive))
@@ -284,7 +285,7 @@ func (n *naive) pull(i int, line uint64) (words data, dirty bool) {
 	return words, false
 }
 
-// accessParts accesses a range of bytes within a line of a level with sub-blocks.
+// accessParts accesses a range of bytes within one line of a level that has sub-blocks.
 func (n *naive) accessParts(i int, r request, addr, bytes uint64, words data) data {
 	l := n.levels[i]
 	sub := uint64(l.SubBlockBytes)
@@ -399,8 +400,8 @@ func (n *naive) evictedParts(i int, victim *naiveLine) {
 	n.writeBackParts(i, victim)
 }
 
-// writeBackParts writes back the dirty sub-blocks of a line, adjacent sub-blocks together, starting
-// with the last.
+// writeBackParts writes back the dirty sub-blocks of a line, beginning with the last sub-block. It
+// writes back adjacent sub-blocks together.
 func (n *naive) writeBackParts(i int, x *naiveLine) {
 	sub := uint64(n.levels[i].SubBlockBytes)
 	var runs [][2]uint64

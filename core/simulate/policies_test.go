@@ -16,11 +16,12 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// TestDrCacheSimPolicies repeats drcachesim's unit tests of its replacement policies. The unit
-// tests access and invalidate lines of one set, and state after each step which way will be
-// replaced next. The test reads the steps from the file cache_replacement_policy_unit_test.cpp of
-// DynamoRIO's sources, which must be in the folder dynamorio of the external data. drcachesim fills
-// the first empty way, so the test sorts the simulator's empty ways in this order.
+// TestDrCacheSimPolicies repeats the unit tests of drcachesim's replacement policies. The unit
+// tests access and invalidate lines of one set. After each step, they state which way will be
+// replaced next. The test reads the steps from DynamoRIO's source file
+// cache_replacement_policy_unit_test.cpp, which must be in the dynamorio folder of the external
+// data. drcachesim fills the first empty way, so the test sorts the simulator's empty ways in this
+// order.
 func TestDrCacheSimPolicies(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(tracetest.DataDir(t), "dynamorio", "cache_replacement_policy_unit_test.cpp"))
 	if errors.Is(err, os.ErrNotExist) {
@@ -43,7 +44,7 @@ func TestDrCacheSimPolicies(t *testing.T) {
 			continue
 		}
 		tags := newTags(hierarchy.Cache{SizeBytes: c.ways * 8, LineBytes: 8, Replacement: c.policy}, 0)
-		ways := make([]trace.Line, c.ways) // the line in each way of drcachesim, plus one; 0: no line
+		ways := make([]trace.Line, c.ways) // the line in each way of drcachesim, plus one, or 0 if the way is empty
 		next, replaced := 0, 0
 		for _, m := range step.FindAllStringSubmatch(body, -1) {
 			line := trace.Line(m[2][0] - 'A')

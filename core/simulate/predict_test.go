@@ -13,9 +13,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// Exact predictions equal the simulator's counts. Predictions are exact for a set-associative or
-// fully associative first level with LRU replacement, and for exclusive levels below it with the
-// same number of sets.
+// Predictions that are marked as exact equal the simulator's counts. Predictions are exact for a
+// first level with LRU replacement, whether it is set-associative or fully associative, and for
+// exclusive levels below it that have the same number of sets.
 func TestExactPredictions(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h, b := drawExclusive(t), drawBatch(t)

@@ -33,8 +33,8 @@ func predictedByCore(t *rapid.T, b *trace.Batch, h hierarchy.Hierarchy, domains 
 	return predicted, p
 }
 
-// Predictions for a first level equal the simulation on each core: for private caches, for a cache
-// shared by all cores, and, without stores, for caches shared by some cores.
+// On each core, predictions for a first level equal the simulation. This applies to private caches,
+// to a cache shared by all cores and, if there are no stores, to caches shared by some cores.
 func TestExactByCore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b, _ := drawLines(t)
@@ -73,8 +73,8 @@ func TestExactByCore(t *testing.T) {
 	})
 }
 
-// The private exclusive levels of a core, if they have the same number of sets, behave like one
-// stack with holes: an invalidated line leaves a free way in the level that contained it.
+// If the private exclusive levels of a core have the same number of sets, they behave like one
+// stack with holes. An invalidated line leaves a free way in the level that contained the line.
 func TestExclusiveByCore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b, _ := drawLines(t)
@@ -105,7 +105,7 @@ func TestExclusiveByCore(t *testing.T) {
 // cores.
 func near(x float64, n uint64) bool { return math.Abs(x-float64(n)) < 1e-6 }
 
-// ascending puts each thread on a separate core, in ascending order.
+// ascending assigns each thread to a separate core, in ascending order.
 func ascending(threads []uint32) (cores [][]uint32) {
 	for _, t := range slices.Compact(slices.Sorted(slices.Values(threads))) {
 		cores = append(cores, []uint32{t})

@@ -47,7 +47,7 @@ func drawHierarchy(t *rapid.T) (h hierarchy.Hierarchy) {
 	return h
 }
 
-// drawFeatures adds prefetchers, sub-blocks and instruction caches to a hierarchy at random.
+// drawFeatures adds random prefetchers, sub-blocks and instruction caches to a hierarchy.
 // Sub-blocks are supported only with a single core.
 func drawFeatures(t *rapid.T, h *hierarchy.Hierarchy, subBlocks bool) {
 	parted := subBlocks && rapid.IntRange(0, 2).Draw(t, "sub-blocks") == 0
@@ -109,7 +109,8 @@ func drawBatch(t *rapid.T) *trace.Batch {
 	return b
 }
 
-// drawStrides replaces some references by references of one instruction with a constant stride.
+// drawStrides replaces some references with references by one instruction, which have a constant
+// stride.
 func drawStrides(t *rapid.T, b *trace.Batch) {
 	for range rapid.IntRange(0, 4).Draw(t, "runs") {
 		from := rapid.IntRange(0, b.Len()-1).Draw(t, "from")
@@ -156,8 +157,9 @@ func featuresEqualReference(t *rapid.T) {
 	holdAgainstReference(t, h, b, o, 1)
 }
 
-// holdAgainstReference compares the simulator with the reference implementation. The threads of the
-// trace must be numbered from 0 to cores-1 in the order in which they first appear.
+// holdAgainstReference compares the results of the simulator and of the reference implementation.
+// The threads of the trace must be numbered from 0 to cores-1 in the order in which they first
+// appear.
 func holdAgainstReference(t *rapid.T, h hierarchy.Hierarchy, b *trace.Batch, o Options, cores int) {
 	s, model := begin(t, h, o), newNaive(h, cores, o)
 	if err := s.Consume(b); err != nil {
@@ -173,7 +175,7 @@ func holdAgainstReference(t *rapid.T, h hierarchy.Hierarchy, b *trace.Batch, o O
 		model.run(core, kind == trace.Fetch)
 		model.pc = b.PC[i]
 		bytes := uint64(b.Bytes[i])
-		if bytes == 0 { // the reference extends to the end of its word
+		if bytes == 0 { // a reference without a size extends to the end of its word
 			bytes = (b.Addr[i] | 3) - b.Addr[i] + 1
 		}
 		model.reference(t, i+1, kind, b.Addr[i], bytes, latest)
@@ -221,8 +223,8 @@ func holdAgainstReference(t *rapid.T, h hierarchy.Hierarchy, b *trace.Batch, o O
 // caches.
 func (n *naive) coherent() bool { return len(n.icaches) == 0 && !(n.off && n.threaded) }
 
-// bestMisses returns the number of demand misses of a level with optimal replacement (Belady, IBM
-// Systems Journal 5(2), 1966), which evicts the line whose next access is the latest.
+// bestMisses returns the number of demand misses in a level with optimal replacement (Belady, IBM
+// Systems Journal 5(2), 1966), which evicts the line that is not accessed for the longest time.
 func (l *naiveLevel) bestMisses() (misses uint64) {
 	next := func(line uint64, after int) int {
 		for i := after + 1; i < len(l.demands); i++ {
@@ -248,8 +250,8 @@ func (l *naiveLevel) bestMisses() (misses uint64) {
 	return misses
 }
 
-// reference simulates one reference of the trace. A store writes version, which is different for
-// every reference.
+// The method reference simulates one reference of the trace. A store writes the parameter version,
+// which is different for every reference.
 func (n *naive) reference(t *rapid.T, version int, kind trace.Kind, addr, bytes uint64, latest data) {
 	first := n.levels[0].lineSize()
 	for _, piece := range cut(addr, bytes, first) {
@@ -285,8 +287,8 @@ func held(l *level) (lines []trace.Line) {
 }
 
 // An inclusive level always contains the lines of the levels above it, and an exclusive level
-// contains no line of the level above. No line is lost: every line that was inserted is still
-// present or has been removed, and each miss in one level is an access to the next level.
+// contains no line of the level above. No line is lost: every line that was inserted is still in
+// the cache or has been removed. Each miss in one level is an access to the next level.
 func TestInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h, b := drawHierarchy(t), drawBatch(t)
@@ -315,7 +317,7 @@ func checkInclusion(t *rapid.T, l *level) {
 	}
 }
 
-// above returns the cache above, for a single core.
+// above returns the cache above the given level; it supports only a single core.
 func above(l *level) *level {
 	if len(l.above) == 0 {
 		return nil
@@ -470,7 +472,7 @@ func TestMemoryBytes(t *testing.T) {
 }
 
 // TestMissingSizes checks that a reference without a size accesses the rest of its four-byte word,
-// as in DineroIV. The reference touches one line, and the rest of the word is written through.
+// as in DineroIV. Such a reference accesses one line, and the rest of the word is written through.
 func TestMissingSizes(t *testing.T) {
 	h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 1 << 10, Ways: 2, LineBytes: 8, Write: hierarchy.WriteThrough}}}
 	s, err := New(h, Options{})
@@ -482,7 +484,7 @@ func TestMissingSizes(t *testing.T) {
 	for i, addr := range []uint64{0x1000, 0x1004, 0x1007, 0x100e, 0x2000, 0x2000} {
 		b.Addr[i], b.Kind[i], b.Bytes[i] = addr, trace.Store, 0
 	}
-	b.Bytes[5] = 16 // this reference has a size
+	b.Bytes[5] = 16 // unlike the others, this reference has a size
 	if err := s.Consume(b); err != nil {
 		t.Fatal(err)
 	}

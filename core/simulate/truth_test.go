@@ -18,8 +18,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// run represents one run of DineroIV. A run consists of its rows in the table of expected results,
-// one row for each level.
+// run represents one run of DineroIV. A run has one row for each level in the table of expected
+// results.
 type run []map[string]string
 
 // dineroRuns returns the runs of DineroIV on a trace.
@@ -40,7 +40,7 @@ func dineroRuns(t *testing.T, name string) (runs []run) {
 		}
 		switch {
 		case row["trace"] != name:
-		// the row of a second level follows the row of its first level
+		// a second level's row follows the row of its first level
 		case row["cache"] == "2level:l2-ucache":
 			runs[len(runs)-1] = append(runs[len(runs)-1], row)
 		default:
@@ -72,12 +72,12 @@ func number(t *testing.T, text string) uint64 {
 	return n
 }
 
-// soak is set if TestDineroIV must simulate every run.
+// soak is true if TestDineroIV must simulate every run.
 var soak = os.Getenv("STACKGLASS_SOAK") != ""
 
-// TestDineroIV compares every count of DineroIV's runs, in one pass over each trace. Each hierarchy
-// is simulated with only one trace, or with all traces in make soak. The counts include lines that
-// are written back at the end.
+// TestDineroIV compares every count of DineroIV's runs, in one pass over each trace. Usually, each
+// hierarchy is simulated with only one trace. In make soak, it is simulated with all traces. The
+// counts include lines that are written back at the end.
 func TestDineroIV(t *testing.T) {
 	for n, name := range tracetest.RealTraces {
 		t.Run(name, func(t *testing.T) {
@@ -107,7 +107,7 @@ func TestDineroIV(t *testing.T) {
 	}
 }
 
-// mostOff is the largest permitted error of a prediction for a second level, as a share of the
+// mostOff is the largest permitted error when a second level is predicted, as a share of the
 // level's demand misses. The prediction assumes that the level sees every access.
 const mostOff = 0.01
 
@@ -164,7 +164,7 @@ func profileOf(t *testing.T, name string) *profile.Profile {
 	return run.Finish(profile.State{})
 }
 
-// feed reads one of the large traces.
+// feed reads one of the large traces and passes it to all simulators.
 func feed(t testing.TB, name string, all ...*simulate.Simulator) {
 	f, err := os.Open(tracetest.RealPath(t, name))
 	if err != nil {
@@ -191,8 +191,8 @@ func feed(t testing.TB, name string, all ...*simulate.Simulator) {
 	}
 }
 
-// compare compares a result with a run. DineroIV counts lines that are written back to a level
-// among its writes. If such a write misses, nothing is fetched.
+// compare compares a simulation result with a run of DineroIV. DineroIV also counts lines that are
+// written back to a level as writes to this level. If such a write misses, no line is fetched.
 func compare(t *testing.T, r run, got simulate.Result) {
 	for i, l := range got.Levels {
 		written := l.Run.WriteBacksReceived + l.Flush.WriteBacksReceived

@@ -5,16 +5,17 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Plain and Cache are the baselines for [stack.Sets]. Plain computes the same depths by the
-// straightforward method. Cache simulates only one of the many caches. Neither Plain nor Cache
-// computes distances.
+// Plain and Cache are the baselines for [stack.Sets]. Plain computes the same depths with the
+// simplest method. Cache simulates only one of the many caches that [stack.Sets] covers. Neither
+// Plain nor Cache computes distances.
 
-// Plain counts depths with a move-to-front list for each set. A search shifts the lines that
-// precede the match. For each access, Plain processes the numbers of sets in ascending order, up to
-// the first number for which the line is on top of its set.
+// Plain counts depths with a move-to-front list for each set. A search moves each line that
+// precedes the match back by one position. For each access, Plain processes the numbers of sets in
+// ascending order, and stops at the first number for which the line is at the front of its set's
+// list.
 type Plain struct {
 	numbers []int
-	sets    [setBits + 1][][ways]trace.Line // line + 1; 0: free
+	sets    [setBits + 1][][ways]trace.Line // line + 1, or 0 if the way is free
 	Depths  [setBits + 1][ways + 1]uint64
 }
 
@@ -62,7 +63,7 @@ func moveToFront(set []trace.Line, key trace.Line) int {
 
 // Cache simulates one cache of 64 sets and 8 ways: 32 KiB of 64-byte lines.
 type Cache struct {
-	sets   [64][8]trace.Line // line + 1; 0: free
+	sets   [64][8]trace.Line // line + 1, or 0 if the way is free
 	Misses uint64
 }
 

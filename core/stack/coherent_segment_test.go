@@ -26,8 +26,8 @@ func TestSegmentsJoined(t *testing.T) {
 	})
 }
 
-// TestLongSegmentsJoined uses longer segments, so that sets have more entries than fit in the
-// lists.
+// TestLongSegmentsJoined uses segments that are long enough that sets have more entries than fit in
+// the lists.
 func TestLongSegmentsJoined(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 7))
@@ -41,8 +41,8 @@ func TestLongSegmentsJoined(t *testing.T) {
 	}
 }
 
-// FuzzBelow lets the fuzzer choose a state. The state must either be rejected, or be accepted and
-// allow a segment to be appended.
+// FuzzBelow lets the fuzzer choose a state. The model must either reject the state, or accept it
+// and append a segment to it.
 func FuzzBelow(f *testing.F) {
 	for seed := range uint64(4) {
 		m := stack.NewCoherent(stack.AllSetNumbers)

@@ -14,7 +14,8 @@ import (
 
 func TestCoherent(t *testing.T) { RunCoherent(t) }
 
-// few returns random events on a small number of lines. The lines share few or many sets.
+// The function few returns random events on a small number of lines. These lines map to few or many
+// sets.
 func few(t *rapid.T) (events []stacktest.Event) {
 	lines := rapid.IntRange(1, 40).Draw(t, "lines")
 	stride := trace.Line(1) << rapid.IntRange(0, 6).Draw(t, "stride")
@@ -59,7 +60,7 @@ func TestCoherentAllocatesNothing(t *testing.T) {
 }
 
 // FuzzCoherentState lets the fuzzer choose a state. A model must either reject the state, or accept
-// it and work.
+// it and process further events.
 func FuzzCoherentState(f *testing.F) {
 	for seed := range uint64(4) {
 		m := stack.NewCoherent(stack.AllSetNumbers)

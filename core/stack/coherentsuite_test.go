@@ -59,7 +59,7 @@ func Coherent(events []stacktest.Event) Answers {
 	return a
 }
 
-// only returns the answers without the depths for numbers of sets that are not counted.
+// This method clears the depths for numbers of sets that are not counted, and returns the answers.
 func (a Answers) only(numbers stack.SetNumbers) Answers {
 	for k := range a.Depths {
 		if (numbers|1)>>k&1 == 0 {
@@ -69,7 +69,7 @@ func (a Answers) only(numbers stack.SetNumbers) Answers {
 	return a
 }
 
-// chosen contains the numbers of sets to count, with one element for each test run.
+// chosen has one element for each test run, which specifies the numbers of sets to count.
 var chosen = []stack.SetNumbers{stack.AllSetNumbers, stack.MostSetNumbers, 1<<6 | 1<<10, 1<<1 | 1<<16, 1 << 2, 1}
 
 // Run returns the answers of a model that processes the events in batches of the given lengths.
@@ -97,8 +97,8 @@ func EqualCoherent(t TB, numbers stack.SetNumbers, events []stacktest.Event, bat
 	got.same(t, events, &want)
 }
 
-// EqualRestored compares a model with a model that was restored from its state at a cut, and
-// compares the final states of both.
+// EqualRestored saves a model's state at a cut and restores another model from it. It compares the
+// answers and the final states of both models.
 func EqualRestored(t TB, numbers stack.SetNumbers, events []stacktest.Event, cut int) {
 	t.Helper()
 	whole, again := stack.NewCoherent(numbers), stack.NewCoherent(numbers)
@@ -201,7 +201,7 @@ func EqualLarge(t TB, events []stacktest.Event, batches []int) {
 	}
 }
 
-// large is a [Private] with one set and any number of ways, for many lines.
+// large is a cache like [Private], but with one set, any number of ways, and many lines.
 type large struct {
 	capacity int
 	order    list.List // lines, most recently used first
@@ -233,9 +233,9 @@ func hitsOf(cache *stacktest.Private, events []stacktest.Event) (hits uint64) {
 	return hits
 }
 
-// RandomEvents generates accesses like [Random], and losses of lines in between. Losses occur in
-// bursts, about once in gap accesses. Half of the losses affect one of the most recently accessed
-// lines.
+// RandomEvents generates accesses like [Random], and losses of lines between them. Losses occur in
+// bursts. The parameter gap is the approximate number of accesses between two bursts. Half of the
+// losses affect one of the most recently accessed lines.
 func RandomEvents(rng *rand.Rand, n, gap int) (events []stacktest.Event) {
 	lines := stacktest.Random(rng, n)
 	crowd(rng, lines)
@@ -259,8 +259,8 @@ func RandomEvents(rng *rand.Rand, n, gap int) (events []stacktest.Event) {
 	return events
 }
 
-// chaseEvents generates n accesses to random lines. One in gap accesses is followed by the loss of
-// a different line.
+// chaseEvents generates n accesses to random lines. Some accesses are followed by the loss of a
+// different line. The parameter gap is the average number of accesses per loss.
 func chaseEvents(lines, gap, n int) (events []stacktest.Event) {
 	rng := rand.New(rand.NewPCG(1, uint64(gap)))
 	for _, line := range Chase(uint64(lines), n) {
@@ -273,9 +273,9 @@ func chaseEvents(lines, gap, n int) (events []stacktest.Event) {
 }
 
 // RunCoherent checks [stack.Coherent] in four ways. It checks the example of MODELS §6.4. It checks
-// that the results equal those of [stack.Sets] if no lines are lost. It compares the results with
-// lists with holes, for random events in batches of any length. It compares the results with
-// simulated caches, for enough events to exhaust the stamps.
+// that, if no lines are lost, the results equal the results of [stack.Sets]. It compares the
+// results with lists with holes, and uses random events in batches of any length. It compares the
+// results with simulated caches, and uses so many events that the stamps run out.
 func RunCoherent(t *testing.T) {
 	t.Run("vector", func(t *testing.T) {
 		var got Answers

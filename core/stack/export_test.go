@@ -1,27 +1,28 @@
 package stack
 
-// Stamp stamps all lines of the stack if all is set, and otherwise only the lines below the top
-// array.
+// If the parameter all is true, Stamp stamps all lines of the stack. Otherwise, it stamps only the
+// lines below the top array.
 func (m *Sets) Stamp(all bool) {
 	m.exact.stampAll(all)
 	m.switchTo(all || m.few())
 }
 
-// Follow makes the recency lists follow accesses if accesses is set or all lines are stamped.
-// Otherwise, Follow makes the lists follow the lines that fall off the top array.
+// Follow makes the recency lists follow accesses if the parameter accesses is true or all lines are
+// stamped. Otherwise, Follow makes the lists follow the lines that fall off the top array.
 func (m *Sets) Follow(accesses bool) { m.switchTo(accesses || m.exact.stamped) }
 
 // Stamps reports whether all lines are stamped.
 func (m *Sets) Stamps() (all bool) { return m.exact.stamped }
 
-// FewNumbers limits the numbers of moves, so that moves are renumbered repeatedly.
+// FewNumbers limits the numbers that are assigned to moves, so that moves are renumbered
+// repeatedly.
 func (m *Sets) FewNumbers() { m.last = 300 }
 
-// Stamp stamps all lines of the stack if all is set, and otherwise only the lines below the top
-// array.
+// If the parameter all is true, Stamp stamps all lines of the stack. Otherwise, it stamps only the
+// lines below the top array.
 func (m *Exact) Stamp(all bool) { m.stampAll(all) }
 
-// NewShelvedInBlocks works like [NewShelved], but with blocks of the given size in bytes.
+// NewShelvedInBlocks works like [NewShelved], but uses blocks of the given size in bytes.
 func NewShelvedInBlocks(shelf Shelf, sets SetNumbers, size int) *Shelved {
 	m := NewShelved(shelf, sets)
 	m.writer.size, m.adoptLines = size, size

@@ -8,13 +8,13 @@ import (
 // Fenwick implements the textbook method (Bennett and Kruskal 1975, Olken 1981), which is the
 // baseline of the benchmarks. A hash table maps each line to the time of its last access. A Fenwick
 // tree over time counts lines by the times of their last accesses. Optionally, a top array with a
-// given number of lines precedes the hash table and the tree.
+// given number of lines is searched before the hash table and the tree.
 type Fenwick struct {
 	top   []trace.Line
-	keys  []uint64 // line + 1; 0: empty slot
+	keys  []uint64 // line + 1, or 0 if the slot is empty
 	times []uint32 // time of the last access; 0 if the line is in the top array
 	lines int
-	tree  []uint32 // indexed from 1
+	tree  []uint32 // the first index is 1
 	at    []trace.Line
 	now   uint32
 	live  uint32
@@ -22,7 +22,7 @@ type Fenwick struct {
 
 const noLine = ^trace.Line(0)
 
-// NewFenwick returns an empty model with a top array of top lines in front.
+// NewFenwick returns an empty model. The parameter top is the number of lines in its top array.
 func NewFenwick(top int) *Fenwick {
 	m := &Fenwick{
 		top:  make([]trace.Line, top),
@@ -115,7 +115,7 @@ func (m *Fenwick) add(t, n uint32) {
 	}
 }
 
-// compact renumbers the times from one.
+// compact renumbers the times, beginning with one.
 func (m *Fenwick) compact() {
 	at, size := m.at[1:m.now+1], max(1<<16, 3*int(m.live))
 	m.tree, m.at = make([]uint32, size+1), make([]trace.Line, size+1)
@@ -128,7 +128,7 @@ func (m *Fenwick) compact() {
 			m.tree[m.now] = 1
 		}
 	}
-	for t := uint32(1); int(t) < len(m.tree); t++ { // bottom-up, in linear time
+	for t := uint32(1); int(t) < len(m.tree); t++ { // builds the tree bottom-up, in linear time
 		if up := t + t&-t; int(up) < len(m.tree) {
 			m.tree[up] += m.tree[t]
 		}

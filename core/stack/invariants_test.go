@@ -49,7 +49,7 @@ func (m *Exact) CheckInvariants() {
 func (m *Sets) CheckInvariants() { m.exact.CheckInvariants() }
 
 // CheckInvariants panics unless every live stamp belongs to one line or one hole, and each list
-// begins with the lines of the array that are in its set.
+// begins with the top array's lines that are in the list's set.
 func (m *Coherent) CheckInvariants() {
 	exact := &m.near.exact
 	live, inHoles, marked := exact.stamps.marked(), uint32(0), uint32(0)

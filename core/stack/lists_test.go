@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// newer returns the same count as a loop over all entries, for every rotation of the list.
+// For every rotation of the list, newer returns the same count as a loop over all entries.
 func TestNewerEntries(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		top := rapid.SampledFrom([]uint32{50, notThere - 1}).Draw(t, "top")

@@ -12,7 +12,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// The results do not depend on whether the lists follow accesses or falls.
+// The results do not depend on whether the lists follow accesses or falls from the top array.
 func TestListsFollowAccessesOrFalls(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 5))
@@ -50,7 +50,7 @@ func TestListsFollowAccessesOrFalls(t *testing.T) {
 	})
 }
 
-// only returns the depths for one set and for the given numbers of sets.
+// This function copies the depths for one set and for the given numbers of sets.
 func only(numbers stack.SetNumbers, depths *stack.SetDepths) *stack.SetDepths {
 	some := new(stack.SetDepths)
 	for a := range depths {

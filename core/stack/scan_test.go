@@ -9,7 +9,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// TestScanImplementationsAgree checks on every machine that both implementations of scan find,
+// TestScanImplementationsAgree checks that, on every machine, both implementations of scan find,
 // queue and count the same accesses.
 func TestScanImplementationsAgree(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -24,7 +24,7 @@ func TestScanImplementationsAgree(t *testing.T) {
 		}
 		want, got := once.tally.depths(), steps.tally.depths()
 		for a := range want {
-			want[a][0], got[a][0] = 0, 0 // method Depths computes these counts by subtraction
+			want[a][0], got[a][0] = 0, 0 // the method Depths computes these counts by subtraction
 			if got[a] != want[a] {
 				t.Fatalf("2^%d sets: the depths are %v after scanSteps, want %v as after scanOnce", a, got[a], want[a])
 			}
@@ -46,7 +46,7 @@ func equalScans(t *rapid.T, once, steps *near, lines []trace.Line) {
 		t.Fatalf("scanSteps queued %v, want %v as in scanOnce", gotQueue, wantQueue)
 	}
 	for _, miss := range wantQueue {
-		want[miss.index], got[miss.index] = 0, 0 // these distances are settled later
+		want[miss.index], got[miss.index] = 0, 0 // these distances are computed later
 	}
 	if !slices.Equal(got, want) {
 		t.Fatalf("scanSteps returned the distances %v, want %v as in scanOnce", got, want)

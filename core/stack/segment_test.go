@@ -23,15 +23,15 @@ type Segment struct {
 type step struct {
 	stacktest.Event
 	again  bool   // whether the event is an access to a line that was lost in the segment
-	filled uint32 // the numbers of sets for which the access filled a hole of the segment
+	filled uint32 // the numbers of sets for which the access filled one of the segment's holes
 	number int    // number of the event
 }
 
 // everywhere contains a bit for each number of sets.
 const everywhere = 1<<stack.SetCounts - 1
 
-// NewSegment processes events and returns them as a segment. first is the number of the first
-// event.
+// NewSegment processes events and returns them as a segment. The parameter first is the number of
+// the first event.
 func NewSegment(numbers stack.SetNumbers, events []stacktest.Event, first int) *Segment {
 	s, m := &Segment{numbers: numbers, first: first}, stack.NewCoherent(numbers)
 	m.NoteHoles()
@@ -57,7 +57,8 @@ func NewSegment(numbers stack.SetNumbers, events []stacktest.Event, first int) *
 	return s
 }
 
-// add appends a step. Only the first of several stores to an untouched line is a step.
+// add appends a step. If there are several stores to an untouched line, only the first store is a
+// step.
 func (s *Segment) add(at step) {
 	if at.Op == stack.LoseOp && slices.ContainsFunc(s.steps, func(x step) bool { return x.Event == at.Event }) {
 		return
@@ -65,7 +66,7 @@ func (s *Segment) add(at step) {
 	s.steps = append(s.steps, at)
 }
 
-// touched reports whether a line was accessed.
+// touched reports whether the segment has accessed a line.
 func (s *Segment) touched(line trace.Line) bool {
 	return slices.ContainsFunc(s.steps, func(x step) bool { return x.Event == stacktest.Event{Op: stack.AccessOp, Line: line} })
 }
@@ -113,10 +114,9 @@ func (s *Segment) Append(t TB, next *Segment) *Segment {
 	return sum
 }
 
-// EqualAppended splits events into segments of the given lengths and joins neighbouring segments,
-// in the order that pick chooses, until one segment is left. It compares the remaining segment with
-// a segment that was created from all events at once, and compares that segment with lists with
-// holes.
+// EqualAppended splits events into segments of the given lengths and joins neighbouring segments
+// until one segment is left. The function pick chooses the order. It compares the remaining segment
+// with a segment that was created from all events at once, and the latter with lists with holes.
 func EqualAppended(t TB, numbers stack.SetNumbers, events []stacktest.Event, lengths []int, pick func(pairs int) int) {
 	t.Helper()
 	var parts []*Segment

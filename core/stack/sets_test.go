@@ -2,8 +2,8 @@ package stack
 
 import "testing"
 
-// TestRenumberedMoves checks renumbering. It limits the numbers for moves, because otherwise they would not
-// run out during a test.
+// TestRenumberedMoves checks that renumbering moves does not change the results. It limits the
+// numbers that are assigned to moves, because otherwise they would not run out during a test.
 func TestRenumberedMoves(t *testing.T) {
 	few := func() *Sets {
 		m := NewSets(AllSetNumbers)

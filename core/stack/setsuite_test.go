@@ -10,9 +10,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Depths computes the counts of [stack.Sets] by definition. It simulates one LRU cache for each
-// number of sets and ways. The depth of an access is d if it hits with d+1 ways but misses with d
-// ways.
+// Depths computes the counts of [stack.Sets] by their definition. It simulates one LRU cache for
+// each number of sets and ways. The depth of an access is d if it hits with d+1 ways but misses
+// with d ways.
 func Depths(lines []trace.Line) *stack.SetDepths {
 	hits := new(stack.SetDepths)
 	for a := range hits {
@@ -43,8 +43,8 @@ func cacheHits(lines []trace.Line, sets, ways int) (hits uint64) {
 }
 
 // RunSets checks a model for all numbers of sets. It runs the tests of distances, and compares
-// depths with the reference implementation, both in batches of any length and for a trace that is
-// divided into two parts. The model of the second part begins with the stack of the first part.
+// depths with the reference implementation. The trace is processed in batches of any length, and
+// also in two parts. The model of the second part begins with the stack of the first part.
 func RunSets(t *testing.T, fresh func() *stack.Sets) {
 	Run(t, func() stack.Model { return fresh() })
 	t.Run("depths", func(t *testing.T) {
@@ -73,7 +73,7 @@ func RunSets(t *testing.T, fresh func() *stack.Sets) {
 		want := new(stack.SetDepths)
 		for a := range want {
 			copy(want[a][:], plain.Depths[a][:])
-			for b := range a { // because Plain stops at the first number of sets for which a line is at the front
+			for b := range a { // Plain stops at the first number of sets for which a line is at the front
 				want[a][0] += plain.Depths[b][0]
 			}
 		}
@@ -122,8 +122,8 @@ func sameDepths(t *testing.T, got, want *stack.SetDepths) {
 	}
 }
 
-// inParts passes the stack of the lines before index cut to a model, and then processes the other
-// lines.
+// inParts passes the stack of the lines before the index cut to a model, which then processes the
+// other lines.
 func inParts(t *testing.T, fresh func() *stack.Sets, lines []trace.Line, cut int) {
 	t.Helper()
 	out := make([]uint32, len(lines))

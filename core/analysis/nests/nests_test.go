@@ -10,8 +10,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// rows returns n references with sites and addresses chosen by addr. If sites is 0, the rows have no
-// column of sites.
+// rows returns n references. The function addr chooses each reference's site and address. If the
+// parameter sites is 0, the rows have no sites.
 func rows(n, sites int, addr func(i int) (site uint32, addr trace.Addr)) *trace.Batch {
 	b := trace.NewBatch(n)
 	for i := range n {
@@ -30,7 +30,7 @@ func irregular(n int) *trace.Batch {
 	return rows(n, 64, func(int) (uint32, trace.Addr) { return rng.Uint32N(64), rng.Uint64N(1<<30) &^ 7 })
 }
 
-// regular returns references of a sweep over an array.
+// regular returns the references of a sweep over an array.
 func regular(n, sites int) *trace.Batch {
 	return rows(n, sites, func(i int) (uint32, trace.Addr) { return uint32(i % max(1, sites)), uint64(i) * 8 })
 }
@@ -48,8 +48,8 @@ func analysed(t *testing.T, o nests.Options, parts ...*trace.Batch) (*nests.Anal
 	return a, p
 }
 
-// TestIfRegular checks that the analysis stops after about 130,000 rows that do not compress, and
-// if rows have no sites, but in no other case.
+// TestIfRegular checks that the analysis stops in exactly two cases: if about 130,000 rows do not
+// compress, or if rows have no sites.
 func TestIfRegular(t *testing.T) {
 	o := nests.Options{MostBytes: nests.MostBytes, IfRegular: true}
 	for _, c := range []struct {
@@ -78,8 +78,8 @@ func TestIfRegular(t *testing.T) {
 	}
 }
 
-// TestRestoreIfRegular saves runs shortly before and after the position at which the analysis
-// stops, and at an irregular position after which the trace becomes regular.
+// TestRestoreIfRegular saves runs at three positions: shortly before the analysis stops, shortly
+// after it stops, and in irregular rows that are followed by regular rows.
 func TestRestoreIfRegular(t *testing.T) {
 	o := nests.Options{MostBytes: nests.MostBytes, IfRegular: true}
 	trace := []*trace.Batch{irregular(1<<18 + 1<<17), regular(1<<17, 3), irregular(1 << 18)}
@@ -109,7 +109,7 @@ func TestRestoreIfRegular(t *testing.T) {
 	}
 }
 
-// TestUnpredictedRows checks the number of unpredicted rows, which need most of the time.
+// TestUnpredictedRows checks the number of unpredicted rows, which take most of the analysis time.
 func TestUnpredictedRows(t *testing.T) {
 	for _, c := range []struct {
 		b           *trace.Batch

@@ -14,8 +14,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// If a trace is cut into segments of any length, which are joined in any grouping, the profile is
-// byte-identical to the profile of the whole trace, except for the parts that segments do not have.
+// If a trace is cut into segments of any length, and these are joined in any grouping, the profile
+// is byte-identical to the profile of the whole trace, except for parts that segments lack.
 func TestAppend(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := multithreaded(150).Draw(t, "trace")
@@ -71,7 +71,7 @@ func join(t rapid.TB, spec analysis.Spec, a, b *profile.Profile) *profile.Profil
 	return joined
 }
 
-// asSegment removes the parts of a profile that segments do not have.
+// asSegment removes those parts of a profile that segments lack.
 func asSegment(p *profile.Profile) *profile.Profile {
 	p.Communication, p.NoCommunication, p.Segment.Communication = nil, profile.AbsenceUnknown, nil
 	return p

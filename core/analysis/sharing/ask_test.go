@@ -14,8 +14,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// asker asks, before each access, for the depth of the accessed line or of the next line on the
-// stacks of some cores, and compares the answers with plain lists with holes.
+// Before each access, asker requests the depth of the accessed line, or of a neighbouring line, on
+// the stacks of some cores. It compares the answers with plain lists that contain holes.
 type asker struct {
 	t         rapid.TB
 	analysis  *sharing.Analysis
@@ -77,7 +77,7 @@ func TestAnswersEqualLists(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if len(a.Threads()) == 1 { // with one thread, there are no questions
+			if len(a.Threads()) == 1 { // with one thread, the analysis asks no questions
 				for _, x := range accessesOf(b, 64, coreOf) {
 					asks.access(0, x.line, trace.Load)
 				}
@@ -107,7 +107,7 @@ func TestNoAllocations(t *testing.T) {
 	for range 40 {
 		again()
 	}
-	if n := testing.AllocsPerRun(5, again); n > 2 { // histograms occasionally allocate a block
+	if n := testing.AllocsPerRun(5, again); n > 2 { // the histograms occasionally allocate memory
 		t.Errorf("%d references cause %v allocations, want at most 2", b.Len(), n)
 	}
 }

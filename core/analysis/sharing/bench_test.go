@@ -15,11 +15,11 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// BenchmarkViews measures the cost of the four views in addition to the single stack with set
-// tables. Four threads take turns in parts of real traces. Each thread has a quarter of the part,
-// or several threads have the whole part, so that lines are shared and invalidated. cpu-ns/ref is
-// the CPU time, which other programs on the machine affect least. Compare only the results of the
-// same run.
+// BenchmarkViews measures how much the four views cost in addition to the single stack with set
+// tables. Four threads take turns in parts of real traces. Either each thread has its own quarter
+// of the part, or all threads share the whole part, so that lines are shared and invalidated.
+// The metric cpu-ns/ref is the CPU time, because other programs on the machine hardly affect it.
+// Compare only the results of the same run.
 func BenchmarkViews(b *testing.B) {
 	for _, name := range tracetest.RealTraces {
 		for _, split := range []struct {
@@ -100,11 +100,11 @@ func (r *reader) Next(b *trace.Batch) error {
 
 const (
 	benchRefs = 4_000_000
-	run       = 50 // number of references of a thread before the next thread takes its turn
+	run       = 50 // number of references that a thread makes in each turn
 )
 
-// interleaved distributes a part of a real trace among threads that take turns. Each thread has its
-// own share of the part, or all threads read the same part.
+// interleaved distributes a part of a real trace among threads that take turns. Either each thread
+// has its own share of the part, or all threads read the same part.
 func interleaved(b testing.TB, name string, threads int, apart bool) *trace.Batch {
 	all := part(b, name)
 	whole := &trace.Batch{Thread: []uint32{}}

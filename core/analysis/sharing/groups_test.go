@@ -54,7 +54,7 @@ func coresOf(s *profile.Sharing) map[uint32]int {
 	return coreOf
 }
 
-// The test uses cores with several threads, and domains with some of the cores.
+// In this test, some cores run several threads, and some domains contain only a part of the cores.
 func TestGroupsEqualLists(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := multithreaded(80).Draw(t, "trace")
@@ -87,7 +87,7 @@ func TestGroupsEqualLists(t *testing.T) {
 	})
 }
 
-// sameDomains compares all domains, except the first, with the requested domains.
+// sameDomains compares all domains except the first with the requested domains.
 func sameDomains(t rapid.TB, s *profile.Sharing, domains [][]uint32, all []access, coreOf map[uint32]int) {
 	t.Helper()
 	if len(s.Domains) != 1+len(domains) {
@@ -109,7 +109,7 @@ func sameDomains(t rapid.TB, s *profile.Sharing, domains [][]uint32, all []acces
 	}
 }
 
-// If there are more threads than cores, threads share cores, and all accesses are counted.
+// If there are more threads than cores, several threads share a core, and all accesses are counted.
 func TestManyThreads(t *testing.T) {
 	b := &trace.Batch{Thread: []uint32{}}
 	for i := range uint32(3000) {

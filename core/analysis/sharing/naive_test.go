@@ -28,8 +28,8 @@ func accessesOf(b *trace.Batch, lineBytes uint64, coreOf map[uint32]int) (list [
 	return list
 }
 
-// distancesOn returns the distances of accesses on a list that some cores share. Accesses by cores
-// that do not share the list have no distance.
+// distancesOn returns the distances of accesses on a list that the given cores share. Accesses by
+// other cores have no distance.
 func distancesOn(all []access, has func(core int) bool) []uint32 {
 	var model stacktest.Naive
 	distances := make([]uint32, len(all))
@@ -41,7 +41,8 @@ func distancesOn(all []access, has func(core int) bool) []uint32 {
 	return distances
 }
 
-// before returns the last access before i for which wanted returns true, or -1.
+// before returns the index of the last access before index i that is wanted, or -1 if there is
+// none.
 func before(all []access, i int, wanted func(a access) bool) int {
 	for i--; i >= 0 && !wanted(all[i]); i-- {
 	}
@@ -56,7 +57,7 @@ func add(c *profile.StackCounts, distance uint32) {
 	}
 }
 
-// naiveCore counts views 1 and 3 of a core by their definitions.
+// naiveCore implements views 1 and 3 of a core by their definitions.
 func naiveCore(all []access, core int) (private, foreign profile.StackCounts) {
 	distances := distancesOn(all, func(c int) bool { return c == core })
 	var lines []trace.Line
@@ -77,7 +78,7 @@ func naiveCore(all []access, core int) (private, foreign profile.StackCounts) {
 	return private, foreign
 }
 
-// naiveDomain counts views 2 and 3 of the cores of a domain by their definitions.
+// naiveDomain implements views 2 and 3 of a domain's cores by their definitions.
 func naiveDomain(all []access, cores []int) (d profile.Domain) {
 	isMember := func(c int) bool { return slices.Contains(cores, c) }
 	var some []access
@@ -118,8 +119,8 @@ func naiveDomain(all []access, cores []int) (d profile.Domain) {
 	return d
 }
 
-// changeOf returns the counter for the kind of change between the private and the concurrent
-// distance of access i.
+// changeOf compares the private distance of access i with its concurrent distance, and returns the
+// counter for this kind of change.
 func changeOf(c *profile.Change, all []access, i int, private, shared uint32) *uint64 {
 	x := all[i]
 	since := before(all, i, func(b access) bool { return b.core == x.core && b.line == x.line })
@@ -153,15 +154,14 @@ func changeOf(c *profile.Change, all []access, i int, private, shared uint32) *u
 // without another core's store.
 type counted struct{ misses, taken uint64 }
 
-// misses simulates private caches, all with the same numbers of sets and ways, which are kept
+// misses simulates private caches that have the same numbers of sets and ways, and are kept
 // coherent by invalidation.
 func misses(all []access, cores, sets, ways int) []counted {
 	caches := make([]stacktest.Private, cores)
 	for i := range caches {
 		caches[i] = stacktest.Private{Sets: sets, Ways: ways}
 	}
-	// for each core and line: whether the line was in the cache when another core's store
-	// invalidated it
+	// keyed by core and line: whether a cached line was invalidated by another core's store
 	taken := map[[2]uint64]bool{}
 	counts := make([]counted, cores)
 	for _, a := range all {

@@ -76,8 +76,8 @@ func sameCounts(t rapid.TB, what string, got, want *profile.StackCounts) {
 	}
 }
 
-// sameDomain compares a domain with the result of the reference implementation, which numbers cores
-// in the same way.
+// sameDomain compares a domain with the result of the reference implementation, which uses the same
+// core numbers.
 func sameDomain(t rapid.TB, what string, got, want *profile.Domain) {
 	t.Helper()
 	if got.Sets != want.Sets {
@@ -93,8 +93,9 @@ func sameDomain(t rapid.TB, what string, got, want *profile.Domain) {
 	sameCounts(t, what+", foreign", &got.Foreign, &want.Foreign)
 }
 
-// sameMisses compares the coherent stacks of cores with simulated caches: caches of every capacity
-// up to the number of a core's lines, and caches with the given numbers of sets and ways.
+// sameMisses compares the cores' coherent stacks with simulated caches. It uses caches of every
+// capacity up to the number of lines that a core accesses, and caches with the given numbers of
+// sets and ways.
 func sameMisses(t rapid.TB, all []access, cores []profile.Core, sets []int, ways []int) {
 	t.Helper()
 	var most uint64
@@ -127,7 +128,7 @@ func sameMisses(t rapid.TB, all []access, cores []profile.Core, sets []int, ways
 	}
 }
 
-// All four views agree with plain lists and simulated caches.
+// All four views agree with the results of plain lists and simulated caches.
 func TestViewsEqualLists(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := multithreaded(120).Draw(t, "trace")
@@ -186,8 +187,8 @@ func TestSASMMTable2(t *testing.T) {
 	p := analyse(t, analysis.Spec{Analyses: analysis.Sharing}, tracetest.NewReader(batchOf("acbaedbdab", threads...), 0))
 	s := &p.Sharing[0]
 	// Concurrent distances of thread 1: a ∞, b ∞, a 2 (private distance 1, because c is in
-	// between), e ∞, d 1 (private ∞), a 3 (private 2: b is in between, and d by both threads), b 2
-	// (private 3, because thread 2 touched b).
+	// between), e ∞, d 1 (private ∞), a 3 (private 2, because b is in between, and both threads
+	// touched d), b 2 (private 3, because thread 2 touched b).
 	one := s.Domains[0].Members[0]
 	if got := maps.Collect(one.Distances.All()); !maps.Equal(got, map[uint64]uint64{1: 1, 2: 2, 3: 1}) || one.Cold != 3 {
 		t.Errorf("thread 1 has the concurrent distances %v, and %d cold accesses", got, one.Cold)

@@ -45,8 +45,8 @@ func TestSelectedStacks(t *testing.T) {
 	})
 }
 
-// some analyses a trace. It does not check the profile, because the counts of stacks that are not
-// selected are meaningless.
+// The function some analyses a trace. It does not check the profile, because the counts are
+// meaningless for stacks that are not selected.
 func some(t rapid.TB, spec analysis.Spec, r *tracetest.Reader) *profile.Profile {
 	t.Helper()
 	runner, err := analysis.NewRunner(spec, tracetest.Spoil(r))

@@ -80,7 +80,8 @@ func saved(t rapid.TB) (*profile.Profile, sharing.Options) {
 	return p, sharing.Options{LineBytes: []uint32{64}, Cores: spec.Cores, Domains: spec.Domains}
 }
 
-// behindOptions returns the profile in a runner's saved state. Five numbers precede the profile.
+// behindOptions returns the profile in a runner's saved state. Five numbers precede the profile in
+// the state.
 func behindOptions(t rapid.TB, saved []byte) []byte {
 	d := codec.NewDecoder(saved)
 	for range 5 {
@@ -92,7 +93,8 @@ func behindOptions(t rapid.TB, saved []byte) []byte {
 	return d.Rest()
 }
 
-// FuzzRestore checks that a damaged state is either rejected or can be continued, without a panic.
+// FuzzRestore checks that a run with a damaged state is either rejected or continued, without a
+// panic.
 func FuzzRestore(f *testing.F) {
 	p, options := saved(f)
 	f.Add(p.Segment.Sharing)
@@ -122,7 +124,7 @@ func FuzzRestore(f *testing.F) {
 	})
 }
 
-// A state with different groups of threads is rejected.
+// A state whose threads are grouped differently is rejected.
 func TestRestoreRejectsOtherGroups(t *testing.T) {
 	p, options := saved(t)
 	restore := func(o sharing.Options) error {

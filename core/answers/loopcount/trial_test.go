@@ -53,8 +53,8 @@ func TestReadParsesOptions(t *testing.T) {
 	}
 }
 
-// TestSeparateFunctions checks that loops are fused only within one function, and not across the border of a
-// parallel region.
+// TestSeparateFunctions checks that loops are fused only if they are in the same function, and not
+// across the border of a parallel region.
 func TestSeparateFunctions(t *testing.T) {
 	sites := []profile.Site{{Function: "main.omp_outlined"}, {Function: "main"}, {Function: "main"}, {}}
 	l := &answers.Loops{Place: func(ref loops.Reference) *profile.Site { return &sites[ref.Site] }}

@@ -36,7 +36,8 @@ func question(t *testing.T, words string) ask.Question {
 	return q
 }
 
-// If a profile lacks the data for a verb, the error contains the reason that Missing returns.
+// If a profile lacks the data that a verb needs, the error contains the reason that Missing
+// returns.
 func TestMissingData(t *testing.T) {
 	p := new(profile.Profile)
 	for words, want := range map[string]string{
@@ -56,8 +57,8 @@ func TestMissingData(t *testing.T) {
 	}
 }
 
-// Questions about a module need no profile. Arguments that name files are read by the function
-// [ask.Run.File].
+// Questions about a module can be answered without a profile. Arguments that name files are read by
+// the function [ask.Run.File].
 func TestModule(t *testing.T) {
 	r := &ask.Run{Name: "a.ll", Module: []byte(module), File: func(string) ([]byte, error) { return nil, errors.New("no such file") }}
 	d, err := r.Answer(question(t, "blocks by=block"))
@@ -88,8 +89,8 @@ func executions(d *report.Document, block string) float64 {
 	return -1
 }
 
-// The verb multicore passes the words of the question to [ask.Run.Predict], and adds the tables of
-// the reply to the document.
+// The verb multicore passes the question's words to [ask.Run.Predict], and adds the reply's tables
+// to the document.
 func TestCores(t *testing.T) {
 	var asked answers.MulticoreQuestion
 	r := &ask.Run{Name: "a.sgt", Predict: func(words answers.MulticoreQuestion) (*answers.Reply, error) {

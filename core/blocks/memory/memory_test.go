@@ -30,8 +30,8 @@ func levels(latency []float64) (h hierarchy.Hierarchy) {
 	return h
 }
 
-// TestAverageLatencyOfTwoLevels compares the average latency with the formula on the slides, written out for two
-// levels.
+// TestAverageLatencyOfTwoLevels checks that, for two levels, the average latency equals the
+// expanded formula.
 func TestAverageLatencyOfTwoLevels(t *testing.T) {
 	got, known, err := AverageLatency(levels([]float64{4, 12, 200}), []float64{0.9, 0.97})
 	const p1, p2 = 0.9, (0.97 - 0.9) / (1 - 0.9)
@@ -40,8 +40,9 @@ func TestAverageLatencyOfTwoLevels(t *testing.T) {
 	}
 }
 
-// TestAverageLatencyIsSumOverLevels checks that the average latency, which is computed level by level from conditional hit
-// ratios, is the sum over levels of the share of accesses times the latency.
+// TestAverageLatencyIsSumOverLevels checks that the average latency, which is computed level by
+// level from conditional hit ratios, equals the sum of each level's latency weighted by its share
+// of the accesses.
 func TestAverageLatencyIsSumOverLevels(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 5).Draw(t, "levels")
@@ -67,7 +68,8 @@ func TestAverageLatencyIsSumOverLevels(t *testing.T) {
 	})
 }
 
-// TestUnknownLatency checks that an unknown latency matters only if some accesses hit in the level.
+// TestUnknownLatency checks that a level's unknown latency matters only if some accesses hit in
+// that level.
 func TestUnknownLatency(t *testing.T) {
 	h := levels([]float64{4, 0, 200})
 	for _, k := range []struct {
@@ -150,7 +152,7 @@ func TestMix(t *testing.T) {
 			runs[1]++
 			access(1, 1000)
 		} else {
-			runs[2]++ // this block makes no references
+			runs[2]++ // this block contains no references
 		}
 	}
 	var blocks []Block
@@ -172,7 +174,7 @@ func TestMix(t *testing.T) {
 		t.Errorf("Mix: %d distances, want %d", len(got.Spans), i)
 	}
 
-	// Blocks without a profile are assumed to behave like the blocks with a known profile.
+	// Blocks without a profile are assumed to behave like the blocks that have a profile.
 	blocks[1].Reuse = nil
 	got = Mix(blocks)
 	if !near(got.Accesses(), float64(refs[0]+refs[1])) {
@@ -183,8 +185,8 @@ func TestMix(t *testing.T) {
 	}
 }
 
-// TestHitsOfBinnedProfile checks that the number of hits is exact at the border of a bin, and approximately
-// correct within a bin.
+// TestHitsOfBinnedProfile checks that the number of hits is exact at the edge of a bin, and
+// approximately correct within a bin.
 func TestHitsOfBinnedProfile(t *testing.T) {
 	var h profile.Histogram
 	bins := profile.Reuse{Cold: 7}

@@ -26,7 +26,7 @@ type key struct {
 	several          bool
 }
 
-// TestKinds covers the instructions that the program generator never emits.
+// TestKinds checks the instructions that the program generator never emits.
 func TestKinds(t *testing.T) {
 	for _, c := range []struct {
 		key  key

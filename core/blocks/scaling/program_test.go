@@ -19,7 +19,7 @@ type nest struct {
 	triangle    bool
 	inside      []*nest
 
-	head, body uint32 // blocks
+	head, body uint32 // the blocks with the test and the body of this loop
 }
 
 // nested is a program whose main function consists of loop nests.
@@ -76,7 +76,7 @@ func newNested(nests []*nest) *nested {
 	return p
 }
 
-// run executes all iterations, and counts the edges.
+// run executes all iterations, and counts how often each edge is taken.
 func (p *nested) run(n int64) (*blocks.Edges, *profile.Profile) {
 	e := blocks.NewEdges(p.program)
 	e.Entered[0] = 1
@@ -141,8 +141,8 @@ func (p *nested) input(n int64) Input {
 	return Input{Name: "nests.sgp", Parameters: []int64{n}, Profile: of}
 }
 
-// TestNests checks that every edge, count and reference of a larger input is predicted exactly for
-// affine nests.
+// TestNests checks that, for affine nests, every edge, count and reference is predicted exactly for
+// a larger input.
 func TestNests(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var nests []*nest
@@ -188,8 +188,8 @@ func TestNests(t *testing.T) {
 	})
 }
 
-// irregular returns a run of a program with one loop. trips is the trip count of the loop, and some
-// is the number of iterations that execute a conditional block.
+// irregular returns a run of a program with one loop. The parameter trips is the loop's trip count.
+// The parameter some is the number of iterations that execute a conditional block.
 func irregular(name string, n int64, trips, some uint64) Input {
 	p := &trace.Program{
 		Modules: []trace.Module{{Name: "odd.c"}}, Functions: []trace.Function{{Name: "main", Blocks: 5}},
@@ -242,7 +242,7 @@ func TestDataDependentProgram(t *testing.T) {
 	}
 }
 
-// TestBlockInOnlyOneRun checks that a block that ran in only one run is marked.
+// TestBlockInOnlyOneRun checks that a block is marked if only one of the runs executes it.
 func TestBlockInOnlyOneRun(t *testing.T) {
 	out, err := predictProgram(t, 1000, irregular("a", 100, 10_000, 0), irregular("b", 200, 40_000, 0), irregular("c", 300, 90_000, 33))
 	if err != nil {
@@ -256,8 +256,8 @@ func TestBlockInOnlyOneRun(t *testing.T) {
 	}
 }
 
-// TestBalance checks for random runs that the predicted edges balance, or that there is an error
-// with the reason.
+// TestBalance checks that, for random runs, either the predicted edges balance, or the error
+// contains the reason.
 func TestBalance(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var inputs []Input
@@ -282,8 +282,8 @@ func TestBalance(t *testing.T) {
 	})
 }
 
-// TestNoPrediction checks the errors for runs from which nothing can be predicted, and for laws
-// with impossible values.
+// TestNoPrediction checks the errors in two cases: if nothing can be predicted from the runs, and
+// if a law yields an impossible count.
 func TestNoPrediction(t *testing.T) {
 	a, b, c := irregular("a", 100, 1_000, 0), irregular("b", 200, 800, 0), irregular("c", 300, 600, 0)
 	if _, err := predictProgram(t, 1000, a, b, c); err == nil || !strings.Contains(err.Error(), "block head of main runs -799 times, according to the formula −2 n + 1201") {

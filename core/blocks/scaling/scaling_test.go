@@ -17,13 +17,13 @@ import (
 	"pgregory.net/rapid"
 )
 
-// machine runs programs block by block, and measures the reuse of each access.
+// machine executes programs block by block, and measures the reuse distance of each access.
 type machine struct {
 	run   Run
 	reuse []profile.Histogram
 	cold  []uint64
 	now   int
-	lines []uint64 // in order of last access, most recent last
+	lines []uint64 // in the order of the last access; the most recent line is last
 }
 
 func newMachine(blocks int, parameters ...int64) *machine {
@@ -62,8 +62,8 @@ func (m *machine) finish() Run {
 
 const arrayA, arrayB, arrayC = 1 << 24, 2 << 24, 3 << 24
 
-// product runs C = A·B for matrices of size × size elements, with the blocks that a compiler would
-// create: each loop test is a separate block.
+// The program product computes C = A·B for matrices of size × size elements. As in compiled code,
+// each loop test is a separate block.
 func product(size int64) Run {
 	m, n := newMachine(8, size), uint64(size)
 	m.block(0)
@@ -95,8 +95,8 @@ func product(size int64) Run {
 	return m.finish()
 }
 
-// jacobi sweeps steps times over the interior of a grid of size × size elements, and alternates
-// between two arrays.
+// The program jacobi sweeps over the interior of a grid of size × size elements, and alternates
+// between two arrays. The parameter steps is the number of sweeps.
 func jacobi(size, steps int64) Run {
 	m, n := newMachine(6, size, steps), uint64(size)
 	m.block(0)
@@ -198,8 +198,8 @@ func TestJacobi(t *testing.T) {
 	}
 }
 
-// TestScaledReuse predicts the miss ratios of larger runs from three smaller runs, for caches that
-// can hold a row or a matrix, and for smaller caches.
+// TestScaledReuse predicts the miss ratios of larger runs from three smaller runs. It uses caches
+// that can contain a matrix, caches that can contain a row, and smaller caches.
 func TestScaledReuse(t *testing.T) {
 	for _, k := range []struct {
 		name  string
@@ -243,7 +243,7 @@ func TestScaledReuse(t *testing.T) {
 	}
 }
 
-// binned returns the run with its distances in the bins of sites.
+// binned returns a copy of the run in which the distances are grouped into the bins that sites use.
 func binned(r Run) Run {
 	r.Reuse = slices.Clone(r.Reuse)
 	for b, p := range r.Reuse {
@@ -289,8 +289,8 @@ func TestDataDependentCount(t *testing.T) {
 	}
 }
 
-// TestPolynomials checks that every sum of a few terms with small coefficients is found if there is
-// one more run than there are terms.
+// TestPolynomials checks that a polynomial with a few terms and small coefficients is always found
+// if the number of runs exceeds the number of terms.
 func TestPolynomials(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		parameters := rapid.IntRange(1, 2).Draw(t, "parameters")
@@ -392,8 +392,8 @@ func TestInvalidRuns(t *testing.T) {
 	})
 }
 
-// TestRunOf checks that the run of a trace has the visits of the blocks and the references of the
-// sites.
+// TestRunOf checks that the run of a trace contains the visits of each block and the references of
+// each site.
 func TestRunOf(t *testing.T) {
 	p := &trace.Program{
 		Functions: []trace.Function{{Name: "main", Blocks: 2}},
@@ -419,8 +419,8 @@ func TestRunOf(t *testing.T) {
 type Error struct {
 	Wrong int     // number of blocks with a wrong count
 	Total float64 // relative error of the total number of executions; positive if the prediction is too high
-	Worst int     // the block with the largest error of the predicted executions; -1 if all predictions are correct
-	Off   float64 // the error of block Worst, in executions
+	Worst int     // the block whose predicted number of executions has the largest error; -1 if all predictions are correct
+	Off   float64 // the error for block Worst, in executions
 }
 
 // Check compares a prediction with the block counts of an actual run.

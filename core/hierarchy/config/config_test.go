@@ -108,7 +108,7 @@ func TestReadEveryForm(t *testing.T) {
 		text  string
 		form  config.Form
 		want  hierarchy.Hierarchy
-		notes []string // for each note, words that it must contain
+		notes []string // words that must appear in each note
 	}{
 		"TLBs": {`{"levels": [{"name": "L1", "size": "32KiB", "ways": 8}], "instructions": [{"name": "L1I", "size": "16KiB", "ways": 4, "prefetch": "next-line:degree=2"}],
 			"tlbs": [{"name": "ITLB", "entries": 64, "ways": 8, "instructions": true}, {"name": "DTLB", "entries": 64, "ways": "full", "replacement": "fifo"}, {"name": "STLB", "entries": 1536, "ways": 12}], "page_size": "2MiB"}`, config.JSON,
@@ -211,7 +211,8 @@ func TestDrCacheSimPolicies(t *testing.T) {
 	}
 }
 
-// TestDineroIVOptions checks options of DineroIV with a split first level above a unified level.
+// TestDineroIVOptions checks DineroIV options that describe a split first level above a unified
+// level.
 func TestDineroIVOptions(t *testing.T) {
 	const common = "-l1-isize 8k -l1-ibsize 16 -l1-dsize 16k -l1-dbsize 16 -l1-dassoc 2 -l1-drepl f -l1-dfetch t -l1-dpfdist 2 -l1-dwalloc f " +
 		"-l2-usize 1m -l2-ubsize 64 -l2-usbsize 16 -l2-uassoc 4 -l2-uwback n -l2-uccc -flushcount 10k -informat d"
@@ -232,7 +233,7 @@ func TestDineroIVOptions(t *testing.T) {
 	}
 }
 
-// Errors contain the location.
+// Errors contain the location of the invalid text.
 func TestErrorLocations(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                        "no cache",
@@ -277,7 +278,7 @@ func TestErrorLocations(t *testing.T) {
 	}
 }
 
-// withTLBs is a hierarchy with all features that only simulations use.
+// withTLBs is a hierarchy with TLBs and all other features that only simulations use.
 var withTLBs = func() (h hierarchy.Hierarchy) {
 	for _, line := range []string{"L1I=16KiB,4,prefetch=next-line,instructions", "L1=32KiB,full,32,subblock=8,prefetch=stride:degree=2:distance=4:reads,drrip,allocate-whole",
 		"ITLB=16,2,tlb,instructions", "DTLB=64,full,shared=2,lfu,tlb", "STLB=1536,12,tlb", "pages=1GiB"} {
@@ -383,7 +384,7 @@ func TestReadPresetsAsJSON(t *testing.T) {
 	}
 }
 
-// A hierarchy that is written in the form Lines and read again has the same levels, memory and
+// A hierarchy that is written in the format Lines and read again has the same levels, memory and
 // clock.
 func TestLinesKeepHierarchy(t *testing.T) {
 	for _, h := range append(hierarchy.Presets(), toy, withTLBs) {
@@ -394,7 +395,7 @@ func TestLinesKeepHierarchy(t *testing.T) {
 	}
 }
 
-// document draws documents that are nearly valid.
+// document draws random documents that are nearly valid.
 func document(t *rapid.T) map[string]any {
 	pick := func(what string, values ...any) any { return rapid.SampledFrom(values).Draw(t, what) }
 	level := func(name string) map[string]any {
@@ -515,7 +516,7 @@ func invalid(schema map[string]any, v any, at string) string {
 					return why
 				}
 			}
-		case "then": // handled by "if"
+		case "then": // the case "if" also handles this keyword
 		case "anyOf":
 			text = "is not one of the alternatives"
 			for _, sub := range want.([]any) {
@@ -574,9 +575,9 @@ func ofType(want string, v any) string {
 	return ""
 }
 
-// FuzzRead checks that no input makes Read panic, that every hierarchy that Read returns is valid
-// and is unchanged after it is written and read, and that encoding/json accepts all JSON that Read
-// accepts.
+// FuzzRead checks that no input makes Read panic, and that encoding/json accepts all JSON that Read
+// accepts. Every hierarchy that Read returns must be valid, and must not change when it is written
+// and read again.
 func FuzzRead(f *testing.F) {
 	for _, s := range []string{jsonSample, pptSample, drSample, "-l1-usize 8k -l1-ubsize 16 -l1-ufetch a\n", "L1I=1K,1,instructions\nL1=1K,full,prefetch=stride:degree=2,subblock=8\n", "L1=32KiB,8\nmemory=latency=4\n", "{}", "a{b c}", "cache_sizes = [((((1))))]\n"} {
 		f.Add([]byte(s))

@@ -83,9 +83,9 @@ func missesOf(t *testing.T, n *loops.Nest, c misses.Cache) uint64 {
 	return r.Total.Misses
 }
 
-// TestPadding pads each row of b by one line in a product of matrices of 128 × 128 doubles. Without
-// padding, each column maps to eight sets of a 32 KiB cache. The actual program, compiled with the
-// padding, had 266,240 misses.
+// TestPadding uses a product of matrices of 128 × 128 doubles, and pads each row of b by one line.
+// Without padding, each column maps to eight sets of a 32 KiB cache. The actual program, compiled
+// with the padding, had 266,240 misses.
 func TestPadding(t *testing.T) {
 	c := misses.Cache{LineBytes: 64, Sets: 64, Ways: 8}
 	n := gemm(128, 1024)
@@ -141,8 +141,8 @@ func TestSearch(t *testing.T) {
 	}
 }
 
-// TestInterchangeTraversal checks that a traversal by columns becomes a traversal by rows (262,144
-// and 32,768 misses).
+// TestInterchangeTraversal checks that interchanging turns a traversal by columns (262,144 misses)
+// into a traversal by rows (32,768 misses).
 func TestInterchangeTraversal(t *testing.T) {
 	n := &loops.Nest{Items: []loops.Item{loops.Loop(512, loops.Loop(512, loops.Leaf(load(1), atA, 8, 4096)))}}
 	c := misses.Cache{LineBytes: 64, Sets: 64, Ways: 4}
@@ -207,7 +207,7 @@ func compareAccesses(a, b access) int {
 }
 
 // TestChangedOrderKeepsReferences checks that interchanging, tiling and fusing yield the same
-// references in a different order, and that they leave the nest unchanged if they do not apply.
+// references in a different order, and do not change a nest to which they do not apply.
 func TestChangedOrderKeepsReferences(t *testing.T) {
 	applied := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -256,7 +256,8 @@ func TestChangedOrderKeepsReferences(t *testing.T) {
 	}
 }
 
-// TestOrderOfChangedLoops compares the order of the references with changed loops that are written by hand.
+// TestOrderOfChangedLoops checks that the changed loops make their references in the same order as
+// loops written by hand.
 func TestOrderOfChangedLoops(t *testing.T) {
 	const n, m, row = 7, 10, 256
 	nest := func() *loops.Nest {
@@ -311,7 +312,7 @@ func TestOrderOfChangedLoops(t *testing.T) {
 	}
 }
 
-// TestNeighboursMakeRoom checks that the arrays closely behind a growing array move exactly once.
+// TestNeighboursMakeRoom checks that the arrays directly behind a growing array move exactly once.
 func TestNeighboursMakeRoom(t *testing.T) {
 	rows := func(site uint32, at trace.Addr) loops.Item {
 		return loops.Loop(8, loops.Loop(8, loops.Leaf(load(site), at, 64, 8)))
@@ -332,7 +333,7 @@ func TestNeighboursMakeRoom(t *testing.T) {
 	if b := between.Items[0].Body[1]; !slices.Equal(b.Steps, []int64{8}) || b.Addr < 0x10400 {
 		t.Errorf("the array in between is at 0x%x with steps %v, want 0x10400 or higher and step 8", b.Addr, b.Steps)
 	}
-	// here, rows would begin before address 0
+	// with this padding, rows would begin before address 0
 	low := &loops.Nest{Items: []loops.Item{loops.Loop(4, loops.Loop(8, loops.Leaf(load(1), 0x30, 64, 8)), loops.Leaf(load(1), 0x28, 64))}}
 	_ = (Pad{Array: 0x30, Bytes: 64}).Apply(low)
 	over := &loops.Nest{Items: []loops.Item{loops.Loop(4, loops.Leaf(load(1), 8, -8))}}
@@ -392,7 +393,8 @@ func TestIrregularOrder(t *testing.T) {
 }
 
 // TestLayoutsMoveElements checks that a layout change always maps an address to the same new
-// address, maps no two addresses to the same new address, and keeps the order of the references.
+// address, maps different addresses to different new addresses, and keeps the order of the
+// references.
 func TestLayoutsMoveElements(t *testing.T) {
 	applied := 0
 	rapid.Check(t, func(t *rapid.T) {

@@ -13,12 +13,12 @@ import (
 
 // compiler makes copies of references, each with its own site.
 type compiler struct {
-	codes []Code // by site
+	codes []Code // indexed by site
 }
 
-// copied returns the copy of a leaf for one iteration of the innermost loop. line is the source
-// line. If lanes is greater than 1, the copy is a vector instruction that accesses the elements of
-// lanes iterations.
+// copied returns the copy of a leaf for one iteration of the innermost loop. The parameter line is
+// the source line. If the parameter lanes is greater than 1, the copy is a vector instruction that
+// accesses the elements of that many iterations.
 func (c *compiler) copied(leaf loops.Item, line uint32, iteration int64, lanes uint64) loops.Item {
 	it := leaf
 	depth := len(leaf.Steps) - 1
@@ -35,9 +35,10 @@ func (c *compiler) copied(leaf loops.Item, line uint32, iteration int64, lanes u
 
 func (c *compiler) code(r loops.Reference) Code { return c.codes[r.Site] }
 
-// compile unrolls and vectorises an innermost loop. depth is the number of loops around it. Each
-// iteration of the result performs copies·lanes iterations. The first iterations are peeled off,
-// and the last iterations run in a separate loop or as straight-line code.
+// compile unrolls and vectorises an innermost loop. The parameter depth is the number of loops
+// around this loop. Each iteration of the result performs copies·lanes iterations of the original
+// loop. The first iterations are peeled off, and the last iterations run in a separate loop or as
+// straight-line code.
 func (c *compiler) compile(l loops.Item, depth int, copies, lanes uint64, peeled, rest int, inLoop bool) (list []loops.Item) {
 	each := copies * lanes
 	beside := func(iteration int64) {
@@ -96,7 +97,7 @@ func TestRollUndoesUnrolling(t *testing.T) {
 			}
 			body = append(body, loops.Leaf(r, trace.Addr(i+1)<<32, rapid.SampledFrom([]int64{0, 8, 4096}).Draw(t, "outer"), rapid.SampledFrom(steps).Draw(t, "step")))
 		}
-		// A compiler moves loads before stores, so the source has them in this order.
+		// A compiler moves loads before stores, so the loads also come first in the source.
 		slices.SortStableFunc(body, func(a, b loops.Item) int { return int(a.Ref.Kind) - int(b.Ref.Kind) })
 		if body[0].Steps[1] == 0 {
 			body[0].Steps[1] = 4096
@@ -171,7 +172,8 @@ func TestRollKeepsReferences(t *testing.T) {
 	})
 }
 
-// TestRollFindsLoops checks that Compiled and Find map between rolled loops and compiled loops.
+// TestRollFindsLoops checks that Compiled and Find translate between rolled loops and compiled
+// loops.
 func TestRollFindsLoops(t *testing.T) {
 	c := &compiler{}
 	inner := loops.Loop(11, loops.Leaf(loops.Reference{Bytes: 8, Kind: trace.Load}, atA, 0, 8))
@@ -218,7 +220,7 @@ func TestRollKeepsLoopsThatWereNotUnrolled(t *testing.T) {
 	}
 }
 
-// TestElementsOfRolledLoops checks for which loops Elements returns the element size.
+// TestElementsOfRolledLoops checks that Elements returns the element size for the right loops.
 func TestElementsOfRolledLoops(t *testing.T) {
 	copies := func(step int64) (body []loops.Item) {
 		for i := range int64(8) {

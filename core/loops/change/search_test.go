@@ -37,8 +37,8 @@ func notTiles(c Change) bool {
 	return !tile
 }
 
-// TestSearchStopsEarly checks that stopping counts early and counting several candidates at the
-// same time do not change the result of a search.
+// TestSearchStopsEarly checks that the result of a search does not change if counting stops early,
+// or if several candidates are counted at the same time.
 func TestSearchStopsEarly(t *testing.T) {
 	c := misses.Cache{LineBytes: 64, Sets: 64, Ways: 8}
 	columns := func(trips uint64) loops.Item {
@@ -67,8 +67,9 @@ func TestSearchStopsEarly(t *testing.T) {
 	})
 }
 
-// TestEstimate checks that the estimated number of misses of loops with equal iterations is close
-// to the exact number, before and after changes, in small and large caches and TLBs.
+// TestEstimate checks that, for loops with equal iterations, the estimated number of misses is
+// close to the exact number. The test covers loops before and after changes, and small and large
+// caches and TLBs.
 func TestEstimate(t *testing.T) {
 	for _, size := range [][3]uint64{{180, 420, 150}, {96, 256, 256}, {400, 64, 300}} {
 		rows, inner, columns := size[0], size[1], size[2]

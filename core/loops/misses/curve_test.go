@@ -6,7 +6,7 @@ import "github.com/stackglass/stackglass/core/loops"
 // a limit.
 type curve struct {
 	accesses uint64
-	hits     []uint64 // number of accesses by stack distance in lines, from 0
+	hits     []uint64 // number of accesses at each stack distance in lines, beginning with distance 0
 	beyond   uint64   // number of accesses at larger distances, including first accesses
 }
 
@@ -20,7 +20,7 @@ func (c *curve) misses(lines int) uint64 {
 	return n
 }
 
-// capacities computes the curve of a tree, up to a capacity in lines, in one run.
+// capacities runs a tree once, and computes its curve up to the given capacity in lines.
 func capacities(t *loops.Tree, lineBytes, lines uint64) *curve {
 	e := newEngine(newLayout(t, lineBytes), 1, lines)
 	e.state = newStacks(1, lines)

@@ -24,7 +24,8 @@ func (p *program) store(addr trace.Addr, steps ...int64) loops.Item {
 	return p.ref(trace.Store, addr, steps)
 }
 
-// upTo returns a loop whose trip count is affine in the iterations of the surrounding loops.
+// upTo returns a loop whose trip count is an affine function of the surrounding loops' iteration
+// numbers.
 func upTo(trips int64, steps []int64, body ...loops.Item) loops.Item {
 	return loops.Item{Trips: uint64(trips), Steps: steps, Body: body}
 }
@@ -40,8 +41,8 @@ func build(t testing.TB, items ...loops.Item) *loops.Tree {
 
 const arrayA = 0x10000000
 
-// product loads A[i][k], B[k][j] and C[i][j], and stores C[i][j], in the innermost loop. row is the
-// distance between rows in bytes.
+// product loads A[i][k], B[k][j] and C[i][j], and stores C[i][j], in the innermost loop. The
+// parameter row is the distance between rows in bytes.
 func product(t testing.TB, n uint64, row int64) *loops.Tree {
 	var p program
 	b, c := arrayA+n*uint64(row), arrayA+2*n*uint64(row)
@@ -81,7 +82,7 @@ func star(p *program, from, to trace.Addr, n uint64) loops.Item {
 		p.load(at(2, 1), 0, row, 8), p.load(at(0, 1), 0, row, 8), p.store(to+8*(n+1), 0, row, 8)))
 }
 
-// jacobi sweeps from one array to the other and back.
+// The kernel jacobi sweeps from one array to the other and back.
 func jacobi(t testing.TB, n, steps uint64) *loops.Tree {
 	var p program
 	b := (arrayA + 8*n*n + 63) &^ 63
@@ -110,7 +111,7 @@ func TestMissesOfKernels(t *testing.T) {
 	for _, k := range []struct {
 		name   string
 		tree   *loops.Tree
-		misses [3]uint64 // misses in caches of 1 KB with 2 ways, 1 KB with one way, and 2 KB with 2 ways
+		misses [3]uint64 // misses in three caches: 1 KB with two ways, 1 KB with one way, and 2 KB with two ways
 	}{
 		{"product 16", product(t, 16, 128), [3]uint64{5372, 8494, 1398}},
 		{"product 16 by blocks of 4", blockedProduct(t, 16, 4), [3]uint64{2180, 5314, 1236}},
@@ -130,7 +131,7 @@ func TestMissesOfKernels(t *testing.T) {
 }
 
 // TestMissesOfChangedPrograms checks the misses of a matrix product with padded rows, and of a traversal by rows
-// instead of columns. The actual programs had the same numbers of misses.
+// instead of columns. The compiled programs had the same numbers of misses.
 func TestMissesOfChangedPrograms(t *testing.T) {
 	var p program
 	for _, c := range []struct {
@@ -210,10 +211,10 @@ var polybench = []struct {
 	}},
 }
 
-// lu is the kernel lu of PolyBench. At size LARGE (n = 2000), a fully associative 32 KiB cache
-// misses 2,647,699,541 of 10,664,665,000 accesses. The simulation of 1,678,652,284 of these
-// accesses takes 75 s. As long as a column of lines fits in the cache, no iteration of the loops
-// along the column can be skipped, and iterations of the outer loops are too long to be recorded.
+// The variable lu is PolyBench's kernel of this name. At size LARGE (n = 2000), a fully associative
+// 32 KiB cache misses 2,647,699,541 of 10,664,665,000 accesses. The simulation of 1,678,652,284 of
+// these accesses takes 75 s. As long as a column of lines fits in the cache, no iterations of the
+// loops along the column can be skipped. Iterations of the outer loops are too long to be recorded.
 var lu = func(t testing.TB, n uint64) *loops.Tree {
 	var p program
 	row := int64(8 * n)

@@ -41,8 +41,8 @@ func same(t *rapid.T, tree *loops.Tree, c Cache) (jumped uint64, progressions in
 	return jumped - e.done, e.progressions
 }
 
-// TestNests checks for random nests and caches that the counts of every node, the evictions and the
-// final content of the cache are the same as in a simulation of every access.
+// TestNests checks that, for random nests and caches, the counts of every node, the evictions and
+// the final content of the cache are the same as in a simulation of every access.
 func TestNests(t *testing.T) {
 	most := 6000.0
 	if os.Getenv("STACKGLASS_SOAK") != "" {
@@ -59,8 +59,8 @@ func TestNests(t *testing.T) {
 	t.Logf("the engine skipped %d accesses in %d nests", jumped, nests)
 }
 
-// TestTriangularNests does the same as TestNests for nests with varying trip counts, in caches that these
-// nests fill.
+// TestTriangularNests is like TestNests, but for nests with varying trip counts, and for caches
+// that these nests fill.
 func TestTriangularNests(t *testing.T) {
 	progressions, nests := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -74,8 +74,8 @@ func TestTriangularNests(t *testing.T) {
 	t.Logf("in %d jumps, the engine skipped iterations with varying trip counts, in %d nests", progressions, nests)
 }
 
-// TestLineLeavesRegion checks a nest in which a line would move from the region of its array into
-// the region of a different array.
+// TestLineLeavesRegion checks a nest in which a line would move out of its array's region into a
+// different array's region.
 func TestLineLeavesRegion(t *testing.T) {
 	nest := loops.Nest{Items: []loops.Item{loops.Loop(41, loops.Loop(57,
 		loops.Leaf(loops.Reference{Site: 1, Bytes: 8, Kind: 1}, 0x110000, -800, -800),
@@ -97,7 +97,8 @@ func TestLineLeavesRegion(t *testing.T) {
 	}
 }
 
-// TestHugeTrees checks trees that are too large to simulate each access or to mark each line.
+// TestHugeTrees checks trees with so many accesses and lines that it is impossible to simulate each
+// access or to mark each line.
 func TestHugeTrees(t *testing.T) {
 	tree := build(t, loops.Loop(1<<40, loops.Leaf(loops.Reference{Bytes: 8}, 0, 64)), loops.Loop(1<<20, loops.Loop(1<<30, loops.Leaf(loops.Reference{Site: 1, Bytes: 8}, 1<<60, 0, 64))))
 	r, err := Run(tree, Cache{64, 64, 8})
@@ -110,7 +111,7 @@ func TestHugeTrees(t *testing.T) {
 	}
 }
 
-// TestLoopsWithoutReferences checks that loops without references are skipped. Simulation of their
+// TestLoopsWithoutReferences checks that loops without references are skipped. Simulating their
 // iterations would take years.
 func TestLoopsWithoutReferences(t *testing.T) {
 	one := loops.Reference{Site: 1, Bytes: 8}

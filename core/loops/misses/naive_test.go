@@ -8,10 +8,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// naive is a simple reference implementation. It performs the accesses one by one, and represents
+// naive is a simple reference implementation. It simulates the accesses one by one, and represents
 // each set as a list.
 type naive struct {
-	e     *engine // contains the numbers of nodes and the columns of arrays
+	e     *engine // contains the node numbers and the arrays' columns
 	cache Cache
 	sets  [][]trace.Line // most recently used first
 	seen  map[trace.Line]bool
@@ -106,7 +106,7 @@ func content(s state, set int) (lines []trace.Line) {
 	return lines
 }
 
-// drawing draws nests whose references sometimes access the same lines.
+// drawing draws random nests whose references sometimes access the same lines.
 type drawing struct {
 	t     *rapid.T
 	bases []uint64
@@ -157,7 +157,7 @@ func (d *drawing) leaf(depth int) loops.Item {
 	return it
 }
 
-// drawTree draws a tree that makes at most about most references.
+// drawTree draws a random tree. The parameter most is the approximate maximum number of references.
 func drawTree(t *rapid.T, most float64) *loops.Tree {
 	d := drawing{t: t, left: most}
 	base := uint64(0x100000)
@@ -174,7 +174,7 @@ func drawTree(t *rapid.T, most float64) *loops.Tree {
 	return tree
 }
 
-// drawTriangle draws a nest whose inner loops have affine upper bounds.
+// drawTriangle draws a random nest whose inner loops have affine upper bounds.
 func drawTriangle(t *rapid.T) *loops.Tree {
 	step := func() int64 {
 		return rapid.SampledFrom([]int64{0, 8, 8, 64, 512, 800, 1024, -8, -64, 1032}).Draw(t, "step")
@@ -223,7 +223,7 @@ func drawTriangle(t *rapid.T) *loops.Tree {
 	return tree
 }
 
-// deeper wraps items in a further loop with steps of 0.
+// deeper wraps the items in another loop, in which their steps are 0.
 func deeper(items []loops.Item) []loops.Item {
 	items = slices.Clone(items)
 	for i := range items {
@@ -233,7 +233,7 @@ func deeper(items []loops.Item) []loops.Item {
 	return items
 }
 
-// setWild assigns enough addresses for all iterations to each wild reference.
+// setWild assigns to each wild reference enough addresses for all its iterations.
 func (d *drawing) setWild(n *loops.Nest, items []loops.Item) {
 	for _, it := range items {
 		d.setWild(n, it.Body)

@@ -6,7 +6,8 @@ import (
 	"github.com/stackglass/stackglass/core/loops"
 )
 
-// TestRunAsking checks that a long run calls goOn repeatedly, and stops when goOn returns false.
+// TestRunAsking checks that a long run calls the function goOn repeatedly, and stops when it
+// returns false.
 func TestRunAsking(t *testing.T) {
 	var body []loops.Item
 	for i := range uint32(7) { // no iterations can be skipped, because trip counts change at every level

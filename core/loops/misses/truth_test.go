@@ -45,8 +45,8 @@ func folded(t testing.TB, name string) *loops.Tree {
 	}
 }
 
-// TestMissesEqualDineroIV compares the misses of loop-compressed traces with DineroIV and with
-// histograms of stack distances. A soak test compares all L1 caches that DineroIV simulated.
+// TestMissesEqualDineroIV checks that loop-compressed traces yield the same misses as DineroIV and
+// as histograms of stack distances. A soak test compares all L1 caches that DineroIV simulated.
 func TestMissesEqualDineroIV(t *testing.T) {
 	for _, name := range tracetest.RealTraces {
 		t.Run(name, func(t *testing.T) {
@@ -173,7 +173,7 @@ func compareHistogram(t *testing.T, tree *loops.Tree, path string) {
 	}
 }
 
-// BenchmarkPrepare measures the time to prepare loop-compressed traces for simulation.
+// BenchmarkPrepare measures how long it takes to prepare loop-compressed traces for simulation.
 func BenchmarkPrepare(b *testing.B) {
 	for _, name := range tracetest.RealTraces {
 		tree := folded(b, name)
@@ -186,10 +186,9 @@ func BenchmarkPrepare(b *testing.B) {
 }
 
 // BenchmarkFirstLook compares this package with package simulate on loop-compressed traces with few
-// loops. It measures three times: the time to compute the misses of a new tree, the time to
-// simulate the references while the tree is expanded, and the time to simulate the expanded
-// references from memory. The three measurements alternate, and the reported ratios are ratios of
-// medians.
+// loops. It measures the time of three methods: computing the misses of a new tree, simulating the
+// references while the tree is expanded, and simulating references that were expanded in advance.
+// The three measurements alternate, and the reported ratios are computed from medians.
 func BenchmarkFirstLook(b *testing.B) {
 	for _, name := range tracetest.RealTraces {
 		compareFirstLook(b, name, folded(b, name))
@@ -315,8 +314,8 @@ func unfolded(b *testing.B, tree *loops.Tree) (all []*trace.Batch) {
 	}
 }
 
-// irregular lists programs with data-dependent addresses or trip counts. Each program calls take
-// with each of its references.
+// irregular lists programs with data-dependent addresses or trip counts. Each program calls the
+// function take for each of its references.
 var irregular = []struct {
 	name string
 	run  func(take func(site uint32, kind trace.Kind, addr trace.Addr))

@@ -11,7 +11,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// random draws a loop over loops and leaves at the given nesting depth.
+// random draws a loop that contains random loops and leaves, at the given nesting depth.
 func random(rng *rand.Rand, depth int, site *uint32, falls bool) loops.Item {
 	steps := func(n int, most int64) (list []int64) {
 		for range n {
@@ -47,9 +47,9 @@ func random(rng *rand.Rand, depth int, site *uint32, falls bool) loops.Item {
 	return it
 }
 
-// naive is a reference implementation that runs a nest iteration by iteration.
+// naive is a reference implementation that executes a nest iteration by iteration.
 type naive struct {
-	runs, trips, references, own, least, most []uint64 // by loop in pre-order
+	runs, trips, references, own, least, most []uint64 // indexed by loop, in pre-order
 	touched                                   map[uint32]map[trace.Addr]bool
 }
 
@@ -240,7 +240,8 @@ func TestOutlineOfMatrixProduct(t *testing.T) {
 	}
 }
 
-// TestArraysAreBounded checks that Arrays limits the number of ranges of a complex pattern.
+// TestArraysAreBounded checks that Arrays limits the number of ranges that it returns for a complex
+// pattern.
 func TestArraysAreBounded(t *testing.T) {
 	far := loops.Loop(1<<40, loops.Loop(1<<20, loops.Leaf(load(1), 1<<62, 1<<21, 1<<40)))
 	o := outlined(t, 10, far)

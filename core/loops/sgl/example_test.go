@@ -11,9 +11,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// exampleFile returns the file that FORMAT.md explains. The program sums the rows of a lower
-// triangular matrix of 100 × 100 doubles. It then reads three words, two of them at data-dependent
-// addresses.
+// exampleFile returns the file that FORMAT.md explains. The traced program sums the rows of a lower
+// triangular matrix of 100 × 100 doubles. It then reads three words, two of which have
+// data-dependent addresses.
 func exampleFile(t tracetest.Failer) ([]byte, *loops.Tree) {
 	t.Helper()
 	load := loops.Reference{Site: 1, Bytes: 8}
@@ -37,7 +37,7 @@ func exampleFile(t tracetest.Failer) ([]byte, *loops.Tree) {
 	return write(t, h, tree), tree
 }
 
-// TestWorkedExample checks that FORMAT.md shows the bytes of the file.
+// TestWorkedExample checks that FORMAT.md shows the bytes of the example file.
 func TestWorkedExample(t *testing.T) {
 	want, tree := exampleFile(t)
 	text, err := os.ReadFile("../FORMAT.md")

@@ -44,7 +44,7 @@ func opened(t tracetest.Failer, file []byte, kinds trace.Kinds) *open.Trace {
 	return r
 }
 
-// write writes trees to a file, all with the same header.
+// write writes trees with the same header to a file.
 func write(t tracetest.Failer, h trace.Header, trees ...*loops.Tree) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -60,8 +60,8 @@ func write(t tracetest.Failer, h trace.Header, trees ...*loops.Tree) []byte {
 	return out.Bytes()
 }
 
-// program returns a container with the trace of a program with blocks, and the loop-compressed form
-// of the same trace.
+// program returns a container with the trace of a program that has blocks, and the loop-compressed
+// form of the same trace.
 func program(t tracetest.Failer) (container, file []byte) {
 	t.Helper()
 	p := &trace.Program{
@@ -105,8 +105,8 @@ func batches(t tracetest.Failer, r trace.Reader) (*trace.Batch, error) {
 	return trace.ReadAll(tracetest.Spoil(r))
 }
 
-// TestCompressedTraceEqualsTrace checks that a loop-compressed trace has the same rows, for any
-// selection of kinds, and the same program tables as the original trace.
+// TestCompressedTraceEqualsTrace checks that a loop-compressed trace has the same program tables as
+// the original trace and, for any selection of kinds, the same rows.
 func TestCompressedTraceEqualsTrace(t *testing.T) {
 	container, file := program(t)
 	for _, kinds := range []trace.Kinds{
@@ -150,7 +150,7 @@ func TestTreesAreConcatenated(t *testing.T) {
 	}
 }
 
-// TestTruncatedFile checks that a truncated file returns the trees before the cut.
+// TestTruncatedFile checks that the reader of a truncated file returns all trees before the cut.
 func TestTruncatedFile(t *testing.T) {
 	_, file := program(t)
 	tree, h, _ := sgl.ReadTree("t", bytes.NewReader(file))

@@ -77,9 +77,9 @@ func TestTable1(t *testing.T) {
 	}
 }
 
-// TestTable2 checks Table 2 of the paper: the concurrent distance of a at time 4 is 2, whereas its
-// private distance is 1; at time 9 it is 3 (d occurs twice but counts once). The concurrent
-// distance of b at time 10 is 2, less than its private distance.
+// TestTable2 checks Table 2 of the paper: at time 4, line a has a concurrent distance of 2, but a
+// private distance of 1. At time 9, its concurrent distance is 3, because d occurs twice but counts
+// once. At time 10, line b has a concurrent distance of 2, which is less than its private distance.
 func TestTable2(t *testing.T) {
 	whole := tracetest.Lines(64, "a c b a e d b d a b")
 	p := oneEach(whole)
@@ -131,7 +131,7 @@ func sum(list []float64) (n float64) {
 	return n
 }
 
-// TestWeights compares the weights with the equations evaluated by hand.
+// TestWeights compares the weights with values computed by hand from the equations.
 func TestWeights(t *testing.T) {
 	blocks := []Block{
 		{Executions: 50, Accesses: 1},
@@ -189,8 +189,8 @@ func TestWeights(t *testing.T) {
 	})
 }
 
-// random generates the rows of threads that execute random blocks of one to three references, with
-// or without block entries.
+// random generates rows, with or without block entries. The threads execute random blocks of one to
+// three references.
 func random(rng *rand.Rand, threads, executions, lines int, entries bool) (*trace.Program, *trace.Batch) {
 	p := &trace.Program{}
 	for range 4 {
@@ -234,8 +234,9 @@ func random(rng *rand.Rand, threads, executions, lines int, entries bool) (*trac
 
 const cold = stack.Cold
 
-// algorithm3 runs the paper's Algorithm 3 for the windows that windowNumber selects. It returns
-// the distances in each block's windows (stack.Cold for cold accesses) and the number of windows.
+// algorithm3 runs the paper's Algorithm 3 for the windows that windowNumber selects. It returns the
+// distances in each block's windows, and the number of windows. The distance of a cold access is
+// stack.Cold.
 func algorithm3(p *trace.Program, whole *trace.Batch, stack uint32, o Options, seed uint64) (reuseDists [][]uint32, wins []uint64, executions []uint64) {
 	type memRef struct {
 		line   uint64
@@ -245,7 +246,7 @@ func algorithm3(p *trace.Program, whole *trace.Batch, stack uint32, o Options, s
 	var bbOf []uint32         // the block of each window
 	now := map[uint32]int{}   // the window of each thread
 	at := map[uint32]uint32{} // the last site of each thread
-	// whether the thread has entered a block, but has not yet made a reference in this block
+	// whether the thread has entered a block, but has not made a reference in it yet
 	entered := map[uint32]bool{}
 	for i, k := range whole.Kind {
 		th := whole.Thread[i]
@@ -315,8 +316,8 @@ func algorithm3(p *trace.Program, whole *trace.Batch, stack uint32, o Options, s
 	return reuseDists, wins, executions
 }
 
-// TestMatchesAlgorithm3 checks that the windows and their distances equal the results of a direct
-// implementation of the paper's algorithm. It tests per-thread stacks and a common stack.
+// TestMatchesAlgorithm3 compares the windows and their distances with the results of a direct
+// implementation of the paper's algorithm. It uses both per-thread stacks and a common stack.
 func TestMatchesAlgorithm3(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 3))
@@ -357,8 +358,8 @@ var caches = []hierarchy.Cache{
 	{Name: "direct", SizeBytes: 256 * 64, Ways: 1, LineBytes: 64},
 }
 
-// TestAllWindowsEqualTheTrace checks that the profiles of all windows, weighted by accesses, add up
-// to the profile of the trace (eq. 4), and that the hit ratios are also equal.
+// TestAllWindowsEqualTheTrace checks that the sum of all windows' profiles, weighted by accesses,
+// equals the trace's profile (eq. 4), and that the hit ratios are also equal.
 func TestAllWindowsEqualTheTrace(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 4))
 	p, whole := random(rng, 3, 5000, 400, true)
@@ -428,8 +429,8 @@ func TestStandardErrors(t *testing.T) {
 	}
 }
 
-// TestPredictionFromSingleThreadedRun tests the complete prediction, from a single-threaded run to the hit ratios of both
-// levels.
+// TestPredictionFromSingleThreadedRun checks the complete prediction, from a single-threaded run to
+// the hit ratios of both levels.
 func TestPredictionFromSingleThreadedRun(t *testing.T) {
 	p := &trace.Program{
 		Functions: []trace.Function{{Name: "main"}},
@@ -441,7 +442,7 @@ func TestPredictionFromSingleThreadedRun(t *testing.T) {
 	}
 	const cores, frame = 4, 0x7fff_0000_0000
 	steps := []tracetest.Step{{Block: 0, Values: []uint64{frame}}}
-	for i := range uint64(4000) { // a[i], and a local variable
+	for i := range uint64(4000) { // references to a[i] and to a local variable
 		steps = append(steps, tracetest.Step{Block: 2, Values: []uint64{0x10000 + 8*i, frame - 8}})
 	}
 	steps = append(steps, tracetest.Step{Block: 1, Values: []uint64{0x10000}})
@@ -485,7 +486,8 @@ func TestPredictionFromSingleThreadedRun(t *testing.T) {
 			t.Fatal(err)
 		}
 		rates = append(rates, r)
-		// Each core accesses a thousand elements of a (125 lines) and a variable.
+		// Each core accesses a variable and a thousand elements of the array a, which occupy 125
+		// lines.
 		if core > 0 && !near(r.HitRate, 1-126./2000) {
 			t.Errorf("core %d: %+v", core, r)
 		}

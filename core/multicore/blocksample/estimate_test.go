@@ -10,8 +10,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// naiveRates returns the access-weighted hit ratio and the mean over the stacks. The stack distance
-// cache model is applied to each access, on stacks that sharedBy threads share.
+// naiveRates returns two hit ratios: the average weighted by accesses, and the mean over the
+// stacks. It applies the stack distance cache model (SDCM) to each access. The parameter sharedBy
+// is the number of threads that share a stack.
 func naiveRates(whole *trace.Batch, sharedBy uint32, c hierarchy.Cache) (global, mean float64) {
 	models := map[uint32]*stack.Exact{}
 	hits, accesses := map[uint32]float64{}, map[uint32]float64{}
@@ -41,9 +42,9 @@ func naiveRates(whole *trace.Batch, sharedBy uint32, c hierarchy.Cache) (global,
 	return global / all, mean / n
 }
 
-// TestRatesEqualCounts checks private and shared caches. With all windows, a level's hit ratios
-// equal the ratios computed access by access. With a sample, about 95 % of the hit ratios are
-// within the stated error.
+// TestRatesEqualCounts checks the hit ratios of private and shared caches. With all windows, a
+// level's hit ratios equal the ratios computed access by access. With a sample of the windows,
+// about 95 % of the hit ratios are within the stated error.
 func TestRatesEqualCounts(t *testing.T) {
 	p, whole := random(rand.New(rand.NewPCG(8, 5)), 5, 30_000, 120, true)
 	for _, sharedBy := range []uint32{1, 2, 5} {

@@ -14,8 +14,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// sweeps returns a single-threaded run with three regions. Each region executes a block n times;
-// the block loads an element of an array of n lines and an element of a small array.
+// sweeps returns a single-threaded run with three regions. Each region executes a block n times.
+// The block loads an element of an array of n lines, and an element of a small array.
 func sweeps(n uint64) predict.Source {
 	p := &trace.Program{
 		Functions: []trace.Function{{Name: "main", Blocks: 3}},
@@ -52,8 +52,8 @@ func run(t *testing.T, q predict.Question, open predict.Source) []predict.Result
 }
 
 // TestPredictionEqualsRun checks that, if distances continue to grow as before, the predicted
-// counts and hit ratios equal the results of a run. If the small inputs fit in the cache,
-// predictions with constant distances have too high hit ratios.
+// counts and hit ratios equal the results of a run. If the small inputs fit in the cache, the hit
+// ratios are too high in predictions with constant distances.
 func TestPredictionEqualsRun(t *testing.T) {
 	q := predict.Question{Cores: []int{1, 2, 4}, Options: multicore.Options{Division: multicore.ByRegion}}
 	for _, line := range []string{"L1=2KiB,full", "L2=16KiB,8,shared=all"} {
@@ -92,7 +92,8 @@ func TestPredictionEqualsRun(t *testing.T) {
 	}
 }
 
-// TestErrors checks the errors for too few runs and for runs of different programs.
+// TestErrors checks the errors that are returned for too few runs, and for runs of different
+// programs.
 func TestErrors(t *testing.T) {
 	q := predict.Question{Cores: []int{2}, Hierarchy: hierarchy.Hierarchy{}, Options: multicore.Options{Division: multicore.ByRegion}}
 	if err := q.Hierarchy.Add("L1=1KiB,2"); err != nil {

@@ -18,10 +18,10 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// team is a program with synthetic threads. First, core 0 alone executes block 0 repeatedly. Each
-// execution loads one element of an array. Then all cores execute contiguous parts of the
-// iterations of a loop, which consists of block 1. At the end, all cores store to the same line, in
-// block 2.
+// team is a program that is executed by synthetic threads. First, core 0 alone executes block 0
+// repeatedly. Each execution loads one element of an array. Then all cores execute contiguous parts
+// of the iterations of a loop, which consists of block 1. At the end, all cores store to the same
+// line, in block 2.
 type team struct {
 	alone, iterations int
 	rows              *trace.Batch
@@ -97,7 +97,7 @@ func (t *team) Next(b *trace.Batch) error {
 	return nil
 }
 
-// source counts how often it is opened and closed.
+// source counts how often the trace is opened and closed.
 type source struct{ opened, closed int }
 
 func (s *source) open(alone, iterations int) predict.Source {
@@ -130,7 +130,7 @@ func run(t *testing.T, q predict.Question, open predict.Source) []predict.Result
 	return r.Results()
 }
 
-// The simulated counts equal the counts of package simulate for the same threads, and the mean hit
+// For the same threads, the simulated counts equal the counts of package simulate. The mean hit
 // ratio is the mean over the caches.
 func TestPredictionEqualsSimulation(t *testing.T) {
 	h := caches("L1=256,2", "L2=1KiB,4,shared=2", "L3=4KiB,4,shared=all")
@@ -206,7 +206,7 @@ func TestStacks(t *testing.T) {
 	}
 }
 
-// toy is a processor that takes one cycle for the two additions of a block, and one cycle for its
+// toy is a processor that needs one cycle for the two additions of a block, and one cycle for its
 // load.
 const toy = `name: toy
 dispatch: 4
@@ -235,7 +235,7 @@ func TestTime(t *testing.T) {
 	results := run(t, q, new(source).open(alone, iterations))
 	const one = 2*alone + 2*iterations + 1
 	for i, want := range []struct {
-		cores, most int // most is the largest number of iterations of a core
+		cores, most int // most is the largest number of iterations that a core executes
 	}{{4, 3}, {16, 1}} {
 		x := results[i].Time
 		if x == nil {
@@ -263,7 +263,8 @@ func TestTime(t *testing.T) {
 	}
 }
 
-// Lost and used time add up to the time of all cores, regardless of the limit of the speed-up.
+// The lost time and the used time add up to the total time of all cores, whatever limits the
+// speed-up.
 func TestLossesAddUp(t *testing.T) {
 	for _, c := range []struct {
 		caches            []string
@@ -339,7 +340,7 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// The reply becomes longer with each number of cores, and its series match the results.
+// The reply grows with each requested number of cores, and its series match the results.
 func TestReply(t *testing.T) {
 	q := predict.Question{Cores: []int{2, 32}, Hierarchy: caches("L1=1KiB,8", "L2=64KiB,8,shared=all"), Processor: processor(t, toy), Stacks: true}
 	r, err := predict.New(q, new(source).open(10, 20))

@@ -12,12 +12,12 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// TestSampledStacks checks that the stack of all accesses is not analysed, because predictions from
-// sampled stacks do not need it.
+// TestSampledStacks checks that the stack of all accesses is not analysed if stacks are sampled,
+// because the predictions do not need it.
 func TestSampledStacks(t *testing.T) {
 	for _, test := range []struct {
 		alone, iterations int
-		cores             int // number of cores that make references, out of four
+		cores             int // how many of the four cores make references
 	}{{5000, 40_000, 4}, {5000, 0, 4}, {0, 20_000, 2}, {20_000, 0, 1}} {
 		q := predict.Question{Cores: []int{4}, Hierarchy: caches("L1=4KiB,4", "L2=64KiB,8,128,shared=2", "L3=256KiB,full,128,shared=all"), Stacks: true, Sample: predict.FewLines(1)}
 		open := func(multicore.Options) (predict.Threads, error) {

@@ -13,8 +13,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// All windows, weighted by their counts, are equivalent to the trace. If other cores invalidate no
-// lines, SDCM therefore makes the same predictions from all windows as from complete stacks.
+// All windows, weighted by their counts, are equivalent to the trace. Therefore, if other cores
+// invalidate no lines, SDCM makes the same predictions from all windows as from complete stacks.
 func TestAllWindows(t *testing.T) {
 	q := predict.Question{Cores: []int{1, 3, 4}, Stacks: true, Windows: []predict.WindowSampling{{Looked: blocksample.All, Weights: blocksample.Counted}, {Weights: blocksample.Corrected, Seed: 5}},
 		Hierarchy: caches("L1=512,4", "L2=1KiB,full", "L3=4KiB,8,shared=2", "L4=64KiB,16,shared=all")}
@@ -52,7 +52,7 @@ func oneRegion(executions int) (*trace.Program, *trace.Batch) {
 	}
 	const frame = 0x7fff_0000_0000
 	steps := []tracetest.Step{{Block: 0, Values: []uint64{frame}}}
-	for i := range uint64(executions) { // both blocks run in turn, but every third iteration runs only one block
+	for i := range uint64(executions) { // the iterations execute both blocks in turn, but every third iteration executes only one block
 		if steps = append(steps, tracetest.Step{Block: 2, Values: []uint64{0x10000 + 8*i}}); i%3 > 0 {
 			steps = append(steps, tracetest.Step{Block: 3, Values: []uint64{0x20000 + 64*(i%50)}})
 		}
@@ -60,9 +60,9 @@ func oneRegion(executions int) (*trace.Program, *trace.Batch) {
 	return p, tracetest.Rows(p, append(steps, tracetest.Step{Block: 1, Values: []uint64{0x10000}})...)
 }
 
-// If executions are divided, accesses are in the order of Algorithm 1 for private caches and their
-// windows, and in the order of Algorithm 2 for shared caches. The test compares the results with
-// naive stacks of these traces.
+// If executions are divided, the order of the accesses depends on the cache. It is the order of
+// Algorithm 1 for private caches and their windows, and the order of Algorithm 2 for shared caches.
+// The test compares the results with naive stacks of these traces.
 func TestWindowsOfExecutions(t *testing.T) {
 	p, whole := oneRegion(900)
 	opened := 0
@@ -125,8 +125,8 @@ func TestWindowsOfExecutions(t *testing.T) {
 	}
 }
 
-// An estimate from a few lines includes a confidence interval and the number of lines. The accuracy
-// of confidence intervals is tested in package analysis/sample/estimate.
+// An estimate from a few lines includes a confidence interval and the number of lines. The tests of
+// package analysis/sample/estimate check the accuracy of confidence intervals.
 func TestFewLines(t *testing.T) {
 	h := caches("L1=8KiB,full", "L2=64KiB,16,shared=2", "L3=128KiB,16,shared=all")
 	open := new(source).open(40_000, 40_000)

@@ -61,8 +61,8 @@ func someRows(rng *rand.Rand, rows int) *trace.Batch {
 	return b
 }
 
-// TestTapeReturnsWrittenRows writes rows, marks and owners, and reads the pages many times in any
-// order, from memory and from a store.
+// TestTapeReturnsWrittenRows writes rows, marks and owners. It then reads the pages many times in
+// random order, both from memory and from a store.
 func TestTapeReturnsWrittenRows(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 1))

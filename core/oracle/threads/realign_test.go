@@ -49,7 +49,7 @@ func script(text string) (rows []row) {
 	return rows
 }
 
-// letters is the inverse of script.
+// letters is the inverse of the function script.
 func letters(rows []row) string {
 	var text []byte
 	for _, r := range rows {
@@ -135,14 +135,14 @@ func TestRealign(t *testing.T) {
 		{"aaa", "aaa"},
 		{"aFaaabbbJa", "aFabababJa"},
 		{"FaaabbbcJ", "FabcababJ"},
-		{"FaaAaaAbBbbbBJ", "FabaAaBbabbABJ"}, // a barrier precedes the same row as before
-		{"FaAaAJFbbaaJ", "FaAaAJFababJ"},     // each region is ordered separately
+		{"FaaAaaAbBbbbBJ", "FabaAaBbabbABJ"}, // each barrier still precedes the same row
+		{"FaAaAJFbbaaJ", "FaAaAJFababJ"},     // the rows of each region are ordered separately
 		{"FaabbJbbaFbaJ", "FababJbbaFabJ"},   // rows outside of regions keep their order
 		{"FaaAabbBb", "FababAaBb"},           // the program ends within a region
 		{"FJFJ", "FJFJ"},
 		{"FccbbaaCcBbAaJ", "FabcabcAaBbCcJ"}, // threads in ascending order
 		{"bbFaJ", "bbFaJ"},
-		{"FbbbbAAaaJ", "FbbbbAAaaJ"},     // thread 1 is in phase 2, thread 2 in phase 0
+		{"FbbbbAAaaJ", "FbbbbAAaaJ"},     // thread 1 is in phase 2, and thread 2 is in phase 0
 		{"Fab(bBb)BbaJ", "Faba(bBb)BbJ"}, // a barrier in a nested region is not a barrier of the team
 		{"aFFaAaJbaBbAaJa", "aFFabAaJaAaBbJa"},
 	} {
@@ -170,7 +170,7 @@ func team(t *rapid.T) (threads [][][]row) {
 			}
 			n := rapid.SampledFrom([]int{0, 1, 3, 50}).Draw(t, "rows")
 			if p == 0 {
-				n++ // each thread appears in the first phase, so threads appear in the order of their numbers
+				n++ // each thread makes a reference in the first phase, so the threads appear in the order of their numbers
 			}
 			for i := range n {
 				rows = append(rows, row{thread, trace.Store, trace.Addr(100*p + i)})
@@ -182,7 +182,8 @@ func team(t *rapid.T) (threads [][][]row) {
 	return threads
 }
 
-// run returns the rows of a region in a random order in which a machine could have executed them.
+// run returns the rows of a region in a random order. A machine could have executed them in this
+// order.
 func run(threads [][][]row, rng *rand.Rand) (rows []row) {
 	rows = append(rows, row{1, trace.ParallelBegin, 0})
 	for phase := range threads[0] {
@@ -202,8 +203,9 @@ func run(threads [][][]row, rng *rand.Rand) (rows []row) {
 	return append(rows, row{1, trace.ParallelEnd, 0})
 }
 
-// TestOrderIsIndependentOfRun checks that the result does not depend on the order in which a machine executed
-// the threads. The expected order is computed from rows that are already grouped by phase.
+// TestOrderIsIndependentOfRun checks that the result does not depend on the order in which the
+// machine executed the threads. The expected order is computed from rows that are already grouped
+// by phase.
 func TestOrderIsIndependentOfRun(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := interleave.Order{Policy: interleave.Policy(rapid.IntRange(0, int(interleave.Uniform)).Draw(t, "policy")), Seed: 3}
@@ -254,7 +256,7 @@ func TestOrderIsIndependentOfRun(t *testing.T) {
 	})
 }
 
-// once is a stream of one batch.
+// once is a stream that returns a single batch.
 type once struct{ b *trace.Batch }
 
 func (o *once) Next() (b *trace.Batch, from, to int, err error) {
@@ -288,7 +290,7 @@ func TestRealignReturnsReadErrors(t *testing.T) {
 	}
 }
 
-// endless repeats a script forever.
+// endless is a reader that repeats a script forever.
 type endless struct{ once, now given }
 
 func (e *endless) Select(kinds trace.Kinds) { e.once.kinds = kinds }
@@ -316,7 +318,7 @@ func TestRealignAllocatesNothing(t *testing.T) {
 	}
 }
 
-// told is a reader whose header contains the threads' stacks.
+// told is a reader whose header contains the stacks of the threads.
 type told struct {
 	given
 	program trace.Program
@@ -324,17 +326,17 @@ type told struct {
 
 func (t *told) Header() trace.Header { return trace.Header{Program: &t.program} }
 
-// TestOpenMPThreadNumbers starts threads 2, 3 and 4 in an order that differs from their OpenMP
-// numbers. The test checks that the OpenMP numbers are derived from the positions of the stacks'
-// frames if these positions are typical of LLVM's runtime.
+// TestOpenMPThreadNumbers uses threads 2, 3 and 4, which start in a different order than their
+// OpenMP numbers. The test checks that the OpenMP numbers are derived from the positions of the
+// stack frames if these positions are typical of LLVM's runtime.
 func TestOpenMPThreadNumbers(t *testing.T) {
 	for _, c := range []struct {
-		offsets [3]trace.Addr // distances from the tops of the stacks of threads 2, 3 and 4
+		offsets [3]trace.Addr // distances from the tops of the three threads' stacks
 		want    [3]uint32
 	}{
 		{[3]trace.Addr{0x1000, 0x1000 - 128, 0x1000 - 64}, [3]uint32{1, 3, 2}},
 		{[3]trace.Addr{0x1000 - 128, 0x1000 - 64, 0x1000}, [3]uint32{3, 2, 1}},
-		// LLVM's runtime does not place stacks at such distances
+		// these distances do not occur in LLVM's runtime
 		{[3]trace.Addr{0x1000 - 128, 0x1000 - 32, 0x1000}, [3]uint32{1, 2, 3}},
 		{[3]trace.Addr{0x1000, 0x1000, 0x1000}, [3]uint32{1, 2, 3}},
 	} {

@@ -109,7 +109,7 @@ func TestCompareDifferentRuns(t *testing.T) {
 	}
 }
 
-// shared returns a single-threaded run that executes two blocks a number of times in a region.
+// shared returns a single-threaded run that executes two blocks several times in a region.
 func shared(executions int) predict.Source {
 	p := &trace.Program{
 		Functions: []trace.Function{{Name: "main"}},
@@ -131,9 +131,9 @@ func shared(executions int) predict.Source {
 	}
 }
 
-// TestSampling checks that there is no sampling error with all windows, that the error with some
-// windows is within the confidence interval, and that SDCM predicts the same hit ratios from
-// complete stacks and from all windows.
+// TestSampling checks that all windows together have no sampling error, and that the error of a
+// sample of the windows is within the confidence interval. SDCM must predict the same hit ratios
+// from complete stacks as from all windows.
 func TestSampling(t *testing.T) {
 	q := predict.Question{Cores: []int{4}, Hierarchy: machine(t, "L1=1KiB,2", "L2=2KiB,4,shared=all"), Stacks: true, Options: multicore.Options{Division: multicore.ByRegion}}
 	source := shared(4000)
@@ -158,7 +158,7 @@ func TestSampling(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, l := range row.Levels {
-		if off := l.SamplingError(); off == 0 || math.Abs(off) > 2*l.SampledOff || (l.WeightsError() == 0) != l.Shared { // each block has one reference per execution
+		if off := l.SamplingError(); off == 0 || math.Abs(off) > 2*l.SampledOff || (l.WeightsError() == 0) != l.Shared { // each execution of a block makes one reference
 			t.Errorf("the sampling error is %v points with an interval of ± %v, and the error of the weights is %v", off, l.SampledOff, l.WeightsError())
 		}
 	}
@@ -167,8 +167,8 @@ func TestSampling(t *testing.T) {
 	}
 }
 
-// TestMeanOfSeveralRuns checks that with several runs, the truth is their mean, and that the
-// difference between the runs is reported.
+// TestMeanOfSeveralRuns checks that, if there are several runs, their mean is the reference value,
+// and that the difference between the runs is reported.
 func TestMeanOfSeveralRuns(t *testing.T) {
 	other := team(10)
 	other.Addr[0] += 1 << 20 // one additional store miss of thread 0

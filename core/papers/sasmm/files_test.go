@@ -13,8 +13,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// table and pptTrace are in Byfl's format. The function main forks twice, and a call interrupts its
-// first block.
+// table and pptTrace are in Byfl's format. The function main forks twice, and its first block is
+// interrupted by a call.
 const table = `BasicBlock: aa: (main, entry)
 BasicBlock: bb: (OUT__1__6545__, shared_trace)
 BasicBlock: cc: (OUT__1__6545__, for.body)
@@ -68,14 +68,15 @@ func TestPPT(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const other = 1 << 48 // the offset of core 1's private addresses
+	const other = 1 << 48 // the offset that is added to core 1's private addresses
 	r, err := Private(m, Options{Cores: 2, Ranges: Ranges(shared)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	got := drain(t, r, trace.DataKinds, 3)
 	want := [][]trace.Addr{
-		// shared_trace ran once and is copied. for.body ran four times, so each core has two executions.
+		// The function shared_trace ran once, and its execution is copied. The block for.body ran
+		// four times, so each core has two executions.
 		{0x1000, 0x2000, 0x3000, 0x2000, 0x3008, 0x4000, 0x1000, 0x3000},
 		{0x2000, 0x3010 | other, 0x3018 | other},
 	}
@@ -105,7 +106,7 @@ func TestPPT(t *testing.T) {
 	}
 }
 
-// TestPPTByNames checks that a trace with named blocks needs no block table.
+// TestPPTByNames checks that a trace that contains block names needs no block table.
 func TestPPTByNames(t *testing.T) {
 	names := strings.NewReplacer("aa", "(main, entry)", "bb", "(OUT__1__6545__, shared_trace)", "cc", "(OUT__1__6545__, for.body)", "dd", "(main, for.end)")
 	var all [2][]ref

@@ -23,17 +23,17 @@ type ref struct {
 	Thread uint32
 }
 
-// window is one execution of a block, in the terms of the paper.
+// window is one execution of a block. The paper calls it a window.
 type window struct {
 	block  uint32
 	place  int  // position in the trace
 	inside bool // whether the execution is inside a region
 	rows   []ref
-	stack  []bool // by row: whether the address is private
+	stack  []bool // for each row, whether its address is private
 }
 
 const (
-	forks = iota // the block that forks, and then calls; part 1 of the block runs after all threads have joined
+	forks = iota // the block that forks and then makes a call; part 1 of the block runs after all threads have joined
 	joins
 	serial
 	both
@@ -70,7 +70,7 @@ func forking() *trace.Program {
 }
 
 // run draws the steps of a run of the program with the given number of regions. The last region
-// ends only if end is set.
+// ends only if the parameter end is true.
 func run(rng *rand.Rand, p *trace.Program, regions, length int, end bool) []tracetest.Step {
 	var steps []tracetest.Step
 	step := func(block uint32) {
@@ -105,7 +105,7 @@ func run(rng *rand.Rand, p *trace.Program, regions, length int, end bool) []trac
 	for i := range regions {
 		step(forks)
 		if rng.IntN(2) == 0 {
-			step(tail) // the block may run only once
+			step(tail) // the block may be executed only once
 		}
 		some(body, both, bareBody)
 		if i+1 < regions || end {
@@ -139,7 +139,8 @@ func windowsOf(p *trace.Program, steps []tracetest.Step) (all []window) {
 	return all
 }
 
-// on returns the execution with private addresses moved to the address range of a core.
+// The function on returns the execution after its private addresses have been moved to the given
+// core's address range.
 func (w window) on(core int) window {
 	w.rows = slices.Clone(w.rows)
 	for i := range w.rows {
@@ -214,8 +215,8 @@ func genPrvtTrc(trc []window, parallel func(window) bool, o Options) [][]window 
 	return eachCoreTrace
 }
 
-// interleaveTraces implements Algorithm 2 with the round-robin strategy. groups contains the
-// positions between groups of executions.
+// interleaveTraces implements Algorithm 2 with the round-robin strategy. The result groups contains
+// the positions between groups of executions.
 func interleaveTraces(prvt [][]window, parallel func(window) bool) (shared []ref, groups []int) {
 	allTraceWins := make([][numBlocks][]window, len(prvt))
 	for core := range prvt {
@@ -269,8 +270,8 @@ func interleaveTraces(prvt [][]window, parallel func(window) bool) (shared []ref
 	return shared, groups
 }
 
-// naive implements both algorithms. Executions are counted within sections: the whole trace, or
-// each region.
+// naive implements both algorithms. Executions are counted within sections. A section is the whole
+// trace or a region.
 func naive(trc []window, o Options) (prvt [][]window, shared []ref, groups []int) {
 	parallelBlock := map[uint32]bool{}
 	for _, w := range trc {
@@ -413,8 +414,8 @@ func TestMatchesPseudocode(t *testing.T) {
 			}
 		}
 
-		// In random order, the references of each core keep their order, and the n-th executions of
-		// all cores stay together.
+		// If the order is random, each core's references keep their order, and the n-th executions
+		// of all cores stay together.
 		o.Order = interleave.Order{Policy: interleave.Uniform, Seed: rng.Uint64()}
 		uniform := drain(t, open(Shared, o), everything, rows)
 		for core := range o.Cores {

@@ -18,15 +18,15 @@ func TestDivisionOfExecutions(t *testing.T) {
 	for _, c := range []struct {
 		o    Options
 		n    uint64
-		want [][]uint64 // numbers of the executions of each core
+		want [][]uint64 // the numbers of each core's executions
 	}{
 		{Options{Cores: 3}, 7, [][]uint64{{0, 1, 2}, {3, 4}, {5, 6}}},
 		{Options{Cores: 3}, 2, [][]uint64{{0}, {1}, nil}},
 		{Options{Cores: 2}, 1, [][]uint64{{0}, {0}}},
 		{Options{Cores: 2, Chunk: 2}, 7, [][]uint64{{0, 1, 4, 5}, {2, 3, 6}}},
 		{Options{Cores: 3, Chunk: 1 << 63}, 3, [][]uint64{{0, 1, 2}, nil, nil}},
-		// Core 0 executes 4 of 7 executions. Core 1 executes 2 of the remaining 3, and also the
-		// last one, because core 1 is free first.
+		// Core 0 performs 4 of 7 executions. Core 1 performs 2 of the remaining 3 executions, and
+		// also the last execution, because core 1 is free first.
 		{Options{Cores: 2, Guided: true}, 7, [][]uint64{{0, 1, 2, 3}, {4, 5, 6}}},
 		{Options{Cores: 3, Guided: true, Chunk: 2}, 8, [][]uint64{{0, 1, 2}, {3, 4, 7}, {5, 6}}},
 	} {
@@ -62,7 +62,7 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// TestErrors checks that a trace that cannot be divided returns the same error from every call.
+// TestErrors checks that, for a trace that cannot be divided, every call returns the same error.
 func TestErrors(t *testing.T) {
 	p := forking()
 	steps := run(rand.New(rand.NewPCG(5, 6)), p, 2, 500, true)
@@ -120,7 +120,7 @@ func TestErrors(t *testing.T) {
 
 func pptReader(text string) *ppt.Reader { return ppt.NewReader("t", strings.NewReader(text)) }
 
-// TestSyntaxErrors checks that syntax errors are returned, and that reading continues after them.
+// TestSyntaxErrors checks that the reader returns syntax errors, and can continue after them.
 func TestSyntaxErrors(t *testing.T) {
 	r, err := Private(pptReader("BB START: aa\nLOAD: 0x1\nx\nLOAD: 0x2\nBB DONE: aa\n"), Options{Cores: 2})
 	if err != nil {
@@ -143,7 +143,7 @@ func TestSyntaxErrors(t *testing.T) {
 	}
 }
 
-// TestBareBlocks checks that if a caller selects bare blocks, the reader returns only the entries
+// TestBareBlocks checks that, if a caller selects bare blocks, the reader returns only the entries
 // of blocks without references.
 func TestBareBlocks(t *testing.T) {
 	p := forking()

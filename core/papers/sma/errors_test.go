@@ -54,8 +54,8 @@ func simulated(t testing.TB, tree *loops.Tree, caches []misses.Cache) (accesses,
 	return accesses, missed
 }
 
-// thesisCaches returns the caches of chapter 5 of the thesis, preceded by smaller caches: 1 to 64
-// KB, 1 to 8 ways, 64-byte lines.
+// thesisCaches returns the caches in chapter 5 of the thesis, preceded by smaller caches. The
+// caches have 1 to 64 KB, 1 to 8 ways and 64-byte lines.
 func thesisCaches() (list []misses.Cache) {
 	for kb := uint64(1); kb <= 64; kb *= 2 {
 		for ways := uint64(1); ways <= 8; ways *= 2 {
@@ -65,12 +65,12 @@ func thesisCaches() (list []misses.Cache) {
 	return list
 }
 
-// offBy contains the errors of SMA for a cache: of the latency in percent, and of the misses in
-// percent of the misses and of the accesses.
+// offBy contains SMA's errors for a cache: the error of the latency in percent, and the error of
+// the misses in percent of the misses (field misses) and of the accesses (field rate).
 type offBy struct{ latency, misses, rate float64 }
 
-// bound contains the errors that the thesis reports for a family of kernels in caches of 4 KB or
-// more (Figures 5.6 to 5.18, in percent): the maximum over caches, except for a share of outliers.
+// bound contains the largest errors, except for a share of outliers, that the thesis reports for a
+// family of kernels in caches of 4 KB or more (Figures 5.6 to 5.18, in percent).
 type bound struct {
 	offBy
 	outliers float64
@@ -81,17 +81,18 @@ var bounds = map[string]bound{
 	"strides":               {offBy{2, 0.1, 0.1}, 0},
 	"gemm":                  {offBy{8, 45, 4}, 0},
 	"gemm, sum in register": {offBy{8, 45, 4}, 0},
-	"blocked gemm":          {offBy{8, 40, 8}, 0.02}, // the thesis shows several spikes of 60 to 80 % of the misses
-	// The thesis does not measure the following kernels; the bounds are the thesis's errors for the
-	// NAS benchmarks.
+	"blocked gemm":          {offBy{8, 40, 8}, 0.02}, // the thesis shows several spikes in which the error is 60 to 80 % of the misses
+	// The thesis does not measure the following kernels. Their bounds are the thesis's errors for
+	// the NAS benchmarks.
 	"transpose": {offBy{9, 40, 4}, 0},
 	"jacobi":    {offBy{9, 40, 4}, 0},
 	"mvt":       {offBy{9, 40, 4}, 0.02}, // in one of 80 cases, the error is 41 % of the misses (0.9 % of the accesses)
 	"trmm":      {offBy{9, 40, 4}, 0},
 }
 
-// TestErrors compares SMA with simulation, and the result with the table in testdata. The errors
-// must not exceed the errors in the thesis, and exact counts on the tree must have no errors.
+// TestErrors compares SMA with simulation. The differences must equal the table in testdata. SMA's
+// errors must not exceed the errors in the thesis, and exact counts on the tree must have no
+// errors.
 func TestErrors(t *testing.T) {
 	var table bytes.Buffer
 	table.WriteString("# Kernel, bytes and ways of the cache: accesses, misses by simulation and by SMA, and the\n" +
@@ -192,8 +193,8 @@ func manyKernels() (list []kernels.Kernel) {
 	return list
 }
 
-// nested returns a nest of the given depth, with 8 iterations per loop, that walks over 8^depth
-// doubles.
+// nested returns a nest of the given depth. Each loop has 8 iterations, so the nest walks over
+// 8^depth doubles.
 func nested(depth int) kernels.Kernel {
 	steps := make([]int64, depth)
 	step := int64(8)

@@ -11,10 +11,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// lru is a cache with LRU replacement: a list of lines for each set, most recently used first.
+// lru is a cache with LRU replacement. Each set is a list of lines, most recently used first.
 type lru [][]uint64
 
-// hit accesses a line, and reports whether the line was in the cache.
+// hit simulates an access to a line, and reports whether the line was in the cache.
 func (c lru) hit(line uint64, ways int) bool {
 	set := &c[line%uint64(len(c))]
 	i := slices.Index(*set, line)
@@ -106,7 +106,7 @@ func drawCache(t *rapid.T) misses.Cache {
 	}
 }
 
-// TestExact compares the counts by array and loop with a plain simulation that tracks the
+// TestExact compares the counts of each array in each loop with a plain simulation that tracks the
 // iterations.
 func TestExact(t *testing.T) {
 	done := 0
@@ -148,7 +148,7 @@ func TestExact(t *testing.T) {
 	}
 }
 
-// TestExactClasses checks the rules of Exact.Class.
+// TestExactClasses checks the rules by which Exact.Class derives a class.
 func TestExactClasses(t *testing.T) {
 	for _, c := range []struct {
 		counts Exact
@@ -162,9 +162,9 @@ func TestExactClasses(t *testing.T) {
 		{Exact{Accesses: 10, Rest: 4, RestFull: 2}, FirstHit},
 		{Exact{Accesses: 10, First: 1, Rest: 4, RestFull: 2}, CapMiss},
 		{Exact{Accesses: 10, First: 1, Rest: 4, RestFull: 9}, CapMiss},
-		{Exact{Accesses: 10, First: 1, Rest: 4, RestFull: 4, RestCold: 4}, FirstMiss}, // only cold misses
+		{Exact{Accesses: 10, First: 1, Rest: 4, RestFull: 4, RestCold: 4}, FirstMiss}, // all misses are cold misses
 		{Exact{Accesses: 10, Rest: 4, RestFull: 4, RestCold: 4}, FirstMiss},
-		{Exact{Accesses: 10, First: 1, Rest: 5, RestFull: 4, RestCold: 4}, ConfMiss}, // only cold and conflict misses
+		{Exact{Accesses: 10, First: 1, Rest: 5, RestFull: 4, RestCold: 4}, ConfMiss}, // all misses are cold or conflict misses
 		{Exact{Accesses: 10, First: 1, Rest: 5, RestFull: 5, RestCold: 4}, CapMiss},
 	} {
 		if got := c.counts.Class(); got != c.want {
@@ -173,8 +173,8 @@ func TestExactClasses(t *testing.T) {
 	}
 }
 
-// TestExactMatchesThesis checks that the classes derived from exact counts equal the thesis's
-// classes if the thesis's rules are exact.
+// TestExactMatchesThesis checks that, if the thesis's rules are exact, the classes derived from
+// exact counts equal the thesis's classes.
 func TestExactMatchesThesis(t *testing.T) {
 	direct := misses.Cache{LineBytes: 64, Sets: 64, Ways: 1}
 	items := []loops.Item{loops.Loop(10, loops.Loop(32, load(1, base, 0, 8), load(2, base+way, 0, 8), load(3, base+64*32, 0, 8)))}
@@ -188,7 +188,7 @@ func TestExactMatchesThesis(t *testing.T) {
 	}
 }
 
-// classesByExact returns the classes of the leaves' arrays in a loop, derived from exact counts.
+// classesByExact derives the classes of the leaves' arrays in a loop from exact counts.
 func classesByExact(t *testing.T, r *Result, tree *loops.Tree, c misses.Cache, n int) string {
 	t.Helper()
 	list, ok := r.Exact(tree, c, n)
@@ -211,8 +211,8 @@ func classesByExact(t *testing.T, r *Result, tree *loops.Tree, c misses.Cache, n
 	return text
 }
 
-// TestCountsAddUp checks for random trees that the result has as many accesses as the tree, that misses do
-// not exceed accesses, and that levels add up.
+// TestCountsAddUp checks that, for random trees, the result has as many accesses as the tree, the
+// misses do not exceed the accesses, and the levels add up.
 func TestCountsAddUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := loops.Nest{Items: drawItems(t, 0)}
@@ -247,8 +247,8 @@ func TestCountsAddUp(t *testing.T) {
 
 func close(x, y float64) bool { return x-y < 1e-6*(1+y) && y-x < 1e-6*(1+y) }
 
-// TestRandomTrees checks that trees with any steps, addresses and trip counts lead to a result or an
-// error, even if counts overflow.
+// TestRandomTrees checks that trees with any steps, addresses and trip counts yield either a result
+// or an error, even if counts overflow.
 func TestRandomTrees(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		it := loops.Leaf(loops.Reference{Bytes: rapid.Uint32().Draw(t, "bytes"), Kind: trace.Store}, rapid.Uint64().Draw(t, "address"))

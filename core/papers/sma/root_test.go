@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestLineCache compares held with a simulation that searches lists.
+// TestLineCache compares the method held with a simulation that searches lists.
 func TestLineCache(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := geometry{Sets: rapid.Uint32Range(1, 5).Draw(t, "sets"), Ways: rapid.Uint32Range(1, 5).Draw(t, "ways"), LineBytes: 64}
@@ -23,8 +23,8 @@ func TestLineCache(t *testing.T) {
 	})
 }
 
-// TestReferencesOutsideLoops checks that misses of references outside of loops are exact, because they are
-// composed access by access.
+// TestReferencesOutsideLoops checks that the misses of references outside loops are exact, because
+// they are composed access by access.
 func TestReferencesOutsideLoops(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var items []loops.Item

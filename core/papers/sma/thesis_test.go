@@ -62,8 +62,8 @@ func missesOf(t *testing.T, name string, r *Result, want float64) {
 	}
 }
 
-// named returns the names of some of a loop's arrays. The name of an array is the letter for its
-// way.
+// named returns the names of some of a loop's arrays. Each way has a letter, which is the name of
+// the array in this way.
 func named(l *Loop, list []int) string {
 	var names []string
 	for _, i := range list {
@@ -82,8 +82,8 @@ func contexts(t *testing.T, name string, l *Loop, left, right string) {
 	}
 }
 
-// sequence returns one loop for each name in arrays. Each loop walks over the same number of lines
-// of its array.
+// sequence returns one loop for each name in the parameter arrays. Each loop walks over its own
+// array; all loops walk over the same number of lines.
 func sequence(lines uint64, arrays string) (items []loops.Item) {
 	for _, name := range strings.Fields(arrays) {
 		i := uint64(name[0] - 'a')
@@ -92,8 +92,8 @@ func sequence(lines uint64, arrays string) (items []loops.Item) {
 	return items
 }
 
-// TestFigure3_3 checks that the left context contains the first arrays, and that the right context
-// contains the last arrays, each as many as fit in the cache.
+// TestFigure3_3 checks that the left context contains the first arrays, and the right context the
+// last arrays. Each context contains as many arrays as fit in the cache.
 func TestFigure3_3(t *testing.T) {
 	full := misses.Cache{LineBytes: 64, Sets: 1, Ways: 16}
 	one := analyzed(t, full, sequence(4, "a b c d")...)
@@ -102,8 +102,8 @@ func TestFigure3_3(t *testing.T) {
 	contexts(t, "a second loop", &two.Loops[0], "a b c d", "c d e f")
 }
 
-// TestFigure3_4 uses three arrays in a set of two lines. The third array evicts the first. The
-// composed contexts must show that the second array is also evicted.
+// TestFigure3_4 uses three arrays in a set of two lines. The third array evicts the first array.
+// The composed contexts must show that the second array is also evicted.
 func TestFigure3_4(t *testing.T) {
 	r := analyzed(t, misses.Cache{LineBytes: 64, Sets: 16, Ways: 2}, walk(4, 0, 0, 0, 0))
 	wantClasses(t, "three", r, 0, "ALWAYS_MISS ALWAYS_MISS ALWAYS_MISS")
@@ -113,8 +113,8 @@ func TestFigure3_4(t *testing.T) {
 	missesOf(t, "four ways", r, 12)
 }
 
-// TestFigure3_5 checks that array b of a later loop is still in the context when this loop begins,
-// and that b then becomes more recently used. Array e is not in the context.
+// TestFigure3_5 checks that array b is still in the context when a later loop accesses it again,
+// and that this loop makes b more recently used. Array e is not in the context.
 func TestFigure3_5(t *testing.T) {
 	full := misses.Cache{LineBytes: 64, Sets: 1, Ways: 16}
 	r := analyzed(t, full, sequence(4, "a b c b e")...)
@@ -135,8 +135,8 @@ func TestPureConflicts(t *testing.T) {
 	r = analyzed(t, misses.Cache{LineBytes: 64, Sets: 8, Ways: 2}, walk(4, 0, 0, 0))
 	wantClasses(t, "two ways", r, 0, "FIRST_MISS FIRST_MISS")
 	missesOf(t, "two ways", r, 8)
-	// Each array exceeds a way, but the lines of each iteration fit. No array remains completely in
-	// the cache.
+	// Each array exceeds a way, but the lines of each iteration fit in the cache. No array remains
+	// completely in the cache.
 	r = analyzed(t, misses.Cache{LineBytes: 64, Sets: 4, Ways: 2}, walk(6, 0, 0, 0))
 	wantClasses(t, "two arrays of 6 in 8 lines", r, 0, "CAP_MISS CAP_MISS")
 	missesOf(t, "two arrays of 6 in 8 lines", r, 12)
@@ -145,8 +145,8 @@ func TestPureConflicts(t *testing.T) {
 	}
 }
 
-// TestPartialConflicts checks §4.4 and the four cases of Figure 4.2: the end of one array overlaps
-// the beginning of the other, or one array is inside the other, each in both directions.
+// TestPartialConflicts checks §4.4 and the four cases of Figure 4.2. In two cases, the end of one
+// array overlaps the beginning of the other. In two cases, one array is inside the other.
 func TestPartialConflicts(t *testing.T) {
 	direct := misses.Cache{LineBytes: 64, Sets: 64, Ways: 1}
 	array := func(way uint64, lines, first uint64) loops.Item {
@@ -157,7 +157,7 @@ func TestPartialConflicts(t *testing.T) {
 		aLines, aFirst uint64
 		xLines, xFirst uint64
 		want           string
-		again          uint64 // number of lines of both arrays that conflict
+		again          uint64 // number of conflicting lines in both arrays
 	}{
 		{"x begins in a", 16, 0, 16, 8, "CONF_MISS CONF_MISS", 16},
 		{"x ends in a", 16, 8, 16, 0, "CONF_MISS CONF_MISS", 16},
@@ -181,9 +181,9 @@ func TestPartialConflicts(t *testing.T) {
 }
 
 // TestFigure4_3 follows the text of §4.4: x is in sets 0 to 32 and partly overlaps three arrays.
-// Regions of x are in the first, second or third way, so two ways are not enough. The sets in the
-// figure and in the text contradict each other; a, b and e are placed so that the second and third
-// ways agree with the thesis as far as possible.
+// Parts of x are in the first, second and third way, so two ways are not enough. The figure and the
+// text state different sets. The test places a, b and e so that the second and third ways agree
+// with the thesis as far as possible.
 func TestFigure4_3(t *testing.T) {
 	array := func(n, first, lines uint64) []loops.Item {
 		return []loops.Item{loops.Loop(8*lines, load(uint32(n), base+n*way+64*first, 0, 8))}
@@ -198,8 +198,8 @@ func TestFigure4_3(t *testing.T) {
 	}
 }
 
-// TestVaryingStrides checks §4.5: two arrays that begin in the same set, one with twice the stride
-// of the other, conflict only at the beginning.
+// TestVaryingStrides checks §4.5: if two arrays begin in the same set, and one stride is twice the
+// other, the arrays conflict only at the beginning.
 func TestVaryingStrides(t *testing.T) {
 	direct := misses.Cache{LineBytes: 64, Sets: 64, Ways: 1}
 	r := analyzed(t, direct, loops.Loop(10, loops.Loop(64, load(1, base, 0, 8), load(2, base+way, 0, 16))))
@@ -212,8 +212,8 @@ func TestVaryingStrides(t *testing.T) {
 	}
 }
 
-// TestForwardStrides checks §4.6: arrays that conflict in the first iteration of an outer loop do
-// not conflict in other iterations, if their strides in the outer loop differ.
+// TestForwardStrides checks §4.6: if arrays have different strides in the outer loop, they may
+// conflict in its first iteration, but not in other iterations.
 func TestForwardStrides(t *testing.T) {
 	direct := misses.Cache{LineBytes: 64, Sets: 64, Ways: 1}
 	inner := func(step int64) loops.Item {
@@ -259,15 +259,16 @@ func TestCapacity(t *testing.T) {
 	}
 }
 
-// TestFigure4_4 has four arrays of seven lines in a cache with four sets and four ways. The lines
-// of each iteration fit, so each line misses once, but no array remains completely in the cache.
+// TestFigure4_4 uses four arrays of seven lines in a cache with four sets and four ways. The lines
+// of each iteration fit in the cache, so each line misses once, but no array remains completely in
+// the cache.
 func TestFigure4_4(t *testing.T) {
 	c := misses.Cache{LineBytes: 64, Sets: 4, Ways: 4}
 	r := analyzed(t, c, walk(7, 0, 0, 0, 0, 0))
 	missesOf(t, "one run", r, 28)
 	wantClasses(t, "one run", r, 0, "CAP_MISS CAP_MISS CAP_MISS CAP_MISS")
 	r = analyzed(t, c, loops.Loop(5, walk(7, 1, 0, 0, 0, 0)))
-	missesOf(t, "five runs", r, 28+4*24) // the last set keeps its lines, because no other lines map to it
+	missesOf(t, "five runs", r, 28+4*24) // the last set keeps its lines, because no other lines map to this set
 }
 
 // TestSharedEdge checks §4.10: arrays that share a line at their edges do not conflict.
@@ -291,8 +292,8 @@ func TestLongStrides(t *testing.T) {
 	missesOf(t, "stride", r, 20)
 }
 
-// TestFirstHit checks §4.2: an array is in the cache, and then its lines are evicted one by one by
-// another array that maps to the same sets.
+// TestFirstHit checks §4.2: the lines of an array in the cache are evicted one by one by another
+// array that maps to the same sets.
 func TestFirstHit(t *testing.T) {
 	direct := misses.Cache{LineBytes: 64, Sets: 16, Ways: 1}
 	r := analyzed(t, direct, loops.Loop(32, load(1, base, 8)), walk(4, 0, 0, 0))

@@ -25,7 +25,7 @@ func TestSumEqualsStandardLibrary(t *testing.T) {
 	})
 }
 
-// TestLengths tests all positions within a block at which the data may end.
+// TestLengths checks data that ends at any position within a block.
 func TestLengths(t *testing.T) {
 	text := bytes.Repeat([]byte("stack distance "), 20)
 	for n := range text {

@@ -10,7 +10,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// naiveHoled is a coherent stack as MODELS §6.4 defines it: a list of lines and holes.
+// naiveHoled implements the coherent stack of MODELS §6.4 as a list of lines and holes.
 type naiveHoled struct {
 	list []trace.Line
 	lost map[trace.Line]bool
@@ -46,8 +46,8 @@ func (n *naiveHoled) lose(line trace.Line) (at int, here bool) {
 	return at, true
 }
 
-// TestHoledStackEqualsList checks that the stack of a sample, and the front of a stack, agree with
-// the list, even after they have been saved and restored.
+// TestHoledStackEqualsList checks that a sample's stack and a stack's front agree with the
+// reference list, even after they have been saved and restored.
 func TestHoledStackEqualsList(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		fast, slow, top := newHoled(), naiveHoled{lost: map[trace.Line]bool{}}, holedFront{}

@@ -69,9 +69,9 @@ func capacitiesOf(l *profile.Locality) (list []uint64) {
 	return list
 }
 
-// covered compares an estimate at a capacity with the true value. in is true if the interval
-// contains the true value. ok is true if in is true or the estimate is within 20 % of the true
-// value.
+// covered compares an estimate at a capacity with the true value. The result in is true if the
+// interval contains the true value. The result ok is true if in is true or the estimate is within
+// 20 % of the true value.
 func covered(truth, l *profile.Locality, size *profile.SampledSize, capacity uint64) (ok, in bool) {
 	want, got := float64(curve(truth).Misses(capacity)), float64(curve(l).Misses(capacity))
 	p := profile.Profile{Sampled: &profile.Sampled{Sizes: []profile.SampledSize{*size}}}

@@ -42,7 +42,7 @@ func linesOf(t testing.TB, name string) (lines []trace.Line) {
 	}
 }
 
-// generated returns n lines of a pattern.
+// generated returns n line accesses that follow a pattern.
 func generated(n int, p tracetest.Pattern) []trace.Line {
 	lines := make([]trace.Line, n)
 	p.Fill(lines)
@@ -67,7 +67,7 @@ func sampled(o sample.Options, lines []trace.Line) (*profile.Locality, *profile.
 	return &l, &size
 }
 
-// exact returns the exact result for the same accesses.
+// exact analyses all line accesses and returns the exact result.
 func exact(lines []trace.Line) *profile.Locality {
 	out := make([]uint32, len(lines))
 	stack.NewExact().Distances(lines, out)
@@ -86,7 +86,7 @@ func curve(l *profile.Locality) *profile.Curve {
 	return profile.NewCurve(l.Histogram(trace.AllKinds))
 }
 
-// distances returns the distance that a sampler reports for each access.
+// distances returns each access's distance, as reported by a sampler.
 func distances(s sampler, lines []trace.Line) []uint32 {
 	out := make([]uint32, len(lines))
 	for i := range lines {

@@ -207,8 +207,8 @@ func told(p *profile.Profile) map[string]float64 {
 }
 
 // TestSampleIsUnbiased checks that the means of many samples equal the true values, within four
-// standard errors plus 1 %. The additional 1 % allows for a small bias in distances that only a few
-// lines have, and in distances that are estimated from reuse times.
+// standard errors plus 1 %. The additional 1 % allows for a small bias in distances that occur for
+// only a few lines, and in distances that are estimated from reuse times.
 func TestSampleIsUnbiased(t *testing.T) {
 	const samples = 40
 	all := threadRows(7, 20000)
@@ -236,7 +236,7 @@ func TestSampleIsUnbiased(t *testing.T) {
 	}
 }
 
-// TestSiteMissesAddUp checks that, also in a sample, the misses of all sites and the unattributed
+// TestSiteMissesAddUp checks that, even in a sample, the misses of all sites and the unattributed
 // misses add up to the predicted misses of the cache, and that no site has more misses than
 // accesses.
 func TestSiteMissesAddUp(t *testing.T) {
@@ -333,7 +333,7 @@ func FuzzKeptRestore(f *testing.F) {
 	})
 }
 
-// followersOf returns the analyses that follow a sample.
+// followersOf returns the analyses that process only the sampled accesses.
 func followersOf(spec analysis.Spec) []analysis.Analysis {
 	spec = spec.WithDefaults()
 	none := func() *trace.Program { return nil }
@@ -429,8 +429,8 @@ func coherentMissesAt(r *profile.CoherentReuse, lines uint64) uint64 {
 	return missesAt(&profile.Reuse{Cold: r.Cold + r.Coherence(), Bins: r.Bins}, lines)
 }
 
-// missesAt returns the misses of a cache with the given number of lines, which must be the edge of
-// a bin.
+// missesAt returns the misses of a cache with the given number of lines. This number must be the
+// edge of a bin.
 func missesAt(r *profile.Reuse, lines uint64) uint64 {
 	n := r.Cold
 	for _, b := range r.Bins {
@@ -498,8 +498,8 @@ func TestThreadsWithEveryAccessSampled(t *testing.T) {
 	}
 }
 
-// TestFrontIsExact checks that the misses of caches of up to 16 lines are exact by core and by site,
-// at any sampling rate.
+// TestFrontIsExact checks that, at any sampling rate, the misses of each core and of each site are
+// exact for caches of up to 16 lines.
 func TestFrontIsExact(t *testing.T) {
 	all := threadRows(5, 20000)
 	want := run(t, everythingOf(t, "", 0), &threadReader{all: all, step: 1000})

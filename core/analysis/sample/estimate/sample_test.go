@@ -66,7 +66,7 @@ func run(t testing.TB, spec analysis.Spec, r trace.Reader) *profile.Profile {
 }
 
 // TestCountsAreConsistent checks that, for any sample, the number of accesses of each kind is
-// exact, the profile is consistent, and encoding and decoding preserves the profile.
+// exact, the profile is consistent, and the profile can be encoded and decoded without a change.
 func TestCountsAreConsistent(t *testing.T) {
 	for _, mode := range modes {
 		for seed := range uint64(4) {
@@ -272,8 +272,8 @@ func FuzzRestore(f *testing.F) {
 }
 
 // TestStretchesRestore checks that a run over sampled parts can be saved and restored at any
-// position: the profile is byte-identical, and the run reports the number of references that it has
-// read.
+// position without changing the profile, and that the restored run reports how many references it
+// has read.
 func TestStretchesRestore(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		all := rows(rapid.Uint64Range(0, 5).Draw(rt, "trace"), 5000)

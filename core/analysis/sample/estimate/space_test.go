@@ -31,12 +31,12 @@ func drawLines(t *rapid.T) []trace.Line {
 	return lines
 }
 
-// naive implements a sample of lines by its definition, with the whole stack as a list. The
-// distances expected from reuse times are computed by the sampler itself.
+// naive implements a sample of lines by its definition, and keeps the whole stack as a list. The
+// sampler itself computes the distances expected from reuse times.
 type naive struct {
 	seed, threshold uint64
 	stack           []trace.Line
-	left            map[trace.Line]int // value of fetches when the line last left the front
+	left            map[trace.Line]int // the value that fetches had when the line last left the front
 	fetches         int
 	times           reuse
 }
@@ -100,7 +100,7 @@ func TestSpaceMatchesDefinition(t *testing.T) {
 	})
 }
 
-// TestAllLinesAreExact checks that a sample of all lines has exact results.
+// TestAllLinesAreExact checks that a sample of all lines yields exact results.
 func TestAllLinesAreExact(t *testing.T) {
 	for _, o := range []sample.Options{
 		{Mode: profile.SpaceSample, Threshold: math.MaxUint64},
@@ -123,8 +123,8 @@ func TestAllLinesAreExact(t *testing.T) {
 	}
 }
 
-// TestLineLimitIsRespected checks that the sample never exceeds the limit of lines, that it
-// contains the lines with the smallest hashes, and that its counts represent approximately all
+// TestLineLimitIsRespected checks that the sample never exceeds its line limit, that it contains
+// the lines with the smallest hashes, and that its counts add up to approximately the number of all
 // accesses.
 func TestLineLimitIsRespected(t *testing.T) {
 	lines := generated(200_000, tracetest.Mixed(3, tracetest.Strided(64, 1<<17), tracetest.Uniform(1<<13, 5)))
@@ -177,7 +177,7 @@ func TestReuseTimes(t *testing.T) {
 	}
 }
 
-// naiveOrder implements order as a list.
+// naiveOrder implements the type order as a list.
 type naiveOrder []placed
 
 func TestOrderEqualsList(t *testing.T) {

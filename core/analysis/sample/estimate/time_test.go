@@ -54,9 +54,9 @@ func TestTimeSampleIsUnbiased(t *testing.T) {
 	}
 }
 
-// quantileOfChi2 returns the quantile 0.999 of the χ² distribution (Wilson and Hilferty, 1931).
+// quantileOfChi2 returns the 0.999 quantile of the χ² distribution (Wilson and Hilferty, 1931).
 func quantileOfChi2(degrees float64) float64 {
-	const normal = 3.09 // quantile 0.999 of the normal distribution
+	const normal = 3.09 // the 0.999 quantile of the normal distribution
 	x := 1 - 2/(9*degrees) + normal*math.Sqrt(2/(9*degrees))
 	return degrees * x * x * x
 }
@@ -71,8 +71,8 @@ func bins(l *profile.Locality) (shares [profile.WindowBins]float64) {
 	return shares
 }
 
-// TestEveryAccessSampled checks that the result is exact with a mean gap of one, so that every
-// access is sampled.
+// TestEveryAccessSampled checks that the result is exact if the mean gap is one, which means that
+// every access is sampled.
 func TestEveryAccessSampled(t *testing.T) {
 	lines := generated(10_000, tracetest.Mixed(3, tracetest.Strided(64, 1<<14), tracetest.Uniform(1<<8, 5)))
 	s := newTime(1, 3)
