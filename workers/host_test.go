@@ -502,7 +502,7 @@ func TestDamagedFile(t *testing.T) {
 	if !d.Kept || !p.State.Partial || p.Totals.AllReferences() == 0 || p.Totals.AllReferences() >= 500_000 {
 		t.Errorf("kept %t, state %+v, %d references", d.Kept, p.State, p.Totals.AllReferences())
 	}
-	wantContains(t, p.State.Reason, "the trace: ", "lz4 stream is cut off")
+	wantContains(t, p.State.Reason, "the trace: ", "lz4 stream is truncated")
 	if strings.Contains(string(d.Profile), "secret") {
 		t.Error("the profile contains the name of the file")
 	}

@@ -18,7 +18,7 @@ func TestStateAfter(t *testing.T) {
 	}{
 		{analysis.ErrStopped, "stopped by the user after 7 references"},
 		{fmt.Errorf("x: %w", &analysis.MemoryError{LimitBytes: 1}), "memory limit"},
-		{&trace.DamageError{File: "secret.lz4", Layer: "lz4", Cut: true}, "lz4 stream is cut off"},
+		{&trace.DamageError{File: "secret.lz4", Layer: "lz4", Cut: true}, "lz4 stream is truncated"},
 		{&trace.SyntaxError{File: "secret.din", Line: 3, What: "label", Got: "7", Want: "0 to 4"}, `trace:3: label "7", want 0 to 4`},
 		{&fs.PathError{Op: "read", Path: "/home/secret", Err: errors.New("input/output error")}, "input/output error"},
 		{errors.New("the file changed"), "the file changed"},

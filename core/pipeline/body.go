@@ -21,7 +21,7 @@ type Op struct {
 	Block  uint32  // index of the instruction's block
 	Instr  uint32  // index of the instruction in its block
 	Class  Class   // "" if the operation costs nothing
-	Weight float64 // executions in one pass of the body
+	Weight float64 // executions in one pass through the body
 	Cost   Cost
 	Waits  []Wait
 	Misses Misses
@@ -43,8 +43,8 @@ type Options struct {
 	// costs as much as its replacements.
 	Target trace.Target
 	// LoadLatency returns the average latency of a load in cycles, E(λ). If the result is 0, the
-	// latency in the description is used. block is an index into the given blocks, and site is as
-	// in trace.Instr, where 0 means none.
+	// latency in the description is used. The parameter block is an index into the given blocks.
+	// The parameter site is as in trace.Instr; 0 means no site.
 	LoadLatency func(block int, site uint32) float64
 	// Crossing returns the share of a load's or store's executions that access two lines. A nil
 	// function means a share of 0.
@@ -53,13 +53,14 @@ type Options struct {
 	// misses.
 	Misses func(block int, site uint32) Misses
 	// FillWait returns the average number of cycles that a load waits for a line that an earlier
-	// load of the iteration fetches. The addresses of the two loads differ by a constant, and
-	// between is the number of references between them. If FillWait is nil, loads do not wait.
+	// load of the iteration fetches. The addresses of the two loads differ by a constant, and the
+	// parameter between is the number of references between the loads. If FillWait is nil, loads do
+	// not wait.
 	FillWait func(load, fetching Access, between int) float64
 }
 
-// Access identifies a memory reference by the index of its block in the given blocks, and by its
-// site as in trace.Instr.
+// Access identifies a memory reference by the index of its block in the given blocks and by its
+// site (see trace.Instr).
 type Access struct {
 	Block int
 	Site  uint32
@@ -84,9 +85,9 @@ type Piece struct {
 	Weight float64
 }
 
-// Carried is a value that passes between pieces and is therefore not in trace.Instr.Uses.
-// Instruction Instr of piece Piece uses the result of instruction FromInstr of piece FromPiece,
-// Before iterations ago.
+// Carried is a value that passes between pieces and is therefore not in trace.Instr.Uses. The
+// instruction Instr in the piece Piece uses the result that the instruction FromInstr in the piece
+// FromPiece computed Before iterations earlier.
 type Carried struct {
 	Piece, Instr, FromPiece, FromInstr, Before uint32
 }
@@ -638,7 +639,7 @@ func (b *Body) lacks(class Class, typ string, block uint32) {
 	b.Missing = append(b.Missing, Missing{Class: class, Type: typ, Block: block, Count: 1})
 }
 
-// MicroOps returns the number of micro-ops of one pass of the body.
+// MicroOps returns the number of micro-ops in one pass through the body.
 func (b *Body) MicroOps() float64 {
 	sum := 0.0
 	for i := range b.Ops {

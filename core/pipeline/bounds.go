@@ -36,7 +36,8 @@ type Steady struct {
 	Transfers  float64  // lower bound from the accesses to the first level and the lines transferred to it
 }
 
-// Steady returns the steady state of a body as a loop. The time is the maximum of its lower bounds.
+// Steady returns the steady state of a loop with this body. The time is the maximum of its lower
+// bounds.
 func (b *Body) Steady() Steady {
 	s := Steady{}
 	s.Ports, s.Full, s.Load = b.portBound()

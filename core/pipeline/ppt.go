@@ -41,7 +41,7 @@ func isPPT(text string) bool {
 // from pipelinethroughputs. Times in PPT's files are in seconds, such as 3.0 / clockspeed. Numbers
 // above 10⁻⁶ are treated as cycles.
 func readPPT(text string) (*Processor, error) {
-	p := &Processor{Name: "ppt", Title: "a hardware file of PPT", Source: "a hardware file of PPT"}
+	p := &Processor{Name: "ppt", Title: "a PPT hardware file", Source: "a PPT hardware file"}
 	classes := map[Class]*pptClass{}
 	for _, class := range pptClasses {
 		classes[class] = &pptClass{latency: -1, throughput: -1}
@@ -122,7 +122,7 @@ func (p *Processor) takePPT(classes map[Class]*pptClass) error {
 	}
 	p.Dispatch = min(max(p.Dispatch, 1), 64)
 	p.Notes = []string{
-		"PPT's files do not state how many instructions enter the core per cycle; this number is assumed to be the number of pipelines",
+		"PPT's files do not state how many instructions enter the core per cycle; stackglass assumes that one instruction enters per pipeline",
 		"each class has its own pipelines; in real cores, classes share them",
 	}
 	if missing := slices.DeleteFunc(slices.Clone(pptClasses), func(c Class) bool { return classes[c].line > 0 }); len(missing) > 0 {

@@ -16,23 +16,24 @@
 //     descriptions, and PPT's hardware files.
 //  2. [Processor.NewBody] converts a block to a [Body]: the cost and the dependences of each
 //     instruction. Address computations, truncations, phis, and extensions of loads cost nothing. A
-//     comparison and its branch count as one instruction. A division by a constant is a
+//     comparison and its branch count as one instruction. A division by a constant counts as a
 //     multiplication.
 //  3. [Body.OnePass] schedules a body once, greedily, cycle by cycle. OnePass returns the time as
-//     in the slides, and a table of cycles and ports.
+//     the slides define it, and a table of cycles and ports.
 //  4. [Body.Steady] computes lower bounds for the time of an iteration when many iterations of a
 //     loop overlap. The bounds come from the ports (exactly, with maximum flows), from dispatch,
 //     and from recurrences (exactly, as the maximum mean over the circuits of the graph). The
 //     largest bound is the time and determines the bottleneck. A loop that is re-entered after a
 //     few iterations overlaps with its next execution as far as the window reaches
 //     ([Body.SteadyOver]). A load waits for a line that an earlier load of the iteration fetches
-//     ([Options.FillWait]) if both addresses are the same value plus constants (fields of a
-//     structure). Loads from structures that are accessed by an index, and loads of lines that were
-//     fetched by stores or in an earlier iteration, are assumed not to wait.
+//     ([Options.FillWait]) if the two addresses differ only by a constant (fields of a structure).
+//     Loads from structures that are accessed by an index, and loads of lines that were fetched by
+//     stores or in an earlier iteration, are assumed not to wait.
 //  5. [Processor.Runtime] sums these times. A memory model provides the average latency of loads,
 //     the shares of accesses that cross a line, independent misses, and sequential lines.
 //     Independent misses and sequential lines, together with a loop's loads and stores, add lower
-//     bounds for the loop (the ECM model): fetches that overlap with computation cost nothing.
+//     bounds for the loop (the ECM model). In this model, fetches that overlap with computation
+//     cost nothing.
 //
 // # The target of the code
 //
@@ -45,25 +46,33 @@
 //
 //   - llvm.fmuladd without FMA: a product and a sum, and only the sum waits for the third operand;
 //   - vectors wider than the target's registers: several instructions;
-//   - on vectors without SSE 4.1: extensions, selections, minima and maxima, products of 32
-//     bits, comparisons of 64 bits; without AVX2 or AVX-512: products of 64 bits, rotations, and
-//     comparisons, whose result is a vector instead of a mask;
-//   - llvm.ctpop of a number without POPCNT, and, on any x86, llvm.minnum, llvm.maxnum and
-//     llvm.round;
-//   - llvm.fma without FMA, llvm.floor and other roundings without SSE 4.1, and on any x86
-//     llvm.lround: calls to the math library, whose time is not modelled ([Body.Unknown]).
+//   - vector instructions without SSE 4.1: extensions, selections, minima and maxima, 32-bit
+//     products, and 64-bit comparisons;
+//   - vector instructions without AVX2 or AVX-512: 64-bit products, rotations, and comparisons, whose
+//     result is a vector instead of a mask;
+//   - without POPCNT, llvm.ctpop of a scalar; on any x86, llvm.minnum, llvm.maxnum and llvm.round;
+//   - llvm.fma without FMA, llvm.floor and other roundings without SSE 4.1, and, on any x86,
+//     llvm.lround: these become calls to the math library, whose time is not modelled
+//     ([Body.Unknown]).
 //
 // Conversely, a product and a sum that may be fused because of -ffast-math or -ffp-contract=fast
 // (trace.Contract) become one multiply-add if the target has FMA. Code for an unknown machine or
 // another architecture is treated as if it were compiled for the processor.
 //
-// The model does not include: vectors of llvm.ctpop, llvm.ctlz and llvm.cttz; shifts of vectors by
-// vectors without AVX2; conversions of unsigned integers, and of vectors of 64-bit integers,
-// without AVX-512; products of vectors of bytes; products of two 64-bit numbers to 128 bits, which
-// count as two products; llvm.bitreverse, llvm.copysign and saturating sums; llvm.memcpy of a few
-// bytes, which counts as a call; selects of floating-point numbers that become branches; minnum
-// without NaNs; and register copies in code without AVX, whose instructions overwrite an operand
-// (these copies need dispatch slots, but no port).
+// The model does not include the following details:
+//
+//   - llvm.ctpop, llvm.ctlz and llvm.cttz of vectors;
+//   - without AVX2, shifts of vectors by vectors;
+//   - without AVX-512, conversions of unsigned integers and of vectors of 64-bit integers;
+//   - products of vectors of bytes;
+//   - 128-bit products of two 64-bit numbers, which count as two products;
+//   - llvm.bitreverse, llvm.copysign and saturating sums;
+//   - llvm.memcpy of a few bytes, which counts as a call;
+//   - selects of floating-point numbers that become branches;
+//   - llvm.minnum without NaNs.
+//
+// Nor does it include register copies in code without AVX, whose instructions overwrite an operand.
+// These copies need dispatch slots, but no port.
 //
 // # Differences from the slides
 //
@@ -103,18 +112,19 @@
 //	  gather <4 x i32>: latency 20, uops 6, ports 2x P0|P1 + 4x P2
 //	  load: latency 4, uops 1, ports P2
 //
-// ports lists micro-ops separated by +. Each micro-op occupies one of the ports separated by |, for
-// 1 cycle or for the number of cycles before *; "4x" stands for four equal micro-ops. addend is the
-// latency from the third operand of a fused multiply-add, and again is the latency from an
-// instruction to a dependent instruction of the same class. A class without a type applies to all
-// types without a separate line. Vectors without a line are executed in parts, or like the next
-// longer vectors. The classes crossingload and crossingstore contain the additional cost of an
-// access that crosses a line. Without these classes, an access that crosses a line uses its ports
-// twice.
+// The entry "ports" lists the micro-ops, separated by +. Each micro-op occupies one of the ports
+// separated by |, for 1 cycle or for the number of cycles before *; "4x" stands for four equal
+// micro-ops. The entry "addend" is the latency from the third operand of a fused multiply-add. The
+// entry "again" is the latency from an instruction to a dependent instruction of the same class. A
+// class without a type applies to all types that have no line of their own. Vector types that have
+// no line are executed in parts, or like the next longer vector type. The classes crossingload and
+// crossingstore contain the additional cost of an access that crosses a line. Without these
+// classes, an access that crosses a line uses its ports twice.
 //
-// A level has a latency in cycles (from the address to the value), a size and a number of ways, and
-// the cycles per line when many lines are transferred from it: read in sequence, written in
-// sequence, or scattered.
+// A level has a latency in cycles (from the address to the value), a size, and a number of ways.
+// The entries "read", "written" and "scattered" are the cycles per line when many lines are
+// transferred from the level: lines read in sequence, lines written in sequence, or scattered
+// lines.
 package pipeline
 
 import (
@@ -167,8 +177,8 @@ var fusions = []struct {
 	bit  Fusion
 }{{"compare-branch", CompareBranch}, {"compare-select", CompareSelect}, {"extend-address", ExtendAddress}, {"load-operation", LoadOperation}}
 
-// Level is a level of the memory hierarchy: a cache or, as the last level without a size, main
-// memory.
+// Level is a level of the memory hierarchy: a cache, or main memory, which is the last level and
+// has no size.
 type Level struct {
 	Name          string
 	LatencyCycles float64 // latency from the address to the value
@@ -199,7 +209,7 @@ func (k Key) String() string {
 type Cost struct {
 	Latency float64 // number of cycles from the operands to the result
 	Addend  float64 // latency from the third operand of a fused multiply-add; 0: same as Latency
-	// latency to an instruction of the same class if it is shorter; 0: same as Latency
+	// latency to a dependent instruction of the same class, if it is shorter; 0: same as Latency
 	Again    float64
 	MicroOps int // number of dispatch slots
 	Uses     []Use

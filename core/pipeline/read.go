@@ -121,11 +121,11 @@ func (r *reader) top(key, value string) (err error) {
 		return r.fuses(value)
 	case "transfers":
 		if r.p.Overlaps = value == "overlap"; !r.p.Overlaps {
-			return errors.New("transfers " + strconv.Quote(clip(value)) + ", want the word overlap")
+			return errors.New("transfers " + strconv.Quote(clip(value)) + ", want overlap")
 		}
 	case "classes", "levels", "notes":
 		if r.section = key; value != "" {
-			return errors.New(strconv.Quote(clip(value)) + " after " + key + ":, want entries on separate lines")
+			return errors.New(strconv.Quote(clip(value)) + " follows " + key + ": on the same line, want each entry on a line of its own")
 		}
 		if key == "classes" && len(r.p.Ports) == 0 {
 			return errors.New("classes before ports, want the ports first")
@@ -344,7 +344,7 @@ func (r *reader) uses(text string) (list []Use, err error) {
 			list = append(list, u)
 		}
 		if len(list) > mostUses {
-			return nil, errors.New("more than 256 uses of ports")
+			return nil, errors.New("more than 256 micro-ops")
 		}
 	}
 	return list, nil

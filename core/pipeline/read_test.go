@@ -53,7 +53,7 @@ func TestBadDescriptions(t *testing.T) {
 		{"fuses: all\n", `line 1: fuses "all", want compare-branch`},
 		{"clock_ghz: -1\n", `line 1: "-1", want a number above 0`},
 		{"classes:\n", `line 1: classes before ports`},
-		{"classes: iadd\n", `line 1: "iadd" after classes:`},
+		{"classes: iadd\n", `line 1: "iadd" follows classes:`},
 		{"\tname: x\n", "line 1: a tab, want spaces"},
 		{"  name: x\n", `line 1: "name" is indented`},
 		{"levels:\n  L1: soon\n", `line 2: "soon", want cycles above 0`},
@@ -124,13 +124,13 @@ func TestReadsPPT(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := `name: ppt
-title: a hardware file of PPT
-source: a hardware file of PPT
+title: a PPT hardware file
+source: a PPT hardware file
 clock_ghz: 2
 dispatch: 6
 ports: iadd0 iadd1 fadd0 load0 load1 br0
 notes:
-  - PPT's files do not state how many instructions enter the core per cycle; this number is assumed to be the number of pipelines
+  - PPT's files do not state how many instructions enter the core per cycle; stackglass assumes that one instruction enters per pipeline
   - each class has its own pipelines; in real cores, classes share them
   - classes without numbers: idiv fdiv imul fmul store alu unknown
 classes:

@@ -219,7 +219,7 @@ func (s *scheduler) hold(slot Slot) {
 }
 
 // Table returns, for each cycle and port, the operation that occupies the port, or -1. The table
-// ends after at most the given number of cycles (rows).
+// has at most the given number of rows (cycles).
 func (s *Schedule) Table(ports, rows int) [][]int32 {
 	last := 0
 	for _, slot := range s.Slots {

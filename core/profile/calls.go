@@ -4,10 +4,10 @@ import (
 	"github.com/stackglass/stackglass/core/codec"
 )
 
-// Calls divides the accesses of a run by call path: the functions from the first function of a
-// thread to the function that makes the access. Counts are exclusive: they do not include the
-// functions that a path calls. The counts of all paths add up to the histogram of the line size of
-// Sites.
+// Calls divides the accesses of a run by call path. A call path contains the functions from the
+// first function of a thread to the function that makes the access. Counts are exclusive: they do
+// not include the functions that a path calls. The counts of all paths add up to the histogram for
+// the line size of Sites.
 //
 // Recursion does not lengthen a path. If a function calls itself, the path stays the same. If two
 // functions call each other, the calls alternate between two paths. Recursion of any depth

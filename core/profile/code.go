@@ -186,7 +186,7 @@ func (l *Locality) codeSets(c *coder) {
 	l.Sets.code(c)
 	if l.Sets.Omitted != 0 || c.More() {
 		codec.Below(c.Coder, &l.Sets.Omitted, 1<<SetCounts)
-		c.Check(l.Sets.Omitted != 0 && (c.version == 0 || c.version == Version), "a set table has a list of omitted numbers of sets, but the list is empty, or the profile's version has no such list")
+		c.Check(l.Sets.Omitted != 0 && (c.version == 0 || c.version == Version), "a set table has an empty list of omitted set counts, or the profile's version does not support this list")
 	}
 }
 

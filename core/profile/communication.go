@@ -19,8 +19,8 @@ type Communication struct {
 	// [MaxThreads].
 	Beyond uint32
 
-	// These fields count words, except that False, Sources, and the events that determine an
-	// Ownership's class count lines.
+	// These fields count words. False, Sources, and the events that determine the class of an
+	// Ownership count lines.
 	Pairs   []SitePair     // ordered by ComparePairs, without zero counts
 	Windows []FlowWindow   // flows over time, in windows with equal numbers of references
 	Window  uint64         // number of references in each window
@@ -50,8 +50,8 @@ const (
 	numAbsences
 )
 
-// SecondThreadBy is the number of the reference by which a second thread must appear if the trace
-// does not list its threads. Otherwise, the result is [LateThread].
+// SecondThreadBy limits the references before the first reference of a second thread in a trace
+// that does not list its threads. If the second thread appears later, the result is [LateThread].
 const SecondThreadBy = 1 << 16
 
 // CommunicationOff contains the half-widths of the 95 % confidence intervals of the counts of a
@@ -170,7 +170,7 @@ type OwnedPart struct {
 type FalseSharing struct {
 	Object  uint32    // index in Sites.Data, or NoSite
 	Offset  uint64    // offset of the set's first line from the start of its block
-	Sites   [2]uint32 // indices into Sites.Code, or NoSite: a store, and the reference of another thread whose line it invalidates most often
+	Sites   [2]uint32 // indices into Sites.Code, or NoSite: a store, and the other thread's reference whose line this store invalidates most often
 	Threads [2]uint32 // the threads that access the lines most often
 	Lines   uint64
 	Events  uint64 // number of false events of the set's lines

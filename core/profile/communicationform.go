@@ -294,7 +294,7 @@ func (p *Profile) checkFalse(c *Communication) error {
 		lines.add(f.Lines)
 	}
 	if len(c.False) > 0 && (len(c.Granules) < 2 || lines.over || lines.n > c.Granules[1].Classes[FalselyShared].Granules+p.slack(len(c.False))) {
-		return &CheckError{"the list of falsely shared lines has more lines than the class of falsely shared lines"}
+		return &CheckError{"the list of falsely shared lines contains more lines than the communication counts as falsely shared"}
 	}
 	return nil
 }

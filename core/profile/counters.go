@@ -11,9 +11,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Counters contains machine-independent counts of a program's instructions and references
-// (MODELS §10; Byfl's "software performance counters", Anger Table 1). Package analysis/counters defines
-// and computes them.
+// Counters contains machine-independent counts of a program's instructions and references (MODELS
+// §10; Byfl's "software performance counters", Anger Table 1). Package analysis/counters defines
+// and computes the counts.
 //
 // Each block that was entered has its own counts. Each function has the counts of references
 // outside its blocks. All other numbers are sums of these counts. Functions and blocks are numbered
@@ -67,7 +67,7 @@ type Tally struct {
 	Kind  TallyKind
 	Name  string // opcode, callee ("*" for calls through a pointer), or datatype ("" if unknown)
 	Lanes uint32 // number of lanes of a vector
-	Size  uint32 // number of bits of a vector's elements, or of bytes of a load or store; 0 if sizes differ
+	Size  uint32 // size of a vector's elements in bits, or of a load or store in bytes; 0 if the sizes differ
 	Count uint64
 	Bytes uint64 // total number of bytes of loads or stores
 }
@@ -140,11 +140,11 @@ func (c *Counts) Add(other *Counts) {
 // Bytes returns the number of bytes loaded and stored, without memset, memcpy and memmove.
 func (c *Counts) Bytes() uint64 { return c[BytesLoaded] + c[BytesStored] }
 
-// Moves returns the number of calls of memcpy and memmove, and the bytes that they moved. A
-// move reads one range and writes another.
+// Moves returns the number of calls to memcpy and memmove, and the bytes that they moved. A move
+// reads one range and writes another.
 func (c *Counts) Moves() (calls, bytes uint64) { return c[RangesRead], c[RangeBytesRead] }
 
-// Sets returns the number of calls of memset, and the bytes that they set. A range that no move
+// Sets returns the number of calls to memset, and the bytes that they set. A range that no move
 // writes is written by memset.
 func (c *Counts) Sets() (calls, bytes uint64) {
 	return c[RangesWritten] - min(c[RangesRead], c[RangesWritten]), c[RangeBytesWritten] - min(c[RangeBytesRead], c[RangeBytesWritten])
@@ -193,9 +193,9 @@ func (c *Counters) FunctionAt(number uint32) int {
 	return i
 }
 
-// AddCounters adds the counters of two parts of a trace. Each may be nil. The sum has no unique
-// bytes and no Usage, because these counts cannot be added. AddCounters fails if the parts come
-// from different programs.
+// AddCounters adds the counters of two parts of a trace. Either argument may be nil. The sum has no
+// unique bytes and no Usage, because these counts cannot be added. AddCounters fails if the parts
+// come from different programs.
 func AddCounters(a, b *Counters) (*Counters, error) {
 	if a == nil && b == nil {
 		return nil, nil
@@ -240,8 +240,8 @@ func (c *Counters) add(b *Counters) (same bool) {
 	return same
 }
 
-// Union merges two ascending lists into a new list, and adds equal members. The union of two empty
-// lists is a.
+// Union merges two ascending lists into a new list, and adds equal members. If both lists are
+// empty, Union returns the list a.
 func Union[T any](a, b []T, compare func(x, y *T) int, add func(x, y *T)) []T {
 	if len(a)+len(b) == 0 {
 		return a
@@ -351,7 +351,7 @@ func (c *Counters) code(w *coder) {
 	w.Flags(&c.Blocks, &c.Ops, &c.Touched)
 	counters := uint64(NumCounters)
 	if w.U64(&counters); counters != uint64(NumCounters) {
-		w.In.Fail("the number of counters differs from this program's " + strconv.Itoa(int(NumCounters)) + "; use a newer stackglass")
+		w.In.Fail("the profile does not have the " + strconv.Itoa(int(NumCounters)) + " counters of this version; use a newer stackglass")
 		return
 	}
 	w.named(func() {

@@ -63,7 +63,7 @@ func (c *Curve) At(i int) (d, upto uint64) {
 	panic("index beyond the last distance of a curve")
 }
 
-// From yields the results of At from index i on.
+// From yields the results of At for the index i and all larger indices.
 func (c *Curve) From(i int) iter.Seq2[uint64, uint64] {
 	return func(yield func(d, upto uint64) bool) {
 		b := max(sort.Search(len(c.blocks), func(b int) bool { return c.blocks[b].index > i })-1, 0)

@@ -64,7 +64,7 @@ type ElementUse struct {
 	Structure uint32   // index in Data.Structures
 	Visits    uint64   // number of visits to elements
 	Starts    []uint64 // visits by the offset of the element's first byte in its cache line, divided by StartBytes
-	// Members counts the accesses of each member. The last element counts references to padding or
+	// Members counts the accesses to each member. The last element counts references to padding or
 	// to several elements.
 	Members []MemberUse
 	// Together counts, for each pair of the first [MostPaired] members, the visits that access both

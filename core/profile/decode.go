@@ -149,7 +149,7 @@ func finish(r, payload *codec.Decoder, next int, digest [32]byte) {
 	case string(payload.Rest()) != string(digest[:]):
 		r.Fail("the digest does not match the content; the file was changed or damaged")
 	case len(r.Rest()) > 0:
-		r.Fail("there are bytes after the end; something was appended to the file")
+		r.Fail("the file contains bytes after the end of the profile; something was appended to the file")
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 // Version is the newest version of the binary format that this package reads and writes. A profile
-// whose set tables contain all numbers of sets is still written in version 5.
+// whose set tables contain all set counts is still written in version 5.
 const Version = 6
 
 const (
@@ -35,8 +35,8 @@ func (p *Profile) Encode() []byte {
 }
 
 // EncodeTo writes the profile in binary format. EncodeTo keeps at most one section in memory. The
-// histograms of locality, which may be larger than all other sections together, are written in
-// pieces. The error is an error of the writer.
+// locality histograms, which may be larger than all other sections together, are written in pieces.
+// The error is an error of the writer.
 func (p *Profile) EncodeTo(to io.Writer) error {
 	w := newWriter(to)
 	w.send(binary.AppendUvarint([]byte(magic), p.version()))

@@ -37,7 +37,7 @@ func FootprintWindow(i int) uint64 {
 	return (2 + uint64(i-1)%2) << ((i - 1) / 2)
 }
 
-// Absent adds count absences of the given length. If count is negative, it removes absences.
+// Absent adds count absences of the given length. A negative count removes absences.
 func (f *Footprint) Absent(length uint64, count int64) {
 	if length == 0 {
 		return

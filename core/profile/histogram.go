@@ -202,10 +202,10 @@ const (
 	MaxWays = 32
 )
 
-// SetTable counts accesses by their stack distance within the set, for each number of sets 2^a
-// (MODELS §4). Depths[a][d] is the number of accesses for which d distinct lines of the same set
-// were accessed since the last access to the line. In an LRU cache of 2^a sets and w ways, exactly
-// the accesses with d < w hit. Row 0 (one set) equals the beginning of the histogram.
+// SetTable counts accesses by their stack distance within the set, for each set count 2^a (MODELS
+// §4). Depths[a][d] is the number of accesses for which d distinct lines of the same set were
+// accessed since the last access to the line. In an LRU cache of 2^a sets and w ways, exactly the
+// accesses with d < w hit. Row 0 (one set) equals the first entries of the histogram.
 type SetTable struct {
 	Depths [SetCounts][MaxWays]uint64
 	// Bit a of Omitted is set if accesses in 2^a sets were not counted. Row a is then zero. Row 0
@@ -214,8 +214,8 @@ type SetTable struct {
 }
 
 // Hits returns the exact number of accesses that hit in an LRU cache with this number of sets and
-// ways. ok is false if the number of sets is not a power of two, or if the table does not cover
-// this number of sets or ways.
+// ways. ok is false if the number of sets is not a power of two, or if the table covers fewer sets
+// or ways.
 func (t *SetTable) Hits(sets, ways uint64) (hits uint64, ok bool) {
 	if t == nil || sets == 0 || sets&(sets-1) != 0 || sets >= 1<<SetCounts || ways == 0 || ways > MaxWays {
 		return 0, false
@@ -233,7 +233,7 @@ func (t *SetTable) Omits(sets, ways uint64) bool {
 	return t != nil && sets > 0 && sets&(sets-1) == 0 && sets < 1<<SetCounts && ways <= MaxWays && !t.Counts(bits.TrailingZeros64(sets))
 }
 
-// Omit removes the rows of some numbers of sets. Bit a of omitted represents 2^a sets.
+// Omit removes the rows for some set counts. Bit a of omitted represents 2^a sets.
 func (t *SetTable) Omit(omitted uint32) {
 	t.Omitted |= omitted
 	for a := range t.Depths {
@@ -243,7 +243,7 @@ func (t *SetTable) Omit(omitted uint32) {
 	}
 }
 
-// Add adds the counts of other. The sum covers only the numbers of sets that both tables cover.
+// Add adds the counts of other. The sum covers only the set counts that both tables cover.
 func (t *SetTable) Add(other *SetTable) {
 	defer t.Omit(other.Omitted)
 	for a := range t.Depths {
@@ -255,8 +255,8 @@ func (t *SetTable) Add(other *SetTable) {
 
 func (t *SetTable) empty() bool { return t.Depths == [SetCounts][MaxWays]uint64{} }
 
-// Counted returns the set table, or nil if distances within sets were not counted. In a sample of
-// lines, Sets is zero.
+// Counted returns the set table, or nil if distances within sets were not counted. If lines are
+// sampled, Sets is zero.
 func (c *StackCounts) Counted() *SetTable {
 	if c.Sets.empty() && c.Distances.Total() > 0 {
 		return nil

@@ -8,9 +8,9 @@ import (
 )
 
 // Timeline divides the counts of Sites and Calls into windows of time that have the same number of
-// references, except for the last window. The misses of every source location, data structure and
-// call path in any cache can be computed from a timeline for each part of the run. In each bin, the
-// windows add up to the counts of the whole run.
+// references, except for the last window. From a timeline, the misses of every source location,
+// data structure and call path in any cache can be computed for each part of the run. In each bin,
+// the windows add up to the counts of the whole run.
 //
 // The number of references in a window doubles as the trace grows, so there are at most
 // [MaxTimelineWindows] windows. To limit the memory, this number also doubles if the windows
@@ -171,7 +171,8 @@ func (p *Profile) checkLanes(t *Timeline) error {
 }
 
 // Bounds returns the number of the first reference in the windows [from, to), and the number of the
-// first reference after these windows. references is the number of references of the run.
+// first reference after these windows. The parameter references is the number of references in the
+// run.
 func (t *Timeline) Bounds(from, to int, references uint64) (first, end uint64) {
 	return (t.First + uint64(from)) * t.References, min((t.First+uint64(to))*t.References, references)
 }
@@ -243,7 +244,7 @@ func (p *Profile) Within(from, to int) (s Span, ok bool) {
 }
 
 // SumTimes sorts counts by key, adds up counts with the same key, and removes counts of zero. Sums
-// are modulo 2^64. The result shares memory with counts.
+// are modulo 2^64. The result shares memory with the parameter counts.
 func SumTimes(counts []TimeCount) []TimeCount {
 	slices.SortFunc(counts, func(a, b TimeCount) int { return cmp.Compare(a.Key, b.Key) })
 	sums := counts[:0]

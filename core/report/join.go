@@ -32,11 +32,11 @@ type Key struct {
 	// Columns contains the keys of the columns that identify a row. Rows with equal values in these
 	// columns are paired in order: the first with the first, and so on.
 	Columns []string
-	// Without contains the keys of columns that are omitted, because a comparison of these columns
-	// is meaningless: they only describe a row.
+	// Without contains the keys of columns that are omitted, because these columns only describe a
+	// row, and comparing them is meaningless.
 	Without []string
-	// Counts means that the numbers of a row that a table lacks are zero, for example in a
-	// histogram or a list of events. If Counts is false, these numbers are unknown.
+	// Counts means that a table without a certain row counts zero for this row, for example in a
+	// histogram or a list of events. If Counts is false, the numbers of a missing row are unknown.
 	Counts bool
 	// Problems means that each row describes a problem. A problem that only A has is fixed; a
 	// problem that only B has is new.
@@ -79,9 +79,9 @@ func (r *JoinedRow) Change(cell int) Value { return Change(r.A[cell], r.B[cell])
 // Join puts two tables of the same kind side by side. Rows are matched by the columns of the given
 // key, and columns by their own keys.
 //
-// If the rows of both tables are in ascending order, for example of distances, the joined rows are
-// in ascending order, too. If not, rows keep their order in a, and a row that is only in b is
-// inserted after the row that precedes it in b.
+// If the rows of both tables are in ascending order, for example by distance, the joined rows are
+// in ascending order, too. Otherwise, rows keep their order in table a. A row that is only in table
+// b is inserted after the row that precedes it in b.
 func Join(a, b Table, by Key) *Joined {
 	j := &Joined{Title: a.Title, problems: by.Problems}
 	switch {
@@ -266,9 +266,9 @@ func (j *Joined) SortByDifference(cell int) {
 // contain text have a row only if the texts differ.
 func (j *Joined) Table(key string) Table { return j.tall(key, true) }
 
-// Brief is like Table, but for human readers. Brief omits the column with the tables that contain a
-// row if both tables contain all rows, and the column with the cell's key if only one cell is
-// compared.
+// Brief is like Table, but for human readers. If both tables contain all rows, Brief omits the
+// column that says which tables contain a row. If only one cell is compared, Brief omits the column
+// with the cell's key.
 func (j *Joined) Brief(key string) Table { return j.tall(key, false) }
 
 func (j *Joined) tall(key string, whole bool) Table {

@@ -8,8 +8,8 @@
 //
 // In JSON, a document is one object. The JSON object contains the schema's name and version, the
 // input, the tables and the warnings. Each table is a list of rows under the table's key, or one
-// object if the table can only have a single row. CSV contains only one table, which is the
-// document's main table or else the first table.
+// object if the table can only have a single row. CSV contains only one table: the document's main
+// table, or the first table if there is no main table.
 package report
 
 import (

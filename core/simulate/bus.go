@@ -38,7 +38,7 @@ type Bus struct {
 	Upgrades       uint64 // BusUpgr: writes to a shared line
 	SilentUpgrades uint64 // first writes to exclusive lines, which need no request
 
-	// numbers of Reads and ReadsExclusive that requested a line in another cache
+	// how many Reads and ReadsExclusive requested a line that another cache contained
 	RemoteClean, RemoteDirty uint64
 
 	// WriteBacksForReads and WriteBacksForWrites count write-backs of dirty lines that another

@@ -2,12 +2,12 @@ package simulate
 
 import "github.com/stackglass/stackglass/core/trace"
 
-// ConsumeDepths works like [Simulator.Consume], but also sets into[i] to the number of levels in
-// which row i missed. The value is 0 for events and for hits in the first level. If the line came
-// from memory, the value is the number of levels. Accesses to instruction caches are not included.
-// For a reference to several lines, into[i] is the maximum over the lines. The length of into must
-// be at least the number of rows in the batch. All batches of a run must be passed to the same
-// method, ConsumeDepths or Consume.
+// ConsumeDepths works like [Simulator.Consume], but also sets the element into[i] to the number of
+// levels in which row i missed. The value is 0 for events and for hits in the first level. If the
+// line came from memory, the value is the number of levels. Accesses to instruction caches are not
+// included. For a reference to several lines, into[i] is the maximum over the lines. The length of
+// into must be at least the number of rows in the batch. All batches of a run must be passed to the
+// same method, ConsumeDepths or Consume.
 func (s *Simulator) ConsumeDepths(b *trace.Batch, into []uint8) error {
 	s.threaded = s.threaded || b.Thread != nil
 	into = into[:b.Len()]

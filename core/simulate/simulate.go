@@ -22,7 +22,7 @@
 //
 //  1. The line is looked up. A hit makes the line the most recently used line of its set.
 //  2. A miss fetches the line from the level below. Every level through which the line passes
-//     inserts it, except exclusive levels, and levels that do not allocate for stores.
+//     inserts the line, except exclusive levels, and levels that do not allocate for stores.
 //  3. If the set is full, a victim is then evicted. A dirty victim is written back, and a clean
 //     victim is discarded. (DineroIV's counts agree with this order; see the tests.)
 //
@@ -63,9 +63,9 @@
 //   - Random selects a random line. The random choices depend only on the seed.
 //   - Tree-PLRU selects a line with a binary tree of bits. The number of ways must be a power of
 //     two. Each use of a line turns the bits on its path away from the line.
-//   - Bit-PLRU selects the first way whose bit is not set. A use sets the bit of the way. If all
-//     bits are then set, the bits of the other ways are cleared. (drcachesim selects a random way
-//     whose bit is not set.)
+//   - Bit-PLRU selects the first way whose bit is not set. Each use of a line sets the bit of its
+//     way. If all bits are then set, the bits of the other ways are cleared. (drcachesim selects a
+//     random way whose bit is not set.)
 //   - NRU works like Bit-PLRU, but the bits are cleared only when a victim is needed and all bits
 //     are set.
 //   - LFU selects the line with the fewest uses since its insertion. Ties are resolved in favour of
@@ -102,19 +102,20 @@
 //
 // After an access, the prefetcher of a level may insert lines that the level does not contain:
 //
-//   - next-line prefetches the next lines after a miss. DineroIV calls this miss prefetch, and
-//     drcachesim calls it nextline.
-//   - tagged prefetches the next lines after a miss, and after the first demand access to a
-//     prefetched line. always prefetches the next lines after every access.
-//   - adjacent prefetches the other line of an aligned pair of lines after a miss.
-//   - stride records the last address and stride of each instruction, in a table with 256 entries
-//     and FIFO replacement (Baer and Chen, Supercomputing 1991). If the stride of an instruction is
-//     the same twice in a row, the next lines at this stride are prefetched.
-//   - stream records the last accessed line and the direction of accesses in each page of 4 KiB, in
-//     a table with 16 entries and LRU replacement. After two moves in the same direction, the next
-//     lines in that direction are prefetched, but only within the page.
-//   - load-forward and sub-block prefetch the next sub-blocks of the line after every access.
-//     load-forward stops at the end of the line, and sub-block wraps around.
+//   - The next-line prefetcher fetches the next lines after a miss. DineroIV calls this miss
+//     prefetch, and drcachesim calls it nextline.
+//   - The tagged prefetcher fetches the next lines after a miss, and after the first demand access
+//     to a prefetched line. The always prefetcher fetches the next lines after every access.
+//   - The adjacent prefetcher fetches, after a miss, the other line of an aligned pair of lines.
+//   - The stride prefetcher records the last address and stride of each instruction, in a table
+//     with 256 entries and FIFO replacement (Baer and Chen, Supercomputing 1991). If the stride of
+//     an instruction is the same twice in a row, the next lines at this stride are prefetched.
+//   - The stream prefetcher records the last accessed line and the direction of accesses in each
+//     page of 4 KiB, in a table with 16 entries and LRU replacement. After two moves in the same
+//     direction, the next lines in that direction are prefetched, but only within the page.
+//   - The load-forward and sub-block prefetchers fetch the next sub-blocks of the line after every
+//     access. The load-forward prefetcher stops at the end of the line, and the sub-block
+//     prefetcher wraps around.
 //
 // The degree is the number of lines of one prefetch. The distance is the number of lines or strides
 // from the access to the first prefetched line. In a level with sub-blocks, prefetchers fetch
@@ -162,17 +163,18 @@
 // (S), and a store to it causes an upgrade. MSI and MESI therefore differ in traffic, but never in
 // misses. Evictions are silent, so a line may count as shared although no other cache still has it.
 //
-// A miss fetches the line from the next level even if another cache has it. Misses to lines that
-// another cache could have supplied are counted as remote, either clean or dirty. If the caches on
-// one bus have lines of different sizes, coherence is maintained for lines of the largest size.
+// A miss fetches the line from the next level even if another cache contains the line. Misses to
+// lines that another cache could have supplied are counted as remote, either clean or dirty. If the
+// caches on one bus have lines of different sizes, coherence is maintained for lines of the largest
+// size.
 //
 // For one private level, the misses of each core equal the misses on its coherent stack (MODELS §6.4).
 //
 // # End of the trace
 //
-// [Simulator.Finish] writes back dirty lines in the same order as DineroIV: level by level from the
-// first level on, then set by set, beginning with the most recently used line. The writes at the
-// end are counted separately, in Flush.
+// [Simulator.Finish] writes back dirty lines in the same order as DineroIV: level by level,
+// starting with the first level, then set by set, beginning with the most recently used line. The
+// writes at the end are counted separately, in Flush.
 package simulate
 
 import (
@@ -190,7 +192,7 @@ type Result struct {
 	Cores         []Core  // indexed by core number
 	Memory, Flush Traffic // traffic during the run, and traffic of the write-backs at its end
 
-	Folded     int    // number of threads that share a core because there are more than [MaxCores]
+	Folded     int    // number of threads that share a core because there are more than [MaxCores] threads
 	References uint64 // number of references in the trace
 	Split      uint64 // number of references that touch several lines of the first level
 }
@@ -205,8 +207,8 @@ type Level struct {
 	Bounded    bool
 	Resident   uint64 // number of lines present at the end
 	Caches     int
-	// counts of Run by the core that caused each event; an invalidation counts for the core that
-	// loses the line
+	// per-core counts of Run: an event counts for the core that caused it, but an invalidation
+	// counts for the core that loses the line
 	Cores []Counts
 }
 
@@ -227,10 +229,10 @@ type Counts struct {
 
 	WriteBacksSent uint64 // number of write-backs sent to the level below
 
-	// Fetches and FetchMisses are the parts of Reads and ReadMisses that are due to instruction
-	// fetches if the hierarchy has instruction caches, and otherwise 0.
+	// If the hierarchy has instruction caches, Fetches and FetchMisses are the parts of Reads and
+	// ReadMisses that are due to instruction fetches. Otherwise, they are 0.
 	Fetches, FetchMisses uint64
-	// LineMisses is the number of demand misses in a level with sub-blocks when the level contains
+	// LineMisses counts, in a level with sub-blocks, the demand misses for which the level contains
 	// no sub-block of the line.
 	LineMisses uint64
 
@@ -265,7 +267,7 @@ func (c *Counts) Hits() uint64 { return c.Accesses() - c.Misses() }
 
 // Traffic is the memory traffic.
 type Traffic struct {
-	Reads, Writes           uint64 // numbers of fetched lines, and of written lines and stores
+	Reads, Writes           uint64 // number of fetched lines, and number of written lines and stores
 	BytesRead, BytesWritten uint64
 }
 
@@ -344,8 +346,8 @@ type Simulator struct {
 // mostLines is the maximum number of lines of a cache. A cache of this size needs 1 GiB of memory.
 const mostLines = 1 << 27
 
-// New returns a simulator for h with empty caches. The error is a [*trace.OptionError], or a
-// [*MemoryError].
+// New returns a simulator for the hierarchy h, with empty caches. The error is a
+// [*trace.OptionError], or a [*MemoryError].
 func New(h hierarchy.Hierarchy, o Options) (*Simulator, error) {
 	if len(h.Levels) == 0 {
 		return nil, &trace.OptionError{Option: "hierarchy", Got: h.Name, Want: "at least one level"}

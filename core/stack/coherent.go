@@ -10,7 +10,7 @@ import (
 // Coherent is the LRU stack of one core with private caches that are kept coherent by invalidation
 // (MODELS §6.4; the model of Schuff, Parsons and Pai as described by Kulkarni, §2). Another core's
 // store invalidates a line and leaves a hole, which is a free way in every cache that had the line.
-// An access fills the topmost hole above the accessed line: only the entries above that hole move
+// An access fills the topmost hole above the accessed line. Only the entries above that hole move
 // down, and the old position of the line becomes a hole. Like [Sets], the model computes the depths
 // for caches of every capacity and number of sets in one pass. Each number of sets has separate
 // holes. Create a Coherent with [NewCoherent].
@@ -65,10 +65,11 @@ func NewCoherent(numbers SetNumbers) *Coherent {
 	return m
 }
 
-// Access accesses lines in order. Line numbers must be below 2^61. For each access, it writes the
-// depth of the line to out, or Cold, or Lost. The depth is the number of lines and holes above the
-// line. For a Lost access, it also writes the depth at which the line was lost to the slice lost.
-// Both slices must be at least as long as lines. Access returns the number of Lost accesses.
+// Access accesses the given lines in order. Line numbers must be below 2^61. For each access,
+// Access writes the line's depth, Cold, or Lost to the slice out. The depth is the number of lines
+// and holes above the line. For a Lost access, Access also writes to the slice lost the depth at
+// which the line was lost. Both slices must be at least as long as the slice lines. Access returns
+// the number of Lost accesses.
 func (m *Coherent) Access(lines []trace.Line, out, lost []uint32) (back int) {
 	before := m.lost
 	for len(lines) > 0 {

@@ -12,8 +12,8 @@ import (
 func (m *Coherent) NoteHoles() { m.noting = true }
 
 // Filled returns, for each Cold or Lost access since the last call, the numbers of sets for which
-// the access filled a hole: bit a represents 2^a sets. If any bit is set, the bits of uncounted
-// numbers of sets are also set. The result is valid until the next access.
+// the access filled a hole: bit a represents 2^a sets. If any bit is set, the bits of all uncounted
+// set counts are also set. The result is valid until the next access.
 func (m *Coherent) Filled() []uint32 {
 	filled := m.filled
 	m.filled = m.filled[:0]
@@ -34,8 +34,8 @@ func (m *Coherent) holed(line trace.Line) (mask uint32) {
 	return m.ways.numbers.filled(mask)
 }
 
-// filled returns mask with the bits of all uncounted numbers of sets added. mask contains the
-// numbers of sets for which an access filled a hole. filled returns 0 if mask is 0.
+// The method filled returns the mask with the bits of all uncounted set counts added. The parameter
+// mask contains the set counts for which an access filled a hole. The result is 0 if mask is 0.
 func (n SetNumbers) filled(mask uint32) uint32 {
 	if mask != 0 {
 		mask |= uint32(AllSetNumbers &^ n)
@@ -202,10 +202,10 @@ func (r *Below) Depth(line trace.Line) uint32 {
 	return Cold
 }
 
-// Touch performs the segment's first access to a line. filled contains the numbers of sets for
-// which the access filled a hole of the segment. all also contains the numbers of sets for which
-// the access fills a hole of the stack below. Touch returns the line's depth and the depth at which
-// it was lost, as [Coherent.Access] does.
+// Touch performs the segment's first access to a line. The parameter filled contains the set counts
+// for which the access filled a hole of the segment. In addition to these, the result all contains
+// the set counts for which the access fills a hole of the stack below. Touch returns the line's
+// depth and the depth at which it was lost, as [Coherent.Access] does.
 func (r *Below) Touch(line trace.Line, filled uint32) (depth, lostAt, all uint32) {
 	e, place := r.table.find(line), uint32(fresh)
 	depth = Cold
@@ -223,8 +223,8 @@ func (r *Below) Touch(line trace.Line, filled uint32) (depth, lostAt, all uint32
 	return depth, lostAt, all
 }
 
-// Again performs an access of the segment to a line that was lost in the segment. filled and all
-// have the same meaning as in Touch.
+// Again performs an access of the segment to a line that was lost in the segment. The parameter
+// filled and the result all have the same meaning as in Touch.
 func (r *Below) Again(line trace.Line, filled uint32) (all uint32) {
 	return r.push(line, fresh, filled)
 }
@@ -338,7 +338,7 @@ func (r *Below) Lose(line trace.Line) (depth uint32) {
 func (r *Below) Depths() *SetDepths { return &r.depths }
 
 // Join puts the stack of a segment on top of this stack, and returns the state of the joined stack.
-// state is the final state of the segment.
+// The parameter state is the final state of the segment.
 func (r *Below) Join(state []byte) ([]byte, error) {
 	s, err := readState(state)
 	if err != nil || len(s.entries) != int(r.above) {

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// SetCounts is the number of different numbers of sets that [Sets] supports: 2^0 to 2^16.
+	// SetCounts is the number of different set counts that [Sets] supports: 2^0 to 2^16 sets.
 	SetCounts = 17
 	// MaxWays is the largest number of ways that [Sets] supports.
 	MaxWays = 32
@@ -28,7 +28,7 @@ func (t *SetDepths) Add(other *SetDepths) {
 	}
 }
 
-// SetNumbers is a bit mask of numbers of sets: bit a represents 2^a sets.
+// SetNumbers is a bit mask of set counts: bit a represents 2^a sets.
 type SetNumbers uint32
 
 // MostSetNumbers contains one set and 2^4 to 2^16 sets.
@@ -38,9 +38,9 @@ const MostSetNumbers = AllSetNumbers &^ 0b1110
 const AllSetNumbers SetNumbers = 1<<SetCounts - 1
 
 // Sets is the model for set-associative caches. Sets extends [Exact] with the depth of the accessed
-// line in its set, for several numbers of sets at once. Create a Sets with [NewSets].
+// line in its set, for several set counts at once. Create a Sets with [NewSets].
 type Sets struct {
-	near  // counts hits in the top array while accesses is false
+	near  // counts the hits in the top array while the field accesses is false
 	above [topLines]above
 	// whether the lists follow accesses; otherwise, they follow the lines that fall off the top
 	// array

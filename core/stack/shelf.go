@@ -14,7 +14,7 @@ import (
 type Shelf interface {
 	// Write stores a block. Write does not retain data.
 	Write(run, block uint32, data []byte) error
-	// Read returns the data of a block. The slice is valid until the next call of Read.
+	// Read returns the data of a block. The slice is valid until the next call to Read.
 	Read(run, block uint32) ([]byte, error)
 	// Drop deletes a block that will never be read again.
 	Drop(run, block uint32) error

@@ -29,9 +29,9 @@
 //
 // [Sets] also covers set-associative caches. For every number of sets from 2^0 to 2^16, it computes
 // the depth at which each access finds its line in its set (MODELS §4; Hill and Smith, 1989, call
-// this all-associativity simulation). Two lines are in the same one of 2^a sets if the last a bits
-// of their line numbers agree. The number of trailing zeros in the XOR of the two line numbers is
-// the largest such a.
+// this all-associativity simulation). With 2^a sets, two lines are in the same set if the last a
+// bits of their line numbers agree. The largest such a is the number of trailing zeros in the XOR
+// of the two line numbers.
 //
 //  1. For a line in the top array, the lines above it are known. Each line above adds one to the
 //     depth for every number of sets for which both lines are in the same set. For all numbers of
@@ -39,11 +39,11 @@
 //  2. For every number of sets, each set has a list of at most 32 lines that have fallen off the
 //     array. The position of a line in the list is the number of lines of its set that fell off the
 //     array later (recency.go). The lines of the set that are still in the array are counted with
-//     lanes. A line moves to the front of its lists only when it falls off the array. For an
-//     increasing number of sets, the moves end at the first list in which the line is already at
-//     the front, because it is also at the front of the lists for more sets. If every line has a
-//     stamp, the lists are instead updated at each access, and one visit of a list counts and moves
-//     the line.
+//     lanes. A line moves to the front of its lists only when it falls off the array. The lists are
+//     visited in ascending order of the number of sets. The moves end at the first list in which
+//     the line is already at the front, because it is also at the front of the lists for more sets.
+//     If every line has a stamp, the lists are instead updated at each access, and one visit to a
+//     list counts and moves the line.
 //
 // [Coherent] computes the same depths for one of several cores if other cores' stores invalidate
 // lines (MODELS §6.4). [Shelved] supports more lines than fit in memory. [Shelved] keeps the lines
@@ -65,9 +65,9 @@ const Cold = math.MaxUint32
 
 // Model is an LRU stack. A model supports up to 2^32 - 2^17 distinct lines.
 type Model interface {
-	// Distances accesses lines in order. Line numbers must be below 2^61. For each access, it
-	// writes the stack distance, counted in lines from zero, or [Cold], to the same index of out.
-	// The slice out must be at least as long as lines.
+	// Distances accesses the given lines in order. Line numbers must be below 2^61. For each
+	// access, Distances writes the stack distance (in lines, starting at zero) or [Cold] to the
+	// same index of the slice out, which must be at least as long as the slice lines.
 	Distances(lines []trace.Line, out []uint32)
 	// Lines returns the number of distinct lines accessed so far.
 	Lines() int

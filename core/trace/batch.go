@@ -4,9 +4,9 @@ package trace
 // first-level cache, and is large enough to make the cost of one dynamic call per batch negligible.
 const DefaultRows = 4096
 
-// Batch contains records of a trace, stored as columns of equal length. A row of the columns is one
-// record. The caller of a reader owns the batch. The rows are valid until the batch is filled
-// again, and analyses must not change them.
+// Batch contains records of a trace, stored as columns of equal length. Each row is one record. The
+// caller of a reader owns the batch. The rows are valid until the batch is filled again, and
+// analyses must not change them.
 type Batch struct {
 	Addr  []Addr   // byte address
 	Bytes []uint32 // number of referenced bytes; 0: unknown
@@ -142,7 +142,7 @@ func appendPart[T any](column, of []T, lo, hi int) []T {
 	return append(column, of[lo:hi]...)
 }
 
-// Select keeps only the rows whose indices are in keep, which must be in ascending order.
+// Select keeps only the rows whose indices are in the slice keep, which must be in ascending order.
 func (b *Batch) Select(keep []int32) {
 	for to, from := range keep {
 		b.Addr[to], b.Bytes[to], b.Kind[to] = b.Addr[from], b.Bytes[from], b.Kind[from]
@@ -177,7 +177,8 @@ func (b *Batch) Slice(lo, hi int) {
 	b.Resize(hi - lo)
 }
 
-// View makes into a view of rows [lo, hi) of b, and returns into. The view shares the memory of b.
+// View stores a view of rows [lo, hi) of the batch b in the batch into, and returns into. The view
+// shares the memory of b.
 func (b *Batch) View(into *Batch, lo, hi int) *Batch {
 	into.Addr, into.Bytes, into.Kind = b.Addr[lo:hi], b.Bytes[lo:hi], b.Kind[lo:hi]
 	into.Thread, into.PC = part(b.Thread, lo, hi), part(b.PC, lo, hi)

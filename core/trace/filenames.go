@@ -64,16 +64,17 @@ func oneFile(group []sourceFile) bool {
 	return !slices.ContainsFunc(group, func(f sourceFile) bool { return commonParts(f.parts, longest) < len(f.parts) })
 }
 
-// CommonTail returns the number of trailing path elements that two paths have in common. whole
-// reports whether one path is a tail of the other path, so that both may denote the same file.
+// CommonTail returns the number of trailing path elements that two paths have in common. The result
+// whole reports whether one path is a tail of the other path, so that both may denote the same
+// file.
 func CommonTail(a, b string) (parts int, whole bool) {
 	x, y := pathParts(a), pathParts(b)
 	parts = commonParts(x, y)
 	return parts, parts > 0 && parts == min(len(x), len(y))
 }
 
-// SameFile returns the indices of the paths that may denote the file called name: the paths that
-// have the longest tail in common with name.
+// SameFile returns the indices of the paths that may denote the file with the given name: the paths
+// that share the longest tail with this name.
 func SameFile(name string, paths []string) (list []int) {
 	most := 0
 	for i, path := range paths {

@@ -16,8 +16,8 @@ type Program struct {
 	Structures []Structure
 	Tags       []string // caliper tags
 	Threads    []Thread
-	// ThreadCount is the number of threads that make references in the whole trace, according to
-	// its index, or 0 if it is unknown. Threads lists only the threads found so far.
+	// ThreadCount is the number of threads that make references in the whole trace according to the
+	// trace's index, or 0 if this number is unknown. Threads lists only the threads found so far.
 	ThreadCount int
 }
 
@@ -48,7 +48,8 @@ func (p *Program) SourceFiles() (list []SourceFile) {
 	return list
 }
 
-// JoinSources appends the files of more to list, except for files that list already contains.
+// JoinSources appends the files in the parameter more to the parameter list, except for files that
+// the list already contains.
 func JoinSources(list, more []SourceFile) []SourceFile {
 	for _, f := range more {
 		if !slices.Contains(list, f) {
@@ -60,7 +61,7 @@ func JoinSources(list, more []SourceFile) []SourceFile {
 
 // Missed is code whose references are not in the trace.
 type Missed struct {
-	What  string // a function, or "inline assembly", ...
+	What  string // a function, or a description such as "inline assembly"
 	Why   string
 	Count uint32 // number of occurrences in the module
 }
@@ -88,7 +89,7 @@ const NoFunction = ^uint32(0)
 // Block is straight-line code. Basic blocks are split after calls, because a call may not return.
 // Each execution of a block makes exactly one record for each of the block's sites, in order.
 type Block struct {
-	Function   uint32 // or NoFunction
+	Function   uint32 // index in Program.Functions, or NoFunction
 	Label      string // the basic block's name in the compiler's intermediate representation
 	Part       uint32 // n for the part after the n-th call in the basic block
 	Flags      BlockFlags
@@ -112,7 +113,7 @@ type BlockFlags uint32
 
 const (
 	EntryBlock  BlockFlags = 1 << iota // the function begins at this block
-	ReturnBlock                        // the function returns at the end of the block; by a tail call, if the block has a Callee
+	ReturnBlock                        // the function returns at the end of the block (with a tail call if the block has a Callee)
 	HeaderBlock                        // the block is the header of a natural loop
 	LatchBlock                         // the block jumps back to a header
 	LandingPad                         // the block is a landing pad of exceptions
@@ -170,7 +171,7 @@ type Structure struct {
 // Member is a member of a structure, or of a structure nested in it. An array or a union is a
 // single member. Only bit fields overlap.
 type Member struct {
-	Name          string // such as x or pos.x
+	Name          string // name of the member, such as x or pos.x
 	Offset, Bytes uint32
 	Type          string // type in the notation of the source, such as double
 }
@@ -238,10 +239,10 @@ type Thread struct {
 }
 
 // Flow is a value that passes from one block of a function to another, or around a loop of several
-// blocks. Instruction Instr of block Block uses the result of instruction FromInstr of block
-// FromBlock. Before is 1 if that result was computed in the previous iteration of the loop whose
-// header is Block (a phi's value from a latch), and 0 otherwise. Operands that [Instr.Uses] lists
-// are not repeated in Flow.
+// blocks. The instruction Instr in the block Block uses the result of the instruction FromInstr in
+// the block FromBlock. Before is 1 if that result was computed in the previous iteration of the
+// loop whose header is Block (a phi's value from a latch), and 0 otherwise. Operands that
+// [Instr.Uses] lists are not repeated in Flow.
 type Flow struct{ Block, Instr, FromBlock, FromInstr, Before uint32 }
 
 // LikeFirst returns the given number of threads, numbered from 0, as copies of the program's first

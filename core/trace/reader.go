@@ -54,7 +54,7 @@ func (h *Header) LeftOut() string {
 	return ""
 }
 
-// Join extends the header by the header of a different segment of the same trace.
+// Join extends the header with the header of a different segment of the same trace.
 func (h *Header) Join(other Header) {
 	if h.Format == "" {
 		h.Format = other.Format
@@ -76,19 +76,19 @@ func (h *Header) Join(other Header) {
 type Describer interface{ Header() Header }
 
 // Selector is a [Reader] that can return events in addition to references. Select chooses the kinds
-// of rows to read, and must be called before the first call of Next. If it is not called, the
+// of rows to read, and must be called before the first call to Next. If it is not called, the
 // reader returns only references.
 type Selector interface{ Select(Kinds) }
 
-// Position is a position between two rows of a trace that is stored in chunks. Rows are counted
-// among the rows of the selected kinds.
+// Position is a position between two rows of a trace that is stored in chunks. Only rows of the
+// selected kinds are counted.
 type Position struct {
 	Chunk uint64 // offset of the chunk in the file, or [AtEnd]
 	Rows  uint64 // number of rows of the chunk before the position
 }
 
-// Before reports whether p comes before the position other. Both positions must count rows of the
-// same kinds.
+// Before reports whether the position p precedes the position other. Both positions must count rows
+// of the same kinds.
 func (p Position) Before(other Position) bool {
 	return p.Chunk < other.Chunk || p.Chunk == other.Chunk && p.Rows < other.Rows
 }
@@ -102,8 +102,8 @@ type Chunk struct {
 	References uint64
 }
 
-// Outline contains properties of a whole trace. The index of a trace contains them, so they are
-// known before the trace is read.
+// Outline contains properties of a whole trace. The index of a trace contains these properties, so
+// they are known before the trace is read.
 type Outline struct {
 	References uint64 // number of references of all kinds
 	Threads    int    // number of threads that make references
@@ -222,8 +222,8 @@ const theTrace = "the trace"
 // example because the recorder was killed. The final record describes how the run ended.
 var ErrCutShort = errors.New("the recorder was killed, or only a part of the file was copied")
 
-// DamageError reports a damaged stream: the stream was cut off, or a checksum or a compressed block
-// is wrong. All rows before the damage have been returned.
+// DamageError reports a damaged stream: the stream was truncated, or a checksum or a compressed
+// block is wrong. All rows before the damage have been returned.
 type DamageError struct {
 	File   string // the trace's name
 	Layer  string // the damaged layer: the name of a compression format, such as "lz4", or of the trace format
@@ -236,9 +236,9 @@ func (e *DamageError) Error() string {
 	offset := strconv.FormatInt(e.Offset, 10)
 	switch {
 	case e.Err == ErrCutShort:
-		return e.File + " is cut short after " + offset + " bytes: " + e.Err.Error() + "; the references before this position can be read"
+		return e.File + " is truncated after " + offset + " bytes: " + e.Err.Error() + "; the references before this position can be read"
 	case e.Cut:
-		return e.File + ": the " + e.Layer + " stream is cut off after " + offset +
+		return e.File + ": the " + e.Layer + " stream is truncated after " + offset +
 			" decompressed bytes; copy the file again, or use the part before the cut"
 	}
 	return e.File + ": the " + e.Layer + " stream is damaged after " + offset + " decompressed bytes (" + e.Err.Error() +

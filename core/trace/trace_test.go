@@ -39,8 +39,8 @@ func TestErrorMessages(t *testing.T) {
 	}{
 		{&trace.SyntaxError{File: "app.din", Line: 1042, What: "label", Got: "7", Want: "0 to 4"}, `app.din:1042: label "7", want 0 to 4`},
 		{&trace.SyntaxError{File: "a", Offset: 12, What: "type", Got: strings.Repeat("x", 50), Want: "load"}, `a at byte 12: type "` + strings.Repeat("x", 40) + `"…, want load`},
-		{&trace.DamageError{File: "a", Layer: "lz4", Offset: 5, Cut: true}, `a: the lz4 stream is cut off after 5 decompressed bytes; copy the file again, or use the part before the cut`},
-		{&trace.DamageError{File: "a", Layer: "sgt", Offset: 5, Cut: true, Err: trace.ErrCutShort}, `a is cut short after 5 bytes: the recorder was killed, or only a part of the file was copied; the references before this position can be read`},
+		{&trace.DamageError{File: "a", Layer: "lz4", Offset: 5, Cut: true}, `a: the lz4 stream is truncated after 5 decompressed bytes; copy the file again, or use the part before the cut`},
+		{&trace.DamageError{File: "a", Layer: "sgt", Offset: 5, Cut: true, Err: trace.ErrCutShort}, `a is truncated after 5 bytes: the recorder was killed, or only a part of the file was copied; the references before this position can be read`},
 		{&trace.DamageError{File: "a", Layer: "gzip", Err: errors.New("bad sum")}, `a: the gzip stream is damaged after 0 decompressed bytes (bad sum); copy the file again, or use the part before the damage`},
 	} {
 		if got := c.err.Error(); got != c.want {

@@ -3,9 +3,9 @@
 //
 // The page may load files from, and connect to, its own origin only. The command's server and the
 // Cloudflare worker set these headers; static hosts read the headers from the file _headers. For
-// hosts without headers, the page has a meta element ([Meta]); but only a header ([Content]) can
-// prevent other sites from showing the page in a frame. The single file has no trusted origin, so
-// its policy ([Single]) allows no connections.
+// hosts that cannot send headers, the page has a meta element ([Meta]); but only a header
+// ([Content]) can prevent other sites from showing the page in a frame. The single file has no
+// trusted origin, so its policy ([Single]) allows no connections.
 package policy
 
 import "strings"

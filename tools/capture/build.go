@@ -79,8 +79,8 @@ func Compile(io IO, o Options, compilerName string, args []string) (status int, 
 	return b.link()
 }
 
-// Preload returns the path of the runtime as a shared library, for LD_PRELOAD of untraced programs that load
-// traced libraries.
+// Preload returns the path of the runtime's shared library, which LD_PRELOAD adds to untraced
+// programs that load traced libraries.
 func Preload(compilerName string) (path string, err error) {
 	c, err := findCompiler(compilerName)
 	if err != nil {

@@ -23,10 +23,10 @@ import (
 var sources embed.FS
 
 // Sources returns the runtime's source files, which other C programs can use to write containers.
-// The files are in the folder runtime.
+// The files are in the runtime folder.
 func Sources() fs.FS { return sources }
 
-// Header returns the text of stackglass.h, with whose macros programs mark regions.
+// Header returns the text of stackglass.h, whose macros programs use to mark regions.
 func Header() []byte {
 	text, err := sources.ReadFile("runtime/stackglass.h")
 	must(err)
@@ -47,8 +47,8 @@ type Runtime struct {
 	Include string // folder that contains stackglass.h
 	Program string // object to link into each program
 	Library string // object to link into each shared library
-	Calls   string // object to link, in addition, into each shared library that uses a C library
-	Exports string // list, for the linker, of the symbols that shared libraries need from the program
+	Calls   string // additional object to link into each shared library that uses a C library
+	Exports string // for the linker: list of the symbols that shared libraries need from the program
 	Preload string // shared library for an untraced program that loads traced libraries
 }
 
@@ -74,7 +74,7 @@ type CompileError struct {
 func (e *CompileError) Error() string {
 	said, _, _ := strings.Cut(strings.TrimSpace(e.Output), "\n")
 	return e.Compiler + " cannot compile " + e.Code + ": " + said +
-		"; install a C library for development (apt-get install libc6-dev)"
+		"; install the C library's development files (apt-get install libc6-dev)"
 }
 
 // BuildRuntime returns the runtime, compiled with the given clang. It compiles the runtime unless
@@ -89,8 +89,8 @@ func BuildRuntime(clang string) (*Runtime, error) {
 }
 
 // Cached returns the folder with the given name in the user's cache. If the folder does not exist,
-// Cached calls make to fill a temporary folder and then renames it, so that concurrent processes of
-// a build never see an incomplete folder.
+// Cached calls the function make to fill a temporary folder, and then renames this folder, so that
+// concurrent processes of a build never see an incomplete folder.
 func Cached(name string, make func(work string) error) (folder string, err error) {
 	for _, cache := range caches() {
 		folder = filepath.Join(cache, name)

@@ -107,7 +107,7 @@ func TestDamagedCompressedFiles(t *testing.T) {
 		whole := pack(t, text, packer)
 		damaged := bytes.Clone(whole)
 		damaged[len(damaged)*2/3] ^= 0x10
-		for want, content := range map[string][]byte{"cut off": whole[:len(whole)*3/4], "damaged": damaged} {
+		for want, content := range map[string][]byte{"truncated": whole[:len(whole)*3/4], "damaged": damaged} {
 			path := p.write(want+"."+packing, content)
 			p.drop(path)
 			said := p.problem()

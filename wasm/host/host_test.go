@@ -299,7 +299,7 @@ func TestCutAndDamagedInUnpacker(t *testing.T) {
 		whole := packedBy(t, packing, b)
 		damaged := bytes.Clone(whole)
 		damaged[len(damaged)*3/4] ^= 1
-		for want, file := range map[string][]byte{"cut off": whole[:len(whole)*3/4], "damaged": damaged} {
+		for want, file := range map[string][]byte{"truncated": whole[:len(whole)*3/4], "damaged": damaged} {
 			if (packing == "gzip" || packing == "zip") && want == "damaged" {
 				continue // the only checksum is at the end of the file, so damage first appears as an invalid line
 			}

@@ -233,7 +233,7 @@ func TestSameErrors(t *testing.T) {
 			if got != rows || says != said {
 				t.Errorf("%s, %s: %d records and the error %q, want %d records and %q as without a worker", p.Name, what, got, says, rows, said)
 			}
-			if what == "cut" && !strings.Contains(says, "the "+p.Name+" stream is cut off after") {
+			if what == "cut" && !strings.Contains(says, "the "+p.Name+" stream is truncated after") {
 				t.Errorf("%s, truncated: error = %q", p.Name, says)
 			}
 		}
@@ -260,7 +260,7 @@ func TestNested(t *testing.T) {
 	if rows, said := rowsOf(file, linked()); rows != 1000 || said != "" {
 		t.Errorf("%d rows, %q", rows, said)
 	}
-	if _, said := rowsOf(file[:len(file)-9], linked()); !strings.Contains(said, "a.din: the zstd stream is cut off") {
+	if _, said := rowsOf(file[:len(file)-9], linked()); !strings.Contains(said, "a.din: the zstd stream is truncated") {
 		t.Errorf("cut: %q", said)
 	}
 }

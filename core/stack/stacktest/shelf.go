@@ -73,7 +73,8 @@ func (s *Shelf) Drop(run, block uint32) error {
 }
 
 // RunShelf checks that a spill store behaves like [Shelf]. The function open closes the previous
-// instance and opens the store again, with its content if asItIs is set, and empty otherwise.
+// instance and opens the store again. The store keeps its content if asItIs is set; otherwise, it
+// is empty.
 func RunShelf(t *testing.T, open func(asItIs bool) (stack.Shelf, error)) {
 	rng := rand.New(rand.NewPCG(1, 11))
 	twin, shelf := new(Shelf), stack.Shelf(nil)

@@ -27,8 +27,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/lines"
 )
 
-// NewReader returns a reader for the table in r; name is the trace's name in errors. A header
-// without an address is a [*HeaderError].
+// NewReader returns a reader for the table in r. The parameter name is the trace's name in errors.
+// A header without an address column causes a [*HeaderError].
 func NewReader(name string, r io.Reader) *lines.Reader { return lines.NewReader(name, r, &parser{}) }
 
 type parser struct {
@@ -444,7 +444,8 @@ var letters = [trace.NumKinds]byte{
 	trace.Load: 'r', trace.Store: 'w', trace.Modify: 'm', trace.Fetch: 'i', trace.RangeRead: 'r', trace.RangeWrite: 'w',
 }
 
-// Write writes the references of a batch; h is the header of its trace. Events are not written.
+// Write writes the references of a batch. The parameter h is the header of its trace. Events are
+// not written.
 func (w *Writer) Write(b *trace.Batch, h trace.Header) error {
 	w.text = w.text[:0]
 	if !w.begun {

@@ -2,8 +2,8 @@
 // gem5 write.
 //
 // A file consists of the magic number "gem5" and Protocol Buffers messages, each preceded by its
-// length as a varint (gem5's src/proto/protoio.cc). The first message is a PacketHeader, all others
-// are Packets (src/proto/packet.proto):
+// length as a varint (gem5's src/proto/protoio.cc). The first message is a PacketHeader, and all
+// others are Packets (src/proto/packet.proto):
 //
 //	PacketHeader  1 obj_id string · 2 ver · 3 tick_freq · 4 id_strings {1 key · 2 value string}, repeated
 //	Packet        1 tick · 2 cmd · 3 addr · 4 size · 5 flags · 6 pkt_id · 7 pc
@@ -19,9 +19,9 @@
 // (src/mem/packet.hh, MemCmd::Command). In older versions, these numbers are lower by two or three.
 //
 // If the header lists id_strings, pkt_id is the number of the requestor (for example the data side
-// of a core). Each requestor becomes a thread with a name in [trace.Program]. pc is present if the
-// probe was configured to record it. Addresses are taken from the probed packets, and are usually
-// physical.
+// of a core). Each requestor becomes a thread with a name in [trace.Program]. The field pc is
+// present if the probe was configured to record it. Addresses are taken from the probed packets,
+// and are usually physical.
 package gem5
 
 import (
@@ -63,7 +63,7 @@ var commands = [...]command{
 
 func commandOf(cmd uint32) int { return int(min(cmd, uint32(len(commands)-1))) }
 
-// NewReader returns a reader for the trace in r; name is the trace's name in errors.
+// NewReader returns a reader for the trace in r. The parameter name is the trace's name in errors.
 func NewReader(name string, r io.Reader) *records.Reader {
 	return records.NewReader(name, "gem5", r, &parser{})
 }

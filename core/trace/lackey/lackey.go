@@ -11,7 +11,7 @@
 // The PC of a data line is the address of the last I line before it. The PC column exists from the
 // first I line on. A trace without I lines has no PCs.
 //
-// With --trace-sched=yes Valgrind, which runs one thread at a time, also reports which thread is
+// With --trace-sched=yes, Valgrind, which runs one thread at a time, also reports which thread is
 // running:
 //
 //	--13213--   SCHED[2]:  acquired lock (thread_wrapper(starting new thread))
@@ -36,8 +36,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/lines"
 )
 
-// NewReader returns a reader for the trace in r; name is the trace's name in errors. Threads are
-// numbered as Valgrind numbers them.
+// NewReader returns a reader for the trace in r. The parameter name is the trace's name in errors.
+// Threads are numbered as Valgrind numbers them.
 func NewReader(name string, r io.Reader) *lines.Reader { return lines.NewReader(name, r, &parser{}) }
 
 type parser struct {

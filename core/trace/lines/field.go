@@ -43,7 +43,7 @@ func HexValue(x uint64, n int) uint64 {
 }
 
 // HexAt reads up to 16 hexadecimal digits starting at s[at], and returns their value and the index
-// of the byte after them. at must not exceed 48.
+// of the byte after them. The index at must not exceed 48.
 func HexAt(s *[Slack]byte, at int) (v uint64, end int) {
 	first := binary.LittleEndian.Uint64(s[at:])
 	n := HexDigits(first)
@@ -119,9 +119,9 @@ func All(text []byte) iter.Seq2[int, []byte] {
 }
 
 // Recognise reports whether text, the beginning of a file, is in a format. Two functions define the
-// format: skip reports whether to skip a line, and check returns the error in a line. The first
-// line that is not skipped must be correct. If it is not, reason describes the error. If all lines
-// are skipped, reason is the argument none.
+// format: the function skip reports whether to skip a line, and the function check returns the
+// error in a line. The first line that is not skipped must be correct. If it is not, reason
+// describes the error. If all lines are skipped, Recognise returns the argument none as the reason.
 func Recognise(text []byte, none string, skip func(line []byte) bool, check func(line []byte) *trace.SyntaxError) (reason string, ok bool) {
 	for number, line := range All(text) {
 		if skip(line) {
@@ -138,8 +138,8 @@ func Recognise(text []byte, none string, skip func(line []byte) bool, check func
 // IsBlank reports whether a line contains only blanks.
 func IsBlank(line []byte) bool { return len(Trim(line)) == 0 }
 
-// Hex reads a number that consists only of hexadecimal digits. ok is false for any other text. wide
-// reports whether the number is longer than 64 bits.
+// Hex reads a number that consists only of hexadecimal digits. ok is false for any other text. The
+// result wide reports whether the number is longer than 64 bits.
 func Hex(s []byte) (v uint64, wide, ok bool) {
 	for _, c := range s {
 		digit := HexDigit[c]
@@ -154,7 +154,8 @@ func Hex(s []byte) (v uint64, wide, ok bool) {
 
 const tooWide = "at most 16 hexadecimal digits, because an address has 64 bits"
 
-// Address reads hexadecimal digits after a required 0x. what names the address in errors.
+// Address reads hexadecimal digits after a required 0x. The parameter what is the name of the
+// address in errors.
 func Address(what string, s []byte) (addr trace.Addr, wrong *trace.SyntaxError) {
 	digits, found := bytes.CutPrefix(s, []byte("0x"))
 	addr, wide, ok := Hex(digits)
@@ -191,7 +192,8 @@ func Decimal(s []byte) (v uint64, ok bool) {
 	return v, len(s) > 0
 }
 
-// Decimal32 reads a decimal number of at most 32 bits. what names the number in errors.
+// Decimal32 reads a decimal number of at most 32 bits. The parameter what is the name of the number
+// in errors.
 func Decimal32(what string, s []byte) (uint32, *trace.SyntaxError) {
 	v, ok := Decimal(s)
 	if !ok || v > math.MaxUint32 {
@@ -200,8 +202,8 @@ func Decimal32(what string, s []byte) (uint32, *trace.SyntaxError) {
 	return uint32(v), nil
 }
 
-// Wrong returns an error about a field, with a copy of the first bytes of got. [Reader] adds the
-// position to the error.
+// Wrong returns an error about a field, with a copy of the first bytes of the text got. [Reader]
+// adds the position to the error.
 func Wrong(what string, got []byte, want string) *trace.SyntaxError {
 	return &trace.SyntaxError{What: what, Got: Got(got), Want: want}
 }

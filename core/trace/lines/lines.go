@@ -1,5 +1,5 @@
-// Package lines reads traces in text formats: it divides a stream of bytes into windows of whole
-// lines, and the parser of a format converts windows into batches.
+// Package lines reads traces in text formats. The package divides a stream of bytes into windows of
+// whole lines, and the parser of a format converts windows into batches.
 //
 // Parsing a line takes only a few nanoseconds, so this package does not process lines individually:
 //
@@ -54,7 +54,7 @@ func NewBuffer(r io.Reader) *Buffer {
 }
 
 // Window returns one or more unread lines, each with its newline. The window is valid until the
-// next call, which returns all lines again that were not taken with [Buffer.Take]. If long is true,
+// next call, which again returns all lines that were not taken with [Buffer.Take]. If long is true,
 // the window is the beginning of a line of more than [Longest] bytes, and the rest of that line is
 // dropped. The error is the error of the stream.
 func (b *Buffer) Window() (window []byte, long bool, err error) {
@@ -156,10 +156,10 @@ type Parser interface {
 	// yet, and its length is its capacity.
 	Begin(b *trace.Batch)
 	// Parse reads lines of window into b, starting at the given row, until the window is exhausted,
-	// b is full or a line is invalid. It returns the numbers of bytes and lines read, including the
-	// invalid line, and the number of rows in b. A *trace.SyntaxError refers to the last line read,
-	// and the reader adds its position. All other errors end the trace. Parse may read Slack bytes
-	// after the window.
+	// the batch is full, or a line is invalid. It returns the numbers of bytes and lines read,
+	// including the invalid line, and the number of rows in b. A *trace.SyntaxError refers to the
+	// last line read, and the reader adds its position. All other errors end the trace. Parse may
+	// read Slack bytes after the window.
 	Parse(window []byte, b *trace.Batch, row int) (taken, lines, rows int, err error)
 }
 
@@ -176,7 +176,7 @@ type Reader struct {
 	late   trace.LateError
 }
 
-// NewReader returns a reader for the text in r; file is the trace's name in errors.
+// NewReader returns a reader for the text in r. The parameter file is the trace's name in errors.
 func NewReader(file string, r io.Reader, p Parser) *Reader {
 	return &Reader{buffer: NewBuffer(r), parser: p, file: file}
 }

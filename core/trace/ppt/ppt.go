@@ -1,5 +1,5 @@
-// Package ppt reads the memory traces with block labels of PPT-SASMM and PPT-AMMP, and the files
-// that accompany such traces. These tools use a modified version of Byfl to write traces.
+// Package ppt reads the block-labelled memory traces of PPT-SASMM and PPT-AMMP, and the files that
+// accompany such traces. These tools use a modified version of Byfl to write traces.
 //
 // Each line is a reference, or marks the beginning or end of an execution of a basic block:
 //
@@ -48,7 +48,7 @@ type Reader struct {
 	parse *parser
 }
 
-// NewReader returns a reader for the trace in r; name is the trace's name in errors.
+// NewReader returns a reader for the trace in r. The parameter name is the trace's name in errors.
 func NewReader(name string, r io.Reader) *Reader {
 	p := &parser{kinds: trace.DataKinds}
 	return &Reader{lines.NewReader(name, r, p), p}

@@ -1,11 +1,11 @@
-// Package records reads traces in binary formats: the parser of a format converts windows of a
-// stream of bytes into batches. It is the counterpart of package lines for binary formats.
+// Package records reads traces in binary formats. The parser of each format converts windows of a
+// byte stream into batches. It is the counterpart of package lines for binary formats.
 //
 // [Reader] passes a [Parser] a window of the stream. The parser converts whole records to rows of a
 // batch, until the window is exhausted, the batch is full or a record is invalid. If the window
 // contains no whole record, the reader reads more bytes. A stream that ends within a record causes
 // a [*trace.DamageError], because an incomplete record is the only sign that a trace in a binary
-// format was cut off.
+// format was truncated.
 package records
 
 import (
@@ -34,9 +34,10 @@ type Parser interface {
 	Begin(b *trace.Batch)
 	// Parse reads records of window into b, starting at the given row. It returns the number of
 	// bytes that it has read completely, and the number of rows in b. If not all rows of a record
-	// fit into b, the record counts as read only when its last row has been written, and the parser
-	// remembers its position within the record. If Parse reads nothing although b has room, Reader
-	// calls it again with more bytes. The offset of a *trace.SyntaxError is relative to the window.
+	// fit into the batch, the record counts as read only when its last row has been written, and
+	// the parser remembers its position within the record. If Parse reads nothing although the
+	// batch has room, Reader calls it again with more bytes. The offset of a *trace.SyntaxError is
+	// relative to the window.
 	Parse(window []byte, b *trace.Batch, row int) (taken, rows int, err error)
 }
 
@@ -52,7 +53,8 @@ type Reader struct {
 	err         error // error at the end of the stream
 }
 
-// NewReader returns a reader for the records in r; file is the trace's name in errors.
+// NewReader returns a reader for the records in r. The parameter file is the trace's name in
+// errors.
 func NewReader(file, format string, r io.Reader, p Parser) *Reader {
 	return &Reader{file: file, layer: format, source: r, parser: p, buf: make([]byte, 2*Longest)}
 }

@@ -24,10 +24,10 @@ type Verdict struct {
 	Faults  uint64
 }
 
-// Check reads a whole container and calls tell with every fault: wrong checksums, tables and steps
-// that violate the format, chunks that contradict their frames, decreasing tickets, a wrong index,
-// and a wrong or missing end. r must not have read anything yet. Check returns an error only if r
-// does not read a container.
+// Check reads a whole container and calls the function tell with every fault: wrong checksums,
+// tables and steps that violate the format, chunks that contradict their frames, decreasing
+// tickets, a wrong index, and a wrong or missing end. The reader r must not have read anything yet.
+// Check returns an error only if r does not read a container.
 func Check(r *Reader, tell func(Fault)) (*Verdict, error) {
 	in, ok := r.source.(*stream)
 	if !ok {
@@ -87,7 +87,7 @@ func (k *checker) order(c *chunk) {
 		k.tell(c.at, "thread "+decimal(uint64(c.thread))+" continues with ticket "+decimal(c.firstTicket)+" after "+decimal(last)+", but tickets must not decrease")
 	}
 	if c.firstTicket < k.floor {
-		k.tell(c.at, "ticket "+decimal(c.firstTicket)+", but earlier chunks announced only tickets of at least "+decimal(k.floor))
+		k.tell(c.at, "the chunk begins with ticket "+decimal(c.firstTicket)+", but earlier chunks state that all later tickets are at least "+decimal(k.floor))
 	}
 	k.last[c.thread], k.floor = c.lastTicket, max(k.floor, c.floor)
 }
@@ -272,9 +272,9 @@ type ThreadSurvey struct {
 	Chunks, Steps, References uint64
 }
 
-// Look reads the frames of a container, but does not decode steps. r must not have read anything
-// yet. Look returns an error if r does not read a container. Look and [Check] are functions, not
-// methods, so that the linker can omit them from programs that do not call them.
+// Look reads the frames of a container, but does not decode steps. The reader r must not have read
+// anything yet. Look returns an error if r does not read a container. Look and [Check] are
+// functions, not methods, so that the linker can omit them from programs that do not call them.
 func Look(r *Reader) (*Survey, error) {
 	in, ok := r.source.(*stream)
 	if !ok {

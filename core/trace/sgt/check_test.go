@@ -94,7 +94,7 @@ func TestFaults(t *testing.T) {
 		{"references", func(c *openChunk, _ *uint64) { c.references++ }, "the chunk has 2 references, but the frame header states 3"},
 		{"steps", func(c *openChunk, _ *uint64) { c.steps++ }, "the chunk cannot be read completely: the tickets of the chunk do not follow the format"},
 		{"last ticket", func(c *openChunk, _ *uint64) { c.lastTicket++ }, "the chunk ends with ticket "},
-		{"floor", func(_ *openChunk, floor *uint64) { *floor = 1000 }, "ticket 8, but earlier chunks announced only tickets of at least 1000"},
+		{"floor", func(_ *openChunk, floor *uint64) { *floor = 1000 }, "the chunk begins with ticket 8, but earlier chunks state that all later tickets are at least 1000"},
 		{"control", func(c *openChunk, _ *uint64) { c.control = append(c.control, 1) }, "the chunk cannot be read completely: the chunk contains bytes or values that none of its steps uses"},
 		{"value", func(c *openChunk, _ *uint64) { c.value = nil }, "the chunk cannot be read completely: the steps of the chunk do not follow the format"},
 		{"block", func(c *openChunk, _ *uint64) { c.control = appendPrefix(appendPrefix(nil, 2), 200) }, "the chunk cannot be read completely: the chunk has a step of a block that no table contains"},

@@ -71,7 +71,7 @@ func TestDamage(t *testing.T) {
 		{"foreign frames", slices.Insert(slices.Clone(parts), 2, foreign, unknown), rows, ""},
 		{"a later version that this reader can read", slices.Concat([][]byte{readable}, parts[1:]), rows, ""},
 		{"a later version", slices.Concat([][]byte{later}, parts[1:]), nil, "t: container version 9 requires reader version 7 or later, but this reader has version 1; use a newer stackglass"},
-		{"no bytes", nil, nil, "cut off after 0"},
+		{"no bytes", nil, nil, "truncated after 0"},
 		{"another file", [][]byte{foreign, unknown}, nil, "(the file does not begin with the header of a container)"},
 		{"two files", slices.Concat(parts, parts), rows, "(a second trace begins here, but traces cannot be concatenated; convert each file separately)"},
 		{"content of a chunk", slices.Concat(parts[:3], [][]byte{wrong(parts[3], -9)}, parts[4:]), slices.Concat(rows[:10], rows[20:]), "(1 chunk with 10 references cannot be read; the first error: lz4: "},
@@ -80,9 +80,9 @@ func TestDamage(t *testing.T) {
 		{"the end", slices.Concat(parts[:6], [][]byte{wrong(parts[6], 13)}, parts[7:]), rows, "(1 table cannot be read; the first error: the checksum of a frame is wrong)"},
 		{"tables", slices.Concat(parts[:1], [][]byte{wrong(parts[1], 13)}, parts[2:]), nil, "(the checksum of a frame is wrong)"},
 		{"tables are missing", slices.Concat(parts[:1], parts[2:]), nil, "(4 chunks with 40 references cannot be read; the first error: the chunk has a step of a block that no table contains)"},
-		{"no index", parts[:7], rows, "cut off"},
-		{"no end", parts[:6], rows, "t is cut short after "},
-		{"half a chunk", slices.Concat(parts[:5], [][]byte{parts[5][:20]}), rows[:30], "t is cut short after "},
+		{"no index", parts[:7], rows, "truncated"},
+		{"no end", parts[:6], rows, "t is truncated after "},
+		{"half a chunk", slices.Concat(parts[:5], [][]byte{parts[5][:20]}), rows[:30], "t is truncated after "},
 		{"a magic number", slices.Concat(parts[:4], [][]byte{{1, 2, 3, 4, 0, 0, 0, 0}}, parts[4:]), rows[:20], "(there is no frame at the expected position)"},
 	} {
 		file := slices.Concat(c.parts...)

@@ -76,7 +76,7 @@ type feed struct {
 }
 
 // next reads a frame, and skips frames of other programs. It returns io.EOF at the end of the file,
-// and io.ErrUnexpectedEOF if the file is cut off. If it returns errCheck, the tag and body can be
+// and io.ErrUnexpectedEOF if the file is truncated. If it returns errCheck, the tag and body can be
 // wrong.
 func (f *feed) next() (frame, error) {
 	for {

@@ -22,12 +22,12 @@ func NewFrames(r io.Reader) *Frames { return &Frames{feed: feed{r: r}} }
 type Frame struct {
 	Tag  string
 	At   uint64 // offset in the file
-	Body []byte // valid until the next call of Next
+	Body []byte // valid until the next call to Next
 }
 
 // Next returns the next frame that contains neither tables of the program nor facts about the
-// capture. It processes the frames before it. It returns io.EOF at the end of the file, and
-// [io.ErrUnexpectedEOF] if the file was cut off. All errors are final.
+// capture. Next also processes the frames before this frame. Next returns io.EOF at the end of the
+// file, and [io.ErrUnexpectedEOF] if the file was truncated. All errors are final.
 func (f *Frames) Next() (Frame, error) {
 	for {
 		next, err := f.feed.next()

@@ -39,7 +39,7 @@ func NewImporter(w io.Writer, facts []trace.Fact) *Importer {
 	return m
 }
 
-// Write writes the references of a batch. h is the header of the trace.
+// Write writes the references of a batch. The parameter h is the header of the trace.
 func (m *Importer) Write(b *trace.Batch, h trace.Header) error {
 	m.tell(h)
 	if h.Program != nil && b.Site != nil {
@@ -489,12 +489,12 @@ func NewNamer() *Namer {
 	return n
 }
 
-// Program returns a program with all sites that have been assigned so far. Further calls of Name
+// Program returns a program with all sites that have been assigned so far. Further calls to Name
 // add sites to this program.
 func (n *Namer) Program() *trace.Program { return &n.program }
 
-// Name writes the sites of a batch's rows to sites. h is the header of the trace. Events have site
-// 0.
+// Name writes the sites of a batch's rows to the slice sites. The parameter h is the header of the
+// trace. Events have site 0.
 func (n *Namer) Name(b *trace.Batch, h trace.Header, sites []uint32) {
 	for i, kind := range b.Kind {
 		if sites[i] = 0; !kind.IsReference() {

@@ -69,7 +69,8 @@ type lane struct {
 	rows  uint64 // number of returned rows of the first chunk
 }
 
-// NewReader returns a reader of the container in r; name is the trace's name in errors.
+// NewReader returns a reader of the container in r. The parameter name is the trace's name in
+// errors.
 func NewReader(name string, r io.Reader, o Options) *Reader {
 	return newReader(name, o, &stream{feed: feed{r: r}}, &told{})
 }
@@ -87,11 +88,11 @@ func newReader(name string, o Options, s source, t *told) *Reader {
 	return r
 }
 
-// Select selects kinds of rows. It must be called before the first call of Next.
+// Select selects kinds of rows. It must be called before the first call to Next.
 func (r *Reader) Select(kinds trace.Kinds) { r.kinds = kinds }
 
 // Expect sets [trace.Program.ThreadCount] from the outline of the whole trace. It must be called
-// before the first call of Next.
+// before the first call to Next.
 func (r *Reader) Expect(o trace.Outline) { r.program.ThreadCount = o.Threads }
 
 // Header describes the trace. It uses only the frames that precede the last returned rows, and does
@@ -115,8 +116,8 @@ func (r *Reader) Ending() Ending { return r.ending }
 // Lost describes the unreadable parts that have been found so far.
 func (r *Reader) Lost() Lost { return r.lost }
 
-// Next implements [trace.Reader]. If a file is cut off or damaged, Next returns everything that can
-// be read, and then a [*trace.DamageError].
+// Next implements [trace.Reader]. If a file is truncated or damaged, Next returns everything that
+// can be read, and then a [*trace.DamageError].
 func (r *Reader) Next(b *trace.Batch) error {
 	b.Reset()
 	if r.err != nil {

@@ -81,9 +81,9 @@ func (w *Writer) CopyChunk(h *ChunkHead, frame []byte) {
 
 // Renumberer changes the numbers of blocks in the chunks of a recording. Block numbers occur only
 // in the control part of a chunk, as differences from the expected block. They occur only if the
-// block is not one of the two blocks that followed the last two times (FORMAT.md, "Chunks"). Values
-// and tickets therefore do not change, and the Renumberer tracks only these two blocks of the
-// coder's state. Block 0 keeps its number, because a chunk begins as if block 0 had been executed.
+// block is neither of the two expected blocks, next and other (FORMAT.md, "Chunks"). Values and
+// tickets therefore do not change, and the Renumberer tracks only these two blocks of the coder's
+// state. Block 0 keeps its number, because a chunk begins as if block 0 had been executed.
 type Renumberer struct {
 	number  []uint32 // new number of each block, by old number
 	follow  []follow // the blocks that followed each block, by old number

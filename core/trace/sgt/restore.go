@@ -7,9 +7,9 @@ import (
 )
 
 // Restorer rebuilds a container from the program's tables and all rows of a trace, including
-// events, for example of a loop-compressed trace. It combines the rows of each execution of a block
-// into a step. If the trace has no program, or if the program's tables cannot be written, an
-// [Importer] writes the rows.
+// events. The trace may be loop-compressed, for example. It combines the rows of each execution of
+// a block into a step. If the trace has no program, or if the program's tables cannot be written,
+// an [Importer] writes the rows.
 type Restorer struct {
 	out    io.Writer
 	facts  []trace.Fact
@@ -41,14 +41,14 @@ type RestoreError struct {
 }
 
 func (e *RestoreError) Error() string {
-	return "record " + decimal(e.Row) + " does not belong to the block that began before, want " + e.Want +
+	return "record " + decimal(e.Row) + " does not belong to the block that has begun, want " + e.Want +
 		"; to write only the references of a part of a trace, add --kinds all"
 }
 
-// NewRestorer starts a container. facts is added to the facts of the trace.
+// NewRestorer starts a container. The parameter facts is added to the facts of the trace.
 func NewRestorer(w io.Writer, facts []trace.Fact) *Restorer { return &Restorer{out: w, facts: facts} }
 
-// Write writes the rows of a batch. h is the header of the trace.
+// Write writes the rows of a batch. The parameter h is the header of the trace.
 func (r *Restorer) Write(b *trace.Batch, h trace.Header) error {
 	r.begin(h)
 	if r.other != nil {
@@ -187,7 +187,7 @@ func (r *Restorer) finish(p *trace.Program) error {
 
 func (r *Restorer) wrong(want string) error { return &RestoreError{Row: r.rows, Want: want} }
 
-// Close ends the container. h is the header at the end of the trace.
+// Close ends the container. The parameter h is the header at the end of the trace.
 func (r *Restorer) Close(h trace.Header, e End) error {
 	r.begin(h)
 	if r.other != nil {

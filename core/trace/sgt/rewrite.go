@@ -61,8 +61,8 @@ type rewrittenBlock struct {
 	keep   []uint8 // numbers of the values to keep; nil means all values
 }
 
-// NewRewriter returns a Rewriter that writes a part of the container that r reads. r must not have
-// read anything yet.
+// NewRewriter returns a Rewriter that writes a part of the container that r reads. The reader r
+// must not have read anything yet.
 func NewRewriter(w io.Writer, r *Reader, part Part) *Rewriter {
 	x := &Rewriter{r: r, w: NewWriter(w, 0, nil), part: part, toSkip: part.Skip, left: part.Limit}
 	if part.Limit == 0 {
@@ -225,8 +225,8 @@ func (x *Rewriter) cut(at place, b *trace.Block, values []uint64) error {
 	return nil
 }
 
-// Close ends the new container. how describes the end of the run, in case the old container does
-// not contain this information.
+// Close ends the new container. The parameter how describes the end of the run, in case the old
+// container does not contain this information.
 func (x *Rewriter) Close(how string) error {
 	e := x.r.ending.End
 	if !x.r.ending.Known {

@@ -3,9 +3,9 @@
 //
 // A container stores steps. A step is one execution of a block of code, and contains the addresses
 // that the block's sites accessed. All other data (kinds, sizes, source lines) is stored once, in
-// tables. A coder predicts each step: it assumes that a block is followed by the same block as the
-// last time, and that every value either grows by its stride or keeps its difference from the
-// previous value. A run of correctly predicted steps of any length takes one or two bytes.
+// tables. A coder predicts each step. It assumes that a block is followed by the same block as last
+// time, and that every value either grows by its stride or keeps its difference from the previous
+// value. A run of correctly predicted steps of any length takes one or two bytes.
 //
 //  1. [Writer] writes the tables of modules, and groups the steps of each thread into chunks. The
 //     capture runtime does the same while the program runs.

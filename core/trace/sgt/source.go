@@ -23,9 +23,9 @@ type Source struct {
 	merged bool         // see Merged
 }
 
-// NewSource reads the index of a file of size bytes. beside may be a reader of the same file, or
-// nil. NewSource does not read tables again that beside has read. It returns an error if the index
-// is missing or wrong.
+// NewSource reads the index of a file of size bytes. The parameter beside may be a reader of the
+// same file, or nil. NewSource does not reread tables that the reader beside has read. It returns
+// an error if the index is missing or wrong.
 func NewSource(name string, file io.ReaderAt, size int64, beside *Reader) (*Source, error) {
 	x, err := readIndex(file, size)
 	if err != nil {

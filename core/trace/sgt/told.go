@@ -28,7 +28,7 @@ type told struct {
 	noThreads, noSizes bool // whether the facts state that the trace has no threads, or no sizes
 }
 
-// Ending is the content of the DONE frame, which is missing if the file was cut off.
+// Ending is the content of the DONE frame, which is missing if the file was truncated.
 type Ending struct {
 	Known      bool
 	References uint64

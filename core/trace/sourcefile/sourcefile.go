@@ -63,8 +63,8 @@ func (f *Files) Lines(name string) []string {
 	return lines
 }
 
-// Match calls [MatchLines] for the file called name and the file called other among others. It
-// caches the results for the most recent value of others.
+// Match calls [MatchLines] for two files: the file with the given name in f, and the file with the
+// name other in the parameter others. It caches the results for the most recent value of others.
 func (f *Files) Match(name string, others *Files, other string) []Match {
 	if f.with != others {
 		f.with, f.matches = others, map[[2]string][]Match{}

@@ -24,7 +24,7 @@ type Outcome struct {
 }
 
 // Outcomes reads r in batches of the given number of rows, and overwrites the batch before each
-// call of Next. It also checks the contract of readers: each call returns either rows or an error,
+// call to Next. It also checks the contract of readers: each call returns either rows or an error,
 // and every call after io.EOF returns io.EOF again.
 func Outcomes(t Failer, r trace.Reader, rows int) (all []Outcome) {
 	t.Helper()
@@ -65,9 +65,9 @@ func appendRows(all []Outcome, b *trace.Batch) []Outcome {
 	return all
 }
 
-// CheckText reads text with the reader that open returns, in batches of 1 to 200 rows. The stream
-// delivers the text as a whole, in halves, byte by byte, or with io.EOF together with the last
-// bytes. All outcomes must be the same.
+// CheckText reads a text with the reader that the function open returns, in batches of 1 to 200
+// rows. The stream delivers the text as a whole, in halves, byte by byte, or with io.EOF together
+// with the last bytes. All outcomes must be the same.
 func CheckText(t Failer, text string, open func(io.Reader) trace.Reader, want []Outcome) {
 	t.Helper()
 	for _, way := range []struct {

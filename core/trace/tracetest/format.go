@@ -13,8 +13,8 @@ import (
 
 // The functions in this file check or benchmark the reader of a trace format.
 
-// CheckRecognise calls the Recognise function of a format with each key of reasons. The value is a
-// part of the expected reason, or "" if Recognise must accept the text.
+// CheckRecognise calls the Recognise function of a format with each key of the map reasons. The
+// value is a part of the expected reason, or "" if Recognise must accept the text.
 func CheckRecognise(t Failer, recognise func(text []byte) (reason string, ok bool), reasons map[string]string) {
 	t.Helper()
 	for text, want := range reasons {
@@ -24,9 +24,9 @@ func CheckRecognise(t Failer, recognise func(text []byte) (reason string, ok boo
 	}
 }
 
-// CheckLineErrors reads each key of messages as a line between the lines before and after, which
-// contain one reference each. The error of the line must have the given message, and the reader
-// must continue with the next line.
+// CheckLineErrors reads each key of the map messages as a line between two other lines, which
+// contain one reference each: the parameters before and after. The error of the line must have the
+// given message, and the reader must continue with the next line.
 func CheckLineErrors[R interface {
 	trace.Reader
 	Lines() int
@@ -46,8 +46,8 @@ func CheckLineErrors[R interface {
 	}
 }
 
-// CheckWrongBytes replaces every byte of lines by every value, appends a correct line, and compares
-// the outcomes with the results of a reference implementation.
+// CheckWrongBytes replaces every byte of the parameter lines by every value, appends a correct
+// line, and compares the outcomes with the results of a reference implementation.
 func CheckWrongBytes(t Failer, open func(io.Reader) trace.Reader, naive func(text string) []Outcome, after string, lines ...string) {
 	t.Helper()
 	for _, line := range lines {
@@ -62,8 +62,9 @@ func CheckWrongBytes(t Failer, open func(io.Reader) trace.Reader, naive func(tex
 	}
 }
 
-// CheckAllocations checks that r allocates nothing after the first batches. allocsPerRun must be
-// [testing.AllocsPerRun]. It is a parameter so that this package need not link package testing.
+// CheckAllocations checks that the reader r allocates nothing after the first batches. The
+// parameter allocsPerRun must be [testing.AllocsPerRun]. It is a parameter so that this package
+// need not link package testing.
 func CheckAllocations(t Failer, allocsPerRun func(runs int, f func()) float64, r trace.Reader) {
 	t.Helper()
 	b := trace.NewBatch(1000)

@@ -15,8 +15,9 @@ type Pattern interface {
 	Fill(addrs []trace.Addr)
 }
 
-// Stream generates the first refs references of p. Each reference has 8 bytes. The address
-// determines the kind: of four references, three are loads, and one is a store.
+// Stream generates the first references of the pattern p. The parameter refs is the number of
+// references. Each reference has 8 bytes. The address determines the kind: of four references,
+// three are loads, and one is a store.
 func Stream(refs int, p Pattern) trace.Reader { return &stream{left: refs, pattern: p} }
 
 type stream struct {
@@ -43,7 +44,8 @@ func (s *stream) Next(b *trace.Batch) error {
 
 func (s *stream) Header() trace.Header { return trace.Header{Format: "test", Sizes: true} }
 
-// Generate returns the first refs references of p as a batch.
+// Generate returns a batch with the first references of the pattern p. The parameter refs is the
+// number of references.
 func Generate(refs int, p Pattern) *trace.Batch {
 	whole, _ := trace.ReadAll(Stream(refs, p)) // a stream never returns errors
 	return whole
@@ -144,8 +146,9 @@ func (p *mixed) Fill(addrs []trace.Addr) {
 }
 
 // Multiplication returns the tables and the steps of a program that computes C = A·B for matrices
-// of n × n doubles, in the form that a compiler would generate. main clears C, and then calls
-// multiply and printf. The innermost loop runs n³ times with three loads, a store and two flops.
+// of n × n doubles, in the form that a compiler would generate. The function main clears C, and
+// then calls multiply and printf. The innermost loop runs n³ times with three loads, a store and
+// two flops.
 func Multiplication(n uint64) (*trace.Program, []Step) {
 	p := multiplication()
 	a, b, c := uint64(1)<<20, uint64(1)<<24, uint64(1)<<28

@@ -86,9 +86,9 @@ type Reader struct {
 	next  int // index in whole of the next row
 }
 
-// NewReader returns a reader of whole. The argument rows limits the number of rows in a batch. If
-// it is less than 1, only the capacity of the batch limits this number. The reader overwrites the
-// rows of the previous call.
+// NewReader returns a reader of the batch whole. The argument rows limits the number of rows in a
+// batch. If it is less than 1, only the capacity of the batch limits this number. The reader
+// overwrites the rows of the previous call.
 func NewReader(whole *trace.Batch, rows int) *Reader { return &Reader{whole: whole, rows: rows} }
 
 // Next implements [trace.Reader].
@@ -135,9 +135,9 @@ func spoil(b *trace.Batch) {
 	b.Reset()
 }
 
-// Broken returns a reader that returns the first rows of whole, and then err. The argument rows is
-// the number of these rows. After a syntax error, the reader continues with the remaining rows.
-// After any other error, every further call returns err again.
+// Broken returns a reader that returns the first rows of the batch whole, and then the error err.
+// The argument rows is the number of these rows. After a syntax error, the reader continues with
+// the remaining rows. After any other error, every further call returns err again.
 func Broken(whole *trace.Batch, rows int, err error) trace.Reader {
 	return &broken{Reader: NewReader(whole, 0), rows: rows, err: err}
 }
@@ -163,5 +163,5 @@ func (r *broken) Next(b *trace.Batch) error {
 	return err
 }
 
-// Part returns rows [lo, hi) of whole. The result shares the memory of whole.
+// Part returns rows [lo, hi) of the batch whole. The result shares the memory of the batch whole.
 func Part(whole *trace.Batch, lo, hi int) *trace.Batch { return whole.View(&trace.Batch{}, lo, hi) }

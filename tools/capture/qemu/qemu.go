@@ -2,15 +2,15 @@
 // package uses QEMU's user-mode emulation.
 //
 // QEMU translates a program's instructions block by block and can call a plugin at each block and
-// each reference. The plugin is written in C (folder plugin). The plugin writes a .sgt container
-// with the same code as the runtime of instrumented programs. The plugin is compiled with any
-// installed compiler when it is first needed, and kept in the user's cache.
+// each reference. The plugin is written in C (in the plugin folder). The plugin writes a .sgt
+// container with the same code as the runtime of instrumented programs. The plugin is compiled with
+// any installed compiler when it is first needed, and kept in the user's cache.
 //
 // The recording contains the accesses that the emulator makes. A 16-byte access is recorded as two
 // accesses of 8 bytes. A repeated instruction (rep movs) is recorded as one access per element,
 // with a block entry for each restart. The loads and stores of an instruction are recorded
-// separately, even if it is atomic. QEMU 7 does not support AVX-512: programs that require it
-// crash. Accesses by the kernel and by child processes are not recorded.
+// separately, even if the instruction is atomic. QEMU 7 does not support AVX-512, so programs that
+// require it crash. Accesses by the kernel and by child processes are not recorded.
 //
 // Package arrange converts the recording to a trace, and adds the names for the addresses.
 package qemu
@@ -45,8 +45,8 @@ var emulators = map[elf.Machine]string{
 	elf.EM_RISCV:   "qemu-riscv64",
 }
 
-// Emulator returns the path and the name of the QEMU program that emulates a machine; name is "" if
-// the machine is not supported.
+// Emulator returns the path and the name of the QEMU program that emulates a machine. The name is
+// "" if the machine is not supported.
 func Emulator(m elf.Machine) (path, name string, err error) {
 	if name = emulators[m]; name == "" {
 		return "", "", fmt.Errorf("programs for %v cannot be traced; want a program for x86-64, AArch64 or 64-bit RISC-V", m)
@@ -188,8 +188,8 @@ func findCompiler() string {
 }
 
 // Command returns the command that runs a program with name as argument 0 and records the run to a
-// file. mostBytes limits the size of the file (0: no limit). The program has the environment of
-// this process.
+// file. The parameter mostBytes limits the size of the file (0: no limit). The program has the
+// environment of this process.
 func Command(emulator, plugin, recording string, mostBytes uint64, name, program string, args []string) *exec.Cmd {
 	ours := []string{"LD_PRELOAD=" + plugin, "STACKGLASS_TRACE=" + recording, "STACKGLASS_TRACE_BYTES=" + strconv.FormatUint(mostBytes, 10)}
 	line := []string{"-plugin", plugin, "-0", name}

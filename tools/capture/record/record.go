@@ -151,7 +151,7 @@ func underQEMU(ctx context.Context, emulator string, p program, out *os.File, o 
 		Program: p.file,
 		Facts: append(p.facts(),
 			trace.Fact{Name: "included", Value: "the program's own code and all libraries, starting with the loader"},
-			trace.Fact{Name: "left out", Value: "instruction fetches, accesses of the kernel, child processes"},
+			trace.Fact{Name: "left out", Value: "instruction fetches, accesses by the kernel, child processes"},
 			trace.Fact{Name: "sizes of accesses", Value: "as executed by the emulator: an access of 16 bytes is two accesses of 8 bytes"}),
 		End:    sgt.End{How: how, Status: uint64(status)},
 		Status: uint64(status),

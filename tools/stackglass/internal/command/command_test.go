@@ -205,8 +205,8 @@ func TestBadInput(t *testing.T) {
 	for _, c := range []struct{ file, words string }{
 		{"empty", "empty: the file is empty"},
 		{"unknown", "unknown format|not lackey|not din|--input-format"},
-		{"cut.lz4", "cut.lz4|the lz4 stream is cut off|covers only a part"},
-		{"head.lz4", "head.lz4|cut off"},
+		{"cut.lz4", "cut.lz4|the lz4 stream is truncated|covers only a part"},
+		{"head.lz4", "head.lz4|truncated"},
 		{"flipped.lz4", "flipped.lz4|lz4"},
 		{"bad-line.din", "bad-line.din:2|label|\"7\"|--skip-bad"},
 		{"bad-line.lackey", "bad-line.lackey:2|--skip-bad"},
@@ -270,9 +270,9 @@ func readProfile(t *testing.T, path string) *profile.Profile {
 func TestTruncatedKeepsPart(t *testing.T) {
 	whole := string(tracetest.Packed())
 	in(t, map[string]string{"cut.lz4": whole[:len(whole)/2]})
-	expect(t, stackglass("analyze", "cut.lz4", "-o", "cut.sgp"), exitInput, "cut off")
+	expect(t, stackglass("analyze", "cut.lz4", "-o", "cut.sgp"), exitInput, "truncated")
 	p := readProfile(t, "cut.sgp")
-	if !p.State.Partial || !strings.Contains(p.State.Reason, "cut off") || p.Totals.AllReferences() == 0 {
+	if !p.State.Partial || !strings.Contains(p.State.Reason, "truncated") || p.Totals.AllReferences() == 0 {
 		t.Errorf("state %+v after %d references, want a partial profile", p.State, p.Totals.AllReferences())
 	}
 	// Every answer from the partial profile must contain the warning.
@@ -394,7 +394,7 @@ func TestPartialDoesNotReplaceComplete(t *testing.T) {
 	before := readProfile(t, "a.sgp")
 	for range 2 { // the second partial profile replaces the first
 		got := stackglass("analyze", "cut.lz4", "-o", "a.sgp")
-		expect(t, got, exitInput, "a.sgp is a complete profile", "is in a.partial.sgp", "cut off")
+		expect(t, got, exitInput, "a.sgp is a complete profile", "is in a.partial.sgp", "truncated")
 		if !strings.Contains(got.stdout, "written to") || !strings.Contains(got.stdout, "a.partial.sgp") {
 			t.Errorf("stdout: %s", got.stdout)
 		}
@@ -405,7 +405,7 @@ func TestPartialDoesNotReplaceComplete(t *testing.T) {
 	if !readProfile(t, "a.partial.sgp").State.Partial {
 		t.Error("a.partial.sgp is marked as complete, want partial")
 	}
-	expect(t, stackglass("analyze", "cut.lz4", "-o", "other.sgp"), exitInput, "cut off")
+	expect(t, stackglass("analyze", "cut.lz4", "-o", "other.sgp"), exitInput, "truncated")
 	readProfile(t, "other.sgp")
 	expect(t, stackglass("analyze", "demo:matmul-naive", "-o", "a.partial.sgp"), exitOK)
 	if readProfile(t, "a.partial.sgp").State.Partial {

@@ -85,7 +85,7 @@ func TestConvertLeavesNoPartialFile(t *testing.T) {
 func TestConvertDamage(t *testing.T) {
 	packed := string(tracetest.Packed())
 	in(t, map[string]string{"cut.lz4": packed[:len(packed)*2/3], "whole.lz4": packed})
-	expect(t, stackglass("convert", "cut.lz4", "-o", "out.sgt"), exitInput, "cut off", "the output covers only the readable part of the trace")
+	expect(t, stackglass("convert", "cut.lz4", "-o", "out.sgt"), exitInput, "truncated", "the output covers only the readable part of the trace")
 	expect(t, stackglass("info", "--verify", "out.sgt"), exitOK)
 	expect(t, stackglass("convert", "whole.lz4", "-o", "whole.sgt"), exitOK)
 	whole, err := os.ReadFile("whole.sgt")
@@ -97,8 +97,8 @@ func TestConvertDamage(t *testing.T) {
 		check               string
 		info                int // exit code of the verb "info", which ignores damage inside a chunk
 	}{
-		{"short.sgt", string(whole[:len(whole)-30]), "cut off", "short.sgt has 1 fault", exitInput},
-		{"killed.sgt", string(whole[:len(whole)*3/4]), "killed.sgt is cut short after", "killed.sgt is cut short after", exitInput},
+		{"short.sgt", string(whole[:len(whole)-30]), "truncated", "short.sgt has 1 fault", exitInput},
+		{"killed.sgt", string(whole[:len(whole)*3/4]), "killed.sgt is truncated after", "killed.sgt is truncated after", exitInput},
 		{"wrong.sgt", flipped(string(whole)), "1 chunk with 104544 references cannot be read", "wrong.sgt has 1 fault", exitOK},
 	} {
 		if err := os.WriteFile(damaged.name, []byte(damaged.content), 0o644); err != nil {
@@ -112,7 +112,7 @@ func TestConvertDamage(t *testing.T) {
 		expect(t, stackglass("curve", damaged.name, "--format", "csv"), exitInput, damaged.says)
 		if got := stackglass("info", damaged.name); got.code != damaged.info {
 			t.Errorf("info %s: %s", damaged.name, got)
-		} else if cut := strings.Contains(got.stdout, "unknown: the trace is cut short"); cut != (damaged.name == "killed.sgt") {
+		} else if cut := strings.Contains(got.stdout, "unknown: the trace is truncated"); cut != (damaged.name == "killed.sgt") {
 			t.Errorf("info %s prints %s", damaged.name, got.stdout)
 		}
 	}

@@ -90,7 +90,7 @@ func TestFolderOfThreads(t *testing.T) {
 	expect(t, stackglass("info", "raw.dir"), exitInput, "raw files", "drrun")
 	expect(t, stackglass("info", "mixed.dir"), exitInput, filepath.Join("mixed.dir", "notes.txt")+": not a DynamoRIO trace")
 	expect(t, stackglass("info", "profiles.dir"), exitInput, "is a folder")
-	expect(t, stackglass("info", "truncated.dir"), exitInput, filepath.Join("truncated.dir", "drmemtrace.a.2.trace"), "is cut off after 996")
+	expect(t, stackglass("info", "truncated.dir"), exitInput, filepath.Join("truncated.dir", "drmemtrace.a.2.trace"), "is truncated after 996")
 	if err := os.Mkdir("empty.dir", 0o777); err != nil {
 		t.Fatal(err)
 	}

@@ -390,7 +390,7 @@ func TestPartialExportDoesNotReplace(t *testing.T) {
 	content := string(tracetest.Packed())
 	in(t, map[string]string{"cut.lz4": content[:len(content)/2], "a.html": "whole", "a.json.gz": "whole"})
 	for to, names := range map[string][2]string{"html": {"a.html", "a.partial.html"}, "json": {"a.json.gz", "a.partial.json.gz"}} {
-		expect(t, stackglass("export", "cut.lz4", "--to", to, "-o", names[0]), exitInput, names[0]+" already existed and was not changed", "is in "+names[1], "cut off")
+		expect(t, stackglass("export", "cut.lz4", "--to", to, "-o", names[0]), exitInput, names[0]+" already existed and was not changed", "is in "+names[1], "truncated")
 		if kept, err := os.ReadFile(names[0]); err != nil || string(kept) != "whole" {
 			t.Errorf("%s now contains %q, %v", names[0], kept, err)
 		}
@@ -398,7 +398,7 @@ func TestPartialExportDoesNotReplace(t *testing.T) {
 			t.Errorf("%s: %v", names[1], err)
 		}
 	}
-	expect(t, stackglass("export", "cut.lz4", "--to", "html", "-o", "new.html"), exitInput, "cut off")
+	expect(t, stackglass("export", "cut.lz4", "--to", "html", "-o", "new.html"), exitInput, "truncated")
 	if _, err := os.Stat("new.html"); err != nil {
 		t.Error(err)
 	}

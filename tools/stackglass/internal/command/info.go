@@ -194,7 +194,7 @@ func endOf(f *pass.Facts) report.Value {
 	case how != "":
 		return report.TextOf(how)
 	case errors.Is(f.Stopped, trace.ErrCutShort):
-		return report.TextOf("unknown: the trace is cut short")
+		return report.TextOf("unknown: the trace is truncated")
 	}
 	return report.None()
 }
