@@ -92,8 +92,8 @@ func newBlocks(a *App) View {
 // Placed implements [placed].
 func (c *BlocksView) Placed() bool { return true }
 
-// Waits implements [View]. Waits does not wait for a run, because even a program that never ran has
-// blocks.
+// Waits implements [View]. The view does not wait for a run, because even a program that never ran
+// has blocks.
 func (c *BlocksView) Waits() string {
 	switch r := c.App.result; {
 	case r == nil || r.Profile == nil:

@@ -54,7 +54,7 @@ func (s *Start) code(b *body) {
 	b.flag(&s.Resume, "the resume flag")
 	b.number(&s.Memory, "the memory limit")
 	below(b, &s.Workers, 1<<32, "the workers")
-	below(b, &s.SegmentReferences, 1<<32, "the references of a segment")
+	below(b, &s.SegmentReferences, 1<<32, "the number of references in a segment")
 }
 
 // Encode returns the binary form of the message.
@@ -82,12 +82,12 @@ func (p *Progress) code(b *body) {
 	b.number(&p.Millis, "the milliseconds")
 	b.flag(&p.Paused, "the paused flag")
 	b.flag(&p.Resuming, "the resuming flag")
-	b.flag(&p.Beyond, "the flag of spilled stacks")
+	b.flag(&p.Beyond, "the flag for spilled stacks")
 	b.flag(&p.Ending, "the ending flag")
 	b.text(&p.Unsaved, "why no checkpoint is kept")
 	below(b, &p.Workers, 1<<32, "the workers")
-	b.number(&p.Ahead, "the references analysed ahead")
-	b.number(&p.Total, "the references of the trace")
+	b.number(&p.Ahead, "the number of references analysed ahead")
+	b.number(&p.Total, "the number of references in the trace")
 	b.number(&p.LeftOut, "the omitted references")
 	b.number(&p.Speed, "the speed")
 }
@@ -206,14 +206,14 @@ func (b *body) spec(s *analysis.Spec) {
 	b.number(&s.Limit, "the limit")
 	b.list(&s.Threads, "the threads")
 	b.list(&s.LineBytes, "the line sizes")
-	b.number(&s.SkipBad, "the bad records to tolerate")
+	b.number(&s.SkipBad, "the number of bad records to tolerate")
 	b.flag(&s.Mergeable, "the mergeable flag")
 	below(b, &s.Analyses, 1<<32, "the analyses")
 	below(b, &s.SetNumbers, 1<<32, "the numbers of sets")
 	b.number(&s.Start, "the segment's start")
 	b.numbers(&s.Utilisation, "the capacities")
 	b.list(&s.UtilisationWays, "the ways")
-	b.flag(&s.Previous, "the flag of previous accesses")
+	b.flag(&s.Previous, "the flag for previous accesses")
 	b.lists(&s.Cores, "the cores")
 	b.lists(&s.Domains, "the domains")
 	below(b, &s.Stacks, 1<<8, "the stacks of cores")
@@ -232,7 +232,7 @@ func (b *body) budget(v **locality.Budget) {
 		*v = new(locality.Budget)
 	}
 	b.number(&(*v).Bytes, "the budget")
-	below(b, &(*v).Lines, 1<<32, "the lines of a segment")
+	below(b, &(*v).Lines, 1<<32, "the maximum number of lines in a segment")
 	below(b, &(*v).Events, 1<<32, "the events")
 }
 
@@ -245,7 +245,7 @@ func (b *body) sample(s *analysis.Sampling) {
 	}
 	below(b, &o.Mode, 256, "the sampling mode")
 	b.number(&o.Threshold, "the threshold")
-	b.number(&o.Lines, "the lines to keep")
+	b.number(&o.Lines, "the number of lines to keep")
 	b.number(&o.Gap, "the gap")
 	b.number(&o.On, "the sampled length")
 	b.number(&o.Period, "the period")
@@ -421,7 +421,7 @@ func DecodeReply(data []byte) (*answers.Reply, error) {
 }
 
 func codeReply(a *answers.Reply, b *body) {
-	b.flag(&a.More, "the flag of further replies")
+	b.flag(&a.More, "the flag for further replies")
 	b.text(&a.Problem, "the problem")
 	b.texts(&a.Notes, "the notes")
 	b.texts(&a.Unmodelled, "what is not modelled")

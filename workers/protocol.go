@@ -199,7 +199,7 @@ type Help struct {
 	MostLines uint64
 }
 
-// Analysed is the progress of a helper with its segment.
+// Analysed is a helper's progress with its segment.
 type Analysed struct {
 	References uint64
 	Memory     uint64 // memory of the helper's Go program, in bytes

@@ -265,7 +265,7 @@ Machine: %[3]s. The memory of the machine, as measured by probes:
 		}
 		fmt.Fprintf(w, "| %s | %s | %v | %v | %v | %v |\n", l.Name, size, l.LatencyCycles, l.ReadCycles, l.WrittenCycles, l.ScatteredCycles)
 	}
-	fmt.Fprint(w, "\nAll numbers are cycles. The cycles of a line are added to the cost of its loads and stores in L1.\n\n"+
+	fmt.Fprint(w, "\nAll numbers are cycles. The cycles for a line are added to the cost of its loads and stores in L1.\n\n"+
 		"| kernel | n | data in | predicted | measured | error | limited by | reason for a large error |\n|---|---|---|---|---|---|---|---|\n")
 	var errors []float64
 	for i := range list {

@@ -328,7 +328,7 @@ func (t *CallTree) about(row int) (where string, lines [][]string) {
 // parent.
 type Flame struct {
 	ID, Title, Summary string
-	Event              string // the name of the event in the lines of About
+	Event              string // the event's name in the lines of About
 	Up                 bool   // child frames are drawn above their parent
 	Names              []string
 	Parents, Depths    []int

@@ -307,8 +307,8 @@ func (v *CodeView) DistancesTable(place int) *Table {
 	return t
 }
 
-// Before lists the sites that accessed the same lines immediately before the row's accesses, most
-// frequent first. Before returns nil if previous accesses were not recorded.
+// The method Before lists the sites that accessed the same lines immediately before the row's
+// accesses, most frequent first. Before returns nil if previous accesses were not recorded.
 func (v *CodeView) Before(place int) *Table {
 	if v.NoBefore() != "" || v.Document == nil {
 		return nil

@@ -363,8 +363,8 @@ func (c *Communication) FalseTable() *Table {
 // FalseSentence summarises the false sharing.
 func (c *Communication) FalseSentence() string { return c.answers.FalseSummary() }
 
-// Objects returns the data structures with known parts, in descending order of the references to
-// parts that several threads use.
+// Objects returns the data structures with known parts. They are sorted by the number of references
+// to parts that several threads use, in descending order.
 func (c *Communication) Objects() []int {
 	if c.objects == nil {
 		c.objects = c.byUse()

@@ -143,7 +143,7 @@ func (c *Cores) Take(r *answers.Reply) {
 // Known reports whether there is an answer for a number of cores.
 func (c *Cores) Known(cores int) bool { return slices.Contains(c.known, cores) }
 
-// Some reports whether there is an answer for any number of cores.
+// The method Some reports whether there is an answer for any number of cores.
 func (c *Cores) Some() bool { return len(c.known) > 0 }
 
 // overCores draws series over the number of cores, with a point for each number with an answer.

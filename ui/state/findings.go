@@ -13,8 +13,8 @@ import (
 // Finding is one sentence about the run.
 type Finding struct {
 	_     incomparable
-	ID    string // the same in all versions, for tests and links
-	Title string // two or three words
+	ID    string // a name that is the same in all versions, for tests and links
+	Title string // a title of two or three words
 	Text  string // the sentence, with its numbers
 	Tab   Tab    // tab with the evidence
 }

@@ -12,7 +12,7 @@ type KeptRow struct {
 	_                                        incomparable
 	Key, Name, When, References, Size, State string
 	Reason                                   string // why the analysis is partial
-	Hash                                     string // opens the analysis; "" if it was interrupted
+	Hash                                     string // the link that opens the analysis; "" if it was interrupted
 	Interrupted                              bool
 	Running                                  bool // the analysis is running in some tab
 }
@@ -38,8 +38,8 @@ func KeptRows(entries []profile.Entry, now time.Time) []KeptRow {
 	return rows
 }
 
-// When formats a point in time relative to now, such as "today 10:12", "yesterday 9:30", "Tuesday
-// 16:20", "12 March" or "12 March 2024".
+// The function When formats a point in time relative to now, such as "today 10:12", "yesterday
+// 9:30", "Tuesday 16:20", "12 March" or "12 March 2024".
 func When(t, now time.Time) string {
 	clock := t.Format("15:04")
 	switch days := daysBetween(t, now); {
@@ -63,8 +63,8 @@ func daysBetween(t, now time.Time) int {
 }
 
 // Storage roughly describes the contents of the browser's storage. used is the total number of
-// bytes, or 0 if unknown. The entries contain their own sizes. running is the number of bytes in
-// the spill store of the analysis with the given key.
+// bytes, or 0 if unknown. Each entry contains its size. running is the number of bytes in the spill
+// store of the analysis with the given key.
 func Storage(entries []profile.Entry, used uint64, key string, running uint64) (parts []Fact, total string) {
 	var finished, checkpoints, outside uint64
 	for _, e := range entries {

@@ -56,7 +56,7 @@ func WithoutLevel(levels []hierarchy.Cache, i int) []hierarchy.Cache {
 	return slices.Delete(slices.Clone(levels), i, i+1)
 }
 
-// With returns the levels, with one level changed.
+// The function With returns the levels after a change to one of them.
 func With(levels []hierarchy.Cache, i int, change func(*hierarchy.Cache)) []hierarchy.Cache {
 	if i < 0 || i >= len(levels) {
 		return levels

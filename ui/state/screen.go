@@ -331,7 +331,8 @@ func (s Screen) Anew(key string) Screen {
 	return Screen{Open: key, Levels: s.Levels, Memory: s.Memory, ClockGHz: s.ClockGHz, Preset: s.Preset, Threads: s.Threads, Processor: s.Processor}
 }
 
-// With returns the screen on the given tab, with no open table. Each tab has its own sort order.
+// The method With returns the screen on the given tab, with no open table. Each tab has its own
+// sort order.
 func (s Screen) With(t Tab) Screen {
 	if t != s.Tab {
 		s.Sort = ""

@@ -21,7 +21,8 @@ func (c Cell) valid() bool {
 // Lines returns the capacity of the cache in lines.
 func (c Cell) Lines() uint64 { return uint64(c.Ways) << c.Log2Sets }
 
-// Move returns the cell at the given numbers of steps in sets and ways, within the map.
+// Move returns the cell that is the given numbers of steps away in sets and ways, or the nearest
+// cell on the map.
 func (c Cell) Move(sets, ways int) Cell {
 	return Cell{min(max(c.Log2Sets+sets, 0), profile.SetCounts-1), min(max(c.Ways+ways, 1), profile.MaxWays)}
 }
@@ -88,8 +89,8 @@ func (v *View) Counted(c Cell, fewer bool) Cell {
 	return c
 }
 
-// DefaultCell returns the cell of the first level on the map for that line size, or else the cell
-// of a common first level.
+// DefaultCell returns the first level's cell on the map for the given line size, or else the cell
+// of a typical first level.
 func DefaultCell(levels []hierarchy.Cache, lineBytes uint32) Cell {
 	for _, l := range levels {
 		if c, ok := cellOf(l); ok && l.LineBytes == lineBytes {

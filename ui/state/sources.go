@@ -128,8 +128,9 @@ func (s *Sources) Add(f *Source) *Source {
 	return f
 }
 
-// Of returns the files to which a name in a profile may refer: the files with the same base name
-// that share the most trailing folders with the name. If there are several, the name is ambiguous.
+// The method Of returns the files to which a name in a profile may refer: the files with the same
+// base name that share the most trailing folders with the name. If there are several, the name is
+// ambiguous.
 func (s *Sources) Of(name string) (list []*Source) {
 	all := s.files[path.Base(name)]
 	paths := make([]string, len(all))

@@ -40,7 +40,7 @@ func NewSummary(v *View, digest string, live bool) Summary {
 // Exactly is the word for numbers that are not estimates.
 const Exactly = "exact"
 
-// How describes in one word how the numbers of a view were computed.
+// The method How describes in one word how the numbers of a view were computed.
 func (v *View) How() string {
 	if s := v.Profile.Sampled; s != nil {
 		return s.Chip()

@@ -252,8 +252,8 @@ func (t *Threads) stackSentence(s Stack) string {
 	return "Each thread has its own cache, as if no other thread stored to its lines."
 }
 
-// CurvesTable lists every core's misses at powers of two. Exports list every size at which the
-// misses change.
+// CurvesTable lists every core's misses for cache sizes that are powers of two. Exports list every
+// size at which the misses change.
 func (t *Threads) CurvesTable() *Table {
 	return t.view.once("curves of threads", func() *Table {
 		q := t.view.question("threads").With("curve", "true")

@@ -55,7 +55,7 @@ type Timeline struct {
 type RegionBand struct {
 	From, To float64
 	Row      int // regions with the same thread and depth are in one row
-	Number   int // number of the name, counted from 1
+	Number   int // number of the region's name, counted from 1
 	Label    string
 	Text     string // describes the region in words
 }

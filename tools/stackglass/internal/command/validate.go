@@ -162,8 +162,8 @@ func (v *validation) reasons(r simulate.Result) (list []string) {
 				" lines because an inclusive level below evicted these lines; the prediction ignores such evictions")
 		}
 		if hits := run.WriteBacksReceived - run.WriteBackMisses; hits > 0 {
-			list = append(list, p.Cache.Name+": "+strconv.FormatUint(hits, 10)+
-				" write-backs from the level above counted as uses of lines, and hits in the level above did not; the prediction assumes the opposite")
+			list = append(list, p.Cache.Name+": in the simulation, "+strconv.FormatUint(hits, 10)+
+				" write-backs from the level above counted as uses of lines, but hits in the level above did not; the prediction assumes the opposite")
 		}
 	}
 	return list

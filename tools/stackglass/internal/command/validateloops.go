@@ -87,7 +87,7 @@ func (a *app) runValidateLoops(s *simulation, o *loopValidation, names []string)
 	d.Tables = []report.Table{o.table(list), loopClasses(tree, list)}
 	d.Warnings = program.LoopDoubts(l.run(s.r))
 	if wild := list[0].estimated.Wild; wild > 0 {
-		d.Warnings = append(d.Warnings, "SMA assumes that the "+strconv.FormatFloat(wild, 'f', 0, 64)+" accesses of references without a pattern miss as often as in a cache used by these references alone")
+		d.Warnings = append(d.Warnings, "SMA assumes that the "+strconv.FormatFloat(wild, 'f', 0, 64)+" accesses of references without a pattern miss as often as in a cache that only these references use")
 	}
 	if l.Stopped != nil {
 		d.Warnings = append(d.Warnings, "the results of all methods cover only the part of the trace that was read")

@@ -82,7 +82,7 @@ type Checked struct {
 	Packings   []string
 	References uint64 // number of readable references
 	Container  *sgt.Verdict
-	Faults     []Fault // at most mostFaults
+	Faults     []Fault // at most mostFaults faults
 	Count      uint64  // number of all faults
 }
 

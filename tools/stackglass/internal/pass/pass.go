@@ -45,9 +45,11 @@ type Options struct {
 	Workers     int       // number of analysing goroutines, or 0 for one per processor
 	Segment     int       // references that a worker processes at a time, or 0 to choose automatically
 	Terminal    io.Writer // the terminal on which progress is shown; may be nil
-	// Beside, if not nil, consumes the references as analyses do, but is not part of checkpoints.
+	// Beside, if not nil, receives the references like an analysis, but its state is not part of
+	// checkpoints.
 	Beside func(*trace.Batch) error
-	// BesideSites, if not nil, returns a function like Beside that consumes references with sites.
+	// BesideSites, if not nil, returns a function that is like Beside, but receives references with
+	// sites.
 	BesideSites func(program func() *trace.Program) func(*trace.Batch) error
 	Checkpoints *Checkpoints // checkpoints to resume from and to save; may be nil
 }
