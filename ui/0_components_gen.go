@@ -2246,7 +2246,7 @@ func (c *CompareView) coresWait() string {
 	case !c.App.canPredict():
 		return "The trace of A is no longer available: go back and drop the trace again."
 	case c.App.waitsForWord():
-		return "The trace of A is long, so the page does not read it again automatically: open A alone to predict several cores."
+		return "The trace of A is long, so the page does not read it again automatically: open A alone to predict a run on several cores."
 	}
 	return "Reading the trace again …"
 }
@@ -2924,7 +2924,7 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						vgparent := vgn
 						_ = vgparent
 						addText(vgparent, "This run had one thread, and its program has parallel regions. To predict a run on several cores, the page reads the trace again, once for each number of cores. ")
-						vgn = addElement(vgparent, "button\x00type\x00button\x00id\x00predict-cores\x00Predict cores")
+						vgn = addElement(vgparent, "button\x00type\x00button\x00id\x00predict-cores\x00Predict the run")
 						addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.PredictCores() })
 					}
 				}
@@ -2957,7 +2957,7 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 			{
 				vgparent := vgn
 				_ = vgparent
-				addElement(vgparent, "h2\x00id\x00cores-title\x00Predict several cores")
+				addElement(vgparent, "h2\x00id\x00cores-title\x00Predict a run on several cores")
 				addElement(vgparent, "p\x00class\x00second\x00One thread did all the work. The page divides the work among the cores as OpenMP would, and interleaves the references of the cores.")
 				vgn = addElement(vgparent, "div\x00class\x00level-set")
 				{

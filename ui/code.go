@@ -202,7 +202,7 @@ func (c *CodeView) noEvictions() string {
 	missing := state.TabLoops.Missing(a.result.Profile)
 	switch {
 	case missing != "":
-		return "Which arrays evict which is counted in loops. " + missing
+		return "Evictions are counted in loops. " + missing
 	case !a.evictionsCounted() && a.nests.failed != "":
 		return a.nests.failed
 	case !a.evictionsCounted():
@@ -211,7 +211,7 @@ func (c *CodeView) noEvictions() string {
 	if !a.loops().Evicts() {
 		return "The evictions from these caches cannot be counted. See Loops for the reason."
 	}
-	return "No data of this " + state.PlaceName(c.view().By) + " evicts other data, or is evicted."
+	return "The data of this " + state.PlaceName(c.view().By) + " neither evicts other data nor is evicted."
 }
 
 // listed reports whether the LLVM IR instructions of the selected line are shown.

@@ -277,7 +277,7 @@ func TestThreadsMissing(t *testing.T) {
 	d.app.Offer(demoItem())
 	for _, tab := range []state.Tab{state.TabThreads, state.TabCommunication} {
 		d.app.Navigate("#" + d.app.Screen.With(tab).Hash())
-		d.wants(`id="missing"`, "one thread only")
+		d.wants(`id="missing"`, "only one thread")
 	}
 }
 

@@ -327,7 +327,7 @@ func (v *CodeView) Before(place int) *Table {
 func (v *CodeView) NoBefore() string {
 	switch {
 	case !v.Profile.Sites.Previous:
-		return "This analysis did not record which code accessed the line before. Turn on “Record which code accessed a line before” in the settings, and analyse again."
+		return "This analysis did not record which code accessed the line before. Turn on “Record which code accessed each line last” in the settings, and analyse again."
 	case v.Ranker.Part():
 		return "Which code accessed the line before is known only for the whole run."
 	}

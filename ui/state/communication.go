@@ -514,6 +514,6 @@ func missingCommunication(p *profile.Profile) string {
 		return "This analysis did not record communication between threads: " + answers.NoCommunication(p) + ". Analyse the trace again with communication, " +
 			"or run “stackglass analyze --analyses sharing,communication -o file.sgp” and drop that file here."
 	}
-	return "This trace has one thread only, or does not record which thread made a reference, so no data moves between threads. " +
+	return "This trace has only one thread, or does not record which thread made a reference, so no data moves between threads. " +
 		"Traces of multithreaded programs that were compiled with “stackglass cc” record threads. Traces of gem5 and drmemtrace, and CSV traces with a thread column, also record threads. Drop such a trace here, or try the demos with several threads."
 }

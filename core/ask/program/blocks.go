@@ -33,10 +33,10 @@ var Blocks = ask.Add(&ask.Verb{
 		{Name: "instructions", Help: "print only the instructions of this source `LINE`, for example matmul.c:20"},
 		{Name: "prof", Kind: ask.Switch, Help: "for LLVM IR: use the branch weights from a compiler's profile"},
 		{Name: "probabilities", Help: "read branch probabilities from this `FILE`, in the format that --template writes"},
-		{Name: "set", Kind: ask.List, Help: "set parameters of the --probabilities file: `NAME=NUMBER`, for example n=1000,density=1/8"},
+		{Name: "set", Kind: ask.List, Help: "set parameters of the --probabilities file, as `NAME=NUMBER`, for example n=1000,density=1/8"},
 		{Name: "windows", Kind: ask.Switch, Help: "sample 1 % of each block's executions and report the error of the sampled reuse profiles"},
 		{Name: "window-seed", Kind: ask.Number, Default: "0", Help: "choose the sample with this random `SEED`"},
-		{Name: "enter", Kind: ask.List, Help: "for LLVM IR: how often functions are called from outside the module: `NAME=CALLS`, for example main=1,callback=500"},
+		{Name: "enter", Kind: ask.List, Help: "for LLVM IR: how often functions are called from outside the module, as `NAME=CALLS`, for example main=1,callback=500"},
 	},
 	Needs: func(ask.Question) analysis.Analyses { return analysis.Sites | analysis.Blocks },
 	Check: func(q ask.Question) error {

@@ -22,8 +22,8 @@ var Pipeline = ask.Add(&ask.Verb{
 	Args: []ask.Arg{
 		{Name: "processor", Default: costmodel.DefaultProcessor, Help: "use this processor: a name, or a `FILE` with a description"},
 		{Name: "probabilities", Help: "read branch probabilities from this `FILE`, in the format that blocks --template writes"},
-		{Name: "set", Kind: ask.List, Help: "set parameters of the --probabilities file: `NAME=NUMBER`, for example n=1000"},
-		{Name: "module", Help: "add the LLVM IR of the traced program in this `FILE`"},
+		{Name: "set", Kind: ask.List, Help: "set parameters of the --probabilities file, as `NAME=NUMBER`, for example n=1000"},
+		{Name: "module", Help: "also read the LLVM IR of the traced program from this `FILE`"},
 		{Name: "function", Help: "print the blocks of this `FUNCTION` (default: the slowest)"},
 		{Name: "block", Help: "print the schedule of the block with this `LABEL` (default: the slowest)"},
 		ask.TopRows,

@@ -46,7 +46,7 @@ func (a *app) export() *cobra.Command {
 	e.r = addReading(cmd)
 	f := cmd.Flags()
 	hide(cmd, "format")
-	f.StringVar(&e.to, "to", "", "the `FORM` to write: "+strings.Join(exportForms, ", "))
+	f.StringVar(&e.to, "to", "", "the `FORMAT` to write: "+strings.Join(exportForms, ", "))
 	f.StringVarP(&e.output, "output", "o", "-", "write to this `FILE` (for csv: to this folder; - for standard output)")
 	e.addMachine(cmd, cacheUsage)
 	addOneCore(cmd, &e.oneCore)
