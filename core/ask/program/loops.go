@@ -23,7 +23,7 @@ var changeKinds = []ask.Arg{
 	{Name: "pad", Kind: ask.List, Help: "add bytes after each row of an array, for example `A=+64`"},
 	{Name: "align", Kind: ask.List, Help: "align all arrays, or one array, to a multiple of `BYTES`, for example 64 or a=64"},
 	{Name: "array-of-structs", Kind: ask.List, Help: "merge `ARRAYS`, for example x,y, into one array of structures"},
-	{Name: "fuse", Kind: ask.List, Help: "fuse a `LOOP` with the next loop, or consecutive loops, for example 2.1,2.2,2.3"},
+	{Name: "fuse", Kind: ask.List, Help: "fuse a `LOOP` with the next loop, or fuse several consecutive loops, for example 2.1,2.2,2.3"},
 	{Name: "interchange", Kind: ask.List, Help: "interchange two `LOOPS`, for example i,j"},
 	{Name: "tile", Kind: ask.List, Help: "tile `LOOPS`, for example i=32,j=32, or i=all,j=32 to move only the tiles of j outside i"},
 }

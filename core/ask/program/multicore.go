@@ -20,7 +20,7 @@ var Multicore = ask.Add(&ask.Verb{
 	Title:   "Hit ratios and speed-up on more cores, predicted from a single-threaded run",
 	Machine: ask.AllCaches,
 	Args: []ask.Arg{
-		{Name: "cores", Default: "1,2,4,8,16", Help: "predict a run on these `NUMBERS` of cores, each up to 64"},
+		{Name: "cores", Default: "1,2,4,8,16", Help: "predict runs on these `NUMBERS` of cores, each at most 64"},
 		{Name: "protocol", Default: "mesi", Words: []string{"mesi", "msi"}, Help: "the coherence `PROTOCOL` of private caches: mesi or msi"},
 		{Name: "processor", Help: "also predict run times on this processor: a name, or a `FILE` with a description (default: none)"},
 		{Name: "division", Default: "iterations", Words: []string{"iterations", "region", "printed"}, Help: "divide the work among the cores with this `METHOD`: iterations, region, or printed (as printed in the paper)"},

@@ -36,10 +36,10 @@ func addMulticoreValidation(s *simulation) *multicoreValidation {
 	o := &multicoreValidation{}
 	f := s.r.cmd.Flags()
 	f.BoolVar(&o.on, "multicore", false, "compare predictions for several cores, made from a single-threaded run, with multi-threaded runs")
-	f.StringVar(&o.division, "division", multicore.ByIterations.String(), "for --multicore: divide the work among the cores with this `METHOD`: iterations, region, or printed (as printed in the paper)")
-	f.StringVar(&o.interleave, "interleave", interleave.RoundRobin.String(), "for --multicore: interleave the cores' references in this `ORDER`: round-robin, uniform, block or time")
-	f.StringVar(&o.windows, "windows", "rate=0.01", "for --multicore: use this `SAMPLE` of block executions, for example rate=0.05,least=100,weights=corrected, or none")
-	f.StringArrayVar(&o.cachegrind, "cachegrind", nil, "for --multicore: compare with Cachegrind's counts for a run with N threads, in `N=FILE` (may be repeated)")
+	f.StringVar(&o.division, "division", multicore.ByIterations.String(), "with --multicore, divide the work among the cores with this `METHOD`: iterations, region, or printed (as printed in the paper)")
+	f.StringVar(&o.interleave, "interleave", interleave.RoundRobin.String(), "with --multicore, interleave the cores' references in this `ORDER`: round-robin, uniform, block or time")
+	f.StringVar(&o.windows, "windows", "rate=0.01", "with --multicore, use this `SAMPLE` of block executions, for example rate=0.05,least=100,weights=corrected, or none")
+	f.StringArrayVar(&o.cachegrind, "cachegrind", nil, "with --multicore, compare with Cachegrind's counts for a run with N threads, in `N=FILE` (may be repeated)")
 	return o
 }
 
