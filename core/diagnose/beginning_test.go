@@ -82,7 +82,7 @@ func TestExtendBeginning(t *testing.T) {
 func TestBeginnings(t *testing.T) {
 	for _, until := range []int{0, 2} {
 		level := hierarchy.Cache{SizeBytes: 64 * 8, Ways: 2, LineBytes: 64}
-		c := &counts{sites: make([]siteCounts, 1), falsely: make([]float64, 1), severally: make([]float64, 1), team: 2, pages: map[trace.Addr]*page{},
+		c := &counts{sites: make([]siteCounts, 1), falsely: make([]float64, 1), severally: make([]float64, 1), exchanged: make([]float64, 1), team: 2, pages: map[trace.Addr]*page{},
 			misses: [][]float64{{0}}, coherence: [][]float64{{0}}}
 		s := &replay{counts: c, uses: make([]siteAccesses, 1), shift: 6, pageShift: pageShift, levels: []hierarchy.Cache{level}, caches: make([][]*lru, 1),
 			group: []int{1}, private: 1, last: make([]lastOf, 2), perFetch: []float64{1}, native: []uint64{16}, atomic: []bool{false}, until: until}

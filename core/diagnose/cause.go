@@ -255,7 +255,7 @@ func (r *run) trueSharing(of *counts) {
 		if tried == nil && of != nil && helps {
 			tried = r.retryApart(of, true)
 		}
-		if !shared && helps && tried != nil && tried.savedAt(at) > left/2 && of.mostlyFalse(at) { // the location accesses the line of a word that several threads store to
+		if !shared && helps && tried != nil && tried.savedAt(at) > left/2 && !of.exchanges(at) { // the location accesses the line of a word that several threads store to
 			neighbours = append(neighbours, at)
 			continue
 		}
@@ -387,17 +387,22 @@ func (r *run) replaced(at *place, of *counts) bool {
 	if of == nil || of.copiesSaveAt(at) <= at.coherence/8 {
 		return false
 	}
-	return !of.mostlyFalse(at) && len(r.replacing(at)) > 0
-}
-
-// mostlyFalse reports whether at least half of the lines that a source location fetches from other
-// cores were invalidated by stores to other words than the words that the location accesses.
-func (c *counts) mostlyFalse(at *place) bool {
 	all := 0.0
 	for _, i := range at.sites {
+		all += of.coherence[0][i]
+	}
+	return of.falselyAt(at) < all/2 && len(r.replacing(at)) > 0
+}
+
+// exchanges reports whether at least half of the lines that a source location fetches from other
+// cores contain the results of other threads: it accesses words to which these threads have stored.
+func (c *counts) exchanges(at *place) bool {
+	exchanged, all := 0.0, 0.0
+	for _, i := range at.sites {
+		exchanged += c.exchanged[i]
 		all += c.coherence[0][i]
 	}
-	return c.falselyAt(at) >= all/2
+	return exchanged >= all/2
 }
 
 // replacing returns the stores in the function of a source location to the variables for whose

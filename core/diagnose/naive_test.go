@@ -21,8 +21,8 @@ type naive struct {
 	open      bool                          // whether several threads are running
 	stored    map[trace.Addr]map[uint8]bool // keyed by word: the threads that stored to the word while several threads were running
 
-	nears, coherence, falsely, severally float64
-	misses                               [2]float64
+	nears, coherence, falsely, severally, exchanged float64
+	misses                                          [2]float64
 }
 
 // naiveSets and naiveWays are the numbers of sets and ways of both levels.
@@ -47,6 +47,7 @@ func (n *naive) access(core uint8, addr trace.Addr, store bool) {
 	}
 	lost := n.lost[at][core]
 	honest := n.writer[word] != 0 && n.writer[word] != core+1
+	exchanged := len(n.stored[word]) > 1 || len(n.stored[word]) == 1 && !n.stored[word][core]
 	delete(n.lost[at], core)
 	if store {
 		n.writer[word] = core + 1
@@ -84,6 +85,9 @@ func (n *naive) access(core uint8, addr trace.Addr, store bool) {
 		if !honest {
 			n.falsely++
 		}
+		if exchanged {
+			n.exchanged++
+		}
 		for word := at * 16; word < (at+1)*16; word++ {
 			if len(n.stored[word]) > 1 {
 				n.severally++
@@ -109,7 +113,7 @@ func (n *naive) access(core uint8, addr trace.Addr, store bool) {
 // TestReplay compares a replay on four cores with a naive replay.
 func TestReplay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		c := &counts{sites: make([]siteCounts, 1), falsely: make([]float64, 1), severally: make([]float64, 1), team: 4, pages: map[trace.Addr]*page{},
+		c := &counts{sites: make([]siteCounts, 1), falsely: make([]float64, 1), severally: make([]float64, 1), exchanged: make([]float64, 1), team: 4, pages: map[trace.Addr]*page{},
 			misses: [][]float64{{0}, {0}}, coherence: [][]float64{{0}, {0}}}
 		level := hierarchy.Cache{SizeBytes: 64 * naiveSets * naiveWays, Ways: naiveWays, LineBytes: 64}
 		s := &replay{counts: c, uses: make([]siteAccesses, 1), shift: 6, pageShift: pageShift, levels: []hierarchy.Cache{level, level}, caches: make([][]*lru, 2),
@@ -146,8 +150,8 @@ func TestReplay(t *testing.T) {
 		if got := float64(s.uses[0].near); got != n.nears {
 			t.Errorf("%v accesses to near lines, want %v", got, n.nears)
 		}
-		if contended != len(n.contended) || c.coherence[0][0] != n.coherence || c.falsely[0] != n.falsely || c.severally[0] != n.severally || c.misses[0][0] != n.misses[0] || c.misses[1][0] != n.misses[1] {
-			t.Errorf("%+v, %d contended lines; want %v misses of the private level and %v of the shared level, %v coherence misses, %v of them due to false sharing and %v in lines with several writers, and %d contended lines", c, contended, n.misses[0], n.misses[1], n.coherence, n.falsely, n.severally, len(n.contended))
+		if contended != len(n.contended) || c.coherence[0][0] != n.coherence || c.falsely[0] != n.falsely || c.severally[0] != n.severally || c.exchanged[0] != n.exchanged || c.misses[0][0] != n.misses[0] || c.misses[1][0] != n.misses[1] {
+			t.Errorf("%+v, %d contended lines; want %v misses of the private level and %v of the shared level, %v coherence misses, %v of them due to false sharing, %v in lines with several writers and %v for words of other threads, and %d contended lines", c, contended, n.misses[0], n.misses[1], n.coherence, n.falsely, n.severally, n.exchanged, len(n.contended))
 		}
 	})
 }

@@ -61,6 +61,9 @@ type counts struct {
 	// misses after another core's store, in the first level, for lines that contain a word to which
 	// several threads stored, by site
 	severally []float64
+	// misses after another core's store, in the first level, for words to which another thread has
+	// stored while several threads ran, by site
+	exchanged []float64
 	idle      []waiting            // waits of threads for the slowest thread
 	blocks    []block              // allocated blocks, ascending by address
 	pages     map[trace.Addr]*page // nil if there is only one thread
@@ -130,6 +133,7 @@ type line struct {
 	contended bool // several cores invalidated the line in each other's caches
 	severally bool // several threads stored to the same word of the line
 	honest    bool // the invalidations were due to words that both cores use
+	exchanged bool // the latest access was to a word to which another thread had stored
 }
 
 // words is the number of words in a line.
@@ -549,7 +553,7 @@ func (r *run) replay(to rename, order *reorder, pageShift uint, levels bool, lik
 		r.changes.Add(1)
 	}
 	n := len(r.p.Sites.Code)
-	c := &counts{sites: make([]siteCounts, n), claimed: make([]claim, n), falsely: make([]float64, n), severally: make([]float64, n), team: max(1, len(r.p.Totals.Threads))}
+	c := &counts{sites: make([]siteCounts, n), claimed: make([]claim, n), falsely: make([]float64, n), severally: make([]float64, n), exchanged: make([]float64, n), team: max(1, len(r.p.Totals.Threads))}
 	for range r.Machine.Levels {
 		c.misses = append(c.misses, make([]float64, n))
 		c.coherence = append(c.coherence, make([]float64, n))
@@ -981,6 +985,9 @@ func (s *replay) access(i int, r *row) {
 			if of.severally {
 				s.severally[i]++
 			}
+			if of.exchanged {
+				s.exchanged[i]++
+			}
 		}
 	}
 	for level := 0; ; {
@@ -1132,12 +1139,14 @@ func (s *replay) share(of *line, core uint8, at trace.Line, r *row, store bool) 
 	}
 	lost = of.lost&me != 0
 	honest := false
+	of.exchanged = false
 	lo := (r.addr - at<<s.shift) / wordBytes
 	hi := min(lo+(r.addr%wordBytes+uint64(max(1, r.bytes))-1)/wordBytes, words-1)
 	for w := lo; w <= hi; w++ {
 		if of.writer[w] != 0 && of.writer[w] != core+1 {
 			honest = true
 		}
+		of.exchanged = of.exchanged || of.owner[w] != 0 && of.owner[w] != core+1
 		if store {
 			of.writer[w] = core + 1
 			switch {

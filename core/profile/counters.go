@@ -11,9 +11,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Counters contains machine-independent counts of a program's instructions and references (MODELS
-// §10; Byfl's "software performance counters", Anger Table 1). Package analysis/counters defines
-// and computes the counts.
+// Counters contains machine-independent counts of a program's instructions and references
+// (MODELS §10; Byfl's "software performance counters", Anger Table 1). Package analysis/counters
+// defines and computes the counts.
 //
 // Each block that was entered has its own counts. Each function has the counts of references
 // outside its blocks. All other numbers are sums of these counts. Functions and blocks are numbered

@@ -202,8 +202,8 @@ const (
 	MaxWays = 32
 )
 
-// SetTable counts accesses by their stack distance within the set, for each set count 2^a (MODELS
-// §4). Depths[a][d] is the number of accesses for which d distinct lines of the same set were
+// SetTable counts accesses by their stack distance within the set, for each set count 2^a
+// (MODELS §4). Depths[a][d] is the number of accesses for which d distinct lines of the same set were
 // accessed since the last access to the line. In an LRU cache of 2^a sets and w ways, exactly the
 // accesses with d < w hit. Row 0 (one set) equals the first entries of the histogram.
 type SetTable struct {
