@@ -271,9 +271,9 @@ func (p poisoning) Send(m workers.Message) error {
 	return p.Carrier.Send(m)
 }
 
-// TestSharedWithPoison checks that, if a helper sends an invalid message, either the message is
+// TestSharedRunWithInvalidMessages checks that, if a helper sends an invalid message, either the message is
 // dropped or the helper is no longer used. The result must not change.
-func TestSharedWithPoison(t *testing.T) {
+func TestSharedRunWithInvalidMessages(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 4))
 		b := container(t, rng, 2000+rng.IntN(10_000))

@@ -32,7 +32,7 @@ const (
 type Reply struct {
 	More       bool           // another reply to the same question follows
 	Problem    string         // why there is no answer
-	Notes      []string       // warnings, in sentences
+	Notes      []string       // warnings, as full sentences
 	Unmodelled []string       // costs that the predicted times omit, each in a few words
 	Tables     []report.Table // the reply's tables, identified by their keys
 	Bytes      []byte         // the contents of a file, or an encoded profile

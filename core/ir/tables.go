@@ -43,7 +43,8 @@ func newTables(m *module, o Options) *tables {
 	return t
 }
 
-// findOutlined finds the functions that are passed to the OpenMP runtime as argument number at.
+// findOutlined finds the functions that calls pass to the OpenMP runtime in the argument with
+// index at.
 func (t *tables) findOutlined(callee string, as, at int) {
 	text := t.m.text
 	for {

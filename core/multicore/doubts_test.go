@@ -18,7 +18,7 @@ func TestCaveats(t *testing.T) {
 	if begin < 0 || end < begin || loop < 0 {
 		t.Fatal("the trace has no region with a loop")
 	}
-	// edited copies some rows, applies the function change to the copy, and returns it.
+	// edited applies a change to a copy of some rows, and returns the copy.
 	edited := func(rows []int, change func(b *trace.Batch)) *trace.Batch {
 		b := trace.NewBatch(len(rows))
 		b.NeedThread()

@@ -171,8 +171,8 @@ func (p *Profile) checkLanes(t *Timeline) error {
 }
 
 // Bounds returns the number of the first reference in the windows [from, to), and the number of the
-// first reference after these windows. The parameter references is the number of references in the
-// run.
+// first reference after these windows. The argument references is the total number of references in
+// the run.
 func (t *Timeline) Bounds(from, to int, references uint64) (first, end uint64) {
 	return (t.First + uint64(from)) * t.References, min((t.First+uint64(to))*t.References, references)
 }

@@ -286,7 +286,7 @@ func TestReport(t *testing.T) {
 	program := play(t, "ends.c")
 	for _, c := range []struct {
 		env                string // environment variables, separated by spaces
-		captured, onScreen bool   // whether a report is printed if standard error is captured, or if it is a terminal
+		captured, onScreen bool   // whether a report is printed when standard error is captured or is a terminal
 	}{
 		{"", false, true},
 		{"STACKGLASS_VERBOSE=1", true, true},

@@ -158,7 +158,7 @@ func (s *server) all(t *testing.T) {
 	}
 }
 
-// The function "packed" reports whether a file of the page is a compressed copy of another file.
+// packed reports whether a file of the page is a compressed copy of another file.
 func packed(name string) bool { return path.Ext(name) == ".br" || path.Ext(name) == ".gz" }
 
 // The function "named" returns the URL of a file to which the page refers.

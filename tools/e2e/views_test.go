@@ -256,8 +256,8 @@ func TestEveryState(t *testing.T) {
 	}
 }
 
-// TestSwitchingViews switches from each view to every other view. A reload must not change the new
-// view, because nothing of the previous view may remain.
+// TestSwitchingViews switches from each view to every other view. A reload must leave the new view
+// unchanged: nothing of the previous view may remain.
 func TestSwitchingViews(t *testing.T) {
 	needStage(t)
 	const shown = `Array.from(document.querySelectorAll("#view .figure, #view .datatable, #view sg-table, #view .threads-on"), (e) => e.id || e.className).join()`

@@ -78,7 +78,7 @@ func improve(script string) (string, error) {
 		{`x.el.innerHTML=(x.bufferedInnerHTML||"")+e,x`, `e=(x.bufferedInnerHTML||"")+e,x.el.innerHTML!==e&&(x.el.innerHTML=e),x`},
 	} {
 		if n := strings.Count(script, change.from); n != 1 {
-			return "", fmt.Errorf("the script of Vugu contains %q %d times, want once: the renderer has changed, so adapt the edits", change.from, n)
+			return "", fmt.Errorf("the script that Vugu generates contains %q %d times, want once: the renderer has changed, so adapt the edits", change.from, n)
 		}
 		script = strings.Replace(script, change.from, change.to, 1)
 	}

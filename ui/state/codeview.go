@@ -615,7 +615,7 @@ func CodeBys() []attribution.By {
 	return []attribution.By{attribution.Line, attribution.Site, attribution.Function, attribution.Object}
 }
 
-// PlaceName returns the page's word for a row if misses are grouped by this key.
+// PlaceName returns the page's term for a row when misses are grouped by this key.
 func PlaceName(by attribution.By) string {
 	switch by {
 	case attribution.Site:

@@ -27,8 +27,8 @@ func (g *Grid) Sorted(o Order) *Grid {
 	return &made
 }
 
-// At converts a row of the sorted grid to a row of the unsorted grid. The functions of a grid, such
-// as Row, take rows of the unsorted grid.
+// At converts a row of the sorted grid to a row of the unsorted grid. The methods of a grid, such
+// as Row, take row numbers of the unsorted grid.
 func (g *Grid) At(row int) int {
 	if row < 0 || row >= len(g.rows) {
 		return row

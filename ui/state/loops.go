@@ -197,7 +197,7 @@ func (l *Loops) Hottest() int {
 // several.
 func (l *Loops) Nest(row int) string { return nestOf(l.Label(row)) }
 
-// Summary describes the loops in sentences.
+// Summary describes the loops in prose.
 func (l *Loops) Summary() string {
 	references := l.Profile.Totals.AllReferences()
 	if l.Len() == 0 {

@@ -86,9 +86,9 @@ func Of(opcode, datatype string, several bool) Instruction {
 	return k
 }
 
-// named classifies a call that does not end its block. The callee is an LLVM intrinsic, which
-// counts only if it is a fused operation, or a library function that the compiler knows, such as
-// sin.
+// named classifies a call that does not end its block. The callee is a library function that the
+// compiler knows, such as sin, or an LLVM intrinsic. An intrinsic counts only if it is a fused
+// operation.
 func (k *Instruction) named(s Shape) {
 	if word, callee, found := strings.Cut(k.Opcode, " "); found && (word == "call" || word == "invoke") {
 		k.Callee = callee

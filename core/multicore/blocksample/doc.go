@@ -45,8 +45,9 @@
 //     blocksample computes exact distances, because its stack contains all references. Sampling
 //     only selects the references whose distances are counted.
 //   - A call ends a window. The code after the call is a separate block ([trace.Block]).
-//   - Every core executes the parallel blocks that ran once, but eq. 3 counts them as N_i/m. The
-//     error of eq. 3 is small for large counts. [Stack.Counted] is exact.
+//   - Every core executes each parallel block that ran once in the trace. In contrast, eq. 3 assigns
+//     N_i/m executions to each core. The error of eq. 3 is small for large counts. [Stack.Counted] is
+//     exact.
 //
 // # Confidence intervals
 //

@@ -188,7 +188,7 @@ func TestExactMatchesThesis(t *testing.T) {
 	}
 }
 
-// classesByExact derives the classes of the leaves' arrays in a loop from exact counts.
+// classesByExact classifies the arrays that the leaves of a loop access, using exact counts.
 func classesByExact(t *testing.T, r *Result, tree *loops.Tree, c misses.Cache, n int) string {
 	t.Helper()
 	list, ok := r.Exact(tree, c, n)

@@ -200,7 +200,7 @@ func startsOnly(t *testing.T, path string) string {
 	return file
 }
 
-// The function "distances" returns the number of references for each stack distance. The distance
+// distances returns the number of references at each stack distance. The distance
 // "inf" stands for first accesses.
 func distances(t *testing.T, path, kinds string) map[string]int {
 	t.Helper()

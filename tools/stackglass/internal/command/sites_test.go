@@ -212,9 +212,9 @@ func TestSitesMarkEstimates(t *testing.T) {
 	}
 }
 
-// TestUtilisationOfOtherLineSizes checks that a level's line utilisation is measured with the
+// TestUtilisationAtOtherLineSizes checks that a level's line utilisation is measured with the
 // level's own line size, or not at all.
-func TestUtilisationOfOtherLineSizes(t *testing.T) {
+func TestUtilisationAtOtherLineSizes(t *testing.T) {
 	got := stackglass("sites", "demo:matmul-naive", "--cache", "L1=1KiB,2", "--cache", "L2=8KiB,4,128")
 	if !strings.Contains(got.stdout, "used in 1KiB,2") || strings.Contains(got.stdout, "used in 8KiB") || !strings.Contains(got.stderr, "its line utilisation is unknown") {
 		t.Errorf("want only the line utilisation of L1: %s", got)
