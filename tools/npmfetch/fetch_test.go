@@ -224,7 +224,7 @@ func TestRejectsBadArchives(t *testing.T) {
 		{"link", lockEntry("plain", link), send(link), "want regular files only"},
 		{"another package", lockEntry("plain", huge), send(huge), "names a different package"},
 		{"no archive", lockEntry("plain", []byte("x")), send([]byte("x")), "not a gzip file"},
-		{"cut archive", lockEntry("plain", cut), send(cut), "cut off or damaged"},
+		{"cut archive", lockEntry("plain", cut), send(cut), "truncated or damaged"},
 		{"cut download", lockEntry("plain", good), func(out http.ResponseWriter, _ string) {
 			out.Header().Set("Content-Length", "100000")
 			out.Write(good)

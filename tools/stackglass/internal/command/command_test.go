@@ -320,7 +320,7 @@ func TestProfileKeepsItsOptions(t *testing.T) {
 	expect(t, stackglass("curve", "a.sgp", "--kinds", "load"), exitUsage, "--kinds", "is a profile")
 	expect(t, stackglass("curve", "a.sgp", "--limit", "5"), exitUsage, "--limit")
 	expect(t, stackglass("curve", "a.sgp", "--line", "128"), exitUsage, "lines of 64 bytes", "--lines")
-	expect(t, stackglass("curve", "a.sgp", "--line", "48"), exitUsage, "not a power of two", "lines of 64 bytes")
+	expect(t, stackglass("curve", "a.sgp", "--line", "48"), exitUsage, "want a power of two", "lines of 64 bytes")
 	expect(t, stackglass("info", "a.sgp", "--input-format", "din"), exitUsage, "--input-format", "is a profile")
 	expect(t, stackglass("analyze", "a.sgp", "--lines", "128"), exitUsage, "--lines", "is a profile")
 	expect(t, stackglass("analyze", "a.sgp", "--line", "128"), exitUsage, "--line", "is a profile")
