@@ -108,16 +108,16 @@ func ProgramPlaces(p *trace.Program) func(loops.Reference) *profile.Site {
 	}
 }
 
-// Where is the source location of a loop's references.
-type Where struct {
+// SourceRange is the source location of a loop's references.
+type SourceRange struct {
 	Function    string
 	File        string
 	First, Last uint32 // line numbers; 0: unknown
 }
 
-// Where returns the source location of a loop. The function and the file come from the first
-// reference with a known location. The lines include all references of the loop in that file.
-func (l *Loops) Where(loop int) (w Where) {
+// SourceRange returns the source location of a loop. The first reference with a known location
+// determines the function and the file. The lines include all references of the loop in that file.
+func (l *Loops) SourceRange(loop int) (w SourceRange) {
 	for _, r := range l.Refs(loop) {
 		s := l.Place(r)
 		if s == nil || s.Function == "" && s.File == "" {
@@ -140,7 +140,7 @@ func (l *Loops) Where(loop int) (w Where) {
 }
 
 // Source returns the file and lines, such as file.c:12–20.
-func (w Where) Source() string {
+func (w SourceRange) Source() string {
 	text := w.File
 	if w.First > 0 {
 		text += ":" + strconv.FormatUint(uint64(w.First), 10)
@@ -268,7 +268,7 @@ func (l *Loops) Brief(of []SourceLoop, least float64) report.Table {
 			}
 			continue
 		}
-		w := l.Where(of[i].Loops[0])
+		w := l.SourceRange(of[i].Loops[0])
 		t.Add(report.TextOf(strings.Repeat("  ", of[i].Depth)+l.LabelOf(&of[i])), text(w.Function), text(w.Source()), report.Count(uint64(len(of[i].Loops))), report.Count(uint64(s.threads)),
 			report.TextOf(Trips(s.least, s.most)), report.Count(s.runs), report.Count(s.references), report.Share(s.references, l.References))
 	}

@@ -37,7 +37,7 @@ func (l *Loops) SourceLoops(cost func(loop int) uint64) []SourceLoop {
 		for _, k := range l.inner(i) {
 			inside[key[k]] = true
 		}
-		w, shape := l.Where(i), 0
+		w, shape := l.SourceRange(i), 0
 		if w.First == 0 { // without source lines, only equal shapes show that two loops are the same
 			shape = l.Loops[i].Shape
 		}
@@ -171,7 +171,7 @@ func (l *Loops) Table(of []SourceLoop) report.Table {
 		"least_trips=least trips", "most_trips=most trips", "runs", "iterations", "references", "share",
 		"own_references=references outside inner loops", "loops", "threads")}
 	for i := range of {
-		s, w := l.total(&of[i]), l.Where(of[i].Loops[0])
+		s, w := l.total(&of[i]), l.SourceRange(of[i].Loops[0])
 		t.Add(report.TextOf(l.LabelOf(&of[i])), report.Count(uint64(of[i].Depth)), text(w.Function), text(w.File), report.Known(uint64(w.First)), report.Known(uint64(w.Last)),
 			report.Count(s.least), report.Count(s.most), report.Count(s.runs), report.Count(s.iterations),
 			report.Count(s.references), report.Share(s.references, l.References), report.Count(s.own), report.Count(uint64(len(of[i].Loops))), report.Count(uint64(s.threads)))

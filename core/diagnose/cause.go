@@ -640,11 +640,8 @@ func (r *run) irregularReason(at *place) string {
 		waits := 0.0
 		for _, i := range at.sites {
 			if s := &r.p.Sites.Code[i]; s.Stride() == profile.IrregularStride {
-				again := 1.0 // share of the misses that are not first accesses
-				if k < len(r.cost.run.misses) {
-					again -= min(1, share(float64(s.Reuse.Cold), r.cost.run.misses[k][i]))
-				}
-				waits += again * r.cost.site[i][k]
+				first := min(1, share(float64(s.Reuse.Cold), r.cost.run.misses[k][i]))
+				waits += (1 - first) * r.cost.site[i][k]
 			}
 		}
 		if waits > most {

@@ -22,7 +22,7 @@ func TestIrregularReason(t *testing.T) {
 	}
 	r.p = &profile.Profile{Sites: &profile.Sites{Code: make([]profile.Site, 2)}}
 	r.p.Sites.Code[0].Strides[profile.IrregularStride], r.p.Sites.Code[1].Strides[profile.UnitStride] = 9, 9
-	r.cost = &costs{site: [][]float64{{40, 10}, {0, 90}}}
+	r.cost = &costs{site: [][]float64{{40, 10}, {0, 90}}, run: measure{misses: [][]float64{{9, 9}, {9, 9}}}}
 	if got := r.irregularReason(&place{sites: []int{0, 1}, level: 1, wait: 140, never: 90}); !strings.Contains(got, "larger than L1") {
 		t.Errorf("irregularReason = %q, want it to name L1, in which the irregular references miss", got)
 	}

@@ -343,7 +343,7 @@ const nextTo = 4
 
 // alsoAt returns a phrase that lists the other source lines of a finding.
 func alsoAt(line uint32, also []uint32) string {
-	slices.Sort(also)
+	also = slices.Sorted(slices.Values(also)) // a copy, because the search may continue with the finding
 	also = slices.DeleteFunc(slices.Compact(also), func(l uint32) bool { return l == line })
 	if len(also) == 0 {
 		return ""

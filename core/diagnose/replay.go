@@ -133,7 +133,7 @@ type line struct {
 	contended bool // several cores invalidated the line in each other's caches
 	severally bool // several threads stored to the same word of the line
 	honest    bool // the invalidations were due to words that both cores use
-	exchanged bool // the latest access was to a word to which another thread had stored
+	exchanged bool // the latest access after an invalidation was to a word to which another thread had stored
 }
 
 // words is the number of words in a line.
@@ -1138,15 +1138,16 @@ func (s *replay) share(of *line, core uint8, at trace.Line, r *row, store bool) 
 		return false // a core that lost the line is not among the line's sharers
 	}
 	lost = of.lost&me != 0
-	honest := false
-	of.exchanged = false
+	honest, exchanged := false, false
 	lo := (r.addr - at<<s.shift) / wordBytes
 	hi := min(lo+(r.addr%wordBytes+uint64(max(1, r.bytes))-1)/wordBytes, words-1)
 	for w := lo; w <= hi; w++ {
 		if of.writer[w] != 0 && of.writer[w] != core+1 {
 			honest = true
 		}
-		of.exchanged = of.exchanged || of.owner[w] != 0 && of.owner[w] != core+1
+		if lost && of.owner[w] != 0 && of.owner[w] != core+1 {
+			exchanged = true
+		}
 		if store {
 			of.writer[w] = core + 1
 			switch {
@@ -1159,7 +1160,7 @@ func (s *replay) share(of *line, core uint8, at trace.Line, r *row, store bool) 
 		}
 	}
 	if lost {
-		of.contended, of.honest = true, honest
+		of.contended, of.honest, of.exchanged = true, honest, exchanged
 	}
 	of.lost &^= me
 	if store && of.sharers&^me != 0 {

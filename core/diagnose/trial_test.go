@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -101,5 +102,17 @@ func TestLoopFeedback(t *testing.T) {
 		if got := feedsBack(&l, 0); got != c.want {
 			t.Errorf("%s: feedsBack = %v, want %v", name, got, c.want)
 		}
+	}
+}
+
+// TestAlsoAt checks that the phrase omits the finding's own line, and that the list of the finding,
+// which the search may extend, stays unchanged.
+func TestAlsoAt(t *testing.T) {
+	also := []uint32{9, 5, 7, 5}
+	if got, want := alsoAt(5, also), "; the same applies to lines 7 and 9"; got != want {
+		t.Errorf("alsoAt(5, %v) = %q, want %q", also, got, want)
+	}
+	if want := []uint32{9, 5, 7, 5}; !slices.Equal(also, want) {
+		t.Errorf("alsoAt changed the list to %v, want %v", also, want)
 	}
 }

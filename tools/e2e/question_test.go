@@ -187,7 +187,7 @@ func whatIf(t *testing.T, profile string, levels ...string) *hierarchy {
 	answer := ask(t, append([]string{"what-if", profile, "--format", "json"}, levels...)...)
 	var h hierarchy
 	if err := json.Unmarshal(answer, &h); err != nil || len(h.Levels) == 0 {
-		t.Fatalf("output of what-if cannot be read (error %v): %s", err, answer)
+		t.Fatalf("cannot read the JSON of the command: %v: %s", err, answer)
 	}
 	return &h
 }
