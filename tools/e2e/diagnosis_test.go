@@ -110,19 +110,8 @@ int main(void)
 // and Code views show the program's source lines, even after a reload.
 func TestRecordedSource(t *testing.T) {
 	needStage(t)
-	if _, err := exec.LookPath("clang-19"); err != nil {
-		t.Skip("skipped: clang-19 is not installed")
-	}
 	p := openPage(t)
-	source := p.write("columns.c", []byte(columns))
-	program, trace := filepath.Join(t.TempDir(), "columns"), filepath.Join(t.TempDir(), "columns.sgt")
-	for _, line := range [][]string{{filepath.Join(root, "bin", "stackglass"), "cc", "--", "clang-19", "-O1", source, "-o", program}, {program}} {
-		cmd := exec.Command(line[0], line[1:]...)
-		cmd.Env = append(os.Environ(), "STACKGLASS_OUT="+trace, "STACKGLASS_QUIET=1")
-		if said, err := cmd.CombinedOutput(); err != nil {
-			t.Fatalf("%s: %v\n%s", line, err, said)
-		}
-	}
+	trace := p.record("clang-19", "columns.c", columns)
 	p.drop(trace)
 	p.finished()
 	p.waitFor("#advice-1 .source")
@@ -135,4 +124,65 @@ func TestRecordedSource(t *testing.T) {
 	p.shoot("code-recorded")
 	p.reload()
 	p.waitFor("#source-rows tr[aria-selected]")
+}
+
+// record compiles a program with a compiler, runs it, and returns the name of the trace. It skips
+// the test if the compiler is not installed.
+func (p *tab) record(compiler, name, text string) (trace string) {
+	t := p.t
+	t.Helper()
+	if _, err := exec.LookPath(compiler); err != nil {
+		t.Skipf("skipped: %s is not installed", compiler)
+	}
+	source, program := p.write(name, []byte(text)), filepath.Join(t.TempDir(), "program")
+	trace = program + ".sgt"
+	for _, line := range [][]string{{filepath.Join(root, "bin", "stackglass"), "cc", "--", compiler, "-O1", source, "-o", program}, {program}} {
+		cmd := exec.Command(line[0], line[1:]...)
+		cmd.Env = append(os.Environ(), "STACKGLASS_OUT="+trace, "STACKGLASS_QUIET=1")
+		if said, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v\n%s", line, err, said)
+		}
+	}
+	return trace
+}
+
+// grid is a C++ program whose functions have mangled names.
+const grid = `#include <cstdio>
+struct Grid {
+	int cells[256][256];
+	__attribute__((noinline)) long sum() const {
+		long s = 0;
+		for (int x = 0; x < 256; x++)
+			for (int y = 0; y < 256; y++)
+				s += cells[y][x];
+		return s;
+	}
+};
+static Grid grid;
+int main() {
+	for (auto &row : grid.cells)
+		for (int &cell : row)
+			cell = 1;
+	std::printf("%ld\n", grid.sum());
+}
+`
+
+// TestReadableNames checks that the views show the names of C++ functions as they are written in
+// the source, also after a reload.
+func TestReadableNames(t *testing.T) {
+	needStage(t)
+	p := openPage(t)
+	p.drop(p.record("clang++-19", "grid.cpp", grid))
+	p.finished()
+	p.waitFor("#advice-1 .where")
+	readable := `document.querySelector("main").textContent.includes("Grid::sum") && !document.querySelector("main").textContent.includes("_ZN")`
+	p.wait("Diagnosis shows readable names", readable)
+	p.shoot("diagnosis-names")
+	p.click("#advice-1 .where")
+	p.waitFor("#source-rows tr[aria-selected]")
+	p.wait("Code shows readable names", readable)
+	p.shoot("code-names")
+	p.reload()
+	p.waitFor("#source-rows tr[aria-selected]")
+	p.wait("Code shows readable names after a reload", readable)
 }
