@@ -7,8 +7,8 @@ import "slices"
 // at most mostBeginnings beginnings, about stepOfBeginnings references apart.
 const (
 	leastBeginning   = 2 << 20
-	stepOfBeginnings = 1 << 20
-	mostBeginnings   = 8
+	stepOfBeginnings = 1 << 19
+	mostBeginnings   = 16
 )
 
 // beginning contains the counts of a replay of several threads at a synchronisation point.

@@ -115,7 +115,7 @@ func (r *run) sharing() {
 // [run.trueSharing] may need the second change.
 func (r *run) tryApart(of *counts) {
 	if runtime.GOMAXPROCS(0) < 2 || r.replayed+2*r.rows() > mostRows || !slices.ContainsFunc(r.places, func(at *place) bool {
-		return at.coherence >= leastWait*r.out.Cycles && at.coherence >= at.wait/2 && of.copiesSaveAt(at) >= at.coherence/4
+		return at.coherence >= leastWait*r.out.Cycles && at.coherence >= at.wait/2 && of.copiesSaveAt(at) >= at.coherence/4 && r.copiesMayHelp(at, of)
 	}) {
 		return
 	}
@@ -251,11 +251,11 @@ func (r *run) trueSharing(of *counts) {
 			How:  "The misses caused by another core's stores were counted. At best, all of these misses disappear.",
 			More: "communication --by site"}
 		shared := r.storesShared(at) || r.replaced(at, of)
-		helps := of == nil || of.copiesSaveAt(at) >= left/4
+		helps := of == nil || of.copiesSaveAt(at) >= left/4 && r.copiesMayHelp(at, of)
 		if tried == nil && of != nil && helps {
 			tried = r.retryApart(of, true)
 		}
-		if !shared && helps && tried != nil && tried.savedAt(at) > left/2 && !of.exchanges(at) { // the location accesses the line of a word that several threads store to
+		if !shared && helps && tried != nil && tried.savedAt(at) > left/2 { // the location accesses the line of a word that several threads store to
 			neighbours = append(neighbours, at)
 			continue
 		}
@@ -392,6 +392,12 @@ func (r *run) replaced(at *place, of *counts) bool {
 		all += of.coherence[0][i]
 	}
 	return of.falselyAt(at) < all/2 && len(r.replacing(at)) > 0
+}
+
+// copiesMayHelp reports whether private copies of shared words may save waits at a source location.
+// A location that only loads the results of other threads needs these results.
+func (r *run) copiesMayHelp(at *place, of *counts) bool {
+	return !of.exchanges(at) || r.storesShared(at) || r.replaced(at, of)
 }
 
 // exchanges reports whether at least half of the lines that a source location fetches from other
