@@ -209,31 +209,72 @@ func (r *run) elements() {
 			tried++
 			continue
 		}
-		i := r.worstSite(at)
+		for _, of := range r.arraysAt(at) {
+			if of.wait < leastElements*r.out.Cycles || tried == mostElements {
+				break
+			}
+			if slices.ContainsFunc(r.moved, func(b record) bool { return b.low <= of.high && of.low <= b.high }) {
+				continue // a different layout of the array was already found
+			}
+			line := uint64(r.p.Sites.LineBytes)
+			straddles := of.low%line != 0 && of.pitch >= 16 || of.pitch%line != 0 && line%of.pitch != 0
+			if at.split > leastElements*r.out.Cycles || straddles && (r.cost.run.scattered[of.site] || of.pitch > line/2) {
+				tried++
+				if r.align(at, of.record) {
+					break
+				}
+			}
+			if !r.splittable(at, of) {
+				continue
+			}
+			tried++
+			if added, _ := r.split(at, of.record, nil); added {
+				break
+			}
+		}
+	}
+}
+
+// splittable reports whether a source location uses few enough bytes of each element of an array
+// that a separate array of the used fields may help.
+func (r *run) splittable(at *place, of arrayAt) bool {
+	used := r.utilisation(at)
+	return (used == 0 || used <= fewBytes) && of.pitch > 2*uint64(r.p.Sites.Code[of.site].Bytes)
+}
+
+// arrayAt is an array that a source location accesses.
+type arrayAt struct {
+	record
+	site int     // the site that waits longest for the array
+	wait float64 // cycles that no finding includes yet
+}
+
+// arraysAt returns the arrays of elements that a source location accesses, in descending order of
+// its waits for them.
+func (r *run) arraysAt(at *place) (list []arrayAt) {
+	exchanged, others := r.leftOf(at)
+	wait := func(i int) float64 {
+		coherence := 0.0
+		for k := range r.cost.levels {
+			coherence += r.cost.coherenceOf(i, k)
+		}
+		return exchanged*coherence + others*(sum(r.cost.site[i])-coherence+r.cost.pages[i]) + r.cost.split[i]
+	}
+	sites := slices.Clone(at.sites)
+	slices.SortStableFunc(sites, func(a, b int) int { return cmp.Compare(wait(b), wait(a)) })
+	for _, i := range sites {
 		a, ok := r.recordOf(i)
 		if !ok || a.high-a.low < 4*a.pitch {
 			continue
 		}
-		if slices.ContainsFunc(r.moved, func(b record) bool { return b.low <= a.high && a.low <= b.high }) {
-			continue // a different layout of the array was already found
+		j := slices.IndexFunc(list, func(of arrayAt) bool { return of.low <= a.high && a.low <= of.high })
+		if j < 0 {
+			j, list = len(list), append(list, arrayAt{a, i, 0})
 		}
-		line := uint64(r.p.Sites.LineBytes)
-		straddles := a.low%line != 0 && a.pitch >= 16 || a.pitch%line != 0 && line%a.pitch != 0
-		if at.split > leastElements*r.out.Cycles || straddles && (r.cost.run.scattered[i] || a.pitch > line/2) {
-			tried++
-			if r.align(at, a) {
-				continue
-			}
-		}
-		if used := r.utilisation(at); used > 0 && used > fewBytes {
-			continue
-		}
-		if a.pitch <= 2*uint64(r.p.Sites.Code[i].Bytes) {
-			continue
-		}
-		tried++
-		r.split(at, a, nil)
+		list[j].wait += wait(i)
 	}
+	slices.SortStableFunc(list, func(a, b arrayAt) int { return cmp.Compare(b.wait, a.wait) })
+	return list
 }
 
 // Conditions for trying a layout in a replay.

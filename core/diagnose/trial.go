@@ -593,8 +593,13 @@ func (r *run) nest(g *group) {
 	}
 	b := &tried[best]
 	kind := kindOf(b.change)
-	if (kind == Layout || kind == Conflict || kind == Alignment) && (g.pages > wait || g.at.fills()) { // a different layout does not help
-		return
+	if kind == Layout || kind == Conflict || kind == Alignment {
+		if g.pages > wait || g.at.fills() { // a different layout does not help
+			return
+		}
+		if b.saved < wait/2 && r.splitInstead(g.at) {
+			return
+		}
 	}
 	// the strides do not change: the new order only brings uses of the same data closer together
 	if kind == Stride && r.strideWords(loop) == "" {
@@ -673,6 +678,21 @@ func (r *run) nest(g *group) {
 		}
 	}
 	r.add(at, f)
+}
+
+// splitInstead tries to separate the fields of the elements for which a source location waits, and
+// reports whether it added a finding.
+func (r *run) splitInstead(at *place) bool {
+	for _, of := range r.arraysAt(at) {
+		if of.wait < leastElements*r.out.Cycles {
+			break
+		}
+		if r.splittable(at, of) {
+			added, _ := r.split(at, of.record, nil)
+			return added
+		}
+	}
+	return false
 }
 
 // isDivided reports whether several threads divide the iterations of a group of loops among themselves.
@@ -2173,9 +2193,8 @@ func sinkable(n *loops.Nest) (list []sunkNest) {
 		if feedsBack(l, len(path)-1) {
 			return
 		}
-		clone := n.Clone()
-		chain, moved := []*loops.Item{path.Loop(clone)}, false
-		for at := chain[0]; hasLoop(at.Body); chain = append(chain, at) {
+		depths, moved := 1, false
+		for at := l; hasLoop(at.Body); depths++ {
 			inner := slices.IndexFunc(at.Body, func(it loops.Item) bool { return it.IsLoop() })
 			if hasLoop(at.Body[inner+1:]) {
 				return
@@ -2186,11 +2205,12 @@ func sinkable(n *loops.Nest) (list []sunkNest) {
 		if !moved {
 			return
 		}
-		for i := range chain[1:] {
-			sink(chain[i], len(path)+i)
-			chain[i+1] = &chain[i].Body[0]
+		clone := n.Clone()
+		for i, at := 0, path.Loop(clone); i < depths-1; i++ {
+			sink(at, len(path)+i)
+			at = &at.Body[0]
 		}
-		for below := 1; below < len(chain); below++ {
+		for below := 1; below < depths; below++ {
 			list = append(list, sunkNest{clone, path, below})
 		}
 	})

@@ -19,7 +19,7 @@ const corpus = "../../../diagnose/corpus"
 
 // The list "quick" contains the programs that are always diagnosed. With STACKGLASS_CORPUS=all, all
 // programs are diagnosed, and the -update flag rewrites the table of results.
-var quick = []string{"columns.c", "pad.c", "shapes.cpp", "layers.c", "filter.c", "teams.c", "triangle.c", "pages.c", "packets.c", "twice.c", "clean_saxpy.c"}
+var quick = []string{"columns.c", "pad.c", "shapes.cpp", "layers.c", "filter.c", "teams.c", "triangle.c", "pages.c", "packets.c", "cells.c", "twice.c", "clean_saxpy.c"}
 
 // The type "diagnosed" is the part of the answer that the test checks.
 type diagnosed struct {
