@@ -130,10 +130,11 @@ type line struct {
 	writer        [words]uint8 // by word: 1 + the thread that last stored to the word
 	// by word: 1 + the only thread that stored to the word, or the constant several
 	owner     [words]uint8
-	contended bool // several cores invalidated the line in each other's caches
-	severally bool // several threads stored to the same word of the line
-	honest    bool // the invalidations were due to words that both cores use
-	exchanged bool // the latest access after an invalidation was to a word to which another thread had stored
+	contended bool     // several cores invalidated the line in each other's caches
+	severally bool     // several threads stored to the same word of the line
+	honest    bool     // the invalidations were due to words that both cores use
+	exchanged bool     // the latest access after an invalidation was to a word to which another thread had stored
+	_         [12]byte // a record fills one cache line of the host, because groups are aligned to lines
 }
 
 // words is the number of words in a line.

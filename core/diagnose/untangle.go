@@ -59,30 +59,52 @@ func (r *run) untangled(t *loops.Tree) *loops.Tree {
 // untangling keeps the rows of each thread until an event. A goroutine folds the rows that were kept
 // while the next rows are taken.
 type untangling struct {
-	number  map[uint32]int // number of each thread in rows
-	threads []*trace.Batch
+	number  map[uint32]int // number of each thread in threads
+	threads []rowsOfThread
 	rows    int
 	folder  *loops.Folder
 	failed  bool // the folder failed
 	// the rows of the threads between two events
-	full, free chan []*trace.Batch
+	full, free chan []rowsOfThread
 	done       chan struct{}
+}
+
+// rowsOfThread contains the rows of a thread. Rows are kept in batches of about mostTogether rows,
+// because a batch that grows would be copied repeatedly. Only the first batches contain rows.
+type rowsOfThread struct {
+	batches []*trace.Batch
+	filled  int
+}
+
+// mostTogether is the number of rows after which the next batch begins.
+const mostTogether = 1 << 15
+
+// last returns the batch to which the next rows are appended.
+func (t *rowsOfThread) last() *trace.Batch {
+	if t.filled == 0 || t.batches[t.filled-1].Len() >= mostTogether {
+		if t.filled++; t.filled > len(t.batches) {
+			t.batches = append(t.batches, trace.NewBatch(mostTogether+mostTogether/8))
+		}
+	}
+	return t.batches[t.filled-1]
 }
 
 // newUntangling starts the goroutine. The caller must call finish.
 func newUntangling() *untangling {
 	const sets = 2
-	u := &untangling{folder: loops.NewFolder(0), number: map[uint32]int{}, full: make(chan []*trace.Batch, sets), free: make(chan []*trace.Batch, sets), done: make(chan struct{})}
+	u := &untangling{folder: loops.NewFolder(0), number: map[uint32]int{}, full: make(chan []rowsOfThread, sets), free: make(chan []rowsOfThread, sets), done: make(chan struct{})}
 	for range sets {
 		u.free <- nil
 	}
 	go func() {
 		for threads := range u.full {
-			for _, b := range threads {
-				if b.Len() > 0 {
+			for i := range threads {
+				t := &threads[i]
+				for _, b := range t.batches[:t.filled] {
 					u.failed = u.failed || u.folder.Consume(b) != nil
 					b.Reset()
 				}
+				t.filled = 0
 			}
 			u.free <- threads
 		}
@@ -123,10 +145,10 @@ func (u *untangling) take(b *trace.Batch) {
 			u.flush()
 		}
 		for n >= len(u.threads) {
-			u.threads = append(u.threads, trace.NewBatch(0))
+			u.threads = append(u.threads, rowsOfThread{})
 		}
-		u.threads[n].NeedLike(b)
-		u.threads[n].AppendRows(b, i, end)
+		to := u.threads[n].last()
+		to.AppendRows(b, i, end)
 		if u.rows += end - i; event {
 			u.flush()
 		}
