@@ -191,8 +191,8 @@ func (t *numbers) need(key uint64) uint32 {
 
 // lineTable finds lines by line number. Lines with consecutive numbers form a group.
 type lineTable struct {
-	numbers numbers // numbers of groups, by the high bits of the line numbers
-	groups  []*[1 << groupShift]line
+	numbers numbers  // numbers of groups, by the high bits of the line numbers
+	groups  [][]line // by number; slices, because indexing a pointer to an array also reads its first element
 }
 
 const (
@@ -227,7 +227,7 @@ func (t *lineTable) index(at trace.Line) uint32 {
 // grow returns a line by its index, after it has added all groups up to the group of the line.
 func (t *lineTable) grow(index uint32) *line {
 	for int(index>>groupShift) >= len(t.groups) {
-		t.groups = append(t.groups, new([1 << groupShift]line))
+		t.groups = append(t.groups, make([]line, 1<<groupShift))
 	}
 	return t.at(index)
 }

@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"io"
+	"sync/atomic"
 
 	"github.com/stackglass/stackglass/core/loops"
 	"github.com/stackglass/stackglass/core/trace"
@@ -25,19 +26,24 @@ func (r *run) untangled(t *loops.Tree) *loops.Tree {
 	if len(r.p.Totals.Threads) < 2 || t.Rows() > mostReplayed {
 		return nil
 	}
-	turns, last := uint64(0), uint32(0)
+	turns, last, event := uint64(0), uint32(0), false
 	for n := range t.Nodes() {
 		for n.IsLoop() {
 			n, _ = n.Item(0)
 		}
-		if thread := t.References()[n.Ref()].Thread; thread != last {
-			turns, last = turns+1, thread
+		of := t.References()[n.Ref()]
+		if of.Thread != last {
+			if last = of.Thread; !event { // after an event, the next thread begins anyway
+				turns++
+			}
+			event = false
 		}
+		event = event || !stays(of.Kind)
 	}
 	if turns < leastTurns || t.Rows()/turns > mostTurn {
 		return nil
 	}
-	of := newUntangling()
+	of := newUntangling(float64(t.Size().Nodes) / float64(t.Rows()))
 	rest, b := t.Expand(), trace.NewBatch(0)
 	stopped := false
 	for {
@@ -45,7 +51,7 @@ func (r *run) untangled(t *loops.Tree) *loops.Tree {
 		if err == io.EOF {
 			break
 		}
-		if stopped = err != nil || !r.GoOn(); stopped {
+		if stopped = err != nil || of.failed.Load() || !r.GoOn(); stopped {
 			break
 		}
 		of.take(b)
@@ -63,7 +69,9 @@ type untangling struct {
 	threads []rowsOfThread
 	rows    int
 	folder  *loops.Folder
-	failed  bool // the folder failed
+	folded  int         // number of rows passed to the folder
+	most    float64     // number of rows that begin a node, per row, in the tangled trace
+	failed  atomic.Bool // folding failed, or does not reduce the number of nodes
 	// the rows of the threads between two events
 	full, free chan []rowsOfThread
 	done       chan struct{}
@@ -90,9 +98,9 @@ func (t *rowsOfThread) last() *trace.Batch {
 }
 
 // newUntangling starts the goroutine. The caller must call finish.
-func newUntangling() *untangling {
+func newUntangling(most float64) *untangling {
 	const sets = 2
-	u := &untangling{folder: loops.NewFolder(0), number: map[uint32]int{}, full: make(chan []rowsOfThread, sets), free: make(chan []rowsOfThread, sets), done: make(chan struct{})}
+	u := &untangling{folder: loops.NewFolder(0), most: most, number: map[uint32]int{}, full: make(chan []rowsOfThread, sets), free: make(chan []rowsOfThread, sets), done: make(chan struct{})}
 	for range sets {
 		u.free <- nil
 	}
@@ -101,7 +109,9 @@ func newUntangling() *untangling {
 			for i := range threads {
 				t := &threads[i]
 				for _, b := range t.batches[:t.filled] {
-					u.failed = u.failed || u.folder.Consume(b) != nil
+					if !u.failed.Load() && !u.fold(b) {
+						u.failed.Store(true)
+					}
 					b.Reset()
 				}
 				t.filled = 0
@@ -113,11 +123,24 @@ func newUntangling() *untangling {
 	return u
 }
 
+// fold folds a batch. It returns false if the folder failed, or if so many rows begin a new node that
+// the result would have about as many nodes as the tangled trace.
+func (u *untangling) fold(b *trace.Batch) bool {
+	if u.folder.Consume(b) != nil {
+		return false
+	}
+	u.folded += b.Len()
+	return u.folded < leastFolded || float64(u.folder.Unpredicted()) <= u.most*float64(u.folded)
+}
+
+// leastFolded is the number of rows after which a result without fewer nodes is given up.
+const leastFolded = 1 << 20
+
 // finish folds the remaining rows. It returns nil if folding failed.
 func (u *untangling) finish() *loops.Tree {
 	u.flush()
 	close(u.full)
-	if <-u.done; u.failed {
+	if <-u.done; u.failed.Load() {
 		return nil
 	}
 	return u.folder.Finish()

@@ -18,7 +18,7 @@ func TestUntangling(t *testing.T) {
 			addr   trace.Addr
 			thread uint32
 		}
-		u := newUntangling()
+		u := newUntangling(1)
 		var want []row
 		parts := map[uint32][]row{}
 		part := func() {
