@@ -1,7 +1,11 @@
 package diagnose
 
 import (
+	"cmp"
+	"maps"
 	"math"
+	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/stackglass/stackglass/core/loops"
@@ -89,6 +93,83 @@ func TestSchedule(t *testing.T) {
 	if turns < 5 || got[0] != 1 || got[len(got)-1] != 2 {
 		t.Errorf("the order of rows is %v, want about %v", got, want)
 	}
+}
+
+// TestScheduleOfAnyTrace checks that, if threads are recorded in any order and pass any number of
+// barriers, each row is passed on once, and the rows of each thread in their order.
+// Threads may be far ahead of others, because each thread writes its records when its own buffer is
+// full.
+func TestScheduleOfAnyTrace(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := loops.NewFolder(0)
+		b := trace.NewBatch(1 << 13)
+		b.NeedThread()
+		want := map[uint8][]trace.Addr{}
+		all := 0
+		add := func(thread uint32, kind trace.Kind) {
+			n := b.Len()
+			b.Resize(n + 1)
+			b.Addr[n], b.Bytes[n], b.Kind[n], b.Thread[n] = trace.Addr(n*n), 8, kind, thread
+			if kind == trace.Load {
+				want[uint8(thread)] = append(want[uint8(thread)], b.Addr[n])
+				all++
+			}
+		}
+		threads := rapid.Uint32Range(2, 4).Draw(t, "threads")
+		add(0, trace.Load)
+		openMP := rapid.Bool().Draw(t, "openMP")
+		for range rapid.IntRange(1, 3).Draw(t, "regions") {
+			if openMP {
+				add(0, trace.ParallelBegin)
+			}
+			var started []uint32
+			for _, turn := range rapid.SliceOfN(rapid.Uint32Range(0, 40*threads-1), 1, 60).Draw(t, "turns") {
+				thread, rows := turn%threads, turn/threads
+				if !openMP && thread > 0 && !slices.Contains(started, thread) {
+					started = append(started, thread)
+					add(thread, trace.ThreadStart)
+				}
+				for range rows {
+					add(thread, trace.Load)
+				}
+				if openMP && rows%4 == 0 {
+					add(thread, trace.Barrier)
+				}
+			}
+			for _, thread := range started {
+				add(thread, trace.ThreadEnd)
+			}
+			if openMP {
+				add(0, trace.ParallelEnd)
+			}
+		}
+		if err := f.Consume(b); err != nil {
+			t.Fatal(err)
+		}
+		least := rapid.IntRange(1, 50).Draw(t, "least")
+		got := map[uint8][]trace.Addr{}
+		s := schedule{tree: f.Finish(), threads: int(threads), goOn: func() bool { return true }, limits: buffers{least, least + rapid.IntRange(0, 200).Draw(t, "more")}}
+		s.take = func(r *row) {
+			s.clock[r.thread] += float64(r.addr * 7 % 13)
+			if r.kind == trace.Load {
+				got[r.thread] = append(got[r.thread], r.addr)
+				all--
+			}
+		}
+		if !s.run() {
+			t.Fatal("the schedule was stopped")
+		}
+		byFirst := func(m map[uint8][]trace.Addr) (lists [][]trace.Addr) { // threads are numbered by their first row
+			for _, thread := range slices.Sorted(maps.Keys(m)) {
+				lists = append(lists, m[thread])
+			}
+			slices.SortFunc(lists, func(a, b []trace.Addr) int { return cmp.Compare(a[0], b[0]) })
+			return lists
+		}
+		if all != 0 || !reflect.DeepEqual(byFirst(got), byFirst(want)) {
+			t.Errorf("the threads get rows %v, want %v", byFirst(got), byFirst(want))
+		}
+	})
 }
 
 // TestLRU checks that the cache evicts the least recently used line, and removes a line that

@@ -32,13 +32,14 @@ type row struct {
 	splits uint8 // number of accesses across line boundaries
 }
 
-// mostBuffered is the number of rows of a parallel region that are buffered before they are
-// scheduled.
-const mostBuffered = 1 << 17
+// buffers limits the rows of a parallel region that are kept.
+type buffers struct {
+	least int // number of rows that are kept before they are scheduled
+	most  int // largest number of rows that are kept for threads that are ahead of other threads
+}
 
-// mostAhead is the largest number of rows that are kept for threads that are ahead of other
-// threads.
-const mostAhead = 1 << 21
+// usualBuffers are the limits outside tests.
+var usualBuffers = buffers{1 << 17, 1 << 21}
 
 // mostCores is the largest number of threads that a schedule distinguishes.
 const mostCores = 64
@@ -88,7 +89,8 @@ type schedule struct {
 	members [mostCores]member
 	free    []*chunk // unused chunks, for later rows
 	rows    int
-	full    int            // number of rows that are buffered before they are passed on
+	limits  buffers        // the zero value means usualBuffers
+	full    int            // number of rows that are kept before they are passed on
 	inner   [mostCores]int // number of nested regions of each thread
 
 	_ gap
@@ -150,6 +152,10 @@ func (s *schedule) drop(q *queue, to int) {
 
 // run passes on all rows. It returns false if it was stopped.
 func (s *schedule) run() bool {
+	if s.limits.most == 0 {
+		s.limits = usualBuffers
+	}
+	s.full = s.limits.least
 	for i := range s.tree.References() {
 		s.regions = s.regions || s.tree.References()[i].Kind == trace.ParallelBegin
 	}
@@ -286,7 +292,7 @@ func (s *schedule) give(rows []row) {
 			s.take(r)
 			i++
 		case s.open && len(m.phases) > 0 && s.keeps(r):
-			full, from := max(s.full, mostBuffered), i
+			full, from := s.full, i
 			most := min(len(rows), i+max(1, full-s.rows))
 			for i++; i < most && rows[i].thread == r.thread && s.keeps(&rows[i]); i++ {
 			}
@@ -368,7 +374,7 @@ func (s *schedule) add(r *row) {
 			return
 		}
 	}
-	if s.rows >= max(s.full, mostBuffered) {
+	if s.rows >= s.full {
 		s.flush(false)
 	}
 }
@@ -385,11 +391,14 @@ func (s *schedule) flush(last bool) {
 			all = min(all, m.phase+len(m.phases)) // some threads have not begun later phases
 		}
 	}
-	if !last && s.rows < mostAhead {
+	if !last && s.rows < s.limits.most {
 		end = all
 	}
 	for phase := first; phase < end; phase++ {
-		s.merge(phase, !last && s.rows < mostAhead)
+		if !s.merge(phase, !last && s.rows < s.limits.most) {
+			end = phase + 1
+			break
+		}
 		if (phase+1 < end || last) && s.joined != nil {
 			s.joined()
 			s.meet()
@@ -408,7 +417,7 @@ func (s *schedule) flush(last bool) {
 			continue
 		}
 		// The last phase continues: keep its rows that have not yet been replayed.
-		done := min(end-1-m.phase, len(m.phases)-1)
+		done := max(0, min(end-1-m.phase, len(m.phases)-1)) // a thread may be ahead of the phases that were replayed
 		s.drop(&m.queue, m.at)
 		m.phases = append(m.phases[:0], m.phases[done:]...)
 		for j := range m.phases {
@@ -417,7 +426,7 @@ func (s *schedule) flush(last bool) {
 		m.phase += done
 		s.rows += m.end - m.at
 	}
-	s.full = min(max(mostBuffered, 2*s.rows), mostAhead)
+	s.full = min(max(s.limits.least, 2*s.rows), s.limits.most)
 	if last {
 		s.open = false
 	}
@@ -437,8 +446,9 @@ func (s *schedule) meet() {
 }
 
 // merge replays the rows of all threads in a phase. If hold is set and the phase is unfinished,
-// merge stops as soon as one thread has replayed all of its rows that have been read so far.
-func (s *schedule) merge(phase int, hold bool) {
+// merge stops as soon as one thread has replayed all of its rows that have been read so far. finished
+// reports whether merge replayed all rows.
+func (s *schedule) merge(phase int, hold bool) (finished bool) {
 	var running []int
 	var to [mostCores]int
 	members := 0
@@ -459,11 +469,11 @@ func (s *schedule) merge(phase int, hold bool) {
 		case m.at < to[i]:
 			running = append(running, i)
 		case hold && more[i]:
-			return
+			return false
 		}
 	}
 	if hold && (s.regions && members < s.threads || !s.regions && s.started < s.created) {
-		return // some threads have not yet begun
+		return false // some threads have not yet begun
 	}
 	for len(running) > 0 {
 		next := 0
@@ -491,9 +501,10 @@ func (s *schedule) merge(phase int, hold bool) {
 			continue
 		}
 		if running = append(running[:next], running[next+1:]...); hold && more[i] {
-			return
+			return false
 		}
 	}
+	return true
 }
 
 // leastTurn is the smallest number of cycles for which a thread runs in a turn.
