@@ -83,7 +83,7 @@ func Dist() (fs.FS, error) {
 type Demo struct {
 	Name       string `json:"name"`       // the demo's name for `stackglass demo`
 	Title      string `json:"title"`      // describes the program
-	Question   string `json:"question"`   // the question that the demo answers
+	Question   string `json:"question"`   // the question that this demo answers
 	File       string `json:"file"`       // the trace, in site/demos
 	Source     string `json:"source"`     // the C program, in the same folder
 	Opens      string `json:"opens"`      // the view and the caches with which the page opens the demo, in the syntax of the URL's hash; this view answers the question

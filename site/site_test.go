@@ -20,8 +20,8 @@ import (
 	"github.com/stackglass/stackglass/site/policy"
 )
 
-// The function "read" returns a reader for a demo's trace.
-func read(t *testing.T, file string) *open.Trace {
+// openDemo returns a reader for a demo's trace.
+func openDemo(t *testing.T, file string) *open.Trace {
 	t.Helper()
 	content, err := DemoFile(file)
 	if err != nil {
@@ -34,10 +34,10 @@ func read(t *testing.T, file string) *open.Trace {
 	return reader
 }
 
-// analyse returns a profile of those references in a demo that the given specification selects.
+// analyse returns a profile of a demo's trace, analysed with the given specification.
 func analyse(t *testing.T, file string, spec analysis.Spec) *profile.Profile {
 	t.Helper()
-	runner, err := analysis.NewRunner(spec, read(t, file))
+	runner, err := analysis.NewRunner(spec, openDemo(t, file))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,14 +96,14 @@ func checkExpectation(t *testing.T, d Demo, e Expectation) {
 	default:
 		checkMisses(t, d, e)
 	}
-	if lesson := strings.ReplaceAll(strings.Join(d.Lesson, " "), ",", ""); !names(lesson, named) {
+	if lesson := strings.ReplaceAll(strings.Join(d.Lesson, " "), ",", ""); !containsNumber(lesson, named) {
 		t.Errorf("the lesson does not contain the expected number %d", named)
 	}
 }
 
-// The function "names" reports whether a lesson contains the given number. For the number 1, the
+// containsNumber reports whether a lesson contains the given number. For the number 1, the
 // lesson may contain "misses once" instead.
-func names(lesson string, n uint64) bool {
+func containsNumber(lesson string, n uint64) bool {
 	if n == 1 && strings.Contains(lesson, "misses once") {
 		return true
 	}
@@ -141,7 +141,7 @@ func checkFalse(t *testing.T, d Demo, e Expectation) {
 	p := analyse(t, d.File, analysis.Spec{Analyses: analysis.Communication})
 	cases := p.Communication.False
 	if e.Unshared {
-		if got := taken(t, d.File, d.References); len(cases) != 0 || got != 0 {
+		if got := countInvalidated(t, d.File, d.References); len(cases) != 0 || got != 0 {
 			t.Errorf("want no false sharing and no invalidations, got %+v and %d invalidations", cases, got)
 		}
 		return
@@ -172,19 +172,19 @@ func checkTransfers(t *testing.T, d Demo, e Expectation) {
 
 func checkTaken(t *testing.T, d Demo, e Expectation) {
 	t.Helper()
-	if got := taken(t, d.File, e.Limit); got != e.Taken {
+	if got := countInvalidated(t, d.File, e.Limit); got != e.Taken {
 		t.Errorf("%d references to invalidated lines in the first %d references, want %d as in demos.json", got, e.Limit, e.Taken)
 	}
 }
 
-// The function "taken" counts the events that [Expectation.Taken] describes. A store invalidates
+// countInvalidated counts the events that [Expectation.Taken] describes. A store invalidates
 // the line in the caches of all other threads. If one of these threads references the line later,
 // that reference is counted.
-func taken(t *testing.T, file string, limit uint64) (count uint64) {
+func countInvalidated(t *testing.T, file string, limit uint64) (count uint64) {
 	t.Helper()
 	type holding struct{ had, has bool }
 	lines := map[trace.Line]map[uint32]holding{}
-	reader, b, seen := read(t, file), trace.NewBatch(0), uint64(0)
+	reader, b, seen := openDemo(t, file), trace.NewBatch(0), uint64(0)
 	for {
 		if err := reader.Next(b); err == io.EOF {
 			return count
@@ -220,7 +220,7 @@ func TestDemosContainNoFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, d := range demos {
-		reader, b := read(t, d.File), trace.NewBatch(0)
+		reader, b := openDemo(t, d.File), trace.NewBatch(0)
 		for err == nil {
 			err = reader.Next(b)
 		}

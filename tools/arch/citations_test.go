@@ -26,15 +26,15 @@ var (
 // documents exist.
 func TestCitationsResolve(t *testing.T) {
 	sections := map[string]bool{}
-	for _, m := range section.FindAllStringSubmatch(read(t, models), -1) {
+	for _, m := range section.FindAllStringSubmatch(readFile(t, models), -1) {
 		sections[m[1]] = true
 	}
 	citations := 0
-	walkBut(t, func(name string) bool { return skipped(name) && path.Base(name) != "testdata" }, func(name string) {
+	walkExcept(t, func(name string) bool { return isSkipped(name) && path.Base(name) != "testdata" }, func(name string) {
 		if !strings.Contains(" .go .vugu .js .md .c .h ", " "+path.Ext(name)+" ") || name == "tools/arch/citations_test.go" {
 			return
 		}
-		for i, line := range strings.Split(read(t, name), "\n") {
+		for i, line := range strings.Split(readFile(t, name), "\n") {
 			for _, m := range citation.FindAllStringSubmatch(line, -1) {
 				switch {
 				case strings.HasSuffix(m[0], ".md"): // the match is a Markdown document, which is checked below
@@ -46,25 +46,25 @@ func TestCitationsResolve(t *testing.T) {
 					citations++
 				}
 			}
-			for _, cited := range documents(name, line) {
-				if !resolves(root(t), name, cited) {
+			for _, cited := range mentionedDocuments(name, line) {
+				if !isResolved(rootFolder(t), name, cited) {
 					t.Errorf("%s:%d: there is no %s in this folder or its parents", name, i+1, cited)
 				}
 			}
 		}
 	})
 	if citations < 50 {
-		t.Errorf("only %d citations of %s were found", citations, models)
+		t.Errorf("found only %d citations of %s, want more", citations, models)
 	}
 }
 
 // TestModelsLinks checks that every link within core/MODELS.md, including its table of contents,
 // leads to a heading.
 func TestModelsLinks(t *testing.T) {
-	text := read(t, models)
+	text := readFile(t, models)
 	anchors := map[string]bool{}
 	for _, m := range heading.FindAllStringSubmatch(text, -1) {
-		anchors[anchor(m[1])] = true
+		anchors[anchorOf(m[1])] = true
 	}
 	links := inner.FindAllStringSubmatch(text, -1)
 	for _, m := range links {
@@ -77,8 +77,8 @@ func TestModelsLinks(t *testing.T) {
 	}
 }
 
-// The function "anchor" returns the link target that GitHub generates for a heading.
-func anchor(heading string) string {
+// anchorOf returns the link target that GitHub generates for a heading.
+func anchorOf(heading string) string {
 	keep := func(r rune) rune {
 		switch {
 		case r == ' ':
@@ -91,10 +91,10 @@ func anchor(heading string) string {
 	return strings.Map(keep, strings.ToLower(heading))
 }
 
-// The function "documents" returns the names of all Markdown files that a line of a file mentions.
+// mentionedDocuments returns the names of all Markdown files that a line of a file mentions.
 // If a name is part of a link, the function returns the link's target. URLs and format strings such
 // as %s/README.md are ignored.
-func documents(file, line string) (names []string) {
+func mentionedDocuments(file, line string) (names []string) {
 	if path.Ext(file) == ".md" {
 		line = linkText.ReplaceAllString(line, "(")
 	}
@@ -107,9 +107,9 @@ func documents(file, line string) (names []string) {
 	return names
 }
 
-// The function "resolves" reports whether a cited file exists in the same folder as the citing
+// isResolved reports whether a cited file exists in the same folder as the citing
 // file, or in a parent folder within the repository.
-func resolves(root, file, cited string) bool {
+func isResolved(root, file, cited string) bool {
 	for dir := path.Dir(file); ; dir = path.Dir(dir) {
 		if _, err := os.Stat(filepath.Join(root, filepath.FromSlash(path.Join(dir, cited)))); err == nil {
 			return true
@@ -120,10 +120,10 @@ func resolves(root, file, cited string) bool {
 	}
 }
 
-// The function "read" returns the text of a file in the repository.
-func read(t *testing.T, name string) string {
+// readFile returns the text of a file in the repository.
+func readFile(t *testing.T, name string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(root(t), filepath.FromSlash(name)))
+	text, err := os.ReadFile(filepath.Join(rootFolder(t), filepath.FromSlash(name)))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ var topLevel = map[string]bool{
 }
 
 func TestTopLevelFiles(t *testing.T) {
-	entries, err := os.ReadDir(root(t))
+	entries, err := os.ReadDir(rootFolder(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +31,7 @@ func TestTopLevelFiles(t *testing.T) {
 
 func TestEveryFolderHasReadme(t *testing.T) {
 	for folder := range mayImport {
-		text, err := os.ReadFile(filepath.Join(root(t), folder, "README.md"))
+		text, err := os.ReadFile(filepath.Join(rootFolder(t), folder, "README.md"))
 		if err != nil {
 			t.Errorf("%s has no README.md: describe the folder's content and where to start, in three to ten lines", folder)
 			continue
@@ -43,7 +43,7 @@ func TestEveryFolderHasReadme(t *testing.T) {
 }
 
 func TestCommandMainIsSmall(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(root(t), "tools", "stackglass", "main.go"))
+	text, err := os.ReadFile(filepath.Join(rootFolder(t), "tools", "stackglass", "main.go"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,8 +55,8 @@ func TestCommandMainIsSmall(t *testing.T) {
 // TestPackagesAreDocumented checks that every package has a doc comment.
 func TestPackagesAreDocumented(t *testing.T) {
 	documented := map[string]bool{}
-	for _, s := range sources(t) {
-		if !s.test {
+	for _, s := range goSources(t) {
+		if !s.isTest {
 			documented[s.dir] = documented[s.dir] || s.syntax.Doc != nil
 		}
 	}
@@ -69,7 +69,7 @@ func TestPackagesAreDocumented(t *testing.T) {
 
 // TestChangelogIsShort checks that the list of changes for each version fits on one screen.
 func TestChangelogIsShort(t *testing.T) {
-	versions := strings.Split(read(t, "CHANGELOG.md"), "\n## ")
+	versions := strings.Split(readFile(t, "CHANGELOG.md"), "\n## ")
 	if len(versions) < 2 {
 		t.Fatal("CHANGELOG.md has no section")
 	}
@@ -82,7 +82,7 @@ func TestChangelogIsShort(t *testing.T) {
 }
 
 func TestGeneratedFilesAreMarked(t *testing.T) {
-	for _, s := range sources(t) {
+	for _, s := range goSources(t) {
 		if strings.HasSuffix(s.name, "_gen.go") && !ast.IsGenerated(s.syntax) {
 			t.Errorf("%s: the first lines lack: Code generated … DO NOT EDIT.", s.name)
 		}
@@ -92,8 +92,8 @@ func TestGeneratedFilesAreMarked(t *testing.T) {
 // TestNoTimeIsAsserted checks that the core's tests do not depend on the clock. Speed is measured
 // with benchmarks, which are compared with benchstat.
 func TestNoTimeIsAsserted(t *testing.T) {
-	for _, s := range sources(t) {
-		if !s.test || !under(s.dir, "core") {
+	for _, s := range goSources(t) {
+		if !s.isTest || !isBelow(s.dir, "core") {
 			continue
 		}
 		ast.Inspect(s.syntax, func(n ast.Node) bool {
@@ -109,23 +109,23 @@ func TestNoTimeIsAsserted(t *testing.T) {
 	}
 }
 
-// TestPackageNamesAreMeaningful checks that no package has a name that does not describe it.
+// TestPackageNamesAreMeaningful rejects package names that do not describe the package's content.
 func TestPackageNamesAreMeaningful(t *testing.T) {
 	empty := map[string]bool{"util": true, "utils": true, "helper": true, "helpers": true, "common": true, "misc": true, "base": true, "manager": true}
-	for _, s := range sources(t) {
+	for _, s := range goSources(t) {
 		if empty[s.syntax.Name.Name] {
-			t.Errorf("%s: the name of package %s says nothing; name the package after its result", s.name, s.syntax.Name.Name)
+			t.Errorf("%s: the package name %s does not describe the content; name the package after the result that it computes", s.name, s.syntax.Name.Name)
 		}
 	}
 }
 
 // TestFaultsAreTested checks that every test that is named in the table of possible faults exists.
 func TestFaultsAreTested(t *testing.T) {
-	table := read(t, "wasm/FAULTS.md")
+	table := readFile(t, "wasm/FAULTS.md")
 	tests := map[string]bool{}
-	for _, s := range sources(t) {
+	for _, s := range goSources(t) {
 		for _, d := range s.syntax.Decls {
-			if f, ok := d.(*ast.FuncDecl); ok && (s.test || isHelper(s.dir)) {
+			if f, ok := d.(*ast.FuncDecl); ok && (s.isTest || isHelper(s.dir)) {
 				tests[f.Name.Name] = true
 			}
 		}

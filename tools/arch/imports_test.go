@@ -51,24 +51,24 @@ var withinCore = map[string][]string{
 	"oracle":      {"oracle", "multicore", "interleave", "loops", "simulate", "hierarchy", "trace"},
 }
 
-// The constant "others" is the key for all packages in a folder that have no separate entry in the
+// otherPackages is the key for all packages in a folder that have no separate entry in the
 // map "inside".
-const others = "*"
+const otherPackages = "*"
 
-// The map "inside" lists, for each package in a folder, which other packages in that folder it may
+// importsInside lists, for each package in a folder, which other packages in that folder it may
 // import. The name "." is the package of the folder itself.
-var inside = map[string]map[string][]string{
+var importsInside = map[string]map[string][]string{
 	"core/analysis": {
 		"contract":      {},
 		"index":         {},
-		others:          {"contract", "index"}, // small analyses, which have no separate entries
+		otherPackages:   {"contract", "index"}, // small analyses, which have no separate entries
 		"locality":      {"contract"},
 		"branches":      {"contract", "index"},
 		"sites":         {"branches", "contract", "index", "locality"},
 		"sharing":       {"contract", "locality"},
 		"communication": {"contract", "index", "sharing", "sites"},
 		"structures":    {"contract", "index", "sites"},
-		".":             {others, "branches", "communication", "contract", "index", "locality", "sharing", "sites"},
+		".":             {otherPackages, "branches", "communication", "contract", "index", "locality", "sharing", "sites"},
 		"sample":        {"."},
 		// package sample creates these analyses without importing them: see sample.NewLocality
 		"sample/estimate": {".", "communication", "contract", "locality", "sample", "sharing", "sites"},
@@ -123,7 +123,7 @@ func has(list []string, word string) bool {
 }
 
 func TestTopLevelImports(t *testing.T) {
-	for _, s := range sources(t) {
+	for _, s := range goSources(t) {
 		from, _, _ := strings.Cut(s.dir, "/")
 		allowed, known := mayImport[from]
 		if !known {
@@ -132,10 +132,10 @@ func TestTopLevelImports(t *testing.T) {
 		}
 		for imported, at := range s.imports {
 			to, ours := strings.CutPrefix(imported, module)
-			if !ours || s.test && from == "site" {
+			if !ours || s.isTest && from == "site" {
 				continue // this package's test analyses the demos
 			}
-			if !slices.ContainsFunc(allowed, func(folder string) bool { return under(to, folder) }) {
+			if !slices.ContainsFunc(allowed, func(folder string) bool { return isBelow(to, folder) }) {
 				t.Errorf("%s: %s may not import %s; want only imports of %v", at, from, to, allowed)
 			}
 		}
@@ -143,9 +143,9 @@ func TestTopLevelImports(t *testing.T) {
 }
 
 func TestCoreImports(t *testing.T) {
-	for _, s := range sources(t) {
+	for _, s := range goSources(t) {
 		from, inCore := strings.CutPrefix(s.dir, "core/")
-		if !inCore || s.test || isHelper(s.dir) {
+		if !inCore || s.isTest || isHelper(s.dir) {
 			continue
 		}
 		allowed, known := withinCore[from]
@@ -154,7 +154,7 @@ func TestCoreImports(t *testing.T) {
 			allowed, known = withinCore[from]
 		}
 		if !known {
-			t.Errorf("core/%s has no place in the import order: add it here", from)
+			t.Errorf("core/%s is not in the import order; add it to the map withinCore", from)
 			continue
 		}
 		for imported, at := range s.imports {
@@ -177,8 +177,8 @@ func TestCoreImports(t *testing.T) {
 // it implements the framework's type Sampling.
 func TestAnalysesAreInTheTable(t *testing.T) {
 	const framework = "core/analysis"
-	for _, s := range sources(t) {
-		if s.test || !under(s.dir, framework) || under(s.dir, framework+"/sample") || s.name == framework+"/table.go" {
+	for _, s := range goSources(t) {
+		if s.isTest || !isBelow(s.dir, framework) || isBelow(s.dir, framework+"/sample") || s.name == framework+"/table.go" {
 			continue
 		}
 		for imported, at := range s.imports {
@@ -198,31 +198,31 @@ func TestAnalysesAreInTheTable(t *testing.T) {
 // TestImportOrderInFolders checks that the imports between packages in the same folder are
 // permitted.
 func TestImportOrderInFolders(t *testing.T) {
-	for _, s := range sources(t) {
-		if s.test || isHelper(s.dir) {
+	for _, s := range goSources(t) {
+		if s.isTest || isHelper(s.dir) {
 			continue
 		}
-		for folder, order := range inside {
-			if !under(s.dir, folder) {
+		for folder, order := range importsInside {
+			if !isBelow(s.dir, folder) {
 				continue
 			}
 			from := innerName(s.dir, folder)
 			allowed, known := order[from]
 			if !known {
-				allowed, known = order[others]
+				allowed, known = order[otherPackages]
 			}
 			if !known {
-				t.Errorf("%s has no place in the import order inside %s: add it here", s.dir, folder)
+				t.Errorf("%s is not in the import order of %s; add it to the map importsInside", s.dir, folder)
 				continue
 			}
 			for imported, at := range s.imports {
 				to, ours := strings.CutPrefix(imported, module)
-				if !ours || !under(to, folder) {
+				if !ours || !isBelow(to, folder) {
 					continue
 				}
 				name := innerName(to, folder)
 				if order[name] == nil {
-					name = others
+					name = otherPackages
 				}
 				if !has(allowed, name) {
 					t.Errorf("%s: %s may not import %s; of %s, it may import only %v", at, s.dir, to, folder, allowed)
@@ -244,7 +244,7 @@ func innerName(dir, folder string) string {
 // permitted imports do not form a cycle.
 func TestImportOrdersHaveNoCycles(t *testing.T) {
 	packages := map[string]bool{}
-	for _, s := range sources(t) {
+	for _, s := range goSources(t) {
 		for dir := s.dir; dir != "."; dir = path.Dir(dir) {
 			packages[dir] = true
 		}
@@ -267,7 +267,7 @@ func TestImportOrdersHaveNoCycles(t *testing.T) {
 			state[from] = done
 		}
 		for from := range order {
-			if from != others && !packages[path.Join(folder, from)] {
+			if from != otherPackages && !packages[path.Join(folder, from)] {
 				t.Errorf("%s: there is no package %s", folder, from)
 			}
 			if state[from] == 0 {
@@ -277,7 +277,7 @@ func TestImportOrdersHaveNoCycles(t *testing.T) {
 	}
 	check(".", mayImport)
 	check("core", withinCore)
-	for folder, order := range inside {
+	for folder, order := range importsInside {
 		check(folder, order)
 	}
 }
@@ -285,12 +285,12 @@ func TestImportOrdersHaveNoCycles(t *testing.T) {
 // TestPageDoesNotImportOracle checks that the page does not contain the reference implementations,
 // which are only for tests and the command.
 func TestPageDoesNotImportOracle(t *testing.T) {
-	for _, s := range sources(t) {
-		if s.test || isHelper(s.dir) || under(s.dir, "core") || under(s.dir, "tools") {
+	for _, s := range goSources(t) {
+		if s.isTest || isHelper(s.dir) || isBelow(s.dir, "core") || isBelow(s.dir, "tools") {
 			continue
 		}
 		for imported, at := range s.imports {
-			if to, ours := strings.CutPrefix(imported, module); ours && under(to, "core/oracle") {
+			if to, ours := strings.CutPrefix(imported, module); ours && isBelow(to, "core/oracle") {
 				t.Errorf("%s: %s may not import %s", at, s.dir, to)
 			}
 		}
@@ -300,8 +300,8 @@ func TestPageDoesNotImportOracle(t *testing.T) {
 // TestTraceImports checks that package trace imports no other package in the repository, because
 // all of them use it.
 func TestTraceImports(t *testing.T) {
-	for _, s := range sources(t) {
-		if s.dir != "core/trace" || s.test {
+	for _, s := range goSources(t) {
+		if s.dir != "core/trace" || s.isTest {
 			continue
 		}
 		for imported, at := range s.imports {
@@ -316,8 +316,8 @@ func TestTraceImports(t *testing.T) {
 // both natively and in the browser, so it must use readers, writers and bytes for all input and
 // output.
 func TestCoreIsPlatformIndependent(t *testing.T) {
-	for _, s := range sources(t) {
-		if !under(s.dir, "core") || s.test || isHelper(s.dir) {
+	for _, s := range goSources(t) {
+		if !isBelow(s.dir, "core") || s.isTest || isHelper(s.dir) {
 			continue
 		}
 		for imported, at := range s.imports {
@@ -340,11 +340,11 @@ func TestBrowserCodeImports(t *testing.T) {
 		"html/template": "the page's components",
 		"text/template": "strings",
 	}
-	for _, s := range sources(t) {
-		if s.test || isHelper(s.dir) || strings.HasSuffix(s.name, "_gen.go") {
+	for _, s := range goSources(t) {
+		if s.isTest || isHelper(s.dir) || strings.HasSuffix(s.name, "_gen.go") {
 			continue // this import is generated by vugugen
 		}
-		if under(s.dir, "tools") || under(s.dir, "site") {
+		if isBelow(s.dir, "tools") || isBelow(s.dir, "site") {
 			continue
 		}
 		for imported, at := range s.imports {

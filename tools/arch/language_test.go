@@ -17,9 +17,9 @@ import (
 	"testing"
 )
 
-// The list "forbidden" contains patterns of English that are hard to read, with the advice that the
+// forbiddenPatterns contains patterns of English that are hard to read, with the advice that the
 // test prints. A match is allowed if one of the strings in the field "but" follows it.
-var forbidden = []struct {
+var forbiddenPatterns = []struct {
 	pattern *regexp.Regexp
 	but     []string
 	instead string
@@ -40,8 +40,8 @@ var forbidden = []struct {
 	{regexp.MustCompile(`\b(?:foretells?|foretold|mimicked)\b`), nil, "write predict or synthesise"},
 }
 
-// The map "unchecked" contains the kinds of text that TestDraw reads, but TestLanguage does not.
-var unchecked = map[string]bool{"other comments": true, "test comments": true, "test messages": true, "test names": true}
+// uncheckedKinds contains the kinds of text that TestDraw reads, but TestLanguage does not.
+var uncheckedKinds = map[string]bool{"other comments": true, "test comments": true, "test messages": true, "test names": true}
 
 var (
 	sentenceEnd = regexp.MustCompile(`[.!?]\)? +`)
@@ -64,8 +64,8 @@ var (
 // TestLanguage checks that no text that people read contains a forbidden pattern.
 func TestLanguage(t *testing.T) {
 	found := map[string][]string{}
-	sentences(t, func(kind, name, s string) {
-		if said := wrong(s); said != "" && !unchecked[kind] {
+	eachSentence(t, func(kind, name, s string) {
+		if said := adviceOn(s); said != "" && !uncheckedKinds[kind] {
 			found[kind] = append(found[kind], name+": "+said+": "+s)
 		}
 	})
@@ -84,7 +84,7 @@ func TestDraw(t *testing.T) {
 		t.Skip("no -draw")
 	}
 	all := map[string][]string{}
-	sentences(t, func(kind, name, s string) { all[kind] = append(all[kind], name+": "+strings.ToValidUTF8(s, "?")) })
+	eachSentence(t, func(kind, name, s string) { all[kind] = append(all[kind], name+": "+strings.ToValidUTF8(s, "?")) })
 	random := rand.New(rand.NewPCG(*seed, 0))
 	for _, kind := range slices.Sorted(maps.Keys(all)) {
 		list := all[kind]
@@ -93,8 +93,8 @@ func TestDraw(t *testing.T) {
 	}
 }
 
-// The function "sentences" calls "visit" for every sentence in the repository that people read.
-func sentences(t *testing.T, visit func(kind, name, sentence string)) {
+// eachSentence calls "visit" for every sentence in the repository that people read.
+func eachSentence(t *testing.T, visit func(kind, name, sentence string)) {
 	check := func(kind, name, text string) {
 		text = blanks.ReplaceAllString(strings.Trim(text, "|#> \n"), " ")
 		begin := 0
@@ -109,28 +109,28 @@ func sentences(t *testing.T, visit func(kind, name, sentence string)) {
 		}
 	}
 	markdown := func(kind, name, text string) {
-		for _, part := range paragraphs(script.ReplaceAllString(codeFence.ReplaceAllString(text, ""), "")) {
+		for _, part := range splitParagraphs(script.ReplaceAllString(codeFence.ReplaceAllString(text, ""), "")) {
 			check(kind, name, part)
 		}
 	}
-	walk(t, func(name string) {
+	walkFiles(t, func(name string) {
 		switch {
 		// do not check the descriptions of released versions
-		case under(path.Dir(name), "tools/beam"), name == "CHANGELOG.md":
+		case isBelow(path.Dir(name), "tools/beam"), name == "CHANGELOG.md":
 		case name == "README.md":
-			markdown("README", name, read(t, name))
-		case path.Ext(name) == ".md" && under(path.Dir(name), "site/docs"):
-			markdown("manual", name, read(t, name))
+			markdown("README", name, readFile(t, name))
+		case path.Ext(name) == ".md" && isBelow(path.Dir(name), "site/docs"):
+			markdown("manual", name, readFile(t, name))
 		case path.Ext(name) == ".md":
-			markdown("documents", name, read(t, name))
+			markdown("documents", name, readFile(t, name))
 		case path.Base(path.Dir(name)) == "help" && path.Ext(name) == ".txt":
-			for _, part := range strings.Split(read(t, name), "\n\n") {
+			for _, part := range strings.Split(readFile(t, name), "\n\n") {
 				if !strings.HasPrefix(part, "Examples:") {
 					check("help", name, part)
 				}
 			}
 		case path.Ext(name) == ".vugu" || path.Ext(name) == ".tmpl":
-			for _, m := range element.FindAllStringSubmatch(script.ReplaceAllString(read(t, name), ""), -1) {
+			for _, m := range element.FindAllStringSubmatch(script.ReplaceAllString(readFile(t, name), ""), -1) {
 				check("page", name, actions.ReplaceAllString(m[1], "…"))
 			}
 		case path.Base(name) == "demos.json":
@@ -138,7 +138,7 @@ func sentences(t *testing.T, visit func(kind, name, sentence string)) {
 				Title, Question string
 				Lesson          []string
 			}
-			if err := json.Unmarshal([]byte(read(t, name)), &list); err != nil {
+			if err := json.Unmarshal([]byte(readFile(t, name)), &list); err != nil {
 				t.Fatal(err)
 			}
 			for _, d := range list {
@@ -148,15 +148,15 @@ func sentences(t *testing.T, visit func(kind, name, sentence string)) {
 			}
 		}
 	})
-	for _, s := range sources(t) {
-		if under(s.dir, "tools/beam") {
+	for _, s := range goSources(t) {
+		if isBelow(s.dir, "tools/beam") {
 			continue
 		}
 		kind := "errors"
-		if under(s.dir, "ui") {
+		if isBelow(s.dir, "ui") {
 			kind = "page"
 		}
-		if s.test {
+		if s.isTest {
 			kind = "test messages"
 		}
 		part := map[ast.Node]bool{} // the operands of string concatenations
@@ -170,7 +170,7 @@ func sentences(t *testing.T, visit func(kind, name, sentence string)) {
 					part[sum.X], part[sum.Y] = true, true
 				}
 			case *ast.FuncDecl:
-				if s.test && strings.HasPrefix(n.Name.Name, "Test") {
+				if s.isTest && strings.HasPrefix(n.Name.Name, "Test") {
 					check("test names", s.name, n.Name.Name)
 				}
 			}
@@ -180,7 +180,7 @@ func sentences(t *testing.T, visit func(kind, name, sentence string)) {
 		for _, group := range s.syntax.Comments {
 			kind := "other comments"
 			switch {
-			case s.test:
+			case s.isTest:
 				kind = "test comments"
 			case group == s.syntax.Doc:
 				kind = "package docs"
@@ -192,11 +192,11 @@ func sentences(t *testing.T, visit func(kind, name, sentence string)) {
 	}
 }
 
-// The function "paragraphs" returns the paragraphs, list items, headings and table rows in a
+// splitParagraphs returns the paragraphs, list items, headings and table rows in a
 // Markdown text or a Go comment, without indented code.
-func paragraphs(text string) []string {
+func splitParagraphs(text string) []string {
 	var parts []string
-	begins, inItem := true, false // "the next line begins a new part", "the last part is a list item"
+	begins, inItem := true, false // whether the next line begins a new part, and whether the last part is a list item
 	for line := range strings.Lines(text) {
 		indented := strings.HasPrefix(line, "    ") || strings.HasPrefix(line, "\t")
 		marker := listItem.FindString(line)
@@ -240,10 +240,10 @@ func prose(text string) bool {
 	return strings.Count(text, " ") >= 3 && common.MatchString(text) && !notProse.MatchString(text)
 }
 
-// The function "wrong" returns the advice for a forbidden pattern that a sentence contains, or ""
+// adviceOn returns the advice for a forbidden pattern that a sentence contains, or ""
 // if there is none.
-func wrong(sentence string) string {
-	for _, f := range forbidden {
+func adviceOn(sentence string) string {
+	for _, f := range forbiddenPatterns {
 	matches:
 		for _, at := range f.pattern.FindAllStringIndex(sentence, -1) {
 			for _, but := range f.but {

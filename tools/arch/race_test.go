@@ -11,21 +11,21 @@ import (
 // goroutines. `make race` does not run packages that only the browser uses (wasm and ui), because
 // goroutines share one thread there. It runs the tests of all packages in the module tools/beam.
 func TestRaceListIsComplete(t *testing.T) {
-	list := regexp.MustCompile(`(?s)\nCONCURRENT := (.*?[^\\])\n`).FindStringSubmatch(read(t, "Makefile"))
+	list := regexp.MustCompile(`(?s)\nCONCURRENT := (.*?[^\\])\n`).FindStringSubmatch(readFile(t, "Makefile"))
 	if list == nil {
 		t.Fatal("the Makefile has no list CONCURRENT")
 	}
 	listed := func(dir string) bool {
 		for _, pattern := range strings.Fields(strings.ReplaceAll(list[1], "\\\n", " ")) {
-			if base, all := strings.CutSuffix(pattern[len("./"):], "/..."); dir == base || all && under(dir, base) {
+			if base, all := strings.CutSuffix(pattern[len("./"):], "/..."); dir == base || all && isBelow(dir, base) {
 				return true
 			}
 		}
 		return false
 	}
 	found := map[string]string{}
-	for _, s := range sources(t) {
-		if s.test || under(s.dir, "wasm") || under(s.dir, "ui") || under(s.dir, "tools/beam") || strings.Contains(read(t, s.name), "//go:build js") {
+	for _, s := range goSources(t) {
+		if s.isTest || isBelow(s.dir, "wasm") || isBelow(s.dir, "ui") || isBelow(s.dir, "tools/beam") || strings.Contains(readFile(t, s.name), "//go:build js") {
 			continue
 		}
 		for _, name := range []string{"sync", "sync/atomic", module + "core/parallel"} {

@@ -15,17 +15,17 @@ import (
 
 const module = "github.com/stackglass/stackglass/"
 
-// A source is one Go file in the repository.
+// A source is a parsed Go file of the repository.
 type source struct {
 	name    string // slash-separated path relative to the repository's root
 	dir     string
-	test    bool // whether the file's name ends in _test.go
+	isTest  bool // whether the file's name ends in _test.go
 	syntax  *ast.File
 	imports map[string]token.Position
 }
 
-// The function "root" returns the repository's root folder.
-func root(t *testing.T) string {
+// rootFolder returns the repository's root folder.
+func rootFolder(t *testing.T) string {
 	t.Helper()
 	dir, err := filepath.Abs(filepath.Join("..", ".."))
 	if err != nil {
@@ -37,23 +37,23 @@ func root(t *testing.T) string {
 	return dir
 }
 
-// skipped reports whether these tests ignore the files in a folder.
-func skipped(name string) bool {
+// isSkipped reports whether these tests ignore the files in a folder.
+func isSkipped(name string) bool {
 	base := path.Base(name)
 	return base == "node_modules" || base == "testdata" || name == "site/dist" ||
 		name == "bin" || name == "build" || strings.HasPrefix(base, ".") && name != "."
 }
 
-// The function "walk" calls "visit" for every file that these tests check.
-func walk(t *testing.T, visit func(name string)) {
+// walkFiles calls "visit" for every file that these tests check.
+func walkFiles(t *testing.T, visit func(name string)) {
 	t.Helper()
-	walkBut(t, skipped, visit)
+	walkExcept(t, isSkipped, visit)
 }
 
-// walkBut calls "visit" for every file, except in folders for which "skip" returns true.
-func walkBut(t *testing.T, skip func(name string) bool, visit func(name string)) {
+// walkExcept calls "visit" for every file, except in folders for which "skip" returns true.
+func walkExcept(t *testing.T, skip func(name string) bool, visit func(name string)) {
 	t.Helper()
-	err := fs.WalkDir(os.DirFS(root(t)), ".", func(name string, entry fs.DirEntry, err error) error {
+	err := fs.WalkDir(os.DirFS(rootFolder(t)), ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -71,13 +71,13 @@ func walkBut(t *testing.T, skip func(name string) bool, visit func(name string))
 	}
 }
 
-// The function "sources" parses every Go file.
-func sources(t *testing.T) []source {
+// goSources parses every Go file.
+func goSources(t *testing.T) []source {
 	t.Helper()
-	dir := root(t)
+	dir := rootFolder(t)
 	files := token.NewFileSet()
 	var list []source
-	walk(t, func(name string) {
+	walkFiles(t, func(name string) {
 		if !strings.HasSuffix(name, ".go") {
 			return
 		}
@@ -85,7 +85,7 @@ func sources(t *testing.T) []source {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := source{name: name, dir: path.Dir(name), test: strings.HasSuffix(name, "_test.go"), syntax: syntax, imports: map[string]token.Position{}}
+		s := source{name: name, dir: path.Dir(name), isTest: strings.HasSuffix(name, "_test.go"), syntax: syntax, imports: map[string]token.Position{}}
 		for _, spec := range syntax.Imports {
 			imported, err := strconv.Unquote(spec.Path.Value)
 			if err != nil {
@@ -101,5 +101,5 @@ func sources(t *testing.T) []source {
 	return list
 }
 
-// The function "under" reports whether a directory is the given folder or lies below it.
-func under(dir, folder string) bool { return dir == folder || strings.HasPrefix(dir, folder+"/") }
+// isBelow reports whether a directory is the given folder or lies below it.
+func isBelow(dir, folder string) bool { return dir == folder || strings.HasPrefix(dir, folder+"/") }

@@ -13,11 +13,11 @@ import (
 // TestWorkflows checks that GitHub's workflow files are valid YAML, and that all Makefile targets
 // and packages that they name exist.
 func TestWorkflows(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join(root(t), ".github", "*", "*.yml"))
+	files, err := filepath.Glob(filepath.Join(rootFolder(t), ".github", "*", "*.yml"))
 	if err != nil || len(files) < 5 {
 		t.Fatal(files, err)
 	}
-	makefile := read(t, "Makefile")
+	makefile := readFile(t, "Makefile")
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
@@ -33,7 +33,7 @@ func TestWorkflows(t *testing.T) {
 			}
 		}
 		for _, m := range regexp.MustCompile(` \./((?:core|workers|tools|wasm|ui|site)[a-z/]*)`).FindAllStringSubmatch(string(text), -1) {
-			if _, err := os.Stat(filepath.Join(root(t), m[1])); err != nil {
+			if _, err := os.Stat(filepath.Join(rootFolder(t), m[1])); err != nil {
 				t.Errorf("%s: %v", file, err)
 			}
 		}

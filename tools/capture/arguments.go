@@ -12,22 +12,22 @@ import (
 type role uint8
 
 const (
-	aSetting    role = iota // used for compiling and linking
+	aSetting    role = iota // an option for compiling and linking
 	aSource                 // a file that can be instrumented
-	anInput                 // any other file: an object, library or assembly file
+	anInput                 // any other input file: an object, library or assembly file
 	anOutput                // -o
-	aDependency             // -MD and similar options
+	aDependency             // -MD and similar options, which request dependency files
 	aLanguage               // -x
 	aPhase                  // -c
-	aMachine                // used in every step that generates code
-	aDrop                   // removed from the command line
+	aMachine                // an option for every step that generates code
+	aDrop                   // an option that is removed from the command line
 )
 
 // argument is one option with its value, or one file.
 type argument struct {
-	words    []string // the words as typed by the user
+	words    []string // the option and its value, or the file name, as typed by the user
 	role     role
-	language string // language of a source, if -x sets it
+	language string // the language of a source file if option -x specifies it, or ""
 }
 
 func (a *argument) name() string { return a.words[0] }
@@ -48,28 +48,28 @@ func (a *argument) value(option string) string {
 	return strings.TrimPrefix(a.words[0], option)
 }
 
-// mode is the purpose of a command line.
+// mode specifies how a command line is handled.
 type mode uint8
 
 const (
-	pass      mode = iota // the command line is passed on to the compiler unchanged
+	passing   mode = iota // the command line is passed on to the compiler unchanged
 	compiling             // -c
 	building              // a program or library, from sources or objects
 )
 
 // commandLine is a parsed command line of a compiler.
 type commandLine struct {
-	args    []argument
-	mode    mode
-	output  string // the value of -o, or ""
-	why     string // the reason for passing the command line on; "" if the user need not know it
-	refused string // an unsupported option, such as a sanitizer
-	shared  bool   // whether a shared library is built
-	partial bool   // -r: links objects into one object
+	args        []argument
+	mode        mode
+	output      string // the value of -o, or ""
+	passReason  string // the reason for mode "passing"; "" if the user need not know the reason
+	unsupported string // an unsupported option, such as a sanitizer
+	shared      bool   // whether a shared library is built
+	partial     bool   // option -r: the linker combines objects into one object
 }
 
-// separate lists the options whose value is a separate word.
-var separate = wordSet(`-o -x -I -L -D -U -l -include -imacros -isystem -iquote -idirafter -iprefix
+// separateValueOptions lists the options that take their value from the next word.
+var separateValueOptions = wordSet(`-o -x -I -L -D -U -l -include -imacros -isystem -iquote -idirafter -iprefix
 	-iwithprefix -iwithprefixbefore -isysroot -iwithsysroot -iframework -cxx-isystem -stdlib++-isystem
 	-include-pch -ivfsoverlay -F -MF -MT -MQ -MJ -Xclang -Xlinker -Xpreprocessor -Xassembler -Xanalyzer
 	-Xflang -Xopenmp-target -mllvm -target -arch -T -Tbss -Tdata -Ttext -u -z -e -A -B -G --param -aux-info
@@ -77,8 +77,8 @@ var separate = wordSet(`-o -x -I -L -D -U -l -include -imacros -isystem -iquote 
 	--serialize-diagnostics -resource-dir --sysroot --output --language --include --include-directory
 	--define-macro --undefine-macro --library-directory --for-linker --entry -main-file-name -fmodule-name`)
 
-// elsewhere lists the options that request output other than objects or programs.
-var elsewhere = wordSet(`-E -S -M -MM -fsyntax-only -emit-llvm -emit-ast -emit-pch -emit-module -verify-pch
+// otherOutputOptions lists the options that request output other than objects or programs.
+var otherOutputOptions = wordSet(`-E -S -M -MM -fsyntax-only -emit-llvm -emit-ast -emit-pch -emit-module -verify-pch
 	--version -version --help -help --help-hidden -### -dumpversion -dumpmachine -dumpfullversion
 	-cc1 -cc1as --analyze -rewrite-objc -rewrite-legacy-objc --precompile -print -P --autocomplete
 	-emit-interface-stubs -fc1 --preprocess --assemble`)
@@ -91,8 +91,9 @@ func wordSet(list string) map[string]bool {
 	return set
 }
 
-// instrumentable lists the languages that are compiled to LLVM IR, by their names for option -x.
-var instrumentable = wordSet(`c c++ cpp-output c-cpp-output c++-cpp-output objective-c objective-c++ f95 f95-cpp-input`)
+// instrumentableLanguages lists the languages that are compiled to LLVM IR, by their names in
+// option -x.
+var instrumentableLanguages = wordSet(`c c++ cpp-output c-cpp-output c++-cpp-output objective-c objective-c++ f95 f95-cpp-input`)
 
 // languageOf returns the language of a file by its extension, or "" if the file is for the linker.
 func languageOf(file string) string {
@@ -119,12 +120,12 @@ func languageOf(file string) string {
 	return ""
 }
 
-// parse parses a command line.
+// parse parses the arguments of a compiler.
 func parse(args []string) *commandLine {
 	c, language := &commandLine{mode: building}, ""
 	for i := 0; i < len(args); i++ {
 		words := args[i : i+1]
-		if separate[args[i]] && i+1 < len(args) {
+		if separateValueOptions[args[i]] && i+1 < len(args) {
 			words = args[i : i+2]
 			i++
 		}
@@ -135,24 +136,24 @@ func parse(args []string) *commandLine {
 				language = ""
 			}
 		case anInput:
-			c.look(&a, language)
+			c.classify(&a, language)
 		case anOutput:
 			c.output = a.value("-o")
 		}
 		c.args = append(c.args, a)
 	}
-	c.judge()
+	c.setMode()
 	return c
 }
 
-// look determines whether a file is a source.
-func (c *commandLine) look(a *argument, language string) {
+// classify determines whether a file is a source.
+func (c *commandLine) classify(a *argument, language string) {
 	of := cmp.Or(language, languageOf(a.name()))
 	switch {
-	case instrumentable[of]:
+	case instrumentableLanguages[of]:
 		a.role, a.language = aSource, language
 	case of == "other" || language != "" && !strings.HasPrefix(language, "assembler"):
-		c.passOn("")
+		c.passThrough("")
 	}
 }
 
@@ -173,7 +174,7 @@ func roleOf(word string) role {
 		return aDependency
 	case strings.HasPrefix(word, "-flto") || word == "-fwhole-program-vtables":
 		return aDrop
-	case isMachine(word):
+	case affectsCodegen(word):
 		return aMachine
 	}
 	return aSetting
@@ -187,9 +188,9 @@ func isDependency(word string) bool {
 	return beginsWithAny(word, "-MF", "-MT", "-MQ", "-MJ", "-Wp,-M")
 }
 
-// machine lists the prefixes of options that affect code generation. All other options affect only
-// the generation of IR.
-var machine = []string{
+// codegenPrefixes lists the prefixes of the options that affect code generation. All other options
+// affect only the generation of IR.
+var codegenPrefixes = []string{
 	"-m", "-fPIC", "-fpic", "-fPIE", "-fpie", "-fno-PIC", "-fno-pic", "-fno-PIE", "-fno-pie",
 	"-ffunction-sections", "-fno-function-sections", "-fdata-sections", "-fno-data-sections",
 	"-funique-", "-fno-unique-", "-fplt", "-fno-plt", "-fintegrated-as", "-fno-integrated-as",
@@ -199,20 +200,21 @@ var machine = []string{
 	"-gcc-toolchain", "--gcc-toolchain", "-B",
 }
 
-func isMachine(word string) bool {
-	return beginsWithAny(word, machine...) && !strings.HasPrefix(word, "-module")
+func affectsCodegen(word string) bool {
+	return beginsWithAny(word, codegenPrefixes...) && !strings.HasPrefix(word, "-module")
 }
 
-// passOn sets the mode in which the compiler receives the command line unchanged, and the reason.
-func (c *commandLine) passOn(why string) {
-	c.mode = pass
-	if c.why == "" {
-		c.why = why
+// passThrough selects the mode "passing", in which the compiler receives the command line
+// unchanged, and stores the reason.
+func (c *commandLine) passThrough(why string) {
+	c.mode = passing
+	if c.passReason == "" {
+		c.passReason = why
 	}
 }
 
-// judge determines the mode of the command line.
-func (c *commandLine) judge() {
+// setMode determines the mode of the command line.
+func (c *commandLine) setMode() {
 	sources, files := 0, 0
 	for i := range c.args {
 		a := &c.args[i]
@@ -227,30 +229,30 @@ func (c *commandLine) judge() {
 				c.mode = compiling
 			}
 		default:
-			c.judgeOption(a)
+			c.applyOption(a)
 		}
 	}
 	switch {
 	case files == 0, c.mode == compiling && sources == 0, c.mode == compiling && sources > 1 && c.output != "":
-		c.passOn("")
+		c.passThrough("")
 	case c.output == "-":
-		c.passOn("the output is a pipe")
+		c.passThrough("the output is a pipe")
 	}
 }
 
-func (c *commandLine) judgeOption(a *argument) {
+func (c *commandLine) applyOption(a *argument) {
 	word := a.name()
 	switch {
-	case elsewhere[word], strings.HasPrefix(word, "-print-"), strings.HasPrefix(word, "--print-"):
-		c.passOn("")
+	case otherOutputOptions[word], strings.HasPrefix(word, "-print-"), strings.HasPrefix(word, "--print-"):
+		c.passThrough("")
 	case strings.HasPrefix(word, "-fsanitize=") && word != "-fsanitize=":
-		c.refused = word
+		c.unsupported = word
 	case word == "-m32" || word == "-m16" || word == "-mx32":
-		c.passOn("the code is not for a 64-bit machine")
+		c.passThrough("the code is not for a 64-bit machine")
 	case word == "-ffreestanding":
-		c.passOn("the program runs without a C library")
+		c.passThrough("the program runs without a C library")
 	case strings.HasPrefix(word, "--offload") || strings.HasPrefix(word, "-fopenmp-targets"):
-		c.passOn("the code is also compiled for an accelerator")
+		c.passThrough("the code is also compiled for an accelerator")
 	case word == "-shared" || word == "--shared":
 		c.shared = true
 	case word == "-r" || word == "--relocatable":
@@ -268,7 +270,7 @@ func (c *commandLine) sources() (list []argument) {
 	return list
 }
 
-// words returns the arguments with the given roles, as typed.
+// words returns the arguments that have one of the given roles, as the user typed them.
 func (c *commandLine) words(roles ...role) (list []string) {
 	for _, a := range c.args {
 		if slices.Contains(roles, a.role) {
@@ -278,8 +280,8 @@ func (c *commandLine) words(roles ...role) (list []string) {
 	return list
 }
 
-// has reports whether an option was given.
-func (c *commandLine) has(options ...string) bool {
+// hasOption reports whether an option was given.
+func (c *commandLine) hasOption(options ...string) bool {
 	return slices.ContainsFunc(c.args, func(a argument) bool { return slices.Contains(options, a.name()) })
 }
 

@@ -29,7 +29,7 @@ import (
 var branching = []struct {
 	source string
 	flags  []string
-	sample bool // also tested with older compilers
+	sample bool // whether this program is also tested with older compilers
 }{
 	{source: "branches.c", sample: true}, {source: "switches.c", sample: true}, {source: "recursion.c"}, {source: "computed.c"}, {source: "jumps.c"}, {source: "exits.c"},
 	{source: "callbacks.c"}, {source: "tails.c"}, {source: "throws.cc", flags: []string{"-std=c++17"}, sample: true}, {source: "parallel.c", flags: []string{"-fopenmp"}},
@@ -38,7 +38,7 @@ var branching = []struct {
 
 func TestBranchesMatchCoverage(t *testing.T) {
 	newestClang(t)
-	for _, clang := range compilers() {
+	for _, clang := range installedClangs() {
 		opt := strings.Replace(clang, "clang", "opt", 1)
 		if _, err := exec.LookPath(opt); err != nil {
 			t.Logf("skipped: %s, which counts branches independently, is not installed", opt)
@@ -51,7 +51,7 @@ func TestBranchesMatchCoverage(t *testing.T) {
 				continue
 			}
 			for _, level := range []string{"-O0", "-O2"} {
-				if !worth(clang, c.sample && level == "-O2") {
+				if !shouldTest(clang, c.sample && level == "-O2") {
 					continue
 				}
 				t.Run(fmt.Sprint(filepath.Base(c.source), level, filepath.Base(compiler)), func(t *testing.T) {
@@ -62,7 +62,7 @@ func TestBranchesMatchCoverage(t *testing.T) {
 					}
 					traced := filepath.Join(t.TempDir(), "traced")
 					traceCompile(t, compiler, append([]string{level, source, "-o", traced}, c.flags...)...)
-					o := run(t, []string{"OMP_NUM_THREADS=4"}, traced)
+					o := runProgram(t, []string{"OMP_NUM_THREADS=4"}, traced)
 					got := blocksOf(t, filepath.Join(o.dir, "out.sgt"))
 					covered := coverEdges(t, compiler, opt, source, level, c.flags)
 					if want := covered.run(t); want != string(o.stdout) {
@@ -96,7 +96,7 @@ func blocksOf(t *testing.T, file string) *blocks.Run {
 	}
 	defer several.Close()
 	if q := finish(t, several); !bytes.Equal(p.Encode(), q.Encode()) {
-		t.Error("three workers and one worker have different results")
+		t.Error("the result with three workers differs from the result with one worker")
 	}
 	r, err := blocks.DecodeRun(p.Blocks)
 	if err != nil {
@@ -137,7 +137,7 @@ func solve(t *testing.T, r *blocks.Run) {
 	for f := range r.Program.Functions {
 		about := &r.Program.Functions[f]
 		if !solution.Whole[f] {
-			t.Errorf("the counts of %s are not exact", about.Name)
+			t.Errorf("the counts of function %s are not proven to be exact", about.Name)
 			continue
 		}
 		for b := about.First; b < about.First+about.Blocks; b++ {
@@ -159,12 +159,12 @@ func finish(t *testing.T, r analysis.Run) *profile.Profile {
 	}
 }
 
-// The type "covered" is a program that counts how often each of its blocks is executed, including
+// coveredProgram is a program that counts how often each of its blocks is executed, including
 // the blocks that coverage inserts on critical edges.
-type covered struct {
+type coveredProgram struct {
 	program string
-	code    *trace.Program    // the tables of the executed code
-	guards  map[blockName]int // index of each block's counter
+	code    *trace.Program    // the blocks and functions of the instrumented code
+	guards  map[blockName]int // the index of each block's coverage counter
 	counts  map[blockName]uint64
 }
 
@@ -176,7 +176,7 @@ var (
 	defineAt  = regexp.MustCompile(`^define .*?@("[^"]*"|[-\w$.]+)\(`)
 )
 
-func coverEdges(t *testing.T, compiler, opt, source, level string, flags []string) *covered {
+func coverEdges(t *testing.T, compiler, opt, source, level string, flags []string) *coveredProgram {
 	t.Helper()
 	dir := t.TempDir()
 	text, instrumented, counters := filepath.Join(dir, "plain.ll"), filepath.Join(dir, "covered.ll"), filepath.Join(dir, "edges.o")
@@ -188,15 +188,15 @@ func coverEdges(t *testing.T, compiler, opt, source, level string, flags []strin
 	}
 	plainCompile(t, compiler, append(compile, level, "-w", "-g", "-fno-discard-value-names", "-Xclang", "-disable-O0-optnone", "-S", "-emit-llvm", source, "-o", text)...)
 	plainCompile(t, opt, "-S", "-passes=sancov-module", "-sanitizer-coverage-level=3", "-sanitizer-coverage-prune-blocks=0", "-sanitizer-coverage-trace-pc-guard", text, "-o", instrumented)
-	c := &covered{program: filepath.Join(dir, "program"), guards: map[blockName]int{}}
-	c.number(t, instrumented)
+	c := &coveredProgram{program: filepath.Join(dir, "program"), guards: map[blockName]int{}}
+	c.numberGuards(t, instrumented)
 	plainCompile(t, strings.Replace(compiler, "++", "", 1), "-O1", "-c", filepath.Join("testdata", "blocks", "edges.c"), "-o", counters)
 	plainCompile(t, compiler, append([]string{"-w", "-Xclang", "-disable-llvm-passes", instrumented, counters, "-o", c.program}, link...)...)
 	return c
 }
 
-// The method "number" assigns a unique number to every guard in the text.
-func (c *covered) number(t *testing.T, file string) {
+// numberGuards assigns a unique number to every guard in the text.
+func (c *coveredProgram) numberGuards(t *testing.T, file string) {
 	t.Helper()
 	src, err := os.ReadFile(file)
 	if err != nil {
@@ -238,7 +238,7 @@ func (c *covered) number(t *testing.T, file string) {
 }
 
 // The method "run" runs the program and returns its output.
-func (c *covered) run(t *testing.T) string {
+func (c *coveredProgram) run(t *testing.T) string {
 	t.Helper()
 	out, err := os.Create(c.program + ".counts")
 	if err != nil {
@@ -264,7 +264,7 @@ func (c *covered) run(t *testing.T) string {
 }
 
 // The method "compare" compares the program's block and branch counts with the counts in a trace.
-func (c *covered) compare(t *testing.T, r *blocks.Run) {
+func (c *coveredProgram) compare(t *testing.T, r *blocks.Run) {
 	t.Helper()
 	p, other := r.Program, c.code
 	known := map[blockName]bool{}
@@ -277,7 +277,7 @@ func (c *covered) compare(t *testing.T, r *blocks.Run) {
 	for b := range p.Blocks {
 		known[nameOf(p, uint32(b))] = true
 	}
-	ways := map[blockName][]uint32{} // successors of each basic block, which begin basic blocks
+	ways := map[blockName][]uint32{} // the successors of each basic block
 	into := map[blockName]int{}
 	for b := range other.Blocks {
 		if name := nameOf(other, uint32(b)); len(other.Blocks[b].Successors) != 1 || other.Blocks[other.Blocks[b].Successors[0]].Part == 0 {
@@ -293,8 +293,8 @@ func (c *covered) compare(t *testing.T, r *blocks.Run) {
 		if want, counted := c.counts[name]; counted && block.Part == 0 && block.Flags&trace.Synthetic == 0 {
 			// The coverage counter is in the return block. If a tail call replaces a shared return
 			// block, coverage may count fewer executions than the trace.
-			if got := r.Edges.Visits[b]; got != want && (got < want || got-passed(r, uint32(b)) > want) {
-				t.Errorf("%v ran %d times, want %d", name, got, want)
+			if got := r.Edges.Visits[b]; got != want && (got < want || got-returnsFromCalls(r, uint32(b)) > want) {
+				t.Errorf("block %v was executed %d times, want %d", name, got, want)
 			}
 			visits++
 			ran += want
@@ -316,7 +316,7 @@ func (c *covered) compare(t *testing.T, r *blocks.Run) {
 		for to, n := range got {
 			if !unknown[to] {
 				if edges++; n != want[to] {
-					t.Errorf("%v continued to %v %d times, want %d", name, nameOf(p, to), n, want[to])
+					t.Errorf("block %v was followed by block %v %d times, want %d", name, nameOf(p, to), n, want[to])
 				}
 			}
 		}
@@ -327,9 +327,9 @@ func (c *covered) compare(t *testing.T, r *blocks.Run) {
 	t.Logf("%d blocks, %d branches, %d executions", visits, edges, ran)
 }
 
-// The function "passed" returns how often calls whose only successor is the given block passed
-// control to it.
-func passed(r *blocks.Run, to uint32) (n uint64) {
+// returnsFromCalls returns how often control reached the given block from calls whose only
+// successor is this block.
+func returnsFromCalls(r *blocks.Run, to uint32) (n uint64) {
 	for b := range r.Program.Blocks {
 		from := &r.Program.Blocks[b]
 		if from.Callee != "" && len(from.Successors) == 1 && from.Successors[0] == to && r.Program.Blocks[to].Part == 0 {
@@ -340,7 +340,7 @@ func passed(r *blocks.Run, to uint32) (n uint64) {
 }
 
 // TestSQLite makes the same comparison for the SQLite amalgamation, a C file with about 1,500
-// functions. The file comes from a Go module.
+// functions. A Go module contains this file.
 func TestSQLite(t *testing.T) {
 	if !soak {
 		t.Skip("skipped: SQLite takes minutes to compile; set STACKGLASS_SOAK to run this test")
@@ -365,7 +365,7 @@ func TestSQLite(t *testing.T) {
 			}
 			traced := filepath.Join(t.TempDir(), "traced")
 			traceCompile(t, clang, append([]string{level, whole, "-o", traced}, flags...)...)
-			o := run(t, nil, traced)
+			o := runProgram(t, nil, traced)
 			got := blocksOf(t, filepath.Join(o.dir, "out.sgt"))
 			covered := coverEdges(t, clang, opt, whole, level, flags)
 			if want := covered.run(t); want != string(o.stdout) || !strings.Contains(want, "ok\n") {
@@ -376,7 +376,8 @@ func TestSQLite(t *testing.T) {
 	}
 }
 
-// sqlite returns the folder that contains the amalgamation, which it downloads if necessary.
+// sqlite returns the folder that contains the SQLite amalgamation. If necessary, it downloads the
+// amalgamation.
 func sqlite(t *testing.T) string {
 	t.Helper()
 	cmd := exec.Command("go", "mod", "download", "-json", "github.com/mattn/go-sqlite3@v1.14.28")

@@ -39,7 +39,7 @@ type Options struct {
 	NoSource bool // whether to omit the text of the program's source files
 }
 
-// build is the execution of one compiler command line.
+// build executes one compiler command line.
 type build struct {
 	io       IO
 	options  Options
@@ -50,8 +50,8 @@ type build struct {
 }
 
 // Compile runs `compiler args…` in such a way that the compiled programs record their references.
-// It returns the compiler's exit status. A non-nil error means that the compiler was not found, or
-// that the command line is not supported.
+// Compile returns the compiler's exit status. A non-nil error means that the compiler was not
+// found, or that the command line is not supported.
 func Compile(io IO, o Options, compilerName string, args []string) (status int, err error) {
 	c, err := findCompiler(compilerName)
 	if err != nil {
@@ -59,18 +59,18 @@ func Compile(io IO, o Options, compilerName string, args []string) (status int, 
 	}
 	b := &build{io: io, options: o, compiler: c, line: parse(expandResponses(args)), noted: map[string]bool{}}
 	switch {
-	case b.line.refused != "":
-		return 0, usage(b.line.refused, ": a sanitizer adds code around every reference, and this code would be traced too; build without the sanitizer")
-	case b.line.mode == pass:
-		if b.line.why != "" {
-			b.note("not traced: ", b.line.why)
+	case b.line.unsupported != "":
+		return 0, usage(b.line.unsupported, ": a sanitizer adds code around every reference, and this code would be traced too; build without the sanitizer")
+	case b.line.mode == passing:
+		if b.line.passReason != "" {
+			b.note("not traced: ", b.line.passReason)
 		}
 		return io.run(c.path, args)
 	}
 	if b.runtime, err = BuildRuntime(c.clang); err != nil {
 		return 0, err
 	}
-	if b.line.has("-flto") || len(b.line.words(aDrop)) > 0 {
+	if b.line.hasOption("-flto") || len(b.line.words(aDrop)) > 0 {
 		b.note(b.line.words(aDrop)[0], " is ignored: each source is optimised and traced separately")
 	}
 	if b.line.mode == compiling {
@@ -166,11 +166,11 @@ func (r *Runtime) programLink(static bool) []string {
 	return append(args, "-lpthread")
 }
 
-// libraryLink returns the linker arguments for a shared library. The library does not contain the
-// runtime, but registers its modules with the runtime of the program that loads it.
+// libraryLink returns the linker arguments for a shared library. Instead of containing the runtime,
+// the library registers its modules with the runtime of the program that loads it.
 func (r *Runtime) libraryLink(line *commandLine) []string {
 	args := []string{r.Library}
-	if !line.bare() {
+	if !line.withoutLibc() {
 		args = append(args, r.Calls, wrapOption(), "-lpthread")
 	}
 	if line.refusesUndefined() {
@@ -187,9 +187,10 @@ func (c *commandLine) refusesUndefined() bool {
 	return containsAny(all, "-z,defs", "-zdefs", "--no-undefined", "-no-undefined")
 }
 
-// bare reports whether the program is linked without a C library, which the runtime needs.
-func (c *commandLine) bare() bool {
-	return c.has("-nostdlib", "-nodefaultlibs", "-nolibc") && !c.has("-lc")
+// withoutLibc reports whether the program is linked without a C library. The runtime needs a C
+// library.
+func (c *commandLine) withoutLibc() bool {
+	return c.hasOption("-nostdlib", "-nodefaultlibs", "-nolibc") && !c.hasOption("-lc")
 }
 
 // link compiles the sources on the command line and links all files.
@@ -199,11 +200,11 @@ func (b *build) link() (int, error) {
 		return 0, err
 	}
 	defer os.RemoveAll(folder)
-	if b.line.bare() && !b.line.shared && !b.line.partial {
+	if b.line.withoutLibc() && !b.line.shared && !b.line.partial {
 		b.note("not traced: the program is linked without a C library")
 		return b.io.run(b.compiler.path, b.original())
 	}
-	if len(b.line.sources()) > 0 && b.line.has(splitDebug) && b.debugs() {
+	if len(b.line.sources()) > 0 && b.line.hasOption(splitDebug) && b.wantsDebugInfo() {
 		b.note(splitDebug, " is ignored when linking: the debug information is in the linked files")
 	}
 	args, status, err := b.linkArguments(folder)
@@ -244,7 +245,7 @@ func (b *build) linkArguments(folder string) (args []string, status int, err err
 	case b.line.shared:
 		args = append(args, b.runtime.libraryLink(b.line)...)
 	default:
-		args = append(args, b.runtime.programLink(b.line.has("-static", "-static-pie", "--static"))...)
+		args = append(args, b.runtime.programLink(b.line.hasOption("-static", "-static-pie", "--static"))...)
 	}
 	return args, 0, nil
 }

@@ -13,7 +13,7 @@ import (
 // cancellation.
 func TestCancelledThreads(t *testing.T) {
 	t.Parallel()
-	program, runs := play(t, "cancel.c"), 1
+	program, runs := buildPlay(t, "cancel.c"), 1
 	if soak {
 		runs = 200
 	}
@@ -21,7 +21,7 @@ func TestCancelledThreads(t *testing.T) {
 		state     string
 		least     int  // the minimum number of loads in each thread
 		exact     bool // whether the number of loads must be exact
-		cancelled bool // whether pthread_join must report that the thread was cancelled
+		cancelled bool // whether pthread_join must report a cancelled thread
 	}{
 		{state: "deferred", cancelled: true},
 		{state: "asynchronous", cancelled: true},
@@ -35,11 +35,11 @@ func TestCancelledThreads(t *testing.T) {
 	} {
 		for range runs {
 			t.Run(c.state, func(t *testing.T) {
-				o := run(t, nil, program, c.state)
+				o := runProgram(t, nil, program, c.state)
 				if !o.state.Success() || !strings.HasSuffix(string(o.stdout), "\ndone\n") {
 					t.Fatalf("the program printed %q and ended with %v", o.stdout, o.state)
 				}
-				rows := o.trace(t, everything)
+				rows := o.readTrace(t, everything)
 				loads := cancelledLoads(t, rows)
 				for i, line := range strings.Split(strings.TrimSuffix(string(o.stdout), "\ndone\n"), "\n") {
 					var made, cancelled int
@@ -64,7 +64,7 @@ func TestCancelledThreads(t *testing.T) {
 
 // cancelledLoads counts the loads of each worker thread in cancel.c, and checks that the loads are
 // in order.
-func cancelledLoads(t *testing.T, rows *traced) map[int]int {
+func cancelledLoads(t *testing.T, rows *traceContent) map[int]int {
 	t.Helper()
 	loads := map[int]int{}
 	for i, kind := range rows.Kind {

@@ -29,7 +29,7 @@ func (b *build) irArguments(src *argument) []string {
 			args = append(args, "-idirafter", b.runtime.Include)
 		}
 	}
-	if !b.debugs() {
+	if !b.wantsDebugInfo() {
 		args = append(args, "-g")
 	}
 	if src.language != "" {
@@ -38,11 +38,11 @@ func (b *build) irArguments(src *argument) []string {
 	return append(args, "-S", "-emit-llvm", "-o", "-", src.name())
 }
 
-// debugs reports whether the build requests debug information.
-func (b *build) debugs() bool {
+// wantsDebugInfo reports whether the build requests debug information.
+func (b *build) wantsDebugInfo() bool {
 	return slices.ContainsFunc(b.line.args, func(a argument) bool {
 		return a.role == aSetting && strings.HasPrefix(a.name(), "-g") && a.name() != "-g0" &&
-			!beginsWithAny(a.name(), "-gcc", splitDebug, "-gz", "-gno-") // options that request no debug information
+			!beginsWithAny(a.name(), "-gcc", splitDebug, "-gz", "-gno-") // these options do not request debug information
 	})
 }
 
@@ -96,7 +96,7 @@ func (b *build) objectArguments(object string) []string {
 		}
 	}
 	for _, word := range b.line.words(aSetting) {
-		if strings.HasPrefix(word, splitDebug) && b.line.mode == compiling && b.debugs() {
+		if strings.HasPrefix(word, splitDebug) && b.line.mode == compiling && b.wantsDebugInfo() {
 			args = append(args, word)
 		}
 	}
@@ -118,7 +118,7 @@ func (b *build) compile(src *argument, object string) (status int, err error) {
 // withoutDebug removes debug information that the build did not request. The trace does not need
 // the debug information, because the tables contain all necessary data.
 func (b *build) withoutDebug(text []byte) []byte {
-	if b.debugs() {
+	if b.wantsDebugInfo() {
 		return text
 	}
 	return bytes.ReplaceAll(text, []byte("emissionKind: FullDebug"), []byte("emissionKind: NoDebug"))
@@ -138,22 +138,22 @@ func (b *build) assemble(src *argument, text []byte, object string) (status int,
 			b.note(src.name(), " is not traced: ", err.Error())
 			break
 		}
-		said, err := b.object(b.withoutDebug(made.Text), object)
-		if said == "" || err != nil {
+		message, err := b.compileIR(b.withoutDebug(made.Text), object)
+		if message == "" || err != nil {
 			return 0, err
 		}
-		if isAboutOutput(said) {
-			return b.asItIs(src, object) // so that the user sees the compiler's message
+		if isAboutOutput(message) {
+			return b.compileUninstrumented(src, object) // run the compiler again, so that the user sees its message
 		}
 		if everything {
 			break // instrumenting fewer functions does not help
 		}
-		options.Skip, everything = b.leaveOut(src, options.Skip, said, made)
+		options.Skip, everything = b.skipCulprit(src, options.Skip, message, made)
 	}
-	if said, err := b.object(b.withoutDebug(text), object); said == "" || err != nil {
+	if message, err := b.compileIR(b.withoutDebug(text), object); message == "" || err != nil {
 		return 0, err
 	}
-	return b.asItIs(src, object)
+	return b.compileUninstrumented(src, object)
 }
 
 // readSource returns the text of a source file named in the debug information, or nil if it cannot
@@ -171,15 +171,15 @@ func readSource(file string) []byte {
 }
 
 // isAboutOutput reports whether the compiler failed to write the object.
-func isAboutOutput(said string) bool {
-	return containsAny(said, "unable to open output file", "unable to rename temporary", "IO failure on output")
+func isAboutOutput(message string) bool {
+	return containsAny(message, "unable to open output file", "unable to rename temporary", "IO failure on output")
 }
 
-// leaveOut adds the function that caused an error to the functions to skip. If that function is
-// unknown, it skips all functions.
-func (b *build) leaveOut(src *argument, skip []string, said string, made *ir.Result) (more []string, everything bool) {
-	first, _, _ := strings.Cut(said, "\n")
-	if name := culprit(said, made.Text); name != "" && !slices.Contains(skip, name) && len(skip) < mostSkipped {
+// skipCulprit adds the function that caused a compiler error to the list of functions to skip. If
+// this function is unknown, skipCulprit adds all functions.
+func (b *build) skipCulprit(src *argument, skip []string, message string, made *ir.Result) (more []string, everything bool) {
+	first, _, _ := strings.Cut(message, "\n")
+	if name := culprit(message, made.Text); name != "" && !slices.Contains(skip, name) && len(skip) < maxSkipped {
 		b.note(src.name(), ": ", name, " is not traced: the instrumented code does not compile (", first, ")")
 		return append(skip, name), false
 	}
@@ -190,12 +190,12 @@ func (b *build) leaveOut(src *argument, skip []string, said string, made *ir.Res
 	return skip, true
 }
 
-// mostSkipped is the maximum number of functions of one source that are skipped one by one.
-const mostSkipped = 8
+// maxSkipped limits how many functions of one source file are skipped one by one.
+const maxSkipped = 8
 
-// object compiles IR text to an object. said is the compiler's error message; "" if the compiler
-// succeeded.
-func (b *build) object(text []byte, object string) (said string, err error) {
+// compileIR compiles IR text to an object. It returns the compiler's error message, or "" if the
+// compiler succeeded.
+func (b *build) compileIR(text []byte, object string) (message string, err error) {
 	var stderr bytes.Buffer
 	cmd := exec.Command(b.compiler.clang, b.objectArguments(object)...)
 	cmd.Stdin, cmd.Stderr = bytes.NewReader(text), &stderr
@@ -206,8 +206,8 @@ func (b *build) object(text []byte, object string) (said string, err error) {
 	return strings.TrimSpace(stderr.String()) + "\n", nil
 }
 
-// asItIs compiles a source without instrumentation.
-func (b *build) asItIs(src *argument, object string) (int, error) {
+// compileUninstrumented compiles a source file without instrumentation.
+func (b *build) compileUninstrumented(src *argument, object string) (int, error) {
 	args := b.line.words(aSetting, aMachine)
 	if src.language != "" {
 		args = append(args, "-x", src.language)
@@ -221,11 +221,11 @@ var (
 )
 
 // culprit returns the function to which an error message refers, or "" if it is unknown.
-func culprit(said string, text []byte) string {
-	if m := namedFunction.FindStringSubmatch(said); m != nil {
+func culprit(message string, text []byte) string {
+	if m := namedFunction.FindStringSubmatch(message); m != nil {
 		return m[1]
 	}
-	m := lineOfText.FindStringSubmatch(said)
+	m := lineOfText.FindStringSubmatch(message)
 	if m == nil {
 		return ""
 	}
@@ -260,10 +260,10 @@ var coverageFile = regexp.MustCompile(`"(-coverage-(?:notes|data)-file)(=|" ")((
 var quotedByDriver = regexp.MustCompile(`\\(.)`)
 
 // coverageArguments returns the options that make --coverage write files with the same names as in
-// a build without tracing. The driver prints the names that it derives from the object or program;
-// the other names are derived from the source.
+// a build without tracing. The driver prints the names that it derives from the name of the object
+// or program. All other names are derived from the name of the source.
 func (b *build) coverageArguments(src *argument) (args []string) {
-	if !b.line.has("--coverage", "-coverage", "-ftest-coverage", "-fprofile-arcs") {
+	if !b.line.hasOption("--coverage", "-coverage", "-ftest-coverage", "-fprofile-arcs") {
 		return nil
 	}
 	asked := slices.Concat([]string{"-###"}, b.line.words(aSetting, aMachine, aPhase, anOutput))

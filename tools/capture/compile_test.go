@@ -27,8 +27,8 @@ func helloFolder(t *testing.T) string {
 	return dir
 }
 
-// The type "compiled" is the result of running a compiler command line.
-type compiled struct {
+// compileResult is the result of running a compiler command line.
+type compileResult struct {
 	status         int
 	stdout, stderr string
 	// the names of the files that the compiler wrote, and the content of dependency files
@@ -51,7 +51,7 @@ func filesIn(dir string) (map[string]string, error) {
 	return files, err
 }
 
-func compiledByUs(t *testing.T, clang string, args []string) compiled {
+func compiledByUs(t *testing.T, clang string, args []string) compileResult {
 	t.Helper()
 	t.Chdir(helloFolder(t))
 	var stdout, stderr bytes.Buffer
@@ -63,15 +63,15 @@ func compiledByUs(t *testing.T, clang string, args []string) compiled {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return compiled{status, stdout.String(), stderr.String(), files}
+	return compileResult{status, stdout.String(), stderr.String(), files}
 }
 
-// compiledAlone runs the compiler itself in the background, and returns a channel that receives its
-// result.
-func compiledAlone(t *testing.T, clang string, args []string) <-chan compiled {
+// compileDirectly runs the compiler, without tracing, in the background, and returns a channel that
+// receives the result.
+func compileDirectly(t *testing.T, clang string, args []string) <-chan compileResult {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
-	cmd, made := exec.Command(clang, args...), make(chan compiled, 1)
+	cmd, made := exec.Command(clang, args...), make(chan compileResult, 1)
 	cmd.Dir = helloFolder(t)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(hello), &stdout, &stderr
 	go func() {
@@ -82,7 +82,7 @@ func compiledAlone(t *testing.T, clang string, args []string) <-chan compiled {
 			t.Error(err)
 			return
 		}
-		made <- compiled{status, stdout.String(), stderr.String(), files}
+		made <- compileResult{status, stdout.String(), stderr.String(), files}
 	}()
 	return made
 }
@@ -110,13 +110,13 @@ func TestDropInReplacement(t *testing.T) {
 		"-g -gsplit-dwarf -c hello.c -o x.o", "-gsplit-dwarf -c hello.c",
 		"-c hello.c -o missing/x.o", "-save-temps=obj -c hello.c -o x.o", "-m32 -fsyntax-only hello.c", "-nostdlib -c hello.c",
 	} {
-		for _, clang := range compilers() {
-			if !worth(clang, slices.Contains(samples, line)) {
+		for _, clang := range installedClangs() {
+			if !shouldTest(clang, slices.Contains(samples, line)) {
 				continue
 			}
 			args := strings.Fields(line)
 			t.Run(filepath.Base(clang)+" "+line, func(t *testing.T) {
-				alone := compiledAlone(t, clang, args)
+				alone := compileDirectly(t, clang, args)
 				got, want := compiledByUs(t, clang, args), <-alone
 				if got.status != want.status {
 					t.Fatalf("status %d, want %d; stderr\n%s\nwant\n%s", got.status, want.status, got.stderr, want.stderr)
@@ -325,7 +325,7 @@ func TestParseKeepsEveryWord(t *testing.T) {
 // cannot collide with the symbols of a program.
 func TestRuntimeIsCompiledOnce(t *testing.T) {
 	newestClang(t)
-	for _, clang := range compilers() {
+	for _, clang := range installedClangs() {
 		first, err := BuildRuntime(clang)
 		if err != nil {
 			t.Fatal(err)
@@ -361,7 +361,7 @@ func TestRuntimeCompilesCleanly(t *testing.T) {
 		t.Fatal(err)
 	}
 	strict := []string{"-std=gnu11", "-O2", "-fPIC", "-Wall", "-Wextra", "-Werror", "-c", "-o", "/dev/null"}
-	for _, clang := range compilers() {
+	for _, clang := range installedClangs() {
 		for _, source := range []string{"program.c", "library.c", "calls.c", "encode.c", "file.c", "pack.c", "system.c"} {
 			// Optimisation is off, because clang reports all warnings before it optimises.
 			plainCompile(t, clang, append(strict, "-fsyntax-only", filepath.Join(r.Folder, source))...)

@@ -30,8 +30,8 @@ func (e *UsageError) Error() string { return e.text }
 
 func usage(parts ...string) error { return &UsageError{strings.Join(parts, "")} }
 
-// ofLLVM matches the names of clang and flang drivers, such as x86_64-linux-gnu-clang++-19.
-var ofLLVM = regexp.MustCompile(`^(?:.*-)?(clang\+\+|clang|flang-new|flang)((?:-\d+(?:\.\d+)*)?)$`)
+// driverName matches the names of clang and flang drivers, such as x86_64-linux-gnu-clang++-19.
+var driverName = regexp.MustCompile(`^(?:.*-)?(clang\+\+|clang|flang-new|flang)((?:-\d+(?:\.\d+)*)?)$`)
 
 // findCompiler finds the compiler with the given name.
 func findCompiler(name string) (*compiler, error) {
@@ -45,7 +45,7 @@ func findCompiler(name string) (*compiler, error) {
 		return nil, usage(name, " is neither clang nor flang, and only clang and flang can compile a program for tracing; ",
 			"use `stackglass cc -- clang` (apt-get install clang), or trace the program without recompiling it, with `stackglass trace`")
 	case "flang", "flang-new":
-		clang, err := clangBeside(path, version)
+		clang, err := matchingClang(path, version)
 		return &compiler{path: path, fortran: true, clang: clang}, err
 	}
 	return &compiler{path: path, clang: path}, nil
@@ -55,8 +55,8 @@ func notFound(name string, err error) error {
 	if !errors.Is(err, exec.ErrNotFound) && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if ofLLVM.MatchString(filepath.Base(name)) {
-		if there := numbered(name); there != "" {
+	if driverName.MatchString(filepath.Base(name)) {
+		if there := newestNumbered(name); there != "" {
 			return usage(name, " is not installed, but ", there, " is; use "+there)
 		}
 		return usage(name, " is not installed; install it, for example with: apt-get install ", debianPackage(filepath.Base(name)))
@@ -64,10 +64,10 @@ func notFound(name string, err error) error {
 	return usage(name, ": there is no such compiler; use clang, for example `stackglass cc -- clang -O2 -o app app.c`")
 }
 
-// numbered returns the newest installed compiler whose name consists of the given name and a
-// version, or "" if no such compiler is installed. For example, Debian installs clang-19 without
+// newestNumbered returns the newest installed compiler whose name is the given name with a version
+// number, such as clang-19, or "" if there is none. Debian, for example, installs clang-19 without
 // clang.
-func numbered(name string) string {
+func newestNumbered(name string) string {
 	for version := newestLLVM; version >= oldestLLVM; version-- {
 		there := name + "-" + strconv.Itoa(version)
 		if _, err := exec.LookPath(there); err == nil {
@@ -85,12 +85,12 @@ func debianPackage(name string) string {
 // familyOf returns clang, clang++, flang or flang-new and a version suffix such as -19, or "" for
 // other programs.
 func familyOf(path string) (family, version string) {
-	if m := ofLLVM.FindStringSubmatch(filepath.Base(path)); m != nil {
+	if m := driverName.FindStringSubmatch(filepath.Base(path)); m != nil {
 		return m[1], m[2]
 	}
 	// cc may be a link to clang, or a script that runs clang.
 	if real, err := filepath.EvalSymlinks(path); err == nil {
-		if m := ofLLVM.FindStringSubmatch(filepath.Base(real)); m != nil {
+		if m := driverName.FindStringSubmatch(filepath.Base(real)); m != nil {
 			return m[1], m[2]
 		}
 	}
@@ -104,8 +104,8 @@ func familyOf(path string) (family, version string) {
 	return "", ""
 }
 
-// clangBeside returns the clang of the same version as a flang.
-func clangBeside(flang, version string) (string, error) {
+// matchingClang returns the path of the clang that has the same version as the given flang.
+func matchingClang(flang, version string) (string, error) {
 	if path, err := exec.LookPath("clang" + version); err == nil {
 		return path, nil
 	}

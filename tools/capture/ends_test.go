@@ -17,8 +17,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/sgt"
 )
 
-// The function "addresses" returns the addresses of all loads, in order.
-func (g *traced) addresses() (list []uint64) {
+// loadAddresses returns the addresses of all loads, in order.
+func (g *traceContent) loadAddresses() (list []uint64) {
 	for i, kind := range g.Kind {
 		if kind == trace.Load {
 			list = append(list, g.Addr[i])
@@ -27,9 +27,9 @@ func (g *traced) addresses() (list []uint64) {
 	return list
 }
 
-// counting returns ranges of consecutive numbers. Each argument contains the first number of a
-// range and the number of elements.
-func counting(ranges ...[2]uint64) (list []uint64) {
+// numberRanges returns the concatenation of several ranges of consecutive numbers. Each argument
+// contains the first number and the length of a range.
+func numberRanges(ranges ...[2]uint64) (list []uint64) {
 	for _, r := range ranges {
 		for i := range r[1] {
 			list = append(list, r[0]+i)
@@ -53,7 +53,7 @@ func sameAddresses(t *testing.T, what string, got, want []uint64) {
 // TestEndings checks that, however a program ends, its trace is complete, and its exit status and
 // its output are unchanged.
 func TestEndings(t *testing.T) {
-	program := play(t, "ends.c")
+	program := buildPlay(t, "ends.c")
 	hundred := [2]uint64{0, 100}
 	for _, c := range []struct {
 		how, stdout string
@@ -63,25 +63,25 @@ func TestEndings(t *testing.T) {
 		lost        uint64
 		loads       []uint64
 	}{
-		{how: "", stdout: "done\n", ended: "exit", loads: counting(hundred)},
-		{how: "return", status: 7, ended: "exit", loads: counting(hundred)},
-		{how: "atexit", stdout: "done\n", ended: "exit", loads: counting(hundred, [2]uint64{100, 9})},
-		{how: "abort", signal: syscall.SIGABRT, ended: "abort", loads: counting(hundred)},
-		{how: "crash", signal: syscall.SIGSEGV, ended: "signal 11", lost: 1, loads: counting(hundred)},
-		{how: "overflow", signal: syscall.SIGSEGV, ended: "signal 11", loads: counting(hundred)},
-		{how: "terminate", signal: syscall.SIGTERM, ended: "signal 15", loads: counting(hundred)},
-		{how: "interrupt", signal: syscall.SIGINT, ended: "signal 2", loads: counting(hundred)},
-		{how: "handler", status: 5, ended: "exit", loads: counting(hundred, [2]uint64{100, 3})},
-		{how: "_exit", status: 3, ended: "exit", loads: counting(hundred)},
-		{how: "_Exit", status: 3, ended: "exit", loads: counting(hundred)},
-		{how: "quick", status: 4, ended: "exit", loads: counting(hundred, [2]uint64{100, 9})},
-		{how: "exec", status: 6, ended: "exec", loads: counting(hundred)},
-		{how: "execfail", stdout: "2\ndone\n", ended: "exit", loads: counting(hundred, [2]uint64{100, 8})},
-		{how: "pool", stdout: "done\n", ended: "exit", loads: counting(hundred, [2]uint64{1000, 7})},
-		{how: "fork", stdout: "done\n", ended: "exit", loads: counting(hundred, [2]uint64{100, 4})},
-		{how: "close", stdout: "done\n", ended: "exit", loads: counting(hundred, [2]uint64{100, 2})},
+		{how: "", stdout: "done\n", ended: "exit", loads: numberRanges(hundred)},
+		{how: "return", status: 7, ended: "exit", loads: numberRanges(hundred)},
+		{how: "atexit", stdout: "done\n", ended: "exit", loads: numberRanges(hundred, [2]uint64{100, 9})},
+		{how: "abort", signal: syscall.SIGABRT, ended: "abort", loads: numberRanges(hundred)},
+		{how: "crash", signal: syscall.SIGSEGV, ended: "signal 11", lost: 1, loads: numberRanges(hundred)},
+		{how: "overflow", signal: syscall.SIGSEGV, ended: "signal 11", loads: numberRanges(hundred)},
+		{how: "terminate", signal: syscall.SIGTERM, ended: "signal 15", loads: numberRanges(hundred)},
+		{how: "interrupt", signal: syscall.SIGINT, ended: "signal 2", loads: numberRanges(hundred)},
+		{how: "handler", status: 5, ended: "exit", loads: numberRanges(hundred, [2]uint64{100, 3})},
+		{how: "_exit", status: 3, ended: "exit", loads: numberRanges(hundred)},
+		{how: "_Exit", status: 3, ended: "exit", loads: numberRanges(hundred)},
+		{how: "quick", status: 4, ended: "exit", loads: numberRanges(hundred, [2]uint64{100, 9})},
+		{how: "exec", status: 6, ended: "exec", loads: numberRanges(hundred)},
+		{how: "execfail", stdout: "2\ndone\n", ended: "exit", loads: numberRanges(hundred, [2]uint64{100, 8})},
+		{how: "pool", stdout: "done\n", ended: "exit", loads: numberRanges(hundred, [2]uint64{1000, 7})},
+		{how: "fork", stdout: "done\n", ended: "exit", loads: numberRanges(hundred, [2]uint64{100, 4})},
+		{how: "close", stdout: "done\n", ended: "exit", loads: numberRanges(hundred, [2]uint64{100, 2})},
 	} {
-		o := run(t, verbose, program, c.how)
+		o := runProgram(t, verbose, program, c.how)
 		ws := o.state.Sys().(syscall.WaitStatus)
 		if c.signal != 0 && ws.Signal() != c.signal || c.signal == 0 && ws.ExitStatus() != c.status {
 			t.Errorf("%s: the program ended with %v, want status %d, signal %d", c.how, o.state, c.status, c.signal)
@@ -89,8 +89,8 @@ func TestEndings(t *testing.T) {
 		if string(o.stdout) != c.stdout {
 			t.Errorf("%s: the program printed %q, want %q", c.how, o.stdout, c.stdout)
 		}
-		got := o.trace(t, everything)
-		sameAddresses(t, c.how, got.addresses(), c.loads)
+		got := o.readTrace(t, everything)
+		sameAddresses(t, c.how, got.loadAddresses(), c.loads)
 		if got.ending.How != c.ended || got.ending.Lost != c.lost {
 			t.Errorf("%s: the recorded ending is %q with %d lost steps, want %q and %d", c.how, got.ending.How, got.ending.Lost, c.ended, c.lost)
 		}
@@ -119,17 +119,17 @@ func sizeOf(t *testing.T, o *outcome) string {
 // TestKilledProgram checks that, after a program is killed, its trace contains all chunks that it
 // had written before.
 func TestKilledProgram(t *testing.T) {
-	o := run(t, nil, play(t, "ends.c"), "kill")
-	got := read(t, filepath.Join(o.dir, "out.sgt"), everything)
+	o := runProgram(t, nil, buildPlay(t, "ends.c"), "kill")
+	got := readTraceFile(t, filepath.Join(o.dir, "out.sgt"), everything)
 	var damage *trace.DamageError
 	if !errors.As(got.err, &damage) || !errors.Is(damage, trace.ErrCutShort) {
 		t.Errorf("the error is %v, want an error about a truncated trace", got.err)
 	}
-	loads := got.addresses()
+	loads := got.loadAddresses()
 	if len(loads) < 1<<22 || len(loads) > 10000100 {
 		t.Errorf("the trace has %d loads, want a large part of 10,000,100", len(loads))
 	}
-	sameAddresses(t, "killed", loads, counting([2]uint64{0, 100}, [2]uint64{1000, uint64(len(loads)) - 100}))
+	sameAddresses(t, "killed", loads, numberRanges([2]uint64{0, 100}, [2]uint64{1000, uint64(len(loads)) - 100}))
 }
 
 // TestStepsOfHandlers checks that the trace is complete and in order even if signals arrive at any
@@ -141,13 +141,13 @@ func TestStepsOfHandlers(t *testing.T) {
 }
 
 func testHandlersSteps(t *testing.T, how string, each uint64) {
-	o := run(t, nil, play(t, "ends.c"), how)
+	o := runProgram(t, nil, buildPlay(t, "ends.c"), how)
 	content, err := os.ReadFile(filepath.Join(o.dir, "out.sgt"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	r, b := sgt.NewReader("out.sgt", bytes.NewReader(content), sgt.Options{Strict: true}), trace.NewBatch(0)
-	var main, handler uint64 // numbers of loads, because there are too many loads to store
+	var main, handler uint64 // compare only the number of loads, because there are too many loads to list
 	for err = r.Next(b); err == nil; err = r.Next(b) {
 		for _, addr := range b.Addr {
 			switch {
@@ -171,31 +171,31 @@ func testHandlersSteps(t *testing.T, how string, each uint64) {
 
 // TestForkedChild checks that, on request, each child process writes its own trace file.
 func TestForkedChild(t *testing.T) {
-	o := run(t, []string{"STACKGLASS_FORK=file"}, play(t, "ends.c"), "forks")
-	sameAddresses(t, "the parent", o.trace(t, everything).addresses(), counting([2]uint64{0, 100}, [2]uint64{100, 4}))
+	o := runProgram(t, []string{"STACKGLASS_FORK=file"}, buildPlay(t, "ends.c"), "forks")
+	sameAddresses(t, "the parent", o.readTrace(t, everything).loadAddresses(), numberRanges([2]uint64{0, 100}, [2]uint64{100, 4}))
 	files, err := filepath.Glob(filepath.Join(o.dir, "out.sgt.*"))
 	if err != nil || len(files) != 2 {
 		t.Fatalf("the children wrote %v, want one file from each of two children", files)
 	}
 	for _, file := range files {
-		got := read(t, file, everything)
+		got := readTraceFile(t, file, everything)
 		if got.err != nil {
 			t.Fatal(got.err)
 		}
-		sameAddresses(t, file, got.addresses(), counting([2]uint64{1000, 10}))
+		sameAddresses(t, file, got.loadAddresses(), numberRanges([2]uint64{1000, 10}))
 	}
 }
 
 // TestFullDisk checks that the program continues, and prints one error, if the disk is full and the
 // trace cannot be written.
 func TestFullDisk(t *testing.T) {
-	program := play(t, "ends.c")
+	program := buildPlay(t, "ends.c")
 	for _, c := range []struct{ out, how, want string }{
 		{"/dev/full", "many", "/dev/full cannot be written: the disk is full; the program runs without a trace"},
 		{"/nowhere/out.sgt", "", "/nowhere/out.sgt cannot be written: its folder does not exist; the program runs without a trace"},
 		{"out.sgt", "fsize", "out.sgt cannot be written any further: it would exceed the maximum file size; the trace ends there, after "},
 	} {
-		o := run(t, []string{"STACKGLASS_OUT=" + c.out}, program, c.how)
+		o := runProgram(t, []string{"STACKGLASS_OUT=" + c.out}, program, c.how)
 		if !o.state.Success() || string(o.stdout) != "done\n" {
 			t.Errorf("%s: the program printed %q and ended with %v", c.out, o.stdout, o.state)
 		}
@@ -206,8 +206,8 @@ func TestFullDisk(t *testing.T) {
 		if c.how != "fsize" {
 			continue
 		}
-		got := o.trace(t, everything)
-		if n := len(got.addresses()); n < 100000 || got.ending.How != "error 27" {
+		got := o.readTrace(t, everything)
+		if n := len(got.loadAddresses()); n < 100000 || got.ending.How != "error 27" {
 			t.Errorf("%s: %d loads, ended with %q, want at least 100,000 loads, and error 27", c.out, n, got.ending.How)
 		}
 		if said, want := got.ending.String(), "recording stopped: file too large"; said != want {
@@ -218,8 +218,8 @@ func TestFullDisk(t *testing.T) {
 
 // TestTraceSizeLimit checks that recording stops when the trace reaches the size limit.
 func TestTraceSizeLimit(t *testing.T) {
-	o := run(t, append(verbose, "STACKGLASS_MAX_BYTES=4M"), play(t, "ends.c"), "many")
-	got := o.trace(t, everything)
+	o := runProgram(t, append(verbose, "STACKGLASS_MAX_BYTES=4M"), buildPlay(t, "ends.c"), "many")
+	got := o.readTrace(t, everything)
 	info, err := os.Stat(filepath.Join(o.dir, "out.sgt"))
 	if err != nil {
 		t.Fatal(err)
@@ -227,7 +227,7 @@ func TestTraceSizeLimit(t *testing.T) {
 	if info.Size() > 4<<20 || info.Size() < 2<<20 || got.ending.How != "limit" {
 		t.Errorf("%d bytes, ended with %q, want at most 4 MiB, and limit", info.Size(), got.ending.How)
 	}
-	if n := uint64(len(got.addresses())); n != got.ending.References || n < 200000 {
+	if n := uint64(len(got.loadAddresses())); n != got.ending.References || n < 200000 {
 		t.Errorf("the trace contains %d loads, but its ending states %d", n, got.ending.References)
 	}
 	if !strings.HasSuffix(string(o.stderr), "; the trace ends at the limit of STACKGLASS_MAX_BYTES\n") {
@@ -238,7 +238,7 @@ func TestTraceSizeLimit(t *testing.T) {
 // TestRegions checks that a trace contains the regions that the program marks, and that tracing can
 // be limited to these regions.
 func TestRegions(t *testing.T) {
-	program := play(t, "ends.c")
+	program := buildPlay(t, "ends.c")
 	parts := [][2]uint64{{0, 100}, {1000, 10}, {2000, 20}, {3000, 30}, {4000, 40}, {5000, 50}}
 	pick := func(which ...int) (list [][2]uint64) {
 		for _, i := range which {
@@ -257,9 +257,9 @@ func TestRegions(t *testing.T) {
 		{"STACKGLASS_REGION=first", pick(1, 2, 3), "first second ] ]"},
 		{"STACKGLASS_REGION=none", nil, ""},
 	} {
-		o := run(t, []string{c.env}, program, "regions")
-		got := o.trace(t, everything)
-		sameAddresses(t, c.env, got.addresses(), counting(c.parts...))
+		o := runProgram(t, []string{c.env}, program, "regions")
+		got := o.readTrace(t, everything)
+		sameAddresses(t, c.env, got.loadAddresses(), numberRanges(c.parts...))
 		var tags []string
 		for i, kind := range got.Kind {
 			switch kind {
@@ -275,15 +275,15 @@ func TestRegions(t *testing.T) {
 	}
 }
 
-// The setting "verbose" makes a program print a report about its trace even if its standard error
-// is not a terminal.
+// The environment "verbose" makes a program report its trace even if its standard error is not a
+// terminal.
 var verbose = []string{"STACKGLASS_VERBOSE=1"}
 
 // TestReport checks that a program prints a report about its trace only on a terminal, unless an
 // environment variable requests the report. Tcl's exec and other build tools treat any text on
 // standard error as a failure.
 func TestReport(t *testing.T) {
-	program := play(t, "ends.c")
+	program := buildPlay(t, "ends.c")
 	for _, c := range []struct {
 		env                string // environment variables, separated by spaces
 		captured, onScreen bool   // whether a report is printed when standard error is captured or is a terminal
@@ -295,7 +295,7 @@ func TestReport(t *testing.T) {
 		{"STACKGLASS_QUIET=1 STACKGLASS_VERBOSE=1", false, false},
 	} {
 		env := strings.Fields(c.env)
-		if o := run(t, env, program); bytes.HasPrefix(o.stderr, []byte("stackglass: 100 references in out.sgt")) != c.captured || !c.captured && len(o.stderr) > 0 {
+		if o := runProgram(t, env, program); bytes.HasPrefix(o.stderr, []byte("stackglass: 100 references in out.sgt")) != c.captured || !c.captured && len(o.stderr) > 0 {
 			t.Errorf("with %q, the program wrote %q to a pipe", c.env, o.stderr)
 		}
 		if said := onTerminal(t, env, program); strings.HasPrefix(said, "stackglass: 100 references in out.sgt") != c.onScreen || !c.onScreen && said != "" {
@@ -337,12 +337,12 @@ func onTerminal(t *testing.T, env []string, program string) string {
 
 // TestOutputPath checks that the path of the trace can be set with an environment variable.
 func TestOutputPath(t *testing.T) {
-	program := play(t, "ends.c")
-	o := run(t, []string{"STACKGLASS_OUT=a%pz.sgt"}, program)
+	program := buildPlay(t, "ends.c")
+	o := runProgram(t, []string{"STACKGLASS_OUT=a%pz.sgt"}, program)
 	if files, _ := filepath.Glob(filepath.Join(o.dir, "a*z.sgt")); len(files) != 1 || strings.Contains(files[0], "%") {
 		t.Errorf("wrote %v, want one file with the process number in its name", files)
 	}
-	o = run(t, []string{"STACKGLASS_OUT="}, program)
+	o = runProgram(t, []string{"STACKGLASS_OUT="}, program)
 	if _, err := os.Stat(filepath.Join(o.dir, "ends.sgt")); err != nil {
 		t.Error(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// A step is a row of a trace without its time.
+// A step is a record of a trace without its time.
 type step struct {
 	kind trace.Kind
 	site uint32
@@ -19,7 +19,7 @@ type step struct {
 }
 
 // stepsByFunction returns the steps of each function, in the order of the trace.
-func (g *traced) stepsByFunction() map[string][]step {
+func (g *traceContent) stepsByFunction() map[string][]step {
 	rows, program := map[string][]step{}, g.header.Program
 	for i, kind := range g.Kind {
 		block := g.Site[i]
@@ -60,14 +60,14 @@ func buildInterrupted(t *testing.T) string {
 type calls struct{ interrupted, handler, inner int }
 
 // runInterrupted runs the program, and returns its trace and the number of calls to each function.
-func runInterrupted(t *testing.T, program, how string) (got *traced, n calls) {
+func runInterrupted(t *testing.T, program, how string) (got *traceContent, n calls) {
 	t.Helper()
-	o := run(t, nil, program, strings.Fields(how)...)
+	o := runProgram(t, nil, program, strings.Fields(how)...)
 	var instructions int
 	if _, err := fmt.Sscan(string(o.stdout), &n.interrupted, &n.handler, &n.inner, &instructions); err != nil || instructions < 100 {
 		t.Fatalf("the program printed %q and ended with %v, want at least 100 instructions", o.stdout, o.state)
 	}
-	return o.trace(t, everything), n
+	return o.readTrace(t, everything), n
 }
 
 // TestEveryInterruption checks that, if a signal arrives before any instruction of a traced
@@ -87,12 +87,12 @@ func TestEveryInterruption(t *testing.T) {
 			for name, times := range map[string]int{"interrupted": n.interrupted, "nothing": n.interrupted, "handler": n.handler, "inner": n.inner} {
 				all := rows[name]
 				if len(all) == 0 || len(all)%times != 0 {
-					t.Fatalf("function %s has %d rows in %d calls, want the same number in each call", name, len(all), times)
+					t.Fatalf("function %s has %d records in %d calls, want the same number in each call", name, len(all), times)
 				}
 				one := len(all) / times
 				for i := range times {
 					if call := all[i*one : (i+1)*one]; !slices.Equal(call, all[:one]) {
-						t.Fatalf("call %d of %s has the rows\n%v, want\n%v", i, name, call, all[:one])
+						t.Fatalf("call %d of %s has the records\n%v, want\n%v", i, name, call, all[:one])
 					}
 				}
 			}
@@ -118,7 +118,7 @@ func TestEveryInterruptionWithSiglongjmp(t *testing.T) {
 			complete := 0
 			for i, call := range begun {
 				if len(call) > len(begun[0]) || !slices.Equal(call, begun[0][:len(call)]) {
-					t.Fatalf("call %d has the rows\n%v, want the first rows of\n%v", i, call, begun[0])
+					t.Fatalf("call %d has the records\n%v, want the first records of\n%v", i, call, begun[0])
 				}
 				if len(call) == len(begun[0]) {
 					complete++
@@ -128,7 +128,7 @@ func TestEveryInterruptionWithSiglongjmp(t *testing.T) {
 				t.Errorf("%d calls are complete, want at least %d", complete, n.interrupted)
 			}
 			if all := rows["handler"]; len(all)%n.handler != 0 || !slices.Equal(all, slices.Repeat(all[:len(all)/n.handler], n.handler)) {
-				t.Errorf("the handler has %d rows in %d calls, want the same rows in each call", len(all), n.handler)
+				t.Errorf("the handler has %d records in %d calls, want the same records in each call", len(all), n.handler)
 			}
 		})
 	}

@@ -85,8 +85,8 @@ func scaleOf(s *trace.Site) string {
 	return "3"
 }
 
-// The function "compilers" returns the paths of all installed versions of clang.
-var compilers = sync.OnceValue(func() (found []string) {
+// installedClangs returns the paths of all installed versions of clang.
+var installedClangs = sync.OnceValue(func() (found []string) {
 	for _, name := range []string{"clang-14", "clang-19"} {
 		if path, err := exec.LookPath(name); err == nil {
 			found = append(found, path)
@@ -98,7 +98,7 @@ var compilers = sync.OnceValue(func() (found []string) {
 // newestClang returns the newest installed clang. If no clang is installed, the test is skipped.
 func newestClang(t *testing.T) string {
 	t.Helper()
-	all := compilers()
+	all := installedClangs()
 	if len(all) == 0 {
 		t.Skip("skipped: neither clang-14 nor clang-19 is installed")
 	}
@@ -108,16 +108,16 @@ func newestClang(t *testing.T) string {
 // If soak is true, tests run longer, and with every compiler.
 var soak = os.Getenv("STACKGLASS_SOAK") != ""
 
-// The function "worth" reports whether a test should run with a given compiler. All tests run with
+// shouldTest reports whether a test should run with a given compiler. All tests run with
 // the newest compiler. Older compilers generate different IR, so some of the tests also run with
 // older compilers.
-func worth(clang string, sample bool) bool {
-	all := compilers()
+func shouldTest(clang string, sample bool) bool {
+	all := installedClangs()
 	return soak || sample || clang == all[len(all)-1]
 }
 
-// The map "played" contains the path of each compiled program, by its name in testdata/play.
-var played struct {
+// playPrograms contains the path of each compiled program, by its name in testdata/play.
+var playPrograms struct {
 	sync.Mutex
 	folder string
 	made   map[string]string
@@ -126,28 +126,28 @@ var played struct {
 func TestMain(m *testing.M) {
 	folder, err := os.MkdirTemp("", "stackglass-play-")
 	must(err)
-	played.folder, played.made = folder, map[string]string{}
+	playPrograms.folder, playPrograms.made = folder, map[string]string{}
 	code := m.Run()
 	os.RemoveAll(folder)
 	os.Exit(code)
 }
 
-// The function "play" compiles a program in testdata/play unless this was done before, and returns
+// buildPlay compiles a program in testdata/play unless this was done before, and returns
 // the path of the executable.
-func play(t *testing.T, name string) string {
+func buildPlay(t *testing.T, name string) string {
 	t.Helper()
 	clang := newestClang(t)
-	played.Lock()
-	defer played.Unlock()
-	if played.made[name] == "" {
-		played.made[name] = compilePlay(t, clang, name)
+	playPrograms.Lock()
+	defer playPrograms.Unlock()
+	if playPrograms.made[name] == "" {
+		playPrograms.made[name] = compilePlay(t, clang, name)
 	}
-	return played.made[name]
+	return playPrograms.made[name]
 }
 
 func compilePlay(t *testing.T, clang, name string) string {
 	t.Helper()
-	dir := played.folder
+	dir := playPrograms.folder
 	r, err := BuildRuntime(clang)
 	if err != nil {
 		t.Fatal(err)
@@ -172,20 +172,20 @@ type outcome struct {
 	dir            string
 }
 
-// The constant "hanging" is the time after which a program is assumed to hang. It is far longer
-// than any test program runs.
-const hanging = 5 * time.Minute
+// hangTimeout is the time after which a test assumes that a program hangs. Every test program ends
+// much sooner.
+const hangTimeout = 5 * time.Minute
 
-// The function "run" runs a program in a new folder.
-func run(t *testing.T, env []string, program string, args ...string) *outcome {
+// runProgram runs a program in a new folder.
+func runProgram(t *testing.T, env []string, program string, args ...string) *outcome {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
 	o := &outcome{dir: t.TempDir()}
-	ctx, cancel := context.WithTimeout(t.Context(), hanging)
+	ctx, cancel := context.WithTimeout(t.Context(), hangTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = o.dir, &stdout, &stderr
-	cmd.WaitDelay = hanging // a child process may keep the output open after the program has ended
+	cmd.WaitDelay = hangTimeout // a child process may keep the output open after the program has ended
 	cmd.Env = append(os.Environ(), "STACKGLASS_OUT=out.sgt")
 	cmd.Env = append(cmd.Env, env...)
 	if err := cmd.Run(); ctx.Err() != nil {
@@ -197,16 +197,16 @@ func run(t *testing.T, env []string, program string, args ...string) *outcome {
 	return o
 }
 
-// The type "traced" is the content of a trace.
-type traced struct {
+// traceContent is the content of a trace.
+type traceContent struct {
 	*trace.Batch
 	header trace.Header
 	ending sgt.Ending
 	err    error
 }
 
-// The function "read" returns all rows of a trace.
-func read(t *testing.T, file string, kinds trace.Kinds) *traced {
+// readTraceFile returns all records of a trace.
+func readTraceFile(t *testing.T, file string, kinds trace.Kinds) *traceContent {
 	t.Helper()
 	content, err := os.ReadFile(file)
 	if err != nil {
@@ -215,13 +215,13 @@ func read(t *testing.T, file string, kinds trace.Kinds) *traced {
 	r := sgt.NewReader(filepath.Base(file), bytes.NewReader(content), sgt.Options{Strict: true})
 	r.Select(kinds)
 	all, err := trace.ReadAll(r)
-	return &traced{Batch: all, header: r.Header(), ending: r.Ending(), err: err}
+	return &traceContent{Batch: all, header: r.Header(), ending: r.Ending(), err: err}
 }
 
-// The method "trace" returns all rows of a run's trace. The test fails if the trace is incomplete.
-func (o *outcome) trace(t *testing.T, kinds trace.Kinds) *traced {
+// readTrace returns all records of a run's trace. The test fails if the trace is incomplete.
+func (o *outcome) readTrace(t *testing.T, kinds trace.Kinds) *traceContent {
 	t.Helper()
-	got := read(t, filepath.Join(o.dir, "out.sgt"), kinds)
+	got := readTraceFile(t, filepath.Join(o.dir, "out.sgt"), kinds)
 	if got.err != nil {
 		t.Fatal(got.err)
 	}
@@ -232,10 +232,10 @@ const everything = trace.AllKinds | trace.EventKinds
 
 // TestStepsRoundTrip checks that the Go decoder returns exactly the steps that the C encoder wrote.
 func TestStepsRoundTrip(t *testing.T) {
-	program := play(t, "random.c")
+	program := buildPlay(t, "random.c")
 	for _, c := range []struct{ seed, steps string }{{"1", "10"}, {"2", "3000"}, {"3", "300000"}} {
-		o := run(t, nil, program, c.seed, c.steps)
-		got := o.trace(t, everything)
+		o := runProgram(t, nil, program, c.seed, c.steps)
+		got := o.readTrace(t, everything)
 		comparePlayed(t, got, o.stdout)
 		if got.ending.How != "exit" || got.ending.Lost != 0 {
 			t.Errorf("seed %s: the trace ends with %+v, want an exit and no lost steps", c.seed, got.ending)
@@ -243,8 +243,8 @@ func TestStepsRoundTrip(t *testing.T) {
 	}
 }
 
-// comparePlayed checks that the rows of the trace match the steps that the program printed.
-func comparePlayed(t *testing.T, got *traced, said []byte) {
+// comparePlayed checks that the records of the trace match the steps that the program printed.
+func comparePlayed(t *testing.T, got *traceContent, said []byte) {
 	t.Helper()
 	p, row := playProgram(), 0
 	next := func(kind trace.Kind, addr, arg uint64) {
@@ -252,10 +252,10 @@ func comparePlayed(t *testing.T, got *traced, said []byte) {
 			row++
 		}
 		if row >= got.Len() {
-			t.Fatalf("the trace ends before row %d", row)
+			t.Fatalf("the trace ends before record %d", row)
 		}
 		if got.Kind[row] != kind || kind != trace.BlockEntry && got.Addr[row] != addr || !kind.IsReference() && arg != 0 && got.Arg[row] != arg {
-			t.Fatalf("row %d is %v %#x, want %v %#x", row, got.Kind[row], got.Addr[row], kind, addr)
+			t.Fatalf("record %d is %v %#x, want %v %#x", row, got.Kind[row], got.Addr[row], kind, addr)
 		}
 		row++
 	}
@@ -281,14 +281,14 @@ func comparePlayed(t *testing.T, got *traced, said []byte) {
 // for each group of adjacent lanes. A masked gather must be recorded as one reference for each
 // lane.
 func TestMaskedLanes(t *testing.T) {
-	got := run(t, nil, play(t, "masked.c")).trace(t, trace.AllKinds)
+	got := runProgram(t, nil, buildPlay(t, "masked.c")).readTrace(t, trace.AllKinds)
 	want := []struct {
 		addr  uint64
 		bytes uint32
 	}{
 		{0x1000, 32}, {0x2000, 4}, {0x2000 + 8, 8}, {0x2000 + 28, 4}, {0x3000, 64}, {0x4000 + 63, 1}, // one reference for each group of adjacent lanes
 		{0x50, 8}, {0x70, 8}, {0x80, 8}, // one reference for each lane
-		{7, 8}, // the reference in the next block
+		{7, 8}, // the reference in the block after the masked accesses
 	}
 	if got.Len() != len(want) {
 		t.Fatalf("%d references, want %d", got.Len(), len(want))
@@ -303,8 +303,8 @@ func TestMaskedLanes(t *testing.T) {
 // TestSlicedOrder checks that the steps of each thread are in order, and that every thread starts
 // after the thread that created it.
 func TestSlicedOrder(t *testing.T) {
-	o := run(t, []string{"STACKGLASS_ORDER=sliced"}, play(t, "counting.c"))
-	got := o.trace(t, everything)
+	o := runProgram(t, []string{"STACKGLASS_ORDER=sliced"}, buildPlay(t, "counting.c"))
+	got := o.readTrace(t, everything)
 	next := map[uint32]uint64{}
 	for i, kind := range got.Kind {
 		if kind != trace.Load {
@@ -331,9 +331,9 @@ func TestSlicedOrder(t *testing.T) {
 	}
 }
 
-func first(got *traced, kind trace.Kind) int { return slices.Index(got.Kind, kind) }
+func first(got *traceContent, kind trace.Kind) int { return slices.Index(got.Kind, kind) }
 
-func last(got *traced, kind trace.Kind) int {
+func last(got *traceContent, kind trace.Kind) int {
 	at := -1
 	for i, k := range got.Kind {
 		if k == kind {
@@ -346,13 +346,13 @@ func last(got *traced, kind trace.Kind) int {
 // TestTwoProcesses checks that a program's second process does not write to the trace of its first
 // process.
 func TestTwoProcesses(t *testing.T) {
-	o := run(t, nil, play(t, "counting.c"), "again")
+	o := runProgram(t, nil, buildPlay(t, "counting.c"), "again")
 	files, err := filepath.Glob(filepath.Join(o.dir, "out.sgt*"))
 	if err != nil || len(files) != 2 {
 		t.Fatalf("the files %v were written, want two files", files)
 	}
 	for _, file := range files {
-		if got := read(t, file, trace.AllKinds); got.err != nil || got.Len() != 3*200000+2 {
+		if got := readTraceFile(t, file, trace.AllKinds); got.err != nil || got.Len() != 3*200000+2 {
 			t.Errorf("%s: %d references, %v, want 600,002 references", file, got.Len(), got.err)
 		}
 	}
@@ -361,8 +361,8 @@ func TestTwoProcesses(t *testing.T) {
 // TestExactOrderWithLocks checks that, if the exact order is recorded, the references in the trace
 // have the order that the program enforces with locks.
 func TestExactOrderWithLocks(t *testing.T) {
-	o := run(t, nil, play(t, "token.c"))
-	got, want := o.trace(t, everything), uint64(0)
+	o := runProgram(t, nil, buildPlay(t, "token.c"))
+	got, want := o.readTrace(t, everything), uint64(0)
 	started := map[uint64]int{}
 	for i, addr := range got.Addr {
 		switch {
@@ -370,7 +370,7 @@ func TestExactOrderWithLocks(t *testing.T) {
 			started[addr]++
 		case got.Kind[i] == trace.Load && addr < 1<<40:
 			if addr != want {
-				t.Fatalf("row %d has token %d, want %d", i, addr, want)
+				t.Fatalf("record %d has token %d, want %d", i, addr, want)
 			}
 			want++
 		}

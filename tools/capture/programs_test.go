@@ -89,14 +89,14 @@ func TestTracingKeepsBehaviour(t *testing.T) {
 		{source: "openmp.c", flags: []string{"-fopenmp"}, sample: true},
 		{source: "gemm.f90"},
 	} {
-		for _, clang := range compilers() {
+		for _, clang := range installedClangs() {
 			compiler := compilerFor(clang, c.source)
 			if compiler == "" || c.source == "openmp.c" && !hasOpenMP(t, compiler) {
 				t.Logf("skipped: %s with %s, whose installation is incomplete", c.source, clang)
 				continue
 			}
 			for _, level := range []string{"-O0", "-O2"} {
-				if !worth(clang, c.sample && level == "-O2") {
+				if !shouldTest(clang, c.sample && level == "-O2") {
 					continue
 				}
 				t.Run(fmt.Sprint(c.source, level, filepath.Base(compiler)), func(t *testing.T) {
@@ -105,12 +105,12 @@ func TestTracingKeepsBehaviour(t *testing.T) {
 					plain, traced := filepath.Join(dir, "plain"), filepath.Join(dir, "traced")
 					plainCompile(t, compiler, append([]string{level, source, "-o", plain}, c.flags...)...)
 					traceCompile(t, compiler, append([]string{level, source, "-o", traced}, c.flags...)...)
-					want, got := run(t, nil, plain), run(t, nil, traced)
+					want, got := runProgram(t, nil, plain), runProgram(t, nil, traced)
 					if string(want.stdout) != string(got.stdout) || want.state.ExitCode() != got.state.ExitCode() {
 						t.Errorf("the program printed %q and exited with %d, want %q and %d", got.stdout, got.state.ExitCode(), want.stdout, want.state.ExitCode())
 					}
-					if rows := got.trace(t, everything); rows.Len() < 100 || rows.ending.Lost != 0 {
-						t.Errorf("%d rows, %d steps lost", rows.Len(), rows.ending.Lost)
+					if rows := got.readTrace(t, everything); rows.Len() < 100 || rows.ending.Lost != 0 {
+						t.Errorf("%d records, %d steps lost", rows.Len(), rows.ending.Lost)
 					}
 				})
 			}
@@ -123,10 +123,10 @@ func TestTracingKeepsBehaviour(t *testing.T) {
 // different way.
 func TestCountsMatchCoverage(t *testing.T) {
 	newestClang(t)
-	for _, clang := range compilers() {
+	for _, clang := range installedClangs() {
 		for _, source := range []string{"gemm.c", "jacobi.c", "mixed.c"} {
 			for _, level := range []string{"-O0", "-O1", "-O2", "-O3"} {
-				if !worth(clang, source == "mixed.c" && level == "-O2") || !soak && (level == "-O1" || level == "-O2" && source != "mixed.c") {
+				if !shouldTest(clang, source == "mixed.c" && level == "-O2") || !soak && (level == "-O1" || level == "-O2" && source != "mixed.c") {
 					continue
 				}
 				t.Run(fmt.Sprint(source, level, filepath.Base(clang)), func(t *testing.T) {
@@ -134,8 +134,8 @@ func TestCountsMatchCoverage(t *testing.T) {
 					dir := t.TempDir()
 					traced := filepath.Join(dir, "traced")
 					traceCompile(t, clang, level, sourceOf(t, source), "-o", traced, "-lm")
-					got := countsOf(run(t, nil, traced).trace(t, everything))
-					if want := coverage(t, clang, dir, source, level); !maps.Equal(got, want) {
+					got := countsOf(runProgram(t, nil, traced).readTrace(t, everything))
+					if want := coverageCounts(t, clang, dir, source, level); !maps.Equal(got, want) {
 						t.Errorf("counts %v, want %v", got, want)
 					}
 				})
@@ -145,12 +145,12 @@ func TestCountsMatchCoverage(t *testing.T) {
 }
 
 // countsOf counts the loads and stores of each size, and the executed basic blocks.
-func countsOf(rows *traced) map[string]uint64 {
+func countsOf(rows *traceContent) map[string]uint64 {
 	counts, p := map[string]uint64{}, rows.header.Program
 	for i, kind := range rows.Kind {
 		switch kind {
 		case trace.Load, trace.Store:
-			if rows.Bytes[i] <= 16 { // clang's coverage does not count larger accesses
+			if rows.Bytes[i] <= 16 { // clang's coverage does not count accesses of more than 16 bytes
 				counts[fmt.Sprint(kind, " ", rows.Bytes[i])]++
 			}
 		case trace.BlockEntry:
@@ -162,9 +162,9 @@ func countsOf(rows *traced) map[string]uint64 {
 	return counts
 }
 
-// The function "coverage" returns the same counts as countsOf, but takes them from clang's
-// sanitizer coverage.
-func coverage(t *testing.T, clang, dir, source, level string) map[string]uint64 {
+// coverageCounts returns the same counts as countsOf, but obtains the counts from clang's sanitizer
+// coverage.
+func coverageCounts(t *testing.T, clang, dir, source, level string) map[string]uint64 {
 	t.Helper()
 	object, counters, program := filepath.Join(dir, "c.o"), filepath.Join(dir, "counters.o"), filepath.Join(dir, "covered")
 	plainCompile(t, clang, level, "-fsanitize-coverage=bb,no-prune,trace-pc-guard,trace-loads,trace-stores", "-c", sourceOf(t, source), "-o", object)
@@ -207,10 +207,10 @@ func TestCountsMatchAlgorithm(t *testing.T) {
 		"A load": n * n * n, "B load": n * n * n, "C load": n*n*n + 2,
 	}
 	newestClang(t)
-	for _, clang := range compilers() {
+	for _, clang := range installedClangs() {
 		traced := filepath.Join(t.TempDir(), "gemm")
 		traceCompile(t, clang, "-O0", sourceOf(t, "gemm.c"), "-o", traced)
-		rows, got := run(t, nil, traced).trace(t, everything), map[string]uint64{}
+		rows, got := runProgram(t, nil, traced).readTrace(t, everything), map[string]uint64{}
 		for i, kind := range rows.Kind {
 			if kind != trace.Load && kind != trace.Store {
 				continue
@@ -231,7 +231,7 @@ func TestAddressesMatchObjects(t *testing.T) {
 	clang := newestClang(t)
 	traced := filepath.Join(t.TempDir(), "gemm")
 	traceCompile(t, clang, "-O2", sourceOf(t, "gemm.c"), "-o", traced)
-	rows := run(t, nil, traced).trace(t, trace.AllKinds)
+	rows := runProgram(t, nil, traced).readTrace(t, trace.AllKinds)
 	objects := map[string]trace.Object{}
 	for _, o := range rows.header.Program.Objects {
 		objects[o.Name] = o
@@ -244,7 +244,7 @@ func TestAddressesMatchObjects(t *testing.T) {
 		}
 		o, known := objects[site.Object]
 		if !known || addr < o.Addr || addr+uint64(rows.Bytes[i]) > o.Addr+o.Bytes {
-			t.Fatalf("row %d references %s at %#x, but the variable is at %#x and has %d bytes", i, site.Object, addr, o.Addr, o.Bytes)
+			t.Fatalf("record %d references %s at %#x, but the variable is at %#x and has %d bytes", i, site.Object, addr, o.Addr, o.Bytes)
 		}
 		within++
 	}
@@ -259,13 +259,13 @@ func TestTracesAreReproducible(t *testing.T) {
 	clang := newestClang(t)
 	traced := filepath.Join(t.TempDir(), "mixed")
 	traceCompile(t, clang, "-O2", sourceOf(t, "mixed.c"), "-o", traced)
-	first, second := run(t, nil, traced).trace(t, everything), run(t, nil, traced).trace(t, everything)
+	first, second := runProgram(t, nil, traced).readTrace(t, everything), runProgram(t, nil, traced).readTrace(t, everything)
 	if first.Len() != second.Len() {
-		t.Fatalf("%d rows, then %d", first.Len(), second.Len())
+		t.Fatalf("%d records, then %d", first.Len(), second.Len())
 	}
 	for i := range first.Site {
 		if first.Site[i] != second.Site[i] || first.Kind[i] != second.Kind[i] || first.Bytes[i] != second.Bytes[i] {
-			t.Fatalf("row %d is different in the second run", i)
+			t.Fatalf("record %d is different in the second run", i)
 		}
 	}
 }
@@ -275,8 +275,8 @@ func TestTracesAreReproducible(t *testing.T) {
 // libraries. Some shared libraries are linked, and others are loaded at run time.
 func TestSeparateObjectsAndLibraries(t *testing.T) {
 	newestClang(t)
-	for _, clang := range compilers() {
-		if !worth(clang, false) {
+	for _, clang := range installedClangs() {
+		if !shouldTest(clang, false) {
 			continue
 		}
 		t.Run(filepath.Base(clang), func(t *testing.T) {
@@ -292,13 +292,13 @@ func TestSeparateObjectsAndLibraries(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			o := run(t, nil, filepath.Join(here, "parts"), filepath.Join(here, "loaded.so"))
+			o := runProgram(t, nil, filepath.Join(here, "parts"), filepath.Join(here, "loaded.so"))
 			if string(o.stdout) != "34\n" {
 				t.Fatalf("stdout is %q, want 34; stderr %q", o.stdout, o.stderr)
 			}
 			// Each library stores ten numbers, and another number when it is unloaded. Each call
 			// loads one number.
-			rows, stores := o.trace(t, everything), map[string]int{}
+			rows, stores := o.readTrace(t, everything), map[string]int{}
 			for i, kind := range rows.Kind {
 				if site := rows.Site[i]; kind == trace.Store && rows.header.Program.Sites[site].Object == "table" {
 					stores[moduleOf(rows.header.Program, site).Options]++
@@ -319,8 +319,8 @@ func TestSeparateObjectsAndLibraries(t *testing.T) {
 // threads, even if the program itself is untraced and the runtime is preloaded.
 func TestLibraryEnds(t *testing.T) {
 	newestClang(t)
-	for _, clang := range compilers() {
-		if !worth(clang, false) {
+	for _, clang := range installedClangs() {
+		if !shouldTest(clang, false) {
 			continue
 		}
 		dir := t.TempDir()
@@ -337,12 +337,12 @@ func TestLibraryEnds(t *testing.T) {
 			ended              string
 			status, references int
 		}{
-			{run(t, nil, program, "thread"), "exit", 5, 100},
-			{run(t, nil, program, "exec"), "exec", 6, 50},
-			{run(t, nil, program, "quick"), "exit", 9, 50},
-			{run(t, []string{"LD_PRELOAD=" + preload}, plain, "thread"), "exit", 5, 100},
+			{runProgram(t, nil, program, "thread"), "exit", 5, 100},
+			{runProgram(t, nil, program, "exec"), "exec", 6, 50},
+			{runProgram(t, nil, program, "quick"), "exit", 9, 50},
+			{runProgram(t, []string{"LD_PRELOAD=" + preload}, plain, "thread"), "exit", 5, 100},
 		} {
-			rows := c.o.trace(t, trace.AllKinds)
+			rows := c.o.readTrace(t, trace.AllKinds)
 			if c.ended == "exit" && rows.ending.Status != uint64(c.status) {
 				t.Errorf("%s: the trace has status %d, want %d", clang, rows.ending.Status, c.status)
 			}
@@ -353,14 +353,14 @@ func TestLibraryEnds(t *testing.T) {
 	}
 }
 
-// TestProgramsOwnWrappers checks that a program's own wrappers are called if it tells the linker to
-// wrap functions that the runtime also wraps.
+// TestProgramsOwnWrappers checks that, if a program and the runtime both wrap a function (linker
+// option --wrap), the program's wrapper is called.
 func TestProgramsOwnWrappers(t *testing.T) {
 	clang := newestClang(t)
 	traced := filepath.Join(t.TempDir(), "wraps")
 	traceCompile(t, clang, "-O1", "-Wl,--wrap=pthread_create", sourceOf(t, "wraps.c"), "-o", traced)
-	o := run(t, nil, traced)
-	if rows := o.trace(t, everything); string(o.stdout) != "wrapped\n" || o.state.ExitCode() != 1 || rows.ending.How != "exit" {
+	o := runProgram(t, nil, traced)
+	if rows := o.readTrace(t, everything); string(o.stdout) != "wrapped\n" || o.state.ExitCode() != 1 || rows.ending.How != "exit" {
 		t.Errorf("the program printed %q and exited with %d, want a call of the program's wrapper and status 1; the recorded ending is %q", o.stdout, o.state.ExitCode(), rows.ending.How)
 	}
 }
@@ -376,8 +376,8 @@ func TestStaticProgram(t *testing.T) {
 	for _, how := range []string{"-static", "-static-pie"} {
 		traced := filepath.Join(t.TempDir(), "gemm")
 		traceCompile(t, clang, "-O2", how, sourceOf(t, "gemm.c"), "-o", traced)
-		o := run(t, nil, traced)
-		if rows := o.trace(t, trace.AllKinds); string(o.stdout) != "4000 -8372\n" || rows.Len() != 28802 {
+		o := runProgram(t, nil, traced)
+		if rows := o.readTrace(t, trace.AllKinds); string(o.stdout) != "4000 -8372\n" || rows.Len() != 28802 {
 			t.Errorf("%s: the program printed %q and has %d references, want 28802 references", how, o.stdout, rows.Len())
 		}
 	}
@@ -397,8 +397,8 @@ func TestPreload(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := run(t, []string{"LD_PRELOAD=" + preload}, program, library)
-	rows := o.trace(t, everything)
+	o := runProgram(t, []string{"LD_PRELOAD=" + preload}, program, library)
+	rows := o.readTrace(t, everything)
 	if string(o.stdout) != "34\n" || rows.ending.References != 2*(10+1+1) {
 		t.Errorf("the program printed %q and %q; %d references, want 24", o.stdout, o.stderr, rows.ending.References)
 	}

@@ -33,8 +33,7 @@ func Header() []byte {
 	return text
 }
 
-// must panics if there is an error. It is used only for errors that occur if this program was built
-// incorrectly.
+// must panics if there is an error. Such errors occur only if this program was built incorrectly.
 func must(err error) {
 	if err != nil {
 		panic(err)
@@ -43,7 +42,7 @@ func must(err error) {
 
 // Runtime contains the paths of the compiled runtime's files.
 type Runtime struct {
-	Folder  string // folder that contains the runtime's source
+	Folder  string // the folder with the source files of the runtime
 	Include string // folder that contains stackglass.h
 	Program string // object to link into each program
 	Library string // object to link into each shared library
@@ -67,7 +66,7 @@ func runtimeIn(folder string) *Runtime {
 // CompileError means that C code that is part of stackglass does not compile.
 type CompileError struct {
 	Compiler string
-	Code     string // a name for the code that does not compile
+	Code     string // the name of the C code that does not compile
 	Output   string
 }
 
@@ -149,14 +148,14 @@ func caches() (list []string) {
 		list = append(list, filepath.Join(user, "stackglass", "capture"))
 	}
 	shared := filepath.Join(os.TempDir(), "stackglass-"+strconv.Itoa(os.Getuid()))
-	if err := os.Mkdir(shared, 0o700); err == nil || isOurs(shared) {
+	if err := os.Mkdir(shared, 0o700); err == nil || isPrivateFolder(shared) {
 		list = append(list, shared)
 	}
 	return list
 }
 
-// isOurs reports whether only this user can write to the folder.
-func isOurs(folder string) bool {
+// isPrivateFolder reports whether only this user can write to the folder.
+func isPrivateFolder(folder string) bool {
 	info, err := os.Lstat(folder)
 	if err != nil || !info.IsDir() || info.Mode().Perm()&0o022 != 0 {
 		return false

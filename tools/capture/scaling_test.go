@@ -34,7 +34,7 @@ func TestScaling(t *testing.T) {
 				traced := filepath.Join(t.TempDir(), "traced")
 				traceCompile(t, clang, level, source, "-o", traced)
 				at := func(n int64) scaling.Input {
-					o := run(t, nil, traced, strconv.FormatInt(n, 10))
+					o := runProgram(t, nil, traced, strconv.FormatInt(n, 10))
 					return scaling.Input{Name: name, Parameters: []int64{n}, Profile: sitesAndBlocks(t, filepath.Join(o.dir, "out.sgt"))}
 				}
 				small, large := sizes[:len(sizes)-1], sizes[len(sizes)-1]
@@ -50,7 +50,7 @@ func TestScaling(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				holdScaled(t, got, at(large).Profile)
+				checkScaled(t, got, at(large).Profile)
 			})
 		}
 	}
@@ -69,8 +69,8 @@ func sitesAndBlocks(t *testing.T, file string) *profile.Profile {
 	return finish(t, r)
 }
 
-// holdScaled compares a prediction for a larger input with a real run.
-func holdScaled(t *testing.T, got *scaling.Predicted, real *profile.Profile) {
+// checkScaled compares a prediction for a larger input with a real run.
+func checkScaled(t *testing.T, got *scaling.Predicted, real *profile.Profile) {
 	t.Helper()
 	r, err := blocks.DecodeRun(real.Blocks)
 	if err != nil {
@@ -122,6 +122,6 @@ func holdScaled(t *testing.T, got *scaling.Predicted, real *profile.Profile) {
 		}
 	}
 	if !slices.IsSortedFunc(got.Profile.Sites.Code, func(x, y profile.Site) int { return profile.CompareSites(&x, &y) }) {
-		t.Error("sites are out of order")
+		t.Error("the sites in the predicted profile are not sorted")
 	}
 }

@@ -15,27 +15,27 @@ import (
 )
 
 // TestTeamMatchesPrediction checks that package multicore predicts a run with several threads from
-// a single-threaded run. Except for their order, the rows of each thread must be exact. No row of
+// a single-threaded run. Except for their order, the records of each thread must be exact. No record of
 // the test program depends on chance.
 func TestTeamMatchesPrediction(t *testing.T) {
 	newestClang(t)
-	for _, clang := range compilers() {
+	for _, clang := range installedClangs() {
 		if !hasOpenMP(t, clang) {
 			t.Logf("skipped: %s, which has no OpenMP", clang)
 			continue
 		}
 		for _, level := range []string{"-O0", "-O1", "-O2"} {
-			if !worth(clang, level == "-O1") {
+			if !shouldTest(clang, level == "-O1") {
 				continue
 			}
 			program := filepath.Join(t.TempDir(), "team")
 			traceCompile(t, clang, level, "-fopenmp", "-fno-vectorize", "-fno-slp-vectorize", "-fno-unroll-loops", "-no-pie", "-fno-pie",
 				sourceOf(t, "team.c"), "-o", program)
-			one := run(t, []string{"OMP_NUM_THREADS=1"}, program).trace(t, everything&^(1<<trace.BareBlock))
+			one := runProgram(t, []string{"OMP_NUM_THREADS=1"}, program).readTrace(t, everything&^(1<<trace.BareBlock))
 			for _, cores := range []int{1, 2, 3, 4, 8} {
 				t.Run(fmt.Sprint(filepath.Base(clang), level, cores), func(t *testing.T) {
 					t.Parallel()
-					m, err := multicore.Mimic(&described{tracetest.NewReader(one.Batch, 1000), one.header}, multicore.Options{Cores: cores}, nil)
+					m, err := multicore.Mimic(&readerWithHeader{tracetest.NewReader(one.Batch, 1000), one.header}, multicore.Options{Cores: cores}, nil)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -44,12 +44,12 @@ func TestTeamMatchesPrediction(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					got := perThread(&traced{Batch: all, header: m.Header()})
-					team := run(t, []string{fmt.Sprint("OMP_NUM_THREADS=", cores)}, program).trace(t, everything&^(1<<trace.BareBlock))
+					got := perThread(&traceContent{Batch: all, header: m.Header()})
+					team := runProgram(t, []string{fmt.Sprint("OMP_NUM_THREADS=", cores)}, program).readTrace(t, everything&^(1<<trace.BareBlock))
 					want := perThread(team)
 					for i := range max(len(got), len(want)) {
 						if i >= len(got) || i >= len(want) {
-							t.Fatalf("%d cores have rows, but %d threads in the run", len(got), len(want))
+							t.Fatalf("the prediction has records of %d cores, but the run has %d threads", len(got), len(want))
 						}
 						if text := differences(got[i], want[i]); text != "" {
 							t.Errorf("core %d:\n%s", i, text)
@@ -61,16 +61,16 @@ func TestTeamMatchesPrediction(t *testing.T) {
 	}
 }
 
-// The type "described" adds a header to a reader.
-type described struct {
+// readerWithHeader adds a header to a reader.
+type readerWithHeader struct {
 	*tracetest.Reader
 	header trace.Header
 }
 
-func (d *described) Header() trace.Header { return d.header }
+func (d *readerWithHeader) Header() trace.Header { return d.header }
 
-// A deed is one row of a thread, in a form that can be compared between runs.
-type deed struct {
+// An action is one record of a thread, without the data that varies between runs.
+type action struct {
 	Kind  trace.Kind
 	Label string
 	Site  uint32
@@ -85,9 +85,9 @@ const (
 	onOwn   = 2
 )
 
-// The function "whose" replaces each address on a stack with onFirst or onOwn, so that runs can be
+// normaliseStack replaces each address on a stack with onFirst or onOwn, so that runs can be
 // compared.
-func whose(p *trace.Program, thread uint32, addr trace.Addr) trace.Addr {
+func normaliseStack(p *trace.Program, thread uint32, addr trace.Addr) trace.Addr {
 	first := slices.MinFunc(p.Threads, func(a, b trace.Thread) int { return cmp.Compare(a.Number, b.Number) }).Number
 	for _, t := range p.Threads {
 		switch {
@@ -101,33 +101,33 @@ func whose(p *trace.Program, thread uint32, addr trace.Addr) trace.Addr {
 	return addr
 }
 
-// perThread counts the rows of each thread. The order of the threads does not depend on their
+// perThread counts the records of each thread. The order of the threads does not depend on their
 // numbers.
-func perThread(all *traced) []map[deed]int {
-	threads := map[uint32]map[deed]int{}
+func perThread(all *traceContent) []map[action]int {
+	threads := map[uint32]map[action]int{}
 	p := all.header.Program
 	for i, k := range all.Kind {
-		d := deed{Kind: k, Site: all.Site[i], Addr: all.Addr[i], Bytes: all.Bytes[i]}
+		d := action{Kind: k, Site: all.Site[i], Addr: all.Addr[i], Bytes: all.Bytes[i]}
 		switch {
 		case k == trace.ThreadStart || k == trace.ThreadEnd:
 			continue
 		case k.IsReference():
 			b := &p.Blocks[p.Sites[d.Site].Block]
 			d.Label = p.Functions[b.Function].Name + " " + b.Label
-			d.Addr = whose(p, all.Thread[i], d.Addr)
+			d.Addr = normaliseStack(p, all.Thread[i], d.Addr)
 		case k == trace.Alloc || k == trace.Free:
-			d.Addr = whose(p, all.Thread[i], d.Addr)
+			d.Addr = normaliseStack(p, all.Thread[i], d.Addr)
 		case k == trace.ParallelBegin:
 			d.Addr = 0
 		}
 		t := all.Thread[i]
 		if threads[t] == nil {
-			threads[t] = map[deed]int{}
+			threads[t] = map[action]int{}
 		}
 		threads[t][d]++
 	}
 	list := slices.Collect(maps.Values(threads))
-	key := func(m map[deed]int) string {
+	key := func(m map[action]int) string {
 		var words []string
 		for d, n := range m {
 			words = append(words, fmt.Sprintf("%2d %8d %16x %8d\n", d.Kind, d.Site, d.Addr, n))
@@ -135,12 +135,12 @@ func perThread(all *traced) []map[deed]int {
 		slices.Sort(words)
 		return strings.Join(words, "")
 	}
-	slices.SortFunc(list, func(a, b map[deed]int) int { return strings.Compare(key(a), key(b)) })
+	slices.SortFunc(list, func(a, b map[action]int) int { return strings.Compare(key(a), key(b)) })
 	return list
 }
 
 // The function "differences" lists the first few differences between two counts.
-func differences(got, want map[deed]int) string {
+func differences(got, want map[action]int) string {
 	var list []string
 	for d, n := range got {
 		if want[d] != n {

@@ -21,7 +21,7 @@ func TestTrafficOfProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	traceCompile(t, newestClang(t), "-g", "-O1", "-pthread", source, "-o", program)
-	o := run(t, nil, program)
+	o := runProgram(t, nil, program)
 	p := communicationOf(t, filepath.Join(o.dir, "out.sgt"))
 	const threads, values = 4, 10
 	want := map[string]uint64{"ring": threads * values, "matrix": threads*threads - threads, "announced": (threads - 1) * values}
@@ -42,7 +42,7 @@ func TestTrafficOfProgram(t *testing.T) {
 		}
 	}
 	if sum := want["ring"] + want["matrix"] + want["announced"]; p.Communication.Messages != 8*sum {
-		t.Errorf("messages of %d bytes, want %d", p.Communication.Messages, 8*sum)
+		t.Errorf("the messages have %d bytes in all, want %d", p.Communication.Messages, 8*sum)
 	}
 }
 

@@ -19,10 +19,10 @@ import (
 	"github.com/stackglass/stackglass/tools/internal/symbols"
 )
 
-// Run contains facts about a run that are not in its recording.
+// Run contains the facts about a run that its recording lacks.
 type Run struct {
 	Program string       // path of the program's file
-	Facts   []trace.Fact // written before the facts of the recording
+	Facts   []trace.Fact // facts that the trace lists before the facts in the recording
 	// how the run ended; used if the recording lacks this fact because the recorder was killed
 	End    sgt.End
 	Status uint64 // exit status
@@ -37,9 +37,10 @@ type Summary struct {
 	End        sgt.End
 }
 
-// Finish reads a recording of size bytes and writes the finished trace to out. open reads the
-// symbols of a program or library; it is [symbols.Open] except in tests.
-func Finish(out io.Writer, recorded io.ReaderAt, size int64, run Run, open func(string) (*symbols.File, error)) (Summary, error) {
+// Finish reads a recording of the given size in bytes and writes the finished trace to out. The
+// function openSymbols reads the symbols of a program or library; it is [symbols.Open] except in
+// tests.
+func Finish(out io.Writer, recorded io.ReaderAt, size int64, run Run, openSymbols func(string) (*symbols.File, error)) (Summary, error) {
 	r, err := sgt.ReadRecording(recorded, size)
 	if err != nil {
 		return Summary{}, err
@@ -50,10 +51,10 @@ func Finish(out io.Writer, recorded io.ReaderAt, size int64, run Run, open func(
 	}
 	end.Status = run.Status
 	program := r.Header.Program
-	a := arrange(program, run.Program, open)
+	a := arrange(program, run.Program, openSymbols)
 	s := Summary{End: end}
 	w := sgt.NewWriter(out, 64, append(run.Facts, r.Header.Capture...))
-	for i, p := range a.modules() {
+	for i, p := range a.buildModules() {
 		s.count(p)
 		if err := w.Module(sgt.AppendModule(nil, p)); err != nil {
 			return s, err

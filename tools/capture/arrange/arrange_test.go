@@ -17,8 +17,8 @@ import (
 
 func noSymbols(string) (*symbols.File, error) { return nil, errors.New("there are none") }
 
-// The function "rows" returns the content of a trace as text that does not depend on block numbers.
-func rows(t interface{ Fatalf(string, ...any) }, container []byte) (all []string, end error) {
+// traceText returns the content of a trace as text that does not depend on block numbers.
+func traceText(t interface{ Fatalf(string, ...any) }, container []byte) (all []string, end error) {
 	r := sgt.NewReader("t", bytes.NewReader(container), sgt.Options{})
 	r.Select(trace.AllKinds | trace.EventKinds)
 	b := trace.NewBatch(0)
@@ -39,7 +39,7 @@ func rows(t interface{ Fatalf(string, ...any) }, container []byte) (all []string
 			} else {
 				s := p.Sites[b.Site[i]]
 				if s.Kind != kind {
-					t.Fatalf("a row has kind %v, but its site has kind %v", kind, s.Kind)
+					t.Fatalf("the record has kind %v, but its site has kind %v", kind, s.Kind)
 				}
 				row += " of " + strconv.Itoa(int(s.Bytes)) + " at " + strconv.FormatUint(s.PC, 16)
 			}
@@ -53,7 +53,7 @@ func rows(t interface{ Fatalf(string, ...any) }, container []byte) (all []string
 type recorder struct {
 	file   bytes.Buffer
 	w      *sgt.Writer
-	kinds  []trace.Kind // for each block, the kind of its site, or BlockEntry if it has no site
+	kinds  []trace.Kind // for each block, the kind of its site, or BlockEntry if the block has no site
 	ticket uint64
 }
 
@@ -115,8 +115,8 @@ func finish(t interface{ Fatalf(string, ...any) }, recorded []byte, run Run) ([]
 	return out.Bytes(), s
 }
 
-// draw records a random execution of random code that belongs to two files.
-func draw(t *rapid.T) []byte {
+// drawRecording returns a recording of a random execution of random code in two files.
+func drawRecording(t *rapid.T) []byte {
 	r := newRecorder()
 	r.module(trace.Module{Name: "/lib/b", Base: 0x8000, End: 0x9000}, trace.Block{})
 	r.module(trace.Module{Name: "/bin/a", Base: 0x4000, End: 0x5000}, trace.Block{})
@@ -142,16 +142,16 @@ func draw(t *rapid.T) []byte {
 	return r.finish()
 }
 
-// TestSameRows checks that the rows of a trace do not change if its blocks are renumbered.
-func TestSameRows(t *testing.T) {
+// TestSameRecords checks that the records of a trace do not change if its blocks are renumbered.
+func TestSameRecords(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		recorded := draw(t)
-		want, err := rows(t, recorded)
+		recorded := drawRecording(t)
+		want, err := traceText(t, recorded)
 		if err != io.EOF {
 			t.Fatalf("the recording: %v", err)
 		}
 		finished, s := finish(t, recorded, Run{Program: "/bin/a"})
-		got, err := rows(t, finished)
+		got, err := traceText(t, finished)
 		if err != io.EOF || !slices.Equal(got, want) {
 			t.Fatalf("%v; got\n%q, want\n%q", err, got, want)
 		}
@@ -169,7 +169,7 @@ func TestSameRows(t *testing.T) {
 // TestBlockOrder checks that blocks are sorted by file and address, with the program's file first.
 func TestBlockOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		finished, _ := finish(t, draw(t), Run{Program: "/bin/a"})
+		finished, _ := finish(t, drawRecording(t), Run{Program: "/bin/a"})
 		r := sgt.NewReader("t", bytes.NewReader(finished), sgt.Options{})
 		if _, err := trace.ReadAll(r); err != nil {
 			t.Fatal(err)
@@ -199,7 +199,7 @@ func TestBlockOrder(t *testing.T) {
 }
 
 // TestTruncatedRecording checks recordings that are cut off at any position. The result must
-// contain all rows up to the last complete chunk, and the ending that the caller passes.
+// contain all records up to the last complete chunk, and the ending that the caller passes.
 func TestTruncatedRecording(t *testing.T) {
 	r := newRecorder()
 	r.site(trace.Load, 8, 0x10)
@@ -210,13 +210,13 @@ func TestTruncatedRecording(t *testing.T) {
 		}
 	}
 	recorded := r.finish()
-	whole, _ := rows(t, recorded)
+	whole, _ := traceText(t, recorded)
 	had := 0
 	for cut := 60; cut <= len(recorded); cut++ {
 		finished, s := finish(t, recorded[:cut], Run{Program: "/bin/a", End: sgt.End{How: "signal 9", Status: 137}, Status: 137})
-		got, err := rows(t, finished)
+		got, err := traceText(t, finished)
 		if err != io.EOF || len(got) < had || !isPrefix(ofThread(got, "1"), ofThread(whole, "1")) || !isPrefix(ofThread(got, "2"), ofThread(whole, "2")) {
-			t.Fatalf("recording cut at byte %d of %d: %d rows, error %v", cut, len(recorded), len(got), err)
+			t.Fatalf("recording cut at byte %d of %d: %d records, error %v", cut, len(recorded), len(got), err)
 		}
 		had = len(got)
 		if ended := s.End.How; ended != "signal 9" && ended != "exit" || s.End.Status != 137 {
@@ -224,7 +224,7 @@ func TestTruncatedRecording(t *testing.T) {
 		}
 	}
 	if had != len(whole) {
-		t.Errorf("%d rows in the complete recording, want %d", had, len(whole))
+		t.Errorf("%d records in the complete recording, want %d", had, len(whole))
 	}
 	if _, err := Finish(io.Discard, bytes.NewReader(nil), 0, Run{}, noSymbols); err == nil {
 		t.Error("an empty recording was converted without an error")

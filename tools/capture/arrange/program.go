@@ -14,36 +14,36 @@ import (
 // image is one file of code that was loaded into the process, or the code that belongs to no file.
 type image struct {
 	trace.Module
-	file *symbols.File // nil if the file cannot be read
+	file *symbols.File // the file's symbols, or nil if the file cannot be read
 	// address at which the file is loaded minus the address for which it was linked
-	moved uint64
+	loadBias uint64
 }
 
-// symbol converts an address in the process to an address in the file.
-func (m *image) symbol(addr trace.Addr) uint64 { return addr - m.moved }
+// fileAddress converts an address in the process to an address in the file.
+func (m *image) fileAddress(addr trace.Addr) uint64 { return addr - m.loadBias }
 
 // code describes the code of a recorded block.
 type code struct {
 	old      uint32 // the block's number in the recording
-	image    int    // -1 if the block belongs to no file
+	image    int    // index of the block's file in images, or -1 if the block belongs to no file
 	first    uint64 // address of the block's first instruction, or of its first reference
 	last     uint64 // address of the block's last instruction
 	function uint64 // address of the block's function; 0: unknown
-	special  bool   // whether the block represents an event of the recorder, which has no address
+	isEvent  bool   // whether the block represents an event of the recorder, which has no address
 }
 
 // arrangement describes the program of a recording, and the new order of its blocks.
 type arrangement struct {
 	old    *trace.Program
 	images []image
-	code   []code   // in the new order
-	number []uint32 // new numbers, indexed by old numbers
+	code   []code   // the blocks in the new order
+	number []uint32 // the new block numbers, indexed by old block numbers
 }
 
-// arrange sorts the blocks by file, function and address. The recorder's events precede all other
-// blocks, in the first module, which is the program's file.
-func arrange(p *trace.Program, program string, open func(path string) (*symbols.File, error)) *arrangement {
-	a := &arrangement{old: p, images: imagesOf(p, program, open), number: make([]uint32, len(p.Blocks))}
+// arrange sorts the blocks by file, function and address. The blocks for the recorder's events come
+// first, and belong to the first module, which is the program's file.
+func arrange(p *trace.Program, program string, openSymbols func(path string) (*symbols.File, error)) *arrangement {
+	a := &arrangement{old: p, images: imagesOf(p, program, openSymbols), number: make([]uint32, len(p.Blocks))}
 	for i := range p.Blocks {
 		a.code = append(a.code, a.codeOf(uint32(i)))
 	}
@@ -56,11 +56,11 @@ func arrange(p *trace.Program, program string, open func(path string) (*symbols.
 
 func compareCode(a, b code) int {
 	switch {
-	case a.special != b.special && a.special:
+	case a.isEvent != b.isEvent && a.isEvent:
 		return -1
-	case a.special != b.special:
+	case a.isEvent != b.isEvent:
 		return 1
-	case a.special:
+	case a.isEvent:
 		return cmp.Compare(a.old, b.old)
 	}
 	return cmp.Or(
@@ -72,7 +72,7 @@ func compareCode(a, b code) int {
 }
 
 // imagesOf lists the files of code, starting with the program's file.
-func imagesOf(p *trace.Program, program string, open func(path string) (*symbols.File, error)) []image {
+func imagesOf(p *trace.Program, program string, openSymbols func(path string) (*symbols.File, error)) []image {
 	images := []image{{Module: trace.Module{Name: program}}}
 	for _, m := range p.Modules {
 		switch {
@@ -85,18 +85,18 @@ func imagesOf(p *trace.Program, program string, open func(path string) (*symbols
 	}
 	for i := range images {
 		m := &images[i]
-		file, err := open(m.Name)
+		file, err := openSymbols(m.Name)
 		if err != nil {
-			continue // the file may no longer exist; then only addresses are known
+			continue // the file may have been deleted since the run; the trace then contains only addresses
 		}
 		if m.file = file; file.Dynamic {
-			m.moved = m.Base - file.Low
+			m.loadBias = m.Base - file.Low
 		}
 	}
 	return images
 }
 
-// imageAt returns the index of the file that contains addr, or -1.
+// imageAt returns the index of the file that was loaded at an address, or -1.
 func (a *arrangement) imageAt(addr trace.Addr) int {
 	return slices.IndexFunc(a.images, func(m image) bool { return addr >= m.Base && addr < m.End })
 }
@@ -112,12 +112,12 @@ func (a *arrangement) codeOf(number uint32) code {
 		c.first, c.last = parseLabel(b.Label)
 	}
 	if c.first == 0 {
-		c.special = true
+		c.isEvent = true
 		return c
 	}
 	if c.image = a.imageAt(c.first); c.image >= 0 {
 		if m := &a.images[c.image]; m.file != nil {
-			if f, ok := m.file.Function(m.symbol(c.first)); ok {
+			if f, ok := m.file.Function(m.fileAddress(c.first)); ok {
 				c.function = f.Addr
 			}
 		}
@@ -137,37 +137,37 @@ func parseLabel(label string) (first, last uint64) {
 	return first, last
 }
 
-// modules returns one program for each file of code, and one program for the code that belongs to
-// no file.
-func (a *arrangement) modules() (all []*trace.Program) {
+// buildModules returns the tables of one module for each file of code, and of one module for the
+// code that belongs to no file.
+func (a *arrangement) buildModules() (all []*trace.Program) {
 	rest := a.code
 	for i := range a.images {
 		own := 0
-		for own < len(rest) && (i == 0 && rest[own].special || rest[own].image == i) {
+		for own < len(rest) && (i == 0 && rest[own].isEvent || rest[own].image == i) {
 			own++
 		}
-		all = append(all, a.module(&a.images[i], rest[:own]))
+		all = append(all, a.buildModule(&a.images[i], rest[:own]))
 		rest = rest[own:]
 	}
 	if len(rest) > 0 {
-		all = append(all, a.module(&image{Module: trace.Module{Name: "code that belongs to no file"}}, rest))
+		all = append(all, a.buildModule(&image{Module: trace.Module{Name: "code that belongs to no file"}}, rest))
 	}
 	return all
 }
 
-// module builds the tables for the blocks of one image.
-func (a *arrangement) module(m *image, blocks []code) *trace.Program {
+// buildModule builds the tables for the blocks of one image.
+func (a *arrangement) buildModule(m *image, blocks []code) *trace.Program {
 	p := &trace.Program{Modules: []trace.Module{m.Module}}
 	for i, c := range blocks {
 		b := a.old.Blocks[c.old]
 		sites := a.old.Sites[b.FirstSite : b.FirstSite+b.Sites]
 		b.Function, b.FirstSite = trace.NoFunction, uint32(len(p.Sites))
 		if c.function != 0 {
-			b.Function = m.function(p, c, uint32(i))
+			b.Function = m.addFunction(p, c, uint32(i))
 		}
-		if b.Sites == 0 && !c.special {
+		if b.Sites == 0 && !c.isEvent {
 			b.Label = "0x" + strconv.FormatUint(c.first, 16)
-			m.lines(&b, c)
+			m.setLines(&b, c)
 		}
 		for _, s := range sites {
 			if m.file != nil {
@@ -177,13 +177,13 @@ func (a *arrangement) module(m *image, blocks []code) *trace.Program {
 		}
 		p.Blocks = append(p.Blocks, b)
 	}
-	m.objects(p)
+	m.addVariables(p)
 	return p
 }
 
-// function returns the number of a block's function. It adds the function to p unless the last
-// function in p is the same function.
-func (m *image) function(p *trace.Program, c code, block uint32) uint32 {
+// addFunction returns the number of a block's function in p, and adds the function unless it is
+// already the last function in p.
+func (m *image) addFunction(p *trace.Program, c code, block uint32) uint32 {
 	f, _ := m.file.Function(c.function)
 	if n := len(p.Functions); n > 0 && p.Functions[n-1].Name == f.Name {
 		p.Functions[n-1].Blocks++
@@ -202,7 +202,7 @@ func isOutline(name string) bool {
 }
 
 func (m *image) place(addr trace.Addr) trace.Place {
-	l, _ := m.file.Line(m.symbol(addr))
+	l, _ := m.file.Line(m.fileAddress(addr))
 	return placeOf(l)
 }
 
@@ -213,23 +213,23 @@ func placeOf(l symbols.Line) trace.Place {
 	return trace.Place{File: filepath.Clean(l.File), Line: uint32(l.Line), Column: uint32(l.Column)}
 }
 
-// lines sets the file and the source lines of a block.
-func (m *image) lines(b *trace.Block, c code) {
+// setLines sets the file and the source lines of a block.
+func (m *image) setLines(b *trace.Block, c code) {
 	if m.file == nil {
 		return
 	}
-	file, low, high := m.file.Lines(m.symbol(c.first), m.symbol(c.last))
+	file, low, high := m.file.Lines(m.fileAddress(c.first), m.fileAddress(c.last))
 	if file != "" {
 		b.File, b.FirstLine, b.LastLine = filepath.Clean(file), uint32(low), uint32(high)
 	}
 }
 
-// objects adds the global variables to p, with their addresses in the process.
-func (m *image) objects(p *trace.Program) {
+// addVariables adds the image's global variables to p, with their addresses in the process.
+func (m *image) addVariables(p *trace.Program) {
 	if m.file == nil || m.End == 0 {
 		return
 	}
 	for _, v := range m.file.Variables() {
-		p.Objects = append(p.Objects, trace.Object{Name: v.Name, Addr: v.Addr + m.moved, Bytes: v.Size, Place: placeOf(v.Line)})
+		p.Objects = append(p.Objects, trace.Object{Name: v.Name, Addr: v.Addr + m.loadBias, Bytes: v.Size, Place: placeOf(v.Line)})
 	}
 }

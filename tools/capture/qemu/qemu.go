@@ -107,8 +107,8 @@ func interfaceVersion(ctx context.Context, emulator string) (int, error) {
 	return 1, nil
 }
 
-// source is a source file. The path is relative to the folder that contains the folders runtime and
-// qemu.
+// source is a source file of the plugin. Its path is relative to the folder that contains the
+// folders runtime and qemu.
 type source struct {
 	path string
 	text []byte
@@ -135,7 +135,7 @@ func allSources() (all []source, err error) {
 	return all, nil
 }
 
-// key returns a hash of the sources and the options of the plugin.
+// key returns a hash of the plugin's sources and compiler options.
 func key(files []source, version int) string {
 	sum := sha256.New()
 	fmt.Fprintln(sum, version, options)
@@ -160,7 +160,7 @@ func build(ctx context.Context, work string, files []source, version int) error 
 		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o777), os.WriteFile(path, f.text, 0o666)); err != nil {
 			return err
 		}
-		if isPart(f.path) {
+		if isCompiled(f.path) {
 			args = append(args, f.path)
 		}
 	}
@@ -172,8 +172,9 @@ func build(ctx context.Context, work string, files []source, version int) error 
 	return nil
 }
 
-// isPart reports whether a source file is compiled.
-func isPart(path string) bool {
+// isCompiled reports whether a source file is passed to the compiler. Headers, and parts of the
+// runtime that the plugin does not need, are not.
+func isCompiled(path string) bool {
 	folder, name := filepath.Split(path)
 	return filepath.Ext(name) == ".c" && (folder != "runtime"+string(filepath.Separator) || slices.Contains(runtimeParts, name))
 }
@@ -187,9 +188,9 @@ func findCompiler() string {
 	return ""
 }
 
-// Command returns the command that runs a program with name as argument 0 and records the run to a
-// file. The parameter mostBytes limits the size of the file (0: no limit). The program has the
-// environment of this process.
+// Command returns the command that runs a program, with the given name as argument 0, and records
+// the run to a file. The parameter mostBytes limits the size of the file (0: no limit). The program
+// has the environment of this process.
 func Command(emulator, plugin, recording string, mostBytes uint64, name, program string, args []string) *exec.Cmd {
 	ours := []string{"LD_PRELOAD=" + plugin, "STACKGLASS_TRACE=" + recording, "STACKGLASS_TRACE_BYTES=" + strconv.FormatUint(mostBytes, 10)}
 	line := []string{"-plugin", plugin, "-0", name}

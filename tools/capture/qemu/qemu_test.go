@@ -14,8 +14,8 @@ import (
 	"github.com/stackglass/stackglass/tools/capture"
 )
 
-// The function "says" returns the path of a script that prints one line.
-func says(t *testing.T, line string) string {
+// scriptPrinting returns the path of a script that prints one line.
+func scriptPrinting(t *testing.T, line string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "qemu-x86_64")
 	if err := os.WriteFile(path, []byte("#!/bin/sh\necho '"+line+"'\n"), 0o777); err != nil {
@@ -32,7 +32,7 @@ func TestInterfaceVersion(t *testing.T) {
 		"qemu-x86_64 version 10.1.50":                               2,
 		"something else":                                            0,
 	} {
-		got, err := interfaceVersion(context.Background(), says(t, line))
+		got, err := interfaceVersion(context.Background(), scriptPrinting(t, line))
 		if got != want || (err != nil) != (want == 0) {
 			t.Errorf("%s: interfaceVersion = %d, %v; want %d", line, got, err, want)
 		}
@@ -44,7 +44,7 @@ func TestPluginIsBuiltOnce(t *testing.T) {
 		t.Skip("skipped: no C compiler is installed")
 	}
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
-	emulator := says(t, "qemu-x86_64 version 7.2.22")
+	emulator := scriptPrinting(t, "qemu-x86_64 version 7.2.22")
 	first, err := Plugin(context.Background(), emulator)
 	if err != nil {
 		t.Fatal(err)
@@ -70,7 +70,7 @@ func TestPluginIsBuiltOnce(t *testing.T) {
 	}
 	t.Setenv("PATH", t.TempDir()+":/bin") // needed to find sh
 	if findCompiler() == "" {
-		if _, err := Plugin(context.Background(), says(t, "qemu-x86_64 version 9.0.0")); !errors.Is(err, ErrNoCompiler) || !strings.Contains(err.Error(), "apt-get install gcc") {
+		if _, err := Plugin(context.Background(), scriptPrinting(t, "qemu-x86_64 version 9.0.0")); !errors.Is(err, ErrNoCompiler) || !strings.Contains(err.Error(), "apt-get install gcc") {
 			t.Errorf("without a compiler, the error is %v", err)
 		}
 	}

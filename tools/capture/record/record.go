@@ -37,7 +37,7 @@ const (
 // Options controls how a program is recorded.
 type Options struct {
 	Output    string // the file for the trace
-	Tracer    string // [QEMU] or [Valgrind]; "": the first of these tracers that is installed
+	Tracer    string // [QEMU], [Valgrind], or "" for the first of these tracers that is installed
 	MostBytes uint64 // maximum size of QEMU's recording; 0: no limit
 	Stdin     io.Reader
 	Stdout    io.Writer
@@ -53,11 +53,11 @@ type Result struct {
 
 // Run runs a program and writes its trace. Run returns no error if only the program itself fails.
 func Run(ctx context.Context, name string, args []string, o Options) (Result, error) {
-	p, err := find(name, args)
+	p, err := findProgram(name, args)
 	if err != nil {
 		return Result{}, err
 	}
-	tracer, emulator, err := choose(p.machine, o.Tracer)
+	tracer, emulator, err := chooseTracer(p.machine, o.Tracer)
 	if err != nil {
 		return Result{}, err
 	}
@@ -106,8 +106,9 @@ func (e *TracerError) Error() string {
 // machines maps each architecture on which Valgrind is used to its ELF machine.
 var machines = map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
 
-// choose returns the tracer to use, and for QEMU the path of the emulator for the machine.
-func choose(machine elf.Machine, wanted string) (tracer, emulator string, err error) {
+// chooseTracer returns the name of the tracer to use and, for QEMU, the path of the emulator for
+// the machine.
+func chooseTracer(machine elf.Machine, wanted string) (tracer, emulator string, err error) {
 	emulator, name, err := qemu.Emulator(machine)
 	if name == "" {
 		return "", "", err
@@ -134,7 +135,7 @@ func underQEMU(ctx context.Context, emulator string, p program, out *os.File, o 
 	dir, base := filepath.Split(o.Output)
 	recording := filepath.Join(dir, "."+base+"."+strconv.Itoa(os.Getpid())+".recording")
 	defer os.Remove(recording)
-	status, how, err := pass(qemu.Command(emulator, plugin, recording, o.MostBytes, p.name, p.file, p.args), o, nil)
+	status, how, err := runCommand(qemu.Command(emulator, plugin, recording, o.MostBytes, p.name, p.file, p.args), o, nil)
 	if err != nil {
 		return Result{Status: status}, err
 	}
@@ -149,7 +150,7 @@ func underQEMU(ctx context.Context, emulator string, p program, out *os.File, o 
 	}
 	s, err := arrange.Finish(out, recorded, info.Size(), arrange.Run{
 		Program: p.file,
-		Facts: append(p.facts(),
+		Facts: append(p.captureFacts(),
 			trace.Fact{Name: "included", Value: "the program's own code and all libraries, starting with the loader"},
 			trace.Fact{Name: "left out", Value: "instruction fetches, accesses by the kernel, child processes"},
 			trace.Fact{Name: "sizes of accesses", Value: "as executed by the emulator: an access of 16 bytes is two accesses of 8 bytes"}),
@@ -159,10 +160,10 @@ func underQEMU(ctx context.Context, emulator string, p program, out *os.File, o 
 	return Result{Summary: s, Status: status}, err
 }
 
-// pass runs a command with the standard streams of this process, forwards signals to it, and
-// returns its exit status and how it ended. If meanwhile is not nil, pass calls it while the
-// command runs.
-func pass(cmd *exec.Cmd, o Options, meanwhile func() error) (status int, how string, err error) {
+// runCommand runs a command with the standard streams of this process, forwards signals to it, and
+// returns its exit status and how it ended. If the function whileRunning is not nil, runCommand
+// calls this function while the command runs.
+func runCommand(cmd *exec.Cmd, o Options, whileRunning func() error) (status int, how string, err error) {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = o.Stdin, o.Stdout, o.Stderr
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
@@ -171,9 +172,9 @@ func pass(cmd *exec.Cmd, o Options, meanwhile func() error) (status int, how str
 		return 0, "", err
 	}
 	done := make(chan struct{})
-	go forward(signals, cmd.Process, done)
-	if meanwhile != nil {
-		err = meanwhile()
+	go forwardSignals(signals, cmd.Process, done)
+	if whileRunning != nil {
+		err = whileRunning()
 	}
 	waited := cmd.Wait()
 	close(done)
@@ -186,9 +187,9 @@ func pass(cmd *exec.Cmd, o Options, meanwhile func() error) (status int, how str
 	return cmd.ProcessState.ExitCode(), "exit", err
 }
 
-// forward forwards signals to a process, except interrupts from the terminal, which the process
+// forwardSignals forwards signals to a process, except interrupts from the terminal, which the process
 // receives anyway.
-func forward(signals <-chan os.Signal, to *os.Process, done <-chan struct{}) {
+func forwardSignals(signals <-chan os.Signal, to *os.Process, done <-chan struct{}) {
 	terminal := term.IsTerminal(int(os.Stdin.Fd())) || term.IsTerminal(int(os.Stderr.Fd()))
 	for {
 		select {
@@ -202,7 +203,7 @@ func forward(signals <-chan os.Signal, to *os.Process, done <-chan struct{}) {
 	}
 }
 
-// program is the program to run.
+// program describes the program to run.
 type program struct {
 	name    string // the program's argument 0
 	path    string // path at which the program was found
@@ -211,8 +212,8 @@ type program struct {
 	machine elf.Machine
 }
 
-// facts returns the trace's facts about the program and its arguments.
-func (p *program) facts() []trace.Fact {
+// captureFacts returns the facts about the program and its arguments that the trace lists.
+func (p *program) captureFacts() []trace.Fact {
 	facts := []trace.Fact{{Name: "program", Value: p.file}}
 	for _, arg := range p.args {
 		facts = append(facts, trace.Fact{Name: "argument", Value: arg})
@@ -228,10 +229,10 @@ type ProgramError struct {
 
 func (e *ProgramError) Error() string { return e.Name + ": " + e.Why }
 
-// find finds the file of a program in the same way as a shell, using PATH. For a script, it finds
-// the interpreter.
-func find(name string, args []string) (program, error) {
-	for range 4 { // the kernel's limit on the length of this line
+// findProgram finds the executable file of a program in PATH, as a shell does. For a script, it
+// finds the interpreter.
+func findProgram(name string, args []string) (program, error) {
+	for range 4 { // the kernel's limit on nested script interpreters
 		path, err := exec.LookPath(name)
 		if err != nil && !errors.Is(err, exec.ErrDot) {
 			return program{}, &ProgramError{name, "there is no such program, or it is not executable"}

@@ -19,8 +19,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/sgt"
 )
 
-// need skips the test unless the given programs are installed.
-func need(t *testing.T, programs ...string) {
+// needPrograms skips the test unless the given programs are installed.
+func needPrograms(t *testing.T, programs ...string) {
 	t.Helper()
 	for _, p := range programs {
 		if _, err := exec.LookPath(p); err != nil {
@@ -29,11 +29,11 @@ func need(t *testing.T, programs ...string) {
 	}
 }
 
-// The function "build" compiles one of the programs in testdata, and returns the path of the
+// buildProgram compiles one of the programs in testdata, and returns the path of the
 // executable.
-func build(t *testing.T, name string, options ...string) string {
+func buildProgram(t *testing.T, name string, options ...string) string {
 	t.Helper()
-	need(t, "gcc")
+	needPrograms(t, "gcc")
 	binary := filepath.Join(t.TempDir(), name)
 	options = append([]string{"-O1", "-g", "-pthread", "-fcf-protection=none"}, options...)
 	if said, err := exec.Command("gcc", append(options, "-o", binary, filepath.Join("testdata", name+".c"))...).CombinedOutput(); err != nil {
@@ -42,8 +42,8 @@ func build(t *testing.T, name string, options ...string) string {
 	return binary
 }
 
-// The type "recorded" is a trace with all its rows.
-type recorded struct {
+// recordedTrace is a trace with all its records.
+type recordedTrace struct {
 	Result
 	*trace.Batch
 	*trace.Program
@@ -51,10 +51,10 @@ type recorded struct {
 	stdout, stderr string
 }
 
-// The function "record" runs a program and returns its trace.
-func record(t *testing.T, tracer, stdin, program string, args ...string) *recorded {
+// recordProgram runs a program and returns its trace.
+func recordProgram(t *testing.T, tracer, stdin, program string, args ...string) *recordedTrace {
 	t.Helper()
-	need(t, map[string]string{QEMU: "qemu-x86_64", Valgrind: "valgrind"}[tracer])
+	needPrograms(t, map[string]string{QEMU: "qemu-x86_64", Valgrind: "valgrind"}[tracer])
 	path := filepath.Join(t.TempDir(), "out.sgt")
 	var stdout, stderr bytes.Buffer
 	r, err := Run(context.Background(), program, args, Options{Output: path, Tracer: tracer, Stdin: strings.NewReader(stdin), Stdout: &stdout, Stderr: &stderr})
@@ -75,11 +75,11 @@ func record(t *testing.T, tracer, stdin, program string, args ...string) *record
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &recorded{Result: r, Batch: b, Program: reader.Header().Program, ending: reader.Ending(), stdout: stdout.String(), stderr: stderr.String()}
+	return &recordedTrace{Result: r, Batch: b, Program: reader.Header().Program, ending: reader.Ending(), stdout: stdout.String(), stderr: stderr.String()}
 }
 
-// The method "function" returns the name of a row's function, or "" if the name is unknown.
-func (r *recorded) function(row int) string {
+// The method "function" returns the name of a record's function, or "" if the name is unknown.
+func (r *recordedTrace) function(row int) string {
 	block := r.Site[row]
 	if r.Kind[row].IsReference() {
 		block = r.Sites[block].Block
@@ -92,8 +92,8 @@ func (r *recorded) function(row int) string {
 	return ""
 }
 
-// The method in returns the rows that belong to a function.
-func (r *recorded) in(function string) (rows []int) {
+// recordsOf returns the records that belong to a function.
+func (r *recordedTrace) recordsOf(function string) (rows []int) {
 	for row := range r.Addr {
 		if r.function(row) == function {
 			rows = append(rows, row)
@@ -103,7 +103,7 @@ func (r *recorded) in(function string) (rows []int) {
 }
 
 // The method "object" returns the variable with the given name.
-func (r *recorded) object(t *testing.T, name string) trace.Object {
+func (r *recordedTrace) object(t *testing.T, name string) trace.Object {
 	t.Helper()
 	for _, o := range r.Objects {
 		if o.Name == name {
@@ -116,10 +116,10 @@ func (r *recorded) object(t *testing.T, name string) trace.Object {
 
 // The method "references" returns all references from a function to a variable. Each reference is
 // described by its kind, offset and size.
-func (r *recorded) references(t *testing.T, function, object string) (all []string) {
+func (r *recordedTrace) references(t *testing.T, function, object string) (all []string) {
 	t.Helper()
 	o := r.object(t, object)
-	for _, row := range r.in(function) {
+	for _, row := range r.recordsOf(function) {
 		if offset := r.Addr[row] - o.Addr; r.Kind[row].IsReference() && offset < o.Bytes {
 			all = append(all, r.Kind[row].String()+" "+strconv.FormatUint(offset, 10)+" "+strconv.Itoa(int(r.Bytes[row])))
 		}
@@ -139,7 +139,7 @@ func expected(kinds []string, width int) (all []string) {
 func TestEveryReference(t *testing.T) {
 	for name, options := range map[string][]string{"static": {"-static"}, "fixed": {"-no-pie"}, "anywhere": {"-pie"}} {
 		t.Run(name, func(t *testing.T) {
-			r := record(t, QEMU, "", build(t, "sum", options...))
+			r := recordProgram(t, QEMU, "", buildProgram(t, "sum", options...))
 			if r.Status != 3 || r.stdout != "500500\n" || r.stderr != "" || r.Result.Threads != 1 {
 				t.Errorf("status %d, %d threads, stdout %q, stderr %q", r.Status, r.Result.Threads, r.stdout, r.stderr)
 			}
@@ -167,8 +167,8 @@ func TestEveryReference(t *testing.T) {
 // TestNames checks that the trace contains the correct source lines and the correct names of
 // functions, variables and files.
 func TestNames(t *testing.T) {
-	program := build(t, "sum")
-	r := record(t, QEMU, "", program)
+	program := buildProgram(t, "sum")
+	r := recordProgram(t, QEMU, "", program)
 	if m := r.Modules[0]; m.Name != program || m.Base == 0 || m.End <= m.Base {
 		t.Errorf("the first module is %+v, want the module of the program", m)
 	}
@@ -200,9 +200,9 @@ func TestNames(t *testing.T) {
 
 // TestBlocks checks that every execution of a block is recorded.
 func TestBlocks(t *testing.T) {
-	r := record(t, QEMU, "", build(t, "sum"))
+	r := recordProgram(t, QEMU, "", buildProgram(t, "sum"))
 	entries := map[uint32]int{}
-	for _, row := range r.in("sum") {
+	for _, row := range r.recordsOf("sum") {
 		if r.Kind[row] == trace.BlockEntry {
 			entries[r.Site[row]]++
 		}
@@ -222,16 +222,16 @@ func TestBlocks(t *testing.T) {
 // references and no atomic additions. Valgrind counts an atomic addition as a load followed by a
 // compare-and-swap.
 func TestSameAsLackey(t *testing.T) {
-	need(t, "valgrind", "qemu-x86_64")
-	program := build(t, "sum", "-static")
-	q, v := record(t, QEMU, "", program), record(t, Valgrind, "", program)
+	needPrograms(t, "valgrind", "qemu-x86_64")
+	program := buildProgram(t, "sum", "-static")
+	q, v := recordProgram(t, QEMU, "", program), recordProgram(t, Valgrind, "", program)
 	if v.Status != 3 || v.stdout != "500500\n" || v.ending.How != "exit" {
 		t.Errorf("under Valgrind: status %d, stdout %q, ending %+v; want status 3, stdout 500500", v.Status, v.stdout, v.ending)
 	}
 	within := map[string]func(pc trace.Addr) bool{}
 	for _, name := range []string{"fill", "sum", "narrow", "main"} {
 		pcs := map[trace.Addr]bool{}
-		for _, row := range q.in(name) {
+		for _, row := range q.recordsOf(name) {
 			if q.Kind[row].IsReference() {
 				pcs[q.PC[row]] = true
 			}
@@ -264,7 +264,7 @@ func count(b *trace.Batch, is func(pc trace.Addr) bool) (c counts) {
 }
 
 func TestThreads(t *testing.T) {
-	r := record(t, QEMU, "", build(t, "threads"))
+	r := recordProgram(t, QEMU, "", buildProgram(t, "threads"))
 	if r.Result.Threads != 5 || len(r.Program.Threads) != 5 {
 		t.Errorf("%d threads, of which the program describes %d; want 5", r.Result.Threads, len(r.Program.Threads))
 	}
@@ -286,7 +286,7 @@ func TestThreads(t *testing.T) {
 		t.Errorf("ended: %s", got)
 	}
 	by := map[uint32]int{}
-	for _, row := range r.in("one") {
+	for _, row := range r.recordsOf("one") {
 		if r.Kind[row] == trace.Store {
 			by[r.Thread[row]]++
 		}
@@ -299,10 +299,10 @@ func TestThreads(t *testing.T) {
 // TestThreadOrder checks that, if threads take turns, their references are in the same order in the
 // trace.
 func TestThreadOrder(t *testing.T) {
-	r := record(t, QEMU, "", build(t, "threads"))
+	r := recordProgram(t, QEMU, "", buildProgram(t, "threads"))
 	second := r.object(t, "second")
 	var threads []uint32
-	for _, row := range r.in("relay") {
+	for _, row := range r.recordsOf("relay") {
 		if r.Kind[row] == trace.Store && r.Addr[row]-second.Addr < second.Bytes {
 			threads = append(threads, r.Thread[row])
 		}
@@ -318,7 +318,7 @@ func TestThreadOrder(t *testing.T) {
 }
 
 func TestProgramEndings(t *testing.T) {
-	program := build(t, "ends")
+	program := buildProgram(t, "ends")
 	for _, c := range []struct {
 		argument, how string
 		status, marks int
@@ -331,9 +331,9 @@ func TestProgramEndings(t *testing.T) {
 		{"system", "exit", 0, 64},
 	} {
 		t.Run(c.argument, func(t *testing.T) {
-			r := record(t, QEMU, "", program, c.argument)
+			r := recordProgram(t, QEMU, "", program, c.argument)
 			marks := 0
-			for _, row := range r.in("mark") {
+			for _, row := range r.recordsOf("mark") {
 				if r.Kind[row] == trace.Store {
 					marks++
 				}
@@ -348,10 +348,10 @@ func TestProgramEndings(t *testing.T) {
 // TestStreamsAndEnvironment checks that the program has the same streams, arguments and environment
 // as without tracing.
 func TestStreamsAndEnvironment(t *testing.T) {
-	program := build(t, "ends")
+	program := buildProgram(t, "ends")
 	for _, tracer := range []string{QEMU, Valgrind} {
 		t.Run(tracer, func(t *testing.T) {
-			r := record(t, tracer, "word\n", program, "echo")
+			r := recordProgram(t, tracer, "word\n", program, "echo")
 			environment := "plain"
 			if tracer == Valgrind {
 				environment = "preloaded" // Valgrind sets LD_PRELOAD itself
@@ -368,7 +368,7 @@ func TestScript(t *testing.T) {
 	if err := os.WriteFile(script, []byte("#!/bin/sh -e\necho $0 $1 $(echo sub | tr s S)\nexit 5\n"), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	r := record(t, QEMU, "", script, "argument")
+	r := recordProgram(t, QEMU, "", script, "argument")
 	if want := script + " argument Sub\n"; r.stdout != want || r.Status != 5 || r.ending.How != "exit" {
 		t.Errorf("stdout %q, status %d, ending %q; want stdout %q, status 5", r.stdout, r.Status, r.ending.How, want)
 	}
@@ -378,7 +378,7 @@ func TestScript(t *testing.T) {
 // also tests a program for a different architecture, because Go can cross-compile without other
 // tools.
 func TestGoProgram(t *testing.T) {
-	need(t, "go", "qemu-x86_64")
+	needPrograms(t, "go", "qemu-x86_64")
 	dir := t.TempDir()
 	text, err := os.ReadFile(filepath.Join("testdata", "hello.go.txt"))
 	if err != nil {
@@ -390,19 +390,19 @@ func TestGoProgram(t *testing.T) {
 	}
 	for machine, emulator := range map[string]string{"amd64": "qemu-x86_64", "arm64": "qemu-aarch64"} {
 		t.Run(machine, func(t *testing.T) {
-			need(t, emulator)
+			needPrograms(t, emulator)
 			program := filepath.Join(dir, "hello-"+machine)
 			build := exec.Command("go", "build", "-o", program, source)
 			build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOARCH="+machine, "GOFLAGS=-mod=mod")
 			if said, err := build.CombinedOutput(); err != nil {
 				t.Fatalf("go build: %v: %s", err, said)
 			}
-			r := record(t, QEMU, "", program)
+			r := recordProgram(t, QEMU, "", program)
 			if r.stdout != "[499500 499500 499500 499500]\n" {
 				t.Errorf("stdout %q", r.stdout)
 			}
 			loads := 0
-			for _, row := range r.in("main.sum") {
+			for _, row := range r.recordsOf("main.sum") {
 				if r.Kind[row] == trace.Load && r.Bytes[row] == 8 {
 					loads++
 				}
@@ -415,9 +415,9 @@ func TestGoProgram(t *testing.T) {
 }
 
 func TestRecordingLimit(t *testing.T) {
-	need(t, "qemu-x86_64")
+	needPrograms(t, "qemu-x86_64")
 	path := filepath.Join(t.TempDir(), "out.sgt")
-	r, err := Run(context.Background(), build(t, "threads"), nil, Options{Output: path, Tracer: QEMU, MostBytes: 1000})
+	r, err := Run(context.Background(), buildProgram(t, "threads"), nil, Options{Output: path, Tracer: QEMU, MostBytes: 1000})
 	if err != nil || r.Status != 0 || r.End.How != "limit" {
 		t.Errorf("status %d, ending %q, error %v; want the ending limit", r.Status, r.End.How, err)
 	}
@@ -469,7 +469,7 @@ func TestChooseTracer(t *testing.T) {
 		{elf.EM_AARCH64, "", ""}, // Valgrind can only run programs for its own architecture
 		{elf.EM_SPARC, "", ""},
 	} {
-		got, _, err := choose(c.machine, c.wanted)
+		got, _, err := chooseTracer(c.machine, c.wanted)
 		if got != c.want || (err == nil) != (c.want != "") {
 			t.Errorf("choose(%v, %q) = %q, %v; want %q", c.machine, c.wanted, got, err, c.want)
 		}
@@ -478,7 +478,7 @@ func TestChooseTracer(t *testing.T) {
 
 // TestNoTracer checks that no program is run and no file is created if no tracer is installed.
 func TestNoTracer(t *testing.T) {
-	program := build(t, "sum")
+	program := buildProgram(t, "sum")
 	t.Setenv("PATH", t.TempDir())
 	path := filepath.Join(t.TempDir(), "out.sgt")
 	_, err := Run(context.Background(), program, nil, Options{Output: path, Stdout: io.Discard})

@@ -25,12 +25,12 @@ func underValgrind(p program, out *os.File, o Options) (Result, error) {
 	options := []string{"--tool=lackey", "--trace-mem=yes", "--trace-sched=yes", "--log-fd=" + strconv.Itoa(descriptor), "--", p.path}
 	cmd := exec.Command("valgrind", append(options, p.args...)...)
 	cmd.ExtraFiles = []*os.File{printed}
-	c := conversion{text: text, out: bufio.NewWriterSize(out, 1<<20), facts: append(p.facts(),
+	c := conversion{text: text, out: bufio.NewWriterSize(out, 1<<20), facts: append(p.captureFacts(),
 		trace.Fact{Name: "tool", Value: "valgrind --tool=lackey"},
 		trace.Fact{Name: "included", Value: "the program's own code and all libraries, starting with the loader"},
 		trace.Fact{Name: "left out", Value: "references by the kernel and by child processes; names of the accessed data"})}
-	status, how, err := pass(cmd, o, func() error {
-		printed.Close() // so that the text ends when Valgrind ends
+	status, how, err := runCommand(cmd, o, func() error {
+		printed.Close() // only Valgrind keeps the pipe open, so the text ends when Valgrind ends
 		return c.read()
 	})
 	err = errors.Join(err, c.close(how, status))
@@ -56,7 +56,7 @@ func (c *conversion) read() error {
 		case err == io.EOF:
 			return nil
 		case trace.IsSyntax(err):
-			continue // other output of Valgrind
+			continue // skip lines that Valgrind itself prints
 		case err != nil:
 			return err
 		}
