@@ -15,20 +15,20 @@ import (
 // files that the operating system or another application passes to it.
 func TestApp(t *testing.T) {
 	needStage(t)
-	trace := absolute(t, filepath.Join(root, "site", "demos", "matmul-naive.sgt"))
+	trace := absolute(t, filepath.Join(rootFolder, "site", "demos", "matmul-naive.sgt"))
 	want := truthOf(t, trace)
 	p := openPage(t)
 	p.keptOffline()
 
-	read := call(p, page.GetAppManifest, page.GetAppManifestParams{})
+	read := callDevTools(p, page.GetAppManifest, page.GetAppManifestParams{})
 	for _, problem := range read.Errors {
 		t.Errorf("the browser reports an error in the manifest: %s", problem.Message)
 	}
-	if problems := call(p, page.GetInstallabilityErrors, cdp.Empty{}).InstallabilityErrors; len(problems) > 0 {
+	if problems := callDevTools(p, page.GetInstallabilityErrors, cdp.Empty{}).InstallabilityErrors; len(problems) > 0 {
 		said, _ := json.Marshal(problems)
 		t.Errorf("the page cannot be installed: %s", said)
 	}
-	if id := call(p, page.GetAppID, cdp.Empty{}).AppID; id != p.server.origin+"/stackglass" {
+	if id := callDevTools(p, page.GetAppID, cdp.Empty{}).AppID; id != p.server.origin+"/stackglass" {
 		t.Errorf("app ID = %q, want %q", id, p.server.origin+"/stackglass")
 	}
 
@@ -39,16 +39,16 @@ func TestApp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file := `new File([Uint8Array.from(atob(` + quote(base64.StdEncoding.EncodeToString(content)) + `), (c) => c.charCodeAt(0))], ` + quote(filepath.Base(trace)) + `)`
+	file := `new File([Uint8Array.from(atob(` + quoteText(base64.StdEncoding.EncodeToString(content)) + `), (c) => c.charCodeAt(0))], ` + quoteText(filepath.Base(trace)) + `)`
 	const queue = `window.launchQueue.setConsumer = (f) => { window.launch = f; };`
-	call(p, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: queue})
+	callDevTools(p, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: queue})
 	p.reload()
 	eval[bool](p, `(launch({ files: [{ kind: "file", getFile: async () => `+file+` }] }), true)`)
-	if got := p.finished(); got != want.Digest {
+	if got := p.waitFinished(); got != want.Digest {
 		t.Errorf("digest of a launched file = %s, want the command's digest %s", got, want.Digest)
 	}
 
-	p.home()
+	p.goHome()
 	if got := eval[string](p, `(async () => {
 		const form = new FormData();
 		form.append("files", `+file+`);
@@ -56,8 +56,8 @@ func TestApp(t *testing.T) {
 	})()`); got != p.server.origin+"/?shared" {
 		t.Errorf("URL after sharing a file = %s, want %s", got, p.server.origin+"/?shared")
 	}
-	p.visit("?shared")
-	if got := p.finished(); got != want.Digest {
+	p.openPath("?shared")
+	if got := p.waitFinished(); got != want.Digest {
 		t.Errorf("digest of a shared file = %s, want the command's digest %s", got, want.Digest)
 	}
 	if got := eval[string](p, `(async () => location.search + (await (await caches.open("shared")).keys()).length)()`); got != "0" {

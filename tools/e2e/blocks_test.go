@@ -17,40 +17,40 @@ func modulePath(t *testing.T) string {
 	return path
 }
 
-// The function "modelled" waits until the page shows the results of the models.
-func (p *tab) modelled() {
+// waitModels waits until the page shows the results of the performance models.
+func (p *tab) waitModels() {
 	p.t.Helper()
-	p.wait("the blocks and their graph", `document.querySelector("#blocks-answer") && document.querySelector("sg-graph [data-ready]")`)
+	p.waitTrue("the blocks and their graph", `document.querySelector("#blocks-answer") && document.querySelector("sg-graph [data-ready]")`)
 }
 
 // blocksEverywhere shows the blocks of a run, first with a possible change and then with an
 // impossible change. It also shows the blocks of a module that never ran.
 func (p *tab) blocksEverywhere(look func(state string)) {
 	p.t.Helper()
-	p.click("#demo-matmul-naive")
-	p.finished()
+	p.clickElement("#demo-matmul-naive")
+	p.waitFinished()
 	p.openView("blocks", "#table-schedule tbody tr")
-	p.modelled()
+	p.waitModels()
 	look("blocks")
-	p.often("trip 7 : 1")
+	p.setBranchCounts("trip 7 : 1")
 	p.waitFor("#blocks-wrong")
 	look("blocks, with an impossible branch")
-	p.click("#back")
+	p.clickElement("#back")
 	p.waitFor("#kept .delete")
-	p.drop(modulePath(p.t))
-	p.modelled()
+	p.dropFiles(modulePath(p.t))
+	p.waitModels()
 	look("blocks of a module")
-	p.click("#back")
+	p.clickElement("#back")
 	p.waitFor("#kept .delete")
 }
 
-// The function "often" types into the page how often the function's last branch goes to each of its
+// setBranchCounts enters on the page how often the function's last branch goes to each of its
 // successors.
-func (p *tab) often(text string) {
+func (p *tab) setBranchCounts(text string) {
 	p.t.Helper()
 	eval[bool](p, `(() => {
 		const all = document.querySelectorAll("#branches input[type=text]"), e = all[all.length - 1];
-		e.value = `+quote(text)+`;
+		e.value = `+quoteText(text)+`;
 		return e.dispatchEvent(new Event("change", { bubbles: true }));
 	})()`)
 }
@@ -60,31 +60,31 @@ func (p *tab) often(text string) {
 func TestBlocks(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
-	p.click("#demo-matmul-naive")
-	p.finished()
+	p.clickElement("#demo-matmul-naive")
+	p.waitFinished()
 	p.openView("blocks", "#table-schedule tbody tr")
-	p.modelled()
-	p.shoot("blocks")
+	p.waitModels()
+	p.takeScreenshots("blocks")
 	const ran = `Array.from(document.querySelectorAll("#blocks-rows tbody tr")).find((r) => r.cells[0].textContent === "for.body8")?.cells[2].textContent.replace(/\D/g, "")`
-	p.wait("the run's counts", ran+` === "32768"`)
+	p.waitTrue("the run's counts", ran+` === "32768"`)
 
 	// The whole graph is a single tab stop. Arrow keys follow the edges.
 	p.tabTo("the graph", `!!document.activeElement.closest("sg-graph")`)
-	p.press(kb.ArrowUp)
-	p.press(kb.Enter)
-	p.wait("the block before, in the graph", `document.querySelector("#block-title").textContent.startsWith("Block for.cond5.preheader")`)
-	p.press(kb.ArrowDown)
-	p.press(kb.Enter)
-	p.wait("the loop again", `document.querySelector("#block-title").textContent.startsWith("Block for.body8")`)
+	p.pressKeys(kb.ArrowUp)
+	p.pressKeys(kb.Enter)
+	p.waitTrue("the previous block in the graph", `document.querySelector("#block-title").textContent.startsWith("Block for.cond5.preheader")`)
+	p.pressKeys(kb.ArrowDown)
+	p.pressKeys(kb.Enter)
+	p.waitTrue("the loop again", `document.querySelector("#block-title").textContent.startsWith("Block for.body8")`)
 
 	// A click on a heading sorts the blocks, and another click reverses the order.
 	const first = `document.querySelector("#blocks-rows tbody td").textContent`
-	p.click(`#blocks-rows [data-sort="block"]`)
-	p.wait("blocks by name", first+` === "entry" && location.hash.includes("order=blocks:block")`)
-	p.press(kb.Enter)
-	p.wait("the blocks in reverse order", first+` === "for.cond5.preheader" && document.querySelector('#blocks-rows [aria-sort="descending"]')`)
-	p.press(kb.Enter)
-	p.wait("the rows sorted by cycles", first+` === "for.body8" && !location.hash.includes("order=")`)
+	p.clickElement(`#blocks-rows [data-sort="block"]`)
+	p.waitTrue("the blocks sorted by name", first+` === "entry" && location.hash.includes("order=blocks:block")`)
+	p.pressKeys(kb.Enter)
+	p.waitTrue("the blocks in reverse order", first+` === "for.cond5.preheader" && document.querySelector('#blocks-rows [aria-sort="descending"]')`)
+	p.pressKeys(kb.Enter)
+	p.waitTrue("the blocks sorted by cycles", first+` === "for.body8" && !location.hash.includes("order=")`)
 
 	// When a slider is moved, all results are updated.
 	took := eval[float64](p, `new Promise((done) => {
@@ -96,16 +96,16 @@ func TestBlocks(t *testing.T) {
 		requestAnimationFrame(look);
 	})`)
 	if took < 0 {
-		t.Fatal("the loop does not run 4,096 times after its branch is set to continue three times for each exit")
+		t.Fatal("the loop does not run 4,096 times, although its branch continues the loop three times for each exit")
 	}
 	t.Logf("time from the slider's move to the counts and the run time on the screen: %.0f ms", took)
-	p.often("trip 10")
-	p.wait("10,240 executions", ran+` === "10240"`)
-	p.shoot("blocks-changed")
-	p.click("#probabilities-forget")
-	p.wait("the executions in the run", ran+` === "32768"`)
-	p.choose("processor", "neoverse-n1")
-	p.wait("the costs on a different processor", `document.querySelector("#blocks-summary").textContent.includes("Neoverse N1")`)
+	p.setBranchCounts("trip 10")
+	p.waitTrue("10,240 executions", ran+` === "10240"`)
+	p.takeScreenshots("blocks-changed")
+	p.clickElement("#probabilities-forget")
+	p.waitTrue("the executions counted in the run", ran+` === "32768"`)
+	p.setValue("processor", "neoverse-n1")
+	p.waitTrue("the costs on a different processor", `document.querySelector("#blocks-summary").textContent.includes("Neoverse N1")`)
 }
 
 // TestModule checks that the page analyses LLVM IR after the user enters how often a branch is
@@ -113,18 +113,18 @@ func TestBlocks(t *testing.T) {
 func TestModule(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
-	p.drop(modulePath(t))
-	p.modelled()
-	p.shoot("blocks-module")
-	p.wait("the list of assumptions", `document.querySelector("#blocks-notes").textContent.includes("loops are assumed to run ten times")`)
-	p.often("trip 32")
-	p.wait("the entered count", `document.querySelector("#branches").textContent.includes("yours")`)
-	p.click("#back")
+	p.dropFiles(modulePath(t))
+	p.waitModels()
+	p.takeScreenshots("blocks-module")
+	p.waitTrue("the list of assumptions", `document.querySelector("#blocks-notes").textContent.includes("loops are assumed to run ten times")`)
+	p.setBranchCounts("trip 32")
+	p.waitTrue("the entered count", `document.querySelector("#branches").textContent.includes("yours")`)
+	p.clickElement("#back")
 	p.waitFor("#kept .delete")
-	p.click("#demo-matmul-naive")
-	p.finished()
-	p.drop(modulePath(t))
-	p.wait("the comparison with the module", `document.querySelector("#note")?.textContent.includes("is now compared with")`)
-	p.modelled()
-	p.wait("counts from the run", `document.querySelector("#branches").textContent.includes("as it ran")`)
+	p.clickElement("#demo-matmul-naive")
+	p.waitFinished()
+	p.dropFiles(modulePath(t))
+	p.waitTrue("the comparison with the module", `document.querySelector("#note")?.textContent.includes("is now compared with")`)
+	p.waitModels()
+	p.waitTrue("the counts of the run", `document.querySelector("#branches").textContent.includes("as it ran")`)
 }

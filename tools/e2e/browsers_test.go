@@ -10,7 +10,7 @@ func TestOtherBrowsers(t *testing.T) {
 	for name, start := range otherBrowsers {
 		t.Run(name, func(t *testing.T) {
 			needStage(t)
-			if !soaking {
+			if !isSoak {
 				t.Skip("skipped: only make soak tests browsers other than Chromium")
 			}
 			profile := t.TempDir()
@@ -18,21 +18,21 @@ func TestOtherBrowsers(t *testing.T) {
 			if b == nil {
 				t.Skip("skipped: " + name + ": " + missing)
 			}
-			b.do("WebDriver:SetTimeouts", map[string]any{"script": patience.Milliseconds(), "pageLoad": patience.Milliseconds()})
-			s := serve(t, ":0")
+			b.do("WebDriver:SetTimeouts", map[string]any{"script": waitLimit.Milliseconds(), "pageLoad": waitLimit.Milliseconds()})
+			s := serveCommand(t, ":0")
 			b.visit(s.origin + "/")
-			b.ready()
+			b.waitReady()
 
 			demo := demos(t)[0]
-			b.click("#demo-" + demo.Name)
-			if got, want := b.finished(), truthOf(t, "demo:"+demo.Name).Digest; got != want {
+			b.clickElement("#demo-" + demo.Name)
+			if got, want := b.waitFinished(), truthOf(t, "demo:"+demo.Name).Digest; got != want {
 				t.Errorf("digest of the demo = %s, want the command's digest %s", got, want)
 			}
 			b.visit(s.origin + "/")
-			b.ready()
-			b.wait("the stored analysis", `document.querySelector("#kept")?.textContent.includes(`+quote(demo.Title)+`)`)
-			b.pick(beginning(t))
-			if got, want := b.finished(), truthOf(t, beginning(t)).Digest; got != want {
+			b.waitReady()
+			b.waitTrue("the stored analysis", `document.querySelector("#kept")?.textContent.includes(`+quoteText(demo.Title)+`)`)
+			b.pickFiles(shortTrace(t))
+			if got, want := b.waitFinished(), truthOf(t, shortTrace(t)).Digest; got != want {
 				t.Errorf("digest of a file = %s, want the command's digest %s", got, want)
 			}
 
@@ -40,25 +40,25 @@ func TestOtherBrowsers(t *testing.T) {
 			// and keeps it in memory.
 			trace := longTrace(t, 30e6)
 			b.visit(s.origin + "/")
-			b.ready()
-			before := b.text("String(" + storedEntries + ")")
-			b.pick(trace)
-			b.wait("a checkpoint", storedEntries+" > "+before)
+			b.waitReady()
+			before := b.textOf("String(" + storedEntries + ")")
+			b.pickFiles(trace)
+			b.waitTrue("a checkpoint", storedEntries+" > "+before)
 			b.visit("about:blank")
 			b.visit(s.origin + "/")
-			b.ready()
-			b.wait("the interrupted analysis", `document.querySelector("#kept .chip.interrupted")`)
-			b.pick(trace)
-			if got, want := b.finished(), truthOf(t, trace).Digest; got != want {
+			b.waitReady()
+			b.waitTrue("the interrupted analysis", `document.querySelector("#kept .chip.interrupted")`)
+			b.pickFiles(trace)
+			if got, want := b.waitFinished(), truthOf(t, trace).Digest; got != want {
 				t.Errorf("digest after an interruption = %s, want the command's digest %s", got, want)
 			}
 
-			b.wait("the site is stored for offline use", `document.getElementById("offline-state").textContent === `+quote(kept))
-			s.stop()
+			b.waitTrue("the site is stored for offline use", `document.getElementById("offline-state").textContent === `+quoteText(kept))
+			s.stopServer()
 			b.visit(s.origin + "/")
-			b.ready()
-			b.pick(beginning(t))
-			if got, want := b.finished(), truthOf(t, beginning(t)).Digest; got != want {
+			b.waitReady()
+			b.pickFiles(shortTrace(t))
+			if got, want := b.waitFinished(), truthOf(t, shortTrace(t)).Digest; got != want {
 				t.Errorf("digest without a server = %s, want the command's digest %s", got, want)
 			}
 		})

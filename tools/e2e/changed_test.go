@@ -29,7 +29,7 @@ func TestFileChangesWhileItIsRead(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := &tab{t: t, ctx: p.ctx, server: p.server, watch: p.watch}
 			trace := ownTrace(t)
-			p.pausing(func() { p.drop(trace) })
+			p.startPaused(func() { p.dropFiles(trace) })
 			f, err := os.OpenFile(trace, os.O_RDWR, 0)
 			if err != nil {
 				t.Fatal(err)
@@ -41,17 +41,17 @@ func TestFileChangesWhileItIsRead(t *testing.T) {
 			if closed := f.Close(); err != nil || closed != nil {
 				t.Fatal(err, closed)
 			}
-			p.click("#run-pause")
-			p.finished()
+			p.clickElement("#run-pause")
+			p.waitFinished()
 			if !p.has(".chip.partial") || p.has(".chip.complete") {
-				t.Errorf("the result of a changed file is marked as complete\n%s", p.screen())
+				t.Errorf("the result of a changed file is marked as complete\n%s", p.pageText())
 			}
-			said := p.problem()
+			said := p.waitProblem()
 			if near := strings.Contains(name, "near its end"); !near && !strings.Contains(said, "changed") { // if the change is near the end of the file, the page may report a damaged file instead
 				t.Errorf("problem = %q, want a message that the file changed", said)
 			}
 			t.Log(said)
-			p.click("#problem-dismiss")
+			p.clickElement("#problem-dismiss")
 			p.waitGone("#problem")
 		})
 	}

@@ -12,11 +12,11 @@ import (
 
 var wranglerReady = regexp.MustCompile(`Ready on (http://([0-9.:]+))`)
 
-// The function "cloudflare" runs the worker and the asset server until the test ends. The test uses
+// startCloudflare runs the worker and the asset server until the test ends. The test uses
 // Cloudflare's own runtime and tool, with the same configuration as a deployment.
-func cloudflare(t *testing.T) *server {
+func startCloudflare(t *testing.T) *server {
 	t.Helper()
-	tool := absolute(t, filepath.Join(root, "site", "node_modules", "wrangler", "bin", "wrangler.js"))
+	tool := absolute(t, filepath.Join(rootFolder, "site", "node_modules", "wrangler", "bin", "wrangler.js"))
 	node, err := exec.LookPath("node")
 	if err == nil {
 		_, err = os.Stat(tool)
@@ -28,14 +28,14 @@ func cloudflare(t *testing.T) *server {
 		t.Skipf("skipped: the worker in Cloudflare's runtime: %v (install Node 20.3 or later; make e2e fetches wrangler)", err)
 	}
 	for _, made := range []string{"build/edge/app.wasm", "site/dist/index.html"} {
-		if _, err := os.Stat(filepath.Join(root, made)); err != nil {
+		if _, err := os.Stat(filepath.Join(rootFolder, made)); err != nil {
 			t.Fatalf("%v; run make edge", err)
 		}
 	}
 	cmd := exec.Command(node, tool, "dev", "--ip", "127.0.0.1", "--port", "0", "--inspector-port", "0", "--var", "VERSION:"+edgeVersion,
 		"--persist-to", t.TempDir(), "--show-interactive-dev-session=false")
-	cmd.Dir = filepath.Join(root, "workers", "edge")
-	// Wrangler must not contact a server to look for updates or to find out where it runs.
+	cmd.Dir = filepath.Join(rootFolder, "workers", "edge")
+	// Wrangler must not contact a server to look for updates or to find its location.
 	cmd.Env = append(os.Environ(), "CI=1", "NO_COLOR=1", "WRANGLER_SEND_METRICS=false", "WRANGLER_HIDE_BANNER=true", "CLOUDFLARE_CF_FETCH_ENABLED=false",
 		"WRANGLER_LOG_PATH="+t.TempDir(), "XDG_CONFIG_HOME="+t.TempDir())
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // also kill the child processes that Wrangler starts
@@ -55,7 +55,7 @@ func cloudflare(t *testing.T) *server {
 		syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 		<-ended
 	})
-	for late := time.After(patience); ; {
+	for late := time.After(waitLimit); ; {
 		log, err := os.ReadFile(said.Name())
 		if err != nil {
 			t.Fatal(err)
@@ -74,5 +74,5 @@ func cloudflare(t *testing.T) *server {
 	}
 }
 
-// edgeVersion is the version number that the worker reports in this test.
+// edgeVersion is the version number of the worker in this test.
 const edgeVersion = "v1.2.3-e2e"

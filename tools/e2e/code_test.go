@@ -12,15 +12,15 @@ import (
 // demoSource returns the path of a demo's C source file.
 func demoSource(t *testing.T, name string) string {
 	t.Helper()
-	path, err := filepath.Abs(filepath.Join(root, "site", "demos", name+".c"))
+	path, err := filepath.Abs(filepath.Join(rootFolder, "site", "demos", name+".c"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return path
 }
 
-// headsApart is a script that returns how far apart the bottom edges of the column headings are at
-// most.
+// headsApart is a script that returns the largest vertical distance between the bottom edges of the
+// column headings.
 const headsApart = `(() => {
 	const bottoms = Array.from(document.querySelectorAll("#code-rows thead th"), (th) => {
 		const text = document.createRange();
@@ -35,97 +35,98 @@ const headsApart = `(() => {
 func TestCode(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
-	p.click("#demo-array-list")
-	p.finished()
+	p.clickElement("#demo-array-list")
+	p.waitFinished()
 	p.openView("diagnosis", "#diagnosis")
 	p.unfoldFacts()
-	p.click("#finding-worst-line a")
+	p.clickElement("#finding-worst-line a")
 	p.waitFor("#code-rows tbody td")
-	p.shoot("code")
+	p.takeScreenshots("code")
 	if apart := eval[float64](p, headsApart); apart > 1.5 {
 		t.Errorf("the bottom edges of the column headings differ by up to %g pixels, want at most 1.5", apart)
 	}
 
 	// All rows together are a single tab stop. Arrow keys move between them.
 	p.tabTo("the rows", `document.activeElement.id === "code-rows"`)
-	p.press(kb.ArrowDown)
-	p.press(kb.ArrowUp)
-	p.press(kb.Enter)
+	p.pressKeys(kb.ArrowDown)
+	p.pressKeys(kb.ArrowUp)
+	p.pressKeys(kb.Enter)
 	p.waitFor("#place")
-	p.wait("the announcement of the source location", `document.getElementById("live").textContent.includes("misses in")`)
-	worst := p.text("#code-rows tbody tr td")
-	if title := p.text("#place-title"); title != worst || !strings.HasPrefix(title, "array-list.c:") {
+	p.waitTrue("the announcement of the source location", `document.getElementById("live").textContent.includes("misses in")`)
+	worst := p.textOf("#code-rows tbody tr td")
+	if title := p.textOf("#place-title"); title != worst || !strings.HasPrefix(title, "array-list.c:") {
 		t.Errorf("title of the selected location = %q, want %q, in array-list.c", title, worst)
 	}
 	if focus := eval[string](p, `document.activeElement.id`); focus != "code-rows" {
 		t.Errorf("the focus moved to %q, want code-rows", focus)
 	}
-	p.shoot("code-picked")
+	p.takeScreenshots("code-picked")
 
 	// Below the distances, the page lists the arrays that evict the line's data. The test uses the
 	// keyboard to show the instructions of the line.
 	p.waitFor("#table-evictions tbody tr")
-	if caption := p.text("#table-evictions .caption"); caption != "Evictions by array in L1, over the whole run: arrays of this code" {
+	if caption := p.textOf("#table-evictions .caption"); caption != "Evictions by array in L1, over the whole run: arrays of this code" {
 		t.Errorf("caption of the evictions = %q, want the arrays of this code in L1", caption)
 	}
 	p.tabTo("the instructions", `document.activeElement.id === "place-instructions"`)
-	p.press(kb.Enter)
+	p.pressKeys(kb.Enter)
 	p.waitFor("#table-instructions tbody tr")
-	if caption := p.text("#table-instructions .caption"); caption != "LLVM IR instructions of the blocks with "+strings.Fields(worst)[0] {
+	if caption := p.textOf("#table-instructions .caption"); caption != "LLVM IR instructions of the blocks with "+strings.Fields(worst)[0] {
 		t.Errorf("caption of the instructions = %q, want the blocks with %s", caption, strings.Fields(worst)[0])
 	}
-	p.shoot("code-instructions")
-	p.press(kb.Enter)
-	p.wait("the table of instructions to close", `!document.querySelector("#table-instructions") && !location.hash.includes("table=")`)
+	p.takeScreenshots("code-instructions")
+	p.pressKeys(kb.Enter)
+	p.waitTrue("the table of instructions to be closed", `!document.querySelector("#table-instructions") && !location.hash.includes("table=")`)
 
 	// The demo's source is shown next to the ranking, with the worst line highlighted.
 	p.waitFor("#source-rows tbody td")
-	p.wait("a selected line", `document.querySelector("#source-rows tr[aria-selected]")`)
+	p.waitTrue("a selected line", `document.querySelector("#source-rows tr[aria-selected]")`)
 	const marked = "#source-rows tr[aria-selected] td:nth-last-child(2)"
 	line := strings.Fields(strings.TrimPrefix(worst, "array-list.c:"))[0]
-	if is := p.text(marked); is != line {
+	if is := p.textOf(marked); is != line {
 		t.Errorf("selected line = %q, want %q", is, line)
 	}
 	if bar := eval[string](p, `document.querySelector("#source-rows tr[aria-selected] td.share").style.getPropertyValue("--share")`); bar == "" || bar == "0" {
 		t.Errorf("length of the worst line's bar = %q, want a positive length", bar)
 	}
-	if words := p.text("#source-rows .word"); words == "" {
+	if words := p.textOf("#source-rows .word"); words == "" {
 		t.Error("the source has no syntax highlighting")
 	}
-	p.shoot("code-source")
-	p.press("n")
-	p.wait("the next hot line", `document.querySelector(`+quote(marked)+`).textContent !== `+quote(line))
-	p.press("p")
-	p.wait("the previous hot line", `document.querySelector(`+quote(marked)+`).textContent === `+quote(line))
-	p.press("t")
+	p.takeScreenshots("code-source")
+	p.pressKeys("n")
+	p.waitTrue("the next hot line", `document.querySelector(`+quoteText(marked)+`).textContent !== `+quoteText(line))
+	p.pressKeys("p")
+	p.waitTrue("the previous hot line", `document.querySelector(`+quoteText(marked)+`).textContent === `+quoteText(line))
+	p.pressKeys("t")
 	p.waitFor(`#code-wide[aria-pressed="true"]`)
-	p.wait("all columns", `document.querySelectorAll("#code-rows thead th").length > 6`)
-	p.press("t")
-	p.wait("the ranking beside the source", `document.querySelectorAll("#code-rows thead th").length === 3`)
+	p.waitTrue("all columns", `document.querySelectorAll("#code-rows thead th").length > 6`)
+	p.pressKeys("t")
+	p.waitTrue("the ranking beside the source", `document.querySelectorAll("#code-rows thead th").length === 3`)
 
-	// If the result contains two files with this name, the page asks which of them was dropped.
-	p.drop(p.write("array-list.c", []byte("int main(void) { return 0; }\n")))
+	// If the result contains two source files with the same name, the page asks which of the two
+	// was dropped.
+	p.dropFiles(p.writeFile("array-list.c", []byte("int main(void) { return 0; }\n")))
 	p.waitFor("#source-which")
 	eval[any](p, `(() => { const s = document.getElementById("source-which"); s.value = "1"; s.dispatchEvent(new Event("change", { bubbles: true })); })()`)
 	p.waitFor("#source-short")
 
 	for _, by := range []string{"site", "function", "object"} {
-		p.click("#code-by-" + by)
-		p.wait("the rows by "+by, `location.hash.includes("place=`+by+`")`)
+		p.clickElement("#code-by-" + by)
+		p.waitTrue("the rows grouped by "+by, `location.hash.includes("place=`+by+`")`)
 		p.waitFor("#code-rows tbody td")
-		p.shoot("code-" + by)
+		p.takeScreenshots("code-" + by)
 	}
-	p.press("t")
+	p.pressKeys("t")
 	p.waitFor(`#code-rows [data-sort="references"]`)
-	p.click(`#code-rows [data-sort="references"]`)
-	p.wait("sorted by references", `document.querySelector('#code-rows [data-sort="references"]').closest("th").ariaSort === "descending"`)
-	p.click("#code-by-line")
-	p.wait("the rows by line", `!location.hash.includes("place=")`)
-	p.click("#code-search")
-	p.press("array-list.c:")
-	p.wait("the number of found rows", `document.getElementById("code-summary").textContent.includes("found")`)
+	p.clickElement(`#code-rows [data-sort="references"]`)
+	p.waitTrue("sorted by references", `document.querySelector('#code-rows [data-sort="references"]').closest("th").ariaSort === "descending"`)
+	p.clickElement("#code-by-line")
+	p.waitTrue("the rows grouped by line", `!location.hash.includes("place=")`)
+	p.clickElement("#code-search")
+	p.pressKeys("array-list.c:")
+	p.waitTrue("the number of matching rows", `document.getElementById("code-summary").textContent.includes("found")`)
 
-	_, path := p.download(func() { p.click("#code-csv") })
+	_, path := p.awaitDownload(func() { p.clickElement("#code-csv") })
 	content, err := os.ReadFile(path)
 	if err != nil || !strings.HasPrefix(string(content), "function,file,line,L1_misses,L1_share,") {
 		t.Errorf("saved ranking (error %v) does not begin with the columns of the CSV\n%s", err, content)
@@ -133,8 +134,8 @@ func TestCode(t *testing.T) {
 
 	// The files for other tools are written by a WebAssembly program that is loaded on demand.
 	for form, begins := range map[string]string{"html": "<!DOCTYPE html>", "callgrind": "# callgrind format", "folded": "main "} {
-		_, path := p.download(func() {
-			eval[any](p, `(() => { const s = document.getElementById("export-as"); s.value = `+quote(form)+`; s.dispatchEvent(new Event("change", { bubbles: true })); })()`)
+		_, path := p.awaitDownload(func() {
+			eval[any](p, `(() => { const s = document.getElementById("export-as"); s.value = `+quoteText(form)+`; s.dispatchEvent(new Event("change", { bubbles: true })); })()`)
 		})
 		if content, err := os.ReadFile(path); err != nil || !strings.HasPrefix(string(content), begins) {
 			t.Errorf("export as %s (error %v) begins with %.100q, want %q", form, err, content, begins)

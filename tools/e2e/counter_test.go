@@ -15,22 +15,22 @@ import (
 
 // A counter is a proxy between the browser and a server. It counts the bytes of the responses,
 // including the headers. Compressed bodies are counted by their compressed size.
-type counter struct {
-	server *server // the server as the browser sees it, with the proxy's address
+type countingProxy struct {
+	server *server // the server at the address of the proxy, which the browser uses
 
 	mu    sync.Mutex
-	bytes map[string]int // number of bytes for each path
+	bytes map[string]int // number of transferred bytes for each path
 }
 
-// newCounter starts a proxy for a server. The proxy runs until the test ends. Requests for paths
+// newCountingProxy starts a proxy for a server. The proxy runs until the test ends. Requests for paths
 // that match the pattern are answered with status 404.
-func newCounter(t *testing.T, behind *server, hidden string) *counter {
+func newCountingProxy(t *testing.T, behind *server, hidden string) *countingProxy {
 	t.Helper()
 	to, err := url.Parse(behind.origin)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &counter{bytes: map[string]int{}}
+	c := &countingProxy{bytes: map[string]int{}}
 	proxy := httputil.NewSingleHostReverseProxy(to)
 	proxy.ModifyResponse = func(answer *http.Response) error {
 		asked := answer.Request.URL.Path
@@ -54,14 +54,14 @@ func newCounter(t *testing.T, behind *server, hidden string) *counter {
 	return c
 }
 
-func (c *counter) add(path string, n int) {
+func (c *countingProxy) add(path string, n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.bytes[path] += n
 }
 
-// The method "passed" returns how many bytes have been transferred so far for each path.
-func (c *counter) passed() map[string]int {
+// bytesByPath returns how many bytes have been transferred so far for each path.
+func (c *countingProxy) bytesByPath() map[string]int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return maps.Clone(c.bytes)

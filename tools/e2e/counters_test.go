@@ -12,21 +12,21 @@ import (
 func TestCounters(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
-	p.drop(p.multiplied())
+	p.dropFiles(p.countersProfile())
 	p.waitFor("#digest")
 	p.unfoldFacts()
-	if text := p.text("#finding-operations"); !strings.Contains(text, "bytes for each flop") {
+	if text := p.textOf("#finding-operations"); !strings.Contains(text, "bytes for each flop") {
 		t.Errorf("operations = %q, want the bytes for each flop", text)
 	}
 	p.openView("counters", "#counters")
-	p.click("#by-block")
+	p.clickElement("#by-block")
 	p.waitFor("#table-blocks tbody tr")
-	p.click(`#table-blocks [data-sort="executions"]`)
-	p.wait("sorted by executions", `document.querySelector('#table-blocks [data-sort="executions"]').closest("th").ariaSort === "descending"`)
-	if first := p.text("#table-blocks tbody tr"); !strings.HasPrefix(first, "multiplyproductsmultiply.c") {
+	p.clickElement(`#table-blocks [data-sort="executions"]`)
+	p.waitTrue("sorted by executions", `document.querySelector('#table-blocks [data-sort="executions"]').closest("th").ariaSort === "descending"`)
+	if first := p.textOf("#table-blocks tbody tr"); !strings.HasPrefix(first, "multiplyproductsmultiply.c") {
 		t.Errorf("block with the most executions = %q, want multiply, products", first)
 	}
-	name, path := p.download(func() { p.click("#blocks-csv") })
+	name, path := p.awaitDownload(func() { p.clickElement("#blocks-csv") })
 	content, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -34,13 +34,13 @@ func TestCounters(t *testing.T) {
 	if name != "multiply-blocks.csv" {
 		t.Errorf("name of the saved table = %s, want multiply-blocks.csv", name)
 	}
-	want, err := exec.Command(shared.program, "counters", p.multiplied(), "--by", "block", "--sort", "executions", "--format", "csv").Output()
+	want, err := exec.Command(sharedStage.program, "counters", p.countersProfile(), "--by", "block", "--sort", "executions", "--format", "csv").Output()
 	if err != nil || string(content) != string(want) {
 		t.Errorf("saved table =\n%s\nwant the table that the command prints (error %v)\n%s", content, err, want)
 	}
 	p.reload()
 	p.waitFor("#table-blocks tbody tr")
-	if first := p.text("#table-blocks tbody tr"); !strings.HasPrefix(first, "multiplyproductsmultiply.c") {
+	if first := p.textOf("#table-blocks tbody tr"); !strings.HasPrefix(first, "multiplyproductsmultiply.c") {
 		t.Errorf("block with the most executions after a reload = %q, want multiply, products", first)
 	}
 }
@@ -50,12 +50,12 @@ func TestCounters(t *testing.T) {
 func TestCountersOnRequest(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
-	p.click("#settings summary")
-	p.click(`#settings [name="touched"]`)
-	p.drop(lackeyTrace(t))
-	p.finished()
+	p.clickElement("#settings summary")
+	p.clickElement(`#settings [name="touched"]`)
+	p.dropFiles(lackeyTrace(t))
+	p.waitFinished()
 	p.openView("counters", "#counters")
-	if text := p.text("#counters"); !strings.Contains(text, "bytes touched at least once") || !strings.Contains(text, "contains no blocks") {
+	if text := p.textOf("#counters"); !strings.Contains(text, "bytes touched at least once") || !strings.Contains(text, "contains no blocks") {
 		t.Errorf("counters = %q, want the bytes touched and a note that the trace contains no blocks", text)
 	}
 }

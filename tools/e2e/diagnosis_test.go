@@ -10,10 +10,10 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// The function "diagnosed" waits until the page shows the diagnosis of the current result.
-func (p *tab) diagnosed() {
+// waitDiagnosis waits until the page shows the diagnosis of the current result.
+func (p *tab) waitDiagnosis() {
 	p.t.Helper()
-	p.wait("the diagnosis", `document.querySelector("#diagnosis")?.getAttribute("aria-busy") === "false" && !/^Looking/.test(document.querySelector("#verdict").textContent)`)
+	p.waitTrue("the diagnosis", `document.querySelector("#diagnosis")?.getAttribute("aria-busy") === "false" && !/^Looking/.test(document.querySelector("#verdict").textContent)`)
 }
 
 // TestDiagnosis checks that a result opens with the verdict, followed by the first finding with its
@@ -26,37 +26,37 @@ func TestDiagnosis(t *testing.T) {
 		{"array-list", "", "", ""},
 		{"matmul-naive", "", "", ""},
 	} {
-		p.click("#demo-" + demo.name)
-		p.finished()
+		p.clickElement("#demo-" + demo.name)
+		p.waitFinished()
 		p.openView("diagnosis", "#diagnosis")
-		p.diagnosed()
-		t.Log(p.text("#diagnosis"))
-		if text := p.text("#advice-1"); !strings.Contains(text, demo.kind) || !strings.Contains(text, demo.place) || !strings.Contains(text, demo.fix) {
+		p.waitDiagnosis()
+		t.Log(p.textOf("#diagnosis"))
+		if text := p.textOf("#advice-1"); !strings.Contains(text, demo.kind) || !strings.Contains(text, demo.place) || !strings.Contains(text, demo.fix) {
 			t.Errorf("%s: first finding = %s, want %q at %s with the fix %q", demo.name, text, demo.kind, demo.place, demo.fix)
 		}
 		p.viewport(390, 844)
-		p.wait("the first fix without scrolling in a narrow window", `scrollY === 0 && document.querySelector("#advice-1 .fix").getBoundingClientRect().bottom <= innerHeight && document.documentElement.scrollWidth <= innerWidth`)
+		p.waitTrue("the first fix in a narrow window, visible without scrolling", `scrollY === 0 && document.querySelector("#advice-1 .fix").getBoundingClientRect().bottom <= innerHeight && document.documentElement.scrollWidth <= innerWidth`)
 		p.viewport(1440, 900)
-		p.shoot("diagnosis-" + demo.name)
-		p.click("#back")
+		p.takeScreenshots("diagnosis-" + demo.name)
+		p.clickElement("#back")
 		p.waitFor("#kept .open")
 	}
 
 	// The diagnosis uses the hierarchy and the processor that are selected in the header. The URL
 	// contains both.
-	p.click("#kept .open")
-	p.diagnosed()
+	p.clickElement("#kept .open")
+	p.waitDiagnosis()
 	for id, choice := range map[string]string{"processor": "neoverse-n1", "preset": "epyc-9654"} {
-		before := p.text("#diagnosis")
+		before := p.textOf("#diagnosis")
 		p.waitFor("#" + id)
-		p.choose(id, choice)
-		p.wait("a changed diagnosis", `document.querySelector("#diagnosis").textContent.replace(/\s+/g, " ").trim() !== `+quote(before))
-		p.diagnosed()
-		if at := eval[string](p, `location.hash + document.getElementById(`+quote(id)+`).value`); !strings.Contains(at, id+"="+choice) || !strings.HasSuffix(at, choice) {
+		p.setValue(id, choice)
+		p.waitTrue("a changed diagnosis", `document.querySelector("#diagnosis").textContent.replace(/\s+/g, " ").trim() !== `+quoteText(before))
+		p.waitDiagnosis()
+		if at := eval[string](p, `location.hash + document.getElementById(`+quoteText(id)+`).value`); !strings.Contains(at, id+"="+choice) || !strings.HasSuffix(at, choice) {
 			t.Errorf("hash and choice in the header = %s, want %s in both", at, choice)
 		}
 	}
-	p.shoot("diagnosis-machine")
+	p.takeScreenshots("diagnosis-machine")
 }
 
 // TestDiagnosisOfDroppedTrace checks the diagnosis of a trace that “stackglass cc” recorded and
@@ -65,36 +65,36 @@ func TestDiagnosis(t *testing.T) {
 func TestDiagnosisOfDroppedTrace(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
-	kernel := filepath.Join(root, "core", "simulate", "testdata", "kernels", "multiply")
-	p.drop(absolute(t, kernel+".sgt"), absolute(t, kernel+".c"))
-	p.finished()
+	kernel := filepath.Join(rootFolder, "core", "simulate", "testdata", "kernels", "multiply")
+	p.dropFiles(absolute(t, kernel+".sgt"), absolute(t, kernel+".c"))
+	p.waitFinished()
 	p.waitFor("#advice-1 .source")
-	p.shoot("diagnosis-dropped")
+	p.takeScreenshots("diagnosis-dropped")
 	const line = 23
 	want := strings.TrimSpace(strings.Split(string(p.read(kernel+".c")), "\n")[line-1])
-	if where, source := p.text("#advice-1 .where"), p.text("#advice-1 .source"); !strings.HasPrefix(where, "multiply.c:23 ") || source != want {
+	if where, source := p.textOf("#advice-1 .where"), p.textOf("#advice-1 .source"); !strings.HasPrefix(where, "multiply.c:23 ") || source != want {
 		t.Errorf("first finding = %q with the source line %q, want multiply.c:23 with %q", where, source, want)
 	}
 
 	if p.has("#findings") {
 		t.Error("the facts are expanded before the user expands them")
 	}
-	p.click("#diagnosis-notes summary")
+	p.clickElement("#diagnosis-notes summary")
 	p.tabTo("the button", `document.activeElement.id === "facts-open"`)
-	p.press(kb.Enter)
-	p.wait("the facts", `document.querySelector('#facts-open[aria-expanded="true"]') && document.querySelector("#findings") && document.querySelector("#chart-curve canvas")`)
+	p.pressKeys(kb.Enter)
+	p.waitTrue("the facts", `document.querySelector('#facts-open[aria-expanded="true"]') && document.querySelector("#findings") && document.querySelector("#chart-curve canvas")`)
 	if !p.has("#diagnosis-notes[open]") {
-		t.Error("rendering collapsed the assumptions")
+		t.Error("the assumptions were collapsed when the page was rendered again")
 	}
 	p.reload()
 	p.waitFor("#findings")
 	p.tabTo("the button", `document.activeElement.id === "facts-open"`)
-	p.press(" ")
+	p.pressKeys(" ")
 	p.waitGone("#findings")
 }
 
-// The constant "columns" is a C program that reads a row-major matrix column by column.
-const columns = `#include <stdio.h>
+// columnsProgram is a C program that reads a row-major matrix column by column.
+const columnsProgram = `#include <stdio.h>
 double a[512][512];
 int main(void)
 {
@@ -111,17 +111,17 @@ int main(void)
 func TestRecordedSource(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
-	trace := p.record("clang-19", "columns.c", columns)
-	p.drop(trace)
-	p.finished()
+	trace := p.record("clang-19", "columns.c", columnsProgram)
+	p.dropFiles(trace)
+	p.waitFinished()
 	p.waitFor("#advice-1 .source")
-	if where, line := p.text("#advice-1 .where"), p.text("#advice-1 .source"); !strings.HasPrefix(where, "columns.c:8 ") || line != "sum += a[i][j];" {
+	if where, line := p.textOf("#advice-1 .where"), p.textOf("#advice-1 .source"); !strings.HasPrefix(where, "columns.c:8 ") || line != "sum += a[i][j];" {
 		t.Errorf("first finding = %q with the source line %q, want columns.c:8 with sum += a[i][j];", where, line)
 	}
-	p.shoot("diagnosis-recorded")
-	p.click("#advice-1 .where")
+	p.takeScreenshots("diagnosis-recorded")
+	p.clickElement("#advice-1 .where")
 	p.waitFor("#source-rows tr[aria-selected]")
-	p.shoot("code-recorded")
+	p.takeScreenshots("code-recorded")
 	p.reload()
 	p.waitFor("#source-rows tr[aria-selected]")
 }
@@ -134,9 +134,9 @@ func (p *tab) record(compiler, name, text string) (trace string) {
 	if _, err := exec.LookPath(compiler); err != nil {
 		t.Skipf("skipped: %s is not installed", compiler)
 	}
-	source, program := p.write(name, []byte(text)), filepath.Join(t.TempDir(), "program")
+	source, program := p.writeFile(name, []byte(text)), filepath.Join(t.TempDir(), "program")
 	trace = program + ".sgt"
-	for _, line := range [][]string{{filepath.Join(root, "bin", "stackglass"), "cc", "--", compiler, "-O1", source, "-o", program}, {program}} {
+	for _, line := range [][]string{{filepath.Join(rootFolder, "bin", "stackglass"), "cc", "--", compiler, "-O1", source, "-o", program}, {program}} {
 		cmd := exec.Command(line[0], line[1:]...)
 		cmd.Env = append(os.Environ(), "STACKGLASS_OUT="+trace, "STACKGLASS_QUIET=1")
 		if said, err := cmd.CombinedOutput(); err != nil {
@@ -146,8 +146,8 @@ func (p *tab) record(compiler, name, text string) (trace string) {
 	return trace
 }
 
-// grid is a C++ program whose functions have mangled names.
-const grid = `#include <cstdio>
+// gridProgram is a C++ program whose functions have mangled names.
+const gridProgram = `#include <cstdio>
 struct Grid {
 	int cells[256][256];
 	__attribute__((noinline)) long sum() const {
@@ -172,17 +172,17 @@ int main() {
 func TestReadableNames(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
-	p.drop(p.record("clang++-19", "grid.cpp", grid))
-	p.finished()
+	p.dropFiles(p.record("clang++-19", "grid.cpp", gridProgram))
+	p.waitFinished()
 	p.waitFor("#advice-1 .where")
 	readable := `document.querySelector("main").textContent.includes("Grid::sum") && !document.querySelector("main").textContent.includes("_ZN")`
-	p.wait("Diagnosis shows readable names", readable)
-	p.shoot("diagnosis-names")
-	p.click("#advice-1 .where")
+	p.waitTrue("readable names in the Diagnosis view", readable)
+	p.takeScreenshots("diagnosis-names")
+	p.clickElement("#advice-1 .where")
 	p.waitFor("#source-rows tr[aria-selected]")
-	p.wait("Code shows readable names", readable)
-	p.shoot("code-names")
+	p.waitTrue("readable names in the Code view", readable)
+	p.takeScreenshots("code-names")
 	p.reload()
 	p.waitFor("#source-rows tr[aria-selected]")
-	p.wait("Code shows readable names after a reload", readable)
+	p.waitTrue("readable names in the Code view after a reload", readable)
 }

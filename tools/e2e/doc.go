@@ -1,6 +1,6 @@
 // Package e2e tests the page end to end: `stackglass serve` serves it to a real Chromium. The tests
-// use the page as a person would, and compare its answers with the command's answers for the same
-// file. The package contains only tests.
+// use the page like a person, and compare its answers with the command's answers for the same file.
+// The package contains only tests.
 //
 //	make e2e                                          builds, then runs them all
 //	STACKGLASS_E2E=1 go test ./tools/e2e -run Keyboard
@@ -17,7 +17,7 @@
 //     worker and caches are empty.
 //  3. Every page and worker is watched. A console error, an exception, a violation of the content
 //     security policy or a request to another origin fails the test.
-//  4. Tests wait for conditions as long as a slow machine may need, so no test fails because a
+//  4. Tests wait long enough for the slowest machines, so no test fails because a
 //     machine is slow.
 //
 // Most tests use the page as served by the command. hostings_test.go tests the other ways to serve
@@ -26,5 +26,6 @@
 //
 // Environment variables: STACKGLASS_PROGRAM is the path of the command to test (default
 // bin/stackglass), STACKGLASS_CHROMIUM is the path of the browser, and STACKGLASS_DATA is the
-// folder of real traces (default ../shared/data). Without real traces, the tests use a small trace.
+// folder of real traces (default ../shared/data). If the folder of real traces does not exist, the
+// tests use a small trace.
 package e2e

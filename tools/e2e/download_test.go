@@ -11,11 +11,11 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// The function "download" calls a function that triggers a download, and returns the downloaded
-// file's name and its path on disk.
-func (p *tab) download(what func()) (name, path string) {
+// awaitDownload calls a function that triggers a download, and returns the name and the path of the
+// downloaded file.
+func (p *tab) awaitDownload(what func()) (name, path string) {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	ctx, cancel := context.WithTimeout(p.ctx, waitLimit)
 	defer cancel()
 	var mu sync.Mutex
 	names := map[string]string{}
@@ -30,7 +30,7 @@ func (p *tab) download(what func()) (name, path string) {
 			if ev.State == "completed" {
 				select {
 				case done <- ev.GUID:
-				default: // the test has ended, and a listener must not block, because the browser would stop
+				default: // the test has ended; a listener that blocks would stop the browser
 				}
 			}
 		}
@@ -43,25 +43,25 @@ func (p *tab) download(what func()) (name, path string) {
 	case id := <-done:
 		mu.Lock()
 		defer mu.Unlock()
-		return names[id], filepath.Join(shared.files, id)
+		return names[id], filepath.Join(sharedStage.files, id)
 	case <-ctx.Done():
-		p.t.Fatalf("timeout while waiting for a download\n%s", p.screen())
+		p.t.Fatalf("timeout while waiting for a download\n%s", p.pageText())
 	}
 	return "", ""
 }
 
-// The variable "modified" is the modification time of copied files. It is always the same, because
-// the page recognises a file by its modification time.
-var modified = time.Date(2024, 3, 1, 12, 0, 0, 0, time.UTC)
+// fileTime is the modification time of all files that tests create. It is constant, because the
+// page recognises a file by its modification time.
+var fileTime = time.Date(2024, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// The function "write" creates a file that the page will open.
-func (p *tab) write(name string, content []byte) string {
+// writeFile creates a file for the page to open.
+func (p *tab) writeFile(name string, content []byte) string {
 	p.t.Helper()
 	path := filepath.Join(p.t.TempDir(), name)
 	if err := os.WriteFile(path, content, 0o644); err != nil {
 		p.t.Fatal(err)
 	}
-	if err := os.Chtimes(path, modified, modified); err != nil {
+	if err := os.Chtimes(path, fileTime, fileTime); err != nil {
 		p.t.Fatal(err)
 	}
 	return path

@@ -19,12 +19,12 @@ import (
 	"github.com/stackglass/stackglass/tools/internal/chromium"
 )
 
-// The type "held" is the memory that a tab uses after garbage collection, in bytes.
-type held struct {
+// memoryInUse is the memory that a tab uses after garbage collection, in bytes.
+type memoryInUse struct {
 	private  int64 // anonymous memory in the browser's renderer processes
 	scripts  int64 // JavaScript objects
 	buffers  int64 // the page's array buffers
-	programs int64 // memory of the page's WebAssembly
+	programs int64 // memory of the page's WebAssembly programs
 	elements int   // DOM elements of the page
 	workers  int
 }
@@ -52,43 +52,43 @@ func TestMemoryStaysFlat(t *testing.T) {
 	}
 	defer chromedp.Cancel(browser)
 	const analyses, warm = 6, 2
-	trace := beginning(t)
+	trace := shortTrace(t)
 	want := truthOf(t, trace).Digest
-	p := newTabIn(t, browser, serve(t, ":0"))
-	p.open()
-	var after []held
+	p := newTabIn(t, browser, serveCommand(t, ":0"))
+	p.openFirstScreen()
+	var after []memoryInUse
 	for i := range analyses {
 		copied := filepath.Join(t.TempDir(), fmt.Sprintf("run-%d.lackey.lz4", i))
 		if err := os.Link(trace, copied); err != nil {
 			t.Fatal(err)
 		}
-		p.drop(copied)
-		p.wait("the result", fmt.Sprintf(`document.title.startsWith("run-%d") && !document.querySelector("[data-running]") && document.querySelector("#digest")`, i))
-		if got := p.digest(); got != want {
+		p.dropFiles(copied)
+		p.waitTrue("the result", fmt.Sprintf(`document.title.startsWith("run-%d") && !document.querySelector("[data-running]") && document.querySelector("#digest")`, i))
+		if got := p.shownDigest(); got != want {
 			t.Errorf("digest = %s, want the command's digest %s", got, want)
 		}
 		for _, view := range []string{"2", "3", "4", "5"} {
-			p.press(view)
+			p.pressKeys(view)
 		}
-		// A kept result is stored on disk, not in memory.
-		p.click("#back")
+		// A kept result is on disk, not in memory.
+		p.clickElement("#back")
 		p.waitFor("#kept .delete")
-		p.click("#kept .delete")
+		p.clickElement("#kept .delete")
 		p.waitFor("#delete-yes")
-		p.click("#delete-yes")
+		p.clickElement("#delete-yes")
 		p.waitFor("#kept-empty")
-		h := p.held(browser)
+		h := p.measureMemory(browser)
 		t.Logf("after %2d: %6.1f MB private, %5.3f MB of scripts, %4.2f MB of buffers, %4.1f MB of programs, %d elements, %d workers",
 			i+1, float64(h.private)/1e6, float64(h.scripts)/1e6, float64(h.buffers)/1e6, float64(h.programs)/1e6, h.elements, h.workers)
 		after = append(after, h)
 	}
-	for what, of := range map[string]func(held) (bytes, slack int64){
-		"private memory": func(h held) (int64, int64) { return h.private, 0 },
-		"scripts":        func(h held) (int64, int64) { return h.scripts, 0 },
-		"programs":       func(h held) (int64, int64) { return h.programs, 0 },
-		"buffers":        func(h held) (int64, int64) { return h.buffers, 1 << 20 },
-		"elements":       func(h held) (int64, int64) { return int64(h.elements), 0 },
-		"workers":        func(h held) (int64, int64) { return int64(h.workers), 0 },
+	for what, of := range map[string]func(memoryInUse) (bytes, slack int64){
+		"private memory": func(h memoryInUse) (int64, int64) { return h.private, 0 },
+		"scripts":        func(h memoryInUse) (int64, int64) { return h.scripts, 0 },
+		"programs":       func(h memoryInUse) (int64, int64) { return h.programs, 0 },
+		"buffers":        func(h memoryInUse) (int64, int64) { return h.buffers, 1 << 20 },
+		"elements":       func(h memoryInUse) (int64, int64) { return int64(h.elements), 0 },
+		"workers":        func(h memoryInUse) (int64, int64) { return int64(h.workers), 0 },
 	} {
 		least, _ := of(after[warm])
 		for i, h := range after[warm:] {
@@ -100,13 +100,13 @@ func TestMemoryStaysFlat(t *testing.T) {
 	}
 }
 
-// The method "held" collects garbage and returns the memory in use.
-func (p *tab) held(browser context.Context) (h held) {
+// measureMemory collects garbage, and returns the memory that is still in use.
+func (p *tab) measureMemory(browser context.Context) (h memoryInUse) {
 	p.t.Helper()
 	for range 3 { // another garbage collection may free more memory
-		call(p, heapprofiler.CollectGarbage, cdp.Empty{})
+		callDevTools(p, heapprofiler.CollectGarbage, cdp.Empty{})
 	}
-	heap := call(p, runtime.GetHeapUsage, cdp.Empty{})
+	heap := callDevTools(p, runtime.GetHeapUsage, cdp.Empty{})
 	h.scripts, h.buffers = int64(heap.UsedSize), int64(heap.BackingStorageSize)
 	h.programs = p.programMemory()
 	h.elements = eval[int](p, `document.querySelectorAll("*").length`)
@@ -116,7 +116,7 @@ func (p *tab) held(browser context.Context) (h held) {
 	}
 	for _, process := range processes.ProcessInfo {
 		if process.Type == "renderer" {
-			h.private += anonymous(p.t, int(process.ID))
+			h.private += anonymousMemory(p.t, int(process.ID))
 		}
 	}
 	targets, err := chromedp.Targets(p.ctx)
@@ -136,23 +136,23 @@ func (p *tab) held(browser context.Context) (h held) {
 func (p *tab) programMemory() (bytes int64) {
 	p.t.Helper()
 	const group = "memories"
-	kind := call(p, runtime.Evaluate, runtime.EvaluateParams{Expression: "WebAssembly.Memory.prototype", ObjectGroup: group})
-	all := call(p, runtime.QueryObjects, runtime.QueryObjectsParams{PrototypeObjectID: kind.Result.ObjectID, ObjectGroup: group})
+	kind := callDevTools(p, runtime.Evaluate, runtime.EvaluateParams{Expression: "WebAssembly.Memory.prototype", ObjectGroup: group})
+	all := callDevTools(p, runtime.QueryObjects, runtime.QueryObjectsParams{PrototypeObjectID: kind.Result.ObjectID, ObjectGroup: group})
 	yes := true
-	sum := call(p, runtime.CallFunctionOn, runtime.CallFunctionOnParams{
+	sum := callDevTools(p, runtime.CallFunctionOn, runtime.CallFunctionOnParams{
 		ObjectID: all.Objects.ObjectID, ReturnByValue: &yes, FunctionDeclaration: `function() { return this.reduce((sum, memory) => sum + memory.buffer.byteLength, 0); }`,
 	})
 	if err := json.Unmarshal(sum.Result.Value, &bytes); err != nil {
 		p.t.Fatal(err)
 	}
-	call(p, runtime.ReleaseObjectGroup, runtime.ReleaseObjectGroupParams{ObjectGroup: group})
+	callDevTools(p, runtime.ReleaseObjectGroup, runtime.ReleaseObjectGroupParams{ObjectGroup: group})
 	return bytes
 }
 
 var anonymousOf = regexp.MustCompile(`(?m)^Anonymous: +([0-9]+) kB$`)
 
-// The function "anonymous" returns how much anonymous memory a process uses, in bytes.
-func anonymous(t *testing.T, process int) int64 {
+// anonymousMemory returns how much anonymous memory a process uses, in bytes.
+func anonymousMemory(t *testing.T, process int) int64 {
 	t.Helper()
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(process) + "/smaps_rollup")
 	if err != nil {

@@ -28,26 +28,26 @@ func TestFormats(t *testing.T) {
 		t.Fatal(err)
 	}
 	files := map[string]string{
-		".lackey":      p.write("a.lackey", text),
-		".lackey.lz4":  p.write("a.lackey.lz4", packed),
-		".lackey.gz":   p.write("a.lackey.gz", pack(t, text, func(w io.Writer) (io.WriteCloser, error) { return gzip.NewWriter(w), nil })),
-		".lackey.zst":  p.write("a.lackey.zst", pack(t, text, func(w io.Writer) (io.WriteCloser, error) { return zstd.NewWriter(w) })),
-		".lackey.xz":   p.write("a.lackey.xz", pack(t, text, func(w io.Writer) (io.WriteCloser, error) { return xz.NewWriter(w) })),
-		".lackey.zip":  p.write("a.lackey.zip", packZip(t, text)),
-		".lackey.sz":   p.write("a.lackey.sz", pack(t, text, func(w io.Writer) (io.WriteCloser, error) { return snappy.NewBufferedWriter(w), nil })),
-		".sgt":         p.write("a.sgt", demoFile(t, demos(t)[0].Name)),
-		".din":         p.write("a.din", rewrite(text, "", "$KIND $ADDR\n")),
-		".csv":         p.write("a.csv", rewrite(text, "addr,rw,size\n", "0x$ADDR,$KIND,$BYTES\n")),
-		".csv.zst.txt": p.write("a.csv.zst.txt", pack(t, rewrite(text, "addr,rw,size\n", "0x$ADDR,$KIND,$BYTES\n"), func(w io.Writer) (io.WriteCloser, error) { return zstd.NewWriter(w) })),
+		".lackey":      p.writeFile("a.lackey", text),
+		".lackey.lz4":  p.writeFile("a.lackey.lz4", packed),
+		".lackey.gz":   p.writeFile("a.lackey.gz", pack(t, text, func(w io.Writer) (io.WriteCloser, error) { return gzip.NewWriter(w), nil })),
+		".lackey.zst":  p.writeFile("a.lackey.zst", pack(t, text, func(w io.Writer) (io.WriteCloser, error) { return zstd.NewWriter(w) })),
+		".lackey.xz":   p.writeFile("a.lackey.xz", pack(t, text, func(w io.Writer) (io.WriteCloser, error) { return xz.NewWriter(w) })),
+		".lackey.zip":  p.writeFile("a.lackey.zip", packZip(t, text)),
+		".lackey.sz":   p.writeFile("a.lackey.sz", pack(t, text, func(w io.Writer) (io.WriteCloser, error) { return snappy.NewBufferedWriter(w), nil })),
+		".sgt":         p.writeFile("a.sgt", demoFile(t, demos(t)[0].Name)),
+		".din":         p.writeFile("a.din", rewriteTrace(text, "", "$KIND $ADDR\n")),
+		".csv":         p.writeFile("a.csv", rewriteTrace(text, "addr,rw,size\n", "0x$ADDR,$KIND,$BYTES\n")),
+		".csv.zst.txt": p.writeFile("a.csv.zst.txt", pack(t, rewriteTrace(text, "addr,rw,size\n", "0x$ADDR,$KIND,$BYTES\n"), func(w io.Writer) (io.WriteCloser, error) { return zstd.NewWriter(w) })),
 	}
-	named := p.text("#formats") + p.text("#accepted")
+	named := p.textOf("#formats") + p.textOf("#accepted")
 	for ending, path := range files {
 		want := truthOf(t, path)
-		p.drop(path)
-		if got := p.finished(); got != want.Digest {
+		p.dropFiles(path)
+		if got := p.waitFinished(); got != want.Digest {
 			t.Errorf("%s: digest %s, want the command's digest %s", ending, got, want.Digest)
 		}
-		p.home()
+		p.goHome()
 	}
 	for _, name := range regexp.MustCompile(`\.[a-z0-9]+`).FindAllString(named, -1) {
 		if name != ".sgp" && name != ".ll" && files[name] == "" && files[".lackey"+name] == "" {
@@ -102,11 +102,11 @@ func TestFolder(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	p.drop(folder)
-	if got, want := p.finished(), truthOf(t, folder).Digest; got != want {
+	p.dropFiles(folder)
+	if got, want := p.waitFinished(), truthOf(t, folder).Digest; got != want {
 		t.Errorf("digest = %s, want the command's digest %s", got, want)
 	}
-	if threads := p.text("#fact-threads"); !strings.HasPrefix(threads, "2") {
+	if threads := p.textOf("#fact-threads"); !strings.HasPrefix(threads, "2") {
 		t.Errorf("number of threads = %q, want 2", threads)
 	}
 }
@@ -117,26 +117,26 @@ func TestCapturedTrace(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
 	captured := demoFile(t, "openmp-stencil")
-	path := p.write("stencil.sgt", captured)
-	p.drop(path)
-	if got, want := p.finished(), truthOf(t, path).Digest; got != want {
+	path := p.writeFile("stencil.sgt", captured)
+	p.dropFiles(path)
+	if got, want := p.waitFinished(), truthOf(t, path).Digest; got != want {
 		t.Errorf("digest = %s, want the command's digest %s", got, want)
 	}
-	if threads := p.text("#fact-threads"); !strings.HasPrefix(threads, "2") {
+	if threads := p.textOf("#fact-threads"); !strings.HasPrefix(threads, "2") {
 		t.Errorf("number of threads = %q, want 2", threads)
 	}
 	p.openView("counters", "#counters")
-	p.click("#by-function")
+	p.clickElement("#by-function")
 	p.waitFor("#table-functions tbody tr")
-	if table := p.text("#table-functions"); !strings.Contains(table, "step.omp_outlined") || !strings.Contains(table, "openmp-stencil.c") {
+	if table := p.textOf("#table-functions"); !strings.Contains(table, "step.omp_outlined") || !strings.Contains(table, "openmp-stencil.c") {
 		t.Errorf("functions = %q, want step.omp_outlined in openmp-stencil.c", table)
 	}
-	cut := p.write("cut.sgt", captured[:len(captured)-len(captured)/8])
-	p.drop(cut)
-	if said := p.problem(); !strings.HasPrefix(said, "The analysis of cut.sgt is partial: ") {
+	cut := p.writeFile("cut.sgt", captured[:len(captured)-len(captured)/8])
+	p.dropFiles(cut)
+	if said := p.waitProblem(); !strings.HasPrefix(said, "The analysis of cut.sgt is partial: ") {
 		t.Errorf("problem for a truncated file = %q, want a partial analysis", said)
 	}
-	if got, want := p.finished(), truthOf(t, cut).Digest; got != want {
+	if got, want := p.waitFinished(), truthOf(t, cut).Digest; got != want {
 		t.Errorf("digest of the truncated trace = %s, want the command's digest %s", got, want)
 	}
 }
@@ -159,9 +159,8 @@ func pack(t *testing.T, content []byte, packer func(io.Writer) (io.WriteCloser, 
 
 var lackeyLine = regexp.MustCompile(`(?m)^ ([LS]) ([0-9a-f]+),(\d+)$`)
 
-// The function "rewrite" converts the loads and stores in a lackey trace to lines in another
-// format.
-func rewrite(lackey []byte, head, line string) []byte {
+// rewriteTrace converts the loads and stores in a lackey trace to text in another format.
+func rewriteTrace(lackey []byte, head, line string) []byte {
 	out := bytes.NewBufferString(head)
 	for _, m := range lackeyLine.FindAllSubmatch(lackey, -1) {
 		kind := "0"

@@ -10,29 +10,29 @@ import (
 	"testing"
 )
 
-// A hosting is one way to host the page.
+// A hosting is one way to make the page available.
 type hosting struct {
 	name string
 	open func(t *testing.T) *server
-	// The constant "offline" is the message that the page shows when it no longer needs the
+	// offlineMessage is the message that the page shows when it no longer needs the
 	// network.
-	offline string
+	offlineMessage string
 }
 
 const kept = "It is stored now."
 
-// The list "hostings" contains all ways to host the page. Each kind of hosting has its own origin.
-var hostings = []hosting{
-	{"serve", func(t *testing.T) *server { return serve(t, ":0") }, kept},
-	{"static host without headers", func(t *testing.T) *server { return folder(t, filepath.Join(root, "site", "dist")) }, kept},
-	{"Cloudflare", cloudflare, kept},
-	{"unzipped folder", func(t *testing.T) *server { return folder(t, filepath.Join(unzipped(t), "stackglass")) }, kept},
+// allHostings contains all ways to make the page available. Each way has its own origin.
+var allHostings = []hosting{
+	{"serve", func(t *testing.T) *server { return serveCommand(t, ":0") }, kept},
+	{"static host without headers", func(t *testing.T) *server { return serveFolder(t, filepath.Join(rootFolder, "site", "dist")) }, kept},
+	{"Cloudflare", startCloudflare, kept},
+	{"unzipped folder", func(t *testing.T) *server { return serveFolder(t, filepath.Join(unzipArchive(t), "stackglass")) }, kept},
 	{"single file", singleFile, "It is stored: this file contains everything."},
 }
 
-// The function "folder" serves the files in a folder at a path other than the root, with a plain
+// serveFolder serves the files in a folder at a path other than the root, with a plain
 // server that adds no headers.
-func folder(t *testing.T, files string) *server {
+func serveFolder(t *testing.T, files string) *server {
 	t.Helper()
 	const home = "/some/folder/"
 	host := httptest.NewServer(http.StripPrefix(home, http.FileServer(http.Dir(files))))
@@ -40,12 +40,12 @@ func folder(t *testing.T, files string) *server {
 	return &server{origin: host.URL, address: strings.TrimPrefix(host.URL, "http://"), home: home}
 }
 
-// The function "unzipped" unpacks the archive that `make zip` wrote, and returns the path of the
+// unzipArchive unpacks the archive that `make zip` wrote, and returns the path of the
 // folder with its files.
-func unzipped(t *testing.T) string {
+func unzipArchive(t *testing.T) string {
 	t.Helper()
 	to := t.TempDir()
-	archive, err := zip.OpenReader(filepath.Join(root, "build", "stackglass.zip"))
+	archive, err := zip.OpenReader(filepath.Join(rootFolder, "build", "stackglass.zip"))
 	if err != nil {
 		t.Fatalf("%v; run make zip", err)
 	}
@@ -57,10 +57,10 @@ func unzipped(t *testing.T) string {
 }
 
 // singleFile opens the file that `make single` wrote, without a server. It first copies the file to
-// a separate folder to make sure that no other files are needed.
+// an empty folder, so that the test fails if the page needs other files.
 func singleFile(t *testing.T) *server {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join(root, "build", "stackglass.html"))
+	content, err := os.ReadFile(filepath.Join(rootFolder, "build", "stackglass.html"))
 	if err != nil {
 		t.Fatalf("%v; run make single", err)
 	}

@@ -20,11 +20,11 @@ import (
 	"github.com/stackglass/stackglass/tools/internal/chromium"
 )
 
-// The method "open" loads the page again, and checks that it shows the first screen.
-func (p *tab) open() {
+// openFirstScreen loads the page, and checks that it shows the first screen.
+func (p *tab) openFirstScreen() {
 	p.t.Helper()
-	p.visit("/")
-	p.ready()
+	p.openPath("/")
+	p.waitReady()
 }
 
 // inWorker evaluates an expression in all existing workers, and reports whether there was at least
@@ -40,13 +40,13 @@ func (p *tab) inWorker(expression string) (done bool) {
 	return done
 }
 
-// The function "soaking" reports whether the tests run as in make soak, with many kills instead of
-// a few.
-var soaking = os.Getenv("STACKGLASS_SOAK") != ""
+// isSoak reports whether the tests run as in make soak, with many interruptions instead of a few.
+var isSoak = os.Getenv("STACKGLASS_SOAK") != ""
 
-// killsOf returns how often a test kills something: a few times, or more often in make soak.
+// killsOf returns how often a test interrupts the analysis: a few times, or more often in make
+// soak.
 func killsOf(few, all int) int {
-	if soaking {
+	if isSoak {
 		return all
 	}
 	return few
@@ -54,7 +54,7 @@ func killsOf(few, all int) int {
 
 // TestKilledAtRandom checks that an analysis that is interrupted at random moments resumes when its
 // file is dropped again, and that its result is the same as without interruption. The test reloads
-// the page, kills the worker with and without an error, and crashes the tab. It does each of these
+// the page, kills the worker with and without an error, and crashes the tab. Each of these happens
 // once, or twenty times in make soak.
 func TestKilledAtRandom(t *testing.T) {
 	needStage(t)
@@ -65,16 +65,16 @@ func TestKilledAtRandom(t *testing.T) {
 	p := openPage(t)
 	interrupted, finished := 0, 0
 	for i := range kills {
-		p.drop(trace)
+		p.dropFiles(trace)
 		share := random.IntN(100)
-		p.wait("a share of the run, or its result", `document.querySelector("#digest") ||
+		p.waitTrue("a share of the run, or its result", `document.querySelector("#digest") ||
 			parseInt(document.querySelector("#run-percent")?.textContent) >= `+strconv.Itoa(share))
 		switch i % 4 {
 		case 0:
 			p.reload()
 		case 1:
-			p.watch.allow(lastWords)
-			p.inWorker(`performance.now = () => { throw new Error(` + quote(lastWords) + `); }; null`)
+			p.watch.allowFault(crashText)
+			p.inWorker(`performance.now = () => { throw new Error(` + quoteText(crashText) + `); }; null`)
 			p.waitGone("[data-running]")
 		case 2:
 			p.inWorker(`self.close(); null`)
@@ -85,36 +85,36 @@ func TestKilledAtRandom(t *testing.T) {
 			cancel()
 			p = newTab(t, p.server)
 		}
-		p.open()
-		p.wait("the list", `document.querySelector("#kept-empty, #kept .chip")`)
+		p.openFirstScreen()
+		p.waitTrue("the list", `document.querySelector("#kept-empty, #kept .chip")`)
 		switch {
 		case p.has("#kept .chip.interrupted"):
 			interrupted++
 		case p.has("#kept .chip.complete"):
 			finished++
-			p.click("#kept .open")
-			p.wait("the opened analysis", `document.querySelector("#digest")`)
-			if got := p.digest(); got != want {
+			p.clickElement("#kept .open")
+			p.waitTrue("the opened analysis", `document.querySelector("#digest")`)
+			if got := p.shownDigest(); got != want {
 				t.Errorf("digest after %[2]d kills = %[1]s, want the command's digest %[3]s", got, i+1, want)
 			}
-			p.click("#back")
-			p.click("#kept .delete")
+			p.clickElement("#back")
+			p.clickElement("#kept .delete")
 			p.waitFor("#delete-yes")
-			p.click("#delete-yes")
+			p.clickElement("#delete-yes")
 			p.waitFor("#kept-empty")
 		case p.has("#kept .chip.partial"):
-			p.click("#kept .delete")
+			p.clickElement("#kept .delete")
 			p.waitFor("#delete-yes")
-			p.click("#delete-yes")
+			p.clickElement("#delete-yes")
 			p.waitFor("#kept-empty")
 		}
 	}
-	p.drop(trace)
-	if got := p.finished(); got != want {
+	p.dropFiles(trace)
+	if got := p.waitFinished(); got != want {
 		t.Errorf("digest after %[2]d kills = %[1]s, want the command's digest %[3]s", got, kills, want)
 	}
 	if interrupted == 0 {
-		t.Error("no killed run left a checkpoint")
+		t.Error("none of the killed runs left a checkpoint")
 	}
 	t.Logf("%d kills: %d left a checkpoint, %d happened after the end of the run", kills, interrupted, finished)
 }
@@ -131,14 +131,14 @@ func TestBrowserKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	profile := t.TempDir()
-	server := serve(t, ":0")
+	server := serveCommand(t, ":0")
 	start := func() (*tab, context.Context) {
 		ctx, err := startBrowser(t.Context(), path, profile, s.anyHost.port)
 		if err != nil {
 			t.Fatal(err)
 		}
 		p := newTabIn(t, ctx, server)
-		p.open()
+		p.openFirstScreen()
 		return p, ctx
 	}
 	random := rand.New(rand.NewPCG(21, 2026))
@@ -146,16 +146,16 @@ func TestBrowserKilled(t *testing.T) {
 		p, ctx := start()
 		p.waitFor("#kept-empty, #kept .chip")
 		if p.has("#kept .chip.complete") {
-			p.click("#kept .delete")
+			p.clickElement("#kept .delete")
 			p.waitFor("#delete-yes")
-			p.click("#delete-yes")
+			p.clickElement("#delete-yes")
 			p.waitFor("#kept-empty")
 		}
-		p.drop(trace)
+		p.dropFiles(trace)
 		if share := random.IntN(100); kill == 0 {
-			p.wait("a checkpoint", storedEntries+" > 0")
+			p.waitTrue("a checkpoint", storedEntries+" > 0")
 		} else {
-			p.wait("a share of the run, or its result", `document.querySelector("#digest") ||
+			p.waitTrue("a share of the run, or its result", `document.querySelector("#digest") ||
 				parseInt(document.querySelector("#run-percent")?.textContent) >= `+strconv.Itoa(share))
 		}
 		if err := chromedp.FromContext(ctx).Browser.Process().Kill(); err != nil {
@@ -169,13 +169,13 @@ func TestBrowserKilled(t *testing.T) {
 	}
 	p, ctx := start()
 	p.waitFor("#kept .chip")
-	t.Log(p.text("#kept .chip"))
+	t.Log(p.textOf("#kept .chip"))
 	if p.has("#kept .chip.complete") {
-		p.click("#kept .open")
+		p.clickElement("#kept .open")
 	} else {
-		p.drop(trace)
+		p.dropFiles(trace)
 	}
-	if got, want := p.finished(), truthOf(t, trace).Digest; got != want {
+	if got, want := p.waitFinished(), truthOf(t, trace).Digest; got != want {
 		t.Errorf("digest = %s, want the command's digest %s", got, want)
 	}
 	chromedp.Cancel(ctx)
@@ -189,7 +189,7 @@ func awaitEnd(t *testing.T, profile string) {
 		time.Sleep(time.Second) // this operating system does not list its processes
 		return
 	}
-	for late := time.Now().Add(patience); time.Now().Before(late); time.Sleep(askEvery) {
+	for late := time.Now().Add(waitLimit); time.Now().Before(late); time.Sleep(askEvery) {
 		processes, err := filepath.Glob("/proc/[0-9]*/cmdline")
 		if err != nil {
 			t.Fatal(err)
@@ -210,44 +210,44 @@ func TestTwoTabs(t *testing.T) {
 	needStage(t)
 	trace := longTrace(t, 30e6)
 	first := openPage(t)
-	first.drop(trace)
-	first.wait("a checkpoint, and a pause while the other tab loads", `(`+storedEntries+`) > 0 && (document.querySelector("#run-pause:enabled")?.click(), true)`)
-	first.paused()
+	first.dropFiles(trace)
+	first.waitTrue("a checkpoint, and a pause while the other tab loads", `(`+storedEntries+`) > 0 && (document.querySelector("#run-pause:enabled")?.click(), true)`)
+	first.waitPaused()
 
 	second := newTab(t, first.server)
-	second.open()
+	second.openFirstScreen()
 	second.waitFor("#kept .chip.interrupted")
-	if says := second.text("#kept .chip.interrupted"); says != "running in another tab" || second.has("#kept .go-on") {
+	if says := second.textOf("#kept .chip.interrupted"); says != "running in another tab" || second.has("#kept .go-on") {
 		t.Errorf("state of the analysis in the list of the second tab = %q, want running in another tab", says)
 	}
-	first.click("#run-pause")
-	second.drop(trace)
-	second.wait("it watches", `document.querySelector("#run-cancel")?.textContent === "Stop watching"`)
-	second.wait("the progress of the other tab", `/^[1-9]/.test(document.querySelector("#run-percent")?.textContent)`)
-	t.Log(second.text("#note"))
+	first.clickElement("#run-pause")
+	second.dropFiles(trace)
+	second.waitTrue("the second tab to follow the first", `document.querySelector("#run-cancel")?.textContent === "Stop watching"`)
+	second.waitTrue("the progress of the other tab", `/^[1-9]/.test(document.querySelector("#run-percent")?.textContent)`)
+	t.Log(second.textOf("#note"))
 	// The browser keeps the page in its back/forward cache.
 	first.do("leave", chromedp.Navigate("about:blank"))
-	second.wait("the analysis in this tab", `document.querySelector("#run-cancel")?.textContent === "Cancel and keep"`)
-	if got, want := second.finished(), truthOf(t, trace).Digest; got != want {
+	second.waitTrue("the analysis in this tab", `document.querySelector("#run-cancel")?.textContent === "Cancel and keep"`)
+	if got, want := second.waitFinished(), truthOf(t, trace).Digest; got != want {
 		t.Errorf("digest = %s, want the command's digest %s", got, want)
 	}
 }
 
-// TestWorkerEndsSilently checks what the page does if a worker ends without sending a message or an
-// event to it.
+// TestWorkerEndsSilently checks what the page does if a worker ends and the page receives neither a
+// message nor an event.
 func TestWorkerEndsSilently(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
-	p.drop(longTrace(t, 30e6))
-	p.wait("a checkpoint", storedEntries+" > 0")
+	p.dropFiles(longTrace(t, 30e6))
+	p.waitTrue("a checkpoint", storedEntries+" > 0")
 	for !p.inWorker(`self.close(); null`) {
 		if len(p.watch.workersOf("worker")) == 0 {
 			t.Fatal("there is no worker to terminate")
 		}
 	}
 	p.waitGone("[data-running]")
-	t.Log(p.problem())
-	p.open()
+	t.Log(p.waitProblem())
+	p.openFirstScreen()
 	p.waitFor("#kept .go-on")
 }
 
@@ -258,19 +258,19 @@ func TestOneClick(t *testing.T) {
 	needStage(t)
 	trace := longTrace(t, 30e6)
 	p := openPage(t)
-	p.drop(trace)
-	p.wait("a checkpoint", storedEntries+" > 0")
+	p.dropFiles(trace)
+	p.waitTrue("a checkpoint", storedEntries+" > 0")
 	p.reload()
-	p.open()
+	p.openFirstScreen()
 	p.waitFor("#kept .go-on")
 	eval[any](p, `document.body.append(Object.assign(document.createElement("input"), { type: "file", id: "other-file" }))`)
-	object := call(p, runtime.Evaluate, runtime.EvaluateParams{Expression: `document.getElementById("other-file")`})
-	call(p, dom.SetFileInputFiles, dom.SetFileInputFilesParams{Files: []string{trace}, ObjectID: object.Result.ObjectID})
+	object := callDevTools(p, runtime.Evaluate, runtime.EvaluateParams{Expression: `document.getElementById("other-file")`})
+	callDevTools(p, dom.SetFileInputFiles, dom.SetFileInputFilesParams{Files: []string{trace}, ObjectID: object.Result.ObjectID})
 	if kept := eval[int](p, replaceHandles); kept != 1 {
 		t.Fatalf("stored file handles = %d, want 1, the handle of the dropped file", kept)
 	}
-	p.click("#kept .go-on")
-	if got, want := p.finished(), truthOf(t, trace).Digest; got != want {
+	p.clickElement("#kept .go-on")
+	if got, want := p.waitFinished(), truthOf(t, trace).Digest; got != want {
 		t.Errorf("digest = %s, want the command's digest %s", got, want)
 	}
 }

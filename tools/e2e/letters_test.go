@@ -2,11 +2,11 @@ package e2e
 
 import "testing"
 
-// The script "chunks" cuts a text at every byte, because Vugu's buffer may end at any byte. For
-// each cut, the script passes instructions to Vugu's script: select an element, set the first chunk
-// of its inner HTML, and set the rest (opcodes 36, 37, 29 and 0). It returns the texts that the
-// element shows after this.
-const chunks = `(() => {
+// cutScript cuts a text at every byte, because Vugu's buffer may end at any byte. For each cut, the
+// script passes instructions to Vugu's script: select an element, set the first chunk of its inner
+// HTML, and set the rest (opcodes 36, 37, 29 and 0). The script returns the text that the element
+// shows after each cut.
+const cutScript = `(() => {
 	const e = document.createElement("p");
 	e.id = "two-chunks";
 	document.body.append(e);
@@ -33,12 +33,12 @@ const chunks = `(() => {
 	return shown;
 })()`
 
-// TestLettersAcrossChunks checks that every character arrives intact even if Vugu, when its buffer
-// is full, cuts the text within a character.
+// TestLettersAcrossChunks checks that characters remain intact if Vugu's buffer is full and Vugu
+// therefore cuts a text within a character.
 func TestLettersAcrossChunks(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
-	shown := eval[[]string](p, chunks)
+	shown := eval[[]string](p, cutScript)
 	for cut, text := range shown {
 		if want := "\u2248\u202f4 KiB, \u2248"; text != want {
 			t.Errorf("text cut at byte %d = %q, want %q", cut, text, want)

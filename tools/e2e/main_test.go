@@ -15,20 +15,20 @@ import (
 	"github.com/stackglass/stackglass/tools/internal/chromium"
 )
 
-// The constant "root" is the repository's root folder.
-const root = "../.."
+// rootFolder is the repository's root folder.
+const rootFolder = "../.."
 
-// The variable "shared" is the state that all tests share, or nil if end-to-end tests are disabled.
-var shared *stage
+// sharedStage is the state that all tests share, or nil if end-to-end tests are disabled.
+var sharedStage *stage
 
 // A stage consists of a running browser and the decoy servers.
 type stage struct {
-	ctx       context.Context // the browser's context, from which the contexts of all tabs are derived
+	ctx       context.Context // the browser's context, which is the parent of the contexts of all tabs
 	program   string          // path of the stackglass command
 	files     string          // folder for the files of the browser and of the command
 	anyHost   *decoy          // the decoy for every host except 127.0.0.1
 	neighbour *decoy          // the decoy on a second port of 127.0.0.1
-	visited   *server         // server for tests that may use a browser that has visited the page before; see openPage
+	visited   *server         // server for tests whose browser may have visited the page before; see openPage
 }
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
@@ -42,16 +42,16 @@ func run(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "stackglass-e2e")
 	if err == nil {
 		defer os.RemoveAll(dir)
-		shared, err = newStage(ctx, dir)
+		sharedStage, err = newStage(ctx, dir)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "e2e:", err)
 		return 1
 	}
 	defer func() {
-		chromedp.Cancel(shared.ctx)
-		if shared.visited != nil {
-			shared.visited.stop()
+		chromedp.Cancel(sharedStage.ctx)
+		if sharedStage.visited != nil {
+			sharedStage.visited.stopServer()
 		}
 	}()
 	return m.Run()
@@ -61,7 +61,7 @@ func run(m *testing.M) int {
 func newStage(ctx context.Context, dir string) (*stage, error) {
 	s := &stage{files: filepath.Join(dir, "files")}
 	var err error
-	if s.program, err = program(); err != nil {
+	if s.program, err = commandPath(); err != nil {
 		return nil, err
 	}
 	if s.anyHost, err = newDecoy(); err != nil {
@@ -110,23 +110,24 @@ func flags(profile string, anyHost int) []chromedp.ExecAllocatorOption {
 		chromedp.Flag("metrics-recording-only", true),
 		chromedp.Flag("no-pings", true),
 		chromedp.Flag("safebrowsing-disable-auto-update", true),
-		// The tab of the running test must not be slowed down while a tab of another test is in the
-		// foreground.
+		// Chromium must not slow down the tab of the running test while a tab of another test is in
+		// the foreground.
 		chromedp.Flag("disable-background-timer-throttling", true),
 		chromedp.Flag("disable-backgrounding-occluded-windows", true),
 		chromedp.Flag("disable-renderer-backgrounding", true),
 		// Chromium itself contacts Google. Its host names are therefore resolved to nothing instead
-		// of to the decoy. The watch on the page would still detect that the page contacts Google.
+		// of to the decoy. If the page contacted Google, the watch on the page would still detect
+		// this.
 		chromedp.Flag("host-resolver-rules", "MAP *.google.com ~NOTFOUND, MAP *.googleapis.com ~NOTFOUND, MAP *.gvt1.com ~NOTFOUND, "+
 			"MAP * 127.0.0.1:"+strconv.Itoa(anyHost)+", EXCLUDE 127.0.0.1"),
 	}
 }
 
-// The function "program" returns the path of the command under test.
-func program() (string, error) {
+// commandPath returns the path of the command under test.
+func commandPath() (string, error) {
 	path := os.Getenv("STACKGLASS_PROGRAM")
 	if path == "" {
-		path = filepath.Join(root, "bin", "stackglass")
+		path = filepath.Join(rootFolder, "bin", "stackglass")
 	}
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -141,8 +142,8 @@ func program() (string, error) {
 // needStage skips the test if end-to-end tests are disabled.
 func needStage(t *testing.T) *stage {
 	t.Helper()
-	if shared == nil {
+	if sharedStage == nil {
 		t.Skip("skipped: set STACKGLASS_E2E=1 to run end-to-end tests; they need make build and Chromium")
 	}
-	return shared
+	return sharedStage
 }

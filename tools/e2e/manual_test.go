@@ -16,20 +16,20 @@ import (
 // and the dark theme.
 func TestManualPages(t *testing.T) {
 	needStage(t)
-	axe, err := os.ReadFile(filepath.Join(root, "site", "node_modules", "axe-core", "axe.min.js"))
+	axe, err := os.ReadFile(filepath.Join(rootFolder, "site", "node_modules", "axe-core", "axe.min.js"))
 	if err != nil {
 		t.Skip("skipped: axe-core is not installed (make setup installs it): ", err)
 	}
 	p := openPage(t)
-	p.visit("/docs/index.html")
+	p.openPath("/docs/index.html")
 	pages := eval[[]string](p, `[...document.querySelectorAll("nav a")].map((a) => a.pathname)`)
 	if len(pages) < 25 {
 		t.Fatalf("pages of the manual = %q, want more pages", pages)
 	}
-	p.visit("/docs/tutorial.html?q=conflict+padding")
+	p.openPath("/docs/tutorial.html?q=conflict+padding")
 	p.waitFor(`#found a[href^="padding.html#"]`)
 	for _, page := range pages {
-		p.visit(page)
+		p.openPath(page)
 		p.waitFor(".manual h1")
 		for _, width := range []int64{320, 1440} {
 			p.viewport(width, 900)
@@ -46,7 +46,7 @@ func TestManualPages(t *testing.T) {
 			for _, v := range eval[[]string](p, `axeViolations`) {
 				t.Errorf("%s, %s: %s", page, scheme, v)
 			}
-			p.shoot("manual-" + filepath.Base(page) + "-" + scheme)
+			p.takeScreenshots("manual-" + filepath.Base(page) + "-" + scheme)
 		}
 	}
 }
@@ -56,12 +56,12 @@ func TestManualPages(t *testing.T) {
 func TestLiveStack(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
-	p.visit("/docs/stack-distance.html")
+	p.openPath("/docs/stack-distance.html")
 	p.waitFor(".live table")
 	check := func(what, accesses string, lines int) {
 		t.Helper()
-		p.wait(what+": the accesses", `document.getElementById("live-accesses").value === `+quote(accesses))
-		p.wait(what+": the lines", `document.getElementById("live-lines").value === "`+strconv.Itoa(lines)+`"`)
+		p.waitTrue(what+": the accesses", `document.getElementById("live-accesses").value === `+quoteText(accesses))
+		p.waitTrue(what+": the lines", `document.getElementById("live-lines").value === "`+strconv.Itoa(lines)+`"`)
 		rows := map[string][]string{}
 		misses := make([]int, 8) // indexed by the number of lines in the cache, minus one
 		var stack []string
@@ -97,7 +97,7 @@ func TestLiveStack(t *testing.T) {
 			t.Errorf("%s: misses shown by the bars = %d, want %d", what, bars, misses)
 		}
 		want := fmt.Sprintf(", %d of %d accesses miss", misses[lines-1], len(rows["access"]))
-		if said := p.text(".live [role=status]"); !strings.Contains(said, want) {
+		if said := p.textOf(".live [role=status]"); !strings.Contains(said, want) {
 			t.Errorf("%s: status = %q, want a text with %q", what, said, want)
 		}
 		if now := eval[string](p, `document.querySelector(".live .bars .now").lastChild.textContent`); now != strconv.Itoa(lines) {
@@ -108,21 +108,21 @@ func TestLiveStack(t *testing.T) {
 
 	// Use the keyboard to add a line and then an access.
 	p.tabTo("the number of lines", `document.activeElement.id === "live-lines"`)
-	p.press(kb.ArrowRight)
+	p.pressKeys(kb.ArrowRight)
 	check("after the right arrow key", "a b a c b d d a", 3)
-	p.press(kb.End)
+	p.pressKeys(kb.End)
 	check("after End", "a b a c b d d a", 8)
-	p.press(kb.Home)
+	p.pressKeys(kb.Home)
 	check("after Home", "a b a c b d d a", 1)
 	eval[any](p, `document.getElementById("live-accesses").focus()`)
-	p.press(kb.End)
-	p.press(" c e b")
+	p.pressKeys(kb.End)
+	p.pressKeys(" c e b")
 	check("after typing", "a b a c b d d a c e b", 1)
-	p.press(kb.Enter)
+	p.pressKeys(kb.Enter)
 	check("after Enter", "a b a c b d d a c e b", 1)
 
 	// Use the mouse to click in the middle of the slider.
-	p.click("#live-lines")
+	p.clickElement("#live-lines")
 	lines := eval[int](p, `+document.getElementById("live-lines").value`)
 	if lines != 4 && lines != 5 {
 		t.Errorf("a click on the middle of the slider selects %d lines, want 4 or 5", lines)
@@ -130,8 +130,8 @@ func TestLiveStack(t *testing.T) {
 	check("after a click", "a b a c b d d a c e b", lines)
 
 	eval[any](p, `document.getElementById("live-accesses").select()`)
-	p.press(kb.Delete)
-	p.wait("the hint for an empty text field", `document.querySelector(".live [role=status]").textContent.startsWith("Type accesses") && !document.querySelector(".live table")`)
-	p.press("x x y")
+	p.pressKeys(kb.Delete)
+	p.waitTrue("the hint for an empty text field", `document.querySelector(".live [role=status]").textContent.startsWith("Type accesses") && !document.querySelector(".live table")`)
+	p.pressKeys("x x y")
 	check("after typing again", "x x y", lines)
 }

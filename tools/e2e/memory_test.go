@@ -28,16 +28,16 @@ func (p *tab) wideTrace() string {
 		b = strconv.AppendUint(append(b, ' '), uint64(x>>12)<<6, 16)
 		b = append(b, '\n')
 	}
-	return p.write("wide.din", b)
+	return p.writeFile("wide.din", b)
 }
 
-// TestBudgetCoversTheWholeTab checks that the tab's process uses at most half a gigabyte more than
-// the memory budget. The trace contains random references to many more lines than fit in the memory
-// of the run, so that all distances occur. The process includes the page, its workers and the data
-// that the page passes to the browser. Most of the additional half gigabyte is used by compiled
-// programs and by the browser itself.
+// TestBudgetCoversTheWholeTab checks that the process of the tab exceeds the memory budget by at
+// most half a gigabyte. The trace contains random references to many more lines than fit in the
+// memory of the run, so all stack distances occur. The process includes the page, its workers and
+// the data that the page passes to the browser. Most of the additional half gigabyte is used by
+// compiled programs and by the browser itself.
 func TestBudgetCoversTheWholeTab(t *testing.T) {
-	if !soaking {
+	if !isSoak {
 		t.Skip("skipped: it takes minutes; set STACKGLASS_SOAK=1 to run it")
 	}
 	s := needStage(t)
@@ -60,10 +60,10 @@ func TestBudgetCoversTheWholeTab(t *testing.T) {
 		b = append(b, "0 "...)
 		b = append(strconv.AppendUint(b, random.Uint64N(lines)<<6, 16), '\n')
 	}
-	p := newTabIn(t, browser, serve(t, ":0"))
-	p.open()
+	p := newTabIn(t, browser, serveCommand(t, ":0"))
+	p.openFirstScreen()
 	eval[any](p, `document.querySelector("#settings").open = true, document.querySelector("#memory").add(new Option("1GiB", "1GiB", true, true))`)
-	p.drop(p.write("chase.din", b))
+	p.dropFiles(p.writeFile("chase.din", b))
 	b = nil
 	p.waitFor("[data-running]")
 	const ended = `!document.querySelector("[data-running]") && !!document.querySelector("#digest")?.dataset.digest`
@@ -72,10 +72,10 @@ func TestBudgetCoversTheWholeTab(t *testing.T) {
 	for ; !eval[bool](p, ended); time.Sleep(200 * time.Millisecond) {
 		if held := largestRenderer(t, browser); held > most {
 			most = held
-			t.Logf("the tab uses %d MB; the page shows %q at %s", most>>20, p.text("#run-memory"), p.text("#run-percent"))
+			t.Logf("the tab uses %d MB; the page shows %q at %s", most>>20, p.textOf("#run-memory"), p.textOf("#run-percent"))
 		}
 		if beyond = beyond || p.has("#run-outside"); p.has("#problem") {
-			t.Fatal(p.text("#problem"))
+			t.Fatal(p.textOf("#problem"))
 		}
 	}
 	if !beyond {
@@ -95,7 +95,7 @@ func largestRenderer(t *testing.T, browser context.Context) (most int64) {
 	}
 	for _, process := range processes.ProcessInfo {
 		if process.Type == "renderer" {
-			most = max(most, anonymous(t, int(process.ID)))
+			most = max(most, anonymousMemory(t, int(process.ID)))
 		}
 	}
 	return most
@@ -107,34 +107,34 @@ func largestRenderer(t *testing.T, browser context.Context) (most int64) {
 func TestBeyondMemory(t *testing.T) {
 	p := openPage(t)
 	eval[any](p, `document.querySelector("#settings").open = true, document.querySelector("#memory").add(new Option("40MiB", "40MiB", true, true))`)
-	p.shoot("settings")
+	p.takeScreenshots("settings")
 	trace := p.wideTrace()
-	p.drop(trace)
+	p.dropFiles(trace)
 	p.waitFor("#run-outside")
-	p.wait("a pause", `!document.querySelector("#run-pause").disabled`)
-	p.click("#run-pause")
-	p.wait("the paused run", `document.querySelector("#run-pause").textContent === "Resume"`)
-	if memory, note := p.text("#run-memory"), p.text("#note"); !strings.Contains(memory, " of 40") || !strings.Contains(note, "wide.din has more distinct lines than fit in 40") {
+	p.waitTrue("a pause", `!document.querySelector("#run-pause").disabled`)
+	p.clickElement("#run-pause")
+	p.waitTrue("the paused run", `document.querySelector("#run-pause").textContent === "Resume"`)
+	if memory, note := p.textOf("#run-memory"), p.textOf("#note"); !strings.Contains(memory, " of 40") || !strings.Contains(note, "wide.din has more distinct lines than fit in 40") {
 		t.Errorf("memory = %q, note = %q; want a limit of 40 MiB in both", memory, note)
 	}
 	if !eval[bool](p, `document.querySelector("#run meter").value > 0`) {
 		t.Error("the memory bar is empty")
 	}
-	p.shoot("run-outside")
-	p.click("#run-pause")
-	p.finished()
+	p.takeScreenshots("run-outside")
+	p.clickElement("#run-pause")
+	p.waitFinished()
 	profile := filepath.Join(t.TempDir(), "wide.sgp")
-	ask(t, "analyze", trace, "-o", profile, "--memory", "400MiB", "--spill", t.TempDir()) // uses the same settings as the page
-	if got, want := p.digest(), infoOf(t, profile).Digest; got != want {
+	runCommand(t, "analyze", trace, "-o", profile, "--memory", "400MiB", "--spill", t.TempDir()) // uses the same settings as the page
+	if got, want := p.shownDigest(), infoOf(t, profile).Digest; got != want {
 		t.Errorf("digest = %s, want the command's digest %s", got, want)
 	}
-	p.click("#back")
+	p.clickElement("#back")
 	p.waitFor("#storage-finished")
 	if title := eval[string](p, `document.querySelector("#kept .chip").title`); !strings.Contains(title, "did not fit in memory") {
 		t.Errorf("title of the chip = %q, want a text with: did not fit in memory", title)
 	}
-	p.shoot("storage")
-	p.wait("the deletion of the spilled data", `indexedDB.databases().then((all) => all.every((d) => !d.name.includes(" shelf ")))`)
+	p.takeScreenshots("storage")
+	p.waitTrue("the deletion of the spilled data", `indexedDB.databases().then((all) => all.every((d) => !d.name.includes(" shelf ")))`)
 }
 
 // TestOrphansAreSwept checks that, when the page is opened, it deletes the spilled data of any
@@ -144,5 +144,5 @@ func TestOrphansAreSwept(t *testing.T) {
 	eval[any](p, `new Promise((done) => { const r = indexedDB.open("stackglass shelf t0", 1);
 		r.onupgradeneeded = () => r.result.createObjectStore("blocks"); r.onsuccess = () => { r.result.close(); done(null); }; })`)
 	p.reload()
-	p.wait("the deletion of the orphan", `indexedDB.databases().then((all) => all.every((d) => !d.name.includes(" shelf ")))`)
+	p.waitTrue("the deletion of the data of an analysis that cannot be resumed", `indexedDB.databases().then((all) => all.every((d) => !d.name.includes(" shelf ")))`)
 }

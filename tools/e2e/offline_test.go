@@ -10,7 +10,7 @@ func TestOffline(t *testing.T) {
 	needStage(t)
 	p := firstVisit(t)
 	p.keptOffline()
-	p.server.stop()
+	p.server.stopServer()
 
 	p.reload()
 	if !eval[bool](p, `(await fetch(document.documentElement.dataset.program)).headers.has("X-Stackglass-Unfolded")`) {
@@ -18,19 +18,19 @@ func TestOffline(t *testing.T) {
 	}
 	demo := demos(t)[0]
 	want := truthOf(t, "demo:"+demo.Name)
-	p.click("#demo-" + demo.Name)
-	if got := p.finished(); got != want.Digest {
+	p.clickElement("#demo-" + demo.Name)
+	if got := p.waitFinished(); got != want.Digest {
 		t.Errorf("digest of the demo offline = %s, want %s", got, want.Digest)
 	}
-	_, exported := p.download(func() { p.click("#export-profile") })
+	_, exported := p.awaitDownload(func() { p.clickElement("#export-profile") })
 	if !bytes.Equal(p.read(exported), p.read(want.Profile)) {
 		t.Error("the profile exported offline differs from the profile that the command writes with -o")
 	}
-	p.visit("/")
-	p.ready()
-	p.waitFor(row(demo.Title))
-	p.drop(beginning(t))
-	if got, want := p.finished(), truthOf(t, beginning(t)).Digest; got != want {
+	p.openPath("/")
+	p.waitReady()
+	p.waitFor(rowSelector(demo.Title))
+	p.dropFiles(shortTrace(t))
+	if got, want := p.waitFinished(), truthOf(t, shortTrace(t)).Digest; got != want {
 		t.Errorf("digest of a dropped trace offline = %s, want %s", got, want)
 	}
 }
@@ -42,14 +42,14 @@ func TestOfflineDuringARun(t *testing.T) {
 	trace := longTrace(t, 30e6)
 	p := firstVisit(t)
 	p.keptOffline()
-	p.drop(trace)
-	p.wait("a checkpoint", storedEntries+" > 0")
-	p.server.stop()
+	p.dropFiles(trace)
+	p.waitTrue("a checkpoint", storedEntries+" > 0")
+	p.server.stopServer()
 	p.reload()
-	p.open()
+	p.openFirstScreen()
 	p.waitFor("#kept .chip.interrupted")
-	p.drop(trace)
-	if got, want := p.finished(), truthOf(t, trace).Digest; got != want {
+	p.dropFiles(trace)
+	if got, want := p.waitFinished(), truthOf(t, trace).Digest; got != want {
 		t.Errorf("digest offline = %s, want the command's digest %s", got, want)
 	}
 }

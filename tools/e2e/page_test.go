@@ -25,11 +25,11 @@ import (
 )
 
 const (
-	// The constant "patience" is the time limit for each wait. All conditions that tests wait for
-	// become true even on a slow machine. The limit therefore only ends tests that would otherwise
+	// waitLimit is the time limit for each wait. Even on a slow machine, the conditions of
+	// successful tests become true much sooner, so the limit only ends tests that would otherwise
 	// never end.
-	patience = 10 * time.Minute
-	askEvery = 50 * time.Millisecond
+	waitLimit = 10 * time.Minute
+	askEvery  = 50 * time.Millisecond
 )
 
 // A tab is a browser tab that shows the page.
@@ -52,44 +52,44 @@ func openPage(t *testing.T) *tab {
 			t.Fatal(err)
 		}
 		first := newTab(t, s.visited)
-		first.open()
+		first.openFirstScreen()
 		first.keptOffline()
-		first.close()
+		first.closeTab()
 	}
 	p := newTab(t, s.visited)
-	p.alone()
-	call(p, storage.ClearDataForOrigin, storage.ClearDataForOriginParams{Origin: p.server.origin, StorageTypes: "indexeddb,local_storage,file_systems"})
-	p.open()
+	p.waitAlone()
+	callDevTools(p, storage.ClearDataForOrigin, storage.ClearDataForOriginParams{Origin: p.server.origin, StorageTypes: "indexeddb,local_storage,file_systems"})
+	p.openFirstScreen()
 	return p
 }
 
 // firstVisit serves the page at a new origin and opens it in a tab.
 func firstVisit(t *testing.T) *tab {
 	t.Helper()
-	p := newTab(t, serve(t, ":0"))
-	p.open()
+	p := newTab(t, serveCommand(t, ":0"))
+	p.openFirstScreen()
 	return p
 }
 
 // keptOffline waits until the service worker has stored the site.
 func (p *tab) keptOffline() {
 	p.t.Helper()
-	p.wait("the copy of the site for offline use", `document.getElementById("offline-state").textContent === `+quote(kept))
+	p.waitTrue("the copy of the site for offline use", `document.getElementById("offline-state").textContent === `+quoteText(kept))
 }
 
-// The method "close" closes the tab.
-func (p *tab) close() {
+// closeTab closes the tab.
+func (p *tab) closeTab() {
 	p.t.Helper()
 	if err := chromedp.Cancel(p.ctx); err != nil {
-		p.t.Fatal("close a tab: ", err)
+		p.t.Fatal("cannot close the tab: ", err)
 	}
 }
 
-// The method "alone" waits until no other tab shows a page from the same server. While a tab is
-// being closed, it may still store data.
-func (p *tab) alone() {
+// waitAlone waits until no other tab shows a page from the same server, because a tab may store
+// data while it is being closed.
+func (p *tab) waitAlone() {
 	p.t.Helper()
-	for late := time.Now().Add(patience); ; time.Sleep(askEvery) {
+	for late := time.Now().Add(waitLimit); ; time.Sleep(askEvery) {
 		targets, err := chromedp.Targets(p.ctx)
 		if err != nil {
 			p.t.Fatal(err)
@@ -111,13 +111,13 @@ func newTab(t *testing.T, s *server) *tab {
 	return newTabIn(t, needStage(t).ctx, s)
 }
 
-// newTabIn works like newTab, but in the browser to which the given context belongs.
+// newTabIn is like newTab, but opens the tab in the browser of the given context.
 func newTabIn(t *testing.T, browser context.Context, s *server) *tab {
 	t.Helper()
 	ctx, closeTab := chromedp.NewContext(browser)
 	t.Cleanup(closeTab)
 	if err := chromedp.Do(ctx); err != nil {
-		t.Fatal("open a tab: ", err)
+		t.Fatal("cannot open a tab: ", err)
 	}
 	p := &tab{t: t, ctx: ctx, server: s}
 	var err error
@@ -125,37 +125,37 @@ func newTabIn(t *testing.T, browser context.Context, s *server) *tab {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		p.explain()
-		p.watch.check(t)
-		quiet(t, "by the end of "+t.Name())
+		p.logOnFailure()
+		p.watch.failOnFaults(t)
+		wantNoRequests(t, "at the end of "+t.Name())
 	})
 	// Report policy violations on the console, because the browser does not report all of them
 	// there.
-	call(p, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{
+	callDevTools(p, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{
 		Source: `addEventListener("securitypolicyviolation", (e) => console.error("policy violated: " + e.violatedDirective + " " + e.blockedURI));`,
 	})
 	forgetEarlier(p)
-	call(p, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true})
+	callDevTools(p, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true})
 	return p
 }
 
-// The map "owners" contains, for each origin, the last server from which a tab opened the page.
-var owners = map[string]*server{}
+// originOwners contains, for each origin, the last server from which a tab opened the page.
+var originOwners = map[string]*server{}
 
 // forgetEarlier makes the browser delete the data that it stored for an earlier server with the
 // same address.
 func forgetEarlier(p *tab) {
 	p.t.Helper()
-	before := owners[p.server.origin]
-	if owners[p.server.origin] = p.server; before != nil && before != p.server {
-		call(p, storage.ClearDataForOrigin, storage.ClearDataForOriginParams{Origin: p.server.origin, StorageTypes: "all"})
+	before := originOwners[p.server.origin]
+	if originOwners[p.server.origin] = p.server; before != nil && before != p.server {
+		callDevTools(p, storage.ClearDataForOrigin, storage.ClearDataForOriginParams{Origin: p.server.origin, StorageTypes: "all"})
 	}
 }
 
-// The function "call" runs a DevTools protocol command on the tab.
-func call[P, R any](p *tab, cmd cdp.Command[P, R], params P) R {
+// callDevTools runs a DevTools protocol command on the tab.
+func callDevTools[P, R any](p *tab, cmd cdp.Command[P, R], params P) R {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	ctx, cancel := context.WithTimeout(p.ctx, waitLimit)
 	defer cancel()
 	r, err := chromedp.Call(ctx, cmd, params)
 	if err != nil {
@@ -166,30 +166,30 @@ func call[P, R any](p *tab, cmd cdp.Command[P, R], params P) R {
 
 func (p *tab) do(what string, steps ...chromedp.Action[chromedp.Void]) {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	ctx, cancel := context.WithTimeout(p.ctx, waitLimit)
 	defer cancel()
 	if err := chromedp.Do(ctx, steps...); err != nil {
 		p.t.Fatalf("%s: %v", what, err)
 	}
 }
 
-// The method "visit" opens the page with the given URL path.
-func (p *tab) visit(path string) {
+// openPath opens the page with the given URL path.
+func (p *tab) openPath(path string) {
 	p.t.Helper()
 	home := cmp.Or(p.server.home, "/")
 	p.do("open "+path, chromedp.Navigate(p.server.origin+home+strings.TrimPrefix(path, "/")))
 }
 
-// The method "ready" waits until the page's program is running.
-func (p *tab) ready() {
+// waitReady waits until the page's program is running.
+func (p *tab) waitReady() {
 	p.t.Helper()
-	p.wait("the program runs", `document.documentElement.dataset.ready === "1"`)
+	p.waitTrue("the program runs", `document.documentElement.dataset.ready === "1"`)
 }
 
 func (p *tab) reload() {
 	p.t.Helper()
 	p.do("reload", chromedp.Reload())
-	p.ready()
+	p.waitReady()
 }
 
 // eval evaluates an expression in the page. If the value is a promise, eval waits for its result.
@@ -203,7 +203,7 @@ func eval[T any](p *tab, expression string) T {
 }
 
 func tryEval[T any](p *tab, expression string) (v T, err error) {
-	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	ctx, cancel := context.WithTimeout(p.ctx, waitLimit)
 	defer cancel()
 	yes := true
 	r, err := chromedp.Call(ctx, runtime.Evaluate, runtime.EvaluateParams{
@@ -225,11 +225,11 @@ func tryEval[T any](p *tab, expression string) (v T, err error) {
 	return v, json.Unmarshal([]byte(text), &v)
 }
 
-// The method "wait" waits until an expression is true. If the page is still loading and cannot
-// answer, the method evaluates the expression again.
-func (p *tab) wait(what, expression string) {
+// waitTrue waits until an expression is true. If the page is still loading and cannot answer,
+// waitTrue evaluates the expression again.
+func (p *tab) waitTrue(what, expression string) {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	ctx, cancel := context.WithTimeout(p.ctx, waitLimit)
 	defer cancel()
 	ask := time.NewTicker(askEvery)
 	defer ask.Stop()
@@ -241,47 +241,47 @@ func (p *tab) wait(what, expression string) {
 		}
 		select {
 		case <-ctx.Done():
-			p.t.Fatalf("timeout while waiting for: %s\n%s\nlast error: %v\n%s", what, expression, last, p.screen())
+			p.t.Fatalf("timeout while waiting for: %s\n%s\nlast error: %v\n%s", what, expression, last, p.pageText())
 		case <-ask.C:
 		}
 	}
 }
 
-// The method "text" returns the text of an element, or "" if the element does not exist. Each run
+// textOf returns the text of an element, or "" if the element does not exist. Each run
 // of white space is replaced with one space.
-func (p *tab) text(selector string) string {
+func (p *tab) textOf(selector string) string {
 	p.t.Helper()
-	return eval[string](p, `(document.querySelector(`+quote(selector)+`)?.textContent ?? "").replace(/\s+/g, " ").trim()`)
+	return eval[string](p, `(document.querySelector(`+quoteText(selector)+`)?.textContent ?? "").replace(/\s+/g, " ").trim()`)
 }
 
 func (p *tab) has(selector string) bool {
 	p.t.Helper()
-	return eval[bool](p, `document.querySelector(`+quote(selector)+`) !== null`)
+	return eval[bool](p, `document.querySelector(`+quoteText(selector)+`) !== null`)
 }
 
 // waitFor waits until the page contains an element.
 func (p *tab) waitFor(selector string) {
 	p.t.Helper()
-	p.wait(selector, `document.querySelector(`+quote(selector)+`)`)
+	p.waitTrue(selector, `document.querySelector(`+quoteText(selector)+`)`)
 }
 
 // waitGone waits until the page no longer contains an element.
 func (p *tab) waitGone(selector string) {
 	p.t.Helper()
-	p.wait("the disappearance of "+selector, `!document.querySelector(`+quote(selector)+`)`)
+	p.waitTrue("the disappearance of "+selector, `!document.querySelector(`+quoteText(selector)+`)`)
 }
 
-// The method "click" clicks on an element with the mouse. If something appears after the element's
-// position is read and moves the element, the click hits a different element. The method then tries
-// again, as a person would. A click on an element that covers the given element is accepted,
+// clickElement clicks on an element with the mouse. If something appears after the element's
+// position is read and moves the element, the click hits a different element. clickElement then
+// tries again, as a person would. A click on an element that covers the given element is accepted,
 // because such covers are intentional.
-func (p *tab) click(selector string) {
+func (p *tab) clickElement(selector string) {
 	p.t.Helper()
 	p.waitFor(selector)
 	for range 3 {
 		eval[bool](p, `(() => {
 			window.clicked = false;
-			const aim = document.querySelector(`+quote(selector)+`);
+			const aim = document.querySelector(`+quoteText(selector)+`);
 			if (!aim) return false;
 			aim.scrollIntoViewIfNeeded();
 			const box = aim.getBoundingClientRect();
@@ -298,14 +298,14 @@ func (p *tab) click(selector string) {
 	}
 }
 
-// The method "press" presses keys as on a keyboard.
-func (p *tab) press(keys string) {
+// pressKeys presses keys on the keyboard.
+func (p *tab) pressKeys(keys string) {
 	p.t.Helper()
 	p.do("press "+strconv.Quote(keys), chromedp.KeyEvent(keys))
 }
 
-// The method "drop" drags files onto the drop zone and drops them.
-func (p *tab) drop(paths ...string) {
+// dropFiles drags files onto the drop zone and drops them.
+func (p *tab) dropFiles(paths ...string) {
 	p.t.Helper()
 	data := &input.DragData{Items: []*input.DragDataItem{}, Files: paths, DragOperationsMask: 1}
 	at := eval[[2]float64](p, `(() => {
@@ -314,20 +314,20 @@ func (p *tab) drop(paths ...string) {
 		return [box.left + box.width / 2, Math.max(1, Math.min(box.top + box.height / 2, innerHeight - 1))];
 	})()`)
 	for _, kind := range []input.DispatchDragEventType{"dragEnter", "dragOver", "drop"} {
-		call(p, input.DispatchDragEvent, input.DispatchDragEventParams{Type: kind, X: at[0], Y: at[1], Data: data})
+		callDevTools(p, input.DispatchDragEvent, input.DispatchDragEventParams{Type: kind, X: at[0], Y: at[1], Data: data})
 	}
 }
 
-// The method "pick" selects files in the file picker.
-func (p *tab) pick(paths ...string) {
+// pickFiles selects files in the file picker.
+func (p *tab) pickFiles(paths ...string) {
 	p.t.Helper()
-	object := call(p, runtime.Evaluate, runtime.EvaluateParams{Expression: `document.getElementById("file")`})
-	call(p, dom.SetFileInputFiles, dom.SetFileInputFilesParams{Files: paths, ObjectID: object.Result.ObjectID})
+	object := callDevTools(p, runtime.Evaluate, runtime.EvaluateParams{Expression: `document.getElementById("file")`})
+	callDevTools(p, dom.SetFileInputFiles, dom.SetFileInputFilesParams{Files: paths, ObjectID: object.Result.ObjectID})
 }
 
-// The method "pausing" starts a run and pauses it. A script in the page pauses the run as soon as
+// startPaused starts a run and pauses it. A script in the page pauses the run as soon as
 // possible, so that even a short run on a slow machine cannot end before it is paused.
-func (p *tab) pausing(start func()) {
+func (p *tab) startPaused(start func()) {
 	p.t.Helper()
 	eval[bool](p, `(() => {
 		const look = new MutationObserver(() => {
@@ -340,40 +340,41 @@ func (p *tab) pausing(start func()) {
 		return true;
 	})()`)
 	start()
-	p.paused()
+	p.waitPaused()
 }
 
-// The method "paused" waits until the run is paused.
-func (p *tab) paused() {
+// waitPaused waits until the run is paused.
+func (p *tab) waitPaused() {
 	p.t.Helper()
-	p.wait("paused", `document.querySelector("#run-pause").textContent === "Resume"`)
+	p.waitTrue("the paused run", `document.querySelector("#run-pause").textContent === "Resume"`)
 }
 
-// The method "finished" waits until the run ends and the page shows its result, and returns the
-// result's digest. It cannot distinguish this result from a result that the page showed before. The
-// test must therefore leave the old result first, or wait until the title changes.
-func (p *tab) finished() string {
+// waitFinished waits until the run ends and the page shows its result, and returns the result's
+// digest. The method cannot distinguish this result from a result that the page showed before.
+// Before it calls waitFinished, a test must therefore leave the previous result, or wait until the
+// title changes.
+func (p *tab) waitFinished() string {
 	p.t.Helper()
-	p.wait("a result with a digest, and no run",
+	p.waitTrue("a result with a digest, and no run",
 		`!document.querySelector("[data-running]") && document.querySelector("#digest")?.dataset.digest`)
-	return p.digest()
+	return p.shownDigest()
 }
 
-// The method "digest" returns the digest of the result that the page shows.
-func (p *tab) digest() string {
+// shownDigest returns the digest of the result that the page shows.
+func (p *tab) shownDigest() string {
 	p.t.Helper()
 	return eval[string](p, `document.getElementById("digest").dataset.digest`)
 }
 
-// The method "problem" waits for an error message and returns it.
-func (p *tab) problem() string {
+// waitProblem waits for an error message and returns it.
+func (p *tab) waitProblem() string {
 	p.t.Helper()
 	p.waitFor("#problem")
-	return p.text("#problem span")
+	return p.textOf("#problem span")
 }
 
-// The method "screen" returns the page's text for use in error messages.
-func (p *tab) screen() string {
+// pageText returns the page's text for use in error messages.
+func (p *tab) pageText() string {
 	text, err := tryEval[string](p, `location.href + "\n" + document.body.innerText.slice(0, 2500)`)
 	if err != nil {
 		return err.Error()
@@ -381,8 +382,8 @@ func (p *tab) screen() string {
 	return "the page says:\n" + text
 }
 
-// The method "explain" logs the page's text if the test has failed.
-func (p *tab) explain() {
+// logOnFailure logs the page's text if the test has failed.
+func (p *tab) logOnFailure() {
 	if !p.t.Failed() {
 		return
 	}
@@ -393,11 +394,11 @@ func (p *tab) explain() {
 			os.WriteFile(filepath.Join(dir, "failed-"+strings.ReplaceAll(p.t.Name(), "/", "-")+".png"), shot, 0o644)
 		}
 	}
-	p.t.Log(p.screen())
+	p.t.Log(p.pageText())
 }
 
-// The function "quote" quotes a string for use in JavaScript and in selectors.
-func quote(s string) string {
+// quoteText quotes a string for use in JavaScript and in selectors.
+func quoteText(s string) string {
 	var out strings.Builder
 	encoder := json.NewEncoder(&out)
 	encoder.SetEscapeHTML(false)

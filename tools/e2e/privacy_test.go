@@ -13,10 +13,10 @@ import (
 // The following tests check that TestPolicy would detect violations. The decoys must count
 // connections, and the watch must detect faults.
 
-// The script "attempts" tries to reach another server from a page or a worker, in every possible
-// way. In each URL, NAME is replaced with the name of the attempt. Each attempt must either throw
-// an exception or be blocked by the policy.
-const attempts = `async (address) => {
+// sendAttempts is a script that tries to reach another server from a page or a worker, in every
+// possible way. In each URL, NAME is replaced with the name of the attempt. Each attempt must
+// either throw an exception or be blocked by the policy.
+const sendAttempts = `async (address) => {
 	const tries = {
 		fetch: (url) => fetch(url, { mode: "no-cors" }),
 		post: (url) => fetch(url, { mode: "no-cors", method: "POST", body: "trace" }),
@@ -55,24 +55,24 @@ func TestDecoysCountConnections(t *testing.T) {
 	s := needStage(t)
 	for _, url := range []string{"http://stackglass.example/control", "http://127.0.0.1:" + strconv.Itoa(s.neighbour.port) + "/control"} {
 		stranger, closeTab := chromedp.NewContext(s.ctx)
-		_ = chromedp.Do(stranger, chromedp.Navigate(url)) // this returns an error, because the decoy answers with status 204
+		_ = chromedp.Do(stranger, chromedp.Navigate(url)) // the navigation returns an error, because the decoy answers with status 204
 		closeTab()
 	}
 	for name, d := range map[string]*decoy{"for all hosts": s.anyHost, "on another port": s.neighbour} {
-		if got := fmt.Sprint(d.received()); !strings.Contains(got, "/control") {
+		if got := fmt.Sprint(d.firstRequests()); !strings.Contains(got, "/control") {
 			t.Errorf("the decoy %s received %s, want a request for /control", name, got)
 		}
-		d.forget()
+		d.clearRequests()
 	}
 }
 
-// The function "quiet" fails the test if a decoy has received a request. Connections without data
+// wantNoRequests fails the test if a decoy has received a request. Connections without data
 // are ignored, because the browser itself opens such connections in advance.
-func quiet(t *testing.T, when string) {
+func wantNoRequests(t *testing.T, when string) {
 	t.Helper()
-	for name, d := range map[string]*decoy{"any other host": shared.anyHost, "another port": shared.neighbour} {
-		d.forgive(wordless)
-		for _, call := range d.received() {
+	for name, d := range map[string]*decoy{"any other host": sharedStage.anyHost, "another port": sharedStage.neighbour} {
+		d.removeAllowed(emptyConnection)
+		for _, call := range d.firstRequests() {
 			t.Errorf("%s: %s received a request: %q", when, name, call)
 		}
 	}
@@ -83,31 +83,31 @@ func quiet(t *testing.T, when string) {
 func TestWatchDetectsFaults(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
-	p.pausing(func() { p.drop(longTrace(t, 20e6)) })
+	p.startPaused(func() { p.dropFiles(longTrace(t, 20e6)) })
 	p.watch.attached.Wait()
 	eval[any](p, `console.error("a word to the console")`)
 	eval[any](p, `void setTimeout(() => { throw new Error("an exception") })`)
 	eval[any](p, `void fetch("https://stackglass.example/away").catch(() => null)`)
 	eval[any](p, `fetch("no-such-file").then(() => null)`)
 	for _, ctx := range p.watch.workersOf("worker") {
-		ctx, cancel := context.WithTimeout(ctx, patience)
+		ctx, cancel := context.WithTimeout(ctx, waitLimit)
 		_, err := chromedp.Run(ctx, chromedp.Evaluate[any](`console.error("a word from the worker"); void fetch("https://stackglass.example/workers-away").catch(() => null); null`))
 		cancel()
 		if err != nil {
 			t.Error(err)
 		}
 	}
-	p.click("#run-cancel")
-	p.finished()
+	p.clickElement("#run-cancel")
+	p.waitFinished()
 	for _, want := range []string{
 		"page: console.error: \"a word to the console\"", "page: exception: ", "page: console.error: \"policy violated: connect-src",
 		"404", "worker: console.error: \"a word from the worker\"", "workers-away",
 	} {
-		if p.watch.await(want, 1) == 0 {
+		if p.watch.waitFaults(want, 1) == 0 {
 			t.Errorf("the watch did not detect the fault %s", want)
 		}
 	}
-	p.watch.allow("")
+	p.watch.allowFault("")
 }
 
 // TestInitialTransfer checks how many bytes a first visit loads before an analysis has ended. It
@@ -116,16 +116,16 @@ func TestWatchDetectsFaults(t *testing.T) {
 func TestInitialTransfer(t *testing.T) {
 	needStage(t)
 	const limit = 1_600_000
-	between := newCounter(t, serve(t, ":0"), "/sw.js")
+	between := newCountingProxy(t, serveCommand(t, ":0"), "/sw.js")
 	p := newTab(t, between.server)
-	p.watch.allow("A bad HTTP response code (404) was received when fetching the script.") // for the service worker's script
-	p.visit("/")
-	p.ready()
+	p.watch.allowFault("A bad HTTP response code (404) was received when fetching the script.") // for the service worker's script
+	p.openPath("/")
+	p.waitReady()
 	demo := demos(t)[0]
-	p.click("#demo-" + demo.Name)
-	p.finished()
+	p.clickElement("#demo-" + demo.Name)
+	p.waitFinished()
 	total := 0
-	for path, n := range between.passed() {
+	for path, n := range between.bytesByPath() {
 		t.Logf("%8d %s", n, path)
 		if !strings.HasPrefix(path, "/demos/") {
 			total += n
@@ -136,6 +136,6 @@ func TestInitialTransfer(t *testing.T) {
 		t.Errorf("bytes of a first visit = %d, want at most %d", total, limit)
 	}
 	if total < limit/3 {
-		t.Errorf("bytes of a first visit = %d, but the program alone is larger", total)
+		t.Errorf("bytes of a first visit = %d, want more than the size of the program alone", total)
 	}
 }

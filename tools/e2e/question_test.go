@@ -17,11 +17,11 @@ import (
 // sizes.
 func TestWhatIf(t *testing.T) {
 	needStage(t)
-	trace := beginning(t)
+	trace := shortTrace(t)
 	profile := truthOf(t, trace).Profile
 	p := openPage(t)
-	p.pick(trace)
-	p.finished()
+	p.pickFiles(trace)
+	p.waitFinished()
 	p.openView("caches", "#level-1")
 	for _, preset := range eval[[]string](p, `Array.from(document.querySelectorAll("#preset option"), (o) => o.value)`) {
 		if preset == "apple-m1" {
@@ -29,17 +29,17 @@ func TestWhatIf(t *testing.T) {
 		}
 		eval[any](p, `(() => {
 			const preset = document.getElementById("preset");
-			preset.value = `+quote(preset)+`;
+			preset.value = `+quoteText(preset)+`;
 			preset.dispatchEvent(new Event("change", { bubbles: true }));
 		})()`)
-		p.compare(preset, whatIf(t, profile, "--hierarchy", preset))
+		p.waitForHierarchy(preset, whatIf(t, profile, "--hierarchy", preset))
 	}
 
 	// The URL contains the sizes that the user enters.
 	hash := eval[string](p, `location.hash.replace(/&(preset|levels)=[^&]*/g, "")`)
-	p.visit("/" + hash + "&levels=A.2048.0.64_B.1048576.0.64")
+	p.openPath("/" + hash + "&levels=A.2048.0.64_B.1048576.0.64")
 	p.reload()
-	p.compare("two custom levels", whatIf(t, profile, "--cache", "A=2KiB,full", "--cache", "B=1MiB,full"))
+	p.waitForHierarchy("two custom levels", whatIf(t, profile, "--cache", "A=2KiB,full", "--cache", "B=1MiB,full"))
 }
 
 // TestDelayOfAnswers checks that the page answers every slider move for the real trace, and logs
@@ -47,8 +47,8 @@ func TestWhatIf(t *testing.T) {
 func TestDelayOfAnswers(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
-	p.pick(beginning(t))
-	p.finished()
+	p.pickFiles(shortTrace(t))
+	p.waitFinished()
 	p.openView("caches", "#level-1")
 	p.useSliders()
 	took := eval[[]float64](p, `(async () => {
@@ -68,7 +68,7 @@ func TestDelayOfAnswers(t *testing.T) {
 	slices.Sort(took)
 	t.Logf("time from the slider's move to the drawn answer: median %.0f ms, maximum %.0f ms, %d moves", took[len(took)/2], took[len(took)-1], len(took))
 	if took[len(took)-1] >= 300000 {
-		t.Error("a move of the slider got no answer")
+		t.Error("the page did not respond to a move of the slider")
 	}
 }
 
@@ -86,7 +86,7 @@ func (p *tab) useSliders() {
 			p.t.Helper()
 			before := eval[[]string](p, sliders)
 			move()
-			p.wait("a move of "+id+" by "+by, fmt.Sprintf(`%s[%d] !== %s`, sliders, level, quote(before[level])))
+			p.waitTrue("a move of "+id+" by "+by, fmt.Sprintf(`%s[%d] !== %s`, sliders, level, quoteText(before[level])))
 			after := eval[[]string](p, sliders)
 			if before[level] = after[level]; !slices.Equal(before, after) {
 				p.t.Errorf("%s moved by %s: texts of the sliders = %q, want %q", id, by, after, before)
@@ -98,18 +98,18 @@ func (p *tab) useSliders() {
 		undone := func(by string) {
 			p.t.Helper()
 			p.do("go back", chromedp.NavigateBack())
-			p.wait("the preset's sizes again, after "+by, sliders+`.join() === `+quote(strings.Join(preset, ",")))
+			p.waitTrue("the preset's sizes to return after "+by, sliders+`.join() === `+quoteText(strings.Join(preset, ",")))
 			p.waitFor("#preset-about")
 		}
-		eval[any](p, `document.querySelector(`+quote(id)+`).scrollIntoView({ block: "center" })`)
+		eval[any](p, `document.querySelector(`+quoteText(id)+`).scrollIntoView({ block: "center" })`)
 		where := eval[string](p, places)
 		// The thumb of the slider is 16 pixels wide.
 		thumb := eval[struct{ X, Y, Step float64 }](p, `(() => {
-			const e = document.querySelector(`+quote(id)+`), box = e.getBoundingClientRect(), step = (box.width - 16) / e.max;
+			const e = document.querySelector(`+quoteText(id)+`), box = e.getBoundingClientRect(), step = (box.width - 16) / e.max;
 			return { x: box.left + 8 + step * e.value, y: box.top + box.height / 2, step };
 		})()`)
 		mouse := func(kind input.DispatchMouseEventType, x float64) {
-			call(p, input.DispatchMouseEvent, input.DispatchMouseEventParams{Type: kind, X: x, Y: thumb.Y, Button: "left", Buttons: 1, ClickCount: 1})
+			callDevTools(p, input.DispatchMouseEvent, input.DispatchMouseEventParams{Type: kind, X: x, Y: thumb.Y, Button: "left", Buttons: 1, ClickCount: 1})
 		}
 		mouse("mousePressed", thumb.X)
 		for i := range 7 {
@@ -118,9 +118,9 @@ func (p *tab) useSliders() {
 		mouse("mouseReleased", thumb.X-7*thumb.Step)
 		undone("a drag")
 
-		eval[any](p, `document.querySelector(`+quote(id)+`).focus()`)
+		eval[any](p, `document.querySelector(`+quoteText(id)+`).focus()`)
 		for range 4 {
-			moved("a key", where, func() { p.press(kb.ArrowRight) })
+			moved("a key", where, func() { p.pressKeys(kb.ArrowRight) })
 			if focus := eval[string](p, `"#" + document.activeElement.id`); focus != id {
 				p.t.Errorf("focus after a key on %s = %s, want no change", id, focus)
 			}
@@ -133,11 +133,11 @@ func (p *tab) useSliders() {
 // equal the command's misses for the same cache.
 func TestSetsMap(t *testing.T) {
 	needStage(t)
-	trace := beginning(t)
+	trace := shortTrace(t)
 	profile := truthOf(t, trace).Profile
 	p := openPage(t)
-	p.pick(trace)
-	p.finished()
+	p.pickFiles(trace)
+	p.waitFinished()
 	p.openView("associativity", "sg-heatmap canvas[data-ready]")
 	eval[any](p, `document.querySelector("sg-heatmap .plot").focus()`)
 	for _, move := range []struct{ key, title, cache string }{
@@ -146,11 +146,11 @@ func TestSetsMap(t *testing.T) {
 		{"Home", "32 sets, 1 way", "L1=2KiB,1"},
 		{"PageUp", "65 536 sets, 1 way", "L1=4MiB,1"},
 	} {
-		eval[any](p, `document.querySelector("sg-heatmap .plot").dispatchEvent(new KeyboardEvent("keydown", { key: `+quote(move.key)+`, bubbles: true, cancelable: true }))`)
-		p.wait(move.title, `document.querySelector("#cell-title").textContent.replaceAll("\u202f", " ") === `+quote(move.title))
+		eval[any](p, `document.querySelector("sg-heatmap .plot").dispatchEvent(new KeyboardEvent("keydown", { key: `+quoteText(move.key)+`, bubbles: true, cancelable: true }))`)
+		p.waitTrue(move.title, `document.querySelector("#cell-title").textContent.replaceAll("\u202f", " ") === `+quoteText(move.title))
 		want := whatIf(t, profile, "--cache", move.cache).Levels[0].Misses
-		p.wait(fmt.Sprintf("%s: %.0f misses", move.title, want), fmt.Sprintf(`Number(document.querySelector("#cell-misses dd span").textContent.replace(/\D/g, "")) === %.0f`, want))
-		p.wait("the announced text", `document.getElementById("live").textContent.replaceAll("\u202f", " ").startsWith(`+quote(move.title)+`)`)
+		p.waitTrue(fmt.Sprintf("%s: %.0f misses", move.title, want), fmt.Sprintf(`Number(document.querySelector("#cell-misses dd span").textContent.replace(/\D/g, "")) === %.0f`, want))
+		p.waitTrue("the announced text", `document.getElementById("live").textContent.replaceAll("\u202f", " ").startsWith(`+quoteText(move.title)+`)`)
 	}
 }
 
@@ -159,22 +159,22 @@ func TestSetsMap(t *testing.T) {
 func TestHierarchyFromFile(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
-	p.click("#demo-matmul-naive")
-	p.finished()
+	p.clickElement("#demo-matmul-naive")
+	p.waitFinished()
 	p.waitFor("#level-1")
-	p.click("#machine-keep")
+	p.clickElement("#machine-keep")
 	p.waitFor("#table-against tbody tr")
-	p.pick(p.write("mine.json", []byte(`{"levels": [{"name": "X1", "size": "2KiB", "ways": "full", "latency_cycles": 3}], "memory": {"latency_cycles": 70}}`)))
-	p.wait("the file's levels", `document.querySelector("#level-1 h3").textContent.includes("X1") && document.querySelector("#average")`)
-	p.shoot("caches-against")
-	p.pick(p.write("two.conf", []byte("L1D { type data core 0 size 1K assoc 2 parent LLC }\nLLC { size 4K assoc 4 }\n")))
-	p.wait("the levels of the second file", `document.querySelector("#level-2") && !document.querySelector("#level-3") && document.querySelector("#ways-2").textContent === "4 ways"`)
-	p.pick(p.write("broken.json", []byte("{\n\"levels\": 3}")))
-	p.wait("the reason why the file is invalid", `document.querySelector("#problem")?.textContent.includes("line 2")`)
+	p.pickFiles(p.writeFile("mine.json", []byte(`{"levels": [{"name": "X1", "size": "2KiB", "ways": "full", "latency_cycles": 3}], "memory": {"latency_cycles": 70}}`)))
+	p.waitTrue("the file's levels", `document.querySelector("#level-1 h3").textContent.includes("X1") && document.querySelector("#average")`)
+	p.takeScreenshots("caches-against")
+	p.pickFiles(p.writeFile("two.conf", []byte("L1D { type data core 0 size 1K assoc 2 parent LLC }\nLLC { size 4K assoc 4 }\n")))
+	p.waitTrue("the levels of the second file", `document.querySelector("#level-2") && !document.querySelector("#level-3") && document.querySelector("#ways-2").textContent === "4 ways"`)
+	p.pickFiles(p.writeFile("broken.json", []byte("{\n\"levels\": 3}")))
+	p.waitTrue("the reason why the file is invalid", `document.querySelector("#problem")?.textContent.includes("line 2")`)
 }
 
-// The type "hierarchy" is the JSON output of the `what-if` command.
-type hierarchy struct {
+// whatIfAnswer is the JSON output of the verb `what-if`.
+type whatIfAnswer struct {
 	Levels []struct {
 		Name   string
 		Misses float64
@@ -182,26 +182,26 @@ type hierarchy struct {
 	Memory struct{ Accesses float64 }
 }
 
-func whatIf(t *testing.T, profile string, levels ...string) *hierarchy {
+func whatIf(t *testing.T, profile string, levels ...string) *whatIfAnswer {
 	t.Helper()
-	answer := ask(t, append([]string{"what-if", profile, "--format", "json"}, levels...)...)
-	var h hierarchy
+	answer := runCommand(t, append([]string{"what-if", profile, "--format", "json"}, levels...)...)
+	var h whatIfAnswer
 	if err := json.Unmarshal(answer, &h); err != nil || len(h.Levels) == 0 {
 		t.Fatalf("cannot read the JSON of the command: %v: %s", err, answer)
 	}
 	return &h
 }
 
-// The method "compare" waits until the page shows the expected numbers for a hierarchy.
-func (p *tab) compare(name string, want *hierarchy) {
+// waitForHierarchy waits until the page shows the expected numbers for a hierarchy.
+func (p *tab) waitForHierarchy(name string, want *whatIfAnswer) {
 	p.t.Helper()
 	shown := map[string]float64{"#memory .accesses": want.Memory.Accesses}
 	for i, l := range want.Levels {
 		shown[fmt.Sprintf("#level-%d .misses", i+1)] = l.Misses
 	}
 	for selector, number := range shown {
-		p.wait(fmt.Sprintf("%s: %s is %.0f", name, selector, number),
-			fmt.Sprintf(`Math.abs(Number(document.querySelector(%s)?.textContent.replace(/\D/g, "") || NaN) - %.0f) <= 0`, quote(selector), math.Round(number)))
+		p.waitTrue(fmt.Sprintf("%s: %s is %.0f", name, selector, number),
+			fmt.Sprintf(`Math.abs(Number(document.querySelector(%s)?.textContent.replace(/\D/g, "") || NaN) - %.0f) <= 0`, quoteText(selector), math.Round(number)))
 	}
 	if n := len(want.Levels); p.has(fmt.Sprintf("#level-%d", n+1)) {
 		p.t.Errorf("%s: the page shows more than %d levels", name, n)
@@ -213,20 +213,20 @@ func (p *tab) compare(name string, want *hierarchy) {
 func TestSampledRun(t *testing.T) {
 	needStage(t)
 	trace := realTrace(t)
-	want := truthIn(t, ask(t, "analyze", trace, "--sample", "space=0.1", "--format", "json", "-o", t.TempDir()+"/p.sgp"))
+	want := truthIn(t, runCommand(t, "analyze", trace, "--sample", "space=0.1", "--format", "json", "-o", t.TempDir()+"/p.sgp"))
 	p := openPage(t)
-	p.click("#settings summary")
+	p.clickElement("#settings summary")
 	p.waitFor("#settings[open]")
-	p.click("#sample")
-	p.press("space=0.1")
-	p.drop(trace)
-	if got := p.finished(); got != want.Digest {
+	p.clickElement("#sample")
+	p.pressKeys("space=0.1")
+	p.dropFiles(trace)
+	if got := p.waitFinished(); got != want.Digest {
 		t.Errorf("digest of a sample of 10 %% of the lines = %s, want the command's digest %s", got, want.Digest)
 	}
-	if chip := p.text(".result-head .chip"); !strings.HasPrefix(chip, "sampled 10") {
+	if chip := p.textOf(".result-head .chip"); !strings.HasPrefix(chip, "sampled 10") {
 		t.Errorf("mark of the result = %q, want sampled 10 %%", chip)
 	}
-	p.shoot("sampled")
+	p.takeScreenshots("sampled")
 }
 
 // TestSettings checks that a trace can be analysed with settings other than the defaults.
@@ -234,23 +234,23 @@ func TestSettings(t *testing.T) {
 	needStage(t)
 	demo := demos(t)[2]
 	path := t.TempDir()
-	want := truthIn(t, ask(t, "analyze", "demo:"+demo.Name, "--lines", "32,128", "--kinds", "store,modify", "--utilisation", demo.measured(), "--format", "json", "-o", path+"/p.sgp"))
+	want := truthIn(t, runCommand(t, "analyze", "demo:"+demo.Name, "--lines", "32,128", "--kinds", "store,modify", "--utilisation", demo.cachesBySite(), "--format", "json", "-o", path+"/p.sgp"))
 	p := openPage(t)
-	p.click("#settings summary")
-	p.wait("the expanded settings", `document.getElementById("settings").open`)
+	p.clickElement("#settings summary")
+	p.waitTrue("the expanded settings", `document.getElementById("settings").open`)
 	for _, choice := range []string{`[name=line][value="32"]`, `[name=line][value="64"]`, `[name=line][value="128"]`, `[name=kinds][value="store,modify"]`} {
-		p.click("#settings-form " + choice)
+		p.clickElement("#settings-form " + choice)
 	}
-	p.click("#demo-" + demo.Name)
-	if got := p.finished(); got != want.Digest {
+	p.clickElement("#demo-" + demo.Name)
+	if got := p.waitFinished(); got != want.Digest {
 		t.Errorf("digest with lines of 32 and 128 bytes, stores and modifies = %s, want the command's digest %s", got, want.Digest)
 	}
 	for _, line := range []string{"128", "32"} {
 		eval[any](p, `(() => {
 			const size = document.getElementById("line-size");
-			size.value = `+quote(line)+`;
+			size.value = `+quoteText(line)+`;
 			size.dispatchEvent(new Event("change", { bubbles: true }));
 		})()`)
-		p.wait("a line size of "+line+" bytes", `document.getElementById("fact-line").textContent.startsWith("`+line+`-byte")`)
+		p.waitTrue("a line size of "+line+" bytes", `document.getElementById("fact-line").textContent.startsWith("`+line+`-byte")`)
 	}
 }

@@ -16,49 +16,49 @@ import (
 	"github.com/stackglass/stackglass/site/policy"
 )
 
-// The list "careful" contains the hostings whose servers know the page's files and can therefore
-// check requests.
-var careful = []string{"serve", "Cloudflare"}
+// checkingHostings contains the hostings whose servers know the page's files, and can therefore
+// reject invalid requests.
+var checkingHostings = []string{"serve", "Cloudflare"}
 
 // TestRequests checks how this project's servers answer valid and invalid requests.
 func TestRequests(t *testing.T) {
 	needStage(t)
-	for _, h := range hostings {
-		if !slices.Contains(careful, h.name) {
+	for _, h := range allHostings {
+		if !slices.Contains(checkingHostings, h.name) {
 			continue
 		}
 		t.Run(h.name, func(t *testing.T) {
 			s := h.open(t)
-			index := s.ask(t, "GET", "/", "")
+			index := s.sendRequest(t, "GET", "/", "")
 			if index.status != 200 || !strings.Contains(index.body, "<title>stackglass</title>") {
 				t.Fatalf("GET /: status %d, want 200 and the page", index.status)
 			}
-			s.files(t, index.body)
-			s.all(t)
-			s.refusals(t, index.body)
+			s.requestFiles(t, index.body)
+			s.requestAll(t)
+			s.sendInvalid(t, index.body)
 			if h.name == "Cloudflare" {
 				// In this test, Cloudflare's worker runs behind a proxy that waits for the end of
 				// the body.
-				s.refuseChunks(t, "0\r\n\r\n")
-				s.edge(t)
+				s.sendChunked(t, "0\r\n\r\n")
+				s.sendToWorker(t)
 			} else {
-				s.refuseChunks(t, "")
+				s.sendChunked(t, "")
 			}
 		})
 	}
 }
 
 // A reply is a server's response.
-type reply struct {
+type httpReply struct {
 	status int
 	head   http.Header
 	body   string
 }
 
-// The method "ask" sends a request, and checks the headers that every response must have. If a
+// sendRequest sends a request, and checks the headers that every response must have. If a
 // request has no answer after a minute, it is sent again, because Cloudflare's proxy sometimes
 // loses a request.
-func (s *server) ask(t *testing.T, method, path, body string, headers ...string) reply {
+func (s *server) sendRequest(t *testing.T, method, path, body string, headers ...string) httpReply {
 	t.Helper()
 	client := http.Client{Timeout: time.Minute, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	send := func() (answer *http.Response, text []byte, err error) {
@@ -94,17 +94,17 @@ func (s *server) ask(t *testing.T, method, path, body string, headers ...string)
 			t.Errorf("%s %s: header %s = %q, want %q once", method, path, h.Name, got, h.Value)
 		}
 	}
-	return reply{answer.StatusCode, answer.Header, string(text)}
+	return httpReply{answer.StatusCode, answer.Header, string(text)}
 }
 
-// The method "files" requests one file of each kind.
-func (s *server) files(t *testing.T, index string) {
+// requestFiles requests one file of each kind.
+func (s *server) requestFiles(t *testing.T, index string) {
 	t.Helper()
 	for name, mediaType := range map[string]string{
 		"/": "text/html", "/sw.js": "text/javascript", "/icon.svg": "image/svg+xml", "/manifest.webmanifest": "application/manifest+json", "/demos/ring.sgt": "",
-		"/" + named(t, index, "page.*.css"): "text/css", "/" + named(t, index, "page.*.js"): "text/javascript", "/" + named(t, index, "app.*.wasm"): "application/wasm",
+		"/" + referencedURL(t, index, "page.*.css"): "text/css", "/" + referencedURL(t, index, "page.*.js"): "text/javascript", "/" + referencedURL(t, index, "app.*.wasm"): "application/wasm",
 	} {
-		got := s.ask(t, "GET", name, "")
+		got := s.sendRequest(t, "GET", name, "")
 		if got.status != 200 || got.body == "" || !strings.HasPrefix(got.head.Get("Content-Type"), mediaType) {
 			t.Errorf("GET %s: status %d, %d bytes of type %q; want 200 and the type %q", name, got.status, len(got.body), got.head.Get("Content-Type"), mediaType)
 		}
@@ -114,38 +114,38 @@ func (s *server) files(t *testing.T, index string) {
 		if cache, want := got.head.Get("Cache-Control"), policy.Cache(name[1:]); cache != want {
 			t.Errorf("%s: Cache-Control %q, want %q", name, cache, want)
 		}
-		head := s.ask(t, "HEAD", name, "")
+		head := s.sendRequest(t, "HEAD", name, "")
 		if head.status != 200 || head.body != "" {
 			t.Errorf("HEAD %s: status %d, %d bytes; want 200 without a body", name, head.status, len(head.body))
 		}
-		again := s.ask(t, "GET", name, "", "If-None-Match", got.head.Get("ETag"))
+		again := s.sendRequest(t, "GET", name, "", "If-None-Match", got.head.Get("ETag"))
 		if again.status != http.StatusNotModified {
 			t.Errorf("GET %s with its ETag: status %d, want 304", name, again.status)
 		}
 	}
 	for _, coding := range []string{"br", "gzip"} {
-		got := s.ask(t, "GET", "/", "", "Accept-Encoding", coding)
+		got := s.sendRequest(t, "GET", "/", "", "Accept-Encoding", coding)
 		if got.head.Get("Content-Encoding") != coding || len(got.body) > len(index)/2 {
 			t.Errorf("GET / with Accept-Encoding %s: %d bytes with content encoding %q, want a compressed body", coding, len(got.body), got.head.Get("Content-Encoding"))
 		}
 	}
 }
 
-// The method "all" requests every file of the page, and checks that the server sends the right
-// bytes. The method "ask" checks the headers. If all servers answer in the same way, the page
-// behaves the same on each of them.
-func (s *server) all(t *testing.T) {
+// requestAll requests every file of the page, and checks that the server sends the right bytes.
+// sendRequest checks the headers. Because all servers answer in the same way, the page behaves in
+// the same way with each of them.
+func (s *server) requestAll(t *testing.T) {
 	t.Helper()
-	dist := os.DirFS(filepath.Join(root, "site", "dist"))
+	dist := os.DirFS(filepath.Join(rootFolder, "site", "dist"))
 	files := 0
 	err := fs.WalkDir(dist, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || strings.ContainsRune("._", rune(entry.Name()[0])) || packed(name) {
 			return err
 		}
 		content, err := fs.ReadFile(dist, name)
-		got := s.ask(t, "GET", "/"+strings.TrimSuffix(name, "index.html"), "")
+		got := s.sendRequest(t, "GET", "/"+strings.TrimSuffix(name, "index.html"), "")
 		if got.status == http.StatusTemporaryRedirect && path.Ext(name) == ".html" { // Cloudflare redirects this request to the path without the extension
-			got = s.ask(t, "GET", got.head.Get("Location"), "")
+			got = s.sendRequest(t, "GET", got.head.Get("Location"), "")
 		}
 		if got.status != 200 || got.body != string(content) {
 			t.Errorf("GET /%s: status %d, %d bytes; want 200 and the %d bytes of the file", name, got.status, len(got.body), len(content))
@@ -161,8 +161,8 @@ func (s *server) all(t *testing.T) {
 // packed reports whether a file of the page is a compressed copy of another file.
 func packed(name string) bool { return path.Ext(name) == ".br" || path.Ext(name) == ".gz" }
 
-// The function "named" returns the URL of a file to which the page refers.
-func named(t *testing.T, index, pattern string) string {
+// referencedURL returns the URL of a file to which the page refers.
+func referencedURL(t *testing.T, index, pattern string) string {
 	t.Helper()
 	for _, word := range strings.FieldsFunc(index, func(r rune) bool { return strings.ContainsRune(`"?`, r) }) {
 		if folder, name := path.Split(word); folder == policy.Hashed {
@@ -175,34 +175,34 @@ func named(t *testing.T, index, pattern string) string {
 	return ""
 }
 
-// The method "refusals" sends requests that the server must reject.
-func (s *server) refusals(t *testing.T, index string) {
+// sendInvalid sends requests that the server must reject.
+func (s *server) sendInvalid(t *testing.T, index string) {
 	t.Helper()
-	paths := []string{"/", "/" + named(t, index, "app.*.wasm"), "/upload", "/healthz", "/version", "/nothing/here", "/demos/ring.sgt"}
+	paths := []string{"/", "/" + referencedURL(t, index, "app.*.wasm"), "/upload", "/healthz", "/version", "/nothing/here", "/demos/ring.sgt"}
 	for _, path := range paths {
 		for _, method := range []string{"GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"} {
-			got := s.ask(t, method, path, "a trace")
+			got := s.sendRequest(t, method, path, "a trace")
 			if got.status != http.StatusMethodNotAllowed || got.head.Get("Allow") != "GET, HEAD" || got.body == "" {
 				t.Errorf("%s %s with a body: status %d, Allow %q, body %q; want 405 with an explanation", method, path, got.status, got.head.Get("Allow"), got.body)
 			}
 			if method == "GET" {
 				continue
 			}
-			if got := s.ask(t, method, path, ""); got.status != http.StatusMethodNotAllowed {
+			if got := s.sendRequest(t, method, path, ""); got.status != http.StatusMethodNotAllowed {
 				t.Errorf("%s %s: status %d, want 405", method, path, got.status)
 			}
 		}
 	}
 	for _, path := range []string{"/nothing/here", "/_headers", "/.assetsignore", "/.gitkeep", "/index.html.br", "/sw.js.gz", "/assets/", "/../go.mod"} {
-		if got := s.ask(t, "GET", path, ""); got.status != http.StatusNotFound {
+		if got := s.sendRequest(t, "GET", path, ""); got.status != http.StatusNotFound {
 			t.Errorf("GET %s: status %d, want 404", path, got.status)
 		}
 	}
 }
 
-// refuseChunks sends a body in chunks and without a length, followed by the given end. If that end
-// is empty, the server must answer without waiting for it.
-func (s *server) refuseChunks(t *testing.T, end string) {
+// sendChunked sends a chunked body, and then the given end of the body. If the parameter end is
+// empty, the body does not end, and the server must answer without waiting for the end.
+func (s *server) sendChunked(t *testing.T, end string) {
 	t.Helper()
 	conn, err := net.Dial("tcp", s.address)
 	if err != nil {
@@ -210,24 +210,24 @@ func (s *server) refuseChunks(t *testing.T, end string) {
 	}
 	defer conn.Close()
 	io.WriteString(conn, "POST /upload HTTP/1.1\r\nHost: "+s.address+"\r\nTransfer-Encoding: chunked\r\n\r\n7\r\na trace\r\n"+end)
-	conn.SetReadDeadline(time.Now().Add(patience))
+	conn.SetReadDeadline(time.Now().Add(waitLimit))
 	line := make([]byte, len("HTTP/1.1 405"))
 	if _, err := io.ReadFull(conn, line); err != nil || string(line) != "HTTP/1.1 405" {
 		t.Errorf("POST with a chunked body: response %q (error %v), want HTTP/1.1 405", line, err)
 	}
 }
 
-// The method "edge" sends requests that only Cloudflare's worker answers.
-func (s *server) edge(t *testing.T) {
+// sendToWorker sends requests for paths that only Cloudflare's worker serves.
+func (s *server) sendToWorker(t *testing.T) {
 	t.Helper()
 	for path, says := range map[string]string{
 		"/healthz": "ok", "/version": edgeVersion, "/upload": "Nothing can be uploaded here", "/upload/": "Nothing can be uploaded here",
 	} {
-		if got := s.ask(t, "GET", path, ""); got.status != 200 || !strings.Contains(got.body, says) {
+		if got := s.sendRequest(t, "GET", path, ""); got.status != 200 || !strings.Contains(got.body, says) {
 			t.Errorf("GET %s: status %d, body %q; want 200 and %q", path, got.status, got.body, says)
 		}
 	}
-	if got := s.ask(t, "POST", "/", "a trace"); !strings.Contains(got.body, "Nothing can be uploaded here") {
+	if got := s.sendRequest(t, "POST", "/", "a trace"); !strings.Contains(got.body, "Nothing can be uploaded here") {
 		t.Errorf("response to an uploaded trace = %q, want a text with: Nothing can be uploaded here", got.body)
 	}
 }

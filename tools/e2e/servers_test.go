@@ -17,7 +17,7 @@ import (
 	"testing"
 )
 
-// A decoy is a server that no program should contact. It counts connections of any protocol, and
+// A decoy is a server that the page must never contact. It counts connections of any protocol, and
 // records the first request on each connection.
 type decoy struct {
 	port int
@@ -38,17 +38,17 @@ func newDecoy() (*decoy, error) {
 			if err != nil {
 				return
 			}
-			go d.note(conn)
+			go d.recordRequest(conn)
 		}
 	}()
 	return d, nil
 }
 
-// The method "note" records the requested URL, and answers with the status "no content". For a TLS
+// recordRequest records the requested URL, and answers with the status "no content". For a TLS
 // connection, it instead records the server name that the handshake contains.
-func (d *decoy) note(conn net.Conn) {
+func (d *decoy) recordRequest(conn net.Conn) {
 	defer conn.Close()
-	said := wordless
+	said := emptyConnection
 	from := bufio.NewReader(conn)
 	if first, err := from.Peek(1); err == nil && first[0] == tlsHandshake {
 		said = "TLS " + serverName(conn, from)
@@ -61,30 +61,30 @@ func (d *decoy) note(conn net.Conn) {
 	conn.Write([]byte("HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n"))
 }
 
-// The constant "wordless" is recorded if a connection contains no data.
-const wordless = "a connection without data"
+// emptyConnection is the record of a connection without data.
+const emptyConnection = "a connection without data"
 
-const tlsHandshake = 0x16 // the first byte of a TLS connection
+const tlsHandshake = 0x16 // the first byte that a TLS client sends
 
 // A greeting is a connection that is read through a buffer.
-type greeting struct {
+type bufferedConn struct {
 	net.Conn
 	from io.Reader
 }
 
-func (g greeting) Read(p []byte) (int, error) { return g.from.Read(p) }
+func (g bufferedConn) Read(p []byte) (int, error) { return g.from.Read(p) }
 
 // serverName returns the server name that a TLS client sends in its handshake.
 func serverName(conn net.Conn, from io.Reader) (name string) {
-	_ = tls.Server(greeting{conn, from}, &tls.Config{GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+	_ = tls.Server(bufferedConn{conn, from}, &tls.Config{GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 		name = hello.ServerName
 		return nil, errors.New("nobody is here")
 	}}).Handshake()
 	return name
 }
 
-// The method "received" returns the first request on each connection so far.
-func (d *decoy) received() []string {
+// firstRequests returns the first request on each connection so far.
+func (d *decoy) firstRequests() []string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return append([]string(nil), d.calls...)
@@ -101,19 +101,19 @@ type server struct {
 
 var served = regexp.MustCompile(`http://([0-9.:]+)/`)
 
-// The function "serve" runs the command's server on a port of 127.0.0.1 until the test ends. The
+// serveCommand runs the command's server on a port of 127.0.0.1 until the test ends. The
 // port ":0" selects any free port.
-func serve(t *testing.T, address string) *server {
+func serveCommand(t *testing.T, address string) *server {
 	t.Helper()
 	s, err := startServer(needStage(t).program, address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(s.stop)
+	t.Cleanup(s.stopServer)
 	return s
 }
 
-// startServer starts the command's server, which runs until its method stop is called.
+// startServer starts the command's server, which runs until its method stopServer is called.
 func startServer(program, address string) (*server, error) {
 	cmd := exec.Command(program, "serve", "--no-browser", "--http", "127.0.0.1"+address)
 	cmd.Stderr = os.Stderr
@@ -128,30 +128,30 @@ func startServer(program, address string) (*server, error) {
 	line, _ := bufio.NewReader(said).ReadString('\n')
 	found := served.FindStringSubmatch(line)
 	if found == nil {
-		s.stop()
+		s.stopServer()
 		return nil, fmt.Errorf("%s printed %q, want a line with the URL of the page", strings.Join(cmd.Args, " "), line)
 	}
 	s.address, s.origin = found[1], "http://"+found[1]
 	return s, nil
 }
 
-// The method "stop" terminates the server, and waits until the process has ended.
-func (s *server) stop() {
+// stopServer terminates the server, and waits until the process has ended.
+func (s *server) stopServer() {
 	s.once.Do(func() {
 		s.cmd.Process.Signal(os.Interrupt)
 		s.cmd.Wait()
 	})
 }
 
-// The method "forgive" removes requests that are allowed from the record.
-func (d *decoy) forgive(calls ...string) {
+// removeAllowed removes the given requests from the record, because the test allows them.
+func (d *decoy) removeAllowed(calls ...string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.calls = slices.DeleteFunc(d.calls, func(call string) bool { return slices.Contains(calls, call) })
 }
 
-// The method "forget" clears the record of requests.
-func (d *decoy) forget() {
+// clearRequests clears the record of requests.
+func (d *decoy) clearRequests() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.calls = nil

@@ -34,28 +34,28 @@ func sharedFiles(t *testing.T) (paths []string) {
 			continue
 		}
 		path := filepath.Join(dir, strings.TrimSuffix(filepath.Base(from), ".lackey.lz4")+".sgt")
-		ask(t, "convert", from, "--limit", "400000", "-o", path)
+		runCommand(t, "convert", from, "--limit", "400000", "-o", path)
 		paths = append(paths, path)
 	}
 	return paths
 }
 
-// The method "attach" attaches a file to a hidden input on the page, without notifying the page's
+// attachFile attaches a file to a hidden input on the page, without notifying the page's
 // program.
-func (p *tab) attach(path string) {
+func (p *tab) attachFile(path string) {
 	p.t.Helper()
 	eval[bool](p, `(() => { document.getElementById("attached")?.remove();
 		const input = document.createElement("input");
 		input.type = "file", input.id = "attached", input.hidden = true;
 		document.body.append(input);
 		return true; })()`)
-	root := call(p, dom.GetDocument, dom.GetDocumentParams{})
-	node := call(p, dom.QuerySelector, dom.QuerySelectorParams{NodeID: root.Root.NodeID, Selector: "#attached"})
-	call[dom.SetFileInputFilesParams, cdp.Empty](p, dom.SetFileInputFiles, dom.SetFileInputFilesParams{Files: []string{path}, NodeID: node.NodeID})
+	root := callDevTools(p, dom.GetDocument, dom.GetDocumentParams{})
+	node := callDevTools(p, dom.QuerySelector, dom.QuerySelectorParams{NodeID: root.Root.NodeID, Selector: "#attached"})
+	callDevTools[dom.SetFileInputFilesParams, cdp.Empty](p, dom.SetFileInputFiles, dom.SetFileInputFilesParams{Files: []string{path}, NodeID: node.NodeID})
 }
 
-// analyseWith makes one of the page's workers analyse the attached file. It returns the result, and
-// how many workers ran at the same time at most.
+// analyseWith makes one of the page's workers analyse the attached file. It returns the result and
+// the maximum number of workers that ran at the same time.
 func (p *tab) analyseWith(start workers.Start) (done workers.Done, most int) {
 	p.t.Helper()
 	got := eval[struct {
@@ -73,7 +73,7 @@ func (p *tab) analyseWith(start workers.Start) (done workers.Done, most int) {
 			worker.terminate();
 			resolve({ Type: data.type, Body: text(data.body, 500), Progress: progress });
 		};
-		const body = Uint8Array.from(atob(`+quote(base64.StdEncoding.EncodeToString(start.Encode()))+`), (c) => c.charCodeAt(0)).buffer;
+		const body = Uint8Array.from(atob(`+quoteText(base64.StdEncoding.EncodeToString(start.Encode()))+`), (c) => c.charCodeAt(0)).buffer;
 		worker.postMessage({ type: `+number(workers.TypeStart)+`, job: 1, body, attachment: document.getElementById("attached").files[0] });
 	})`)
 	bytes := func(text string) []byte {
@@ -103,15 +103,15 @@ func (p *tab) analyseWith(start workers.Start) (done workers.Done, most int) {
 func number(t workers.Type) string { return strconv.Itoa(int(t)) }
 
 // shareAll analyses each file with several numbers of workers, in many short segments. Each file is
-// analysed with two adjacent numbers of workers from the list "counts". The next file uses the next
-// two numbers.
+// analysed with two numbers of workers, which are adjacent in the list "counts". The next file uses
+// the next two numbers.
 func shareAll(t *testing.T, p *tab, files []string, counts ...uint32) {
 	t.Helper()
 	spec := analysis.Spec{Kinds: trace.DataKinds, Analyses: analysis.Usual, LineBytes: []uint32{64}, Utilisation: []uint64{48 << 10, 1 << 20, 32 << 20}, UtilisationWays: []uint32{12, 16, 16}}
 	shared := false
 	for i, file := range files {
 		want := truthOf(t, file)
-		p.attach(file)
+		p.attachFile(file)
 		for n := range min(2, len(counts)) {
 			count := counts[(i+n)%len(counts)]
 			name := filepath.Base(file)
@@ -141,14 +141,14 @@ func TestSharedRuns(t *testing.T) {
 func TestHelpersInEveryHosting(t *testing.T) {
 	needStage(t)
 	files := sharedFiles(t)
-	for _, h := range hostings {
+	for _, h := range allHostings {
 		if h.name == "Cloudflare" {
-			continue // serves the same files as the hosting "serve"
+			continue // this hosting serves the same files as the hosting "serve"
 		}
 		t.Run(h.name, func(t *testing.T) {
 			p := newTab(t, h.open(t))
-			p.visit("/")
-			p.ready()
+			p.openPath("/")
+			p.waitReady()
 			shareAll(t, p, files[len(files)-1:], 3)
 		})
 	}

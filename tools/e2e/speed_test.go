@@ -15,9 +15,9 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// The script "timing" measures the time in milliseconds between an event and the frame that shows
-// its effect. The script requests frames until its function "ready" returns true.
-const timing = `(async (act, ready) => {
+// timingScript measures the time, in milliseconds, between an event and the frame that shows the
+// effect of the event. The script requests frames until its function "ready" returns true.
+const timingScript = `(async (act, ready) => {
 	const begun = performance.now();
 	act();
 	for (let frames = 0; !ready() && frames < 200; frames++) await new Promise(requestAnimationFrame);
@@ -25,14 +25,14 @@ const timing = `(async (act, ready) => {
 	return performance.now() - begun;
 })`
 
-// A reaction contains repeated measurements of how long the page takes to react: the wall-clock
-// time and the CPU time, in milliseconds.
-type reaction struct{ wall, cpu []float64 }
+// delays contains repeated measurements of how long the page takes to react: wall-clock times and
+// CPU times, in milliseconds.
+type delays struct{ wall, cpu []float64 }
 
-func (m *reaction) take(p *tab, act, ready string) {
-	before := p.busy()
-	m.wall = append(m.wall, eval[float64](p, timing+"(() => {"+act+"}, () => "+ready+")"))
-	m.cpu = append(m.cpu, p.busy()-before)
+func (m *delays) take(p *tab, act, ready string) {
+	before := p.mainThreadTime()
+	m.wall = append(m.wall, eval[float64](p, timingScript+"(() => {"+act+"}, () => "+ready+")"))
+	m.cpu = append(m.cpu, p.mainThreadTime()-before)
 }
 
 func median(list []float64) float64 {
@@ -40,8 +40,8 @@ func median(list []float64) float64 {
 	return list[len(list)/2]
 }
 
-// The function "say" prints a measurement in the format that tools/speed reads.
-func say(t *testing.T, file, what string, figure float64) {
+// printMeasurement prints a measurement in the format that tools/speed reads.
+func printMeasurement(t *testing.T, file, what string, figure float64) {
 	t.Logf("speed: %s: %s: %.3f", filepath.Base(file), what, figure)
 }
 
@@ -51,13 +51,13 @@ func filesIn(t *testing.T, variable string) []string {
 	t.Helper()
 	files := os.Getenv(variable)
 	if files == "" {
-		t.Skip(variable + " is not set to any files")
+		t.Skip("skipped: " + variable + " does not name any files")
 	}
 	return strings.Split(files, ":")
 }
 
 // switchTo opens a view.
-func (p *tab) switchTo(view state.Tab, m *reaction) {
+func (p *tab) switchTo(view state.Tab, m *delays) {
 	m.take(p, toView(view.Slug()), inView(view.Slug()))
 }
 
@@ -69,18 +69,18 @@ func TestSpeed(t *testing.T) {
 	const rounds = 5
 	p := openPage(t)
 	p.viewport(1440, 900)
-	call(p, performance.Enable, performance.EnableParams{TimeDomain: "threadTicks"})
+	callDevTools(p, performance.Enable, performance.EnableParams{TimeDomain: "threadTicks"})
 	for _, file := range files {
-		p.pick(file)
-		p.finished()
+		p.pickFiles(file)
+		p.waitFinished()
 		first, later, slider := 0., 0., 0.
 		for _, tab := range state.Tabs() {
-			m, from := new(reaction), state.TabDiagnosis
+			m, from := new(delays), state.TabDiagnosis
 			if tab == from {
 				from = state.TabCaches
 			}
 			for range rounds {
-				p.switchTo(from, new(reaction))
+				p.switchTo(from, new(delays))
 				p.switchTo(tab, m)
 			}
 			first, later = max(first, m.wall[0]), max(later, median(m.wall[1:]))
@@ -91,11 +91,11 @@ func TestSpeed(t *testing.T) {
 			{"communication", "#source-size", "#source-sentence"}, {"communication", "#flow-window", "#flows-summary"},
 		} {
 			eval[any](p, toView(s.view))
-			p.wait("the view "+s.view, inView(s.view))
+			p.waitTrue("the view "+s.view, inView(s.view))
 			if !p.has(s.slider) || !p.has(s.changes) {
 				continue
 			}
-			m := new(reaction)
+			m := new(delays)
 			for i := range 2 * rounds {
 				m.take(p, fmt.Sprintf(`
 					window.before = document.querySelector(%q).outerHTML;
@@ -107,16 +107,16 @@ func TestSpeed(t *testing.T) {
 			slider = max(slider, median(m.wall))
 			t.Logf("%s: %s %s: median %.0f ms, CPU time %.0f ms", filepath.Base(file), s.view, s.slider, median(m.wall), median(m.cpu))
 		}
-		if brush := p.brushes(2 * rounds); brush != nil {
-			say(t, file, "from a brush to the view", median(brush))
+		if brush := p.brushTimeline(2 * rounds); brush != nil {
+			printMeasurement(t, file, "from a brush to the view", median(brush))
 			t.Logf("%s: from a brush to the view: longest %.0f ms", filepath.Base(file), brush[len(brush)-1])
 		}
 		p.openView("caches", "#size-1")
 		eval[any](p, `document.querySelector("#size-1").focus()`)
 		const moves = 60
-		tasks := p.tasks(func() {
+		tasks := p.longTasks(func() {
 			for i := range moves {
-				p.press([]string{kb.ArrowLeft, kb.ArrowRight}[i/(moves/2)])
+				p.pressKeys([]string{kb.ArrowLeft, kb.ArrowRight}[i/(moves/2)])
 			}
 		})
 		longest := task{}
@@ -124,20 +124,20 @@ func TestSpeed(t *testing.T) {
 			longest.Wall, longest.CPU = max(longest.Wall, of.Wall), max(longest.CPU, of.CPU)
 		}
 		t.Logf("%s: the longest task in %d moves of a slider: %v, CPU time %v; %d tasks of 10 ms and more", filepath.Base(file), moves, longest.Wall, longest.CPU, len(tasks))
-		say(t, file, "slowest view, first time", first)
-		say(t, file, "slowest view", later)
-		say(t, file, "slowest slider", slider)
-		p.home()
+		printMeasurement(t, file, "slowest view, first time", first)
+		printMeasurement(t, file, "slowest view", later)
+		printMeasurement(t, file, "slowest slider", slider)
+		p.goHome()
 	}
 }
 
-// The function "brushes" drags the mouse across the timeline several times. Each time, it selects a
+// brushTimeline drags the mouse across the timeline several times. Each time, it selects a
 // different length of the run, so that the ranking changes even if the program always behaves in
 // the same way. It returns the times in milliseconds between the release of the button and the
 // frame that ranks the source lines in the selected part. If there is no timeline, it returns nil.
-func (p *tab) brushes(rounds int) (took []float64) {
+func (p *tab) brushTimeline(rounds int) (took []float64) {
 	eval[any](p, toView("code"))
-	p.wait("the Code view", inView("code"))
+	p.waitTrue("the Code view", inView("code"))
 	if !p.has("sg-timeline canvas") {
 		return nil
 	}
@@ -159,17 +159,17 @@ func (p *tab) brushes(rounds int) (took []float64) {
 		})()`)
 		at := func(share float64) float64 { return box[0] + share*box[2] }
 		from := 0.05 * float64(1+i)
-		release := p.drag(at(from), box[1])
+		release := p.startDrag(at(from), box[1])
 		p.do("drag", chromedp.MouseEvent("mouseMoved", at(from+0.2), box[1], chromedp.ButtonLeft))
 		release(at(from+0.4-0.02*float64(i)), box[1])
-		p.wait("the part of the run", `window.times.took`)
+		p.waitTrue("the selected part of the run", `window.times.took`)
 		took = append(took, eval[float64](p, `window.times.took`))
 	}
 	return took
 }
 
 // TestSpeedOfRuns prints how long the page takes, after a file is opened, to show its curve and the
-// complete result. It measures this with one worker and with two. The variable
+// complete result. It measures the times with one worker and with two workers. The variable
 // STACKGLASS_SPEED_RUNS lists the traces to use. If a run takes more than ten seconds, it is
 // measured only once.
 func TestSpeedOfRuns(t *testing.T) {
@@ -183,7 +183,7 @@ func TestSpeedOfRuns(t *testing.T) {
 				if took[file+count] > long {
 					continue
 				}
-				p.choose("workers", count)
+				p.setValue("workers", count)
 				eval[any](p, `document.getElementById("file").addEventListener("change", () => {
 					const times = window.times = { begun: performance.now() };
 					const look = () => {
@@ -193,12 +193,12 @@ func TestSpeedOfRuns(t *testing.T) {
 					};
 					look();
 				}, { capture: true, once: true })`)
-				p.pick(file)
-				p.wait("the end of the run", `window.times?.end`)
+				p.pickFiles(file)
+				p.waitTrue("the end of the run", `window.times?.end`)
 				took[file+count] = eval[float64](p, `(times.end - times.begun) / 1000`)
-				say(t, file, "whole "+count, took[file+count])
-				say(t, file, "curve "+count, eval[float64](p, `((times.curve ?? times.end) - times.begun) / 1000`))
-				p.home()
+				printMeasurement(t, file, "whole "+count, took[file+count])
+				printMeasurement(t, file, "curve "+count, eval[float64](p, `((times.curve ?? times.end) - times.begun) / 1000`))
+				p.goHome()
 			}
 		}
 	}

@@ -11,13 +11,13 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// A task is an uninterrupted task on the page's main thread.
+// A task is a period in which the page's main thread is busy without interruption.
 type task struct{ Wall, CPU time.Duration }
 
-// The function "tasks" runs a function, and returns all tasks of at least 10 ms that occur
-// meanwhile. A task's wall-clock time is how long a user waits. On a busy machine, its CPU time is
-// a more reliable measure of its cost.
-func (p *tab) tasks(what func()) (list []task) {
+// longTasks runs an action, and returns all tasks of at least 10 ms that occur during this action.
+// The wall-clock time of a task is how long a user waits. On a busy machine, the CPU time is a more
+// reliable measure of the cost.
+func (p *tab) longTasks(action func()) (list []task) {
 	p.t.Helper()
 	type event struct {
 		Name, Ph  string
@@ -42,18 +42,18 @@ func (p *tab) tasks(what func()) (list []task) {
 		case *tracing.EventTracingComplete:
 			select {
 			case done <- true:
-			default: // this event belongs to an earlier trace
+			default: // ignore events of an earlier trace
 			}
 		}
 	}); err != nil {
 		p.t.Fatal(err)
 	}
-	call[tracing.StartParams, cdp.Empty](p, tracing.Start, tracing.StartParams{TraceConfig: &tracing.TraceConfig{IncludedCategories: []string{"toplevel", "__metadata"}, ExcludedCategories: []string{"*"}}})
-	what()
-	call(p, tracing.End, cdp.Empty{})
+	callDevTools[tracing.StartParams, cdp.Empty](p, tracing.Start, tracing.StartParams{TraceConfig: &tracing.TraceConfig{IncludedCategories: []string{"toplevel", "__metadata"}, ExcludedCategories: []string{"*"}}})
+	action()
+	callDevTools(p, tracing.End, cdp.Empty{})
 	select {
 	case <-done:
-	case <-time.After(patience):
+	case <-time.After(waitLimit):
 		p.t.Fatal("the browser did not finish its list of tasks")
 	}
 	mu.Lock()

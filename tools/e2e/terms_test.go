@@ -13,21 +13,21 @@ import (
 func TestTerms(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
-	p.click("#demo-matmul-naive")
-	p.finished()
+	p.clickElement("#demo-matmul-naive")
+	p.waitFinished()
 	p.openView("caches", "#level-1")
 	const open = `document.querySelector("#term")?.matches(":popover-open")`
 	mouse := func(selector string) {
-		eval[any](p, `document.querySelector(`+quote(selector)+`).scrollIntoView({ block: "center" })`)
-		p.drawn()
+		eval[any](p, `document.querySelector(`+quoteText(selector)+`).scrollIntoView({ block: "center" })`)
+		p.waitDrawn()
 		at := eval[struct{ X, Y float64 }](p, `(() => {
 			const range = document.createRange();
-			range.selectNodeContents(document.querySelector(`+quote(selector)+`));
+			range.selectNodeContents(document.querySelector(`+quoteText(selector)+`));
 			const box = range.getBoundingClientRect();
 			return { x: box.left + box.width / 2, y: box.top + box.height / 2 };
 		})()`)
 		for by := range 3 {
-			call(p, input.DispatchMouseEvent, input.DispatchMouseEventParams{Type: "mouseMoved", X: at.X + float64(by), Y: at.Y})
+			callDevTools(p, input.DispatchMouseEvent, input.DispatchMouseEventParams{Type: "mouseMoved", X: at.X + float64(by), Y: at.Y})
 		}
 	}
 	// The page loads the script when the mouse moves. A busy browser may ignore one of these moves.
@@ -38,46 +38,46 @@ func TestTerms(t *testing.T) {
 		}
 		time.Sleep(betweenDownloads)
 	}
-	p.wait("underlined terms", underlined)
+	p.waitTrue("underlined terms", underlined)
 	if n := eval[int](p, `Array.from(CSS.highlights.get("term")).filter((r) => r.toString() === "exact" && r.startContainer.parentElement.matches("#level-1 .chip")).length`); n != 1 {
 		t.Errorf("underlined terms in the chip of L1 = %d, want 1", n)
 	}
 	mouse("#level-1 .chip")
-	p.wait("the explanation of the term under the mouse", open)
-	if got, want := p.text("#term"), "exact Equal to a simulation of every access. more"; got != want {
+	p.waitTrue("the explanation of the term under the mouse", open)
+	if got, want := p.textOf("#term"), "exact Equal to a simulation of every access. more"; got != want {
 		t.Errorf("explanation of the term = %q, want %q", got, want)
 	}
 	if to := eval[string](p, `document.querySelector("#term a").getAttribute("href")`); to != "docs/accuracy.html" {
 		t.Errorf("target of the link to more information = %s, want docs/accuracy.html", to)
 	}
-	p.press("\x1b")
-	p.wait("the explanation to close after Escape", "!"+open)
-	if p.text("#result-title") == "" {
+	p.pressKeys("\x1b")
+	p.waitTrue("the explanation to be closed by Escape", "!"+open)
+	if p.textOf("#result-title") == "" {
 		t.Error("Escape also closed the result")
 	}
 	mouse("#level-1 .chip")
-	p.wait("the explanation for the second time", open)
+	p.waitTrue("the explanation to be opened again", open)
 	mouse("#result-title")
-	p.wait("the explanation to close when the mouse leaves", "!"+open)
+	p.waitTrue("the explanation to be closed when the mouse leaves the term", "!"+open)
 
-	p.press("?")
+	p.pressKeys("?")
 	p.waitFor("dialog#keys[open]")
-	list := p.text("#terms")
+	list := p.textOf("#terms")
 	for _, want := range []string{"exactEqual to a simulation of every access.", "miss ratioMisses divided by line accesses."} {
 		if !strings.Contains(list, want) {
 			t.Errorf("the list of terms lacks %q: %s", want, list)
 		}
 	}
-	p.shoot("keys")
-	p.press("\x1b")
+	p.takeScreenshots("keys")
+	p.pressKeys("\x1b")
 
 	p.openView("code", "#code-rows")
-	p.click("#code-wide")
+	p.clickElement("#code-wide")
 	const sorts = `Array.from(document.querySelectorAll("#code-rows th button")).find((e) => e.textContent === "references")`
-	p.wait("the focus on a sortable column heading", sorts+` && Array.from(CSS.highlights.get("term")).some((r) => r.startContainer.parentElement === `+sorts+`)`)
-	p.press("\t") // after this key, the browser shows the focus as for keyboard users
+	p.waitTrue("the focus on a sortable column heading", sorts+` && Array.from(CSS.highlights.get("term")).some((r) => r.startContainer.parentElement === `+sorts+`)`)
+	p.pressKeys("\t") // this key makes the browser show the focus, as for keyboard users
 	eval[any](p, sorts+`.focus()`)
-	p.wait("the explanation of the focused term", open+` && `+sorts+`.getAttribute("aria-describedby") === "term"`)
+	p.waitTrue("the explanation of the focused term", open+` && `+sorts+`.getAttribute("aria-describedby") === "term"`)
 }
 
 // TestCommands checks that the commands for recording a program can be copied.
@@ -88,19 +88,19 @@ func TestCommands(t *testing.T) {
 	if first := eval[string](p, visible); !strings.HasPrefix(first, "stackglass cc -- clang -O2 -g prog.c -o prog\n./prog\n") {
 		t.Errorf("commands before a language is chosen = %q, want clang", first)
 	}
-	p.click(`[name=language][value=fortran]`)
+	p.clickElement(`[name=language][value=fortran]`)
 	if now := eval[string](p, visible); !strings.HasPrefix(now, "stackglass cc -- flang-19 ") || strings.Contains(now, "clang -O2") {
 		t.Errorf("commands for Fortran = %q, want only flang-19", now)
 	}
-	p.shoot("first")
-	p.click("#commands-copy")
-	p.wait("the confirmation that the commands were copied", `/Copied|Selected/.test(document.querySelector("#commands-copy").textContent)`)
-	p.click("#accepted-open")
+	p.takeScreenshots("first")
+	p.clickElement("#commands-copy")
+	p.waitTrue("the confirmation that the commands were copied", `/Copied|Selected/.test(document.querySelector("#commands-copy").textContent)`)
+	p.clickElement("#accepted-open")
 	p.waitFor("dialog#accepted[open]")
 	for _, want := range []string{"lackey", "drmemtrace", ".sgp", ".lz4"} {
-		if list := p.text("#accepted"); !strings.Contains(list, want) {
+		if list := p.textOf("#accepted"); !strings.Contains(list, want) {
 			t.Errorf("the list of accepted files lacks %s: %s", want, list)
 		}
 	}
-	p.shoot("accepted")
+	p.takeScreenshots("accepted")
 }

@@ -21,58 +21,59 @@ var threadViews = []struct{ name, shows string }{
 	{"communication", "#chart-flows canvas[data-ready]"},
 }
 
-// threadsEverywhere opens the views of a demo that show how its threads share caches and
+// threadsEverywhere opens the views that show how the threads of a demo share caches and
 // communicate. It expands every table.
 func (p *tab) threadsEverywhere(look func(state string)) {
 	p.t.Helper()
-	p.click("#demo-false-sharing")
-	p.finished()
+	p.clickElement("#demo-false-sharing")
+	p.waitFinished()
 	for _, v := range threadViews {
 		p.openView(v.name, v.shows)
 		look("several threads, " + v.name)
 		for _, chart := range eval[[]string](p, `Array.from(document.querySelectorAll(".figure sg-chart, .figure sg-matrix"), (c) => c.getAttribute("chart"))`) {
-			p.click("#" + chart + "-table")
+			p.clickElement("#" + chart + "-table")
 			p.waitFor("#table-" + chart + " tbody tr")
 			look("the table of " + chart + ", " + v.name)
-			p.click("#" + chart + "-table")
+			p.clickElement("#" + chart + "-table")
 			p.waitGone("#table-" + chart)
 		}
 	}
 	p.openView("threads", "#core-group-1")
-	p.choose("core-group-1", "2")
+	p.setValue("core-group-1", "2")
 	p.waitFor("#group-2 #core-group-1")
 	look("a separate cache for each thread")
-	p.click("#back")
+	p.clickElement("#back")
 	p.waitFor("#kept .delete")
 }
 
-// The method "choose" selects an option in a list, or enters a number.
-func (p *tab) choose(id, value string) {
+// setValue selects an option in a list, or enters a number.
+func (p *tab) setValue(id, value string) {
 	p.t.Helper()
 	eval[any](p, `(() => {
-		const list = document.getElementById(`+quote(id)+`);
-		list.value = `+quote(value)+`;
+		const list = document.getElementById(`+quoteText(id)+`);
+		list.value = `+quoteText(value)+`;
 		list.dispatchEvent(new Event("change", { bubbles: true }));
 	})()`)
 }
 
-// The method "said" waits until the page announces a text that contains the given words to screen
-// readers.
-func (p *tab) said(words string) {
+// waitAnnounced waits until the text that the page announces to screen readers contains the given
+// words.
+func (p *tab) waitAnnounced(words string) {
 	p.t.Helper()
-	p.wait("the announcement “"+words+"”", `document.getElementById("live").textContent.replace(/[\u00a0\u202f]/g, " ").includes(`+quote(words)+`)`)
+	p.waitTrue("the announcement “"+words+"”", `document.getElementById("live").textContent.replace(/[\u00a0\u202f]/g, " ").includes(`+quoteText(words)+`)`)
 }
 
-// The method "inked" reports whether every canvas that a selector matches shows a drawing.
-const inked = `Array.from(document.querySelectorAll(%s), (canvas) => {
+// drawnScript is a script that reports whether every canvas that a selector matches contains a
+// drawing.
+const drawnScript = `Array.from(document.querySelectorAll(%s), (canvas) => {
 	const pixels = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
 	return new Set(new Uint32Array(pixels.buffer)).size > 3;
 }).every((x) => x)`
 
-func (p *tab) inked(selector string) bool {
+func (p *tab) hasDrawings(selector string) bool {
 	p.t.Helper()
-	p.drawn()
-	return eval[bool](p, strings.Replace(inked, "%s", quote(selector), 1))
+	p.waitDrawn()
+	return eval[bool](p, strings.Replace(drawnScript, "%s", quoteText(selector), 1))
 }
 
 // TestThreads checks that the sizes, stacks, groups and table of the Threads view can be used with
@@ -80,38 +81,38 @@ func (p *tab) inked(selector string) bool {
 func TestThreads(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
-	p.click("#demo-ring")
-	p.finished()
+	p.clickElement("#demo-ring")
+	p.waitFinished()
 	p.openView("threads", "#chart-core-3 canvas")
-	if !p.inked("#threads canvas") {
+	if !p.hasDrawings("#threads canvas") {
 		t.Error("a chart of the Threads view is empty")
 	}
 	p.tabTo("the size of each thread's cache", `document.activeElement.id === "own-size"`)
-	p.press(kb.Home)
-	p.said("With 1 KiB for each thread")
-	p.wait("the text of the slider's new value", `document.querySelector("#own-sentence").textContent.replace(/[\u00a0\u202f]/g, " ").startsWith("With 1 KiB for each thread")`)
-	p.press(kb.ArrowRight)
-	p.said("With 1.5 KiB for each thread")
-	p.click("#stack-coherent")
-	p.said("another thread's store invalidates the line")
+	p.pressKeys(kb.Home)
+	p.waitAnnounced("With 1 KiB for each thread")
+	p.waitTrue("the text for the slider's new value", `document.querySelector("#own-sentence").textContent.replace(/[\u00a0\u202f]/g, " ").startsWith("With 1 KiB for each thread")`)
+	p.pressKeys(kb.ArrowRight)
+	p.waitAnnounced("With 1.5 KiB for each thread")
+	p.clickElement("#stack-coherent")
+	p.waitAnnounced("another thread's store invalidates the line")
 
 	// To show two caches, each of which is shared by two threads, the page must analyse the trace
 	// again.
-	p.choose("core-group-2", "2")
+	p.setValue("core-group-2", "2")
 	p.waitFor("#group-2 #core-group-2")
-	p.choose("core-group-3", "2")
+	p.setValue("core-group-3", "2")
 	p.waitFor("#group-2 #core-group-3")
 	p.waitFor("#groups-again")
-	p.said("This analysis does not cover these groups of threads: analyse the trace again with these groups.")
-	p.click("#groups-again")
+	p.waitAnnounced("This analysis does not cover these groups of threads: analyse the trace again with these groups.")
+	p.clickElement("#groups-again")
 	p.waitGone("#groups-again")
-	p.finished()
+	p.waitFinished()
 	p.waitFor("#group-2 #core-group-3")
-	if text := p.text("#shared-sentence"); !strings.Contains(text, "the threads miss") {
+	if text := p.textOf("#shared-sentence"); !strings.Contains(text, "the threads miss") {
 		t.Errorf("sentence about shared caches for two groups = %q, want a text with: the threads miss", text)
 	}
 
-	name, path := p.download(func() { p.click("#own-csv") })
+	name, path := p.awaitDownload(func() { p.clickElement("#own-csv") })
 	if csv := string(p.read(path)); !strings.HasSuffix(name, "-own.csv") || strings.Count(csv, "\n") != 5 || !strings.HasPrefix(csv, "level,core,threads,accesses,private_misses,misses,cold,") {
 		t.Errorf("saved table %s =\n%s\nwant a line for each of the four threads", name, csv)
 	}
@@ -122,35 +123,35 @@ func TestThreads(t *testing.T) {
 func TestCommunication(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
-	p.click("#demo-ring")
-	p.finished()
+	p.clickElement("#demo-ring")
+	p.waitFinished()
 	p.openView("communication", "#chart-flows canvas[data-ready]")
-	if !p.inked("#communication canvas") {
+	if !p.hasDrawings("#communication canvas") {
 		t.Error("a matrix of the Communication view is empty")
 	}
-	all := p.text("#table-pairs tbody")
+	all := p.textOf("#table-pairs tbody")
 	p.tabTo("the matrix", `document.activeElement.closest("sg-matrix")?.id === "chart-flows"`)
-	p.press(kb.ArrowDown) // moves to the first cell
-	p.said("written by thread 1, used by thread 1: nothing")
-	p.press(kb.ArrowRight)
-	p.said("written by thread 1, used by thread 2: 2 048")
-	p.press(kb.Enter)
-	p.said("Thread 1 to thread 2: 2 048 transfers, 16 KiB, in 2 048 events.")
-	p.wait("the sentence of the cell", `document.getElementById("flow-sentence").textContent.startsWith("Thread 1 to thread 2:")`) // the cell is announced before the sentence is drawn
-	if picked := p.text("#table-pairs tbody"); picked == all || !strings.Contains(picked, "ring.c:") {
+	p.pressKeys(kb.ArrowDown) // moves to the first cell
+	p.waitAnnounced("written by thread 1, used by thread 1: nothing")
+	p.pressKeys(kb.ArrowRight)
+	p.waitAnnounced("written by thread 1, used by thread 2: 2 048")
+	p.pressKeys(kb.Enter)
+	p.waitAnnounced("Thread 1 to thread 2: 2 048 transfers, 16 KiB, in 2 048 events.")
+	p.waitTrue("the sentence about the selected cell", `document.getElementById("flow-sentence").textContent.startsWith("Thread 1 to thread 2:")`) // the page announces the cell before it draws the sentence
+	if picked := p.textOf("#table-pairs tbody"); picked == all || !strings.Contains(picked, "ring.c:") {
 		t.Errorf("source locations of one flow = %q, want fewer than those of all flows, %q", picked, all)
 	}
-	p.press(kb.Enter)
-	p.wait("a matrix without a selected cell", `document.getElementById("flow-sentence").textContent.startsWith("To see the source locations behind a cell")`)
+	p.pressKeys(kb.Enter)
+	p.waitTrue("a matrix without a selected cell", `document.getElementById("flow-sentence").textContent.startsWith("To see the source locations behind a cell")`)
 
-	p.click("#measure-bytes")
-	p.wait("the flows in bytes", `document.querySelector("#figure-flows h2").textContent.startsWith("Bytes")`)
-	p.click("#granule-1")
-	p.wait("the flows of lines", `location.hash.includes("granule=1")`)
-	p.tabTo("the part of the run", `document.activeElement.id === "flow-window"`)
-	p.press(kb.ArrowRight)
-	p.said("This window covers references 1 to")
-	name, path := p.download(func() { p.click("#flows-csv") })
+	p.clickElement("#measure-bytes")
+	p.waitTrue("the communication flows in bytes", `document.querySelector("#figure-flows h2").textContent.startsWith("Bytes")`)
+	p.clickElement("#granule-1")
+	p.waitTrue("the communication flows by cache line", `location.hash.includes("granule=1")`)
+	p.tabTo("the slider for the window of the run", `document.activeElement.id === "flow-window"`)
+	p.pressKeys(kb.ArrowRight)
+	p.waitAnnounced("This window covers references 1 to")
+	name, path := p.awaitDownload(func() { p.clickElement("#flows-csv") })
 	if csv := string(p.read(path)); !strings.HasSuffix(name, "-flows.csv") || !strings.HasPrefix(csv, "first_reference,from,to,events,transfers,bytes\n0,1,2,") {
 		t.Errorf("saved table %s =\n%s\nwant the flows of the first window", name, csv)
 	}
@@ -166,27 +167,27 @@ func TestFalseSharing(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := openPage(t)
-	p.click("#demo-false-sharing")
-	p.finished()
+	p.clickElement("#demo-false-sharing")
+	p.waitFinished()
 	p.openView("communication", "#false-1")
-	name, _, _ := strings.Cut(p.text("#false-1 h3"), " ")
+	name, _, _ := strings.Cut(p.textOf("#false-1 h3"), " ")
 	if name == "" || !strings.Contains(string(source), name) {
 		t.Errorf("first falsely shared variable = %q, want a name from the source", name)
 	}
-	text := p.text("#false-1")
+	text := p.textOf("#false-1")
 	for _, words := range []string{"false-sharing.c:", "write different words of the same line", "8,189 times", "alignas(64)"} {
 		if !strings.Contains(text, words) {
 			t.Errorf("false sharing = %q, want a text with %q", text, words)
 		}
 	}
-	p.click("#false-1 a")
+	p.clickElement("#false-1 a")
 	p.waitFor("#place")
-	if title := p.text("#place-title"); !strings.HasPrefix(title, "false-sharing.c:") {
+	if title := p.textOf("#place-title"); !strings.HasPrefix(title, "false-sharing.c:") {
 		t.Errorf("title of the linked location = %q, want false-sharing.c", title)
 	}
 	p.openView("diagnosis", "#diagnosis")
 	p.unfoldFacts()
-	p.click("#finding-false-sharing a")
+	p.clickElement("#finding-false-sharing a")
 	p.waitFor("#false-1")
 }
 
@@ -213,44 +214,44 @@ func manyThreads() []byte {
 func TestDelayWithManyThreads(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
-	p.drop(p.write("many.csv", manyThreads()))
-	p.finished()
+	p.dropFiles(p.writeFile("many.csv", manyThreads()))
+	p.waitFinished()
 	p.openView("threads", "#chart-core-3 canvas")
-	p.follow("a cache for each thread", "#own-size", "#own-sentence")
-	p.follow("one cache for all threads", "#shared-size", "#shared-sentence")
+	p.measureSlider("the size of each thread's cache", "#own-size", "#own-sentence")
+	p.measureSlider("the size of the cache that all threads share", "#shared-size", "#shared-sentence")
 	groups := make([]string, 64)
 	for i := range groups {
 		groups[i] = strconv.Itoa(i / 2)
 	}
-	p.wait("the sliders' sizes in the URL", `location.hash.includes("&shared=8192")`)
+	p.waitTrue("the sliders' sizes in the URL", `location.hash.includes("&shared=8192")`)
 	hash := eval[string](p, `location.hash`)
-	p.visit("/" + hash + "&groups=" + strings.Join(groups, "-"))
+	p.openPath("/" + hash + "&groups=" + strings.Join(groups, "-"))
 	p.waitFor("#group-32")
-	p.follow("a cache for each thread, with groups", "#own-size", "#own-sentence")
-	p.follow("caches of two threads", "#shared-size", "#shared-bytes")
+	p.measureSlider("a cache for each thread, with groups", "#own-size", "#own-sentence")
+	p.measureSlider("caches shared by two threads", "#shared-size", "#shared-bytes")
 	p.openView("communication", "#chart-flows canvas[data-ready]")
-	p.follow("from cache to cache", "#source-size", "#source-sentence")
-	p.follow("a part of the run", "#flow-window", "#flows-summary")
+	p.measureSlider("from cache to cache", "#source-size", "#source-sentence")
+	p.measureSlider("the window of the run", "#flow-window", "#flows-summary")
 }
 
-// The method "follow" moves a slider back and forth, and logs how long the page takes to draw the
+// measureSlider moves a slider back and forth, and logs how long the page takes to draw the
 // effect.
-func (p *tab) follow(what, slider, changes string) {
+func (p *tab) measureSlider(what, slider, changes string) {
 	p.t.Helper()
 	p.waitFor(slider)
-	call(p, performance.Enable, performance.EnableParams{TimeDomain: "threadTicks"})
-	before := p.busy()
+	callDevTools(p, performance.Enable, performance.EnableParams{TimeDomain: "threadTicks"})
+	before := p.mainThreadTime()
 	took := eval[[]float64](p, `(async () => {
 		const took = [];
 		for (let i = 0; i < 6; i++) {
-			const slider = document.querySelector(`+quote(slider)+`), most = Number(slider.max);
-			const before = document.querySelector(`+quote(changes)+`).textContent;
+			const slider = document.querySelector(`+quoteText(slider)+`), most = Number(slider.max);
+			const before = document.querySelector(`+quoteText(changes)+`).textContent;
 			const old = slider.value;
 			slider.value = 1 + (i % 2 ? i : most - i + most) % most;
 			if (slider.value === old) continue; // nothing will change
 			const begun = performance.now();
 			slider.dispatchEvent(new Event("input", { bubbles: true }));
-			while (document.querySelector(`+quote(changes)+`).textContent === before && performance.now() - begun < 300000) await new Promise((f) => requestAnimationFrame(f));
+			while (document.querySelector(`+quoteText(changes)+`).textContent === before && performance.now() - begun < 300000) await new Promise((f) => requestAnimationFrame(f));
 			await new Promise((f) => requestAnimationFrame(f));
 			took.push(performance.now() - begun);
 		}
@@ -258,16 +259,16 @@ func (p *tab) follow(what, slider, changes string) {
 	})()`)
 	slices.Sort(took)
 	p.t.Logf("%s: time from the move to the drawn answer: median %.0f ms, maximum %.0f ms, %d moves; the page was busy for %.0f ms per move", what,
-		took[len(took)/2], took[len(took)-1], len(took), (p.busy()-before)/float64(len(took)))
+		took[len(took)/2], took[len(took)-1], len(took), (p.mainThreadTime()-before)/float64(len(took)))
 	if took[len(took)/2] >= 300000 {
-		p.t.Errorf("%s: most moves got no answer", what)
+		p.t.Errorf("%s: the page did not respond to most moves of the slider", what)
 	}
 }
 
-// The method "busy" returns how much CPU time the page's main thread has used, in milliseconds.
-func (p *tab) busy() float64 {
+// mainThreadTime returns how much CPU time the page's main thread has used, in milliseconds.
+func (p *tab) mainThreadTime() float64 {
 	p.t.Helper()
-	for _, m := range call(p, performance.GetMetrics, cdp.Empty{}).Metrics {
+	for _, m := range callDevTools(p, performance.GetMetrics, cdp.Empty{}).Metrics {
 		if m.Name == "TaskDuration" {
 			return 1000 * m.Value
 		}

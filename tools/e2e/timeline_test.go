@@ -22,8 +22,8 @@ import (
 func TestTimeline(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
-	p.click("#demo-array-list")
-	p.finished()
+	p.clickElement("#demo-array-list")
+	p.waitFinished()
 	p.openView("code", "#code-summary")
 	p.waitFor("sg-timeline canvas")
 	hash := func() string { return eval[string](p, `(location.hash.match(/range=([0-9.]+)/) || ["", ""])[1]`) }
@@ -33,48 +33,48 @@ func TestTimeline(t *testing.T) {
 	}
 	mouse := func(kind input.DispatchMouseEventType, window float64) {
 		x, y := at(window)
-		call(p, input.DispatchMouseEvent, input.DispatchMouseEventParams{Type: kind, X: x, Y: y, Button: "left", Buttons: 1, ClickCount: 1})
+		callDevTools(p, input.DispatchMouseEvent, input.DispatchMouseEventParams{Type: kind, X: x, Y: y, Button: "left", Buttons: 1, ClickCount: 1})
 	}
 	mouse("mousePressed", 10.5)
 	for _, window := range []float64{14.5, 20.5, 34.5} {
 		mouse("mouseMoved", window)
 	}
 	mouse("mouseReleased", 34.5)
-	p.wait("the range in the URL", `location.hash.includes("range=10240..35840")`)
+	p.waitTrue("the range in the URL", `location.hash.includes("range=10240..35840")`)
 
 	// The page's CSV file equals the command's answer.
-	p.choose("preset", "i7-6700")
-	p.wait("the chosen hierarchy", `location.hash.includes("preset=i7-6700")`)
-	_, exported := p.download(func() { p.click("#export-profile") })
-	_, path := p.download(func() { p.click("#code-csv") })
-	want := ask(t, "sites", exported, "--hierarchy", "i7-6700", "--range", "10240..35840", "--format", "csv")
+	p.setValue("preset", "i7-6700")
+	p.waitTrue("the chosen hierarchy", `location.hash.includes("preset=i7-6700")`)
+	_, exported := p.awaitDownload(func() { p.clickElement("#export-profile") })
+	_, path := p.awaitDownload(func() { p.clickElement("#code-csv") })
+	want := runCommand(t, "sites", exported, "--hierarchy", "i7-6700", "--range", "10240..35840", "--format", "csv")
 	if got := p.read(path); string(got) != string(want) {
 		t.Errorf("saved ranking =\n%s\nwant the ranking that the command prints:\n%s", got, want)
 	}
 
 	key := func(name string, shift bool) {
-		eval[any](p, fmt.Sprintf(`document.querySelector("sg-timeline .plot").dispatchEvent(new KeyboardEvent("keydown", { key: %s, shiftKey: %t, bubbles: true, cancelable: true }))`, quote(name), shift))
+		eval[any](p, fmt.Sprintf(`document.querySelector("sg-timeline .plot").dispatchEvent(new KeyboardEvent("keydown", { key: %s, shiftKey: %t, bubbles: true, cancelable: true }))`, quoteText(name), shift))
 	}
 	key("ArrowRight", false)
-	p.wait("a moved range", `location.hash.includes("range=11264..36864")`)
+	p.waitTrue("a moved range", `location.hash.includes("range=11264..36864")`)
 	key("ArrowLeft", true)
-	p.wait("a shorter range", `location.hash.includes("range=11264..35840")`)
+	p.waitTrue("a shorter range", `location.hash.includes("range=11264..35840")`)
 	eval[any](p, `history.back()`)
-	p.wait("Back", `!location.hash.includes("range=11264..35840")`)
+	p.waitTrue("the previous range after Back", `!location.hash.includes("range=11264..35840")`)
 	key("Escape", false)
-	p.wait("the whole run", `!location.hash.includes("range=")`)
+	p.waitTrue("the whole run", `!location.hash.includes("range=")`)
 	if got := hash(); got != "" || !eval[bool](p, `location.hash.includes("view=code")`) {
 		t.Errorf("range after Escape = %q, want the whole run in the Code view", got)
 	}
 	key("PageDown", false)
-	p.wait("the first phase", `location.hash.includes("range=0..2048")`)
+	p.waitTrue("the first phase", `location.hash.includes("range=0..2048")`)
 	p.openView("locality", "#timeline-view")
-	p.click("#timeline-whole")
-	p.wait("the whole run", `!location.hash.includes("range=")`)
+	p.clickElement("#timeline-whole")
+	p.waitTrue("the whole run", `!location.hash.includes("range=")`)
 }
 
-// markedTrace writes a trace with two regions, the second of which contains a third region. The
-// regions begin and end at the borders of windows.
+// markedTrace writes a trace with two regions, the second of which contains a third region. Each
+// region begins and ends at the boundary of a timeline window.
 func markedTrace(t *testing.T) string {
 	t.Helper()
 	p := &trace.Program{Modules: []trace.Module{{Name: "m"}}, Tags: []string{"read", "solve", "sweep"}}
@@ -137,29 +137,29 @@ func TestMarkedRegions(t *testing.T) {
 			References float64
 		}
 	}
-	if err := json.Unmarshal(ask(t, "timeline", path, "--format", "json"), &answer); err != nil || len(answer.Regions) != 3 {
+	if err := json.Unmarshal(runCommand(t, "timeline", path, "--format", "json"), &answer); err != nil || len(answer.Regions) != 3 {
 		t.Fatalf("timeline of the command = %+v (error %v), want 3 regions", answer, err)
 	}
 	p := openPage(t)
-	p.drop(path)
-	p.finished()
+	p.dropFiles(path)
+	p.waitFinished()
 	p.openView("code", "#code-summary")
 	p.waitFor("sg-timeline canvas")
 	chosen := func(n int) {
 		r := answer.Regions[n]
-		p.wait("the references of "+r.Name, fmt.Sprintf(`location.hash.includes("range=%v..%v")`, r.From, r.To))
+		p.waitTrue("the selection of region "+r.Name, fmt.Sprintf(`location.hash.includes("range=%v..%v")`, r.From, r.To))
 	}
 	mouse := func(n int, kind input.DispatchMouseEventType) {
 		at := eval[[2]float64](p, fmt.Sprintf(`(() => { const h = document.querySelector("sg-timeline"); h.scrollIntoView({ block: "center" });
 			const b = h.canvas.getBoundingClientRect(), row = %d === 2 ? 1 : 0;
 			return [b.left + (%v) / %v * b.width, b.top + h.bandsTo + 2 + (row + 0.5) * h.rowHigh]; })()`, n, answer.Regions[n].From+1000, answer.Regions[1].To))
-		call(p, input.DispatchMouseEvent, input.DispatchMouseEventParams{Type: kind, X: at[0], Y: at[1], Button: "left", Buttons: 1, ClickCount: 1})
+		callDevTools(p, input.DispatchMouseEvent, input.DispatchMouseEventParams{Type: kind, X: at[0], Y: at[1], Button: "left", Buttons: 1, ClickCount: 1})
 	}
 	for n, r := range answer.Regions {
 		mouse(n, "mouseMoved")
-		p.wait("the text of "+r.Name, `document.querySelector("sg-timeline .readout").textContent.includes(`+quote(r.Name)+`)`)
+		p.waitTrue("the description of region "+r.Name, `document.querySelector("sg-timeline .readout").textContent.includes(`+quoteText(r.Name)+`)`)
 	}
-	p.shoot("timeline-regions")
+	p.takeScreenshots("timeline-regions")
 	mouse(1, "mousePressed")
 	mouse(1, "mouseReleased")
 	chosen(1)
@@ -179,8 +179,8 @@ func TestMarkedRegions(t *testing.T) {
 func TestZoom(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
-	p.click("#demo-array-list")
-	p.finished()
+	p.clickElement("#demo-array-list")
+	p.waitFinished()
 	p.openView("caches", "#chart-curve canvas")
 	shown := func() [2]float64 {
 		return eval[[2]float64](p, `(() => { const x = document.querySelector("#chart-curve").u.scales.x; return [x.min, x.max]; })()`)
@@ -188,7 +188,7 @@ func TestZoom(t *testing.T) {
 	whole := shown()
 	mouse := func(kind input.DispatchMouseEventType, share float64) {
 		at := eval[[2]float64](p, fmt.Sprintf(`(() => { const h = document.querySelector("#chart-curve"); h.scrollIntoView({ block: "center" }); const b = h.u.over.getBoundingClientRect(); return [b.left + b.width * %v, b.top + 20]; })()`, share))
-		call(p, input.DispatchMouseEvent, input.DispatchMouseEventParams{Type: kind, X: at[0], Y: at[1], Button: "left", Buttons: 1, ClickCount: 1})
+		callDevTools(p, input.DispatchMouseEvent, input.DispatchMouseEventParams{Type: kind, X: at[0], Y: at[1], Button: "left", Buttons: 1, ClickCount: 1})
 	}
 	drag := func(from, to float64) {
 		mouse("mousePressed", from)
@@ -197,37 +197,37 @@ func TestZoom(t *testing.T) {
 		mouse("mouseReleased", to)
 	}
 	drag(0.55, 0.95)
-	p.wait("a zoom in the URL", `location.hash.includes("zoom=curve:")`)
+	p.waitTrue("the zoomed range in the URL", `location.hash.includes("zoom=curve:")`)
 	first := shown()
 	if first[0] <= whole[0] || first[1] >= whole[1] {
 		t.Errorf("range of the chart after a drag = %v, want a part of %v", first, whole)
 	}
-	read := func() string { return p.text("#chart-curve .readout") }
+	read := func() string { return p.textOf("#chart-curve .readout") }
 	point := func() string {
 		mouse("mouseMoved", 0.4)
-		p.drawn()
+		p.waitDrawn()
 		return read()
 	}
 	p.viewport(1440, 900)
-	p.drawn()
+	p.waitDrawn()
 	wide := point()
 	p.viewport(600, 900)
-	p.drawn()
+	p.waitDrawn()
 	if got := read(); strings.Contains(got, "Infinity") || strings.Contains(got, "NaN") {
 		t.Errorf("values read while the width changes = %q, want finite numbers", got)
 	}
 	if got := point(); !strings.Contains(got, ": miss ratio ") {
 		t.Errorf("values read in a narrow window = %q, want a miss ratio", got)
 	}
-	p.shoot("zoomed")
+	p.takeScreenshots("zoomed")
 	p.viewport(1440, 900)
-	p.drawn()
+	p.waitDrawn()
 	if got := point(); got != wide || !strings.Contains(got, ": miss ratio ") {
 		t.Errorf("values read after the width has changed = %q, want %q", got, wide)
 	}
 	link := eval[string](p, `location.href`)
 	drag(0.2, 0.6)
-	p.wait("a changed zoom", `location.href !== `+quote(link))
+	p.waitTrue("a changed zoom", `location.href !== `+quoteText(link))
 	second := shown()
 	if second[0] <= first[0] || second[1] >= first[1] {
 		t.Errorf("range of the chart after a second drag = %v, want a part of %v", second, first)
@@ -236,13 +236,13 @@ func TestZoom(t *testing.T) {
 		return fmt.Sprintf(`(() => { const x = document.querySelector("#chart-curve").u.scales.x; return Math.abs(x.min / %v - 1) < 1e-6 && Math.abs(x.max / %v - 1) < 1e-6; })()`, want[0], want[1])
 	}
 	eval[any](p, `history.back()`)
-	p.wait("the first zoom", is(first))
+	p.waitTrue("the first zoom", is(first))
 	eval[any](p, `history.back()`)
-	p.wait("the whole curve", is(whole))
-	eval[any](p, `location.href = `+quote(link))
+	p.waitTrue("the whole curve", is(whole))
+	eval[any](p, `location.href = `+quoteText(link))
 	p.reload()
 	p.waitFor("#chart-curve canvas")
-	p.wait("the linked zoom", is(first))
-	p.click("#curve-reset")
-	p.wait("the whole curve", `!location.hash.includes("zoom=") && `+is(whole))
+	p.waitTrue("the linked zoom", is(first))
+	p.clickElement("#curve-reset")
+	p.waitTrue("the whole curve", `!location.hash.includes("zoom=") && `+is(whole))
 }

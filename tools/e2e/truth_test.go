@@ -27,7 +27,7 @@ func realTrace(t *testing.T) string {
 	t.Helper()
 	dir := os.Getenv("STACKGLASS_DATA")
 	if dir == "" {
-		dir = filepath.Join(root, "..", "shared", "data")
+		dir = filepath.Join(rootFolder, "..", "shared", "data")
 	}
 	path := absolute(t, filepath.Join(dir, "traces", "sort.lackey.lz4"))
 	if _, err := os.Stat(path); err == nil {
@@ -41,12 +41,12 @@ func realTrace(t *testing.T) string {
 // contains no blocks.
 func lackeyTrace(t *testing.T) string {
 	t.Helper()
-	return absolute(t, filepath.Join(root, "core", "trace", "tracetest", "testdata", "array-list.lackey.lz4"))
+	return absolute(t, filepath.Join(rootFolder, "core", "trace", "tracetest", "testdata", "array-list.lackey.lz4"))
 }
 
-// The function "beginning" returns the path of a file with the beginning of the real trace, for
+// shortTrace returns the path of a file that contains the beginning of the real trace. It is for
 // tests that do not need a long trace. All tests share this file.
-func beginning(t *testing.T) string {
+func shortTrace(t *testing.T) string {
 	t.Helper()
 	const references = 1e6
 	from := realTrace(t)
@@ -68,7 +68,7 @@ func beginning(t *testing.T) string {
 	}
 	err := os.WriteFile(path, pack(t, text[:end], func(w io.Writer) (io.WriteCloser, error) { return lz4.NewWriter(w), nil }), 0o600)
 	if err == nil {
-		err = os.Chtimes(path, modified, modified)
+		err = os.Chtimes(path, fileTime, fileTime)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -98,15 +98,15 @@ func longTrace(t *testing.T, references uint64) string {
 	return path
 }
 
-// The constant "pausable" is the length of a trace whose analysis takes long enough to be paused.
-const pausable = 5e6
+// pausableLength is a number of references whose analysis takes long enough to be paused.
+const pausableLength = 5e6
 
 // ownTrace returns the path of a private copy of a trace that is long enough for a run to be
 // paused.
 func ownTrace(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "own-"+filepath.Base(realTrace(t)))
-	writeLong(t, path, pausable)
+	writeLong(t, path, pausableLength)
 	return path
 }
 
@@ -119,15 +119,15 @@ func writeLong(t *testing.T, path string, references uint64) {
 		err = os.WriteFile(path, bytes.Repeat(content, int((references+once-1)/once)), 0o600)
 	}
 	if err == nil {
-		err = os.Chtimes(path, modified, modified)
+		err = os.Chtimes(path, fileTime, fileTime)
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 }
 
-// The type "truth" is the result that the command computes for a trace.
-type truth struct {
+// commandResult is the result that the command computes for a trace.
+type commandResult struct {
 	Digest     string
 	References uint64
 	Complete   bool
@@ -136,45 +136,44 @@ type truth struct {
 
 var (
 	truthsMu sync.Mutex
-	truths   = map[string]*truth{}
+	truths   = map[string]*commandResult{}
 )
 
-// The constant "measured" lists the caches for which the page counts misses by site, unless the
-// page shows a different hierarchy. These are the caches in the first preset, except for caches
-// that select sets with a hash function.
-const measured = "48KiB,12,1MiB,16,32MiB,16"
+// measuredCaches lists the caches for which the page counts misses by site by default. They are the
+// caches of the first preset, without the caches that select sets with a hash function.
+const measuredCaches = "48KiB,12,1MiB,16,32MiB,16"
 
 // truthOf analyses a trace with the command. Each trace is analysed only once for all tests.
-func truthOf(t *testing.T, trace string) *truth {
+func truthOf(t *testing.T, trace string) *commandResult {
 	t.Helper()
 	truthsMu.Lock()
 	defer truthsMu.Unlock()
 	if known := truths[trace]; known != nil {
 		return known
 	}
-	profile := filepath.Join(shared.files, "command-"+strconv.Itoa(len(truths))+".sgp")
-	measuring := measured // the caches for which the page counts misses by site
+	profile := filepath.Join(sharedStage.files, "command-"+strconv.Itoa(len(truths))+".sgp")
+	measuring := measuredCaches
 	for _, d := range demos(t) {
 		if trace == "demo:"+d.Name {
-			measuring = d.measured()
+			measuring = d.cachesBySite()
 		}
 	}
-	answer := ask(t, "analyze", trace, "-o", profile, "--format", "json", "--utilisation", measuring)
+	answer := runCommand(t, "analyze", trace, "-o", profile, "--format", "json", "--utilisation", measuring)
 	v := truthIn(t, answer)
 	v.Profile = profile
 	truths[trace] = v
 	return v
 }
 
-// infoOf returns what the command's verb "info" prints about a profile.
-func infoOf(t *testing.T, profile string) *truth {
+// infoOf returns the facts that the verb "info" prints about a profile.
+func infoOf(t *testing.T, profile string) *commandResult {
 	t.Helper()
-	return truthIn(t, ask(t, "info", profile, "--format", "json"))
+	return truthIn(t, runCommand(t, "info", profile, "--format", "json"))
 }
 
-func truthIn(t *testing.T, answer []byte) *truth {
+func truthIn(t *testing.T, answer []byte) *commandResult {
 	t.Helper()
-	var v struct{ Input truth }
+	var v struct{ Input commandResult }
 	if err := json.Unmarshal(answer, &v); err != nil {
 		t.Fatalf("%v in %s", err, answer)
 	}
@@ -184,9 +183,8 @@ func truthIn(t *testing.T, answer []byte) *truth {
 	return &v.Input
 }
 
-// The function "ask" runs the command and returns its output. The command may also return a partial
-// answer.
-func ask(t *testing.T, args ...string) []byte {
+// runCommand runs the command and returns its output. A partial answer is not an error.
+func runCommand(t *testing.T, args ...string) []byte {
 	t.Helper()
 	cmd := exec.Command(needStage(t).program, args...)
 	var said bytes.Buffer
@@ -208,9 +206,9 @@ type demoCard struct {
 	References            uint64
 }
 
-// The method "measured" returns the caches for which the page counts a demo's misses by site. The
-// demo opens with these caches.
-func (d demoCard) measured() string {
+// cachesBySite returns the caches for which the page counts a demo's misses by site: the caches
+// with which the demo opens.
+func (d demoCard) cachesBySite() string {
 	screen := state.ParseScreen(d.Opens)
 	levels := screen.Levels
 	for _, h := range caches.Presets() {
@@ -233,7 +231,7 @@ func (d demoCard) measured() string {
 
 func demos(t *testing.T) []demoCard {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join(root, "site", "demos", "demos.json"))
+	content, err := os.ReadFile(filepath.Join(rootFolder, "site", "demos", "demos.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -247,5 +245,5 @@ func demos(t *testing.T) []demoCard {
 // demoFile returns the content of a demo's trace file.
 func demoFile(t *testing.T, name string) []byte {
 	t.Helper()
-	return ask(t, "demo", name, "-o", "-")
+	return runCommand(t, "demo", name, "-o", "-")
 }

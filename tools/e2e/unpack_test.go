@@ -13,8 +13,8 @@ import (
 	"github.com/ulikunitz/xz"
 )
 
-// The list "unpackers" contains the compressed formats whose decoders the page loads on demand.
-var unpackers = map[string]func(io.Writer) (io.WriteCloser, error){
+// lateUnpackers lists the compressed formats whose decoders the page loads on demand.
+var lateUnpackers = map[string]func(io.Writer) (io.WriteCloser, error){
 	"zstd": func(w io.Writer) (io.WriteCloser, error) { return zstd.NewWriter(w) },
 	"xz":   func(w io.Writer) (io.WriteCloser, error) { return xz.NewWriter(w) },
 }
@@ -25,14 +25,14 @@ func TestUnpackersOffline(t *testing.T) {
 	needStage(t)
 	p := firstVisit(t)
 	p.keptOffline()
-	p.server.stop()
+	p.server.stopServer()
 	p.reload()
 	text := unpacked(t, lackeyTrace(t))
-	for packing, packer := range unpackers {
-		path := p.write("offline."+packing, pack(t, text, packer))
-		p.drop(path)
-		p.wait("the result of "+path, `document.title.startsWith("offline.`+packing+`") && !document.querySelector("[data-running]")`)
-		if got, want := p.finished(), truthOf(t, path).Digest; got != want {
+	for packing, packer := range lateUnpackers {
+		path := p.writeFile("offline."+packing, pack(t, text, packer))
+		p.dropFiles(path)
+		p.waitTrue("the result of "+path, `document.title.startsWith("offline.`+packing+`") && !document.querySelector("[data-running]")`)
+		if got, want := p.waitFinished(), truthOf(t, path).Digest; got != want {
 			t.Errorf("digest of %s offline = %s, want %s", path, got, want)
 		}
 	}
@@ -42,14 +42,14 @@ func TestUnpackersOffline(t *testing.T) {
 // from a subfolder.
 func TestUnpackersOnStaticHost(t *testing.T) {
 	needStage(t)
-	p := newTab(t, folder(t, filepath.Join(root, "site", "dist")))
+	p := newTab(t, serveFolder(t, filepath.Join(rootFolder, "site", "dist")))
 	text := unpacked(t, lackeyTrace(t))
-	for packing, packer := range unpackers {
-		path := p.write("hosted."+packing, pack(t, text, packer))
-		p.visit("/")
-		p.ready()
-		p.drop(path)
-		if got, want := p.finished(), truthOf(t, path).Digest; got != want {
+	for packing, packer := range lateUnpackers {
+		path := p.writeFile("hosted."+packing, pack(t, text, packer))
+		p.openPath("/")
+		p.waitReady()
+		p.dropFiles(path)
+		if got, want := p.waitFinished(), truthOf(t, path).Digest; got != want {
 			t.Errorf("digest of %s = %s, want %s", path, got, want)
 		}
 	}
@@ -71,27 +71,27 @@ func unpacked(t *testing.T, path string) []byte {
 // TestNoUnpacker checks what the page does with compressed files if it cannot load the unpackers.
 func TestNoUnpacker(t *testing.T) {
 	needStage(t)
-	p := newTab(t, newCounter(t, serve(t, ":0"), "/assets/unpack.*.wasm").server)
+	p := newTab(t, newCountingProxy(t, serveCommand(t, ":0"), "/assets/unpack.*.wasm").server)
 	// Without the unpackers, the site cannot be stored for offline use either.
-	p.watch.allow("assets/unpack.")
-	p.watch.allow("Failed to load resource: the server responded with a status of 404")
-	p.visit("/")
-	p.ready()
+	p.watch.allowFault("assets/unpack.")
+	p.watch.allowFault("Failed to load resource: the server responded with a status of 404")
+	p.openPath("/")
+	p.waitReady()
 	text := unpacked(t, lackeyTrace(t))
-	for packing, packer := range unpackers {
-		p.drop(p.write("a.lackey."+packing, pack(t, text, packer)))
-		said := p.problem()
+	for packing, packer := range lateUnpackers {
+		p.dropFiles(p.writeFile("a.lackey."+packing, pack(t, text, packer)))
+		said := p.waitProblem()
 		t.Log(said)
 		if !regexp.MustCompile(`^a\.lackey\.` + packing + ` is compressed with ` + packing + `, and the decompression program could not be loaded \(.*404.*go online and reload`).MatchString(said) {
 			t.Errorf("problem = %q, want a missing decompression program", said)
 		}
 		p.waitGone("[data-running]")
-		p.click("#problem-dismiss")
+		p.clickElement("#problem-dismiss")
 		p.waitGone("#problem")
 	}
-	path := p.write("plain.lackey", text)
-	p.drop(path)
-	if got, want := p.finished(), truthOf(t, path).Digest; got != want {
+	path := p.writeFile("plain.lackey", text)
+	p.dropFiles(path)
+	if got, want := p.waitFinished(), truthOf(t, path).Digest; got != want {
 		t.Errorf("digest after the error = %s, want %s", got, want)
 	}
 }
@@ -103,25 +103,25 @@ func TestDamagedCompressedFiles(t *testing.T) {
 	p := openPage(t)
 	text := unpacked(t, lackeyTrace(t))
 	text = bytes.Repeat(text, 1+4<<20/len(text))
-	for packing, packer := range unpackers {
+	for packing, packer := range lateUnpackers {
 		whole := pack(t, text, packer)
 		damaged := bytes.Clone(whole)
 		damaged[len(damaged)*2/3] ^= 0x10
 		for want, content := range map[string][]byte{"truncated": whole[:len(whole)*3/4], "damaged": damaged} {
-			path := p.write(want+"."+packing, content)
-			p.drop(path)
-			said := p.problem()
+			path := p.writeFile(want+"."+packing, content)
+			p.dropFiles(path)
+			said := p.waitProblem()
 			t.Log(said)
 			if !regexp.MustCompile(`^The analysis of ` + want + `\.` + packing + ` is partial: .*the ` + packing + ` stream is ` + want + ` after [0-9]+ decompressed bytes`).MatchString(said) {
 				t.Errorf("problem for %s = %q, want a partial analysis and the reason", path, said)
 			}
 			p.waitGone("[data-running]")
-			if got := p.finished(); got != truthOf(t, path).Digest {
+			if got := p.waitFinished(); got != truthOf(t, path).Digest {
 				t.Errorf("digest of %s = %s, want the command's digest %s", path, got, truthOf(t, path).Digest)
 			}
-			p.click("#problem-dismiss")
+			p.clickElement("#problem-dismiss")
 			p.waitGone("#problem")
-			p.press("\x1b")
+			p.pressKeys("\x1b")
 			p.waitFor("#kept-title")
 		}
 	}
@@ -134,17 +134,17 @@ func TestReloadWhileUnpacking(t *testing.T) {
 	needStage(t)
 	trace := longPacked(t, 30e6)
 	p := openPage(t)
-	p.drop(trace)
-	p.wait("a checkpoint", storedEntries+" > 0")
+	p.dropFiles(trace)
+	p.waitTrue("a checkpoint", storedEntries+" > 0")
 	p.reload()
-	p.visit("/")
-	p.ready()
+	p.openPath("/")
+	p.waitReady()
 	p.waitFor("#kept .go-on")
-	p.click("#kept .go-on")
+	p.clickElement("#kept .go-on")
 	p.waitFor("#note")
-	p.pausing(func() { p.pick(trace) })
-	p.click("#run-pause")
-	if got, want := p.finished(), truthOf(t, trace).Digest; got != want {
+	p.startPaused(func() { p.pickFiles(trace) })
+	p.clickElement("#run-pause")
+	if got, want := p.waitFinished(), truthOf(t, trace).Digest; got != want {
 		t.Errorf("digest after a reload = %s, want the command's digest %s", got, want)
 	}
 }
@@ -155,7 +155,7 @@ func longPacked(t *testing.T, references uint64) string {
 	t.Helper()
 	from := realTrace(t)
 	once := truthOf(t, from).References
-	frame := pack(t, unpacked(t, from), unpackers["zstd"])
+	frame := pack(t, unpacked(t, from), lateUnpackers["zstd"])
 	path := filepath.Join(t.TempDir(), "long.zst")
 	if err := os.WriteFile(path, bytes.Repeat(frame, int((references+once-1)/once)), 0o644); err != nil {
 		t.Fatal(err)

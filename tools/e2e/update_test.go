@@ -25,53 +25,52 @@ import (
 	"github.com/stackglass/stackglass/site/policy"
 )
 
-// TestUpdate checks what happens if the site changes between two visits. A page that is open must
-// keep its version, although the host no longer has the files of this version. If a tab is opened
-// after all other tabs are closed, it must show the new version and still have all kept results.
+// TestUpdate checks what happens if the site changes between two visits. An open page must keep its
+// version, although the host no longer has the files of this version. A tab that is opened after
+// all other tabs have been closed must show the new version, and still contain all kept results.
 func TestUpdate(t *testing.T) {
 	needStage(t)
-	site := newChanging(t, serve(t, ":0"))
+	site := newChangingProxy(t, serveCommand(t, ":0"))
 	p := newTab(t, site.server)
-	p.watch.unwatched = true
-	p.visit("/")
-	p.ready()
+	p.watch.ignoreServiceWorkers = true
+	p.openPath("/")
+	p.waitReady()
 	p.keptOffline()
 	demo := demos(t)[0]
-	p.click("#demo-" + demo.Name)
-	p.finished()
-	site.update()
+	p.clickElement("#demo-" + demo.Name)
+	p.waitFinished()
+	site.installSecond()
 
-	p.visit("/")
-	p.ready()
-	p.wait("an installed new version that waits", `(await navigator.serviceWorker.getRegistration()).waiting`)
-	p.drop(beginning(t))
-	if got, want := p.finished(), truthOf(t, beginning(t)).Digest; got != want {
+	p.openPath("/")
+	p.waitReady()
+	p.waitTrue("a new version that is installed and waits", `(await navigator.serviceWorker.getRegistration()).waiting`)
+	p.dropFiles(shortTrace(t))
+	if got, want := p.waitFinished(), truthOf(t, shortTrace(t)).Digest; got != want {
 		t.Errorf("digest while a new version waits = %s, want %s", got, want)
 	}
 	if got := eval[string](p, siteVersion); got != "" {
-		t.Errorf("version = %q while a page of the first version is open, want the first version", got)
+		t.Errorf("version of the site = %q while a page of the first version is open, want the first version", got)
 	}
 
 	// When the last page with the old version is closed, the old service worker ends.
 	next := p.nextVersion()
-	call(p, page.Navigate, page.NavigateParams{URL: "about:blank"})
+	callDevTools(p, page.Navigate, page.NavigateParams{URL: "about:blank"})
 	next()
 	p = newTab(t, site.server)
-	p.watch.unwatched = true
-	p.visit("/")
-	p.ready()
+	p.watch.ignoreServiceWorkers = true
+	p.openPath("/")
+	p.waitReady()
 	if got := eval[string](p, siteVersion); got != "second" {
-		t.Errorf("version after all pages of the first version were closed = %q, want second", got)
+		t.Errorf("version of the site after all pages of the first version were closed = %q, want second", got)
 	}
-	p.waitFor(row(demo.Title) + " .chip.complete")
+	p.waitFor(rowSelector(demo.Title) + " .chip.complete")
 	if caches := eval[[]string](p, `caches.keys()`); len(caches) != 1 {
 		t.Errorf("remaining caches = %q, want 1", caches)
 	}
 }
 
 // nextVersion finds the service worker that is waiting to become active. It returns a function that
-// waits until this worker is active. Until then, every page that is opened still has the old
-// version.
+// waits until this worker is active. Until then, the browser opens every page in the old version.
 func (p *tab) nextVersion() (active func()) {
 	p.t.Helper()
 	waiting, over := make(chan bool, 1), make(chan bool, 1)
@@ -99,13 +98,13 @@ func (p *tab) nextVersion() (active func()) {
 		p.t.Helper()
 		select {
 		case <-happens:
-		case <-time.After(patience):
+		case <-time.After(waitLimit):
 			p.t.Fatalf("timeout: %s", what)
 		}
 	}
-	call(p, serviceworker.Enable, cdp.Empty{})
-	until("a version that waits", waiting)
-	return func() { p.t.Helper(); until("it takes over", over) }
+	callDevTools(p, serviceworker.Enable, cdp.Empty{})
+	until("no new version is waiting", waiting)
+	return func() { p.t.Helper(); until("the new version did not become active", over) }
 }
 
 // TestUpdateDuringRun checks what happens if the site changes while a page without a service worker
@@ -113,30 +112,30 @@ func (p *tab) nextVersion() (active func()) {
 // browser may never fetch the page's files again.
 func TestUpdateDuringRun(t *testing.T) {
 	needStage(t)
-	site := newChanging(t, serve(t, ":0"))
+	site := newChangingProxy(t, serveCommand(t, ":0"))
 	site.change("/sw.js", nil)
 	p := newTab(t, site.server)
-	p.watch.allow("A bad HTTP response code (404) was received when fetching the script.") // for the service worker's script
-	p.visit("/")
-	p.ready()
-	trace := longTrace(t, pausable)
-	p.pausing(func() { p.drop(trace) })
-	site.update()
-	p.click("#run-pause")
-	for _, next := range []string{"", beginning(t)} {
+	p.watch.allowFault("A bad HTTP response code (404) was received when fetching the script.") // for the service worker's script
+	p.openPath("/")
+	p.waitReady()
+	trace := longTrace(t, pausableLength)
+	p.startPaused(func() { p.dropFiles(trace) })
+	site.installSecond()
+	p.clickElement("#run-pause")
+	for _, next := range []string{"", shortTrace(t)} {
 		if next != "" {
-			p.drop(next)
+			p.dropFiles(next)
 			trace = next
-			p.wait("the next result", `document.title.startsWith(`+quote(filepath.Base(next))+`)`)
+			p.waitTrue("the next result", `document.title.startsWith(`+quoteText(filepath.Base(next))+`)`)
 		}
-		if got, want := p.finished(), truthOf(t, trace).Digest; got != want {
-			t.Errorf("digest of %s under a newer version = %s, want %s", trace, got, want)
+		if got, want := p.waitFinished(), truthOf(t, trace).Digest; got != want {
+			t.Errorf("digest of %s after the site has changed = %s, want %s", trace, got, want)
 		}
 	}
-	p.visit("/?") // a different URL, because the browser has cached the old page
-	p.ready()
+	p.openPath("/?") // a different URL, because the browser has cached the old page
+	p.waitReady()
 	if got := eval[string](p, siteVersion); got != "second" {
-		t.Errorf("version on the next visit = %q, want second", got)
+		t.Errorf("version of the site on the next visit = %q, want second", got)
 	}
 }
 
@@ -144,48 +143,48 @@ func TestUpdateDuringRun(t *testing.T) {
 // again to store the site.
 func TestStoresSiteLater(t *testing.T) {
 	needStage(t)
-	site := newChanging(t, serve(t, ":0"))
+	site := newChangingProxy(t, serveCommand(t, ":0"))
 	missing := "/demos/" + demos(t)[0].Name + ".sgt"
 	site.change(missing, nil)
 	p := newTab(t, site.server)
-	p.watch.unwatched = true
-	p.visit("/")
-	p.ready()
-	for late := time.Now().Add(patience); site.requests(missing) == 0; time.Sleep(askEvery) {
+	p.watch.ignoreServiceWorkers = true
+	p.openPath("/")
+	p.waitReady()
+	for late := time.Now().Add(waitLimit); site.requestCount(missing) == 0; time.Sleep(askEvery) {
 		if time.Now().After(late) {
 			t.Fatalf("the page never requested %s", missing)
 		}
 	}
-	site.restore(missing)
+	site.undoChange(missing)
 	p.keptOffline()
 }
 
 const siteVersion = `getComputedStyle(document.documentElement).getPropertyValue("--site-version").trim()`
 
-// A changing proxy is between the browser and a server, and answers some requests with different
-// content.
-type changing struct {
-	server *server // the server as the browser sees it, with the proxy's address
+// A changingProxy is a proxy between the browser and a server. It answers some requests with
+// different content.
+type changingProxy struct {
+	server *server // the server at the address of the proxy, which the browser uses
 	t      *testing.T
 	behind string
 
-	mu    sync.Mutex
-	other map[string][]byte // content for each path, or nil if the file is missing
-	asked map[string]int    // number of requests for each path
+	mu              sync.Mutex
+	replacedContent map[string][]byte // the new content for each path, or nil if the proxy answers that the file does not exist
+	requests        map[string]int    // number of requests for each path
 }
 
-func newChanging(t *testing.T, behind *server) *changing {
+func newChangingProxy(t *testing.T, behind *server) *changingProxy {
 	t.Helper()
 	to, err := url.Parse(behind.origin)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &changing{t: t, behind: behind.origin, other: map[string][]byte{}, asked: map[string]int{}}
+	c := &changingProxy{t: t, behind: behind.origin, replacedContent: map[string][]byte{}, requests: map[string]int{}}
 	proxy := httputil.NewSingleHostReverseProxy(to)
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c.mu.Lock()
-		c.asked[r.URL.Path]++
-		content, ok := c.other[r.URL.Path]
+		c.requests[r.URL.Path]++
+		content, ok := c.replacedContent[r.URL.Path]
 		c.mu.Unlock()
 		if !ok {
 			proxy.ServeHTTP(w, r)
@@ -204,31 +203,31 @@ func newChanging(t *testing.T, behind *server) *changing {
 	return c
 }
 
-func (c *changing) change(path string, content []byte) {
+func (c *changingProxy) change(path string, content []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.other[path] = content
+	c.replacedContent[path] = content
 }
 
-// The method "restore" undoes a change.
-func (c *changing) restore(path string) {
+// undoChange undoes a change.
+func (c *changingProxy) undoChange(path string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.other, path)
+	delete(c.replacedContent, path)
 }
 
-// The method requests returns the number of requests for a path.
-func (c *changing) requests(path string) int {
+// requestCount returns the number of requests for a path.
+func (c *changingProxy) requestCount(path string) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.asked[path]
+	return c.requests[path]
 }
 
-// The method "update" replaces the first version of the site with a second version. Every script,
+// installSecond replaces the first version of the site with a second version. Every script,
 // style sheet and program has new content and a new name, and the old names no longer exist.
-func (c *changing) update() {
+func (c *changingProxy) installSecond() {
 	c.t.Helper()
-	index, list := c.get("/"), string(c.get("/precache.js"))
+	index, list := c.contentOf("/"), string(c.contentOf("/precache.js"))
 	names := regexp.MustCompile(`assets/[^"]+`).FindAllString(list, -1)
 	if len(names) < 10 {
 		c.t.Fatalf("unknown format of precache.js: %s", list)
@@ -240,8 +239,8 @@ func (c *changing) update() {
 	list = strings.ReplaceAll(list, `", "`, `","`)
 	before := entry("index.html", index)
 	for _, name := range names {
-		content := c.get("/" + name)
-		second := append(bytes.Clone(content), secondOf[path.Ext(name)]...)
+		content := c.contentOf("/" + name)
+		second := append(bytes.Clone(content), secondVersionSuffix[path.Ext(name)]...)
 		renamed := regexp.MustCompile(`[0-9a-f]{16}`).ReplaceAllStringFunc(name, func(hash string) string { return hash[8:] + hash[:8] })
 		index = bytes.ReplaceAll(index, []byte(path.Base(name)), []byte(path.Base(renamed)))
 		list = strings.ReplaceAll(list, entry(name, content), entry(renamed, second))
@@ -255,12 +254,12 @@ func (c *changing) update() {
 	c.change("/precache.js", []byte(list))
 }
 
-// secondOf contains, for each file extension, the text that is appended to a file to make its
+// secondVersionSuffix contains, for each file extension, the text that is appended to a file to make its
 // second version. For a WebAssembly program, this text is a section that browsers ignore.
-var secondOf = map[string]string{".css": "\n:root { --site-version: second; }\n", ".js": "\n// second\n", ".wasm": "\x00\x07\x06second"}
+var secondVersionSuffix = map[string]string{".css": "\n:root { --site-version: second; }\n", ".js": "\n// second\n", ".wasm": "\x00\x07\x06second"}
 
-// The method "get" returns the content of a path after the update.
-func (c *changing) get(path string) []byte {
+// contentOf returns the original content of a path, from the server behind the proxy.
+func (c *changingProxy) contentOf(path string) []byte {
 	c.t.Helper()
 	answer, err := http.Get(c.behind + path)
 	if err != nil {

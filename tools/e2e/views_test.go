@@ -12,8 +12,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// The list "views" contains all views of a result, with and without content.
-var views = []struct{ name, shows string }{
+// allViews contains all views of a result, with and without content.
+var allViews = []struct{ name, shows string }{
 	{"diagnosis", ".overviewed"},
 	{"locality", "#chart-histogram canvas"},
 	{"caches", "#level-1"},
@@ -31,10 +31,10 @@ var comparedViews = []struct{ name, shows string }{
 
 // toView returns a script that changes the URL to open a view of the result.
 func toView(slug string) string {
-	return `(() => { const at = new URLSearchParams(location.hash.slice(1)); at.set("view", ` + quote(slug) + `); location.hash = at; })()`
+	return `(() => { const at = new URLSearchParams(location.hash.slice(1)); at.set("view", ` + quoteText(slug) + `); location.hash = at; })()`
 }
 
-// inView returns a script that reports whether the given view of the result is selected.
+// inView returns a script that reports whether a view of the result is selected.
 func inView(slug string) string {
 	return `document.querySelector("#tab-` + slug + `")?.ariaCurrent === "page"`
 }
@@ -43,20 +43,20 @@ func inView(slug string) string {
 func (p *tab) openView(slug, shows string) {
 	p.t.Helper()
 	eval[any](p, toView(slug))
-	p.wait("view "+slug, inView(slug)+` && document.querySelector(`+quote(shows)+`)`)
+	p.waitTrue("view "+slug, inView(slug)+` && document.querySelector(`+quoteText(shows)+`)`)
 }
 
 // unfoldFacts expands the facts below a finding in the diagnosis.
 func (p *tab) unfoldFacts() {
 	p.t.Helper()
-	p.click(`#facts-open[aria-expanded="false"]`)
+	p.clickElement(`#facts-open[aria-expanded="false"]`)
 	p.waitFor("#findings")
 }
 
-// The method "theme" sets the colour scheme that the operating system prefers.
-func (p *tab) theme(scheme string) {
+// setTheme sets the colour scheme that the operating system prefers.
+func (p *tab) setTheme(scheme string) {
 	p.t.Helper()
-	call(p, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+	callDevTools(p, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
 		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
 	})
 }
@@ -64,42 +64,42 @@ func (p *tab) theme(scheme string) {
 func (p *tab) viewport(width, height int64) {
 	p.t.Helper()
 	p.do("set the viewport", chromedp.EmulateViewport(width, height))
-	p.wait("the viewport", fmt.Sprintf("innerWidth === %d || document.documentElement.clientWidth === %d", width, width))
+	p.waitTrue("the viewport", fmt.Sprintf("innerWidth === %d || document.documentElement.clientWidth === %d", width, width))
 }
 
-// The function "everywhere" shows all states of the page one after another, including the first
+// showEverything shows all states of the page one after another, including the first
 // screen, a paused run, and a result in every view.
-func (p *tab) everywhere(look func(state string)) {
+func (p *tab) showEverything(look func(state string)) {
 	p.t.Helper()
 	look("the first screen, without kept results")
-	p.press("?")
-	p.wait("the list of keys", `document.getElementById("keys").open`)
+	p.pressKeys("?")
+	p.waitTrue("the list of keys", `document.getElementById("keys").open`)
 	look("the list of keys")
-	p.press("\x1b")
+	p.pressKeys("\x1b")
 	eval[any](p, `document.querySelectorAll("details").forEach((d) => { d.open = true; })`)
 	look("the first screen, with everything expanded")
 
-	p.pausing(func() { p.drop(longTrace(p.t, 20e6)) })
-	for _, v := range views {
+	p.startPaused(func() { p.dropFiles(longTrace(p.t, 20e6)) })
+	for _, v := range allViews {
 		p.openView(v.name, v.shows)
 		look("a run, " + v.name)
 	}
-	p.press("\x1b")
+	p.pressKeys("\x1b")
 	p.waitFor("#kept-title")
 	look("the first screen, with a run")
-	p.click("#run-cancel")
+	p.clickElement("#run-cancel")
 	p.waitFor("#kept .chip.partial")
 	p.waitGone("[data-running]")
 
-	p.pick(p.write("a-name-that-is-long-enough-to-need-more-than-the-width-of-a-telephone.txt", []byte("no trace\n")))
-	p.problem()
+	p.pickFiles(p.writeFile("a-name-that-is-long-enough-to-need-more-than-the-width-of-a-telephone.txt", []byte("no trace\n")))
+	p.waitProblem()
 	look("a problem")
-	p.click("#problem-dismiss")
+	p.clickElement("#problem-dismiss")
 	p.waitGone("#problem")
 
-	p.click("#kept .open")
+	p.clickElement("#kept .open")
 	p.waitFor("#digest")
-	for _, v := range views {
+	for _, v := range allViews {
 		p.openView(v.name, v.shows)
 		look("a result, " + v.name)
 		if p.has("#facts") {
@@ -107,18 +107,18 @@ func (p *tab) everywhere(look func(state string)) {
 			look("the facts, " + v.name)
 		}
 		for _, chart := range eval[[]string](p, `Array.from(document.querySelectorAll("sg-chart, sg-heatmap"), (c) => c.getAttribute("chart"))`) {
-			p.click("#" + chart + "-table")
+			p.clickElement("#" + chart + "-table")
 			p.waitFor("#table-" + chart + " tbody tr")
 			look("the table of " + chart + ", " + v.name)
-			p.click("#" + chart + "-help-open")
-			p.wait("the definition", `document.querySelector("#`+chart+`-help:popover-open")`)
+			p.clickElement("#" + chart + "-help-open")
+			p.waitTrue("the definition", `document.querySelector("#`+chart+`-help:popover-open")`)
 			look("the definition of " + chart + ", " + v.name)
-			p.press("\x1b")
-			p.click("#" + chart + "-table")
+			p.pressKeys("\x1b")
+			p.clickElement("#" + chart + "-table")
 			p.waitGone("#table-" + chart)
 		}
 	}
-	p.click("#back")
+	p.clickElement("#back")
 	p.waitFor("#kept .delete")
 	p.countersEverywhere(look)
 	p.codeEverywhere(look)
@@ -127,10 +127,10 @@ func (p *tab) everywhere(look func(state string)) {
 	p.blocksEverywhere(look)
 	p.coresEverywhere(look)
 	p.threadsEverywhere(look)
-	p.click("#kept .rename")
+	p.clickElement("#kept .rename")
 	p.waitFor("#rename-input")
 	look("renaming")
-	p.click("#kept .delete")
+	p.clickElement("#kept .delete")
 	p.waitFor("#delete-no")
 	look("deleting")
 }
@@ -138,76 +138,76 @@ func (p *tab) everywhere(look func(state string)) {
 // countersEverywhere shows a profile's counters in every form.
 func (p *tab) countersEverywhere(look func(state string)) {
 	p.t.Helper()
-	p.drop(p.multiplied())
+	p.dropFiles(p.countersProfile())
 	p.waitFor("#digest")
 	p.openView("counters", "#counters")
 	look("counters of the program")
-	p.click("#counters-definitions summary")
+	p.clickElement("#counters-definitions summary")
 	look("counters of the program, with definitions")
 	for _, by := range []string{"function", "block"} {
-		p.click("#by-" + by)
+		p.clickElement("#by-" + by)
 		p.waitFor("#table-" + by + "s tbody tr")
 		look("counters by " + by)
 	}
-	p.click("#back")
+	p.clickElement("#back")
 	p.waitFor("#kept .delete")
 }
 
 // codeEverywhere shows source locations with their source code, and compares two analyses.
 func (p *tab) codeEverywhere(look func(state string)) {
 	p.t.Helper()
-	p.drop(demoSource(p.t, "matmul-naive"))
+	p.dropFiles(demoSource(p.t, "matmul-naive"))
 	p.waitFor("#note")
-	look("source without a result")
-	p.click("#pair-matmul-blocked")
+	look("the source, without a result")
+	p.clickElement("#pair-matmul-blocked")
 	p.waitFor("#differences")
 	for _, v := range comparedViews {
 		p.openView(v.name, v.shows)
 		look("two analyses, " + v.name)
 	}
-	p.click("#compare-end")
+	p.clickElement("#compare-end")
 	p.waitFor("#compare-with")
 	p.openView("code", "#code-rows tbody td")
 	look("source locations")
-	p.click("#code-rows tbody td")
+	p.clickElement("#code-rows tbody td")
 	p.waitFor("#source-rows tbody td")
 	look("one source location")
-	p.click("#place-instructions")
+	p.clickElement("#place-instructions")
 	p.waitFor("#table-instructions tbody tr")
 	look("the instructions of a source line")
-	p.click("#back")
+	p.clickElement("#back")
 	p.waitFor("#kept .delete")
-	p.click("#kept .compare")
+	p.clickElement("#kept .compare")
 	p.waitFor("#kept a.compare")
 	look("the choice of results to compare")
-	p.click("#kept button.compare")
+	p.clickElement("#kept button.compare")
 	p.waitGone("#kept a.compare")
 }
 
-// The function "multiplied" returns the path of a matrix multiplication's profile that contains
+// countersProfile returns the path of a matrix multiplication's profile that contains
 // counters.
-func (p *tab) multiplied() string {
+func (p *tab) countersProfile() string {
 	p.t.Helper()
-	path, err := filepath.Abs(filepath.Join(root, "tools", "stackglass", "internal", "command", "testdata", "multiply.sgp"))
+	path, err := filepath.Abs(filepath.Join(rootFolder, "tools", "stackglass", "internal", "command", "testdata", "multiply.sgp"))
 	if err != nil {
 		p.t.Fatal(err)
 	}
 	return path
 }
 
-// TestEveryState checks that no state of the page is wider than a phone screen, with and without
-// fourfold magnification. It then checks the page with axe-core on a wide screen, in the light and
-// the dark theme.
+// TestEveryState checks that the page fits the width of a phone screen in every state, with and
+// without fourfold magnification. It then checks the page with axe-core on a wide screen, in the
+// light and the dark theme.
 func TestEveryState(t *testing.T) {
 	needStage(t)
-	axe, err := os.ReadFile(filepath.Join(root, "site", "node_modules", "axe-core", "axe.min.js"))
+	axe, err := os.ReadFile(filepath.Join(rootFolder, "site", "node_modules", "axe-core", "axe.min.js"))
 	if err != nil {
 		t.Log("skipped: axe-core is not installed (make setup installs it): ", err)
 	}
 	p := openPage(t)
 	p.viewport(320, 640)
 	looked := 0
-	p.everywhere(func(state string) {
+	p.showEverything(func(state string) {
 		for _, height := range []int64{640, 256} {
 			p.viewport(320, height)
 			if wide := eval[[]string](p, tooWide); len(wide) > 0 {
@@ -218,15 +218,15 @@ func TestEveryState(t *testing.T) {
 			return
 		}
 		p.viewport(1280, 720)
-		p.drawn()
+		p.waitDrawn()
 		for _, scheme := range []string{"light", "dark"} {
-			p.theme(scheme)
-			p.wait("the theme", `matchMedia("(prefers-color-scheme: `+scheme+`)").matches`)
+			p.setTheme(scheme)
+			p.waitTrue("the theme", `matchMedia("(prefers-color-scheme: `+scheme+`)").matches`)
 			if !eval[bool](p, `typeof axe === "object"`) {
 				eval[any](p, "(() => {"+string(axe)+"\n})()")
 			}
 			rules, least := `rules: { "target-size": { enabled: true } },`, 10
-			if scheme == "dark" { // only the colours differ between the themes, so these rules are enough
+			if scheme == "dark" { // the themes differ only in their colours, so these rules are enough
 				rules, least = `runOnly: { type: "rule", values: ["color-contrast", "link-in-text-block"] },`, 1
 			}
 			passes := eval[int](p, runAxe(rules))
@@ -239,7 +239,7 @@ func TestEveryState(t *testing.T) {
 			looked++
 		}
 		p.viewport(320, 640)
-		p.drawn()
+		p.waitDrawn()
 	})
 	t.Logf("axe checked %d states", looked)
 
@@ -256,19 +256,19 @@ func TestEveryState(t *testing.T) {
 	}
 }
 
-// TestSwitchingViews switches from each view to every other view. A reload must leave the new view
-// unchanged: nothing of the previous view may remain.
+// TestSwitchingViews switches from each view to every other view. A reload must not change the new
+// view, because nothing of the previous view may remain on the page.
 func TestSwitchingViews(t *testing.T) {
 	needStage(t)
 	const shown = `Array.from(document.querySelectorAll("#view .figure, #view .datatable, #view sg-table, #view .threads-on"), (e) => e.id || e.className).join()`
 	p := openPage(t)
-	p.click("#demo-matmul-naive")
-	p.finished()
+	p.clickElement("#demo-matmul-naive")
+	p.waitFinished()
 	slugs := []string{"diagnosis", "locality", "caches", "associativity", "code", "threads", "communication", "counters"}
 	alone := map[string]string{}
 	drawn := func(slug string) {
-		if p.drawn(); slug == "code" {
-			p.wait("the evictions, which a worker counts", `document.querySelector("#view #table-evictions")`)
+		if p.waitDrawn(); slug == "code" {
+			p.waitTrue("the evictions, which a worker counts", `document.querySelector("#view #table-evictions")`)
 		}
 	}
 	for _, slug := range slugs {
@@ -318,10 +318,10 @@ func TestNarrowWithLongNames(t *testing.T) {
 	p.viewport(320, 640)
 	names := []string{"short.lackey", strings.Repeat("a_long_name_", 6) + ".lackey"}
 	for i, name := range names {
-		p.drop(p.write(name, []byte(" L 1000,4\n S 2000,4\n")))
+		p.dropFiles(p.writeFile(name, []byte(" L 1000,4\n S 2000,4\n")))
 		p.waitFor("#digest")
-		p.click("#back")
-		p.wait("the row", fmt.Sprintf(`document.querySelectorAll("#kept .delete").length === %d`, i+1))
+		p.clickElement("#back")
+		p.waitTrue("the row", fmt.Sprintf(`document.querySelectorAll("#kept .delete").length === %d`, i+1))
 	}
 	narrow := func(state string) {
 		if wide := eval[[]string](p, tooWide); len(wide) > 0 {
@@ -332,13 +332,13 @@ func TestNarrowWithLongNames(t *testing.T) {
 	if right := eval[float64](p, `Math.max(...Array.from(document.querySelectorAll("#kept .delete"), (e) => e.getBoundingClientRect().right))`); right > 320 {
 		t.Errorf("right edge of “delete” = %g pixels, want at most 320", right)
 	}
-	p.click(`#kept [data-name="short.lackey"] .open`)
+	p.clickElement(`#kept [data-name="short.lackey"] .open`)
 	p.waitFor("#compare-with")
 	narrow("a result")
 }
 
-// tooWide is a script that returns the elements that are wider than the page if the page scrolls
-// sideways.
+// tooWide is a script that, if the page scrolls sideways, returns the elements that are wider than
+// the page.
 const tooWide = `(() => {
 	const root = document.documentElement;
 	if (root.scrollWidth <= root.clientWidth) return [];
@@ -373,14 +373,14 @@ const mapWords = `(async () => {
 func TestMapTexts(t *testing.T) {
 	needStage(t)
 	p := openPage(t)
-	p.visit("/#demo=matmul-naive&preset=i7-4770K")
+	p.openPath("/#demo=matmul-naive&preset=i7-4770K")
 	p.waitFor("#digest")
 	p.openView("associativity", "sg-heatmap canvas[data-ready]")
 	for _, width := range []int64{1280, 320} {
 		p.viewport(width, 900)
 		for _, conflicts := range []bool{false, true} {
 			eval[any](p, fmt.Sprintf(`document.querySelectorAll('input[name="map"]')[%d]?.click()`, map[bool]int{true: 1}[conflicts]))
-			p.wait("the map", fmt.Sprintf(`document.querySelector("sg-heatmap").data.signed === %t`, conflicts))
+			p.waitTrue("the map", fmt.Sprintf(`document.querySelector("sg-heatmap").data.signed === %t`, conflicts))
 			m := eval[struct {
 				Bad                   []string
 				Numbers, Names, Sizes int
@@ -389,8 +389,8 @@ func TestMapTexts(t *testing.T) {
 				t.Errorf("map with a width of %d pixels, conflicts %t: %+v, want legible texts", width, conflicts, m)
 			}
 			box := eval[struct{ X, Y float64 }](p, `(() => { const h = document.querySelector("sg-heatmap"); h.scrollIntoView({ block: "center" }); const b = h.canvas.getBoundingClientRect(); return { x: b.left + h.x(2) + 3, y: b.top + h.y(5) + 3 }; })()`)
-			call(p, input.DispatchMouseEvent, input.DispatchMouseEventParams{Type: "mouseMoved", X: box.X, Y: box.Y})
-			p.wait("the number of a cell", `/^32 sets, 2 ways, 4\s*KiB: .*%/.test(document.querySelector("sg-heatmap .readout").textContent)`)
+			callDevTools(p, input.DispatchMouseEvent, input.DispatchMouseEventParams{Type: "mouseMoved", X: box.X, Y: box.Y})
+			p.waitTrue("the cell's number", `/^32 sets, 2 ways, 4\s*KiB: .*%/.test(document.querySelector("sg-heatmap .readout").textContent)`)
 		}
 	}
 }

@@ -22,9 +22,9 @@ import (
 type watch struct {
 	within  []string // prefixes of the URLs that the page may request
 	pageCtx context.Context
-	// The method "unwatched" excludes service workers from the watch. A watched service worker is
-	// never idle, so its next version would never replace it.
-	unwatched bool
+	// If ignoreServiceWorkers is true, the watch excludes service workers. A watched service worker
+	// is never idle, so its next version would never replace it.
+	ignoreServiceWorkers bool
 
 	mu       sync.Mutex
 	faults   []string
@@ -71,12 +71,12 @@ func (w *watch) event(who string, ev any) {
 		w.request(who, ev)
 	case *target.EventAttachedToTarget:
 		kind := ev.TargetInfo.Type
-		if kind == "worker" || kind == "shared_worker" || kind == "service_worker" && !w.unwatched {
+		if kind == "worker" || kind == "shared_worker" || kind == "service_worker" && !w.ignoreServiceWorkers {
 			w.mu.Lock()
 			w.sessions[ev.SessionID] = ev.TargetInfo.TargetID
 			w.mu.Unlock()
 			w.attached.Add(1)
-			go w.attach(ev.TargetInfo)
+			go w.watchWorker(ev.TargetInfo)
 		}
 	case *target.EventDetachedFromTarget:
 		// If a worker has ended, it does not answer, so a call to it would block.
@@ -96,9 +96,9 @@ func (w *watch) request(who string, ev *network.EventRequestWillBeSent) {
 	}
 }
 
-// The method "attach" makes the watch include a worker. The browser repeats the messages that the
-// worker has already written.
-func (w *watch) attach(info *target.Info) {
+// watchWorker adds a worker to the watch. The browser sends the messages that the worker has
+// already written again.
+func (w *watch) watchWorker(info *target.Info) {
 	defer w.attached.Done()
 	ctx, _ := chromedp.NewContext(w.pageCtx, chromedp.WithTargetID(info.TargetID), chromedp.WithDetachOnCancel())
 	if err := chromedp.Do(ctx); err != nil {
@@ -118,15 +118,15 @@ func (w *watch) fault(who, what, text string) {
 	w.faults = append(w.faults, fmt.Sprintf("%s: %s: %s", who, what, strings.TrimSpace(text)))
 }
 
-// The method "allow" makes the watch ignore faults that contain the given text.
-func (w *watch) allow(part string) {
+// allowFault makes the watch ignore faults that contain the given text.
+func (w *watch) allowFault(part string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.allowed = append(w.allowed, part)
 }
 
-// The method "count" returns how many of the faults so far contain the given text.
-func (w *watch) count(part string) (n int) {
+// countFaults returns how many of the faults so far contain the given text.
+func (w *watch) countFaults(part string) (n int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, fault := range w.faults {
@@ -137,11 +137,11 @@ func (w *watch) count(part string) (n int) {
 	return n
 }
 
-// The method "await" waits until at least the wanted number of faults contain the given text, or
-// until the time limit. It returns the number of these faults.
-func (w *watch) await(part string, want int) (n int) {
-	for late := time.Now().Add(patience); ; time.Sleep(askEvery) {
-		if n = w.count(part); n >= want || time.Now().After(late) {
+// waitFaults waits until the wanted number of faults contain the given text, or until the time
+// limit expires. It returns the number of these faults.
+func (w *watch) waitFaults(part string, want int) (n int) {
+	for late := time.Now().Add(waitLimit); ; time.Sleep(askEvery) {
+		if n = w.countFaults(part); n >= want || time.Now().After(late) {
 			return n
 		}
 	}
@@ -160,8 +160,8 @@ func (w *watch) workersOf(kind string) (list []context.Context) {
 	return list
 }
 
-// forgetWorkers forgets all known workers, because some of them may be about to end.
-func (w *watch) forgetWorkers() {
+// dropWorkers forgets all known workers, because some of them may be about to end.
+func (w *watch) dropWorkers() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	clear(w.workers)
@@ -169,7 +169,7 @@ func (w *watch) forgetWorkers() {
 
 // awaitWorker waits for a worker of the given kind, and ignores workers that have been forgotten.
 func (w *watch) awaitWorker(kind string) (context.Context, error) {
-	for late := time.Now().Add(patience); time.Now().Before(late); time.Sleep(askEvery) {
+	for late := time.Now().Add(waitLimit); time.Now().Before(late); time.Sleep(askEvery) {
 		w.mu.Lock()
 		for id, ctx := range w.workers {
 			if w.kinds[id] == kind {
@@ -179,11 +179,11 @@ func (w *watch) awaitWorker(kind string) (context.Context, error) {
 		}
 		w.mu.Unlock()
 	}
-	return nil, errors.New("there is no " + kind)
+	return nil, errors.New("there is no worker of kind " + kind)
 }
 
-// The method "check" makes the test fail with every fault that was found.
-func (w *watch) check(t *testing.T) {
+// failOnFaults reports every fault that is not allowed as a test failure.
+func (w *watch) failOnFaults(t *testing.T) {
 	t.Helper()
 	w.mu.Lock()
 	defer w.mu.Unlock()

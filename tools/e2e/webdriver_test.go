@@ -23,25 +23,25 @@ import (
 // elementKey is the key that marks an element in WebDriver's messages.
 const elementKey = "element-6066-11e4-a52e-4f735466cecf"
 
-// The type "other" is a browser other than Chromium that has one tab. Firefox is controlled with
+// otherBrowser is a browser other than Chromium, with one tab. Firefox is controlled with
 // Marionette, its own protocol over a TCP connection. WebKit is controlled with WebDriver. Both
 // protocols have the same commands.
-type other struct {
-	t    *testing.T
-	send func(command string, parameters any) (json.RawMessage, error)
-	end  func() // this ends the browser
+type otherBrowser struct {
+	t          *testing.T
+	send       func(command string, parameters any) (json.RawMessage, error)
+	endBrowser func() // ends the browser
 }
 
 // otherBrowsers contains, for each browser, a function that starts the browser with a profile. If
 // the browser is not installed, the function returns nil and the reason. A browser finds the data
 // that an earlier browser with the same profile stored.
-var otherBrowsers = map[string]func(t *testing.T, profile string) (*other, string){
+var otherBrowsers = map[string]func(t *testing.T, profile string) (*otherBrowser, string){
 	"Firefox": startFirefox, "WebKit": startWebKit,
 }
 
-// The function "launch" starts a program in its own process group, and kills this group when the
+// startProgram starts a program in its own process group, and kills this group when the
 // test ends.
-func launch(t *testing.T, env []string, name string, arguments ...string) (end func()) {
+func startProgram(t *testing.T, env []string, name string, arguments ...string) (end func()) {
 	t.Helper()
 	cmd := exec.Command(name, arguments...)
 	cmd.Env = append(os.Environ(), env...)
@@ -79,7 +79,7 @@ func freePort(t *testing.T) string {
 }
 
 // startFirefox starts Firefox in headless mode.
-func startFirefox(t *testing.T, profile string) (*other, string) {
+func startFirefox(t *testing.T, profile string) (*otherBrowser, string) {
 	path, err := exec.LookPath("firefox-esr")
 	if err != nil {
 		if path, err = exec.LookPath("firefox"); err != nil {
@@ -100,9 +100,9 @@ user_pref("dom.max_script_run_time", 0);
 	if err := os.WriteFile(filepath.Join(profile, "user.js"), []byte(preferences), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	end := launch(t, []string{"MOZ_HEADLESS=1", "HOME=" + profile}, path, "--marionette", "--no-remote", "--profile", profile, "about:blank")
+	end := startProgram(t, []string{"MOZ_HEADLESS=1", "HOME=" + profile}, path, "--marionette", "--no-remote", "--profile", profile, "about:blank")
 	var conn net.Conn
-	for late := time.Now().Add(patience); ; time.Sleep(askEvery) {
+	for late := time.Now().Add(waitLimit); ; time.Sleep(askEvery) {
 		if conn, err = net.Dial("tcp", "127.0.0.1:"+port); err == nil {
 			break
 		}
@@ -115,7 +115,7 @@ user_pref("dom.max_script_run_time", 0);
 	if _, err := m.read(); err != nil { // read the message that Firefox sends first
 		t.Fatal(err)
 	}
-	b := &other{t: t, send: m.send, end: end}
+	b := &otherBrowser{t: t, send: m.send, endBrowser: end}
 	b.do("WebDriver:NewSession", map[string]any{"capabilities": map[string]any{"alwaysMatch": map[string]any{"unhandledPromptBehavior": "accept"}}})
 	return b, ""
 }
@@ -171,7 +171,7 @@ func (m *marionette) send(command string, parameters any) (json.RawMessage, erro
 }
 
 // startWebKit starts WebKitGTK's MiniBrowser on a virtual display.
-func startWebKit(t *testing.T, profile string) (*other, string) {
+func startWebKit(t *testing.T, profile string) (*otherBrowser, string) {
 	for _, program := range []string{"WebKitWebDriver", "Xvfb"} {
 		if _, err := exec.LookPath(program); err != nil {
 			return nil, program + " is not installed"
@@ -202,15 +202,15 @@ func startWebKit(t *testing.T, profile string) (*other, string) {
 		t.Fatal("Xvfb does not start: ", err)
 	}
 	port := freePort(t)
-	end := launch(t, []string{
+	end := startProgram(t, []string{
 		"DISPLAY=:" + strings.TrimSpace(line), "HOME=" + profile, "XDG_RUNTIME_DIR=" + t.TempDir(), "LIBGL_ALWAYS_SOFTWARE=1", "GDK_BACKEND=x11",
 		"WEBKIT_DISABLE_SANDBOX_THIS_IS_DANGEROUS=1", // WebKit's sandbox does not work within a container
 		"WEBKIT_DISABLE_COMPOSITING_MODE=1",
 	}, "WebKitWebDriver", "--host=127.0.0.1", "--port="+port)
 	d := &webDriver{address: "http://127.0.0.1:" + port + "/session"}
-	b := &other{t: t, send: d.send, end: end}
+	b := &otherBrowser{t: t, send: d.sendCommand, endBrowser: end}
 	var made json.RawMessage
-	for late := time.Now().Add(patience); ; time.Sleep(askEvery) {
+	for late := time.Now().Add(waitLimit); ; time.Sleep(askEvery) {
 		made, err = d.request("POST", "", map[string]any{"capabilities": map[string]any{"alwaysMatch": map[string]any{
 			"webkitgtk:browserOptions": map[string]any{"binary": browsers[0], "args": []string{"--automation"}},
 		}}})
@@ -237,7 +237,7 @@ func (d *webDriver) request(method, path string, parameters any) (json.RawMessag
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), waitLimit)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, method, d.address+path, bytes.NewReader(text))
 	if err != nil {
@@ -259,8 +259,8 @@ func (d *webDriver) request(method, path string, parameters any) (json.RawMessag
 	return answer.Value, nil
 }
 
-// The method "send" translates the names of WebDriver commands to Marionette's names.
-func (d *webDriver) send(command string, parameters any) (json.RawMessage, error) {
+// sendCommand sends a command, whose Marionette name it translates to a WebDriver path.
+func (d *webDriver) sendCommand(command string, parameters any) (json.RawMessage, error) {
 	path := map[string]string{
 		"WebDriver:Navigate": "/url", "WebDriver:Refresh": "/refresh", "WebDriver:ExecuteAsyncScript": "/execute/async",
 		"WebDriver:FindElement": "/element", "WebDriver:SetTimeouts": "/timeouts",
@@ -274,7 +274,7 @@ func (d *webDriver) send(command string, parameters any) (json.RawMessage, error
 	return d.request("POST", path, parameters)
 }
 
-func (b *other) do(command string, parameters any) json.RawMessage {
+func (b *otherBrowser) do(command string, parameters any) json.RawMessage {
 	b.t.Helper()
 	result, err := b.send(command, parameters)
 	if err != nil {
@@ -283,14 +283,13 @@ func (b *other) do(command string, parameters any) json.RawMessage {
 	return result
 }
 
-func (b *other) visit(url string) {
+func (b *otherBrowser) visit(url string) {
 	b.t.Helper()
 	b.do("WebDriver:Navigate", map[string]any{"url": url})
 }
 
-// The method "try" evaluates an expression, which may be a promise, and stores the value in the
-// variable to which its second argument points.
-func (b *other) try(expression string, to any) error {
+// evaluate evaluates an expression, which may be a promise, and stores the value in *to.
+func (b *otherBrowser) evaluate(expression string, to any) error {
 	script := `const done = arguments[0]; (async () => JSON.stringify(await (` + expression + `)) ?? "null")().then((v) => done({ v }), (e) => done({ e: String(e) }))`
 	text, err := b.send("WebDriver:ExecuteAsyncScript", map[string]any{"script": script, "args": []any{}})
 	if err != nil {
@@ -306,43 +305,43 @@ func (b *other) try(expression string, to any) error {
 	return json.Unmarshal([]byte(result.V), to)
 }
 
-func (b *other) text(expression string) (value string) {
+func (b *otherBrowser) textOf(expression string) (value string) {
 	b.t.Helper()
-	if err := b.try(expression, &value); err != nil {
+	if err := b.evaluate(expression, &value); err != nil {
 		b.t.Fatalf("%s: %v", expression, err)
 	}
 	return value
 }
 
-func (b *other) wait(what, expression string) {
+func (b *otherBrowser) waitTrue(what, expression string) {
 	b.t.Helper()
 	var err error
-	for late := time.Now().Add(patience); time.Now().Before(late); time.Sleep(2 * askEvery) {
+	for late := time.Now().Add(waitLimit); time.Now().Before(late); time.Sleep(2 * askEvery) {
 		var yes bool
-		if err = b.try("!!("+expression+")", &yes); err == nil && yes {
+		if err = b.evaluate("!!("+expression+")", &yes); err == nil && yes {
 			return
 		}
 	}
 	var screen string
-	_ = b.try(`location.href + "\n" + document.body.innerText.slice(0, 2500)`, &screen)
+	_ = b.evaluate(`location.href + "\n" + document.body.innerText.slice(0, 2500)`, &screen)
 	b.t.Fatalf("timeout while waiting for: %s\n%s\nlast error: %v\n%s", what, expression, err, screen)
 }
 
-func (b *other) ready() {
+func (b *otherBrowser) waitReady() {
 	b.t.Helper()
-	b.wait("the program runs", `document.documentElement.dataset.ready === "1"`)
+	b.waitTrue("the program runs", `document.documentElement.dataset.ready === "1"`)
 }
 
-// The method "click" uses a script to click on an element, because all browsers agree on whether an
+// clickElement clicks on an element with a script, because all browsers then agree on whether the
 // element can be clicked.
-func (b *other) click(selector string) {
+func (b *otherBrowser) clickElement(selector string) {
 	b.t.Helper()
-	b.wait(selector, `document.querySelector(`+quote(selector)+`)`)
-	b.text(`(document.querySelector(` + quote(selector) + `).click(), "")`)
+	b.waitTrue(selector, `document.querySelector(`+quoteText(selector)+`)`)
+	b.textOf(`(document.querySelector(` + quoteText(selector) + `).click(), "")`)
 }
 
-// The method "pick" selects a file in the file picker.
-func (b *other) pick(path string) {
+// pickFiles selects a file in the file picker.
+func (b *otherBrowser) pickFiles(path string) {
 	b.t.Helper()
 	found := b.do("WebDriver:FindElement", map[string]any{"using": "css selector", "value": "#file"})
 	var element map[string]string
@@ -352,8 +351,8 @@ func (b *other) pick(path string) {
 	b.do("WebDriver:ElementSendKeys", map[string]any{"id": element[elementKey], "text": path})
 }
 
-func (b *other) finished() string {
+func (b *otherBrowser) waitFinished() string {
 	b.t.Helper()
-	b.wait("a result with a digest, and no run", `!document.querySelector("[data-running]") && document.querySelector("#digest")?.dataset.digest`)
-	return b.text(`document.getElementById("digest").dataset.digest`)
+	b.waitTrue("a result with a digest, and no run", `!document.querySelector("[data-running]") && document.querySelector("#digest")?.dataset.digest`)
+	return b.textOf(`document.getElementById("digest").dataset.digest`)
 }
