@@ -42,18 +42,18 @@ func rewrite(path string) error {
 }
 
 const (
-	inside  = `((?:[^"\\]|\\.)*)`   // the text of a string literal, as printed by %q
-	literal = `("(?:[^"\\]|\\.)*")` // a string literal
+	literalText = `((?:[^"\\]|\\.)*)`   // the text of a string literal, as printed by %q
+	literal     = `("(?:[^"\\]|\\.)*")` // a string literal
 )
 
-// node matches the creation of an element. The pattern's groups are the element's name and
-// attributes.
-const node = `vgn = &vugu\.VGNode\{Type: vugu\.VGNodeType\(3\), Namespace: "", Data: ` + literal + `, Attr: \[\]vugu\.VGAttribute(?:\(nil\)|\{(.*)\})\}\s*`
+// createdElement matches the statement that creates an element. Its groups are the name and the
+// attributes of the element.
+const createdElement = `vgn = &vugu\.VGNode\{Type: vugu\.VGNodeType\(3\), Namespace: "", Data: ` + literal + `, Attr: \[\]vugu\.VGAttribute(?:\(nil\)|\{(.*)\})\}\s*`
 
 var (
 	text       = regexp.MustCompile(`vgn = &vugu\.VGNode\{Type: vugu\.VGNodeType\(1\), Data: ` + literal + `\}\s*vgparent\.AppendChild\(vgn\)\n`)
-	element    = regexp.MustCompile(node + `vg(parent)\.AppendChild\(vgn\)\n`)
-	root       = regexp.MustCompile(node + `vg(out)\.Out = append\(vgout\.Out, vgn\).*\n`)
+	element    = regexp.MustCompile(createdElement + `vg(parent)\.AppendChild\(vgn\)\n`)
+	root       = regexp.MustCompile(createdElement + `vg(out)\.Out = append\(vgout\.Out, vgn\).*\n`)
 	attribute  = regexp.MustCompile(`\{Namespace: "", Key: ` + literal + `, Val: ` + literal + `\}`)
 	attributes = regexp.MustCompile(`^(?:(?:, )?(?:vugu\.VGAttribute)?` + attribute.String() + `)*$`)
 	value      = regexp.MustCompile(`vgn\.AddAttrInterface\(` + literal + `, (.*)\)\n`)
@@ -66,16 +66,17 @@ var (
 	property   = regexp.MustCompile(`\{\s*b, err := vjson\.Marshal\((.*)\)\s*if err != nil \{\s*panic\(err\)\s*\}\s*vgn\.Prop = append\(vgn\.Prop, vugu\.VGProperty\{Key: ` + literal + `, JSONVal: vjson\.RawMessage\(b\)\}\)\s*\}\n`)
 )
 
-// These patterns match statements that are already compact. Statements between an element and its
-// only text add no nodes.
+// These patterns match statements that the patterns above have already made compact. The statements
+// between an element and its only text add no nodes.
 var (
-	fixed      = regexp.MustCompile(`(vgn = addElement\(vgparent, "` + inside + `)"\)\s*setAttribute\(vgn, "` + inside + `", "` + inside + `"\)\n`)
-	onlyText   = regexp.MustCompile(`(add(?:Element|Root)\(\w+, "` + inside + `)"\)\n((?:\s*(?:setAttribute|addProperty|addListener)\(vgn, .*\)\n)*)\s*\{\s*vgparent := vgn\s*_ = vgparent\s*addText\(vgparent, "` + inside + `"\)\s*\}\n`)
+	fixed      = regexp.MustCompile(`(vgn = addElement\(vgparent, "` + literalText + `)"\)\s*setAttribute\(vgn, "` + literalText + `", "` + literalText + `"\)\n`)
+	onlyText   = regexp.MustCompile(`(add(?:Element|Root)\(\w+, "` + literalText + `)"\)\n((?:\s*(?:setAttribute|addProperty|addListener)\(vgn, .*\)\n)*)\s*\{\s*vgparent := vgn\s*_ = vgparent\s*addText\(vgparent, "` + literalText + `"\)\s*\}\n`)
 	afterSpace = regexp.MustCompile(`addText\(vgparent, "(?:\\n|\\t| )+"\)\s*((?:vgn = )?addElement\(vgparent, ")`)
 	unused     = regexp.MustCompile(`vgn = (addElement\(.*\)\n)(\s*(?:\}|add(?:Text|Element|Component)\(|(?:if|for|vgn =) ))`)
 )
 
-// compact returns the source with shorter statements. It leaves unknown patterns unchanged.
+// compact returns the source with shorter statements. It does not change statements that match no
+// pattern.
 func compact(source string) ([]byte, error) {
 	source = text.ReplaceAllString(source, "addText(vgparent, $1)\n")
 	for add, made := range map[string]*regexp.Regexp{"addElement(": element, "addRoot(": root} {
@@ -95,7 +96,7 @@ func compact(source string) ([]byte, error) {
 	source = markup.ReplaceAllStringFunc(source, func(statement string) string {
 		text := markup.FindStringSubmatch(statement)[1]
 		if strings.ContainsAny(unquoted(text), "<&") {
-			return statement // tags or entities
+			return statement // the text contains tags or entities, so it must remain HTML
 		}
 		return "{\nvgparent := vgn\n_ = vgparent\naddText(vgparent, " + text + ")\n}\n"
 	})
@@ -106,7 +107,7 @@ func compact(source string) ([]byte, error) {
 	source = strings.ReplaceAll(loopKey.ReplaceAllString(source, ""), "vgiterkeyt", "_")
 	source = loopCopy.ReplaceAllStringFunc(source, func(statements string) string {
 		if found := loopCopy.FindStringSubmatch(statements); found[1] == found[2] {
-			return "_ = " + found[1] + "\n" // the loop variable is new in each iteration
+			return "_ = " + found[1] + "\n" // no copy is necessary, because each iteration has a new loop variable
 		}
 		return statements
 	})
@@ -115,15 +116,16 @@ func compact(source string) ([]byte, error) {
 		return nil, err
 	}
 	source = withoutSpace(string(formatted))
-	source = repeated(source, fixed, `$1\x00$3\x00$4")`+"\n")
+	source = replaceAllRepeatedly(source, fixed, `$1\x00$3\x00$4")`+"\n")
 	source = onlyText.ReplaceAllString(source, `$1\x00$4")`+"\n$3")
 	source = afterSpace.ReplaceAllString(source, "$1 ")
-	source = repeated(source, unused, "$1$2")
+	source = replaceAllRepeatedly(source, unused, "$1$2")
 	return format.Source([]byte(source))
 }
 
-// repeated replaces matches until there are no more matches.
-func repeated(source string, old *regexp.Regexp, with string) string {
+// replaceAllRepeatedly replaces all matches of a pattern, again and again, until the source
+// contains no match.
+func replaceAllRepeatedly(source string, old *regexp.Regexp, with string) string {
 	for before := ""; before != source; {
 		before = source
 		source = old.ReplaceAllString(source, with)
@@ -135,7 +137,7 @@ func repeated(source string, old *regexp.Regexp, with string) string {
 func unquoted(literal string) string {
 	s, err := strconv.Unquote(literal)
 	if err != nil {
-		// impossible, because the patterns match only literals
+		// the patterns match only valid literals
 		panic("not a string literal: " + literal)
 	}
 	return s

@@ -16,25 +16,25 @@ var blocks = []string{
 	"nav", "ol", "option", "p", "pre", "section", "select", "summary", "table", "tbody", "td", "th", "thead", "tr", "ul",
 }
 
-// keepsSpace is the element whose white space a browser shows.
-const keepsSpace = "pre"
+// preformatted is the only element whose white space a browser shows.
+const preformatted = "pre"
 
 var (
 	space      = regexp.MustCompile(`^addText\(vgparent, "(?:\\n|\\t| )+"\)$`)
 	anyElement = regexp.MustCompile(`add(?:Element|Root)\(\w+, "([a-z0-9]+)`)
 )
 
-// child is a node that a statement adds to another node.
+// child is a node that a statement of the generated code adds to its parent.
 type child struct {
 	line  int
 	depth int    // number of enclosing statements, such as if and for
 	name  string // name of the element; "" for white space
 }
 
-// These are the names of children that are not elements.
+// These names identify children that are not elements.
 const (
 	aText      = "#text"
-	aComponent = "#component" // treated as a block
+	aComponent = "#component" // displayed like a block element
 )
 
 func (c child) block() bool { return c.name == aComponent || slices.Contains(blocks, c.name) }
@@ -43,7 +43,7 @@ func (c child) block() bool { return c.name == aComponent || slices.Contains(blo
 func withoutSpace(source string) string {
 	s := &spaces{lines: strings.Split(source, "\n"), unseen: map[int]bool{}}
 	for i := 0; i < len(s.lines); i++ {
-		i, _ = s.statements(i, 0)
+		i, _ = s.readBlock(i, 0)
 	}
 	var left []string
 	for i, line := range s.lines {
@@ -56,18 +56,18 @@ func withoutSpace(source string) string {
 
 type spaces struct {
 	lines  []string
-	unseen map[int]bool // by line number
+	unseen map[int]bool // the lines, by number, that add invisible white space
 }
 
-// statements reads the statements of a block. It returns the line at which the block ends, and the
-// children that the statements add to their node.
-func (s *spaces) statements(i, depth int) (end int, found []child) {
+// readBlock reads the statements of a block of code. It returns the last line of the block, and the
+// children that the statements add to the current node.
+func (s *spaces) readBlock(i, depth int) (end int, found []child) {
 	element := ""
 	add := func(name string) { found = append(found, child{line: i, depth: depth, name: name}) }
 	for ; i < len(s.lines); i++ {
 		line := strings.TrimSpace(s.lines[i])
 		opens := strings.HasSuffix(line, "{")
-		if strings.HasPrefix(line, "}") && !opens { // a line that also opens a block is an else
+		if strings.HasPrefix(line, "}") && !opens { // a line with both braces is an else
 			return i, found
 		}
 		switch names := anyElement.FindStringSubmatch(line); {
@@ -83,9 +83,9 @@ func (s *spaces) statements(i, depth int) (end int, found []child) {
 		case opens:
 			var inner []child
 			ofElement := strings.TrimSpace(s.lines[i+1]) == "vgparent := vgn"
-			i, inner = s.statements(i+1, depth+1)
+			i, inner = s.readBlock(i+1, depth+1)
 			if ofElement {
-				s.choose(element, inner)
+				s.markUnseen(element, inner)
 			} else {
 				found = append(found, inner...)
 			}
@@ -94,9 +94,10 @@ func (s *spaces) statements(i, depth int) (end int, found []child) {
 	return i, found
 }
 
-// choose marks the white space among the children of an element that a browser does not show.
-func (s *spaces) choose(parent string, all []child) {
-	if parent == keepsSpace {
+// markUnseen marks the children of an element that consist of white space which a browser does not
+// show.
+func (s *spaces) markUnseen(parent string, all []child) {
+	if parent == preformatted {
 		return
 	}
 	onlyBlocks := !slices.ContainsFunc(all, func(c child) bool { return c.name != "" && !c.block() })

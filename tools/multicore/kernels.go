@@ -27,33 +27,34 @@ var sources embed.FS
 // kernel is an OpenMP program.
 type kernel struct {
 	name string
-	// paced means that the next free thread executes the next chunk of iterations. pace.c then
+	// If dynamic is true, each chunk of iterations is executed by the next free thread. pace.c then
 	// makes all threads equally fast.
-	paced bool
-	// vector means that -O2 vectorises the iterations of a worksharing loop. The single-threaded
-	// run then executes several iterations at once, while other runs may execute the iterations one
-	// by one. The kernel is therefore also compiled without vectorisation.
-	vector bool
+	dynamic bool
+	// If vectorised is true, -O2 vectorises the iterations of a worksharing loop. The
+	// single-threaded run then executes several iterations at once, while other runs may execute
+	// the iterations one by one. The kernel is therefore also compiled without vectorisation.
+	vectorised bool
 	// runs is the number of runs for each number of threads. If the division of the work varies
 	// between runs, the mean of several runs is the reference; 0 means one run.
 	runs int
 }
 
 var kernels = []kernel{
-	{name: "adi"}, {name: "atax"}, {name: "bfs"}, {name: "blackscholes"}, {name: "convolution"}, {name: "cyclic", vector: true}, {name: "durbin", vector: true},
+	{name: "adi"}, {name: "atax"}, {name: "bfs"}, {name: "blackscholes"}, {name: "convolution"}, {name: "cyclic", vectorised: true}, {name: "durbin", vectorised: true},
 	{name: "gramschmidt"}, {name: "histogram"}, {name: "jacobi"}, {name: "lu"}, {name: "redblack"}, {name: "twomm"},
-	{name: "sections", vector: true, runs: severalRuns}, {name: "spmv", paced: true, runs: severalRuns}, {name: "triangle", paced: true, runs: severalRuns},
+	{name: "sections", vectorised: true, runs: severalRuns}, {name: "spmv", dynamic: true, runs: severalRuns}, {name: "triangle", dynamic: true, runs: severalRuns},
 }
 
 const severalRuns = 5
 
-// scalar contains the options for -O2 without vectorisation, unrolling and replacement of loops by
-// memcpy, so that the iterations are the iterations of the source code.
-const scalar = "-O2 -fno-vectorize -fno-unroll-loops"
+// scalarOptions contains the options for -O2 without vectorisation and unrolling. The method
+// "arguments" adds further options. With all of these options, one iteration of the compiled loop
+// is one iteration of the loop in the source code.
+const scalarOptions = "-O2 -fno-vectorize -fno-unroll-loops"
 
-// levels returns the optimisation levels with which a kernel is compiled.
-func (k *kernel) levels() []string {
-	if k.vector {
+// optimisationLevels returns the optimisation levels with which a kernel is compiled.
+func (k *kernel) optimisationLevels() []string {
+	if k.vectorised {
 		return levels
 	}
 	return levels[:2]
@@ -62,14 +63,14 @@ func (k *kernel) levels() []string {
 // program is a compiled kernel.
 type program struct {
 	kernel
-	level  string // for example "-O0"
+	level  string // options for optimisation, for example "-O0"
 	source string
 	traced string // path of the compiled program that traces itself
 	plain  string // path of the program compiled for Cachegrind, without tracing; "" until it is needed
 	folder string
 }
 
-// compiler is the compiler of the kernels. The numbers in core/multicore/ACCURACY.md were measured
+// compiler is the compiler for the kernels. The numbers in core/multicore/ACCURACY.md were measured
 // with this version.
 const compiler = "clang-19"
 
@@ -80,7 +81,7 @@ func compile(k kernel, level, folder string) (*program, error) {
 		return nil, err
 	}
 	pace := filepath.Join(folder, "pace.o")
-	if k.paced {
+	if k.dynamic {
 		text, err := sources.ReadFile("kernels/pace.c")
 		if err != nil {
 			return nil, err
@@ -105,10 +106,10 @@ func compile(k kernel, level, folder string) (*program, error) {
 
 func (p *program) arguments(out string) []string {
 	list := append(strings.Fields(p.level), "-g", "-fopenmp", p.source)
-	if p.level == scalar {
+	if p.level == scalarOptions {
 		list = append(list, "-fno-slp-vectorize", "-fno-builtin")
 	}
-	if p.paced {
+	if p.dynamic {
 		list = append(list, filepath.Join(p.folder, "pace.o"))
 	}
 	return append(list, "-o", out, "-lm")
@@ -117,9 +118,9 @@ func (p *program) arguments(out string) []string {
 // run returns the trace of a run with the given number of threads.
 func (p *program) run(threads int) (path string, err error) { return p.runAgain(threads, 0) }
 
-// runAgain is run with an additional argument, a number that distinguishes repeated runs. If the
-// system allows it, the same data is in the same cache lines in all runs: addresses are not
-// randomised, and the environment, which is on the stack above main, always has the same length.
+// runAgain is like run, with an additional argument: a number that distinguishes repeated runs. If
+// the system allows it, the same data is in the same cache lines in all runs, because addresses are
+// not randomised and the environment, which is on the stack above main, always has the same length.
 func (p *program) runAgain(threads, number int) (path string, err error) {
 	path = fmt.Sprintf("%s.%02d.%02d.sgt", p.traced, threads, number)
 	cmd := exec.Command(p.traced)
@@ -133,36 +134,36 @@ func (p *program) runAgain(threads, number int) (path string, err error) {
 	return path, nil
 }
 
-// file is a trace that is closed after it has been read.
-type file struct {
+// traceFile is a reader for a trace, with the file that the caller must close.
+type traceFile struct {
 	*sgt.Reader
 	of io.Closer
 }
 
-func (f *file) Close() error { return f.of.Close() }
+func (f *traceFile) Close() error { return f.of.Close() }
 
-// open opens a trace.
-func open(path string) (*file, error) {
+func openTrace(path string) (*traceFile, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	return &file{Reader: sgt.NewReader(path, f, sgt.Options{}), of: f}, nil
+	return &traceFile{Reader: sgt.NewReader(path, f, sgt.Options{}), of: f}, nil
 }
 
-// mimicked returns a source of threads that are synthesised from a single-threaded trace.
-func mimicked(path string) predict.Source {
+// synthesisedThreads returns a source of threads that multicore synthesises from a single-threaded
+// trace.
+func synthesisedThreads(path string) predict.Source {
 	return predict.Mimic(func() (trace.Reader, io.Closer, error) {
-		r, err := open(path)
+		r, err := openTrace(path)
 		return r, r, err
 	})
 }
 
-// printedThreads returns a source of threads among which the blocks are divided as in the paper, by
-// Algorithm 1 or, if shared is true, by Algorithm 2.
+// printedThreads returns a source of threads among which the blocks are divided as printed in the
+// paper: by Algorithm 2 if shared is true, and by Algorithm 1 otherwise.
 func printedThreads(path string, perRegion, shared bool) predict.Source {
 	return func(o multicore.Options) (predict.Threads, error) {
-		r, err := open(path)
+		r, err := openTrace(path)
 		if err != nil {
 			return nil, err
 		}

@@ -1,5 +1,5 @@
-// Command multicore measures the errors of predictions for several cores that are made from a run
-// with one thread, and writes a report.
+// Command multicore measures the errors of predictions for several cores, which are computed from
+// single-threaded runs, and writes a report.
 //
 //	multicore [-o PAGE] [-kernels NAMES] [-cachegrind=false]
 //
@@ -24,14 +24,14 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// machine is a hierarchy for which misses are predicted.
+// machine is a cache hierarchy for which misses are predicted.
 type machine struct {
 	name  string
-	lines []string // the levels, in the syntax of --cache
+	lines []string // the cache levels, in the syntax of --cache
 }
 
 var machines = []machine{
-	{"8 KiB and 128 KiB", []string{"L1=8KiB,8", "L2=128KiB,16,shared=all"}}, // the caches of the paper
+	{"8 KiB and 128 KiB", []string{"L1=8KiB,8", "L2=128KiB,16,shared=all"}}, // the caches in the paper
 	{"32 KiB and 1 MiB", []string{"L1=32KiB,8", "L2=1MiB,16,shared=all"}},
 }
 
@@ -45,18 +45,18 @@ func (m machine) hierarchy() (h hierarchy.Hierarchy, err error) {
 }
 
 var (
-	levels    = []string{"-O0", "-O2", scalar}
+	levels    = []string{"-O0", "-O2", scalarOptions}
 	coreList  = []int{1, 2, 4, 8, 16}
 	divisions = []multicore.Division{multicore.ByIterations, multicore.ByRegion, multicore.AsPrinted}
 )
 
-// measurement is the result of one comparison.
+// measurement is the result of comparing one prediction with one or more runs.
 type measurement struct {
 	program  *program
 	machine  int
 	division multicore.Division
 	row      validate.Row
-	grind    *validate.Cachegrind // result of Cachegrind; nil: not measured
+	grind    *validate.Cachegrind // the counts of Cachegrind, or nil if they were not measured
 }
 
 func main() {
@@ -81,7 +81,7 @@ func do(out, only string, grinds bool) error {
 		if only != "" && !slices.Contains(strings.Split(only, ","), k.name) {
 			continue
 		}
-		for _, level := range k.levels() {
+		for _, level := range k.optimisationLevels() {
 			p, err := compile(k, level, folder)
 			if err != nil {
 				return err
@@ -95,13 +95,13 @@ func do(out, only string, grinds bool) error {
 		}
 	}
 	if out == "" {
-		return page(os.Stdout, all)
+		return writePage(os.Stdout, all)
 	}
 	f, err := os.Create(out)
 	if err != nil {
 		return err
 	}
-	if err := page(f, all); err != nil {
+	if err := writePage(f, all); err != nil {
 		f.Close()
 		return err
 	}
@@ -157,24 +157,25 @@ func measure(p *program, grinds bool) (list []measurement, err error) {
 	return list, os.Remove(one)
 }
 
-// compare compares a prediction with traces of several threads (many). The prediction is computed
-// from the single-threaded trace (one). With the paper's division of the work, Algorithm 1, which
-// treats the caches as independent, yields the first level, and Algorithm 2 the second.
-func compare(one string, many []string, cores int, h hierarchy.Hierarchy, division multicore.Division) (validate.Row, error) {
+// compare computes a prediction from a single-threaded trace, and compares it with the traces of
+// parallel runs. With the paper's division of the work, the prediction for the first level comes
+// from Algorithm 1, which treats the caches as independent, and the prediction for the second level
+// from Algorithm 2.
+func compare(single string, parallel []string, cores int, h hierarchy.Hierarchy, division multicore.Division) (validate.Row, error) {
 	var truths []predict.Source
-	for _, path := range many {
-		truths = append(truths, validate.Truth(func() (trace.Reader, error) { return open(path) }))
+	for _, path := range parallel {
+		truths = append(truths, validate.Truth(func() (trace.Reader, error) { return openTrace(path) }))
 	}
 	q := predict.Question{Cores: []int{cores}, Hierarchy: h, Stacks: division == multicore.ByIterations}
 	if division == multicore.ByIterations {
-		return validate.Compare(q, mimicked(one), truths...)
+		return validate.Compare(q, synthesisedThreads(single), truths...)
 	}
 	perRegion := division == multicore.ByRegion
-	row, err := validate.Compare(q, printedThreads(one, perRegion, true), truths...)
+	row, err := validate.Compare(q, printedThreads(single, perRegion, true), truths...)
 	if err != nil {
 		return row, err
 	}
-	private, err := validate.Compare(q, printedThreads(one, perRegion, false))
+	private, err := validate.Compare(q, printedThreads(single, perRegion, false))
 	if err != nil {
 		return row, err
 	}
@@ -182,13 +183,13 @@ func compare(one string, many []string, cores int, h hierarchy.Hierarchy, divisi
 	return row, nil
 }
 
-// page writes the measurements as a documentation page.
-func page(w io.Writer, all []measurement) error {
+// writePage writes the measurements as a documentation page.
+func writePage(w io.Writer, all []measurement) error {
 	p := &printer{w: w}
 	p.say("%s", intro)
 	p.summary(all)
 	p.programs(all)
-	p.steps(all)
+	p.writeSteps(all)
 	p.againstCachegrind(all)
 	return p.err
 }

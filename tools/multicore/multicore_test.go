@@ -26,7 +26,7 @@ func needCompiler(t *testing.T) {
 // differ from multi-threaded runs by at most 0.25 percentage points.
 func TestPredictionsHold(t *testing.T) {
 	needCompiler(t)
-	const most = 0.25 // in percentage points
+	const most = 0.25 // the largest allowed error, in percentage points
 	for _, name := range []string{"atax", "gramschmidt", "lu", "redblack"} {
 		for _, level := range levels[:2] {
 			t.Run(name+level, func(t *testing.T) {
@@ -47,7 +47,7 @@ func TestPredictionsHold(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					row, err := validate.Compare(predict.Question{Cores: []int{cores}, Hierarchy: h}, mimicked(one), validate.Truth(func() (trace.Reader, error) { return open(many) }))
+					row, err := validate.Compare(predict.Question{Cores: []int{cores}, Hierarchy: h}, synthesisedThreads(one), validate.Truth(func() (trace.Reader, error) { return openTrace(many) }))
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -57,10 +57,10 @@ func TestPredictionsHold(t *testing.T) {
 					for i := range row.Levels {
 						l := &row.Levels[i]
 						if points := l.Error(); math.Abs(points) > most || math.IsNaN(points) {
-							t.Errorf("%d cores, %s: off by %.3f points, want at most %v; predicted %+v, true %+v", cores, l.Cache.Name, points, most, l.Predicted, l.Truth)
+							t.Errorf("%d cores, %s: the prediction is off by %.3f points, want at most %v; predicted %+v, measured %+v", cores, l.Cache.Name, points, most, l.Predicted, l.Truth)
 						}
 						if l.Truth.Global < 0.5 {
-							t.Errorf("%d cores, %s: %+v, want a global hit rate of at least 0.5; was the program changed?", cores, l.Cache.Name, l.Truth)
+							t.Errorf("%d cores, %s: %+v, want a global hit rate of at least 0.5; check whether the program has changed", cores, l.Cache.Name, l.Truth)
 						}
 					}
 				}
@@ -102,7 +102,7 @@ func TestPage(t *testing.T) {
 			grind: &validate.Cachegrind{References: 100, FirstMisses: 11, LastMisses: 10}})
 	}
 	var out bytes.Buffer
-	if err := page(&out, all); err != nil {
+	if err := writePage(&out, all); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{

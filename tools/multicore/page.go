@@ -30,7 +30,7 @@ func (p *printer) say(format string, args ...any) {
 	}
 }
 
-// spread accumulates absolute differences.
+// spread accumulates the mean and the maximum of absolute differences.
 type spread struct {
 	n        int
 	sum, max float64
@@ -49,8 +49,9 @@ func (s spread) String() string {
 	return fmt.Sprintf("%.3f (%.2f)", s.sum/float64(s.n), s.max)
 }
 
-// of returns the spread of points(m) over all measurements m for which pick returns true.
-func of(all []measurement, pick func(*measurement) bool, points func(*measurement) float64) (s spread) {
+// spreadOf returns the spread of the differences over all measurements that pick selects. The
+// function points returns the difference for one measurement.
+func spreadOf(all []measurement, pick func(*measurement) bool, points func(*measurement) float64) (s spread) {
 	for i := range all {
 		if m := &all[i]; pick(m) {
 			s.add(points(m))
@@ -63,17 +64,17 @@ func first(m *measurement) float64    { return m.row.Levels[0].Error() }
 func weighted(m *measurement) float64 { return m.row.Levels[0].Weighted() }
 func last(m *measurement) float64     { return m.row.Levels[1].Error() }
 
-// class is a class of compiled programs.
+// class describes a class of compiled programs, and selects the programs in this class.
 type class struct {
 	title string
 	has   func(*program) bool
 }
 
-func vectorised(p *program) bool { return p.vector && p.level == "-O2" }
+func vectorised(p *program) bool { return p.vectorised && p.level == "-O2" }
 
 var classes = []class{
-	{"Static schedules", func(p *program) bool { return !p.paced && !vectorised(p) }},
-	{"Dynamic and guided schedules", func(p *program) bool { return p.paced }},
+	{"Static schedules", func(p *program) bool { return !p.dynamic && !vectorised(p) }},
+	{"Dynamic and guided schedules", func(p *program) bool { return p.dynamic }},
 	{"Vectorised iterations", vectorised},
 }
 
@@ -90,8 +91,8 @@ func (p *printer) summary(all []measurement) {
 					pick := func(m *measurement) bool {
 						return m.division == division && m.machine == i && m.program.level == level && c.has(m.program)
 					}
-					if s := of(all, pick, first); s.n > 0 {
-						p.say("| %s | %s | %s | %s | %s | %s |\n", division, m.name, level, s, of(all, pick, weighted), of(all, pick, last))
+					if s := spreadOf(all, pick, first); s.n > 0 {
+						p.say("| %s | %s | %s | %s | %s | %s |\n", division, m.name, level, s, spreadOf(all, pick, weighted), spreadOf(all, pick, last))
 					}
 				}
 			}
@@ -107,7 +108,7 @@ func (p *printer) programs(all []measurement) {
 			pick := func(m *measurement) bool {
 				return m.division == multicore.ByIterations && m.machine == 0 && m.program.level == level && m.program.name == k.name
 			}
-			s := of(all, pick, first)
+			s := spreadOf(all, pick, first)
 			if s.n == 0 {
 				continue
 			}
@@ -119,15 +120,15 @@ func (p *printer) programs(all []measurement) {
 			}
 			differ := "–"
 			if k.runs > 1 {
-				differ = of(all, pick, func(m *measurement) float64 { return 100 * m.row.Levels[0].Varies.Mean }).String()
+				differ = spreadOf(all, pick, func(m *measurement) float64 { return 100 * m.row.Levels[0].Varies.Mean }).String()
 			}
-			p.say("| %s | %s | %s | %s | %s | %s | %d, %d |\n", k.name, level, s, of(all, pick, weighted), of(all, pick, last), differ, row.TrueReferences, row.PredictedReferences)
+			p.say("| %s | %s | %s | %s | %s | %s | %d, %d |\n", k.name, level, s, spreadOf(all, pick, weighted), spreadOf(all, pick, last), differ, row.TrueReferences, row.PredictedReferences)
 		}
 	}
 }
 
-// steps prints the error of each step of the prediction separately.
-func (p *printer) steps(all []measurement) {
+// writeSteps prints a table with the error of each step of the prediction.
+func (p *printer) writeSteps(all []measurement) {
 	p.say("\n## Errors of the individual steps of the prediction, with loops divided among the cores by iterations: mean (maximum)\n")
 	p.say("\nThe first two columns are the errors of the stack distance cache model (SDCM) relative to simulated caches, in\npercentage points of the global hit ratio. The last two columns show how the hit ratio of L1 would change if stores did not invalidate lines of other cores.\n")
 	p.say("\n| caches | compiled with | SDCM, L1 | SDCM, L2 | without coherence, L1 | without coherence, L1, 16 cores |\n|---|---|---|---|---|---|\n")
@@ -139,9 +140,9 @@ func (p *printer) steps(all []measurement) {
 			most := func(m *measurement) bool { return pick(m) && m.row.Cores == 16 }
 			alone := func(m *measurement) float64 { return m.row.Levels[0].CoherenceError() }
 			p.say("| %s | %s | %s | %s | %s | %s |\n", m.name, level,
-				of(all, pick, func(m *measurement) float64 { return m.row.Levels[0].SDCMError() }),
-				of(all, pick, func(m *measurement) float64 { return m.row.Levels[1].SDCMError() }),
-				of(all, pick, alone), of(all, most, alone))
+				spreadOf(all, pick, func(m *measurement) float64 { return m.row.Levels[0].SDCMError() }),
+				spreadOf(all, pick, func(m *measurement) float64 { return m.row.Levels[1].SDCMError() }),
+				spreadOf(all, pick, alone), spreadOf(all, most, alone))
 		}
 	}
 }
@@ -179,5 +180,5 @@ func (p *printer) grinds(all []measurement, division multicore.Division, level s
 			return validate.Points(r.Global, m.grind.Last())
 		}
 	}
-	p.say("| %s | %s | %s | %s | %s | %s |\n", division, level, of(all, pick, against(0, true)), of(all, pick, against(0, false)), of(all, pick, against(1, true)), of(all, pick, against(1, false)))
+	p.say("| %s | %s | %s | %s | %s | %s |\n", division, level, spreadOf(all, pick, against(0, true)), spreadOf(all, pick, against(0, false)), spreadOf(all, pick, against(1, true)), spreadOf(all, pick, against(1, false)))
 }

@@ -19,10 +19,10 @@ import (
 // maxArchive limits the download of one package, in bytes.
 const maxArchive = 64 << 20
 
-// fetcher installs the packages of one folder.
+// fetcher installs the npm packages that the lock file in one folder lists.
 type fetcher struct {
 	folder, registry string
-	names            []string // packages to install; empty: all
+	names            []string // names of the packages to install; empty: all packages
 	client           *http.Client
 	log              io.Writer
 }
@@ -32,14 +32,14 @@ func (f *fetcher) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	list, err := wanted(all, f.names)
+	list, err := selectPackages(all, f.names)
 	if err != nil {
 		return err
 	}
 	modules := filepath.Join(f.folder, "node_modules")
 	for _, p := range list {
 		place := filepath.Join(modules, filepath.FromSlash(p.name))
-		if p.installed(place) {
+		if p.isInstalled(place) {
 			continue
 		}
 		fmt.Fprintf(f.log, "fetching %s from %s\n", p, f.registry)
@@ -50,15 +50,15 @@ func (f *fetcher) run(ctx context.Context) error {
 	return nil
 }
 
-// install installs one package.
-func (f *fetcher) install(ctx context.Context, p pinned, modules, place string) error {
-	archive, err := f.download(ctx, p.address(f.registry))
+// install downloads one package, verifies it, and unpacks it in its folder.
+func (f *fetcher) install(ctx context.Context, p lockedPackage, modules, place string) error {
+	archive, err := f.download(ctx, p.archiveURL(f.registry))
 	if err != nil {
 		return err
 	}
 	if sum := sha512.Sum512(archive); !bytes.Equal(sum[:], p.sha512) {
 		return fmt.Errorf("%s: its SHA-512 is %s, but the lock file wants %s: the download is damaged or is a different package, and was not unpacked",
-			p.address(f.registry), base64.StdEncoding.EncodeToString(sum[:]), base64.StdEncoding.EncodeToString(p.sha512))
+			p.archiveURL(f.registry), base64.StdEncoding.EncodeToString(sum[:]), base64.StdEncoding.EncodeToString(p.sha512))
 	}
 	if err := os.MkdirAll(filepath.Dir(place), 0o755); err != nil {
 		return err
@@ -73,7 +73,7 @@ func (f *fetcher) install(ctx context.Context, p pinned, modules, place string) 
 	if err := errors.Join(unpack(bytes.NewReader(archive), fresh), os.Chmod(fresh, 0o755)); err != nil {
 		return err
 	}
-	if !p.installed(fresh) {
+	if !p.isInstalled(fresh) {
 		return errors.New("the archive has no package.json, or its package.json names a different package or version")
 	}
 	if err := os.RemoveAll(place); err != nil {
@@ -82,7 +82,7 @@ func (f *fetcher) install(ctx context.Context, p pinned, modules, place string) 
 	return os.Rename(fresh, place)
 }
 
-// download returns the complete body of the response.
+// download returns the body of the registry's response.
 func (f *fetcher) download(ctx context.Context, address string) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
@@ -101,14 +101,14 @@ func (f *fetcher) download(ctx context.Context, address string) ([]byte, error) 
 		return nil, fmt.Errorf("%s: the download ended after %d bytes: %w; try again", address, len(body), err)
 	}
 	if len(body) > maxArchive {
-		return nil, fmt.Errorf("%s: larger than %d bytes", address, maxArchive)
+		return nil, fmt.Errorf("%s: the archive is larger than %d bytes", address, maxArchive)
 	}
 	return body, nil
 }
 
-// Limits for one unpacked package. The largest package currently has half of this size.
+// These limits apply to one unpacked package. The largest package currently has half of this size.
 const (
-	maxUnpacked = 256 << 20 // bytes
+	maxUnpacked = 256 << 20 // in bytes
 	maxFiles    = 20000
 )
 
@@ -144,11 +144,11 @@ func unpack(archive io.Reader, folder string) error {
 	}
 }
 
-// unpackOne writes one entry of the archive.
+// unpackOne writes one entry of an archive to a file.
 func unpackOne(root *os.Root, h *tar.Header, content io.Reader) error {
 	switch h.Typeflag {
 	case tar.TypeDir, tar.TypeXGlobalHeader:
-		return nil // folders are created when a file needs them
+		return nil // skip this entry; unpackOne creates folders when a file needs them
 	case tar.TypeReg:
 	default:
 		return errors.New("is a link or device; want regular files only")
@@ -162,7 +162,7 @@ func unpackOne(root *os.Root, h *tar.Header, content io.Reader) error {
 	}
 	mode := os.FileMode(0o644)
 	if h.Mode&0o111 != 0 {
-		mode = 0o755 // the file is executable; this program never runs it
+		mode = 0o755 // the file is executable, but this program never executes it
 	}
 	out, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 	"testing"
 )
 
-// The function "packed" returns an npm package that contains the given files.
-func packed(t *testing.T, files map[string]string, extra ...tar.Header) []byte {
+// makeArchive returns the archive of an npm package with the given files.
+func makeArchive(t *testing.T, files map[string]string, extra ...tar.Header) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	zip := gzip.NewWriter(&b)
@@ -52,19 +52,19 @@ func lockEntry(name string, archive []byte) string {
 	return `"node_modules/` + name + `": {"version": "1.2.3", "integrity": "sha512-` + base64.StdEncoding.EncodeToString(sum[:]) + `"}`
 }
 
-// A world consists of a registry that records requests, and a folder in which packages are
-// installed.
-type world struct {
+// A testRegistry is a registry that records requests, with a fetcher that installs packages from it
+// in a temporary folder.
+type testRegistry struct {
 	fetcher
-	serve func(w http.ResponseWriter, path string)
-	asked []string
+	serve     func(w http.ResponseWriter, path string)
+	requested []string
 }
 
-func newWorld(t *testing.T, entries ...string) *world {
+func newTestRegistry(t *testing.T, entries ...string) *testRegistry {
 	t.Helper()
-	w := &world{}
+	w := &testRegistry{}
 	server := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
-		w.asked = append(w.asked, r.URL.Path)
+		w.requested = append(w.requested, r.URL.Path)
 		w.serve(out, r.URL.Path)
 	}))
 	t.Cleanup(server.Close)
@@ -76,7 +76,7 @@ func newWorld(t *testing.T, entries ...string) *world {
 	return w
 }
 
-func (w *world) file(t *testing.T, name string) string {
+func (w *testRegistry) file(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(w.folder, "node_modules", name))
 	if err != nil {
@@ -85,8 +85,8 @@ func (w *world) file(t *testing.T, name string) string {
 	return string(text)
 }
 
-// The method "left" returns the names of the remaining files and folders in node_modules.
-func (w *world) left(t *testing.T) (names []string) {
+// remainingFiles returns the names of all files and folders in node_modules.
+func (w *testRegistry) remainingFiles(t *testing.T) (names []string) {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Join(w.folder, "node_modules"))
 	if err != nil && !os.IsNotExist(err) {
@@ -107,10 +107,10 @@ func whole(name string) map[string]string {
 
 func TestFetches(t *testing.T) {
 	archives := map[string][]byte{
-		"/plain/-/plain-1.2.3.tgz":          packed(t, whole("plain")),
-		"/@scope/scoped/-/scoped-1.2.3.tgz": packed(t, whole("@scope/scoped")),
+		"/plain/-/plain-1.2.3.tgz":          makeArchive(t, whole("plain")),
+		"/@scope/scoped/-/scoped-1.2.3.tgz": makeArchive(t, whole("@scope/scoped")),
 	}
-	w := newWorld(t, lockEntry("plain", archives["/plain/-/plain-1.2.3.tgz"]), lockEntry("@scope/scoped", archives["/@scope/scoped/-/scoped-1.2.3.tgz"]))
+	w := newTestRegistry(t, lockEntry("plain", archives["/plain/-/plain-1.2.3.tgz"]), lockEntry("@scope/scoped", archives["/@scope/scoped/-/scoped-1.2.3.tgz"]))
 	w.serve = func(out http.ResponseWriter, path string) { out.Write(archives[path]) }
 	// First install an older version, which contains a file that the new version does not contain.
 	old := filepath.Join(w.folder, "node_modules", "plain")
@@ -122,13 +122,13 @@ func TestFetches(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for range 2 { // the second time, nothing may be fetched
+	for range 2 { // the second run may not fetch anything
 		if err := w.run(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if len(w.asked) != 2 {
-		t.Errorf("requested %v, want each archive once", w.asked)
+	if len(w.requested) != 2 {
+		t.Errorf("requested %v, want each archive once", w.requested)
 	}
 	for _, name := range []string{"plain", "@scope/scoped"} {
 		if got := w.file(t, name+"/dist/a.js"); got != "code of "+name {
@@ -138,7 +138,7 @@ func TestFetches(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(old, "gone.js")); !os.IsNotExist(err) {
 		t.Errorf("Stat(gone.js) = %v, want an error, because gone.js belongs to the old version", err)
 	}
-	if got := w.left(t); !slices.Equal(got, []string{"@scope", "plain"}) {
+	if got := w.remainingFiles(t); !slices.Equal(got, []string{"@scope", "plain"}) {
 		t.Errorf("node_modules contains %v", got)
 	}
 }
@@ -147,10 +147,10 @@ func TestFetches(t *testing.T) {
 // except for packages for other platforms.
 func TestFetchesNamedPackages(t *testing.T) {
 	with := func(name, more string) string {
-		entry := lockEntry(name, packed(t, whole(name)))
+		entry := lockEntry(name, makeArchive(t, whole(name)))
 		return strings.TrimSuffix(entry, "}") + ", " + more + "}"
 	}
-	w := newWorld(t,
+	w := newTestRegistry(t,
 		with("tool", `"dependencies": {"part": "^1", "tool": "*"}, "optionalDependencies": {"here": "1", "elsewhere": "1", "unknown": "1"}`),
 		with("part", `"dependencies": {"tool": "1"}`),
 		with("here", `"os": ["`+npmName(runtime.GOOS)+`"], "cpu": ["`+npmName(runtime.GOARCH)+`"]`),
@@ -159,20 +159,20 @@ func TestFetchesNamedPackages(t *testing.T) {
 		with("other", `"dev": true`),
 	)
 	w.serve = func(out http.ResponseWriter, path string) {
-		out.Write(packed(t, whole(strings.Split(path, "/")[1])))
+		out.Write(makeArchive(t, whole(strings.Split(path, "/")[1])))
 	}
 	w.names = []string{"tool"}
 	if err := w.run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if got := w.left(t); !slices.Equal(got, []string{"here", "part", "tool"}) {
+	if got := w.remainingFiles(t); !slices.Equal(got, []string{"here", "part", "tool"}) {
 		t.Errorf("node_modules contains %v", got)
 	}
 	w.names = nil
 	if err := w.run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if got := w.left(t); !slices.Equal(got, []string{"here", "needed-there", "other", "part", "tool"}) {
+	if got := w.remainingFiles(t); !slices.Equal(got, []string{"here", "needed-there", "other", "part", "tool"}) {
 		t.Errorf("node_modules contains %v, want all packages except those for another machine", got)
 	}
 	w.names = []string{"unknown"}
@@ -181,11 +181,11 @@ func TestFetchesNamedPackages(t *testing.T) {
 	}
 }
 
-// TestProgramsCanRun checks that exactly those installed files are executable that are executable
+// TestProgramsCanRun checks that an installed file is executable if, and only if, it is executable
 // in the archive.
 func TestProgramsCanRun(t *testing.T) {
-	archive := packed(t, whole("plain"), tar.Header{Name: "package/bin/run", Typeflag: tar.TypeReg, Mode: 0o755})
-	w := newWorld(t, lockEntry("plain", archive))
+	archive := makeArchive(t, whole("plain"), tar.Header{Name: "package/bin/run", Typeflag: tar.TypeReg, Mode: 0o755})
+	w := newTestRegistry(t, lockEntry("plain", archive))
 	w.serve = func(out http.ResponseWriter, _ string) { out.Write(archive) }
 	if err := w.run(t.Context()); err != nil {
 		t.Fatal(err)
@@ -199,18 +199,18 @@ func TestProgramsCanRun(t *testing.T) {
 }
 
 func TestRejectsBadArchives(t *testing.T) {
-	good := packed(t, whole("plain"))
+	good := makeArchive(t, whole("plain"))
 	with := func(name string) []byte {
 		files := whole("plain")
 		files[name] = "out"
-		return packed(t, files)
+		return makeArchive(t, files)
 	}
 	send := func(b []byte) func(http.ResponseWriter, string) {
 		return func(out http.ResponseWriter, _ string) { out.Write(b) }
 	}
 	escape, absolute := with("package/../../escaped"), with("/package/escaped")
-	link := packed(t, whole("plain"), tar.Header{Name: "package/link", Typeflag: tar.TypeSymlink, Linkname: "/etc"})
-	huge := packed(t, whole("other"))
+	link := makeArchive(t, whole("plain"), tar.Header{Name: "package/link", Typeflag: tar.TypeSymlink, Linkname: "/etc"})
+	huge := makeArchive(t, whole("other"))
 	cut := good[:len(good)/2]
 	for _, c := range []struct {
 		name  string
@@ -232,7 +232,7 @@ func TestRejectsBadArchives(t *testing.T) {
 		{"missing", lockEntry("plain", good), func(out http.ResponseWriter, _ string) { http.Error(out, "", 404) }, "404"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			w := newWorld(t, c.entry)
+			w := newTestRegistry(t, c.entry)
 			w.serve = c.serve
 			err := w.run(t.Context())
 			if err == nil || !strings.Contains(err.Error(), c.want) {
@@ -241,7 +241,7 @@ func TestRejectsBadArchives(t *testing.T) {
 			if !strings.Contains(err.Error(), "plain@1.2.3: ") || !strings.Contains(err.Error(), "npm ci") {
 				t.Errorf("got %v, want an error that names the package and npm ci", err)
 			}
-			if got := w.left(t); len(got) > 0 {
+			if got := w.remainingFiles(t); len(got) > 0 {
 				t.Errorf("node_modules still contains %v", got)
 			}
 		})

@@ -15,14 +15,14 @@ import (
 	"strings"
 )
 
-// pinned is one package of a lock file.
-type pinned struct {
-	name    string // such as "uplot" or "@scope/name"
-	version string
-	sha512  []byte // checksum of the archive
-	needs   []string
-	likes   []string // names of optional packages, most of which are for other machines
-	fits    bool     // whether the package is for this machine
+// lockedPackage is a package that the lock file lists.
+type lockedPackage struct {
+	name           string // the package's name, such as "uplot" or "@scope/name"
+	version        string
+	sha512         []byte // SHA-512 checksum of the archive
+	needs          []string
+	optional       []string // names of optional dependencies, most of which are for other machines
+	forThisMachine bool     // whether the package is for this machine
 }
 
 // Names and versions become parts of paths and URLs, so only names and versions that npm allows are
@@ -33,7 +33,7 @@ var (
 )
 
 // readLock reads the packages of a package-lock.json of version 3, in the order of their names.
-func readLock(file string) ([]pinned, error) {
+func readLock(file string) ([]lockedPackage, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func readLock(file string) ([]pinned, error) {
 	if lock.LockfileVersion != 3 {
 		return nil, fmt.Errorf("%s: lockfileVersion %d, want 3, which npm 7 and later write", file, lock.LockfileVersion)
 	}
-	var list []pinned
+	var list []lockedPackage
 	for place, p := range lock.Packages {
 		if place == "" {
 			continue // the root package, which is not installed
@@ -70,51 +70,51 @@ func readLock(file string) ([]pinned, error) {
 		if !found || err != nil || len(digest) != 64 {
 			return nil, fmt.Errorf("%s: %s: integrity %q, want sha512- and 64 bytes in base64", file, name, p.Integrity)
 		}
-		list = append(list, pinned{
+		list = append(list, lockedPackage{
 			name: name, version: p.Version, sha512: digest,
-			needs: slices.Sorted(maps.Keys(p.Dependencies)), likes: slices.Sorted(maps.Keys(p.OptionalDependencies)),
-			fits: fits(p.OS, npmName(runtime.GOOS)) && fits(p.CPU, npmName(runtime.GOARCH)) && fits(p.Libc, libc()),
+			needs: slices.Sorted(maps.Keys(p.Dependencies)), optional: slices.Sorted(maps.Keys(p.OptionalDependencies)),
+			forThisMachine: matchesSystem(p.OS, npmName(runtime.GOOS)) && matchesSystem(p.CPU, npmName(runtime.GOARCH)) && matchesSystem(p.Libc, libc()),
 		})
 	}
-	slices.SortFunc(list, func(a, b pinned) int { return cmp.Compare(a.name, b.name) })
+	slices.SortFunc(list, func(a, b lockedPackage) int { return cmp.Compare(a.name, b.name) })
 	return list, nil
 }
 
-// wanted returns the packages with the given names, or all packages if no names are given, with
-// their dependencies. It skips packages for other machines.
-func wanted(all []pinned, names []string) ([]pinned, error) {
-	byName := map[string]pinned{}
+// selectPackages returns the packages with the given names and their dependencies. Without names,
+// it returns all packages. It omits packages for other machines.
+func selectPackages(all []lockedPackage, names []string) ([]lockedPackage, error) {
+	byName := map[string]lockedPackage{}
 	for _, p := range all {
 		byName[p.name] = p
 	}
 	if len(names) == 0 {
 		names = slices.Sorted(maps.Keys(byName))
 	}
-	var list []pinned
+	var list []lockedPackage
 	for queue := slices.Clone(names); len(queue) > 0; queue = queue[1:] {
 		p, found := byName[queue[0]]
 		if !found {
 			return nil, fmt.Errorf("package %s is not in the lock file; run npm install --package-lock-only to add the packages in package.json", queue[0])
 		}
-		if !p.fits || slices.ContainsFunc(list, func(q pinned) bool { return q.name == p.name }) {
+		if !p.forThisMachine || slices.ContainsFunc(list, func(q lockedPackage) bool { return q.name == p.name }) {
 			continue
 		}
 		list = append(list, p)
 		queue = append(queue, p.needs...)
-		for _, name := range p.likes {
+		for _, name := range p.optional {
 			if _, found := byName[name]; found {
 				queue = append(queue, name)
 			}
 		}
 	}
-	slices.SortFunc(list, func(a, b pinned) int { return cmp.Compare(a.name, b.name) })
+	slices.SortFunc(list, func(a, b lockedPackage) int { return cmp.Compare(a.name, b.name) })
 	return list, nil
 }
 
-// fits reports whether a package is for this system. The list named must be empty or contain the
-// system.
-func fits(named []string, this string) bool {
-	return len(named) == 0 || slices.Contains(named, this)
+// matchesSystem reports whether a package is for the current system: the list of allowed systems
+// must be empty or contain it.
+func matchesSystem(allowed []string, current string) bool {
+	return len(allowed) == 0 || slices.Contains(allowed, current)
 }
 
 // npmName returns npm's name for an operating system or processor.
@@ -130,16 +130,16 @@ func libc() string {
 	return "glibc"
 }
 
-// address returns the URL of the package's archive in a registry.
-func (p pinned) address(registry string) string {
+// archiveURL returns the URL of the package's archive in the given registry.
+func (p lockedPackage) archiveURL(registry string) string {
 	return registry + "/" + p.name + "/-/" + path.Base(p.name) + "-" + p.version + ".tgz"
 }
 
-func (p pinned) String() string { return p.name + "@" + p.version }
+func (p lockedPackage) String() string { return p.name + "@" + p.version }
 
-// installed reports whether folder contains the package. A folder gets its final name only when it
-// is complete, so it is sufficient to check package.json.
-func (p pinned) installed(folder string) bool {
+// isInstalled reports whether a folder contains the package. Folders get their final names only
+// when they are complete, so it is sufficient to check package.json.
+func (p lockedPackage) isInstalled(folder string) bool {
 	text, err := os.ReadFile(filepath.Join(folder, "package.json"))
 	var own struct{ Name, Version string }
 	return err == nil && json.Unmarshal(text, &own) == nil && own.Name == p.name && own.Version == p.version

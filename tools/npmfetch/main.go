@@ -3,10 +3,10 @@
 // as `npm ci --ignore-scripts`, but requires neither npm nor the hundred packages that a system
 // installs with npm. It skips packages for other machines.
 //
-//  1. It reads the version in node_modules/NAME/package.json, and does nothing if that is the
-//     pinned version.
-//  2. Otherwise it downloads the archive from the registry and compares it with the lock file's
-//     SHA-512 before it unpacks anything.
+//  1. For each package, it reads the version in node_modules/NAME/package.json, and does nothing if
+//     this is the pinned version.
+//  2. Otherwise, it downloads the archive from the registry, and compares the archive's SHA-512
+//     checksum with the lock file before it unpacks anything.
 //  3. It unpacks regular files, up to a limit, into a temporary folder, and renames the folder when
 //     it is complete.
 //

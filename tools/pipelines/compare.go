@@ -12,8 +12,8 @@ import (
 	"github.com/stackglass/stackglass/core/pipeline"
 )
 
-// row is the table row of one loop.
-type row struct {
+// loopRow is the row for one loop in the printed table.
+type loopRow struct {
 	loop           *loop
 	steady         pipeline.Steady // the model's steady state, with the numbers of llvm-mca's tables
 	tuned          pipeline.Steady // the model's steady state, with measured latencies and throughputs
@@ -21,11 +21,11 @@ type row struct {
 	pass, peerPass float64         // cycles of one pass in the model and in llvm-mca
 }
 
-// peer returns llvm-mca's results for a loop: the number of cycles per iteration in the steady
-// state, and of the first iteration.
-func peer(t *target, assembly string) (steady, first float64, err error) {
+// mcaCycles returns two results of llvm-mca for a loop: the cycles per iteration in the steady
+// state, and the cycles of the first iteration.
+func mcaCycles(t *target, assembly string) (steady, first float64, err error) {
 	cycles := func(iterations string) (float64, error) {
-		report, _, err := mca(t, assembly, "-iterations="+iterations)
+		report, _, err := runMCA(t, assembly, "-iterations="+iterations)
 		if err != nil {
 			return 0, err
 		}
@@ -43,25 +43,25 @@ func peer(t *target, assembly string) (steady, first float64, err error) {
 	return (late - early) / 1000, first, err
 }
 
-// entering is the number of cycles that llvm-mca adds before the first and after the last
-// instruction. An instruction is dispatched, starts in the next cycle, and retires.
-const entering = 3
+// mcaOverhead is the number of cycles that llvm-mca adds to one pass: an instruction is dispatched
+// one cycle before it starts, and retires after it has been executed.
+const mcaOverhead = 3
 
 func compareAll(w io.Writer, testdata, machine, march string, measured bool) error {
 	rows, runs, err := compare(testdata, machine, march, measured)
 	if err != nil {
 		return err
 	}
-	print(w, machine, march, rows)
+	printLoops(w, machine, march, rows)
 	if measured {
-		printWholes(w, runs)
+		printFunctions(w, runs)
 	}
 	return nil
 }
 
-// compare compares the model with llvm-mca for loops compiled for a processor or with another
-// -march. If measured is true, it also compares the model with measured times.
-func compare(testdata, machine, march string, measured bool) (rows []row, runs []whole, err error) {
+// compare compares the model with llvm-mca for loops that are compiled for a processor, or with a
+// different -march. If measured is true, it also compares the model with measured times.
+func compare(testdata, machine, march string, measured bool) (rows []loopRow, runs []functionRow, err error) {
 	t, err := targetOf(machine)
 	if err != nil {
 		return nil, nil, err
@@ -87,7 +87,7 @@ func compare(testdata, machine, march string, measured bool) (rows []row, runs [
 	if testdata, err = filepath.Abs(testdata); err != nil {
 		return nil, nil, err
 	}
-	b := &build{dir: dir, testdata: testdata, machine: cmp.Or(march, t.cpu), other: march != ""}
+	b := &build{dir: dir, testdata: testdata, machine: cmp.Or(march, t.cpu), otherTarget: march != ""}
 	for _, s := range sources {
 		if err := b.compile(s); err != nil {
 			return nil, nil, err
@@ -97,14 +97,14 @@ func compare(testdata, machine, march string, measured bool) (rows []row, runs [
 		if err := b.measure(); err != nil {
 			return nil, nil, err
 		}
-		if runs, err = b.wholes(tuned); err != nil {
+		if runs, err = b.compareFunctions(tuned); err != nil {
 			return nil, nil, err
 		}
 	}
 	for i := range b.loops {
 		l := &b.loops[i]
-		r := row{loop: l}
-		if r.peer, r.peerPass, err = peer(t, l.assembly); err != nil {
+		r := loopRow{loop: l}
+		if r.peer, r.peerPass, err = mcaCycles(t, l.assembly); err != nil {
 			return nil, nil, fmt.Errorf("%s: %w", l.name, err)
 		}
 		body := p.NewBody(l.block.Instrs, pipeline.Options{Target: l.target})
@@ -112,7 +112,7 @@ func compare(testdata, machine, march string, measured bool) (rows []row, runs [
 			return nil, nil, fmt.Errorf("%s: the description has no entry for %s %s", l.name, body.Missing[0].Class, body.Missing[0].Type)
 		}
 		r.tuned = tuned.NewBody(l.block.Instrs, pipeline.Options{Target: l.target}).Steady()
-		r.steady, r.pass = body.Steady(), body.OnePass().Cycles+entering
+		r.steady, r.pass = body.Steady(), body.OnePass().Cycles+mcaOverhead
 		rows = append(rows, r)
 	}
 	return rows, runs, nil
@@ -120,10 +120,10 @@ func compare(testdata, machine, march string, measured bool) (rows []row, runs [
 
 func relative(x, of float64) float64 { return 100 * (x - of) / of }
 
-// figures contains the errors of a comparison, in percent.
-type figures struct{ steady, pass, measured, plain, peers []float64 }
+// errorList contains the errors of each comparison, in percent.
+type errorList struct{ steady, pass, measured, plain, peers []float64 }
 
-func sum(rows []row) (f figures) {
+func collectErrors(rows []loopRow) (f errorList) {
 	for _, r := range rows {
 		f.steady = append(f.steady, math.Abs(relative(r.steady.Cycles, r.peer)))
 		f.pass = append(f.pass, math.Abs(relative(r.pass, r.peerPass)))
@@ -136,7 +136,7 @@ func sum(rows []row) (f figures) {
 	return f
 }
 
-func print(w io.Writer, machine, march string, rows []row) {
+func printLoops(w io.Writer, machine, march string, rows []loopRow) {
 	if march != "" {
 		machine += ", for code compiled for " + march
 	}
@@ -150,11 +150,11 @@ func print(w io.Writer, machine, march string, rows []row) {
 			r.peer, relative(r.steady.Cycles, r.peer), r.pass, r.peerPass, relative(r.pass, r.peerPass))
 		if m := r.loop.measured; m > 0 {
 			fmt.Fprintf(w, " | %8.2f %-10s %8.2f %6.1f%% %6.1f%%", r.tuned.Cycles, r.tuned.Bottleneck, m, relative(r.tuned.Cycles, m), relative(r.peer, m))
-			if r.loop.usual > 1.15*m {
-				fmt.Fprintf(w, "  (mostly %.2f)", r.loop.usual)
+			if r.loop.median > 1.15*m {
+				fmt.Fprintf(w, "  (mostly %.2f)", r.loop.median)
 			}
 		}
-		if note := notes[r.loop.name]; note != "" {
+		if note := loopNotes[r.loop.name]; note != "" {
 			fmt.Fprintf(w, "  %s", note)
 		}
 		fmt.Fprintln(w)
@@ -164,7 +164,7 @@ func print(w io.Writer, machine, march string, rows []row) {
 			fmt.Fprintf(w, "%-52s mean %5.1f %%  median %5.1f %%  of %d loops\n", name, mean(errors), median(errors), len(errors))
 		}
 	}
-	f := sum(rows)
+	f := collectErrors(rows)
 	fmt.Fprintln(w)
 	line("steady state, compared with llvm-mca", f.steady)
 	line("one pass, compared with one iteration of llvm-mca", f.pass)
@@ -187,8 +187,8 @@ func median(list []float64) float64 {
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
 
-// notes explains the differences for single loops.
-var notes = func() map[string]string {
+// loopNotes explains, by loop, differences between the model and llvm-mca or the measurement.
+var loopNotes = func() map[string]string {
 	const (
 		folded   = "in llvm-mca, an operation waits longer for a load that is folded into the operation"
 		copies   = "llvm-mca counts a cycle for each register copy, although register renaming eliminates the copy"

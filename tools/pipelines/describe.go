@@ -20,8 +20,8 @@ import (
 type target struct {
 	name, title, triple, cpu string
 	fuses                    pipeline.Fusion
-	// groups lists sets of ports that can execute the same micro-ops, if the tables are ambiguous:
-	// two micro-ops on four ports may use two pairs of ports.
+	// groups lists sets of ports that can execute the same micro-ops. It is necessary if the tables
+	// are ambiguous: two micro-ops on four ports may use two separate pairs of ports.
 	groups []string
 	// scheduler is the number of micro-ops that can wait for operands, or 0 if the core has several
 	// schedulers. LLVM's numbers (BufferSize; llvm-mca -scheduler-stats) are not used. LLVM's
@@ -30,8 +30,8 @@ type target struct {
 	// stores (A. Abel and J. Reineke's uiCA, microArchConfigs.py, RSWidth, after WikiChip). All
 	// descriptions of the four Intel processors contain 97, which agrees with times measured on
 	// Sapphire Rapids. For example, matmul with n = 130 in RUNTIMES.md has a loop that is limited
-	// by a sum and is entered many times. With 97, the model is 2.9 % below the measurement for
-	// this loop; with 112, the model is 8.9 % below the measurement.
+	// by a chain of additions and is executed many times. With 97, the model is 2.9 % below the
+	// measurement for this loop; with 112, the model is 8.9 % below the measurement.
 	scheduler int
 }
 
@@ -56,7 +56,7 @@ var targets = []target{
 	{"neoverse-v2", "Arm Neoverse V2 (Grace, Graviton 4, 2023)", "aarch64", "neoverse-v2", pipeline.ExtendAddress, nil, 0},
 }
 
-// mcaRegion is llvm-mca's report on one snippet.
+// mcaRegion is the part of llvm-mca's report for one snippet.
 type mcaRegion struct {
 	Name                string
 	InstructionInfoView struct {
@@ -84,8 +84,8 @@ type mcaReport struct {
 	}
 }
 
-// mca runs llvm-mca on assembly code.
-func mca(t *target, text string, flags ...string) (report mcaReport, complaints string, err error) {
+// runMCA runs llvm-mca on assembly code.
+func runMCA(t *target, text string, flags ...string) (report mcaReport, complaints string, err error) {
 	cmd := exec.Command(mcaProgram, append([]string{"-mtriple=" + t.triple, "-mcpu=" + t.cpu, "-json"}, flags...)...)
 	cmd.Stdin = strings.NewReader(text)
 	var out, messages bytes.Buffer
@@ -99,7 +99,7 @@ func mca(t *target, text string, flags ...string) (report mcaReport, complaints 
 var entries = regexp.MustCompile(`Total ROB Entries: +(\d+)`)
 
 // reorderBuffer returns the size of a target's reorder buffer. llvm-mca prints this size only in
-// the statistics about a piece of code.
+// its statistics for some assembly code.
 func reorderBuffer(t *target, code string) (int, error) {
 	cmd := exec.Command(mcaProgram, "-mtriple="+t.triple, "-mcpu="+t.cpu, "-iterations=1", "-retire-stats")
 	cmd.Stdin = strings.NewReader(code)
@@ -114,26 +114,26 @@ func reorderBuffer(t *target, code string) (int, error) {
 	return strconv.Atoi(string(m[1]))
 }
 
-// region marks code as a named region for llvm-mca.
-func region(name, code string) string {
+// markRegion marks code as a named region for llvm-mca.
+func markRegion(name, code string) string {
 	return "# LLVM-MCA-BEGIN " + name + "\n" + code + "\n# LLVM-MCA-END " + name + "\n"
 }
 
 var complaint = regexp.MustCompile(`(?m)^[^:\n]*:(\d+):\d+: error`)
 
-// snippetsOf returns the snippets for a target, and llvm-mca's report on the snippets. The first
-// form of each snippet is the best form that the target supports. The names of the regions in the
-// report are the indices of the snippets.
+// snippetsOf returns the snippets for a target, and llvm-mca's report on them. The first form of
+// each snippet is the best form that the target supports. Each region in the report has the index
+// of a snippet as its name.
 func snippetsOf(t *target) (list []snippet, report mcaReport, err error) {
 	if list, err = readSnippets(t.isa()); err != nil {
 		return nil, report, err
 	}
 	for {
 		var text strings.Builder
-		var owner []int // the snippet of each line
+		var owner []int // the index of the snippet to which each line belongs
 		for i, s := range list {
-			if len(s.ways) > 0 {
-				code := region(strconv.Itoa(i), s.ways[0])
+			if len(s.forms) > 0 {
+				code := markRegion(strconv.Itoa(i), s.forms[0])
 				text.WriteString(code)
 				for range strings.Count(code, "\n") {
 					owner = append(owner, i)
@@ -141,13 +141,13 @@ func snippetsOf(t *target) (list []snippet, report mcaReport, err error) {
 			}
 		}
 		var complaints string
-		report, complaints, err = mca(t, text.String(), "-instruction-tables", "-skip-unsupported-instructions=lack-sched")
+		report, complaints, err = runMCA(t, text.String(), "-instruction-tables", "-skip-unsupported-instructions=lack-sched")
 		if err != nil && !complaint.MatchString(complaints) {
 			return nil, report, err
 		}
 		refused := map[int]bool{}
-		for _, r := range report.CodeRegions { // llvm-mca has no tables for these instructions
-			if at, err := strconv.Atoi(r.Name); err == nil && len(r.InstructionInfoView.InstructionList) <= strings.Count(list[at].ways[0], "\n") {
+		for _, r := range report.CodeRegions { // refuse instructions for which llvm-mca has no tables
+			if at, err := strconv.Atoi(r.Name); err == nil && len(r.InstructionInfoView.InstructionList) <= strings.Count(list[at].forms[0], "\n") {
 				refused[at] = true
 			}
 		}
@@ -160,7 +160,7 @@ func snippetsOf(t *target) (list []snippet, report mcaReport, err error) {
 			return list, report, err
 		}
 		for i := range refused {
-			list[i].ways = list[i].ways[1:]
+			list[i].forms = list[i].forms[1:]
 		}
 	}
 }
@@ -171,11 +171,11 @@ func describe(t *target, version string) (*pipeline.Processor, error) {
 	if err != nil {
 		return nil, err
 	}
-	width, _, err := mca(t, snippets[0].ways[0])
+	width, _, err := runMCA(t, snippets[0].forms[0])
 	if err != nil {
 		return nil, err
 	}
-	window, err := reorderBuffer(t, snippets[0].ways[0])
+	window, err := reorderBuffer(t, snippets[0].forms[0])
 	if err != nil {
 		return nil, err
 	}
@@ -190,7 +190,7 @@ func describe(t *target, version string) (*pipeline.Processor, error) {
 	}
 	ports := portNames(report.TargetInfo.Resources)
 	used := usedPorts(report, len(ports))
-	// index of each port among the used ports; -1: the port is not used
+	// index of each port in the list of used ports, or -1 if the port is not used
 	place := make([]int, len(ports))
 	for i := range ports {
 		if place[i] = -1; used[i] {
@@ -206,7 +206,7 @@ func describe(t *target, version string) (*pipeline.Processor, error) {
 		c := costOf(t, &r, ports, place)
 		class, typ, _ := strings.Cut(snippets[at].key, " ")
 		if class == string(pipeline.FMA) {
-			if c.Addend, err = addendOf(t, snippets[at].ways[0]); err != nil {
+			if c.Addend, err = addendOf(t, snippets[at].forms[0]); err != nil {
 				return nil, err
 			}
 			if c.Addend >= c.Latency {
@@ -218,19 +218,19 @@ func describe(t *target, version string) (*pipeline.Processor, error) {
 	return p, nil
 }
 
-// addendOf returns the latency from the third operand of a fused multiply-add to its result,
-// measured with a chain.
+// addendOf returns the latency from the addend of a fused multiply-add to its result. llvm-mca
+// computes this latency for a chain of fused multiply-adds.
 func addendOf(t *target, code string) (float64, error) {
 	code = strings.ReplaceAll(strings.ReplaceAll(code, "d3", "d0"), "s3", "s0")
-	report, _, err := mca(t, code, "-iterations=1000")
+	report, _, err := runMCA(t, code, "-iterations=1000")
 	if err != nil {
 		return 0, err
 	}
 	return math.Round(report.CodeRegions[0].SummaryView.TotalCycles / 1000), nil
 }
 
-// portNames shortens the names of the resources in the tables. It removes the common prefix, and
-// numbers the units of a resource, because these units have the same name.
+// portNames shortens the names of the resources in the tables. It removes the common prefix of the
+// names. Because all units of a resource have the same name, it adds a number to each unit.
 func portNames(resources []string) []string {
 	stem := resources[0]
 	for _, r := range resources {
@@ -255,7 +255,8 @@ func portNames(resources []string) []string {
 	return names
 }
 
-// kindOf returns the kind of a port from its name: ALU for ALU0, L for L2 and L01_1.
+// kindOf returns the kind of a port, for example ALU for the port ALU0, and L for the ports L2 and
+// L01_1.
 func kindOf(port string) string {
 	port, _, _ = strings.Cut(port, "_")
 	return strings.TrimRight(port, "0123456789")
@@ -271,8 +272,7 @@ func usedPorts(report mcaReport, ports int) []bool {
 	return used
 }
 
-// costOf returns the total cost of the instructions of a region, which are executed one after the
-// other.
+// costOf returns the total cost of executing the instructions of a region in sequence.
 func costOf(t *target, r *mcaRegion, ports []string, place []int) (c pipeline.Cost) {
 	instructions := r.InstructionInfoView.InstructionList
 	for i, in := range instructions {
@@ -284,7 +284,7 @@ func costOf(t *target, r *mcaRegion, ports []string, place []int) (c pipeline.Co
 				pressure[u.ResourceIndex] = u.ResourceUsage
 			}
 		}
-		uses := parts(t, ports, pressure, in.NumMicroOpcodes)
+		uses := microOpsOf(t, ports, pressure, in.NumMicroOpcodes)
 		for k := range uses {
 			set := uint64(0)
 			for q := range ports {
@@ -299,16 +299,16 @@ func costOf(t *target, r *mcaRegion, ports []string, place []int) (c pipeline.Co
 	return c
 }
 
-// parts returns the micro-ops that cause the given pressure on ports. In llvm-mca's tables, the
-// pressure of a micro-op is spread evenly over its ports. Ports of one kind (Zn4ALU0, Zn4ALU1) with
-// the same pressure form one set if their pressures add up to a whole number of cycles. Otherwise,
-// the set consists of all ports of the kind with at least the smallest pressure, or of ports of
-// several kinds with the same pressure.
-func parts(t *target, ports []string, pressure []float64, microOps int) (uses []pipeline.Use) {
+// microOpsOf returns the micro-ops that cause the given pressure on the ports. In llvm-mca's
+// tables, the pressure of a micro-op is spread evenly over its ports. Ports of one kind (Zn4ALU0,
+// Zn4ALU1) with the same pressure form one set if their pressures add up to a whole number of
+// cycles. Otherwise, the set consists of all ports of the kind with at least the smallest pressure,
+// or of ports of several kinds with the same pressure.
+func microOpsOf(t *target, ports []string, pressure []float64, microOps int) (uses []pipeline.Use) {
 	var kinds []string
 	left := map[string][]int{}
 	for q, name := range ports {
-		if pressure[q] > little {
+		if pressure[q] > negligible {
 			kind := kindOf(name)
 			if left[kind] == nil {
 				kinds = append(kinds, kind)
@@ -317,10 +317,10 @@ func parts(t *target, ports []string, pressure []float64, microOps int) (uses []
 		}
 	}
 	take := func(set []int, each float64) {
-		uses = append(uses, split(t, ports, set, each, microOps)...)
+		uses = append(uses, splitPressure(t, ports, set, each, microOps)...)
 		for _, q := range set {
 			pressure[q] -= each
-			if pressure[q] < little {
+			if pressure[q] < negligible {
 				kind := kindOf(ports[q])
 				left[kind] = slices.DeleteFunc(left[kind], func(r int) bool { return r == q })
 			}
@@ -328,7 +328,7 @@ func parts(t *target, ports []string, pressure []float64, microOps int) (uses []
 	}
 	for _, kind := range kinds {
 		for len(left[kind]) > 0 {
-			equal, least := lowest(left[kind], pressure)
+			equal, least := lowestPressure(left[kind], pressure)
 			if isWhole(least * float64(len(equal))) {
 				take(equal, least)
 			} else if isWhole(least * float64(len(left[kind]))) {
@@ -343,24 +343,24 @@ func parts(t *target, ports []string, pressure []float64, microOps int) (uses []
 		rest = append(rest, left[kind]...)
 	}
 	for len(rest) > 0 {
-		equal, least := lowest(rest, pressure)
+		equal, least := lowestPressure(rest, pressure)
 		take(equal, least)
-		rest = slices.DeleteFunc(rest, func(q int) bool { return pressure[q] < little })
+		rest = slices.DeleteFunc(rest, func(q int) bool { return pressure[q] < negligible })
 	}
 	return uses
 }
 
-// little is the pressure below which a port counts as unused.
-const little = 0.005
+// negligible is the pressure below which a port counts as unused.
+const negligible = 0.005
 
-// lowest returns the ports with the lowest pressure.
-func lowest(set []int, pressure []float64) (equal []int, least float64) {
+// lowestPressure returns the ports of a set that have the lowest pressure, and this pressure.
+func lowestPressure(set []int, pressure []float64) (equal []int, least float64) {
 	least = math.Inf(1)
 	for _, q := range set {
 		least = min(least, pressure[q])
 	}
 	for _, q := range set {
-		if pressure[q] < least+little {
+		if pressure[q] < least+negligible {
 			equal = append(equal, q)
 		}
 	}
@@ -369,8 +369,8 @@ func lowest(set []int, pressure []float64) (equal []int, least float64) {
 
 func isWhole(x float64) bool { return math.Abs(x-math.Round(x)) < 0.02 && x > 0.5 }
 
-// split returns the micro-ops that cause an even pressure on a set of ports.
-func split(t *target, ports []string, set []int, each float64, microOps int) []pipeline.Use {
+// splitPressure returns the micro-ops that cause the same pressure on every port of a set.
+func splitPressure(t *target, ports []string, set []int, each float64, microOps int) []pipeline.Use {
 	mask := uint64(0)
 	for _, q := range set {
 		mask |= 1 << q
@@ -392,11 +392,11 @@ func split(t *target, ports []string, set []int, each float64, microOps int) []p
 					rest = append(rest, q)
 				}
 			}
-			return append(split(t, ports, inside, each, microOps), split(t, ports, rest, each, microOps)...)
+			return append(splitPressure(t, ports, inside, each, microOps), splitPressure(t, ports, rest, each, microOps)...)
 		}
 	}
 	if n := math.Round(total); isWhole(total) {
-		if len(set) == 1 || int(n) > microOps { // one micro-op that occupies its port for several cycles
+		if len(set) == 1 || int(n) > microOps { // there is only one micro-op, which occupies its port for several cycles
 			return []pipeline.Use{{Ports: mask, Cycles: n}}
 		}
 		return slices.Repeat([]pipeline.Use{{Ports: mask, Cycles: 1}}, int(n))

@@ -15,15 +15,15 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// loop contains one loop body in all forms that are compared.
+// loop contains one loop body in all forms that compare needs.
 type loop struct {
 	name     string
-	block    trace.Block // the loop after the compiler's optimiser
+	block    trace.Block // the loop in the optimised IR
 	target   trace.Target
-	assembly string  // the loop as the code generator emits it
-	count    float64 // number of iterations with the larger size minus the number with the smaller size
+	assembly string  // the assembly of the loop
+	count    float64 // additional iterations in a run with the larger size, compared with the smaller size
 	measured float64 // cycles per iteration; 0: not measured
-	usual    float64 // median of several rounds; measured is the fastest round
+	median   float64 // the median of several rounds, while the field measured contains the fastest round
 }
 
 // source is a file of loops, with the flags to compile it.
@@ -38,13 +38,14 @@ var sources = []source{
 	{"sums.c", []string{"-ffast-math"}},
 }
 
-// build contains the loops and the paths of intermediate files.
+// build contains the compiled loops, and the folders of sources and intermediate files.
 type build struct {
 	dir, testdata string
-	machine       string // processor for which code is generated
-	// whether the loops were written for a different processor, so that some loops are skipped
-	other bool
-	loops []loop
+	machine       string // the processor for which clang generates code
+	// whether the loops were written for a different processor; loops that this target cannot
+	// compile to one block are then skipped
+	otherTarget bool
+	loops       []loop
 }
 
 func command(name string, args ...string) error {
@@ -57,10 +58,10 @@ func command(name string, args ...string) error {
 	return nil
 }
 
-// compile generates the IR after optimisation, and the assembly of exactly that IR.
+// compile generates optimised IR, and assembly from exactly this IR.
 func (b *build) compile(s source) error {
 	stem := filepath.Join(b.dir, strings.TrimSuffix(s.file, ".c"))
-	module, counted, err := b.module(s, stem)
+	module, counted, err := b.compileModule(s, stem)
 	if err != nil {
 		return err
 	}
@@ -71,28 +72,28 @@ func (b *build) compile(s source) error {
 	program := module.Program
 	for f := range program.Functions {
 		name := program.Functions[f].Name
-		block, ok := hottest(program, f)
+		block, ok := largestLoop(program, f)
 		if !ok {
 			return fmt.Errorf("%s: the IR has no single-block loop", name)
 		}
 		code, err := bodyOf(string(assembly), name, block.Label)
-		if err != nil && b.other {
-			continue // on this target, the loop contains a branch or a call
+		if err != nil && b.otherTarget {
+			continue // skip the loop, which contains a branch or a call on this target
 		} else if err != nil {
 			return err
 		}
 		b.loops = append(b.loops, loop{name: name, block: *block, target: program.Functions[f].Target, assembly: code})
-		if counted, err = count(counted, name, block.Label); err != nil {
+		if counted, err = addCounter(counted, name, block.Label); err != nil {
 			return err
 		}
 	}
 	return b.generateCounted(stem, counted+"\n@pipelines_count = external global i64\n")
 }
 
-// module compiles a source to stem.ll, and then stem.ll to stem.s. It returns the IR, both parsed
-// and as text.
-func (b *build) module(s source, stem string) (m *ir.Module, text string, err error) {
-	content, err := irOf(stem+".ll", b.optimise(filepath.Join(b.testdata, s.file), s.flags)...)
+// compileModule compiles a source file to stem.ll, and then stem.ll to stem.s. It returns the IR,
+// both parsed and as text.
+func (b *build) compileModule(s source, stem string) (m *ir.Module, text string, err error) {
+	content, err := compileToIR(stem+".ll", b.optimise(filepath.Join(b.testdata, s.file), s.flags)...)
 	if err != nil {
 		return nil, "", err
 	}
@@ -102,8 +103,8 @@ func (b *build) module(s source, stem string) (m *ir.Module, text string, err er
 	return m, string(content), b.generate(stem+".ll", stem+".s")
 }
 
-// irOf compiles to LLVM IR in a file, and returns the content of the file.
-func irOf(file string, args ...string) ([]byte, error) {
+// compileToIR runs clang, which writes LLVM IR to a file, and returns the content of this file.
+func compileToIR(file string, args ...string) ([]byte, error) {
 	if err := command(clangProgram, append(args, "-S", "-emit-llvm", "-o", file)...); err != nil {
 		return nil, err
 	}
@@ -124,9 +125,9 @@ func (b *build) generate(from, to string) error {
 	return command(clangProgram, "-O2", "-march="+b.machine, "-Xclang", "-disable-llvm-passes", "-x", "ir", "-S", from, "-o", to)
 }
 
-// hottest returns the single-block loop that processes most of the elements: the loop with the most
-// instructions.
-func hottest(p *trace.Program, function int) (*trace.Block, bool) {
+// largestLoop returns the single-block loop with the most instructions, which processes most of the
+// elements.
+func largestLoop(p *trace.Program, function int) (*trace.Block, bool) {
 	var best *trace.Block
 	f := &p.Functions[function]
 	for i := f.First; i < f.First+f.Blocks; i++ {
@@ -138,7 +139,7 @@ func hottest(p *trace.Program, function int) (*trace.Block, bool) {
 	return best, best != nil
 }
 
-// bodyOf returns the assembly of a loop, from its label to the jump back to the label.
+// bodyOf returns the assembly of a loop, from the loop's label to the jump back to this label.
 func bodyOf(assembly, function, block string) (string, error) {
 	_, rest, ok := strings.Cut(assembly, "\n"+function+":")
 	if !ok {
@@ -172,13 +173,13 @@ func bodyOf(assembly, function, block string) (string, error) {
 	return "", fmt.Errorf("%s: no block %s in the assembly", function, block)
 }
 
-// count adds code to a block of IR that counts the executions of the block.
-func count(text, function, block string) (string, error) {
-	return insert(text, function, block, "@pipelines_count", "")
+// addCounter adds code that counts the executions of a block to this block of IR.
+func addCounter(text, function, block string) (string, error) {
+	return insertIncrement(text, function, block, "@pipelines_count", "")
 }
 
-// insert adds code that increments a counter to a block of IR. The code follows the block's phis.
-func insert(text, function, block, counter, suffix string) (string, error) {
+// insertIncrement adds code that increments a counter to a block of IR, after the block's phis.
+func insertIncrement(text, function, block, counter, suffix string) (string, error) {
 	header := regexp.MustCompile(`(?m)^define .*@` + regexp.QuoteMeta(function) + `\(`).FindStringIndex(text)
 	if header == nil {
 		return "", fmt.Errorf("the IR does not contain function %s", function)
@@ -201,8 +202,8 @@ func insert(text, function, block, counter, suffix string) (string, error) {
 		"  store i64 " + is + ", ptr " + counter + "\n" + text[place:], nil
 }
 
-// run builds and runs a program of kernels. It returns the numbers that the program prints after
-// the name of each kernel.
+// run builds and runs a program that contains kernels. It returns the numbers that the program
+// prints after the name of each kernel.
 func (b *build) run(program string, names, assembly []string, flags ...string) (map[string][]float64, error) {
 	list := ""
 	for _, name := range names {
@@ -233,7 +234,7 @@ func (b *build) run(program string, names, assembly []string, flags ...string) (
 	return numbers, nil
 }
 
-// measure measures the loops on this machine.
+// measure measures the time per iteration of each loop on this machine.
 func (b *build) measure() error {
 	var counted, plain []string
 	for _, s := range sources {
@@ -254,7 +255,7 @@ func (b *build) measure() error {
 			l.count = n[0]
 		}
 		if t := times[l.name]; len(t) == 2 && l.count > 0 {
-			l.measured, l.usual = t[0]/l.count, t[1]/l.count
+			l.measured, l.median = t[0]/l.count, t[1]/l.count
 		}
 	}
 	return nil
@@ -267,8 +268,8 @@ var snippetFiles embed.FS
 // the best form first. A processor uses the first form that its assembler supports. The lines of a
 // form are executed in sequence.
 type snippet struct {
-	key  string // class and type of the instructions, in the syntax of descriptions
-	ways []string
+	key   string // class and type of the instructions, in the syntax of descriptions
+	forms []string
 }
 
 // readSnippets reads the snippets for an instruction set.

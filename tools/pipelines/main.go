@@ -42,9 +42,9 @@ func run(args []string) error {
 	case len(args) == 2 && args[0] == "describe":
 		return writeDescriptions(args[1])
 	case len(args) == 3 && args[0] == "tune":
-		return tune(args[1], loopsDir, args[2])
+		return measureProcessor(args[1], loopsDir, args[2])
 	case len(args) == 3 && args[0] == "memory":
-		return remeasure(args[1], loopsDir, args[2])
+		return measureMemory(args[1], loopsDir, args[2])
 	case len(args) == 2 && args[0] == "runtimes":
 		return writeRuntimes(args[1], loopsDir)
 	case len(args) == 1 && args[0] == "scaling":

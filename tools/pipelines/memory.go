@@ -15,8 +15,7 @@ import (
 )
 
 // footprint contains memory.c's measurements for a memory region of one size: the cycles of a load
-// that depends on the load before it, and the cycles per line when many lines are accessed in
-// various ways.
+// that depends on the previous load, and the cycles per line of three other access patterns.
 type footprint struct {
 	bytes                        uint64
 	chase, read, copy, scattered float64
@@ -24,16 +23,16 @@ type footprint struct {
 
 // crossings contains memory.c's measurements of accesses that cross a line boundary.
 type crossings struct {
-	within, across float64 // cycles per load in a chain of loads, each within one line or across two lines
-	loads, stores  float64 // cycles of accesses to two vectors of 32 bytes, one of which crosses a line boundary
+	within, across float64 // cycles per load in a chain of loads that are within one line, or that cross into a second line
+	loads, stores  float64 // cycles to access two vectors of 32 bytes, one of which crosses a line boundary
 }
 
-// beyond is the size of a region that does not fit in any cache, in bytes.
-const beyond = 256 << 20
+// beyondCaches is the size, in bytes, of a memory region that does not fit in any cache.
+const beyondCaches = 256 << 20
 
-// remember adds this machine's memory levels to a description. The system reports the sizes, and
-// probes measure the times.
-func remember(p *pipeline.Processor, testdata string) error {
+// addMemory adds this machine's memory levels to a description. The system reports the sizes of the
+// levels, and probes measure the times.
+func addMemory(p *pipeline.Processor, testdata string) error {
 	caches, err := systemCaches("/sys/devices/system/cpu/cpu0/cache")
 	if err != nil {
 		return err
@@ -51,8 +50,8 @@ func remember(p *pipeline.Processor, testdata string) error {
 	for _, bytes := range footprints(caches) {
 		sizes = append(sizes, strconv.FormatUint(bytes>>10, 10))
 	}
-	var best probed
-	for range 3 { // take the minimum, because other programs can only make a run slower
+	var best probeResult
+	for range 3 { // use the minimum of several runs, because other programs can only make a run slower
 		out, err := exec.Command(program, sizes...).Output()
 		if err != nil {
 			return err
@@ -61,14 +60,14 @@ func remember(p *pipeline.Processor, testdata string) error {
 		if err != nil {
 			return err
 		}
-		best.take(now)
+		best.keepShortest(now)
 	}
 	p.Levels = levelsOf(caches, best.list)
-	across(p, best.crossings)
+	addCrossingCosts(p, best.crossings)
 	return nil
 }
 
-// systemCaches returns the data caches of a processor, nearest first.
+// systemCaches returns the data caches that the system reports, starting with L1.
 func systemCaches(dir string) (list []pipeline.Level, err error) {
 	text := func(index int, name string) string {
 		content, _ := os.ReadFile(filepath.Join(dir, "index"+strconv.Itoa(index), name))
@@ -99,18 +98,18 @@ func footprints(caches []pipeline.Level) (list []uint64) {
 		list = append(list, c.SizeBytes/2)
 	}
 	if n := len(caches); n > 1 {
-		for bytes := caches[n-2].SizeBytes * 4; bytes < min(beyond, caches[n-1].SizeBytes); bytes *= 2 {
+		for bytes := caches[n-2].SizeBytes * 4; bytes < min(beyondCaches, caches[n-1].SizeBytes); bytes *= 2 {
 			list = append(list, bytes)
 		}
 	}
-	return append(list, beyond)
+	return append(list, beyondCaches)
 }
 
-// levelsOf converts footprints to levels. The last cache is shared, and a virtual machine can use
-// only a part of it. The usable size is estimated from the cycles: it is the largest footprint for
-// which the cache supplies half of the lines that are read in sequence. The latencies of a pointer
-// chase do not show the usable size, because address translation dominates the latencies of large
-// footprints.
+// levelsOf derives the memory levels from the measurements of footprints. The last cache is shared,
+// and a virtual machine can use only a part of it. The usable size is estimated from the cycles: it
+// is the largest footprint for which the cache supplies half of the lines that are read in
+// sequence. The latencies of a pointer chase do not show the usable size, because address
+// translation dominates the latencies of large footprints.
 func levelsOf(caches []pipeline.Level, list []footprint) []pipeline.Level {
 	levels := slices.Clone(caches)
 	first, last := list[0], list[len(list)-1]
@@ -144,10 +143,10 @@ func levelsOf(caches []pipeline.Level, list []footprint) []pipeline.Level {
 	return append(levels, memory)
 }
 
-// across adds the cost of accesses that cross a line boundary to a description. It models such
+// addCrossingCosts adds the cost of accesses that cross a line boundary to a description. It models such
 // accesses with separate execution units, because few cores have more than one unit that combines
 // two lines.
-func across(p *pipeline.Processor, c crossings) {
+func addCrossingCosts(p *pipeline.Processor, c crossings) {
 	unit := func(name string) uint64 {
 		at := slices.Index(p.Ports, name)
 		if at < 0 {
@@ -165,14 +164,14 @@ func across(p *pipeline.Processor, c crossings) {
 	p.Set(pipeline.Key{Class: pipeline.CrossingStore}, pipeline.Cost{Uses: uses})
 }
 
-// probed is the output of memory.c.
-type probed struct {
+// probeResult is the output of memory.c.
+type probeResult struct {
 	list []footprint
 	crossings
 }
 
-// take keeps the shorter time of each measurement in two runs.
-func (b *probed) take(other probed) {
+// keepShortest keeps, for each measurement, the shorter time of two runs.
+func (b *probeResult) keepShortest(other probeResult) {
 	if b.list == nil {
 		*b = other
 		return
@@ -184,7 +183,7 @@ func (b *probed) take(other probed) {
 	b.within, b.across, b.loads, b.stores = min(b.within, other.within), min(b.across, other.across), min(b.loads, other.loads), min(b.stores, other.stores)
 }
 
-func readProbed(out []byte) (p probed, err error) {
+func readProbed(out []byte) (p probeResult, err error) {
 	for line := range bytes.Lines(out) {
 		fields := strings.Fields(string(line))
 		var x []float64
@@ -216,8 +215,8 @@ func readProbed(out []byte) (p probed, err error) {
 	return p, nil
 }
 
-// remeasure measures the memory levels of a measured description again.
-func remeasure(dir, testdata, machine string) error {
+// measureMemory updates the memory levels of a measured description with new measurements.
+func measureMemory(dir, testdata, machine string) error {
 	p, err := pipeline.Named(machine + "-measured")
 	if err != nil {
 		return err
@@ -227,7 +226,7 @@ func remeasure(dir, testdata, machine string) error {
 		return err
 	}
 	p.Window, p.Scheduler, p.Notes = of.Window, of.Scheduler, measuredNotes(of)
-	if err := remember(p, testdata); err != nil {
+	if err := addMemory(p, testdata); err != nil {
 		return err
 	}
 	return writeMeasured(dir, p)

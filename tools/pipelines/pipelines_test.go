@@ -12,7 +12,7 @@ import (
 	"github.com/stackglass/stackglass/core/pipeline"
 )
 
-func need(t *testing.T, programs ...string) {
+func needPrograms(t *testing.T, programs ...string) {
 	t.Helper()
 	for _, name := range programs {
 		if _, err := exec.LookPath(name); err != nil {
@@ -24,7 +24,7 @@ func need(t *testing.T, programs ...string) {
 // TestDescriptionsAreCurrent checks that the processor descriptions in the repository are up to
 // date.
 func TestDescriptionsAreCurrent(t *testing.T) {
-	need(t, mcaProgram)
+	needPrograms(t, mcaProgram)
 	dir := t.TempDir()
 	if err := writeDescriptions(dir); err != nil {
 		t.Fatal(err)
@@ -53,12 +53,12 @@ func TestDescriptionsAreCurrent(t *testing.T) {
 // TestModelMatchesLLVMMCA checks that the model, which uses llvm-mca's numbers here, has the same
 // results as llvm-mca itself. Only `make pipelines` measures times.
 func TestModelMatchesLLVMMCA(t *testing.T) {
-	need(t, mcaProgram, clangProgram)
+	needPrograms(t, mcaProgram, clangProgram)
 	rows, _, err := compare("testdata", "sapphirerapids", "", false)
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := sum(rows)
+	f := collectErrors(rows)
 	if len(rows) < 40 {
 		t.Errorf("%d loops, want at least 40", len(rows))
 	}
@@ -74,17 +74,17 @@ func TestModelMatchesLLVMMCA(t *testing.T) {
 // instructions of its processor. Some of the code is compiled for any x86-64 processor, and some
 // uses AVX2 and FMA.
 func TestModelOfOlderInstructionSets(t *testing.T) {
-	need(t, mcaProgram, clangProgram)
+	needPrograms(t, mcaProgram, clangProgram)
 	for _, c := range []struct {
 		march     string
 		mean, mid float64
-		dot       float64 // cycles per iteration of a dot product that the model predicts
+		dot       float64 // the predicted cycles per iteration of a dot product
 	}{{"x86-64", 14, 1, 3}, {"haswell", 14, 4, 4}} {
 		rows, _, err := compare("testdata", "sapphirerapids", c.march, false)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if f := sum(rows); len(rows) < 60 || mean(f.steady) > c.mean || median(f.steady) > c.mid {
+		if f := collectErrors(rows); len(rows) < 60 || mean(f.steady) > c.mean || median(f.steady) > c.mid {
 			t.Errorf("%s: %d loops differ by %.1f %% on average and %.1f %% in the median; want at least 60 loops, and at most %v and %v",
 				c.march, len(rows), mean(f.steady), median(f.steady), c.mean, c.mid)
 		}
@@ -119,7 +119,7 @@ func TestPressureIsSplit(t *testing.T) {
 		var got []string
 		load := map[uint64]float64{}
 		var order []uint64
-		for _, u := range parts(toy, ports, pressure, c.microOps) {
+		for _, u := range microOpsOf(toy, ports, pressure, c.microOps) {
 			if load[u.Ports] == 0 {
 				order = append(order, u.Ports)
 			}
@@ -131,7 +131,7 @@ func TestPressureIsSplit(t *testing.T) {
 			got = append(got, strings.TrimRight(strings.TrimRight(format(each), "0"), ".")+" "+names)
 		}
 		if strings.Join(got, " ") != c.want {
-			t.Errorf("pressure %v: micro-ops %v, want %s", c.pressure, got, c.want)
+			t.Errorf("the pressure %v is split into the micro-ops %v, want %s", c.pressure, got, c.want)
 		}
 	}
 }

@@ -13,27 +13,27 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// wholeSize is the n of functions that are timed as a whole.
-const wholeSize = 1024
+// functionSize is the parameter n of the functions whose total run time is measured.
+const functionSize = 1024
 
-// whole is a function whose total run time is compared.
-type whole struct {
+// functionRow is the row for one function in the table of total run times.
+type functionRow struct {
 	name                   string
 	steady, slides, actual float64 // cycles per call: in the model, in the model with one pass per block, and measured
 	hot                    string  // the block that takes the most time in the model
 	by                     pipeline.Bottleneck
-	calls                  []string // called functions, whose time is not in the model
+	calls                  []string // called functions, whose time the model does not include
 }
 
-// wholes compares the predicted run times of functions with measured times.
-func (b *build) wholes(p *pipeline.Processor) ([]whole, error) {
+// compareFunctions compares the predicted run times of functions with measured times.
+func (b *build) compareFunctions(p *pipeline.Processor) ([]functionRow, error) {
 	stem := filepath.Join(b.dir, "runs")
-	module, text, err := b.module(source{file: "runs.c"}, stem)
+	module, text, err := b.compileModule(source{file: "runs.c"}, stem)
 	if err != nil {
 		return nil, err
 	}
 	t := module.Program
-	counted, err := countAll(text, t)
+	counted, err := addCounters(text, t)
 	if err == nil {
 		err = b.generateCounted(stem, counted)
 	}
@@ -42,12 +42,12 @@ func (b *build) wholes(p *pipeline.Processor) ([]whole, error) {
 	}
 	var names []string
 	for i := range t.Functions {
-		// the other functions are parts of the functions with this prefix
+		// functions without this prefix are parts of these functions
 		if strings.HasPrefix(t.Functions[i].Name, "run_") {
 			names = append(names, t.Functions[i].Name)
 		}
 	}
-	size := "-DWHOLE_SIZE=" + strconv.Itoa(wholeSize)
+	size := "-DWHOLE_SIZE=" + strconv.Itoa(functionSize)
 	counts, err := b.run("counter", names, []string{stem + ".counted.s"}, size, "-DBLOCKS="+strconv.Itoa(len(t.Blocks)))
 	if err != nil {
 		return nil, err
@@ -56,9 +56,9 @@ func (b *build) wholes(p *pipeline.Processor) ([]whole, error) {
 	if err != nil {
 		return nil, err
 	}
-	var list []whole
+	var list []functionRow
 	for _, name := range names {
-		for k := range t.Blocks { // the block after a call is executed as often as the call, because no function throws an exception
+		for k := range t.Blocks { // a block after a call is executed as often as the call, because no function throws an exception
 			if t.Blocks[k].Part > 0 && k > 0 {
 				counts[name][k] = counts[name][k-1]
 			}
@@ -73,8 +73,8 @@ func (b *build) wholes(p *pipeline.Processor) ([]whole, error) {
 		if err != nil {
 			return nil, err
 		}
-		w := whole{name: name, steady: steady.Cycles, slides: slides.Cycles, actual: times[name][0]}
-		w.calls = calls(t, name)
+		w := functionRow{name: name, steady: steady.Cycles, slides: slides.Cycles, actual: times[name][0]}
+		w.calls = calledFunctions(t, name)
 		hot := 0
 		for k := range steady.Blocks {
 			if steady.Blocks[k].Cycles > steady.Blocks[hot].Cycles {
@@ -87,8 +87,8 @@ func (b *build) wholes(p *pipeline.Processor) ([]whole, error) {
 	return list, nil
 }
 
-// calls returns the functions and intrinsics that a function calls.
-func calls(t *trace.Program, name string) (list []string) {
+// calledFunctions returns the names of the functions and intrinsics that a function calls.
+func calledFunctions(t *trace.Program, name string) (list []string) {
 	for k := range t.Blocks {
 		b := &t.Blocks[k]
 		if t.Functions[b.Function].Name != name {
@@ -103,9 +103,9 @@ func calls(t *trace.Program, name string) (list []string) {
 	return list
 }
 
-// countAll adds code to all blocks of IR that counts the executions of each block in an array, by
-// block number.
-func countAll(text string, p *trace.Program) (string, error) {
+// addCounters adds code to all blocks of IR. The code counts the executions of each block in an
+// array, which is indexed by block number.
+func addCounters(text string, p *trace.Program) (string, error) {
 	for f := range p.Functions {
 		fn := &p.Functions[f]
 		for k := fn.First; k < fn.First+fn.Blocks; k++ {
@@ -115,7 +115,7 @@ func countAll(text string, p *trace.Program) (string, error) {
 			}
 			at := "getelementptr (i64, ptr @pipelines_counts, i64 " + strconv.Itoa(int(k)) + ")"
 			var err error
-			if text, err = insert(text, fn.Name, b.Label, at, strconv.Itoa(int(k))); err != nil {
+			if text, err = insertIncrement(text, fn.Name, b.Label, at, strconv.Itoa(int(k))); err != nil {
 				return "", err
 			}
 		}
@@ -123,7 +123,7 @@ func countAll(text string, p *trace.Program) (string, error) {
 	return text + "\n@pipelines_counts = external global [65536 x i64]\n", nil
 }
 
-func printWholes(w io.Writer, list []whole) {
+func printFunctions(w io.Writer, list []functionRow) {
 	fmt.Fprintf(w, "\nRun times of functions with data in L1, in cycles per call: the model with measured numbers, one pass per\n"+
 		"block as in the slides on PPT, and times measured on this machine.\n\n")
 	fmt.Fprintf(w, "%-16s %9s %7s %9s %8s %9s  %s\n", "function", "model", "error", "one pass", "error", "measured", "most in")
@@ -135,7 +135,7 @@ func printWholes(w io.Writer, list []whole) {
 		if len(r.calls) > 0 {
 			fmt.Fprintf(w, "  without %s", strings.Join(r.calls, ", "))
 		}
-		if note := wholeNotes[r.name]; note != "" {
+		if note := functionNotes[r.name]; note != "" {
 			fmt.Fprintf(w, "  %s", note)
 		}
 		fmt.Fprintln(w)
@@ -145,8 +145,8 @@ func printWholes(w io.Writer, list []whole) {
 	fmt.Fprintf(w, "not modelled: %s\n", strings.Join(pipeline.NotModelled(), "; "))
 }
 
-// wholeNotes explains the differences for single functions.
-var wholeNotes = map[string]string{
+// functionNotes explains, by function, differences between predicted and measured run times.
+var functionNotes = map[string]string{
 	"run_matmul_short": "only two iterations per call of the loop: the code around it is not limited by throughput alone",
 	"run_jacobi":       "vectors cross line boundaries",
 	"run_search":       "the code generator turns the select instruction into a branch, and the branch is mispredicted",

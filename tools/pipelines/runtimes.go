@@ -22,46 +22,47 @@ import (
 	"github.com/stackglass/stackglass/tools/capture"
 )
 
-// kernel is a kernel of testdata/sizes.c, with sizes whose data fit in different levels of memory.
-type kernel struct {
+// runtimeKernel is a kernel in testdata/sizes.c, with input sizes whose data fit into different
+// memory levels.
+type runtimeKernel struct {
 	name, about string
 	sizes       []size
 }
 
 type size struct {
 	n     int
-	level string // the level in which the data fit
-	// why explains a large error of the model for this size, or is "".
+	level string // the memory level into which the data fit
+	// the explanation of a large error of the model for this size, or ""
 	why string
 }
 
 // kernels lists the kernels of the table. No size is a power of two, because the lines of a column
 // would then map to the same few sets.
-var kernels = []kernel{
+var kernels = []runtimeKernel{
 	{"matmul", "C = A·B of n×n doubles, row by column", []size{{30, "L1", ""}, {130, "L2", ""}, {300, "L3", ""}}},
 	{"jacobi", "a sweep over n×n doubles, in which each value becomes the mean of its four neighbours", []size{{50, "L1", ""}, {300, "L2", ""}, {1600, "L3", ""}}},
 	{"gather", "y = A·x with a sparse matrix of n rows with 8 doubles each, in random columns", []size{{300, "L1", ""}, {10000, "L2", ""}, {400000, "L3", shared}}},
-	{"chase", "one walk around a circular list of n lines, linked in random order", []size{{500, "L1", ""}, {16000, "L2", ""}, {500000, "L3", chased}}},
+	{"chase", "one walk around a circular list of n lines, linked in random order", []size{{500, "L1", ""}, {16000, "L2", ""}, {500000, "L3", pageTranslation}}},
 	{"horner", "a polynomial of degree 12, evaluated for n doubles", []size{{2000, "L1", ""}, {60000, "L2", ""}, {2000000, "L3", ""}}},
-	{"search", "4,000 binary searches in n sorted integers", []size{{2000, "L1", guesses}, {100000, "L2", guesses}, {4000000, "L3", guesses}}},
-	{"transpose", "B = Aᵀ of n×n doubles", []size{{50, "L1", alike}, {300, "L2", pages}, {1500, "L3", pages}}},
+	{"search", "4,000 binary searches in n sorted integers", []size{{2000, "L1", mispredictions}, {100000, "L2", mispredictions}, {4000000, "L3", mispredictions}}},
+	{"transpose", "B = Aᵀ of n×n doubles", []size{{50, "L1", sameLowBits}, {300, "L2", pages}, {1500, "L3", pages}}},
 	{"triad", "a = b + x·c of n doubles", []size{{1500, "L1", ""}, {60000, "L2", ""}, {2000000, "L3", ""}}},
 }
 
 const (
-	guesses = "mispredicted branches: the code generator turns the select that the model sees into a branch"
-	pages   = "probably address translation: nearly every store is to a different page"
-	chased  = "address translation: each load depends on a load from a different page; the probes show the same effect beyond 16 MiB"
-	shared  = "address translation, and probably other users of the last-level cache"
-	alike   = "probably loads that wait for stores to addresses with the same low bits"
+	mispredictions  = "mispredicted branches: the code generator turns the select that the model sees into a branch"
+	pages           = "probably address translation: nearly every store is to a different page"
+	pageTranslation = "address translation: each load depends on a load from a different page; the probes show the same effect beyond 16 MiB"
+	shared          = "address translation, and probably other users of the last-level cache"
+	sameLowBits     = "probably loads that wait for stores to addresses with the same low bits"
 )
 
-// far is the error, in percent, above which a row needs an explanation.
-const far = 25
+// largeError is the error, in percent, above which a row of the table needs an explanation.
+const largeError = 25
 
-// outcome is a row of the table.
-type outcome struct {
-	kernel    *kernel
+// runtimeRow is a row of the table: one kernel with one size.
+type runtimeRow struct {
+	kernel    *runtimeKernel
 	size      *size
 	predicted float64 // predicted cycles of one run
 	by        string  // the main bottleneck
@@ -74,10 +75,11 @@ func runtimeFlags(cpu string) []string {
 	return []string{"-O2", "-march=" + cpu, "-g", "-fno-discard-value-names"}
 }
 
-// kernelBuild is the program that contains the kernels, compiled both with and without tracing.
+// kernelBuild describes the program that contains the kernels. The program is compiled both with
+// and without tracing.
 type kernelBuild struct {
 	dir, plain, traced string
-	module             []byte // LLVM IR of the program, which shows values that pass between blocks
+	module             []byte // the program's LLVM IR, which shows the values that blocks pass to each other
 	processor          *pipeline.Processor
 }
 
@@ -93,7 +95,7 @@ func buildKernels(dir, testdata, machine string) (*kernelBuild, error) {
 	}
 	source, object, driver := filepath.Join(testdata, "sizes.c"), filepath.Join(dir, "sizes.o"), filepath.Join(dir, "main.o")
 	flags := runtimeFlags(t.cpu)
-	if k.module, err = irOf(filepath.Join(dir, "sizes.ll"), append(flags, source)...); err != nil {
+	if k.module, err = compileToIR(filepath.Join(dir, "sizes.ll"), append(flags, source)...); err != nil {
 		return nil, err
 	}
 	if err := command(clangProgram, "-O2", "-I", testdata, filepath.Join(testdata, "sizes_main.c"), "-c", "-o", driver); err != nil {
@@ -105,14 +107,15 @@ func buildKernels(dir, testdata, machine string) (*kernelBuild, error) {
 	if err := command(clangProgram, object, driver, "-o", k.plain); err != nil {
 		return nil, err
 	}
-	if err := record(append(flags, source, "-c", "-o", object)...); err != nil {
+	if err := compileTraced(append(flags, source, "-c", "-o", object)...); err != nil {
 		return nil, err
 	}
-	return k, record(object, driver, "-o", k.traced)
+	return k, compileTraced(object, driver, "-o", k.traced)
 }
 
-// record runs clang in the same way as `stackglass cc -- clang`.
-func record(args ...string) error {
+// compileTraced runs clang in the same way as `stackglass cc -- clang`, so that the program traces
+// itself.
+func compileTraced(args ...string) error {
 	var messages bytes.Buffer
 	status, err := capture.Compile(capture.IO{Stdin: strings.NewReader(""), Stdout: &messages, Stderr: &messages}, capture.Options{}, clangProgram, args)
 	if err == nil && status != 0 {
@@ -123,7 +126,7 @@ func record(args ...string) error {
 
 // predict traces a run and predicts its time, as `stackglass pipeline --processor … --module …`
 // does.
-func (k *kernelBuild) predict(o *outcome) error {
+func (k *kernelBuild) predict(o *runtimeRow) error {
 	p, err := profileOf(analysis.Sites|analysis.Sets|analysis.Blocks, k.traced, o.kernel.name, strconv.Itoa(o.size.n), "once")
 	if err != nil {
 		return err
@@ -163,8 +166,8 @@ func profileOf(analyses analysis.Analyses, program string, args ...string) (*pro
 	return r.Finish(profile.State{}), nil
 }
 
-// functionOf returns the total cycles of all calls of a function on a processor, and its
-// bottleneck.
+// functionOf returns the predicted cycles of all calls of a function on a processor, and the
+// function's bottleneck.
 func functionOf(m *costmodel.Models, p *pipeline.Processor, name string) (cycles float64, by string, err error) {
 	m.Use(p)
 	t := m.Answer(answers.ModelQuestion{}).Table("functions")
@@ -177,15 +180,15 @@ func functionOf(m *costmodel.Models, p *pipeline.Processor, name string) (cycles
 	return 0, "", errors.New("the answer does not contain the function " + name)
 }
 
-// measure times a kernel, and stores the shortest time of all calls.
-func (k *kernelBuild) measure(o *outcome) error {
+// measure runs a kernel, and stores its shortest time so far.
+func (k *kernelBuild) measure(o *runtimeRow) error {
 	out, err := exec.Command(k.plain, o.kernel.name, strconv.Itoa(o.size.n)).Output()
 	if err != nil {
 		return err
 	}
 	var fastest float64
 	if _, err := fmt.Sscan(string(out), &fastest); err != nil {
-		return fmt.Errorf("%s says %q", o.kernel.name, out)
+		return fmt.Errorf("kernel %s printed %q, want its time in cycles", o.kernel.name, out)
 	}
 	if o.measured == 0 || fastest < o.measured {
 		o.measured = fastest
@@ -193,19 +196,19 @@ func (k *kernelBuild) measure(o *outcome) error {
 	return nil
 }
 
-// outcomes returns the rows of the table, without numbers.
-func outcomes() (list []outcome) {
+// runtimeRows returns the rows of the table, without predictions and measurements.
+func runtimeRows() (list []runtimeRow) {
 	for i := range kernels {
 		for j := range kernels[i].sizes {
-			list = append(list, outcome{kernel: &kernels[i], size: &kernels[i].sizes[j]})
+			list = append(list, runtimeRow{kernel: &kernels[i], size: &kernels[i].sizes[j]})
 		}
 	}
 	return list
 }
 
-// rounds is the number of measurements of each kernel. Other programs can only make a kernel
+// measurementRounds is the number of measurements of each kernel. Other programs can only make a kernel
 // slower, and only temporarily.
-const rounds = 3
+const measurementRounds = 3
 
 // writeRuntimes measures and predicts all kernels, and writes the page.
 func writeRuntimes(name, testdata string) error {
@@ -221,8 +224,8 @@ func writeRuntimes(name, testdata string) error {
 	if err != nil {
 		return fmt.Errorf("%w; this machine must have a measured description: run make probes", err)
 	}
-	list := outcomes()
-	for range rounds {
+	list := runtimeRows()
+	for range measurementRounds {
 		for i := range list {
 			if err := k.measure(&list[i]); err != nil {
 				return err
@@ -241,7 +244,7 @@ func writeRuntimes(name, testdata string) error {
 }
 
 // writePage writes the results as Markdown.
-func writePage(w io.Writer, p *pipeline.Processor, list []outcome) {
+func writePage(w io.Writer, p *pipeline.Processor, list []runtimeRow) {
 	fmt.Fprintf(w, `# Run times of kernels: the model and the machine
 
 Made by %[1]smake runtimes%[1]s from the kernels in testdata/sizes.c. DO NOT EDIT.
@@ -273,7 +276,7 @@ Machine: %[3]s. The memory of the machine, as measured by probes:
 		e := relative(o.predicted, o.measured)
 		errors = append(errors, math.Abs(e))
 		why := ""
-		if math.Abs(e) > far {
+		if math.Abs(e) > largeError {
 			why = o.size.why
 			if why == "" {
 				why = "unknown"
@@ -291,5 +294,5 @@ Machine: %[3]s. The memory of the machine, as measured by probes:
 	}
 }
 
-// wholeCycles formats predicted cycles as on the page.
+// wholeCycles formats predicted cycles as a whole number, as on the page.
 func wholeCycles(cycles float64) string { return strconv.FormatFloat(cycles, 'f', 0, 64) }

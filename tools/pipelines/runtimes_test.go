@@ -15,8 +15,8 @@ import (
 	"github.com/stackglass/stackglass/tools/capture"
 )
 
-// pageRows returns the rows of the table on the page. For each kernel and size, it returns the
-// row's other cells.
+// pageRows returns the rows of the table on the page: for each kernel and size, the other cells of
+// the row.
 func pageRows(t *testing.T, text string) map[string][]string {
 	t.Helper()
 	rows := map[string][]string{}
@@ -37,7 +37,7 @@ func pageRows(t *testing.T, text string) map[string][]string {
 // It checks only sizes that are traced quickly. Measurements depend on the machine, so they are not
 // checked.
 func TestPageIsCurrent(t *testing.T) {
-	need(t, clangProgram)
+	needPrograms(t, clangProgram)
 	text, err := os.ReadFile("RUNTIMES.md")
 	if err != nil {
 		t.Fatal(err)
@@ -53,7 +53,7 @@ func TestPageIsCurrent(t *testing.T) {
 	if !bytes.Contains(k.module, []byte("clang version 19.1.7")) {
 		t.Skip("skipped: this is not clang 19.1.7, which was used for the page")
 	}
-	rows, list := pageRows(t, string(text)), outcomes()
+	rows, list := pageRows(t, string(text)), runtimeRows()
 	for i := range list {
 		o := &list[i]
 		row := rows[o.kernel.name+" "+strconv.Itoa(o.size.n)]
@@ -71,8 +71,8 @@ func TestPageIsCurrent(t *testing.T) {
 			t.Errorf("%s with n = %d takes %s cycles, limited by %s; the page has %s, limited by %s; run make runtimes", o.kernel.name, o.size.n, got, o.by, row[1], row[4])
 		}
 	}
-	for name, row := range rows { // large errors must be explained on the page
-		if e, err := strconv.ParseFloat(strings.TrimSuffix(row[3], " %"), 64); err == nil && (e > far || e < -far) && (row[5] == "" || row[5] == "unknown") {
+	for name, row := range rows { // the page must explain large errors
+		if e, err := strconv.ParseFloat(strings.TrimSuffix(row[3], " %"), 64); err == nil && (e > largeError || e < -largeError) && (row[5] == "" || row[5] == "unknown") {
 			t.Errorf("%s has an error of %v %%, but the page gives no reason", name, e)
 		}
 	}
@@ -80,8 +80,8 @@ func TestPageIsCurrent(t *testing.T) {
 
 func TestPage(t *testing.T) {
 	p := &pipeline.Processor{Name: "toy", Title: "A toy", Source: "made up", Levels: []pipeline.Level{{Name: "L1", LatencyCycles: 4, SizeBytes: 1024}, {Name: "memory", LatencyCycles: 90, ReadCycles: 7}}}
-	k := kernel{name: "one", about: "a kernel"}
-	list := []outcome{
+	k := runtimeKernel{name: "one", about: "a kernel"}
+	list := []runtimeRow{
 		{kernel: &k, size: &size{10, "L1", "a reason"}, predicted: 110, by: "ports", measured: 100},
 		{kernel: &k, size: &size{20, "memory", "a reason"}, predicted: 50, by: "misses", measured: 100},
 	}
@@ -101,12 +101,12 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// TestLevelsOfProbes checks the computed levels of a virtual machine that can use only part of the
-// last-level cache. The expected values were computed by hand.
+// TestLevelsOfProbes checks the memory levels that levelsOf computes for a virtual machine that can
+// use only a part of the last-level cache. The expected values were computed by hand.
 func TestLevelsOfProbes(t *testing.T) {
 	caches := []pipeline.Level{{Name: "L1", SizeBytes: 32 << 10, Ways: 8}, {Name: "L2", SizeBytes: 1 << 20, Ways: 16}, {Name: "L3", SizeBytes: 64 << 20, Ways: 11}}
 	list := footprints(caches)
-	want := []uint64{16 << 10, 512 << 10, 4 << 20, 8 << 20, 16 << 20, 32 << 20, beyond}
+	want := []uint64{16 << 10, 512 << 10, 4 << 20, 8 << 20, 16 << 20, 32 << 20, beyondCaches}
 	if !reflect.DeepEqual(list, want) {
 		t.Fatalf("footprints = %v, want %v", list, want)
 	}
@@ -144,9 +144,9 @@ func TestProbesOfMemory(t *testing.T) {
 	q := p
 	q.list = []footprint{{16 << 10, 6, 0.8, 1.5, 0.5}}
 	q.stores = 3
-	p.take(q)
+	p.keepShortest(q)
 	if p.list[0] != (footprint{16 << 10, 5, 0.8, 1.4, 0.5}) || p.stores != 3 || p.loads != 1.25 {
-		t.Errorf("wrong minimum of two runs: %+v", p)
+		t.Errorf("the minimum of two runs is %+v, which is wrong", p)
 	}
 	for _, bad := range []string{"", "level 16 5\n", "level a b c d e\n", "speed 3\n"} {
 		if _, err := readProbed([]byte(bad)); err == nil {
@@ -155,8 +155,8 @@ func TestProbesOfMemory(t *testing.T) {
 	}
 	of := &pipeline.Processor{Ports: []string{"P2", "P4"}}
 	of.Set(pipeline.Key{Class: pipeline.Load, Type: "<4 x double>"}, pipeline.Cost{Latency: 6, MicroOps: 1, Uses: []pipeline.Use{{Ports: 1, Cycles: 1}}})
-	for range 2 { // the second call must not add any ports
-		across(of, crossings{5, 11.8, 1.25, 3.4})
+	for range 2 { // the second call must not add any execution ports
+		addCrossingCosts(of, crossings{5, 11.8, 1.25, 3.4})
 	}
 	c, _ := of.Cost(pipeline.Key{Class: pipeline.CrossingLoad})
 	if want := []pipeline.Use{{Ports: 1, Cycles: 1}, {Ports: 4, Cycles: 1.3}}; c.Latency != 7 || !reflect.DeepEqual(c.Uses, want) || len(of.Ports) != 4 {
@@ -191,10 +191,10 @@ func TestSystemCaches(t *testing.T) {
 	}
 }
 
-// TestListTraversalTime checks that the time to traverse a list is the time for its misses,
-// whichever of a node's two fields is read first.
+// TestListTraversalTime checks that the predicted time to traverse a list is the time of its
+// misses, no matter which of a node's two fields is read first.
 func TestListTraversalTime(t *testing.T) {
-	need(t, clangProgram)
+	needPrograms(t, clangProgram)
 	p, err := pipeline.Named("sapphirerapids-measured")
 	if err != nil {
 		t.Fatal(err)
@@ -203,7 +203,7 @@ func TestListTraversalTime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const nodes, walks = 4000, 4 // nodes in 250 KiB, which fits in L2
+	const nodes, walks = 4000, 4 // the nodes occupy 250 KiB, which fit in L2
 	var cycles []float64
 	for i, flags := range [][]string{{"-O2"}, {"-O2", "-DNEXT_FIRST"}} {
 		traced := filepath.Join(t.TempDir(), "list")

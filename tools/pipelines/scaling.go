@@ -15,9 +15,10 @@ import (
 	"github.com/stackglass/stackglass/core/pipeline"
 )
 
-// scaled lists the kernels whose run times for larger inputs are predicted from runs with small
-// inputs. An entry consists of a name, the name of the function, and the call in scale_main.c.
-var scaled = []struct{ name, function, run string }{
+// scaledKernels lists the kernels whose run times for larger inputs are predicted from runs with
+// small inputs. An entry consists of the kernel's name, the name of its function, and the call in
+// scale_main.c.
+var scaledKernels = []struct{ name, function, run string }{
 	{"matmul", "matmul", "matmul(n, c, a, b)"},
 	{"jacobi", "sweep", "for (int t = 0; t < 5; t++) { sweep(n, b, a); sweep(n, a, b); }"},
 }
@@ -26,7 +27,8 @@ var (
 	scaledSmall = []int64{64, 96, 128, 160}
 	// The first size is also traced. With rows of 512 elements, the lines of a column map to the
 	// same sets and evict each other. The prediction does not model these evictions, because it
-	// does not know the sets of lines. With every other size, a row is an odd number of lines.
+	// does not know to which sets the lines map. With all other sizes, the number of lines per row
+	// is odd.
 	scaledLarge = []int64{200, 328, 512, 1000}
 )
 
@@ -52,20 +54,20 @@ func compareScaled(w io.Writer, machine string) error {
 	fmt.Fprintf(w, "Cycles for larger inputs on %s: predicted from runs at n = %d, and measured. In parentheses are the\n"+
 		"cycles that the same model predicts from a run at that n, so the difference between the two is the error of the scaling alone.\n\n", machine, scaledSmall)
 	fmt.Fprintf(w, "%-8s %6s %15s %18s %9s %15s %8s\n", "kernel", "n", "predicted", "(of the run)", "error", "measured", "error")
-	for _, k := range scaled {
+	for _, k := range scaledKernels {
 		source, err := filepath.Abs(filepath.Join("tools/capture/testdata/scaling", k.name+".c"))
 		if err != nil {
 			return err
 		}
 		flags := []string{"-O2", march, "-fno-inline"}
 		traced, timed := filepath.Join(dir, k.name), filepath.Join(dir, k.name+".timed")
-		if err := record(append(flags, source, "-o", traced)...); err != nil {
+		if err := compileTraced(append(flags, source, "-o", traced)...); err != nil {
 			return err
 		}
 		if err := command(clangProgram, append(flags, "-DSOURCE=\""+source+"\"", "-DRUN="+k.run, filepath.Join(loopsDir, "scale_main.c"), "-o", timed)...); err != nil {
 			return err
 		}
-		text, err := irOf(timed+".ll", append(flags, "-fno-discard-value-names", source)...)
+		text, err := compileToIR(timed+".ll", append(flags, "-fno-discard-value-names", source)...)
 		if err != nil {
 			return err
 		}

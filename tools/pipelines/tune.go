@@ -19,15 +19,15 @@ import (
 // copies for the throughput.
 type probe struct {
 	key string
-	// the instructions of one iteration, as a chain and as independent copies; "" if the snippet
-	// cannot be timed in this form
-	chain, spread string
-	mixed         string  // chain with a multiplication after each link
-	links, copies float64 // numbers of snippets in one iteration of chain and of spread
-	less          float64 // cost of other instructions in the chain, in cycles per link
-	float         bool    // whether registers contain floats, not doubles
-	latency, rate float64 // measured cycles; 0: not measured
-	between       float64 // the measured latency in the mixed chain
+	// the instructions of one iteration, as a dependency chain and as independent copies; "" if the
+	// snippet cannot be timed in this form
+	chain, copies        string
+	mixed                string  // a chain with a multiplication after each link
+	linkCount, copyCount float64 // number of snippets in one iteration of the chain, and of the copies
+	overhead             float64 // cycles per link that other instructions in the chain take
+	float                bool    // whether the registers contain floats rather than doubles
+	latency, throughput  float64 // in cycles, as measured; 0: not measured
+	mixedLatency         float64 // the latency in the mixed chain, in cycles, as measured
 }
 
 // One iteration of a probe's loop contains turns × repeats snippets, several for each result
@@ -39,9 +39,9 @@ const (
 
 var register = regexp.MustCompile(`%([xyz]mm)(\d+)|%[er]?[abc][xl]`)
 
-// general returns the name of the k-th general-purpose register for results, with the width that
-// the instruction writes.
-func general(like string, k int) string {
+// generalRegister returns the name of the k-th general-purpose register for results. The register
+// has the same width as the given register.
+func generalRegister(like string, k int) string {
 	suffix := "d"
 	switch like[1] {
 	case 'r':
@@ -52,17 +52,17 @@ func general(like string, k int) string {
 	return "%r" + strconv.Itoa(8+k) + suffix
 }
 
-// probes returns the probes that time snippets. It skips the latency of instructions whose operand
-// and result are in different kinds of registers, and instructions that depend on flags or
-// addresses.
+// probes returns the probes that measure the times of snippets. It skips the latency of
+// instructions whose operand and result are in different kinds of registers, and instructions that
+// depend on flags or addresses.
 func probes(snippets []snippet) (list []probe) {
 	for _, s := range snippets {
-		if len(s.ways) == 0 {
+		if len(s.forms) == 0 {
 			continue
 		}
 		class, typ, _ := strings.Cut(s.key, " ")
-		p := probe{key: s.key, links: turns * repeats, copies: turns * repeats, float: strings.Contains(typ, "float")}
-		code := s.ways[0]
+		p := probe{key: s.key, linkCount: turns * repeats, copyCount: turns * repeats, float: strings.Contains(typ, "float")}
+		code := s.forms[0]
 		switch pipeline.Class(class) {
 		case pipeline.Gather, pipeline.Scatter:
 			if !strings.Contains(code, "{%k1}") {
@@ -70,11 +70,11 @@ func probes(snippets []snippet) (list []probe) {
 			}
 			each := strings.Repeat(code+"\n", turns)
 			if class == string(pipeline.Gather) {
-				each = independent(code)
+				each = independentCopies(code)
 			}
-			p.spread = "vpxor %xmm1, %xmm1, %xmm1\n" // the indices are zero
+			p.copies = "vpxor %xmm1, %xmm1, %xmm1\n" // set all indices to zero
 			for line := range strings.Lines(each) {
-				p.spread += "kxnorw %k1, %k1, %k1\n" + line
+				p.copies += "kxnorw %k1, %k1, %k1\n" + line
 			}
 			list = append(list, p)
 			continue
@@ -90,9 +90,9 @@ func probes(snippets []snippet) (list []probe) {
 			}
 			mov := map[string]string{"i32": "movl", "i64": "movq"}[typ]
 			or := map[string]string{"i32": "orl", "i64": "orq"}[typ]
-			p.spread = strings.Repeat(mov+" $1234567, "+a+"\n"+code+"\n", turns)
+			p.copies = strings.Repeat(mov+" $1234567, "+a+"\n"+code+"\n", turns)
 			p.chain = mov + " $3, " + c + "\n" + strings.Repeat(code+"\n"+or+" $0x40000000, "+a+"\n", turns)
-			p.less = 1
+			p.overhead = 1
 			list = append(list, p)
 			continue
 		case pipeline.Load:
@@ -104,40 +104,42 @@ func probes(snippets []snippet) (list []probe) {
 			if kind := register.FindStringSubmatch(code); kind != nil && kind[1] != "" {
 				apart = map[string]int{"xmm": 16, "ymm": 32, "zmm": 64}[kind[1]]
 			}
-			for k, line := range slices.Collect(strings.Lines(independent(code))) {
-				p.spread += strings.Replace(line, "(%rsi)", strconv.Itoa(apart*k)+"(%rsi)", 1)
+			for k, line := range slices.Collect(strings.Lines(independentCopies(code))) {
+				p.copies += strings.Replace(line, "(%rsi)", strconv.Itoa(apart*k)+"(%rsi)", 1)
 			}
 			list = append(list, p)
 			continue
 		case pipeline.Store:
-			p.spread = strings.Repeat(code+"\n", turns)
+			p.copies = strings.Repeat(code+"\n", turns)
 			list = append(list, p)
 			continue
 		}
 		if strings.Contains(code, "\n") {
 			continue
 		}
-		p.spread = independent(code)
-		p.chain = strings.Repeat(chained(code), turns)
+		p.copies = independentCopies(code)
+		p.chain = strings.Repeat(chainLink(code), turns)
 		switch pipeline.Class(class) {
 		case pipeline.Sqrt:
-			p.chain = "" // repeated square roots converge to 1
+			p.chain = "" // a chain of square roots is not possible, because the results converge to 1
 			fallthrough
 		case pipeline.FAdd, pipeline.FDiv:
-			// The units of additions and divisions forward results to themselves faster than to others.
-			p.mixed = mixed(chained(code), p.float)
+			// The units for additions and divisions forward results to themselves faster than to
+			// other units.
+			p.mixed = mixedChain(chainLink(code), p.float)
 		}
 		list = append(list, p)
 	}
 	return list
 }
 
-// operands returns the positions of the registers in an instruction.
-func operands(code string) [][]int { return register.FindAllStringIndex(code, -1) }
+// registersIn returns the positions of the register names in an instruction.
+func registersIn(code string) [][]int { return register.FindAllStringIndex(code, -1) }
 
-// independent returns copies of an instruction with results in different registers.
-func independent(code string) string {
-	at := operands(code)
+// independentCopies returns copies of an instruction that write their results to different
+// registers.
+func independentCopies(code string) string {
+	at := registersIn(code)
 	if len(at) == 0 {
 		return ""
 	}
@@ -145,7 +147,7 @@ func independent(code string) string {
 	name := code[last[0]:last[1]]
 	text := ""
 	for k := range turns {
-		result := general(name, k)
+		result := generalRegister(name, k)
 		if m := register.FindStringSubmatch(name); m[1] != "" {
 			result = "%" + m[1] + strconv.Itoa(8+k)
 		}
@@ -154,11 +156,11 @@ func independent(code string) string {
 	return text
 }
 
-// chained returns a copy of an instruction whose result is also its first operand. Repeated copies
-// form a dependency chain. It returns "" if the result and the operand are in different kinds of
-// registers.
-func chained(code string) string {
-	at := operands(code)
+// chainLink returns a copy of an instruction that writes its result to the register of its first
+// operand, so that repeated copies form a dependency chain. It returns "" if the result and the
+// operand are in different kinds of registers.
+func chainLink(code string) string {
+	at := registersIn(code)
 	if len(at) == 0 {
 		return ""
 	}
@@ -168,7 +170,7 @@ func chained(code string) string {
 		return ""
 	}
 	if from[1] == "" && from[0][1] != to[0][1] {
-		return "" // a sign or zero extension, which accesses parts of registers
+		return "" // not possible for a sign or zero extension, whose operand is a part of a register
 	}
 	result := from[0]
 	if to[1] != "" {
@@ -177,13 +179,13 @@ func chained(code string) string {
 	return code[:last[0]] + result + code[last[1]:] + "\n"
 }
 
-// multiplication is the latency of a floating-point multiplication, which uses the same registers
-// as additions, divisions and square roots.
-const multiplication = 4
+// multiplicationLatency is the latency, in cycles, of a floating-point multiplication.
+// Multiplications use the same registers as additions, divisions and square roots.
+const multiplicationLatency = 4
 
-// mixed returns a chain with a multiplication after each link.
-func mixed(link string, float bool) string {
-	at := operands(link)
+// mixedChain returns a dependency chain with a multiplication after each link.
+func mixedChain(link string, float bool) string {
+	at := registersIn(link)
 	if len(at) == 0 {
 		return ""
 	}
@@ -197,8 +199,8 @@ func mixed(link string, float bool) string {
 	return strings.Repeat(link+multiply, turns)
 }
 
-// inline escapes assembly code for C's inline assembly.
-var inline = strings.NewReplacer("%", "%%", "{", "%{", "}", "%}")
+// escapeInline escapes assembly code for use as inline assembly in C.
+var escapeInline = strings.NewReplacer("%", "%%", "{", "%{", "}", "%}")
 
 // probeSource returns a C program that runs the probes.
 func probeSource(list []probe, wide bool) string {
@@ -216,13 +218,13 @@ func probeSource(list []probe, wide bool) string {
 		}
 		text.WriteString("\t\t\"leaq self(%%rip), %%rsi\\nmovl $3, %%eax\\nmovl $5, %%ebx\\nmovl $7, %%ecx\\n1:\\n\"\n")
 		for line := range strings.Lines(code) {
-			text.WriteString("\t\t\"" + inline.Replace(strings.TrimSpace(line)) + "\\n\"\n")
+			text.WriteString("\t\t\"" + escapeInline.Replace(strings.TrimSpace(line)) + "\\n\"\n")
 		}
 		text.WriteString("\t\t\"decq %0\\njne 1b\\n\" : \"+D\"(n) :: CLOBBERS);\n}\n")
 	}
 	calls := ""
 	for i, p := range list {
-		for _, part := range []struct{ kind, code string }{{"chain", p.chain}, {"mixed", p.mixed}, {"spread", p.spread}} {
+		for _, part := range []struct{ kind, code string }{{"chain", p.chain}, {"mixed", p.mixed}, {"spread", p.copies}} {
 			if part.code != "" {
 				name := part.kind + strconv.Itoa(i)
 				emit(name, strings.Repeat(part.code, repeats), p.float)
@@ -234,8 +236,8 @@ func probeSource(list []probe, wide bool) string {
 	return text.String()
 }
 
-// tune writes a target's description with numbers measured on this machine.
-func tune(dir, testdata, machine string) error {
+// measureProcessor writes a description of a target that contains numbers measured on this machine.
+func measureProcessor(dir, testdata, machine string) error {
 	t, err := targetOf(machine)
 	if err != nil {
 		return err
@@ -248,7 +250,7 @@ func tune(dir, testdata, machine string) error {
 	if err != nil {
 		return err
 	}
-	wide := slices.ContainsFunc(snippets, func(s snippet) bool { return len(s.ways) > 0 && strings.Contains(s.ways[0], "zmm") })
+	wide := slices.ContainsFunc(snippets, func(s snippet) bool { return len(s.forms) > 0 && strings.Contains(s.forms[0], "zmm") })
 	list := probes(snippets)
 	work, err := os.MkdirTemp("", "pipelines")
 	if err != nil {
@@ -262,24 +264,24 @@ func tune(dir, testdata, machine string) error {
 	if err := command(clangProgram, "-O1", "-march=native", "-I", testdata, source, "-o", filepath.Join(work, "probes")); err != nil {
 		return err
 	}
-	for range 4 { // take the minimum, because other programs can only make a run slower
+	for range 4 { // use the minimum of several runs, because other programs can only make a run slower
 		out, err := exec.Command(filepath.Join(work, "probes")).Output()
 		if err != nil {
 			return err
 		}
-		if err := note(list, out); err != nil {
+		if err := keepFastest(list, out); err != nil {
 			return err
 		}
 	}
-	tuned := adjust(p, list)
-	if err := remember(tuned, testdata); err != nil {
+	tuned := withMeasurements(p, list)
+	if err := addMemory(tuned, testdata); err != nil {
 		return err
 	}
 	return writeMeasured(dir, tuned)
 }
 
-// note stores the fastest numbers so far.
-func note(list []probe, out []byte) error {
+// keepFastest parses the output of the probes, and stores the fastest time of each probe so far.
+func keepFastest(list []probe, out []byte) error {
 	for line := range bytes.Lines(out) {
 		fields := strings.Fields(string(line))
 		if len(fields) != 3 {
@@ -298,18 +300,19 @@ func note(list []probe, out []byte) error {
 		}
 		switch fields[0] {
 		case "chain":
-			fastest(&p.latency, cycles/p.links-p.less)
+			fastest(&p.latency, cycles/p.linkCount-p.overhead)
 		case "mixed":
-			fastest(&p.between, cycles/p.links-multiplication)
+			fastest(&p.mixedLatency, cycles/p.linkCount-multiplicationLatency)
 		default:
-			fastest(&p.rate, cycles/p.copies)
+			fastest(&p.throughput, cycles/p.copyCount)
 		}
 	}
 	return nil
 }
 
-// adjust replaces numbers from the tables with measured numbers if the two differ.
-func adjust(p *pipeline.Processor, list []probe) *pipeline.Processor {
+// withMeasurements returns a description in which measured numbers replace the numbers from the
+// tables, if the two differ.
+func withMeasurements(p *pipeline.Processor, list []probe) *pipeline.Processor {
 	q := &pipeline.Processor{
 		Name: p.Name + "-measured", Title: p.Title + ", with measured latencies and throughputs", ISA: p.ISA,
 		Source:   p.Source + "; latencies of chains and throughputs measured on " + cpuName(),
@@ -327,35 +330,35 @@ func adjust(p *pipeline.Processor, list []probe) *pipeline.Processor {
 		c.Uses = append([]pipeline.Use{}, c.Uses...)
 		m := measured[k.String()]
 		latency := m.latency
-		if m.between > 0 {
-			latency = m.between
+		if m.mixedLatency > 0 {
+			latency = m.mixedLatency
 		}
 		if latency > 0 && math.Abs(latency-c.Latency) > 0.4 {
 			c.Latency = math.Max(1, math.Round(latency))
 			c.Addend = 0
 		}
-		if m.latency > 0 && math.Round(m.latency) < c.Latency && m.between > 0 {
+		if m.latency > 0 && math.Round(m.latency) < c.Latency && m.mixedLatency > 0 {
 			c.Again = math.Round(m.latency)
 		}
-		if bitsOf(k.Type) == 512 && m.rate < 0.45 {
-			m.rate = 0 // the clock frequency may change with registers of this width; no core starts more than two such instructions per cycle
+		if bitsOf(k.Type) == 512 && m.throughput < 0.45 {
+			m.throughput = 0 // the clock frequency may change with registers of this width; no core starts more than two such instructions per cycle
 		}
 		alone := pipeline.Processor{Name: "alone", Ports: p.Ports, Dispatch: p.Dispatch}
 		alone.Set(k, c)
 		bound := alone.Throughput(c)
 		switch k.Class {
 		case pipeline.FDiv, pipeline.Sqrt, pipeline.IDiv:
-			if m.rate > 0 {
-				if m.rate < bound {
-					scale(c.Uses, m.rate/bound)
+			if m.throughput > 0 {
+				if m.throughput < bound {
+					scale(c.Uses, m.throughput/bound)
 				}
-				c.Uses = append(c.Uses, pipeline.Use{Ports: divider, Cycles: math.Max(1, math.Round(m.rate*2)/2)})
+				c.Uses = append(c.Uses, pipeline.Use{Ports: divider, Cycles: math.Max(1, math.Round(m.throughput*2)/2)})
 			}
 		case pipeline.Store:
 			c.MicroOps = 1
 		default:
-			if m.rate > 1.2*bound || m.rate > 0.45*bound && m.rate < 0.8*bound {
-				scale(c.Uses, m.rate/bound)
+			if m.throughput > 1.2*bound || m.throughput > 0.45*bound && m.throughput < 0.8*bound {
+				scale(c.Uses, m.throughput/bound)
 			}
 		}
 		q.Set(k, c)
@@ -375,7 +378,7 @@ func measuredNotes(of *pipeline.Processor) []string {
 
 var elementBits = map[string]int{"i8": 8, "i16": 16, "i32": 32, "i64": 64, "float": 32, "double": 64}
 
-// bitsOf returns the width of a vector type in bits, or 0 for other types.
+// bitsOf returns the width in bits of a vector type, or 0 for other types.
 func bitsOf(typ string) int {
 	count, element, ok := strings.Cut(strings.Trim(typ, "<>"), " x ")
 	n, err := strconv.Atoi(count)

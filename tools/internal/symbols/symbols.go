@@ -51,15 +51,15 @@ type File struct {
 	rows      []row      // ascending
 	files     []string   // source files; the first is "", for no file
 	numbers   map[string]uint32
-	file      *dwarf.LineFile // the file of the last call of numberOf
+	file      *dwarf.LineFile // the file in the last call of fileNumber
 	number    uint32
 }
 
-// row is one row of a line table, and applies up to the address of the next row. A large program
-// has millions of rows.
+// row is one row of a line table. It applies to all addresses up to the address of the next row. A
+// large program has millions of rows.
 type row struct {
 	addr         uint64
-	file         uint32 // 0 ends a sequence
+	file         uint32 // index in File.files; 0 marks the end of a sequence
 	line, column uint32
 }
 
@@ -70,36 +70,36 @@ func Open(path string) (*File, error) {
 		return nil, err
 	}
 	defer f.Close()
-	s := &File{Machine: f.Machine, Dynamic: f.Type == elf.ET_DYN, Low: low(f), High: high(f), files: []string{""}, numbers: map[string]uint32{}}
+	s := &File{Machine: f.Machine, Dynamic: f.Type == elf.ET_DYN, Low: lowestAddress(f), High: endAddress(f), files: []string{""}, numbers: map[string]uint32{}}
 	s.readSymbols(f)
-	apart := openApart(f)
-	if apart != nil {
-		defer apart.Close()
-		s.readSymbols(apart)
+	debugFile := openDebugFile(f)
+	if debugFile != nil {
+		defer debugFile.Close()
+		s.readSymbols(debugFile)
 	}
-	s.tidySymbols()
-	for _, f := range []*elf.File{f, apart} {
+	s.sortSymbols()
+	for _, f := range []*elf.File{f, debugFile} {
 		if f != nil && len(s.rows) == 0 {
 			s.readDebug(f)
 		}
 	}
-	s.tidyRows()
+	s.sortRows()
 	return s, nil
 }
 
 // HasLines reports whether the file has source lines.
 func (s *File) HasLines() bool { return len(s.rows) > 0 }
 
-// tidyRows sorts the rows. If one sequence ends at the address at which another sequence begins,
-// the beginning is sorted last, because the last row of an address applies.
-func (s *File) tidyRows() {
+// sortRows sorts the rows by address. If one sequence ends where another sequence begins, sortRows
+// puts the beginning last, because the last row for an address applies.
+func (s *File) sortRows() {
 	slices.SortStableFunc(s.rows, func(a, b row) int {
 		return cmp.Or(cmp.Compare(a.addr, b.addr), cmp.Compare(min(a.file, 1), min(b.file, 1)))
 	})
 }
 
-// low returns the load address of the beginning of the file.
-func low(f *elf.File) uint64 {
+// lowestAddress returns the link-time address of the first loaded page of the file.
+func lowestAddress(f *elf.File) uint64 {
 	lowest := uint64(math.MaxUint64)
 	for _, p := range f.Progs {
 		if p.Type == elf.PT_LOAD {
@@ -109,8 +109,8 @@ func low(f *elf.File) uint64 {
 	return lowest
 }
 
-// high returns the address after the last loaded byte.
-func high(f *elf.File) (highest uint64) {
+// endAddress returns the address after the last loaded byte.
+func endAddress(f *elf.File) (highest uint64) {
 	for _, p := range f.Progs {
 		if p.Type == elf.PT_LOAD {
 			highest = max(highest, p.Vaddr+p.Memsz)
@@ -119,30 +119,31 @@ func high(f *elf.File) (highest uint64) {
 	return highest
 }
 
-// openApart opens the separate debugging information of f, if it is installed.
-func openApart(f *elf.File) *elf.File {
+// openDebugFile opens the separate file with the debugging information of f. It returns nil if this
+// file is not installed.
+func openDebugFile(f *elf.File) *elf.File {
 	section := f.Section(".note.gnu.build-id")
 	if section == nil {
 		return nil
 	}
 	note, err := section.Data()
-	const head = 16 // three words, and the name "GNU"
+	const head = 16 // the header of the note: three 32-bit words and the name "GNU"
 	if err != nil || len(note) < head+2 {
 		return nil
 	}
 	id := hex.EncodeToString(note[head:])
-	apart, err := elf.Open(filepath.Join("/usr/lib/debug/.build-id", id[:2], id[2:]+".debug"))
+	debugFile, err := elf.Open(filepath.Join("/usr/lib/debug/.build-id", id[:2], id[2:]+".debug"))
 	if err != nil {
 		return nil
 	}
-	return apart
+	return debugFile
 }
 
 func (s *File) readSymbols(f *elf.File) {
 	for _, table := range []func() ([]elf.Symbol, error){f.Symbols, f.DynamicSymbols} {
 		all, err := table()
 		if err != nil {
-			continue // the table is absent or damaged
+			continue // the symbol table is absent or damaged
 		}
 		for _, y := range all {
 			s.addSymbol(y)
@@ -164,9 +165,9 @@ func (s *File) addSymbol(y elf.Symbol) {
 	}
 }
 
-// tidySymbols sorts the symbols. For each address, it keeps the shortest name, which usually has no
-// version or alias suffix.
-func (s *File) tidySymbols() {
+// sortSymbols sorts the symbols by address. If several names have the same address, it keeps the
+// shortest name, which usually has no version or alias suffix.
+func (s *File) sortSymbols() {
 	slices.SortFunc(s.functions, func(a, b Function) int {
 		return cmp.Or(cmp.Compare(a.Addr, b.Addr), cmp.Compare(b.Size, a.Size), compareNames(a.Name, b.Name))
 	})
@@ -227,19 +228,19 @@ func (s *File) readUnit(d *dwarf.Data, unit *dwarf.Entry, r *dwarf.Reader, decla
 
 func (s *File) readRows(lines *dwarf.LineReader) {
 	var e dwarf.LineEntry
-	for lines.Next(&e) == nil { // the rows before a damaged row are valid
+	for lines.Next(&e) == nil { // stop at a damaged row; the rows before it are valid
 		switch {
 		case e.EndSequence:
 			s.rows = append(s.rows, row{addr: e.Address})
 		case e.File != nil && e.Line > 0:
-			s.rows = append(s.rows, row{e.Address, s.numberOf(e.File), uint32(e.Line), uint32(e.Column)})
+			s.rows = append(s.rows, row{e.Address, s.fileNumber(e.File), uint32(e.Line), uint32(e.Column)})
 		}
 	}
 }
 
-// numberOf returns the number of a source file. It is optimised for the most frequent case, the
-// file of the previous row.
-func (s *File) numberOf(file *dwarf.LineFile) uint32 {
+// fileNumber returns the index of a source file in s.files. It is optimised for the most frequent
+// case: the file of the previous row.
+func (s *File) fileNumber(file *dwarf.LineFile) uint32 {
 	if file == s.file {
 		return s.number
 	}
@@ -255,7 +256,7 @@ func (s *File) numberOf(file *dwarf.LineFile) uint32 {
 
 // fixedAddress returns the address of a variable whose location is a single fixed address.
 func fixedAddress(e *dwarf.Entry, word func([]byte) uint64, width int) (uint64, bool) {
-	const opAddr = 3 // DW_OP_addr
+	const opAddr = 3 // the DWARF operation DW_OP_addr
 	location, ok := e.Val(dwarf.AttrLocation).([]byte)
 	if e.Tag != dwarf.TagVariable || !ok || len(location) != 1+width || location[0] != opAddr || width != 8 {
 		return 0, false
@@ -273,8 +274,8 @@ func declaration(e *dwarf.Entry, files []*dwarf.LineFile) Line {
 	return Line{files[file].Name, int(line), int(column)}
 }
 
-// Function returns the function that contains addr. A function without a size, such as a function
-// in assembly code, extends to the next function.
+// Function returns the function that contains an address. A function without a size, such as a
+// function in assembly code, extends to the next function.
 func (s *File) Function(addr uint64) (Function, bool) {
 	i, found := slices.BinarySearchFunc(s.functions, addr, func(f Function, a uint64) int { return cmp.Compare(f.Addr, a) })
 	if !found {
@@ -289,19 +290,19 @@ func (s *File) Function(addr uint64) (Function, bool) {
 // Variables returns the variables in the order of their addresses.
 func (s *File) Variables() []Variable { return s.variables }
 
-// from returns the index of the first row at or after addr.
-func (s *File) from(addr uint64) int {
+// firstRow returns the index of the first line-table row at or after an address.
+func (s *File) firstRow(addr uint64) int {
 	i, _ := slices.BinarySearchFunc(s.rows, addr, func(r row, a uint64) int { return cmp.Compare(r.addr, a) })
 	return i
 }
 
 func (s *File) lineOf(r row) Line { return Line{s.files[r.file], int(r.line), int(r.column)} }
 
-// Opening returns the first line that the line table lists for addr. At the address of a function,
-// Line returns the line of the function, although the first instruction may belong to several
-// lines.
+// Opening returns the first line that the line table lists for an address. If the instruction at
+// the beginning of a function belongs to several lines, Opening returns the line of the function
+// itself.
 func (s *File) Opening(addr uint64) (Line, bool) {
-	i := s.from(addr)
+	i := s.firstRow(addr)
 	for i < len(s.rows) && s.rows[i].addr == addr && s.rows[i].file == 0 {
 		i++
 	}
@@ -311,9 +312,9 @@ func (s *File) Opening(addr uint64) (Line, bool) {
 	return s.lineOf(s.rows[i]), true
 }
 
-// Line returns the line of the instruction at addr.
+// Line returns the source line of the instruction at an address.
 func (s *File) Line(addr uint64) (Line, bool) {
-	i := s.from(addr)
+	i := s.firstRow(addr)
 	for i < len(s.rows) && s.rows[i].addr == addr {
 		i++
 	}
@@ -331,7 +332,7 @@ func (s *File) Lines(first, last uint64) (file string, low, high int) {
 		return "", 0, 0
 	}
 	low, high = at.Line, at.Line
-	for i := s.from(first); i < len(s.rows) && s.rows[i].addr <= last; i++ {
+	for i := s.firstRow(first); i < len(s.rows) && s.rows[i].addr <= last; i++ {
 		if r := s.rows[i]; s.files[r.file] == at.File {
 			low, high = min(low, int(r.line)), max(high, int(r.line))
 		}

@@ -12,11 +12,11 @@ import (
 // length. unfold.js restores the numbers as the file arrives, one function at a time, so that
 // browsers can compile the code while it loads. For each function, these numbers are replaced:
 //
-//   - the return address of a call, which the caller writes to the stack: an i64.const of 5 digits,
-//     the function's number times 2^16 plus the number of a block, which increases by one or two
-//     from call to call. The address is replaced by the difference from the previous return
-//     address. The last two digits of the difference are 0, which never occurs in other numbers of
-//     5 digits;
+//   - the return address of a call, which the caller writes to the stack: an i64.const of 5 bytes.
+//     Its value is the function's number times 2^16, plus a block number, which increases by one or
+//     two from call to call. The address is replaced by its difference from the previous return
+//     address. The last two bytes of the difference represent 0, which never occurs in other
+//     numbers of 5 bytes;
 //   - the number of blocks that the conditional branch after a call leaves, which decreases with
 //     each block that ends before the branch. The number is replaced by the number of blocks that
 //     the branch does not leave, which is usually 1 (the function itself). Such a branch is
@@ -24,27 +24,27 @@ import (
 //   - the jump table of a function: each entry is replaced by the difference from the previous
 //     entry.
 //
-// Numbers of the last two kinds keep their number of seven-bit digits. Differences are computed
-// modulo the range of these digits. A file with folded code begins with a custom section that marks
-// it.
+// Numbers of the last two kinds keep their length in LEB128 bytes. Differences are computed modulo
+// the range of numbers of this length. A file with folded code begins with a custom section that
+// marks it.
 
 // foldedMark is the section that marks folded code. The mark consists of the section's kind (0),
 // length and name, with the name's length before the name.
 var foldedMark = []byte("\x00\x07\x06folded")
 
-// These are the opcodes of instructions.
+// These are the opcodes that Fold has to recognise.
 const (
 	opBlock   = 0x02
 	opIf      = 0x04
 	opEnd     = 0x0b
 	opBranch  = 0x0c
-	opBranch2 = 0x0d // br_if
+	opBranch2 = 0x0d // the instruction br_if
 	opTable   = 0x0e
 	opCall    = 0x10
-	opCall2   = 0x11 // call_indirect
-	opGet     = 0x20 // the first instruction for variables
+	opCall2   = 0x11 // the instruction call_indirect
+	opGet     = 0x20 // local.get, the first opcode for variables
 	opSet     = 0x21
-	opGlobal  = 0x24 // the last instruction for variables
+	opGlobal  = 0x24 // global.set, the last opcode for variables
 	opLoad    = 0x28
 	opStore   = 0x3e
 	opSize    = 0x3f
@@ -53,10 +53,10 @@ const (
 	opI64     = 0x42
 	opF32     = 0x43
 	opF64     = 0x44
-	opLast    = 0xc4 // the last instruction without immediates
+	opLast    = 0xc4 // the last numeric opcode, which has no immediates
 	opMore    = 0xfc
 
-	opConvert = 7 // the last instruction with the prefix opMore that has no immediates
+	opConvert = 7 // the last opcode after the prefix opMore that has no immediates
 	opCopy    = 10
 	opFill    = 11
 )
@@ -64,8 +64,8 @@ const (
 const (
 	// the number that Go assigns to the first function in the code (funcValueOffset)
 	firstFunction = 0x1000
-	mostFunctions = 1 << 18 // maximum number of functions whose addresses have addressDigits digits
-	addressDigits = 5
+	mostFunctions = 1 << 18 // maximum number of functions whose addresses have addressBytes LEB128 bytes
+	addressBytes  = 5
 )
 
 var errCode = errors.New("the program's code does not have the form that Go 1.26 generates: " +
@@ -99,7 +99,7 @@ func changeCode(file []byte, unfold bool) {
 			if r.Bad || end > len(file) {
 				panic(errCode)
 			}
-			f := &functionCode{Reader: r, unfold: unfold, address: uint32(firstFunction+number) << 16}
+			f := &functionCode{Reader: r, unfold: unfold, lastReturn: uint32(firstFunction+number) << 16}
 			f.change(end)
 		}
 	}
@@ -111,38 +111,38 @@ func changeCode(file []byte, unfold bool) {
 // functionCode reads and changes the code of one function.
 type functionCode struct {
 	*Reader
-	unfold  bool
-	address uint32 // return address of the last call
-	depth   uint32 // number of open blocks
-	before  byte   // the previous instruction
-	digits  []byte // the digits of the last number read
+	unfold     bool
+	lastReturn uint32 // return address of the last call
+	depth      uint32 // nesting depth of wasm blocks at the current position
+	previous   byte   // the previous instruction
+	encoded    []byte // the LEB128 bytes of the last number read
 }
 
 func (f *functionCode) change(end int) {
-	for range f.number() { // groups of local variables, each with a count and a kind
-		f.number()
+	for range f.readNumber() { // read the groups of local variables, each with a count and a type
+		f.readNumber()
 		f.At++
 	}
 	for f.At < end {
 		op := f.Next()
-		f.instruction(op)
-		f.before = op
+		f.readImmediates(op)
+		f.previous = op
 	}
 	if f.At != end {
 		panic(errCode)
 	}
 }
 
-// instruction reads the immediates of one instruction, and changes them if necessary.
-func (f *functionCode) instruction(op byte) {
+// readImmediates reads the immediates of one instruction, and folds or unfolds them.
+func (f *functionCode) readImmediates(op byte) {
 	switch {
 	case op >= opBlock && op <= opIf:
 		f.depth++
-		f.number()
+		f.readNumber()
 	case op == opEnd:
 		f.depth--
-	case op == opBranch2 && f.before == opSet:
-		f.put(f.depth - f.number())
+	case op == opBranch2 && f.previous == opSet:
+		f.overwrite(f.depth - f.readNumber())
 	case op == opTable:
 		f.table()
 	case op == opI64:
@@ -152,10 +152,10 @@ func (f *functionCode) instruction(op byte) {
 	case op == opF64:
 		f.At += 8
 	case op == opBranch, op == opBranch2, op == opCall, op == opI32, op >= opGet && op <= opGlobal:
-		f.number()
+		f.readNumber()
 	case op == opCall2, op >= opLoad && op <= opStore:
-		f.number()
-		f.number()
+		f.readNumber()
+		f.readNumber()
 	case op == opSize, op == opGrow:
 		f.At++
 	case op == opMore:
@@ -178,68 +178,68 @@ func (f *functionCode) more() {
 
 func (f *functionCode) table() {
 	last := uint32(0)
-	for range f.number() + 1 {
-		is := f.number()
+	for range f.readNumber() + 1 {
+		is := f.readNumber()
 		if f.unfold {
 			last += is
-			f.put(last)
-			last &= 1<<(7*len(f.digits)) - 1
+			f.overwrite(last)
+			last &= 1<<(7*len(f.encoded)) - 1
 		} else {
-			f.put(is - last)
+			f.overwrite(is - last)
 			last = is
 		}
 	}
 }
 
 func (f *functionCode) constant() {
-	is := f.number()
-	if len(f.digits) != addressDigits {
+	is := f.readNumber()
+	if len(f.encoded) != addressBytes {
 		return
 	}
 	switch {
-	case f.unfold && f.digits[3] == 0x80 && f.digits[4] == 0:
-		f.address += is
-		f.write(f.address)
-	case !f.unfold && is>>16 == f.address>>16 && is >= f.address:
-		f.write(is - f.address)
-		f.address = is
+	case f.unfold && f.encoded[3] == 0x80 && f.encoded[4] == 0:
+		f.lastReturn += is
+		f.write(f.lastReturn)
+	case !f.unfold && is>>16 == f.lastReturn>>16 && is >= f.lastReturn:
+		f.write(is - f.lastReturn)
+		f.lastReturn = is
 	}
 }
 
-// number reads a number and returns its lowest 32 bits.
-func (f *functionCode) number() (n uint32) {
+// readNumber reads a LEB128 number and returns its lowest 32 bits.
+func (f *functionCode) readNumber() (n uint32) {
 	start := f.At
 	for shift := 0; ; shift += 7 {
-		b := f.File[f.At] // panics at the end of the file
+		b := f.File[f.At] // the index panics at the end of the file
 		f.At++
 		n |= uint32(b&0x7f) << shift
 		if b < 0x80 {
-			f.digits = f.File[start:f.At]
+			f.encoded = f.File[start:f.At]
 			return n
 		}
 	}
 }
 
-// signed reads a signed number.
-func (f *functionCode) signed() int {
-	n := int(int32(f.number()))
-	bits := 7 * len(f.digits)
+// readSigned reads a signed LEB128 number.
+func (f *functionCode) readSigned() int {
+	n := int(int32(f.readNumber()))
+	bits := 7 * len(f.encoded)
 	if bits < 32 {
 		n = n << (64 - bits) >> (64 - bits)
 	}
 	return n
 }
 
-// put overwrites the last number read if it has fewer than addressDigits digits, and otherwise
-// leaves it unchanged.
-func (f *functionCode) put(n uint32) {
-	if len(f.digits) < addressDigits {
+// overwrite replaces the last number read, but only if that number has fewer than addressBytes
+// bytes.
+func (f *functionCode) overwrite(n uint32) {
+	if len(f.encoded) < addressBytes {
 		f.write(n)
 	}
 }
 
 func (f *functionCode) write(n uint32) {
-	for i := range f.digits {
-		f.digits[i] = f.digits[i]&0x80 | byte(n>>(7*i))&0x7f
+	for i := range f.encoded {
+		f.encoded[i] = f.encoded[i]&0x80 | byte(n>>(7*i))&0x7f
 	}
 }

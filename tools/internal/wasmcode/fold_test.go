@@ -15,7 +15,7 @@ import (
 // TestFoldCode checks that straightened code is unchanged after it is folded and unfolded, and that
 // folded code compresses better than the original.
 func TestFoldCode(t *testing.T) {
-	original := compiled(t)
+	original := compileSmall(t)
 	file, err := Straighten(original)
 	if err != nil {
 		t.Fatal(err)
@@ -31,25 +31,25 @@ func TestFoldCode(t *testing.T) {
 		t.Errorf("folded code compresses to %d bytes, want less than the %d of the original", got, want)
 	}
 	changeCode(folded, true)
-	if !bytes.Equal(folded, marked(file)) {
+	if !bytes.Equal(folded, addMark(file)) {
 		t.Error("unfolding does not restore the original")
 	}
 }
 
-// The function "marked" adds the mark for folded code to a file, because unfolding does not remove
-// the mark.
-func marked(file []byte) []byte {
+// addMark adds the mark of folded code to a file, because unfolding does not remove this mark.
+func addMark(file []byte) []byte {
 	return append(append(bytes.Clone(file[:HeadBytes]), foldedMark...), file[HeadBytes:]...)
 }
 
-// TestScriptUnfoldsCode checks that the script and its reference implementation have the same
-// result, however the file is divided when it arrives. The script must not change other files.
+// TestScriptUnfoldsCode checks that unfold.js produces the same result as its reference
+// implementation, no matter in which chunks the file arrives. The script must not change other
+// files.
 func TestScriptUnfoldsCode(t *testing.T) {
 	node, err := exec.LookPath("node")
 	if err != nil {
 		t.Skip("skipped: Node is not installed; the tests of the page also run the script")
 	}
-	file := compiled(t)
+	file := compileSmall(t)
 	folded, err := Fold(file)
 	if err != nil {
 		t.Fatal(err)
@@ -79,17 +79,17 @@ process.stdin.on("end", async () => {
 		return out
 	}
 	for _, size := range []int{997, 1 << 16, len(folded)} {
-		if got := run(folded, size); !bytes.Equal(got, marked(file)) {
-			t.Errorf("in pieces of %d bytes: the result of unfolding (%d bytes) differs from the original (%d bytes)", size, len(got), len(file))
+		if got := run(folded, size); !bytes.Equal(got, addMark(file)) {
+			t.Errorf("in chunks of %d bytes: the unfolded program (%d bytes) differs from the original (%d bytes)", size, len(got), len(file))
 		}
 		if got := run(file, size); !bytes.Equal(got, file) {
-			t.Errorf("in pieces of %d bytes: a program that is not folded was changed", size)
+			t.Errorf("in chunks of %d bytes: the script changed a program that is not folded", size)
 		}
 	}
 }
 
-// TestFoldCodeRejectsUnknownForm checks that files in an unknown form are rejected, and not changed
-// incorrectly.
+// TestFoldCodeRejectsUnknownForm checks that Fold rejects files in an unknown form instead of
+// changing them incorrectly.
 func TestFoldCodeRejectsUnknownForm(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		body := rapid.SliceOfN(rapid.Byte(), 0, 100).Draw(t, "body")
@@ -100,22 +100,22 @@ func TestFoldCodeRejectsUnknownForm(t *testing.T) {
 			return
 		}
 		changeCode(folded, true)
-		if !bytes.Equal(folded, marked(file)) {
+		if !bytes.Equal(folded, addMark(file)) {
 			t.Fatalf("% x became % x", file, folded)
 		}
 	})
 	if _, err := Fold([]byte("\x00asm\x01\x00\x00\x00")); err == nil {
-		t.Error("a program without code was folded")
+		t.Error("Fold accepted a program without code")
 	}
 }
 
-// The function "compiled" returns the wasm file of a small program for the browser.
-func compiled(t *testing.T) []byte {
-	return compile(t, "package main\n\nimport \"strings\"\n\nfunc main() { println(strings.Repeat(\"=\", 3)) }\n")
+// compileSmall returns the wasm file of a small program for the browser.
+func compileSmall(t *testing.T) []byte {
+	return compileProgram(t, "package main\n\nimport \"strings\"\n\nfunc main() { println(strings.Repeat(\"=\", 3)) }\n")
 }
 
-// The function "compile" compiles a program, and returns the wasm file.
-func compile(t *testing.T, source string) []byte {
+// compileProgram compiles a program, and returns the wasm file.
+func compileProgram(t *testing.T, source string) []byte {
 	t.Helper()
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "main.go"), []byte(source), 0o644); err != nil {
@@ -148,8 +148,8 @@ func deflated(t *testing.T, content []byte) int {
 	return out.Len()
 }
 
-// TestSigned checks that numbers of every size are unchanged after they are written as constants
-// and read again.
+// TestSigned writes numbers of every size as wasm constants, and checks that the numbers that it
+// reads back are the same.
 func TestSigned(t *testing.T) {
 	for _, n := range []int64{0, 1, 63, 64, 127, 128, 8191, 8192, 1<<28 + 5, 1<<31 - 1, -1, -64, -65, -1 << 31} {
 		text := AppendSigned(nil, n)

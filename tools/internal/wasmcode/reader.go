@@ -14,11 +14,11 @@ const CodeSection = 10
 type Reader struct {
 	File []byte
 	At   int
-	Bad  bool // the file ended too early
+	Bad  bool // whether the file ended too early
 }
 
-// Sections yields the kind and the span of each section. The reader is positioned at the content of
-// the section.
+// Sections yields the kind and the span of each section. Before each iteration, it positions the
+// reader at the content of the section.
 func (r *Reader) Sections() iter.Seq2[byte, Span] {
 	return func(yield func(byte, Span) bool) {
 		for r.At < len(r.File) && !r.Bad {
@@ -34,7 +34,7 @@ func (r *Reader) Sections() iter.Seq2[byte, Span] {
 	}
 }
 
-// Next reads a byte.
+// Next reads and returns the next byte.
 func (r *Reader) Next() byte {
 	if r.At >= len(r.File) {
 		r.Bad = true
@@ -70,8 +70,8 @@ func AppendSigned(out []byte, n int64) []byte {
 	return append(out, byte(n)&0x7f)
 }
 
-// UnknownForm must be deferred. If the deferring function panics because an index is out of range,
-// as happens in programs of an unknown form, UnknownForm sets *err to the error form.
+// UnknownForm is for use in a defer statement. If the function panics, for example because an index
+// is out of range in a program of an unknown form, UnknownForm sets *err to the given error.
 func UnknownForm(err *error, form error) {
 	if recover() != nil {
 		*err = form

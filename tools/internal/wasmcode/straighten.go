@@ -61,7 +61,7 @@ func Straighten(file []byte) (out []byte, err error) {
 			body := file[r.At:end]
 			if f := parseFlow(body, firstFunction+number); f != nil {
 				body = f.write()
-				f.check()
+				f.checkEquivalence()
 				changed++
 			}
 			code = append(binary.AppendUvarint(code, uint64(len(body))), body...)
@@ -77,9 +77,9 @@ func Straighten(file []byte) (out []byte, err error) {
 	return out, nil
 }
 
-// flow is the code of a function that contains jumps.
+// flow is the code of a function with jumps.
 type flow struct {
-	head    []byte // local variables
+	head    []byte // the declarations of local variables
 	unwinds bool   // whether the function returns at some instruction while its goroutine waits
 	blocks  []flowBlock
 	first   []int  // lowest index of each block in the jump table
@@ -88,35 +88,36 @@ type flow struct {
 	blockOf []int  // the jump table: the block for each index
 	ends    []int  // last block of the loop that begins with each block; -1: no loop
 
-	out    []byte
-	starts []int   // start of each block in out
-	open   []label // wasm blocks, loops and ifs around the code that is being written
+	out       []byte
+	newStarts []int   // offset of each block in out
+	open      []label // wasm blocks, loops and ifs around the code that is being written
 }
 
-// flowBlock is the code of one target of the jump table.
+// flowBlock is the code of one block, which is a target of the jump table.
 type flowBlock struct {
-	parts []flowPart
-	falls bool // whether control may continue in the next block without a jump
+	parts        []flowPart
+	fallsThrough bool // whether control may continue in the next block without a jump
 }
 
-// flowPart is a part of a block: bytes to copy, or code that depends on the new structure.
+// flowPart is a part of a block: instructions to copy, or a branch that depends on the new
+// structure.
 type flowPart struct {
 	op     byte // one of the constants below, such as partCode
 	code   []byte
 	target int  // the target block of a jump
-	branch byte // the instruction of a partUnwind: br or br_if
+	branch byte // for partUnwind: the instruction br or br_if
 }
 
 const (
 	partCode = iota // instructions without branches out of the block
-	partOpen        // block, loop or if
+	partOpen        // the beginning of a wasm block, loop or if
 	partEnd
 	partJump
 	partUnwind // branch to the instruction at which the function returns while its goroutine waits
 )
 
-// label is a target of branches: the loop of a region (if item is -1), or the end of a wasm block
-// before an item.
+// label is a target of branches: the beginning of a region's loop (if item is -1), or the end of
+// the wasm block before an item.
 type label struct {
 	of   *region
 	item int
@@ -128,53 +129,53 @@ type region struct {
 	loop     bool
 	items    []*region
 	outer    *region
-	entries  []bool // for each item: whether variable 0 selects the item at the entry to the region
+	entries  []bool // for each item: whether variable 0 can select the item when control enters the region
 	targets  []bool // for each item: whether the item is the target of a branch
 	table    bool   // whether the region can be entered at an item other than the first
-	numbered bool   // variable 0 is the number of a block; otherwise, it is 0 or 1
+	numbered bool   // whether variable 0 is a block number; otherwise, it is 0 or 1
 }
 
-// parseFlow parses the code of a function, which starts after its length. It returns nil if the
-// function has no jumps.
+// parseFlow parses the body of a function, without the length before the body. It returns nil if
+// the function has no jumps.
 func parseFlow(body []byte, number int) *flow {
 	r := &flowReader{functionCode: functionCode{Reader: &Reader{File: body}}, function: number}
-	for range r.number() {
-		r.number()
+	for range r.readNumber() {
+		r.readNumber()
 		r.At++
 	}
 	if body[r.At] == opGlobalGet { // the stack pointer is copied to a local variable
 		r.At++
-		r.number()
+		r.readNumber()
 		r.At++
-		r.number()
+		r.readNumber()
 	}
 	f := &r.flow
 	f.head = body[:r.At]
-	if f.unwinds = r.takes(opBlock, noResult, opLoop, noResult); !f.unwinds && !r.takes(opLoop, noResult) {
+	if f.unwinds = r.skipBytes(opBlock, noResult, opLoop, noResult); !f.unwinds && !r.skipBytes(opLoop, noResult) {
 		return nil
 	}
 	n := 0
-	for r.takes(opBlock, noResult) {
+	for r.skipBytes(opBlock, noResult) {
 		n++
 	}
-	if n == 0 || !r.takes(opGet, 0, opTable) {
+	if n == 0 || !r.skipBytes(opGet, 0, opTable) {
 		return nil
 	}
 	f.first, f.last, f.resumed = make([]int, n), make([]int, n), make([]bool, n)
-	for i := range int(r.number()) + 1 {
-		block := int(r.number())
+	for i := range int(r.readNumber()) + 1 {
+		block := int(r.readNumber())
 		if len(r.blockOf) == 0 || r.blockOf[i-1] < block {
 			f.first[block] = i
 		}
 		f.last[block] = i
 		r.blockOf = append(r.blockOf, block)
 	}
-	if !r.takes(opEnd) || r.target(1<<16) != n-1 || !slices.IsSorted(r.blockOf) {
+	if !r.skipBytes(opEnd) || r.blockAt(1<<16) != n-1 || !slices.IsSorted(r.blockOf) {
 		panic(errFlow)
 	}
 	f.resumed[0] = true
 	for i := range n {
-		f.blocks = append(f.blocks, r.block(n-1-i))
+		f.blocks = append(f.blocks, r.readBlock(n-1-i))
 	}
 	rest := []byte{opUnreachable, opEnd}
 	if f.unwinds {
@@ -193,8 +194,9 @@ type flowReader struct {
 	function int
 }
 
-// takes skips the given bytes if the code continues with them, and reports whether it does.
-func (r *flowReader) takes(code ...byte) bool {
+// skipBytes skips the given bytes if they are next in the code, and reports whether it has skipped
+// them.
+func (r *flowReader) skipBytes(code ...byte) bool {
 	ok := bytes.HasPrefix(r.File[r.At:], code)
 	if ok {
 		r.At += len(code)
@@ -202,14 +204,14 @@ func (r *flowReader) takes(code ...byte) bool {
 	return ok
 }
 
-// target returns the block for an index of the jump table. All larger indices refer to the last
-// block.
-func (r *flowReader) target(number int) int { return r.blockOf[min(number, len(r.blockOf)-1)] }
+// blockAt returns the block for an index of the jump table. Indices beyond the end of the table
+// refer to the last block.
+func (r *flowReader) blockAt(number int) int { return r.blockOf[min(number, len(r.blockOf)-1)] }
 
-// block reads a block, and the end of the wasm block before the next block. toTable is the number
-// of wasm blocks that a branch to the jump table leaves.
-func (r *flowReader) block(toTable int) flowBlock {
-	b := flowBlock{falls: true}
+// readBlock reads a block, and the end of the wasm block that precedes the next block. The
+// parameter toTable is the number of wasm blocks that a branch to the jump table leaves.
+func (r *flowReader) readBlock(toTable int) flowBlock {
+	b := flowBlock{fallsThrough: true}
 	for depth := 0; ; {
 		start := r.At
 		op := r.Next()
@@ -225,10 +227,10 @@ func (r *flowReader) block(toTable int) flowBlock {
 			depth--
 			part.op = partEnd
 		case op == opBranch || op == opBranch2:
-			switch leaves := int(r.number()) - depth; {
+			switch leaves := int(r.readNumber()) - depth; {
 			case leaves < 0:
 			case leaves == toTable && op == opBranch:
-				part = flowPart{op: partJump, target: r.target(b.cutNumber())}
+				part = flowPart{op: partJump, target: r.blockAt(b.cutNumber())}
 			case leaves == toTable+1 && r.unwinds:
 				part = flowPart{op: partUnwind, branch: op}
 			default:
@@ -239,31 +241,31 @@ func (r *flowReader) block(toTable int) flowBlock {
 		case op == opI64:
 			r.returnAddress()
 		default:
-			r.instruction(op)
+			r.readImmediates(op)
 		}
 		part.code = r.File[start:r.At]
-		b.add(part)
+		b.appendPart(part)
 		if depth == 0 {
-			b.falls = op != opBranch && op != opReturn && op != opUnreachable
+			b.fallsThrough = op != opBranch && op != opReturn && op != opUnreachable
 		}
 	}
 }
 
-// returnAddress reads a constant. A constant that is an address in this function is the return
-// address of a call. After a panic, the function resumes at the call before this address.
+// returnAddress reads an i64 constant. If the constant is an address in this function, it is the
+// return address of a call. After a panic, the function resumes at the call before this address.
 func (r *flowReader) returnAddress() {
-	if at := r.functionCode.number(); len(r.digits) == addressDigits && int(at>>16) == r.function {
+	if at := r.functionCode.readNumber(); len(r.encoded) == addressBytes && int(at>>16) == r.function {
 		number := int(at & 0xffff)
-		r.resumed[r.target(number)] = true
-		r.resumed[r.target(max(number-1, 0))] = true
+		r.resumed[r.blockAt(number)] = true
+		r.resumed[r.blockAt(max(number-1, 0))] = true
 	}
 }
 
-// add appends a part, or extends the last part.
-func (b *flowBlock) add(p flowPart) {
+// appendPart appends a part to the block, or extends the last part of the block.
+func (b *flowBlock) appendPart(p flowPart) {
 	if n := len(b.parts); p.op == partCode && n > 0 && b.parts[n-1].op == partCode {
 		last := &b.parts[n-1]
-		last.code = last.code[:len(last.code)+len(p.code)] // the new code directly follows the last part
+		last.code = last.code[:len(last.code)+len(p.code)] // the code of p directly follows the code of the last part
 		return
 	}
 	b.parts = append(b.parts, p)
@@ -291,7 +293,7 @@ func (b *flowBlock) cutNumber() int {
 // write returns the function's new code.
 func (f *flow) write() []byte {
 	f.findLoops()
-	top := f.region(0, len(f.blocks)-1, nil)
+	top := f.newRegion(0, len(f.blocks)-1, nil)
 	f.findEntries(top)
 	f.out = bytes.Clone(f.head)
 	if f.unwinds {
@@ -307,7 +309,7 @@ func (f *flow) write() []byte {
 	return f.out
 }
 
-// findLoops sets ends, the last block of each loop.
+// findLoops sets f.ends: the last block of each loop.
 func (f *flow) findLoops() {
 	f.ends = make([]int, len(f.blocks))
 	for i := range f.ends {
@@ -332,12 +334,13 @@ func (f *flow) findLoops() {
 	}
 }
 
-// region returns the region that consists of the blocks with the numbers from, …, to.
-func (f *flow) region(from, to int, outer *region) *region {
+// newRegion returns the region that consists of the blocks between the two given block numbers,
+// inclusive.
+func (f *flow) newRegion(from, to int, outer *region) *region {
 	r := &region{from: from, to: to, outer: outer, loop: outer != nil && f.ends[from] == to && outer.from <= from}
 	for at := from; at <= to; {
 		if end := f.ends[at]; end >= 0 && !(r.loop && at == from) {
-			r.items = append(r.items, f.region(at, end, r))
+			r.items = append(r.items, f.newRegion(at, end, r))
 			at = end + 1
 			continue
 		}
@@ -348,35 +351,35 @@ func (f *flow) region(from, to int, outer *region) *region {
 	return r
 }
 
-func (r *region) has(block int) bool { return r.from <= block && block <= r.to }
+func (r *region) contains(block int) bool { return r.from <= block && block <= r.to }
 
-// item returns the index of the item that contains a block.
-func (r *region) item(block int) int {
+// itemOf returns the index of the region's item that contains a block.
+func (r *region) itemOf(block int) int {
 	for i, item := range r.items {
-		if item.has(block) {
+		if item.contains(block) {
 			return i
 		}
 	}
 	panic(errFlow)
 }
 
-// within returns the smallest region inside r that contains both blocks.
-func (r *region) within(a, b int) *region {
+// smallestRegion returns the smallest region inside r that contains both blocks.
+func (r *region) smallestRegion(a, b int) *region {
 	for {
-		i := r.item(a)
-		if !r.items[i].has(b) || r.items[i].items == nil {
+		i := r.itemOf(a)
+		if !r.items[i].contains(b) || r.items[i].items == nil {
 			return r
 		}
 		r = r.items[i]
 	}
 }
 
-// enter marks the items through which a block is entered, in this region and the regions inside it.
-// A jump needs no block number if it comes from the code directly outside the region, and its
-// target is in no loop inside the region.
-func (r *region) enter(block int, jumps bool) {
+// markEntries marks the items through which control enters a block, in this region and in the
+// regions inside it. A jump needs no block number if it comes from the code directly around the
+// region and its target is not in an inner loop of the region.
+func (r *region) markEntries(block int, jumps bool) {
 	for r.items != nil {
-		i := r.item(block)
+		i := r.itemOf(block)
 		r.entries[i] = true
 		r.table = r.table || i > 0
 		r.numbered = r.numbered || !jumps || r.items[i].items != nil
@@ -384,8 +387,9 @@ func (r *region) enter(block int, jumps bool) {
 	}
 }
 
-// later returns the items after the first item that can be entered.
-func (r *region) later() (list []int) {
+// laterEntries returns the indices of the items, except the first, at which control can enter the
+// region.
+func (r *region) laterEntries() (list []int) {
 	for i := 1; i < len(r.items); i++ {
 		if r.entries[i] {
 			list = append(list, i)
@@ -397,7 +401,7 @@ func (r *region) later() (list []int) {
 func (f *flow) findEntries(top *region) {
 	for i, resumed := range f.resumed {
 		if resumed {
-			top.enter(i, false)
+			top.markEntries(i, false)
 		}
 	}
 	for i, b := range f.blocks {
@@ -405,11 +409,11 @@ func (f *flow) findEntries(top *region) {
 			if p.op != partJump || p.target <= i {
 				continue
 			}
-			r := top.within(i, p.target)
-			k := r.item(p.target)
+			r := top.smallestRegion(i, p.target)
+			k := r.itemOf(p.target)
 			r.targets[k] = true
 			if item := r.items[k]; item.items != nil && item.from != p.target {
-				item.enter(p.target, true)
+				item.markEntries(p.target, true)
 			}
 		}
 	}
@@ -429,8 +433,8 @@ func (f *flow) end() {
 	f.open = f.open[:len(f.open)-1]
 }
 
-// depth returns the number of blocks that a branch to a label leaves.
-func (f *flow) depth(l label) int {
+// depthOf returns the number of wasm blocks that a branch to a label leaves.
+func (f *flow) depthOf(l label) int {
 	for i := len(f.open) - 1; i >= 0; i-- {
 		if f.open[i] == l {
 			return len(f.open) - 1 - i
@@ -441,13 +445,13 @@ func (f *flow) depth(l label) int {
 
 func (f *flow) constant(n int) { f.out = AppendSigned(append(f.out, opI32), int64(n)) }
 
-// enterAt writes code that sets variable 0 so that a region is entered at the given block, if the
-// region needs the variable.
-func (f *flow) enterAt(r *region, block int) {
+// writeEntry writes code that sets variable 0 so that control enters a region at the given block.
+// It writes nothing if the region does not need the variable.
+func (f *flow) writeEntry(r *region, block int) {
 	switch {
 	case !r.table:
 		return
-	case r.numbered || len(r.later()) > 1:
+	case r.numbered || len(r.laterEntries()) > 1:
 		f.constant(f.first[block])
 	case block == r.from:
 		f.constant(0)
@@ -478,8 +482,8 @@ func (f *flow) writeRegion(r *region) {
 		} else {
 			f.writeBlock(item.from, r)
 		}
-		if i+1 < len(r.items) && f.blocks[item.to].falls {
-			f.enterAt(r.items[i+1], item.to+1)
+		if i+1 < len(r.items) && f.blocks[item.to].fallsThrough {
+			f.writeEntry(r.items[i+1], item.to+1)
 		}
 	}
 	if r.loop {
@@ -487,17 +491,17 @@ func (f *flow) writeRegion(r *region) {
 	}
 }
 
-// writeTable writes the jump to the item that contains the block selected by variable 0.
+// writeTable writes the jump to the item of a region that variable 0 selects.
 func (f *flow) writeTable(r *region) {
-	later := r.later()
-	least := f.last[r.items[0].to] // the highest number that leads to the first item
+	later := r.laterEntries()
+	least := f.last[r.items[0].to] // the highest block number that selects the first item
 	if len(later) == 1 {
 		f.put(opGet, 0)
 		if r.numbered {
 			f.constant(least)
 			f.put(opGreater)
 		}
-		f.putNumber(opBranch2, f.depth(label{r, later[0]}))
+		f.putNumber(opBranch2, f.depthOf(label{r, later[0]}))
 		return
 	}
 	f.begin(opBlock, label{r, 0})
@@ -521,7 +525,7 @@ func (f *flow) writeTable(r *region) {
 	for n, at := least, 0; n <= end; n++ {
 		for at+1 < len(r.items) && n >= f.first[r.items[at+1].from] {
 			if at++; r.entries[at] {
-				depth = f.depth(label{r, at})
+				depth = f.depthOf(label{r, at})
 			}
 		}
 		f.out = binary.AppendUvarint(f.out, uint64(depth))
@@ -530,14 +534,14 @@ func (f *flow) writeTable(r *region) {
 }
 
 func (f *flow) writeBlock(block int, r *region) {
-	f.starts = append(f.starts, len(f.out))
+	f.newStarts = append(f.newStarts, len(f.out))
 	parts := f.blocks[block].parts
 	for i := 0; i < len(parts); i++ {
 		p := parts[i]
 		switch {
 		case p.op == partOpen && p.code[0] == opIf && i+2 < len(parts) && parts[i+1].op == partJump && parts[i+2].op == partEnd:
-			if enters, to := r.goal(block, parts[i+1].target); !enters.table {
-				f.putNumber(opBranch2, f.depth(to))
+			if enters, to := r.labelFor(block, parts[i+1].target); !enters.table {
+				f.putNumber(opBranch2, f.depthOf(to))
 				i += 2
 				continue
 			}
@@ -548,29 +552,29 @@ func (f *flow) writeBlock(block int, r *region) {
 		case p.op == partEnd:
 			f.end()
 		case p.op == partUnwind:
-			f.putNumber(p.branch, f.depth(label{}))
+			f.putNumber(p.branch, f.depthOf(label{}))
 		case p.op == partJump:
-			enters, to := r.goal(block, p.target)
-			f.enterAt(enters, p.target)
-			f.putNumber(opBranch, f.depth(to))
+			enters, to := r.labelFor(block, p.target)
+			f.writeEntry(enters, p.target)
+			f.putNumber(opBranch, f.depthOf(to))
 		default:
 			f.put(p.code...)
 		}
 	}
 }
 
-// goal returns the label for a jump from one block of the region to another, and the region or
-// block that the jump enters at this label.
-func (r *region) goal(from, to int) (enters *region, l label) {
+// labelFor returns the label for a jump from one block to another block, and the region or block
+// that the jump enters at this label.
+func (r *region) labelFor(from, to int) (enters *region, l label) {
 	if to <= from {
 		for !r.loop || r.from != to {
 			r = r.outer
 		}
 		return r, label{r, -1}
 	}
-	for !r.has(to) {
+	for !r.contains(to) {
 		r = r.outer
 	}
-	i := r.item(to)
+	i := r.itemOf(to)
 	return r.items[i], label{r, i}
 }

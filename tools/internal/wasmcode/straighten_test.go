@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// The constant "jumping" is a program with nested loops. It jumps into and out of these loops,
-// contains goroutines that wait inside the loops, and makes calls that panic.
-const jumping = `package main
+// jumpingProgram is a Go program with nested loops. It jumps into and out of these loops, its
+// goroutines wait inside the loops, and some of its calls panic.
+const jumpingProgram = `package main
 
 import (
 	"fmt"
@@ -144,7 +144,7 @@ func TestStraighten(t *testing.T) {
 		}
 		return string(out)
 	}
-	file := compile(t, jumping)
+	file := compileProgram(t, jumpingProgram)
 	straight, err := Straighten(file)
 	if err != nil {
 		t.Fatal(err)
@@ -166,7 +166,7 @@ func TestStraighten(t *testing.T) {
 
 // TestStraightenUnknownCode checks that Straighten returns an error for code in an unknown form.
 func TestStraightenUnknownCode(t *testing.T) {
-	file := compiled(t)
+	file := compileSmall(t)
 	again, err := Straighten(file)
 	if err != nil {
 		t.Fatal(err)
@@ -181,17 +181,17 @@ func TestStraightenUnknownCode(t *testing.T) {
 	}
 }
 
-// TestCheckDetectsChanges checks that the method "flow".check detects changed branch targets. Some
+// TestCheckDetectsChanges checks that flow.checkEquivalence detects changed branch targets. Some
 // changes are harmless, because branches to different loops may lead to the same block for the
 // number in variable 0.
 func TestCheckDetectsChanges(t *testing.T) {
 	changed, missed := 0, 0
 	fails := func(f *flow) (failed bool) {
 		defer func() { failed = recover() != nil }()
-		f.check()
+		f.checkEquivalence()
 		return false
 	}
-	r := &Reader{File: compile(t, jumping), At: HeadBytes}
+	r := &Reader{File: compileProgram(t, jumpingProgram), At: HeadBytes}
 	for id := range r.Sections() {
 		if id != CodeSection {
 			continue
@@ -206,18 +206,18 @@ func TestCheckDetectsChanges(t *testing.T) {
 			f.write()
 			c := newFlowChecker(f)
 			for at, is := range c.list {
-				number := is.place + 1
+				number := is.offset + 1
 				if is.op != opBranch && is.op != opBranch2 || f.out[number] >= 0x7f || c.list[at-1].op == opSet {
 					continue
 				}
 				changed++
 				f.out[number]++
-				if !fails(f) && c.behindEnds(c.branch(at, is.number)) != c.behindEnds(c.branch(at, is.number+1)) {
+				if !fails(f) && c.behindEnds(c.branchTarget(at, is.number)) != c.behindEnds(c.branchTarget(at, is.number+1)) {
 					missed++
 				}
 				f.out[number]--
 			}
-			f.check()
+			f.checkEquivalence()
 		}
 	}
 	if t.Logf("%d changes, of which %d were not detected", changed, missed); changed < 1000 || missed > 0 {
