@@ -13,14 +13,14 @@ import (
 )
 
 func (f *file) mode() int64 {
-	if f.program {
+	if f.executable {
 		return 0o755
 	}
 	return 0o644
 }
 
-// tar returns a compressed archive of files below a root folder, and of the folders that contain
-// them.
+// tar returns a compressed tar archive of the given files, and of the folders that contain them,
+// below a root folder.
 func (r *release) tar(root string, files []file) ([]byte, error) {
 	var out bytes.Buffer
 	compressed, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
@@ -30,7 +30,7 @@ func (r *release) tar(root string, files []file) ([]byte, error) {
 	archive := tar.NewWriter(compressed)
 	files = slices.Clone(files)
 	slices.SortFunc(files, func(a, b file) int { return strings.Compare(a.name, b.name) })
-	header := tar.Header{ModTime: r.when, Format: tar.FormatGNU, Uname: "root", Gname: "root"}
+	header := tar.Header{ModTime: r.time, Format: tar.FormatGNU, Uname: "root", Gname: "root"}
 	for _, folder := range append([]string{""}, folders(files)...) {
 		h := header
 		h.Typeflag, h.Name, h.Mode = tar.TypeDir, root+folder, 0o755
@@ -50,7 +50,7 @@ func (r *release) tar(root string, files []file) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// folders returns the folders that contain files. Each folder follows its parent.
+// folders returns the folders that contain the given files. Each folder comes after its parent.
 func folders(files []file) (list []string) {
 	for _, f := range files {
 		for folder := path.Dir(f.name); folder != "." && folder != "/"; folder = path.Dir(folder) {
@@ -63,13 +63,13 @@ func folders(files []file) (list []string) {
 	return list
 }
 
-// zip returns an archive of files below a root folder.
+// zip returns a zip archive of the given files below a root folder.
 func (r *release) zip(root string, files []file) ([]byte, error) {
 	var out bytes.Buffer
 	archive := zip.NewWriter(&out)
 	var err error
 	for _, f := range files {
-		header := &zip.FileHeader{Name: root + f.name, Method: zip.Deflate, Modified: r.when}
+		header := &zip.FileHeader{Name: root + f.name, Method: zip.Deflate, Modified: r.time}
 		header.SetMode(fs.FileMode(f.mode()))
 		w, failed := archive.CreateHeader(header)
 		if failed == nil {

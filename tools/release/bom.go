@@ -22,32 +22,32 @@ import (
 
 var regexpCopyright = regexp.MustCompile(`(?m)^Copyright .*$`)
 
-// part is a Go module or npm package that the command or the page contains.
-type part struct {
+// dependency is a Go module or npm package that the command or the page contains.
+type dependency struct {
 	name, version string
 	npm           bool
 	sha512        []byte // checksum of an npm package's archive
 	sum           string // checksum of a Go module in the form of go.sum
 }
 
-// dependencies contains the parts of a release, and the list in DEPENDENCIES.md.
+// dependencies contains the dependencies of a release, and the list in DEPENDENCIES.md.
 type dependencies struct {
-	parts  map[string]part // the parts, by name
-	listed map[string]listed
-	golang string // version of Go, such as go1.26.0
+	parts  map[string]dependency // the dependencies that the release contains, by name
+	listed map[string]listEntry
+	golang string // the version of Go, such as go1.26.0
 }
 
-// listed is a row of DEPENDENCIES.md.
-type listed struct {
+// listEntry is a row in a table of DEPENDENCIES.md.
+type listEntry struct {
 	linked  bool // whether the dependency is part of the command or the page
 	licence string
 }
 
 const listFile = "tools/release/DEPENDENCIES.md"
 
-// readDependencies reads the list, the page's modules and the page's npm packages.
+// readDependencies reads DEPENDENCIES.md, and collects the page's Go modules and npm packages.
 func readDependencies() (*dependencies, error) {
-	d := &dependencies{parts: map[string]part{}}
+	d := &dependencies{parts: map[string]dependency{}}
 	var err error
 	if d.listed, err = readList(listFile); err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func readDependencies() (*dependencies, error) {
 		return nil, err
 	}
 	for _, m := range modules {
-		d.parts[m.Path] = part{name: m.Path, version: m.Version}
+		d.parts[m.Path] = dependency{name: m.Path, version: m.Version}
 	}
 	packages, err := packagesOf("site/package-lock.json")
 	if err != nil {
@@ -65,7 +65,7 @@ func readDependencies() (*dependencies, error) {
 	}
 	for _, p := range packages {
 		if !p.dev {
-			d.parts[p.name] = p.part
+			d.parts[p.name] = p.dependency
 		}
 	}
 	return d, nil
@@ -74,25 +74,25 @@ func readDependencies() (*dependencies, error) {
 var row = regexp.MustCompile(`^\| (\S+) \| [^|]+ \| ([^|]+) \|$`)
 
 // readList reads the tables of DEPENDENCIES.md.
-func readList(path string) (map[string]listed, error) {
+func readList(path string) (map[string]listEntry, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	list := map[string]listed{}
+	list := map[string]listEntry{}
 	linked := true
 	for line := range strings.Lines(string(text)) {
 		if strings.HasPrefix(line, "## Only for") {
 			linked = false
 		}
 		if m := row.FindStringSubmatch(strings.TrimSuffix(line, "\n")); m != nil && m[1] != "name" {
-			list[m[1]] = listed{linked, m[2]}
+			list[m[1]] = listEntry{linked, m[2]}
 		}
 	}
 	return list, nil
 }
 
-// module is a module as `go list` prints it.
+// module describes a module as `go list` prints it.
 type module struct{ Path, Version, Dir string }
 
 // modulesOf returns the modules on which the given packages depend, except this module.
@@ -115,14 +115,14 @@ func modulesOf(env []string, arguments ...string) (list []module, err error) {
 	return list, nil
 }
 
-// npmPackage is a package of the lock file.
+// npmPackage is a package that the lock file lists.
 type npmPackage struct {
-	part
+	dependency
 	dev     bool
 	licence string
 }
 
-// packagesOf reads the lock file of npm.
+// packagesOf returns the packages in an npm lock file.
 func packagesOf(path string) (list []npmPackage, err error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -146,40 +146,40 @@ func packagesOf(path string) (list []npmPackage, err error) {
 		if err != nil || len(sum) != 64 {
 			return nil, fmt.Errorf("%s: %s: integrity %q, want sha512- and 64 bytes in base64", path, name, p.Integrity)
 		}
-		list = append(list, npmPackage{part{name: name, version: p.Version, npm: true, sha512: sum}, p.Dev, p.License})
+		list = append(list, npmPackage{dependency{name: name, version: p.Version, npm: true, sha512: sum}, p.Dev, p.License})
 	}
 	slices.SortFunc(list, func(a, b npmPackage) int { return strings.Compare(a.name, b.name) })
 	return list, nil
 }
 
-// link adds the modules that the linker put into a program.
-func (d *dependencies) link(program []byte) error {
+// addLinkedModules adds the modules that are linked into a program.
+func (d *dependencies) addLinkedModules(program []byte) error {
 	info, err := buildinfo.Read(bytes.NewReader(program))
 	if err != nil {
 		return err
 	}
 	d.golang = info.GoVersion
 	for _, m := range info.Deps {
-		d.parts[m.Path] = part{name: m.Path, version: m.Version, sum: m.Sum}
+		d.parts[m.Path] = dependency{name: m.Path, version: m.Version, sum: m.Sum}
 	}
 	return nil
 }
 
-// sorted returns the parts in the order of their names, and checks that the list contains all of
-// them.
-func (d *dependencies) sorted() (list []part, err error) {
+// sortedParts returns the dependencies of the release in the order of their names. It returns an
+// error if DEPENDENCIES.md does not list all of them.
+func (d *dependencies) sortedParts() (list []dependency, err error) {
 	for name, p := range d.parts {
 		if !d.listed[name].linked {
-			err = errors.Join(err, fmt.Errorf("%s is a part of the release; add it to the first table of %s", name, listFile))
+			err = errors.Join(err, fmt.Errorf("the release contains %s; add it to the first table of %s", name, listFile))
 		}
 		list = append(list, p)
 	}
-	slices.SortFunc(list, func(a, b part) int { return strings.Compare(a.name, b.name) })
+	slices.SortFunc(list, func(a, b dependency) int { return strings.Compare(a.name, b.name) })
 	return list, err
 }
 
-// licences returns the licence texts of Go's standard library and of every linked
-// dependency in the first table of the list.
+// licences returns the licence texts of Go's standard library, and of every dependency in the first
+// table of DEPENDENCIES.md.
 func (d *dependencies) licences() ([]byte, error) {
 	var out bytes.Buffer
 	out.WriteString("stackglass contains the following libraries. The licences of these libraries follow.\n")
@@ -248,7 +248,8 @@ func licenceFiles(folder string) (texts []string, err error) {
 	return texts, nil
 }
 
-// These are the parts of CycloneDX's format, version 1.5, that a bill uses.
+// These types represent the elements of the CycloneDX format, version 1.5, that the bill of
+// materials uses.
 type (
 	bill struct {
 		Format       string      `json:"bomFormat"`
@@ -286,13 +287,13 @@ type (
 
 // bom returns the software bill of materials.
 func (r *release) bom() ([]byte, error) {
-	parts, err := r.dependencies.sorted()
+	parts, err := r.dependencies.sortedParts()
 	if err != nil {
 		return nil, err
 	}
 	b := bill{
 		Format: "CycloneDX", Specified: "1.5", Version: 1,
-		Metadata: metadata{r.when.Format(time.RFC3339), component{
+		Metadata: metadata{r.time.Format(time.RFC3339), component{
 			Type: "application", Name: "stackglass", Version: r.version, Licenses: []license{{"MIT"}},
 			PackageURL: "pkg:golang/github.com/stackglass/stackglass@v" + r.version,
 		}},

@@ -13,11 +13,12 @@ import (
 
 const maintainer = "stackglass developers <stackglass@users.noreply.github.com>"
 
-// debianVersion returns the version in Debian's order, in which a pre-release has a tilde.
+// debianVersion returns the version in Debian's syntax: a pre-release is marked by a tilde, so that
+// Debian sorts it before the release.
 func (r *release) debianVersion() string { return strings.Replace(r.version, "-", "~", 1) }
 
-// debian returns a binary package: an ar archive with the version of the format, the archive of the
-// control files and the archive of the installed files (deb(5)).
+// debian returns a binary package: an ar archive that contains the format version, an archive of
+// the control files, and an archive of the installed files (see deb(5)).
 func (r *release) debian(machine string, program []byte) ([]byte, error) {
 	files, err := r.debianFiles(program)
 	if err != nil {
@@ -55,7 +56,7 @@ func (r *release) debian(machine string, program []byte) ([]byte, error) {
 	}
 	out := bytes.NewBufferString("!<arch>\n")
 	for _, f := range []file{{name: "debian-binary", content: []byte("2.0\n")}, {name: "control.tar.gz", content: about}, {name: "data.tar.gz", content: data}} {
-		fmt.Fprintf(out, "%-16s%-12d%-6d%-6d%-8o%-10d`\n", f.name, r.when.Unix(), 0, 0, 0o100644, len(f.content))
+		fmt.Fprintf(out, "%-16s%-12d%-6d%-6d%-8o%-10d`\n", f.name, r.time.Unix(), 0, 0, 0o100644, len(f.content))
 		out.Write(f.content)
 		if len(f.content)%2 == 1 {
 			out.WriteByte('\n')
@@ -64,10 +65,10 @@ func (r *release) debian(machine string, program []byte) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// debianFiles returns the files that the package installs.
+// debianFiles returns the files that the Debian package installs.
 func (r *release) debianFiles(program []byte) ([]file, error) {
 	const about = "usr/share/doc/stackglass/"
-	files := []file{{name: "usr/bin/stackglass", content: program, program: true}}
+	files := []file{{name: "usr/bin/stackglass", content: program, executable: true}}
 	var failed error
 	compressed := func(name string, content []byte) {
 		packed, err := r.gzip(content)
@@ -98,13 +99,13 @@ func (r *release) debianFiles(program []byte) ([]file, error) {
 		case "share/man/man1/stackglass.1":
 			compressed("usr/"+f.name, f.content)
 		default:
-			name := strings.Replace(f.name, "/site-functions/", "/vendor-completions/", 1) // the folder of zsh for packages
+			name := strings.Replace(f.name, "/site-functions/", "/vendor-completions/", 1) // the folder in which zsh expects the completions of packages
 			files = append(files, file{name: "usr/" + name, content: f.content})
 		}
 	}
 	files = append(files, file{name: about + "copyright", content: []byte(copyright)})
 	compressed(about+"changelog", []byte("stackglass ("+r.debianVersion()+") unstable; urgency=medium\n\n"+
-		"  * Release "+r.version+"; see CHANGELOG.md.gz.\n\n -- "+maintainer+"  "+r.when.Format("Mon, 02 Jan 2006 15:04:05 -0700")+"\n"))
+		"  * Release "+r.version+"; see CHANGELOG.md.gz.\n\n -- "+maintainer+"  "+r.time.Format("Mon, 02 Jan 2006 15:04:05 -0700")+"\n"))
 	files = append(files, file{name: "usr/share/lintian/overrides/stackglass", content: []byte(
 		"# Go programs contain their libraries.\nstackglass: statically-linked-binary [usr/bin/stackglass]\n")})
 	return files, failed

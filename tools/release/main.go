@@ -38,26 +38,26 @@ import (
 
 const allTargets = "linux/amd64,linux/arm64,darwin/amd64,darwin/arm64,windows/amd64,windows/arm64"
 
-// semantic matches a version such as v1.2.3 or v1.2.3-rc.1.
-var semantic = regexp.MustCompile(`^v(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)(-[0-9a-z.]+)?$`)
+// versionPattern matches a version such as v1.2.3 or v1.2.3-rc.1.
+var versionPattern = regexp.MustCompile(`^v(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)\.(0|[1-9][0-9]*)(-[0-9a-z.]+)?$`)
 
-// release describes the release that is being built.
+// release describes the release to build.
 type release struct {
-	version string    // the version without the v
-	out     string    // the folder for the files
-	page    string    // the archive of the page
-	when    time.Time // time of the commit
+	version string    // the version, without the prefix v
+	out     string    // the folder for the release files
+	page    string    // the path of the page's archive
+	time    time.Time // the time of the commit
 	log     io.Writer
 
-	shared       []file // files in every archive besides the program
+	shared       []file // the files that every archive contains in addition to the program
 	dependencies *dependencies
 }
 
 // file is a file in an archive or a package.
 type file struct {
-	name    string // path with slashes
-	content []byte
-	program bool // whether the file is executable
+	name       string // slash-separated path in the archive
+	content    []byte
+	executable bool // whether the file is executable
 }
 
 func main() {
@@ -74,7 +74,7 @@ func main() {
 }
 
 func run(version, out, page string, targets []string, log io.Writer) error {
-	if !semantic.MatchString(version) {
+	if !versionPattern.MatchString(version) {
 		return fmt.Errorf("the version is %q, want a version such as v1.2.3; run make release VERSION=v1.2.3", version)
 	}
 	if _, err := site.Dist(); err != nil {
@@ -90,12 +90,12 @@ func run(version, out, page string, targets []string, log io.Writer) error {
 	if err := os.MkdirAll(out, 0o777); err != nil {
 		return err
 	}
-	r := &release{version: version[1:], out: out, page: page, when: when, log: log}
-	return r.make(targets)
+	r := &release{version: version[1:], out: out, page: page, time: when, log: log}
+	return r.makeAll(targets)
 }
 
-// commitTime returns the time in the environment (SOURCE_DATE_EPOCH), or else the time of the last
-// commit.
+// commitTime returns the time in the environment variable SOURCE_DATE_EPOCH or, if the variable is
+// not set, the time of the last commit.
 func commitTime() (time.Time, error) {
 	text := os.Getenv("SOURCE_DATE_EPOCH")
 	if text == "" {
@@ -112,7 +112,7 @@ func commitTime() (time.Time, error) {
 	return time.Unix(seconds, 0).UTC(), nil
 }
 
-func (r *release) make(targets []string) error {
+func (r *release) makeAll(targets []string) error {
 	work, err := os.MkdirTemp("", "release")
 	if err != nil {
 		return err
@@ -125,11 +125,11 @@ func (r *release) make(targets []string) error {
 	if err := r.compile("", "", here); err != nil {
 		return err
 	}
-	if err := r.share(here); err != nil {
+	if err := r.addSharedFiles(here); err != nil {
 		return err
 	}
 	for _, target := range targets {
-		if err := r.target(target, filepath.Join(work, "program")); err != nil {
+		if err := r.makeTarget(target, filepath.Join(work, "program")); err != nil {
 			return err
 		}
 	}
@@ -147,10 +147,11 @@ func (r *release) make(targets []string) error {
 	if err != nil {
 		return err
 	}
-	return r.sums()
+	return r.writeChecksums()
 }
 
-// compile builds the command for a target, or for this machine if system is "".
+// compile builds the command for an operating system and architecture, or for this machine if the
+// parameter system is "".
 func (r *release) compile(system, machine, to string) error {
 	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -buildid= -X main.version=v"+r.version, "-o", to, "./tools/stackglass")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOAMD64=v1", "GOARM64=v8.0")
@@ -163,9 +164,9 @@ func (r *release) compile(system, machine, to string) error {
 	return nil
 }
 
-// share prepares the files that every archive contains. The command prints its manual page and its
-// completions.
-func (r *release) share(command string) error {
+// addSharedFiles prepares the files that every archive contains. It runs the command to print the
+// manual page and the shell completions.
+func (r *release) addSharedFiles(command string) error {
 	for _, made := range []struct {
 		name      string
 		arguments []string
@@ -194,8 +195,8 @@ func (r *release) share(command string) error {
 	return err
 }
 
-// target creates the archive of one target and, for Linux, the Debian package.
-func (r *release) target(target, program string) error {
+// makeTarget creates the archive for one target and, for Linux, the Debian package.
+func (r *release) makeTarget(target, program string) error {
 	system, machine, _ := strings.Cut(target, "/")
 	fmt.Fprintln(r.log, "compiling for", target)
 	if err := r.compile(system, machine, program); err != nil {
@@ -205,7 +206,7 @@ func (r *release) target(target, program string) error {
 	if err != nil {
 		return err
 	}
-	if err := r.dependencies.link(content); err != nil {
+	if err := r.dependencies.addLinkedModules(content); err != nil {
 		return err
 	}
 	folder := "stackglass-" + r.version + "-" + system + "-" + machine
@@ -213,7 +214,7 @@ func (r *release) target(target, program string) error {
 	if system == "windows" {
 		name += ".exe"
 	}
-	files := append(slices.Clone(r.shared), file{name: name, content: content, program: true})
+	files := append(slices.Clone(r.shared), file{name: name, content: content, executable: true})
 	if system == "windows" {
 		archive, err := r.zip(folder+"/", files)
 		if err != nil {
@@ -240,9 +241,9 @@ func (r *release) write(name string, content []byte) error {
 	return os.WriteFile(filepath.Join(r.out, name), content, 0o666)
 }
 
-// sums writes the checksums of all files in the format of sha256sum.
-func (r *release) sums() error {
-	entries, err := os.ReadDir(r.out) // the entries are sorted
+// writeChecksums writes the checksums of all release files in the format of sha256sum.
+func (r *release) writeChecksums() error {
+	entries, err := os.ReadDir(r.out) // ReadDir sorts the entries
 	if err != nil {
 		return err
 	}

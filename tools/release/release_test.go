@@ -24,8 +24,8 @@ import (
 // inRepository makes the repository's root the current folder.
 func inRepository(t *testing.T) { t.Chdir(filepath.Join("..", "..")) }
 
-// TestReleaseIsReproducible checks that a release that is created twice has the same files, and
-// that their contents are correct.
+// TestReleaseIsReproducible creates a release twice, and checks that both have the same files and
+// that the contents of these files are correct.
 func TestReleaseIsReproducible(t *testing.T) {
 	inRepository(t)
 	if _, err := site.Dist(); err != nil {
@@ -214,7 +214,7 @@ func checkDebian(t *testing.T, path string) {
 	}
 }
 
-// TestReleaseVersions checks which version names a release may have.
+// TestReleaseVersions checks which version names are accepted.
 func TestReleaseVersions(t *testing.T) {
 	for _, v := range []string{"", "0.1.0", "v1", "v1.2", "v01.2.3", "v1.2.3+meta", "7ca5274-dirty", "v1.2.3 "} {
 		if err := run(v, t.TempDir(), "", nil, io.Discard); err == nil || !strings.Contains(err.Error(), "want a version such as v1.2.3") {
@@ -269,12 +269,12 @@ func TestDependenciesAreListed(t *testing.T) {
 	}
 	for name, linked := range used {
 		if l, found := list[name]; !found || l.linked != linked {
-			t.Errorf("%s is used, but not listed correctly: list %s in %s, with the reason and the licence (linked: %v)", name, name, listFile, linked)
+			t.Errorf("the dependency %s is not listed correctly; list %s in %s, with the reason and the licence (linked: %v)", name, name, listFile, linked)
 		}
 	}
 	for name, l := range list {
 		if _, found := used[name]; !found {
-			t.Errorf("%s is listed, but not used", name)
+			t.Errorf("the listed dependency %s is not used", name)
 		}
 		if want := licences[name]; want != "" && want != l.licence {
 			t.Errorf("%s: licence %s, want %s as in the lock file", name, l.licence, want)
@@ -301,8 +301,8 @@ func directPackages(t *testing.T) (names []string) {
 	return names
 }
 
-// The map "marks" contains a phrase that identifies each licence.
-var marks = map[string]string{
+// licencePhrases contains, for each licence, a phrase that identifies the licence.
+var licencePhrases = map[string]string{
 	"MIT":          "Permission is hereby granted, free of charge",
 	"BSD-2-Clause": "Redistribution and use in source and binary forms",
 	"BSD-3-Clause": "either the name of",
@@ -324,11 +324,11 @@ func checkLicence(t *testing.T, name, licence, folder string) {
 	text := strings.Join(strings.Fields(strings.Join(texts, "\n")), " ")
 	listed := strings.Split(licence, " AND ")
 	for _, l := range listed {
-		if marks[l] == "" || !strings.Contains(text, marks[l]) {
+		if licencePhrases[l] == "" || !strings.Contains(text, licencePhrases[l]) {
 			t.Errorf("%s: its licence files do not contain %s", name, l)
 		}
 	}
-	for l, mark := range marks {
+	for l, mark := range licencePhrases {
 		if l == "BSD-2-Clause" && slices.Contains(listed, "BSD-3-Clause") || name == "codeberg.org/go-fonts/liberation" && l == "MIT" {
 			continue // the BSD licences begin with the same text, and the font licence begins with a similar text
 		}

@@ -16,19 +16,19 @@ import (
 	"github.com/stackglass/stackglass/tools/internal/wasmcode"
 )
 
-// build is one run of sitebuild. All paths are relative to the root of the repository.
+// build describes one run of sitebuild. All paths are relative to the root of the repository.
 type build struct {
 	out      string
 	compress bool
 	log      io.Writer
-	hashed   map[string]string // maps the names of files without hashes to their names with hashes
+	hashed   map[string]string // for each file name without a hash, the name with the hash
 }
 
 func (b *build) run() error {
 	if _, err := os.Stat("go.mod"); err != nil {
 		return errors.New("there is no go.mod here; run this command from the repository's root")
 	}
-	if err := b.empty(); err != nil {
+	if err := b.clearOutput(); err != nil {
 		return err
 	}
 	for _, step := range []func() error{
@@ -45,8 +45,8 @@ func (b *build) run() error {
 	return b.compressAll()
 }
 
-// empty removes the files of an earlier run, except for .gitkeep.
-func (b *build) empty() error {
+// clearOutput removes the files of an earlier run from the output folder, except for .gitkeep.
+func (b *build) clearOutput() error {
 	entries, err := os.ReadDir(b.out)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -62,17 +62,17 @@ func (b *build) empty() error {
 	return nil
 }
 
-// write writes a file to the output folder, with the hash of its content in the name if hashable
-// allows it.
+// write writes a file to the output folder. If hashable returns true for the file, its name
+// contains a hash of its content.
 func (b *build) write(name string, content []byte) error {
 	if b.compress {
 		var err error
-		if content, err = minified(name, content); err != nil {
+		if content, err = minifyContent(name, content); err != nil {
 			return err
 		}
 	}
 	if hashable(name) {
-		name = b.hash(name, content)
+		name = b.hashedName(name, content)
 	}
 	return writeFile(filepath.Join(b.out, filepath.FromSlash(name)), content)
 }
@@ -94,11 +94,11 @@ func (b *build) copy(name, from string) error {
 	return b.write(name, content)
 }
 
-// small lists the packages that are compiled without inlining, so that a first visit transfers far
-// fewer bytes. The speed of these packages does not matter: their code runs once per click or
-// message, or only for references that are sampled, made by several threads, or read from a rare
-// format.
-var small = []string{
+// notInlined lists the packages that are compiled without inlining, which makes a first visit
+// transfer far fewer bytes. The speed of these packages does not matter: their code runs once per
+// click or message, or only for references that are sampled, made by several threads, or read from
+// a rare format.
+var notInlined = []string{
 	"github.com/stackglass/stackglass/ui/...",
 	"github.com/stackglass/stackglass/wasm/...",
 	"github.com/stackglass/stackglass/workers/...",
@@ -129,11 +129,11 @@ var small = []string{
 	"syscall/js",
 }
 
-// tags contains the build tags of the programs. With the tag tinygo, which is named after a
+// buildTags contains the build tags of the programs. With the tag tinygo, which is named after a
 // compiler, Vugu and its package vjson do not use encoding/json. No other code in the programs uses
 // encoding/json. The package would account for one twentieth of the bytes of a first visit.
 // TestReducedVugu checks the side effects of the tag.
-const tags = "tinygo"
+const buildTags = "tinygo"
 
 // programs lists the wasm files and their packages.
 var programs = []struct{ file, folder string }{
@@ -160,8 +160,8 @@ func (b *build) compile(file, folder string) error {
 	}
 	defer os.RemoveAll(temporary)
 	out := filepath.Join(temporary, file)
-	args := []string{"build", "-trimpath", "-tags=" + tags, "-ldflags=-s -w", "-o", out}
-	for _, packages := range small {
+	args := []string{"build", "-trimpath", "-tags=" + buildTags, "-ldflags=-s -w", "-o", out}
+	for _, packages := range notInlined {
 		args = append(args, "-gcflags="+packages+"=-l")
 	}
 	cmd := exec.Command("go", append(args, folder)...)
@@ -194,7 +194,7 @@ func (b *build) compile(file, folder string) error {
 
 // copyRuntime writes wasm_exec.js with the code that unfolds programs.
 func (b *build) copyRuntime() error {
-	root, err := output("go", "env", "GOROOT")
+	root, err := commandOutput("go", "env", "GOROOT")
 	if err != nil {
 		return err
 	}
@@ -236,15 +236,14 @@ func (b *build) copyCharts() error {
 	return b.write("graph.js", graph)
 }
 
-// userLanguage finds where uPlot asks the browser for the user's language.
+// userLanguage matches the code of uPlot that asks the browser for the user's language.
 var userLanguage = regexp.MustCompile(`new Intl\.NumberFormat\([^()]*\)`)
 
-// inEnglish makes uPlot format numbers in English, like the rest of the page. In WebKit on a system
-// without a language (LANG=C), the browser's language is invalid, and using this language would end
-// the script of uPlot with an error.
+// inEnglish makes uPlot format numbers in English, like the rest of the page. On a system without a
+// language (LANG=C), WebKit reports an invalid language, which would make uPlot fail with an error.
 func inEnglish(uplot []byte) ([]byte, error) {
 	if n := len(userLanguage.FindAll(uplot, -1)); n != 1 {
-		return nil, fmt.Errorf("uPlot asks for the user's language in %d places, want 1", n)
+		return nil, fmt.Errorf("the script of uPlot asks for the user's language %d times, want once; adapt userLanguage", n)
 	}
 	return userLanguage.ReplaceAll(uplot, []byte(`new Intl.NumberFormat("en-US")`)), nil
 }
@@ -256,7 +255,7 @@ func graphScript(layout string) ([]byte, error) {
 	license, errLicense := os.ReadFile(filepath.Join(filepath.Dir(filepath.Dir(layout)), "LICENSE"))
 	ours, err := os.ReadFile("site/graph.js")
 	if err == nil {
-		ours, err = minified("graph.js", ours)
+		ours, err = minifyContent("graph.js", ours)
 	}
 	if err := errors.Join(errLibrary, errLicense, err); err != nil {
 		return nil, err
@@ -267,11 +266,11 @@ func graphScript(layout string) ([]byte, error) {
 
 func (b *build) copyStatic() error { return b.copyTree("", "site/static") }
 
-// joined lists the files of the page that are concatenated from other files, in the order given.
-// Each file requires headers and a round trip, and files compress better together. Only the
-// beginning of a script can enable strict mode, so each joined script begins with a script of this
-// repository.
-var joined = []struct {
+// joinedFiles lists the files of the page that are concatenated from other files, and these files
+// in order. Concatenation saves a round trip and headers for each file, and improves compression.
+// Only the beginning of a script can enable strict mode, so each joined script begins with a script
+// of this repository.
+var joinedFiles = []struct {
 	name, between string
 	parts         []string
 }{
@@ -279,9 +278,9 @@ var joined = []struct {
 	{"page.js", ";\n", []string{"boot.js", "charts.js", "tables.js", "uplot.js", "vugu.js", "start.js"}},
 }
 
-// joinParts writes the joined files, and removes their parts.
+// joinParts writes the concatenated files, and removes the files from which they were concatenated.
 func (b *build) joinParts() error {
-	for _, file := range joined {
+	for _, file := range joinedFiles {
 		var content []byte
 		for _, part := range file.parts {
 			from := filepath.Join(b.out, filepath.FromSlash(b.hashed[part]))
@@ -295,7 +294,7 @@ func (b *build) joinParts() error {
 			delete(b.hashed, part)
 			content = append(append(content, read...), file.between...)
 		}
-		if err := writeFile(filepath.Join(b.out, filepath.FromSlash(b.hash(file.name, content))), content); err != nil {
+		if err := writeFile(filepath.Join(b.out, filepath.FromSlash(b.hashedName(file.name, content))), content); err != nil {
 			return err
 		}
 	}
@@ -327,8 +326,8 @@ func (b *build) copyTree(to, from string) error {
 	})
 }
 
-// output runs a command and returns its output without surrounding white space.
-func output(name string, args ...string) (string, error) {
+// commandOutput runs a command and returns its output without surrounding white space.
+func commandOutput(name string, args ...string) (string, error) {
 	out, err := exec.Command(name, args...).Output()
 	if err != nil {
 		return "", fmt.Errorf("%s %s: %w", name, strings.Join(args, " "), err)

@@ -15,9 +15,9 @@ import (
 // bundleFolder is the folder inside the archive.
 const bundleFolder = "stackglass/"
 
-// written is the fixed modification time of the files in an archive, so that the same files always
-// result in the same archive.
-var written = time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)
+// archiveTime is the modification time of all files in an archive. It is constant, so that the same
+// files always produce the same archive.
+var archiveTime = time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // writeBundle writes an archive for use without a network. The archive contains the output folder
 // of an earlier run, the page as a single file, which needs no server, and README.txt, which
@@ -27,7 +27,7 @@ func (b *build) writeBundle(to, version string) error {
 	var out bytes.Buffer
 	archive := zip.NewWriter(&out)
 	add := func(name string, content []byte) error {
-		header := &zip.FileHeader{Name: bundleFolder + name, Method: zip.Deflate, Modified: written}
+		header := &zip.FileHeader{Name: bundleFolder + name, Method: zip.Deflate, Modified: archiveTime}
 		header.SetMode(0o644)
 		w, err := archive.CreateHeader(header)
 		if err == nil {

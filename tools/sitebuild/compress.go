@@ -22,9 +22,9 @@ import (
 // compressible lists the extensions of the files that compression makes smaller.
 var compressible = []string{".html", ".css", ".js", ".json", ".svg", ".wasm", ".names", ".webmanifest", ".c", ".md", ".txt"}
 
-// initial lists the files that a first visit transfers before the page can be used. All other files
+// firstVisitFiles lists the files that a first visit transfers before the page can be used. All other files
 // are transferred later, for offline use.
-var initial = []string{
+var firstVisitFiles = []string{
 	"index.html", "page.css", "theme.js", "page.js", "wasm_exec.js", "worker.js", "app.wasm", "icon.svg",
 	"manifest.webmanifest",
 }
@@ -49,12 +49,12 @@ func (b *build) compressAll() error {
 		if err != nil {
 			return err
 		}
-		brotli, err := b.pack(file, content)
+		brotli, err := b.compressFile(file, content)
 		if err != nil {
 			return err
 		}
 		name := cmp.Or(made[file], file)
-		if slices.Contains(initial, name) {
+		if slices.Contains(firstVisitFiles, name) {
 			first += brotli
 		} else if name == unpacker {
 			later += brotli
@@ -67,21 +67,22 @@ func (b *build) compressAll() error {
 	return nil
 }
 
-// pack writes the .br and .gz files of one file, and returns the size of the .br file.
-func (b *build) pack(file string, content []byte) (brotli int, err error) {
-	br, err := brotlied(content)
+// compressFile writes the compressed copies (.br and .gz) of a file, and returns the size of the
+// .br file.
+func (b *build) compressFile(file string, content []byte) (brotli int, err error) {
+	br, err := brotliContent(content)
 	if err != nil {
 		return 0, err
 	}
-	gz, err := gzipped(content)
+	gz, err := gzipContent(content)
 	if err != nil {
 		return 0, err
 	}
 	return len(br), errors.Join(b.write(file+".br", br), b.write(file+".gz", gz))
 }
 
-// gzipped compresses content with gzip, without storing a name and a time.
-func gzipped(content []byte) ([]byte, error) {
+// gzipContent compresses content with gzip. It stores neither a name nor a time.
+func gzipContent(content []byte) ([]byte, error) {
 	var out bytes.Buffer
 	w, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
 	if err != nil {
@@ -92,15 +93,16 @@ func gzipped(content []byte) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// brotlied compresses content with brotli, or reads the result of an earlier run.
-func brotlied(content []byte) ([]byte, error) {
+// brotliContent compresses content with brotli, or reads the compressed content that an earlier run
+// has cached.
+func brotliContent(content []byte) ([]byte, error) {
 	sum := sha256.Sum256(content)
 	kept := filepath.Join("build", "brotli", hex.EncodeToString(sum[:])+".br")
 	if packed, err := os.ReadFile(kept); err == nil {
 		return packed, nil
 	}
 	var buf bytes.Buffer
-	w := brotli.NewWriterOptions(&buf, brotli.WriterOptions{Quality: brotli.BestCompression, LGWin: 24}) // the window must be large, because programs are larger than 4 MiB
+	w := brotli.NewWriterOptions(&buf, brotli.WriterOptions{Quality: brotli.BestCompression, LGWin: 24}) // the compression window must be large, because programs are larger than 4 MiB
 	if _, err := w.Write(content); err != nil {
 		return nil, err
 	}
@@ -118,8 +120,8 @@ func brotlied(content []byte) ([]byte, error) {
 	return buf.Bytes(), os.Rename(half, kept)
 }
 
-// minified returns the minified content of scripts and style sheets, and other content unchanged.
-func minified(name string, content []byte) ([]byte, error) {
+// minifyContent returns the minified content of scripts and style sheets, and other content unchanged.
+func minifyContent(name string, content []byte) ([]byte, error) {
 	const script, style = "text/javascript", "text/css"
 	m := minify.New()
 	m.AddFunc(style, css.Minify)

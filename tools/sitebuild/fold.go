@@ -16,13 +16,13 @@ import (
 // are in the linker's order. unfold.js, a part of wasm_exec.js, restores the table before the
 // program starts, in a few milliseconds, and verifies a checksum. In 32-bit words:
 //
-//	the table, for n functions       folded
-//	n pairs: entry, record           number of other tables, of each function
-//	the entry behind the last        ids of each, the number of data on top
-//	records, each at an even word:   1 for each that has a name of the runtime's
-//	  entry                          further words of records, field by field: 2 to 6,
-//	  name                           8 and 9, the other tables, and data by number
-//	  words 2 to 10
+//	table of n functions             folded table
+//	n pairs: entry, record           for each function: its number of other tables
+//	the entry after the last         for each function: its ids, with the number of data
+//	records, each at an even word:     offsets in the highest byte
+//	  entry                          for each function: 1 if the name has the runtime's prefix
+//	  name                           the remaining words of the records, field by field:
+//	  words 2 to 10                    words 2 to 6, 8 and 9, the other tables, and the data
 //	  other tables, then data
 //
 // The entry of a function is its number in the file, which is one more than the entry of the
@@ -32,9 +32,9 @@ import (
 // offset in a record is therefore folded to a flag for the runtime's prefix, and the names
 // themselves are omitted.
 
-// folding tells unfold.js the location of the table. The folding is stored below the lowest address
-// that Go programs use, and unfold.js clears it.
-type folding struct {
+// foldedTable describes the location of the table to unfold.js. This description is stored below
+// the lowest address that Go programs use, and unfold.js clears it.
+type foldedTable struct {
 	Magic     uint32
 	Table     uint32 // address of the table; all addresses are in units of 32-bit words
 	Words     uint32 // length of the folded table
@@ -46,9 +46,9 @@ type folding struct {
 }
 
 const (
-	foldingAt    = 4 // address of the folding, in words
-	foldingWords = 8
-	foldingMagic = 0x646c6f66
+	foldedTableAt    = 4 // address of the description, in words
+	foldedTableWords = 8
+	foldedTableMagic = 0x646c6f66
 )
 
 // These are the positions of fields in a record, in words.
@@ -64,11 +64,11 @@ const (
 // These are sizes in the runtime's table of buckets (abi.FuncTabBucketSize).
 const (
 	bucketsOfFunction = 1 << 16 / 4096
-	bucketWords       = 5 // a function number, and 16 one-byte increments
+	bucketWords       = 5 // one word for a function number, and four words for 16 one-byte increments
 )
 
-// old marks an offset that does not exceed the largest previous offset.
-const old = 1 << 31
+// belowLargest is a flag for an offset that does not exceed the largest previous offset.
+const belowLargest = 1 << 31
 
 var errFold = errors.New("the function table cannot be folded: its layout is not the layout of Go 1.26; " +
 	"look at src/runtime/symtab.go and src/cmd/link/internal/ld/pcln.go, and adapt fold or remove it")
@@ -79,21 +79,21 @@ func fold(memory []byte) (err error) {
 	defer wasmcode.UnknownForm(&err, errFold)
 	words := wordsOf(memory)
 	whole := slices.Clone(words)
-	f := (&lineTable{memory: memory, at: bytes.Index(memory, tableMagic)}).folding()
+	f := (&lineTable{memory: memory, at: bytes.Index(memory, tableMagic)}).newFoldedTable()
 	t := newFunctionTable(f)
 	for i := range f.Functions {
 		record := f.Table + words[f.Table+2*i+1]/4
 		t.others[i], t.data[i] = words[record+wordOthers], words[record+wordIDs]>>24
 		t.ofRuntime[i] = beginsWith(words[f.Names:], words[record+wordName], runtimePrefix)
 	}
-	t.place()
+	t.placeRecords()
 	folded := t.fold(words)
 	f.Words, f.Sum = uint32(len(folded)), sumOf(words[f.Table:t.end])
 	clear(words[f.Table:t.end])
 	copy(words[f.Table:], folded)
 	clear(f.buckets(words))
 	numberNames(t.ofRuntime, func(at int, _ byte) { words[f.Names+uint32(at)/4] = 0 })
-	copy(words[foldingAt:], []uint32{f.Magic, f.Table, f.Words, f.Functions, f.First, f.Buckets, f.Sum, f.Names})
+	copy(words[foldedTableAt:], []uint32{f.Magic, f.Table, f.Words, f.Functions, f.First, f.Buckets, f.Sum, f.Names})
 	writeWords(memory, words)
 	unfold(words)
 	if !slices.Equal(words, whole) {
@@ -102,19 +102,19 @@ func fold(memory []byte) (err error) {
 	return nil
 }
 
-// folding returns the description of a table that has not been folded yet.
-func (t *lineTable) folding() folding {
-	module, _ := t.module()
+// newFoldedTable returns the description of a function table before it is folded.
+func (t *lineTable) newFoldedTable() foldedTable {
+	module, _ := t.findModuleData()
 	buckets := binary.LittleEndian.Uint64(t.memory[module+8*moduleBuckets:])
 	table := t.at + t.word(headRecords)
-	return folding{
-		Magic: foldingMagic, Table: uint32(table / 4), Functions: uint32(t.word(headFunctions)),
+	return foldedTable{
+		Magic: foldedTableMagic, Table: uint32(table / 4), Functions: uint32(t.word(headFunctions)),
 		First: uint32(t.number(table)), Buckets: uint32(buckets / 4),
 		Names: uint32(t.at+t.word(headNames)) / 4,
 	}
 }
 
-// beginsWith reports whether words, at the given byte offset, contains the given text.
+// beginsWith reports whether the text at the given byte offset in words begins with the given text.
 func beginsWith(words []uint32, at uint32, text string) bool {
 	for i := range text {
 		if place := at + uint32(i); byte(words[place/4]>>(8*(place%4))) != text[i] {
@@ -124,32 +124,33 @@ func beginsWith(words []uint32, at uint32, text string) bool {
 	return true
 }
 
-// buckets returns the table of buckets. Only the first word of the last function's bucket is used.
-func (f *folding) buckets(words []uint32) []uint32 {
+// buckets returns the table of buckets. The table ends after the first word of the last function's
+// first bucket.
+func (f *foldedTable) buckets(words []uint32) []uint32 {
 	return words[f.Buckets:][:bucketWords*bucketsOfFunction*(f.Functions-1)+1]
 }
 
 // functionTable contains the addresses of the functions' records, whose lengths differ.
 type functionTable struct {
-	folding
-	starts []uint32 // addresses of the records
-	others []uint32 // number of other tables in each record
+	foldedTable
+	starts []uint32 // the address of each record
+	others []uint32 // the number of other tables in each record
 	data   []uint32
-	end    uint32 // end of the last record
+	end    uint32 // the address after the last record
 
-	ofRuntime []bool // whether the functions' names have the runtime's prefix
+	ofRuntime []bool // for each function, whether its name has the runtime's prefix
 }
 
-func newFunctionTable(f folding) *functionTable {
+func newFunctionTable(f foldedTable) *functionTable {
 	n := f.Functions
 	return &functionTable{
-		folding: f, starts: make([]uint32, n), others: make([]uint32, n), data: make([]uint32, n),
+		foldedTable: f, starts: make([]uint32, n), others: make([]uint32, n), data: make([]uint32, n),
 		ofRuntime: make([]bool, n),
 	}
 }
 
-// place computes the addresses of the records.
-func (t *functionTable) place() {
+// placeRecords computes the addresses of the records.
+func (t *functionTable) placeRecords() {
 	t.end = t.Table + 2*t.Functions + 1
 	for i := range t.starts {
 		t.end += t.end & 1
@@ -158,11 +159,10 @@ func (t *functionTable) place() {
 	}
 }
 
-// field is a field of the records. It contains the address of the field in each record with this
-// field.
+// field describes one field of the records: its address in each record that contains the field.
 type field struct {
-	at      []uint32
-	offsets bool // whether values are stored as differences
+	addresses   []uint32
+	differences bool // whether values are stored as differences from the largest previous value
 }
 
 // fields returns the folded fields in order.
@@ -171,24 +171,24 @@ func (t *functionTable) fields() (list []field) {
 		if word == wordOthers {
 			continue
 		}
-		f := field{offsets: word == wordStack}
+		f := field{differences: word == wordStack}
 		for _, start := range t.starts {
-			f.at = append(f.at, start+word)
+			f.addresses = append(f.addresses, start+word)
 		}
 		list = append(list, f)
 	}
 	none := make([]uint32, t.Functions)
-	return append(append(list, t.tables(none, t.others)...), t.tables(t.others, t.data)...)
+	return append(append(list, t.offsetFields(none, t.others)...), t.offsetFields(t.others, t.data)...)
 }
 
-// tables returns the fields of the offsets that follow the heads of records. Record i contains
-// many[i] of these offsets, after after[i] other offsets.
-func (t *functionTable) tables(after, many []uint32) (list []field) {
+// offsetFields returns the fields for the offsets that follow the heads of records. The head of
+// record i is followed by after[i] other offsets, and then by many[i] of these offsets.
+func (t *functionTable) offsetFields(after, many []uint32) (list []field) {
 	for number := range slices.Max(many) {
-		f := field{offsets: true}
+		f := field{differences: true}
 		for i, start := range t.starts {
 			if number < many[i] {
-				f.at = append(f.at, start+wordHead+after[i]+number)
+				f.addresses = append(f.addresses, start+wordHead+after[i]+number)
 			}
 		}
 		list = append(list, f)
@@ -196,7 +196,7 @@ func (t *functionTable) tables(after, many []uint32) (list []field) {
 	return list
 }
 
-// fold returns the folded table as a list of words.
+// fold returns the folded function table as a list of words.
 func (t *functionTable) fold(words []uint32) (folded []uint32) {
 	folded = append(folded, t.others...)
 	for _, start := range t.starts {
@@ -207,14 +207,14 @@ func (t *functionTable) fold(words []uint32) (folded []uint32) {
 	}
 	for _, f := range t.fields() {
 		largest := uint32(0)
-		for _, at := range f.at {
+		for _, at := range f.addresses {
 			word := words[at]
 			switch {
-			case !f.offsets || word == noData:
+			case !f.differences || word == noData:
 			case word > largest:
 				word, largest = word-largest, word
 			default:
-				word |= old
+				word |= belowLargest
 			}
 			folded = append(folded, word)
 		}
@@ -224,8 +224,8 @@ func (t *functionTable) fold(words []uint32) (folded []uint32) {
 
 // unfold restores the function table in the same way as unfold.js.
 func unfold(words []uint32) {
-	w := words[foldingAt:][:foldingWords]
-	t := newFunctionTable(folding{Magic: w[0], Table: w[1], Words: w[2], Functions: w[3], First: w[4], Buckets: w[5], Sum: w[6], Names: w[7]})
+	w := words[foldedTableAt:][:foldedTableWords]
+	t := newFunctionTable(foldedTable{Magic: w[0], Table: w[1], Words: w[2], Functions: w[3], First: w[4], Buckets: w[5], Sum: w[6], Names: w[7]})
 	clear(w)
 	folded := slices.Clone(words[t.Table:][:t.Words])
 	clear(words[t.Table:][:t.Words])
@@ -233,7 +233,7 @@ func unfold(words []uint32) {
 	for i := range t.starts {
 		t.others[i], t.data[i], t.ofRuntime[i] = folded[i], ids[i]>>24, runtimes[i] == 1
 	}
-	t.place()
+	t.placeRecords()
 	names := numberNames(t.ofRuntime, func(at int, b byte) {
 		words[t.Names+uint32(at)/4] |= uint32(b) << (8 * (at % 4))
 	})
@@ -255,23 +255,23 @@ func unfold(words []uint32) {
 func (t *functionTable) unfold(words, folded []uint32) {
 	for _, f := range t.fields() {
 		largest := uint32(0)
-		for i, at := range f.at {
+		for i, at := range f.addresses {
 			word := folded[i]
 			switch {
-			case !f.offsets || word == noData:
-			case word < old:
+			case !f.differences || word == noData:
+			case word < belowLargest:
 				largest += word
 				word = largest
 			default:
-				word &^= old
+				word &^= belowLargest
 			}
 			words[at] = word
 		}
-		folded = folded[len(f.at):]
+		folded = folded[len(f.addresses):]
 	}
 }
 
-// sumOf returns a checksum of words, computed by FNV-1a with words in place of bytes.
+// sumOf returns a checksum of words: FNV-1a, applied to words instead of bytes.
 func sumOf(words []uint32) uint32 {
 	sum := uint32(2166136261)
 	for _, word := range words {
@@ -280,7 +280,7 @@ func sumOf(words []uint32) uint32 {
 	return sum
 }
 
-// wordsOf converts memory to words and drops an incomplete last word.
+// wordsOf converts memory to 32-bit words, and omits an incomplete last word.
 func wordsOf(memory []byte) []uint32 {
 	words := make([]uint32, len(memory)/4)
 	for i := range words {

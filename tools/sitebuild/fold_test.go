@@ -14,10 +14,10 @@ import (
 	"github.com/stackglass/stackglass/site/policy"
 )
 
-// The function "folded" returns a program's words before and after folding.
-func folded(t *testing.T) (whole, folded []uint32) {
+// foldProgram returns the words of a program's memory before and after folding.
+func foldProgram(t *testing.T) (whole, folded []uint32) {
 	t.Helper()
-	file := compiled(t)
+	file := buildProgram(t)
 	var names bytes.Buffer
 	without, err := changeData(file, dropLines, takeNames(&names))
 	if err != nil {
@@ -34,21 +34,21 @@ func folded(t *testing.T) (whole, folded []uint32) {
 }
 
 func TestFold(t *testing.T) {
-	whole, words := folded(t)
+	whole, words := foldProgram(t)
 	unfold(words)
 	if !slices.Equal(words, whole) {
 		t.Error("unfolding does not restore the memory")
 	}
 }
 
-// This test, which needs node, checks that the script and its reference implementation in Go
-// restore the same memory.
+// TestScriptUnfolds checks that unfold.js and its reference implementation in Go restore the same
+// memory. The test needs Node.
 func TestScriptUnfolds(t *testing.T) {
 	node, err := exec.LookPath("node")
 	if err != nil {
 		t.Skip("skipped: Node is not installed; the tests of the page also run the script")
 	}
-	whole, words := folded(t)
+	whole, words := foldProgram(t)
 	const script = `
 global.Go = class { run() {} };
 require("./wasm/worker/unfold.js");
@@ -72,16 +72,16 @@ process.stdin.on("end", () => {
 			t.Errorf("%s memory: the script returned %d bytes that differ from the original memory (error %v)", name, len(got), err)
 		}
 	}
-	words[words[foldingAt+1]+words[foldingAt+3]*4+1]++
+	words[words[foldedTableAt+1]+words[foldedTableAt+3]*4+1]++
 	if _, err := run(words); err == nil {
-		t.Error("a damaged table is accepted")
+		t.Error("fold accepted a damaged table")
 	}
 }
 
-// This test checks that the list contains the functions' names in order, and that numbers replace
-// the names in the program. Names of runtime functions must keep their prefix.
+// TestTakeNames checks that the list contains the names of all functions in order, and that the
+// program contains numbers instead of names. The names of runtime functions must keep their prefix.
 func TestTakeNames(t *testing.T) {
-	file := compiled(t)
+	file := buildProgram(t)
 	var list bytes.Buffer
 	numbered, err := changeData(file, dropLines, takeNames(&list))
 	if err != nil {
@@ -117,8 +117,8 @@ func (t *lineTable) nameOf(i int) string {
 	return string(text)
 }
 
-// This test checks that the program contains the file name of the list of function names if there
-// is space for it.
+// TestLinkNames checks that linkNames stores the name of the file with the function names in the
+// program if there is space for the name.
 func TestLinkNames(t *testing.T) {
 	b := &build{out: t.TempDir(), log: io.Discard}
 	memory := make([]byte, 4096)
@@ -130,20 +130,21 @@ func TestLinkNames(t *testing.T) {
 		t.Errorf("%s contains %q, %v", link, content, err)
 	}
 	if err := b.linkNames(memory, "app.wasm", nil); err == nil {
-		t.Error("an existing file name was overwritten")
+		t.Error("linkNames overwrote an existing file name")
 	}
 }
 
-// This test checks that a table with a different layout is rejected instead of being corrupted.
+// TestFoldRejectsUnknownLayout checks that fold rejects a table with a different layout instead of
+// corrupting the table.
 func TestFoldRejectsUnknownLayout(t *testing.T) {
-	memory := memoryOf(t, compiled(t))
+	memory := memoryOf(t, buildProgram(t))
 	lines := &lineTable{memory: memory, at: bytes.Index(memory, tableMagic)}
 	table := lines.at + lines.word(headRecords)
 	for name, change := range map[string]func(memory []byte){
-		"no table":                    func(memory []byte) { memory[lines.at]++ },
-		"an entry is missing":         func(memory []byte) { memory[table+8*7]++ },
-		"a record lies elsewhere":     func(memory []byte) { memory[table+8*7+4] += 8 },
-		"more records than there are": func(memory []byte) { memory[lines.at+len(tableMagic)+3]++ },
+		"no table":                      func(memory []byte) { memory[lines.at]++ },
+		"a missing entry":               func(memory []byte) { memory[table+8*7]++ },
+		"a record at a wrong address":   func(memory []byte) { memory[table+8*7+4] += 8 },
+		"too large a number of records": func(memory []byte) { memory[lines.at+len(tableMagic)+3]++ },
 	} {
 		other := bytes.Clone(memory)
 		change(other)

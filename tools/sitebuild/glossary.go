@@ -16,8 +16,8 @@ var (
 	linkTarget   = regexp.MustCompile(`href="([^"]*)"`)
 )
 
-// term is a row of the glossary: its synonyms, its meaning, and the URL of a fuller explanation,
-// relative to docs/.
+// term is a row of the glossary: the synonyms and the meaning of a term, and the URL, relative to
+// docs/, of a longer explanation.
 type term struct {
 	Words   []string
 	Meaning string

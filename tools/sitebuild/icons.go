@@ -68,29 +68,29 @@ func readDrawing(svg string) (*drawing, error) {
 	}
 	rgb, err := strconv.ParseUint(square[3], 16, 24)
 	d := &drawing{
-		side: number(square[1]), radius: number(square[2]), width: number(path[4]),
+		side: parseNumber(square[1]), radius: parseNumber(square[2]), width: parseNumber(path[4]),
 		ground: color.RGBA{uint8(rgb >> 16), uint8(rgb >> 8), uint8(rgb), 255},
 	}
-	at := point{number(path[1]), number(path[2])}
+	at := point{parseNumber(path[1]), parseNumber(path[2])}
 	d.line = append(d.line, at)
 	for _, m := range move.FindAllStringSubmatch(path[3], -1) {
 		if m[1] == "h" {
-			at.x += number(m[2])
+			at.x += parseNumber(m[2])
 		} else {
-			at.y += number(m[2])
+			at.y += parseNumber(m[2])
 		}
 		d.line = append(d.line, at)
 	}
 	return d, err
 }
 
-// number reads a number that a regular expression found.
-func number(digits string) float64 {
+// parseNumber returns the value of a number that a regular expression has matched.
+func parseNumber(digits string) float64 {
 	n, _ := strconv.ParseFloat(digits, 64)
 	return n
 }
 
-// draw returns the drawing as a square picture. The distance between a pixel's centre and the
+// draw renders the drawing as a square picture. The distance between a pixel's centre and the
 // nearest edge determines its coverage.
 func (d *drawing) draw(pixels int, maskable bool) raster.Image {
 	picture := raster.NewNRGBA(raster.Rect(0, 0, pixels, pixels))
@@ -105,10 +105,10 @@ func (d *drawing) draw(pixels int, maskable bool) raster.Image {
 			p := point{(float64(x) + 0.5) * scale, (float64(y) + 0.5) * scale}
 			opacity := 1.0
 			if !maskable {
-				opacity = coverage(d.fromSquare(p) / scale)
+				opacity = coverage(d.squareDistance(p) / scale)
 			}
 			inner := point{middle + (p.x-middle)/shrink, middle + (p.y-middle)/shrink}
-			white := coverage((d.fromLine(inner) - d.width/2) * shrink / scale)
+			white := coverage((d.lineDistance(inner) - d.width/2) * shrink / scale)
 			mix := func(c uint8) uint8 { return uint8(math.Round(255*white + float64(c)*(1-white))) }
 			picture.SetNRGBA(x, y, color.NRGBA{mix(d.ground.R), mix(d.ground.G), mix(d.ground.B), uint8(math.Round(255 * opacity))})
 		}
@@ -116,19 +116,20 @@ func (d *drawing) draw(pixels int, maskable bool) raster.Image {
 	return picture
 }
 
-// coverage returns the share of a pixel that is inside. distance is the distance to the edge in
-// pixels, and is negative inside.
+// coverage returns the share of a pixel that is inside a shape. The parameter distance is the
+// distance from the pixel's centre to the edge of the shape, in pixels. It is negative inside the
+// shape.
 func coverage(distance float64) float64 { return min(max(0.5-distance, 0), 1) }
 
-// fromSquare returns the distance of a point from the square with round corners.
-func (d *drawing) fromSquare(p point) float64 {
+// squareDistance returns the distance between a point and the square with round corners.
+func (d *drawing) squareDistance(p point) float64 {
 	half := d.side/2 - d.radius
 	x, y := math.Abs(p.x-d.side/2)-half, math.Abs(p.y-d.side/2)-half
 	return math.Hypot(max(x, 0), max(y, 0)) + min(max(x, y), 0) - d.radius
 }
 
-// fromLine returns the distance of a point from the line.
-func (d *drawing) fromLine(p point) float64 {
+// lineDistance returns the distance between a point and the line of the drawing.
+func (d *drawing) lineDistance(p point) float64 {
 	nearest := math.Inf(1)
 	for i, from := range d.line[:len(d.line)-1] {
 		to := d.line[i+1]

@@ -26,7 +26,7 @@ func (b *build) writeIndex() error {
 		return err
 	}
 	page, err := template.New("index.tmpl").Funcs(template.FuncMap{
-		"count": count, "spaced": state.Spaced, "address": b.address, "worker": b.worker,
+		"count": formatCount, "spaced": state.Spaced, "address": b.urlOf, "worker": b.workerURL,
 	}).ParseFiles("site/index.tmpl")
 	if err != nil {
 		return err
@@ -43,12 +43,12 @@ func (b *build) writeIndex() error {
 	return b.write("index.html", out.Bytes())
 }
 
-// count formats a number with thousands separators.
-func count(n uint64) string { return state.Spaced(report.Count(n).Human()) }
+// formatCount formats a number with thousands separators.
+func formatCount(n uint64) string { return state.Spaced(report.Count(n).Human()) }
 
 // extractHelper extracts, from Vugu's source, the script that Vugu would eval.
 func (b *build) extractHelper() error {
-	dir, err := output("go", "list", "-m", "-f", "{{.Dir}}", "github.com/vugu/vugu")
+	dir, err := commandOutput("go", "list", "-m", "-f", "{{.Dir}}", "github.com/vugu/vugu")
 	if err != nil {
 		return err
 	}
@@ -56,18 +56,18 @@ func (b *build) extractHelper() error {
 	if err != nil {
 		return err
 	}
-	if script, err = improve(script); err != nil {
+	if script, err = editScript(script); err != nil {
 		return err
 	}
 	return b.write("vugu.js", []byte(script+";\n"))
 }
 
-// improve makes two changes to Vugu's script. First, the decoder keeps an incomplete character at
-// the end of a chunk for the next chunk, because Vugu splits text that is longer than its buffer of
-// 16 KiB at any byte, even within a character. Second, the renderer skips attributes and texts that
-// have not changed, because Vugu sets all attributes and texts in every render, so the browser
-// would recompute the whole layout.
-func improve(script string) (string, error) {
+// editScript makes two changes to Vugu's script. First, the decoder adds an incomplete character at
+// the end of a chunk to the next chunk. This is necessary because Vugu splits text that is longer
+// than its buffer of 16 KiB at any byte, even within a character. Second, the renderer skips
+// attributes and texts that have not changed. Without this change, Vugu would set all attributes
+// and texts in every render, and the browser would recompute the whole layout.
+func editScript(script string) (string, error) {
 	for _, change := range [...]struct{ from, to string }{
 		{"readString(){", "readString(more){"},
 		{"this.offset+4,e))", "this.offset+4,e),{stream:more})"},

@@ -11,7 +11,7 @@ import (
 
 // Line tables contain the file and line of each instruction, inlined calls and the locations of
 // arguments, for the stack traces that a crash prints. The linker can strip symbols (-ldflags=-s
-// -w), but not the line tables of a wasm file. Line tables are a tenth of the bytes of a first
+// -w), but not the line tables of a wasm file. Line tables account for 10 % of the bytes of a first
 // visit, because they hardly compress. Without line tables, a crash still prints the names of
 // functions.
 //
@@ -37,7 +37,7 @@ var tableMagic = []byte{0xf1, 0xff, 0xff, 0xff, 0, 0, 1, 8}
 var errLineTable = errors.New("the function table does not have the layout of Go 1.20 to 1.26: " +
 	"look at src/runtime/symtab.go, and adapt dropLines or remove it")
 
-// Words of the header after the magic.
+// These are the positions of fields in the header, in words after the magic.
 const (
 	headFunctions = iota
 	headFiles
@@ -50,7 +50,7 @@ const (
 	headWords
 )
 
-// Offsets in a function's record, in bytes.
+// These are the offsets of fields in a function's record, in bytes.
 const (
 	recordStack   = 16
 	recordFiles   = 20
@@ -62,14 +62,14 @@ const (
 	recordOffsets = 44 // offsets of the other tables, followed by the offsets of data
 )
 
-// Numbers of the other tables and of data that only stack traces use.
+// These are the numbers of the other tables, and of the data, that only stack traces use.
 const (
 	unsafePoints  = 0 // PCDATA_UnsafePoint, for signals
 	inlinedAt     = 2 // PCDATA_InlTreeIndex: locations of inlined calls
 	argumentsLive = 3 // PCDATA_ArgLiveIndex
 
 	inlinedCalls  = 3 // FUNCDATA_InlTree: records of inlinedBytes bytes each
-	argumentsInfo = 5 // FUNCDATA_ArgInfo: bytes up to argumentsEnd
+	argumentsInfo = 5 // FUNCDATA_ArgInfo: a list of bytes that ends with argumentsEnd
 	liveInfo      = 6 // FUNCDATA_ArgLiveInfo
 
 	inlinedBytes = 16
@@ -83,7 +83,8 @@ var (
 
 const noData = 1<<32 - 1
 
-// Words of moduledata, which begins with the addresses of the header and of the names.
+// These are positions in moduledata, in words. The first two words are the addresses of the header
+// and of the names.
 const (
 	moduleHeader  = 0
 	moduleNames   = 1
@@ -98,7 +99,7 @@ func dropLines(memory []byte) error {
 	if at < 0 || bytes.Contains(memory[at+1:], tableMagic) {
 		return errLineTable
 	}
-	return (&lineTable{memory: memory, at: at}).drop()
+	return (&lineTable{memory: memory, at: at}).clearLines()
 }
 
 // lineTable is the function table in a program's memory.
@@ -113,7 +114,7 @@ func (t *lineTable) word(n int) int {
 
 func (t *lineTable) number(at int) int { return int(binary.LittleEndian.Uint32(t.memory[at:])) }
 
-// records yields the address of each function's record.
+// records yields the address of the record of each function.
 func (t *lineTable) records() iter.Seq[int] {
 	return func(yield func(int) bool) {
 		records := t.at + t.word(headRecords)
@@ -125,8 +126,8 @@ func (t *lineTable) records() iter.Seq[int] {
 	}
 }
 
-// drop removes file names and line numbers.
-func (t *lineTable) drop() (err error) {
+// clearLines removes file names and line numbers from the table.
+func (t *lineTable) clearLines() (err error) {
 	defer wasmcode.UnknownForm(&err, errLineTable)
 	tables := t.memory[t.at+t.word(headTables) : t.at+t.word(headRecords)]
 	kept := make([]bool, len(tables))
@@ -135,7 +136,7 @@ func (t *lineTable) drop() (err error) {
 			kept[offset] = true
 		}
 	}
-	data, known := t.data()
+	data, known := t.dataBase()
 	if !known {
 		return errLineTable
 	}
@@ -151,7 +152,7 @@ func (t *lineTable) drop() (err error) {
 				continue
 			}
 			if n == inlinedAt {
-				calls = callsOf(tables, t.number(at))
+				calls = inlinedCallCount(tables, t.number(at))
 			}
 			clear(t.memory[at : at+4])
 		}
@@ -175,9 +176,9 @@ func (t *lineTable) drop() (err error) {
 	return nil
 }
 
-// data returns the base address of data offsets.
-func (t *lineTable) data() (at int, known bool) {
-	module, known := t.module()
+// dataBase returns the address to which data offsets are relative.
+func (t *lineTable) dataBase() (at int, known bool) {
+	module, known := t.findModuleData()
 	if !known {
 		return 0, false
 	}
@@ -186,16 +187,16 @@ func (t *lineTable) data() (at int, known bool) {
 	return at, at > t.at+t.word(headRecords) && at < word(moduleEnd) && word(moduleEnd) <= len(t.memory)
 }
 
-// module returns the address of the program's moduledata.
-func (t *lineTable) module() (at int, known bool) {
+// findModuleData returns the address of the program's moduledata, if it is known.
+func (t *lineTable) findModuleData() (at int, known bool) {
 	names := uint64(t.at + t.word(headNames))
 	head := binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, uint64(t.at)), names)
 	at = bytes.Index(t.memory, head)
 	return at, at >= 0 && !bytes.Contains(t.memory[at+1:], head)
 }
 
-// keptData returns the offsets of the data to keep. The linker merges equal data, so some data for
-// stack traces may also have other uses.
+// keptData returns the offsets of the data that must not be cleared. The linker merges equal data,
+// so some data for stack traces may also have other uses.
 func (t *lineTable) keptData() map[int]bool {
 	kept := map[int]bool{}
 	for record := range t.records() {
@@ -209,7 +210,7 @@ func (t *lineTable) keptData() map[int]bool {
 	return kept
 }
 
-// clearData overwrites data for stack traces with zeros if its length is known.
+// clearData overwrites data for stack traces with zeros if the length of the data is known.
 func (t *lineTable) clearData(number, data, offset, calls int) {
 	switch {
 	case offset == noData:
@@ -221,8 +222,9 @@ func (t *lineTable) clearData(number, data, offset, calls int) {
 	}
 }
 
-// callsOf returns the number of inlined calls in a table: one more than the table's largest value.
-func callsOf(tables []byte, at int) int {
+// inlinedCallCount returns the number of inlined calls in a function: one more than the largest
+// value in its table.
+func inlinedCallCount(tables []byte, at int) int {
 	if at == 0 {
 		return 0
 	}

@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The function "compiled" builds a small program for the browser.
-func compiled(t *testing.T) []byte {
+// buildProgram builds a small program for the browser.
+func buildProgram(t *testing.T) []byte {
 	t.Helper()
 	dir := t.TempDir()
 	source := "package main\n\nimport \"strings\"\n\nfunc main() { println(strings.Repeat(\"=\", 3)) }\n"
@@ -32,15 +32,16 @@ func compiled(t *testing.T) []byte {
 	return file
 }
 
-// dropLines removes all files and lines from the function "table". Nothing else may change.
+// TestDropLines checks that dropLines removes all files and lines from the function table, and
+// changes nothing else.
 func TestDropLines(t *testing.T) {
-	file := compiled(t)
+	file := buildProgram(t)
 	dropped, err := changeData(file, dropLines)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if deflated(t, dropped) >= deflated(t, file) {
-		t.Errorf("%d compressed bytes, not fewer than %d before", deflated(t, dropped), deflated(t, file))
+		t.Errorf("the changed program has %d compressed bytes, want fewer than the original %d", deflated(t, dropped), deflated(t, file))
 	}
 	before, after := tableOf(t, file), tableOf(t, dropped)
 	functions, records := before.word(headFunctions), before.at+before.word(headRecords)
@@ -56,7 +57,7 @@ func TestDropLines(t *testing.T) {
 				offsets = append(offsets, recordOffsets+4*n)
 			}
 		}
-		base, _ := before.data()
+		base, _ := before.dataBase()
 		data := record + recordOffsets + 4*before.number(record+recordOthers)
 		for n := range int(before.memory[record+recordData]) {
 			got, want := after.number(data+4*n), before.number(data+4*n)
@@ -69,11 +70,11 @@ func TestDropLines(t *testing.T) {
 			}
 		}
 		for _, offset := range offsets {
-			if got, want := after.table(record+offset), before.table(record+offset); !bytes.Equal(got, want) {
+			if got, want := after.tableAt(record+offset), before.tableAt(record+offset); !bytes.Equal(got, want) {
 				t.Fatalf("function %d: table contains %x, want %x", i, got, want)
 			}
 		}
-		if len(before.table(record+recordLines)) > 0 {
+		if len(before.tableAt(record+recordLines)) > 0 {
 			lines++
 		}
 		for _, gone := range []int{recordFiles, recordLines, recordUnit, recordStart} {
@@ -93,8 +94,8 @@ func tableOf(t *testing.T, file []byte) *lineTable {
 	return &lineTable{memory: memory, at: bytes.Index(memory, tableMagic)}
 }
 
-// The function "table" returns the table whose offset is stored at an address.
-func (t *lineTable) table(at int) []byte {
+// tableAt returns the table whose offset is stored at an address.
+func (t *lineTable) tableAt(at int) []byte {
 	offset := t.number(at)
 	if offset == 0 {
 		return nil
@@ -117,7 +118,8 @@ func deflated(t *testing.T, content []byte) int {
 	return out.Len()
 }
 
-// This test checks that a file in a different format is rejected, whatever it contains.
+// TestDropLinesRejectsUnknownFormat checks that files in other formats are rejected, whatever they
+// contain.
 func TestDropLinesRejectsUnknownFormat(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		body := rapid.SliceOfN(rapid.Byte(), 0, 200).Draw(t, "body")
@@ -137,13 +139,13 @@ func memoryOf(t *testing.T, file []byte) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return image(file, segments)
+	return initialMemory(file, segments)
 }
 
-// This test checks that, if no data is changed, changeData stores the same data in fewer segments
-// and does not change any other section of the file.
+// TestChangeData checks that changeData, without any changes, stores the same data in fewer
+// segments, and that the other sections of the file stay the same.
 func TestChangeData(t *testing.T) {
-	file := compiled(t)
+	file := buildProgram(t)
 	same, err := changeData(file)
 	if err != nil {
 		t.Fatal(err)
@@ -156,7 +158,7 @@ func TestChangeData(t *testing.T) {
 	if !bytes.Equal(same[:is.Start], file[:was.Start]) || !bytes.Equal(same[is.End:], file[was.End:]) {
 		t.Error("bytes outside the data section changed")
 	}
-	if got, want := image(same, after), bytes.TrimRight(image(file, before), "\x00"); !bytes.Equal(got, want) {
+	if got, want := initialMemory(same, after), bytes.TrimRight(initialMemory(file, before), "\x00"); !bytes.Equal(got, want) {
 		t.Errorf("%d bytes of data differ from the original %d bytes", len(got), len(want))
 	}
 }
@@ -169,15 +171,15 @@ func TestMemoryPieces(t *testing.T) {
 			memory = append(memory, make([]byte, rapid.SampledFrom([]int{1, gapBytes - 1, gapBytes, 3 * gapBytes}).Draw(t, "zeros"))...)
 		}
 		again, end := make([]byte, len(memory)), -gapBytes
-		for _, p := range piecesOf(memory) {
+		for _, p := range nonzeroSpans(memory) {
 			if p.Start-end < gapBytes || memory[p.Start] == 0 || memory[p.End-1] == 0 {
-				t.Fatalf("piece from %d to %d is too close to the piece that ends at %d, or has zeros at an end", p.Start, p.End, end)
+				t.Fatalf("the span from %d to %d is too close to the span that ends at %d, or begins or ends with zeros", p.Start, p.End, end)
 			}
 			copy(again[p.Start:], memory[p.Start:p.End])
 			end = p.End
 		}
 		if !bytes.Equal(again, memory) {
-			t.Fatal("the pieces do not add up to the memory")
+			t.Fatal("the spans do not contain all of the memory")
 		}
 	})
 }

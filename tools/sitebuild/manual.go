@@ -94,8 +94,8 @@ func manualPages() (pages []manualPage, err error) {
 	return pages, nil
 }
 
-// grouped returns the pages in groups, except for the first page, the table of contents.
-func grouped(pages []manualPage) (groups []manualGroup) {
+// groupPages returns the pages in groups. It omits the first page, the table of contents.
+func groupPages(pages []manualPage) (groups []manualGroup) {
 	for _, page := range pages[1:] {
 		if len(groups) == 0 || groups[len(groups)-1].Title != page.Group {
 			groups = append(groups, manualGroup{Title: page.Group})
@@ -106,13 +106,13 @@ func grouped(pages []manualPage) (groups []manualGroup) {
 	return groups
 }
 
-// plainText returns the text of a piece of HTML.
+// plainText returns the text of an HTML fragment.
 func plainText(piece string) string {
 	return strings.TrimSpace(spaces.ReplaceAllString(html.UnescapeString(anyTag.ReplaceAllString(piece, " ")), " "))
 }
 
-// manualIndex returns the script with the sections that the manual's search reads: the page,
-// anchor, page title, heading and text of each section.
+// manualIndex returns the script that the manual's search reads. For each section, it contains the
+// page, the anchor, the page title, the heading and the text.
 func manualIndex(pages []manualPage) ([]byte, error) {
 	var sections [][5]string
 	for _, page := range pages {
@@ -146,7 +146,7 @@ func (b *build) writeManual() error {
 	if err := b.writeTerms(pages); err != nil {
 		return err
 	}
-	layout, err := template.New("manual.tmpl").Funcs(template.FuncMap{"address": b.address}).ParseFiles("site/manual.tmpl")
+	layout, err := template.New("manual.tmpl").Funcs(template.FuncMap{"address": b.urlOf}).ParseFiles("site/manual.tmpl")
 	if err != nil {
 		return err
 	}
@@ -156,7 +156,7 @@ func (b *build) writeManual() error {
 			manualPage
 			Policy string
 			Groups []manualGroup
-		}{page, policy.Meta, grouped(pages)})
+		}{page, policy.Meta, groupPages(pages)})
 		if err != nil {
 			return err
 		}
@@ -215,6 +215,6 @@ func manualInOne(styles, policy string) (string, error) {
 		Styles template.CSS
 		Groups []manualGroup
 		Pages  []manualPage
-	}{policy, template.CSS(styles), grouped(pages), pages})
+	}{policy, template.CSS(styles), groupPages(pages), pages})
 	return out.String(), err
 }

@@ -22,7 +22,7 @@ var (
 // This test checks that every page of the manual is built and contains the policy, and that all
 // links lead to existing files and anchors of the site.
 func TestManual(t *testing.T) {
-	b := made(t)
+	b := buildSite(t)
 	folder := filepath.Join(b.out, "docs")
 	topics := site.Manual()
 	if len(topics) < 25 {
@@ -62,8 +62,8 @@ func TestManual(t *testing.T) {
 // This test checks that the search index contains every page with its text, and that all of its
 // anchors exist.
 func TestManualIndex(t *testing.T) {
-	b := made(t)
-	address, err := b.address("manual-index.js")
+	b := buildSite(t)
+	address, err := b.urlOf("manual-index.js")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,19 +22,20 @@ import (
 // never receives files of a different version. Files that people or browsers request by a fixed
 // name have no hash: the page, the service worker and its list, the icon, and the demos.
 
-// asked lists the scripts that browsers request by fixed names.
-var asked = []string{"sw.js", "precache.js"}
+// fixedNames lists the scripts that browsers request under fixed names.
+var fixedNames = []string{"sw.js", "precache.js"}
 
 func hashable(name string) bool {
 	switch path.Ext(name) {
 	case ".js", ".css", ".wasm", ".names":
-		return !slices.Contains(asked, name)
+		return !slices.Contains(fixedNames, name)
 	}
 	return false
 }
 
-// hash returns a file's name in the output folder: assets/app.0123456789abcdef.wasm.
-func (b *build) hash(name string, content []byte) string {
+// hashedName returns the name of a file in the output folder, for example
+// assets/app.0123456789abcdef.wasm.
+func (b *build) hashedName(name string, content []byte) string {
 	sum := sha256.Sum256(content)
 	ending := path.Ext(name)
 	hashed := policy.Hashed + strings.TrimSuffix(name, ending) + "." + hex.EncodeToString(sum[:8]) + ending
@@ -45,8 +46,8 @@ func (b *build) hash(name string, content []byte) string {
 	return hashed
 }
 
-// address returns the URL with which the page requests a file.
-func (b *build) address(name string) (string, error) {
+// urlOf returns the URL of a file, relative to the page.
+func (b *build) urlOf(name string) (string, error) {
 	if !hashable(name) {
 		return name, nil
 	}
@@ -57,24 +58,24 @@ func (b *build) address(name string) (string, error) {
 	return hashed, nil
 }
 
-// worker returns the URL of the worker script that runs a program. The query of the URL contains
+// workerURL returns the URL of the worker script that runs a program. The query of the URL contains
 // the relative URLs of the files that the script loads, and the URL of the worker that runs the
 // unpacker.
-func (b *build) worker(program string) (string, error) {
-	script, err := b.address("worker.js")
+func (b *build) workerURL(program string) (string, error) {
+	script, err := b.urlOf("worker.js")
 	if err != nil {
 		return "", err
 	}
 	settings := url.Values{}
 	for setting, name := range map[string]string{"exec": "wasm_exec.js", "wasm": program} {
-		file, err := b.address(name)
+		file, err := b.urlOf(name)
 		if err != nil {
 			return "", err
 		}
 		settings.Set(setting, path.Base(file))
 	}
 	if program != unpacker {
-		script, err := b.worker(unpacker)
+		script, err := b.workerURL(unpacker)
 		if err != nil {
 			return "", err
 		}
@@ -107,8 +108,9 @@ func (b *build) writeIgnored() error {
 	return b.write(".assetsignore", []byte("*.br\n*.gz\n.gitkeep\n"))
 }
 
-// leftOut lists the files that visitors never request.
-var leftOut = append([]string{"_headers"}, asked...)
+// neverRequested lists the files that the service worker need not store, because the page never
+// requests them.
+var neverRequested = append([]string{"_headers"}, fixedNames...)
 
 // files returns the sorted slash-separated paths of the files in the output folder.
 func (b *build) files() ([]string, error) {
@@ -138,7 +140,7 @@ func (b *build) writePrecache() error {
 	var list bytes.Buffer
 	all := sha256.New()
 	for _, name := range names {
-		if slices.Contains(leftOut, name) || strings.HasSuffix(name, ".map") {
+		if slices.Contains(neverRequested, name) || strings.HasSuffix(name, ".map") {
 			continue
 		}
 		content, err := os.ReadFile(filepath.Join(b.out, name))
@@ -152,7 +154,7 @@ func (b *build) writePrecache() error {
 	var headers bytes.Buffer
 	for _, h := range policy.Headers() {
 		if h.Name == "X-Content-Type-Options" {
-			continue // browsers would reject scripts from a host that knows few content types
+			continue // without this header, browsers would reject scripts from hosts that know few content types
 		}
 		all.Write([]byte(h.Name + h.Value))
 		headers.WriteString("  [" + strconv.Quote(h.Name) + ", " + strconv.Quote(h.Value) + "],\n")

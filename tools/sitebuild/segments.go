@@ -10,10 +10,10 @@ import (
 
 // A wasm file contains the program's data in segments. Go's linker starts a new segment after every
 // few zero bytes, up to the 100,000 segments that engines allow. The addresses of these segments
-// were a fifteenth of the bytes of a first visit. Zeros compress to almost nothing, so changeData
-// ends a segment only at a long gap of zeros.
+// would account for 7 % of the bytes of a first visit. Zeros compress to almost nothing, so
+// changeData ends a segment only at a long gap of zeros.
 
-// gapBytes is the minimum number of zeros between two segments.
+// gapBytes is the minimum number of zero bytes between two segments.
 const gapBytes = 4096
 
 // changeData applies changes to the data of a wasm file, and returns the file with the data in few
@@ -23,7 +23,7 @@ func changeData(file []byte, changes ...func(memory []byte) error) ([]byte, erro
 	if err != nil {
 		return nil, err
 	}
-	memory := image(file, segments)
+	memory := initialMemory(file, segments)
 	for _, change := range changes {
 		if err := change(memory); err != nil {
 			return nil, err
@@ -36,9 +36,9 @@ func changeData(file []byte, changes ...func(memory []byte) error) ([]byte, erro
 	return append(append(out, body...), file[section.End:]...), nil
 }
 
-// appendSegments appends the body of a data section with the contents of memory.
+// appendSegments appends the body of a data section that contains the given memory.
 func appendSegments(out, memory []byte) []byte {
-	pieces := piecesOf(memory)
+	pieces := nonzeroSpans(memory)
 	out = binary.AppendUvarint(out, uint64(len(pieces)))
 	for _, p := range pieces {
 		out = append(out, 0, i32const)
@@ -50,8 +50,8 @@ func appendSegments(out, memory []byte) []byte {
 	return out
 }
 
-// piecesOf returns the parts of a memory between long gaps of zeros.
-func piecesOf(memory []byte) (pieces []wasmcode.Span) {
+// nonzeroSpans returns the spans of a memory that are separated by long gaps of zeros.
+func nonzeroSpans(memory []byte) (pieces []wasmcode.Span) {
 	for at, zeros := 0, gapBytes; at < len(memory); at++ {
 		switch {
 		case memory[at] == 0:
@@ -67,7 +67,7 @@ func piecesOf(memory []byte) (pieces []wasmcode.Span) {
 	return pieces
 }
 
-// segment is a part of a wasm file that is copied to memory when the program starts.
+// segment is a data segment of a wasm file, which is copied to memory when the program starts.
 type segment struct{ file, memory, bytes int }
 
 const (
@@ -96,8 +96,8 @@ func dataSegments(file []byte) (section wasmcode.Span, list []segment, err error
 	return section, list, nil
 }
 
-// image returns the memory that the segments initialise.
-func image(file []byte, segments []segment) []byte {
+// initialMemory returns the program's memory as the data segments initialise it.
+func initialMemory(file []byte, segments []segment) []byte {
 	size := 0
 	for _, s := range segments {
 		size = max(size, s.memory+s.bytes)
@@ -109,10 +109,11 @@ func image(file []byte, segments []segment) []byte {
 	return memory
 }
 
-// readSegment reads a segment: memory 0, i32.const, the address, end, the bytes.
+// readSegment reads a data segment, which consists of memory 0, i32.const, the address, end, and
+// the bytes.
 func readSegment(r *wasmcode.Reader) (s segment, ok bool) {
 	ok = r.Next() == 0 && r.Next() == i32const
-	s.memory = r.Unsigned() & (1<<32 - 1) // LEB128 is signed; the mask matters only from 2 GiB on
+	s.memory = r.Unsigned() & (1<<32 - 1) // the constant is signed; the mask matters only for addresses from 2 GiB
 	ok = r.Next() == endOfExpression && ok
 	s.bytes = r.Unsigned()
 	s.file = r.At

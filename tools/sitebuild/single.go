@@ -31,13 +31,13 @@ import (
 type single struct {
 	*build
 	page            string
-	names           map[string]string // names with hashes, by names without hashes
-	scripts, styles []string          // hashes for the policy
+	names           map[string]string // for each file name without a hash, the name with the hash
+	scripts, styles []string          // the hashes of scripts and styles, for the policy
 	style           string            // style sheet of the page and the manual
-	last            strings.Builder   // the end of the body
+	bodyEnd         strings.Builder   // the elements at the end of the body
 }
 
-// Elements of index.html.
+// These patterns match elements of index.html.
 var (
 	htmlElement  = regexp.MustCompile(`<html [^>]*>`)
 	policyMeta   = regexp.MustCompile(`(<meta http-equiv="Content-Security-Policy" content=")[^"]*"`)
@@ -76,9 +76,9 @@ func (b *build) writeSingle(to string) error {
 	return writeFile(to, []byte(s.page))
 }
 
-// replace replaces each match with the result of make, which is called with the match and its
-// groups.
-func (s *single) replace(element *regexp.Regexp, make func(parts []string) (string, error)) (err error) {
+// replaceEach replaces each match of a pattern with the result of the function make, whose argument
+// contains the match and its groups.
+func (s *single) replaceEach(element *regexp.Regexp, make func(parts []string) (string, error)) (err error) {
 	if !element.MatchString(s.page) {
 		return fmt.Errorf("index.html has no %s", element)
 	}
@@ -94,24 +94,24 @@ func (s *single) read(name string) ([]byte, error) {
 	return os.ReadFile(filepath.Join(s.out, filepath.FromSlash(name)))
 }
 
-func source(text string) string {
+func policyHash(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }
 
 func (s *single) inlineStyles() error {
-	return s.replace(styleLink, func(parts []string) (string, error) {
+	return s.replaceEach(styleLink, func(parts []string) (string, error) {
 		text, err := s.read(parts[1])
 		manual, fault := s.read(s.names["manual.css"])
 		s.style = string(text) + "\n" + string(manual)
-		s.styles = append(s.styles, source(s.style))
+		s.styles = append(s.styles, policyHash(s.style))
 		return "<style>" + s.style + "</style>", errors.Join(err, fault)
 	})
 }
 
 func (s *single) inlineIcon() error {
 	s.page = manifestLink.ReplaceAllString(s.page, "")
-	return s.replace(iconLink, func(parts []string) (string, error) {
+	return s.replaceEach(iconLink, func(parts []string) (string, error) {
 		picture, err := s.read(parts[2])
 		return parts[1] + "data:image/svg+xml;base64," + base64.StdEncoding.EncodeToString(picture) + `"`, err
 	})
@@ -120,7 +120,7 @@ func (s *single) inlineIcon() error {
 // addFiles adds the files that the page fetches, and the workers' script.
 func (s *single) addFiles() error {
 	for _, name := range slices.Sorted(maps.Keys(s.names)) {
-		if !fetched(name) {
+		if !isFetched(name) {
 			continue
 		}
 		content, err := s.read(s.names[name])
@@ -138,30 +138,31 @@ func (s *single) addFiles() error {
 	if err != nil {
 		return err
 	}
-	element, err := inline(`type="text/plain" data-file="worker.js"`, worker)
-	s.last.WriteString(element + "\n")
+	element, err := inlineScript(`type="text/plain" data-file="worker.js"`, worker)
+	s.bodyEnd.WriteString(element + "\n")
 	return err
 }
 
-// addFile adds a file that site/single.js serves.
+// addFile adds an element with the content of a file that site/single.js serves.
 func (s *single) addFile(name string, content []byte) error {
-	packed, err := gzipped(content)
-	s.last.WriteString(`<script type="text/plain" data-file="` + name + `">` + base64.StdEncoding.EncodeToString(packed) + "</script>\n")
+	packed, err := gzipContent(content)
+	s.bodyEnd.WriteString(`<script type="text/plain" data-file="` + name + `">` + base64.StdEncoding.EncodeToString(packed) + "</script>\n")
 	return err
 }
 
 // addManual adds the manual as one document. The page opens the document from a blob in memory, so
 // the page's policy also applies to the document. The manual therefore uses the page's style sheet.
 func (s *single) addManual() error {
-	manual, err := manualInOne(s.style, "default-src 'none'; img-src data:; style-src "+source(s.style)+"; base-uri 'none'; form-action 'none'")
+	manual, err := manualInOne(s.style, "default-src 'none'; img-src data:; style-src "+policyHash(s.style)+"; base-uri 'none'; form-action 'none'")
 	if err != nil {
 		return err
 	}
 	return s.addFile("manual.html", []byte(manual))
 }
 
-// fetched reports whether the page fetches a file: programs, and the demos' traces and sources.
-func fetched(name string) bool {
+// isFetched reports whether the page fetches a file. The page fetches programs, and the demos'
+// traces and sources.
+func isFetched(name string) bool {
 	switch path.Ext(name) {
 	case ".wasm", ".names":
 		return true
@@ -171,8 +172,8 @@ func fetched(name string) bool {
 	return false
 }
 
-// inline returns a script element that contains text.
-func inline(attributes string, text []byte) (string, error) {
+// inlineScript returns a script element that contains the given text.
+func inlineScript(attributes string, text []byte) (string, error) {
 	if lower := bytes.ToLower(text); bytes.Contains(lower, []byte("</script")) || bytes.Contains(lower, []byte("<!--")) {
 		return "", fmt.Errorf("a script contains </script or <!--, so it cannot be inlined into a page: %.80q", text)
 	}
@@ -184,7 +185,7 @@ func inline(attributes string, text []byte) (string, error) {
 func (s *single) inlineScripts() error {
 	host, err := os.ReadFile("site/single.js")
 	if err == nil {
-		host, err = minified("single.js", host)
+		host, err = minifyContent("single.js", host)
 	}
 	if err == nil {
 		err = s.addScript("single.js", host)
@@ -193,14 +194,14 @@ func (s *single) inlineScripts() error {
 		return err
 	}
 	deferred := []string{s.names["heatmap.js"], s.names["timeline.js"], s.names["matrix.js"], s.names["graph.js"], s.names["flame.js"], s.names["terms.js"]}
-	err = s.replace(scriptTag, func(parts []string) (string, error) {
+	err = s.replaceEach(scriptTag, func(parts []string) (string, error) {
 		if parts[2] != "" {
 			deferred = append(deferred, parts[1])
 			return "", nil
 		}
 		text, err := s.read(parts[1])
-		s.scripts = append(s.scripts, source(string(text)))
-		element, fault := inline("", text)
+		s.scripts = append(s.scripts, policyHash(string(text)))
+		element, fault := inlineScript("", text)
 		return element + "\n", errors.Join(err, fault)
 	})
 	for _, file := range deferred {
@@ -212,15 +213,15 @@ func (s *single) inlineScripts() error {
 			err = s.addScript(hashInName.ReplaceAllString(path.Base(file), "$1"), text)
 		}
 	}
-	s.page = strings.Replace(s.page, "</body>", s.last.String()+"</body>", 1)
+	s.page = strings.Replace(s.page, "</body>", s.bodyEnd.String()+"</body>", 1)
 	return err
 }
 
 // addScript adds a script to the end of the body.
 func (s *single) addScript(name string, text []byte) error {
-	s.scripts = append(s.scripts, source(string(text)))
-	element, err := inline(`data-file="`+name+`"`, text)
-	s.last.WriteString(element + "\n")
+	s.scripts = append(s.scripts, policyHash(string(text)))
+	element, err := inlineScript(`data-file="`+name+`"`, text)
+	s.bodyEnd.WriteString(element + "\n")
 	return err
 }
 
@@ -228,10 +229,10 @@ func (s *single) addScript(name string, text []byte) error {
 func (s *single) setPolicy() error {
 	text := html.EscapeString(policy.Single(s.scripts, s.styles))
 	return errors.Join(
-		s.replace(htmlElement, func([]string) (string, error) {
+		s.replaceEach(htmlElement, func([]string) (string, error) {
 			return `<html lang="en" data-single="1" data-program="app.wasm" data-worker="worker.js?wasm=app.wasm&amp;unpack=worker.js%3Fwasm%3Dunpack.wasm" data-unpacker="worker.js?wasm=unpack.wasm">`, nil
 		}),
-		s.replace(policyMeta, func(parts []string) (string, error) { return parts[1] + text + `"`, nil }),
-		s.replace(policyText, func(parts []string) (string, error) { return parts[1] + text + parts[2] + " to nothing", nil }),
+		s.replaceEach(policyMeta, func(parts []string) (string, error) { return parts[1] + text + `"`, nil }),
+		s.replaceEach(policyText, func(parts []string) (string, error) { return parts[1] + text + parts[2] + " to nothing", nil }),
 	)
 }

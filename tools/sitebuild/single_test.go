@@ -20,7 +20,7 @@ import (
 func singlePage(t *testing.T) string {
 	t.Helper()
 	to := filepath.Join(t.TempDir(), "new", "stackglass.html")
-	if err := made(t).writeSingle(to); err != nil {
+	if err := buildSite(t).writeSingle(to); err != nil {
 		t.Fatal(err)
 	}
 	page, err := os.ReadFile(to)
@@ -48,7 +48,7 @@ func TestSinglePolicy(t *testing.T) {
 		hashes++
 		_, allowed, _ := strings.Cut(rules, m[1]+"-src ")
 		allowed, _, _ = strings.Cut(allowed, ";")
-		if !strings.Contains(allowed, source(m[3])) {
+		if !strings.Contains(allowed, policyHash(m[3])) {
 			t.Errorf("the policy does not allow %s%s: %.60q", m[1], m[2], m[3])
 		}
 	}
@@ -67,7 +67,7 @@ func TestSingleHasFiles(t *testing.T) {
 	for _, m := range regexp.MustCompile(`<script type="text/plain" data-file="([^"]+)">([^<]*)</script>`).FindAllStringSubmatch(page, -1) {
 		packed, err := base64.StdEncoding.DecodeString(m[2])
 		if err != nil {
-			found[m[1]] = m[2] // the element is a script
+			found[m[1]] = m[2] // the extracted element is a script
 			continue
 		}
 		unzipped, err := gzip.NewReader(bytes.NewReader(packed))
@@ -107,7 +107,7 @@ func TestSingleHasFiles(t *testing.T) {
 
 func TestScriptsThatEndThemselves(t *testing.T) {
 	for _, text := range []string{`a = "</script>"`, `a = "</SCRIPT>"`, "<!-- a"} {
-		if element, err := inline("", []byte(text)); err == nil {
+		if element, err := inlineScript("", []byte(text)); err == nil {
 			t.Errorf("%q became %q", text, element)
 		}
 	}
@@ -117,7 +117,7 @@ func TestSingleRejectsOtherPages(t *testing.T) {
 	if err := (&build{out: t.TempDir(), log: io.Discard}).writeSingle("none"); err == nil || !strings.Contains(err.Error(), "build the folder first") {
 		t.Errorf("writeSingle of an empty folder = %v, want an error", err)
 	}
-	b := made(t)
+	b := buildSite(t)
 	if err := os.WriteFile(filepath.Join(b.out, "index.html"), []byte("<html lang=en>"), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +129,7 @@ func TestSingleRejectsOtherPages(t *testing.T) {
 // TestBundle checks that the archive is reproducible, and contains every uncompressed file, the
 // page as a single file, and a README.txt that names the version.
 func TestBundle(t *testing.T) {
-	b := made(t)
+	b := buildSite(t)
 	if err := b.write("index.html.br", []byte("packed")); err != nil {
 		t.Fatal(err)
 	}

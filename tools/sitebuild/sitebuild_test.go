@@ -30,8 +30,8 @@ func TestMain(m *testing.M) {
 
 func TestUnknownVuguScript(t *testing.T) {
 	for _, script := range []string{"", "readString(){readString(){"} {
-		if _, err := improve(script); err == nil {
-			t.Errorf("%q is accepted as Vugu's script", script)
+		if _, err := editScript(script); err == nil {
+			t.Errorf("editScript accepted %q as Vugu's script", script)
 		}
 	}
 }
@@ -53,7 +53,7 @@ func TestHelperScript(t *testing.T) {
 	}
 	const begin = "(function(){if(window.vuguRender)return;"
 	if !bytes.HasPrefix(script, []byte(begin)) || !bytes.Contains(start, []byte(begin)) {
-		t.Errorf("vugu.js begins with %.60q: start.js has to recognise this text", script)
+		t.Errorf("vugu.js begins with %.60q; adapt start.js, which must recognise this text", script)
 	}
 	for _, name := range []string{"window.vuguRender=function", "window.vuguSetEventHandler=function"} {
 		if !bytes.Contains(script, []byte(name)) {
@@ -62,11 +62,11 @@ func TestHelperScript(t *testing.T) {
 	}
 }
 
-// The page is compiled with a reduced version of Vugu. Its parts work as in the original version,
-// and the page does not need the parts that were removed. If an update of Vugu changes these parts,
+// The page is compiled with a reduced version of Vugu. The remaining parts work as in the original
+// version, and the page does not need the removed parts. If an update of Vugu changes these parts,
 // these tests fail, or encoding/json is linked again.
 func TestReducedVugu(t *testing.T) {
-	list := exec.Command("go", "list", "-deps", "-tags="+tags, "./wasm/app")
+	list := exec.Command("go", "list", "-deps", "-tags="+buildTags, "./wasm/app")
 	list.Env = append(os.Environ(), "GOOS=js", "GOARCH=wasm")
 	packages, err := list.Output()
 	if err != nil || !bytes.Contains(packages, []byte("\ngithub.com/vugu/vjson\n")) {
@@ -75,7 +75,7 @@ func TestReducedVugu(t *testing.T) {
 	if bytes.Contains(packages, []byte("\nencoding/json\n")) {
 		t.Error("the page is compiled with encoding/json")
 	}
-	if text, err := exec.Command("go", "test", "-tags="+tags, "./ui").CombinedOutput(); err != nil {
+	if text, err := exec.Command("go", "test", "-tags="+buildTags, "./ui").CombinedOutput(); err != nil {
 		t.Errorf("%s", text)
 	}
 }
@@ -99,9 +99,9 @@ func TestStringConstant(t *testing.T) {
 // files with stand-ins.
 var standIns = []string{"app.wasm", "app.names", "unpack.wasm", "worker.js", "wasm_exec.js", "vugu.js", "uplot.js", "uplot.css", "graph.js"}
 
-// The function "made" builds the parts of the site that need neither a compiler nor the network. It
-// uses stand-ins for the other parts.
-func made(t *testing.T) *build {
+// buildSite builds the files of the site that need neither a compiler nor the network. For the
+// other files, it uses stand-ins.
+func buildSite(t *testing.T) *build {
 	b := &build{out: t.TempDir(), log: io.Discard}
 	for _, name := range standIns {
 		if err := b.write(name, []byte("/* "+name+" */")); err != nil {
@@ -117,7 +117,7 @@ func made(t *testing.T) *build {
 }
 
 func TestReproducibleBuild(t *testing.T) {
-	one, two := made(t), made(t)
+	one, two := buildSite(t), buildSite(t)
 	names, err := one.files()
 	if err != nil {
 		t.Fatal(err)
@@ -132,7 +132,7 @@ func TestReproducibleBuild(t *testing.T) {
 }
 
 func TestIndexPolicy(t *testing.T) {
-	b := made(t)
+	b := buildSite(t)
 	content, err := os.ReadFile(filepath.Join(b.out, "index.html"))
 	if err != nil {
 		t.Fatal(err)
@@ -159,7 +159,7 @@ func TestIndexPolicy(t *testing.T) {
 }
 
 func TestPrecacheListsServedFiles(t *testing.T) {
-	b := made(t)
+	b := buildSite(t)
 	list, err := os.ReadFile(filepath.Join(b.out, "precache.js"))
 	if err != nil {
 		t.Fatal(err)
@@ -174,7 +174,7 @@ func TestPrecacheListsServedFiles(t *testing.T) {
 			t.Errorf("precache.js contains the header %s: %t, want %t", h.Name, has, want)
 		}
 	}
-	for _, name := range leftOut {
+	for _, name := range neverRequested {
 		if bytes.Contains(list, []byte(`["`+name+`"`)) {
 			t.Errorf("precache.js has %s", name)
 		}
@@ -184,7 +184,7 @@ func TestPrecacheListsServedFiles(t *testing.T) {
 // TestNamesHaveHashes checks that the name of each script, style sheet and program contains a hash
 // of its content, so that the name changes if the content changes.
 func TestNamesHaveHashes(t *testing.T) {
-	b := made(t)
+	b := buildSite(t)
 	names, err := b.files()
 	if err != nil {
 		t.Fatal(err)
@@ -215,7 +215,7 @@ func TestNamesHaveHashes(t *testing.T) {
 // exists. It also checks that the files in the query of a worker's URL, which are relative to the
 // worker's script, exist.
 func TestAddressesExist(t *testing.T) {
-	b := made(t)
+	b := buildSite(t)
 	content, err := os.ReadFile(filepath.Join(b.out, "index.html"))
 	if err != nil {
 		t.Fatal(err)
@@ -250,8 +250,8 @@ func TestAddressesExist(t *testing.T) {
 func TestBrotli(t *testing.T) {
 	t.Chdir(t.TempDir())
 	content := []byte(strings.Repeat("stack distance ", 1000))
-	for range 2 { // the second time, the files are read from the cache
-		packed, err := brotlied(content)
+	for range 2 { // the second run reads the files from the cache
+		packed, err := brotliContent(content)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -277,7 +277,7 @@ func TestFirstVisitSize(t *testing.T) {
 		if err := b.write(name, content); err != nil {
 			t.Fatal(err)
 		}
-		packed, err := brotlied(content)
+		packed, err := brotliContent(content)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,7 +10,7 @@ import (
 
 func TestSizes(t *testing.T) {
 	var names bytes.Buffer
-	program, err := changeData(compiled(t), dropLines, takeNames(&names))
+	program, err := changeData(buildProgram(t), dropLines, takeNames(&names))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func TestPackageOf(t *testing.T) {
 		"slices.SortFunc[go.shape.[]github.com/a/b.C]": "slices", "type:.eq.os.File": "os", "memchr": "memchr",
 	} {
 		if got := packageOf(function); got != want {
-			t.Errorf("%s belongs to %q, want %q", function, got, want)
+			t.Errorf("packageOf(%s) = %q, want %q", function, got, want)
 		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/stackglass/stackglass/tools/internal/wasmcode"
 )
 
-// Function names are needed only when a program crashes, but make up a thirtieth of the bytes of a
+// Function names are needed only when a program crashes, but account for 3 % of the bytes of a
 // first visit. The names are therefore replaced with numbers ("go.1234"), which fold then removes.
 // The names are written to a separate file, one per line, in the order of the functions. When a
 // program crashes, unfold.js fetches this file and prints the program's output again with names.
@@ -31,18 +31,18 @@ const (
 // namesLinkAt is the byte address of the name of the file with the function names. The name follows
 // the folding data.
 const (
-	namesLinkAt    = 4 * (foldingAt + foldingWords)
+	namesLinkAt    = 4 * (foldedTableAt + foldedTableWords)
 	namesLinkBytes = 128
 )
 
-// takeNames writes the names of a program's functions to list, one per line, and replaces them with
-// numbers.
+// takeNames writes the names of a program's functions to a list, one per line, and replaces the
+// names in the program with numbers.
 func takeNames(list *bytes.Buffer) func(memory []byte) error {
 	return func(memory []byte) (err error) {
 		defer wasmcode.UnknownForm(&err, errLineTable)
 		t := &lineTable{memory: memory, at: bytes.Index(memory, tableMagic)}
 		names := memory[t.at+t.word(headNames) : t.at+t.word(headUnits)]
-		var words []int // addresses of the name offsets
+		var words []int // the addresses at which the offsets of names are stored
 		var ofRuntime []bool
 		for record := range t.records() {
 			word := record + 4*wordName
@@ -59,8 +59,8 @@ func takeNames(list *bytes.Buffer) func(memory []byte) error {
 	}
 }
 
-// numberNames writes the numbered names, each terminated by a zero, and returns their offsets.
-// Offset 0 means no name.
+// numberNames writes the numbered names, each terminated by a zero byte, and returns their offsets.
+// It does not use offset 0, which means that there is no name.
 func numberNames(ofRuntime []bool, write func(at int, b byte)) (offsets []int) {
 	at := 1
 	for i, is := range ofRuntime {
@@ -87,14 +87,15 @@ func (b *build) linkNames(memory []byte, program string, list []byte) error {
 	}
 	name, link := path.Base(b.hashed[file]), memory[namesLinkAt:][:namesLinkBytes]
 	if len(name) >= len(link) || len(bytes.Trim(link, "\x00")) > 0 {
-		return errors.New("the program has no room for the name of the file with its function names, " + name)
+		return errors.New("the program has no space for the name of the file with its function names, " + name)
 	}
 	copy(link, name)
 	return nil
 }
 
 // writeSizes writes a file with the code size of each package in a program, the largest first. The
-// file shows how much a change adds to the page. Brotli compresses the code to about a seventh.
+// file shows how much a change adds to the page. Brotli compresses the code to about one seventh of
+// its size.
 func writeSizes(to string, program, names []byte) error {
 	sizes := map[string]int{}
 	lengths := functionLengths(program)
@@ -111,7 +112,7 @@ func writeSizes(to string, program, names []byte) error {
 	return writeFile(to, out.Bytes())
 }
 
-// functionLengths returns the code lengths of a wasm file's functions, in order.
+// functionLengths returns the length of the code of each function in a wasm file, in order.
 func functionLengths(program []byte) (lengths []int) {
 	r := &wasmcode.Reader{File: program, At: wasmcode.HeadBytes}
 	for id := range r.Sections() {
