@@ -22,24 +22,24 @@ import (
 	"strings"
 )
 
-// session is the state that all measurements share.
+// session contains the data that all measurements share.
 type session struct {
-	work, command string // a temporary folder, and the command in it
-	plain         string // the path of the baseline's program, or "" if there is no baseline
-	rounds        int
-	programs      []*program
-	demo          *program // a demo trace that is measured only in the tab
-	missing       []string // failed measurements and their reasons
+	work, command   string // a temporary folder, and the path of the command in this folder
+	baselineProgram string // the path of the baseline's program, or "" if there is no baseline
+	rounds          int
+	programs        []*program
+	demo            *program // a demo whose trace is measured only in the browser tab
+	failures        []string // failed measurements and their reasons
 }
 
 func main() {
 	if len(os.Args) > 2 && os.Args[1] == "spend" {
-		spendHere(os.Args[2:])
+		measureChild(os.Args[2:])
 		return
 	}
 	page := flag.String("o", "tools/speed/SPEED.md", "file to write")
 	folder := flag.String("baseline", os.Getenv("STACKGLASS_BASELINE"), "folder with fen.cc")
-	rounds := flag.Int("rounds", 3, "how many times to measure each run")
+	rounds := flag.Int("rounds", 3, "number of times to measure each run")
 	names := flag.String("programs", ".", "regular expression that selects programs")
 	flag.Parse()
 	work, err := os.MkdirTemp("", "speed")
@@ -67,7 +67,7 @@ func (s *session) run(folder string, wanted *regexp.Regexp) {
 		}
 		plain := filepath.Join(s.work, "fen")
 		output(nil, "c++", "-O3", "-march=native", "-o", plain, filepath.Join(folder, "fen.cc"))
-		s.plain = plain
+		s.baselineProgram = plain
 	})
 	sources, err := filepath.Glob("tools/speed/programs/*.c")
 	check(err)
@@ -81,27 +81,27 @@ func (s *session) run(folder string, wanted *regexp.Regexp) {
 			teams = []int{1, 4}
 		}
 		for _, team := range teams {
-			p := s.capture(source, name, team)
+			p := s.captureProgram(source, name, team)
 			s.programs = append(s.programs, p)
-			s.sample(p)
-			s.measure(p)
+			s.compareSamples(p)
+			s.measureQuestions(p)
 		}
 	}
-	s.attempt("kernels", s.kernels)
-	s.attempt("the page in a tab", s.tab)
+	s.attempt("kernels", s.benchmarkKernels)
+	s.attempt("the page in a tab", s.measureTab)
 }
 
-// failure is the panic value of check.
+// failure is the type of check's panic value.
 type failure struct{ error }
 
-// check ends the function that [try] called if err is not nil.
+// check panics if err is not nil. The panic ends the function that [try] called.
 func check(err error) {
 	if err != nil {
 		panic(failure{err})
 	}
 }
 
-// try calls a function and returns the error that ended it.
+// try calls a function, and returns the error with which [check] ended the function, or nil.
 func try(f func()) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -112,12 +112,12 @@ func try(f func()) (err error) {
 	return nil
 }
 
-// attempt calls f, and records its failure as a missing measurement.
+// attempt calls the function f. If f fails, attempt records a missing measurement.
 func (s *session) attempt(what string, f func()) {
 	if err := try(f); err != nil {
 		fmt.Fprintf(os.Stderr, "speed: not measured: %s: %v\n", what, err)
 		why, _, _ := strings.Cut(err.Error(), "\n")
-		s.missing = append(s.missing, what+" ("+why+")")
+		s.failures = append(s.failures, what+" ("+why+")")
 	}
 }
 

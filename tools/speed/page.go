@@ -13,12 +13,12 @@ import (
 	"strings"
 )
 
-// bounds explains why some targets are not reached. The text is written by hand.
+// bounds is a hand-written text that explains why some targets are not reached.
 //
 //go:embed bounds.md
 var bounds string
 
-// peers contains figures of other tools.
+// peers contains measurements of other tools.
 //
 //go:embed peers.md
 var peers string
@@ -34,13 +34,13 @@ the peak of the same run on a single reference. The target for this memory appli
 smaller traces, fixed-size buffers take more memory than the lines do. `+"`analyze, default only`"+` omits the analyses
 of loops and blocks, which `+"`analyze`"+` includes. The curve of a sample is compared with the exact curve at every power of two from 32 lines upwards, with ten seeds. A trace is cache-friendly if less than 3 %% of its accesses miss in 32 KiB.
 A dash means that there is no result.
-`, runtime.Version(), processor(), s.rounds, long)
-	if s.missing != nil {
-		fmt.Fprintf(w, "\nNot measured: %s.\n", strings.Join(s.missing, "; "))
+`, runtime.Version(), processor(), s.rounds, longRun)
+	if s.failures != nil {
+		fmt.Fprintf(w, "\nNot measured: %s.\n", strings.Join(s.failures, "; "))
 	}
 	s.writeTargets(w)
 	fmt.Fprintf(w, "\n## What bounds the rest\n\n%s", bounds)
-	s.table(w, "Traces", s.programs, []row{
+	s.table(w, "Traces", s.programs, []tableRow{
 		{"references, millions", func(p *program) float64 { return p.references / 1e6 }, nil},
 		{"distinct lines, thousands", func(p *program) float64 { return p.distinct / 1e3 }, nil},
 		{"bytes per reference", func(p *program) float64 { return p.size("$TRACE") / p.references }, nil},
@@ -49,10 +49,10 @@ A dash means that there is no result.
 		s.table(w, part.title, append(s.programs, s.demo), part.rows)
 	}
 	for i, title := range []string{"Processor time in seconds", "Wall time in seconds"} {
-		var rows []row
+		var rows []tableRow
 		for _, q := range append([]question{{name: baseline}}, questions...) {
 			if !strings.HasSuffix(q.name, "one reference") {
-				rows = append(rows, row{q.name, func(p *program) float64 { return p.median(q.name, []func(cost) float64{cpu, wall}[i]) }, nil})
+				rows = append(rows, tableRow{q.name, func(p *program) float64 { return p.median(q.name, []func(cost) float64{cpu, wall}[i]) }, nil})
 			}
 		}
 		s.table(w, title, s.programs, rows)
@@ -60,24 +60,24 @@ A dash means that there is no result.
 	fmt.Fprintf(w, "\n## Other tools\n\n%s", peers)
 }
 
-// writeTargets writes a table that shows whether each target is reached.
+// writeTargets writes a table that shows which targets are reached.
 func (s *session) writeTargets(w io.Writer) {
 	fmt.Fprint(w, "\n## Targets\n\n| | traces | target | worst | worst trace | median | best | reached |\n|---|---|---|---|---|---|---|---|\n")
 	for _, part := range s.sections() {
 		for _, r := range part.rows {
 			for _, g := range r.goals {
-				fmt.Fprintf(w, "| %s | %s | %s |\n", r.name, g.on, g.judge(append(s.programs, s.demo), r.value))
+				fmt.Fprintf(w, "| %s | %s | %s |\n", r.name, g.group, g.cells(append(s.programs, s.demo), r.value))
 			}
 		}
 	}
 }
 
-// judge returns the table cells of a target.
-func (g goal) judge(programs []*program, value func(*program) float64) string {
+// cells returns the table cells that show whether a target is reached.
+func (g target) cells(programs []*program, value func(*program) float64) string {
 	var list []*program
 	asked, reached := 0, 0
 	for _, p := range programs {
-		if groups[g.on](p) {
+		if groups[g.group](p) {
 			asked++
 			if !math.IsNaN(value(p)) {
 				list = append(list, p)
@@ -85,7 +85,7 @@ func (g goal) judge(programs []*program, value func(*program) float64) string {
 		}
 	}
 	sign, better := "≥", 1.
-	if g.most {
+	if g.isMaximum {
 		sign, better = "≤", -1
 	}
 	slices.SortFunc(list, func(a, b *program) int { return cmp.Compare(better*value(a), better*value(b)) })
@@ -108,12 +108,12 @@ func (g goal) judge(programs []*program, value func(*program) float64) string {
 	return strings.Join(cells, " | ")
 }
 
-// table writes a table of rows, with a column for each program that has a value in any row.
-func (s *session) table(w io.Writer, title string, programs []*program, rows []row) {
+// table writes a table, with a column for each program that has a value in at least one row.
+func (s *session) table(w io.Writer, title string, programs []*program, rows []tableRow) {
 	heads := []string{""}
 	var shown []*program
 	for _, p := range programs {
-		if slices.ContainsFunc(rows, func(r row) bool { return !math.IsNaN(r.value(p)) }) {
+		if slices.ContainsFunc(rows, func(r tableRow) bool { return !math.IsNaN(r.value(p)) }) {
 			heads, shown = append(heads, p.name), append(shown, p)
 		}
 	}

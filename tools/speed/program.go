@@ -20,32 +20,32 @@ import (
 
 const line = 64
 
-// program is a traced program and the measurements of its traces.
+// program describes a traced program, and contains the measurements of its traces.
 type program struct {
-	name, kind string
-	files      map[string]string // paths of files by the names in question.words, such as $TRACE
-	references float64
-	accesses   float64 // number of line accesses
-	distinct   float64
-	friendly   bool // whether nearly all accesses hit in 32 KiB
-	costs      map[string][]cost
-	figures    map[string][]float64 // measurements of kernels, samples and the tab
+	name, kind    string
+	files         map[string]string // paths of the program's files, by the names in question.arguments, such as $TRACE
+	references    float64
+	accesses      float64 // number of line accesses
+	distinct      float64
+	cacheFriendly bool // whether more than 97 % of the accesses hit in 32 KiB
+	costs         map[string][]cost
+	figures       map[string][]float64 // measurements of the kernels, the samples and the browser tab
 }
 
 func newProgram(name, kind string) *program {
 	return &program{name: name, kind: kind, costs: map[string][]cost{}, figures: map[string][]float64{}}
 }
 
-// file returns the program's name for use in file names.
-func (p *program) file() string { return strings.ReplaceAll(p.name, " ", "-") }
+// fileName returns the program's name without spaces, for use in file names.
+func (p *program) fileName() string { return strings.ReplaceAll(p.name, " ", "-") }
 
-// inTab reports whether the program is also measured in the tab.
+// inTab reports whether the program is also measured in the browser tab.
 func (p *program) inTab() bool {
 	return slices.Contains([]string{"interpreter", "join", "team of 4"}, p.name)
 }
 
-// capture compiles and runs a program, and writes the other files that the questions use.
-func (s *session) capture(source, name string, team int) *program {
+// captureProgram compiles and traces a program, and writes the other files that the questions need.
+func (s *session) captureProgram(source, name string, team int) *program {
 	text, err := os.ReadFile(source)
 	check(err)
 	kind, _, _ := strings.Cut(strings.TrimPrefix(string(text), "// "), ":")
@@ -55,7 +55,7 @@ func (s *session) capture(source, name string, team int) *program {
 		p.name = fmt.Sprintf("%s of %d", name, team)
 		compile = slices.Insert(compile, 4, "-fopenmp", fmt.Sprintf("-DTEAM=%d", team))
 	}
-	base := filepath.Join(s.work, p.file())
+	base := filepath.Join(s.work, p.fileName())
 	p.files = map[string]string{
 		"$TRACE": base + ".sgt", "$TEXT": base + ".lackey.lz4", "$PROFILE": base + ".sgp", "$LINES": base + ".lines",
 		"$FOLDED": base + ".sgl", "$ONE": base + "-1.sgt",
@@ -66,12 +66,12 @@ func (s *session) capture(source, name string, team int) *program {
 	p.writeLines()
 	if p.traced() {
 		output(nil, s.command, "analyze", p.files["$TRACE"], "-o", p.files["$PROFILE"])
-		pack(s.command, p.files["$TRACE"], p.files["$TEXT"])
+		writeText(s.command, p.files["$TRACE"], p.files["$TEXT"])
 	}
 	return p
 }
 
-// size returns the length of a file in bytes, or 0 if it does not exist.
+// size returns the size of one of the program's files in bytes, or 0 if the file does not exist.
 func (p *program) size(word string) float64 {
 	about, err := os.Stat(p.files[word])
 	if err != nil {
@@ -103,7 +103,7 @@ func (p *program) writeLines() {
 			p.references++
 			last := batch.Addr[i] + uint64(max(batch.Bytes[i], 1)) - 1
 			for l := batch.Addr[i] / line; l <= last/line; l++ {
-				w.Write(binary.LittleEndian.AppendUint64(w.AvailableBuffer(), l)) // Flush reports errors
+				w.Write(binary.LittleEndian.AppendUint64(w.AvailableBuffer(), l)) // Flush reports the errors of earlier writes
 				p.accesses++
 			}
 		}
@@ -111,8 +111,8 @@ func (p *program) writeLines() {
 	check(errors.Join(w.Flush(), out.Close()))
 }
 
-// pack writes a trace in lackey's text format, compressed with LZ4.
-func pack(command, from, to string) {
+// writeText converts a trace to lackey's text format, compressed with LZ4.
+func writeText(command, from, to string) {
 	out, err := os.Create(to)
 	check(err)
 	w := lz4.NewWriter(out)

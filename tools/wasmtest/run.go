@@ -24,13 +24,13 @@ import (
 	"github.com/stackglass/stackglass/tools/internal/wasmcode"
 )
 
-// exitBroken is the exit code if the binary could not be run to its end.
+// exitBroken is the exit code for a test binary that did not run to its end.
 const exitBroken = 2
 
 // run runs the test binary args[0] with its arguments and returns its exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) (int, error) {
 	if len(args) == 0 {
-		return exitBroken, errors.New("no test binary given; use: go test -exec=wasmtest, or wasmtest PKG.test [-test.v ...]")
+		return exitBroken, errors.New("the command line names no test binary; use: go test -exec=wasmtest, or wasmtest PKG.test [-test.v ...]")
 	}
 	execJS, err := wasmExec(ctx)
 	if err != nil {
@@ -60,7 +60,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (int, err
 	return browse(ctx, s, origin)
 }
 
-// browse opens the page in a new browser and waits for the exit code.
+// browse opens the page in a new browser, and waits for the exit code of the test binary.
 func browse(ctx context.Context, s *server, origin string) (int, error) {
 	ctx, end, err := chromium.Open(ctx)
 	if err != nil {
@@ -97,7 +97,7 @@ func browse(ctx context.Context, s *server, origin string) (int, error) {
 	}
 }
 
-// wasmExec reads, from the Go installation, the script that starts Go programs.
+// wasmExec returns the script wasm_exec.js, which starts Go programs, from the Go installation.
 func wasmExec(ctx context.Context) ([]byte, error) {
 	out, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output()
 	if err != nil {
@@ -138,8 +138,8 @@ func testArgs(args []string) []string {
 	return kept
 }
 
-// testEnv returns the part of the environment that tests need, because js/wasm limits the total
-// size of arguments and environment to 8 KiB.
+// testEnv returns the environment variables that tests need. It omits all others, because js/wasm
+// limits the total size of arguments and environment to 8 KiB.
 func testEnv(environ []string, origin string, withData bool) map[string]string {
 	env := map[string]string{"WASMTEST_URL": origin}
 	for _, pair := range environ {
@@ -157,8 +157,7 @@ func testEnv(environ []string, origin string, withData bool) map[string]string {
 	return env
 }
 
-// policy is the content security policy of the site, without the rules that only the site's page
-// needs.
+// policy is the site's content security policy, without the rules that only the page needs.
 const policy = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; connect-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'"
 
 var (
@@ -176,11 +175,11 @@ type program struct {
 	Env  map[string]string `json:"env"`
 }
 
-// server serves one test run and receives its output.
+// server serves the files for one test run, and receives the output of the run.
 type server struct {
 	mux            *http.ServeMux
 	program        program
-	data           string // the folder served as data/, or ""
+	data           string // the folder of traces that is served as data/, or ""
 	stdout, stderr io.Writer
 	exit           chan int
 	setQuota       func(bytes *float64) error
@@ -229,7 +228,8 @@ func (s *server) serve(pattern, contentType string, body []byte) {
 	})
 }
 
-// takeOutput copies the test's output. The page posts one part at a time, so parts arrive in order.
+// takeOutput copies output of the test binary to stdout or stderr. The page posts one chunk of
+// output at a time, so the chunks arrive in order.
 func (s *server) takeOutput(w http.ResponseWriter, r *http.Request) {
 	to := s.stdout
 	if r.PathValue("file") == "2" {
@@ -248,7 +248,7 @@ func (s *server) takeExit(w http.ResponseWriter, r *http.Request) {
 	}
 	select {
 	case s.exit <- code:
-	default: // an exit code has already been received
+	default: // ignore it, because the exit code has already been received
 	}
 }
 
@@ -267,7 +267,7 @@ func (s *server) takeQuota(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// dataFolder returns the folder of the traces outside the repository.
+// dataFolder returns the folder with the traces that are not in the repository.
 func dataFolder(root string) string {
 	dir := os.Getenv("STACKGLASS_DATA")
 	if dir == "" && root != "" {
