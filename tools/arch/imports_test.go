@@ -51,8 +51,8 @@ var withinCore = map[string][]string{
 	"oracle":      {"oracle", "multicore", "interleave", "loops", "simulate", "hierarchy", "trace"},
 }
 
-// otherPackages is the key for all packages in a folder that have no separate entry in the
-// map "inside".
+// otherPackages is the key for all packages in a folder that have no separate entry in the map
+// importsInside.
 const otherPackages = "*"
 
 // importsInside lists, for each package in a folder, which other packages in that folder it may

@@ -88,8 +88,8 @@ func BuildRuntime(clang string) (*Runtime, error) {
 }
 
 // Cached returns the folder with the given name in the user's cache. If the folder does not exist,
-// Cached calls the function make to fill a temporary folder, and then renames this folder, so that
-// concurrent processes of a build never see an incomplete folder.
+// Cached calls the given function to fill a temporary folder, and then renames this folder.
+// Concurrent processes of a build therefore never see an incomplete folder.
 func Cached(name string, make func(work string) error) (folder string, err error) {
 	for _, cache := range caches() {
 		folder = filepath.Join(cache, name)

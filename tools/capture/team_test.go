@@ -15,8 +15,8 @@ import (
 )
 
 // TestTeamMatchesPrediction checks that package multicore predicts a run with several threads from
-// a single-threaded run. Except for their order, the records of each thread must be exact. No record of
-// the test program depends on chance.
+// a single-threaded run. Except for their order, the records of each thread must be exact. No
+// record in the trace of the test program depends on chance.
 func TestTeamMatchesPrediction(t *testing.T) {
 	newestClang(t)
 	for _, clang := range installedClangs() {

@@ -75,7 +75,7 @@ func TestData(t *testing.T) {
 	p.waitTrue("the whole map", `document.querySelector("#chart-map .whole").hidden`)
 	p.pressKeys(kb.ArrowDown)
 	p.pressKeys("+")
-	p.waitTrue("the map enlarged to one half", `!document.querySelector("#chart-map .whole").hidden`)
+	p.waitTrue("one half of the map, enlarged", `!document.querySelector("#chart-map .whole").hidden`)
 	p.pressKeys(kb.Escape)
 	p.waitTrue("the whole map again", `document.querySelector("#chart-map .whole").hidden && location.hash.includes("view=data") && !location.hash.includes("zoom=")`)
 

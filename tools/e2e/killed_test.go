@@ -54,8 +54,8 @@ func killsOf(few, all int) int {
 
 // TestKilledAtRandom checks that an analysis that is interrupted at random moments resumes when its
 // file is dropped again, and that its result is the same as without interruption. The test reloads
-// the page, kills the worker with and without an error, and crashes the tab. Each of these happens
-// once, or twenty times in make soak.
+// the page, kills the worker with and without an error, and crashes the tab. Each of these faults
+// occurs once, or twenty times in make soak.
 func TestKilledAtRandom(t *testing.T) {
 	needStage(t)
 	kills := killsOf(4, 20)

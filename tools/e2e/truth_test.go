@@ -98,7 +98,8 @@ func longTrace(t *testing.T, references uint64) string {
 	return path
 }
 
-// pausableLength is a number of references whose analysis takes long enough to be paused.
+// pausableLength is the number of references in a trace whose analysis takes long enough to be
+// paused.
 const pausableLength = 5e6
 
 // ownTrace returns the path of a private copy of a trace that is long enough for a run to be

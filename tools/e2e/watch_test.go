@@ -96,8 +96,8 @@ func (w *watch) request(who string, ev *network.EventRequestWillBeSent) {
 	}
 }
 
-// watchWorker adds a worker to the watch. The browser sends the messages that the worker has
-// already written again.
+// watchWorker adds a worker to the watch. The browser then repeats all messages that the worker has
+// already written.
 func (w *watch) watchWorker(info *target.Info) {
 	defer w.attached.Done()
 	ctx, _ := chromedp.NewContext(w.pageCtx, chromedp.WithTargetID(info.TargetID), chromedp.WithDetachOnCancel())

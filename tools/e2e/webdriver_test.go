@@ -259,7 +259,8 @@ func (d *webDriver) request(method, path string, parameters any) (json.RawMessag
 	return answer.Value, nil
 }
 
-// sendCommand sends a command, whose Marionette name it translates to a WebDriver path.
+// sendCommand translates the Marionette name of a command to a WebDriver path, and sends the
+// command.
 func (d *webDriver) sendCommand(command string, parameters any) (json.RawMessage, error) {
 	path := map[string]string{
 		"WebDriver:Navigate": "/url", "WebDriver:Refresh": "/refresh", "WebDriver:ExecuteAsyncScript": "/execute/async",

@@ -49,8 +49,8 @@ func (s spread) String() string {
 	return fmt.Sprintf("%.3f (%.2f)", s.sum/float64(s.n), s.max)
 }
 
-// spreadOf returns the spread of the differences over all measurements that pick selects. The
-// function points returns the difference for one measurement.
+// spreadOf returns the spread of the differences over all measurements that the function "pick"
+// selects. The function "points" returns the difference for one measurement.
 func spreadOf(all []measurement, pick func(*measurement) bool, points func(*measurement) float64) (s spread) {
 	for i := range all {
 		if m := &all[i]; pick(m) {

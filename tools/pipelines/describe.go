@@ -99,7 +99,7 @@ func runMCA(t *target, text string, flags ...string) (report mcaReport, complain
 var entries = regexp.MustCompile(`Total ROB Entries: +(\d+)`)
 
 // reorderBuffer returns the size of a target's reorder buffer. llvm-mca prints this size only in
-// its statistics for some assembly code.
+// the statistics for assembly code, so the function needs some code.
 func reorderBuffer(t *target, code string) (int, error) {
 	cmd := exec.Command(mcaProgram, "-mtriple="+t.triple, "-mcpu="+t.cpu, "-iterations=1", "-retire-stats")
 	cmd.Stdin = strings.NewReader(code)

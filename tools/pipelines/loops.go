@@ -15,7 +15,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// loop contains one loop body in all forms that compare needs.
+// loop contains one loop body, in all forms that the comparison needs.
 type loop struct {
 	name     string
 	block    trace.Block // the loop in the optimised IR
@@ -173,7 +173,7 @@ func bodyOf(assembly, function, block string) (string, error) {
 	return "", fmt.Errorf("%s: no block %s in the assembly", function, block)
 }
 
-// addCounter adds code that counts the executions of a block to this block of IR.
+// addCounter adds code to a block of IR. The code counts the executions of the block.
 func addCounter(text, function, block string) (string, error) {
 	return insertIncrement(text, function, block, "@pipelines_count", "")
 }

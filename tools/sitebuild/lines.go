@@ -187,7 +187,8 @@ func (t *lineTable) dataBase() (at int, known bool) {
 	return at, at > t.at+t.word(headRecords) && at < word(moduleEnd) && word(moduleEnd) <= len(t.memory)
 }
 
-// findModuleData returns the address of the program's moduledata, if it is known.
+// findModuleData returns the address of the program's moduledata, and whether this address is
+// known.
 func (t *lineTable) findModuleData() (at int, known bool) {
 	names := uint64(t.at + t.word(headNames))
 	head := binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, uint64(t.at)), names)

@@ -99,8 +99,8 @@ func TestStringConstant(t *testing.T) {
 // files with stand-ins.
 var standIns = []string{"app.wasm", "app.names", "unpack.wasm", "worker.js", "wasm_exec.js", "vugu.js", "uplot.js", "uplot.css", "graph.js"}
 
-// buildSite builds the files of the site that need neither a compiler nor the network. For the
-// other files, it uses stand-ins.
+// buildSite builds the files of the site that need neither a compiler nor the network. It uses
+// stand-ins for all other files.
 func buildSite(t *testing.T) *build {
 	b := &build{out: t.TempDir(), log: io.Discard}
 	for _, name := range standIns {

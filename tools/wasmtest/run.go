@@ -138,8 +138,8 @@ func testArgs(args []string) []string {
 	return kept
 }
 
-// testEnv returns the environment variables that tests need. It omits all others, because js/wasm
-// limits the total size of arguments and environment to 8 KiB.
+// testEnv returns the environment variables that tests need. It omits all other variables, because
+// js/wasm limits the total size of arguments and environment to 8 KiB.
 func testEnv(environ []string, origin string, withData bool) map[string]string {
 	env := map[string]string{"WASMTEST_URL": origin}
 	for _, pair := range environ {

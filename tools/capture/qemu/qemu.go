@@ -173,7 +173,7 @@ func build(ctx context.Context, work string, files []source, version int) error 
 }
 
 // isCompiled reports whether a source file is passed to the compiler. Headers, and parts of the
-// runtime that the plugin does not need, are not.
+// runtime that the plugin does not need, are not passed to the compiler.
 func isCompiled(path string) bool {
 	folder, name := filepath.Split(path)
 	return filepath.Ext(name) == ".c" && (folder != "runtime"+string(filepath.Separator) || slices.Contains(runtimeParts, name))

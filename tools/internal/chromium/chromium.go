@@ -47,8 +47,9 @@ func Open(ctx context.Context, more ...chromedp.ExecAllocatorOption) (page conte
 	return page, end, nil
 }
 
-// Options returns the usual options for the browser at path, followed by the options in more.
-// Unless an option names a folder for the profile, the browser uses a new, empty profile on disk.
+// Options returns the usual options for the browser at the given path, followed by the given
+// additional options. Unless an option names a folder for the profile, the browser uses a new,
+// empty profile on disk.
 func Options(path string, more ...chromedp.ExecAllocatorOption) []chromedp.ExecAllocatorOption {
 	return append([]chromedp.ExecAllocatorOption{
 		chromedp.ExecPath(path),

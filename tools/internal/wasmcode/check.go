@@ -96,7 +96,7 @@ func (c *flowChecker) instructionAt(place int) int {
 func (c *flowChecker) branchTarget(from, leaves int) int {
 	to := c.list[from].enclosing
 	for range leaves {
-		to = c.list[to].enclosing // the index -1 panics: the branch would leave the function
+		to = c.list[to].enclosing // an index of -1 panics, because the branch would leave the function
 	}
 	if c.list[to].op == opLoop {
 		return to + 1
@@ -107,9 +107,9 @@ func (c *flowChecker) branchTarget(from, leaves int) int {
 // unset is the value of variable 0 while no code may read the variable
 const unset = -1
 
-// checkFlow panics unless control flows from the instruction with index at, through the code
-// between blocks, to the given block. The parameter variable0 is the value of wasm variable 0 at
-// that instruction.
+// checkFlow panics unless control flows from the given instruction, through the code between
+// blocks, to the given block. The parameter variable0 is the value of wasm variable 0 at that
+// instruction.
 func (c *flowChecker) checkFlow(at, variable0, block int) {
 	to := c.newStarts[block]
 	var stack []int
