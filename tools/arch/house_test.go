@@ -14,7 +14,7 @@ import (
 var topLevel = map[string]bool{
 	"core": true, "workers": true, "wasm": true, "ui": true, "site": true, "tools": true,
 	"go.mod": true, "go.sum": true, "Makefile": true, "LICENSE": true, "README.md": true, "CHANGELOG.md": true,
-	"bin": true, "build": true, // written by the build and ignored by git
+	"bin": true, "build": true, // folders that the build writes and git ignores
 }
 
 func TestTopLevelFiles(t *testing.T) {
@@ -102,7 +102,7 @@ func TestNoTimeIsAsserted(t *testing.T) {
 				return true
 			}
 			if pkg, ok := call.X.(*ast.Ident); ok && pkg.Name == "time" && (call.Sel.Name == "Now" || call.Sel.Name == "Since") {
-				t.Errorf("%s: a test reads the clock", s.name)
+				t.Errorf("%s: a test of the core reads the clock", s.name)
 			}
 			return true
 		})

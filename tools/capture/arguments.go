@@ -61,7 +61,7 @@ const (
 type commandLine struct {
 	args        []argument
 	mode        mode
-	output      string // the value of -o, or ""
+	output      string // the output file, which option -o specifies, or ""
 	passReason  string // the reason for mode "passing"; "" if the user need not know the reason
 	unsupported string // an unsupported option, such as a sanitizer
 	shared      bool   // whether a shared library is built

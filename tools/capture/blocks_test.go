@@ -65,10 +65,10 @@ func TestBranchesMatchCoverage(t *testing.T) {
 					o := runProgram(t, []string{"OMP_NUM_THREADS=4"}, traced)
 					got := blocksOf(t, filepath.Join(o.dir, "out.sgt"))
 					covered := coverEdges(t, compiler, opt, source, level, c.flags)
-					if want := covered.run(t); want != string(o.stdout) {
+					if want := covered.runAndCount(t); want != string(o.stdout) {
 						t.Fatalf("the program printed %q, want %q", o.stdout, want)
 					}
-					covered.compare(t, got)
+					covered.compareCounts(t, got)
 				})
 			}
 		}
@@ -237,8 +237,8 @@ func (c *coveredProgram) numberGuards(t *testing.T, file string) {
 	}
 }
 
-// The method "run" runs the program and returns its output.
-func (c *coveredProgram) run(t *testing.T) string {
+// runAndCount runs the program and returns its output.
+func (c *coveredProgram) runAndCount(t *testing.T) string {
 	t.Helper()
 	out, err := os.Create(c.program + ".counts")
 	if err != nil {
@@ -263,8 +263,8 @@ func (c *coveredProgram) run(t *testing.T) string {
 	return string(said)
 }
 
-// The method "compare" compares the program's block and branch counts with the counts in a trace.
-func (c *coveredProgram) compare(t *testing.T, r *blocks.Run) {
+// compareCounts compares the program's block and branch counts with the counts in a trace.
+func (c *coveredProgram) compareCounts(t *testing.T, r *blocks.Run) {
 	t.Helper()
 	p, other := r.Program, c.code
 	known := map[blockName]bool{}
@@ -368,10 +368,10 @@ func TestSQLite(t *testing.T) {
 			o := runProgram(t, nil, traced)
 			got := blocksOf(t, filepath.Join(o.dir, "out.sgt"))
 			covered := coverEdges(t, clang, opt, whole, level, flags)
-			if want := covered.run(t); want != string(o.stdout) || !strings.Contains(want, "ok\n") {
+			if want := covered.runAndCount(t); want != string(o.stdout) || !strings.Contains(want, "ok\n") {
 				t.Fatalf("the program printed %q, want %q", o.stdout, want)
 			}
-			covered.compare(t, got)
+			covered.compareCounts(t, got)
 		})
 	}
 }

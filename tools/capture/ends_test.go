@@ -127,7 +127,7 @@ func TestKilledProgram(t *testing.T) {
 	}
 	loads := got.loadAddresses()
 	if len(loads) < 1<<22 || len(loads) > 10000100 {
-		t.Errorf("the trace has %d loads, want a large part of 10,000,100", len(loads))
+		t.Errorf("the trace has %d loads, want between 4,194,304 and 10,000,100", len(loads))
 	}
 	sameAddresses(t, "killed", loads, numberRanges([2]uint64{0, 100}, [2]uint64{1000, uint64(len(loads)) - 100}))
 }
@@ -163,7 +163,7 @@ func testHandlersSteps(t *testing.T, how string, each uint64) {
 	if err != io.EOF {
 		t.Fatal(err)
 	}
-	// The handler may run another time after the loop has counted 50 runs of the handler.
+	// The handler may run once more after the loop has counted 50 runs of the handler.
 	if handler != 100+each*50 && handler != 100+each*51 || main < 1000 {
 		t.Errorf("%d loads by the loop, %d loads by the handler; want at least 1000 by the loop, and 100 + %d × 50 or 51 by the handler", main, handler, each)
 	}
@@ -208,7 +208,7 @@ func TestFullDisk(t *testing.T) {
 		}
 		got := o.readTrace(t, everything)
 		if n := len(got.loadAddresses()); n < 100000 || got.ending.How != "error 27" {
-			t.Errorf("%s: %d loads, ended with %q, want at least 100,000 loads, and error 27", c.out, n, got.ending.How)
+			t.Errorf("%s: the trace has %d loads and the ending %q; want at least 100,000 loads, and the ending error 27", c.out, n, got.ending.How)
 		}
 		if said, want := got.ending.String(), "recording stopped: file too large"; said != want {
 			t.Errorf("%s: the ending is described as %q, want %q", c.out, said, want)
@@ -225,7 +225,7 @@ func TestTraceSizeLimit(t *testing.T) {
 		t.Fatal(err)
 	}
 	if info.Size() > 4<<20 || info.Size() < 2<<20 || got.ending.How != "limit" {
-		t.Errorf("%d bytes, ended with %q, want at most 4 MiB, and limit", info.Size(), got.ending.How)
+		t.Errorf("the trace has %d bytes and the ending %q; want at most 4 MiB, and the ending limit", info.Size(), got.ending.How)
 	}
 	if n := uint64(len(got.loadAddresses())); n != got.ending.References || n < 200000 {
 		t.Errorf("the trace contains %d loads, but its ending states %d", n, got.ending.References)

@@ -51,7 +51,7 @@ func TestTeamMatchesPrediction(t *testing.T) {
 						if i >= len(got) || i >= len(want) {
 							t.Fatalf("the prediction has records of %d cores, but the run has %d threads", len(got), len(want))
 						}
-						if text := differences(got[i], want[i]); text != "" {
+						if text := listDifferences(got[i], want[i]); text != "" {
 							t.Errorf("core %d:\n%s", i, text)
 						}
 					}
@@ -139,8 +139,8 @@ func perThread(all *traceContent) []map[action]int {
 	return list
 }
 
-// The function "differences" lists the first few differences between two counts.
-func differences(got, want map[action]int) string {
+// listDifferences lists the first few differences between two counts.
+func listDifferences(got, want map[action]int) string {
 	var list []string
 	for d, n := range got {
 		if want[d] != n {

@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// A counter is a proxy between the browser and a server. It counts the bytes of the responses,
-// including the headers. Compressed bodies are counted by their compressed size.
+// A countingProxy is a proxy between the browser and a server. It counts the bytes of the
+// responses, including the headers. Compressed bodies are counted by their compressed size.
 type countingProxy struct {
 	server *server // the server at the address of the proxy, which the browser uses
 

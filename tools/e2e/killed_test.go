@@ -67,7 +67,7 @@ func TestKilledAtRandom(t *testing.T) {
 	for i := range kills {
 		p.dropFiles(trace)
 		share := random.IntN(100)
-		p.waitTrue("a share of the run, or its result", `document.querySelector("#digest") ||
+		p.waitTrue("the progress of the run, or its result", `document.querySelector("#digest") ||
 			parseInt(document.querySelector("#run-percent")?.textContent) >= `+strconv.Itoa(share))
 		switch i % 4 {
 		case 0:
@@ -155,7 +155,7 @@ func TestBrowserKilled(t *testing.T) {
 		if share := random.IntN(100); kill == 0 {
 			p.waitTrue("a checkpoint", storedEntries+" > 0")
 		} else {
-			p.waitTrue("a share of the run, or its result", `document.querySelector("#digest") ||
+			p.waitTrue("the progress of the run, or its result", `document.querySelector("#digest") ||
 				parseInt(document.querySelector("#run-percent")?.textContent) >= `+strconv.Itoa(share))
 		}
 		if err := chromedp.FromContext(ctx).Browser.Process().Kill(); err != nil {

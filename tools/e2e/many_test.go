@@ -20,7 +20,7 @@ import (
 func TestEightWorkers(t *testing.T) {
 	needStage(t)
 	if !isSoak {
-		t.Skip("skipped: it takes a minute and only prints times; set STACKGLASS_SOAK=1 to run it")
+		t.Skip("skipped: this test takes a minute and only prints times; set STACKGLASS_SOAK=1 to run it")
 	}
 	trace := filepath.Join(t.TempDir(), "long.sgt")
 	runCommand(t, "convert", longTrace(t, 30e6), "-o", trace)

@@ -38,7 +38,7 @@ func (p *tab) wideTrace() string {
 // compiled programs and by the browser itself.
 func TestBudgetCoversTheWholeTab(t *testing.T) {
 	if !isSoak {
-		t.Skip("skipped: it takes minutes; set STACKGLASS_SOAK=1 to run it")
+		t.Skip("skipped: this test takes minutes; set STACKGLASS_SOAK=1 to run it")
 	}
 	s := needStage(t)
 	if _, err := os.Stat("/proc/self/smaps_rollup"); err != nil {

@@ -271,10 +271,10 @@ func (p *tab) waitGone(selector string) {
 	p.waitTrue("the disappearance of "+selector, `!document.querySelector(`+quoteText(selector)+`)`)
 }
 
-// clickElement clicks on an element with the mouse. If something appears after the element's
-// position is read and moves the element, the click hits a different element. clickElement then
-// tries again, as a person would. A click on an element that covers the given element is accepted,
-// because such covers are intentional.
+// clickElement clicks on an element with the mouse. If the element moves after its position has
+// been read, the click hits a different element. clickElement then tries again, as a person would.
+// A click on an element that covers the given element is accepted, because such covers are
+// intentional.
 func (p *tab) clickElement(selector string) {
 	p.t.Helper()
 	p.waitFor(selector)

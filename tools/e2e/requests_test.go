@@ -48,7 +48,7 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// A reply is a server's response.
+// An httpReply is a server's response.
 type httpReply struct {
 	status int
 	head   http.Header

@@ -66,7 +66,7 @@ const emptyConnection = "a connection without data"
 
 const tlsHandshake = 0x16 // the first byte that a TLS client sends
 
-// A greeting is a connection that is read through a buffer.
+// A bufferedConn is a connection that is read through a buffer.
 type bufferedConn struct {
 	net.Conn
 	from io.Reader

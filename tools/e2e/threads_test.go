@@ -230,7 +230,7 @@ func TestDelayWithManyThreads(t *testing.T) {
 	p.measureSlider("a cache for each thread, with groups", "#own-size", "#own-sentence")
 	p.measureSlider("caches shared by two threads", "#shared-size", "#shared-bytes")
 	p.openView("communication", "#chart-flows canvas[data-ready]")
-	p.measureSlider("from cache to cache", "#source-size", "#source-sentence")
+	p.measureSlider("transfers from cache to cache", "#source-size", "#source-sentence")
 	p.measureSlider("the window of the run", "#flow-window", "#flows-summary")
 }
 

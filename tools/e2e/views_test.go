@@ -23,7 +23,7 @@ var allViews = []struct{ name, shows string }{
 	{"counters", "#missing"},
 }
 
-// The list "comparedViews" contains the views that show two results side by side.
+// comparedViews lists the views that show two results side by side.
 var comparedViews = []struct{ name, shows string }{
 	{"diagnosis", "#differences"}, {"locality", "#chart-time canvas"}, {"caches", "#table-levels tbody tr"},
 	{"code", "#table-code-compared tbody tr"}, {"loops", "#table-loop-misses-compared tbody tr"}, {"associativity", "sg-heatmap canvas[data-ready]"}, {"blocks", "#table-blocks-compared tbody tr"}, {"counters", "#table-counters-compared tbody tr"},

@@ -111,7 +111,7 @@ user_pref("dom.max_script_run_time", 0);
 		}
 	}
 	t.Cleanup(func() { conn.Close() })
-	m := &marionette{conn: conn, in: bufio.NewReader(conn)}
+	m := &marionetteConn{conn: conn, in: bufio.NewReader(conn)}
 	if _, err := m.read(); err != nil { // read the message that Firefox sends first
 		t.Fatal(err)
 	}
@@ -120,16 +120,16 @@ user_pref("dom.max_script_run_time", 0);
 	return b, ""
 }
 
-// The type "marionette" is a connection to Firefox. A message consists of its length in bytes, a
+// marionetteConn is a connection to Firefox. A message consists of its length in bytes, a
 // colon, and a JSON list. The list is [0, number, command, parameters] or [1, number, error,
 // result].
-type marionette struct {
+type marionetteConn struct {
 	conn   net.Conn
 	in     *bufio.Reader
 	number int
 }
 
-func (m *marionette) read() (json.RawMessage, error) {
+func (m *marionetteConn) read() (json.RawMessage, error) {
 	digits, err := m.in.ReadString(':')
 	if err != nil {
 		return nil, err
@@ -143,7 +143,7 @@ func (m *marionette) read() (json.RawMessage, error) {
 	return text, err
 }
 
-func (m *marionette) send(command string, parameters any) (json.RawMessage, error) {
+func (m *marionetteConn) send(command string, parameters any) (json.RawMessage, error) {
 	m.number++
 	text, err := json.Marshal([]any{0, m.number, command, parameters})
 	if err != nil {

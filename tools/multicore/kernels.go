@@ -74,7 +74,7 @@ type program struct {
 // with this version.
 const compiler = "clang-19"
 
-// compile compiles a kernel so that it traces itself, and writes all files to folder.
+// compile compiles a kernel so that it traces itself, and writes all files to the given folder.
 func compile(k kernel, level, folder string) (*program, error) {
 	text, err := sources.ReadFile("kernels/" + k.name + ".c")
 	if err != nil {

@@ -163,10 +163,10 @@ func TestChangeData(t *testing.T) {
 	}
 }
 
-func TestMemoryPieces(t *testing.T) {
+func TestNonzeroSpans(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var memory []byte
-		for range rapid.IntRange(0, 5).Draw(t, "stretches") {
+		for range rapid.IntRange(0, 5).Draw(t, "spans") {
 			memory = append(memory, rapid.SliceOfN(rapid.Byte(), 0, 9).Draw(t, "bytes")...)
 			memory = append(memory, make([]byte, rapid.SampledFrom([]int{1, gapBytes - 1, gapBytes, 3 * gapBytes}).Draw(t, "zeros"))...)
 		}

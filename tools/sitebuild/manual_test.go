@@ -19,7 +19,7 @@ var (
 	inSearch   = regexp.MustCompile(`(?s)window\.manualIndex=(.*);`)
 )
 
-// This test checks that every page of the manual is built and contains the policy, and that all
+// TestManual checks that every page of the manual is built and contains the policy, and that all
 // links lead to existing files and anchors of the site.
 func TestManual(t *testing.T) {
 	b := buildSite(t)
@@ -59,8 +59,8 @@ func TestManual(t *testing.T) {
 	}
 }
 
-// This test checks that the search index contains every page with its text, and that all of its
-// anchors exist.
+// TestManualIndex checks that the search index contains every page with its text, and that all of
+// its anchors exist.
 func TestManualIndex(t *testing.T) {
 	b := buildSite(t)
 	address, err := b.urlOf("manual-index.js")
@@ -87,7 +87,7 @@ func TestManualIndex(t *testing.T) {
 	}
 }
 
-// This test checks that the single-document manual links only to its own anchors.
+// TestManualInOne checks that the single-document manual links only to its own anchors.
 func TestManualInOne(t *testing.T) {
 	text, err := manualInOne("p{}", "default-src 'none'")
 	if err != nil {

@@ -38,9 +38,9 @@ func changeData(file []byte, changes ...func(memory []byte) error) ([]byte, erro
 
 // appendSegments appends the body of a data section that contains the given memory.
 func appendSegments(out, memory []byte) []byte {
-	pieces := nonzeroSpans(memory)
-	out = binary.AppendUvarint(out, uint64(len(pieces)))
-	for _, p := range pieces {
+	spans := nonzeroSpans(memory)
+	out = binary.AppendUvarint(out, uint64(len(spans)))
+	for _, p := range spans {
 		out = append(out, 0, i32const)
 		out = wasmcode.AppendSigned(out, int64(p.Start))
 		out = append(out, endOfExpression)
@@ -51,20 +51,20 @@ func appendSegments(out, memory []byte) []byte {
 }
 
 // nonzeroSpans returns the spans of a memory that are separated by long gaps of zeros.
-func nonzeroSpans(memory []byte) (pieces []wasmcode.Span) {
+func nonzeroSpans(memory []byte) (spans []wasmcode.Span) {
 	for at, zeros := 0, gapBytes; at < len(memory); at++ {
 		switch {
 		case memory[at] == 0:
 			zeros++
 			continue
 		case zeros >= gapBytes:
-			pieces = append(pieces, wasmcode.Span{Start: at, End: at + 1})
+			spans = append(spans, wasmcode.Span{Start: at, End: at + 1})
 		default:
-			pieces[len(pieces)-1].End = at + 1
+			spans[len(spans)-1].End = at + 1
 		}
 		zeros = 0
 	}
-	return pieces
+	return spans
 }
 
 // segment is a data segment of a wasm file, which is copied to memory when the program starts.

@@ -33,7 +33,7 @@ type Summary struct {
 	References uint64
 	Threads    int
 	Sites      int
-	Named      int // sites with a known source line
+	Named      int // number of sites with a known source line
 	End        sgt.End
 }
 

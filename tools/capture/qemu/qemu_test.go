@@ -68,7 +68,7 @@ func TestPluginIsBuiltOnce(t *testing.T) {
 	if got := strings.Join(names, " "); got != "kill qemu_plugin_install qemu_plugin_version" {
 		t.Errorf("the plugin exports %s, want kill, qemu_plugin_install and qemu_plugin_version", got)
 	}
-	t.Setenv("PATH", t.TempDir()+":/bin") // needed to find sh
+	t.Setenv("PATH", t.TempDir()+":/bin") // PATH is needed to find sh
 	if findCompiler() == "" {
 		if _, err := Plugin(context.Background(), scriptPrinting(t, "qemu-x86_64 version 9.0.0")); !errors.Is(err, ErrNoCompiler) || !strings.Contains(err.Error(), "apt-get install gcc") {
 			t.Errorf("without a compiler, the error is %v", err)

@@ -78,8 +78,8 @@ func recordProgram(t *testing.T, tracer, stdin, program string, args ...string) 
 	return &recordedTrace{Result: r, Batch: b, Program: reader.Header().Program, ending: reader.Ending(), stdout: stdout.String(), stderr: stderr.String()}
 }
 
-// The method "function" returns the name of a record's function, or "" if the name is unknown.
-func (r *recordedTrace) function(row int) string {
+// functionOf returns the name of a record's function, or "" if the name is unknown.
+func (r *recordedTrace) functionOf(row int) string {
 	block := r.Site[row]
 	if r.Kind[row].IsReference() {
 		block = r.Sites[block].Block
@@ -95,15 +95,15 @@ func (r *recordedTrace) function(row int) string {
 // recordsOf returns the records that belong to a function.
 func (r *recordedTrace) recordsOf(function string) (rows []int) {
 	for row := range r.Addr {
-		if r.function(row) == function {
+		if r.functionOf(row) == function {
 			rows = append(rows, row)
 		}
 	}
 	return rows
 }
 
-// The method "object" returns the variable with the given name.
-func (r *recordedTrace) object(t *testing.T, name string) trace.Object {
+// variableNamed returns the variable with the given name.
+func (r *recordedTrace) variableNamed(t *testing.T, name string) trace.Object {
 	t.Helper()
 	for _, o := range r.Objects {
 		if o.Name == name {
@@ -114,11 +114,11 @@ func (r *recordedTrace) object(t *testing.T, name string) trace.Object {
 	return trace.Object{}
 }
 
-// The method "references" returns all references from a function to a variable. Each reference is
+// referencesTo returns all references from a function to a variable. Each reference is
 // described by its kind, offset and size.
-func (r *recordedTrace) references(t *testing.T, function, object string) (all []string) {
+func (r *recordedTrace) referencesTo(t *testing.T, function, object string) (all []string) {
 	t.Helper()
-	o := r.object(t, object)
+	o := r.variableNamed(t, object)
 	for _, row := range r.recordsOf(function) {
 		if offset := r.Addr[row] - o.Addr; r.Kind[row].IsReference() && offset < o.Bytes {
 			all = append(all, r.Kind[row].String()+" "+strconv.FormatUint(offset, 10)+" "+strconv.Itoa(int(r.Bytes[row])))
@@ -153,7 +153,7 @@ func TestEveryReference(t *testing.T) {
 				{"narrow", "copies", expected([]string{"store"}, 2)},
 				{"bump", "table", expected([]string{"load", "store"}, 4)},
 			} {
-				if got := r.references(t, c.function, c.object); !slices.Equal(got, c.want) {
+				if got := r.referencesTo(t, c.function, c.object); !slices.Equal(got, c.want) {
 					t.Errorf("function %s, variable %s: %d references, %.3q…; want %d, %.3q…", c.function, c.object, len(got), got, len(c.want), c.want)
 				}
 			}
@@ -193,7 +193,7 @@ func TestNames(t *testing.T) {
 			}
 		}
 	}
-	if o := r.object(t, "table"); o.Bytes != 4000 || o.Place.Line != 5 {
+	if o := r.variableNamed(t, "table"); o.Bytes != 4000 || o.Place.Line != 5 {
 		t.Errorf("object = %+v, want 4000 bytes, line 5", o)
 	}
 }
@@ -300,7 +300,7 @@ func TestThreads(t *testing.T) {
 // trace.
 func TestThreadOrder(t *testing.T) {
 	r := recordProgram(t, QEMU, "", buildProgram(t, "threads"))
-	second := r.object(t, "second")
+	second := r.variableNamed(t, "second")
 	var threads []uint32
 	for _, row := range r.recordsOf("relay") {
 		if r.Kind[row] == trace.Store && r.Addr[row]-second.Addr < second.Bytes {

@@ -324,8 +324,8 @@ func (s *File) Line(addr uint64) (Line, bool) {
 	return s.lineOf(s.rows[i-1]), true
 }
 
-// Lines returns the source file of the instruction at the address first, and the lowest and highest
-// line in that file for the instructions between the addresses first and last.
+// Lines returns the source file of the instruction at the first address, and the lowest and highest
+// line numbers, in this file, of the instructions between the two addresses.
 func (s *File) Lines(first, last uint64) (file string, low, high int) {
 	at, ok := s.Opening(first)
 	if !ok {

@@ -26,9 +26,9 @@ int main(void)
 }
 `
 
-// The function "compile" compiles the test program and returns its path. If gcc is not installed,
+// compileTestProgram compiles the test program and returns its path. If gcc is not installed,
 // the test is skipped.
-func compile(t *testing.T, options ...string) string {
+func compileTestProgram(t *testing.T, options ...string) string {
 	t.Helper()
 	gcc, err := exec.LookPath("gcc")
 	if err != nil {
@@ -58,7 +58,7 @@ func function(t *testing.T, f *File, name string) Function {
 
 func TestProgram(t *testing.T) {
 	for _, options := range [][]string{{"-g", "-O1", "-no-pie"}, {"-g", "-O1", "-pie"}, {"-g", "-gz", "-O1"}, {"-gdwarf-4", "-O1"}} {
-		f, err := Open(compile(t, options...))
+		f, err := Open(compileTestProgram(t, options...))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -69,32 +69,32 @@ func TestProgram(t *testing.T) {
 			}
 		}
 		if got, ok := f.Function(0); ok {
-			t.Errorf("address 0 is in %+v, want no function", got)
+			t.Errorf("the function at address 0 is %+v, want none", got)
 		}
 		if line, ok := f.Opening(add.Addr); !ok || filepath.Base(line.File) != "add.c" || line.Line != 5 {
-			t.Errorf("%v: add begins at %+v, want add.c:5", options, line)
+			t.Errorf("%v: function add begins at %+v, want add.c:5", options, line)
 		}
 		if line, ok := f.Line(add.Addr); !ok || line.Line != 6 {
-			t.Errorf("%v: the first instruction of add is at %+v, want line 6", options, line)
+			t.Errorf("%v: the first instruction of function add is at %+v, want line 6", options, line)
 		}
 		if line, ok := f.Opening(1); ok {
 			t.Errorf("address 1 begins %+v", line)
 		}
 		if line, ok := f.Line(1); ok {
-			t.Errorf("address 1 is at %+v, want no line", line)
+			t.Errorf("the line of address 1 is %+v, want none", line)
 		}
 		if file, low, high := f.Lines(add.Addr, add.Addr+add.Size-1); filepath.Base(file) != "add.c" || low != 5 || high != 8 {
-			t.Errorf("%v: add has lines %d to %d of %s, want 5 to 8", options, low, high, file)
+			t.Errorf("%v: function add has lines %d to %d of %s, want 5 to 8", options, low, high, file)
 		}
 		variables := map[string]Variable{}
 		for _, v := range f.Variables() {
 			variables[v.Name] = v
 		}
 		if v := variables["table"]; v.Size != 400 || v.Line.Line != 1 {
-			t.Errorf("%v: table is %+v, want 400 bytes, line 1", options, v)
+			t.Errorf("%v: variable table is %+v, want 400 bytes, line 1", options, v)
 		}
 		if v := variables["hidden"]; v.Size != 8 || v.Line.Line != 2 {
-			t.Errorf("%v: hidden is %+v, want 8 bytes, line 2", options, v)
+			t.Errorf("%v: variable hidden is %+v, want 8 bytes, line 2", options, v)
 		}
 		if dynamic := len(options) < 3 || options[2] != "-no-pie"; f.Dynamic != dynamic || f.Dynamic && f.Low != 0 || !f.Dynamic && f.Low == 0 {
 			t.Errorf("%v: Dynamic = %v, lowest address %x; want Dynamic = %v", options, f.Dynamic, f.Low, dynamic)
@@ -104,7 +104,7 @@ func TestProgram(t *testing.T) {
 
 // TestStripped checks that a file without symbols and debugging information can be read.
 func TestStripped(t *testing.T) {
-	f, err := Open(compile(t, "-O1", "-s"))
+	f, err := Open(compileTestProgram(t, "-O1", "-s"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +113,7 @@ func TestStripped(t *testing.T) {
 	}
 	for _, x := range f.functions {
 		if x.Name == "add" {
-			t.Error("add was found in a stripped file")
+			t.Error("function add was found in a stripped file")
 		}
 	}
 }
@@ -134,7 +134,7 @@ func TestFileThatIsNotELF(t *testing.T) {
 func FuzzOpen(f *testing.F) {
 	f.Add(uint64(0), []byte{1})
 	f.Fuzz(func(t *testing.T, at uint64, change []byte) {
-		binary := compile(t, "-g", "-O1")
+		binary := compileTestProgram(t, "-g", "-O1")
 		text, err := os.ReadFile(binary)
 		if err != nil {
 			t.Fatal(err)
@@ -155,7 +155,7 @@ func FuzzOpen(f *testing.F) {
 // not make the reader allocate that much memory.
 func TestHugeSections(t *testing.T) {
 	for _, options := range [][]string{{"-g", "-O1"}, {"-g", "-gz", "-O1"}} {
-		program := compile(t, options...)
+		program := compileTestProgram(t, options...)
 		whole, err := os.ReadFile(program)
 		if err != nil {
 			t.Fatal(err)
