@@ -471,7 +471,7 @@ func TestChooseTracer(t *testing.T) {
 	} {
 		got, _, err := chooseTracer(c.machine, c.wanted)
 		if got != c.want || (err == nil) != (c.want != "") {
-			t.Errorf("choose(%v, %q) = %q, %v; want %q", c.machine, c.wanted, got, err, c.want)
+			t.Errorf("chooseTracer(%v, %q) = %q, %v; want %q", c.machine, c.wanted, got, err, c.want)
 		}
 	}
 }
