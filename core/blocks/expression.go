@@ -22,11 +22,11 @@ type expression struct {
 	of       []*expression
 }
 
-// mostDepth limits the nesting depth of an expression. mostDigits limits the digits of each number
+// maxDepth limits the nesting depth of an expression. maxDigits limits the digits of each number
 // in an expression.
 const (
-	mostDepth  = 100
-	mostDigits = 200
+	maxDepth  = 100
+	maxDigits = 200
 )
 
 type formula struct {
@@ -65,8 +65,8 @@ func (f *formula) peek() byte {
 }
 
 func (f *formula) sum() *expression {
-	if f.depth++; f.depth > mostDepth {
-		return f.fail("more than " + strconv.Itoa(mostDepth) + " nested parentheses")
+	if f.depth++; f.depth > maxDepth {
+		return f.fail("more than " + strconv.Itoa(maxDepth) + " nested parentheses")
 	}
 	e := f.product()
 	for b := f.peek(); b == '+' || b == '-'; b = f.peek() {
@@ -87,8 +87,8 @@ func (f *formula) product() *expression {
 }
 
 func (f *formula) power() *expression {
-	if f.depth++; f.depth > mostDepth {
-		return f.fail("more than " + strconv.Itoa(mostDepth) + " nested signs and powers")
+	if f.depth++; f.depth > maxDepth {
+		return f.fail("more than " + strconv.Itoa(maxDepth) + " nested signs and powers")
 	}
 	defer func() { f.depth-- }()
 	if f.peek() == '-' {
@@ -134,8 +134,8 @@ func (f *formula) number() *expression {
 		f.at++
 	}
 	text := f.text[from:f.at]
-	if len(text) > mostDigits {
-		return f.fail("a number has more than " + strconv.Itoa(mostDigits) + " digits")
+	if len(text) > maxDigits {
+		return f.fail("a number has more than " + strconv.Itoa(maxDigits) + " digits")
 	}
 	n, ok := new(big.Rat).SetString(text)
 	if !ok {

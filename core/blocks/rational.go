@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// mostBits limits the size of the numbers in a rational solution.
-const mostBits = 1 << 22
+// maxBits limits the size of the numbers in a rational solution.
+const maxBits = 1 << 22
 
 func (h share) ofRational(n *big.Rat) *big.Rat {
 	if h.part == h.whole {
@@ -42,7 +42,7 @@ func (s *System) rationalComponent(members []int32) ([]rationalFunction, error) 
 		if !s.eliminateRational(f, r.visits, r.resumed) {
 			return nil, &Error{
 				Function: s.program.Functions[n].Name, Block: -1, Place: s.program.Functions[n].Place,
-				Why: "the exact counts are fractions with more than " + strconv.Itoa(mostBits) + " bits", Do: "use floating point, or choose simpler weights",
+				Why: "the exact counts are fractions with more than " + strconv.Itoa(maxBits) + " bits", Do: "use floating point, or choose simpler weights",
 			}
 		}
 		r.calls, r.resumedCalls = s.rationalCalls(f, members, r.visits), s.rationalCalls(f, members, r.resumed)
@@ -102,7 +102,7 @@ func (s *System) eliminateRational(f *solved, lists ...[]*big.Rat) bool {
 		for _, w := range out[k] {
 			pivot.Add(pivot, w)
 		}
-		if pivot.Num().BitLen() > mostBits || pivot.Denom().BitLen() > mostBits {
+		if pivot.Num().BitLen() > maxBits || pivot.Denom().BitLen() > maxBits {
 			return false
 		}
 		pivots[k], in[k] = pivot, map[int32]*big.Rat{}
@@ -197,9 +197,9 @@ func solveDense(m [][]*big.Rat, entries []*big.Rat) int {
 	return -1
 }
 
-// mostRational limits the number of blocks of recursive functions that are solved in rational
+// maxRational limits the number of blocks of recursive functions that are solved in rational
 // numbers. Larger functions would take longer than a few seconds.
-const mostRational = 2000
+const maxRational = 2000
 
 // rationalInvocations computes the invocations of a component's functions in rational numbers, and
 // returns them rounded. It returns nil if the numbers have too many bits. diverging is a function
@@ -209,7 +209,7 @@ func (s *System) rationalInvocations(members []int32, entries []float64) (list [
 	for _, n := range members {
 		blocks += len(s.functions[n].blocks)
 	}
-	if blocks > mostRational {
+	if blocks > maxRational {
 		return nil, -1
 	}
 	functions, err := s.rationalComponent(members)

@@ -416,8 +416,8 @@ func (s *Sheet) getter(values map[string]*big.Rat) func(string) (*big.Rat, strin
 			return nil, "there is no parameter " + name + "; define it as " + name + " = NUMBER"
 		case open[name]:
 			return nil, "the parameter " + name + " depends on itself"
-		case depth == mostDepth:
-			return nil, "more than " + strconv.Itoa(mostDepth) + " parameters depend on each other"
+		case depth == maxDepth:
+			return nil, "more than " + strconv.Itoa(maxDepth) + " parameters depend on each other"
 		}
 		open[name] = true
 		depth++

@@ -23,8 +23,8 @@ type Solution struct {
 	Error float64
 }
 
-// mostWhole limits the counts that are treated as integers.
-const mostWhole = 1 << 62
+// maxWhole limits the counts that are treated as integers.
+const maxWhole = 1 << 62
 
 // component is a strongly connected component of the call graph. Its functions are numbered.
 type component struct {
@@ -339,8 +339,8 @@ func (v *solver) correct(k *component, residuals [][]float64) {
 	}
 }
 
-// mostCorrections limits the number of refinement steps. Two steps are usually sufficient.
-const mostCorrections = 8
+// maxCorrections limits the number of refinement steps. Two steps are usually sufficient.
+const maxCorrections = 8
 
 // refine rounds the counts of a component to integers, and corrects them by iterative refinement.
 // It reports whether the integers satisfy the equations exactly.
@@ -351,13 +351,13 @@ func (v *solver) refine(k *component) bool {
 		}
 		k.exact[i] = make([]uint64, len(k.counts[i]))
 		for state, n := range k.counts[i] {
-			if !(n < mostWhole) {
+			if !(n < maxWhole) {
 				return false
 			}
 			k.exact[i][state] = uint64(math.RoundToEven(n))
 		}
 	}
-	for range mostCorrections {
+	for range maxCorrections {
 		residuals, zero := v.residuals(k)
 		if zero {
 			return true
@@ -367,7 +367,7 @@ func (v *solver) refine(k *component) bool {
 		for i := range residuals {
 			for state, d := range residuals[i] {
 				step := math.RoundToEven(d)
-				if !(math.Abs(step) < mostWhole) {
+				if !(math.Abs(step) < maxWhole) {
 					return false
 				}
 				k.counts[i][state] = max(float64(k.exact[i][state])+d, 0)

@@ -8,8 +8,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// mostWeight limits the sum of a block's weights, so that flows fit in 128 bits.
-const mostWeight = 1 << 63
+// maxWeight limits the sum of a block's weights, so that flows fit in 128 bits.
+const maxWeight = 1 << 63
 
 // System is a program whose branches have weights. After a change of weights, only the changed
 // functions are solved again.
@@ -159,7 +159,7 @@ func (s *System) Set(block int, weights []uint64, leaves uint64) error {
 			break
 		}
 	}
-	if carry != 0 || sum > mostWeight {
+	if carry != 0 || sum > maxWeight {
 		return s.fail(block, "the weights of the block sum to more than 2^63", "scale the weights down")
 	}
 	if s.leaves[block] != leaves || !slices.Equal(s.weights[block], weights) {
@@ -213,7 +213,7 @@ func (s *System) EnterProfile(entries []uint64, known []bool) (entered int) {
 	called := s.named()
 	for n := range s.functions {
 		if n < len(entries) && n < len(known) && known[n] && entries[n] > 0 && !called[n] && s.program.Functions[n].Blocks > 0 {
-			s.Enter(n, min(entries[n], mostWhole))
+			s.Enter(n, min(entries[n], maxWhole))
 			entered++
 		}
 	}

@@ -25,7 +25,7 @@ func (p *plan) chases(s *site) (flags trace.SiteFlags) {
 	for _, near := range []bool{true, false} {
 		c := chase{p: p, header: header, seen: map[int32]bool{}, variable: -1, near: near}
 		c.value(p.f.insts[s.inst].address.id)
-		for _, variable := range c.reached[:min(len(c.reached), mostVariables)] {
+		for _, variable := range c.reached[:min(len(c.reached), maxVariables)] {
 			switch links := p.links(header, variable); {
 			case slices.Contains(links, s.inst):
 				return trace.ChasingSite | trace.LinkSite
@@ -46,7 +46,7 @@ func (p *plan) chases(s *site) (flags trace.SiteFlags) {
 func (p *plan) isLink(header, load int32) bool {
 	c := chase{p: p, header: header, seen: map[int32]bool{}, variable: -1}
 	c.value(p.f.insts[load].address.id)
-	return slices.ContainsFunc(c.reached[:min(len(c.reached), mostVariables)], func(variable int32) bool {
+	return slices.ContainsFunc(c.reached[:min(len(c.reached), maxVariables)], func(variable int32) bool {
 		return slices.Contains(p.links(header, variable), load)
 	})
 }
@@ -83,10 +83,10 @@ func (p *plan) links(header, variable int32) []int32 {
 
 type loopVariable struct{ header, variable int32 }
 
-// mostVariables and mostSteps limit the search.
+// maxVariables and maxSteps limit the search.
 const (
-	mostVariables = 4
-	mostSteps     = 300
+	maxVariables = 4
+	maxSteps     = 300
 )
 
 // treeStep is the prefix of the C++ library's functions that load the next or previous node of a
@@ -109,7 +109,7 @@ type chase struct {
 // value traces a value back through the operands from which it is computed.
 func (c *chase) value(id int32) {
 	f := c.p.f
-	if id < 0 || c.seen[id] || len(c.seen) == mostSteps {
+	if id < 0 || c.seen[id] || len(c.seen) == maxSteps {
 		return
 	}
 	c.seen[id] = true

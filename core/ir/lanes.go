@@ -26,8 +26,8 @@ type lanes struct {
 	scale     operand
 }
 
-// mostLanes is the maximum number of lanes that fit in a mask.
-const mostLanes = 64
+// maxLanes is the maximum number of lanes that fit in a mask.
+const maxLanes = 64
 
 // lanesOf reads a masked access. It returns nil if the instruction is not a masked access or cannot
 // be recorded.
@@ -113,10 +113,10 @@ func vector(l *lanes, t *datatype) *lanes {
 // sound reports whether the operands have the expected types.
 func (l *lanes) sound() bool {
 	mask := l.mask.typ
-	if l.count == 0 || l.count > mostLanes || l.elem.bits == 0 || l.elem.bits%8 != 0 || !l.elem.sized || mask == nil || mask.kind != vectorType || mask.elem == nil {
+	if l.count == 0 || l.count > maxLanes || l.elem.bits == 0 || l.elem.bits%8 != 0 || !l.elem.sized || mask == nil || mask.kind != vectorType || mask.elem == nil {
 		return false
 	}
-	if mask.scalable || mask.count < l.count || mask.count > mostLanes || !l.signs && mask.elem.bits != 1 {
+	if mask.scalable || mask.count < l.count || mask.count > maxLanes || !l.signs && mask.elem.bits != 1 {
 		return false
 	}
 	at := l.address.typ

@@ -12,12 +12,12 @@ type sourceType struct {
 	elements      int // node of the list of the type's members, or -1
 }
 
-// mostTypes limits the length of chains of types, which can be cyclic in malicious text.
-const mostTypes = 64
+// maxTypes limits the length of chains of types, which can be cyclic in malicious text.
+const maxTypes = 64
 
-// mostMembers is the maximum number of pointers that an expression follows. For example, a->b->c
+// maxMembers is the maximum number of pointers that an expression follows. For example, a->b->c
 // follows two pointers.
-const mostMembers = 4
+const maxMembers = 4
 
 // sourceType reads the type in node n. The tag of the result is empty if the node is not a type.
 func (m *metadata) sourceType(n int) sourceType {
@@ -49,7 +49,7 @@ func (m *metadata) sourceType(n int) sourceType {
 
 // plainType strips a type's typedefs and qualifiers.
 func (m *metadata) plainType(n int) int {
-	for range mostTypes {
+	for range maxTypes {
 		switch t := m.sourceType(n); t.tag {
 		case "DW_TAG_typedef", "DW_TAG_const_type", "DW_TAG_volatile_type", "DW_TAG_restrict_type", "DW_TAG_atomic_type":
 			n = t.base
@@ -75,7 +75,7 @@ func (m *metadata) pointedAt(n int) (to int, access string) {
 // members returns the name, such as a.b, and the type of the member that begins at an offset in a
 // type. The name omits members whose names are reserved for the library.
 func (m *metadata) members(n int, offset uint64) (name string, of int) {
-	for range mostTypes {
+	for range maxTypes {
 		n = m.plainType(n)
 		t := m.sourceType(n)
 		switch t.tag {
@@ -173,7 +173,7 @@ func (m *metadata) variableType(n int) int {
 func (f *function) expression(address operand, pointers int) (name string, of int) {
 	var moved shift
 	o := address
-	for range mostTypes {
+	for range maxTypes {
 		if o.id < 0 || f.defs[o.id] < 0 {
 			break
 		}

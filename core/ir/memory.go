@@ -24,7 +24,7 @@ type place struct {
 	constant string
 }
 
-const mostCasts = 16
+const maxCasts = 16
 
 // noWriter means that the instruction reads nothing that the piece has written.
 const noWriter = -1
@@ -92,7 +92,7 @@ func (p *plan) followAround(q *piece) {
 // placeOf returns the address of an access.
 func (p *plan) placeOf(in *inst) place {
 	o := in.address
-	for range mostCasts {
+	for range maxCasts {
 		d := undefined
 		if o.id >= 0 {
 			d = int(p.f.defs[o.id])

@@ -184,10 +184,10 @@ func parseLine(text string) uint32 {
 	return uint32(n)
 }
 
-// mostScopes limits the length of chains of scopes, which can be cyclic in malicious text.
-const mostScopes = 256
+// maxScopes limits the length of chains of scopes, which can be cyclic in malicious text.
+const maxScopes = 256
 
-func (m *metadata) scope(n int) scope { return m.scopeWithin(n, mostScopes) }
+func (m *metadata) scope(n int) scope { return m.scopeWithin(n, maxScopes) }
 
 func (m *metadata) scopeWithin(n, most int) scope {
 	return remembered(&m.scopes, n, func() scope {
@@ -245,8 +245,8 @@ func (m *metadata) paths() map[string]string {
 	return all
 }
 
-// mostInlined limits the length of chains of inlined calls, which can be cyclic in malicious text.
-const mostInlined = 256
+// maxInlined limits the length of chains of inlined calls, which can be cyclic in malicious text.
+const maxInlined = 256
 
 // place returns the source location of location n. For code that was inlined from a system header
 // or an accessor, place returns the location of the call, because the calling line uses the data.
@@ -256,7 +256,7 @@ const mostInlined = 256
 // number of loads and stores that the inlined function makes at the location.
 func (m *metadata) place(n int, does func(l *location) (loop bool, references int)) trace.Place {
 	l := m.location(n)
-	for range mostInlined {
+	for range maxInlined {
 		if l.inlinedAt < 0 {
 			break
 		}

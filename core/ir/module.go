@@ -137,7 +137,7 @@ func (m *module) header(line string) bool {
 	return false
 }
 
-const mostSkipped = 100
+const maxSkipped = 100
 
 // skip skips a line that cannot be parsed. If the line begins a function that has no end, skip
 // skips all lines up to the next function.
@@ -148,7 +148,7 @@ func (m *module) skip(e extent, err *syntaxError) extent {
 			e.to = e.from + n
 		}
 	}
-	if len(m.skipped) == mostSkipped {
+	if len(m.skipped) == maxSkipped {
 		m.more++
 		return e
 	}

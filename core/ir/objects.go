@@ -97,7 +97,7 @@ func (f *function) nameOf(o operand) (string, trace.SiteFlags) {
 			name = f.localName(o.id, "")
 		}
 		if name == "" {
-			name, _ = f.expression(in.address, mostMembers)
+			name, _ = f.expression(in.address, maxMembers)
 		}
 		return name, flags
 	}

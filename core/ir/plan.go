@@ -7,7 +7,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-const mostValues = 48
+const maxValues = 48
 
 // aggregateBytes is the size in bytes above which local arrays and structs are recorded as objects.
 const aggregateBytes = 16
@@ -188,7 +188,7 @@ func (p *plan) apart(now *piece, i int32, before []site) *piece {
 	for k := range before {
 		values += before[k].n
 	}
-	if in.atomic || in.op == opFence || values > mostValues {
+	if in.atomic || in.op == opFence || values > maxValues {
 		return p.next(now, i)
 	}
 	return now
@@ -231,14 +231,14 @@ func (p *plan) enter(now *piece) *piece {
 			p.hoisted = append(p.hoisted, i)
 		}
 		if s, ok := p.localObject(i); ok {
-			if now.values+s.n > mostValues {
+			if now.values+s.n > maxValues {
 				now = p.next(now, b.first)
 			}
 			p.put(now, s)
 		}
 	}
 	if p.task && isPointer(p.taskPointer()) {
-		if now.values == mostValues {
+		if now.values == maxValues {
 			now = p.next(now, b.first)
 		}
 		s := event(trace.TaskBegin, pointer(p.taskPointer()))
@@ -270,7 +270,7 @@ func (p *plan) localObject(i int32) (site, bool) {
 		return site{}, false
 	}
 	each := t.allocBytes()
-	if each == 0 || in.count > mostBytes/each || in.count*each <= aggregateBytes || in.count*each > 1<<32-1 {
+	if each == 0 || in.count > maxBytes/each || in.count*each <= aggregateBytes || in.count*each > 1<<32-1 {
 		return site{}, false
 	}
 	s := event(trace.Alloc, recipe{how: asPointer, of: p.f.resultOf(i)})
@@ -360,7 +360,7 @@ func (p *plan) nameObject(s *site) {
 	name, flags := p.f.object(s.values[0].of)
 	s.object = name
 	s.flags |= flags
-	p.t.describe(s, p.f.element(s.values[0].of, mostMembers))
+	p.t.describe(s, p.f.element(s.values[0].of, maxMembers))
 }
 
 // callSites returns the sites of a call. If the call makes references that cannot be recorded,

@@ -10,7 +10,7 @@ import (
 
 // These constants limit the tables of structures, which malicious text could make very large.
 const (
-	mostFields     = 256     // maximum number of members listed for a structure
+	maxFields      = 256     // maximum number of members listed for a structure
 	largestElement = 1 << 16 // maximum size in bytes of a structure whose members are listed
 )
 
@@ -27,7 +27,7 @@ var noElement = element{of: -1}
 func (f *function) element(address operand, pointers int) element {
 	var moved shift
 	o := address
-	for range mostTypes {
+	for range maxTypes {
 		if o.id < 0 || f.defs[o.id] < 0 || f.debugNames[o.id] > 0 {
 			break
 		}
@@ -49,7 +49,7 @@ func (f *function) element(address operand, pointers int) element {
 
 // elementAt returns the structure at the offset moved in a type.
 func (m *metadata) elementAt(of int, moved shift) element {
-	for range mostTypes {
+	for range maxTypes {
 		of = m.plainType(of)
 		t := m.sourceType(of)
 		switch t.tag {
@@ -158,12 +158,12 @@ func (m *metadata) structure(node int) trace.Structure {
 	return s
 }
 
-// mostDepth limits the depth of nested structures.
-const mostDepth = 8
+// maxDepth limits the depth of nested structures.
+const maxDepth = 8
 
 func (m *metadata) addMembers(s *trace.Structure, node int, prefix string, at uint64, depth int) {
 	rest := m.node(m.sourceType(node).elements)
-	for depth < mostDepth {
+	for depth < maxDepth {
 		i := strings.IndexByte(rest, '!')
 		if i < 0 {
 			return
@@ -196,7 +196,7 @@ func (m *metadata) addMembers(s *trace.Structure, node int, prefix string, at ui
 		if bytes == 0 {
 			bytes = of.bytes
 		}
-		if bytes == 0 || at+member.offset+bytes > s.Bytes || len(s.Members) >= mostFields {
+		if bytes == 0 || at+member.offset+bytes > s.Bytes || len(s.Members) >= maxFields {
 			continue
 		}
 		s.Members = append(s.Members, trace.Member{Name: name, Offset: uint32(at + member.offset), Bytes: uint32(bytes), Type: m.typeName(member.base)})
@@ -218,7 +218,7 @@ func (m *metadata) nameOfAnonymous(node int) string {
 // typeName returns the name of a type in C notation, as far as the node of the type contains it.
 func (m *metadata) typeName(n int) string {
 	suffix := ""
-	for range mostTypes {
+	for range maxTypes {
 		if n < 0 {
 			return "void" + suffix
 		}
@@ -274,7 +274,7 @@ func (f *function) assigned(value int32) (name string, of int) {
 		if in.op != opStore || in.address.id == value || !slices.Contains(f.uses[in.uses:in.usesEnd], value) {
 			continue
 		}
-		if name, of = f.expression(in.address, mostMembers); name == "" {
+		if name, of = f.expression(in.address, maxMembers); name == "" {
 			name, _ = f.object(in.address)
 		}
 		if name != "" {

@@ -52,10 +52,10 @@ func (t *datatype) fieldOffset(n int) (at uint64) {
 
 func roundUp(n, align uint64) uint64 { return (n + align - 1) / align * align }
 
-// mostBytes limits sizes, so that products of counts from malicious text do not overflow.
-const mostBytes = 1 << 48
+// maxBytes limits sizes, so that products of counts from malicious text do not overflow.
+const maxBytes = 1 << 48
 
-const mostNesting = 64
+const maxNesting = 64
 
 // types reads and caches the types of a module.
 type types struct {
@@ -97,7 +97,7 @@ func (t *types) of(text string) *datatype {
 	if typ, ok := t.known[text]; ok || text == "" {
 		return typ
 	}
-	if t.depth++; t.depth > mostNesting {
+	if t.depth++; t.depth > maxNesting {
 		t.depth--
 		return nil
 	}
@@ -308,18 +308,18 @@ func (t *types) sequence(text string, kind typeKind) *datatype {
 }
 
 func (t *types) sizeSequence(s *datatype) {
-	if !s.elem.sized || s.scalable || s.count > mostBytes {
+	if !s.elem.sized || s.scalable || s.count > maxBytes {
 		return
 	}
 	if s.kind == arrayType {
 		each := max(s.elem.allocBytes(), 1)
-		if s.count > mostBytes/each {
+		if s.count > maxBytes/each {
 			return
 		}
 		s.bytes, s.align, s.sized = s.count*s.elem.allocBytes(), s.elem.align, true
 		return
 	}
-	if s.elem.bits == 0 || s.count > mostBytes/s.elem.bits {
+	if s.elem.bits == 0 || s.count > maxBytes/s.elem.bits {
 		return
 	}
 	s.bits = s.count * s.elem.bits
@@ -361,7 +361,7 @@ func (t *types) sizeStruct(s *datatype) {
 		s.align = t.layout.aggregateAlign
 	}
 	for _, f := range s.fields {
-		if !f.sized || s.bytes > mostBytes {
+		if !f.sized || s.bytes > maxBytes {
 			return
 		}
 		align := f.align

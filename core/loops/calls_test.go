@@ -44,7 +44,7 @@ func TestContextsMatchCallStacks(t *testing.T) {
 						break
 					}
 				}
-				if len(s) == mostFrames {
+				if len(s) == maxFrames {
 					now = s[len(s)-1]
 				}
 				stacks[thread] = append(s, now)

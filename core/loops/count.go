@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// mostCounted limits the work of counting iterations one by one, which is necessary if no formula
+// maxCounted limits the work of counting iterations one by one, which is necessary if no formula
 // applies. The unit of work is one parameter.
-const mostCounted = 1 << 26
+const maxCounted = 1 << 26
 
 // everyLeaf means all leaves. No shape has this number.
 const everyLeaf = math.MaxUint32
@@ -44,7 +44,7 @@ func (t *Tree) countRows() error {
 	}
 	node := 0
 	for id, p := range t.tops() {
-		c := counter{all: t.shapes.all, left: mostCounted, only: everyLeaf}
+		c := counter{all: t.shapes.all, left: maxCounted, only: everyLeaf}
 		total.add(c.node(id, p))
 		for _, leaf := range within[id] {
 			c.only = leaf

@@ -53,7 +53,7 @@ func Decode(data []byte) (*Tree, error) {
 }
 
 const (
-	mostParams = 1 << 30 // maximum number of parameters of a loop
+	maxParams = 1 << 30 // maximum number of parameters of a loop
 	// deepest is the maximum nesting depth of loops. Each loop that a Folder creates has at least
 	// two iterations somewhere, so a trace with deeper nests would have more than 2^63 records.
 	deepest = 64
@@ -248,8 +248,8 @@ func (r *decoder) nodes() {
 	r.tree.nodes, r.tree.params = make([]uint32, 0, n), make([]uint64, 0, numbers)
 	for uint64(len(r.tree.nodes)) < n && r.err == nil {
 		token := r.uv()
-		predicted := token & mostInToken
-		if predicted == mostInToken {
+		predicted := token & maxInToken
+		if predicted == maxInToken {
 			predicted += r.below(n, "number of predicted nodes")
 		}
 		if left := n - uint64(len(r.tree.nodes)); predicted > left {
@@ -391,7 +391,7 @@ func (r *decoder) loop(more uint64, level int) uint32 {
 		params += t.shapes.all[id].params
 		height = max(height, t.shapes.all[id].height)
 		r.body = append(r.body, id)
-		if most := min(len(r.data)-r.at, mostParams); params > most {
+		if most := min(len(r.data)-r.at, maxParams); params > most {
 			r.fail("number of parameters of a loop", uint64(params), "at most "+strconv.Itoa(most)+" for the remaining bytes")
 			return 0
 		}

@@ -30,10 +30,10 @@ const (
 )
 
 const (
-	takeOther   = 0 // the shape that followed the predecessor the time before last, or the end of the tree
-	takeNew     = 1 // a new shape, whose definition follows
-	takeNumber  = 1 // this value plus the number of the shape, which is at least 1
-	mostInToken = 3 // a token's first number contains at most this many predicted nodes; if it contains exactly this many, the number of further predicted nodes follows
+	takeOther  = 0 // the shape that followed the predecessor the time before last, or the end of the tree
+	takeNew    = 1 // a new shape, whose definition follows
+	takeNumber = 1 // this value plus the number of the shape, which is at least 1
+	maxInToken = 3 // a token's first number contains at most this many predicted nodes; if it contains exactly this many, the number of further predicted nodes follows
 )
 
 // appendFolded appends the tree as loops and leaves.
@@ -188,9 +188,9 @@ func (w *encoder) token(predicted, at int) {
 			what = uint64(number) + takeNumber
 		}
 	}
-	w.uv(what<<2 | uint64(min(predicted, mostInToken)))
-	if predicted >= mostInToken {
-		w.uv(uint64(predicted - mostInToken))
+	w.uv(what<<2 | uint64(min(predicted, maxInToken)))
+	if predicted >= maxInToken {
+		w.uv(uint64(predicted - maxInToken))
 	}
 }
 
@@ -305,7 +305,7 @@ const plainVersion = 2
 const (
 	// A tree is written with loops unless it is longer than its plain form by more than this ratio,
 	// because loops are useful to readers of the tree.
-	mostOver, mostOverOf = 21, 20
+	maxOver, maxOverOf = 21, 20
 	// barrenAByte is the maximum number of iterations without records per byte of the encoding.
 	// Trees with more such iterations are not converted to the plain form.
 	barrenAByte = 4
@@ -323,7 +323,7 @@ func (t *Tree) Append(dst []byte) []byte {
 	}
 	most, flat := n-1, t.isFlat()
 	if !flat {
-		most = (mostOverOf*n - 1) / mostOver
+		most = (maxOverOf*n - 1) / maxOver
 	}
 	plain, ok := t.plain(most)
 	if !ok {

@@ -16,9 +16,9 @@ var errTree = errors.New("loops: an irregular reference has fewer addresses than
 // records takes three days at one nanosecond per record.
 const MostUnfolded = 1 << 48
 
-// A tree is not expanded if it has more than mostAllBarren iterations, and mostBarren additional
+// A tree is not expanded if it has more than maxAllBarren iterations, and maxBarren additional
 // iterations per record. Such a tree consists mostly of iterations without records.
-const mostBarren, mostAllBarren = 64, 1 << 26
+const maxBarren, maxAllBarren = 64, 1 << 26
 
 // UnfoldError reports that a tree has too many records to expand, or too many loop iterations
 // without records.
@@ -55,7 +55,7 @@ type Expander struct {
 // [MostUnfolded] records, the expander returns no records, but an [*UnfoldError].
 func (t *Tree) Expand() *Expander {
 	e := t.expander()
-	if t.rows > MostUnfolded || t.bodies > mostAllBarren+mostBarren*float64(t.rows) {
+	if t.rows > MostUnfolded || t.bodies > maxAllBarren+maxBarren*float64(t.rows) {
 		e.err = &UnfoldError{Rows: t.Approximately(), Iterations: t.bodies}
 	}
 	return e

@@ -70,12 +70,12 @@ type loopAt struct {
 }
 
 const (
-	mostAgain  = 256 // maximum number of records of an unfinished iteration that are replayed
+	maxAgain   = 256 // maximum number of records of an unfinished iteration that are replayed
 	candidates = 4   // maximum number of nodes of one slot, and of loops, that are compared with the end of the list
 	chained    = 3   // number of nodes whose shapes determine the slot of a node
 	slotBits   = 12
 	nearBits   = 8
-	mostNumber = 1 << 30 // approximate maximum node number
+	maxNumber  = 1 << 30 // approximate maximum node number
 )
 
 // NewFolder returns a Folder that searches its last nodes for repetitions. The argument window is

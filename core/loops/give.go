@@ -9,8 +9,8 @@ const (
 	// weighRows is the number of records between two checks of a tree's memory. The number is
 	// constant, so the result does not depend on the sizes of the batches.
 	weighRows = 1 << 16
-	// mostKept is the maximum number of references that a tree takes over from the previous tree.
-	mostKept = 1 << 14
+	// maxKept is the maximum number of references that a tree takes over from the previous tree.
+	maxKept = 1 << 14
 )
 
 // GivenBytes is the default size of the trees that [Folder.Give] passes to its function, as
@@ -60,7 +60,7 @@ func (f *Folder) again() {
 		t.streams[i] = stream{packed: t.streams[i].packed[:0]}
 		f.places[i].leaf = [2]uint32{}
 	}
-	if len(t.refs) > mostKept {
+	if len(t.refs) > maxKept {
 		t.refs, t.streams, f.latest = t.refs[:0], t.streams[:0], 0
 		f.places, f.habits, f.others = f.places[:0], f.habits[:0], f.others[:0]
 		clear(f.known)

@@ -33,7 +33,7 @@ func TestCachedNodesChangeNothing(t *testing.T) {
 		whole := batch(all, has)
 		want := fold(t, window, whole, func() int { return len(all) })
 		forgetful, numbered := NewFolder(window), NewFolder(window)
-		numbered.base = mostNumber - rapid.IntRange(0, 200).Draw(t, "node numbers before renumbering")
+		numbered.base = maxNumber - rapid.IntRange(0, 200).Draw(t, "node numbers before renumbering")
 		var view trace.Batch
 		for i := range all {
 			clear(forgetful.unlike)

@@ -27,7 +27,7 @@ func (t *Tree) Map(f func(Reference) (Reference, bool)) *Tree {
 		return t
 	}
 	m.add(t)
-	if rows, err := to.count(mostCounted); err == nil {
+	if rows, err := to.count(maxCounted); err == nil {
 		to.rows, to.bodies = rows.most(), rows.bodies
 	} else {
 		to.rows, to.bodies = t.rows, t.bodies // the counts of t are upper bounds

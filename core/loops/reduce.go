@@ -232,7 +232,7 @@ func (f *Folder) retire(n int) {
 	}
 	f.base += n
 	f.loops = slices.DeleteFunc(f.loops, func(l loopAt) bool { return l.number < f.base })
-	if f.base >= mostNumber {
+	if f.base >= maxNumber {
 		f.renumber()
 	}
 }
@@ -280,7 +280,7 @@ func (f *Folder) finish(id uint32, p []uint64) {
 // byte for the trip count and one byte for the number of its shape. If the shape is used only once,
 // its definition adds the bytes of the steps, one byte for each item, and one byte for the loop.
 func (s *shape) isDear(trips uint64, used bool) bool {
-	if !s.flat || trips > mostDear {
+	if !s.flat || trips > maxDear {
 		return false
 	}
 	leaves, loop := 0, 1+len(s.items)
@@ -297,9 +297,9 @@ func (s *shape) isDear(trips uint64, used bool) bool {
 	return leaves < loop
 }
 
-// mostDear is the maximum number of iterations of a loop that takes more bytes than its separate
+// maxDear is the maximum number of iterations of a loop that takes more bytes than its separate
 // leaves.
-const mostDear = 3
+const maxDear = 3
 
 // varintBytes returns the number of bytes that a difference takes as a zigzag varint.
 func varintBytes(d uint64) int { return (bits.Len64(d<<1^uint64(int64(d)>>63)|1) + 6) / 7 }

@@ -113,7 +113,7 @@ func (f *Folder) expandLast(nodes int) bool {
 			f.past = append(f.past, candidate{ref: s.ref, addr: p[0], again: true, wild: s.wild})
 		} else {
 			w.enter(s, p[0], p[1:s.params])
-			for w.settle(all); w.depth > 0 && !w.stuck && len(f.past) <= mostAgain; w.settle(all) {
+			for w.settle(all); w.depth > 0 && !w.stuck && len(f.past) <= maxAgain; w.settle(all) {
 				t := &w.frames[w.depth-1]
 				it := &t.items[t.pos]
 				f.past = append(f.past, candidate{ref: it.ref, addr: t.cur[t.at], again: true, wild: it.wild})
@@ -126,7 +126,7 @@ func (f *Folder) expandLast(nodes int) bool {
 				return false
 			}
 		}
-		if len(f.past) > mostAgain {
+		if len(f.past) > maxAgain {
 			return false
 		}
 	}

@@ -10,7 +10,7 @@ import "runtime"
 const (
 	// minimum number of iterations in a sweep; shorter sweeps are slower than single steps
 	leastSwept = 4
-	mostSwept  = 1 << 12 // maximum number of rows in an iteration of a sweep
+	maxSwept   = 1 << 12 // maximum number of rows in an iteration of a sweep
 )
 
 // sweptRow describes a row of the trace that every iteration repeats.
@@ -27,7 +27,7 @@ func (f *Folder) sweep(c *rows, i int) (next int) {
 	t := &w.frames[w.begun-1]
 	here := f.tree.rows - uint64(len(c.Addr)-i)
 	began, rows := t.began, here-t.began
-	if t.began = here; began == 0 || rows > min(mostSwept, uint64(i), uint64(len(c.Addr)-i)/leastSwept) || t.trips-t.done < leastSwept || !f.foresee(t, int(rows)) {
+	if t.began = here; began == 0 || rows > min(maxSwept, uint64(i), uint64(len(c.Addr)-i)/leastSwept) || t.trips-t.done < leastSwept || !f.foresee(t, int(rows)) {
 		return i
 	}
 	period, first := int(rows), i

@@ -114,7 +114,7 @@ func (f *Folder) other(ref, context uint32) *habit {
 	}
 	id, known := f.contexts[key]
 	if !known {
-		if len(f.others) == mostHabits {
+		if len(f.others) == maxHabits {
 			return &f.habits[ref]
 		}
 		id = uint32(len(f.others))
@@ -183,7 +183,7 @@ type calls struct {
 
 // stack is the call stack of a thread.
 type stack struct {
-	frames    [mostFrames]called
+	frames    [maxFrames]called
 	depth     int // number of frames
 	deeper    int // number of functions at the top of the stack that are not in frames
 	signature uint64
@@ -201,11 +201,11 @@ type called struct {
 }
 
 const (
-	mostFrames = 64 // maximum number of frames; functions above the last frame have its context
+	maxFrames = 64 // maximum number of frames; functions above the last frame have its context
 	// maximum number of contexts; rows of all further contexts have context 0, like rows outside
 	// all calls
-	mostContexts = 1 << 14
-	mostHabits   = 1 << 16 // maximum number of habits of references in other contexts
+	maxContexts = 1 << 14
+	maxHabits   = 1 << 16 // maximum number of habits of references in other contexts
 )
 
 // of returns the context of each row. The rows before index first contain no calls.
@@ -258,7 +258,7 @@ func (k *calls) turnTo(thread uint32) {
 
 func (k *calls) number(signature uint64) uint32 {
 	n, known := k.numbers[signature]
-	if !known && len(k.numbers) < mostContexts {
+	if !known && len(k.numbers) < maxContexts {
 		n = uint32(len(k.numbers)) + 1
 		k.numbers[signature] = n
 	}
@@ -267,7 +267,7 @@ func (k *calls) number(signature uint64) uint32 {
 
 // enter pushes a function onto the call stack.
 func (s *stack) enter(function uint32, k *calls) {
-	if s.depth == mostFrames {
+	if s.depth == maxFrames {
 		s.deeper++
 		return
 	}

@@ -204,7 +204,7 @@ func (f *fitter) distances(values []float64, bins bool) Law {
 	if best.Off > near {
 		best = f.powerLaw(values)
 		for _, x := range best.Exponents {
-			if math.Abs(x-math.Round(x)) > nearWhole || x < 0 || x > mostDistance {
+			if math.Abs(x-math.Round(x)) > nearWhole || x < 0 || x > maxDistance {
 				best.Off = math.Inf(1)
 			}
 		}
@@ -228,7 +228,7 @@ const nearWhole = 0.25
 // isDistance reports whether a polynomial can describe a distance: the polynomial must grow, but
 // not too fast.
 func (l *Law) isDistance() bool {
-	return l.Terms[0].Factor.Sign() > 0 && degree(l.Terms[0].Powers) <= mostDistance
+	return l.Terms[0].Factor.Sign() > 0 && degree(l.Terms[0].Powers) <= maxDistance
 }
 
 // sum finds the monomial that is closest to the distances. If no monomial is close enough and most
@@ -237,7 +237,7 @@ func (f *fitter) sum(values []float64, most int, near float64) Law {
 	best := Law{Kind: Sum, Off: math.Inf(1)}
 	for terms := 1; terms <= most && best.Off > near; terms++ {
 		f.choose(nil, terms, func(of []int) {
-			if degree(f.monomials[of[0]].Powers) > mostDistance {
+			if degree(f.monomials[of[0]].Powers) > maxDistance {
 				return
 			}
 			var rows [][]float64
@@ -268,8 +268,8 @@ func (f *fitter) sum(values []float64, most int, near float64) Law {
 	return best
 }
 
-// mostDistance is the highest power of a parameter in the law of a distance.
-const mostDistance = 3
+// maxDistance is the highest power of a parameter in the law of a distance.
+const maxDistance = 3
 
 func degree(powers []int) (n int) {
 	for _, p := range powers {

@@ -161,24 +161,24 @@ type support struct {
 }
 
 const (
-	mostTerms = 4
-	// mostDegree is the maximum degree of monomials, indexed by the number of varying parameters.
-	// mostSupports is the maximum number of sums of monomials to try.
-	mostSupports = 4000
+	maxTerms = 4
+	// maxDegree is the maximum degree of monomials, indexed by the number of varying parameters.
+	// maxSupports is the maximum number of sums of monomials to try.
+	maxSupports = 4000
 	// fewestBits is the length of the coefficient 1 in bits, including its sign.
 	fewestBits = 2
-	// mostDenominator limits the denominators of coefficients.
-	mostDenominator = 1 << 16
+	// maxDenominator limits the denominators of coefficients.
+	maxDenominator = 1 << 16
 )
 
-var mostDegree = [mostParameters + 1]int{0, 6, 4, 3, 3}
+var maxDegree = [maxParameters + 1]int{0, 6, 4, 3, 3}
 
 func newFitter(m *Model) *fitter {
 	f := &fitter{varied: m.varied, known: map[string]Law{}}
 	for i := range m.runs {
 		f.points = append(f.points, m.runs[i].Parameters)
 	}
-	for degree := mostDegree[len(m.varied)]; degree >= 0; degree-- {
+	for degree := maxDegree[len(m.varied)]; degree >= 0; degree-- {
 		f.addMonomials(make([]int, len(m.Names)), 0, degree)
 	}
 	for i := range f.monomials {
@@ -197,7 +197,7 @@ func (f *fitter) ofTerms(terms int) []support {
 		var list []support
 		total := 0
 		f.choose(nil, len(f.supports)+1, func(of []int) {
-			if total++; total <= mostSupports {
+			if total++; total <= maxSupports {
 				if s, ok := f.support(of); ok {
 					list = append(list, s)
 				}
@@ -357,7 +357,7 @@ func (f *fitter) polynomial(values []uint64, data int) (best Law, ok bool) {
 		return Law{Terms: []Term{one}, Checked: len(values) - 1}, true
 	}
 	length := float64(data)
-	for n := 1; n <= min(mostTerms, len(values)); n++ {
+	for n := 1; n <= min(maxTerms, len(values)); n++ {
 		chosen := choices(len(f.monomials), n)
 		if length <= chosen+float64(n*fewestBits) {
 			break
@@ -393,7 +393,7 @@ func (f *fitter) meets(s *support, values []uint64, most float64) (terms []Term,
 		for k, run := range s.points {
 			c.Add(c, new(big.Rat).Mul(s.inverse[i*n+k], new(big.Rat).SetInt(new(big.Int).SetUint64(values[run]))))
 		}
-		if c.Sign() == 0 || c.Denom().BitLen() > bits.Len(mostDenominator) {
+		if c.Sign() == 0 || c.Denom().BitLen() > bits.Len(maxDenominator) {
 			return nil, 0
 		}
 		length += float64(fewestBits - 1 + c.Num().BitLen() + 2*(c.Denom().BitLen()-1))
@@ -418,7 +418,7 @@ func (f *fitter) meets(s *support, values []uint64, most float64) (terms []Term,
 // its coefficients.
 func (f *fitter) mayMeet(s *support, values []uint64) bool {
 	n := len(s.of)
-	var c [mostTerms]float64
+	var c [maxTerms]float64
 	for i := range n {
 		for k, run := range s.points {
 			c[i] += s.float[i*n+k] * float64(values[run])

@@ -599,8 +599,8 @@ func (p *Program) doubtProgram(out *Predicted) {
 	for b := range out.Of {
 		guessed = guessed || out.Of[b].Basis == Fitted
 	}
-	if n := mostTerms + 1 - len(p.runs); guessed && n > 0 {
-		say("The formulas are polynomials with up to " + strconv.Itoa(mostTerms) + " terms: add " + runsMore(n) + " to determine and check every such formula.")
+	if n := maxTerms + 1 - len(p.runs); guessed && n > 0 {
+		say("The formulas are polynomials with up to " + strconv.Itoa(maxTerms) + " terms: add " + runsMore(n) + " to determine and check every such formula.")
 	}
 	if out.Slack > 0 {
 		say("The formulas predict different numbers of entries and exits for some blocks. The total difference is " + strconv.FormatUint(out.Slack, 10) + ".")

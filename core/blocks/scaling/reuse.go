@@ -109,7 +109,7 @@ func (f *fitter) reuse(of []*memory.Profile) *classed {
 // wide as a bin of distances.
 var gaps = [...]float64{1.25, 1.5, 2, 4}
 
-const mostClasses = 24
+const maxClasses = 24
 
 // classes divides the distances of all runs at gaps whose ends differ at least by the factor gap.
 // ok is false if runs have different numbers of classes, or if no checked polynomial fits the
@@ -117,7 +117,7 @@ const mostClasses = 24
 func (f *fitter) classes(of []*memory.Profile, gap float64) (list []class, ok bool) {
 	parts := make([][][]memory.Span, len(of))
 	for i, p := range of {
-		if parts[i] = cut(p.Spans, gap); len(parts[i]) != len(parts[0]) || len(parts[i]) == 0 || len(parts[i]) > mostClasses {
+		if parts[i] = cut(p.Spans, gap); len(parts[i]) != len(parts[0]) || len(parts[i]) == 0 || len(parts[i]) > maxClasses {
 			return nil, false
 		}
 	}

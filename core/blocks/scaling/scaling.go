@@ -140,8 +140,8 @@ func (m *Model) values(of func(*Run) uint64) []uint64 {
 
 func check(names []string, runs []Run) error {
 	bad := func(got, want string) error { return &trace.OptionError{Option: "runs", Got: got, Want: want} }
-	if len(names) == 0 || len(names) > mostParameters {
-		return bad(strconv.Itoa(len(names))+" parameters", "1 to "+strconv.Itoa(mostParameters)+" parameters, such as the size of the input")
+	if len(names) == 0 || len(names) > maxParameters {
+		return bad(strconv.Itoa(len(names))+" parameters", "1 to "+strconv.Itoa(maxParameters)+" parameters, such as the size of the input")
 	}
 	if len(runs) < 2 {
 		return bad(strconv.Itoa(len(runs)), "at least two runs, with different inputs")
@@ -162,7 +162,7 @@ func check(names []string, runs []Run) error {
 			}
 		}
 		for _, v := range r.Parameters {
-			if v > mostValue || v < -mostValue {
+			if v > maxValue || v < -maxValue {
 				return bad(number+strconv.FormatInt(v, 10), "parameters from −2^40 to 2^40")
 			}
 		}
@@ -171,8 +171,8 @@ func check(names []string, runs []Run) error {
 }
 
 const (
-	mostParameters = 4
-	mostValue      = 1 << 40
+	maxParameters = 4
+	maxValue      = 1 << 40
 )
 
 // Count is a predicted number of executions of a block.
@@ -227,7 +227,7 @@ func (m *Model) checkAt(at []int64) error {
 	}
 	for j, v := range at {
 		switch {
-		case v > mostValue || v < -mostValue:
+		case v > maxValue || v < -maxValue:
 			return &trace.OptionError{Option: "at", Got: m.Names[j] + "=" + strconv.FormatInt(v, 10), Want: "a value from −2^40 to 2^40"}
 		case v != m.runs[0].Parameters[j] && !slices.Contains(m.varied, j):
 			return &trace.OptionError{Option: "at", Got: m.Names[j] + "=" + strconv.FormatInt(v, 10), Want: strconv.FormatInt(m.runs[0].Parameters[j], 10) + ", as in all runs; to predict for different values, add a run with a different value"}
@@ -246,12 +246,12 @@ func (l *Law) count(at []int64) (c Count) {
 	} else {
 		c.Executions = l.At(at)
 	}
-	c.Executions = min(max(0, c.Executions), mostExecutions)
+	c.Executions = min(max(0, c.Executions), maxExecutions)
 	return c
 }
 
-// mostExecutions is more than any program executes.
-const mostExecutions = 1e30
+// maxExecutions is more than any program executes.
+const maxExecutions = 1e30
 
 func (m *Model) doubt(p *Prediction, reuse Reuse) {
 	say := func(s string) { p.Doubts = append(p.Doubts, s) }

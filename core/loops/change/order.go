@@ -418,17 +418,17 @@ func Rest(a, b *loops.Item) uint64 {
 			return 0
 		}
 	}
-	if most-least > mostRest || most-least > least/8 {
+	if most-least > maxRest || most-least > least/8 {
 		return 0
 	}
 	return most - least
 }
 
-// mostRest is the largest difference between trip counts of fused loops.
-const mostRest = 64
+// maxRest is the largest difference between trip counts of fused loops.
+const maxRest = 64
 
-// mostUnrolled is the maximum number of iterations of one loop in a turn.
-const mostUnrolled = 16
+// maxUnrolled is the maximum number of iterations of one loop in a turn.
+const maxUnrolled = 16
 
 // unrolled returns the number of turns into which two loops with different trip counts can be
 // divided, so that both cover the same bytes in each turn. It returns 0 if there is no such number.
@@ -441,7 +441,7 @@ func unrolled(first, second *loops.Item, depth int) uint64 {
 	}
 	turns := gcd(first.Trips, second.Trips)
 	a, b := first.Trips/turns, second.Trips/turns
-	if max(a, b) > mostUnrolled {
+	if max(a, b) > maxUnrolled {
 		return 0
 	}
 	stepsOf := func(l *loops.Item) (steps []int64) {

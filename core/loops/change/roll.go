@@ -146,9 +146,9 @@ func isInnermost(l *loops.Item) bool {
 	return l.IsLoop() && !slices.ContainsFunc(l.Body, func(it loops.Item) bool { return it.IsLoop() || it.Wild })
 }
 
-// mostCopies is the maximum number of source iterations in one compiled iteration: four vectors of
+// maxCopies is the maximum number of source iterations in one compiled iteration: four vectors of
 // 64 bytes.
-const mostCopies = 256
+const maxCopies = 256
 
 // element is an array element that a reference of a loop's body accesses.
 type element struct {
@@ -217,7 +217,7 @@ func (w *roller) unroll(l *loops.Item, depth int) {
 			most = max(most, len(classes[i].elements))
 		}
 	}
-	for copies := min(most, mostCopies); copies > 1; copies-- {
+	for copies := min(most, maxCopies); copies > 1; copies-- {
 		if w.fold(l, classes, depth, uint64(copies)) {
 			return
 		}
@@ -429,7 +429,7 @@ func (w *roller) peeled(l *loops.Item, beside []loops.Item, depth int, behind bo
 			at = len(beside) - 1 - i
 		}
 		it := beside[at]
-		if it.IsLoop() || it.Wild || len(left) > mostBeside {
+		if it.IsLoop() || it.Wild || len(left) > maxBeside {
 			break
 		}
 		if isEvent(&it) {
@@ -499,6 +499,6 @@ func (w *roller) peeled(l *loops.Item, beside []loops.Item, depth int, behind bo
 	return turns, rest
 }
 
-// mostBeside is the maximum number of elements next to a loop that are searched for peeled
+// maxBeside is the maximum number of elements next to a loop that are searched for peeled
 // iterations.
-const mostBeside = 1024
+const maxBeside = 1024

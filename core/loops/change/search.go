@@ -99,19 +99,19 @@ func Estimate(n *loops.Nest, c misses.Cache, goOn func(least uint64) bool, chang
 	return both + uint64(rest+0.5), nil
 }
 
-// mostEstimated is the number of references that [Estimate] counts, unless a few iterations already
+// maxEstimated is the number of references that [Estimate] counts, unless a few iterations already
 // contain more.
-const mostEstimated = 1 << 21
+const maxEstimated = 1 << 21
 
 // Long reports whether [Estimate] may count only a part of a nest.
-func Long(n *loops.Nest) bool { return executions(n.Items) >= mostEstimated }
+func Long(n *loops.Nest) bool { return executions(n.Items) >= maxEstimated }
 
 // beginning returns the index of the largest loop of a nest, and half the number of its first
 // iterations that represent all iterations. If all references are at the same line offset again
 // after a few iterations, half is a multiple of their number. half is 0 if the loop is short, if
 // its iterations differ in length, or if there are several large loops.
 func beginning(n *loops.Nest, c misses.Cache) (at int, half uint64) {
-	const mostPeriod, shortest = 32, 6
+	const maxPeriod, shortest = 32, 6
 	all, largest := uint64(0), uint64(0)
 	for i := range n.Items {
 		own := executions(n.Items[i : i+1])
@@ -142,10 +142,10 @@ func beginning(n *loops.Nest, c misses.Cache) (at int, half uint64) {
 	}
 	look(l.Body)
 	each := executions(l.Body)
-	if half = max(1, mostEstimated/3/max(1, each)); period <= mostPeriod && (half > 1 || period > 2) {
+	if half = max(1, maxEstimated/3/max(1, each)); period <= maxPeriod && (half > 1 || period > 2) {
 		half = (half + period - 1) / period * period
 	}
-	if !even || shortest*half > l.Trips || all < mostEstimated {
+	if !even || shortest*half > l.Trips || all < maxEstimated {
 		return 0, 0
 	}
 	return at, half
@@ -279,25 +279,25 @@ func (s *search) limit(list int) uint64 {
 }
 
 const (
-	worthwhile  = 0.02
-	mostPadded  = 8  // maximum number of arrays to pad
-	mostPairs   = 6  // maximum number of pairs of arrays to merge into structures
-	mostNested  = 6  // maximum number of nested loops
-	mostFused   = 7  // maximum number of loops to fuse with a loop
-	mostChained = 16 // maximum number of loops on which changes are tried
+	worthwhile = 0.02
+	maxPadded  = 8  // maximum number of arrays to pad
+	maxPairs   = 6  // maximum number of pairs of arrays to merge into structures
+	maxNested  = 6  // maximum number of nested loops
+	maxFused   = 7  // maximum number of loops to fuse with a loop
+	maxChained = 16 // maximum number of loops on which changes are tried
 )
 
 // candidates returns lists of changes to try. Search reports only the best change of each list.
 func candidates(n *loops.Nest, c misses.Cache) (all [][]Change) {
 	var paths []Path
 	eachLoop(n.Items, nil, func(p Path, l *loops.Item) {
-		if len(paths) < mostChained {
+		if len(paths) < maxChained {
 			paths = append(paths, slices.Clone(p))
 		}
 	})
 	for _, p := range paths {
 		nested := 1
-		for nested < mostNested {
+		for nested < maxNested {
 			if _, why := chain(n, p, nested); why != "" {
 				break
 			}
@@ -337,7 +337,7 @@ func candidates(n *loops.Nest, c misses.Cache) (all [][]Change) {
 		}
 	})
 	slices.SortStableFunc(arrays, func(a, b Array) int { return cmp.Compare(uses[b], uses[a]) })
-	for _, a := range arrays[:min(len(arrays), mostPadded)] {
+	for _, a := range arrays[:min(len(arrays), maxPadded)] {
 		var pads []Change
 		for _, bytes := range []uint64{c.LineBytes, 8, 2 * c.LineBytes, 16, 5 * c.LineBytes} {
 			pads = append(pads, Pad{Array: a.First, Bytes: bytes})
@@ -348,7 +348,7 @@ func candidates(n *loops.Nest, c misses.Cache) (all [][]Change) {
 	pairs := 0
 	for i, a := range arrays {
 		for _, b := range arrays[i+1:] {
-			if pairs < mostPairs && a.Bytes() == b.Bytes() {
+			if pairs < maxPairs && a.Bytes() == b.Bytes() {
 				all = append(all, []Change{Records{Arrays: []trace.Addr{a.First, b.First}}})
 				pairs++
 			}
@@ -360,7 +360,7 @@ func candidates(n *loops.Nest, c misses.Cache) (all [][]Change) {
 // fusions returns the fusions of a loop with one or more of the loops after it.
 func fusions(n *loops.Nest, first Path) (list []Change) {
 	fused := n.Clone()
-	for more := range mostFused {
+	for more := range maxFused {
 		if (Fuse{First: first}).Apply(fused) != nil {
 			break
 		}

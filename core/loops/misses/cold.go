@@ -250,8 +250,8 @@ func (b *block) placeOf(p []uint64, at, l int, dims *[]dimension) (to place, ok 
 	return place{}, false
 }
 
-// mostRuns limits the number of contiguous runs of lines in a box.
-const mostRuns = 1 << 26
+// maxRuns limits the number of contiguous runs of lines in a box.
+const maxRuns = 1 << 26
 
 // markBox marks the lines that a leaf touches in the given loops.
 func (f *firsts) markBox(start place, dims []dimension) bool {
@@ -273,7 +273,7 @@ func (f *firsts) markBox(start place, dims []dimension) bool {
 	for _, d := range dims {
 		runs *= float64(d.trips)
 	}
-	if runs > mostRuns {
+	if runs > maxRuns {
 		return false
 	}
 	f.markRuns(run, dims, start.node)

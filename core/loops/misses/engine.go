@@ -66,7 +66,7 @@ func (e *engine) run() {
 	at, tops, blocks := 0, e.tops, e.layout.loops
 	made := uint64(0) // number of references outside loops that are not counted yet
 	for i, id := range e.shapes {
-		if i%mostAtOnce == 0 {
+		if i%maxAtOnce == 0 {
 			e.spend(int(made))
 			e.done += made
 			made = 0
@@ -96,9 +96,9 @@ func (e *engine) run() {
 	e.done += made
 }
 
-// mostAtOnce is the number of top-level nodes that run between two checks whether the caller wants
+// maxAtOnce is the number of top-level nodes that run between two checks whether the caller wants
 // to stop.
-const mostAtOnce = 1 << 12
+const maxAtOnce = 1 << 12
 
 // top runs a top-level loop that is counted node by node. at is the index of its first counter.
 func (e *engine) top(f *form, b *block, p []uint64, at int) (made uint64) {

@@ -65,7 +65,7 @@ type flat struct {
 }
 
 const (
-	mostTop   = 1 << 18 // if there are more top-level nodes, short loops are counted by reference
+	maxTop    = 1 << 18 // if there are more top-level nodes, short loops are counted by reference
 	shortLoop = 64      // maximum number of references that a short loop makes
 	farStep   = 1 << 56 // the smallest step that counts as large; shortLoop smaller steps sum to less than 2^64 bytes
 	someUses  = 16      // if there are many nodes, uses are counted in every someUses-th node only
@@ -73,7 +73,7 @@ const (
 
 func newLayout(t *loops.Tree, lineBytes uint64) *layout {
 	shapes, _ := t.Top()
-	return newLayoutOf(t, lineBytes, len(shapes) > mostTop)
+	return newLayoutOf(t, lineBytes, len(shapes) > maxTop)
 }
 
 func newLayoutOf(t *loops.Tree, lineBytes uint64, many bool) *layout {
@@ -293,7 +293,7 @@ func (e *extents) joinWild(t *loops.Tree) {
 	}
 }
 
-const mostArrays = 32
+const maxArrays = 32
 
 // arrays divides lines among arrays. References with overlapping lines belong to one array.
 type arrays struct {
@@ -330,14 +330,14 @@ func divide(all []span, uses []uint64, shift uint) *arrays {
 		weight[len(a.spans)-1] += uses[ref]
 	}
 	a.number = make([]uint32, len(a.spans))
-	a.shown = min(len(a.spans), mostArrays)
+	a.shown = min(len(a.spans), maxArrays)
 	heavy := whole(len(a.spans))
-	if len(a.spans) > mostArrays {
+	if len(a.spans) > maxArrays {
 		slices.SortStableFunc(heavy, func(x, y int) int { return cmp.Compare(weight[y], weight[x]) })
-		slices.Sort(heavy[:mostArrays-1])
+		slices.Sort(heavy[:maxArrays-1])
 	}
 	for i, s := range heavy {
-		a.number[s] = uint32(min(i, mostArrays-1))
+		a.number[s] = uint32(min(i, maxArrays-1))
 	}
 	return a
 }

@@ -17,8 +17,8 @@ type marks struct {
 	full   bool // set if more lines were added than can be marked
 }
 
-// mostPages limits the memory of marks to about 70 MB. This is enough for 2^29 contiguous lines.
-const mostPages = 1 << 17
+// maxPages limits the memory of marks to about 70 MB. This is enough for 2^29 contiguous lines.
+const maxPages = 1 << 17
 
 // page marks 4096 lines.
 type page struct {
@@ -59,7 +59,7 @@ func (m *marks) need(number uint64) *page {
 	if p := m.find(number); p != nil {
 		return p
 	}
-	if len(m.pages) == mostPages {
+	if len(m.pages) == maxPages {
 		m.full = true
 		return m.last
 	}

@@ -97,8 +97,8 @@ type Cache struct {
 // Lines returns the number of lines in the cache.
 func (c Cache) Lines() uint64 { return c.Sets * c.Ways }
 
-// mostLines is the maximum number of lines in a cache.
-const mostLines = 1 << 24
+// maxLines is the maximum number of lines in a cache.
+const maxLines = 1 << 24
 
 func (c Cache) check() error {
 	want := ""
@@ -107,8 +107,8 @@ func (c Cache) check() error {
 		want = "lines of 8 to 1048576 bytes, a power of two"
 	case c.Sets < 1 || c.Ways < 1:
 		want = "at least one set and one way"
-	case c.Sets > mostLines || c.Ways > mostLines || c.Lines() > mostLines:
-		want = "at most " + strconv.Itoa(mostLines) + " lines"
+	case c.Sets > maxLines || c.Ways > maxLines || c.Lines() > maxLines:
+		want = "at most " + strconv.Itoa(maxLines) + " lines"
 	default:
 		return nil
 	}

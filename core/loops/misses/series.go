@@ -41,7 +41,7 @@ type record struct {
 	times []uint64     // the number of periods that each jump skipped
 }
 
-const mostWritten = 1 << 22
+const maxWritten = 1 << 22
 
 func (t *transcript) here() mark {
 	return mark{len(t.lines), len(t.notes), len(t.times), len(t.cuts)}
@@ -135,7 +135,7 @@ func size(step uint64) uint64 { return min(step, -step) }
 func (s *series) begin(e *engine, b *block, trips uint64) {
 	s.next = never
 	s.marks = s.marks[:0]
-	if !b.varies || b.wilds || e.plain || len(b.leaves) > mostLeaves || len(b.leaves) == 0 {
+	if !b.varies || b.wilds || e.plain || len(b.leaves) > maxLeaves || len(b.leaves) == 0 {
 		return
 	}
 	if _, several := e.state.(*stacks); several && e.sets > 1 {
@@ -184,7 +184,7 @@ func (s *series) look(e *engine, b *block, cur []uint64, i, trips uint64, at int
 		s.first = i
 	}
 	s.save(e, n, b, at)
-	e.broken = e.broken || len(e.lines) > mostWritten
+	e.broken = e.broken || len(e.lines) > maxWritten
 	switch {
 	case e.broken || n >= 2 && !s.repeats(e, n):
 		s.giveUp(e, i)
@@ -268,7 +268,7 @@ func (s *series) jump(e *engine, b *block, cur []uint64, i, trips uint64, at int
 	var behind []uint64 // the state after the block with number good
 	var best record     // the record of block number good
 	try, all := bad-1, bad-1
-	for tries := 0; tries < mostTries && good+1 < bad && !e.over; tries++ {
+	for tries := 0; tries < maxTries && good+1 < bad && !e.over; tries++ {
 		before := e.done
 		e.state.load(s.stateBefore(try - 1))
 		e.tally.load(s.totals[n], at, b.nodes)
@@ -329,9 +329,9 @@ func (e *engine) writeState() {
 	}
 }
 
-// mostTries limits the number of blocks that jump runs to find the last block that is like the
+// maxTries limits the number of blocks that jump runs to find the last block that is like the
 // first.
-const mostTries = 6
+const maxTries = 6
 
 // stateBefore returns the state before a block (numbered from 0), which it extrapolates from the
 // progression.
@@ -468,7 +468,7 @@ type group struct{ step, first, last uint64 }
 // pair is a line and the position to which it moves.
 type pair struct{ from, to uint64 }
 
-const mostGroups = 16
+const maxGroups = 16
 
 // kept reports whether lines that move from a to b in one step keep their order for the given
 // number of steps: equal lines stay equal, and no line passes another line.
@@ -487,7 +487,7 @@ func (o *order) kept(a, b []uint64, steps uint64) bool {
 			for g = 0; g < len(o.groups) && o.groups[g].step != step; g++ {
 			}
 			if g == len(o.groups) {
-				if g == mostGroups {
+				if g == maxGroups {
 					return o.ascends(a, b, steps)
 				}
 				o.groups = append(o.groups, group{step, line, line})

@@ -101,7 +101,7 @@ func (m *motion) after(line trace.Line, times uint64) trace.Line {
 // begin starts the search in a run of a loop with the given parameters.
 func (w *plan) begin(e *engine, b *block, cur []uint64, trips uint64) {
 	w.next, w.on, w.jumped = never, false, false
-	if e.plain || b.wilds || b.varies || trips < 4 || len(b.leaves) > mostLeaves || len(b.drifts) == 0 {
+	if e.plain || b.wilds || b.varies || trips < 4 || len(b.leaves) > maxLeaves || len(b.drifts) == 0 {
 		return
 	}
 	if b.skip > 0 && e.open == 0 {
@@ -121,7 +121,7 @@ func (w *plan) begin(e *engine, b *block, cur []uint64, trips uint64) {
 	w.from(e, b, cur, 0, trips)
 }
 
-const mostLeaves = 512
+const maxLeaves = 512
 
 // setPeriod finds the number of iterations after which every reference is at the same offset in its
 // line and all references have moved by the same number of sets.

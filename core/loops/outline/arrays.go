@@ -48,15 +48,15 @@ func (a *Array) Utilisation(lineBytes uint64) float64 {
 // a reference's variable, or "" if it is unknown. The argument lineBytes must be a power of two.
 func (o *Outline) Arrays(loop int, lineBytes uint64, name func(loops.Reference) string) []Array {
 	l := &o.Loops[loop]
-	w := walker{nest: o.nests[l.Nest], lineBytes: lineBytes, left: mostSpans}
+	w := walker{nest: o.nests[l.Nest], lineBytes: lineBytes, left: maxSpans}
 	return w.arrays(l.item, name)
 }
 
 // span is a range of bytes.
 type span struct{ lo, hi trace.Addr } // hi is greater than lo
 
-// mostSpans limits the number of ranges with which the data of a loop is described exactly.
-const mostSpans = 1 << 17
+// maxSpans limits the number of ranges with which the data of a loop is described exactly.
+const maxSpans = 1 << 17
 
 // pattern describes the addresses of a reference.
 type pattern struct {
@@ -162,10 +162,10 @@ func (w *walker) array(group []leaf, name string) Array {
 		a.Mixed = a.Mixed || !slices.Equal(group[i].strides, a.Strides)
 	}
 	a.Extent = end - a.Base
-	mostLines := (end-1)/w.lineBytes - a.Base/w.lineBytes + 1
+	maxLines := (end-1)/w.lineBytes - a.Base/w.lineBytes + 1
 	if !a.Exact {
 		a.Touched = min(bound, a.Extent)
-		a.Lines = min(mostLines, bound)
+		a.Lines = min(maxLines, bound)
 		return a
 	}
 	next := uint64(0) // all lines before next have been counted

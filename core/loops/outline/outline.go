@@ -223,7 +223,7 @@ func (n *nest) lay(node loops.Node, parent, depth int) (height int) {
 
 func (n *nest) add(p []uint64) {
 	n.runs++
-	c := counter{nest: n, left: mostCounted}
+	c := counter{nest: n, left: maxCounted}
 	if n.one == nil {
 		n.one = make([]uint64, len(p))
 	}
@@ -243,9 +243,9 @@ func (n *nest) sum() {
 	}
 }
 
-// mostCounted limits the number of iterations of a node that are counted one by one if trip counts
+// maxCounted limits the number of iterations of a node that are counted one by one if trip counts
 // may be negative. Trip counts are never negative in trees that were made from traces.
-const mostCounted = 1 << 20
+const maxCounted = 1 << 20
 
 // counter counts the executions of each item.
 type counter struct {
@@ -323,7 +323,7 @@ func (c *counter) neverNegative(k int, p []uint64) bool {
 // corners updates the smallest and the largest trip count of loop k and of the loops inside it.
 func (c *counter) corners(k int, p []uint64) {
 	n := c.nest
-	c.left = mostCounted
+	c.left = maxCounted
 	c.visit(k, p, func(j int, trips uint64) bool {
 		if int64(trips) < 0 {
 			trips = 0
