@@ -10,9 +10,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// large returns a program of the size of SQLite: the program in $STACKGLASS_IR, or a synthetic
-// program of loop nests.
-func large(b *testing.B) *System {
+// largeSystem returns a system about as large as SQLite: the program in $STACKGLASS_IR or, if this
+// variable is not set, a synthetic program of loop nests.
+func largeSystem(b *testing.B) *System {
 	p := &trace.Program{}
 	if src, err := os.ReadFile(os.Getenv("STACKGLASS_IR")); err == nil {
 		m, err := ir.Read(src)
@@ -69,7 +69,7 @@ func large(b *testing.B) *System {
 
 // In each iteration, BenchmarkSolve solves the whole program.
 func BenchmarkSolve(b *testing.B) {
-	s := large(b)
+	s := largeSystem(b)
 	b.ReportAllocs()
 	for b.Loop() {
 		for n := range s.functions {
@@ -84,7 +84,7 @@ func BenchmarkSolve(b *testing.B) {
 
 // In each iteration, BenchmarkEdit changes one branch and solves the program again.
 func BenchmarkEdit(b *testing.B) {
-	s := large(b)
+	s := largeSystem(b)
 	worst := 0
 	for n := range s.program.Functions {
 		if s.program.Functions[n].Blocks > s.program.Functions[worst].Blocks {
@@ -92,7 +92,7 @@ func BenchmarkEdit(b *testing.B) {
 		}
 	}
 	at := int(s.program.Functions[worst].First)
-	for !s.severalWays(at) {
+	for !s.hasSeveralSuccessors(at) {
 		at++
 	}
 	w := make([]uint64, len(s.program.Blocks[at].Successors))

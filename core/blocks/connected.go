@@ -19,17 +19,17 @@ func connected(n int, isRoot func(f int) bool, calls func(f int32) ([]call, erro
 }
 
 type connecting struct {
-	seen, low []int32 // seen: 1 + the order of discovery; 0: not seen yet; -1: in a complete component
+	seen, low []int32 // seen: discovery number, from 1; 0 before the discovery; -1 once the component is complete
 	order     int32
 	open      []int32
-	stack     []following
+	stack     []searchFrame
 	list      [][]int32
 	calls     func(f int32) ([]call, error)
 }
 
-// following is a function on the path of the search, with its calls that have not been followed
-// yet.
-type following struct {
+// searchFrame is a function on the current search path, together with the calls that the search has
+// not followed yet.
+type searchFrame struct {
 	function int32
 	calls    []call
 }
@@ -39,7 +39,7 @@ func (c *connecting) begin(f int32) error {
 	c.seen[f], c.low[f] = c.order, c.order
 	c.open = append(c.open, f)
 	calls, err := c.calls(f)
-	c.stack = append(c.stack, following{f, calls})
+	c.stack = append(c.stack, searchFrame{f, calls})
 	return err
 }
 
@@ -68,14 +68,14 @@ func (c *connecting) from(root int32) error {
 			c.low[above] = min(c.low[above], c.low[f])
 		}
 		if c.low[f] == c.seen[f] {
-			c.end(f)
+			c.completeComponent(f)
 		}
 	}
 	return nil
 }
 
-// end completes the component that consists of f and the functions after it in c.open.
-func (c *connecting) end(f int32) {
+// completeComponent records a component: function f and all functions after f in c.open.
+func (c *connecting) completeComponent(f int32) {
 	at := len(c.open) - 1
 	for c.open[at] != f {
 		at--

@@ -12,15 +12,16 @@
 // paper as follows:
 //
 //  1. In a [System], each block has integer weights: one for each successor, and one for leaving
-//     the function. The weights are counts of a run ([FromEdges]), weights from a compiler's
-//     profile ([FromProfile]), or numbers in a [Sheet] written by a person, which may depend on
-//     parameters ([Model]). Weights are divided only at the end, because the ratio 999,999,999 to 1
-//     is exact, but the floating-point number 0.999999999 is not.
-//  2. Elimination without subtraction yields the number of visits of each block per invocation of
+//     the function. The weights are execution counts of a run ([FromEdges]), weights from a
+//     compiler's profile ([FromProfile]), or numbers that a user wrote in a branch-probability file
+//     ([Sheet]). The numbers in a file may depend on parameters ([Model]). Weights are divided only
+//     at the end, because the ratio 999,999,999 to 1 is exact, but the floating-point number
+//     0.999999999 is not.
+//  2. Subtraction-free elimination computes the number of visits of each block per invocation of
 //     its function (Grassmann, Taksar and Heyman, Regenerative Analysis and Steady State
-//     Distributions for Markov Chains, 1985). Ordinary elimination divides by 1 − P, which keeps
-//     seven of sixteen digits for a loop of 10^9 iterations, and none for three such loops nested
-//     in each other. Elimination without subtraction computes the pivot of a block as a sum: the
+//     Distributions for Markov Chains, 1985). Ordinary elimination divides by 1 − P. For a loop of
+//     10^9 iterations, only seven of sixteen digits of 1 − P are correct; for three such nested
+//     loops, none are. Subtraction-free elimination computes the pivot of a block as a sum: the
 //     block's weight for leaving the function, plus the weights of its edges to blocks that are not
 //     yet eliminated. Sums, products and quotients of positive numbers lose accuracy only in the
 //     last digits (O'Cinneide, Entrywise perturbation theory and error analysis for Markov chains,
@@ -28,12 +29,13 @@
 //     headers of outer loops. A function with n blocks in loops that are nested d deep then takes
 //     n·d steps. Irreducible graphs take more steps.
 //  3. The number of invocations of each function is computed for one strongly connected component
-//     of the call graph at a time, callers first. Each execution of a block calls the block's
-//     Callee. All other invocations (of main, of callbacks and through pointers) are inputs, called
-//     entries. If a recursive function calls itself C times per invocation on average, the solution
-//     divides by 1 − C, and the recursion diverges unless C < 1. Rational numbers are used if
-//     floating point is too imprecise to decide whether the recursion diverges. If the weights come
-//     from a recorded run, the recorded numbers of invocations are used, and nothing is solved.
+//     of the call graph at a time, callers first. Each execution of a block calls the function in
+//     the block's field Callee. All other invocations (of main, of callbacks and through pointers)
+//     are inputs, called entries. If a recursive function calls itself C times per invocation on
+//     average, the solution divides by 1 − C, and the recursion diverges unless C < 1. Rational
+//     numbers are used if floating point is too imprecise to decide whether the recursion diverges.
+//     If the weights come from a recorded run, the recorded numbers of invocations are used
+//     instead.
 //  4. The counts are rounded and checked against the equations in integer arithmetic: flows are
 //     128-bit products that must divide without a remainder. The system has a unique solution, so
 //     integer counts that satisfy all equations are exact. [Solution] lists the functions for which
@@ -43,8 +45,8 @@
 //
 // Exceptions, longjmp and the end of the program end invocations in the middle of a function. Basic
 // blocks are therefore split after calls (package ir), and the part before the split has a weight
-// for leaving the function. A block without successors and without such a weight always leaves the
-// function. A longjmp, or an exception from outside the program, can also enter a block without
+// for leaving the function. A block that has no successors always leaves the function, even if its
+// weight is 0. A longjmp, or an exception from outside the program, can also enter a block without
 // following an edge. Such executions are counted in [Edges.Resumed].
 //
 // Each execution of a block executes the same instructions. The number of instructions in the run

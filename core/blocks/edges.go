@@ -8,7 +8,7 @@ import (
 )
 
 // Edges contains the execution counts of a program's edges. All slices are indexed by block, except
-// Entered, which is indexed by function. For every block b
+// Entered, which is indexed by function. For every block b, the counts satisfy
 //
 //	Visits[b] = Σ Taken into b + Resumed[b], + (for the first block of a function) Entered and its calls
 //	Visits[b] = Σ Taken[b] + Left[b]
@@ -46,8 +46,8 @@ func NewEdges(p *trace.Program) *Edges {
 	return e
 }
 
-// Check tests that the edges fit the program, and that each block is entered as often as it is
-// left. Counts from only a part of a trace do not balance.
+// Check returns an error if the edges do not match the program, or if a block is not entered as
+// often as it is left. The counts of a partial trace do not balance.
 func (e *Edges) Check(p *trace.Program) error {
 	if len(e.Visits) != len(p.Blocks) || len(e.Taken) != len(p.Blocks) || len(e.Left) != len(p.Blocks) || len(e.Resumed) != len(p.Blocks) || len(e.Unmade) != len(p.Blocks) || len(e.Entered) != len(p.Functions) {
 		return errors.New("edges for " + strconv.Itoa(len(e.Visits)) + " blocks and " + strconv.Itoa(len(e.Entered)) + " functions, but the program has " +
@@ -56,7 +56,7 @@ func (e *Edges) Check(p *trace.Program) error {
 	into := make([]uint64, len(p.Blocks))
 	for b := range p.Blocks {
 		if len(e.Taken[b]) != len(p.Blocks[b].Successors) {
-			return errors.New(name(p, b) + ": counts of " + strconv.Itoa(len(e.Taken[b])) + " outgoing edges, want " + strconv.Itoa(len(p.Blocks[b].Successors)))
+			return errors.New(name(p, b) + ": has counts for " + strconv.Itoa(len(e.Taken[b])) + " outgoing edges, want " + strconv.Itoa(len(p.Blocks[b].Successors)))
 		}
 		out := e.Left[b]
 		for i, n := range e.Taken[b] {

@@ -7,8 +7,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// loop returns the program for (i = 0; i < 3; i++), with the blocks entry, head, body and exit.
-func loop() *trace.Program {
+// loopProgram returns the program for (i = 0; i < 3; i++), with the blocks entry, head, body and exit.
+func loopProgram() *trace.Program {
 	return &trace.Program{
 		Functions: []trace.Function{{Name: "f", Blocks: 4}},
 		Blocks: []trace.Block{
@@ -21,7 +21,7 @@ func loop() *trace.Program {
 }
 
 func TestEdgesBalance(t *testing.T) {
-	p := loop()
+	p := loopProgram()
 	balanced := func() *Edges {
 		e := NewEdges(p)
 		e.Visits = []uint64{1, 4, 3, 1}
@@ -39,7 +39,7 @@ func TestEdgesBalance(t *testing.T) {
 		{func(e *Edges) { e.Visits[2]++ }, "block body of f: ran 4 times, but was left 3 times"},
 		{func(e *Edges) { e.Left[3]--; e.Visits[3]-- }, "block exit of f: ran 0 times, but was entered 1 times"},
 		{func(e *Edges) { e.Resumed[0] = 2 }, "block entry of f: ran 1 times, but was entered 3 times"},
-		{func(e *Edges) { e.Taken[1] = nil }, "block head of f: counts of 0 outgoing edges, want 2"},
+		{func(e *Edges) { e.Taken[1] = nil }, "block head of f: has counts for 0 outgoing edges, want 2"},
 		{func(e *Edges) { e.Entered[0] = 0 }, "block entry of f: ran 1 times, but was entered 0 times"},
 		{func(e *Edges) { e.Unmade[1] = 1 }, "block head of f: 1 calls are recorded as not made"},
 		{func(e *Edges) { e.Left = nil }, "but the program has 4 blocks and 1 functions"},
@@ -69,7 +69,7 @@ func TestCalleesWithSameName(t *testing.T) {
 		},
 	}
 	e := NewEdges(p)
-	e.Visits[2], e.Visits[6], e.Visits[3] = 1, 1, 1 // the linker kept the first copy of the function inlined
+	e.Visits[2], e.Visits[6], e.Visits[3] = 1, 1, 1 // the linker kept the first copy of the function "inlined"
 	const none = trace.NoFunction
 	want := []uint32{1, none, none, none, 4, 2, none, none}
 	for b, f := range e.Callees(p) {

@@ -2,48 +2,49 @@ package blocks
 
 import "slices"
 
-// way is a weighted edge to another state.
-type way struct {
+// weightedEdge is an edge to another state.
+type weightedEdge struct {
 	to     int32
 	weight float64
 }
 
-// factor is a system of n states after elimination, from the highest state to the lowest. It solves
+// factorization is a system of n states after the elimination of all states, from the highest to
+// the lowest. It solves
 //
 //	y_j · s_j = source_j + Σ over i ≠ j of y_i w_ij
 //
 // and its transpose. For each state k, it stores the edges to lower states, divided by the pivot of
 // k, and the edges from lower states.
-type factor struct {
+type factorization struct {
 	pivots []float64
-	outAt  []int32 // the edges [outAt[i], outAt[i+1]) belong to the i-th state, counted from the highest
-	out    []way   // weights divided by the pivot
+	outAt  []int32        // the edges [outAt[i], outAt[i+1]) belong to the i-th state, counted from the highest
+	out    []weightedEdge // weights divided by the pivot
 	inAt   []int32
-	in     []way // edges from lower states: source state and weight
+	in     []weightedEdge // edges from lower states: source state and weight
 }
 
-// eliminate factorises a system of states. ways contains the edges of each state, sorted by target,
-// without edges from a state to itself. leaves contains the weights of leaving the system. The
-// pivot of a state is the sum of its weight of leaving and the weights of its edges to lower
-// states, so nothing is subtracted. If diagonal is not nil, it contains the initial pivots, and
-// elimination subtracts products from them. bad is a state whose pivot is not positive, or -1.
-// eliminate modifies its arguments.
-func eliminate(ways [][]way, leaves, diagonal []float64) (f *factor, bad int) {
-	n := len(ways)
-	f = &factor{pivots: make([]float64, n), outAt: make([]int32, n+1), inAt: make([]int32, n+1)}
-	from := sources(ways)
+// eliminate factorises a system of states. The slice "edges" contains the edges of each state,
+// sorted by target, without edges from a state to itself. exitWeights contains, for each state, the
+// weight for leaving the system. The pivot of a state is a sum without subtractions: the state's
+// exit weight, plus the weights of its edges to lower states. If diagonal is not nil, it contains
+// the initial pivots, and elimination subtracts products from them. failed is the number of a state
+// whose pivot is not positive, or -1. eliminate modifies its arguments.
+func eliminate(edges [][]weightedEdge, exitWeights, diagonal []float64) (f *factorization, failed int) {
+	n := len(edges)
+	f = &factorization{pivots: make([]float64, n), outAt: make([]int32, n+1), inAt: make([]int32, n+1)}
+	from := sources(edges)
 	total := 0
-	for _, list := range ways {
+	for _, list := range edges {
 		total += len(list)
 	}
-	f.out, f.in = make([]way, 0, total), make([]way, 0, total)
+	f.out, f.in = make([]weightedEdge, 0, total), make([]weightedEdge, 0, total)
 	for k := n - 1; k >= 0; k-- {
 		pivot := 0.0
 		if diagonal != nil {
 			pivot = diagonal[k]
 		} else {
-			pivot = leaves[k]
-			for _, w := range ways[k] {
+			pivot = exitWeights[k]
+			for _, w := range edges[k] {
 				pivot += w.weight
 			}
 		}
@@ -52,24 +53,24 @@ func eliminate(ways [][]way, leaves, diagonal []float64) (f *factor, bad int) {
 		}
 		f.pivots[k] = pivot
 		first := len(f.out)
-		for _, w := range ways[k] {
-			f.out = append(f.out, way{w.to, w.weight / pivot})
+		for _, w := range edges[k] {
+			f.out = append(f.out, weightedEdge{w.to, w.weight / pivot})
 		}
 		mine := f.out[first:]
 		for _, i := range from[k] {
 			if int(i) > k {
 				continue
 			}
-			last := len(ways[i]) - 1 // the last edge leads to k, the highest remaining state
-			w := ways[i][last].weight
-			ways[i] = ways[i][:last]
-			f.in = append(f.in, way{i, w})
-			if leaves != nil {
-				leaves[i] += w * (leaves[k] / pivot)
+			last := len(edges[i]) - 1 // the last edge leads to k, the highest remaining state
+			w := edges[i][last].weight
+			edges[i] = edges[i][:last]
+			f.in = append(f.in, weightedEdge{i, w})
+			if exitWeights != nil {
+				exitWeights[i] += w * (exitWeights[k] / pivot)
 			}
 			for _, o := range mine {
 				if o.to != i {
-					ways[i] = addWay(ways[i], o.to, w*o.weight, i, from)
+					edges[i] = addEdge(edges[i], o.to, w*o.weight, i, from)
 				} else if diagonal != nil {
 					diagonal[i] -= w * o.weight
 				}
@@ -81,7 +82,7 @@ func eliminate(ways [][]way, leaves, diagonal []float64) (f *factor, bad int) {
 }
 
 // sources returns, for each state, the states with an edge to it.
-func sources(ways [][]way) [][]int32 {
+func sources(ways [][]weightedEdge) [][]int32 {
 	counts := make([]int32, len(ways)+1)
 	total := 0
 	for _, list := range ways {
@@ -105,36 +106,37 @@ func sources(ways [][]way) [][]int32 {
 	return from
 }
 
-// addWay adds weight to an edge between two states. It creates the edge if it is missing.
-func addWay(list []way, to int32, weight float64, state int32, from [][]int32) []way {
-	at, found := slices.BinarySearchFunc(list, to, func(w way, to int32) int { return int(w.to) - int(to) })
+// addEdge adds weight to an edge between two states. It creates the edge if it is missing.
+func addEdge(list []weightedEdge, to int32, weight float64, state int32, from [][]int32) []weightedEdge {
+	at, found := slices.BinarySearchFunc(list, to, func(w weightedEdge, to int32) int { return int(w.to) - int(to) })
 	if found {
 		list[at].weight += weight
 		return list
 	}
 	from[to] = append(from[to], state)
-	return slices.Insert(list, at, way{to, weight})
+	return slices.Insert(list, at, weightedEdge{to, weight})
 }
 
-// lists returns the edges from state k to lower states, and the edges from lower states to k.
-func (f *factor) lists(k int) (out, in []way) {
+// edgesOf returns the edges from state k to lower states, and the edges from lower states to state
+// k.
+func (f *factorization) edgesOf(k int) (out, in []weightedEdge) {
 	at := len(f.pivots) - 1 - k
 	return f.out[f.outAt[at]:f.outAt[at+1]], f.in[f.inAt[at]:f.inAt[at+1]]
 }
 
 // solve replaces the sources in y by the solution of the system.
-func (f *factor) solve(y []float64) {
+func (f *factorization) solve(y []float64) {
 	for k := len(y) - 1; k >= 0; k-- {
 		if y[k] == 0 {
 			continue
 		}
-		out, _ := f.lists(k)
+		out, _ := f.edgesOf(k)
 		for _, o := range out {
 			y[o.to] += y[k] * o.weight
 		}
 	}
 	for k := range y {
-		_, in := f.lists(k)
+		_, in := f.edgesOf(k)
 		sum := y[k]
 		for _, i := range in {
 			sum += y[i.to] * i.weight
@@ -145,18 +147,18 @@ func (f *factor) solve(y []float64) {
 
 // solveTransposed replaces the costs in z by the solution of z_i · s_i = cost_i + Σ over j ≠ i of
 // w_ij z_j.
-func (f *factor) solveTransposed(z []float64) {
+func (f *factorization) solveTransposed(z []float64) {
 	for k := len(z) - 1; k >= 0; k-- {
 		if z[k] == 0 {
 			continue
 		}
-		_, in := f.lists(k)
+		_, in := f.edgesOf(k)
 		for _, i := range in {
 			z[i.to] += i.weight * (z[k] / f.pivots[k])
 		}
 	}
 	for k := range z {
-		out, _ := f.lists(k)
+		out, _ := f.edgesOf(k)
 		sum := z[k] / f.pivots[k]
 		for _, o := range out {
 			sum += o.weight * z[o.to]

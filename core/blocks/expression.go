@@ -44,8 +44,9 @@ func (f *formula) fail(why string) *expression {
 	return &expression{operator: 'n', number: new(big.Rat)}
 }
 
-// parseExpression parses an expression. why is an error message, or "".
-func parseExpression(text string) (e *expression, why string) {
+// parseExpression parses an expression. If the text is invalid, the result problem is an error
+// message; otherwise it is "".
+func parseExpression(text string) (e *expression, problem string) {
 	f := &formula{text: text}
 	e = f.sum()
 	if f.why == "" && f.peek() != 0 {
@@ -187,26 +188,26 @@ func isName(text string) bool {
 	return f.why == "" && e.operator == 'p' && f.at == len(text)
 }
 
-// value returns the value of the expression. get returns the value of a parameter. why is an error
-// message, or "".
-func (e *expression) value(get func(name string) (*big.Rat, string)) (v *big.Rat, why string) {
+// value returns the value of the expression. It calls getParameter for each parameter in the
+// expression. If there is an error, the result problem is an error message; otherwise it is "".
+func (e *expression) value(getParameter func(name string) (*big.Rat, string)) (v *big.Rat, problem string) {
 	switch e.operator {
 	case 'n':
 		return e.number, ""
 	case 'p':
-		return get(e.name)
+		return getParameter(e.name)
 	}
 	values := make([]*big.Rat, len(e.of))
 	for i, of := range e.of {
-		if values[i], why = of.value(get); why != "" {
-			return nil, why
+		if values[i], problem = of.value(getParameter); problem != "" {
+			return nil, problem
 		}
 	}
-	v, why = e.apply(values)
-	if why == "" && (v.Num().BitLen() > 1<<16 || v.Denom().BitLen() > 1<<16) {
-		why = "the value of the expression has more than 65,536 bits"
+	v, problem = e.apply(values)
+	if problem == "" && (v.Num().BitLen() > 1<<16 || v.Denom().BitLen() > 1<<16) {
+		problem = "the value of the expression has more than 65,536 bits"
 	}
-	return v, why
+	return v, problem
 }
 
 func (e *expression) apply(of []*big.Rat) (v *big.Rat, why string) {

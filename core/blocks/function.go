@@ -6,8 +6,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// solved is a function after elimination. Its states are the reachable blocks in reverse postorder.
-type solved struct {
+// solvedFunction is a function whose blocks have been eliminated. Its states are the reachable
+// blocks in reverse postorder.
+type solvedFunction struct {
 	ready  bool
 	err    *Error
 	blocks []int32  // the block of each state
@@ -16,9 +17,9 @@ type solved struct {
 	// The edges of state i are edges[edgeAt[i]:edgeAt[i+1]].
 	edgeAt  []int32
 	edges   []edge
-	factor  *factor
+	factor  *factorization
 	visits  []float64 // by state: visits per invocation
-	resumed []float64 // by state: visits that follow from executions that enter a block without an edge; or nil
+	resumed []float64 // by state: visits caused by executions that entered a block without following an edge; nil if there are none
 	calls   []call
 }
 
@@ -34,12 +35,12 @@ type call struct {
 }
 
 // prepare computes the visits of each block of function n per invocation.
-func (s *System) prepare(n int) *solved {
+func (s *System) prepare(n int) *solvedFunction {
 	f := &s.functions[n]
 	if f.ready {
 		return f
 	}
-	*f = solved{ready: true, blocks: f.blocks[:0], totals: f.totals[:0], edgeAt: f.edgeAt[:0], edges: f.edges[:0], calls: f.calls[:0]}
+	*f = solvedFunction{ready: true, blocks: f.blocks[:0], totals: f.totals[:0], edgeAt: f.edgeAt[:0], edges: f.edges[:0], calls: f.calls[:0]}
 	if f.err = s.order(n, f); f.err != nil {
 		return f
 	}
@@ -68,7 +69,7 @@ func (s *System) prepare(n int) *solved {
 
 // spread solves the system: it replaces the executions that enter each state from outside by the
 // visits of each state.
-func (f *solved) spread(sources []float64) {
+func (f *solvedFunction) spread(sources []float64) {
 	f.factor.solve(sources)
 	for i := range sources {
 		sources[i] *= float64(f.totals[i])
@@ -77,7 +78,7 @@ func (f *solved) spread(sources []float64) {
 
 // order finds the reachable blocks. It lists them in reverse postorder of a depth-first search that
 // starts from the function's first block and from resumed blocks.
-func (s *System) order(n int, f *solved) *Error {
+func (s *System) order(n int, f *solvedFunction) *Error {
 	p := s.program
 	first, end := p.Functions[n].First, p.Functions[n].First+p.Functions[n].Blocks
 	for b := first; b < end; b++ {
@@ -141,9 +142,9 @@ func (s *System) weight(b uint32, i int) uint64 {
 
 // states returns, for each state, its edges, merged and sorted, and its weight of leaving the
 // function.
-func (s *System) states(f *solved) (ways [][]way, leaves []float64) {
+func (s *System) states(f *solvedFunction) (ways [][]weightedEdge, leaves []float64) {
 	n := len(f.blocks)
-	ways, leaves = make([][]way, n), make([]float64, n)
+	ways, leaves = make([][]weightedEdge, n), make([]float64, n)
 	at := make([]int32, n)
 	for i := range at {
 		at[i] = -1
@@ -152,7 +153,7 @@ func (s *System) states(f *solved) (ways [][]way, leaves []float64) {
 	for _, b := range f.blocks {
 		total += len(s.weights[b])
 	}
-	all := make([]way, 0, total+n)
+	all := make([]weightedEdge, 0, total+n)
 	for i, b := range f.blocks {
 		f.edgeAt = append(f.edgeAt, int32(len(f.edges)))
 		sum := s.leaves[b]
@@ -177,11 +178,11 @@ func (s *System) states(f *solved) (ways [][]way, leaves []float64) {
 		for _, e := range mine {
 			at[e.to] = -1
 			if e.to != int32(i) {
-				all = append(all, way{e.to, float64(e.weight)})
+				all = append(all, weightedEdge{e.to, float64(e.weight)})
 			}
 		}
 		// This reserves capacity for one more edge, which leads to the header of the outer loop.
-		all = append(all, way{})
+		all = append(all, weightedEdge{})
 		ways[i] = all[from : len(all)-1 : len(all)]
 		leaves[i] = float64(s.leaves[b])
 		if sum == 0 { // the block has no successor
@@ -193,8 +194,8 @@ func (s *System) states(f *solved) (ways [][]way, leaves []float64) {
 	return ways, leaves
 }
 
-// endless returns an error that names a block from which no execution leaves the function.
-func (s *System) endless(f *solved) *Error {
+// endless returns an error that names a block in an endless loop.
+func (s *System) endless(f *solvedFunction) *Error {
 	n := len(f.blocks)
 	leaves := make([]bool, n)
 	for changed := true; changed; {

@@ -7,11 +7,11 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Match maps the functions and blocks of a module to functions and blocks of a program that
+// Match maps each function and block of a module to the same function or block in a program that
 // contains the module.
 type Match struct {
-	Functions []int32 // the function in the program, or -1, for each function of the module
-	Blocks    []int32 // the block in the program, or -1, for each block of the module
+	Functions []int32 // for each function of the module: the function in the program, or -1
+	Blocks    []int32 // for each block of the module: the block in the program, or -1
 	// Different lists the functions whose code differs from the program. The blocks of these
 	// functions are not matched.
 	Different []trace.Missed
@@ -58,7 +58,7 @@ func NewMatch(module, whole *trace.Program) *Match {
 	return m
 }
 
-// differs describes a difference between two functions, or returns "".
+// differs describes how the code of two functions differs, or returns "" if their code is equal.
 func (m *Match) differs(a, b *trace.Function) string {
 	if uint64(a.First)+uint64(a.Blocks) > uint64(len(m.to.Blocks)) || uint64(b.First)+uint64(b.Blocks) > uint64(len(m.from.Blocks)) {
 		return "the blocks of the function are missing"

@@ -16,11 +16,11 @@ func (h share) ofRational(n *big.Rat) *big.Rat {
 	return new(big.Rat).Mul(n, fraction(h.part, h.whole))
 }
 
-// rationalFunction is the solution in rational numbers for one function of a component.
+// rationalFunction is the solution for one function of a component, in rational numbers.
 type rationalFunction struct {
 	visits, resumed []*big.Rat         // by state; resumed may be nil
 	calls           map[int32]*big.Rat // calls per invocation, by the callee's index in the component
-	resumedCalls    map[int32]*big.Rat // calls that follow from executions that enter a block without an edge
+	resumedCalls    map[int32]*big.Rat // calls caused by executions that entered a block without following an edge
 }
 
 // rationalComponent computes the visits of functions per invocation.
@@ -58,8 +58,9 @@ func rationals(n int) []*big.Rat {
 	return list
 }
 
-// rationalCalls adds up the calls to each function of the component. The key is the callee's index.
-func (s *System) rationalCalls(f *solved, members []int32, visits []*big.Rat) map[int32]*big.Rat {
+// rationalCalls adds up the calls to each function of the component. The keys of the result are the
+// callees' indices.
+func (s *System) rationalCalls(f *solvedFunction, members []int32, visits []*big.Rat) map[int32]*big.Rat {
 	calls := map[int32]*big.Rat{}
 	for _, c := range f.calls {
 		to := int32(slices.Index(members, c.callee))
@@ -74,9 +75,10 @@ func (s *System) rationalCalls(f *solved, members []int32, visits []*big.Rat) ma
 	return calls
 }
 
-// eliminateRational replaces the sources by the number of visits of each state. It performs the
-// same elimination as eliminate.
-func (s *System) eliminateRational(f *solved, lists ...[]*big.Rat) bool {
+// eliminateRational solves the system for several right-hand sides: it replaces the elements of
+// each list by the visits of the states. It performs the same elimination as the function
+// eliminate.
+func (s *System) eliminateRational(f *solvedFunction, lists ...[]*big.Rat) bool {
 	n := len(f.blocks)
 	out, leaves := make([]map[int32]*big.Rat, n), make([]*big.Rat, n)
 	from := make([]map[int32]bool, n)
@@ -151,8 +153,8 @@ func (s *System) eliminateRational(f *solved, lists ...[]*big.Rat) bool {
 	return true
 }
 
-// callMatrix returns the identity matrix minus the matrix of calls per invocation. The row is the
-// caller and the column is the callee.
+// callMatrix returns the identity matrix minus the matrix of calls per invocation. Each row is a
+// caller, and each column is a callee.
 func callMatrix(functions []rationalFunction) [][]*big.Rat {
 	m := make([][]*big.Rat, len(functions))
 	for i := range m {
@@ -165,8 +167,8 @@ func callMatrix(functions []rationalFunction) [][]*big.Rat {
 	return m
 }
 
-// solveDense replaces entries by the solution x of x·m = entries. It returns a row whose pivot is
-// not positive, or -1 if all pivots are positive. The recursion converges if all pivots are
+// solveDense replaces entries by the solution x of x·m = entries. It returns the number of a row
+// whose pivot is not positive, or -1 if there is none. The recursion converges if all pivots are
 // positive, because a matrix without positive off-diagonal elements has a nonnegative inverse if
 // and only if all its pivots are positive.
 func solveDense(m [][]*big.Rat, entries []*big.Rat) int {

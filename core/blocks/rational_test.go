@@ -36,7 +36,7 @@ func (s *System) Rational() ([]*big.Rat, error) {
 			}
 		}
 		if f := solveDense(callMatrix(functions), entries); f >= 0 {
-			return nil, s.diverges(members[f])
+			return nil, s.divergenceError(members[f])
 		}
 		for i, f := range members {
 			g := &s.functions[f]

@@ -27,8 +27,8 @@ type Profile struct {
 	Flow    []trace.Flow // the values that blocks of a function pass to each other
 }
 
-// The binary form, used as section BLCK of profiles. Integers are uv, as in package profile. A list
-// is encoded as its length followed by its members, and a string as its length followed by its
+// The binary form, used as section BLCK of profiles. Integers are encoded as in package profile. A
+// list is encoded as its length followed by its members, and a string as its length followed by its
 // bytes.
 //
 //	version    1, or 2 if there is a profile
@@ -58,20 +58,20 @@ func (r *Run) Append(dst []byte) []byte {
 	}
 	program := AppendProgram(nil, r.Program)
 	if codeHead(c, &version, &program, r.Edges); r.Profile != nil {
-		r.Profile.code(c, r.Program)
+		r.Profile.codeProfile(c, r.Program)
 	}
 	return c.Out
 }
 
-// AppendRun appends the binary form of a run to dst. program is the program as encoded by
-// [AppendProgram], or empty.
+// AppendRun appends the binary form of a run to dst. The argument program contains the output of
+// [AppendProgram], or is empty.
 func AppendRun(dst, program []byte, e *Edges) []byte {
 	c, version := codec.Writer(dst), uint64(1)
 	codeHead(c, &version, &program, e)
 	return c.Out
 }
 
-// codeHead encodes or decodes the version and the program. When it encodes, it also writes the
+// codeHead encodes or decodes the version and the program. When it encodes, it also encodes the
 // counts.
 func codeHead(c *codec.Coder, version *uint64, program *[]byte, e *Edges) {
 	c.U64(version)
@@ -89,20 +89,20 @@ type Counts struct {
 }
 
 // codeCounts encodes or decodes the counts of executed blocks and of functions. It calls the
-// function parameter to get the counts of a block, or to store decoded counts. Counts.Taken is
-// valid until the next call of this function.
-func codeCounts(c *codec.Coder, blocks int, entered []uint64, happened func(b int) bool, of func(b int, x *Counts)) {
+// function transfer to read the counts of a block before encoding, or to store decoded counts. The
+// slice x.Taken is valid until the next call of transfer.
+func codeCounts(c *codec.Coder, blocks int, entered []uint64, happened func(b int) bool, transfer func(b int, x *Counts)) {
 	n, m := blocks, len(entered)
 	codec.Below(c, &n, uint64(blocks)+1)
 	codec.Below(c, &m, uint64(len(entered))+1)
 	var x Counts
 	sparse(c, n, 5, happened, func(b int) {
 		if x.Taken = x.Taken[:0]; !c.Reads() {
-			of(b, &x)
+			transfer(b, &x)
 		}
 		codec.Slice(c, &x.Taken, 1, c.U64)
 		if c.U64s(&x.Left, &x.Resumed, &x.Unmade); c.Reads() && !c.Failed() {
-			of(b, &x)
+			transfer(b, &x)
 		}
 	})
 	codeSome(c, entered[:m])
@@ -113,18 +113,19 @@ func codeSome(c *codec.Coder, list []uint64) {
 	sparse(c, len(list), 2, func(i int) bool { return list[i] != 0 }, func(i int) { c.U64(&list[i]) })
 }
 
-// sparse encodes or decodes the items i < n for which there(i) is true. Each item is stored as the
-// difference between its number and the smallest possible number (the previous number + 1),
-// followed by the output of code. least is the minimum size of an encoded item in bytes.
-func sparse(c *codec.Coder, n, least int, there func(i int) bool, code func(i int)) {
+// sparse encodes or decodes those of the items 0 to n - 1 for which present returns true. Each item
+// is stored as the difference between its number and the smallest possible number (the previous
+// number + 1), followed by the output of code. minBytes is the minimum size of an encoded item in
+// bytes.
+func sparse(c *codec.Coder, n, minBytes int, present func(i int) bool, code func(i int)) {
 	var list []uint64
 	for i := 0; i < n && !c.Reads(); i++ {
-		if there(i) {
+		if present(i) {
 			list = append(list, uint64(i))
 		}
 	}
 	next := uint64(0)
-	codec.Slice(c, &list, least, func(i *uint64) {
+	codec.Slice(c, &list, minBytes, func(i *uint64) {
 		if codec.Next(c, i, &next, uint64(n)); !c.Failed() {
 			code(int(*i))
 		}
@@ -136,9 +137,9 @@ func (e *Edges) happened(b int) bool {
 	return e.Left[b]|e.Resumed[b]|e.Unmade[b] != 0 || slices.ContainsFunc(e.Taken[b], isPositive)
 }
 
-// code encodes or decodes the profile of a program. Before decoding, the lists of r must have their
-// full lengths and contain zeros.
-func (r *Profile) code(c *codec.Coder, p *trace.Program) {
+// codeProfile encodes or decodes the profile. Before decoding, the lists of r must have their full
+// lengths and contain only zeros.
+func (r *Profile) codeProfile(c *codec.Coder, p *trace.Program) {
 	sparse(c, len(p.Blocks), 2, func(b int) bool { return r.Weights[b] != nil }, func(b int) {
 		weights := append([]uint64{}, r.Weights[b]...)
 		codec.Slice(c, &weights, 1, c.U64)
@@ -175,7 +176,7 @@ func AppendProgram(dst []byte, p *trace.Program) []byte {
 	return sgt.AppendTables(c.Out, bare)
 }
 
-// span is a run of consecutive functions in one module.
+// span is a range of consecutive functions in one module.
 type span struct {
 	functions uint64
 	module    uint32
@@ -196,8 +197,8 @@ func codeModules(c *codec.Coder, modules *[]trace.Module, spans *[]span) {
 	})
 }
 
-// WithoutPaths returns the part of a program that is stored in profiles. The stored part contains
-// file names instead of paths, because paths may be private.
+// WithoutPaths returns a copy of a program for storage in a profile. The copy contains file names
+// instead of paths, because paths may be private.
 func WithoutPaths(p *trace.Program) *trace.Program {
 	bare := &trace.Program{
 		Modules: append([]trace.Module{}, p.Modules...), Functions: append([]trace.Function{}, p.Functions...),
@@ -258,7 +259,7 @@ func DecodeRun(data []byte) (*Run, error) {
 	r.Edges = e
 	if c.version == 2 {
 		r.Profile = &Profile{Weights: make([][]uint64, len(r.Program.Blocks)), Entries: make([]uint64, len(r.Program.Functions))}
-		r.Profile.code(c.c, r.Program)
+		r.Profile.codeProfile(c.c, r.Program)
 		if c.c.Check(!c.c.More(), tooMuch); c.Err() != nil {
 			return nil, c.Err()
 		}
@@ -275,7 +276,7 @@ func DecodeRun(data []byte) (*Run, error) {
 	return r, nil
 }
 
-// RunDecoder decodes the two parts of a run one after the other.
+// RunDecoder decodes a run in two steps: first the program, then the counts.
 type RunDecoder struct {
 	c       *codec.Coder
 	version uint64
@@ -289,8 +290,8 @@ func NewRunDecoder(data []byte) *RunDecoder {
 	return c
 }
 
-// Encoded returns the encoded program, which may be empty. The result is a part of the decoder's
-// data.
+// Encoded returns the encoded program, which may be empty. The result shares memory with the data
+// that was passed to [NewRunDecoder].
 func (c *RunDecoder) Encoded() []byte { return c.program }
 
 // Program returns the decoded program, or nil if it was omitted.
@@ -333,13 +334,13 @@ func (c *RunDecoder) Err() error {
 	return nil
 }
 
-// Each decodes the counts of every block that ran, and stores each function's number of entries in
-// the slice entered. The function each is called for every block, and x is valid only during this
-// call. The function must report whether the number of successors of the block equals the length of
-// x.Taken.
-func (c *RunDecoder) Each(blocks int, entered []uint64, each func(b int, x *Counts) bool) error {
+// Each decodes the counts of every block that ran, and stores the number of entries of each
+// function in the slice "entered". Each calls the function visit for every block. The argument x is
+// valid only during this call. The function visit must report whether the length of x.Taken equals
+// the number of the block's successors.
+func (c *RunDecoder) Each(blocks int, entered []uint64, visit func(b int, x *Counts) bool) error {
 	codeCounts(c.c, blocks, entered, nil, func(b int, x *Counts) {
-		if !each(b, x) {
+		if !visit(b, x) {
 			c.c.In.Fail(otherProgram)
 		}
 	})
@@ -378,7 +379,7 @@ func (r *Run) Reuse(s *profile.Sites) []Reuse {
 // SampledReuse is the conditional reuse profile of a block, measured in a sample of its executions.
 // The paper calls the sampled executions windows.
 type SampledReuse struct {
-	Executions uint64 // executions of the block that access memory
+	Executions uint64 // number of executions of the block, if the block accesses memory
 	Windows    uint64 // executions in the sample
 	profile.Reuse
 }

@@ -25,9 +25,9 @@ type Influence struct {
 // order of Weight. cost contains the cost of one execution of each block.
 //
 // The derivatives come from the transposed system (the adjoint method). The solution of the
-// transposed system is, for each block, the cost from a visit of the block until the invocation
-// ends, including calls. The adjoint method takes as long as one computation of the counts. Finite
-// differences would require one computation for each branch.
+// transposed system is, for each block, the cost from a visit of the block to the end of the
+// invocation, including calls. The adjoint method takes as long as one computation of the counts.
+// Finite differences would require one computation for each branch.
 func (s *System) Sensitivity(c *Solution, cost []float64) (list []Influence, total float64, err error) {
 	ahead, err := s.costAhead(c, cost)
 	if err != nil {
@@ -38,7 +38,7 @@ func (s *System) Sensitivity(c *Solution, cost []float64) (list []Influence, tot
 	}
 	for b, n := range c.Visits {
 		f := s.program.Blocks[b].Function
-		if n == 0 || !s.severalWays(b) && (s.leaves[b] == 0 || len(s.weights[b]) == 0) || int64(f) >= int64(len(s.functions)) {
+		if n == 0 || !s.hasSeveralSuccessors(b) && (s.leaves[b] == 0 || len(s.weights[b]) == 0) || int64(f) >= int64(len(s.functions)) {
 			continue
 		}
 		list = s.influences(list, b, n, ahead, total)
@@ -55,8 +55,8 @@ func (s *System) influences(list []Influence, b int, visits float64, ahead []flo
 		weights[i], values[i] = float64(s.weight(uint32(b), i)), ahead[next[i]]
 	}
 	weights[len(next)] = float64(s.leaves[b])
-	// The sum over all edges except one is the sum over the edges before it and the edges after it,
-	// because 1 − w/sum would lose digits.
+	// To sum over all edges except one, add the sums over the edges before and after it. A
+	// subtraction from the total would lose digits.
 	behind, valueBehind := make([]float64, len(weights)+1), make([]float64, len(weights)+1)
 	for i := len(next); i >= 0; i-- {
 		behind[i], valueBehind[i] = behind[i+1]+weights[i], valueBehind[i+1]+weights[i]*values[i]
@@ -78,7 +78,8 @@ func (s *System) influences(list []Influence, b int, visits float64, ahead []flo
 	return list
 }
 
-// costAhead returns, for each block, the cost from a visit of the block until the invocation ends.
+// costAhead returns, for each block, the cost from a visit of the block to the end of the
+// invocation.
 func (s *System) costAhead(c *Solution, cost []float64) ([]float64, error) {
 	components, err := s.components()
 	if err != nil {
@@ -99,7 +100,7 @@ func (s *System) costAhead(c *Solution, cost []float64) ([]float64, error) {
 			f := &s.functions[n]
 			z := f.costs(cost)
 			for _, call := range f.calls {
-				z[call.state] += call.made.of(each[call.callee])
+				z[call.state] += call.made.times(each[call.callee])
 			}
 			for state := range z {
 				z[state] *= float64(f.totals[state])
@@ -126,7 +127,7 @@ func (v *solver) callsBetween(components [][]int32) {
 			f := &v.s.functions[n]
 			for _, call := range f.calls {
 				if of[call.callee] != of[n] {
-					v.calls[call.callee] += call.made.of(v.c.Visits[f.blocks[call.state]])
+					v.calls[call.callee] += call.made.times(v.c.Visits[f.blocks[call.state]])
 				}
 			}
 		}
@@ -134,7 +135,7 @@ func (v *solver) callsBetween(components [][]int32) {
 }
 
 // costs returns the cost of each state's block.
-func (f *solved) costs(cost []float64) []float64 {
+func (f *solvedFunction) costs(cost []float64) []float64 {
 	z := make([]float64, len(f.blocks))
 	for state, b := range f.blocks {
 		z[state] = cost[b]
@@ -159,7 +160,7 @@ func (v *solver) costOf(members []int32, cost, each []float64) error {
 			if v.numbers[c.callee] >= 0 {
 				k.self = true
 			} else {
-				own[i] += f.visits[c.state] * c.made.of(each[c.callee])
+				own[i] += f.visits[c.state] * c.made.times(each[c.callee])
 			}
 		}
 	}

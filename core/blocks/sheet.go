@@ -24,7 +24,7 @@ import (
 // unknown), the successors in the order of the terminator, and, after "=", their frequencies.
 // Blocks have the compiler's labels, with +n for the part after the n-th call. The last successor
 // may be (leaves), which means that an exception, longjmp, or the end of the program ends the
-// invocation. The frequencies are
+// invocation. The frequencies have one of these forms:
 //
 //	0.25, 3/4       probabilities, which must sum to 1; one may be "rest"
 //	99 : 1          weights
@@ -32,8 +32,9 @@ import (
 //	                (or the whole body, if the branch is at its end) runs 100 times per exit
 //	?               unknown
 //
-// Numbers are exact. A number may also be an expression of the parameters with + - * / ^, min, max,
-// floor and ceil. Names with characters other than letters, digits and ._$-+ are quoted as in Go.
+// Numbers are exact. A number may also be an expression with parameters, the operators + - * / ^,
+// and the functions min, max, floor and ceil. Names with characters other than letters, digits and
+// ._$-+ are quoted as in Go.
 type Sheet struct {
 	file       string
 	parameters []parameter
@@ -91,8 +92,8 @@ func (s *Sheet) fail(line int, why, do string) *Error {
 	return &Error{Sheet: s.file + ":" + strconv.Itoa(line), Block: -1, Why: why, Do: do}
 }
 
-// words splits a line into words. bar and equals are the positions of the words | and =, or -1 if
-// they are missing. All text after = is one word.
+// words splits a line into words. The results bar and equals are the positions of the words | and
+// =, or -1 if the line does not contain them. All text after = is one word.
 func words(l string) (list []string, bar, equals int, why string) {
 	bar, equals = -1, -1
 	for {
@@ -247,8 +248,8 @@ func (s *Sheet) Parameters() []Parameter {
 type Model struct {
 	System *System
 	sheet  *Sheet
-	blocks []int // by branch of the file
-	places []int // by entry: the function or the block
+	blocks []int // the block of each branch in the file
+	places []int // the function or block of each entry in the file
 }
 
 // Bind finds the file's branches in a system. Branches that are not in the file keep their weights.
@@ -328,7 +329,8 @@ func (f *finder) find(s *Sheet, system *System, functions map[string]int, functi
 	return at, nil
 }
 
-// fits checks that the successors of a branch in the file are the successors of the block.
+// fits returns an error if the successors of a branch in the file differ from the successors of the
+// block.
 func (s *Sheet) fits(l *branch, system *System, at int) error {
 	next := system.program.Blocks[at].Successors
 	var want []string
@@ -393,7 +395,7 @@ func (s *System) setMade(block int, made share) {
 	}
 	if s.made[block] != made {
 		s.made[block] = made
-		s.changed(block)
+		s.markUnsolved(block)
 	}
 }
 
@@ -483,7 +485,8 @@ func (m *Model) set(l *branch, at int, get func(string) (*big.Rat, string)) erro
 	return m.System.Set(at, list, leaves)
 }
 
-// short formats a number in a short form.
+// short formats a number as an integer or a decimal number if possible, and otherwise as a
+// fraction.
 func short(v *big.Rat) string {
 	if text := v.RatString(); len(text) <= 20 {
 		return text
@@ -518,8 +521,8 @@ func (s *System) trip(b int, count *big.Rat) (list []*big.Rat, why string) {
 // endsBody reports whether an edge leads from the end of a loop's body back to the header.
 func (s *System) endsBody(b, next int) bool { return uint32(next)+1 == s.program.Blocks[b].Loop }
 
-// distribute checks probabilities, and assigns the remaining probability to the element that is
-// nil.
+// distribute checks probabilities. If an element is nil, it assigns the remaining probability to
+// this element.
 func distribute(values []*big.Rat) (why string) {
 	sum, rest := new(big.Rat), -1
 	for i, v := range values {

@@ -106,7 +106,7 @@ func TestParameters(t *testing.T) {
 	}
 	check(7, 1000)
 	if list := m.sheet.Parameters(); len(list) != 2 || list[1] != (Parameter{"m", "n/4"}) {
-		t.Errorf("Parameters() = %v, want two parameters, of which the second is m = n/4", list)
+		t.Errorf("Parameters() = %v, want two parameters, the second being m = n/4", list)
 	}
 }
 

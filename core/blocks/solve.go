@@ -26,11 +26,11 @@ type Solution struct {
 // maxWhole limits the counts that are treated as integers.
 const maxWhole = 1 << 62
 
-// component is a strongly connected component of the call graph. Its functions are numbered.
+// component is a strongly connected component of the call graph.
 type component struct {
 	functions []int32
-	self      bool    // whether there are calls within the component
-	factor    *factor // the factorised matrix of the calls within the component, or nil
+	self      bool           // whether there are calls within the component
+	factor    *factorization // the factorised matrix of the calls within the component, or nil
 	known     []float64
 	counts    [][]float64 // by function, then by state
 	exact     [][]uint64
@@ -40,7 +40,7 @@ type solver struct {
 	s       *System
 	c       *Solution
 	calls   []float64 // calls added so far, by callee
-	whole   []bool    // whether the calls are integers, which are stored in exact
+	whole   []bool    // whether the calls are integers; the field exact contains these integers
 	exact   []uint64
 	errors  []float64 // errors of the calls, by callee
 	numbers []int32   // by function: its index in the component, or -1
@@ -80,7 +80,7 @@ func (s *System) components() ([][]int32, error) {
 	})
 }
 
-// isEntered reports whether a function is invoked other than by a direct call.
+// isEntered reports whether a function has invocations that do not come from direct calls.
 func (s *System) isEntered(n int) bool {
 	f := &s.program.Functions[n]
 	if f.Blocks == 0 {
@@ -92,16 +92,17 @@ func (s *System) isEntered(n int) bool {
 	return slices.ContainsFunc(s.resumed[f.First:f.First+f.Blocks], isPositive)
 }
 
-// of returns n multiplied by the share h.
-func (h share) of(n float64) float64 {
+// times returns n multiplied by the fraction h.
+func (h share) times(n float64) float64 {
 	if h.part == h.whole {
 		return n
 	}
 	return n * float64(h.part) / float64(h.whole)
 }
 
-// ofWhole returns the share h of an integer n, and the remainder of the division by h.whole.
-func (h share) ofWhole(n uint64) (q, rest uint64) {
+// timesInteger multiplies an integer by the fraction h, and returns the quotient and the remainder
+// of the division by h.whole.
+func (h share) timesInteger(n uint64) (q, rest uint64) {
 	if h.part == h.whole {
 		return n, 0
 	}
@@ -134,7 +135,7 @@ func (v *solver) component(list []int32) error {
 				v.addCalls(f, r, entries)
 			}
 		}
-		if err := v.recursion(k, entries, v.s.knownOf(list)); err != nil {
+		if err := v.recursion(k, entries, v.s.recordedInvocations(list)); err != nil {
 			return err
 		}
 		k.solve(entries)
@@ -154,7 +155,7 @@ func (v *solver) component(list []int32) error {
 	return nil
 }
 
-func (f *solved) counts(invocations float64) []float64 {
+func (f *solvedFunction) counts(invocations float64) []float64 {
 	list := make([]float64, len(f.visits))
 	for i, per := range f.visits {
 		list[i] = per * invocations
@@ -169,18 +170,18 @@ func (f *solved) counts(invocations float64) []float64 {
 func (v *solver) addCalls(f int32, counts, entries []float64) {
 	for _, c := range v.s.functions[f].calls {
 		if to := v.numbers[c.callee]; to >= 0 {
-			entries[to] += c.made.of(counts[c.state])
+			entries[to] += c.made.times(counts[c.state])
 		}
 	}
 }
 
-// recursion factorises the matrix of calls within a component. known contains the recorded numbers
-// of invocations of the functions for these entries, or is nil.
-func (v *solver) recursion(k *component, entries, known []float64) error {
+// recursion factorises the matrix of calls within a component. The slice recorded contains the
+// number of invocations of each function in the recorded run, or is nil.
+func (v *solver) recursion(k *component, entries, recorded []float64) error {
 	n := len(k.functions)
 	dense := make([]float64, n)
 	var touched []int32
-	ways, diagonal := make([][]way, n), make([]float64, n)
+	ways, diagonal := make([][]weightedEdge, n), make([]float64, n)
 	for i, f := range k.functions {
 		touched = touched[:0]
 		for _, c := range v.s.functions[f].calls {
@@ -188,7 +189,7 @@ func (v *solver) recursion(k *component, entries, known []float64) error {
 				if dense[to] == 0 {
 					touched = append(touched, to)
 				}
-				dense[to] += c.made.of(v.s.functions[f].visits[c.state])
+				dense[to] += c.made.times(v.s.functions[f].visits[c.state])
 			}
 		}
 		slices.Sort(touched)
@@ -197,28 +198,28 @@ func (v *solver) recursion(k *component, entries, known []float64) error {
 			if int(to) == i {
 				diagonal[i] -= dense[to]
 			} else if dense[to] > 0 {
-				ways[i] = append(ways[i], way{to, dense[to]})
+				ways[i] = append(ways[i], weightedEdge{to, dense[to]})
 			}
 			dense[to] = 0
 		}
 	}
-	if k.known = known; known != nil && k.factorKnown(ways, entries) {
+	if k.known = recorded; recorded != nil && k.factorKnown(ways, entries) {
 		return nil
 	}
 	k.known = nil
 	var bad int
-	if k.factor, bad = eliminate(cloneWays(ways), nil, diagonal); bad < 0 && slices.Min(k.factor.pivots) > v.s.least(k.functions) {
+	if k.factor, bad = eliminate(cloneWays(ways), nil, diagonal); bad < 0 && slices.Min(k.factor.pivots) > v.s.minPivot(k.functions) {
 		return nil
 	}
 	if bad >= 0 && diagonal[bad] < surelyNegative {
-		return v.s.diverges(k.functions[bad])
+		return v.s.divergenceError(k.functions[bad])
 	}
-	// Floating point is too imprecise to decide.
+	// Floating point is too imprecise to decide whether the recursion diverges.
 	solved := bad < 0
 	list, diverging := v.s.rationalInvocations(k.functions, entries)
 	switch {
 	case diverging >= 0:
-		return v.s.diverges(diverging)
+		return v.s.divergenceError(diverging)
 	case list != nil:
 		if k.known = list; k.factorKnown(ways, entries) {
 			return nil
@@ -234,16 +235,16 @@ func (v *solver) recursion(k *component, entries, known []float64) error {
 	}
 }
 
-// factorKnown factorises the matrix of calls within a component whose solution is known. It does
-// not subtract.
-func (k *component) factorKnown(ways [][]way, entries []float64) bool {
+// factorKnown factorises the matrix of calls within a component whose solution is known. The
+// elimination contains no subtraction.
+func (k *component) factorKnown(ways [][]weightedEdge, entries []float64) bool {
 	var bad int
 	k.factor, bad = eliminate(transposed(ways, k.known), slices.Clone(entries), nil)
 	return bad < 0
 }
 
-func cloneWays(ways [][]way) [][]way {
-	list := make([][]way, len(ways))
+func cloneWays(ways [][]weightedEdge) [][]weightedEdge {
+	list := make([][]weightedEdge, len(ways))
 	for i := range ways {
 		list[i] = slices.Clone(ways[i])
 	}
@@ -253,9 +254,9 @@ func cloneWays(ways [][]way) [][]way {
 // surelyNegative is the limit below which a negative pivot cannot be a rounding error.
 const surelyNegative = -1e-3
 
-// least returns the smallest pivot for which floating-point arithmetic is precise enough. Smaller
-// pivots may be rounding errors, or may have lost digits that rational numbers would keep.
-func (s *System) least(functions []int32) float64 {
+// minPivot returns the smallest pivot for which floating-point arithmetic is precise enough. A
+// smaller pivot may be a rounding error, or may have lost digits that rational numbers would keep.
+func (s *System) minPivot(functions []int32) float64 {
 	const sure, precise, fewBlocks = 1e-9, 1e-3, 500
 	blocks := 0
 	for _, f := range functions {
@@ -267,8 +268,8 @@ func (s *System) least(functions []int32) float64 {
 	return sure
 }
 
-// diverges returns the error about an infinite recursion.
-func (s *System) diverges(n int32) *Error {
+// divergenceError returns the error for an infinite recursion.
+func (s *System) divergenceError(n int32) *Error {
 	f := &s.program.Functions[n]
 	return &Error{
 		Function: f.Name, Block: -1, Place: f.Place,
@@ -277,9 +278,9 @@ func (s *System) diverges(n int32) *Error {
 	}
 }
 
-// knownOf returns the invocations of functions in the run from which the weights come, or nil if
-// the weights do not come from a run.
-func (s *System) knownOf(functions []int32) []float64 {
+// recordedInvocations returns the number of invocations of each function in the recorded run, or
+// nil if the weights do not come from a recorded run.
+func (s *System) recordedInvocations(functions []int32) []float64 {
 	if s.known == nil {
 		return nil
 	}
@@ -294,11 +295,11 @@ func (s *System) knownOf(functions []int32) []float64 {
 }
 
 // transposed converts calls per invocation to total calls, and reverses their direction.
-func transposed(ways [][]way, invocations []float64) [][]way {
-	back := make([][]way, len(ways))
+func transposed(ways [][]weightedEdge, invocations []float64) [][]weightedEdge {
+	back := make([][]weightedEdge, len(ways))
 	for i, list := range ways {
 		for _, w := range list {
-			back[w.to] = append(back[w.to], way{int32(i), w.weight * invocations[i]})
+			back[w.to] = append(back[w.to], weightedEdge{int32(i), w.weight * invocations[i]})
 		}
 	}
 	return back
@@ -318,9 +319,9 @@ func (k *component) solve(entries []float64) {
 	}
 }
 
-// correct corrects the counts of a component. residuals contains the residuals of the states of
-// each function.
-func (v *solver) correct(k *component, residuals [][]float64) {
+// correctCounts adds a correction to the counts of a component. The slice residuals contains the
+// residuals of the states of each function.
+func (v *solver) correctCounts(k *component, residuals [][]float64) {
 	entries := make([]float64, len(k.functions))
 	for i, f := range k.functions {
 		v.s.functions[f].spread(residuals[i])
@@ -362,7 +363,7 @@ func (v *solver) refine(k *component) bool {
 		if zero {
 			return true
 		}
-		v.correct(k, residuals)
+		v.correctCounts(k, residuals)
 		changed := false
 		for i := range residuals {
 			for state, d := range residuals[i] {
@@ -385,10 +386,10 @@ func (v *solver) refine(k *component) bool {
 	return false
 }
 
-// residuals returns the residuals of a component's equations for integer counts. zero reports
+// residuals returns the residuals of a component's equations for integer counts. allZero reports
 // whether all residuals are 0.
-func (v *solver) residuals(k *component) (list [][]float64, zero bool) {
-	list, zero = make([][]float64, len(k.functions)), true
+func (v *solver) residuals(k *component) (list [][]float64, allZero bool) {
+	list, allZero = make([][]float64, len(k.functions)), true
 	calls, broken := make([]uint64, len(k.functions)), false
 	for i, f := range k.functions {
 		calls[i] = v.exact[f]
@@ -396,7 +397,7 @@ func (v *solver) residuals(k *component) (list [][]float64, zero bool) {
 	for i, f := range k.functions {
 		for _, c := range v.s.functions[f].calls {
 			if to := v.numbers[c.callee]; to >= 0 {
-				n, rest := c.made.ofWhole(k.exact[i][c.state])
+				n, rest := c.made.timesInteger(k.exact[i][c.state])
 				calls[to] += n
 				broken = broken || rest > 0
 			}
@@ -405,9 +406,9 @@ func (v *solver) residuals(k *component) (list [][]float64, zero bool) {
 	for i, f := range k.functions {
 		r := residual{s: v.s, function: f, calls: calls[i], counts: k.exact[i]}
 		list[i] = r.compute()
-		zero = zero && !broken && r.isZero()
+		allZero = allZero && !broken && r.isZero()
 	}
-	return list, zero
+	return list, allZero
 }
 
 // residual computes the residuals of a function.
@@ -501,8 +502,8 @@ func fraction(part, of uint64) *big.Rat {
 	return new(big.Rat).SetFrac(new(big.Int).SetUint64(part), new(big.Int).SetUint64(of))
 }
 
-// bound computes a bound on the errors of a component's counts. It propagates the residuals and
-// their rounding errors through the system like entries.
+// bound computes a bound on the errors of a component's counts. It solves the system with the
+// residuals and their rounding errors as entries.
 func (v *solver) bound(k *component) {
 	const unit = 1.0 / (1 << 53)
 	list := make([][]float64, len(k.functions))
@@ -532,7 +533,7 @@ func (v *solver) bound(k *component) {
 		come[g.entry] += v.errors[f]
 		list[i] = come
 	}
-	v.correct(k, list)
+	v.correctCounts(k, list)
 	for i, f := range k.functions {
 		for state, e := range list[i] {
 			if n := k.counts[i][state]; n > 0 {
@@ -540,7 +541,7 @@ func (v *solver) bound(k *component) {
 			}
 		}
 		for _, c := range v.s.functions[f].calls {
-			v.errors[c.callee] += c.made.of(list[i][c.state])
+			v.errors[c.callee] += c.made.times(list[i][c.state])
 		}
 	}
 }
@@ -561,8 +562,8 @@ func (v *solver) finish(k *component, whole bool) {
 		}
 		for _, call := range g.calls {
 			b := g.blocks[call.state]
-			v.calls[call.callee] += call.made.of(c.Visits[b])
-			n, rest := call.made.ofWhole(c.Exact[b])
+			v.calls[call.callee] += call.made.times(c.Visits[b])
+			n, rest := call.made.timesInteger(c.Exact[b])
 			sum, carry := bits.Add64(v.exact[call.callee], n, 0)
 			v.exact[call.callee] = sum
 			v.whole[call.callee] = v.whole[call.callee] && whole && rest == 0 && carry == 0

@@ -354,7 +354,7 @@ func fib() *trace.Program {
 }
 
 // TestRecursionIsExact checks the counts of fib(n), which causes 2·F(n+1) − 1 invocations of fib.
-// Of these invocations, F(n+1) make no further call.
+// Among these invocations, F(n+1) make no further call.
 func TestRecursionIsExact(t *testing.T) {
 	for _, n := range []int{1, 2, 10, 30, 50, 80} {
 		a, b := uint64(0), uint64(1) // F(0), F(1)
@@ -439,7 +439,7 @@ func wantError(t *testing.T, s *System, want ...string) {
 // TestUnsolvable checks that the error for a system without a solution contains the function, the
 // block, the line and advice.
 func TestUnsolvable(t *testing.T) {
-	p := loop()
+	p := loopProgram()
 	for b := range p.Blocks {
 		p.Blocks[b].File, p.Blocks[b].LastLine = "a.c", uint32(10+b)
 	}
@@ -482,8 +482,8 @@ func TestUnsolvable(t *testing.T) {
 	}
 }
 
-// TestEditsAreSolvedAgain checks that a system that is solved, changed and solved again has the
-// same solution as a new system.
+// TestEditsAreSolvedAgain checks that a system that has been changed after its first solution has
+// the same solution as a new system.
 func TestEditsAreSolvedAgain(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSystem(t)

@@ -18,18 +18,18 @@ type System struct {
 	weights [][]uint64 // by block, in the order of Successors; unknown if all weights and leaves are 0
 	leaves  []uint64   // by block: the weight of ending the invocation
 	entered []uint64   // by function: invocations that do not come from direct calls
-	resumed []uint64   // by block: executions that enter without an edge
+	resumed []uint64   // by block: executions that enter the block without following an edge
 	made    []share    // by block: the share of its calls that enter the callee
-	// by function: invocations in the run from which the weights come; nil if there is no run or
-	// weights were changed
+	// by function: invocations in the recorded run; nil if there is no such run, or if weights were
+	// changed
 	known []uint64
 
 	callees   []int32 // by block: the called function, or -1
-	functions []solved
+	functions []solvedFunction
 	positions []int32 // by block: the number of its state in the factor of its function
 }
 
-// share is the fraction part/whole, or 1 if both are 0.
+// share is the fraction part/whole. If part and whole are 0, the fraction is 1.
 type share struct{ part, whole uint64 }
 
 // NewSystem returns a system without weights, except for blocks with one successor. NewSystem fails
@@ -38,7 +38,7 @@ func NewSystem(p *trace.Program) (*System, error) {
 	s := &System{
 		program: p, weights: make([][]uint64, len(p.Blocks)), leaves: make([]uint64, len(p.Blocks)), entered: make([]uint64, len(p.Functions)),
 		resumed: make([]uint64, len(p.Blocks)), made: make([]share, len(p.Blocks)), callees: make([]int32, len(p.Blocks)),
-		functions: make([]solved, len(p.Functions)), positions: make([]int32, len(p.Blocks)),
+		functions: make([]solvedFunction, len(p.Functions)), positions: make([]int32, len(p.Blocks)),
 	}
 	ways := 0
 	for b := range p.Blocks {
@@ -116,7 +116,7 @@ func (e *Edges) invocations(p *trace.Program, n int) uint64 {
 	return sum
 }
 
-// FromProfile returns a system with the weights of a compiler's profile. The slice weights is
+// FromProfile returns a system with the weights of a compiler's profile. The argument weights is
 // indexed by block, as in ir.Module. The weights of blocks without a profile remain unknown; see
 // [System.Guess].
 func FromProfile(p *trace.Program, weights [][]uint64) (*System, error) {
@@ -165,13 +165,13 @@ func (s *System) Set(block int, weights []uint64, leaves uint64) error {
 	if s.leaves[block] != leaves || !slices.Equal(s.weights[block], weights) {
 		copy(s.weights[block], weights)
 		s.leaves[block] = leaves
-		s.changed(block)
+		s.markUnsolved(block)
 	}
 	return nil
 }
 
-// changed marks the function of a block as unsolved.
-func (s *System) changed(block int) {
+// markUnsolved records that the function of a block must be solved again.
+func (s *System) markUnsolved(block int) {
 	s.known = nil
 	if n := s.program.Blocks[block].Function; int64(n) < int64(len(s.functions)) {
 		s.functions[n].ready = false
@@ -190,7 +190,7 @@ func (s *System) Enter(function int, times uint64) {
 // calls. EnterMain returns the number of entered functions. If there is a main, callbacks, thread
 // functions, and functions that are called only through pointers are not entered.
 func (s *System) EnterMain() (entered int) {
-	called := s.named()
+	called := s.calledDirectly()
 	for _, main := range []bool{true, false} {
 		for n := range s.program.Functions {
 			f := &s.program.Functions[n]
@@ -206,11 +206,11 @@ func (s *System) EnterMain() (entered int) {
 	return entered
 }
 
-// EnterProfile enters each function without direct calls as often as a profile states. The slice
+// EnterProfile enters each function without direct calls as often as a profile states. The argument
 // entries is indexed by function, as in ir.Module. EnterProfile returns the number of entered
 // functions.
 func (s *System) EnterProfile(entries []uint64, known []bool) (entered int) {
-	called := s.named()
+	called := s.calledDirectly()
 	for n := range s.functions {
 		if n < len(entries) && n < len(known) && known[n] && entries[n] > 0 && !called[n] && s.program.Functions[n].Blocks > 0 {
 			s.Enter(n, min(entries[n], maxWhole))
@@ -220,8 +220,8 @@ func (s *System) EnterProfile(entries []uint64, known []bool) (entered int) {
 	return entered
 }
 
-// named marks the functions that other functions call directly.
-func (s *System) named() []bool {
+// calledDirectly reports, for each function, whether other functions call it directly.
+func (s *System) calledDirectly() []bool {
 	called := make([]bool, len(s.functions))
 	for b, c := range s.callees {
 		if c >= 0 && s.program.Blocks[b].Function != uint32(c) {
@@ -231,11 +231,11 @@ func (s *System) named() []bool {
 	return called
 }
 
-// Resume sets how many executions of a block are not reached along an edge.
+// Resume sets the number of executions that enter a block without following an edge.
 func (s *System) Resume(block int, times uint64) {
 	if s.resumed[block] != times {
 		s.resumed[block] = times
-		s.changed(block)
+		s.markUnsolved(block)
 	}
 }
 
@@ -248,17 +248,16 @@ func (s *System) findCallees(e *Edges) {
 	}
 }
 
-// guessedTrips is the assumed trip count of a loop. guessedReturns is the assumed ratio of the
-// number of times that a branch ends a recursion to the number of times that it continues the
-// recursion.
+// guessedTrips is the assumed trip count of a loop. guessedReturns is the assumed ratio of returns
+// to recursive calls at a branch that decides between them.
 const (
 	guessedTrips   = 10
 	guessedReturns = 99
 )
 
-// Guess sets the weights of unknown branches. Loops get ten iterations, branches that continue a
-// recursion get a probability of 1 %, and other successors are equally likely. Guess returns the
-// number of guesses.
+// Guess sets the weights of unknown branches. It assumes that loops run ten iterations, that
+// branches continue a recursion with a probability of 1 %, and that all other successors are
+// equally likely. Guess returns the number of guesses.
 func (s *System) Guess() (guessed int) {
 	ends := s.recursionEnds()
 	for n := range s.program.Functions {
@@ -274,9 +273,9 @@ func (s *System) Guess() (guessed int) {
 	return guessed
 }
 
-// guess returns weights for the branch of block b. ends marks the blocks from which the recursion
-// can end.
-func (s *System) guess(b int, ends []bool) []uint64 {
+// guess returns weights for the branch of block b. The slice canEnd marks the blocks from which the
+// recursion can end.
+func (s *System) guess(b int, canEnd []bool) []uint64 {
 	next := s.program.Blocks[b].Successors
 	w := make([]uint64, len(next))
 	split := func(rare func(n int) bool, often uint64) bool {
@@ -295,7 +294,7 @@ func (s *System) guess(b int, ends []bool) []uint64 {
 		}
 		return few > 0 && many > 0
 	}
-	if split(func(n int) bool { return !ends[n] }, guessedReturns) {
+	if split(func(n int) bool { return !canEnd[n] }, guessedReturns) {
 		return w
 	}
 	often := uint64(guessedTrips)
@@ -363,13 +362,13 @@ func (s *System) recursionEnds() []bool {
 
 // isUnknown reports whether a block has several successors without weights.
 func (s *System) isUnknown(b int) bool {
-	return s.leaves[b] == 0 && !slices.ContainsFunc(s.weights[b], isPositive) && s.severalWays(b)
+	return s.leaves[b] == 0 && !slices.ContainsFunc(s.weights[b], isPositive) && s.hasSeveralSuccessors(b)
 }
 
 func isPositive(n uint64) bool { return n > 0 }
 
-// severalWays reports whether a block has at least two distinct successors.
-func (s *System) severalWays(b int) bool {
+// hasSeveralSuccessors reports whether a block has at least two distinct successors.
+func (s *System) hasSeveralSuccessors(b int) bool {
 	next := s.program.Blocks[b].Successors
 	return slices.ContainsFunc(next, func(n uint32) bool { return n != next[0] })
 }

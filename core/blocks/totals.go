@@ -18,7 +18,7 @@ type Work struct {
 	opcodes []string
 	ops     []opAmount // the amounts of block b are ops[opsAt[b]:opsAt[b+1]]
 	opsAt   []int32
-	untold  []uint32 // by block: number of references whose size only a trace contains
+	untold  []uint32 // by block: number of references whose size is not in the tables
 }
 
 type opAmount struct {
@@ -63,7 +63,8 @@ func NewWork(p *trace.Program) *Work {
 }
 
 // addSite counts the reference of a site. The tables do not contain the sizes of masked accesses
-// (their sites belong to a block before the instruction's block), and of copies of variable length.
+// and of variable-length copies. The site of a masked access belongs to a separate block before the
+// block that contains the instruction.
 func (w *Work) addSite(b int, s *trace.Site) {
 	if !s.Kind.IsReference() {
 		return
@@ -113,9 +114,9 @@ type Total struct {
 	// contains these counts.
 	Whole bool
 	Exact profile.Counts
-	// Untold is the number of executed references whose size can only be known from a trace. Such
-	// references are masked vector accesses, which are not counted at all, and copies of variable
-	// length, whose bytes are not counted.
+	// Untold is the number of executed references whose size can only be known from a trace.
+	// Examples are masked vector accesses, which are not counted at all, and variable-length
+	// copies, whose bytes are not counted.
 	Untold float64
 }
 

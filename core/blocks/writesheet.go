@@ -16,10 +16,10 @@ const sheetHelp = `# One line per branch: function, block, source line | success
 # Numbers may be expressions of parameters, for example "trip n/4" after a line "n = 1000".
 `
 
-// AppendSheet appends a branch-probability file (see [Sheet]) with all branches of the system.
-// about is the comment at the top of the file, which states the source of the numbers.
-func (s *System) AppendSheet(dst []byte, about string) []byte {
-	for line := range strings.Lines(about) {
+// AppendSheet appends a branch-probability file (see [Sheet]) with all branches of the system. The
+// argument header is the comment at the top of the file, which states the source of the numbers.
+func (s *System) AppendSheet(dst []byte, header string) []byte {
+	for line := range strings.Lines(header) {
 		dst = append(dst, "# "+strings.TrimRight(line, "\n")+"\n"...)
 	}
 	dst = append(dst, sheetHelp...)
@@ -60,7 +60,7 @@ func (s *System) sheetNames() []string {
 	return list
 }
 
-// quoted returns a name, in quotation marks if it has special characters.
+// quoted returns a name. It adds quotation marks if the name contains special characters.
 func quoted(name string) string {
 	plain := name != "" && name != "|" && name != "="
 	for i := 0; i < len(name) && plain; i++ {
@@ -92,7 +92,7 @@ func (s *System) appendBlock(dst []byte, function string, b int) []byte {
 // appendBranch appends the name of the branch at the end of a block, if it has several successors.
 func (s *System) appendBranch(dst []byte, function string, b int) []byte {
 	k := &s.program.Blocks[b]
-	if !s.severalWays(b) && (s.leaves[b] == 0 || len(k.Successors) == 0) {
+	if !s.hasSeveralSuccessors(b) && (s.leaves[b] == 0 || len(k.Successors) == 0) {
 		return dst
 	}
 	label := quoted(Label(k))

@@ -20,7 +20,7 @@
 // # Errata of the slides
 //
 //   - The slides do not state that P_hit2 is conditional. If P_hit2 were a fraction of all
-//     accesses, as in P(hit) = Σ P(hit|d) P(d), hits in the first level would be counted again in
+//     accesses, as in P(hit) = Σ P(hit|d) P(d), hits in the first level would also count as hits in
 //     the second level.
 //   - The slides weight a block by its executions, P(BB_i) = N_i / Σ N_j. However, P(Δ) is a
 //     distribution over references, so the correct weight of a block with r_i references per
@@ -30,7 +30,8 @@
 //
 // The results are only averages: overlapping accesses, prefetches, write-backs and the bandwidth of
 // buses are not modelled. Exclusive levels, and levels with other replacement policies, are treated
-// as non-exclusive LRU levels. For a whole run, package hierarchy models more of these details.
+// as non-exclusive LRU levels. For the trace of a whole run, package hierarchy models more of these
+// details.
 package memory
 
 import (

@@ -56,14 +56,14 @@ func (p *Profile) Hits(c hierarchy.Cache) (hits float64, how hierarchy.Method) {
 	}
 	for i := range p.Spans {
 		s := &p.Spans[i]
-		hits += s.Accesses * s.chance(lines, uint64(c.Ways))
+		hits += s.Accesses * s.hitProbability(lines, uint64(c.Ways))
 	}
 	return hits, hierarchy.SDCM
 }
 
-// chance returns the mean hit probability of the accesses in the span. It evaluates the stack
+// hitProbability returns the mean hit probability of the accesses in the span. It evaluates the stack
 // distance cache model at a few distances.
-func (s *Span) chance(lines, ways uint64) (mean float64) {
+func (s *Span) hitProbability(lines, ways uint64) (mean float64) {
 	const places = 4
 	wide := s.To - s.From
 	if wide <= places {
@@ -79,11 +79,11 @@ func (s *Span) chance(lines, ways uint64) (mean float64) {
 	return mean
 }
 
-// Block contains the data about a basic block that Mix needs.
+// Block describes a basic block for Mix.
 type Block struct {
 	Executions float64  // number of executions, N_i
 	References float64  // line accesses per execution, r_i
-	Reuse      *Profile // P(Δ|BB_i), for any total number of accesses; nil or empty if unknown
+	Reuse      *Profile // P(Δ|BB_i), not normalised; nil or empty if unknown
 }
 
 // Mix returns the profile of a program, P(Δ) = Σ P(Δ|BB_i) P(BB_i) with P(BB_i) = N_i r_i / Σ N_j

@@ -25,9 +25,9 @@ type Addition struct {
 	Amount  uint64
 }
 
-// rule describes how instructions with the given opcodes are counted: the counter to which each
-// lane adds 1, and the numbers of values that each lane reads and writes, separately for values of
-// the operation's type and for truth values.
+// rule describes how instructions with the given opcodes are counted. Each lane adds 1 to the
+// counter. The fields values and truth are the numbers of values that each lane reads and writes:
+// values of the operation's type, and Boolean values.
 type rule struct {
 	opcodes       string // opcodes, with a space on either side of each name
 	counter       profile.Counter
@@ -53,9 +53,9 @@ var rules = []rule{
 // oneLane lists instructions that read or write one value of a vector.
 const oneLane = " extractelement insertelement extractvalue insertvalue "
 
-// Of returns the class of an instruction with an opcode and type as in trace.Op. The argument
-// several states whether the instruction has several successors.
-func Of(opcode, datatype string, several bool) Instruction {
+// Of classifies an instruction. The opcode and the datatype are written as in trace.Op. The
+// argument severalSuccessors is true for an instruction with more than one successor.
+func Of(opcode, datatype string, severalSuccessors bool) Instruction {
 	k := Instruction{Opcode: opcode, Adds: []Addition{{profile.Instructions, 1}}}
 	s := shapeOf(datatype)
 	for i := range rules {
@@ -77,8 +77,8 @@ func Of(opcode, datatype string, several bool) Instruction {
 		return k
 	}
 	if opcode != "br" {
-		k.named(s)
-	} else if several {
+		k.classifyCall(s)
+	} else if severalSuccessors {
 		k.add(profile.ConditionalBranches, 1)
 	} else {
 		k.add(profile.UnconditionalBranches, 1)
@@ -86,10 +86,10 @@ func Of(opcode, datatype string, several bool) Instruction {
 	return k
 }
 
-// named classifies a call that does not end its block. The callee is a library function that the
-// compiler knows, such as sin, or an LLVM intrinsic. An intrinsic counts only if it is a fused
-// operation.
-func (k *Instruction) named(s Shape) {
+// classifyCall classifies a call that does not end its block. The callee is a library function that
+// the compiler knows, such as sin, or an LLVM intrinsic. Fused operations are the only intrinsics
+// that are counted.
+func (k *Instruction) classifyCall(s Shape) {
 	if word, callee, found := strings.Cut(k.Opcode, " "); found && (word == "call" || word == "invoke") {
 		k.Callee = callee
 		k.add(profile.CallOps, 1)
@@ -98,14 +98,14 @@ func (k *Instruction) named(s Shape) {
 	}
 }
 
-// flops adds a number of floating-point operations per lane (each), which read the given number of
-// values.
-func (k *Instruction) flops(s Shape, each, values uint64) {
+// flops counts floating-point operations. Each lane performs perLane operations, which read and
+// write the given number of values.
+func (k *Instruction) flops(s Shape, perLane, values uint64) {
 	s.Float = true
 	bits := s.Lanes * s.Bits * values
 	k.add(profile.FlopBits, bits)
 	k.operation(profile.Flops, s, bits)
-	if each == 2 {
+	if perLane == 2 {
 		k.add(profile.Flops, s.Lanes)
 		if s.Lanes > 1 {
 			k.add(profile.VectorOps, s.Lanes)

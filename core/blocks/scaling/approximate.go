@@ -40,12 +40,12 @@ func (f *fitter) logarithmic(values []float64, j int, kind Kind) (l Law, ok bool
 		return l, false
 	}
 	l = Law{Kind: kind, A: c[0], B: c[1], Of: j}
-	l.Off = f.off(&l, values)
+	l.Off = f.relativeError(&l, values)
 	return l, true
 }
 
-// off returns the largest relative error of a law in the runs.
-func (f *fitter) off(l *Law, values []float64) (off float64) {
+// relativeError returns the largest relative error of a law in the runs.
+func (f *fitter) relativeError(l *Law, values []float64) (off float64) {
 	for i, v := range values {
 		off = max(off, math.Abs(l.At(f.points[i])-v)/max(1, math.Abs(v)))
 	}
@@ -84,7 +84,7 @@ func (f *fitter) powerLaw(values []float64) Law {
 		}
 		break
 	}
-	l.Off = f.off(&l, values)
+	l.Off = f.relativeError(&l, values)
 	return l
 }
 
@@ -165,13 +165,13 @@ const closeEnough, closeInBins = 0.02, 0.125
 
 // distances finds a law for distances in lines, given one distance for each run. It returns the
 // first of these laws that fits: a polynomial that fits more runs than it has terms; the distance
-// in the largest run, if all distances differ by at most one line; a sum of two monomials that is
-// close to the distances; a power law whose exponent is nearly an integer. If none fits, the
-// proportions of the classes of distances change from run to run, and the law is the distance in
-// the largest run.
+// in the largest run, if all distances differ by at most one line; a monomial, or a sum of two
+// monomials, that is close to the distances; a power law whose exponent is nearly an integer. If
+// none of these laws fits, it returns the distance in the largest run as a constant law. The reason
+// is usually that the proportions of the classes of distances change from run to run.
 //
-// If only the bins of distances are known, laws may be less accurate. Sums of two monomials are
-// then not used, because they would follow the borders of the bins.
+// If only the bins of the distances are known, a larger error is accepted, and sums of two
+// monomials are not tried, because they would fit the borders of the bins.
 func (f *fitter) distances(values []float64, bins bool) Law {
 	near, terms := closeEnough, min(2, len(values)-1)
 	if bins {
@@ -210,8 +210,8 @@ func (f *fitter) distances(values []float64, bins bool) Law {
 		}
 	}
 	if best.Off > near && !bins {
-		// If the distances of a class follow several laws, a quantile may follow a different law in
-		// each run, although it grows in the same way.
+		// The distances of a class may follow several laws with the same growth. A quantile may
+		// then follow a different law in each run, so a larger error is accepted.
 		near = closeInBins
 		best = f.sum(values, 1, near)
 	}
@@ -225,17 +225,17 @@ func (f *fitter) distances(values []float64, bins bool) Law {
 // nearest integer.
 const nearWhole = 0.25
 
-// isDistance reports whether a polynomial can describe a distance: the polynomial must grow, but
-// not too fast.
+// isDistance reports whether a polynomial is plausible as the law of a distance: the polynomial
+// must grow, but not too fast.
 func (l *Law) isDistance() bool {
 	return l.Terms[0].Factor.Sign() > 0 && degree(l.Terms[0].Powers) <= maxDistance
 }
 
-// sum finds the monomial that is closest to the distances. If no monomial is close enough and most
-// is at least 2, it finds the closest sum of two monomials.
-func (f *fitter) sum(values []float64, most int, near float64) Law {
+// sum finds the monomial that is closest to the distances. If no monomial is close enough and
+// termLimit is at least 2, it finds the closest sum of two monomials.
+func (f *fitter) sum(values []float64, termLimit int, near float64) Law {
 	best := Law{Kind: Sum, Off: math.Inf(1)}
-	for terms := 1; terms <= most && best.Off > near; terms++ {
+	for terms := 1; terms <= termLimit && best.Off > near; terms++ {
 		f.choose(nil, terms, func(of []int) {
 			if degree(f.monomials[of[0]].Powers) > maxDistance {
 				return
@@ -260,7 +260,7 @@ func (f *fitter) sum(values []float64, most int, near float64) Law {
 				}
 				l.Terms = append(l.Terms, Term{factor, f.monomials[i].Powers})
 			}
-			if l.Off = f.off(&l, values); l.Off < best.Off {
+			if l.Off = f.relativeError(&l, values); l.Off < best.Off {
 				best = l
 			}
 		})
@@ -268,7 +268,7 @@ func (f *fitter) sum(values []float64, most int, near float64) Law {
 	return best
 }
 
-// maxDistance is the highest power of a parameter in the law of a distance.
+// maxDistance is the maximum degree of the law of a distance.
 const maxDistance = 3
 
 func degree(powers []int) (n int) {

@@ -13,7 +13,7 @@ import (
 type Law struct {
 	Kind  Kind
 	Terms []Term // the terms of a polynomial; with no terms, the law is 0
-	// number of runs that the law fits, in addition to the runs that determine its coefficients
+	// number of runs that confirm the law, in addition to the runs that determine its coefficients
 	Checked int
 
 	// Factor, A and B are the coefficients of other laws: Factor times each parameter raised to its
@@ -151,8 +151,8 @@ type fitter struct {
 	known     map[string]Law
 }
 
-// support is a choice of monomials. It contains the inverse of the matrix of their values in an
-// equal number of runs.
+// support is a choice of monomials. It contains the inverse of the matrix of the monomials' values
+// in as many runs as there are monomials.
 type support struct {
 	of      []int // indices of monomials
 	points  []int // indices of runs
@@ -208,8 +208,8 @@ func (f *fitter) ofTerms(terms int) []support {
 	return f.supports[terms-1]
 }
 
-// addMonomials adds the monomials of the given degree whose factors are the j-th varied parameter
-// and later ones.
+// addMonomials adds the monomials of the given degree that contain only the j-th and later varied
+// parameters.
 func (f *fitter) addMonomials(powers []int, j, degree int) {
 	if j == len(f.varied)-1 || len(f.varied) == 0 {
 		powers = slices.Clone(powers)
@@ -226,18 +226,19 @@ func (f *fitter) addMonomials(powers []int, j, degree int) {
 	powers[f.varied[j]] = 0
 }
 
-// choose yields all ways to add the given number (left) of monomials to the chosen monomials.
-func (f *fitter) choose(of []int, left int, yield func([]int)) {
-	if left == 0 {
-		yield(slices.Clone(of))
+// choose adds the given number of monomials to the chosen monomials, in all possible ways, and
+// calls yield for each resulting choice.
+func (f *fitter) choose(chosen []int, count int, yield func([]int)) {
+	if count == 0 {
+		yield(slices.Clone(chosen))
 		return
 	}
 	first := 0
-	if len(of) > 0 {
-		first = of[len(of)-1] + 1
+	if len(chosen) > 0 {
+		first = chosen[len(chosen)-1] + 1
 	}
-	for i := first; i+left <= len(f.monomials); i++ {
-		f.choose(append(of, i), left-1, yield)
+	for i := first; i+count <= len(f.monomials); i++ {
+		f.choose(append(chosen, i), count-1, yield)
 	}
 }
 
@@ -259,15 +260,15 @@ func (f *fitter) support(of []int) (s support, ok bool) {
 			}
 			return s, true
 		}
-		if !before(runs) {
+		if !previousRuns(runs) {
 			return s, false
 		}
 	}
 }
 
-// before replaces a choice of runs by the previous choice. It returns false if the choice is the
-// first.
-func before(runs []int) bool {
+// previousRuns replaces a choice of runs by the previous choice. It returns false if there is no
+// previous choice.
+func previousRuns(runs []int) bool {
 	for i := range runs {
 		if least := i; runs[i] > least {
 			runs[i]--
@@ -347,8 +348,8 @@ func (f *fitter) counts(values []uint64) Law {
 }
 
 // polynomial finds the polynomial with the shortest description. The description must be shorter
-// than data, the length of the values themselves.
-func (f *fitter) polynomial(values []uint64, data int) (best Law, ok bool) {
+// than bitLimit, the length of the values themselves in bits.
+func (f *fitter) polynomial(values []uint64, bitLimit int) (best Law, ok bool) {
 	if slices.Max(values) == 0 {
 		return Law{Checked: len(values)}, true
 	}
@@ -356,7 +357,7 @@ func (f *fitter) polynomial(values []uint64, data int) (best Law, ok bool) {
 		one := Term{Factor: new(big.Rat).SetUint64(values[0]), Powers: make([]int, len(f.points[0]))}
 		return Law{Terms: []Term{one}, Checked: len(values) - 1}, true
 	}
-	length := float64(data)
+	length := float64(bitLimit)
 	for n := 1; n <= min(maxTerms, len(values)); n++ {
 		chosen := choices(len(f.monomials), n)
 		if length <= chosen+float64(n*fewestBits) {
@@ -364,7 +365,7 @@ func (f *fitter) polynomial(values []uint64, data int) (best Law, ok bool) {
 		}
 		list := f.ofTerms(n)
 		for i := range list {
-			if terms, bits := f.meets(&list[i], values, length-chosen); terms != nil {
+			if terms, bits := f.fitSupport(&list[i], values, length-chosen); terms != nil {
 				best, ok = Law{Terms: terms, Checked: len(values) - n}, true
 				length = bits + chosen
 			}
@@ -381,11 +382,11 @@ func choices(n, k int) (bits float64) {
 	return bits
 }
 
-// meets returns the polynomial in the monomials of s that fits all values, and the total length of
-// its coefficients in bits. It returns nil if the length would be most bits or more.
-func (f *fitter) meets(s *support, values []uint64, most float64) (terms []Term, length float64) {
+// fitSupport returns the polynomial in the monomials of s that fits all values, together with the
+// total length of its coefficients in bits. It returns nil if the length would reach bitLimit.
+func (f *fitter) fitSupport(s *support, values []uint64, bitLimit float64) (terms []Term, length float64) {
 	n := len(s.of)
-	if n < len(values) && !f.mayMeet(s, values) {
+	if n < len(values) && !f.mayFit(s, values) {
 		return nil, 0
 	}
 	for i := range n {
@@ -397,7 +398,7 @@ func (f *fitter) meets(s *support, values []uint64, most float64) (terms []Term,
 			return nil, 0
 		}
 		length += float64(fewestBits - 1 + c.Num().BitLen() + 2*(c.Denom().BitLen()-1))
-		if length >= most {
+		if length >= bitLimit {
 			return nil, 0
 		}
 		terms = append(terms, Term{c, f.monomials[s.of[i]].Powers})
@@ -414,9 +415,9 @@ func (f *fitter) meets(s *support, values []uint64, most float64) (terms []Term,
 	return terms, length
 }
 
-// mayMeet checks in floating point whether the polynomial also fits the runs that do not determine
+// mayFit checks in floating point whether the polynomial also fits the runs that do not determine
 // its coefficients.
-func (f *fitter) mayMeet(s *support, values []uint64) bool {
+func (f *fitter) mayFit(s *support, values []uint64) bool {
 	n := len(s.of)
 	var c [maxTerms]float64
 	for i := range n {

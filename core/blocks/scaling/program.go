@@ -26,17 +26,17 @@ type InputError struct{ Got, Want string }
 
 func (e *InputError) Error() string { return e.Got + "; want " + e.Want }
 
-// Program predicts a run of a whole program with a new input, from several recorded runs: its
-// blocks, the edges between them, and the sites that access memory.
+// Program predicts the run of a whole program with a new input from several recorded runs. It
+// predicts the counts of blocks, of the edges between blocks, and of the sites that access memory.
 type Program struct {
 	*Model // predicts the counts of blocks
 
 	inputs  []Input // in the order of the model's runs
 	runs    []*blocks.Run
 	ways    [][]Law // by block: the laws of the edges to its successors, then the law of leaving the function
-	resumed []Law   // law of the executions that enter each block without an edge
+	resumed []Law   // by block: the law of the executions that enter the block without following an edge
 	unmade  []Law
-	entered []Law // law of the entries of each function
+	entered []Law // by function: the law of its entries
 	sites   []site
 	bytes   [trace.NumKinds]Law
 }
@@ -47,7 +47,7 @@ type site struct {
 	references Law
 	accesses   Law // number of line accesses
 	strides    [profile.NumStrides]Law
-	reuse      *classed
+	reuse      *classLaws
 }
 
 // FitProgram finds laws for runs of one build of a program. The error is an [*InputError], a
@@ -97,7 +97,7 @@ func (in *Input) read() (*blocks.Run, error) {
 	case len(p.Blocks) == 0:
 		return nil, bad("the profile contains no blocks", "a trace of a program compiled with stackglass cc, analysed with --analyses default,blocks")
 	case p.Sites == nil || p.LocalityAt(p.Sites.LineBytes) == nil:
-		return nil, bad("the profile contains no stack distances by source location", "a profile that was analysed with --analyses default,blocks")
+		return nil, bad("the profile contains no stack distances per source location", "a profile that was analysed with --analyses default,blocks")
 	}
 	r, err := blocks.DecodeRun(p.Blocks)
 	if err != nil {
@@ -109,7 +109,7 @@ func (in *Input) read() (*blocks.Run, error) {
 	return r, nil
 }
 
-// sameProgram returns an error unless two runs are of the same build.
+// sameProgram returns an error if two runs come from different builds.
 func sameProgram(a, b *Input, x, y *blocks.Run) error {
 	if !bytes.Equal(blocks.AppendProgram(nil, x.Program), blocks.AppendProgram(nil, y.Program)) {
 		why := ""
@@ -124,8 +124,8 @@ func sameProgram(a, b *Input, x, y *blocks.Run) error {
 	return nil
 }
 
-// of returns the law that the values of a number in all runs follow.
-func (p *Program) of(value func(run int) uint64) Law {
+// lawOf returns the law of a number. The function value returns the number in each run.
+func (p *Program) lawOf(value func(run int) uint64) Law {
 	values := make([]uint64, len(p.runs))
 	for i := range values {
 		values[i] = value(i)
@@ -138,23 +138,23 @@ func (p *Program) fitEdges() {
 	for b := range t.Blocks {
 		var ways []Law
 		for w := range t.Blocks[b].Successors {
-			ways = append(ways, p.of(func(i int) uint64 { return p.runs[i].Edges.Taken[b][w] }))
+			ways = append(ways, p.lawOf(func(i int) uint64 { return p.runs[i].Edges.Taken[b][w] }))
 		}
-		p.ways = append(p.ways, append(ways, p.of(func(i int) uint64 { return p.runs[i].Edges.Left[b] })))
-		p.resumed = append(p.resumed, p.of(func(i int) uint64 { return p.runs[i].Edges.Resumed[b] }))
-		p.unmade = append(p.unmade, p.of(func(i int) uint64 { return p.runs[i].Edges.Unmade[b] }))
+		p.ways = append(p.ways, append(ways, p.lawOf(func(i int) uint64 { return p.runs[i].Edges.Left[b] })))
+		p.resumed = append(p.resumed, p.lawOf(func(i int) uint64 { return p.runs[i].Edges.Resumed[b] }))
+		p.unmade = append(p.unmade, p.lawOf(func(i int) uint64 { return p.runs[i].Edges.Unmade[b] }))
 		if l := &p.Counts[b]; l.Kind == Polynomial && l.Checked == 0 {
-			p.addWays(b)
+			p.sumEdgeLaws(b)
 		}
 	}
 	for f := range t.Functions {
-		p.entered = append(p.entered, p.of(func(i int) uint64 { return p.runs[i].Edges.Entered[f] }))
+		p.entered = append(p.entered, p.lawOf(func(i int) uint64 { return p.runs[i].Edges.Entered[f] }))
 	}
 }
 
-// addWays replaces a block's law by the sum of the laws of its edges if the runs check these laws,
-// but not the block's law.
-func (p *Program) addWays(b int) {
+// sumEdgeLaws replaces a block's law by the sum of the laws of its edges, if the runs check the
+// laws of all edges. It is called only if the runs do not check the block's law.
+func (p *Program) sumEdgeLaws(b int) {
 	sum := Law{Checked: len(p.runs)}
 	for i := range p.ways[b] {
 		w := &p.ways[b][i]
@@ -220,10 +220,10 @@ func (p *Program) fitSites() {
 			}
 		}
 		s := site{like: like}
-		s.references = p.of(func(i int) uint64 { return in[k][i].References() })
-		s.accesses = p.of(func(i int) uint64 { return in[k][i].Reuse.Accesses() })
+		s.references = p.lawOf(func(i int) uint64 { return in[k][i].References() })
+		s.accesses = p.lawOf(func(i int) uint64 { return in[k][i].Reuse.Accesses() })
 		for c := range s.strides {
-			s.strides[c] = p.of(func(i int) uint64 { return in[k][i].Strides[c] })
+			s.strides[c] = p.lawOf(func(i int) uint64 { return in[k][i].Strides[c] })
 		}
 		var profiles []*memory.Profile
 		for i, of := range in[k] {
@@ -237,15 +237,15 @@ func (p *Program) fitSites() {
 		p.sites = append(p.sites, s)
 	}
 	for kind := range p.bytes {
-		p.bytes[kind] = p.of(func(i int) uint64 { return p.inputs[i].Profile.Totals.Bytes[kind] })
+		p.bytes[kind] = p.lawOf(func(i int) uint64 { return p.inputs[i].Profile.Totals.Bytes[kind] })
 	}
 }
 
 // bins contains the exact distances of a run, by kind of access and by bin.
 type bins [trace.NumKinds][profile.SiteBins][]memory.Span
 
-// places is the number of quantiles that represent the distances in a bin.
-const places = 16
+// quantilesPerBin is the number of quantiles that represent the distances in a bin.
+const quantilesPerBin = 16
 
 func newBins(p *profile.Profile) *bins {
 	all := new(bins)
@@ -257,25 +257,26 @@ func newBins(p *profile.Profile) *bins {
 			of[bin] = append(of[bin], memory.Span{From: d, To: d + 1, Accesses: float64(n)})
 		}
 		for bin := range of {
-			of[bin] = fewer(of[bin])
+			of[bin] = midpointQuantiles(of[bin])
 		}
 	}
 	return all
 }
 
-// fewer replaces the distances by at most 16 weighted midpoint quantiles. The weights sum to 1.
-func fewer(spans []memory.Span) (list []memory.Span) {
+// midpointQuantiles replaces distances by at most 16 weighted midpoint quantiles. The weights sum
+// to 1.
+func midpointQuantiles(spans []memory.Span) (list []memory.Span) {
 	all := 0.0
 	for _, s := range spans {
 		all += s.Accesses
 	}
 	below, part := 0.0, 0
 	for _, s := range spans {
-		for below += s.Accesses; part < places && (float64(part)+0.5)/places*all <= below; part++ {
+		for below += s.Accesses; part < quantilesPerBin && (float64(part)+0.5)/quantilesPerBin*all <= below; part++ {
 			if n := len(list); n > 0 && list[n-1].From == s.From {
-				list[n-1].Accesses += 1. / places
+				list[n-1].Accesses += 1. / quantilesPerBin
 			} else {
-				list = append(list, memory.Span{From: s.From, To: s.To, Accesses: 1. / places})
+				list = append(list, memory.Span{From: s.From, To: s.To, Accesses: 1. / quantilesPerBin})
 			}
 		}
 	}
@@ -332,13 +333,13 @@ type Block struct {
 type Predicted struct {
 	*Prediction
 	Of []Block // the prediction for each block
-	// Run is the predicted run, whose edges balance. If the edges that the laws predict do not
-	// balance, up to Slack executions enter or leave blocks without an edge.
+	// Run is the predicted run, whose edges balance. If the predicted edges did not balance at
+	// first, up to Slack executions enter or leave blocks without following an edge.
 	Run   *blocks.Run
 	Slack uint64
 	// Profile is the predicted profile of the run, for questions about caches and blocks. The
-	// profile contains sites, blocks, and the distances for one line size, but no data structures,
-	// windows or counts of set-associative caches.
+	// profile contains sites, blocks, and the stack distances for one line size. It contains no
+	// data structures, no windows, and no counts of set-associative caches.
 	Profile *profile.Profile
 }
 
@@ -358,15 +359,15 @@ func (p *Program) Predict(at []int64) (*Predicted, error) {
 		return nil, err
 	}
 	out.Profile.Blocks = out.Run.Append(nil)
-	p.doubtProgram(out)
+	p.addProgramCaveats(out)
 	return out, nil
 }
 
-// whole returns the value of a law as an integer count. named returns the subject and verb of the
-// error message.
-func (p *Program) whole(l *Law, at []int64, named func() string) (uint64, error) {
+// whole returns the value of a law as an integer count. The function subject returns the beginning
+// of the error message, such as "the reference in a.c:7 runs".
+func (p *Program) whole(l *Law, at []int64, subject func() string) (uint64, error) {
 	bad := func(got, want string) (uint64, error) {
-		return 0, &InputError{named() + " " + got + " times, according to the formula " + l.String(p.Names), want}
+		return 0, &InputError{subject() + " " + got + " times, according to the formula " + l.String(p.Names), want}
 	}
 	if l.Kind == Polynomial {
 		v := l.exact(at)
@@ -438,7 +439,7 @@ func (p *Program) edges(out *Predicted) error {
 			}
 		}
 		switch {
-		case in > e.Visits[b]: // the surplus executions that enter the block also leave it without an edge
+		case in > e.Visits[b]: // surplus executions entered the block; let them leave it without following an edge
 			more := in - e.Visits[b]
 			e.Left[b] += more
 			e.Visits[b] = in
@@ -525,9 +526,10 @@ type predictedSite struct {
 	accesses, cold uint64
 }
 
-// fill adds the accesses to r and kind. It rounds the numbers of accesses to integers without
-// changing their sum. All distances are less than the number of lines.
-func (d *predictedSite) fill(r *profile.Reuse, kind *profile.KindLocality, lines uint64) {
+// addTo adds the predicted accesses to the site's profile r and to the statistics of the site's
+// kind. It rounds the numbers of accesses to integers without changing their sum. All distances are
+// less than the number of lines.
+func (d *predictedSite) addTo(r *profile.Reuse, kind *profile.KindLocality, lines uint64) {
 	counts := make([]uint64, profile.SiteBins)
 	all, left := 0.0, d.accesses-d.cold
 	for _, s := range d.of.Spans {
@@ -558,8 +560,9 @@ func (d *predictedSite) fill(r *profile.Reuse, kind *profile.KindLocality, lines
 	}
 }
 
-// kept returns the reuse of a site in the largest run that contains the site.
-func (p *Program) kept(s *site, accesses float64) *memory.Profile {
+// keptReuse returns the reuse profile of a site in the largest run that contains the site, scaled
+// to the given number of accesses.
+func (p *Program) keptReuse(s *site, accesses float64) *memory.Profile {
 	of := memory.FromReuse(&s.like.Reuse)
 	if all := of.Accesses(); all > 0 {
 		of.Cold *= accesses / all
@@ -592,8 +595,8 @@ func placeOf(s *profile.Site) string {
 	return s.File + ":" + strconv.FormatUint(uint64(s.Line), 10)
 }
 
-// doubtProgram adds the caveats about the program as a whole.
-func (p *Program) doubtProgram(out *Predicted) {
+// addProgramCaveats adds the caveats that concern the whole program.
+func (p *Program) addProgramCaveats(out *Predicted) {
 	say := func(s string) { out.Doubts = append(out.Doubts, s) }
 	guessed := false
 	for b := range out.Of {
@@ -657,10 +660,10 @@ func (p *Program) profileAt(at []int64) (*profile.Profile, error) {
 		out.Totals.References[s.like.Kind] += references
 		d := predictedSite{site: s, accesses: accesses}
 		if s.reuse != nil {
-			d.of = s.reuse.at(at, float64(accesses))
+			d.of = s.reuse.profileFor(at, float64(accesses))
 			// only some runs have a reuse profile, so use the profile of the largest of these runs
 		} else {
-			d.of = p.kept(s, float64(accesses))
+			d.of = p.keptReuse(s, float64(accesses))
 		}
 		d.cold = min(accesses, uint64(math.Round(d.of.Cold)))
 		lines += d.cold
@@ -674,7 +677,7 @@ func (p *Program) profileAt(at []int64) (*profile.Profile, error) {
 		if kinds[kind] == nil {
 			kinds[kind] = &profile.KindLocality{Kind: kind}
 		}
-		d.fill(&out.Sites.Code[i].Reuse, kinds[kind], lines)
+		d.addTo(&out.Sites.Code[i].Reuse, kinds[kind], lines)
 	}
 	for kind := range trace.Kind(trace.NumKinds) {
 		if of := kinds[kind]; of != nil {

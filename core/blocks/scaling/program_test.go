@@ -12,8 +12,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// nest is a loop with inner loops. The trip count of a loop is times·n + more. The trip count of a
-// triangular loop is the number of completed iterations of the enclosing loop, plus more.
+// nest is a loop with inner loops. The trip count of a rectangular loop is times·n + more, where
+// times and more are fields. The trip count of a triangular loop is the number of completed
+// iterations of the enclosing loop, plus the field more.
 type nest struct {
 	times, more int64
 	triangle    bool
@@ -188,9 +189,9 @@ func TestNests(t *testing.T) {
 	})
 }
 
-// irregular returns a run of a program with one loop. The parameter trips is the loop's trip count.
-// The parameter some is the number of iterations that execute a conditional block.
-func irregular(name string, n int64, trips, some uint64) Input {
+// irregular returns a run of a program with one loop. The argument trips is the trip count of the
+// loop. The argument conditional is the number of iterations that execute a conditional block.
+func irregular(name string, n int64, trips, conditional uint64) Input {
 	p := &trace.Program{
 		Modules: []trace.Module{{Name: "odd.c"}}, Functions: []trace.Function{{Name: "main", Blocks: 5}},
 		Blocks: []trace.Block{
@@ -200,8 +201,8 @@ func irregular(name string, n int64, trips, some uint64) Input {
 	}
 	e := blocks.NewEdges(p)
 	e.Entered[0], e.Left[4] = 1, 1
-	e.Visits = []uint64{1, trips + 1, trips, some, 1}
-	e.Taken = [][]uint64{{1}, {trips, 1}, {some, trips - some}, {some}, {}}
+	e.Visits = []uint64{1, trips + 1, trips, conditional, 1}
+	e.Taken = [][]uint64{{1}, {trips, 1}, {conditional, trips - conditional}, {conditional}, {}}
 	of := &profile.Profile{Sites: &profile.Sites{LineBytes: 64}, Locality: []profile.Locality{{LineBytes: 64}}}
 	of.Blocks = (&blocks.Run{Program: p, Edges: e}).Append(nil)
 	return Input{Name: name, Parameters: []int64{n}, Profile: of}
@@ -282,8 +283,8 @@ func TestBalance(t *testing.T) {
 	})
 }
 
-// TestNoPrediction checks the errors in two cases: if nothing can be predicted from the runs, and
-// if a law yields an impossible count.
+// TestNoPrediction checks the errors for runs that allow no prediction, and for laws that yield
+// impossible counts.
 func TestNoPrediction(t *testing.T) {
 	a, b, c := irregular("a", 100, 1_000, 0), irregular("b", 200, 800, 0), irregular("c", 300, 600, 0)
 	if _, err := predictProgram(t, 1000, a, b, c); err == nil || !strings.Contains(err.Error(), "block head of main runs -799 times, according to the formula −2 n + 1201") {

@@ -10,8 +10,8 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// RunOf returns the recorded run r with its parameters. s contains the references of its blocks,
-// and may be nil.
+// RunOf returns the recorded run r with its parameters. The argument s contains the references of
+// the blocks, and may be nil.
 func RunOf(parameters []int64, r *blocks.Run, s *profile.Sites) Run {
 	run := Run{Parameters: slices.Clone(parameters), Counts: slices.Clone(r.Edges.Visits)}
 	if s == nil {
@@ -37,19 +37,20 @@ type class struct {
 	distances []Law
 }
 
-// classed contains the laws of a reuse profile.
-type classed struct {
+// classLaws contains the laws of a reuse profile.
+type classLaws struct {
 	cold    Law
 	classes []class
-	// divided is true if each class has a law for its number of accesses. If it is false, a single
-	// class contains all accesses except first accesses to lines.
+	// divided is true if the accesses are divided into classes, and each class has a law for its
+	// number of accesses. Otherwise, a single class contains all accesses except first accesses to
+	// lines.
 	divided bool
 }
 
 // fitReuse finds laws for references and their reuse.
 func (m *Model) fitReuse(f *fitter) {
 	blocks := len(m.Counts)
-	m.perRun, m.reuse = make([]Law, blocks), make([]*classed, blocks)
+	m.perRun, m.reuse = make([]Law, blocks), make([]*classLaws, blocks)
 	for b := range blocks {
 		values := m.values(func(r *Run) uint64 { return r.References[b] })
 		m.perRun[b] = f.counts(values)
@@ -76,8 +77,8 @@ func (m *Model) profiles(b int) (of []*memory.Profile, ok bool) {
 
 // reuse finds the laws of a reuse profile, given the profile in each run. It returns nil if there
 // are no such laws.
-func (f *fitter) reuse(of []*memory.Profile) *classed {
-	c := &classed{}
+func (f *fitter) reuse(of []*memory.Profile) *classLaws {
+	c := &classLaws{}
 	colds := make([]uint64, len(of))
 	for i, p := range of {
 		colds[i] = uint64(math.Round(p.Cold))
@@ -99,7 +100,7 @@ func (f *fitter) reuse(of []*memory.Profile) *classed {
 	}
 	for i := range whole {
 		if len(whole[i]) > 0 {
-			return nil // some runs have only first accesses, but others do not
+			return nil // in some runs, but not in all runs, all accesses are first accesses
 		}
 	}
 	return c
@@ -111,13 +112,13 @@ var gaps = [...]float64{1.25, 1.5, 2, 4}
 
 const maxClasses = 24
 
-// classes divides the distances of all runs at gaps whose ends differ at least by the factor gap.
+// classes divides the distances of all runs at gaps whose ends differ by at least the given factor.
 // ok is false if runs have different numbers of classes, or if no checked polynomial fits the
-// counts of a class, because classes have merged in some runs, but not in all.
+// counts of a class. In both cases, classes have usually merged in some of the runs.
 func (f *fitter) classes(of []*memory.Profile, gap float64) (list []class, ok bool) {
 	parts := make([][][]memory.Span, len(of))
 	for i, p := range of {
-		if parts[i] = cut(p.Spans, gap); len(parts[i]) != len(parts[0]) || len(parts[i]) == 0 || len(parts[i]) > maxClasses {
+		if parts[i] = splitAtGaps(p.Spans, gap); len(parts[i]) != len(parts[0]) || len(parts[i]) == 0 || len(parts[i]) > maxClasses {
 			return nil, false
 		}
 	}
@@ -140,9 +141,9 @@ func (f *fitter) classes(of []*memory.Profile, gap float64) (list []class, ok bo
 	return list, true
 }
 
-// cut divides spans at gaps that are wider than one line and whose ends differ at least by the
-// factor gap.
-func cut(spans []memory.Span, gap float64) (parts [][]memory.Span) {
+// splitAtGaps divides spans at gaps that are wider than one line and whose ends differ by at least
+// the given factor.
+func splitAtGaps(spans []memory.Span, gap float64) (parts [][]memory.Span) {
 	from := 0
 	for i := range spans {
 		if i > 0 && float64(spans[i].From) >= max(gap*float64(spans[i-1].To-1), float64(spans[i-1].To+1)) {
@@ -168,7 +169,7 @@ func (f *fitter) quantiles(of [][]memory.Span) []Law {
 		values := make([]float64, len(of))
 		for i := range lists {
 			if lists[i] == nil {
-				return nil // this run has only first accesses
+				return nil // all accesses of this run are first accesses
 			}
 			values[i] = lists[i][q]
 		}
@@ -212,11 +213,11 @@ func quantilesOf(spans []memory.Span) []float64 {
 	return list
 }
 
-// at returns the profile for the given parameters. all is its total number of accesses.
-func (c *classed) at(at []int64, all float64) *memory.Profile {
-	cold := min(c.cold.count(at).Executions, all)
+// profileFor returns the profile for the given parameters and the given total number of accesses.
+func (c *classLaws) profileFor(at []int64, accesses float64) *memory.Profile {
+	cold := min(c.cold.count(at).Executions, accesses)
 	p := &memory.Profile{Cold: cold}
-	left := all - cold
+	left := accesses - cold
 	sum := 0.0
 	counts := make([]float64, len(c.classes))
 	for i := range c.classes {
@@ -226,7 +227,7 @@ func (c *classed) at(at []int64, all float64) *memory.Profile {
 		sum += counts[i]
 	}
 	if sum == 0 {
-		p.Cold = all // all accesses are first accesses
+		p.Cold = accesses // all accesses are first accesses
 		return p
 	}
 	var spans []memory.Span
@@ -262,7 +263,7 @@ func (m *Model) block(b int, executions float64, at []int64, reuse Reuse) memory
 		of.Reuse = last.Reuse[b]
 	}
 	if reuse == Scaled && m.reuse[b] != nil && all > 0 {
-		of.Reuse = m.reuse[b].at(at, all)
+		of.Reuse = m.reuse[b].profileFor(at, all)
 	}
 	return of
 }

@@ -27,14 +27,14 @@
 //
 // The reuse profile of a block is either copied from the largest run, or scaled. The number of
 // first accesses to lines is predicted by a law, like other counts. Distances are divided into
-// classes. Neighbouring classes are separated by at least a certain factor, and the count of each
-// class must have a checked polynomial. If there is no such division, the distances form a single
-// class. A law is fitted to each of 512 quantiles of a class, because a quantile in one run
-// corresponds to the same quantile in the next run. The law of a quantile is a polynomial that fits
-// the runs, a constant, or a sum of two monomials or a power law that fits within 2 % (12.5 % if
-// distances are binned). A quantile without such a law keeps its value: it lies where two classes
-// of distances meet, and the shares of the classes change from run to run. Finally, the predicted
-// quantiles are sorted.
+// classes. The distances of neighbouring classes must differ by at least a certain factor, and the
+// count of each class must have a checked polynomial. If there is no such division, the distances
+// form a single class. A law is fitted to each of 512 quantiles of a class, because each quantile
+// in one run corresponds to the same quantile in all other runs. The law of a quantile is a
+// polynomial that fits the runs, a constant, or a sum of two monomials or a power law that fits
+// within 2 % (12.5 % if distances are binned). A quantile without such a law keeps its value from
+// the largest run: it lies where two classes of distances meet, and the shares of the classes
+// change from run to run. Finally, the predicted quantiles are sorted.
 //
 // # Programs
 //
@@ -80,10 +80,10 @@ type Model struct {
 	Names  []string // the names of the parameters
 	Counts []Law    // laws of the executions of each block
 
-	runs       []Run      // sorted by their parameters, smallest first
-	varied     []int      // parameters with more than one value
-	perRun     []Law      // line accesses per execution, by block
-	reuse      []*classed // by block; nil if unknown
+	runs       []Run        // in ascending order of input size
+	varied     []int        // parameters with more than one value
+	perRun     []Law        // line accesses per execution, by block
+	reuse      []*classLaws // by block; nil if unknown
 	references bool
 	fitter     *fitter
 }
@@ -122,7 +122,7 @@ func Fit(names []string, runs []Run) (*Model, error) {
 	return m, nil
 }
 
-// size returns the size of a run's input, by which runs are ordered.
+// size returns the size of a run's input. Runs are sorted by this size.
 func size(r Run) (n float64) {
 	for _, v := range r.Parameters {
 		n += math.Log(math.Abs(float64(v)) + 1)
@@ -250,7 +250,7 @@ func (l *Law) count(at []int64) (c Count) {
 	return c
 }
 
-// maxExecutions is more than any program executes.
+// maxExecutions is larger than the number of executions in any program.
 const maxExecutions = 1e30
 
 func (m *Model) doubt(p *Prediction, reuse Reuse) {
@@ -285,10 +285,10 @@ func (m *Model) doubt(p *Prediction, reuse Reuse) {
 			low, high = min(low, m.runs[i].Parameters[j]), max(high, m.runs[i].Parameters[j])
 		}
 		switch v := p.Parameters[j]; {
-		case v > high && high > 0 && v/high >= far:
+		case v > high && high > 0 && v/high >= extrapolationRatio:
 			say(m.Names[j] + " is " + strconv.FormatInt(v/high, 10) + " times as large as in the largest run.")
 		case v < low:
-			say(m.Names[j] + " is smaller than in every run.")
+			say(m.Names[j] + " is smaller than in any run.")
 		case v <= high:
 			inside++
 		}
@@ -307,9 +307,9 @@ func (m *Model) doubt(p *Prediction, reuse Reuse) {
 	}
 }
 
-// far is the smallest ratio of a parameter to its value in the largest run that causes a caveat
-// about extrapolation.
-const far = 16
+// extrapolationRatio is the ratio of a parameter to its largest recorded value from which on a
+// caveat mentions the extrapolation.
+const extrapolationRatio = 16
 
 func percent(share float64) string {
 	return strconv.FormatFloat(100*share, 'g', 3, 64) + " %"
