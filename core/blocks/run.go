@@ -379,7 +379,7 @@ func (r *Run) Reuse(s *profile.Sites) []Reuse {
 // SampledReuse is the conditional reuse profile of a block, measured in a sample of its executions.
 // The paper calls the sampled executions windows.
 type SampledReuse struct {
-	Executions uint64 // number of executions of the block, if the block accesses memory
+	Executions uint64 // number of executions of the block that access memory, sampled or not
 	Windows    uint64 // executions in the sample
 	profile.Reuse
 }

@@ -26,7 +26,8 @@ func makeMathFunctions(names string) map[string]bool {
 
 func isIntrinsic(callee string) bool { return strings.HasPrefix(callee, "llvm.") }
 
-// hints lists the name prefixes of intrinsics that only provide information to the compiler.
+// hints lists the name prefixes of intrinsics that produce no code, because they only inform the
+// compiler.
 var hints = strings.Fields(`llvm.dbg. llvm.lifetime. llvm.assume llvm.invariant. llvm.experimental.noalias.scope.decl
 	llvm.annotation llvm.var.annotation llvm.ptr.annotation llvm.donothing llvm.pseudoprobe llvm.sideeffect llvm.fake.use`)
 
@@ -78,21 +79,21 @@ func passesPointer(base string) bool {
 	return false
 }
 
-// how is a method of computing a value that is recorded in the trace.
-type how uint8
+// recipeKind is the operation that computes a recorded value from its operands.
+type recipeKind uint8
 
 const (
-	asPointer how = iota // the operand is an address
-	asInteger            // the operand is an integer of any width
-	asProduct            // the product of two integers of the same type
-	asSum                // the sum of an address and a signed integer
-	asPointee            // the operand is the address of a pointer
-	asStack              // the stack pointer; the frames of called functions are below it
+	asPointer recipeKind = iota // the operand is an address
+	asInteger                   // the operand is an integer of any width
+	asProduct                   // the product of two integers of the same type
+	asSum                       // the sum of an address and a signed integer
+	asPointee                   // the operand is the address of a pointer
+	asStack                     // the stack pointer; the frames of called functions are below it
 )
 
 // recipe describes how to compute a value that is recorded in the trace.
 type recipe struct {
-	how   how
+	how   recipeKind
 	of    operand
 	other operand
 }
@@ -124,8 +125,8 @@ func integer(o operand) recipe { return recipe{how: asInteger, of: o} }
 
 type arguments []operand
 
-// has reports whether the arguments at the given positions are of the given kind.
-func (a arguments) has(kind typeKind, at ...int) bool {
+// haveKind reports whether all arguments at the given positions have types of the given kind.
+func (a arguments) haveKind(kind typeKind, at ...int) bool {
 	for _, i := range at {
 		if i >= len(a) || a[i].typ == nil || a[i].typ.kind != kind || kind == pointerType && a[i].typ.space != 0 ||
 			kind == intType && a[i].typ.bits > 64 {
@@ -135,9 +136,9 @@ func (a arguments) has(kind typeKind, at ...int) bool {
 	return true
 }
 
-// sized returns a site that accesses n bytes at an address. If n is constant, it is stored in the
-// site instead of being recorded.
-func sized(kind trace.Kind, address recipe, n operand) site {
+// sizedSite returns a site that accesses n bytes at an address. If n is constant, the site contains
+// n; otherwise, n is recorded at run time.
+func sizedSite(kind trace.Kind, address recipe, n operand) site {
 	if c := number(n.text); c > 0 && n.id < 0 {
 		s := event(kind, address)
 		s.bytes = uint32(c)
@@ -148,14 +149,14 @@ func sized(kind trace.Kind, address recipe, n operand) site {
 
 func (o *operand) isZero() bool { return o.id < 0 && o.text == "0" }
 
-// around returns the sites that precede and follow a direct call of a function with the given
-// arguments and result.
-func around(callee string, a arguments, result operand) (before, after []site) {
+// callEvents returns the sites that must be recorded before and after a direct call of a function
+// with the given arguments and result.
+func callEvents(callee string, a arguments, result operand) (before, after []site) {
 	if isIntrinsic(callee) {
-		return ranges(callee, a), nil
+		return rangeSites(callee, a), nil
 	}
 	if strings.HasPrefix(callee, "__kmpc_") {
-		return aroundOpenMP(callee[len("__kmpc_"):], a, result)
+		return openMPEvents(callee[len("__kmpc_"):], a, result)
 	}
 	if strings.HasPrefix(callee, "_ZdlPv") || strings.HasPrefix(callee, "_ZdaPv") {
 		callee = "free"
@@ -171,19 +172,19 @@ func around(callee string, a arguments, result operand) (before, after []site) {
 	case "calloc":
 		return nil, clearedAllocation(a, result)
 	case "realloc":
-		if a.has(pointerType, 0) {
+		if a.haveKind(pointerType, 0) {
 			return []site{event(trace.Free, pointer(a[0]))}, allocation(a, result, 1)
 		}
 	case "posix_memalign":
-		if a.has(pointerType, 0) && a.has(intType, 2) {
-			return nil, []site{sized(trace.Alloc, recipe{how: asPointee, of: a[0]}, a[2])}
+		if a.haveKind(pointerType, 0) && a.haveKind(intType, 2) {
+			return nil, []site{sizedSite(trace.Alloc, recipe{how: asPointee, of: a[0]}, a[2])}
 		}
 	case "free", "cfree":
-		if a.has(pointerType, 0) {
+		if a.haveKind(pointerType, 0) {
 			return []site{event(trace.Free, pointer(a[0]))}, nil
 		}
 	}
-	return ranges(callee, a), nil
+	return rangeSites(callee, a), nil
 }
 
 func isPointer(o operand) bool {
@@ -194,19 +195,19 @@ func isInteger(o operand) bool {
 	return o.text != "" && o.typ != nil && o.typ.kind == intType && o.typ.bits <= 64
 }
 
-// allocation returns the Alloc site that follows a call of an allocation function. The function's
-// argument with index at is the size in bytes.
-func allocation(a arguments, result operand, at int) []site {
-	if !a.has(intType, at) || !isPointer(result) {
+// allocation returns the Alloc site that follows a call of an allocation function. The argument at
+// position sizeIndex is the size in bytes.
+func allocation(a arguments, result operand, sizeIndex int) []site {
+	if !a.haveKind(intType, sizeIndex) || !isPointer(result) {
 		return nil
 	}
-	return []site{sized(trace.Alloc, pointer(result), a[at])}
+	return []site{sizedSite(trace.Alloc, pointer(result), a[sizeIndex])}
 }
 
 // clearedAllocation returns the Alloc site that follows a call of calloc. The size of the
 // allocation is the product of the arguments.
 func clearedAllocation(a arguments, result operand) []site {
-	if !a.has(intType, 0, 1) || a[0].typ != a[1].typ || !isPointer(result) {
+	if !a.haveKind(intType, 0, 1) || a[0].typ != a[1].typ || !isPointer(result) {
 		return nil
 	}
 	s := event(trace.Alloc, pointer(result), recipe{how: asProduct, of: a[0], other: a[1]})
@@ -228,7 +229,8 @@ var rangeFunctions = makeTable(map[rangeArguments]string{
 	{-1, 0, 1}: "bzero",
 })
 
-// makeTable inverts a map of lists of names: the result maps each name to the key of its list.
+// makeTable inverts a map. Each value is a list of names, and the result maps each name to the key
+// of its list.
 func makeTable[T comparable](lists map[T]string) map[string]T {
 	table := map[string]T{}
 	for value, names := range lists {
@@ -239,37 +241,38 @@ func makeTable[T comparable](lists map[T]string) map[string]T {
 	return table
 }
 
-// ranges returns the sites of functions that copy or set memory.
-func ranges(callee string, a arguments) (list []site) {
+// rangeSites returns the sites of a call to a function that copies or sets memory.
+func rangeSites(callee string, a arguments) (list []site) {
 	if isIntrinsic(callee) {
 		callee = baseName(callee)
 	}
 	at, ok := rangeFunctions[callee]
-	if !ok || !a.has(pointerType, at.to, max(at.from, 0)) || !a.has(intType, at.bytes) || a[at.bytes].isZero() {
+	if !ok || !a.haveKind(pointerType, at.to, max(at.from, 0)) || !a.haveKind(intType, at.bytes) || a[at.bytes].isZero() {
 		return nil
 	}
 	if at.from >= 0 {
-		list = append(list, sized(trace.RangeRead, pointer(a[at.from]), a[at.bytes]))
+		list = append(list, sizedSite(trace.RangeRead, pointer(a[at.from]), a[at.bytes]))
 	}
-	return append(list, sized(trace.RangeWrite, pointer(a[at.to]), a[at.bytes]))
+	return append(list, sizedSite(trace.RangeWrite, pointer(a[at.to]), a[at.bytes]))
 }
 
-// aroundOpenMP works like around, for functions of LLVM's OpenMP runtime
-// (openmp/runtime/src/kmp.h). name is the function's name without the prefix __kmpc_.
-func aroundOpenMP(name string, a arguments, result operand) (before, after []site) {
+// openMPEvents does the same as callEvents for functions of LLVM's OpenMP runtime
+// (openmp/runtime/src/kmp.h). The argument name is the name of the function without the prefix
+// __kmpc_.
+func openMPEvents(name string, a arguments, result operand) (before, after []site) {
 	switch name {
 	case "fork_call", "fork_teams", "fork_call_if":
 		return []site{event(trace.ParallelBegin, recipe{how: asStack})}, []site{event(trace.ParallelEnd)}
 	case "for_static_fini", "distribute_static_fini":
-		return []site{event(trace.LoopEnd, recipe{how: asInteger, of: zero})}, nil
+		return []site{event(trace.LoopEnd, recipe{how: asInteger, of: zeroOperand})}, nil
 	case "barrier", "cancel_barrier":
 		return nil, []site{event(trace.Barrier)}
 	case "critical", "critical_with_hint":
-		if a.has(pointerType, 2) {
+		if a.haveKind(pointerType, 2) {
 			return nil, []site{event(trace.CriticalBegin, pointer(a[2]))}
 		}
 	case "end_critical":
-		if a.has(pointerType, 2) {
+		if a.haveKind(pointerType, 2) {
 			return []site{event(trace.CriticalEnd, pointer(a[2]))}, nil
 		}
 	case "reduce", "reduce_nowait":
@@ -283,26 +286,26 @@ func aroundOpenMP(name string, a arguments, result operand) (before, after []sit
 	case "omp_taskwait", "omp_taskwait_deps_51":
 		return nil, []site{event(trace.TaskWait)}
 	}
-	return worksharing(name, a, result)
+	return worksharingEvents(name, a, result)
 }
 
-// zero is the value recorded at the end of a statically scheduled loop.
-var zero = operand{typ: &datatype{kind: intType, bits: 64, text: "i64"}, typeText: "i64", text: "0", id: -1}
+// zeroOperand is the constant that is recorded at the end of a statically scheduled loop.
+var zeroOperand = operand{typ: &datatype{kind: intType, bits: 64, text: "i64"}, typeText: "i64", text: "0", id: -1}
 
 // chunkArguments maps name prefixes of the functions that begin a worksharing loop to the position
-// of the chunk-size argument. The argument with index 2 of these functions is the schedule.
+// of the chunk-size argument. Argument 2 (counted from 0) of these functions is the schedule.
 var chunkArguments = map[string]int{
 	"for_static_init_": 8, "distribute_static_init_": 8, "dist_for_static_init_": 9, "dispatch_init_": 6, "dist_dispatch_init_": 7,
 }
 
-// worksharing works like around, for the functions that divide a loop's iterations among threads.
-// The names of these functions end in the type of the loop counter.
-func worksharing(name string, a arguments, result operand) (before, after []site) {
+// worksharingEvents does the same as callEvents for functions that divide the iterations of a loop
+// among threads. The names of these functions end in the type of the loop counter.
+func worksharingEvents(name string, a arguments, result operand) (before, after []site) {
 	if strings.HasPrefix(name, "dispatch_next_") && isInteger(result) {
 		return nil, []site{event(trace.LoopEnd, integer(result))}
 	}
 	for prefix, chunk := range chunkArguments {
-		if strings.HasPrefix(name, prefix) && a.has(intType, 2, chunk) {
+		if strings.HasPrefix(name, prefix) && a.haveKind(intType, 2, chunk) {
 			return []site{event(trace.LoopBegin, integer(a[2]), integer(a[chunk]))}, nil
 		}
 	}

@@ -23,8 +23,8 @@ func (p *plan) chases(s *site) (flags trace.SiteFlags) {
 		return 0
 	}
 	for _, near := range []bool{true, false} {
-		c := chase{p: p, header: header, seen: map[int32]bool{}, variable: -1, near: near}
-		c.value(p.f.insts[s.inst].address.id)
+		c := chase{p: p, header: header, seen: map[int32]bool{}, variable: -1, localOnly: near}
+		c.traceValue(p.f.insts[s.inst].address.id)
 		for _, variable := range c.reached[:min(len(c.reached), maxVariables)] {
 			switch links := p.links(header, variable); {
 			case slices.Contains(links, s.inst):
@@ -45,7 +45,7 @@ func (p *plan) chases(s *site) (flags trace.SiteFlags) {
 // isLink reports whether a load computes the next value of a loop variable.
 func (p *plan) isLink(header, load int32) bool {
 	c := chase{p: p, header: header, seen: map[int32]bool{}, variable: -1}
-	c.value(p.f.insts[load].address.id)
+	c.traceValue(p.f.insts[load].address.id)
 	return slices.ContainsFunc(c.reached[:min(len(c.reached), maxVariables)], func(variable int32) bool {
 		return slices.Contains(p.links(header, variable), load)
 	})
@@ -58,17 +58,17 @@ func (p *plan) links(header, variable int32) []int32 {
 		return list
 	}
 	c := chase{p: p, header: header, seen: map[int32]bool{}, variable: variable}
-	c.next(variable)
+	c.traceVariable(variable)
 	var list []int32
 	for _, load := range c.loads {
 		clear(c.seen)
 		c.found = false
 		if in := &p.f.insts[load]; in.op == opCall {
 			for _, use := range p.f.uses[in.uses:in.usesEnd] {
-				c.value(use)
+				c.traceValue(use)
 			}
 		} else {
-			c.value(in.address.id)
+			c.traceValue(in.address.id)
 		}
 		if c.found {
 			list = append(list, load)
@@ -93,21 +93,21 @@ const (
 // std::map or std::set.
 const treeStep = "_ZSt18_Rb_tree_"
 
-// chase follows values back through a loop.
+// chase traces values back through the instructions of a loop.
 type chase struct {
-	p        *plan
-	header   int32
-	variable int32 // the variable to find; -1 for any variable of the loop
-	near     bool  // whether only loads of local variables are followed
-	reached  []int32
-	loads    []int32 // loads that were followed, except loads of local variables
-	ends     []int32 // loads that were not followed, because near is set
-	seen     map[int32]bool
-	found    bool // whether the variable was found
+	p         *plan
+	header    int32
+	variable  int32 // the variable to find; -1 for any variable of the loop
+	localOnly bool  // whether only loads of local variables are followed
+	reached   []int32
+	loads     []int32 // loads that were followed, except loads of local variables
+	ends      []int32 // loads that were not followed, because localOnly is set
+	seen      map[int32]bool
+	found     bool // whether the variable was found
 }
 
-// value traces a value back through the operands from which it is computed.
-func (c *chase) value(id int32) {
+// traceValue traces a value back through the operands from which it is computed.
+func (c *chase) traceValue(id int32) {
 	f := c.p.f
 	if id < 0 || c.seen[id] || len(c.seen) == maxSteps {
 		return
@@ -128,44 +128,44 @@ func (c *chase) value(id int32) {
 		return
 	case opPhi:
 		if basic == c.header {
-			c.meets(id)
+			c.reach(id)
 			return
 		}
 	case opLoad:
 		if v := in.address.id; v >= 0 && f.defs[v] >= 0 && f.insts[f.defs[v]].op == opAlloca {
-			if !c.meets(v) {
-				c.next(v) // a v that is not a variable of the loop is a temporary of the iteration
+			if !c.reach(v) {
+				c.traceVariable(v) // v is a temporary variable of the iteration
 			}
 			return
 		}
-		if c.near {
+		if c.localOnly {
 			c.ends = append(c.ends, d)
 			return
 		}
 		c.loads = append(c.loads, d)
-		c.value(in.address.id)
+		c.traceValue(in.address.id)
 		return
 	case opCall:
-		if !c.near && strings.HasPrefix(in.call.callee, treeStep) {
+		if !c.localOnly && strings.HasPrefix(in.call.callee, treeStep) {
 			c.loads = append(c.loads, d)
 		}
 	}
 	switch {
 	case in.word == "icmp" || in.word == "fcmp":
-		// comparisons are not followed, because the processor predicts branches, so the address
-		// does not wait for comparisons
+		// comparisons are not followed: the processor predicts branches, so the address does not
+		// depend on them
 		return
 	case in.word == "select" && len(uses) > 1:
 		uses = uses[1:]
 	}
 	for _, use := range uses {
-		c.value(use)
+		c.traceValue(use)
 	}
 }
 
-// meets records that a variable of the loop was reached, and reports whether it is the wanted
-// variable.
-func (c *chase) meets(id int32) bool {
+// reach records that the search reached a loop variable, and reports whether it is the variable to
+// find.
+func (c *chase) reach(id int32) bool {
 	if c.variable < 0 {
 		c.reached = append(c.reached, id)
 		return false
@@ -174,14 +174,14 @@ func (c *chase) meets(id int32) bool {
 	return id == c.variable
 }
 
-// next traces back the values that the loop assigns to a variable.
-func (c *chase) next(id int32) {
+// traceVariable traces back all values that the loop assigns to a variable.
+func (c *chase) traceVariable(id int32) {
 	f := c.p.f
 	in := &f.insts[f.defs[id]]
 	if in.op == opPhi {
 		for k, use := range f.uses[in.uses:in.usesEnd] {
 			if from := f.blockOf[f.refs[in.refs+int32(k)].label]; from == c.header || c.p.loops.within(from, c.header) {
-				c.value(use)
+				c.traceValue(use)
 			}
 		}
 		return
@@ -201,7 +201,7 @@ func (c *chase) next(id int32) {
 		}
 		for _, use := range f.uses[store.uses:store.usesEnd] {
 			if use != id {
-				c.value(use)
+				c.traceValue(use)
 			}
 		}
 	}

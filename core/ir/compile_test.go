@@ -92,12 +92,12 @@ var subjects = []subject{
 	{name: "arrays", sources: []string{"arrays.f90"}, flags: []string{"-fopenmp"}, openMP: true, fortran: true},
 }
 
-// The flag soak makes TestRewrittenPrograms use every optimisation level with every toolchain.
+// If soak is set, TestRewrittenPrograms uses every optimisation level with every toolchain.
 var soak = os.Getenv("STACKGLASS_SOAK") != ""
 
 // TestRewrittenPrograms checks that rewritten programs print the same output as before. For every
-// access size, they must record as many loads and stores as an independent instrumentation of the
-// same text counts.
+// access size, they must record exactly the loads and stores that an independent instrumentation of
+// the same text counts.
 func TestRewrittenPrograms(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left out: no rewritten module is compiled and run in short mode")

@@ -49,8 +49,8 @@ func (c *cursor) peek() byte {
 	return 0
 }
 
-// take skips b if it comes next.
-func (c *cursor) take(b byte) bool {
+// skipByte skips b if b is the next character, and reports whether it did.
+func (c *cursor) skipByte(b byte) bool {
 	if c.peek() != b || b == 0 {
 		return false
 	}
@@ -59,13 +59,13 @@ func (c *cursor) take(b byte) bool {
 }
 
 func (c *cursor) want(b byte) {
-	if !c.take(b) {
+	if !c.skipByte(b) {
 		c.fail(string(rune(b)))
 	}
 }
 
-// word reads a keyword or number: letters, digits, dots and underscores. word returns "" if
-// something else follows.
+// word reads a keyword or number: letters, digits, dots and underscores. If the next character is
+// none of these, word returns "".
 func (c *cursor) word() string {
 	c.space()
 	from := c.at
@@ -85,8 +85,8 @@ func (c *cursor) wantWord(word string) {
 	}
 }
 
-// takeWord skips the given keyword if it comes next.
-func (c *cursor) takeWord(word string) bool {
+// skipWord skips the given keyword if it comes next, and reports whether it did.
+func (c *cursor) skipWord(word string) bool {
 	before := *c
 	if c.word() == word {
 		return true
@@ -126,7 +126,7 @@ func (c *cursor) quoted() string {
 	return c.text[from:c.at]
 }
 
-// group reads from an opening bracket to its closing bracket.
+// group reads bracketed text, from the opening bracket to the matching closing bracket.
 func (c *cursor) group() string {
 	c.space()
 	end := groupEnd(c.text, c.at)
@@ -146,7 +146,7 @@ func (c *cursor) groupHere() {
 	}
 }
 
-// node reads the text after the ! of a metadata node: 12, {...} or DIExpression(...).
+// node reads a metadata node without its exclamation mark: 12, {...} or DIExpression(...).
 func (c *cursor) node() {
 	if c.peek() == '{' {
 		c.group()
@@ -159,23 +159,23 @@ func (c *cursor) node() {
 // attribute reads "key" or "key"="value".
 func (c *cursor) attribute() {
 	c.quoted()
-	if c.take('=') {
+	if c.skipByte('=') {
 		c.quoted()
 	}
 }
 
 // list reads items separated by commas, up to the closing bracket.
 func (c *cursor) list(end byte, item func()) {
-	for !c.failed() && !c.take(end) {
+	for !c.failed() && !c.skipByte(end) {
 		item()
-		if !c.take(',') && c.peek() != end {
+		if !c.skipByte(',') && c.peek() != end {
 			c.fail(string(rune(end)))
 		}
 	}
 }
 
-// groupEnd returns the end of the bracketed text that begins at from, or -1. groupEnd does not
-// distinguish between kinds of brackets, because brackets are properly nested in IR text.
+// groupEnd returns the end of the bracketed text that begins at from, or -1. groupEnd treats all
+// kinds of brackets alike, because brackets are properly nested in IR text.
 func groupEnd(text string, from int) int {
 	depth := 0
 	for i := from; i < len(text); i++ {

@@ -8,19 +8,19 @@ import (
 // abiVersion is the value of SG_ABI in tools/capture/runtime/abi.h.
 const abiVersion = 2
 
-// types writes the definitions of the structs in abi.h. A definition must precede the first use of
-// the struct. It returns the position at which the number of blocks is inserted later.
+// types writes the definitions of the structs in abi.h, because a definition must precede the first
+// use of the struct. It returns the position at which the block count is inserted later.
 func (e *emitter) types() (blocksAt int) {
 	e.put("%", e.prefix, "thread = type { ", e.int, ", ", e.word, ", i64 }\n",
 		"%", e.prefix, "block = type { i32, i32, i32, i32 }\n",
 		"%", e.prefix, "blocks = type [")
 	blocksAt = len(e.out)
-	e.put(strings.Repeat(" ", numberRoom), " x %", e.prefix, "block]\n\n")
+	e.put(strings.Repeat(" ", blockCountWidth), " x %", e.prefix, "block]\n\n")
 	return blocksAt
 }
 
-// numberRoom is the maximum number of digits of the number of blocks.
-const numberRoom = 10
+// blockCountWidth is the number of characters that are reserved for the block count.
+const blockCountWidth = 10
 
 // data writes the data that the runtime reads: the blocks, the tables, the objects, and the
 // module's struct, whose address is stored in section __sg_modules.

@@ -97,7 +97,7 @@ func (e *emitter) compile(text string) template {
 	block, _ := strings.CutSuffix(e.block(0), "0)")
 	clock := "load atomic i64, " + e.word + " @__sg_clock monotonic, align 8"
 	if e.m.types.layout.pointerBits(0) < 64 {
-		// On these targets, an atomic 64-bit read may be compiled to a library call.
+		// On these targets, the compiler may implement an atomic 64-bit read as a library call.
 		clock = "load volatile i64, " + e.word + " @__sg_clock, align 8"
 	}
 	return makeTemplate(strings.NewReplacer(
@@ -141,8 +141,8 @@ func freeGlobalPrefix(text string) string {
 	return prefix
 }
 
-// freeLocalPrefix returns a prefix that no name of a local value or label has. The prefix is short,
-// because it occurs very often in the output.
+// freeLocalPrefix returns a prefix that occurs in no name of a local value or label. The prefix is
+// short, because it occurs very often in the output.
 func freeLocalPrefix(text string) string {
 	prefix := "$."
 	for n := 0; strings.Contains(text, "%"+prefix) || strings.Contains(text, "\n"+prefix); n++ {
@@ -241,7 +241,7 @@ func (e *emitter) hoist(p *plan) {
 		text := e.m.text[in.from:in.to]
 		if isDigit(in.resultName[0]) {
 			c := cursor{text: text}
-			c.take('%')
+			c.skipByte('%')
 			c.name()
 			c.want('=')
 			e.put("  ", e.name("h", uint32(i)), " =", text[c.at:], "\n")
@@ -266,8 +266,8 @@ func (e *emitter) leaveHoisted(p *plan, in *inst, i int32) {
 	}
 }
 
-// piece writes the code that begins a step, followed by the piece's instructions. The code that
-// records an instruction's values precedes the instruction.
+// piece writes the code that begins a step, followed by the instructions of the piece. Before each
+// instruction, it writes the code that records the values of the instruction.
 func (e *emitter) piece(p *plan, i int32, before *string) {
 	q := &p.pieces[i]
 	f := p.f
@@ -338,9 +338,10 @@ func (e *emitter) step(q *piece, label string) string {
 	return e.name("g", q.number)
 }
 
-// stepNamed writes the code that begins a step. The names that this code defines end in name.
-func (e *emitter) stepNamed(name arg, q *piece, label string) {
-	e.out = e.begin.fill(e.out, name, count(q.values+1), words(label), count(q.number), count(8*(q.values+1)))
+// stepNamed writes the code that begins a step. All names that this code defines end with the given
+// suffix.
+func (e *emitter) stepNamed(suffix arg, q *piece, label string) {
+	e.out = e.begin.fill(e.out, suffix, count(q.values+1), words(label), count(q.number), count(8*(q.values+1)))
 }
 
 // block returns the address of a block's struct, with its type.
@@ -430,7 +431,8 @@ func (e *emitter) stack() string {
 
 func (m *module) bytePointer() string { return m.pointerTo("i8") }
 
-// stackPointer is the name of the intrinsic before LLVM 18. Later versions still accept this name.
+// stackPointer is the name of the intrinsic before LLVM 18. Later LLVM versions still accept this
+// name.
 const stackPointer = "llvm.stacksave"
 
 // template is IR text with placeholders {0} to {9}. The text is split at the placeholders in
@@ -438,13 +440,13 @@ const stackPointer = "llvm.stacksave"
 // lines.
 type template []segment
 
-// segment is a text, and the number of the placeholder that follows it, or -1.
+// segment is literal text, together with the number of the placeholder that follows it, or -1.
 type segment struct {
 	text string
 	hole int
 }
 
-// arg fills a placeholder with a text or a number.
+// arg is the text or the number that replaces a placeholder.
 type arg struct {
 	text   string
 	number uint64

@@ -7,7 +7,7 @@ import (
 )
 
 // function contains the basic blocks of a function of the module, and their instructions in the
-// order of the text. All functions reuse the same variable.
+// order of the text. A single variable of this type is reused for all functions.
 type function struct {
 	m *module
 	extent
@@ -136,7 +136,7 @@ func (f *function) readParams(c *cursor) int {
 		if slices.Contains(f.scratch, "swifterror") {
 			f.words = append(f.words, "swifterror")
 		}
-		if c.take('%') {
+		if c.skipByte('%') {
 			o.text = c.name()
 		} else {
 			o.text = strconv.Itoa(unnamed)
@@ -206,7 +206,8 @@ func (f *function) property(c *cursor) {
 	}
 }
 
-// readType reads a type, and returns the type, its text, and -1 for the value.
+// readType reads a type. It returns the type, the text of the type, and -1 as the number of the
+// value.
 func (f *function) readType(c *cursor) (t *datatype, text string, id int32) {
 	c.space()
 	from := c.at
@@ -215,7 +216,7 @@ func (f *function) readType(c *cursor) (t *datatype, text string, id int32) {
 }
 
 // attributes reads the keywords before a type or value, including arguments in parentheses, and
-// appends them to words.
+// appends them to the slice words.
 func (f *function) attributes(c *cursor, words []string) []string {
 	for {
 		b := c.peek()
@@ -258,7 +259,7 @@ func (f *function) readBody() *problem {
 				return p
 			}
 		default:
-			e := f.joined(extent{from, end, line})
+			e := f.joinLines(extent{from, end, line})
 			if strings.HasPrefix(trimmed, "uselistorder") {
 				f.refuse("the instruction is unknown: uselistorder")
 				f.noteRefusal(line)
@@ -318,12 +319,13 @@ func (f *function) startBlock(label string, from int) {
 	f.blocks = append(f.blocks, basicBlock{label: label, from: from, first: n, last: n, header: n})
 }
 
-// joined extends the extent of an instruction's first line to its continuation lines.
-func (f *function) joined(e extent) extent {
+// joinLines extends the extent of the first line of an instruction to the end of its continuation
+// lines.
+func (f *function) joinLines(e extent) extent {
 	text := f.m.text
 	first := f.m.in(e)
 	c := cursor{text: first}
-	if c.take('%') {
+	if c.skipByte('%') {
 		c.name()
 		c.want('=')
 	}
@@ -359,13 +361,13 @@ func (f *function) close(line int) *problem {
 	}
 	for i := range f.blocks {
 		b := &f.blocks[i]
-		if b.first == b.last || !f.insts[b.last-1].op.ends() {
+		if b.first == b.last || !f.insts[b.last-1].op.isTerminator() {
 			return &problem{line, "the basic block " + b.label + " does not end in a terminator"}
 		}
-		for b.header = b.first; b.header < b.last && f.insts[b.header].op.leads(); b.header++ {
+		for b.header = b.first; b.header < b.last && f.insts[b.header].op.mustLead(); b.header++ {
 		}
 		for i := b.first; i < b.last-1; i++ {
-			if f.insts[i].op.ends() || i > b.header && f.insts[i].op.leads() {
+			if f.insts[i].op.isTerminator() || i > b.header && f.insts[i].op.mustLead() {
 				return &problem{line, "the basic block " + b.label + " has a misplaced phi, landing pad or terminator"}
 			}
 		}
@@ -378,21 +380,21 @@ func (f *function) record(text string) {
 	c := cursor{text: text}
 	c.at++
 	kind := c.word()
-	if kind != "dbg_declare" && kind != "dbg_value" && kind != "dbg_assign" || !c.take('(') {
+	if kind != "dbg_declare" && kind != "dbg_value" && kind != "dbg_assign" || !c.skipByte('(') {
 		return
 	}
-	described := f.described(&c)
+	described := f.debugValue(&c)
 	c.want(',')
 	c.space()
 	variable := reference(c.text[c.at:])
-	if c.take('!') {
+	if c.skipByte('!') {
 		c.name()
 	}
 	whole := strings.HasPrefix(c.text[c.at:], ", !DIExpression()")
 	if kind == "dbg_assign" {
 		if _, rest, ok := strings.Cut(c.text[c.at:], "), "); ok {
 			_, rest, _ = strings.Cut(rest, ", ")
-			described = f.described(&cursor{text: rest})
+			described = f.debugValue(&cursor{text: rest})
 		}
 	}
 	if !c.failed() && (whole || kind != "dbg_value") {
@@ -400,9 +402,9 @@ func (f *function) record(text string) {
 	}
 }
 
-// described reads the value of a debug record. It returns the number of the value, or -1 if the
+// debugValue reads the value in a debug record. It returns the number of the value, or -1 if the
 // value is not local.
-func (f *function) described(c *cursor) int32 {
+func (f *function) debugValue(c *cursor) int32 {
 	if c.peek() == '!' {
 		c.at++
 		c.node()
@@ -413,7 +415,7 @@ func (f *function) described(c *cursor) int32 {
 		return -1
 	}
 	c.at = end
-	if c.take('%') {
+	if c.skipByte('%') {
 		if name := c.name(); !c.failed() {
 			return f.value(name)
 		}
@@ -422,8 +424,8 @@ func (f *function) described(c *cursor) int32 {
 	return -1
 }
 
-// describe records the source variable of a value. If there are several descriptions, the first
-// description belongs to the outermost inlined function.
+// describe records the source variable of a value. If a value has several descriptions, the first
+// description is kept, because it belongs to the outermost inlined function.
 func (f *function) describe(value int32, variable int) {
 	if value >= 0 && variable >= 0 && f.debugNames[value] == 0 {
 		f.debugNames[value] = int32(variable) + 1
@@ -440,7 +442,7 @@ func (f *function) debugCall(callee string, a []operand) {
 	case callee == "llvm.dbg.assign" && len(a) > 4:
 		at = 4
 	case callee == "llvm.dbg.value" && a[2].text != "!DIExpression()":
-		return // the variable is not equal to the value, but computed from it
+		return // the variable is computed from the value, but not equal to it
 	}
 	f.describe(a[at].id, reference(a[1].text))
 }

@@ -36,8 +36,8 @@ func FuzzInstrument(f *testing.F) {
 	})
 }
 
-// checkText checks that the rewriter removes no line: apart from the labels of phis and invokes and
-// the allocas that it moves, every line of the module remains, in the same order.
+// checkText checks that the rewriter keeps all lines of the module in the same order. The only
+// exceptions are the labels of phis and invokes, and the allocas that the rewriter moves.
 func checkText(t *testing.T, src, text string) {
 	t.Helper()
 	lines := strings.Split(text, "\n")

@@ -64,7 +64,8 @@ func (m *module) variable(c *cursor, g global, local bool) {
 	end := typeEnd(c.text, c.at)
 	g.typeText = c.text[c.at:end]
 	rest := c.text[end:]
-	// A local symbol in a group that the linker may drop can be used only within that group.
+	// A local symbol in a comdat group can be used only within this group, because the linker may
+	// drop the group.
 	if local && strings.Contains(rest, ", comdat") {
 		g.address = false
 	}

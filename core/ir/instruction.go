@@ -30,11 +30,12 @@ const (
 	opUnreachable
 )
 
-// ends reports whether op is a terminator.
-func (op opcode) ends() bool { return op >= opInvoke }
+// isTerminator reports whether op is a terminator.
+func (op opcode) isTerminator() bool { return op >= opInvoke }
 
-// leads reports whether instructions with opcode op must be at the beginning of a basic block.
-func (op opcode) leads() bool { return op == opPhi || op == opLandingPad }
+// mustLead reports whether instructions of class op must precede all other instructions of a basic
+// block.
+func (op opcode) mustLead() bool { return op == opPhi || op == opLandingPad }
 
 type inst struct {
 	from, to int32 // range of the instruction's text in the module
@@ -62,7 +63,7 @@ type inst struct {
 }
 
 // shift is the offset that an address computation adds to its first operand: a constant number of
-// bytes, and a variable number of elements.
+// bytes, plus a variable number of elements.
 type shift struct {
 	constant int64
 	element  uint64 // size of an element in bytes; 0 if there are no elements
@@ -85,8 +86,8 @@ type reader struct {
 	base int // position of the call's text in the module
 }
 
-// instruction reads one instruction and appends it. The result is "", or the reason why the
-// instruction cannot be read.
+// instruction reads one instruction and appends it. If it cannot read the instruction, it returns
+// the reason; otherwise it returns "".
 func (f *function) instruction(e extent) string {
 	r := reader{cursor: cursor{text: f.m.in(e)}, f: f, base: e.from}
 	in := inst{
@@ -94,7 +95,7 @@ func (f *function) instruction(e extent) string {
 		uses: int32(len(f.uses)), args: int32(len(f.args)), refs: int32(len(f.refs)),
 	}
 	in.address.id = -1
-	if r.take('%') {
+	if r.skipByte('%') {
 		in.resultName = r.name()
 		in.result = f.value(in.resultName)
 		r.want('=')
@@ -108,7 +109,7 @@ func (f *function) instruction(e extent) string {
 		return "cannot parse this " + in.word + ", want " + r.wants
 	}
 	if in.result >= 0 {
-		if in.op == opStore || in.op == opFence || in.op.ends() && in.op != opInvoke && in.op != opCallBr && in.word != "catchswitch" {
+		if in.op == opStore || in.op == opFence || in.op.isTerminator() && in.op != opInvoke && in.op != opCallBr && in.word != "catchswitch" {
 			return "the " + in.word + " must not have a result"
 		}
 		if f.defs[in.result] != undefined {
@@ -123,8 +124,8 @@ func (f *function) instruction(e extent) string {
 
 // trailer reads the text after all operands: `, align 8, !dbg !12`.
 func (r *reader) trailer(in *inst) {
-	for r.take(',') {
-		if r.take('!') {
+	for r.skipByte(',') {
+		if r.skipByte('!') {
 			kind := r.name()
 			r.space()
 			switch kind {
@@ -198,8 +199,8 @@ var syntaxes = makeTable(map[syntax]string{
 	{opLandingPad, "Wv{"}:  "catchpad cleanuppad",
 })
 
-// operands reads the operands of an instruction. operands returns "", or the reason why it cannot
-// read the operands.
+// operands reads the operands of an instruction. If it cannot read them, it returns the reason;
+// otherwise it returns "".
 func (r *reader) operands(in *inst) string {
 	if s, ok := syntaxes[in.word]; ok {
 		in.op, in.atomic = s.op, s.op == opModify
@@ -280,11 +281,11 @@ func (r *reader) step(in *inst, letter byte) {
 		r.want('[')
 		r.list(']', func() { r.operand() })
 	case 'a':
-		in.atomic = r.takeWord("atomic")
+		in.atomic = r.skipWord("atomic")
 	case 'V':
-		in.volatile = r.takeWord("volatile")
+		in.volatile = r.skipWord("volatile")
 	case 'k':
-		r.takeWord("weak")
+		r.skipWord("weak")
 	case 'x':
 		if in.atomic || in.op == opFence {
 			r.ordering()
@@ -297,7 +298,7 @@ func (r *reader) step(in *inst, letter byte) {
 		r.wantWord("from")
 	case 'u':
 		r.wantWord("unwind")
-		if r.takeWord("to") {
+		if r.skipWord("to") {
 			r.wantWord("caller")
 		} else {
 			r.target()
@@ -315,7 +316,8 @@ func isFlag(word string) bool {
 	return false
 }
 
-// flags skips flags, and reports whether one of the flags allows operations to be fused.
+// flags skips the flags of an instruction, and reports whether a flag allows the compiler to fuse
+// operations.
 func (r *reader) flags() (contract bool) {
 	for {
 		before := r.at
@@ -439,12 +441,12 @@ func (r *reader) elementPointer(in *inst) {
 	r.want(',')
 	in.address = r.operand()
 	in.typ = in.address.typ
-	for first := true; r.comma(func(b byte) bool { return b != '!' }); first = false {
-		r.takeWord("inrange")
+	for first := true; r.skipComma(func(b byte) bool { return b != '!' }); first = false {
+		r.skipWord("inrange")
 		index := r.operand()
 		of = in.shift.add(of, index.text, first)
 		if index.typ != nil && index.typ.kind == vectorType && in.typ != nil && in.typ.kind != vectorType {
-			in.typ = r.pointers(index.typ)
+			in.typ = r.pointerVector(index.typ)
 		}
 	}
 }
@@ -476,17 +478,17 @@ func (s *shift) add(of *datatype, index string, first bool) *datatype {
 	return nil
 }
 
-// pointers returns the vector type of pointers with as many elements as t.
-func (r *reader) pointers(t *datatype) *datatype {
+// pointerVector returns the vector type that has a pointer for each element of the vector type t.
+func (r *reader) pointerVector(t *datatype) *datatype {
 	return r.f.m.types.of(strings.Replace(t.text, t.elem.text, "ptr", 1))
 }
 
 func (r *reader) alloca(in *inst) {
 	in.op, in.typ, in.static, in.count = opAlloca, r.f.m.types.ptr, true, 1
 	for {
-		if r.takeWord("inalloca") {
+		if r.skipWord("inalloca") {
 			in.static = false
-		} else if r.takeWord("swifterror") {
+		} else if r.skipWord("swifterror") {
 			in.swiftError = true
 		} else {
 			break
@@ -494,7 +496,7 @@ func (r *reader) alloca(in *inst) {
 	}
 	in.access, in.address.typeText, _ = r.f.readType(&r.cursor)
 	before := r.at
-	if !r.take(',') || r.peek() == '!' || strings.HasPrefix(r.text[r.at:], "align ") || strings.HasPrefix(r.text[r.at:], "addrspace(") {
+	if !r.skipByte(',') || r.peek() == '!' || strings.HasPrefix(r.text[r.at:], "align ") || strings.HasPrefix(r.text[r.at:], "addrspace(") {
 		r.at = before
 		return
 	}
@@ -507,7 +509,7 @@ func (r *reader) alloca(in *inst) {
 
 // ordering reads the memory order of an atomic access.
 func (r *reader) ordering() {
-	if r.takeWord("syncscope") {
+	if r.skipWord("syncscope") {
 		r.group()
 	}
 	for isLetter(r.peek()) {
@@ -515,10 +517,11 @@ func (r *reader) ordering() {
 	}
 }
 
-// comma skips a comma if the expected element can begin with the character after the comma.
-func (r *reader) comma(begins func(b byte) bool) bool {
+// skipComma skips a comma if canBegin returns true for the character after the comma. It reports
+// whether it skipped a comma.
+func (r *reader) skipComma(canBegin func(b byte) bool) bool {
 	before := r.at
-	if r.take(',') && begins(r.peek()) {
+	if r.skipByte(',') && canBegin(r.peek()) {
 		return true
 	}
 	r.at = before
@@ -527,7 +530,7 @@ func (r *reader) comma(begins func(b byte) bool) bool {
 
 // member reads indices into an aggregate, and returns the type of the selected member.
 func (r *reader) member(t *datatype) *datatype {
-	for r.comma(isDigit) {
+	for r.skipComma(isDigit) {
 		i := number(r.word())
 		switch {
 		case t == nil:
@@ -569,7 +572,7 @@ func (r *reader) phi(in *inst) {
 			ref := &r.f.refs[len(r.f.refs)-1]
 			ref.open, ref.close = int32(open), int32(r.base+r.at)
 		}
-		if !r.comma(func(b byte) bool { return b == '[' }) {
+		if !r.skipComma(func(b byte) bool { return b == '[' }) {
 			return
 		}
 	}
@@ -609,7 +612,7 @@ func (r *reader) switching(in *inst) {
 	r.want(',')
 	r.target()
 	r.want('[')
-	for !r.failed() && !r.take(']') {
+	for !r.failed() && !r.skipByte(']') {
 		r.operand()
 		r.want(',')
 		r.target()
@@ -694,11 +697,12 @@ func (r *reader) argument() {
 	r.f.args = append(r.f.args, o)
 }
 
-// metadataArgument reads "!12", "!DIExpression()" or a typed value. None of these counts as a use.
+// metadataArgument reads "!12", "!DIExpression()" or a typed value. Values in metadata do not count
+// as uses.
 func (r *reader) metadataArgument(o *operand) {
 	r.space()
 	from := r.at
-	if r.take('!') {
+	if r.skipByte('!') {
 		r.node()
 		o.text = r.text[from:r.at]
 		return

@@ -15,19 +15,21 @@
 //     important than a complete trace.
 //  3. Basic blocks are cut into *pieces*, which are the blocks of the trace. A block is cut after
 //     every call that may run other code, because the call may throw or never return. A block is
-//     also cut around atomic operations, so that the steps of different threads are in the order of
-//     these operations. Finally, blocks are cut so that no piece has more than 48 values. A piece
-//     runs completely or not at all. A block is not cut between a tail call and the return that
-//     follows it, so that the compiler can still turn the call into a jump and deep recursion needs
-//     no stack. In the trace, the step with the return therefore precedes the steps of the callee.
+//     also cut before and after atomic operations, so that the steps of different threads appear in
+//     the order of these operations. Finally, blocks are cut so that no piece has more than 48
+//     values. A piece runs completely or not at all. A block is not cut between a tail call and the
+//     return that follows it, so that the compiler can still turn the call into a jump and deep
+//     recursion needs no stack. In the trace, the step with the return therefore precedes the steps
+//     of the callee.
 //  4. At the beginning of each piece, the inserted code opens a step in the thread's buffer. Before
 //     each load, store or event, the inserted code writes the address into the step
 //     (tools/capture/runtime/abi.h shows the layout). Phis and landing pads remain at the beginning
 //     of their blocks, and refer to the last piece of each predecessor block. Inserted values have
 //     names, so that the numbering of unnamed values does not change.
-//  5. Tables of everything that is known before the run — functions, blocks, loops by dominators,
-//     sites, instructions and their operands, source locations, variables — go into the module as
-//     the body of a MODL frame (core/trace/sgt).
+//  5. The module also receives tables with everything that is known before the run: functions,
+//     blocks, loops (found with dominators), sites, instructions and their operands, source
+//     locations, and variables. The tables have the form of the body of a MODL frame
+//     (core/trace/sgt).
 //
 // [Read] builds the same tables from the text alone, for models that need no run. The tables of
 // [Read] also contain the branch weights of a profile (!prof). [Read] accepts functions that must
@@ -49,8 +51,8 @@
 //
 // A function's target is determined by the module's triple and the function's attributes
 // "target-cpu" and "target-features". The target determines which operations llvm.fma and
-// llvm.fmuladd consist of. The tables contain llvm.fma and llvm.fmuladd as they are in the text,
-// and package pipeline splits them.
+// llvm.fmuladd consist of. The tables contain llvm.fma and llvm.fmuladd unchanged; package pipeline
+// splits them into operations.
 //
 // A site's object is the local variable, argument or global variable from which its address is
 // computed. If the address is computed from a loaded pointer, the object is the variable or
@@ -166,7 +168,7 @@ func (e *emitter) rewrite(t *tables, skip []string) {
 		f.reset(m, at)
 		if why := f.read(skip); why == "" {
 			p.reset(&f, t)
-			p.make()
+			p.build()
 			e.function(&p)
 			t.add(&p)
 		} else if why != external {
@@ -197,10 +199,11 @@ func (e *emitter) line(l extent) {
 	e.done = l.to
 }
 
-// external is the reason why functions whose code is in another module are not instrumented.
+// external is the reason that is reported for functions whose code is in another module.
 const external = "external"
 
-// read reads the function. The result is the reason to leave the function unchanged, or "".
+// read reads the function. If the function must be left unchanged, it returns the reason; otherwise
+// it returns "".
 func (f *function) read(skip []string) string {
 	if p := f.readHeader(); p != nil {
 		f.name = calledName(f.m.text[f.from:lineEnd(f.m.text, f.from)])
@@ -228,7 +231,7 @@ func (p *problem) String() string {
 	return "line " + strconv.Itoa(p.line) + " of the function's IR: " + p.why
 }
 
-// refusals maps words in a function's first line, or in its attributes, to the reasons why such a
+// refusals maps words in the first line or in the attributes of a function to the reason why such a
 // function is left unchanged.
 var refusals = map[string]string{
 	"naked":                             "the function is naked: no code may be inserted before its assembly",

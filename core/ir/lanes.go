@@ -8,7 +8,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// lanes is a masked access, which has active lanes that are known only at run time. The runtime
+// lanes is a masked access. Which of its lanes are active is known only at run time. The runtime
 // records the references as steps of a separate block: one step for each run of contiguous lanes,
 // or one step per lane for gathers and scatters.
 type lanes struct {
@@ -37,15 +37,15 @@ func (p *plan) lanesOf(i int32) *lanes {
 		return nil
 	}
 	l := newLanes(in.call.callee, p.arguments(in), in.typ)
-	if l == nil || !l.sound() {
+	if l == nil || !l.isValid() {
 		return nil
 	}
 	l.inst = i
 	return l
 }
 
-// laneForm contains the positions of an intrinsic's arguments, counted from 1. Position 0 means
-// that the intrinsic has no such argument.
+// laneForm contains the positions of the arguments of an intrinsic, counted from 1. Position 0
+// means that the intrinsic has no such argument.
 type laneForm struct {
 	prefix, part string // prefix and inner part of the intrinsic's name
 	arguments    int
@@ -95,11 +95,12 @@ func newLanes(callee string, a arguments, result *datatype) *lanes {
 	if f.stored > 0 {
 		l.kind, result = trace.Store, argument(f.stored).typ
 	}
-	return vector(l, result)
+	return setVector(l, result)
 }
 
-// vector sets the type of the lanes' data. It returns nil if t is not a vector type.
-func vector(l *lanes, t *datatype) *lanes {
+// setVector sets the number and the type of the lanes from the vector type t. It returns nil if t
+// is not a vector type.
+func setVector(l *lanes, t *datatype) *lanes {
 	if t == nil || t.kind != vectorType || t.elem == nil || t.scalable {
 		return nil
 	}
@@ -110,8 +111,8 @@ func vector(l *lanes, t *datatype) *lanes {
 	return l
 }
 
-// sound reports whether the operands have the expected types.
-func (l *lanes) sound() bool {
+// isValid reports whether the operands have the expected types.
+func (l *lanes) isValid() bool {
 	mask := l.mask.typ
 	if l.count == 0 || l.count > maxLanes || l.elem.bits == 0 || l.elem.bits%8 != 0 || !l.elem.sized || mask == nil || mask.kind != vectorType || mask.elem == nil {
 		return false
@@ -137,7 +138,7 @@ func (l *lanes) sound() bool {
 func (e *emitter) lanes(l *lanes) {
 	mask := e.mask(l)
 	if l.packed {
-		mask = e.ones(mask)
+		mask = e.lowBits(mask)
 	}
 	function, where := "@__sg_masked", ""
 	if l.scattered {
@@ -180,9 +181,10 @@ func (e *emitter) signs(l *lanes) (typeText, text string) {
 	return "<" + decimal(t.count) + " x i1>", e.compute("icmp slt ", ints, " ", text, ", zeroinitializer")
 }
 
-// ones returns a mask with as many low bits set as the given mask has set bits, because the active
-// lanes of an expanding load or a compressing store are contiguous in memory.
-func (e *emitter) ones(mask string) string {
+// lowBits counts the set bits of a mask, and returns a mask in which the same number of low bits
+// are set. It is used for expanding loads and compressing stores, whose active lanes are contiguous
+// in memory.
+func (e *emitter) lowBits(mask string) string {
 	e.need.ones = true
 	n := e.compute("call i64 @llvm.ctpop.i64(i64 ", mask, ")")
 	wide := e.compute("zext i64 ", n, " to i128") // shift a wider integer, because n may be 64

@@ -67,7 +67,7 @@ func dominators(order, position []int32, predecessors [][]int32) []int32 {
 				if d < 0 {
 					d = p
 				} else {
-					d = meet(dominator, position, d, p)
+					d = commonDominator(dominator, position, d, p)
 				}
 			}
 			if d != dominator[v] {
@@ -79,8 +79,8 @@ func dominators(order, position []int32, predecessors [][]int32) []int32 {
 	return dominator
 }
 
-// meet returns the nearest vertex that dominates both a and b.
-func meet(dominator, position []int32, a, b int32) int32 {
+// commonDominator returns the nearest common dominator of vertices a and b.
+func commonDominator(dominator, position []int32, a, b int32) int32 {
 	for a != b {
 		for position[a] > position[b] {
 			a = dominator[a]
@@ -139,8 +139,8 @@ func (g *graph) findLoops() loops {
 	return l
 }
 
-// body adds vertices to the loop with header h. If a vertex is already in another loop, it adds the
-// outermost loop around the vertex instead.
+// body adds all vertices of its body to the loop with header h. If a vertex already belongs to an
+// inner loop, it adds the outermost loop around the vertex instead.
 func (l *loops) body(h int32, work []int32, predecessors [][]int32, position []int32) {
 	l.header[h] = h
 	for len(work) > 0 {

@@ -15,14 +15,13 @@ var anyGraph = rapid.Custom(func(t *rapid.T) *graph {
 	return g
 })
 
-// reachable returns the vertices that can be reached from one vertex without passing through
-// another. The parameters from and without are these two vertices. If the parameter without is -1,
-// all paths are allowed.
-func (g *graph) reachable(from, without int32) []bool {
+// reachable reports which vertices can be reached from the vertex start without passing through the
+// vertex avoided. If avoided is -1, all paths are allowed.
+func (g *graph) reachable(start, avoided int32) []bool {
 	seen := make([]bool, len(g.successors))
 	var visit func(int32)
 	visit = func(v int32) {
-		if v == without || seen[v] {
+		if v == avoided || seen[v] {
 			return
 		}
 		seen[v] = true
@@ -30,7 +29,7 @@ func (g *graph) reachable(from, without int32) []bool {
 			visit(w)
 		}
 	}
-	visit(from)
+	visit(start)
 	return seen
 }
 

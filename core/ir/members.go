@@ -8,7 +8,7 @@ type sourceType struct {
 	tag           string // such as DW_TAG_pointer_type
 	name          string
 	bytes, offset uint64
-	base          int // the type from which the type is derived, or the type of a member; -1: none
+	base          int // the base type of a derived type, or the type of a member; -1 if there is none
 	elements      int // node of the list of the type's members, or -1
 }
 
@@ -190,7 +190,7 @@ func (f *function) expression(address operand, pointers int) (name string, of in
 	if moved.unknown {
 		return "", -1
 	}
-	name, of, access := f.memory(o, pointers)
+	name, of, access := f.pointedObject(o, pointers)
 	if name == "" || of < 0 {
 		return "", -1
 	}
@@ -215,9 +215,9 @@ func (f *function) expression(address operand, pointers int) (name string, of in
 	return name + access + member, of
 }
 
-// memory returns the name and the type of the object to which a value points, and the operator that
-// accesses the object's members.
-func (f *function) memory(o operand, pointers int) (name string, of int, access string) {
+// pointedObject returns the name and the type of the object to which a value points, and the
+// operator that accesses the members of the object.
+func (f *function) pointedObject(o operand, pointers int) (name string, of int, access string) {
 	m := &f.m.metadata
 	if o.id < 0 {
 		if symbol := calledName(o.text); symbol != "" {

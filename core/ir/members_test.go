@@ -8,7 +8,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// TestMemberNames checks that data to which a structure's member points is named after that member.
+// TestMemberNames checks that, if a member of a structure points to data, the data is named after
+// this member.
 func TestMemberNames(t *testing.T) {
 	r, err := Instrument([]byte(`
 target datalayout = "e-m:e-i64:64-n8:16:32:64-S128"

@@ -9,27 +9,27 @@ import (
 
 // memory finds the dependences through memory within a piece: the stores whose values are read by
 // loads of the same piece. Two addresses are considered equal if they are the same value, the same
-// constant, or computed in the same way from the same values. All other accesses are assumed not to
-// alias, as a speculating processor assumes.
+// constant, or computed in the same way from the same values. Like a processor that speculates, it
+// assumes that no other accesses alias.
 type memory struct {
-	first   int32           // the instruction to which writers[0] belongs
-	writers []int32         // by instruction: the store, as an operand in trace.Instr.Uses, or noWriter
-	stores  map[place]int32 // number, within the piece, of the last store to each address
+	first   int32                   // the instruction to which writers[0] belongs
+	writers []int32                 // by instruction: the store, as an operand in trace.Instr.Uses, or noWriter
+	stores  map[memoryAddress]int32 // number, within the piece, of the last store to each address
 	alike   map[string]int32
 }
 
-// place is an address: a value or the text of a constant.
-type place struct {
+// memoryAddress identifies an address: the number of a local value, or the text of a constant.
+type memoryAddress struct {
 	value    int32
 	constant string
 }
 
 const maxCasts = 16
 
-// noWriter means that the instruction reads nothing that the piece has written.
+// noWriter means that the instruction reads no value that the piece has stored.
 const noWriter = -1
 
-// writer returns, as an operand, the store that wrote the value that instruction i reads.
+// writer returns the store whose value instruction i reads, as an operand.
 func (m *memory) writer(i int32) int32 { return m.writers[i-m.first] }
 
 // followMemory finds the stores whose values a piece's loads read. If a piece is a whole loop, and
@@ -39,7 +39,7 @@ func (p *plan) followMemory(q *piece, loop bool) {
 	m, f := &p.memory, p.f
 	m.first, m.writers = q.first, m.writers[:0]
 	if m.stores == nil {
-		m.stores, m.alike = map[place]int32{}, map[string]int32{}
+		m.stores, m.alike = map[memoryAddress]int32{}, map[string]int32{}
 	}
 	stores := 0
 	for i := q.first; i < q.last; i++ {
@@ -59,7 +59,7 @@ func (p *plan) followMemory(q *piece, loop bool) {
 		case opAddress:
 			p.noteAlike(i)
 		case opLoad, opStore, opModify:
-			at := p.placeOf(in)
+			at := p.addressOf(in)
 			if n, ok := m.stores[at]; ok && in.op != opStore {
 				m.writers[i-q.first] = n
 			}
@@ -73,8 +73,8 @@ func (p *plan) followMemory(q *piece, loop bool) {
 	}
 }
 
-// followAround finds the stores whose values are read in the next iteration, by loads that precede
-// the stores in the loop body.
+// followAround finds the stores whose values are loaded in the next iteration, by loads that
+// precede the stores in the loop body.
 func (p *plan) followAround(q *piece) {
 	m, f := &p.memory, p.f
 	for i := q.first; i < q.last; i++ {
@@ -82,15 +82,15 @@ func (p *plan) followAround(q *piece) {
 		if in.op != opLoad && in.op != opModify || m.writers[i-q.first] != noWriter {
 			continue
 		}
-		at := p.placeOf(in)
-		if n, ok := m.stores[at]; ok && p.stays(q, at.value) {
+		at := p.addressOf(in)
+		if n, ok := m.stores[at]; ok && p.isInvariant(q, at.value) {
 			m.writers[i-q.first] = -2 - n
 		}
 	}
 }
 
-// placeOf returns the address of an access.
-func (p *plan) placeOf(in *inst) place {
+// addressOf returns the address of an access.
+func (p *plan) addressOf(in *inst) memoryAddress {
 	o := in.address
 	for range maxCasts {
 		d := undefined
@@ -103,14 +103,14 @@ func (p *plan) placeOf(in *inst) place {
 		o = p.f.insts[d].address
 	}
 	if o.id < 0 {
-		return place{-1, o.text}
+		return memoryAddress{-1, o.text}
 	}
 	if d := p.f.defs[o.id]; d >= p.memory.first && d < p.memory.first+int32(len(p.memory.writers)) && p.f.insts[d].op == opAddress {
 		if same, ok := p.memory.alike[p.computation(d)]; ok {
-			return place{same, ""}
+			return memoryAddress{same, ""}
 		}
 	}
-	return place{o.id, ""}
+	return memoryAddress{o.id, ""}
 }
 
 // computation returns the text of an instruction after its result, without metadata. Operands do
@@ -126,7 +126,7 @@ func (p *plan) computation(i int32) string {
 	return text
 }
 
-// noteAlike records an address computation, unless an equal computation has been recorded before.
+// noteAlike records an address computation, unless an equal computation has already been recorded.
 func (p *plan) noteAlike(i int32) {
 	result := p.f.insts[i].result
 	if result < 0 {
@@ -138,10 +138,9 @@ func (p *plan) noteAlike(i int32) {
 	}
 }
 
-// stays reports whether a value is the same in all iterations of a piece that is a whole loop. Such
-// a value is a constant, a value computed outside the loop, or an address computed from such
-// values.
-func (p *plan) stays(q *piece, value int32) bool {
+// isInvariant reports whether a value is loop-invariant in a piece that is a whole loop. Such a
+// value is a constant, a value computed outside the loop, or an address computed from such values.
+func (p *plan) isInvariant(q *piece, value int32) bool {
 	if value < 0 {
 		return true
 	}
@@ -163,7 +162,7 @@ func (p *plan) stays(q *piece, value int32) bool {
 	return true
 }
 
-// addFlow appends the values that flow between a function's blocks, whose instructions are
+// addFlow appends the values that flow between the blocks of a function. The instructions must be
 // numbered.
 func (p *plan) addFlow(list []trace.Flow) []trace.Flow {
 	f := p.f
@@ -188,7 +187,7 @@ func (p *plan) addFlow(list []trace.Flow) []trace.Flow {
 					before = 1
 				}
 				if d >= q.first && d < q.last && (before == 0 || whole) {
-					continue // the use is already in Uses, or is unreachable
+					continue // Uses contains this use already, or the use is unreachable
 				}
 				if from := p.pieceOf(d); from >= 0 {
 					list = append(list, trace.Flow{Block: q.number, Instr: uint32(p.local[k]), FromBlock: p.pieces[from].number, FromInstr: uint32(p.local[d]), Before: before})

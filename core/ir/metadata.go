@@ -28,7 +28,7 @@ type location struct {
 	line, column uint32
 	function     int // the enclosing DISubprogram, or -1
 	inlinedAt    int // the DILocation of the call that this code replaced, or -1
-	// line at which the enclosing block, such as a loop, begins; 0: no enclosing block
+	// line at which the enclosing block, such as a loop, begins; 0 if there is no enclosing block
 	block uint32
 	file  string
 	known bool
@@ -94,14 +94,14 @@ func visitFields(node, kind string, visit func(key, value string)) bool {
 			break
 		}
 		visit(key, value)
-		if !c.take(',') {
+		if !c.skipByte(',') {
 			break
 		}
 	}
 	return true
 }
 
-// fieldValue reads up to the comma or parenthesis that ends a field.
+// fieldValue reads the value of a field, up to the comma or parenthesis that ends the field.
 func (c *cursor) fieldValue() string {
 	from := c.at
 	for c.at < len(c.text) {
@@ -229,8 +229,8 @@ func (m *metadata) fileName(n int) string {
 	return remembered(&m.files, n, func() string { return field(m.node(n), "!DIFile", "filename") })
 }
 
-// paths returns the path of each file whose name was read. A name may be relative to a folder that
-// is not the compiler's working directory.
+// paths returns the path of each file whose name was read. Names may be relative to folders other
+// than the working directory of the compiler.
 func (m *metadata) paths() map[string]string {
 	all := make(map[string]string, len(m.files))
 	for _, n := range slices.Sorted(maps.Keys(m.files)) {
@@ -248,13 +248,13 @@ func (m *metadata) paths() map[string]string {
 // maxInlined limits the length of chains of inlined calls, which can be cyclic in malicious text.
 const maxInlined = 256
 
-// place returns the source location of location n. For code that was inlined from a system header
-// or an accessor, place returns the location of the call, because the calling line uses the data.
-// An accessor is a function with code on only one line and without a loop. If an accessor is in the
-// same file, it makes at most two loads and stores, because a larger function does more than access
-// data. The function does reports whether a location belongs to the loop around the code, and the
-// number of loads and stores that the inlined function makes at the location.
-func (m *metadata) place(n int, does func(l *location) (loop bool, references int)) trace.Place {
+// sourceLocation returns the source location in node n. For code that was inlined from a system
+// header or an accessor, it returns the location of the call, because the calling line uses the
+// data. An accessor is a function with code on only one line and without a loop. If an accessor is
+// in the same file, it makes at most two loads and stores, because a larger function does more than
+// access data. The function classify reports whether the loop around the code belongs to the
+// inlined function at a location, and the number of loads and stores in this inlined function.
+func (m *metadata) sourceLocation(n int, classify func(l *location) (loop bool, references int)) trace.Place {
 	l := m.location(n)
 	for range maxInlined {
 		if l.inlinedAt < 0 {
@@ -263,7 +263,7 @@ func (m *metadata) place(n int, does func(l *location) (loop bool, references in
 		call := m.location(l.inlinedAt)
 		accessor := false
 		if m.isAccessor(l.function) {
-			loop, references := does(l)
+			loop, references := classify(l)
 			accessor = !loop && (call.file != l.file || references <= 2)
 		}
 		if call.line == 0 || !accessor && !isSystemHeader(l.file) {
@@ -296,8 +296,9 @@ func (m *metadata) isAccessor(function int) bool {
 	return ok && !b.several
 }
 
-// extend adds the line of a location to the body of its function. It also adds the line of the
-// source block around the location, because only the body of an unrolled loop remains in the code.
+// extend adds the line of a location to the body of its function. It also adds the line at which
+// the surrounding source block begins, because only the body of an unrolled loop remains in the
+// code.
 func (m *metadata) extend(l *location) {
 	if l.function < 0 {
 		return

@@ -64,8 +64,8 @@ func (e *syntaxError) short() string {
 	return strconv.Quote(e.got)
 }
 
-// readModule finds the top-level items. If it cannot parse a line, it returns an error or, if
-// skipping is set, records the line and skips it.
+// readModule finds the top-level items. If it cannot parse a line, it returns an error. If the
+// argument skipping is true, it records and skips the line instead.
 func readModule(text string, skipping bool) (*module, error) {
 	m := &module{
 		text: text, defined: map[string]bool{}, declared: map[string]bool{}, entries: map[string]bool{},
@@ -81,7 +81,7 @@ func readModule(text string, skipping bool) (*module, error) {
 		if err != nil && !skipping {
 			return nil, err
 		} else if err != nil {
-			e = m.skip(e, err)
+			e = m.skipLine(e, err)
 		}
 		line += strings.Count(m.in(e), "\n")
 		at = e.to + 1
@@ -139,9 +139,9 @@ func (m *module) header(line string) bool {
 
 const maxSkipped = 100
 
-// skip skips a line that cannot be parsed. If the line begins a function that has no end, skip
-// skips all lines up to the next function.
-func (m *module) skip(e extent, err *syntaxError) extent {
+// skipLine records and skips a line that cannot be parsed. If the line begins a function that has
+// no end, it skips all lines up to the next function.
+func (m *module) skipLine(e extent, err *syntaxError) extent {
 	if strings.HasPrefix(err.got, "define ") {
 		e.to = len(m.text)
 		if n := strings.Index(m.text[e.from:], "\ndefine "); n >= 0 {
@@ -177,12 +177,13 @@ func lineEnd(text string, at int) int {
 }
 
 // functionEnd returns the end of the function that begins at e, or -1 if the function has no end.
-// If skipping is set, a function also has no end if the next function begins before the end.
+// If the field skipping is set, a function also has no end if the next function begins before this
+// end.
 func (m *module) functionEnd(e extent) int {
 	if !m.skipping {
 		return functionEnd(m.text, e.from)
 	}
-	if m.endAt >= 0 && m.endAt <= e.from { // otherwise, endAt is already the end of the next function
+	if m.endAt >= 0 && m.endAt <= e.from { // otherwise, endAt is still valid
 		m.endAt = functionEnd(m.text, e.from)
 	}
 	if m.endAt < 0 || strings.Contains(m.text[e.from:m.endAt], "\ndefine ") {
@@ -273,8 +274,8 @@ func digits(text string) (n int) {
 	return n
 }
 
-// number returns the number at the start of text. It returns -1 if text begins with no digits or
-// with too many digits.
+// number returns the number at the start of text. It returns -1 if text does not begin with a
+// digit, or if there are too many digits.
 func number(text string) int {
 	end := digits(text)
 	if end == 0 || end > 9 {

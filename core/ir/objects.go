@@ -38,7 +38,7 @@ func (f *function) object(o operand) (name string, flags trace.SiteFlags) {
 			}
 			continue
 		}
-		thisName, thisFlags := f.nameOf(o)
+		thisName, thisFlags := f.baseVariable(o)
 		if thisName == "" || found && (thisName != name || thisFlags != flags) {
 			return "", 0
 		}
@@ -47,9 +47,9 @@ func (f *function) object(o operand) (name string, flags trace.SiteFlags) {
 	return name, flags
 }
 
-// base follows address arithmetic back to its start. If the start is a phi or select, more contains
-// the values of the phi or select.
-func (f *function) base(o operand) (at operand, more []int32) {
+// base traces address arithmetic back to the value at which it begins. If this value is a phi or a
+// select, alternatives contains the operands of the phi or select.
+func (f *function) base(o operand) (at operand, alternatives []int32) {
 	for range 64 {
 		if o.id < 0 || f.defs[o.id] < 0 {
 			return o, nil
@@ -73,8 +73,8 @@ func (f *function) base(o operand) (at operand, more []int32) {
 	return operand{id: -1}, nil
 }
 
-// nameOf returns the name of the variable of a base.
-func (f *function) nameOf(o operand) (string, trace.SiteFlags) {
+// baseVariable returns the name of the variable to which the result of base belongs.
+func (f *function) baseVariable(o operand) (string, trace.SiteFlags) {
 	if o.id < 0 {
 		if name := calledName(o.text); name != "" {
 			return f.m.globalName(name), trace.GlobalSite

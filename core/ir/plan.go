@@ -37,13 +37,13 @@ type plan struct {
 	tails  []int32 // by basic block: the piece that contains the block's terminator
 	edges  []int32 // by basic block: the piece that follows the block's invoke, or -1
 	loops  loops
-	task   bool // whether the function is the body of a task
+	task   bool // whether the function is the body of an OpenMP task
 
 	// loops that contain code of inlined functions; nil, like inlined, if not computed yet
 	loopFrames map[loopFrame]bool
 	inlined    map[inlined]int          // number of loads and stores of each inlined function
 	stored     map[int32][]int32        // stores to each local variable; nil if not computed yet
-	linked     map[loopVariable][]int32 // cached results of the function links; may be nil
+	linked     map[loopVariable][]int32 // cached results of the method links; may be nil
 
 	returnings []returning // how each basic block returns after a tail call
 
@@ -66,8 +66,8 @@ func (p *plan) reset(f *function, t *tables) {
 	}
 }
 
-// make cuts the function's basic blocks into pieces and finds their sites.
-func (p *plan) make() {
+// build cuts the function's basic blocks into pieces and finds their sites.
+func (p *plan) build() {
 	p.task = p.t.outlined[p.f.name]&taskBody != 0
 	for b := range p.f.blocks {
 		p.cut(int32(b))
@@ -98,7 +98,7 @@ func (p *plan) cut(basic int32) {
 		now = p.enter(now)
 	}
 	for i := b.first; i < b.last; i++ {
-		now = p.add(now, i)
+		now = p.addInstruction(now, i)
 	}
 	p.tails = append(p.tails, int32(len(p.pieces)-1))
 	p.edges = append(p.edges, -1)
@@ -110,8 +110,8 @@ func (p *plan) cut(basic int32) {
 	}
 }
 
-// next ends a piece before instruction i and begins a new piece.
-func (p *plan) next(now *piece, i int32) *piece {
+// nextPiece ends a piece before instruction i and begins a new piece.
+func (p *plan) nextPiece(now *piece, i int32) *piece {
 	return p.flush(p.begin(now.basic, i, now.part+1))
 }
 
@@ -119,14 +119,14 @@ func (p *plan) next(now *piece, i int32) *piece {
 func (p *plan) flush(now *piece) *piece {
 	for _, s := range p.pending {
 		s.atOnce = true
-		p.put(now, s)
+		p.addSite(now, s)
 	}
 	p.pending = p.pending[:0]
 	return now
 }
 
-// put adds a site to a piece that has room for it.
-func (p *plan) put(now *piece, s site) {
+// addSite adds a site to a piece. The piece must have room for the values of the site.
+func (p *plan) addSite(now *piece, s site) {
 	if p.siteOf[s.inst] == 0 {
 		p.siteOf[s.inst] = int32(len(p.sites)) + 1
 	}
@@ -138,13 +138,13 @@ func (p *plan) put(now *piece, s site) {
 	}
 }
 
-// add adds an instruction with its sites to the piece, or to a new piece if necessary.
-func (p *plan) add(now *piece, i int32) *piece {
+// addInstruction adds an instruction with its sites to the piece, or to a new piece if necessary.
+func (p *plan) addInstruction(now *piece, i int32) *piece {
 	before, after := p.sitesOf(i)
-	now = p.apart(now, i, before)
+	now = p.separate(now, i, before)
 	for _, s := range before {
 		s.inst = i
-		p.put(now, s)
+		p.addSite(now, s)
 	}
 	now.last = i + 1
 	if !p.endsPiece(i) {
@@ -152,7 +152,7 @@ func (p *plan) add(now *piece, i int32) *piece {
 	}
 	in := &p.f.insts[i]
 	now.callee = p.calleeOf(in)
-	if in.op.ends() && in.op != opInvoke || in.call != nil && in.call.mustTail || !in.op.ends() && p.f.insts[i+1].op == opUnreachable {
+	if in.op.isTerminator() && in.op != opInvoke || in.call != nil && in.call.mustTail || !in.op.isTerminator() && p.f.insts[i+1].op == opUnreachable {
 		return now
 	}
 	if len(after) == 0 && p.returnsBy(now.basic, i) {
@@ -165,18 +165,18 @@ func (p *plan) add(now *piece, i int32) *piece {
 	if in.op == opInvoke {
 		return now
 	}
-	return p.next(now, i+1)
+	return p.nextPiece(now, i+1)
 }
 
-// apart begins a new piece before instruction i if it cannot be in the same piece as the previous
-// instruction. before lists the sites that precede instruction i.
-func (p *plan) apart(now *piece, i int32, before []site) *piece {
+// separate begins a new piece before instruction i if the instruction cannot be in the same piece
+// as the previous instruction. The slice sitesBefore contains the sites that precede instruction i.
+func (p *plan) separate(now *piece, i int32, sitesBefore []site) *piece {
 	if l := p.lanesOf(i); l != nil {
 		l.number = p.t.nextBlock()
 		if l.scattered {
 			p.widest = max(p.widest, l.count)
 		}
-		now = p.next(now, i)
+		now = p.nextPiece(now, i)
 		now.lanes = l
 		return now
 	}
@@ -185,11 +185,11 @@ func (p *plan) apart(now *piece, i int32, before []site) *piece {
 	}
 	in := &p.f.insts[i]
 	values := now.values
-	for k := range before {
-		values += before[k].n
+	for k := range sitesBefore {
+		values += sitesBefore[k].n
 	}
 	if in.atomic || in.op == opFence || values > maxValues {
-		return p.next(now, i)
+		return p.nextPiece(now, i)
 	}
 	return now
 }
@@ -232,18 +232,18 @@ func (p *plan) enter(now *piece) *piece {
 		}
 		if s, ok := p.localObject(i); ok {
 			if now.values+s.n > maxValues {
-				now = p.next(now, b.first)
+				now = p.nextPiece(now, b.first)
 			}
-			p.put(now, s)
+			p.addSite(now, s)
 		}
 	}
 	if p.task && isPointer(p.taskPointer()) {
 		if now.values == maxValues {
-			now = p.next(now, b.first)
+			now = p.nextPiece(now, b.first)
 		}
 		s := event(trace.TaskBegin, pointer(p.taskPointer()))
 		s.inst, s.atOnce = b.first, true
-		p.put(now, s)
+		p.addSite(now, s)
 	}
 	return now
 }
@@ -376,7 +376,7 @@ func (p *plan) callSites(i int32) (before, after []site) {
 		return nil, nil
 	case isIntrinsic(callee):
 		base := baseName(callee)
-		before = ranges(callee, p.arguments(in))
+		before = rangeSites(callee, p.arguments(in))
 		if base == "llvm.load.relative" {
 			before = relativeLoad(p.arguments(in))
 		}
@@ -386,14 +386,14 @@ func (p *plan) callSites(i int32) (before, after []site) {
 	case p.f.m.defined[in.call.callee] && !strings.HasPrefix(callee, "__kmpc"):
 		// If the module itself defines memcpy, the references of the definition are recorded
 		// instead. An allocator that the module defines is recorded like any other allocator.
-		if ranges(callee, p.arguments(in)) == nil {
-			before, after = around(callee, p.arguments(in), p.f.resultOf(i))
+		if rangeSites(callee, p.arguments(in)) == nil {
+			before, after = callEvents(callee, p.arguments(in), p.f.resultOf(i))
 		}
 	default:
-		before, after = around(callee, p.arguments(in), p.f.resultOf(i))
+		before, after = callEvents(callee, p.arguments(in), p.f.resultOf(i))
 	}
 	for k := range before {
-		p.finish(&before[k])
+		p.finishRange(&before[k])
 	}
 	for k := range after {
 		if after[k].kind == trace.Alloc {
@@ -406,7 +406,7 @@ func (p *plan) callSites(i int32) (before, after []site) {
 // relativeLoad returns the site of llvm.load.relative, which reads 32 bits at an offset in a table of
 // addresses.
 func relativeLoad(a arguments) []site {
-	if !a.has(pointerType, 0) || !a.has(intType, 1) {
+	if !a.haveKind(pointerType, 0) || !a.haveKind(intType, 1) {
 		return nil
 	}
 	s := event(trace.Load, recipe{how: asSum, of: a[0], other: a[1]})
@@ -414,8 +414,8 @@ func relativeLoad(a arguments) []site {
 	return []site{s}
 }
 
-// finish sets the type and the object of a site that accesses a range.
-func (p *plan) finish(s *site) {
+// finishRange sets the type and the object of a site that accesses a range of bytes.
+func (p *plan) finishRange(s *site) {
 	if s.kind.IsReference() {
 		if s.typ == "" {
 			s.typ = "i8"
@@ -433,13 +433,13 @@ func (p *plan) passesPointers(in *inst) bool {
 	})
 }
 
-// hidden is the reason why references of inline assembly are not recorded.
-const hidden = "the reads and writes of the call are unknown"
+// unknownAccesses is the reason that is reported for unrecorded inline assembly.
+const unknownAccesses = "the reads and writes of the call are unknown"
 
-// assembly counts inline assembly that may access memory as missed.
+// assembly counts inline assembly as missed if it may access memory.
 func (p *plan) assembly(in *inst) {
 	text := p.f.m.text[in.from:in.to]
 	if strings.Contains(text, "~{memory}") || p.passesPointers(in) {
-		p.t.missed("inline assembly", hidden)
+		p.t.missed("inline assembly", unknownAccesses)
 	}
 }

@@ -56,7 +56,7 @@ func Read(src []byte) (*Module, error) {
 			r.skip(cmp.Or(linkerName(f.name), "a function without a name"), problem.String(), 1)
 		} else if !slices.Contains(f.words, "available_externally") {
 			p.reset(&f, t)
-			p.make()
+			p.build()
 			t.add(&p)
 			r.addWeights(&p)
 			r.Flow = p.addFlow(r.Flow)
@@ -109,33 +109,33 @@ func (r *Module) addWeights(p *plan) {
 	r.Entries, r.Entered = append(r.Entries, n), append(r.Entered, known)
 }
 
-// weights reads a node such as
+// weights returns the branch weights in a node such as
 //
 //	!{!"branch_weights", i32 99, i32 1}
 //	!{!"branch_weights", !"expected", i32 2000, i32 1}
 //
-// for a terminator with the given number of successors; it returns nil for any other node. The
-// numbers are unsigned, but are printed as signed numbers. An invoke may have a single weight,
-// which is the number of calls if no call has thrown an exception.
-func (m *metadata) weights(node, ways int, invoke bool) []uint64 {
+// The terminator has the given number of successors. If the node does not contain a weight for each
+// successor, weights returns nil. The numbers are unsigned, but LLVM prints them as signed numbers.
+// An invoke may have a single weight: the number of calls, if no call has thrown an exception.
+func (m *metadata) weights(node, successors int, invoke bool) []uint64 {
 	rest, ok := strings.CutPrefix(m.node(node), `!{!"branch_weights"`)
 	if !ok {
 		return nil
 	}
 	rest = strings.TrimPrefix(rest, `, !"expected"`)
-	list := make([]uint64, 0, ways)
+	list := make([]uint64, 0, successors)
 	c := cursor{text: rest}
-	for c.take(',') {
+	for c.skipByte(',') {
 		n, ok := c.weight()
-		if !ok || len(list) == ways {
+		if !ok || len(list) == successors {
 			return nil
 		}
 		list = append(list, n)
 	}
-	if invoke && len(list) == 1 && ways == 2 {
+	if invoke && len(list) == 1 && successors == 2 {
 		list = append(list, 0)
 	}
-	if c.peek() != '}' || len(list) != ways || ways == 0 {
+	if c.peek() != '}' || len(list) != successors || successors == 0 {
 		return nil
 	}
 	return list
@@ -147,7 +147,7 @@ func (c *cursor) weight() (uint64, bool) {
 	if !isIntWord(bits) {
 		return 0, false
 	}
-	minus := c.take('-')
+	minus := c.skipByte('-')
 	n, err := strconv.ParseUint(c.word(), 10, 64)
 	if err != nil {
 		return 0, false

@@ -3,8 +3,8 @@ package ir
 import "slices"
 
 // A call becomes a jump if the compiler marks it as a tail call and the function does nothing but
-// return after it. Deep recursion then needs no stack. The jump is possible only if there is no
-// code between the call and the return, so no piece begins after such a call. If the call shares
+// return after it. Deep recursion then needs no stack space. The jump is possible only if there is
+// no code between the call and the return, so no piece begins after such a call. If the call shares
 // the return with other code, as in
 //
 //	  %r = tail call i32 @odd(i64 %m)            step of block done
@@ -16,7 +16,7 @@ import "slices"
 // the rewriter inserts a separate return, as the code generator would do, and the step of the block
 // that returns precedes the call.
 
-// returning describes how a basic block returns immediately after a tail call.
+// returning describes the return that immediately follows a tail call in a basic block.
 type returning struct {
 	call int32 // the call instruction, or -1
 	by   int32 // the basic block that contains the return
@@ -32,7 +32,7 @@ func (p *plan) returnsBy(basic, i int32) bool {
 	}
 	end := &f.insts[p.nextCode(i+1)]
 	if end.op == opReturn {
-		return f.givesBack(end, in.result)
+		return f.returnsValue(end, in.result)
 	}
 	if end.op != opJump || end.word != "br" || end.refsEnd != end.refs+1 {
 		return false
@@ -47,7 +47,7 @@ func (p *plan) returnsBy(basic, i int32) bool {
 
 // nextCode returns the first instruction, from i on, that produces code.
 func (p *plan) nextCode(i int32) int32 {
-	for ; !p.f.insts[i].op.ends(); i++ {
+	for ; !p.f.insts[i].op.isTerminator(); i++ {
 		if _, code := opName(&p.f.insts[i]); code {
 			break
 		}
@@ -55,8 +55,8 @@ func (p *plan) nextCode(i int32) int32 {
 	return i
 }
 
-// givesBack reports whether a return instruction returns the given value or no value.
-func (f *function) givesBack(end *inst, value int32) bool {
+// returnsValue reports whether a return instruction returns the given value, or returns void.
+func (f *function) returnsValue(end *inst, value int32) bool {
 	uses := f.uses[end.uses:end.usesEnd]
 	if len(uses) == 0 {
 		return end.typ != nil && end.typ.kind == voidType
@@ -64,9 +64,9 @@ func (f *function) givesBack(end *inst, value int32) bool {
 	return len(uses) == 1 && uses[0] == value
 }
 
-// onlyReturns reports whether a basic block does nothing but return. The block must return no value
-// or, if it is entered from block from, the given value.
-func (p *plan) onlyReturns(basic, from, value int32) bool {
+// onlyReturns reports whether a basic block does nothing but return. The block must return void, or
+// return the given value when it is entered from the block predecessor.
+func (p *plan) onlyReturns(basic, predecessor, value int32) bool {
 	f := p.f
 	b := &f.blocks[basic]
 	i := b.first
@@ -79,12 +79,12 @@ func (p *plan) onlyReturns(basic, from, value int32) bool {
 	for n := b.first; n < i; n++ {
 		phi := &f.insts[n]
 		for k, r := range f.refs[phi.refs:phi.refsEnd] {
-			if value >= 0 && f.blockOf[r.label] == from && f.uses[phi.uses+int32(k)] == value && f.givesBack(&f.insts[b.last-1], phi.result) {
+			if value >= 0 && f.blockOf[r.label] == predecessor && f.uses[phi.uses+int32(k)] == value && f.returnsValue(&f.insts[b.last-1], phi.result) {
 				return true
 			}
 		}
 	}
-	return f.givesBack(&f.insts[b.last-1], -1)
+	return f.returnsValue(&f.insts[b.last-1], -1)
 }
 
 // isDead reports whether a basic block is no longer reached, because all of its predecessors now
@@ -107,7 +107,7 @@ func (e *emitter) returnStep(p *plan, q *piece, call int32, label string) {
 	e.stepNamed(words("r"+decimal(uint64(q.number))), by, label)
 }
 
-// returnOfCall writes a return in place of a jump to a return.
+// returnOfCall replaces a jump to a return by a return.
 func (e *emitter) returnOfCall(p *plan, basic int32) {
 	f, r := p.f, p.returnings[basic]
 	jump, end := &f.insts[f.blocks[basic].last-1], &f.insts[f.blocks[r.by].last-1]
@@ -121,7 +121,7 @@ func (e *emitter) returnOfCall(p *plan, basic int32) {
 }
 
 // deadEntry returns the label of a new, unreachable basic block. If a basic block has lost all its
-// predecessors, its phis name this block, because a phi must name a predecessor.
+// predecessors, the new block replaces them in its phis, because a phi must name a predecessor.
 func (e *emitter) deadEntry(p *plan, basic int32) string {
 	return e.name("y", p.pieces[p.heads[basic]].number)
 }

@@ -14,7 +14,8 @@ const (
 	largestElement = 1 << 16 // maximum size in bytes of a structure whose members are listed
 )
 
-// element is the structure to which an address belongs, and the offset of the address in it.
+// element is the structure to which an address belongs, together with the offset of the address in
+// this structure.
 type element struct {
 	of     int // node of the structure's type, or -1
 	offset uint64
@@ -47,8 +48,8 @@ func (f *function) element(address operand, pointers int) element {
 	return f.m.metadata.elementAt(of, moved)
 }
 
-// elementAt returns the structure at the offset moved in a type.
-func (m *metadata) elementAt(of int, moved shift) element {
+// elementAt returns the structure at the given offset in a type.
+func (m *metadata) elementAt(of int, offset shift) element {
 	for range maxTypes {
 		of = m.plainType(of)
 		t := m.sourceType(of)
@@ -57,10 +58,10 @@ func (m *metadata) elementAt(of int, moved shift) element {
 			of = t.base
 		case "DW_TAG_structure_type", "DW_TAG_class_type":
 			bytes := int64(t.bytes)
-			if bytes <= 0 || bytes > largestElement || moved.element%t.bytes != 0 {
+			if bytes <= 0 || bytes > largestElement || offset.element%t.bytes != 0 {
 				return noElement
 			}
-			return element{of, uint64((moved.constant%bytes + bytes) % bytes)}
+			return element{of, uint64((offset.constant%bytes + bytes) % bytes)}
 		default:
 			return noElement
 		}
@@ -215,7 +216,7 @@ func (m *metadata) nameOfAnonymous(node int) string {
 	return ""
 }
 
-// typeName returns the name of a type in C notation, as far as the node of the type contains it.
+// typeName returns the name of a type in C notation, without qualifiers and array lengths.
 func (m *metadata) typeName(n int) string {
 	suffix := ""
 	for range maxTypes {
@@ -247,8 +248,8 @@ func (t *tables) describe(s *site, e element) {
 	}
 }
 
-// nameAllocation names the variable to which the result of an allocation is assigned, and finds the
-// structure to which that variable points.
+// nameAllocation finds the variable to which the result of an allocation is assigned, and the
+// structure to which this variable points.
 func (p *plan) nameAllocation(s *site, i int32) {
 	f := p.f
 	result := f.insts[i].result
@@ -258,7 +259,7 @@ func (p *plan) nameAllocation(s *site, i int32) {
 	s.object = f.localName(result, "")
 	of := f.pointee(operand{id: result}, 0)
 	if s.object == "" {
-		s.object, of = f.assigned(result)
+		s.object, of = f.assignedVariable(result)
 	}
 	if of >= 0 {
 		e := f.m.metadata.elementAt(of, shift{})
@@ -266,9 +267,9 @@ func (p *plan) nameAllocation(s *site, i int32) {
 	}
 }
 
-// assigned returns the name of the variable or member in which a pointer is stored, and the type of
-// the data to which it points, or -1.
-func (f *function) assigned(value int32) (name string, of int) {
+// assignedVariable returns the name of the variable or member in which a pointer is stored, and the
+// type of the data to which the pointer points, or -1.
+func (f *function) assignedVariable(value int32) (name string, of int) {
 	for i := range f.insts {
 		in := &f.insts[i]
 		if in.op != opStore || in.address.id == value || !slices.Contains(f.uses[in.uses:in.usesEnd], value) {

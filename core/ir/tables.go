@@ -9,7 +9,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/sourcefile"
 )
 
-// Bits of tables.outlined, which describe the role of a function for the OpenMP runtime.
+// These bits of tables.outlined describe the role of a function in the OpenMP runtime.
 const (
 	regionBody = 1 << iota
 	taskBody
@@ -43,9 +43,9 @@ func newTables(m *module, o Options) *tables {
 	return t
 }
 
-// findOutlined finds the functions that calls pass to the OpenMP runtime in the argument with
-// index at.
-func (t *tables) findOutlined(callee string, as, at int) {
+// findOutlined finds the functions that are passed to a function of the OpenMP runtime in the given
+// argument.
+func (t *tables) findOutlined(callee string, as, argument int) {
 	text := t.m.text
 	for {
 		i := strings.Index(text, callee)
@@ -58,13 +58,13 @@ func (t *tables) findOutlined(callee string, as, at int) {
 		if open < -1 {
 			continue
 		}
-		if name := calledName(argumentText(line[max(open+1, 0):], at)); name != "" {
+		if name := calledName(argumentText(line[max(open+1, 0):], argument)); name != "" {
 			t.outlined[name] |= as
 		}
 	}
 }
 
-// argumentText returns the n-th of the arguments in text.
+// argumentText returns argument n of an argument list.
 func argumentText(text string, n int) string {
 	depth, from := 0, 0
 	for i := 0; i < len(text); i++ {
@@ -94,7 +94,7 @@ func (t *tables) nextBlock() uint32 {
 	return t.blocks - 1
 }
 
-// missed counts code whose references are not recorded.
+// missed counts code whose memory references are not recorded.
 func (t *tables) missed(what, why string) { t.missing[trace.Missed{What: what, Why: why}]++ }
 
 func (t *tables) add(p *plan) {
@@ -216,8 +216,8 @@ func (p *plan) successors(i int32) []uint32 {
 	return list
 }
 
-// lines finds the source lines of a piece. The lines belong to the function that contains the first
-// code of the piece. This function may have been inlined.
+// lines finds the source lines of a piece. It uses only lines of the function that contains the
+// first code of the piece, which may be an inlined function.
 func (t *tables) lines(b *trace.Block, insts []inst) {
 	meta := &t.m.metadata
 	of := -1
@@ -259,7 +259,7 @@ func opName(in *inst) (name string, code bool) {
 }
 
 // ops counts a piece's instructions by opcode and type. The counts are in the order of first
-// occurrence. ops also numbers the instructions that produce code.
+// occurrence. It also numbers the instructions that produce code.
 func (t *tables) ops(p *plan, q *piece) (ops []trace.Op) {
 	n := int32(0)
 	for i := q.first; i < q.last; i++ {
@@ -350,7 +350,7 @@ func (p *plan) usesOf(q *piece, i int32, loop bool) []int32 {
 				local = -1
 			}
 		} else if d >= i {
-			local = -1 // in unreachable code, uses may precede definitions
+			local = -1 // in unreachable code, a use may precede its definition
 		}
 		list = append(list, local)
 	}
@@ -370,7 +370,7 @@ func isMultiplyAdd(in *inst) bool {
 	return base == "llvm.fmuladd" || base == "llvm.fma"
 }
 
-// usesByPosition lists the dependences of an intrinsic by argument position, with entries for
+// usesByPosition lists the dependences of an intrinsic by argument position, including entries for
 // constants.
 func (p *plan) usesByPosition(q *piece, i int32) []int32 {
 	in := &p.f.insts[i]
@@ -404,7 +404,7 @@ func (t *tables) addSite(p *plan, s *site, block uint32) {
 
 func (p *plan) place(s *site) trace.Place {
 	header := p.loops.header[p.basicOf(s.inst)]
-	return p.f.m.metadata.place(int(p.f.insts[s.inst].debug), func(l *location) (loop bool, references int) {
+	return p.f.m.metadata.sourceLocation(int(p.f.insts[s.inst].debug), func(l *location) (loop bool, references int) {
 		if p.inlined == nil {
 			p.findInlined()
 		}
@@ -417,8 +417,8 @@ func (p *plan) place(s *site) trace.Place {
 // inlined identifies an inlined function by its DISubprogram and by the call that it replaced.
 type inlined struct{ function, at int }
 
-// loopFrame consists of a loop, identified by its header, and a function that contains one of the
-// loop's jumps.
+// loopFrame is a pair of a loop, identified by its header, and a function that contains one of the
+// jumps of the loop.
 type loopFrame struct {
 	header int32
 	inlined
@@ -503,7 +503,7 @@ func (t *tables) finish() {
 		t.program.Objects = append(t.program.Objects, o)
 	}
 	if t.m.assembly > 0 {
-		t.missing[trace.Missed{What: "assembly outside functions", Why: hidden}] = uint32(t.m.assembly)
+		t.missing[trace.Missed{What: "assembly outside functions", Why: unknownAccesses}] = uint32(t.m.assembly)
 	}
 	list := t.program.Modules[0].Missed
 	for m, n := range t.missing {

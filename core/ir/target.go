@@ -24,15 +24,16 @@ const (
 	level4 = withAVX512 | trace.POPCNT
 )
 
-// neededBy maps a feature to all features that are lost when this feature is disabled.
+// neededBy maps a feature to the features that are lost if it is disabled: the feature itself, and
+// all features that require it.
 var neededBy = map[string]trace.Target{
 	"sse4.1": withAVX512, "sse4.2": withAVX512 &^ trace.SSE41, "popcnt": trace.POPCNT,
 	"avx": withAVX512 &^ withSSE42, "avx2": trace.AVX2 | trace.AVX512, "fma": trace.FMA | trace.AVX512, "avx512f": trace.AVX512,
 }
 
-// processors maps values of the attribute "target-cpu" to features. Compilers other than clang do
-// not list the features of a function, but only the processor. Processors that are not listed have
-// the baseline features of x86-64.
+// processors maps values of the attribute "target-cpu" to features. Compilers other than clang list
+// only the processor of a function, not the features. Processors that are not listed have the
+// baseline features of x86-64.
 var processors = makeTable(map[trace.Target]string{
 	trace.SSE41:                        "penryn",
 	trace.POPCNT:                       "amdfam10 barcelona btver1",

@@ -52,7 +52,7 @@ func (t *datatype) fieldOffset(n int) (at uint64) {
 
 func roundUp(n, align uint64) uint64 { return (n + align - 1) / align * align }
 
-// maxBytes limits sizes, so that products of counts from malicious text do not overflow.
+// maxBytes limits the sizes of types, so that products of counts do not overflow in malicious text.
 const maxBytes = 1 << 48
 
 const maxNesting = 64
@@ -92,7 +92,7 @@ func (t *types) read(c *cursor) *datatype {
 	return typ
 }
 
-// of returns the type that text denotes, or nil.
+// of returns the type with the given text, or nil if the text is not a type.
 func (t *types) of(text string) *datatype {
 	if typ, ok := t.known[text]; ok || text == "" {
 		return typ
@@ -154,7 +154,7 @@ func typeBaseEnd(text string, from int) int {
 }
 
 // suffixEnd skips suffixes that turn a type into a pointer or function type: "*", " addrspace(1)*",
-// " (i32, ...)". It also skips the suffix of the opaque "ptr addrspace(1)".
+// " (i32, ...)". It also skips the address space after the opaque type "ptr".
 func suffixEnd(text string, i int) int {
 	if text[i] == '*' {
 		return i + 1
@@ -236,7 +236,7 @@ func (t *types) pointer(space uint32) *datatype {
 	return p
 }
 
-// function returns the type of a function. The field elem of this type is the type of the result.
+// function parses a function type. The field elem contains the type of the result.
 func (t *types) function(text string) *datatype {
 	parameters := parametersOf(text)
 	if parameters < 0 {
@@ -337,7 +337,7 @@ func (t *types) fields(text string, packed bool) *datatype {
 			return nil
 		}
 		s.fields, words = append(s.fields, f), append(words, f.text)
-		if !c.take(',') && c.peek() != '}' {
+		if !c.skipByte(',') && c.peek() != '}' {
 			return nil
 		}
 	}

@@ -91,8 +91,8 @@ func TestSizesMatchLLVM(t *testing.T) {
 	}
 }
 
-// TestTypes checks that the names of types do not depend on the notation of pointers in an LLVM
-// version, and that the sizes of stores do not include padding.
+// TestTypes checks that the names of types are the same for typed and opaque pointers, and that the
+// sizes of stores do not include padding.
 func TestTypes(t *testing.T) {
 	types := newTypes(parseLayout("e-i64:64-f80:128"), map[string]string{"%s": "{ i8, double* }", "%none": "opaque", "%ring": "{ i32, %ring }"})
 	for _, x := range []struct {
