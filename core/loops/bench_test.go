@@ -6,9 +6,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// BenchmarkFold repeatedly folds traces in bounded memory. The traces are matrix products of 64 ×
-// 64 elements with block entries, and programs with data-dependent addresses or trip counts. It
-// encodes each tree that the folder outputs.
+// BenchmarkFold folds traces in bounded memory, and encodes each tree that the folder outputs. The
+// traces are products of 64 × 64 matrices with block entries, and programs with data-dependent
+// addresses or trip counts.
 func BenchmarkFold(b *testing.B) {
 	all := append(irregular[:len(irregular):len(irregular)], struct {
 		name string

@@ -9,7 +9,7 @@ import (
 )
 
 // TestContextsMatchCallStacks checks that two rows have the same context if and only if their call
-// stacks, without recursion, are equal.
+// stacks are equal after recursive calls have been removed.
 func TestContextsMatchCallStacks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		seed := rapid.Uint64().Draw(t, "seed")
@@ -88,8 +88,8 @@ func TestContextsMatchCallStacks(t *testing.T) {
 }
 
 // TestCallsFromManyCallSites folds a nest that calls a function at many call sites, each with a
-// different array. The whole nest must fold into one loop, even if another function is in the call
-// path.
+// different array. The whole nest must fold into one loop, even if the calls pass through a further
+// function.
 func TestCallsFromManyCallSites(t *testing.T) {
 	const places = 40
 	for _, deep := range []bool{false, true} {
@@ -124,7 +124,7 @@ func TestCallsFromManyCallSites(t *testing.T) {
 				}
 			})
 			tree := fold(t, 0, batch(c.rows, columns{site: true}), func() int { return 1000 })
-			same(t, unfold(t, tree, 512), c.rows)
+			checkSameRows(t, unfold(t, tree, 512), c.rows)
 			if got := tree.Size(); got.Wild > 0 || got.Loops != 1 || got.Nodes > 600 {
 				t.Errorf("calls through a further function %v, n = %d: %+v, want one loop, no wild addresses, and at most 600 nodes", deep, n, got)
 			}
@@ -164,5 +164,5 @@ func TestRecursionHasFewContexts(t *testing.T) {
 	if n := len(f.calls.numbers); n != 2 {
 		t.Errorf("%d contexts, want 2: one for the first caller, and one for all levels of recursion", n)
 	}
-	same(t, unfold(t, f.Finish(), 100), c.rows)
+	checkSameRows(t, unfold(t, f.Finish(), 100), c.rows)
 }

@@ -6,11 +6,11 @@ import (
 	"slices"
 )
 
-// maxCounted limits the work of counting iterations one by one, which is necessary if no formula
-// applies. The unit of work is one parameter.
+// maxCounted limits the work, in parameters, of counting iterations one by one. This is necessary
+// if no formula applies.
 const maxCounted = 1 << 26
 
-// everyLeaf means all leaves. No shape has this number.
+// everyLeaf selects all leaves. No shape has this number.
 const everyLeaf = math.MaxUint32
 
 // count is a number of records, which may not fit in 64 bits.
@@ -24,9 +24,9 @@ type count struct {
 //
 // Trip counts are affine in the iterations of the surrounding loops. If no trip count is negative,
 // the number of records in an iteration is therefore a polynomial in the iteration number, whose
-// degree is at most the number of nested loops. Newton's forward differences of the polynomial's
-// first values yield its sum over all iterations. If a trip count may be negative, the iterations
-// are counted one by one.
+// degree is at most the number of nested loops. The sum of the polynomial over all iterations is
+// computed from its first values with Newton's forward differences. If a trip count may be
+// negative, the iterations are counted one by one.
 type counter struct {
 	all  []shape
 	left int    // remaining work, in parameters
@@ -38,7 +38,7 @@ type counter struct {
 func (t *Tree) countRows() error {
 	var total count
 	wild := make([]count, len(t.refs))
-	within := make([][]uint32, len(t.shapes.all)) // the wild leaves in each shape
+	within := make([][]uint32, len(t.shapes.all)) // by shape: the wild leaves in it
 	for id := range t.shapes.all {
 		within[id] = t.shapes.wildIn(uint32(id), within)
 	}
@@ -55,7 +55,7 @@ func (t *Tree) countRows() error {
 		}
 		node++
 	}
-	t.rows, t.bodies = total.most(), total.bodies
+	t.rows, t.bodies = total.saturated(), total.bodies
 	for i, n := range wild {
 		if has := t.streams[i].count; n.about > 1.1*float64(has) || n.rows > has {
 			return &NestError{Got: "the number of addresses of an irregular reference is " + decimal(has), Want: decimal(n.rows) + ", one for each record"}
@@ -72,9 +72,10 @@ func tooManyToCount(node int) error {
 	}
 }
 
-// count counts the records of the tree. left limits the total work on all nodes, in parameters.
-func (t *Tree) count(left int) (total count, err error) {
-	c := counter{all: t.shapes.all, left: left, only: everyLeaf}
+// count counts the records of the tree. The argument workLimit limits the total work on all nodes,
+// in parameters.
+func (t *Tree) count(workLimit int) (total count, err error) {
+	c := counter{all: t.shapes.all, left: workLimit, only: everyLeaf}
 	node := 0
 	for id, p := range t.tops() {
 		if total.add(c.node(id, p)); c.left <= 0 {
@@ -85,8 +86,8 @@ func (t *Tree) count(left int) (total count, err error) {
 	return total, nil
 }
 
-// most returns the number of records, limited to the largest uint64.
-func (c count) most() uint64 {
+// saturated returns the number of records, or the largest uint64 if the number is larger.
+func (c count) saturated() uint64 {
 	if c.about >= math.MaxUint64 {
 		return math.MaxUint64
 	}
@@ -100,7 +101,7 @@ func (t *Tree) Approximately() float64 {
 	if t.rows < math.MaxUint64 {
 		return float64(t.rows)
 	}
-	total, _ := t.count(math.MaxInt) // this cannot fail, because it succeeded when the tree was built
+	total, _ := t.count(math.MaxInt) // this cannot fail, because the records were already counted when the tree was built
 	return total.about
 }
 
@@ -174,12 +175,13 @@ func (c *counter) body(s *shape, p []uint64) (sum count) {
 	return sum
 }
 
-// varies reports whether the trip count of an inner loop changes from one iteration to the next.
+// varies reports whether any inner loop has a trip count that changes from one iteration to the
+// next.
 func (s *shape) varies() bool {
 	return slices.ContainsFunc(s.trips[1:], func(trip int32) bool { return s.steps[trip-1] != 0 })
 }
 
-// neverNegative reports whether all trip counts inside a loop are 0 or more in all iterations. Trip
+// neverNegative reports whether no trip count inside a loop is negative in any iteration. Trip
 // counts are affine, so only the first and the last iterations of the loops that run need to be
 // checked.
 func (c *counter) neverNegative(s *shape, p []uint64) bool {
@@ -217,7 +219,8 @@ func overflows(first, step, times uint64) bool {
 	return hi != 0 || int64(lo) < 0 || int64(first+lo) < int64(first)
 }
 
-// sumOf returns the sum over 0 to n - 1 of the polynomial with the given first values.
+// sumOf returns the sum of a polynomial over the numbers from 0 to n - 1. The slice first contains
+// the polynomial's values at 0, 1 and so on.
 func sumOf(first []count, n uint64) (sum count) {
 	ways := 1.0
 	for k := range first {
@@ -236,13 +239,13 @@ func sumOf(first []count, n uint64) (sum count) {
 }
 
 // Sum returns the sum of a polynomial over the numbers from 0 to n - 1, modulo 2^64. The slice
-// first contains the polynomial's values at 0, 1 and so on. The number of values must be greater
-// than the polynomial's degree, but at most n. Sum overwrites the slice.
-func Sum(first []uint64, n uint64) (sum uint64) {
-	for k := range first {
-		sum += first[0] * Binomial(n, uint64(k)+1)
-		for j := range first[:len(first)-1-k] {
-			first[j] = first[j+1] - first[j]
+// values contains the polynomial's values at 0, 1 and so on. The number of values must be greater
+// than the degree of the polynomial, but at most n. Sum overwrites the slice.
+func Sum(values []uint64, n uint64) (sum uint64) {
+	for k := range values {
+		sum += values[0] * Binomial(n, uint64(k)+1)
+		for j := range values[:len(values)-1-k] {
+			values[j] = values[j+1] - values[j]
 		}
 	}
 	return sum

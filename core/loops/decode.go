@@ -21,19 +21,19 @@ func (e *FormError) Error() string {
 
 func decimal(v uint64) string { return strconv.FormatUint(v, 10) }
 
-// Decode decodes a tree that [Tree.Append] encoded. The tree does not refer to data. The time and
-// memory that Decode needs are proportional to the number of bytes, even for malicious input.
-// The [Expander], not Decode, checks that each wild reference has as many addresses as records.
+// Decode decodes a tree that [Tree.Append] encoded. The tree does not retain the slice data. Even
+// for malicious input, the time and memory are proportional to the number of bytes. The [Expander],
+// not Decode, checks that each wild reference has as many addresses as records.
 //
 // The error is a [*FormError], or a [*NestError] if the records cannot be counted.
 func Decode(data []byte) (*Tree, error) {
 	r := &decoder{data: data, tree: newTree()}
-	r.sequel = sequel{next: []uint32{0}, other: []uint32{0}}
+	r.shapePredictor = shapePredictor{next: []uint32{0}, other: []uint32{0}}
 	r.numbers = []uint32{0}
-	if r.head(); r.plain {
-		r.rows()
+	if r.readHead(); r.plain {
+		r.readRows()
 	} else {
-		r.nodes()
+		r.readNodes()
 	}
 	if r.err == nil && r.at < len(data) {
 		r.fail("number of bytes after the end", uint64(len(data)-r.at), "0")
@@ -48,36 +48,37 @@ func Decode(data []byte) (*Tree, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.tree.rows, r.tree.bodies = rows.most(), rows.bodies
+	r.tree.rows, r.tree.bodies = rows.saturated(), rows.bodies
 	return r.tree, nil
 }
 
 const (
-	maxParams = 1 << 30 // maximum number of parameters of a loop
-	// deepest is the maximum nesting depth of loops. Each loop that a Folder creates has at least
-	// two iterations somewhere, so a trace with deeper nests would have more than 2^63 records.
-	deepest = 64
-	// wildAByte is the maximum number of wild leaves per byte of the tree, in addition to one leaf
-	// per address. There can be more leaves than addresses, because a leaf in a loop that does not
-	// run needs no address.
-	wildAByte = 16
+	maxParams = 1 << 30 // maximum number of parameters per loop
+	// maxDepth is the maximum nesting depth of loops. A Folder creates only loops that have at
+	// least two iterations in some execution, so a trace with deeper nests would have more than
+	// 2^63 records.
+	maxDepth = 64
+	// maxWildPerByte is the maximum number of wild leaves per byte of the tree, in addition to one
+	// leaf per address. There can be more wild leaves than addresses, because a leaf in a loop that
+	// does not run needs no address.
+	maxWildPerByte = 16
 )
 
 // decoder reads a tree. After an error, it reads zeros.
 type decoder struct {
 	data    []byte
 	at      int
-	last    int // position of the number that was read last
+	last    int // position of the most recently read number
 	err     error
 	tree    *Tree
 	plain   bool      // whether the tree is in the plain form
 	met     int       // number of references that already have leaves
-	leaves  [2][]bool // by reference: whether it has a tame leaf; whether it has a wild leaf
-	numbers []uint32  // shapes by number
+	leaves  [2][]bool // for tame and for wild leaves, by reference: whether the reference has such a leaf
+	numbers []uint32  // by shape number: the index of the shape
 	wild    uint64    // number of further wild leaves that are allowed
 	body    []uint32  // bodies of the loops whose definitions are being read
-	sequel
-	near
+	shapePredictor
+	lastAddresses
 }
 
 func (r *decoder) fail(what string, got uint64, want string) {
@@ -103,8 +104,8 @@ func (r *decoder) zigzag() uint64 {
 	return v>>1 ^ -(v & 1)
 }
 
-// below reads a number less than limit.
-func (r *decoder) below(limit uint64, what string) uint64 {
+// readBelow reads a number, which must be less than limit.
+func (r *decoder) readBelow(limit uint64, what string) uint64 {
 	v := r.uv()
 	if v >= limit {
 		r.fail(what, v, "less than "+decimal(limit))
@@ -113,8 +114,8 @@ func (r *decoder) below(limit uint64, what string) uint64 {
 	return v
 }
 
-// count reads a number of items, each of which takes at least one byte.
-func (r *decoder) count(what string) int {
+// readCount reads the number of items in a list. Each item takes at least one byte.
+func (r *decoder) readCount(what string) int {
 	n := r.uv()
 	if left := uint64(len(r.data) - r.at); n > left {
 		r.fail(what, n, "at most "+decimal(left)+", the number of remaining bytes")
@@ -123,35 +124,35 @@ func (r *decoder) count(what string) int {
 	return int(n)
 }
 
-// head reads the head of the tree, which comes before the nodes or records.
-func (r *decoder) head() {
+// readHead reads the head of the tree, which comes before the nodes or records.
+func (r *decoder) readHead() {
 	t := r.tree
 	version := r.uv()
 	if r.plain = version == plainVersion; r.err == nil && version != formVersion && !r.plain {
 		r.fail("version", version, decimal(formVersion)+" or "+decimal(plainVersion)+"; use a newer stackglass")
 	}
-	columns := r.below(allBits+1, "column mask")
+	columns := r.readBelow(allBits+1, "column mask")
 	has := func(bit uint64) bool { return columns&bit != 0 }
 	t.has.thread, t.has.pc, t.has.site, t.has.arg = has(bitThread), has(bitPC), has(bitSite), has(bitArg)
-	n := r.count("number of references")
+	n := r.readCount("number of references")
 	var before Reference
 	for range n {
-		before = r.reference(columns, before)
+		before = r.readReference(columns, before)
 		if r.err != nil {
 			return
 		}
 	}
 	r.leaves[0], r.leaves[1] = make([]bool, n), make([]bool, n)
-	r.near.at = make([]uint64, n)
+	r.lastAddresses.at = make([]uint64, n)
 }
 
-// reference reads a reference and the addresses of its wild leaves.
-func (r *decoder) reference(columns uint64, before Reference) (of Reference) {
-	head := r.below(1<<9, "kind")
+// readReference reads a reference and the addresses of its wild leaves.
+func (r *decoder) readReference(columns uint64, before Reference) (of Reference) {
+	head := r.readBelow(1<<9, "kind")
 	if of.Kind = trace.Kind(head >> 1); !of.Kind.Valid() {
 		r.fail("kind", head>>1, "the kind of a reference or an event")
 	}
-	of.Bytes = uint32(r.below(1<<32, "size of a reference"))
+	of.Bytes = uint32(r.readBelow(1<<32, "size of a reference"))
 	if columns&bitSite != 0 {
 		site := uint64(before.Site) + r.zigzag()
 		if site >= 1<<32 {
@@ -163,7 +164,7 @@ func (r *decoder) reference(columns uint64, before Reference) (of Reference) {
 		of.PC = before.PC + r.zigzag()
 	}
 	if columns&bitThread != 0 {
-		of.Thread = uint32(r.below(1<<32, "thread"))
+		of.Thread = uint32(r.readBelow(1<<32, "thread"))
 	}
 	if columns&bitArg != 0 {
 		of.Arg = r.uv()
@@ -172,16 +173,16 @@ func (r *decoder) reference(columns uint64, before Reference) (of Reference) {
 	if head&1 != 0 && r.plain {
 		r.fail("number of address lists", 1, "0, because every record has its own address")
 	} else if head&1 != 0 {
-		s = r.stream()
+		s = r.readStream()
 	}
 	r.tree.refs, r.tree.streams = append(r.tree.refs, of), append(r.tree.streams, s)
 	return of
 }
 
-// stream reads the addresses of a reference's wild leaves.
-func (r *decoder) stream() (s stream) {
+// readStream reads the addresses of a reference's wild leaves.
+func (r *decoder) readStream() (s stream) {
 	count := r.uv()
-	n := r.count("number of address bytes")
+	n := r.readCount("number of address bytes")
 	if r.err != nil {
 		return stream{}
 	}
@@ -194,7 +195,7 @@ func (r *decoder) stream() (s stream) {
 			return stream{}
 		}
 		s.last += delta
-		s.reach(s.last)
+		s.extendRange(s.last)
 		at += length
 	}
 	if count != s.count || count == 0 {
@@ -206,16 +207,16 @@ func (r *decoder) stream() (s stream) {
 	return s
 }
 
-// rows reads the records of the plain form. Each record becomes a node.
-func (r *decoder) rows() {
+// readRows reads the records of the plain form, and adds a node for each record.
+func (r *decoder) readRows() {
 	t := r.tree
 	var shapes []uint32 // shape of the leaf of each reference
-	for left := r.count("number of records"); left > 0 && r.err == nil; {
+	for left := r.readCount("number of records"); left > 0 && r.err == nil; {
 		ref := r.uv()
 		if most := uint64(min(r.met+1, len(t.refs))); ref >= most {
 			r.fail("reference number", ref, "less than "+decimal(most))
 		}
-		n := 1 + r.below(uint64(left), "length of a run minus 1")
+		n := 1 + r.readBelow(uint64(left), "length of a run minus 1")
 		if r.err != nil {
 			return
 		}
@@ -225,23 +226,23 @@ func (r *decoder) rows() {
 		}
 		left -= int(n)
 		for range n {
-			r.near.at[ref] += r.zigzag()
-			t.nodes, t.params = append(t.nodes, shapes[ref]), append(t.params, r.near.at[ref])
+			r.lastAddresses.at[ref] += r.zigzag()
+			t.nodes, t.params = append(t.nodes, shapes[ref]), append(t.params, r.lastAddresses.at[ref])
 		}
 	}
 }
 
-func (r *decoder) nodes() {
-	r.wild += wildAByte * uint64(len(r.data))
+func (r *decoder) readNodes() {
+	r.wild += maxWildPerByte * uint64(len(r.data))
 	n := r.uv()
-	// A node takes at least one byte or an address in a list.
+	// Each node takes at least one byte, or one address in a list.
 	if most := uint64(len(r.data)); n > most {
 		r.fail("number of nodes", n, "at most "+decimal(most)+", the number of bytes")
 	}
 	if r.err != nil {
 		return
 	}
-	numbers := 0 // number of remaining numbers, which are mostly parameters
+	numbers := 0 // number of encoded integers, most of which are parameters
 	for _, b := range r.data[r.at:] {
 		numbers += int(b>>7 ^ 1)
 	}
@@ -250,23 +251,23 @@ func (r *decoder) nodes() {
 		token := r.uv()
 		predicted := token & maxInToken
 		if predicted == maxInToken {
-			predicted += r.below(n, "number of predicted nodes")
+			predicted += r.readBelow(n, "number of predicted nodes")
 		}
 		if left := n - uint64(len(r.tree.nodes)); predicted > left {
 			r.fail("number of predicted nodes", predicted, "at most "+decimal(left)+", the number of remaining nodes")
 			return
 		}
 		for range predicted {
-			if r.node(r.next[r.before]); r.err != nil {
+			if r.readNode(r.next[r.before]); r.err != nil {
 				return
 			}
 		}
-		r.surprise(token>>2, uint64(len(r.tree.nodes)) == n)
+		r.readUnpredicted(token>>2, uint64(len(r.tree.nodes)) == n)
 	}
 }
 
-// surprise reads the node that follows the predicted nodes of a token.
-func (r *decoder) surprise(what uint64, atEnd bool) {
+// readUnpredicted reads the node that follows the predicted nodes of a token.
+func (r *decoder) readUnpredicted(what uint64, atEnd bool) {
 	switch {
 	case r.err != nil:
 	case atEnd:
@@ -274,17 +275,17 @@ func (r *decoder) surprise(what uint64, atEnd bool) {
 			r.fail("shape after the last node", what, "0")
 		}
 	case what == takeOther:
-		r.node(r.other[r.before])
+		r.readNode(r.other[r.before])
 	case what == takeNew:
-		r.node(r.define(1))
+		r.readNode(r.readDefinition(1))
 	case what-takeNumber >= uint64(len(r.numbers)):
 		r.fail("shape number", what-takeNumber, "less than "+strconv.Itoa(len(r.numbers)))
 	default:
-		r.node(uint32(what - takeNumber))
+		r.readNode(uint32(what - takeNumber))
 	}
 }
 
-func (r *decoder) node(number uint32) {
+func (r *decoder) readNode(number uint32) {
 	if number == 0 {
 		r.fail("shape number", 0, "at least 1")
 	}
@@ -293,23 +294,23 @@ func (r *decoder) node(number uint32) {
 	}
 	t := r.tree
 	id, lo := r.numbers[number], len(r.tree.params)
-	r.params(id)
+	r.readParams(id)
 	if r.err != nil {
 		return
 	}
 	t.nodes = append(t.nodes, id)
-	r.near.leave(t.shapes.all, id, t.params[lo:])
+	r.lastAddresses.update(t.shapes.all, id, t.params[lo:])
 	r.follow(number)
 }
 
-func (r *decoder) params(id uint32) {
+func (r *decoder) readParams(id uint32) {
 	t := r.tree
 	s := &t.shapes.all[id]
 	switch {
 	case s.loop:
 		t.params = append(t.params, r.uv())
 		for i := range s.items {
-			if r.params(s.items[i].shape); r.err != nil {
+			if r.readParams(s.items[i].shape); r.err != nil {
 				return
 			}
 		}
@@ -320,16 +321,16 @@ func (r *decoder) params(id uint32) {
 		r.wild--
 		t.params = append(t.params, 0)
 	default:
-		r.near.at[s.ref] += r.zigzag()
-		t.params = append(t.params, r.near.at[s.ref])
+		r.lastAddresses.at[s.ref] += r.zigzag()
+		t.params = append(t.params, r.lastAddresses.at[s.ref])
 	}
 }
 
-// define reads the definition of a shape at nesting depth level - 1, and returns the shape's
-// number.
-func (r *decoder) define(level int) uint32 {
-	if level > deepest+1 {
-		r.fail("nesting depth of loops", uint64(level-1), "at most "+strconv.Itoa(deepest))
+// readDefinition reads the definition of a shape at nesting depth level - 1, and returns the number
+// of the shape.
+func (r *decoder) readDefinition(level int) uint32 {
+	if level > maxDepth+1 {
+		r.fail("nesting depth of loops", uint64(level-1), "at most "+strconv.Itoa(maxDepth))
 	}
 	what := r.uv()
 	if r.err != nil {
@@ -337,22 +338,22 @@ func (r *decoder) define(level int) uint32 {
 	}
 	var id uint32
 	if what < defineLoop {
-		id = r.leaf(what)
+		id = r.readLeaf(what)
 	} else {
-		id = r.loop(what-defineLoop, level)
+		id = r.readLoop(what-defineLoop, level)
 	}
 	if r.err != nil {
 		return 0
 	}
 	r.numbers = append(r.numbers, id)
-	return r.sequel.add()
+	return r.shapePredictor.add()
 }
 
-func (r *decoder) leaf(what uint64) uint32 {
+func (r *decoder) readLeaf(what uint64) uint32 {
 	refs := uint64(len(r.tree.refs))
 	ref := uint64(r.met)
 	if what >= defineKnownTame {
-		ref = r.below(ref, "reference number")
+		ref = r.readBelow(ref, "reference number")
 	} else if ref == refs {
 		r.fail("reference number", ref, "less than "+decimal(refs))
 	} else {
@@ -372,17 +373,17 @@ func (r *decoder) leaf(what uint64) uint32 {
 	return r.tree.shapes.leaf(uint32(ref), kind == defineWild)
 }
 
-// loop reads the definition of a loop with 1 + more items.
-func (r *decoder) loop(more uint64, level int) uint32 {
+// readLoop reads the definition of a loop with 1 + more items.
+func (r *decoder) readLoop(more uint64, level int) uint32 {
 	if left := uint64(len(r.data) - r.at); more >= left {
 		r.fail("number of further items of a loop", more, "fewer than "+decimal(left)+", the number of remaining bytes")
 		return 0
 	}
 	t, lo, params, height := r.tree, len(r.body), 0, 0
 	for range more + 1 {
-		number := uint32(r.below(uint64(len(r.numbers)), "shape number"))
+		number := uint32(r.readBelow(uint64(len(r.numbers)), "shape number"))
 		if number == 0 {
-			number = r.define(level + 1)
+			number = r.readDefinition(level + 1)
 		}
 		if r.err != nil {
 			return 0
@@ -396,8 +397,8 @@ func (r *decoder) loop(more uint64, level int) uint32 {
 			return 0
 		}
 	}
-	if height == deepest {
-		r.fail("nesting depth of loops", deepest+1, "at most "+strconv.Itoa(deepest))
+	if height == maxDepth {
+		r.fail("nesting depth of loops", maxDepth+1, "at most "+strconv.Itoa(maxDepth))
 	}
 	steps := make([]uint64, params)
 	for i := range steps {

@@ -13,8 +13,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// alike checks that two trees are equal, except for the numbering of references and shapes.
-func alike(t tracetest.Failer, got, want *Tree) {
+// checkAlike checks that two trees are equal. The numbering of references and shapes may differ.
+func checkAlike(t tracetest.Failer, got, want *Tree) {
 	t.Helper()
 	if got.Rows() != want.Rows() || got.Size() != want.Size() || got.has != want.has {
 		t.Fatalf("tree of %d rows, size %+v, columns %v, want %d, %+v, %v", got.Rows(), got.Size(), got.has, want.Rows(), want.Size(), want.has)
@@ -25,7 +25,7 @@ func alike(t tracetest.Failer, got, want *Tree) {
 		alikeNodes(t, n, nodes[i])
 		i++
 	}
-	same(t, naive(got), naive(want))
+	checkSameRows(t, naive(got), naive(want))
 }
 
 func alikeNodes(t tracetest.Failer, got, want Node) {
@@ -47,9 +47,9 @@ func alikeNodes(t tracetest.Failer, got, want Node) {
 	}
 }
 
-// comesBack checks that Decode restores a tree from its encoding. If the encoding is the plain
-// form, comesBack compares only the rows.
-func comesBack(t tracetest.Failer, tree *Tree) {
+// checkRoundTrip checks that Decode restores a tree from its encoding. If the encoding is the plain
+// form, it compares only the rows.
+func checkRoundTrip(t tracetest.Failer, tree *Tree) {
 	t.Helper()
 	code := tree.Append(nil)
 	got, err := Decode(code)
@@ -57,9 +57,9 @@ func comesBack(t tracetest.Failer, tree *Tree) {
 		t.Fatalf("%v", err)
 	}
 	if !tree.isFlat() && !bytes.Equal(code, tree.appendFolded(nil)) {
-		same(t, naive(got), naive(tree))
+		checkSameRows(t, naive(got), naive(tree))
 	} else {
-		alike(t, got, tree)
+		checkAlike(t, got, tree)
 	}
 	if again := got.Append(nil); !bytes.Equal(again, code) {
 		t.Fatalf("encoding the decoded tree yields %d bytes, want the original %d bytes", len(again), len(code))
@@ -71,7 +71,7 @@ func TestEncodingRoundTrip(t *testing.T) {
 		all, has := drawRows(t)
 		window := rapid.SampledFrom([]int{1, 3, 17, 0}).Draw(t, "window")
 		tree := fold(t, window, batch(all, has), func() int { return 1000 })
-		comesBack(t, tree)
+		checkRoundTrip(t, tree)
 		if code, found := bytes.CutPrefix(tree.Append([]byte("before")), []byte("before")); !found || !bytes.Equal(code, tree.Append(nil)) {
 			t.Fatalf("the encoding depends on the bytes before it")
 		}
@@ -93,14 +93,14 @@ func TestEncodedKernelsAreSmall(t *testing.T) {
 	}
 }
 
-// triangle returns a loop with the given trip count (trips), which contains an inner loop with a
-// leaf. In the first iteration, the trip count of the inner loop equals the parameter inner. In
-// each further iteration, it increases by the parameter more.
-func triangle(trips, inner, more uint64) *Tree {
+// triangle returns a loop with the given trip count, which contains an inner loop with a leaf. The
+// inner loop has the trip count "inner" in the first iteration. In each further iteration, this
+// trip count increases by "increment".
+func triangle(trips, inner, increment uint64) *Tree {
 	t := &Tree{shapes: shapes{first: map[uint64]uint32{}}, refs: make([]Reference, 1), streams: make([]stream, 1), rows: math.MaxUint64}
 	leaf := t.shapes.leaf(0, false)
 	in := t.shapes.loop([]uint32{leaf}, []uint64{8})
-	t.nodes = []uint32{t.shapes.loop([]uint32{in}, []uint64{more, 64})}
+	t.nodes = []uint32{t.shapes.loop([]uint32{in}, []uint64{increment, 64})}
 	t.params = []uint64{trips, inner, 0}
 	return t
 }
@@ -287,10 +287,10 @@ func FuzzDecode(f *testing.F) {
 			t.Fatal(err)
 		}
 		if tree.bodies > 1e6 {
-			return // the expansion would terminate, but takes too long
+			return // the expansion would terminate, but would take too long
 		}
 		if tree.Rows() < 10_000 {
-			comesBack(t, tree)
+			checkRoundTrip(t, tree)
 		}
 		e, b := tree.Expand(), trace.NewBatch(100)
 		for rows := 0; rows < 10_000 && e.Next(b) == nil; rows += b.Len() {

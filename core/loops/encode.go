@@ -24,30 +24,30 @@ const (
 const (
 	defineTame      = iota // a tame leaf of the next reference
 	defineWild             // a wild leaf of the next reference
-	defineKnownTame        // a tame leaf of an earlier reference, whose number follows
+	defineKnownTame        // a tame leaf of a known reference, whose number follows
 	defineKnownWild
 	defineLoop
 )
 
 const (
-	takeOther  = 0 // the shape that followed the predecessor the time before last, or the end of the tree
+	takeOther  = 0 // the second most recent shape after the same predecessor, or the end of the tree
 	takeNew    = 1 // a new shape, whose definition follows
-	takeNumber = 1 // this value plus the number of the shape, which is at least 1
-	maxInToken = 3 // a token's first number contains at most this many predicted nodes; if it contains exactly this many, the number of further predicted nodes follows
+	takeNumber = 1 // takeNumber + the number of the shape, which is at least 1
+	maxInToken = 3 // maximum number of predicted nodes in the first number of a token; if it is reached, the number of further predicted nodes follows
 )
 
 // appendFolded appends the tree as loops and leaves.
 func (t *Tree) appendFolded(dst []byte) []byte {
 	w := newEncoder(t)
-	w.nodes()
+	w.writeNodes()
 	return w.withHead(dst)
 }
 
 func newEncoder(t *Tree) *encoder {
 	return &encoder{
 		tree: t, shapes: make([]uint32, len(t.shapes.all)), refs: make([]uint32, len(t.refs)),
-		sequel: sequel{next: []uint32{0}, other: []uint32{0}},
-		near:   near{at: make([]uint64, len(t.refs))},
+		shapePredictor: shapePredictor{next: []uint32{0}, other: []uint32{0}},
+		lastAddresses:  lastAddresses{at: make([]uint64, len(t.refs))},
 	}
 }
 
@@ -61,16 +61,17 @@ type encoder struct {
 	// by reference: its number in the order of definition, from 1; 0 if not defined yet
 	refs  []uint32
 	order []uint32 // references in the order of their numbers
-	sequel
-	near
+	shapePredictor
+	lastAddresses
 }
 
 func (w *encoder) uv(v uint64)      { w.dst = binary.AppendUvarint(w.dst, v) }
 func (w *encoder) zigzag(v uint64)  { w.dst = binary.AppendVarint(w.dst, int64(v)) }
 func (w *encoder) text(text []byte) { w.dst = append(w.dst, text...) }
 
-// meet assigns a number to a reference, and reports whether the reference was new.
-func (w *encoder) meet(ref uint32) bool {
+// assignNumber assigns the next number to a reference that has no number yet, and reports whether
+// it did.
+func (w *encoder) assignNumber(ref uint32) bool {
 	if w.refs[ref] != 0 {
 		return false
 	}
@@ -145,13 +146,13 @@ func (t *Tree) columnBits() (bits uint64) {
 	return bits
 }
 
-func (w *encoder) nodes() {
+func (w *encoder) writeNodes() {
 	t := w.tree
 	params := t.params
 	node := func(id uint32) {
 		n := t.shapes.all[id].params
-		w.params(id, params[:n])
-		w.near.leave(t.shapes.all, id, params[:n])
+		w.writeParams(id, params[:n])
+		w.lastAddresses.update(t.shapes.all, id, params[:n])
 		params = params[n:]
 	}
 	for at := 0; at < len(t.nodes); {
@@ -160,7 +161,7 @@ func (w *encoder) nodes() {
 			w.follow(w.shapes[t.nodes[at]])
 			at++
 		}
-		w.token(at-from, at)
+		w.writeToken(at-from, at)
 		for _, id := range t.nodes[from:at] {
 			node(id)
 		}
@@ -169,7 +170,7 @@ func (w *encoder) nodes() {
 		}
 		id := t.nodes[at]
 		if w.shapes[id] == 0 {
-			w.define(id)
+			w.writeDefinition(id)
 		}
 		node(id)
 		w.follow(w.shapes[id])
@@ -177,8 +178,8 @@ func (w *encoder) nodes() {
 	}
 }
 
-// token writes the number of predicted nodes, and the shape of the next node.
-func (w *encoder) token(predicted, at int) {
+// writeToken writes the number of predicted nodes, followed by the shape of the next node.
+func (w *encoder) writeToken(predicted, at int) {
 	what := uint64(takeOther)
 	if at < len(w.tree.nodes) {
 		switch number := w.shapes[w.tree.nodes[at]]; {
@@ -194,15 +195,15 @@ func (w *encoder) token(predicted, at int) {
 	}
 }
 
-// define writes a shape's definition and assigns a number to the shape.
-func (w *encoder) define(id uint32) {
+// writeDefinition writes a shape's definition and assigns a number to the shape.
+func (w *encoder) writeDefinition(id uint32) {
 	s := &w.tree.shapes.all[id]
 	if s.loop {
 		w.uv(uint64(len(s.items)) - 1 + defineLoop)
 		for _, it := range s.items {
 			w.uv(uint64(w.shapes[it.shape]))
 			if w.shapes[it.shape] == 0 {
-				w.define(it.shape)
+				w.writeDefinition(it.shape)
 			}
 		}
 		for _, step := range s.steps {
@@ -213,19 +214,19 @@ func (w *encoder) define(id uint32) {
 		if s.wild {
 			kind = defineWild
 		}
-		if w.meet(s.ref) {
+		if w.assignNumber(s.ref) {
 			w.uv(kind)
 		} else {
 			w.uv(kind + defineKnownTame)
 			w.uv(uint64(w.refs[s.ref] - 1))
 		}
 	}
-	w.shapes[id] = w.sequel.add()
+	w.shapes[id] = w.shapePredictor.add()
 }
 
-// params writes the parameters of a node. It writes trip counts unchanged, and addresses as
-// differences from the last address of the reference.
-func (w *encoder) params(id uint32, p []uint64) {
+// writeParams writes the parameters of a node: trip counts unchanged, and addresses as differences
+// from the last address of the same reference.
+func (w *encoder) writeParams(id uint32, p []uint64) {
 	s := &w.tree.shapes.all[id]
 	if !s.loop {
 		if !s.wild {
@@ -237,29 +238,29 @@ func (w *encoder) params(id uint32, p []uint64) {
 	w.uv(p[0])
 	for i := range s.items {
 		it := &s.items[i]
-		w.params(it.shape, p[1+it.at:1+it.at+it.params])
+		w.writeParams(it.shape, p[1+it.at:1+it.at+it.params])
 	}
 }
 
-// sequel predicts that the next node has the shape that last followed the same predecessor. Shapes
-// are numbered from 1. The number 0 represents the beginning of the tree.
-type sequel struct {
-	// by shape number: the shape that followed the last time, and the shape that followed the time
-	// before; initially the shape itself
+// shapePredictor predicts that the next node has the shape that most recently followed the shape of
+// the previous node. Shapes are numbered from 1. The number 0 represents the beginning of the tree.
+type shapePredictor struct {
+	// by shape number: the shape that most recently followed this shape, and the shape that
+	// followed it before that; initially the shape itself
 	next, other []uint32
 	before      uint32
 }
 
-func (q *sequel) add() uint32 {
+func (q *shapePredictor) add() uint32 {
 	number := uint32(len(q.next))
 	q.next, q.other = append(q.next, number), append(q.other, number)
 	return number
 }
 
-func (q *sequel) isNext(number uint32) bool  { return number != 0 && q.next[q.before] == number }
-func (q *sequel) isOther(number uint32) bool { return q.other[q.before] == number }
+func (q *shapePredictor) isNext(number uint32) bool  { return number != 0 && q.next[q.before] == number }
+func (q *shapePredictor) isOther(number uint32) bool { return q.other[q.before] == number }
 
-func (q *sequel) follow(number uint32) {
+func (q *shapePredictor) follow(number uint32) {
 	if q.next[q.before] != number {
 		q.other[q.before] = q.next[q.before]
 		q.next[q.before] = number
@@ -267,14 +268,14 @@ func (q *sequel) follow(number uint32) {
 	q.before = number
 }
 
-// near tracks the last address of every reference, ignoring wild leaves.
-type near struct {
+// lastAddresses tracks the last address of each reference. It ignores wild leaves.
+type lastAddresses struct {
 	at      []uint64 // last address of each reference
 	scratch []uint64
 }
 
-// leave updates the last addresses to those in the last iteration of a node.
-func (n *near) leave(all []shape, id uint32, p []uint64) {
+// update sets the last addresses to the addresses in the last iteration of a node.
+func (n *lastAddresses) update(all []shape, id uint32, p []uint64) {
 	s := &all[id]
 	if !s.loop {
 		if !s.wild {
@@ -291,34 +292,34 @@ func (n *near) leave(all []shape, id uint32, p []uint64) {
 		if !it.loop && it.wild {
 			continue
 		}
-		n.leave(all, it.shape, n.scratch[lo+int(it.at):lo+int(it.at+it.params)])
+		n.update(all, it.shape, n.scratch[lo+int(it.at):lo+int(it.at+it.params)])
 	}
 	n.scratch = n.scratch[:lo]
 }
 
 // The plain form of a tree is a list of its records. For each run of records with the same
 // reference, it contains the reference's number, the length of the run, and for each record the
-// difference from the previous address of the reference. A tree with few records or repetitions may
-// take more bytes as loops and leaves. If so, [Tree.Append] writes the plain form.
+// difference from the previous address of the reference. If a tree has few records or repetitions,
+// its plain form may be shorter than its loops and leaves. [Tree.Append] then writes the plain
+// form.
 const plainVersion = 2
 
 const (
-	// A tree is written with loops unless it is longer than its plain form by more than this ratio,
-	// because loops are useful to readers of the tree.
+	// A tree is written with loops if its encoding is at most this many times as long as the plain
+	// form, because loops are useful to readers of the tree.
 	maxOver, maxOverOf = 21, 20
-	// barrenAByte is the maximum number of iterations without records per byte of the encoding.
+	// maxBarrenPerByte is the maximum number of iterations without records per byte of the encoding.
 	// Trees with more such iterations are not converted to the plain form.
-	barrenAByte = 4
+	maxBarrenPerByte = 4
 )
 
 // Append appends the encoded tree. FORMAT.md describes the encoding, and [Decode] reads it. Equal
-// trees have equal encodings, even if different Folders built them. The encoding is at most 1.05
-// times as large as the plain form, because Append writes the plain form of a tree that would be
-// larger.
+// trees have equal encodings, even if different Folders built them. If the encoding would be more
+// than 1.05 times as large as the plain form, Append writes the plain form instead.
 func (t *Tree) Append(dst []byte) []byte {
 	form := t.appendFolded(dst)
 	n := len(form) - len(dst)
-	if t.bodies > float64(barrenAByte*n) || t.plainTakes(uint64(n)) {
+	if t.bodies > float64(maxBarrenPerByte*n) || t.plainTakes(uint64(n)) {
 		return form
 	}
 	most, flat := n-1, t.isFlat()
@@ -337,10 +338,10 @@ func (t *Tree) Append(dst []byte) []byte {
 	return append(dst, plain...)
 }
 
-// plainTakes reports whether the plain form takes at least the given number of bytes. It computes a
-// lower bound without expanding the tree. The bound includes one byte for each record, two bytes
-// for each run of leaves or loops over leaves, and the address differences between successive wild
-// records of a reference, if no tame record lies between them.
+// plainTakes reports whether the plain form certainly takes at least the given number of bytes. It
+// computes a lower bound without expanding the tree. The bound includes one byte for each record,
+// two bytes for each run of leaves or loops over leaves, and the address differences between
+// successive wild records of a reference, if no tame record lies between them.
 func (t *Tree) plainTakes(bytes uint64) bool {
 	least, last := t.rows, int64(-1)
 	tame := tameRecords{make([]uint64, len(t.refs)), make([]bool, len(t.shapes.all))}
@@ -357,7 +358,7 @@ func (t *Tree) plainTakes(bytes uint64) bool {
 				tame.add(s.ref, 1)
 			}
 		case s.loops > 1 || int64(p[0]) < 1:
-			last = -1 // the last reference is unknown here
+			last = -1 // the reference of the last record of the node is unknown
 			tame.addAny(t.shapes.all, id)
 		default:
 			for i := range s.items {
@@ -385,7 +386,7 @@ func (t *Tree) plainTakes(bytes uint64) bool {
 // tameRecords contains, for each reference, an upper bound on the number of its tame records.
 type tameRecords struct {
 	most []uint64 // upper bound for each reference
-	seen []bool   // by shape: whether addAny was called for it
+	seen []bool   // by shape: whether addAny was called for the shape
 }
 
 const anyNumber = 1 << 62 // an unknown number of records
@@ -409,18 +410,18 @@ func (r *tameRecords) addAny(all []shape, id uint32) {
 	}
 }
 
-// isFlat reports whether the tree has neither loops nor lists.
+// isFlat reports whether the tree has neither loops nor lists of addresses.
 func (t *Tree) isFlat() bool {
 	return !slices.ContainsFunc(t.nodes, func(id uint32) bool { return t.shapes.all[id].loop || t.shapes.all[id].wild })
 }
 
-// plain returns the plain form if it has at most the given number of bytes.
-func (t *Tree) plain(most int) (form []byte, ok bool) {
+// plain returns the plain form. ok is false if the plain form is longer than maxBytes.
+func (t *Tree) plain(maxBytes int) (form []byte, ok bool) {
 	w := newEncoder(t)
 	w.plain = true
 	last := make([]uint64, len(t.refs))
 	var run uint32         // 1 + the number of the reference of the current run
-	var rows, begun uint64 // number of records before the current run, and in it
+	var rows, begun uint64 // number of records before the current run, and number of records in the current run
 	var deltas []byte      // address differences of the run
 	end := func() {
 		if run > 0 {
@@ -438,13 +439,13 @@ func (t *Tree) plain(most int) (form []byte, ok bool) {
 			if run != ref+1 {
 				end()
 				run = ref + 1
-				w.meet(ref)
+				w.assignNumber(ref)
 			}
 			begun++
 			deltas = binary.AppendVarint(deltas, int64(addr-last[ref]))
 			last[ref] = addr
 		}
-		if len(w.dst)+len(deltas) >= most {
+		if len(w.dst)+len(deltas) >= maxBytes {
 			return nil, false
 		}
 	}
@@ -452,10 +453,11 @@ func (t *Tree) plain(most int) (form []byte, ok bool) {
 		return nil, false
 	}
 	form = w.withHead(nil)
-	return form, len(form) <= most
+	return form, len(form) <= maxBytes
 }
 
-// numbered returns an expander whose records contain the number of their reference as their site.
+// numbered returns an expander that replaces the site of each record by the number of its
+// reference.
 func (t *Tree) numbered() *Expander {
 	n := *t
 	n.refs, n.has = make([]Reference, len(t.refs)), columns{site: true}

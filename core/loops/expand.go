@@ -9,15 +9,15 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// errTree cannot occur in trees that a Folder has built.
+// errTree is returned for a malformed tree. A Folder never builds such a tree.
 var errTree = errors.New("loops: an irregular reference has fewer addresses than records")
 
-// MostUnfolded is the maximum number of records that an [Expander] returns. Expanding this many
-// records takes three days at one nanosecond per record.
+// MostUnfolded is the maximum number of records that an [Expander] returns. At one nanosecond per
+// record, this expansion would take three days.
 const MostUnfolded = 1 << 48
 
-// A tree is not expanded if it has more than maxAllBarren iterations, and maxBarren additional
-// iterations per record. Such a tree consists mostly of iterations without records.
+// A tree that consists mostly of iterations without records is not expanded: its iterations are
+// limited to maxAllBarren, plus maxBarren for each record.
 const maxBarren, maxAllBarren = 64, 1 << 26
 
 // UnfoldError reports that a tree has too many records to expand, or too many loop iterations
@@ -39,7 +39,7 @@ func (e *UnfoldError) Error() string {
 }
 
 // Expander is a [trace.Reader] that returns the compressed records in their original order, with
-// all of their fields. If any original batch had a column, all returned batches have the column.
+// all of their fields. If any original batch had a column, all returned batches have this column.
 // Missing values are 0.
 type Expander struct {
 	tree    *Tree
@@ -139,7 +139,7 @@ func (e *Expander) advance(b *trace.Batch) {
 	}
 }
 
-// sweep writes, item by item, the rows of all complete iterations of a flat loop that fit in the
+// sweep writes the rows of a flat loop item by item, for all complete iterations that fit in the
 // batch. It returns false if no iteration fits.
 func (e *Expander) sweep(b *trace.Batch, t *frame) bool {
 	period := len(t.items)
@@ -151,7 +151,7 @@ func (e *Expander) sweep(b *trace.Batch, t *frame) bool {
 	addrs := b.Addr[:hi]
 	for j := range t.items {
 		it := &t.items[j]
-		e.constant(b, lo+j, it.ref)
+		e.writeConstant(b, lo+j, it.ref)
 		if it.wild {
 			c, s := &e.cursors[it.ref], &e.tree.streams[it.ref]
 			for i := lo + j; i < len(addrs); i += period {
@@ -178,7 +178,7 @@ func (e *Expander) sweep(b *trace.Batch, t *frame) bool {
 	repeat(within(b.Arg, lo, hi), period)
 	e.row = hi
 	if t.done += times; t.done == t.trips {
-		t.pos, t.done = period, t.trips-1 // the position after the last item of the last iteration
+		t.pos, t.done = period, t.trips-1 // move to the position after the last item of the last iteration
 		e.walk.settle(e.tree.shapes.all)
 	}
 	return true
@@ -191,7 +191,7 @@ func within[T any](column []T, lo, hi int) []T {
 	return column[lo:hi]
 }
 
-// repeat fills a column by repeating its first period rows.
+// repeat fills a column with copies of its first period rows.
 func repeat[T any](column []T, period int) {
 	for done := period; done < len(column); done *= 2 {
 		copy(column[done:], column[:done])
@@ -207,12 +207,12 @@ func (e *Expander) write(b *trace.Batch, ref uint32, wild bool, addr trace.Addr)
 		}
 	}
 	b.Addr[e.row] = addr
-	e.constant(b, e.row, ref)
+	e.writeConstant(b, e.row, ref)
 	e.row++
 }
 
-// constant writes all columns of a row except the address.
-func (e *Expander) constant(b *trace.Batch, i int, ref uint32) {
+// writeConstant writes all columns of a row except the address. They depend only on the reference.
+func (e *Expander) writeConstant(b *trace.Batch, i int, ref uint32) {
 	r := &e.tree.refs[ref]
 	b.Bytes[i], b.Kind[i] = r.Bytes, r.Kind
 	if b.Thread != nil {

@@ -17,19 +17,20 @@ type Folder struct {
 	window int
 
 	nodes  []node   // window <= len(nodes) <= 2*window, after the first window nodes
-	list   []uint32 // shapes of the nodes, stored separately because they are read most often
+	list   []uint32 // shape of each node, stored separately because shapes are read most often
 	params []uint64
 	base   int      // number of finished nodes before the window
-	ends   []uint32 // by slot: 1 + the number of the last node in that slot, which may be finished already
-	// by length n of a sequence: a node that differs from the node n nodes earlier; see merge
+	ends   []uint32 // by slot: 1 + the number of the last node in this slot, which may already be finished
+	// by sequence length n: a node whose shape differs from the shape of the node n nodes earlier;
+	// see merge
 	unlike []uint32
 	loops  []loopAt
 	used   []bool // the result of isUsed for each shape
 
-	walk    walk // position in the last node, if that is a running loop
+	walk    walk // position in the last node, if the last node is a running loop
 	past    []candidate
 	known   map[Reference]uint32
-	latest  uint32                // reference of the last record that was not predicted
+	latest  uint32                // reference of the last unpredicted record
 	near    [1 << nearBits]uint32 // by hash of site and PC: the last reference with that hash
 	scratch []uint64              // parameters of an iteration
 	ahead   walk                  // position in a predicted iteration
@@ -38,40 +39,40 @@ type Folder struct {
 	zeros32 []uint32
 
 	calls      calls
-	places     []place               // place of each reference
-	habits     []habit               // by reference: its habit in the context of its first record
-	others     []habit               // habits of references in all other contexts
-	contexts   map[inContext]uint32  // index in others of each habit
+	places     []referenceState      // state of each reference
+	habits     []habit               // by reference: habit in the context of its first record
+	others     []habit               // habits of references in other contexts
+	contexts   map[inContext]uint32  // index of each habit in the slice others
 	nearOthers [1 << nearBits]uint32 // by hash: an index into others
 
-	give    func(*Tree) error // function to which trees are passed (see [Folder.Give]), or nil
-	most    uint64            // number of bytes above which give is called
-	every   uint64            // number of records between two memory checks
-	unasked uint64            // number of records since the last memory check
-	err     error             // error returned by give
+	output      func(*Tree) error // function to which trees are passed (see [Folder.Give]), or nil
+	outputBytes uint64            // number of bytes above which output is called
+	every       uint64            // number of records between two memory checks
+	unasked     uint64            // number of records since the last memory check
+	err         error             // error returned by output
 
-	unpredicted uint64 // number of rows that no loop has predicted
+	unpredicted uint64 // number of rows that no loop predicted
 
-	weighed    int    // number of shapes whose memory shapeBytes includes
-	shapeBytes uint64 // approximate memory of the first weighed shapes, in bytes
+	measured   int    // number of shapes whose memory is included in shapeBytes
+	shapeBytes uint64 // approximate memory of the measured shapes in bytes
 }
 
 // node is a leaf or a loop in the window.
 type node struct {
 	at   int    // index of the node's first parameter
-	prev uint32 // 1 + the number of the previous node in its slot, which may be finished already
+	prev uint32 // 1 + the number of the previous node in the same slot, which may already be finished
 	// hash of the shapes of this node and the chained - 1 nodes before it
 	slot uint32
 }
 
 type loopAt struct {
 	number int
-	next   int // end of the next iteration, if that iteration lies after the loop
+	next   int // number of the node at which a further iteration after the loop would end
 }
 
 const (
 	maxAgain   = 256 // maximum number of records of an unfinished iteration that are replayed
-	candidates = 4   // maximum number of nodes of one slot, and of loops, that are compared with the end of the list
+	candidates = 4   // maximum number of nodes of a slot, and of loops, that are compared with the end of the list
 	chained    = 3   // number of nodes whose shapes determine the slot of a node
 	slotBits   = 12
 	nearBits   = 8
@@ -111,7 +112,7 @@ func (f *Folder) rowsOf(b *trace.Batch) rows {
 	c.PC, c.Arg = or(b.PC, f.zeros[:n]), or(b.Arg, f.zeros[:n])
 	c.Thread, c.Site = or(b.Thread, f.zeros32[:n]), or(b.Site, f.zeros32[:n])
 	if f.calls.now != nil {
-		c.context = f.calls.of(&c, 0)
+		c.context = f.calls.contextsOf(&c, 0)
 	}
 	return c
 }
@@ -130,8 +131,8 @@ func (c *rows) contextOf(i int) uint32 {
 	return 0
 }
 
-// is reports whether row i belongs to reference r.
-func (c *rows) is(i int, r *Reference) bool {
+// matches reports whether row i is a record of reference r.
+func (c *rows) matches(i int, r *Reference) bool {
 	return c.Site[i] == r.Site && c.Kind[i] == r.Kind && c.Bytes[i] == r.Bytes && c.PC[i] == r.PC &&
 		c.Thread[i] == r.Thread && c.Arg[i] == r.Arg
 }
@@ -140,8 +141,8 @@ func (c *rows) reference(i int) Reference {
 	return Reference{PC: c.PC[i], Arg: c.Arg[i], Site: c.Site[i], Thread: c.Thread[i], Bytes: c.Bytes[i], Kind: c.Kind[i]}
 }
 
-// Consume reads the next records. Consume returns an error if the function passed to [Folder.Give]
-// returned an error, or if Finish was called before.
+// Consume reads the next records. It returns an error if the function that was passed to
+// [Folder.Give] returned an error, or if Finish has been called.
 func (f *Folder) Consume(b *trace.Batch) error {
 	if f.tree == nil {
 		return errFinished
@@ -149,12 +150,12 @@ func (f *Folder) Consume(b *trace.Batch) error {
 	c := f.rowsOf(b)
 	for i := 0; i < len(c.Addr) && f.err == nil; {
 		end := len(c.Addr)
-		if f.give != nil {
+		if f.output != nil {
 			end = min(end, i+int(f.every-f.unasked))
 		}
 		f.consume(&c, i, end)
-		if f.unasked += uint64(end - i); f.unasked == f.every && f.give != nil {
-			f.weigh()
+		if f.unasked += uint64(end - i); f.unasked == f.every && f.output != nil {
+			f.checkMemory()
 		}
 		i = end
 	}
@@ -166,10 +167,10 @@ func (f *Folder) consume(c *rows, i, end int) {
 	f.tree.rows += uint64(end - i)
 	part := c.upTo(end)
 	for i < end {
-		if i = f.predicted(&part, i); i < end {
-			f.surprise(&part, i)
-			if f.calls.now == nil && c.Kind[i] == trace.Call { // the first call, which no loop can predict
-				c.context = f.calls.of(c, i)
+		if i = f.consumePredicted(&part, i); i < end {
+			f.consumeUnpredicted(&part, i)
+			if f.calls.now == nil && c.Kind[i] == trace.Call { // the first call in the trace, which no loop can predict
+				c.context = f.calls.contextsOf(c, i)
 				part = c.upTo(end)
 			}
 			i++
@@ -189,14 +190,14 @@ func (f *Folder) Finish() *Tree {
 	if t == nil {
 		return nil
 	}
-	f.close()
+	f.completeTree()
 	*f = Folder{}
 	return t
 }
 
-// predicted consumes rows, beginning with row i, as long as the running loop predicts them. It
-// returns the index of the first row that the loop does not predict.
-func (f *Folder) predicted(c *rows, i int) int {
+// consumePredicted consumes rows, from row i on, until the running loop does not predict a row. It
+// returns the index of this row.
+func (f *Folder) consumePredicted(c *rows, i int) int {
 	w, refs, addrs := &f.walk, f.tree.refs, c.Addr
 	n := len(addrs)
 	sites, kinds, sizes, pcs, threads, args := c.Site[:n], c.Kind[:n], c.Bytes[:n], c.PC[:n], c.Thread[:n], c.Arg[:n]
@@ -244,19 +245,19 @@ func (f *Folder) predicted(c *rows, i int) int {
 // takes about ten times as long as a predicted record, and enlarges the tree.
 func (f *Folder) Unpredicted() uint64 { return f.unpredicted }
 
-// surprise processes a row that the running loop does not predict.
-func (f *Folder) surprise(c *rows, i int) {
+// consumeUnpredicted consumes a row that the running loop does not predict.
+func (f *Folder) consumeUnpredicted(c *rows, i int) {
 	f.unpredicted++
 	if len(f.nodes) > 2*f.window {
 		f.retire(len(f.nodes) - f.window)
 	}
-	next := candidate{ref: f.number(c, i), context: c.contextOf(i), addr: c.Addr[i]}
+	next := candidate{ref: f.referenceNumber(c, i), context: c.contextOf(i), addr: c.Addr[i]}
 	if f.walk.depth > 0 && f.continuesElsewhere(next) {
 		return
 	}
 	h := f.habit(next.ref, next.context)
-	h.surprise(next.addr)
-	if (h.wild || h.isOdd()) && f.tree.refs[next.ref].named(f.tree.has) {
+	h.addUnpredicted(next.addr)
+	if (h.wild || h.isIrregular()) && f.tree.refs[next.ref].hasLocation(f.tree.has) {
 		h.wild = true
 		f.tree.streams[next.ref].add(next.addr)
 		next.addr, next.wild = 0, true
@@ -264,16 +265,16 @@ func (f *Folder) surprise(c *rows, i int) {
 	f.leaf(next)
 }
 
-// candidate is a row that a loop may accept.
+// candidate is a row for which a loop is searched that accepts it.
 type candidate struct {
-	ref, context uint32
-	addr         trace.Addr
-	again, wild  bool // again: the row is replayed, so it has already been counted and classified as wild or tame
+	ref, context   uint32
+	addr           trace.Addr
+	replayed, wild bool // replayed: the row has already been counted and classified as wild or tame
 }
 
-// fits reports whether the row matches an item that predicts this address.
+// fits reports whether the row matches an item whose predicted address is addr.
 func (c *candidate) fits(it *item, addr trace.Addr) bool {
-	return it.ref == c.ref && (!c.again || it.wild == c.wild) && (it.wild || c.addr == addr)
+	return it.ref == c.ref && (!c.replayed || it.wild == c.wild) && (it.wild || c.addr == addr)
 }
 
 func (f *Folder) leaf(c candidate) {
@@ -291,24 +292,25 @@ func (f *Folder) leaf(c candidate) {
 	}
 }
 
-// continuesElsewhere ends the running loop. If an outer or earlier loop then runs, that loop ends,
-// too, and so on until a loop accepts the row.
+// continuesElsewhere ends running loops until a loop accepts the row. After each loop, an outer or
+// earlier loop may become the running loop. continuesElsewhere returns false if no loop accepts the
+// row.
 func (f *Folder) continuesElsewhere(c candidate) bool {
-	// Fold the list only once per row, because a replay may split a loop that folding would
-	// compress again.
-	fold := !c.again
+	// Fold the list only once per row: a replay may split a loop, which a second folding would
+	// create again.
+	fold := !c.replayed
 	for f.walk.depth > 0 {
-		if f.accepts(c) {
+		if f.accept(c) {
 			return true
 		}
-		between := f.walk.untouched()
-		if parts := f.stop(fold); parts > 0 {
+		between := f.walk.isIterationEmpty()
+		if parts := f.stopLoop(fold); parts > 0 {
 			fold = false
-			f.takeAgain(parts)
+			f.replay(parts)
 			continue
 		}
 		switch {
-		case between && f.lengthen(c):
+		case between && f.extendInnerLoop(c):
 		case !between && f.endsInLoop(): // the loop that ran last can still continue
 		case f.reduce():
 		default:
@@ -319,19 +321,19 @@ func (f *Folder) continuesElsewhere(c candidate) bool {
 	return false
 }
 
-// number returns the number of a row's reference. References are numbered from 0, in the order of
-// their first records in the trace.
-func (f *Folder) number(c *rows, i int) uint32 {
+// referenceNumber returns the number of the reference of a row. References are numbered from 0, in
+// the order of their first records in the trace.
+func (f *Folder) referenceNumber(c *rows, i int) uint32 {
 	refs := f.tree.refs
 	if id := f.latest; int(id) < len(refs) {
-		if id = f.places[id].follower; int(id) < len(refs) && c.is(i, &refs[id]) {
+		if id = f.places[id].follower; int(id) < len(refs) && c.matches(i, &refs[id]) {
 			f.latest = id
 			return id
 		}
 	}
 	near := &f.near[(uint64(c.Site[i])^c.PC[i])*0x9e3779b97f4a7c15>>(64-nearBits)]
 	id := *near
-	if int(id) >= len(refs) || !c.is(i, &refs[id]) {
+	if int(id) >= len(refs) || !c.matches(i, &refs[id]) {
 		r, ok := c.reference(i), false
 		if id, ok = f.known[r]; !ok {
 			id = f.newReference(r, c.contextOf(i))
@@ -348,7 +350,7 @@ func (f *Folder) newReference(r Reference, context uint32) uint32 {
 	f.known[r] = id
 	f.tree.refs = append(f.tree.refs, r)
 	f.tree.streams = append(f.tree.streams, stream{})
-	f.places = append(f.places, place{})
+	f.places = append(f.places, referenceState{})
 	f.habits = append(f.habits, habit{inContext: inContext{id, context}})
 	return id
 }

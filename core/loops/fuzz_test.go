@@ -6,9 +6,10 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// FuzzFold checks that all rows can be restored for any window, even from the encoded trees that a
-// folder outputs. Each pair of input bytes encodes a row: the number of its reference (one of
-// eight), the step of its address, and whether the reference reverses its direction.
+// FuzzFold checks that, for any window, all rows can be restored from the tree, and also from the
+// encoded trees that a folder with bounded memory outputs. Each pair of input bytes encodes a row:
+// the number of its reference (one of eight), the step of its address, and whether the reference
+// reverses its direction.
 func FuzzFold(f *testing.F) {
 	f.Add([]byte{3, 1, 9, 1, 9, 1, 9, 1, 10, 2, 9, 1, 9, 1, 10, 2}, uint16(0), uint16(0))
 	for _, k := range kernels {
@@ -49,8 +50,8 @@ func FuzzFold(f *testing.F) {
 			t.Fatal(err)
 		}
 		whole := Join(append(trees, folder.Finish())...)
-		same(t, unfold(t, whole, 100), all)
-		comesBack(t, whole)
+		checkSameRows(t, unfold(t, whole, 100), all)
+		checkRoundTrip(t, whole)
 		if got, most := len(whole.Append(nil)), plain(all, columns{site: true}); 20*got > 21*most {
 			t.Fatalf("%d rows take %d bytes, want at most 1.05 times %d", len(all), got, most)
 		}

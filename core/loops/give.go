@@ -6,54 +6,53 @@ import (
 )
 
 const (
-	// weighRows is the number of records between two checks of a tree's memory. The number is
-	// constant, so the result does not depend on the sizes of the batches.
-	weighRows = 1 << 16
-	// maxKept is the maximum number of references that a tree takes over from the previous tree.
+	// memoryCheckRows is the number of records between two checks of the memory of a tree. It is
+	// constant, so that the result does not depend on the sizes of the batches.
+	memoryCheckRows = 1 << 16
+	// maxKept is the maximum number of references that a new tree inherits from the previous tree.
 	maxKept = 1 << 14
 )
 
-// GivenBytes is the default size of the trees that [Folder.Give] passes to its function, as
-// estimated by [Folder.Bytes].
+// GivenBytes is the default limit of [Folder.Give]. [Folder.Bytes] estimates the size of a tree.
 const GivenBytes = 8 << 20
 
-// Give limits the memory of the Folder. Whenever the records since the previous tree take more than
-// the given number of bytes (0 means [GivenBytes]), the Folder calls give with a tree of these
-// records. Finish returns the remaining records. No loop extends over several trees. A tree is
-// valid until give returns. If give returns an error, the Folder stops.
-func (f *Folder) Give(bytes uint64, give func(*Tree) error) {
+// Give limits the memory of the Folder. Whenever the tree takes more than the given number of bytes
+// (0 means [GivenBytes]), the Folder passes it to the function output, and begins a new tree.
+// Finish returns the tree of the remaining records. No loop extends over several trees. A tree is
+// valid until output returns. If output returns an error, the Folder stops.
+func (f *Folder) Give(bytes uint64, output func(*Tree) error) {
 	if bytes == 0 {
 		bytes = GivenBytes
 	}
-	f.give, f.most, f.every = give, bytes, weighRows
+	f.output, f.outputBytes, f.every = output, bytes, memoryCheckRows
 }
 
-// weigh passes the tree to give if it takes too much memory.
-func (f *Folder) weigh() {
+// checkMemory passes the tree to output if the tree takes too much memory.
+func (f *Folder) checkMemory() {
 	f.unasked = 0
-	if f.Bytes() <= f.most {
+	if f.Bytes() <= f.outputBytes {
 		return
 	}
-	f.close()
-	if f.err = f.give(f.tree); f.err == nil {
-		f.again()
+	f.completeTree()
+	if f.err = f.output(f.tree); f.err == nil {
+		f.restart()
 	}
 }
 
-// close completes the tree of the records that have been read so far.
-func (f *Folder) close() {
-	f.stop(false)
+// completeTree completes the tree of the records that have been read so far.
+func (f *Folder) completeTree() {
+	f.stopLoop(false)
 	for f.reduce() {
 	}
 	f.retire(len(f.nodes))
 }
 
-// again begins a new tree in the memory of the previous tree.
-func (f *Folder) again() {
+// restart begins a new tree, and reuses the memory of the previous tree.
+func (f *Folder) restart() {
 	t := f.tree
 	t.rows, t.nodes, t.params = 0, t.nodes[:0], t.params[:0]
 	t.shapes.clear()
-	f.weighed, f.shapeBytes = 0, 0
+	f.measured, f.shapeBytes = 0, 0
 	clear(f.ends)
 	f.used = f.used[:0]
 	for i := range t.streams {
@@ -68,9 +67,9 @@ func (f *Folder) again() {
 	}
 }
 
-// Tree returns the tree of the records so far, as Finish would, but the Folder can consume further
-// records. Further records do not change the returned tree. After [Folder.Give], the tree is valid
-// only until the next Consume.
+// Tree returns a tree of the records so far. Unlike after Finish, the Folder can consume further
+// records, which do not change the returned tree. After [Folder.Give], the tree is valid only until
+// the next Consume.
 func (f *Folder) Tree() *Tree {
 	if f.tree == nil {
 		return nil
@@ -100,10 +99,10 @@ func (f *Folder) Bytes() (bytes uint64) {
 	}
 	const shapeBytes, itemBytes, referenceBytes = 160, 24, 160
 	t := f.tree
-	for _, s := range t.shapes.all[f.weighed:] {
+	for _, s := range t.shapes.all[f.measured:] {
 		f.shapeBytes += shapeBytes + itemBytes*uint64(len(s.items)) + 8*uint64(len(s.steps)) + 4*uint64(len(s.trips))
 	}
-	f.weighed = len(t.shapes.all)
+	f.measured = len(t.shapes.all)
 	for i := range t.streams {
 		bytes += referenceBytes + uint64(len(t.streams[i].packed))
 	}

@@ -40,7 +40,7 @@ func TestGivenTreesExpandToTheTrace(t *testing.T) {
 			if tree := Join(append(trees, last)...); tree.Rows() != uint64(len(all)) {
 				t.Fatalf("%d rows, want %d", tree.Rows(), len(all))
 			} else {
-				same(t, unfold(t, tree, 100), all)
+				checkSameRows(t, unfold(t, tree, 100), all)
 			}
 			if first == "" {
 				first = code

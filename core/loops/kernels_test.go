@@ -32,12 +32,12 @@ func (c *code) event(kind trace.Kind, site uint32) {
 
 const arrayA, arrayB, arrayC = 0x10000000, 0x20000000, 0x30000000
 
-// kernels lists programs that run with any size n.
+// kernels lists programs whose problem size is n.
 var kernels = []struct {
 	name string
 	run  func(c *code, n uint64)
-	// These fields are the numbers of leaves in the tree, with and without block entries. These
-	// numbers do not depend on n. A number is 0 if it is unknown.
+	// These fields are the expected numbers of leaves in the tree, with and without block entries,
+	// for any n. 0 means unknown.
 	leaves, plain int
 }{
 	{"gemm", gemm, 9, 4},
@@ -219,7 +219,7 @@ func TestKernelsCompressToTheirCode(t *testing.T) {
 				c := code{blocks: blocks}
 				k.run(&c, n)
 				tree := fold(t, 0, batch(c.rows, columns{site: true}), func() int { return 1000 })
-				same(t, unfold(t, tree, 512), c.rows)
+				checkSameRows(t, unfold(t, tree, 512), c.rows)
 				if got := tree.Size(); want > 0 && got.Leaves != want {
 					t.Errorf("%s, block entries %v, n = %d: %d leaves, want %d; size %+v", k.name, blocks, n, got.Leaves, want, got)
 				}
@@ -255,8 +255,8 @@ func TestWildSites(t *testing.T) {
 	var c code
 	gather(&c, 5000)
 	tree := fold(t, 0, batch(c.rows, columns{site: true}), func() int { return 1000 })
-	same(t, unfold(t, tree, 512), c.rows)
-	same(t, naive(tree), c.rows)
+	checkSameRows(t, unfold(t, tree, 512), c.rows)
+	checkSameRows(t, naive(tree), c.rows)
 	if got := tree.Size(); got.Leaves > 150 || got.Wild < 4900 || got.WildBytes > 4*got.Wild {
 		t.Errorf("size %+v, want at most 150 leaves, and at least 4,900 wild addresses of at most 4 bytes each", got)
 	}

@@ -8,9 +8,9 @@
 // program has affine loops, the size of its tree depends only on the program's code, and not on the
 // length of the run.
 //
-//  1. A record of a [trace.Batch] becomes a leaf. A leaf consists of a constant part ([Reference]:
-//     site or PC, kind, bytes, thread) and an address. Events become leaves, too, so that block
-//     entries mark where the loops of a nest begin.
+//  1. A record of a [trace.Batch] becomes a leaf. A leaf consists of a [Reference], which contains
+//     the constant properties (site or PC, kind, bytes, thread), and an address. Events become
+//     leaves, too, so that block entries mark where the loops of a nest begin.
 //  2. A loop is a trip count, a body, and a constant step for every parameter of the body. The
 //     parameters are the addresses of the leaves and the trip counts of the loops in the body.
 //     Addresses and trip counts are affine functions of the iteration number, so triangular nests
@@ -20,29 +20,29 @@
 //     repeats the nodes before it. The repetition may be a further iteration of the preceding loop,
 //     two equal sequences or, if trip counts differ, three sequences in arithmetic progression. If
 //     the last node is a loop, it predicts the next records. A predicted record costs only a
-//     comparison and an addition, because the Folder tracks its position in the running iteration
-//     like an odometer, and no list grows.
-//  4. A record that was not predicted ends the loop. The parts of the unfinished iteration become
-//     separate nodes, and the inner loop that ran last continues if it can. If the complete
+//     comparison and an addition: the Folder tracks its position in the running iteration like an
+//     odometer, and appends nothing to its lists.
+//  4. A record that was not predicted ends the loop. The items of the unfinished iteration become
+//     separate nodes, and the most recent inner loop continues if possible. If the complete
 //     iterations fold with the nodes before them, the unfinished iteration may belong to the
-//     resulting loop. Up to 256 records of the unfinished iteration are therefore replayed.
+//     resulting loop. Its records (at most 256) are therefore replayed.
 //  5. A site is wild (irregular) if more than half of its records meet two conditions: the record
 //     is not predicted, and the site's last eight address differences do not include the difference
 //     between the record's address and the site's previous address. The addresses of a wild site
-//     are stored in a list, so that the surrounding records can fold into loops. If a trace has
-//     calls, a site can be wild under some call stacks and regular under others. Call stacks that
-//     differ only by recursion are treated as equal.
-//  6. Only a window of the last nodes is searched for repetitions. Older nodes no longer change. If
-//     [Folder.Give] was called, the Folder passes its nodes on as a tree whenever they take too
-//     much memory, and begins a new tree. Loops of two or three iterations over leaves are expanded
-//     if that takes fewer bytes.
+//     are stored in a list, so that the surrounding records can fold into loops. If a trace
+//     contains calls, a site can be wild for some call stacks and regular for other call stacks.
+//     Call stacks that differ only by recursion are treated as equal.
+//  6. The Folder searches only a window of the most recent nodes for repetitions. Older nodes no
+//     longer change. If [Folder.Give] was called, the Folder outputs a tree whenever its nodes take
+//     too much memory, and begins a new tree. Loops of two or three iterations over leaves are
+//     expanded if that takes fewer bytes.
 //  7. [Expander] returns the original records in their original order.
-//  8. [Tree.Append] encodes a tree, and [Decode] reads it. The encoding contains each shape once,
-//     the shape of every node whose shape was mispredicted, and the parameters of nodes as
-//     differences. If a tree would take more than 1.05 times as many bytes as the address
-//     differences of its records, the differences are written instead of the tree. A tree may
-//     represent more records than any trace could contain. Records are counted with polynomials,
-//     without expanding the tree.
+//  8. [Tree.Append] encodes a tree, and [Decode] reads it. The encoding contains the definition of
+//     each shape, the shape numbers of mispredicted nodes, and the parameters of nodes as
+//     differences. If the encoding would be more than 1.05 times as long as a list of the records
+//     with their address differences, this list is written instead. A tree may represent more
+//     records than any trace could contain. Records are counted with polynomials, without expanding
+//     the tree.
 //
 // [Nest] describes a tree by items whose addresses and trip counts are affine functions of the
 // iterations of the surrounding loops. Programs construct or change a Nest, and build a tree from
@@ -55,18 +55,18 @@
 // of the site (or the PC if a trace has no sites), the kind, the size and the thread. If a trace
 // has neither sites nor PCs, records are matched by kind and size. The call stack is not part of
 // the signature, because block entries already distinguish nests. The call stack is used only for
-// wild sites (point 5). Each parameter of a body has a step for each loop, so that expansion is
+// wild sites (point 5). Each parameter has a step for every surrounding loop, so that expansion is
 // exact at every level. A single list contains the records of all threads in trace order, so nests
 // fold only if the threads alternate regularly.
 //
 // # Limits
 //
 // Data-dependent trip counts, for example in sparse matrices, are not affine, so each execution of
-// a loop with such a trip count is a separate node. An inner loop may run zero times if there are
-// leaves next to it in the body. The iterations before the inner loop first runs have a different
-// shape. The bodies of loops are at most as long as the window. Bodies of one or two nodes are
-// found wherever they repeat. A longer body is found only if the previous iteration ends at one of
-// the last four positions with the same three final nodes. Without sites and PCs, no reference is
-// wild, few records compress, and the loops that are found are not the loops of the program.
-// Package sgl therefore assigns sites to records without sites before it compresses them.
+// a loop with such a trip count is a separate node. An inner loop may have a trip count of 0 if the
+// body also contains leaves. Iterations before the first execution of the inner loop have a
+// different shape. The bodies of loops are at most as long as the window. Bodies of one or two
+// nodes are found wherever they repeat. A longer body is found only if the previous iteration ends
+// at one of the four most recent nodes with the same three last shapes. Without sites and PCs, no
+// reference is wild, few records compress, and the detected loops differ from the loops of the
+// program. Package sgl therefore assigns sites to records without sites before it compresses them.
 package loops

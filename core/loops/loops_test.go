@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// same checks that rows are equal.
-func same(t tracetest.Failer, got, want []row) {
+// checkSameRows checks that two lists of rows are equal.
+func checkSameRows(t tracetest.Failer, got, want []row) {
 	t.Helper()
 	if slices.Equal(got, want) {
 		return
@@ -24,8 +24,8 @@ func same(t tracetest.Failer, got, want []row) {
 	t.Fatalf("%d rows, want %d", len(got), len(want))
 }
 
-// TestCachedNodesChangeNothing checks that the tree depends neither on the cache of nodes that are
-// known to differ (the field unlike), nor on the renumbering of nodes.
+// TestCachedNodesChangeNothing checks that two implementation details do not affect the tree: the
+// cache of differing nodes (the field unlike), and the renumbering of nodes.
 func TestCachedNodesChangeNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all, has := drawRows(t)
@@ -59,8 +59,8 @@ func TestExpansionRestoresRows(t *testing.T) {
 		if tree.Rows() != uint64(len(all)) {
 			t.Fatalf("a tree of %d rows, want %d", tree.Rows(), len(all))
 		}
-		same(t, naive(tree), all)
-		same(t, unfold(t, tree, rapid.IntRange(1, 100).Draw(t, "rows a batch")), all)
+		checkSameRows(t, naive(tree), all)
+		checkSameRows(t, unfold(t, tree, rapid.IntRange(1, 100).Draw(t, "rows a batch")), all)
 		seed := rapid.Uint64().Draw(t, "split")
 		split := fold(t, window, whole, func() int { seed = mix(seed); return 1 + int(seed%50) })
 		if !reflect.DeepEqual(split, tree) {

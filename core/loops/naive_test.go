@@ -11,8 +11,8 @@ type row struct {
 	Addr trace.Addr
 }
 
-// naive is a simple reference implementation that expands a tree. It computes the parameters of
-// each iteration separately.
+// naive is a simple reference implementation of the expansion of a tree. It computes the parameters
+// of each iteration separately.
 func naive(t *Tree) (rows []row) {
 	read := make([]cursor, len(t.refs))
 	var unfold func(id uint32, p []uint64)
@@ -65,7 +65,7 @@ func rowsIn(b *trace.Batch) []row {
 	return all
 }
 
-// batch converts rows to a batch that has the given columns.
+// batch converts rows to a batch with the given columns.
 func batch(all []row, has columns) *trace.Batch {
 	b := trace.NewBatch(len(all))
 	if has.thread {
@@ -93,7 +93,7 @@ func batch(all []row, has columns) *trace.Batch {
 	return b
 }
 
-// nest is a loop or a reference in the form of source code.
+// nest is a loop or a reference of a program's source code.
 type nest struct {
 	site   uint32
 	kind   trace.Kind
@@ -134,11 +134,11 @@ func drawNest(t *rapid.T, depth int, sites *uint32) (body []nest) {
 	return body
 }
 
-// play executes a nest, and appends its rows, up to the given number.
-func play(body []nest, at []uint64, chance func(uint64) uint64, all []row, most int) []row {
+// execute executes a nest, and appends its rows until there are "limit" rows.
+func execute(body []nest, at []uint64, chance func(uint64) uint64, all []row, limit int) []row {
 	for i := range body {
 		n := &body[i]
-		if len(all) >= most || n.sparse && chance(4) == 0 {
+		if len(all) >= limit || n.sparse && chance(4) == 0 {
 			continue
 		}
 		if n.loop {
@@ -150,7 +150,7 @@ func play(body []nest, at []uint64, chance func(uint64) uint64, all []row, most 
 				trips = int(chance(9))
 			}
 			for i := range max(trips, 0) {
-				all = play(n.body, append(at, uint64(i)), chance, all, most)
+				all = execute(n.body, append(at, uint64(i)), chance, all, limit)
 			}
 			continue
 		}
@@ -180,10 +180,10 @@ func drawRows(t *rapid.T) (all []row, has columns) {
 	const most = 3000
 	var sites uint32
 	has = columns{thread: rapid.Bool().Draw(t, "threads"), pc: rapid.Bool().Draw(t, "PCs"), site: rapid.IntRange(0, 3).Draw(t, "sites") > 0, arg: rapid.Bool().Draw(t, "args")}
-	all = play(drawNest(t, 0, &sites), nil, chance, nil, most)
+	all = execute(drawNest(t, 0, &sites), nil, chance, nil, most)
 	switch rapid.IntRange(0, 3).Draw(t, "mixed") {
 	case 0:
-		other := play(drawNest(t, 0, &sites), nil, chance, nil, most)
+		other := execute(drawNest(t, 0, &sites), nil, chance, nil, most)
 		all = interleave(all, other, chance)
 	case 1:
 		for range rapid.IntRange(1, 400).Draw(t, "noise") {

@@ -33,16 +33,15 @@ type Item struct {
 	Body []Item
 
 	Ref  Reference  // reference of a leaf
-	Addr trace.Addr // address in the first iteration of all loops around the leaf; 0 if the leaf is wild
+	Addr trace.Addr // address in the first iteration of all surrounding loops; 0 for a wild leaf
 	Wild bool       // whether the leaf's addresses are in a list, see [Nest.SetWild]
 
-	// Trips is the trip count of a loop in the first iteration of all loops around it. In
-	// iterations in which the trip count is 0, or negative as a signed number, the loop does not
-	// run.
+	// Trips is the trip count of a loop in the first iteration of all surrounding loops. If the
+	// trip count is 0 in an iteration, or negative as a signed number, the loop does not run.
 	Trips uint64
 
-	// Steps contains an amount for each loop around the item, outermost first. Each iteration of a
-	// surrounding loop adds its amount to the address of the leaf or to the trip count of the loop,
+	// Steps contains a step for each surrounding loop, outermost first. Each iteration of the
+	// surrounding loop adds the step to the address of the leaf or to the trip count of the loop,
 	// modulo 2^64. Missing steps are 0.
 	Steps []int64
 }
@@ -58,8 +57,8 @@ func Loop(trips uint64, body ...Item) Item { return Item{Trips: trips, Body: bod
 // IsLoop reports whether the item is a loop.
 func (it *Item) IsLoop() bool { return len(it.Body) > 0 }
 
-// Step returns the amount that each iteration of the loop at the given depth (0 is the outermost)
-// adds to the item's address or trip count.
+// Step returns the step of the item's address or trip count in the surrounding loop at the given
+// depth. Depth 0 is the outermost loop.
 func (it *Item) Step(depth int) int64 {
 	if depth < len(it.Steps) {
 		return it.Steps[depth]
@@ -178,8 +177,7 @@ func (b *builder) item(it *Item, depth int, path []int) (shape uint32, params []
 
 func wrong(path []int, got, want string) error { return &NestError{slices.Clone(path), got, want} }
 
-// appendSteps appends the amounts by which the parameters of an item change in an iteration of the
-// loop at the given depth.
+// appendSteps appends the steps of the items' parameters in the loop at the given depth.
 func appendSteps(steps []uint64, items []Item, depth int) []uint64 {
 	for i := range items {
 		steps = append(steps, uint64(items[i].Step(depth)))
@@ -223,17 +221,17 @@ func (t *Tree) Nest() *Nest {
 	return n
 }
 
-// Nest returns the description of a single node in the first iteration of all loops around it. The
-// addresses of wild leaves are missing, and must be set with [Nest.SetWild].
+// Nest returns the description of a single node, in the first iteration of all surrounding loops.
+// The addresses of wild leaves are missing, and must be set with [Nest.SetWild].
 func (n Node) Nest() *Nest {
 	return &Nest{Items: []Item{itemOf(n, nil)}, has: n.tree.has}
 }
 
-// itemOf describes a node. around contains, for each loop around the node, outermost first, the
-// steps of the node's parameters.
-func itemOf(n Node, around [][]uint64) Item {
+// itemOf returns the description of a node. The slice outerSteps contains the steps of the node's
+// parameters in each surrounding loop, outermost first.
+func itemOf(n Node, outerSteps [][]uint64) Item {
 	var it Item
-	for _, steps := range around {
+	for _, steps := range outerSteps {
 		it.Steps = append(it.Steps, int64(steps[0]))
 	}
 	if !n.IsLoop() {
@@ -244,8 +242,8 @@ func itemOf(n Node, around [][]uint64) Item {
 	at := 1
 	for i := range n.Len() {
 		first, steps := n.Item(i)
-		below := make([][]uint64, 0, len(around)+1)
-		for _, outer := range around {
+		below := make([][]uint64, 0, len(outerSteps)+1)
+		for _, outer := range outerSteps {
 			below = append(below, outer[at:at+len(steps)])
 		}
 		it.Body = append(it.Body, itemOf(first, append(below, steps)))

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// interpret executes a nest as its documentation describes, and returns at most the given number of
+// interpret executes a nest according to its documentation, and returns at most the given number of
 // rows.
 func interpret(n *Nest, most int) (rows []row) {
 	wild := map[Reference][]trace.Addr{}
@@ -97,9 +97,9 @@ func TestNestMatchesDescription(t *testing.T) {
 		if !tree.has.site {
 			has = columns{}
 		}
-		same(t, unfold(t, tree, rapid.IntRange(1, 100).Draw(t, "rows a batch")), rowsIn(batch(want, has)))
+		checkSameRows(t, unfold(t, tree, rapid.IntRange(1, 100).Draw(t, "rows a batch")), rowsIn(batch(want, has)))
 		again := tree.Nest()
-		same(t, interpret(again, most), want)
+		checkSameRows(t, interpret(again, most), want)
 		twice, err := again.Build()
 		if err != nil {
 			t.Fatalf("building the restored nest: %v", err)
@@ -113,7 +113,7 @@ func TestNestMatchesDescription(t *testing.T) {
 				copied.Items[i].Body[j].Ref.Site++
 			}
 		}
-		same(t, interpret(&n, most), want)
+		checkSameRows(t, interpret(&n, most), want)
 	})
 }
 
@@ -129,7 +129,7 @@ func TestFoldedTreesAsNests(t *testing.T) {
 		if built.rows != tree.rows || built.has != tree.has {
 			t.Fatalf("the rebuilt tree has %d rows and columns %v, want %d and %v", built.rows, built.has, tree.rows, tree.has)
 		}
-		same(t, unfold(t, built, 100), all)
+		checkSameRows(t, unfold(t, built, 100), all)
 	})
 }
 

@@ -2,14 +2,14 @@ package loops
 
 import "github.com/stackglass/stackglass/core/trace"
 
-// Only returns a tree that contains only the records of the given kinds. If all records are of
-// these kinds, Only returns t itself.
+// Only returns a tree of all records of the given kinds. If t contains no other records, Only
+// returns t itself.
 func (t *Tree) Only(kinds trace.Kinds) *Tree {
 	return t.Map(func(r Reference) (Reference, bool) { return r, kinds.Has(r.Kind) })
 }
 
-// Map returns a tree in which the function f has replaced or removed references. Map also removes
-// loops that no longer have items.
+// Map returns a tree in which f has replaced or removed references. Map also removes loops that
+// have become empty.
 func (t *Tree) Map(f func(Reference) (Reference, bool)) *Tree {
 	m := mapper{assembler: newAssembler(), refs: make([]int32, len(t.refs))}
 	to := m.tree
@@ -28,15 +28,15 @@ func (t *Tree) Map(f func(Reference) (Reference, bool)) *Tree {
 	}
 	m.add(t)
 	if rows, err := to.count(maxCounted); err == nil {
-		to.rows, to.bodies = rows.most(), rows.bodies
+		to.rows, to.bodies = rows.saturated(), rows.bodies
 	} else {
 		to.rows, to.bodies = t.rows, t.bodies // the counts of t are upper bounds
 	}
 	return to
 }
 
-// Join returns a tree that represents the records of several trees one after the other. Join does
-// not change the given trees.
+// Join returns a tree that contains the records of all given trees, in order. Join does not change
+// the given trees.
 func Join(trees ...*Tree) *Tree {
 	if len(trees) == 1 {
 		return trees[0]
@@ -71,7 +71,7 @@ type mapper struct {
 type mapped struct {
 	known  bool
 	id     uint32
-	params []int32 // indices of the remaining parameters; nil if the shape is removed
+	params []int32 // indices of the parameters that remain; nil if the shape is removed
 }
 
 func (m *mapper) add(t *Tree) {

@@ -15,11 +15,11 @@ func TestOnlySelectsKinds(t *testing.T) {
 		kinds := trace.Kinds(rapid.Uint32().Draw(t, "kinds"))
 		part := tree.Only(kinds)
 		want := slices.DeleteFunc(slices.Clone(all), func(r row) bool { return !kinds.Has(r.Kind) })
-		same(t, unfold(t, part, 100), want)
+		checkSameRows(t, unfold(t, part, 100), want)
 		if part.Rows() != uint64(len(want)) {
 			t.Fatalf("a tree of %d rows, want %d", part.Rows(), len(want))
 		}
-		comesBack(t, part)
+		checkRoundTrip(t, part)
 		if same := tree.Only(^trace.Kinds(0)); same != tree {
 			t.Fatalf("Only(all kinds) did not return the tree itself")
 		}
@@ -36,13 +36,13 @@ func TestJoinConcatenatesTrees(t *testing.T) {
 			left = left[n:]
 		}
 		whole := Join(trees...)
-		same(t, unfold(t, whole, 100), all)
+		checkSameRows(t, unfold(t, whole, 100), all)
 		if whole.Rows() != uint64(len(all)) {
 			t.Fatalf("a tree of %d rows, want %d", whole.Rows(), len(all))
 		}
 		if len(all) == 0 {
 			return
 		}
-		comesBack(t, whole)
+		checkRoundTrip(t, whole)
 	})
 }

@@ -15,8 +15,7 @@ func plain(all []row, has columns) int {
 }
 
 // TestPlainFormIsComplete checks that ReadPlain and Decode restore the rows from the plain form.
-// The plain form therefore omits no information, and its size can be compared with the size of
-// trees.
+// The plain form is therefore lossless, so its size can be compared with the size of trees.
 func TestPlainFormIsComplete(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all, has := drawRows(t)
@@ -26,12 +25,12 @@ func TestPlainFormIsComplete(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		same(t, rowsIn(b), all)
+		checkSameRows(t, rowsIn(b), all)
 		tree, err := Decode(p.Form())
 		if err != nil {
 			t.Fatal(err)
 		}
-		same(t, naive(tree), all)
+		checkSameRows(t, naive(tree), all)
 	})
 }
 
@@ -194,7 +193,7 @@ func graph(c *code, n uint64) {
 	}
 }
 
-// hash looks up n keys in a hash table in which a few keys share a slot.
+// hash looks up n keys in a hash table with a few keys per slot.
 func hash(c *code, n uint64) {
 	for i := range n {
 		c.block(1)
@@ -221,7 +220,7 @@ func TestEncodingIsNotMuchLongerThanPlainForm(t *testing.T) {
 			c := code{blocks: blocks}
 			k.run(&c, 40)
 			tree := fold(t, 0, batch(c.rows, columns{site: true}), func() int { return 1000 })
-			same(t, unfold(t, tree, 512), c.rows)
+			checkSameRows(t, unfold(t, tree, 512), c.rows)
 			got, most := len(tree.Append(nil)), plain(c.rows, columns{site: true})
 			t.Logf("%s, block entries %v: %d rows, %d bytes, %.3f bytes per row, %.2f times the plain form; %+v", k.name, blocks, len(c.rows), got, float64(got)/float64(len(c.rows)), float64(got)/float64(most), tree.Size())
 			if 20*got > 21*most {
@@ -277,6 +276,6 @@ func TestFewRowsAreWrittenInPlainForm(t *testing.T) {
 		if got := string(tree.Append(nil)); got != c.want {
 			t.Errorf("a loop of %d iterations is encoded as % x, want % x", c.trips, got, c.want)
 		}
-		comesBack(t, tree)
+		checkRoundTrip(t, tree)
 	}
 }

@@ -83,7 +83,7 @@ func (p *Plain) row(r plainReference, addr trace.Addr) {
 	p.last[n] = addr
 }
 
-// running appends the current run to the list of runs.
+// running appends the encoding of the current run to dst.
 func (p *Plain) running(dst []byte) []byte {
 	if p.runs == 0 {
 		return dst

@@ -95,15 +95,15 @@ func comesBack(t *testing.T, path string) {
 	}
 }
 
-// equal reports whether the restored rows equal the original rows. It ignores sites if the original
-// rows have none, because the folder assigns sites to such rows.
+// equal reports whether the restored rows equal the original rows. If the original rows have no
+// sites, it ignores the sites of the restored rows, because the folder assigns sites to such rows.
 func equal(a, b *trace.Batch) bool {
 	return slices.Equal(a.Addr, b.Addr) && slices.Equal(a.Bytes, b.Bytes) && slices.Equal(a.Kind, b.Kind) &&
 		slices.Equal(a.Thread, b.Thread) && slices.Equal(a.PC, b.PC) && (b.Site == nil || slices.Equal(a.Site, b.Site)) && alikeArgs(a.Arg, b.Arg)
 }
 
-// alikeArgs reports whether two columns of second values are equal. It treats a missing column as a
-// column of zeros.
+// alikeArgs reports whether two Arg columns are equal. It treats a missing column as a column of
+// zeros.
 func alikeArgs(a, b []uint64) bool {
 	for i := range max(len(a), len(b)) {
 		if (a != nil && a[i] != 0 || b != nil && b[i] != 0) && (a == nil || b == nil || a[i] != b[i]) {

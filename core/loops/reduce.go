@@ -17,7 +17,7 @@ func (f *Folder) push(shape uint32, n int) {
 	}
 }
 
-// slotOf returns the slot of a node with the given shape that would follow the last node.
+// slotOf returns the slot that a node with the given shape would have if it followed the last node.
 func (f *Folder) slotOf(shape uint32) uint32 {
 	h := shape
 	for i := len(f.list) - 1; i >= 0 && i > len(f.list)-chained; i-- {
@@ -36,8 +36,8 @@ func (f *Folder) pop() {
 	}
 }
 
-// cut removes the last n nodes and their parameters.
-func (f *Folder) cut(n int) {
+// removeLast removes the last n nodes and their parameters.
+func (f *Folder) removeLast(n int) {
 	at := f.nodes[len(f.nodes)-n].at
 	for range n {
 		f.pop()
@@ -45,8 +45,8 @@ func (f *Folder) cut(n int) {
 	f.params = f.params[:at]
 }
 
-// reduce folds the end of the list once, if possible. The last node is then a loop. No loop may be
-// running.
+// reduce folds the end of the list once, if possible, and reports whether it did. The last node is
+// then a loop. reduce must not be called while a loop is running.
 func (f *Folder) reduce() bool {
 	return f.join() || f.absorb() || f.merge()
 }
@@ -62,11 +62,12 @@ func (f *Folder) join() bool {
 		return false
 	}
 	a[0] += b[0]
-	f.cut(1)
+	f.removeLast(1)
 	return true
 }
 
-// absorb turns the nodes after a loop into a further iteration of the loop if they match.
+// absorb removes the nodes after a loop if they match a further iteration, and increments the trip
+// count of the loop.
 func (f *Folder) absorb() bool {
 	n := len(f.nodes)
 	for i := len(f.loops) - 1; i >= 0 && i >= len(f.loops)-candidates; i-- {
@@ -75,7 +76,7 @@ func (f *Folder) absorb() bool {
 		}
 		p := f.loops[i].number - f.base
 		s := &f.tree.shapes.all[f.list[p]]
-		if !s.over(f.list[p+1:]) {
+		if !s.hasBody(f.list[p+1:]) {
 			continue
 		}
 		a, b := f.params[f.nodes[p].at:], f.params[f.nodes[p+1].at:]
@@ -83,7 +84,7 @@ func (f *Folder) absorb() bool {
 			continue
 		}
 		a[0]++
-		f.cut(n - 1 - p)
+		f.removeLast(n - 1 - p)
 		return true
 	}
 	return false
@@ -100,10 +101,10 @@ func isIteration(s *shape, a, b []uint64) bool {
 	return true
 }
 
-// merge turns equal sequences at the end of the list into a loop. It tries sequences of fewer than
-// chained nodes, and sequences whose length is the distance from the last node to an earlier node
-// in the same slot. Almost all sequences of the second kind differ, usually in the same node as in
-// the last comparison. merge therefore compares this node first.
+// merge turns equal sequences at the end of the list into a loop. First, it tries short sequences
+// of fewer than chained nodes. Then it tries longer sequences, whose length is the distance from
+// the last node to an earlier node in the same slot. Almost all longer sequences differ, usually in
+// the same node as in the last comparison, so merge compares this node first.
 func (f *Folder) merge() bool {
 	n := len(f.nodes)
 	for k := 1; k < chained; k++ {
@@ -137,7 +138,7 @@ func (f *Folder) merge() bool {
 // repeats turns the last two sequences of k nodes into a loop if they are equal.
 func (f *Folder) repeats(k int) bool {
 	n := len(f.nodes)
-	if at := f.differ(n-k, k); at >= 0 {
+	if at := f.lastDifference(n-k, k); at >= 0 {
 		f.unlike[k] = uint32(f.base + at)
 		return false
 	}
@@ -145,16 +146,17 @@ func (f *Folder) repeats(k int) bool {
 		f.fold(k, 2)
 		return true
 	}
-	if 3*k <= n && f.differ(n-2*k, k) < 0 && f.progress(k) {
+	if 3*k <= n && f.lastDifference(n-2*k, k) < 0 && f.inProgression(k) {
 		f.fold(k, 3)
 		return true
 	}
 	return false
 }
 
-// differ compares the shapes of the k nodes from lo on with the shapes of the k nodes before lo. It
-// returns the last node whose shape differs, or -1 if all shapes are equal.
-func (f *Folder) differ(lo, k int) int {
+// lastDifference compares the shapes of the k nodes from index lo on with the shapes of the k nodes
+// before lo. It returns the index of the last node whose shape differs, or -1 if all shapes are
+// equal.
+func (f *Folder) lastDifference(lo, k int) int {
 	b := f.list[lo : lo+k]
 	a := f.list[lo-k:][:len(b)]
 	for i := len(b) - 1; i >= 0; i-- {
@@ -178,9 +180,9 @@ func (f *Folder) sameTrips(k int) bool {
 	return true
 }
 
-// progress reports whether all parameters of the last three sequences of k nodes are in arithmetic
+// inProgression reports whether all parameters of the last three sequences of k nodes are in arithmetic
 // progression.
-func (f *Folder) progress(k int) bool {
+func (f *Folder) inProgression(k int) bool {
 	n := len(f.nodes)
 	a, b, c := f.nodes[n-3*k].at, f.nodes[n-2*k].at, f.nodes[n-k].at
 	for i := range b - a {
@@ -191,7 +193,7 @@ func (f *Folder) progress(k int) bool {
 	return true
 }
 
-// fold replaces the last sequences of k nodes by a loop. trips is the number of these sequences.
+// fold replaces the last k·trips nodes by a loop whose body consists of k nodes.
 func (f *Folder) fold(k int, trips uint64) {
 	n := len(f.nodes)
 	first := n - k*int(trips)
@@ -203,7 +205,7 @@ func (f *Folder) fold(k int, trips uint64) {
 	shapes := len(f.tree.shapes.all)
 	id := f.tree.shapes.loop(f.list[first:first+k], f.scratch)
 	if int(id) < shapes {
-		f.use(id) // the shape is used more than once
+		f.markUsed(id) // the shape has occurred more than once
 	}
 	for range n - first {
 		f.pop()
@@ -237,7 +239,7 @@ func (f *Folder) retire(n int) {
 	}
 }
 
-// renumber restarts the node numbers at 0, before they exceed 32 bits.
+// renumber makes the node numbers begin at 0 again, before they exceed 32 bits.
 func (f *Folder) renumber() {
 	since := func(end uint32) uint32 { return uint32(max(0, int(end)-f.base)) }
 	for slot, end := range f.ends {
@@ -254,7 +256,7 @@ func (f *Folder) renumber() {
 }
 
 // finish adds a node to the tree. If the leaves of a loop take fewer bytes than the loop, it adds
-// the leaves instead. The node's parameters are at the beginning of p.
+// the leaves instead. The slice p begins with the parameters of the node.
 func (f *Folder) finish(id uint32, p []uint64) {
 	t := f.tree
 	s := &t.shapes.all[id]
@@ -262,8 +264,8 @@ func (f *Folder) finish(id uint32, p []uint64) {
 		t.nodes, t.params = append(t.nodes, id), append(t.params, p[0])
 		return
 	}
-	if !s.isDear(p[0], f.isUsed(id)) {
-		f.use(id)
+	if !s.exceedsLeaves(p[0], f.isUsed(id)) {
+		f.markUsed(id)
 		t.nodes, t.params = append(t.nodes, id), append(t.params, p[:s.params]...)
 		return
 	}
@@ -275,12 +277,13 @@ func (f *Folder) finish(id uint32, p []uint64) {
 	}
 }
 
-// isDear reports whether a loop over leaves takes more bytes than its records as separate leaves.
-// Separate leaves take the bytes of the steps for each iteration after the first. A loop takes one
-// byte for the trip count and one byte for the number of its shape. If the shape is used only once,
-// its definition adds the bytes of the steps, one byte for each item, and one byte for the loop.
-func (s *shape) isDear(trips uint64, used bool) bool {
-	if !s.flat || trips > maxDear {
+// exceedsLeaves reports whether a loop over leaves takes more bytes than its records as separate
+// leaves. As separate leaves, each iteration after the first takes the bytes of the steps. A loop
+// takes one byte for the trip count and one byte for the number of its shape. If the shape is used
+// only once, its definition adds the bytes of the steps, one byte for each item, and one byte for
+// the loop.
+func (s *shape) exceedsLeaves(trips uint64, used bool) bool {
+	if !s.flat || trips > maxExpandedTrips {
 		return false
 	}
 	leaves, loop := 0, 1+len(s.items)
@@ -297,19 +300,18 @@ func (s *shape) isDear(trips uint64, used bool) bool {
 	return leaves < loop
 }
 
-// maxDear is the maximum number of iterations of a loop that takes more bytes than its separate
-// leaves.
-const maxDear = 3
+// maxExpandedTrips is the maximum trip count of loops that are replaced by separate leaves.
+const maxExpandedTrips = 3
 
 // varintBytes returns the number of bytes that a difference takes as a zigzag varint.
 func varintBytes(d uint64) int { return (bits.Len64(d<<1^uint64(int64(d)>>63)|1) + 6) / 7 }
 
-// isUsed reports whether a shape is expected to be used more than once: a finished node has or
-// contains this shape, or the shape has occurred twice.
+// isUsed reports whether a shape is expected to be used more than once: it has occurred twice, or
+// it is part of a finished node.
 func (f *Folder) isUsed(shape uint32) bool { return int(shape) < len(f.used) && f.used[shape] }
 
-// use marks a shape, and all shapes that it contains, as used.
-func (f *Folder) use(shape uint32) {
+// markUsed marks a shape, and all shapes that it contains, as used.
+func (f *Folder) markUsed(shape uint32) {
 	s := &f.tree.shapes.all[shape]
 	if !s.loop || f.isUsed(shape) {
 		return
@@ -319,6 +321,6 @@ func (f *Folder) use(shape uint32) {
 	}
 	f.used[shape] = true
 	for i := range s.items {
-		f.use(s.items[i].shape)
+		f.markUsed(s.items[i].shape)
 	}
 }

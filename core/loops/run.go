@@ -6,7 +6,8 @@ func (f *Folder) endsInLoop() bool {
 	return n > 0 && f.tree.shapes.all[f.list[n-1]].loop
 }
 
-// run starts the prediction of a further iteration of the last node, which is a loop.
+// run makes the last node, which must be a loop, the running loop. The loop then predicts a further
+// iteration.
 func (f *Folder) run() {
 	last := len(f.nodes) - 1
 	s := &f.tree.shapes.all[f.list[last]]
@@ -19,8 +20,8 @@ func (f *Folder) run() {
 	f.walk.settle(f.tree.shapes.all)
 }
 
-// accepts processes a row if the running loop predicts it, and otherwise returns false.
-func (f *Folder) accepts(c candidate) bool {
+// accept consumes a row if the running loop predicts it. Otherwise, it returns false.
+func (f *Folder) accept(c candidate) bool {
 	w := &f.walk
 	if w.stuck {
 		return false
@@ -30,7 +31,7 @@ func (f *Folder) accepts(c candidate) bool {
 	if !c.fits(it, t.cur[t.at]) {
 		return false
 	}
-	if !c.again {
+	if !c.replayed {
 		if it.wild {
 			f.tree.streams[c.ref].add(c.addr)
 		}
@@ -44,18 +45,18 @@ func (f *Folder) accepts(c candidate) bool {
 	return true
 }
 
-// stop ends the running loop after its last complete iteration. The parts of an unfinished
-// iteration become separate nodes after the loop. The last part may be a loop that continues. If
-// fold is set, stop merges the ended loop with the nodes before it if possible. If it has merged
-// them, it returns the number of parts, which may belong to an iteration of the merged loop.
-// Otherwise, it returns 0.
-func (f *Folder) stop(fold bool) (parts int) {
+// stopLoop ends the running loop after its last complete iteration. The items of an unfinished
+// iteration become separate nodes after the loop. The last of these nodes may be a loop that can
+// continue. If fold is set, stopLoop tries to merge the ended loop with the nodes before it. If
+// this succeeds, it returns the number of nodes after the merged loop, because they may belong to
+// its next iteration. Otherwise, it returns 0.
+func (f *Folder) stopLoop(fold bool) (parts int) {
 	w := &f.walk
 	if w.depth == 0 {
 		return 0
 	}
 	f.params[f.nodes[len(f.nodes)-1].at] = w.frames[0].done
-	folded := fold && !w.untouched() && f.reduce()
+	folded := fold && !w.isIterationEmpty() && f.reduce()
 	before := len(f.nodes)
 	for d := range w.depth {
 		t := &w.frames[d]
@@ -81,26 +82,27 @@ func (f *Folder) stop(fold bool) (parts int) {
 	return len(f.nodes) - before
 }
 
-// takeAgain replays the rows of the last nodes while the loop before them is running. If there are
-// too many rows, it keeps the nodes, and runs the last node if it is a loop.
-func (f *Folder) takeAgain(parts int) {
+// replay removes the last nodes, restarts the loop before them, and consumes the rows of the
+// removed nodes again. If there are too many rows, it keeps the nodes, and runs the last node if it
+// is a loop.
+func (f *Folder) replay(parts int) {
 	if !f.expandLast(parts) {
 		if f.endsInLoop() {
 			f.run()
 		}
 		return
 	}
-	f.cut(parts)
+	f.removeLast(parts)
 	f.run()
 	for _, c := range f.past {
-		if f.walk.depth > 0 && f.accepts(c) || f.continuesElsewhere(c) {
+		if f.walk.depth > 0 && f.accept(c) || f.continuesElsewhere(c) {
 			continue
 		}
 		f.leaf(c)
 	}
 }
 
-// expandLast appends the rows of the last nodes to past. It returns false if there are too many
+// expandLast appends the rows of the last nodes to f.past. It returns false if there are too many
 // rows.
 func (f *Folder) expandLast(nodes int) bool {
 	f.past = f.past[:0]
@@ -110,13 +112,13 @@ func (f *Folder) expandLast(nodes int) bool {
 		s := &all[f.list[i]]
 		p := f.params[f.nodes[i].at:]
 		if !s.loop {
-			f.past = append(f.past, candidate{ref: s.ref, addr: p[0], again: true, wild: s.wild})
+			f.past = append(f.past, candidate{ref: s.ref, addr: p[0], replayed: true, wild: s.wild})
 		} else {
 			w.enter(s, p[0], p[1:s.params])
 			for w.settle(all); w.depth > 0 && !w.stuck && len(f.past) <= maxAgain; w.settle(all) {
 				t := &w.frames[w.depth-1]
 				it := &t.items[t.pos]
-				f.past = append(f.past, candidate{ref: it.ref, addr: t.cur[t.at], again: true, wild: it.wild})
+				f.past = append(f.past, candidate{ref: it.ref, addr: t.cur[t.at], replayed: true, wild: it.wild})
 				t.pos++
 				t.at++
 			}
@@ -133,8 +135,8 @@ func (f *Folder) expandLast(nodes int) bool {
 	return true
 }
 
-// pushItems appends the items of a body as separate nodes. It skips loops that do not run. params
-// contains the body's parameters.
+// pushItems appends the items of a body as separate nodes. The slice params contains the parameters
+// of the body. Loops that do not run are skipped.
 func (f *Folder) pushItems(items []item, params []uint64) {
 	for i := range items {
 		it := &items[i]
@@ -146,10 +148,10 @@ func (f *Folder) pushItems(items []item, params []uint64) {
 	}
 }
 
-// lengthen checks whether a row continues the inner loop at the end of the last node, a loop whose
-// last iteration is complete. If so, it splits off the last iteration, so that the inner loop
-// becomes the last node.
-func (f *Folder) lengthen(c candidate) bool {
+// extendInnerLoop checks whether a row continues the inner loop at the end of the last node. If so,
+// it splits the last iteration off the outer loop, so that the inner loop becomes the last node.
+// All iterations of the outer loop must be complete.
+func (f *Folder) extendInnerLoop(c candidate) bool {
 	tail := f.nodes[len(f.nodes)-1]
 	s := &f.tree.shapes.all[f.list[len(f.nodes)-1]]
 	end := s.items[len(s.items)-1]
@@ -184,8 +186,9 @@ func (f *Folder) lengthen(c candidate) bool {
 	return true
 }
 
-// continues reports whether a row begins a further iteration of a loop, or of a loop at the end of
-// its body: its last item, the last item of that item, and so on.
+// continues reports whether a row begins a further iteration of a loop, or of an inner loop at the
+// end of its body. Such an inner loop is the last item of the body, the last item of that item, and
+// so on.
 func (f *Folder) continues(loop uint32, p []uint64, c candidate) bool {
 	all := f.tree.shapes.all
 	s := &all[loop]

@@ -2,22 +2,23 @@ package loops
 
 import "slices"
 
-// shape is the common part of nodes that differ only in their parameters. The only parameter of a
-// leaf is its address (0 if wild). The parameters of a loop are its trip count, followed by the
-// parameters of its body's items in the first iteration.
+// shape contains the common properties of nodes that differ only in their parameters. The only
+// parameter of a leaf is its address, or 0 if the leaf is wild. The parameters of a loop are its
+// trip count, followed by the parameters of its body's items in the first iteration.
 type shape struct {
 	ref    uint32 // the reference, if the shape is a leaf
 	loop   bool
 	wild   bool
 	items  []item   // the body of a loop
-	steps  []uint64 // the amount that an iteration adds to each of the params - 1 parameters of the body
+	steps  []uint64 // by parameter of the body: the amount that each iteration adds; there are params - 1 parameters
 	trips  []int32  // indices of the parameters that are trip counts, in ascending order
 	params int
 	leaves int  // number of leaves in the subtree
 	loops  int  // number of loops in the subtree, including the loop itself
 	height int  // number of loops in the deepest nest
 	leafy  bool // whether the shape is a loop with at least one leaf among its items
-	// whether the shape is a loop over leaves in which no two wild leaves have the same reference
+	// whether the shape is a loop that contains only leaves, and no two wild leaves have the same
+	// reference
 	flat bool
 }
 
@@ -34,12 +35,12 @@ type item struct {
 // shapes assigns numbers to shapes. Equal loops have equal numbers.
 type shapes struct {
 	all   []shape
-	first map[uint64]uint32 // by hash: 1 + the newest shape
+	first map[uint64]uint32 // by hash: 1 + the most recent shape with this hash
 	next  []uint32          // by shape: 1 + the previous shape with the same hash, or 0 if there is none
 	parts parts
 }
 
-// parts contains the memory of the lists in shapes.
+// parts contains the memory of the lists in all shapes.
 type parts struct {
 	items pool[item]
 	steps pool[uint64]
@@ -56,7 +57,7 @@ func (s *shapes) clear() {
 // pool is memory for many short lists.
 type pool[T any] struct {
 	blocks [][]T
-	used   int // number of blocks in use; only the last of them has free space
+	used   int // number of blocks in use; only the last block has free space
 }
 
 func (p *pool[T]) take(n int) []T {
@@ -96,7 +97,7 @@ func (s *shapes) loop(body []uint32, steps []uint64) uint32 {
 		h = mix(h ^ step)
 	}
 	for id := s.first[h]; id != 0; id = s.next[id-1] {
-		if n := &s.all[id-1]; n.over(body) && slices.Equal(n.steps, steps) {
+		if n := &s.all[id-1]; n.hasBody(body) && slices.Equal(n.steps, steps) {
 			return id - 1
 		}
 	}
@@ -143,8 +144,8 @@ func (n *shape) wildTwice() bool {
 	return false
 }
 
-// over reports whether the loop's body consists of the given shapes.
-func (n *shape) over(body []uint32) bool {
+// hasBody reports whether the body of the loop consists of the given shapes.
+func (n *shape) hasBody(body []uint32) bool {
 	if len(n.items) != len(body) {
 		return false
 	}
@@ -169,8 +170,8 @@ func mix(x uint64) uint64 {
 type walk struct {
 	frames []frame // frames of the loops around the position, outermost first
 	depth  int     // number of frames in use; 0 if there is no position
-	// number of frames up to and including the loop of which the last call of settle began an
-	// iteration; 0 if there is no such loop
+	// depth, from 1, of the loop in which the last call of settle began an iteration; 0 if it began
+	// no iteration
 	begun int
 	stuck bool // whether the position is at a loop that does not run, in a body without leaves
 	skips bool // whether to skip all loops that do not run, even in bodies without leaves
@@ -188,14 +189,14 @@ type frame struct {
 	done  uint64   // number of completed iterations
 	trips uint64
 
-	counts   []int32    // the field trips of the loop's shape
-	began    uint64     // number of the first row of this iteration, if it is not the first iteration
-	foreseen bool       // whether rows has been computed
-	rows     []sweptRow // the rows of an iteration; nil if iterations have different numbers of rows
+	counts []int32    // the field trips of the loop's shape
+	began  uint64     // number of the first row of this iteration, if it is not the first iteration
+	listed bool       // whether the field rows has been computed
+	rows   []sweptRow // the rows of an iteration; empty if iterations have different numbers of rows
 }
 
-// enter begins the first iteration of a loop. start contains the body's parameters in that
-// iteration.
+// enter begins the first iteration of a loop. The slice start contains the parameters of the body
+// in this iteration.
 func (w *walk) enter(s *shape, trips uint64, start []uint64) *frame {
 	if w.depth == len(w.frames) {
 		w.frames = append(w.frames, frame{})
@@ -204,19 +205,19 @@ func (w *walk) enter(s *shape, trips uint64, start []uint64) *frame {
 	w.depth++
 	t.flat, t.leafy, t.items, t.steps, t.cur = s.flat, s.leafy, s.items, s.steps, append(t.cur[:0], start...)
 	t.pos, t.at, t.done, t.trips = 0, 0, 0, trips
-	t.counts, t.began, t.foreseen = s.trips, 0, false
+	t.counts, t.began, t.listed = s.trips, 0, false
 	return t
 }
 
-// settle moves the position to the next leaf or to the end of the nest. Before the call, the
-// position is at the end of an item or before a loop.
+// settle moves the position forwards to the next leaf or to the end of the nest. Before the call,
+// the position must be after an item or before a loop.
 func (w *walk) settle(all []shape) {
 	w.begun = 0
 	for w.depth > 0 {
 		t := &w.frames[w.depth-1]
 		if t.pos == len(t.items) {
 			if t.done++; t.done < t.trips {
-				t.again()
+				t.nextIteration()
 				w.begun = w.depth
 				continue
 			}
@@ -247,7 +248,7 @@ func (w *walk) settle(all []shape) {
 	}
 }
 
-func (t *frame) again() {
+func (t *frame) nextIteration() {
 	t.pos, t.at = 0, 0
 	cur := t.cur[:len(t.steps)]
 	for i, step := range t.steps {
@@ -255,18 +256,19 @@ func (t *frame) again() {
 	}
 }
 
-// untouched reports whether the current iteration of the outermost loop has no rows yet.
-func (w *walk) untouched() bool {
+// isIterationEmpty reports whether the current iteration of the outermost loop has had no rows so
+// far.
+func (w *walk) isIterationEmpty() bool {
 	for d := range w.depth {
-		if t := &w.frames[d]; d > 0 && t.done > 0 || t.passed() {
+		if t := &w.frames[d]; d > 0 && t.done > 0 || t.hasPassedItem() {
 			return false
 		}
 	}
 	return true
 }
 
-// passed reports whether the position has passed an item in this iteration. Loops that do not run
-// are not counted.
-func (t *frame) passed() bool {
+// hasPassedItem reports whether the position has passed any item in this iteration, except loops
+// that do not run.
+func (t *frame) hasPassedItem() bool {
 	return slices.ContainsFunc(t.items[:t.pos], func(it item) bool { return !it.loop || int64(t.cur[it.at]) > 0 })
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// TestTreeSoFar checks that Tree returns the same tree as a folder that reads only the rows that
-// have been added so far, and that later rows do not change the returned tree.
+// TestTreeSoFar checks that Tree returns the same tree as a folder that reads only the same rows,
+// and that later rows do not change the returned tree.
 func TestTreeSoFar(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 51))
@@ -40,7 +40,7 @@ func TestTreeSoFar(t *testing.T) {
 			t.Fatal("Bytes() = 0, want the size of the tree")
 		}
 		for i, tree := range trees {
-			same(t, unfold(t, tree, 100), all[:ends[i]])
+			checkSameRows(t, unfold(t, tree, 100), all[:ends[i]])
 			g := NewFolder(window)
 			if err := g.Consume(batchOf(all[:ends[i]])); err != nil {
 				t.Fatal(err)

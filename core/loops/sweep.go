@@ -5,37 +5,38 @@ import "runtime"
 // A running loop predicts whole iterations. If all iterations have the same number of rows, each
 // predicted row equals the corresponding row of the previous iteration except for the address,
 // which grows by the step of its leaf. Whole iterations can therefore be compared column by column,
-// in a fraction of the time that [Folder.predicted] takes.
+// in a fraction of the time that [Folder.consumePredicted] takes.
 
 const (
-	// minimum number of iterations in a sweep; shorter sweeps are slower than single steps
+	// minimum number of iterations in a sweep; a shorter sweep is slower than consuming rows one by
+	// one
 	leastSwept = 4
-	maxSwept   = 1 << 12 // maximum number of rows in an iteration of a sweep
+	maxSwept   = 1 << 12 // maximum number of rows per iteration of a sweep
 )
 
-// sweptRow describes a row of the trace that every iteration repeats.
+// sweptRow describes a row that every iteration of a loop repeats.
 type sweptRow struct {
 	step uint64 // step of the row's address from one iteration to the next
 	ref  uint32
 	wild bool
 }
 
-// sweep consumes whole iterations, from row i on, of a loop that has just begun an iteration. Its
-// result has the same meaning as the result of [Folder.predicted].
+// sweep consumes whole iterations of a loop, from row i on. The loop must have just begun an
+// iteration. The result has the same meaning as the result of [Folder.consumePredicted].
 func (f *Folder) sweep(c *rows, i int) (next int) {
 	w := &f.walk
 	t := &w.frames[w.begun-1]
 	here := f.tree.rows - uint64(len(c.Addr)-i)
 	began, rows := t.began, here-t.began
-	if t.began = here; began == 0 || rows > min(maxSwept, uint64(i), uint64(len(c.Addr)-i)/leastSwept) || t.trips-t.done < leastSwept || !f.foresee(t, int(rows)) {
+	if t.began = here; began == 0 || rows > min(maxSwept, uint64(i), uint64(len(c.Addr)-i)/leastSwept) || t.trips-t.done < leastSwept || !f.listIteration(t, int(rows)) {
 		return i
 	}
 	period, first := int(rows), i
 	most := i + int(min(uint64((len(c.Addr)-i)/period), t.trips-t.done))*period
-	for size := period; i < most; size *= 2 { // doubling the number of rows each time limits the number of comparisons after a mismatch
+	for size := period; i < most; size *= 2 { // the number of rows doubles, which limits the number of unnecessary comparisons after a mismatch
 		end := min(i+size, most)
-		equal := c.repeats(i, end, period)
-		for i+period <= equal && f.grows(c.Addr[i-period:i+period]) {
+		equal := c.compareRows(i, end, period)
+		for i+period <= equal && f.addressesAdvance(c.Addr[i-period:i+period]) {
 			i += period
 		}
 		if i < end {
@@ -45,11 +46,11 @@ func (f *Folder) sweep(c *rows, i int) (next int) {
 	if i == first {
 		return i
 	}
-	f.record(c, first, i)
+	f.recordRows(c, first, i)
 	times := uint64((i - first) / period)
 	w.depth, t.pos, t.at = w.begun, 0, 0
 	if t.done += times; t.done == t.trips {
-		t.pos, t.done = len(t.items), t.trips-1 // the position after the last item of the last iteration
+		t.pos, t.done = len(t.items), t.trips-1 // move to the position after the last item of the last iteration
 	} else {
 		for j, step := range t.steps {
 			t.cur[j] += step * times
@@ -60,13 +61,13 @@ func (f *Folder) sweep(c *rows, i int) (next int) {
 	return i
 }
 
-// foresee lists the rows of an iteration. It reports whether all iterations have the given number
-// of rows.
-func (f *Folder) foresee(t *frame, rows int) bool {
-	if t.foreseen {
+// listIteration lists the rows of one iteration, and reports whether all iterations have the given
+// number of rows.
+func (f *Folder) listIteration(t *frame, rows int) bool {
+	if t.listed {
 		return len(t.rows) == rows
 	}
-	t.foreseen, t.rows = true, t.rows[:0]
+	t.listed, t.rows = true, t.rows[:0]
 	for _, at := range t.counts[1:] {
 		if t.steps[at-1] != 0 {
 			return false
@@ -92,9 +93,9 @@ func (f *Folder) foresee(t *frame, rows int) bool {
 	return len(t.rows) == rows
 }
 
-// grows reports whether each address of an iteration equals the corresponding address of the
-// previous iteration plus the step.
-func (f *Folder) grows(addrs []uint64) bool {
+// addressesAdvance reports whether each address of an iteration equals the address in the previous
+// iteration plus the step. It ignores wild rows.
+func (f *Folder) addressesAdvance(addrs []uint64) bool {
 	rows := f.walk.frames[f.walk.begun-1].rows
 	before, now := addrs[:len(rows)], addrs[len(rows):][:len(rows)]
 	for k := range rows {
@@ -105,8 +106,9 @@ func (f *Folder) grows(addrs []uint64) bool {
 	return true
 }
 
-// record records the rows of whole iterations as if they had been consumed one by one.
-func (f *Folder) record(c *rows, first, end int) {
+// recordRows updates the habits and the wild addresses as if the rows of whole iterations had been
+// consumed one by one.
+func (f *Folder) recordRows(c *rows, first, end int) {
 	rows := f.walk.frames[f.walk.begun-1].rows
 	last, times := end-len(rows), uint64((end-first)/len(rows))
 	f.wilds = f.wilds[:0]
@@ -129,28 +131,28 @@ func (f *Folder) record(c *rows, first, end int) {
 	}
 }
 
-// repeats compares the rows from i to end with the rows one period earlier, ignoring addresses. It
-// returns the index of the first row that differs, or end.
-func (c *rows) repeats(i, end, period int) int {
-	end = repeats(c.Site, i, end, period)
-	end = repeats(c.Kind, i, end, period)
-	end = repeats(c.Bytes, i, end, period)
-	end = repeats(c.context, i, end, period)
+// compareRows compares all columns except the address: the rows from i to end with the rows one
+// period earlier. It returns the index of the first row that differs, or end.
+func (c *rows) compareRows(i, end, period int) int {
+	end = compareColumn(c.Site, i, end, period)
+	end = compareColumn(c.Kind, i, end, period)
+	end = compareColumn(c.Bytes, i, end, period)
+	end = compareColumn(c.context, i, end, period)
 	if c.has.thread {
-		end = repeats(c.Thread, i, end, period)
+		end = compareColumn(c.Thread, i, end, period)
 	}
 	if c.has.pc {
-		end = repeats(c.PC, i, end, period)
+		end = compareColumn(c.PC, i, end, period)
 	}
 	if c.has.arg {
-		end = repeats(c.Arg, i, end, period)
+		end = compareColumn(c.Arg, i, end, period)
 	}
 	return end
 }
 
 const block = 64 // number of rows compared at once
 
-func repeats[T comparable](column []T, i, end, period int) int {
+func compareColumn[T comparable](column []T, i, end, period int) int {
 	if len(column) == 0 {
 		return end
 	}

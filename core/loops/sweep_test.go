@@ -8,9 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestSweepsMatchRowByRow compares two folders: a folder that compares whole iterations, and a
-// folder that cannot do this because it receives its rows one by one. Both must have the same tree
-// and state.
+// TestSweepsMatchRowByRow compares a folder that compares whole iterations with a folder that
+// receives its rows one by one. Both must have the same tree and the same state.
 func TestSweepsMatchRowByRow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		all := drawIterations(t)

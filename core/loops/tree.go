@@ -7,7 +7,7 @@ import (
 )
 
 // Reference contains the common fields of all records of a leaf: all fields except the address.
-// Fields that the trace does not have are 0.
+// Fields that are missing in the trace are 0.
 type Reference struct {
 	PC     trace.Addr
 	Arg    uint64
@@ -17,10 +17,11 @@ type Reference struct {
 	Kind   trace.Kind
 }
 
-// named reports whether the reference identifies a location in the program, by a site or a PC.
-func (r *Reference) named(has columns) bool { return has.site || has.pc && r.PC != 0 }
+// hasLocation reports whether the reference contains a site or a PC, which identify a location in
+// the program.
+func (r *Reference) hasLocation(has columns) bool { return has.site || has.pc && r.PC != 0 }
 
-// columns returns the columns in which the reference has a nonzero value.
+// columns returns the optional columns in which the reference has a nonzero value.
 func (r *Reference) columns() columns {
 	return columns{r.Thread != 0, r.PC != 0, r.Site != 0, r.Arg != 0}
 }
@@ -32,8 +33,7 @@ func (c columns) or(d columns) columns {
 	return columns{c.thread || d.thread, c.pc || d.pc, c.site || d.site, c.arg || d.arg}
 }
 
-// Tree is a loop-compressed trace. A Tree contains nodes in the order of the trace, and is
-// immutable.
+// Tree is a loop-compressed trace: an immutable list of nodes, in the order of the trace.
 type Tree struct {
 	rows    uint64
 	bodies  float64 // approximate number of loop iterations, including iterations without records
@@ -80,7 +80,7 @@ func (s *Size) Add(o Size) {
 	s.WildBytes += o.WildBytes
 }
 
-// tops yields the shape and the parameters of each top-level node.
+// tops yields the shape number and the parameters of each top-level node.
 func (t *Tree) tops() iter.Seq2[uint32, []uint64] {
 	return func(yield func(uint32, []uint64) bool) {
 		at := 0
@@ -119,7 +119,7 @@ func (t *Tree) TopLoops() iter.Seq2[int, Node] {
 	}
 }
 
-// Straight returns the number of top-level references: the nodes that are neither loops nor events.
+// Straight returns the number of references outside all loops.
 func (t *Tree) Straight() (references uint64) {
 	for _, id := range t.nodes {
 		if s := &t.shapes.all[id]; !s.loop && t.refs[s.ref].Kind.IsReference() {
@@ -133,14 +133,14 @@ func (t *Tree) Straight() (references uint64) {
 // slices are read-only. [Tree.Node] converts a shape and its parameters to a node.
 func (t *Tree) Top() (shapes []uint32, params []uint64) { return t.nodes, t.params }
 
-// Node returns the node with the given shape and the parameters at the beginning of params.
+// Node returns the node with the given shape. Its parameters are the first elements of params.
 func (t *Tree) Node(shape uint32, params []uint64) Node {
 	s := &t.shapes.all[shape]
 	return Node{tree: t, shape: s, number: shape, params: params[:s.params:s.params]}
 }
 
-// Node is a leaf or a loop. The parameters of a Node have the values of the first iteration of
-// every enclosing loop.
+// Node is a leaf or a loop. The parameters of a Node are the values in the first iteration of all
+// enclosing loops.
 type Node struct {
 	tree   *Tree
 	shape  *shape
@@ -175,7 +175,7 @@ type Addresses struct {
 // Addresses returns a reader of the addresses of reference ref.
 func (t *Tree) Addresses(ref int) Addresses { return Addresses{stream: &t.streams[ref]} }
 
-// Wild returns how many addresses the wild leaves of reference ref have in total.
+// Wild returns the total number of addresses of the wild leaves of reference ref.
 func (t *Tree) Wild(ref int) uint64 { return t.streams[ref].count }
 
 // Between returns the lowest and the highest address of the wild leaves of reference ref. ok is

@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestVarint compares varint with [binary.Varint]. It uses numbers of all lengths, at the end of a
-// slice and before further bytes, and bytes that are not a valid number.
+// TestVarint compares varint with [binary.Varint]. It uses numbers of all lengths, with and without
+// further bytes after them, and invalid encodings.
 func TestVarint(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var b []byte

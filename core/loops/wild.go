@@ -18,14 +18,14 @@ type stream struct {
 }
 
 func (s *stream) add(addr trace.Addr) {
-	s.reach(addr)
+	s.extendRange(addr)
 	s.packed = binary.AppendVarint(s.packed, int64(addr-s.last))
 	s.last = addr
 	s.count++
 }
 
-// reach extends the range [least, most] to include addr.
-func (s *stream) reach(addr trace.Addr) {
+// extendRange extends the range from least to most so that it includes addr.
+func (s *stream) extendRange(addr trace.Addr) {
 	if s.count == 0 {
 		s.least, s.most = addr, addr
 	}
@@ -54,12 +54,12 @@ func (c *cursor) next(s *stream) (addr trace.Addr, ok bool) {
 	return c.last, true
 }
 
-// varint does the same as [binary.Varint] without a branch for each byte, because branches would be
-// mispredicted for irregular differences.
+// varint does the same as [binary.Varint], but without a branch for each byte. For irregular
+// differences, such branches would be mispredicted.
 func varint(b []byte) (delta uint64, n int) {
 	if len(b) >= 8 {
 		v := binary.LittleEndian.Uint64(b)
-		if last := ^v & 0x8080808080808080; last != 0 { // the top bits of all bytes that end a number
+		if last := ^v & 0x8080808080808080; last != 0 { // the top bits of all bytes that are the last byte of a number
 			n = bits.TrailingZeros64(last)>>3 + 1
 			v &= (last ^ (last - 1)) & 0x7f7f7f7f7f7f7f7f
 			v = v&0x007f007f007f007f | v&0x7f007f007f007f00>>1
@@ -73,8 +73,8 @@ func varint(b []byte) (delta uint64, n int) {
 }
 
 const (
-	memory = 8  // number of address differences that a habit remembers
-	trial  = 32 // number of rows before a reference can become wild
+	rememberedSteps = 8  // number of address differences that a habit remembers
+	trial           = 32 // number of rows before a reference can become wild
 )
 
 // habit tracks the addresses of a reference in one context, until the reference becomes wild in
@@ -84,29 +84,31 @@ type habit struct {
 	last  trace.Addr
 	seen  uint64 // number of rows seen so far
 	odd   uint64 // number of unpredicted rows with a new address difference
-	steps [memory]uint64
+	steps [rememberedSteps]uint64
 	next  uint8 // index of the oldest entry of steps
 	wild  bool
 }
 
 type inContext struct{ ref, context uint32 }
 
-// place contains what a folder has learned about a reference, across all contexts.
-type place struct {
-	// reference of the unpredicted row after the last unpredicted row of this reference
+// referenceState contains the data about a reference that does not depend on the context.
+type referenceState struct {
+	// reference of the unpredicted row that followed the most recent unpredicted row of this
+	// reference
 	follower uint32
-	leaf     [2]uint32 // 1 + the shape of its tame leaves, and 1 + the shape of its wild leaves; 0 if there is no such leaf yet
+	leaf     [2]uint32 // 1 + the shape of the reference's tame leaves, and 1 + the shape of its wild leaves; 0 if there are no such leaves yet
 }
 
 func (f *Folder) habit(ref, context uint32) *habit {
 	if h := &f.habits[ref]; h.context == context {
 		return h
 	}
-	return f.other(ref, context)
+	return f.otherHabit(ref, context)
 }
 
-// other returns the habit of a reference in a context other than the context of its first row.
-func (f *Folder) other(ref, context uint32) *habit {
+// otherHabit returns the habit of a reference in a context that is not the context of its first
+// row.
+func (f *Folder) otherHabit(ref, context uint32) *habit {
 	key := inContext{ref, context}
 	near := &f.nearOthers[(ref*0x9e3779b1^context*0x85ebca6b)>>(32-nearBits)]
 	if id := int(*near); id < len(f.others) && f.others[id].inContext == key {
@@ -125,8 +127,8 @@ func (f *Folder) other(ref, context uint32) *habit {
 	return &f.others[id]
 }
 
-// surprise counts an unpredicted row.
-func (h *habit) surprise(addr trace.Addr) {
+// addUnpredicted counts an unpredicted row, and records its address difference if it is new.
+func (h *habit) addUnpredicted(addr trace.Addr) {
 	step := addr - h.last
 	h.last = addr
 	if h.seen++; h.seen == 1 {
@@ -140,13 +142,14 @@ func (h *habit) surprise(addr trace.Addr) {
 	if int64(known) < 0 {
 		return
 	}
-	h.steps[h.next%memory] = step
+	h.steps[h.next%rememberedSteps] = step
 	h.next++
 	h.odd++
 }
 
-// isOdd reports whether more than half of the rows had new address differences.
-func (h *habit) isOdd() bool { return h.seen >= trial && 2*h.odd > h.seen }
+// isIrregular reports whether more than half of the rows were unpredicted and had new address
+// differences.
+func (h *habit) isIrregular() bool { return h.seen >= trial && 2*h.odd > h.seen }
 
 // join appends the addresses of another stream.
 func (s *stream) join(other *stream) {
@@ -170,9 +173,9 @@ func (s *stream) join(other *stream) {
 //
 // The signature is a hash of the call sites, as in Budanur, Mueller and Gamblin, but ignores
 // recursion: a function that is already on the stack keeps the context of its first call,
-// regardless of the calls in between. Without this rule, each level of a recursion and each path to
-// the level would have a separate context. A function that is left by an exception or longjmp stays
-// on the stack. This is harmless, because contexts affect only the size of the tree.
+// regardless of the calls in between. Otherwise, each level of a recursion, and each path to this
+// level, would have a separate context. If an exception or longjmp leaves a function, the function
+// stays on the stack. This is harmless, because contexts affect only the size of the tree.
 type calls struct {
 	threads  map[uint32]*stack
 	thread   uint32 // thread of the last row
@@ -183,33 +186,35 @@ type calls struct {
 
 // stack is the call stack of a thread.
 type stack struct {
-	frames    [maxFrames]called
+	frames    [maxFrames]callFrame
 	depth     int // number of frames
-	deeper    int // number of functions at the top of the stack that are not in frames
+	deeper    int // number of functions at the top of the stack that have no frame
 	signature uint64
 	context   uint32
-	// block is the last block, and before is the block before it. The first block of a function
-	// precedes the call event, so before is the block of the call site.
+	// block is the most recently entered block, and before is the previous block. The entry of a
+	// function's first block precedes the call event, so at the event, before is the block of the
+	// call site.
 	block, before uint32
 }
 
-// called is a function on the call stack, with the signature and the context before it was called.
-type called struct {
+// callFrame is a function on the call stack, together with the signature and the context before its
+// call.
+type callFrame struct {
 	function  uint32
 	signature uint64
 	context   uint32
 }
 
 const (
-	maxFrames = 64 // maximum number of frames; functions above the last frame have its context
+	maxFrames = 64 // maximum number of frames; deeper functions have the context of the last frame
 	// maximum number of contexts; rows of all further contexts have context 0, like rows outside
 	// all calls
 	maxContexts = 1 << 14
 	maxHabits   = 1 << 16 // maximum number of habits of references in other contexts
 )
 
-// of returns the context of each row. The rows before index first contain no calls.
-func (k *calls) of(c *rows, first int) []uint32 {
+// contextsOf returns the context of each row. There must be no calls before row first.
+func (k *calls) contextsOf(c *rows, first int) []uint32 {
 	if k.now == nil {
 		k.threads, k.numbers = map[uint32]*stack{}, map[uint64]uint32{}
 		k.turnTo(c.Thread[first])
@@ -271,10 +276,10 @@ func (s *stack) enter(function uint32, k *calls) {
 		s.deeper++
 		return
 	}
-	now := called{function, s.signature, s.context}
+	now := callFrame{function, s.signature, s.context}
 	s.frames[s.depth] = now
 	s.depth++
-	after := now // the state after the call of the function of the previous frame
+	after := now // the signature and context inside the function of frame i
 	for i := s.depth - 2; i >= 0; i-- {
 		if s.frames[i].function == function {
 			s.signature, s.context = after.signature, after.context
@@ -290,7 +295,7 @@ func (s *stack) leave() {
 	switch {
 	case s.deeper > 0:
 		s.deeper--
-	case s.depth > 0: // if depth is 0, the function was called before the trace began
+	case s.depth > 0: // otherwise, the function was called before the trace began
 		s.depth--
 		f := &s.frames[s.depth]
 		s.signature, s.context = f.signature, f.context

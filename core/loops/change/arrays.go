@@ -31,7 +31,7 @@ func Arrays(n *loops.Nest) []Array {
 			wild[leaf.Ref] = true
 			return
 		}
-		low, high := touched(leaf, around)
+		low, high := byteRange(leaf, around)
 		if low <= high {
 			all = append(all, Array{low, high})
 		}
@@ -48,11 +48,11 @@ func Arrays(n *loops.Nest) []Array {
 	return join(all)
 }
 
-// wrapped returns an error text if a reference wraps around the end of the address space, and ""
+// wrapAroundError returns an error text if a reference wraps around the end of the address space, and ""
 // otherwise. Such a reference belongs to no array, so nothing can be moved.
-func wrapped(n *loops.Nest) (why string) {
+func wrapAroundError(n *loops.Nest) (why string) {
 	eachLeaf(n.Items, nil, func(leaf *loops.Item, around []*loops.Item) {
-		if low, high := touched(leaf, around); !leaf.Wild && low > high {
+		if low, high := byteRange(leaf, around); !leaf.Wild && low > high {
 			why = "a reference wraps around from the highest address to 0"
 		}
 	})
@@ -72,9 +72,9 @@ func join(all []Array) []Array {
 	return joined
 }
 
-// near is the maximum distance between arrays that move together. If a program allocates more
+// maxNeighbourDistance is the maximum distance between arrays that move together. If a program allocates more
 // memory for one array, the arrays that it allocates immediately afterwards also move.
-const near = 4096
+const maxNeighbourDistance = 4096
 
 // move is a change of an array's address.
 type move struct {
@@ -91,7 +91,7 @@ func makeRoom(arrays []Array, grown Array, bytes uint64) (moves []move) {
 		if a.First <= grown.Last {
 			continue
 		}
-		if a.First-end > max(near, by) {
+		if a.First-end > max(maxNeighbourDistance, by) {
 			break
 		}
 		moves = append(moves, move{a, by})
@@ -124,7 +124,7 @@ func moveAll(n *loops.Nest, moves []move) {
 	to := func(addr trace.Addr) trace.Addr { return moved(moves, addr) }
 	eachLeaf(n.Items, nil, func(leaf *loops.Item, around []*loops.Item) {
 		if !leaf.Wild {
-			low, _ := touched(leaf, around)
+			low, _ := byteRange(leaf, around)
 			leaf.Addr += to(low) - low
 		}
 	})

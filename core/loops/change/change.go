@@ -140,9 +140,9 @@ func (p Path) Loop(n *loops.Nest) *loops.Item {
 // isEvent reports whether an item is a leaf that accesses no memory.
 func isEvent(it *loops.Item) bool { return !it.IsLoop() && !it.Ref.Kind.IsReference() }
 
-// only returns the index of the only item in a body that is not an event. It returns -1 if there
+// soleItem returns the index of the only item in a body that is not an event. It returns -1 if there
 // are several such items, or no such item.
-func only(body []loops.Item) int {
+func soleItem(body []loops.Item) int {
 	found := -1
 	for i := range body {
 		if isEvent(&body[i]) {
@@ -156,9 +156,9 @@ func only(body []loops.Item) int {
 	return found
 }
 
-// step returns the amount by which the parameter of an item (its address or trip count) changes in
+// stepAt returns the amount by which the parameter of an item (its address or trip count) changes in
 // each iteration of the loop at the given depth.
-func step(it *loops.Item, depth int) int64 {
+func stepAt(it *loops.Item, depth int) int64 {
 	if depth < len(it.Steps) {
 		return it.Steps[depth]
 	}
@@ -188,11 +188,11 @@ func eachLeaf(items []loops.Item, around []*loops.Item, do func(leaf *loops.Item
 	}
 }
 
-// reach returns the lowest and the highest value of a parameter that begins at start and changes by
+// valueRange returns the lowest and the highest value of a parameter that begins at start and changes by
 // the given steps in the loops around it, outermost first. If trip counts vary, reach eliminates
 // the loops from the innermost outwards: the maximum that a loop adds is affine in the iterations
 // of the loops around it.
-func reach(start uint64, steps []int64, around []*loops.Item) (low, high uint64) {
+func valueRange(start uint64, steps []int64, around []*loops.Item) (low, high uint64) {
 	extreme := func(sign int64) uint64 {
 		value, by := start, make([]int64, len(around))
 		copy(by, steps)
@@ -202,7 +202,7 @@ func reach(start uint64, steps []int64, around []*loops.Item) (low, high uint64)
 			}
 			value += uint64(by[d]) * (around[d].Trips - 1)
 			for e := range d {
-				by[e] += by[d] * step(around[d], e)
+				by[e] += by[d] * stepAt(around[d], e)
 			}
 		}
 		return value
@@ -210,8 +210,8 @@ func reach(start uint64, steps []int64, around []*loops.Item) (low, high uint64)
 	return extreme(-1), extreme(1)
 }
 
-// touched returns the range of bytes that a leaf covers.
-func touched(leaf *loops.Item, around []*loops.Item) (low, high trace.Addr) {
-	low, high = reach(leaf.Addr, leaf.Steps, around)
+// byteRange returns the range of bytes that a leaf covers.
+func byteRange(leaf *loops.Item, around []*loops.Item) (low, high trace.Addr) {
+	low, high = valueRange(leaf.Addr, leaf.Steps, around)
 	return low, high + max(1, uint64(leaf.Ref.Bytes)) - 1
 }

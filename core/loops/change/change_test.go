@@ -45,7 +45,7 @@ func rowsOfNest(t interface{ Fatalf(string, ...any) }, n *loops.Nest) (all []acc
 			if it.IsLoop() {
 				trips := it.Trips
 				for d, j := range at {
-					trips += j * uint64(step(it, d))
+					trips += j * uint64(stepAt(it, d))
 				}
 				for j := int64(0); j < int64(trips); j++ {
 					run(it.Body, append(slices.Clone(at), uint64(j)))
@@ -54,7 +54,7 @@ func rowsOfNest(t interface{ Fatalf(string, ...any) }, n *loops.Nest) (all []acc
 			}
 			addr := it.Addr
 			for d, j := range at {
-				addr += j * uint64(step(it, d))
+				addr += j * uint64(stepAt(it, d))
 			}
 			if it.Wild {
 				if wild[it.Ref] == nil {

@@ -31,7 +31,7 @@ func (p Pad) Apply(n *loops.Nest) error {
 	if p.Bytes == 0 || p.Bytes > 1<<32 {
 		return refuse(strconv.FormatUint(p.Bytes, 10) + " bytes per row, want 1 to 4294967296")
 	}
-	if why := wrapped(n); why != "" {
+	if why := wrapAroundError(n); why != "" {
 		return refuse(why)
 	}
 	arrays := Arrays(n)
@@ -54,7 +54,7 @@ func (p Pad) Apply(n *loops.Nest) error {
 		if leaf.Wild || !inArray(leaf, around, a) {
 			return
 		}
-		row, _, _ := r.of(leaf, around)
+		row, _, _ := r.position(leaf, around)
 		leaf.Addr += uint64(row) * p.Bytes
 		for d := range leaf.Steps {
 			leaf.Steps[d] += r.rowStep(leaf.Steps[d]) * int64(p.Bytes)
@@ -70,7 +70,7 @@ func (p Pad) Apply(n *loops.Nest) error {
 }
 
 func inArray(leaf *loops.Item, around []*loops.Item, a Array) bool {
-	low, _ := touched(leaf, around)
+	low, _ := byteRange(leaf, around)
 	return a.has(low)
 }
 
@@ -93,10 +93,10 @@ func (r rows) rowStep(step int64) int64 {
 	return q
 }
 
-// of returns the row of a leaf's first address, and the lowest and the highest position of the
+// position returns the row of a leaf's first address, and the lowest and the highest position of the
 // leaf's bytes within their rows. A position lies outside the row if the leaf crosses into a
 // neighbouring row.
-func (r rows) of(leaf *loops.Item, around []*loops.Item) (row, low, high int64) {
+func (r rows) position(leaf *loops.Item, around []*loops.Item) (row, low, high int64) {
 	within := make([]int64, len(leaf.Steps))
 	for d, s := range leaf.Steps {
 		within[d] = s - r.rowStep(s)*int64(r.pitch)
@@ -106,7 +106,7 @@ func (r rows) of(leaf *loops.Item, around []*loops.Item) (row, low, high int64) 
 	if offset%int64(r.pitch) < 0 {
 		row--
 	}
-	lo, hi := reach(uint64(offset-row*int64(r.pitch)), within, around)
+	lo, hi := valueRange(uint64(offset-row*int64(r.pitch)), within, around)
 	low, high = int64(lo), int64(hi)
 	// Steps can move all references into a different row than the first address.
 	shift := int64(0)
@@ -140,7 +140,7 @@ func rowsOf(n *loops.Nest, a Array) (r rows, why string) {
 		}
 		uses = append(uses, use{leaf, around})
 		for d := range around {
-			if s := magnitude(step(leaf, d)); s > uint64(leaf.Ref.Bytes) && s <= a.Bytes() {
+			if s := magnitude(stepAt(leaf, d)); s > uint64(leaf.Ref.Bytes) && s <= a.Bytes() {
 				pitches = append(pitches, s)
 			}
 		}
@@ -159,7 +159,7 @@ func rowsOf(n *loops.Nest, a Array) (r rows, why string) {
 		var places [][2]int64
 		ok := true
 		for _, u := range uses {
-			_, low, high := whole.of(u.leaf, u.around)
+			_, low, high := whole.position(u.leaf, u.around)
 			ok = ok && high-low < int64(pitch)
 			places = append(places, [2]int64{low, high})
 			inside = inside || high-low >= int64(u.leaf.Ref.Bytes)
@@ -167,7 +167,7 @@ func rowsOf(n *loops.Nest, a Array) (r rows, why string) {
 		if !ok || !inside && len(pitches) > 1 && pitch != pitches[len(pitches)-1] {
 			continue
 		}
-		if begin, found := cut(places, int64(pitch), int64(a.First-whole.begin)); found {
+		if begin, found := rowStart(places, int64(pitch), int64(a.First-whole.begin)); found {
 			for begin > int64(a.First-whole.begin) {
 				begin -= int64(pitch)
 			}
@@ -184,9 +184,9 @@ func magnitude(s int64) uint64 {
 	return uint64(s)
 }
 
-// cut finds a position, modulo the pitch, at which rows can begin, because no range contains it. It
+// rowStart finds a position, modulo the pitch, at which rows can begin, because no range contains it. It
 // tries the array's first byte, and then the position after the widest gap.
-func cut(places [][2]int64, pitch, first int64) (begin int64, ok bool) {
+func rowStart(places [][2]int64, pitch, first int64) (begin int64, ok bool) {
 	gap := func(at int64) (free int64, ok bool) {
 		free = pitch
 		for _, p := range places {
@@ -244,14 +244,14 @@ func (c Align) Apply(n *loops.Nest) error {
 	if c.Bytes == 0 || c.Bytes&(c.Bytes-1) != 0 || c.Bytes > 1<<30 {
 		return refuse(strconv.FormatUint(c.Bytes, 10) + " bytes, want a power of two up to 1073741824")
 	}
-	if why := wrapped(n); why != "" {
+	if why := wrapAroundError(n); why != "" {
 		return refuse(why)
 	}
 	arrays := Arrays(n)
 	var moves []move
 	end, by, found := uint64(0), uint64(0), false
 	for i, a := range arrays {
-		if i > 0 && a.First-end > max(near, by) {
+		if i > 0 && a.First-end > max(maxNeighbourDistance, by) {
 			by = 0 // this array is too far away to be moved
 		}
 		if c.Array == 0 || a.has(c.Array) {
@@ -306,7 +306,7 @@ func (c Records) Apply(n *loops.Nest) error {
 	if len(c.Arrays) < 2 {
 		return refuse("only one array is given, want at least two")
 	}
-	if why := wrapped(n); why != "" {
+	if why := wrapAroundError(n); why != "" {
 		return refuse(why)
 	}
 	arrays := Arrays(n)
@@ -324,7 +324,7 @@ func (c Records) Apply(n *loops.Nest) error {
 	field := uint64(0) // element size in bytes: the size of the first reference
 	why := ""
 	eachLeaf(n.Items, nil, func(leaf *loops.Item, around []*loops.Item) {
-		low, _ := touched(leaf, around)
+		low, _ := byteRange(leaf, around)
 		i := slices.IndexFunc(from, func(a Array) bool { return a.has(low) })
 		if leaf.Wild || i < 0 || why != "" {
 			return
@@ -337,8 +337,8 @@ func (c Records) Apply(n *loops.Nest) error {
 			return
 		}
 		for d := range around {
-			if step(leaf, d)%int64(field) != 0 {
-				why = "a step of " + strconv.FormatInt(step(leaf, d), 10) + " bytes is not a multiple of the element size " + strconv.FormatUint(field, 10)
+			if stepAt(leaf, d)%int64(field) != 0 {
+				why = "a step of " + strconv.FormatInt(stepAt(leaf, d), 10) + " bytes is not a multiple of the element size " + strconv.FormatUint(field, 10)
 			}
 		}
 	})
@@ -366,7 +366,7 @@ func (c Records) Apply(n *loops.Nest) error {
 		if leaf.Wild {
 			return
 		}
-		low, _ := touched(leaf, around)
+		low, _ := byteRange(leaf, around)
 		if !slices.ContainsFunc(from, func(a Array) bool { return a.has(low) }) {
 			leaf.Addr += moved(room, low) - low
 			return

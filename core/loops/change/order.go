@@ -18,7 +18,7 @@ func chain(n *loops.Nest, at Path, levels int) (list []*loops.Item, why string) 
 	list = []*loops.Item{outer}
 	for range levels {
 		l := list[len(list)-1]
-		next := only(l.Body)
+		next := soleItem(l.Body)
 		if next < 0 {
 			return nil, "a loop contains code outside the next inner loop, and the change would make this code run more or less often"
 		}
@@ -30,12 +30,12 @@ func chain(n *loops.Nest, at Path, levels int) (list []*loops.Item, why string) 
 	return list, ""
 }
 
-// rectangular returns "" if no trip count in a chain depends on a different loop of the chain. If
+// checkRectangular returns "" if no trip count in a chain depends on a different loop of the chain. If
 // one does, rectangular returns the reason why the change does not apply.
-func rectangular(list []*loops.Item, depth int) (why string) {
+func checkRectangular(list []*loops.Item, depth int) (why string) {
 	for i, l := range list {
 		for d := range i {
-			if by := step(l, depth+d); by != 0 {
+			if by := stepAt(l, depth+d); by != 0 {
 				return "the trip count of a loop changes by " + strconv.FormatInt(by, 10) + " with each iteration of an outer loop: the nest is not rectangular"
 			}
 		}
@@ -62,21 +62,21 @@ type Interchange struct {
 	Below int // number of levels from the outer loop to the inner loop, at least 1
 }
 
-// needed states when a different order of iterations is illegal.
-const needed = "an iteration needs a value that another iteration stores, which the new order would store too late"
+// illegalOrder states when a different order of iterations is illegal.
+const illegalOrder = "an iteration needs a value that another iteration stores, which the new order would store too late"
 
 // Illegal implements [Change].
 func (Interchange) Illegal() string {
-	return needed
+	return illegalOrder
 }
 
 // Words implements [Change].
 func (c Interchange) Words(names Names) string {
-	return "interchange " + names.loop(c.Outer) + " and " + names.loop(below(c.Outer, c.Below))
+	return "interchange " + names.loop(c.Outer) + " and " + names.loop(descendant(c.Outer, c.Below))
 }
 
-// below returns the path of the first loop at the given number of levels below the loop p.
-func below(p Path, levels int) Path {
+// descendant returns the path of the first loop at the given number of levels below the loop p.
+func descendant(p Path, levels int) Path {
 	return append(p[:len(p):len(p)], make(Path, levels)...)
 }
 
@@ -88,7 +88,7 @@ func (c Interchange) Apply(n *loops.Nest) error {
 	list, why := chain(n, c.Outer, c.Below)
 	depth := len(c.Outer) - 1
 	if why == "" {
-		why = rectangular(list, depth)
+		why = checkRectangular(list, depth)
 	}
 	if why == "" && len(wildBelow(list[0].Body)) > 0 {
 		why = irregular
@@ -104,7 +104,7 @@ func (c Interchange) Apply(n *loops.Nest) error {
 		setStep(inner, d, 0)
 	}
 	for d := range depth {
-		setStep(inner, d, step(outer, d))
+		setStep(inner, d, stepAt(outer, d))
 		by := int64(0)
 		if d < len(around) {
 			by = around[d]
@@ -112,11 +112,11 @@ func (c Interchange) Apply(n *loops.Nest) error {
 		setStep(outer, d, by)
 	}
 	eachBelow(outer.Body, func(it *loops.Item) {
-		a, b := step(it, depth), step(it, depth+c.Below)
+		a, b := stepAt(it, depth), stepAt(it, depth+c.Below)
 		setStep(it, depth, b)
 		setStep(it, depth+c.Below, a)
 	})
-	trim(outer, depth)
+	trimSteps(outer, depth)
 	return nil
 }
 
@@ -128,13 +128,13 @@ func eachBelow(items []loops.Item, do func(it *loops.Item)) {
 	}
 }
 
-// trim removes the steps for loops that do not contain the item. These steps are 0.
-func trim(it *loops.Item, depth int) {
+// trimSteps removes the steps for loops that do not contain the item. These steps are 0.
+func trimSteps(it *loops.Item, depth int) {
 	if len(it.Steps) > depth {
 		it.Steps = it.Steps[:depth]
 	}
 	for i := range it.Body {
-		trim(&it.Body[i], depth+1)
+		trimSteps(&it.Body[i], depth+1)
 	}
 }
 
@@ -149,7 +149,7 @@ type Tile struct {
 
 // Illegal implements [Change].
 func (Tile) Illegal() string {
-	return needed
+	return illegalOrder
 }
 
 // Words implements [Change].
@@ -162,9 +162,9 @@ func (c Tile) Words(names Names) string {
 		if text != "" {
 			text += ", "
 		}
-		text += names.loop(below(c.Outer, i)) + " by " + strconv.FormatUint(size, 10)
+		text += names.loop(descendant(c.Outer, i)) + " by " + strconv.FormatUint(size, 10)
 		if names.Elements != nil {
-			if bytes := names.Elements(below(c.Outer, i)); bytes > 0 {
+			if bytes := names.Elements(descendant(c.Outer, i)); bytes > 0 {
 				text += " elements (" + strconv.FormatUint(size*bytes, 10) + " bytes)"
 			}
 		}
@@ -184,14 +184,14 @@ func (c Tile) Apply(n *loops.Nest) error {
 	found, why := chain(n, c.Outer, len(c.Trips)-1)
 	depth := len(c.Outer) - 1
 	if why == "" {
-		why = rectangular(found, depth)
+		why = checkRectangular(found, depth)
 	}
 	if why == "" && len(found) > 1 && len(wildBelow(found[0].Body)) > 0 {
 		why = irregular
 	}
 	for i := range found {
 		for d := range depth {
-			if c.Trips[i] != 0 && step(found[i], d) != 0 && why == "" {
+			if c.Trips[i] != 0 && stepAt(found[i], d) != 0 && why == "" {
 				why = "the trip count of a loop changes with each iteration of a loop around the nest, so the number of tiles would change, too"
 			}
 		}
@@ -208,7 +208,7 @@ func (c Tile) Apply(n *loops.Nest) error {
 	for i, l := range found {
 		trips[i] = l.Trips
 	}
-	after := t.over(0, nil, make([]uint64, len(found)), trips)
+	after := t.tileLoops(0, nil, make([]uint64, len(found)), trips)
 	*before = slices.Concat((*before)[:at], after, (*before)[at+1:])
 	return nil
 }
@@ -232,46 +232,46 @@ type tiling struct {
 	depth int
 }
 
-// over returns the items that replace the loops of the nest from loop i on. tiled lists the loops
+// tileLoops returns the items that replace the loops of the nest from loop i on. tiled lists the loops
 // before i that are divided into tiles. For each loop before i, first and trips contain the first
 // iteration and the trip count within a tile.
-func (t *tiling) over(i int, tiled []int, first, trips []uint64) []loops.Item {
+func (t *tiling) tileLoops(i int, tiled []int, first, trips []uint64) []loops.Item {
 	if i == len(t.sizes) {
-		return []loops.Item{t.tile(tiled, first, trips)}
+		return []loops.Item{t.tileBody(tiled, first, trips)}
 	}
 	size := t.sizes[i]
 	if size == 0 || size >= trips[i] {
-		return t.over(i+1, tiled, first, trips)
+		return t.tileLoops(i+1, tiled, first, trips)
 	}
 	whole, rest := trips[i]/size, trips[i]%size
 	within := slices.Clone(trips)
 	within[i] = size
-	items := []loops.Item{loops.Loop(whole, t.over(i+1, append(slices.Clone(tiled), i), first, within)...)}
+	items := []loops.Item{loops.Loop(whole, t.tileLoops(i+1, append(slices.Clone(tiled), i), first, within)...)}
 	if rest > 0 {
 		begin := slices.Clone(first)
 		begin[i] = whole * size
 		within[i] = rest
-		items = append(items, t.over(i+1, tiled, begin, within)...)
+		items = append(items, t.tileLoops(i+1, tiled, begin, within)...)
 	}
 	return items
 }
 
-// tile returns the part of the nest within a tile.
-func (t *tiling) tile(tiled []int, first, trips []uint64) loops.Item {
+// tileBody returns the part of the nest within a tile.
+func (t *tiling) tileBody(tiled []int, first, trips []uint64) loops.Item {
 	copied := loops.Nest{Items: []loops.Item{*t.nest}}
 	nest := &copied.Clone().Items[0]
 	l := nest
 	for i := range trips {
 		l.Trips = trips[i]
 		if i < len(trips)-1 {
-			l = &l.Body[only(l.Body)]
+			l = &l.Body[soleItem(l.Body)]
 		}
 	}
 	var change func(it *loops.Item, loop int)
 	change = func(it *loops.Item, loop int) {
 		if loop >= len(trips) || !it.IsLoop() {
 			for i, begin := range first {
-				by := begin * uint64(step(it, t.depth+i))
+				by := begin * uint64(stepAt(it, t.depth+i))
 				if it.IsLoop() {
 					it.Trips += by
 				} else {
@@ -282,7 +282,7 @@ func (t *tiling) tile(tiled []int, first, trips []uint64) loops.Item {
 		if len(it.Steps) > t.depth {
 			over := make([]int64, len(tiled))
 			for j, i := range tiled {
-				over[j] = step(it, t.depth+i) * int64(t.sizes[i])
+				over[j] = stepAt(it, t.depth+i) * int64(t.sizes[i])
 			}
 			it.Steps = slices.Insert(it.Steps, t.depth, over...)
 		}
@@ -367,11 +367,11 @@ func (c Fuse) fuse(n *loops.Nest) error {
 	second := &(*list)[next]
 	same := first.Trips == second.Trips
 	for d := range len(c.First) - 1 {
-		same = same && step(first, d) == step(second, d)
+		same = same && stepAt(first, d) == stepAt(second, d)
 	}
 	turns := uint64(0) // trip count of the merged loop; 0 if both loops have equal trip counts
 	if !same {
-		turns = unrolled(first, second, len(c.First)-1)
+		turns = commonTurns(first, second, len(c.First)-1)
 	}
 	rest := Rest(first, second)
 	if !same && turns == 0 && rest == 0 {
@@ -399,7 +399,7 @@ func (c Fuse) fuse(n *loops.Nest) error {
 		last, first.Trips = []loops.Item{end}, min(first.Trips, second.Trips)
 	}
 	if turns > 0 {
-		both := loops.Loop(turns, inTurns(first, turns, len(c.First)-1), inTurns(second, turns, len(c.First)-1))
+		both := loops.Loop(turns, turnLoop(first, turns, len(c.First)-1), turnLoop(second, turns, len(c.First)-1))
 		*first = both
 	} else {
 		first.Body = slices.Concat(first.Body, second.Body)
@@ -430,10 +430,10 @@ const maxRest = 64
 // maxUnrolled is the maximum number of iterations of one loop in a turn.
 const maxUnrolled = 16
 
-// unrolled returns the number of turns into which two loops with different trip counts can be
+// commonTurns returns the number of turns into which two loops with different trip counts can be
 // divided, so that both cover the same bytes in each turn. It returns 0 if there is no such number.
 // depth is the number of loops around the two loops.
-func unrolled(first, second *loops.Item, depth int) uint64 {
+func commonTurns(first, second *loops.Item, depth int) uint64 {
 	for _, l := range []*loops.Item{first, second} {
 		if slices.ContainsFunc(l.Steps, func(s int64) bool { return s != 0 }) || int64(l.Trips) <= 0 || slices.ContainsFunc(l.Body, func(it loops.Item) bool { return it.IsLoop() }) {
 			return 0
@@ -446,8 +446,8 @@ func unrolled(first, second *loops.Item, depth int) uint64 {
 	}
 	stepsOf := func(l *loops.Item) (steps []int64) {
 		for i := range l.Body {
-			if it := &l.Body[i]; !isEvent(it) && step(it, depth) != 0 {
-				steps = append(steps, step(it, depth))
+			if it := &l.Body[i]; !isEvent(it) && stepAt(it, depth) != 0 {
+				steps = append(steps, stepAt(it, depth))
 			}
 		}
 		slices.Sort(steps)
@@ -463,8 +463,8 @@ func unrolled(first, second *loops.Item, depth int) uint64 {
 	return 0
 }
 
-// inTurns returns the part of a loop that runs in each turn.
-func inTurns(l *loops.Item, turns uint64, depth int) loops.Item {
+// turnLoop returns the part of a loop that runs in each turn.
+func turnLoop(l *loops.Item, turns uint64, depth int) loops.Item {
 	part := *l
 	part.Trips /= turns
 	part.Steps = nil

@@ -113,7 +113,7 @@ func (r *Rolled) Find(compiled Path) (of Path, ok bool) {
 func Roll(n *loops.Nest, code func(loops.Reference) Code) *Rolled {
 	r := &Rolled{Nest: n.Clone(), copies: map[loops.Reference]uint64{}, heads: map[loops.Reference]loops.Reference{}, elements: map[uint32]uint64{}}
 	w := roller{r, code}
-	r.Nest.Items, r.origins = w.list(r.Nest.Items, 0)
+	r.Nest.Items, r.origins = w.rollList(r.Nest.Items, 0)
 	return r
 }
 
@@ -122,8 +122,8 @@ type roller struct {
 	code func(loops.Reference) Code
 }
 
-// list rolls the loops in a list. depth is the number of loops around the list.
-func (w *roller) list(items []loops.Item, depth int) (out []loops.Item, origins []origin) {
+// rollList rolls the loops in a list. depth is the number of loops around the list.
+func (w *roller) rollList(items []loops.Item, depth int) (out []loops.Item, origins []origin) {
 	number := 0
 	for i := range items {
 		it := &items[i]
@@ -132,13 +132,13 @@ func (w *roller) list(items []loops.Item, depth int) (out []loops.Item, origins 
 		}
 		of := origin{number: number}
 		number++
-		it.Body, of.body = w.list(it.Body, depth+1)
+		it.Body, of.body = w.rollList(it.Body, depth+1)
 		origins = append(origins, of)
 		if isInnermost(it) {
 			w.unroll(it, depth)
 		}
 	}
-	return w.merge(items, origins, depth)
+	return w.mergeRemainders(items, origins, depth)
 }
 
 // isInnermost reports whether a loop contains neither loops nor irregular references.
@@ -163,8 +163,8 @@ type class struct {
 	elements []element
 }
 
-// sized returns a leaf with the size of an element, and the number of elements that it accesses.
-func (w *roller) sized(it loops.Item) (one loops.Item, code Code, lanes uint64) {
+// splitLeaf returns a leaf with the size of an element, and the number of elements that it accesses.
+func (w *roller) splitLeaf(it loops.Item) (one loops.Item, code Code, lanes uint64) {
 	code, lanes = w.code(it.Ref), 1
 	if n := code.Elements(); uint64(it.Ref.Bytes)%n == 0 {
 		lanes = n
@@ -180,9 +180,9 @@ func (w *roller) classes(l *loops.Item) (list []class) {
 		if isEvent(&it) {
 			continue
 		}
-		it, code, lanes := w.sized(it)
+		it, code, lanes := w.splitLeaf(it)
 		at := slices.IndexFunc(list, func(c class) bool {
-			return code.known() && c.code == code && c.like.Ref.Kind == it.Ref.Kind && c.like.Ref.Bytes == it.Ref.Bytes && c.like.Ref.Thread == it.Ref.Thread && sameSteps(&c.like, &it)
+			return code.isKnown() && c.code == code && c.like.Ref.Kind == it.Ref.Kind && c.like.Ref.Bytes == it.Ref.Bytes && c.like.Ref.Thread == it.Ref.Thread && sameSteps(&c.like, &it)
 		})
 		if at < 0 {
 			at = len(list)
@@ -195,12 +195,12 @@ func (w *roller) classes(l *loops.Item) (list []class) {
 	return list
 }
 
-// known reports whether the copies of a reference can be recognised.
-func (c Code) known() bool { return c.Line > 0 || c.Variable != "" }
+// isKnown reports whether the copies of a reference can be recognised.
+func (c Code) isKnown() bool { return c.Line > 0 || c.Variable != "" }
 
 func sameSteps(a, b *loops.Item) bool {
 	for d := range max(len(a.Steps), len(b.Steps)) {
-		if step(a, d) != step(b, d) {
+		if stepAt(a, d) != stepAt(b, d) {
 			return false
 		}
 	}
@@ -213,20 +213,20 @@ func (w *roller) unroll(l *loops.Item, depth int) {
 	classes := w.classes(l)
 	most := 0
 	for i := range classes {
-		if step(&classes[i].like, depth) != 0 {
+		if stepAt(&classes[i].like, depth) != 0 {
 			most = max(most, len(classes[i].elements))
 		}
 	}
 	for copies := min(most, maxCopies); copies > 1; copies-- {
-		if w.fold(l, classes, depth, uint64(copies)) {
+		if w.foldCopies(l, classes, depth, uint64(copies)) {
 			return
 		}
 	}
 }
 
-// fold replaces the body of a loop by one of its copies. It returns false if the body does not
+// foldCopies replaces the body of a loop by one of its copies. It returns false if the body does not
 // consist of the given number of copies.
-func (w *roller) fold(l *loops.Item, classes []class, depth int, copies uint64) bool {
+func (w *roller) foldCopies(l *loops.Item, classes []class, depth int, copies uint64) bool {
 	type head struct {
 		at   int // index in the body
 		item loops.Item
@@ -237,7 +237,7 @@ func (w *roller) fold(l *loops.Item, classes []class, depth int, copies uint64) 
 	of := map[int]loops.Reference{}
 	for i := range classes {
 		c := &classes[i]
-		by := step(&c.like, depth)
+		by := stepAt(&c.like, depth)
 		each := by / int64(copies)
 		if by%int64(copies) != 0 || by != 0 && magnitude(each) < uint64(c.like.Ref.Bytes) {
 			return false
@@ -297,7 +297,7 @@ func (w *roller) fold(l *loops.Item, classes []class, depth int, copies uint64) 
 	l.Body = nil
 	for _, h := range heads {
 		l.Body = append(l.Body, h.item)
-		if dense && !isEvent(&h.item) && step(&h.item, depth) != 0 {
+		if dense && !isEvent(&h.item) && stepAt(&h.item, depth) != 0 {
 			w.elements[h.item.Ref.Site] = max(w.elements[h.item.Ref.Site], uint64(h.item.Ref.Bytes))
 		}
 	}
@@ -308,9 +308,9 @@ func (w *roller) fold(l *loops.Item, classes []class, depth int, copies uint64) 
 	return true
 }
 
-// merge finds iterations of loops that run outside the loops, and adds them to the loops. depth is
+// mergeRemainders finds iterations of loops that run outside the loops, and adds them to the loops. depth is
 // the number of loops around the list of items.
-func (w *roller) merge(items []loops.Item, origins []origin, depth int) ([]loops.Item, []origin) {
+func (w *roller) mergeRemainders(items []loops.Item, origins []origin, depth int) ([]loops.Item, []origin) {
 	number := 0
 	for i := 0; i < len(items); i++ {
 		if !items[i].IsLoop() {
@@ -320,7 +320,7 @@ func (w *roller) merge(items []loops.Item, origins []origin, depth int) ([]loops
 			number++
 			continue
 		}
-		before, rest := w.peeled(&items[i], items[:i], depth, false)
+		before, rest := w.mergePeeled(&items[i], items[:i], depth, false)
 		if before > 0 {
 			l := items[i]
 			items = slices.Concat(rest, []loops.Item{l}, items[i+1:])
@@ -331,18 +331,18 @@ func (w *roller) merge(items []loops.Item, origins []origin, depth int) ([]loops
 			for next < len(items) && isEvent(&items[next]) {
 				next++
 			}
-			if next < len(items) && isInnermost(&items[next]) && w.continues(&items[i], &items[next], depth) {
+			if next < len(items) && isInnermost(&items[next]) && w.isRemainder(&items[i], &items[next], depth) {
 				l, more := &items[i], &items[next]
 				l.Trips += more.Trips
 				for d := range more.Steps {
-					setStep(l, d, step(l, d)+step(more, d))
+					setStep(l, d, stepAt(l, d)+stepAt(more, d))
 				}
 				origins[number].merged = append(origins[number].merged, origins[number+1].number)
 				origins = slices.Delete(origins, number+1, number+2)
 				items = slices.Delete(items, next, next+1)
 				continue
 			}
-			after, rest := w.peeled(&items[i], items[i+1:], depth, true)
+			after, rest := w.mergePeeled(&items[i], items[i+1:], depth, true)
 			if after == 0 {
 				break
 			}
@@ -357,25 +357,25 @@ func (w *roller) merge(items []loops.Item, origins []origin, depth int) ([]loops
 // before the first or after the last iteration. The result is a leaf outside the loop. depth is the
 // number of loops around the loop.
 func iteration(l, leaf *loops.Item, depth int, after bool, turn uint64) loops.Item {
-	it, by := *leaf, step(leaf, depth)
+	it, by := *leaf, stepAt(leaf, depth)
 	it.Steps = nil
 	it.Addr += turn * uint64(by)
 	if after {
 		it.Addr += l.Trips * uint64(by)
 	}
 	for d := range depth {
-		s := step(leaf, d)
+		s := stepAt(leaf, d)
 		if after {
-			s += step(l, d) * by
+			s += stepAt(l, d) * by
 		}
 		it.Steps = append(it.Steps, s)
 	}
 	return it
 }
 
-// continues reports whether the loop next is a remainder loop, which executes further iterations of
+// isRemainder reports whether the loop next is a remainder loop, which executes further iterations of
 // the preceding loop l.
-func (w *roller) continues(l, next *loops.Item, depth int) bool {
+func (w *roller) isRemainder(l, next *loops.Item, depth int) bool {
 	var left []int // leaves of next for which no leaf of l has been found
 	for i := range next.Body {
 		if !isEvent(&next.Body[i]) {
@@ -391,12 +391,12 @@ func (w *roller) continues(l, next *loops.Item, depth int) bool {
 		want := iteration(l, leaf, depth, true, 0)
 		at := slices.IndexFunc(left, func(j int) bool {
 			it := iteration(next, &next.Body[j], depth, false, 0)
-			return sameReference(&want, &it) && step(leaf, depth) == step(&next.Body[j], depth)
+			return sameReference(&want, &it) && stepAt(leaf, depth) == stepAt(&next.Body[j], depth)
 		})
 		if at < 0 {
 			return false
 		}
-		moves = moves || step(leaf, depth) != 0
+		moves = moves || stepAt(leaf, depth) != 0
 		known = known || w.sameCode(leaf.Ref, next.Body[left[at]].Ref)
 		left = slices.Delete(left, at, at+1)
 	}
@@ -414,9 +414,9 @@ func (w *roller) sameCode(a, b loops.Reference) bool {
 	return x.Line > 0 && x == y
 }
 
-// peeled finds iterations of a loop among the leaves after the loop (if behind is set) or before
+// mergePeeled finds iterations of a loop among the leaves after the loop (if behind is set) or before
 // it, and adds them to the loop. It returns the number of iterations and the remaining items.
-func (w *roller) peeled(l *loops.Item, beside []loops.Item, depth int, behind bool) (turns uint64, rest []loops.Item) {
+func (w *roller) mergePeeled(l *loops.Item, beside []loops.Item, depth int, after bool) (turns uint64, rest []loops.Item) {
 	type part struct {
 		leaf int
 		one  loops.Item
@@ -425,17 +425,17 @@ func (w *roller) peeled(l *loops.Item, beside []loops.Item, depth int, behind bo
 	pieces := map[int]int{} // number of elements in left for each leaf
 	for i := range beside {
 		at := i
-		if !behind {
+		if !after {
 			at = len(beside) - 1 - i
 		}
 		it := beside[at]
-		if it.IsLoop() || it.Wild || len(left) > maxBeside {
+		if it.IsLoop() || it.Wild || len(left) > maxPeeledElements {
 			break
 		}
 		if isEvent(&it) {
 			continue
 		}
-		one, _, lanes := w.sized(it)
+		one, _, lanes := w.splitLeaf(it)
 		for range lanes {
 			left = append(left, part{at, one})
 			one.Addr += uint64(one.Ref.Bytes)
@@ -454,16 +454,16 @@ func (w *roller) peeled(l *loops.Item, beside []loops.Item, depth int, behind bo
 				continue
 			}
 			turn := turns
-			if !behind {
+			if !after {
 				turn = -(turns + 1)
 			}
-			want := iteration(l, leaf, depth, behind, turn)
+			want := iteration(l, leaf, depth, after, turn)
 			at := slices.IndexFunc(now, func(p part) bool { return sameReference(&want, &p.one) })
 			if at < 0 {
 				used = nil
 				break
 			}
-			moves = moves || step(leaf, depth) != 0
+			moves = moves || stepAt(leaf, depth) != 0
 			known = known || w.sameCode(leaf.Ref, beside[now[at].leaf].Ref)
 			used[now[at].leaf]++
 			now = slices.Delete(now, at, at+1)
@@ -484,10 +484,10 @@ func (w *roller) peeled(l *loops.Item, beside []loops.Item, depth int, behind bo
 		return 0, nil
 	}
 	l.Trips += turns
-	if !behind {
+	if !after {
 		for i := range l.Body {
 			if !isEvent(&l.Body[i]) {
-				l.Body[i].Addr -= turns * uint64(step(&l.Body[i], depth))
+				l.Body[i].Addr -= turns * uint64(stepAt(&l.Body[i], depth))
 			}
 		}
 	}
@@ -499,6 +499,6 @@ func (w *roller) peeled(l *loops.Item, beside []loops.Item, depth int, behind bo
 	return turns, rest
 }
 
-// maxBeside is the maximum number of elements next to a loop that are searched for peeled
+// maxPeeledElements is the maximum number of elements next to a loop that are searched for peeled
 // iterations.
-const maxBeside = 1024
+const maxPeeledElements = 1024

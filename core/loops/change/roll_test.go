@@ -146,7 +146,7 @@ func TestRollKeepsReferences(t *testing.T) {
 					it.Steps = append([]int64{0, 0}, it.Steps...)
 				}
 			})
-			trim(&n.Items[0], 0)
+			trimSteps(&n.Items[0], 0)
 		}
 		lines := rapid.Uint32Range(1, 3).Draw(t, "lines")
 		code := func(r loops.Reference) Code { return Code{Line: 1 + r.Site%lines, Lanes: uint64(1 + r.Site%2)} }
@@ -237,8 +237,8 @@ func TestElementsOfRolledLoops(t *testing.T) {
 		"beside a constant":     {append(copies(4), loops.Leaf(loops.Reference{Site: 1, Bytes: 8, Kind: trace.Load}, atB, 0)), 4},
 		"a row in each step":    {copies(64), 0},
 		"not unrolled":          {copies(4)[:1], 0},
-		"beside another stride": {append(copies(4), strided(copies(64), 1)...), 0},
-		"two arrays":            {append(copies(4), strided(copies(4), 1)...), 4},
+		"beside another stride": {append(copies(4), withStride(copies(64), 1)...), 0},
+		"two arrays":            {append(copies(4), withStride(copies(4), 1)...), 4},
 	} {
 		n := &loops.Nest{Items: []loops.Item{loops.Loop(10, test.body...)}}
 		r := Roll(n, func(r loops.Reference) Code { return Code{File: "a.c", Line: r.Site + 1} })
@@ -252,8 +252,8 @@ func TestElementsOfRolledLoops(t *testing.T) {
 	}
 }
 
-// strided adds references to a second array with a different stride.
-func strided(list []loops.Item, site uint32) []loops.Item {
+// withStride adds references to a second array with a different stride.
+func withStride(list []loops.Item, site uint32) []loops.Item {
 	for i := range list {
 		list[i].Ref.Site, list[i].Addr = site, list[i].Addr+atB-atA
 	}

@@ -189,7 +189,7 @@ func total(n *loops.Nest, c misses.Cache, goOn func(least, accesses uint64) bool
 // outcome of its kind for the same loops or arrays. Search skips changes for which wanted returns
 // false. The function wanted may be nil. If goOn returns false, Search stops, returns the outcomes
 // so far, and sets stopped.
-func Search(n *loops.Nest, c misses.Cache, count Counter, most int, wanted func(Change) bool, goOn func() bool) (found []Outcome, stopped bool, err error) {
+func Search(n *loops.Nest, c misses.Cache, count Counter, maxOutcomes int, wanted func(Change) bool, goOn func() bool) (found []Outcome, stopped bool, err error) {
 	if goOn == nil {
 		goOn = func() bool { return true }
 	}
@@ -200,7 +200,7 @@ func Search(n *loops.Nest, c misses.Cache, count Counter, most int, wanted func(
 	if err != nil {
 		return nil, false, err
 	}
-	s := search{nest: n, cache: c, count: count, goOn: goOn, most: most, before: before}
+	s := search{nest: n, cache: c, count: count, goOn: goOn, most: maxOutcomes, before: before}
 	var jobs []job
 	for list, alternatives := range candidates(n, c) {
 		s.best = append(s.best, Outcome{Before: before, After: math.MaxUint64})
@@ -211,14 +211,14 @@ func Search(n *loops.Nest, c misses.Cache, count Counter, most int, wanted func(
 			}
 		}
 	}
-	parallel.Each(len(jobs), func(i int) { s.try(jobs[i]) })
+	parallel.Each(len(jobs), func(i int) { s.tryJob(jobs[i]) })
 	for _, o := range s.best {
 		if o.Change != nil && o.Saved() >= worthwhile {
 			found = append(found, o)
 		}
 	}
 	slices.SortStableFunc(found, func(a, b Outcome) int { return cmp.Compare(a.After, b.After) })
-	return found[:min(most, len(found))], s.stopped, nil
+	return found[:min(maxOutcomes, len(found))], s.stopped, nil
 }
 
 // search is a running search. Its result does not depend on the order in which its jobs finish.
@@ -242,14 +242,14 @@ type job struct {
 	by           Change
 }
 
-// try counts the misses of a candidate. It stops as soon as the candidate cannot be among the
+// tryJob counts the misses of a candidate. It stops as soon as the candidate cannot be among the
 // results.
-func (s *search) try(j job) {
+func (s *search) tryJob(j job) {
 	promising := func(least uint64) bool {
 		s.mutex.Lock()
 		defer s.mutex.Unlock()
 		s.stopped = s.stopped || !s.goOn()
-		return !s.stopped && least <= s.limit(j.list)
+		return !s.stopped && least <= s.missLimit(j.list)
 	}
 	// most counts end before the first call of promising
 	if !promising(0) {
@@ -263,8 +263,8 @@ func (s *search) try(j job) {
 	}
 }
 
-// limit returns the maximum number of misses with which a candidate can still be among the results.
-func (s *search) limit(list int) uint64 {
+// missLimit returns the maximum number of misses with which a candidate can still be among the results.
+func (s *search) missLimit(list int) uint64 {
 	least := uint64(float64(s.before)*(1-worthwhile)) + 1
 	least = min(least, s.best[list].After)
 	if len(s.best) > s.most {
@@ -325,7 +325,7 @@ func candidates(n *loops.Nest, c misses.Cache) (all [][]Change) {
 	uses := map[Array]uint64{}
 	arrays := Arrays(n)
 	eachLeaf(n.Items, nil, func(leaf *loops.Item, around []*loops.Item) {
-		low, _ := touched(leaf, around)
+		low, _ := byteRange(leaf, around)
 		times := uint64(1)
 		for _, l := range around {
 			times *= max(1, l.Trips)

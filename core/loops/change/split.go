@@ -27,7 +27,7 @@ func (c Split) Words(names Names) string {
 // Apply implements [Change].
 func (c Split) Apply(n *loops.Nest) error {
 	refuse := func(why string) error { return &Error{"splitting structures", why} }
-	if why := wrapped(n); why != "" {
+	if why := wrapAroundError(n); why != "" {
 		return refuse(why)
 	}
 	arrays := Arrays(n)

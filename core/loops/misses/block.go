@@ -67,8 +67,8 @@ type blocks struct {
 // pool is memory for many short lists.
 type pool[T any] struct{ left []T }
 
-// take returns an empty list with room for n elements.
-func (p *pool[T]) take(n int) []T {
+// newList returns an empty list with room for n elements.
+func (p *pool[T]) newList(n int) []T {
 	if len(p.left) < n {
 		p.left = make([]T, max(n, 256))
 	}
@@ -84,13 +84,13 @@ func newBlocks(t *loops.Tree, lineBytes uint64) *blocks {
 func (bs *blocks) of(n loops.Node) *block {
 	id := n.Shape()
 	if bs.all[id] == nil {
-		bs.all[id] = bs.make(n)
+		bs.all[id] = bs.build(n)
 	}
 	return bs.all[id]
 }
 
-func (bs *blocks) make(n loops.Node) *block {
-	b := &bs.room.blocks.take(1)[:1][0]
+func (bs *blocks) build(n loops.Node) *block {
+	b := &bs.room.blocks.newList(1)[:1][0]
 	b.nodes, b.events = 1, true
 	if !n.IsLoop() {
 		r, _, wild := n.Leaf()
@@ -100,15 +100,15 @@ func (bs *blocks) make(n loops.Node) *block {
 		return b
 	}
 	b.loop, b.flat = true, true
-	b.items = bs.room.items.take(n.Len())
-	b.steps = bs.room.steps.take(len(n.Params()) - 1)
+	b.items = bs.room.items.newList(n.Len())
+	b.steps = bs.room.steps.newList(len(n.Params()) - 1)
 	leaves := 0
 	for i := range n.Len() {
 		item, _ := n.Item(i)
-		leaves += bs.of(item).width()
+		leaves += bs.of(item).references()
 	}
-	b.leaves = bs.room.leaves.take(leaves)
-	b.drifts = bs.room.leaves.take(leaves)
+	b.leaves = bs.room.leaves.newList(leaves)
+	b.drifts = bs.room.leaves.newList(leaves)
 	for i := range n.Len() {
 		first, steps := n.Item(i)
 		of := bs.of(first)
@@ -120,19 +120,19 @@ func (bs *blocks) make(n loops.Node) *block {
 		b.wilds = b.wilds || of.wilds
 		b.flat = b.flat && !of.loop
 		b.events = b.events && of.events
-		b.varies = b.varies || of.tripsStep(steps)
+		b.varies = b.varies || of.changesTrips(steps)
 		b.changes = b.changes || b.varies || of.changes
 	}
 	b.slow = true
 	for _, d := range b.drifts {
-		b.slow = b.slow && 2*size(d.step)+d.bytes <= d.grain
+		b.slow = b.slow && 2*magnitude(d.step)+d.bytes <= d.grain
 	}
 	return b
 }
 
-// barren reports whether a loop makes no references because its inner loops never run.
-func (b *block) barren(cur []uint64) bool {
-	return !b.flat && !b.changes && !b.wilds && b.amount(cur) == 0
+// makesNoReferences reports whether a loop makes no references because its inner loops never run.
+func (b *block) makesNoReferences(cur []uint64) bool {
+	return !b.flat && !b.changes && !b.wilds && b.referencesPerIteration(cur) == 0
 }
 
 // addLeaves adds the references of an item. steps contains the steps of the item's parameters.
@@ -143,7 +143,7 @@ func (b *block) addLeaves(it item, steps []uint64, lineBytes uint64) {
 		}
 		return
 	}
-	for i, at := range it.addresses(nil, 1) {
+	for i, at := range it.appendAddresses(nil, 1) {
 		l := it.leaves[i]
 		if l.step != 0 {
 			l.grain = min(l.grain, l.step&-l.step)
@@ -160,13 +160,13 @@ func (b *block) addLeaf(l leaf) {
 	}
 }
 
-// addresses appends the indices of the parameters that are addresses of a loop's leaves. first is
+// appendAddresses appends the indices of the parameters that are addresses of a loop's leaves. first is
 // the index of the first parameter of the loop's body.
-func (b *block) addresses(all []int, first int) []int {
+func (b *block) appendAddresses(all []int, first int) []int {
 	for _, it := range b.items {
 		switch {
 		case it.loop:
-			all = it.addresses(all, first+it.at+1)
+			all = it.appendAddresses(all, first+it.at+1)
 		case it.counted:
 			all = append(all, first+it.at)
 		}
@@ -174,29 +174,29 @@ func (b *block) addresses(all []int, first int) []int {
 	return all
 }
 
-// tripsStep reports whether adding the steps to the parameters of loop b changes the trip count of
+// changesTrips reports whether adding the steps to the parameters of loop b changes the trip count of
 // b or of a loop inside b.
-func (b *block) tripsStep(steps []uint64) bool {
+func (b *block) changesTrips(steps []uint64) bool {
 	if !b.loop {
 		return false
 	}
 	if steps[0] != 0 {
 		return true
 	}
-	return slices.ContainsFunc(b.items, func(it item) bool { return it.tripsStep(steps[1+it.at : 1+it.at+it.n]) })
+	return slices.ContainsFunc(b.items, func(it item) bool { return it.changesTrips(steps[1+it.at : 1+it.at+it.n]) })
 }
 
-// linger returns the number of successive iterations that touch the same lines in the same order as
+// sameLineIterations returns the number of successive iterations that touch the same lines in the same order as
 // the iteration with the given parameters. The argument most limits the result.
-func (b *block) linger(cur []uint64, most uint64) uint64 {
+func (b *block) sameLineIterations(cur []uint64, limit uint64) uint64 {
 	for i := range b.drifts {
-		most = b.drifts[i].linger(cur, most)
+		limit = b.drifts[i].sameLineIterations(cur, limit)
 	}
-	return most
+	return limit
 }
 
-// linger does the same as [block.linger] for a single moving reference.
-func (l *leaf) linger(cur []uint64, most uint64) uint64 {
+// sameLineIterations does the same as [block.linger] for a single moving reference.
+func (l *leaf) sameLineIterations(cur []uint64, most uint64) uint64 {
 	in := cur[l.param] & (l.grain - 1)
 	switch {
 	case in+l.bytes > l.grain:
@@ -299,13 +299,13 @@ func (b *block) hullOfBody(p []uint64, out []span) bool {
 		if !it.hullOf(p[it.at:it.at+it.n], out) {
 			return false
 		}
-		out = out[it.width():]
+		out = out[it.references():]
 	}
 	return true
 }
 
-// width returns the number of references in the block.
-func (b *block) width() int {
+// references returns the number of references in the block.
+func (b *block) references() int {
 	if b.loop {
 		return len(b.leaves)
 	}

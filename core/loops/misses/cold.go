@@ -7,7 +7,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// firsts counts first touches of lines, which are cold misses. Its cost depends on the number of
+// firstTouchCounter counts first touches of lines, which are cold misses. Its cost depends on the number of
 // lines touched, not on the number of accesses:
 //
 //   - A loop whose references access only touched lines is skipped.
@@ -21,7 +21,7 @@ import (
 //
 // References outside loops, and loops with wild references, are simulated by an engine without a
 // cache, whose misses are the first touches.
-type firsts struct {
+type firstTouchCounter struct {
 	*engine
 	marks *marks
 }
@@ -46,7 +46,7 @@ func (m marking) touch(all []access, t *tally) {
 // firstTouches returns the cold misses of each node, followed by the cold misses of each reference
 // outside loops. It returns nil if more lines are touched than can be marked.
 func firstTouches(l *layout, asks *pauses) []uint64 {
-	f := &firsts{newEngine(l, 1, 1), newMarks()}
+	f := &firstTouchCounter{newEngine(l, 1, 1), newMarks()}
 	f.engine.firsts, f.state, f.pauses = f, marking{marks: f.marks}, asks
 	f.run()
 	if f.marks.full {
@@ -59,12 +59,12 @@ func firstTouches(l *layout, asks *pauses) []uint64 {
 	return cold
 }
 
-// ended reports whether the run was stopped, or cannot continue because more lines are touched than
+// isEnded reports whether the run was stopped, or cannot continue because more lines are touched than
 // can be marked.
-func (f *firsts) ended() bool { return f.over || f.marks.full }
+func (f *firstTouchCounter) isEnded() bool { return f.over || f.marks.full }
 
-// whole returns a list of the numbers from 0 to n-1.
-func whole(n int) []int {
+// indices returns a list of the numbers from 0 to n-1.
+func indices(n int) []int {
 	all := make([]int, n)
 	for i := range all {
 		all[i] = i
@@ -72,7 +72,7 @@ func whole(n int) []int {
 	return all
 }
 
-func (f *firsts) touch(addr trace.Addr, bytes uint64, at int) {
+func (f *firstTouchCounter) touch(addr trace.Addr, bytes uint64, at int) {
 	line, last := addr>>f.shift, (addr+bytes-1)>>f.shift
 	f.spend(1)
 	for {
@@ -86,57 +86,57 @@ func (f *firsts) touch(addr trace.Addr, bytes uint64, at int) {
 	}
 }
 
-// loop processes the leaves of a loop whose numbers are listed in of.
-func (f *firsts) loop(b *block, p []uint64, at int, of []int) {
+// countLoop processes the leaves of a loop whose numbers are listed in of.
+func (f *firstTouchCounter) countLoop(b *block, p []uint64, at int, leaves []int) {
 	hulls := make([]span, len(b.leaves))
-	if len(of) == 0 || int64(p[0]) < 1 || b.barren(p[1:]) {
+	if len(leaves) == 0 || int64(p[0]) < 1 || b.makesNoReferences(p[1:]) {
 		return
 	}
 	if !b.hullOf(p, hulls) {
-		f.iterate(b, p, at, of, nil)
+		f.iterate(b, p, at, leaves, nil)
 		return
 	}
 	for i := range hulls {
 		hulls[i].first >>= f.shift
 		hulls[i].last >>= f.shift
 	}
-	of = slices.Clone(of)
-	slices.SortFunc(of, func(x, y int) int { return cmp.Compare(hulls[x].first, hulls[y].first) })
-	for len(of) > 0 {
-		all, n := hulls[of[0]], 1
-		for n < len(of) && hulls[of[n]].first <= all.last {
-			all.join(hulls[of[n]])
+	leaves = slices.Clone(leaves)
+	slices.SortFunc(leaves, func(x, y int) int { return cmp.Compare(hulls[x].first, hulls[y].first) })
+	for len(leaves) > 0 {
+		all, n := hulls[leaves[0]], 1
+		for n < len(leaves) && hulls[leaves[n]].first <= all.last {
+			all.join(hulls[leaves[n]])
 			n++
 		}
-		group := slices.Sorted(slices.Values(of[:n]))
-		of = of[n:]
-		if f.touched(group, hulls) {
+		group := slices.Sorted(slices.Values(leaves[:n]))
+		leaves = leaves[n:]
+		if f.allTouched(group, hulls) {
 			continue
 		}
-		if !f.box(b, p, at, group) {
+		if !f.markTogether(b, p, at, group) {
 			f.iterate(b, p, at, group, hulls)
 		}
 	}
 }
 
-// touched reports whether all lines that the given leaves may touch have been touched already.
-func (f *firsts) touched(of []int, hulls []span) bool {
-	return !slices.ContainsFunc(of, func(i int) bool {
-		_, open := f.marks.gap(hulls[i])
+// allTouched reports whether all lines that the given leaves may touch have been touched already.
+func (f *firstTouchCounter) allTouched(leaves []int, hulls []span) bool {
+	return !slices.ContainsFunc(leaves, func(i int) bool {
+		_, open := f.marks.firstUnmarked(hulls[i])
 		return open
 	})
 }
 
 // iterate processes the given leaves iteration by iteration.
-func (f *firsts) iterate(b *block, p []uint64, at int, of []int, hulls []span) {
+func (f *firstTouchCounter) iterate(b *block, p []uint64, at int, leaves []int, hulls []span) {
 	cur := append([]uint64(nil), p[1:]...)
 	var open trace.Line // a line that was untouched at the last check
 	known := false
-	for i := uint64(0); i < p[0] && !f.ended(); {
-		f.body(b, cur, at, of)
+	for i := uint64(0); i < p[0] && !f.isEnded(); {
+		f.countIteration(b, cur, at, leaves)
 		n := uint64(1)
 		if !b.varies {
-			n = f.linger(b, cur, of, p[0]-i)
+			n = f.sameLineIterations(b, cur, leaves, p[0]-i)
 		}
 		advance(cur, b.steps, n)
 		i += n
@@ -144,13 +144,13 @@ func (f *firsts) iterate(b *block, p []uint64, at int, of []int, hulls []span) {
 			continue
 		}
 		if known {
-			if _, still := f.marks.gap(span{open, open}); still {
+			if _, still := f.marks.firstUnmarked(span{open, open}); still {
 				continue
 			}
 		}
 		known = false
-		for _, l := range of {
-			if open, known = f.marks.gap(hulls[l]); known {
+		for _, l := range leaves {
+			if open, known = f.marks.firstUnmarked(hulls[l]); known {
 				break
 			}
 		}
@@ -160,24 +160,24 @@ func (f *firsts) iterate(b *block, p []uint64, at int, of []int, hulls []span) {
 	}
 }
 
-// linger does the same as [block.linger] for the given leaves only.
-func (f *firsts) linger(b *block, cur []uint64, of []int, most uint64) uint64 {
-	for _, i := range of {
+// sameLineIterations does the same as [block.linger] for the given leaves only.
+func (f *firstTouchCounter) sameLineIterations(b *block, cur []uint64, leaves []int, most uint64) uint64 {
+	for _, i := range leaves {
 		if l := &b.leaves[i]; l.step != 0 {
-			most = l.linger(cur, most)
+			most = l.sameLineIterations(cur, most)
 		}
 	}
 	return most
 }
 
-// body processes the given leaves in one iteration.
-func (f *firsts) body(b *block, cur []uint64, at int, of []int) {
+// countIteration processes the given leaves in one iteration.
+func (f *firstTouchCounter) countIteration(b *block, cur []uint64, at int, leaves []int) {
 	first := 0
 	for i := range b.items {
 		it := &b.items[i]
-		width := it.width()
+		width := it.references()
 		n := 0
-		for n < len(of) && of[n] < first+width {
+		for n < len(leaves) && leaves[n] < first+width {
 			n++
 		}
 		if n > 0 {
@@ -186,11 +186,11 @@ func (f *firsts) body(b *block, cur []uint64, at int, of []int) {
 			} else {
 				below := make([]int, n)
 				for j := range below {
-					below[j] = of[j] - first
+					below[j] = leaves[j] - first
 				}
-				f.loop(it.block, cur[it.at:it.at+it.n], at+it.node, below)
+				f.countLoop(it.block, cur[it.at:it.at+it.n], at+it.node, below)
 			}
-			of = of[n:]
+			leaves = leaves[n:]
 		}
 		first += width
 	}
@@ -202,15 +202,15 @@ type dimension struct {
 	loop        int // number of the loop among all nodes
 }
 
-// box marks the lines of the given leaves in contiguous runs, and attributes them to the first
+// markTogether marks the lines of the given leaves in contiguous runs, and attributes them to the first
 // leaf. It returns false if the leaves do not always have the same address, or if a trip count
 // varies.
-func (f *firsts) box(b *block, p []uint64, at int, of []int) bool {
+func (f *firstTouchCounter) markTogether(b *block, p []uint64, at int, leaves []int) bool {
 	var first []dimension
-	var start place
-	for i, l := range of {
+	var start origin
+	for i, l := range leaves {
 		var dims []dimension
-		to, ok := b.placeOf(p, at, l, &dims)
+		to, ok := b.originOf(p, at, l, &dims)
 		if !ok {
 			return false
 		}
@@ -223,38 +223,38 @@ func (f *firsts) box(b *block, p []uint64, at int, of []int) bool {
 	return f.markBox(start, first)
 }
 
-type place struct {
+type origin struct {
 	addr, bytes uint64
 	node        int
 }
 
-// placeOf returns the address of leaf l in the first iteration of a loop. It appends to dims the
+// originOf returns the address of leaf l in the first iteration of a loop. It appends to dims the
 // loops that move the leaf.
-func (b *block) placeOf(p []uint64, at, l int, dims *[]dimension) (to place, ok bool) {
+func (b *block) originOf(p []uint64, at, l int, dims *[]dimension) (to origin, ok bool) {
 	if b.varies || int64(p[0]) < 1 {
-		return place{}, false
+		return origin{}, false
 	}
 	if step := b.leaves[l].step; step != 0 && p[0] > 1 {
 		*dims = append(*dims, dimension{step, p[0], at})
 	}
 	for i := range b.items {
 		it := &b.items[i]
-		if l < it.width() {
+		if l < it.references() {
 			if !it.loop {
-				return place{p[1+it.at], it.bytes, at + it.node}, true
+				return origin{p[1+it.at], it.bytes, at + it.node}, true
 			}
-			return it.placeOf(p[1+it.at:1+it.at+it.n], at+it.node, l, dims)
+			return it.originOf(p[1+it.at:1+it.at+it.n], at+it.node, l, dims)
 		}
-		l -= it.width()
+		l -= it.references()
 	}
-	return place{}, false
+	return origin{}, false
 }
 
 // maxRuns limits the number of contiguous runs of lines in a box.
 const maxRuns = 1 << 26
 
 // markBox marks the lines that a leaf touches in the given loops.
-func (f *firsts) markBox(start place, dims []dimension) bool {
+func (f *firstTouchCounter) markBox(start origin, dims []dimension) bool {
 	dims = slices.Clone(dims)
 	run := span{start.addr, start.addr + start.bytes - 1}
 	for i := range dims {
@@ -280,7 +280,7 @@ func (f *firsts) markBox(start place, dims []dimension) bool {
 	return true
 }
 
-func (f *firsts) markRuns(run span, dims []dimension, at int) {
+func (f *firstTouchCounter) markRuns(run span, dims []dimension, at int) {
 	if len(dims) == 0 {
 		f.spend(1)
 		f.tally.counts[at].misses += f.marks.addSpan(span{run.first >> f.shift, run.last >> f.shift})
@@ -288,7 +288,7 @@ func (f *firsts) markRuns(run span, dims []dimension, at int) {
 	}
 	d := dims[len(dims)-1]
 	for range d.trips {
-		if f.ended() {
+		if f.isEnded() {
 			return
 		}
 		f.markRuns(run, dims[:len(dims)-1], at)

@@ -17,7 +17,7 @@ type engine struct {
 	tally tally
 	reads []loops.Addresses // wild addresses of each reference
 
-	firsts *firsts // set if the engine only finds first touches, and nil otherwise
+	firsts *firstTouchCounter // set if the engine only finds first touches, and nil otherwise
 
 	plain  bool     // whether to simulate every iteration, as the reference implementation in tests does
 	queue  []access // accesses that have not been made yet
@@ -35,7 +35,7 @@ type engine struct {
 	*pauses
 }
 
-const queued = 512
+const queueLength = 512
 
 func newEngine(l *layout, sets, ways uint64) *engine {
 	e := &engine{layout: l, sets: sets, state: newState(sets, ways), weight: 1, pauses: new(pauses)}
@@ -47,7 +47,7 @@ func newEngine(l *layout, sets, ways uint64) *engine {
 	for ref := range refs {
 		e.reads[ref] = l.tree.Addresses(ref)
 	}
-	e.queue = make([]access, 0, queued)
+	e.queue = make([]access, 0, queueLength)
 	for _, b := range l.blocks.all {
 		if b != nil {
 			b.skip, b.patience = 0, 0
@@ -84,13 +84,13 @@ func (e *engine) run() {
 			if of.wild {
 				addr, _ = e.reads[of.ref].Next()
 			}
-			e.one(addr, of, e.nodes+int(of.ref))
+			e.accessOne(addr, of, e.nodes+int(of.ref))
 			made++
 		case len(tops) > 0 && int(tops[0].node) == i:
-			made += e.top(f, blocks[0], p, int(tops[0].start))
+			made += e.runTop(f, blocks[0], p, int(tops[0].start))
 			tops, blocks = tops[1:], blocks[1:]
 		default:
-			made += e.short(f, p, -1)
+			made += e.runShort(f, p, -1)
 		}
 	}
 	e.done += made
@@ -100,21 +100,21 @@ func (e *engine) run() {
 // to stop.
 const maxAtOnce = 1 << 12
 
-// top runs a top-level loop that is counted node by node. at is the index of its first counter.
-func (e *engine) top(f *form, b *block, p []uint64, at int) (made uint64) {
+// runTop runs a top-level loop that is counted node by node. at is the index of its first counter.
+func (e *engine) runTop(f *form, b *block, p []uint64, at int) (made uint64) {
 	switch {
 	case f.kind == oneLoop && f.short(p[0]):
-		return e.short(f, p, at)
+		return e.runShort(f, p, at)
 	case !b.events || b.wilds:
-		e.loop(b, p, at)
+		e.runLoop(b, p, at)
 		e.flush()
 	}
 	return 0
 }
 
-// short runs a short loop over references. at is the index of its first counter. If at is negative,
+// runShort runs a short loop over references. at is the index of its first counter. If at is negative,
 // accesses are counted by reference.
-func (e *engine) short(f *form, p []uint64, at int) (made uint64) {
+func (e *engine) runShort(f *form, p []uint64, at int) (made uint64) {
 	items := e.flats[f.first : f.first+f.items]
 	start := p[1 : 1+len(items)]
 	for i := uint64(0); int64(i) < int64(p[0]); i++ {
@@ -131,31 +131,31 @@ func (e *engine) short(f *form, p []uint64, at int) (made uint64) {
 			if of.wild {
 				addr, _ = e.reads[of.ref].Next()
 			}
-			e.one(addr, of, to)
+			e.accessOne(addr, of, to)
 			made++
 		}
 	}
 	return made
 }
 
-// one makes the accesses of a reference that is in no loop with skippable iterations. The queue
+// accessOne makes the accesses of a reference that is in no loop with skippable iterations. The queue
 // must be empty.
-func (e *engine) one(addr trace.Addr, of *flat, at int) {
+func (e *engine) accessOne(addr trace.Addr, of *flat, at int) {
 	line := addr >> e.shift
 	if line < (addr+uint64(of.bytes-1))>>e.shift {
-		e.several(addr, of, at)
+		e.accessSeveral(addr, of, at)
 		return
 	}
 	switch {
 	case e.few != nil:
 		e.tally.counts[at].accesses++
 		if set := int(e.few.set(line)) * e.few.ways; e.few.held[set] != line {
-			e.few.use(&access{line, uint32(at), of.array}, e.few.held[set:set+e.few.ways], &e.tally)
+			e.few.moveToFront(&access{line, uint32(at), of.array}, e.few.held[set:set+e.few.ways], &e.tally)
 		}
 	case e.full != nil:
 		e.tally.counts[at].accesses++
 		if e.full.order[e.full.next-1] != line {
-			e.full.use(&access{line, uint32(at), of.array}, &e.tally)
+			e.full.moveToTop(&access{line, uint32(at), of.array}, &e.tally)
 		} else if e.tally.depths != nil {
 			e.tally.depths[0]++
 		}
@@ -166,13 +166,13 @@ func (e *engine) one(addr trace.Addr, of *flat, at int) {
 	}
 }
 
-// several makes the accesses of a reference that touches more than one line.
-func (e *engine) several(addr trace.Addr, of *flat, at int) {
+// accessSeveral makes the accesses of a reference that touches more than one line.
+func (e *engine) accessSeveral(addr trace.Addr, of *flat, at int) {
 	line, last := addr>>e.shift, (addr+uint64(of.bytes-1))>>e.shift
 	e.done += last - line // the caller counts the first access
 	for ; line <= last; line++ {
 		e.queue = append(e.queue, access{line, uint32(at), of.array})
-		if len(e.queue) == queued || line == last {
+		if len(e.queue) == queueLength || line == last {
 			e.state.touch(e.queue, &e.tally)
 			e.queue = e.queue[:0]
 		}
@@ -195,22 +195,22 @@ func (e *engine) flush() {
 	e.queue = e.queue[:0]
 }
 
-// leaf makes the accesses of a leaf. The address of a wild leaf comes from its list.
-func (e *engine) leaf(b *block, addr trace.Addr, at int) {
+// accessLeaf makes the accesses of a leaf. The address of a wild leaf comes from its list.
+func (e *engine) accessLeaf(b *block, addr trace.Addr, at int) {
 	if b.wild {
 		addr, _ = e.reads[b.ref].Next()
 	}
 	if b.counted {
-		e.reference(addr, b.bytes, at, uint32(b.ref))
+		e.queueReference(addr, b.bytes, at, uint32(b.ref))
 	}
 }
 
-// reference queues the accesses of a reference, one per line, in ascending order.
-func (e *engine) reference(addr trace.Addr, bytes uint64, at int, ref uint32) {
+// queueReference queues the accesses of a reference, one per line, in ascending order.
+func (e *engine) queueReference(addr trace.Addr, bytes uint64, at int, ref uint32) {
 	line, last := addr>>e.shift, (addr+bytes-1)>>e.shift
 	for {
 		e.queue = append(e.queue, access{line, uint32(at), e.columns[ref]})
-		if len(e.queue) == queued {
+		if len(e.queue) == queueLength {
 			e.flush()
 		}
 		if line >= last {
@@ -220,17 +220,17 @@ func (e *engine) reference(addr trace.Addr, bytes uint64, at int, ref uint32) {
 	}
 }
 
-// weigh sets the weight of the following accesses: the number of accesses that each of them
+// setWeight sets the weight of the following accesses: the number of accesses that each of them
 // represents.
-func (e *engine) weigh(weight uint64) {
+func (e *engine) setWeight(weight uint64) {
 	if weight != e.weight {
 		e.flush()
 		e.weight = weight
 	}
 }
 
-// enter returns a copy of the parameters of a body.
-func (e *engine) enter(start []uint64) []uint64 {
+// copyParams returns a copy of the parameters of a body.
+func (e *engine) copyParams(start []uint64) []uint64 {
 	if e.depth == len(e.curs) {
 		e.curs = append(e.curs, nil)
 		e.plans = append(e.plans, new(plan))
@@ -242,18 +242,18 @@ func (e *engine) enter(start []uint64) []uint64 {
 	return cur
 }
 
-// loop runs a loop. at is the index of its first counter.
-func (e *engine) loop(b *block, p []uint64, at int) {
-	if int64(p[0]) < 1 || b.barren(p[1:]) {
+// runLoop runs a loop. at is the index of its first counter.
+func (e *engine) runLoop(b *block, p []uint64, at int) {
+	if int64(p[0]) < 1 || b.makesNoReferences(p[1:]) {
 		return
 	}
 	if e.firsts != nil && !b.wilds {
 		e.flush()
-		e.firsts.loop(b, p, at, whole(len(b.leaves)))
+		e.firsts.countLoop(b, p, at, indices(len(b.leaves)))
 		return
 	}
 	trips := p[0]
-	cur := e.enter(p[1:])
+	cur := e.copyParams(p[1:])
 	w, s := e.plans[e.depth-1], e.series[e.depth-1]
 	w.begin(e, b, cur, trips)
 	s.begin(e, b, trips)
@@ -265,10 +265,10 @@ func (e *engine) loop(b *block, p []uint64, at int) {
 	for i := uint64(0); i < trips && !e.over; {
 		jump := uint64(0)
 		if i == w.next {
-			jump = w.look(e, b, cur, i, trips, at)
+			jump = w.check(e, b, cur, i, trips, at)
 		}
 		if i == s.next && jump == 0 {
-			jump = s.look(e, b, cur, i, trips, at)
+			jump = s.check(e, b, cur, i, trips, at)
 		}
 		if jump > 0 {
 			advance(cur, b.steps, jump)
@@ -278,13 +278,13 @@ func (e *engine) loop(b *block, p []uint64, at int) {
 		}
 		if b.flat && !still {
 			n := min(min(trips, w.next)-i, 1<<12)
-			e.stretch(b, cur, n, at)
+			e.runLeaves(b, cur, n, at)
 			i += n
 			continue
 		}
 		n := uint64(1)
 		if still {
-			n = b.linger(cur, min(trips, w.next)-i)
+			n = b.sameLineIterations(cur, min(trips, w.next)-i)
 		}
 		e.body(b, cur, at)
 		if n < 3 {
@@ -293,9 +293,9 @@ func (e *engine) loop(b *block, p []uint64, at int) {
 			// The next n - 1 iterations begin with the cache state that this iteration leaves.
 			e.note(n)
 			outside := e.weight
-			e.weigh(outside * (n - 1))
+			e.setWeight(outside * (n - 1))
 			e.body(b, cur, at)
-			e.weigh(outside)
+			e.setWeight(outside)
 		}
 		advance(cur, b.steps, n)
 		i += n
@@ -309,10 +309,10 @@ func (e *engine) loop(b *block, p []uint64, at int) {
 	e.depth--
 }
 
-// stretch runs a number of iterations of a loop whose items are all leaves.
-func (e *engine) stretch(b *block, cur []uint64, iterations uint64, at int) {
+// runLeaves runs a number of iterations of a loop whose items are all leaves.
+func (e *engine) runLeaves(b *block, cur []uint64, iterations uint64, at int) {
 	if e.few != nil && e.open == 0 && !b.wilds {
-		e.stretchFew(b, cur, iterations, at)
+		e.runLeavesFewWays(b, cur, iterations, at)
 		return
 	}
 	items, cur, steps := b.items, cur[:len(b.items)], b.steps[:len(b.items)]
@@ -329,21 +329,21 @@ func (e *engine) stretch(b *block, cur []uint64, iterations uint64, at int) {
 			}
 			line := addr >> e.shift
 			if line < (addr+it.bytes-1)>>e.shift {
-				e.reference(addr, it.bytes, at+1+j, uint32(it.ref))
+				e.queueReference(addr, it.bytes, at+1+j, uint32(it.ref))
 				continue
 			}
 			n := len(e.queue)
 			e.queue = e.queue[:n+1]
 			e.queue[n] = access{line, uint32(at + 1 + j), e.columns[it.ref]}
-			if n+1 == queued {
+			if n+1 == queueLength {
 				e.flush()
 			}
 		}
 	}
 }
 
-// stretchFew does the same as stretch, but without the queue, for a cache with few ways.
-func (e *engine) stretchFew(b *block, cur []uint64, iterations uint64, at int) {
+// runLeavesFewWays does the same as stretch, but without the queue, for a cache with few ways.
+func (e *engine) runLeavesFewWays(b *block, cur []uint64, iterations uint64, at int) {
 	e.flush()
 	f, t, ways := e.few, &e.tally, e.few.ways
 	t.weight = e.weight
@@ -365,14 +365,14 @@ func (e *engine) stretchFew(b *block, cur []uint64, iterations uint64, at int) {
 			}
 			line, last := addr>>e.shift, (addr+it.bytes-1)>>e.shift
 			if set := int(f.set(line)) * ways; f.held[set] != line {
-				f.use(&access{line, uint32(at + 1 + j), e.columns[it.ref]}, f.held[set:set+ways], t)
+				f.moveToFront(&access{line, uint32(at + 1 + j), e.columns[it.ref]}, f.held[set:set+ways], t)
 			}
 			for line < last {
 				line++
 				made++
 				t.counts[at+1+j].accesses += e.weight
 				if set := int(f.set(line)) * ways; f.held[set] != line {
-					f.use(&access{line, uint32(at + 1 + j), e.columns[it.ref]}, f.held[set:set+ways], t)
+					f.moveToFront(&access{line, uint32(at + 1 + j), e.columns[it.ref]}, f.held[set:set+ways], t)
 				}
 			}
 		}
@@ -397,20 +397,20 @@ func (e *engine) body(b *block, cur []uint64, at int) {
 		it := &b.items[i]
 		switch {
 		case !it.loop:
-			e.leaf(it.block, cur[it.at], at+it.node)
+			e.accessLeaf(it.block, cur[it.at], at+it.node)
 		case !it.events || it.wilds:
-			e.loop(it.block, cur[it.at:it.at+it.n], at+it.node)
+			e.runLoop(it.block, cur[it.at:it.at+it.n], at+it.node)
 		}
 	}
 }
 
-// amount estimates the number of references in one iteration of a loop.
-func (b *block) amount(cur []uint64) (n float64) {
+// referencesPerIteration estimates the number of references in one iteration of a loop.
+func (b *block) referencesPerIteration(cur []uint64) (n float64) {
 	for i := range b.items {
 		it := &b.items[i]
 		switch {
 		case it.loop && !it.events:
-			n += float64(max(0, int64(cur[it.at]))) * it.amount(cur[it.at+1:it.at+it.n])
+			n += float64(max(0, int64(cur[it.at]))) * it.referencesPerIteration(cur[it.at+1:it.at+it.n])
 		case it.counted:
 			n++
 		}
@@ -419,4 +419,4 @@ func (b *block) amount(cur []uint64) (n float64) {
 }
 
 // larger than any iteration number
-const never = math.MaxUint64
+const noIteration = math.MaxUint64

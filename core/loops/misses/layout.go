@@ -65,10 +65,10 @@ type flat struct {
 }
 
 const (
-	maxTop    = 1 << 18 // if there are more top-level nodes, short loops are counted by reference
-	shortLoop = 64      // maximum number of references that a short loop makes
-	farStep   = 1 << 56 // the smallest step that counts as large; shortLoop smaller steps sum to less than 2^64 bytes
-	someUses  = 16      // if there are many nodes, uses are counted in every someUses-th node only
+	maxTop      = 1 << 18 // if there are more top-level nodes, short loops are counted by reference
+	shortLoop   = 64      // maximum number of references that a short loop makes
+	farStep     = 1 << 56 // the smallest step that counts as large; shortLoop smaller steps sum to less than 2^64 bytes
+	useInterval = 16      // if there are many nodes, uses are counted in every someUses-th node only
 )
 
 func newLayout(t *loops.Tree, lineBytes uint64) *layout {
@@ -105,7 +105,7 @@ func newLayoutOf(t *loops.Tree, lineBytes uint64, many bool) *layout {
 			continue
 		case f.kind == oneLeaf:
 			if of := &l.flats[f.first]; !of.wild {
-				seen.reach(of.ref, span{p[0], max(p[0], p[0]+uint64(of.bytes-1))})
+				seen.extend(of.ref, span{p[0], max(p[0], p[0]+uint64(of.bytes-1))})
 			}
 		case f.kind == oneLoop && f.short(p[0]):
 			if !l.many {
@@ -114,17 +114,17 @@ func newLayoutOf(t *loops.Tree, lineBytes uint64, many bool) *layout {
 			if int64(p[0]) < 1 {
 				continue
 			}
-			l.reachFlat(f, p, seen)
+			l.joinFlat(f, p, seen)
 		default:
 			seen.joinLoop(l.addTop(i, t.Node(id, p)), p)
 			continue
 		}
-		if !l.many || i%someUses == 0 {
-			l.use(f, p, seen)
+		if !l.many || i%useInterval == 0 {
+			l.countUses(f, p, seen)
 		}
 	}
 	seen.joinWild(t)
-	l.arrays = divide(seen.spans, seen.uses, l.shift)
+	l.arrays = divideLines(seen.spans, seen.uses, l.shift)
 	l.columns = make([]uint32, len(refs))
 	for ref, s := range l.arrays.byRef {
 		if s >= 0 {
@@ -146,14 +146,14 @@ func (l *layout) addTop(i int, n loops.Node) *block {
 	return b
 }
 
-// use counts the executions of a leaf, or of all references of a loop over references.
-func (l *layout) use(f *form, p []uint64, seen *extents) {
+// countUses counts the executions of a leaf, or of all references of a loop over references.
+func (l *layout) countUses(f *form, p []uint64, seen *extents) {
 	times := uint64(1)
 	if f.kind == oneLoop {
 		times = p[0]
 	}
 	if l.many {
-		times *= someUses
+		times *= useInterval
 	}
 	for i := range l.flats[f.first : f.first+f.items] {
 		if of := &l.flats[int(f.first)+i]; of.bytes > 0 && !of.wild {
@@ -210,8 +210,8 @@ func (l *layout) flatOf(n loops.Node) flat {
 	return flat{ref: uint32(ref), bytes: l.bytes[ref], wild: wild}
 }
 
-// reachFlat does the same as joinLoop for short loops over references that run at least once.
-func (l *layout) reachFlat(f *form, p []uint64, seen *extents) {
+// joinFlat does the same as joinLoop for short loops over references that run at least once.
+func (l *layout) joinFlat(f *form, p []uint64, seen *extents) {
 	trips, p := p[0], p[1:]
 	for i := range l.flats[f.first : f.first+f.items] {
 		of := &l.flats[int(f.first)+i]
@@ -226,7 +226,7 @@ func (l *layout) reachFlat(f *form, p []uint64, seen *extents) {
 		if s.last < s.first || of.far && trips > 1 {
 			s = span{0, ^uint64(0)}
 		}
-		seen.reach(of.ref, s)
+		seen.extend(of.ref, s)
 	}
 }
 
@@ -246,13 +246,13 @@ func newExtents(refs []loops.Reference) *extents {
 }
 
 func (e *extents) join(ref uint32, s span, times uint64) {
-	e.reach(ref, s)
+	e.extend(ref, s)
 	e.uses[ref] += times
 }
 
-// reach does the same as join without counting uses. It avoids unnecessary stores, because most
+// extend does the same as join without counting uses. It avoids unnecessary stores, because most
 // spans lie within the known extents.
-func (e *extents) reach(ref uint32, s span) {
+func (e *extents) extend(ref uint32, s span) {
 	all := &e.spans[ref]
 	if s.first < all.first {
 		all.first = s.first
@@ -304,9 +304,9 @@ type arrays struct {
 	last   int      // index of the span of the line that was looked up last
 }
 
-// divide joins the spans of references with overlapping lines. A span that ends before it begins is
+// divideLines joins the spans of references with overlapping lines. A span that ends before it begins is
 // empty. The most frequently used arrays get separate columns.
-func divide(all []span, uses []uint64, shift uint) *arrays {
+func divideLines(all []span, uses []uint64, shift uint) *arrays {
 	a := &arrays{byRef: make([]int, len(all))}
 	var order []int
 	for ref := range all {
@@ -331,7 +331,7 @@ func divide(all []span, uses []uint64, shift uint) *arrays {
 	}
 	a.number = make([]uint32, len(a.spans))
 	a.shown = min(len(a.spans), maxArrays)
-	heavy := whole(len(a.spans))
+	heavy := indices(len(a.spans))
 	if len(a.spans) > maxArrays {
 		slices.SortStableFunc(heavy, func(x, y int) int { return cmp.Compare(weight[y], weight[x]) })
 		slices.Sort(heavy[:maxArrays-1])
@@ -342,8 +342,8 @@ func divide(all []span, uses []uint64, shift uint) *arrays {
 	return a
 }
 
-// of returns the column of the array that contains a line.
-func (a *arrays) of(line trace.Line) uint32 {
+// columnOf returns the column of the array that contains a line.
+func (a *arrays) columnOf(line trace.Line) uint32 {
 	if s := &a.spans[a.last]; line < s.first || line > s.last {
 		lo, hi := 0, len(a.spans)-1
 		for lo < hi {

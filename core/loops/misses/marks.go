@@ -54,8 +54,8 @@ func (m *marks) slot(number uint64) int {
 	return slot
 }
 
-// need returns the page with the given number, and creates it if necessary.
-func (m *marks) need(number uint64) *page {
+// ensurePage returns the page with the given number, and creates it if necessary.
+func (m *marks) ensurePage(number uint64) *page {
 	if p := m.find(number); p != nil {
 		return p
 	}
@@ -82,7 +82,7 @@ func (m *marks) need(number uint64) *page {
 
 // add marks a line, and reports whether it was unmarked before.
 func (m *marks) add(line trace.Line) bool {
-	p := m.need(line / pageLines)
+	p := m.ensurePage(line / pageLines)
 	word, bit := &p.words[line/64%(pageLines/64)], uint64(1)<<(line%64)
 	if *word&bit != 0 {
 		return false
@@ -96,7 +96,7 @@ func (m *marks) add(line trace.Line) bool {
 func (m *marks) addSpan(s span) (fresh uint64) {
 	for first := s.first; ; {
 		last := min(s.last, first|(pageLines-1))
-		p := m.need(first / pageLines)
+		p := m.ensurePage(first / pageLines)
 		before := p.marked
 		if before < pageLines {
 			p.add(int(first%pageLines), int(last%pageLines))
@@ -129,8 +129,8 @@ func (p *page) mask(word, first, last int) uint64 {
 	return bits
 }
 
-// gap returns the first unmarked line of a span, if there is one.
-func (m *marks) gap(s span) (line trace.Line, found bool) {
+// firstUnmarked returns the first unmarked line of a span, if there is one.
+func (m *marks) firstUnmarked(s span) (line trace.Line, found bool) {
 	for first := s.first; ; {
 		last := min(s.last, first|(pageLines-1))
 		p := m.find(first / pageLines)

@@ -312,17 +312,17 @@ func Total(t *loops.Tree, c Cache, goOn func(least, accesses uint64) bool) (uint
 	if err != nil {
 		return 0, err
 	}
-	e.pauses.ask = func() bool { return goOn(e.least()) }
+	e.pauses.ask = func() bool { return goOn(e.lowerBound()) }
 	if e.run(); e.over {
 		return 0, ErrStopped
 	}
-	n, _ := e.least()
+	n, _ := e.lowerBound()
 	return n, nil
 }
 
-// least returns a lower bound on the misses of the whole run, and the number of accesses so far. After
+// lowerBound returns a lower bound on the misses of the whole run, and the number of accesses so far. After
 // the run, the bound is exact.
-func (e *engine) least() (misses, accesses uint64) {
+func (e *engine) lowerBound() (misses, accesses uint64) {
 	if e.open > 0 { // the counters may include a block that is run only to test a progression
 		return 0, 0
 	}

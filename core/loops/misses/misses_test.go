@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// same compares the result of Run with a simulation of every access.
-func same(t *rapid.T, tree *loops.Tree, c Cache) (jumped uint64, progressions int) {
+// checkRun compares the result of Run with a simulation of every access.
+func checkRun(t *rapid.T, tree *loops.Tree, c Cache) (jumped uint64, progressions int) {
 	many := rapid.IntRange(0, 3).Draw(t, "count short loops by reference") == 0
 	e := newEngine(newLayoutOf(tree, c.LineBytes, many), c.Sets, c.Ways)
 	e.run()
@@ -50,7 +50,7 @@ func TestNests(t *testing.T) {
 	}
 	jumped, nests := uint64(0), 0
 	rapid.Check(t, func(t *rapid.T) {
-		n, _ := same(t, drawTree(t, most), drawCache(t))
+		n, _ := checkRun(t, drawTree(t, most), drawCache(t))
 		if n > 0 {
 			nests++
 		}
@@ -67,7 +67,7 @@ func TestTriangularNests(t *testing.T) {
 		c := drawCache(t)
 		c.Sets = rapid.SampledFrom([]uint64{1, 1, 1, 2, 3, 8}).Draw(t, "fewer sets")
 		c.Ways = rapid.SampledFrom([]uint64{1, 2, 4, 20}).Draw(t, "fewer ways")
-		_, n := same(t, drawTriangle(t), c)
+		_, n := checkRun(t, drawTriangle(t), c)
 		progressions += n
 		nests += min(n, 1)
 	})

@@ -85,7 +85,7 @@ func (n *naive) access(line trace.Line, at, ref int) {
 		}
 		if len(*set) == int(n.cache.Ways) {
 			last := len(*set) - 1
-			n.out[int(n.e.columns[ref])*n.e.tally.arrays.shown+int(n.e.tally.arrays.of((*set)[last]))]++
+			n.out[int(n.e.columns[ref])*n.e.tally.arrays.shown+int(n.e.tally.arrays.columnOf((*set)[last]))]++
 			*set = (*set)[:last]
 		}
 	}
@@ -95,7 +95,7 @@ func (n *naive) access(line trace.Line, at, ref int) {
 // content returns the lines of a set, most recently used first.
 func content(s state, set int) (lines []trace.Line) {
 	if f, ok := s.(*frames); ok {
-		return slices.DeleteFunc(slices.Clone(f.held[set*f.ways:(set+1)*f.ways]), func(l trace.Line) bool { return l == none })
+		return slices.DeleteFunc(slices.Clone(f.held[set*f.ways:(set+1)*f.ways]), func(l trace.Line) bool { return l == noLine })
 	}
 	k := &s.(*stacks).all[set]
 	for at := k.next - 1; at >= k.tail; at-- {
@@ -158,8 +158,8 @@ func (d *drawing) leaf(depth int) loops.Item {
 }
 
 // drawTree draws a random tree. The parameter most is the approximate maximum number of references.
-func drawTree(t *rapid.T, most float64) *loops.Tree {
-	d := drawing{t: t, left: most}
+func drawTree(t *rapid.T, maxReferences float64) *loops.Tree {
+	d := drawing{t: t, left: maxReferences}
 	base := uint64(0x100000)
 	for range rapid.IntRange(1, 4).Draw(t, "arrays") {
 		d.bases = append(d.bases, base)
@@ -168,7 +168,7 @@ func drawTree(t *rapid.T, most float64) *loops.Tree {
 	n := loops.Nest{Items: d.items(0, 1)}
 	d.setWild(&n, n.Items)
 	tree, err := n.Build()
-	if err != nil || tree.Rows() > uint64(10*most) {
+	if err != nil || tree.Rows() > uint64(10*maxReferences) {
 		t.Skip("the triangular nest is too large")
 	}
 	return tree
@@ -214,7 +214,7 @@ func drawTriangle(t *rapid.T) *loops.Tree {
 	}
 	nest := loops.Nest{Items: []loops.Item{loops.Loop(uint64(outer), items...)}}
 	if rapid.Bool().Draw(t, "again") {
-		nest.Items = []loops.Item{loops.Loop(2, loops.Loop(uint64(outer), deeper(items)...))}
+		nest.Items = []loops.Item{loops.Loop(2, loops.Loop(uint64(outer), wrapInLoop(items)...))}
 	}
 	tree, err := nest.Build()
 	if err != nil || tree.Rows() > 300_000 {
@@ -223,12 +223,12 @@ func drawTriangle(t *rapid.T) *loops.Tree {
 	return tree
 }
 
-// deeper wraps the items in another loop, in which their steps are 0.
-func deeper(items []loops.Item) []loops.Item {
+// wrapInLoop wraps the items in another loop, in which their steps are 0.
+func wrapInLoop(items []loops.Item) []loops.Item {
 	items = slices.Clone(items)
 	for i := range items {
 		items[i].Steps = append([]int64{0}, items[i].Steps...)
-		items[i].Body = deeper(items[i].Body)
+		items[i].Body = wrapInLoop(items[i].Body)
 	}
 	return items
 }

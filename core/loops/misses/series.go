@@ -51,8 +51,8 @@ func (t *transcript) truncate(to mark) {
 	t.lines, t.notes, t.times, t.cuts = t.lines[:to.lines], t.notes[:to.notes], t.times[:to.times], t.cuts[:to.cuts]
 }
 
-// since overwrites r with a copy of the records since a mark.
-func (r *record) since(t *transcript, from mark) {
+// copySince overwrites r with a copy of the records since a mark.
+func (r *record) copySince(t *transcript, from mark) {
 	r.lines = append(r.lines[:0], t.lines[from.lines:]...)
 	r.notes = append(r.notes[:0], t.notes[from.notes:]...)
 	r.times = append(r.times[:0], t.times[from.times:]...)
@@ -99,11 +99,11 @@ func (b *block) depth() (depth int) {
 // blockSize returns the number of iterations after which every reference is at the same offset in
 // its line and in the same set, and inner trip counts have changed by whole periods. It returns 0
 // if this number is greater than most.
-func (e *engine) blockSize(b *block, most uint64) uint64 {
+func (e *engine) blockSize(b *block, limit uint64) uint64 {
 	n := uint64(1)
 	unit := e.sets << e.shift
 	for i := range b.drifts {
-		if n = lcm(n, unit/loops.GCD(unit, size(b.drifts[i].step))); n > most {
+		if n = lcm(n, unit/loops.GCD(unit, magnitude(b.drifts[i].step))); n > limit {
 			return 0
 		}
 	}
@@ -112,28 +112,28 @@ func (e *engine) blockSize(b *block, most uint64) uint64 {
 		if !it.loop || it.events {
 			continue
 		}
-		inner := e.blockSize(it.block, most)
+		inner := e.blockSize(it.block, limit)
 		if inner == 0 {
 			return 0
 		}
 		if step := b.steps[it.at]; step != 0 {
-			n = lcm(n, inner/loops.GCD(inner, size(step)))
-		} else if it.tripsStep(b.steps[it.at : it.at+it.n]) {
+			n = lcm(n, inner/loops.GCD(inner, magnitude(step)))
+		} else if it.changesTrips(b.steps[it.at : it.at+it.n]) {
 			n = lcm(n, inner)
 		}
-		if n > most {
+		if n > limit {
 			return 0
 		}
 	}
 	return n
 }
 
-// size returns the absolute value of a step.
-func size(step uint64) uint64 { return min(step, -step) }
+// magnitude returns the absolute value of a step.
+func magnitude(step uint64) uint64 { return min(step, -step) }
 
 // begin starts the search in a run of a loop.
 func (s *series) begin(e *engine, b *block, trips uint64) {
-	s.next = never
+	s.next = noIteration
 	s.marks = s.marks[:0]
 	if !b.varies || b.wilds || e.plain || len(b.leaves) > maxLeaves || len(b.leaves) == 0 {
 		return
@@ -165,15 +165,15 @@ func (s *series) finish(e *engine) {
 	}
 }
 
-// look is called before iteration i, at which one block ends and another begins. It returns the
+// check is called before iteration i, at which one block ends and another begins. It returns the
 // number of iterations to skip. The caller must advance the parameters.
-func (s *series) look(e *engine, b *block, cur []uint64, i, trips uint64, at int) (jump uint64) {
+func (s *series) check(e *engine, b *block, cur []uint64, i, trips uint64, at int) (jump uint64) {
 	e.flush()
 	defer func() { s.jumps = e.jumps }()
 	n := len(s.marks)
 	if n == 0 {
 		if (trips-i)/s.block < uint64(s.need)+2 {
-			s.next = never
+			s.next = noIteration
 			return 0
 		}
 		if e.jumps == s.jumps {
@@ -186,7 +186,7 @@ func (s *series) look(e *engine, b *block, cur []uint64, i, trips uint64, at int
 	s.save(e, n, b, at)
 	e.broken = e.broken || len(e.lines) > maxWritten
 	switch {
-	case e.broken || n >= 2 && !s.repeats(e, n):
+	case e.broken || n >= 2 && !s.isProgression(e, n):
 		s.giveUp(e, i)
 		return 0
 	case n < s.need:
@@ -206,9 +206,9 @@ func (s *series) save(e *engine, n int, b *block, at int) {
 	e.writeState()
 }
 
-// repeats reports whether the block that ends at mark n repeats the previous block, and all blocks
+// isProgression reports whether the block that ends at mark n repeats the previous block, and all blocks
 // from the first block on are in progression.
-func (s *series) repeats(e *engine, n int) bool {
+func (s *series) isProgression(e *engine, n int) bool {
 	a, b, c := s.marks[n-2], s.marks[n-1], s.marks[n]
 	if !slices.Equal(e.notes[a.notes:b.notes], e.notes[b.notes:c.notes]) ||
 		b.lines-a.lines != c.lines-b.lines || b.times-a.times != c.times-b.times {
@@ -225,8 +225,8 @@ func (s *series) repeats(e *engine, n int) bool {
 		inProgression(e.times[before.times:a.times], e.times[a.times:b.times], e.times[b.times:c.times], 1)
 }
 
-// farthest limits how far lines move in a block.
-const farthest = 1 << 40
+// maxMovement limits how far lines move in a block.
+const maxMovement = 1 << 40
 
 // inProgression reports whether each value grows by the same amount from a to b as from b to c, and
 // whether all amounts are multiples of sets.
@@ -239,7 +239,7 @@ func inProgression(a, b, c []uint64, sets uint64) bool {
 		if d == 0 && c[i] == b[i] {
 			continue
 		}
-		if c[i]-b[i] != d || d+farthest > 2*farthest || sets > 1 && size(d)%sets != 0 {
+		if c[i]-b[i] != d || d+maxMovement > 2*maxMovement || sets > 1 && magnitude(d)%sets != 0 {
 			return false
 		}
 	}
@@ -252,10 +252,10 @@ func (s *series) jump(e *engine, b *block, cur []uint64, i, trips uint64, at int
 	n := s.need // number of blocks that have been run
 	last := (trips - s.first) / s.block
 	good, bad := uint64(n), last+1
-	if !s.ordered(e, last) {
+	if !s.keepsOrder(e, last) {
 		lo := good
 		for hi := last; hi-lo > 1; {
-			if mid := lo + (hi-lo)/2; s.ordered(e, mid) {
+			if mid := lo + (hi-lo)/2; s.keepsOrder(e, mid) {
 				lo = mid
 			} else {
 				hi = mid
@@ -281,10 +281,10 @@ func (s *series) jump(e *engine, b *block, cur []uint64, i, trips uint64, at int
 			advance(cur, b.steps, 1)
 		}
 		e.flush()
-		if !e.over && s.alike(e, end, try, b, at) {
+		if !e.over && s.matchesFirst(e, end, try, b, at) {
 			good = try
 			behind = e.state.save(behind[:0])
-			best.since(&e.transcript, end)
+			best.copySince(&e.transcript, end)
 		} else {
 			bad = try
 			e.done = before
@@ -343,11 +343,11 @@ func (s *series) stateBefore(block uint64) []uint64 {
 	return state
 }
 
-// alike reports whether the block that was just run is like the first block. last is the number of
+// matchesFirst reports whether the block that was just run is like the first block. last is the number of
 // the block, counted from 1. Both blocks must take the same decisions. The jumps of the last block
 // and the state after it must continue the progression, and its counts must equal the values of the
 // polynomials.
-func (s *series) alike(e *engine, end mark, last uint64, b *block, at int) bool {
+func (s *series) matchesFirst(e *engine, end mark, last uint64, b *block, at int) bool {
 	m0, m1, m2 := s.marks[0], s.marks[1], s.marks[2]
 	if e.broken || !slices.Equal(e.notes[m0.notes:m1.notes], e.notes[end.notes:]) {
 		return false
@@ -368,16 +368,16 @@ func (s *series) alike(e *engine, end mark, last uint64, b *block, at int) bool 
 	value := newNewton(s.need, last-1, 0)
 	before := s.totals[s.need]
 	for j, now := range e.tally.save(nil, at, b.nodes) {
-		if value.of(s.totals, j) != now-before[j] {
+		if value.evaluate(s.totals, j) != now-before[j] {
 			return false
 		}
 	}
 	return true
 }
 
-// ordered reports whether all lines that may be in the cache at the same time keep their order by
+// keepsOrder reports whether all lines that may be in the cache at the same time keep their order by
 // address up to block last (numbered from 1).
-func (s *series) ordered(e *engine, last uint64) bool {
+func (s *series) keepsOrder(e *engine, last uint64) bool {
 	m0, m1 := s.marks[0], s.marks[1]
 	first, second := e.lines[m0.lines:m1.lines], e.lines[m1.lines:s.marks[2].lines]
 	if len(first) != len(second) {
@@ -389,7 +389,7 @@ func (s *series) ordered(e *engine, last uint64) bool {
 		if i+1 < m1.cuts-m0.cuts {
 			next = e.cuts[m0.cuts+i+1] - m0.lines
 		}
-		if !s.order.kept(first[cut:next], second[cut:next], last-1) {
+		if !s.order.isKept(first[cut:next], second[cut:next], last-1) {
 			return false
 		}
 	}
@@ -405,7 +405,7 @@ func reaches(a, b, c []uint64, steps uint64) bool {
 	most := uint64(1<<61) / max(1, steps)
 	for i := range a {
 		d := b[i] - a[i]
-		if size(d) > most || a[i]+d*steps != c[i] {
+		if magnitude(d) > most || a[i]+d*steps != c[i] {
 			return false
 		}
 	}
@@ -416,7 +416,7 @@ func (s *series) sum(e *engine, b *block, last uint64, at int) {
 	total := newNewton(s.need, last, 1)
 	sums := slices.Clone(s.totals[0])
 	for j := range sums {
-		sums[j] += total.of(s.totals, j)
+		sums[j] += total.evaluate(s.totals, j)
 	}
 	e.tally.load(sums, at, b.nodes)
 }
@@ -434,9 +434,9 @@ func newNewton(n int, at, sum uint64) *newton {
 	return w
 }
 
-// of evaluates the polynomial of counter j, whose first values are the differences between
+// evaluate evaluates the polynomial of counter j, whose first values are the differences between
 // consecutive totals.
-func (w *newton) of(totals [][]uint64, j int) (v uint64) {
+func (w *newton) evaluate(totals [][]uint64, j int) (v uint64) {
 	w.d = w.d[:0]
 	changes := uint64(0)
 	for k := range w.choices {
@@ -470,14 +470,14 @@ type pair struct{ from, to uint64 }
 
 const maxGroups = 16
 
-// kept reports whether lines that move from a to b in one step keep their order for the given
+// isKept reports whether lines that move from a to b in one step keep their order for the given
 // number of steps: equal lines stay equal, and no line passes another line.
-func (o *order) kept(a, b []uint64, steps uint64) bool {
+func (o *order) isKept(a, b []uint64, steps uint64) bool {
 	o.groups = o.groups[:0]
 	g := 0
 	for i, line := range a {
 		step := b[i] - line
-		if line == none {
+		if line == noLine {
 			if step != 0 {
 				return false
 			}
@@ -488,7 +488,7 @@ func (o *order) kept(a, b []uint64, steps uint64) bool {
 			}
 			if g == len(o.groups) {
 				if g == maxGroups {
-					return o.ascends(a, b, steps)
+					return o.isKeptInterleaved(a, b, steps)
 				}
 				o.groups = append(o.groups, group{step, line, line})
 			}
@@ -499,17 +499,17 @@ func (o *order) kept(a, b []uint64, steps uint64) bool {
 	for i := 1; i < len(o.groups); i++ {
 		l, r := &o.groups[i-1], &o.groups[i]
 		if l.last >= r.first || l.last+l.step*steps >= r.first+r.step*steps {
-			return o.ascends(a, b, steps)
+			return o.isKeptInterleaved(a, b, steps)
 		}
 	}
 	return true
 }
 
-// ascends does the same as kept for interleaved lines that move by different steps.
-func (o *order) ascends(a, b []uint64, steps uint64) bool {
+// isKeptInterleaved does the same as kept for interleaved lines that move by different steps.
+func (o *order) isKeptInterleaved(a, b []uint64, steps uint64) bool {
 	o.used = o.used[:0]
 	for i, line := range a {
-		if line != none && b[i] != none {
+		if line != noLine && b[i] != noLine {
 			o.used = append(o.used, pair{line, line + (b[i]-line)*steps})
 		} else if line != b[i] {
 			return false

@@ -53,7 +53,7 @@ type state interface {
 	move(m *motion, times uint64) // moves all lines by m repeatedly
 }
 
-const none = ^uint64(0)
+const noLine = ^uint64(0)
 
 // fewWays is the maximum number of ways that are searched one by one.
 const fewWays = 16
@@ -96,7 +96,7 @@ type frames struct {
 func newFrames(sets, ways uint64) *frames {
 	f := &frames{index: newIndex(sets), ways: int(ways), held: make([]trace.Line, sets*ways)}
 	for i := range f.held {
-		f.held[i] = none
+		f.held[i] = noLine
 	}
 	return f
 }
@@ -109,14 +109,14 @@ func (f *frames) touch(all []access, t *tally) {
 		t.counts[a.at].accesses += t.weight
 		at := int(f.set(a.line)) * f.ways
 		if set := f.held[at : at+f.ways]; set[0] != a.line {
-			f.use(a, set, t)
+			f.moveToFront(a, set, t)
 		}
 	}
 }
 
-// use makes a line the most recently used line of its set. It must not be the most recently used
+// moveToFront makes a line the most recently used line of its set. It must not be the most recently used
 // line already.
-func (f *frames) use(a *access, set []trace.Line, t *tally) {
+func (f *frames) moveToFront(a *access, set []trace.Line, t *tally) {
 	above := set[0]
 	set[0] = a.line
 	for w := 1; w < len(set); w++ {
@@ -126,14 +126,14 @@ func (f *frames) use(a *access, set []trace.Line, t *tally) {
 		}
 	}
 	t.counts[a.at].misses += t.weight
-	if above != none {
+	if above != noLine {
 		t.evict(a, above)
 	}
 }
 
 // evict counts the eviction of a line by an access.
 func (t *tally) evict(a *access, line trace.Line) {
-	t.out[int(a.array)*t.arrays.shown+int(t.arrays.of(line))] += t.weight
+	t.out[int(a.array)*t.arrays.shown+int(t.arrays.columnOf(line))] += t.weight
 }
 
 func (f *frames) save(to []uint64) []uint64 { return append(to, f.held...) }
@@ -145,7 +145,7 @@ func (f *frames) moved(from []uint64, m *motion) bool {
 	for at := 0; at < len(f.held); at += f.ways {
 		before, now := from[at:at+f.ways], f.held[to:to+f.ways]
 		for w := f.ways - 1; w >= 0; w-- {
-			if !m.brings(before[w], now[w]) {
+			if !m.movesTo(before[w], now[w]) {
 				return false
 			}
 		}
@@ -162,7 +162,7 @@ func (f *frames) move(m *motion, times uint64) {
 	for s := range int(f.sets) {
 		to := (s + turn) % int(f.sets)
 		for w, line := range f.spare[s*f.ways : (s+1)*f.ways] {
-			f.held[to*f.ways+w] = m.after(line, times)
+			f.held[to*f.ways+w] = m.positionAfter(line, times)
 		}
 	}
 }
@@ -198,19 +198,19 @@ func (s *stacks) touch(all []access, t *tally) {
 			k = &s.all[s.set(a.line)]
 		}
 		if k.order[k.next-1] != a.line {
-			k.use(a, t)
+			k.moveToTop(a, t)
 		} else if t.depths != nil {
 			t.depths[0] += t.weight
 		}
 	}
 }
 
-// use makes a line the most recently used line. It must not be the most recently used line already.
-func (k *stack) use(a *access, t *tally) {
+// moveToTop makes a line the most recently used line. It must not be the most recently used line already.
+func (k *stack) moveToTop(a *access, t *tally) {
 	at, slot := k.find(a.line)
 	if at >= 0 {
 		if t.depths != nil {
-			t.depths[k.newer(at)] += t.weight
+			t.depths[k.countNewer(at)] += t.weight
 		}
 		k.live[at/64] &^= 1 << (at % 64)
 		k.values[slot] = int32(k.next)
@@ -251,7 +251,7 @@ func (s *stacks) load(from []uint64) {
 		}
 		from = from[k.held:]
 		k.next, k.tail = 1+k.held, 1
-		k.settle()
+		k.renumber()
 	}
 }
 
@@ -260,7 +260,7 @@ func (s *stacks) moved(from []uint64, m *motion) bool {
 	for range s.all {
 		k := &s.all[to]
 		held := int(from[0])
-		if held != k.held || !k.moved(from[1:1+held], m) {
+		if held != k.held || !k.equalsMoved(from[1:1+held], m) {
 			return false
 		}
 		from = from[1+held:]
@@ -279,10 +279,10 @@ func (s *stacks) move(m *motion, times uint64) {
 		k := &s.all[i]
 		for at := k.tail; at < k.next; at++ {
 			if k.isLive(at) {
-				k.order[at] = m.after(k.order[at], times)
+				k.order[at] = m.positionAfter(k.order[at], times)
 			}
 		}
-		k.settle()
+		k.renumber()
 	}
 }
 
@@ -313,9 +313,9 @@ func (k *stack) init(most int) {
 	k.keys, k.values = make([]trace.Line, size), make([]int32, size)
 	k.shift = uint(64 - bits.Len(uint(size-1)))
 	for i := range k.keys {
-		k.keys[i] = none
+		k.keys[i] = noLine
 	}
-	k.order[0] = none // the live bit of the newest stamp is not set
+	k.order[0] = noLine // the live bit of the newest stamp is not set
 	k.next, k.tail = 1, 1
 }
 
@@ -327,14 +327,14 @@ func (k *stack) find(line trace.Line) (stamp, slot int) {
 		switch k.keys[slot] {
 		case line:
 			return int(k.values[slot]), slot
-		case none:
+		case noLine:
 			return -1, slot
 		}
 	}
 }
 
-// newer returns the number of live stamps that are newer than the given stamp.
-func (k *stack) newer(stamp int) (n int) {
+// countNewer returns the number of live stamps that are newer than the given stamp.
+func (k *stack) countNewer(stamp int) (n int) {
 	first, last := stamp/64, (k.next-1)/64
 	n = bits.OnesCount64(k.live[first] >> (stamp % 64) >> 1)
 	for _, word := range k.live[first+1 : max(first, last)+1] {
@@ -347,7 +347,7 @@ func (k *stack) put(line trace.Line) {
 	k.order[k.next] = line
 	k.live[k.next/64] |= 1 << (k.next % 64)
 	if k.next++; k.next == len(k.order) {
-		k.settle()
+		k.renumber()
 	}
 }
 
@@ -369,18 +369,18 @@ func (k *stack) drop() (line trace.Line) {
 func (k *stack) remove(line trace.Line) {
 	mask := len(k.keys) - 1
 	_, gap := k.find(line)
-	for slot := (gap + 1) & mask; k.keys[slot] != none; slot = (slot + 1) & mask {
+	for slot := (gap + 1) & mask; k.keys[slot] != noLine; slot = (slot + 1) & mask {
 		home := int(k.keys[slot] * 0x9e3779b97f4a7c15 >> k.shift)
 		if (slot-home)&mask >= (slot-gap)&mask {
 			k.keys[gap], k.values[gap] = k.keys[slot], k.values[slot]
 			gap = slot
 		}
 	}
-	k.keys[gap] = none
+	k.keys[gap] = noLine
 }
 
-// settle renumbers the live stamps, and rebuilds the table.
-func (k *stack) settle() {
+// renumber renumbers the live stamps, and rebuilds the table.
+func (k *stack) renumber() {
 	to := 1
 	for at := k.tail; at < k.next; at++ {
 		if k.isLive(at) {
@@ -390,7 +390,7 @@ func (k *stack) settle() {
 	}
 	clear(k.live)
 	for i := range k.keys {
-		k.keys[i] = none
+		k.keys[i] = noLine
 	}
 	for at := 1; at < to; at++ {
 		k.live[at/64] |= 1 << (at % 64)
@@ -399,17 +399,17 @@ func (k *stack) settle() {
 	}
 	k.next, k.tail = to, 1
 	if to == 1 {
-		k.order[0] = none
+		k.order[0] = noLine
 	}
 }
 
-// moved reports whether the stack contains exactly the saved lines, moved by m. The saved lines
+// equalsMoved reports whether the stack contains exactly the saved lines, moved by m. The saved lines
 // begin with the least recently used line.
-func (k *stack) moved(from []uint64, m *motion) bool {
+func (k *stack) equalsMoved(from []uint64, m *motion) bool {
 	i := 0
 	for at := k.tail; at < k.next; at++ {
 		if k.isLive(at) {
-			if !m.brings(from[i], k.order[at]) {
+			if !m.movesTo(from[i], k.order[at]) {
 				return false
 			}
 			i++

@@ -70,27 +70,27 @@ func (m *motion) find(line trace.Line) *region {
 	return nil
 }
 
-// brings reports whether the motion moves a line from before to now. A moving line must stay in a
+// movesTo reports whether the motion moves a line from before to now. A moving line must stay in a
 // region of its class, because references of other classes could hit it outside the region.
-func (m *motion) brings(before, now trace.Line) bool {
-	if before == none || now == none {
-		return before == now
+func (m *motion) movesTo(from, now trace.Line) bool {
+	if from == noLine || now == noLine {
+		return from == now
 	}
-	r := m.find(before)
+	r := m.find(from)
 	if r == nil {
-		return before == now
+		return from == now
 	}
-	if before+r.shift != now {
+	if from+r.shift != now {
 		return false
 	}
 	to := m.find(now)
 	return to != nil && to.class == r.class
 }
 
-// after returns the position of a line after the given number of moves.
-func (m *motion) after(line trace.Line, times uint64) trace.Line {
-	if line == none {
-		return none
+// positionAfter returns the position of a line after the given number of moves.
+func (m *motion) positionAfter(line trace.Line, times uint64) trace.Line {
+	if line == noLine {
+		return noLine
 	}
 	if r := m.find(line); r != nil {
 		return line + r.shift*times
@@ -100,7 +100,7 @@ func (m *motion) after(line trace.Line, times uint64) trace.Line {
 
 // begin starts the search in a run of a loop with the given parameters.
 func (w *plan) begin(e *engine, b *block, cur []uint64, trips uint64) {
-	w.next, w.on, w.jumped = never, false, false
+	w.next, w.on, w.jumped = noIteration, false, false
 	if e.plain || b.wilds || b.varies || trips < 4 || len(b.leaves) > maxLeaves || len(b.drifts) == 0 {
 		return
 	}
@@ -108,7 +108,7 @@ func (w *plan) begin(e *engine, b *block, cur []uint64, trips uint64) {
 		b.skip--
 		return
 	}
-	if b.amount(cur)*float64(trips) < 3*float64(e.cost) {
+	if b.referencesPerIteration(cur)*float64(trips) < 3*float64(e.cost) {
 		return
 	}
 	if !w.setPeriod(e, b, trips) {
@@ -118,7 +118,7 @@ func (w *plan) begin(e *engine, b *block, cur []uint64, trips uint64) {
 		e.classify(b)
 	}
 	w.on = true
-	w.from(e, b, cur, 0, trips)
+	w.setRegions(e, b, cur, 0, trips)
 }
 
 const maxLeaves = 512
@@ -162,12 +162,12 @@ func (e *engine) turnOf(step, period uint64) uint64 {
 
 func lcm(a, b uint64) uint64 { return a / loops.GCD(a, b) * b }
 
-// from finds regions for iteration i and later iterations, up to the iteration in which two regions
+// setRegions finds regions for iteration i and later iterations, up to the iteration in which two regions
 // would collide.
-func (w *plan) from(e *engine, b *block, cur []uint64, i, trips uint64) {
+func (w *plan) setRegions(e *engine, b *block, cur []uint64, i, trips uint64) {
 	w.saved, w.vain, w.fine = false, 0, 0
 	w.first = i
-	w.next = never
+	w.next = noIteration
 	w.hulls = append(w.hulls[:0], make([]span, len(b.leaves))...)
 	if trips-i < 2*w.period {
 		return
@@ -244,16 +244,16 @@ func (e *engine) classify(b *block) {
 	}
 }
 
-// look compares the state before iteration i with the checkpoint, and makes a new checkpoint. If
+// check compares the state before iteration i with the checkpoint, and makes a new checkpoint. If
 // the states are equal except for moved lines, it skips all remaining periods, and returns the
 // number of skipped iterations.
-func (w *plan) look(e *engine, b *block, cur []uint64, i, trips uint64, at int) (jump uint64) {
+func (w *plan) check(e *engine, b *block, cur []uint64, i, trips uint64, at int) (jump uint64) {
 	if !w.on {
-		w.next = never
+		w.next = noIteration
 		return 0
 	}
 	if i >= w.end || w.end-i < w.period {
-		w.from(e, b, cur, i, trips)
+		w.setRegions(e, b, cur, i, trips)
 		return 0
 	}
 	if w.fine != 1 && e.done+uint64(len(e.queue))-w.done < e.cost/2 {
@@ -266,7 +266,7 @@ func (w *plan) look(e *engine, b *block, cur []uint64, i, trips uint64, at int) 
 			w.jumped, w.saved = true, false
 			w.next = i + n
 			if w.end == trips {
-				w.on, w.next = false, never
+				w.on, w.next = false, noIteration
 			}
 			w.end = i // compute new regions from this iteration on
 			return n

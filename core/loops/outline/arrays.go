@@ -90,7 +90,7 @@ func (w *walker) arrays(k int, name func(loops.Reference) string) (list []Array)
 		}
 		l := leaf{item: j, name: name(it.ref)}
 		if it.wild {
-			list = w.wild(list, &l)
+			list = w.addWild(list, &l)
 			continue
 		}
 		l.of = w.pattern(k, j, n.params[k:])
@@ -120,8 +120,8 @@ func (w *walker) arrays(k int, name func(loops.Reference) string) (list []Array)
 	return list
 }
 
-// wild adds an irregular reference to the array with the same name.
-func (w *walker) wild(list []Array, l *leaf) []Array {
+// addWild adds an irregular reference to the array with the same name.
+func (w *walker) addWild(list []Array, l *leaf) []Array {
 	at := slices.IndexFunc(list, func(a Array) bool { return a.Wild && a.Name == l.name && l.name != "" })
 	if at < 0 {
 		at = len(list)
@@ -191,8 +191,8 @@ func (n *nest) strides(j int) (list []int64) {
 // dim is a loop whose iterations move a whole pattern by step bytes each.
 type dim struct{ trips, step uint64 }
 
-// wide returns the absolute value of the step.
-func (d dim) wide() uint64 { return min(d.step, -d.step) }
+// magnitude returns the absolute value of the step.
+func (d dim) magnitude() uint64 { return min(d.step, -d.step) }
 
 // pattern returns the bytes that leaf j touches while item k runs once with parameters p. The order
 // in which loops move a whole pattern does not matter. pattern applies loops with small steps
@@ -200,20 +200,20 @@ func (d dim) wide() uint64 { return min(d.step, -d.step) }
 func (w *walker) pattern(k, j int, p []uint64) pattern {
 	var whole []dim
 	for k != j && int64(p[0]) >= 1 && !w.nest.variesBelow(k, j) {
-		child := w.nest.towards(k, j)
+		child := w.nest.itemAbove(k, j)
 		whole = append(whole, dim{p[0], w.nest.items[k].steps[j-k-1]})
 		p, k = p[child-k:], child
 	}
-	of := w.iterations(k, j, p)
-	sort.Slice(whole, func(i, j int) bool { return whole[i].wide() < whole[j].wide() })
+	of := w.iteratedPattern(k, j, p)
+	sort.Slice(whole, func(i, j int) bool { return whole[i].magnitude() < whole[j].magnitude() })
 	for _, d := range whole {
 		of = w.repeat(of, d.trips, d.step)
 	}
 	return of
 }
 
-// towards returns the item of loop k's body that contains leaf j.
-func (n *nest) towards(k, j int) int {
+// itemAbove returns the item of loop k's body that contains leaf j.
+func (n *nest) itemAbove(k, j int) int {
 	child := k + 1
 	for n.items[child].end <= j {
 		child = n.items[child].end
@@ -221,8 +221,8 @@ func (n *nest) towards(k, j int) int {
 	return child
 }
 
-// iterations does the same as pattern for a leaf, or for a loop in which trip counts vary.
-func (w *walker) iterations(k, j int, p []uint64) pattern {
+// iteratedPattern does the same as pattern for a leaf, or for a loop in which trip counts vary.
+func (w *walker) iteratedPattern(k, j int, p []uint64) pattern {
 	n := w.nest
 	it := &n.items[k]
 	if !it.loop {
@@ -237,7 +237,7 @@ func (w *walker) iterations(k, j int, p []uint64) pattern {
 	if int64(trips) < 1 {
 		return pattern{lo: p[j-k], hi: p[j-k], exact: true}
 	}
-	child := n.towards(k, j)
+	child := n.itemAbove(k, j)
 	first := w.pattern(child, j, p[child-k:])
 	if trips == 1 {
 		return first
@@ -298,7 +298,7 @@ func (w *walker) repeat(one pattern, trips, step uint64) pattern {
 	} else {
 		all.lo += far
 	}
-	wide := dim{trips, step}.wide()
+	wide := dim{trips, step}.magnitude()
 	over := wide != 0 && (wide*(trips-1))/wide != trips-1 || all.hi <= all.lo || all.lo > one.lo || all.hi < one.hi
 	switch {
 	case over: // the pattern wraps around the end of the address space

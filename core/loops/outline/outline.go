@@ -88,7 +88,7 @@ type item struct {
 
 // New summarises a tree. The outline lists the nests with the most references. The argument "most"
 // is the maximum number of these nests.
-func New(t *loops.Tree, most int) *Outline {
+func New(t *loops.Tree, maxNests int) *Outline {
 	o := &Outline{tree: t}
 	byShape := map[int]*nest{}
 	for number, node := range t.TopLoops() {
@@ -107,7 +107,7 @@ func New(t *loops.Tree, most int) *Outline {
 		n.sum()
 		o.References += n.references
 	}
-	o.cut(most)
+	o.keepLargest(maxNests)
 	for i, n := range o.nests {
 		o.list(n, i)
 	}
@@ -118,18 +118,18 @@ func New(t *loops.Tree, most int) *Outline {
 // Nest returns the description of the nest with the given number, in its first run.
 func (o *Outline) Nest(number int) *loops.Nest { return o.nests[number].first.Nest() }
 
-// cut keeps only the largest nests in the list. The argument most limits the number of nests.
-func (o *Outline) cut(most int) {
-	if len(o.nests) <= most {
+// keepLargest keeps only the largest nests in the list. The argument most limits the number of nests.
+func (o *Outline) keepLargest(limit int) {
+	if len(o.nests) <= limit {
 		return
 	}
 	bySize := slices.Clone(o.nests)
 	sort.SliceStable(bySize, func(i, j int) bool { return bySize[i].references > bySize[j].references })
-	for _, n := range bySize[most:] {
+	for _, n := range bySize[limit:] {
 		o.LeftOut++
 		o.LeftOutReferences += n.references
 	}
-	o.nests = bySize[:most]
+	o.nests = bySize[:limit]
 	sort.Slice(o.nests, func(i, j int) bool { return o.nests[i].number < o.nests[j].number })
 }
 
@@ -190,7 +190,7 @@ func Sum[T any](o *Outline, tops iter.Seq2[int, int], nodes []T, add func(sum *T
 func newNest(node loops.Node, number int) *nest {
 	n := &nest{first: node, number: number, params: node.Params()}
 	n.items = make([]item, 0, len(n.params))
-	n.lay(node, -1, 0)
+	n.addItems(node, -1, 0)
 	n.counts, n.least, n.most = make([]uint64, len(n.items)), make([]uint64, len(n.items)), make([]uint64, len(n.items))
 	for k := range n.least {
 		n.least[k] = math.MaxUint64
@@ -198,8 +198,8 @@ func newNest(node loops.Node, number int) *nest {
 	return n
 }
 
-// lay appends the items of a node, and returns the node's height.
-func (n *nest) lay(node loops.Node, parent, depth int) (height int) {
+// addItems appends the items of a node, and returns the node's height.
+func (n *nest) addItems(node loops.Node, parent, depth int) (height int) {
 	k := len(n.items)
 	n.items = append(n.items, item{parent: parent, depth: depth, loop: node.IsLoop(), shape: node.Shape()})
 	if !node.IsLoop() {
@@ -211,7 +211,7 @@ func (n *nest) lay(node loops.Node, parent, depth int) (height int) {
 	for i := range node.Len() {
 		body, steps := node.Item(i)
 		all = append(all, steps...)
-		height = max(height, n.lay(body, k, depth+1))
+		height = max(height, n.addItems(body, k, depth+1))
 	}
 	it := &n.items[k]
 	it.height, it.steps, it.end = height+1, all, len(n.items)
@@ -231,7 +231,7 @@ func (n *nest) add(p []uint64) {
 	for k, v := range n.one {
 		n.counts[k] += v
 	}
-	c.corners(0, p)
+	c.updateTripRange(0, p)
 }
 
 // sum counts the references of the nest after all executions have been counted.
@@ -320,8 +320,8 @@ func (c *counter) neverNegative(k int, p []uint64) bool {
 	})
 }
 
-// corners updates the smallest and the largest trip count of loop k and of the loops inside it.
-func (c *counter) corners(k int, p []uint64) {
+// updateTripRange updates the smallest and the largest trip count of loop k and of the loops inside it.
+func (c *counter) updateTripRange(k int, p []uint64) {
 	n := c.nest
 	c.left = maxCounted
 	c.visit(k, p, func(j int, trips uint64) bool {
@@ -335,12 +335,12 @@ func (c *counter) corners(k int, p []uint64) {
 
 // visit calls see with the trip counts of loop k and of the loops inside loop k, in the first and
 // the last iterations of their surrounding loops.
-func (c *counter) visit(k int, p []uint64, see func(k int, trips uint64) bool) bool {
+func (c *counter) visit(k int, p []uint64, yield func(k int, trips uint64) bool) bool {
 	it := &c.nest.items[k]
 	if !it.loop {
 		return true
 	}
-	if c.left--; c.left <= 0 || !see(k, p[0]) {
+	if c.left--; c.left <= 0 || !yield(k, p[0]) {
 		return false
 	}
 	if int64(p[0]) < 1 || it.height == 1 {
@@ -349,7 +349,7 @@ func (c *counter) visit(k int, p []uint64, see func(k int, trips uint64) bool) b
 	cur := slices.Clone(p[1 : it.end-k])
 	for corner := range 2 {
 		for j := k + 1; j < it.end; j = c.nest.items[j].end {
-			if !c.visit(j, cur[j-k-1:], see) {
+			if !c.visit(j, cur[j-k-1:], yield) {
 				return false
 			}
 		}

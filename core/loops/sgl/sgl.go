@@ -35,18 +35,18 @@ const (
 // Writer writes a loop-compressed trace to a file. A Writer stops at the first error, which
 // [Writer.Close] returns.
 type Writer struct {
-	out    io.Writer
-	err    error
-	begun  bool
-	tables sgt.Tables
-	format string // format of the original trace, if known
-	facts  []trace.Fact
-	told   int // number of header facts already written
-	rows   uint64
-	bytes  uint64 // number of bytes written
-	buffer []byte
-	form   []byte // the encoding of a tree
-	body   []byte // the body of a tree's frame
+	out          io.Writer
+	err          error
+	begun        bool
+	tables       sgt.Tables
+	format       string // format of the original trace, if known
+	facts        []trace.Fact
+	writtenFacts int // number of header facts already written
+	rows         uint64
+	bytes        uint64 // number of bytes written
+	buffer       []byte
+	form         []byte // the encoding of a tree
+	body         []byte // the body of a tree's frame
 }
 
 // NewWriter returns a writer for a new file.
@@ -55,7 +55,7 @@ func NewWriter(w io.Writer) *Writer { return &Writer{out: w} }
 // Write adds a tree with the next records of a trace. h is the trace's header at this point, which
 // must contain everything that the previous header contained.
 func (w *Writer) Write(t *loops.Tree, h trace.Header) error {
-	w.tell(h)
+	w.writeHeader(h)
 	w.form = t.Append(w.form[:0])
 	w.body = sgt.AppendPacked(binary.AppendUvarint(w.body[:0], flagsOf(h)), w.form)
 	if len(w.body) > 1<<29 && w.err == nil {
@@ -68,15 +68,15 @@ func (w *Writer) Write(t *loops.Tree, h trace.Header) error {
 	return w.flush()
 }
 
-// tell writes the parts of a header that have not been written yet.
-func (w *Writer) tell(h trace.Header) {
+// writeHeader writes the parts of a header that have not been written yet.
+func (w *Writer) writeHeader(h trace.Header) {
 	w.begin()
 	if h.Format != w.format && h.Format != "sgl" {
 		w.format = h.Format
 		w.facts = append(w.facts, trace.Fact{Name: "format", Value: h.Format})
 	}
-	w.facts = append(w.facts, h.Capture[min(w.told, len(h.Capture)):]...)
-	w.told = len(h.Capture)
+	w.facts = append(w.facts, h.Capture[min(w.writtenFacts, len(h.Capture)):]...)
+	w.writtenFacts = len(h.Capture)
 	h.Capture = w.facts
 	w.buffer = w.tables.Append(w.buffer, h)
 }
@@ -103,7 +103,7 @@ func (w *Writer) flush() error {
 
 // Close writes the remaining parts of the final header h, and the reason why the run ended.
 func (w *Writer) Close(h trace.Header, e sgt.End) error {
-	w.tell(h)
+	w.writeHeader(h)
 	w.buffer = sgt.AppendDone(w.buffer, e, w.rows)
 	return w.flush()
 }
@@ -133,18 +133,18 @@ func Recognise(head []byte) (reason string, ok bool) {
 
 // Reader expands the trees of a file, one at a time and in order.
 type Reader struct {
-	name  string
-	kinds trace.Kinds
-	file  file
-	rows  *loops.Expander // rows of the current tree; nil if the next tree must be read
-	told  trace.Header    // the header before the current tree
-	err   error           // the error at which reading stopped
+	name   string
+	kinds  trace.Kinds
+	file   file
+	rows   *loops.Expander // rows of the current tree; nil if the next tree must be read
+	header trace.Header    // the header before the current tree
+	err    error           // the error at which reading stopped
 }
 
 // NewReader returns a reader of the file r. The name is used in error messages.
 func NewReader(name string, r io.Reader) *Reader {
 	return &Reader{
-		name: name, kinds: trace.AllKinds, told: trace.Header{Format: "sgl"},
+		name: name, kinds: trace.AllKinds, header: trace.Header{Format: "sgl"},
 		file: file{name: name, frames: sgt.NewFrames(r)},
 	}
 }
@@ -153,7 +153,7 @@ func NewReader(name string, r io.Reader) *Reader {
 func (r *Reader) Select(kinds trace.Kinds) { r.kinds = kinds }
 
 // Header returns the header of the part of the file that has been read.
-func (r *Reader) Header() trace.Header { return r.told }
+func (r *Reader) Header() trace.Header { return r.header }
 
 // Ending returns how the run ended. Ending must be called after all records have been read.
 func (r *Reader) Ending() sgt.Ending { return r.file.frames.Ending() }
@@ -173,7 +173,7 @@ func (r *Reader) Next(b *trace.Batch) error {
 		case err == io.EOF:
 			r.rows = nil
 		default:
-			r.err = r.refuse(err)
+			r.err = r.treeError(err)
 		}
 	}
 	b.Reset()
@@ -192,17 +192,17 @@ func (e *TooLongError) Unwrap() error { return e.Err }
 // Nameless returns the message without the file's name.
 func (e *TooLongError) Nameless() string { return e.Err.Error() }
 
-// refuse adds the file name and position to an error in a tree.
-func (r *Reader) refuse(err error) error {
+// treeError adds the file name and position to an error in a tree.
+func (r *Reader) treeError(err error) error {
 	if long, ok := errors.AsType[*loops.UnfoldError](err); ok {
 		return &TooLongError{File: r.name, Err: long}
 	}
-	return r.file.damage(err)
+	return r.file.withPosition(err)
 }
 
 func (r *Reader) open() {
 	tree, err := r.file.next()
-	r.told = r.file.header()
+	r.header = r.file.header()
 	if err != nil {
 		r.err = err
 		return
@@ -211,7 +211,7 @@ func (r *Reader) open() {
 }
 
 func (r *Reader) chosen(t *loops.Tree) *loops.Tree {
-	p := r.told.Program
+	p := r.header.Program
 	bare := r.kinds.Has(trace.BareBlock) && !r.kinds.Has(trace.BlockEntry) && p != nil
 	return t.Map(func(of loops.Reference) (loops.Reference, bool) {
 		if bare && of.Kind == trace.BlockEntry && p.IsBare(of.Site) {
@@ -273,7 +273,7 @@ func (f *file) next() (*loops.Tree, error) {
 			return nil, &trace.DamageError{File: f.name, Layer: "sgl", Offset: int64(f.frames.At()), Cut: true, Err: io.ErrUnexpectedEOF}
 		case err != nil:
 			f.at = f.frames.At()
-			return nil, f.damage(err)
+			return nil, f.withPosition(err)
 		}
 		f.at = frame.At
 		switch {
@@ -284,12 +284,12 @@ func (f *file) next() (*loops.Tree, error) {
 		case frame.Tag == tagTree:
 			t, err := f.tree(frame.Body)
 			if err != nil {
-				return nil, f.damage(err)
+				return nil, f.withPosition(err)
 			}
 			return t, nil
 		}
 		if err != nil {
-			return nil, f.damage(err)
+			return nil, f.withPosition(err)
 		}
 	}
 }
@@ -320,8 +320,8 @@ func (f *file) begin(frame sgt.Frame) error {
 	return nil
 }
 
-// damage adds the file's name and position to an error.
-func (f *file) damage(err error) error {
+// withPosition adds the file's name and position to an error.
+func (f *file) withPosition(err error) error {
 	if version, ok := errors.AsType[*sgt.VersionError](err); ok {
 		return version
 	}
@@ -358,7 +358,7 @@ func (f *Folding) write(t *loops.Tree) error {
 // Write adds the records of a batch. h is the current header of the trace.
 func (f *Folding) Write(b *trace.Batch, h trace.Header) error {
 	if b.Site == nil && b.PC == nil && h.Program == nil {
-		b = f.named(b, h)
+		b = f.assignSites(b, h)
 	}
 	f.header = f.withSites(h)
 	if f.err == nil {
@@ -367,8 +367,8 @@ func (f *Folding) Write(b *trace.Batch, h trace.Header) error {
 	return f.err
 }
 
-// named returns a copy of the batch in which every record has a site.
-func (f *Folding) named(b *trace.Batch, h trace.Header) *trace.Batch {
+// assignSites returns a copy of the batch in which every record has a site.
+func (f *Folding) assignSites(b *trace.Batch, h trace.Header) *trace.Batch {
 	if f.namer == nil {
 		f.namer = sgt.NewNamer()
 	}

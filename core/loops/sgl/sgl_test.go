@@ -33,8 +33,8 @@ func fold(t tracetest.Failer, r trace.Reader) *loops.Tree {
 	}
 }
 
-// opened returns a reader of the given file content.
-func opened(t tracetest.Failer, file []byte, kinds trace.Kinds) *open.Trace {
+// openContent returns a reader of the given file content.
+func openContent(t tracetest.Failer, file []byte, kinds trace.Kinds) *open.Trace {
 	t.Helper()
 	r, err := open.Open("t", bytes.NewReader(file), open.Options{})
 	if err != nil {
@@ -94,7 +94,7 @@ func program(t tracetest.Failer) (container, file []byte) {
 	if err := w.Close(sgt.End{How: "exit"}); err != nil {
 		t.Fatalf("%v", err)
 	}
-	r := opened(t, out.Bytes(), trace.AllKinds|trace.EventKinds)
+	r := openContent(t, out.Bytes(), trace.AllKinds|trace.EventKinds)
 	tree := fold(t, r)
 	return out.Bytes(), write(t, r.Header(), tree)
 }
@@ -113,7 +113,7 @@ func TestCompressedTraceEqualsTrace(t *testing.T) {
 		trace.AllKinds, trace.DataKinds, trace.AllKinds | trace.EventKinds, 1 << trace.Store, 1 << trace.BlockEntry,
 		1 << trace.BareBlock, trace.DataKinds | 1<<trace.BareBlock | 1<<trace.Call, 1 << trace.Fetch,
 	} {
-		a, b := opened(t, container, kinds), opened(t, file, kinds)
+		a, b := openContent(t, container, kinds), openContent(t, file, kinds)
 		want, wantErr := batches(t, a)
 		got, err := batches(t, b)
 		if err != wantErr {
@@ -144,7 +144,7 @@ func TestTreesAreConcatenated(t *testing.T) {
 	if err != nil || three.Rows() != 3*tree.Rows() {
 		t.Fatalf("%d rows, error %v, want 3 times %d rows", three.Rows(), err, tree.Rows())
 	}
-	b, err := batches(t, opened(t, again, trace.AllKinds|trace.EventKinds))
+	b, err := batches(t, openContent(t, again, trace.AllKinds|trace.EventKinds))
 	if err != nil || uint64(b.Len()) != 3*tree.Rows() {
 		t.Fatalf("%d rows, error %v, want 3 times %d rows", b.Len(), err, tree.Rows())
 	}
@@ -178,7 +178,7 @@ func TestTooManyRecordsToExpand(t *testing.T) {
 		t.Fatal(err)
 	}
 	file := write(t, trace.Header{Sizes: true}, tree)
-	_, err = batches(t, opened(t, file, trace.AllKinds))
+	_, err = batches(t, openContent(t, file, trace.AllKinds))
 	want := "t: the loop-compressed trace has about 1.21e+24 records, too many to expand, want at most 2^48; analyse the compressed trace instead"
 	if err == nil || err.Error() != want {
 		t.Errorf("error %v, want %s", err, want)
