@@ -7,7 +7,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// loopProgram returns the program for (i = 0; i < 3; i++), with the blocks entry, head, body and exit.
+// loopProgram returns the program for (i = 0; i < 3; i++), with the blocks entry, head, body and
+// exit.
 func loopProgram() *trace.Program {
 	return &trace.Program{
 		Functions: []trace.Function{{Name: "f", Blocks: 4}},

@@ -22,8 +22,8 @@ type expression struct {
 	of       []*expression
 }
 
-// maxDepth limits the nesting depth of an expression. maxDigits limits the digits of each number
-// in an expression.
+// maxDepth limits the nesting depth of an expression. maxDigits limits the digits of each number in
+// an expression.
 const (
 	maxDepth  = 100
 	maxDigits = 200

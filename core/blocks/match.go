@@ -92,7 +92,7 @@ func (m *Match) Err() error {
 		}
 		return &Error{
 			Function: m.Different[0].What, Block: -1, Why: "the trace is from a different build: " + m.Different[0].Why + more,
-			Do: "trace the program compiled from this LLVM IR, or write the LLVM IR again with the same compiler and options",
+			Do: "trace the program compiled from this LLVM IR, or generate the LLVM IR again with the compiler and options of the traced program",
 		}
 	case len(m.Missing) > 0 && len(m.Missing) == len(m.Functions):
 		return &Error{

@@ -67,7 +67,7 @@ func (t *Tree) countRows() error {
 // tooManyToCount returns the error for a node whose records would take too long to count.
 func tooManyToCount(node int) error {
 	return &NestError{
-		Path: []int{node}, Got: "trip counts that may be negative, in too many iterations to check each",
+		Path: []int{node}, Got: "trip counts that may be negative, and too many iterations to check all of them",
 		Want: "trip counts that are never negative",
 	}
 }

@@ -194,7 +194,7 @@ func (b *builder) reference(it *Item, path []int) (shape uint32, err error) {
 	case it.Trips != 0:
 		return 0, wrong(path, "a loop without a body", "a body with at least one item, or a leaf without a trip count")
 	case it.Wild && wild == nil:
-		return 0, wrong(path, "an irregular leaf without addresses", "addresses of its reference, which SetWild sets")
+		return 0, wrong(path, "an irregular leaf without addresses", "addresses for its reference; call SetWild")
 	}
 	t := b.tree
 	ref, fresh := b.assembler.reference(*r)

@@ -180,8 +180,8 @@ func (f *Folder) sameTrips(k int) bool {
 	return true
 }
 
-// inProgression reports whether all parameters of the last three sequences of k nodes are in arithmetic
-// progression.
+// inProgression reports whether all parameters of the last three sequences of k nodes are in
+// arithmetic progression.
 func (f *Folder) inProgression(k int) bool {
 	n := len(f.nodes)
 	a, b, c := f.nodes[n-3*k].at, f.nodes[n-2*k].at, f.nodes[n-k].at

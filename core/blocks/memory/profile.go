@@ -61,8 +61,8 @@ func (p *Profile) Hits(c hierarchy.Cache) (hits float64, how hierarchy.Method) {
 	return hits, hierarchy.SDCM
 }
 
-// hitProbability returns the mean hit probability of the accesses in the span. It evaluates the stack
-// distance cache model at a few distances.
+// hitProbability returns the mean hit probability of the accesses in the span. It evaluates the
+// stack distance cache model at a few distances.
 func (s *Span) hitProbability(lines, ways uint64) (mean float64) {
 	const places = 4
 	wide := s.To - s.From

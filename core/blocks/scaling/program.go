@@ -613,7 +613,7 @@ func (p *Program) addProgramCaveats(out *Predicted) {
 		say("The runs have " + strconv.Itoa(len(last.Totals.Threads)) + " threads. The prediction treats the references of all threads as if a single thread made them.")
 	}
 	if slices.ContainsFunc(p.inputs, func(in Input) bool { return in.Profile.LocalityAt(in.Profile.Sites.LineBytes).Sets != nil }) {
-		say("The prediction does not say which sets lines map to, so the stack distance cache model estimates the misses of set-associative caches.")
+		say("The prediction does not determine to which sets lines map, so the stack distance cache model estimates the misses of set-associative caches.")
 	}
 }
 

@@ -270,13 +270,13 @@ func (m *Model) doubt(p *Prediction, reuse Reuse) {
 		}
 	}
 	if guessed > 0 {
-		say(percent(guessed/all) + " of the executions are in blocks whose counts depend on data, or on something that does not vary between the runs. The counts of these blocks are predicted by formulas that match the runs to within " + percent(off) + ".")
+		say(percent(guessed/all) + " of the executions are in blocks whose counts depend on data, or on a quantity that is equal in all runs. The counts of these blocks are predicted by formulas that match the runs to within " + percent(off) + ".")
 	}
 	if unchecked > 0 {
 		say(percent(unchecked/all) + " of the executions are in blocks whose formulas have as many terms as there were runs: one more run would check these formulas.")
 	}
 	if odd > 0 {
-		say(percent(odd/all) + " of the executions are in blocks whose formulas yield fractions for this input, because the input, divided by the compiler's vector length, leaves a different remainder than the recorded inputs.")
+		say(percent(odd/all) + " of the executions are in blocks whose formulas yield fractions for this input: divided by the compiler's vector length, the input leaves a different remainder than the recorded inputs.")
 	}
 	inside := 0
 	for _, j := range m.varied {
@@ -294,7 +294,7 @@ func (m *Model) doubt(p *Prediction, reuse Reuse) {
 		}
 	}
 	if len(m.varied) > 0 && inside == len(m.varied) {
-		say("No parameter is larger than in the runs: this is not a prediction for a larger input.")
+		say("No parameter is larger than in the runs, so this is not a prediction for a larger input.")
 	}
 	switch {
 	case p.Blocks == nil:

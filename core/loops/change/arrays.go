@@ -9,7 +9,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Array is a range of bytes that is covered by references whose ranges overlap.
+// Array is a range of bytes that overlapping references cover.
 type Array struct{ First, Last trace.Addr }
 
 // Bytes returns the length of the array in bytes.
@@ -22,7 +22,7 @@ func (a Array) String() string {
 }
 
 // Arrays returns the arrays of a nest, ordered by address. Overlapping ranges of references belong
-// to one array. Each address of a wild reference outside these ranges is a separate array.
+// to one array. Outside these ranges, each address of a wild reference is a separate array.
 func Arrays(n *loops.Nest) []Array {
 	var all []Array
 	wild := map[loops.Reference]bool{}
@@ -48,8 +48,8 @@ func Arrays(n *loops.Nest) []Array {
 	return join(all)
 }
 
-// wrapAroundError returns an error text if a reference wraps around the end of the address space, and ""
-// otherwise. Such a reference belongs to no array, so nothing can be moved.
+// wrapAroundError returns an error text if a reference wraps around the end of the address space,
+// and "" otherwise. A reference that wraps around belongs to no array, so no array can be moved.
 func wrapAroundError(n *loops.Nest) (why string) {
 	eachLeaf(n.Items, nil, func(leaf *loops.Item, around []*loops.Item) {
 		if low, high := byteRange(leaf, around); !leaf.Wild && low > high {
@@ -72,19 +72,20 @@ func join(all []Array) []Array {
 	return joined
 }
 
-// maxNeighbourDistance is the maximum distance between arrays that move together. If a program allocates more
-// memory for one array, the arrays that it allocates immediately afterwards also move.
+// maxNeighbourDistance is the maximum distance in bytes between arrays that move together. If a
+// program allocates more memory for an array, the arrays that it allocates immediately afterwards
+// also move.
 const maxNeighbourDistance = 4096
 
 // move is a change of an array's address.
 type move struct {
 	from Array
-	by   uint64 // distance, modulo 2^64
+	by   uint64 // change of the address, modulo 2^64
 }
 
 // makeRoom returns the moves that make room for an array that grows by the given number of bytes.
-// Arrays close to the end of the grown array or of a moved array move. The distances between moved
-// arrays do not change.
+// An array moves if it begins close to the end of the grown array or of another moved array. The
+// distances between moved arrays do not change.
 func makeRoom(arrays []Array, grown Array, bytes uint64) (moves []move) {
 	end, by := grown.Last, (bytes+63)&^63
 	for _, a := range arrays {

@@ -1,18 +1,18 @@
 // Package change applies code transformations to the loop-compressed references of a program
 // ([loops.Nest]; MODELS §11.4). The package computes the sequence of references that the program
 // would make with a different data layout or loop order. The misses of the transformed nest show
-// the gain before anyone edits the source.
+// the benefit of a change before anyone edits the source.
 //
 //  1. Data layout: [Pad] adds bytes after each row of an array, [Align] aligns arrays to a power of
-//     two, and [Records] merges several arrays into one array of structures. The addresses of each
-//     leaf change, but must remain affine. If an address would not remain affine, the change does
-//     not apply, and the error contains the reason.
+//     two, and [Records] merges several arrays into one array of structures. These changes modify
+//     the addresses of leaves, which must remain affine. Otherwise, the change does not apply, and
+//     the error contains the reason.
 //  2. Order: [Interchange] exchanges two loops, [Tile] divides loops into tiles, and [Fuse] merges
 //     two neighbouring loops. The references stay the same, but their order changes.
-//  3. [Search] tries many changes to a nest and proposes the best.
+//  3. [Search] tries many changes to a nest, and returns the best changes.
 //
 // An [Array] is a range of bytes that is covered by overlapping references. Block entries are
-// leaves that access no memory. A change leaves the block entries in their loop bodies.
+// leaves that access no memory. Changes keep block entries in their loop bodies.
 //
 // # Legality
 //
@@ -90,9 +90,10 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Change + " does not apply: " + e.Why }
 
-// Path identifies a loop by the numbers of the loops around it, from the outermost to the loop
-// itself. Each number is the index of a loop among the items of the surrounding loop. As text, a
-// path looks like a section number: 2.1 is the first loop inside the second loop.
+// Path identifies a loop by a list of numbers: one number for each surrounding loop, outermost
+// first, and one for the loop itself. Each number is the index of a loop among the items of its
+// surrounding loop. As text, a path looks like a section number: 2.1 is the first loop inside the
+// second loop.
 type Path []int
 
 func (p Path) String() string {
@@ -137,11 +138,11 @@ func (p Path) Loop(n *loops.Nest) *loops.Item {
 	return &(*list)[at]
 }
 
-// isEvent reports whether an item is a leaf that accesses no memory.
+// isEvent reports whether an item is a leaf that does not access memory.
 func isEvent(it *loops.Item) bool { return !it.IsLoop() && !it.Ref.Kind.IsReference() }
 
-// soleItem returns the index of the only item in a body that is not an event. It returns -1 if there
-// are several such items, or no such item.
+// soleItem returns the index of the only item of a body, ignoring events. It returns -1 if the body
+// has no such item, or several.
 func soleItem(body []loops.Item) int {
 	found := -1
 	for i := range body {
@@ -156,8 +157,8 @@ func soleItem(body []loops.Item) int {
 	return found
 }
 
-// stepAt returns the amount by which the parameter of an item (its address or trip count) changes in
-// each iteration of the loop at the given depth.
+// stepAt returns the step of an item in the loop at the given depth: the change of the item's
+// address or trip count per iteration of this loop.
 func stepAt(it *loops.Item, depth int) int64 {
 	if depth < len(it.Steps) {
 		return it.Steps[depth]
@@ -175,8 +176,8 @@ func setStep(it *loops.Item, depth int, to int64) {
 	it.Steps[depth] = to
 }
 
-// eachLeaf calls do with each leaf that is a reference and with the loops around the leaf,
-// outermost first.
+// eachLeaf calls do for each leaf that is a reference, with the loops around the leaf, outermost
+// first.
 func eachLeaf(items []loops.Item, around []*loops.Item, do func(leaf *loops.Item, around []*loops.Item)) {
 	for i := range items {
 		switch it := &items[i]; {
@@ -188,10 +189,10 @@ func eachLeaf(items []loops.Item, around []*loops.Item, do func(leaf *loops.Item
 	}
 }
 
-// valueRange returns the lowest and the highest value of a parameter that begins at start and changes by
-// the given steps in the loops around it, outermost first. If trip counts vary, reach eliminates
-// the loops from the innermost outwards: the maximum that a loop adds is affine in the iterations
-// of the loops around it.
+// valueRange returns the lowest and the highest value of a parameter. The parameter begins at
+// start, and changes by the given steps in the loops around it, outermost first. If trip counts
+// vary, valueRange eliminates the loops from the innermost outwards: the maximum amount that a loop
+// adds is affine in the iterations of the loops around it.
 func valueRange(start uint64, steps []int64, around []*loops.Item) (low, high uint64) {
 	extreme := func(sign int64) uint64 {
 		value, by := start, make([]int64, len(around))
@@ -210,7 +211,7 @@ func valueRange(start uint64, steps []int64, around []*loops.Item) (low, high ui
 	return extreme(-1), extreme(1)
 }
 
-// byteRange returns the range of bytes that a leaf covers.
+// byteRange returns the addresses of the first and the last byte that a leaf accesses.
 func byteRange(leaf *loops.Item, around []*loops.Item) (low, high trace.Addr) {
 	low, high = valueRange(leaf.Addr, leaf.Steps, around)
 	return low, high + max(1, uint64(leaf.Ref.Bytes)) - 1

@@ -207,7 +207,8 @@ func compareAccesses(a, b access) int {
 }
 
 // TestChangedOrderKeepsReferences checks that interchanging, tiling and fusing yield the same
-// references in a different order, and do not change a nest to which they do not apply.
+// references in a different order. If a change does not apply to a nest, the nest must remain
+// unchanged.
 func TestChangedOrderKeepsReferences(t *testing.T) {
 	applied := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -256,8 +257,8 @@ func TestChangedOrderKeepsReferences(t *testing.T) {
 	}
 }
 
-// TestOrderOfChangedLoops checks that the changed loops make their references in the same order as
-// loops written by hand.
+// TestOrderOfChangedLoops checks that changed loops access memory in the same order as loops that
+// were written by hand.
 func TestOrderOfChangedLoops(t *testing.T) {
 	const n, m, row = 7, 10, 256
 	nest := func() *loops.Nest {
@@ -312,7 +313,8 @@ func TestOrderOfChangedLoops(t *testing.T) {
 	}
 }
 
-// TestNeighboursMakeRoom checks that the arrays directly behind a growing array move exactly once.
+// TestNeighboursMakeRoom checks that, if an array grows, the arrays directly after it move exactly
+// once.
 func TestNeighboursMakeRoom(t *testing.T) {
 	rows := func(site uint32, at trace.Addr) loops.Item {
 		return loops.Loop(8, loops.Loop(8, loops.Leaf(load(site), at, 64, 8)))
@@ -342,8 +344,8 @@ func TestNeighboursMakeRoom(t *testing.T) {
 	}
 }
 
-// TestIrregularOrder checks that irregular references keep their order, because it is unknown how a
-// change would affect them.
+// TestIrregularOrder checks that changes do not reorder irregular references, because the effect on
+// their addresses is unknown.
 func TestIrregularOrder(t *testing.T) {
 	wild := loops.Item{Ref: load(1), Wild: true}
 	nest := func(items ...loops.Item) *loops.Nest {
@@ -392,9 +394,8 @@ func TestIrregularOrder(t *testing.T) {
 	}
 }
 
-// TestLayoutsMoveElements checks that a layout change always maps an address to the same new
-// address, maps different addresses to different new addresses, and keeps the order of the
-// references.
+// TestLayoutsMoveElements checks that a layout change is a one-to-one mapping of addresses, and
+// keeps the order of the references.
 func TestLayoutsMoveElements(t *testing.T) {
 	applied := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -445,8 +446,8 @@ func TestLayoutsMoveElements(t *testing.T) {
 	}
 }
 
-// TestFuseUnrolled checks that loops over the same bytes can be fused even if one was unrolled more
-// than the other.
+// TestFuseUnrolled checks that loops over the same bytes can be fused even if their unrolling
+// factors differ.
 func TestFuseUnrolled(t *testing.T) {
 	load, store := loops.Reference{Site: 1, Bytes: 16, Kind: trace.Load}, loops.Reference{Site: 2, Bytes: 16, Kind: trace.Store}
 	n := &loops.Nest{Items: []loops.Item{

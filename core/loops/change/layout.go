@@ -9,7 +9,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Pad adds bytes after each row of an array. To make room, it moves the arrays closely behind.
+// Pad adds bytes after each row of an array. To make room, it moves the arrays that follow closely.
 type Pad struct {
 	Array trace.Addr // an address in the array
 	Bytes uint64     // number of bytes to add per row
@@ -76,7 +76,7 @@ func inArray(leaf *loops.Item, around []*loops.Item, a Array) bool {
 
 // rows describes how an array is divided into rows.
 type rows struct {
-	begin trace.Addr // address of the first row, which is not after the array's first byte
+	begin trace.Addr // address of the first row, at or before the first byte of the array
 	pitch uint64
 }
 
@@ -93,9 +93,9 @@ func (r rows) rowStep(step int64) int64 {
 	return q
 }
 
-// position returns the row of a leaf's first address, and the lowest and the highest position of the
-// leaf's bytes within their rows. A position lies outside the row if the leaf crosses into a
-// neighbouring row.
+// position returns the row in which a leaf begins, and the lowest and the highest position of the
+// leaf's bytes relative to the beginning of their row. If the leaf crosses into a neighbouring row,
+// a position is outside the row.
 func (r rows) position(leaf *loops.Item, around []*loops.Item) (row, low, high int64) {
 	within := make([]int64, len(leaf.Steps))
 	for d, s := range leaf.Steps {
@@ -108,7 +108,7 @@ func (r rows) position(leaf *loops.Item, around []*loops.Item) (row, low, high i
 	}
 	lo, hi := valueRange(uint64(offset-row*int64(r.pitch)), within, around)
 	low, high = int64(lo), int64(hi)
-	// Steps can move all references into a different row than the first address.
+	// Because of the steps, all references may be in a different row than the first address.
 	shift := int64(0)
 	if high < 0 {
 		shift = -1 - (-high-1)/int64(r.pitch)
@@ -119,11 +119,11 @@ func (r rows) position(leaf *loops.Item, around []*loops.Item) (row, low, high i
 	return row + shift, low, high + max(1, int64(leaf.Ref.Bytes)) - 1
 }
 
-// Sums of larger steps and lengths could overflow.
+// Larger steps and lengths are rejected, because their sums could overflow.
 const most = 1 << 44
 
-// rowsOf finds the rows of an array. The pitch is the smallest step of a loop at which no reference
-// crosses from one row into the next.
+// rowsOf finds the rows of an array. The pitch is the smallest step of a loop for which no
+// reference crosses from one row into the next.
 func rowsOf(n *loops.Nest, a Array) (r rows, why string) {
 	type use struct {
 		leaf   *loops.Item
@@ -153,7 +153,7 @@ func rowsOf(n *loops.Nest, a Array) (r rows, why string) {
 		if pitch > most {
 			continue
 		}
-		// A row can begin at the lowest position of any leaf, unless a different leaf covers that
+		// A row can begin at the lowest position of any leaf, unless another leaf covers this
 		// position.
 		whole, inside := rows{a.First - a.First%pitch, pitch}, false
 		var places [][2]int64
@@ -171,7 +171,8 @@ func rowsOf(n *loops.Nest, a Array) (r rows, why string) {
 			for begin > int64(a.First-whole.begin) {
 				begin -= int64(pitch)
 			}
-			return rows{whole.begin + uint64(begin), pitch}, "" // the first row of an array near address 0 may begin before address 0, modulo 2^64
+			// If the array is near address 0, the first row may begin at a negative address (modulo 2^64).
+			return rows{whole.begin + uint64(begin), pitch}, ""
 		}
 	}
 	return r, "there is no row length that fits all references to the array: some references cross from one row into the next"
@@ -184,13 +185,13 @@ func magnitude(s int64) uint64 {
 	return uint64(s)
 }
 
-// rowStart finds a position, modulo the pitch, at which rows can begin, because no range contains it. It
-// tries the array's first byte, and then the position after the widest gap.
+// rowStart finds a position, modulo the pitch, at which rows can begin: no range may contain this
+// position. It tries the first byte of the array, and then the position after the widest gap.
 func rowStart(places [][2]int64, pitch, first int64) (begin int64, ok bool) {
 	gap := func(at int64) (free int64, ok bool) {
 		free = pitch
 		for _, p := range places {
-			// d is the distance from the beginning of p to at, modulo the pitch.
+			// d is the distance from the beginning of range p to position "at", modulo the pitch.
 			d := ((at-p[0])%pitch + pitch) % pitch
 			if d > 0 && d <= p[1]-p[0] {
 				return 0, false
@@ -217,8 +218,8 @@ func rowStart(places [][2]int64, pitch, first int64) (begin int64, ok bool) {
 	return begin, widest >= 0
 }
 
-// Align moves one array, or all arrays, to the next multiple of a number of bytes. Arrays closely
-// behind a moved array move, too.
+// Align moves one array, or all arrays, to the next multiple of a number of bytes. Arrays that
+// follow a moved array closely also move.
 type Align struct {
 	Bytes uint64     // a power of two
 	Array trace.Addr // an address in the array; 0 for all arrays
@@ -252,7 +253,7 @@ func (c Align) Apply(n *loops.Nest) error {
 	end, by, found := uint64(0), uint64(0), false
 	for i, a := range arrays {
 		if i > 0 && a.First-end > max(maxNeighbourDistance, by) {
-			by = 0 // this array is too far away to be moved
+			by = 0 // this array is too far away to move with the previous array
 		}
 		if c.Array == 0 || a.has(c.Array) {
 			found = true

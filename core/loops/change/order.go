@@ -8,8 +8,8 @@ import (
 )
 
 // chain returns the loop at a path and the loops nested in it, down to the given number of levels.
-// Each loop must be the only item of the surrounding loop, apart from block entries. If this is not
-// the case, why is the reason.
+// Each loop must be the only item of the surrounding loop, apart from block entries. Otherwise, the
+// result why contains the reason.
 func chain(n *loops.Nest, at Path, levels int) (list []*loops.Item, why string) {
 	outer := at.Loop(n)
 	if outer == nil {
@@ -20,7 +20,7 @@ func chain(n *loops.Nest, at Path, levels int) (list []*loops.Item, why string) 
 		l := list[len(list)-1]
 		next := soleItem(l.Body)
 		if next < 0 {
-			return nil, "a loop contains code outside the next inner loop, and the change would make this code run more or less often"
+			return nil, "a loop contains code outside the next inner loop, so the change would make this code run more or less often"
 		}
 		if !l.Body[next].IsLoop() {
 			return nil, "there are not enough nested loops"
@@ -30,8 +30,8 @@ func chain(n *loops.Nest, at Path, levels int) (list []*loops.Item, why string) 
 	return list, ""
 }
 
-// checkRectangular returns "" if no trip count in a chain depends on a different loop of the chain. If
-// one does, rectangular returns the reason why the change does not apply.
+// checkRectangular returns "" if no trip count in a chain depends on another loop of the chain.
+// Otherwise, it returns the reason why the change does not apply.
 func checkRectangular(list []*loops.Item, depth int) (why string) {
 	for i, l := range list {
 		for d := range i {
@@ -55,14 +55,14 @@ func wildBelow(items []loops.Item) map[loops.Reference]bool {
 
 const irregular = "the order of irregular references would change, but their addresses are known only in the order of the trace"
 
-// Interchange exchanges two loops of a nest. From the outer loop down to the inner loop, each loop
-// must contain only the next loop.
+// Interchange exchanges two loops of a nest. The loops must be perfectly nested: the outer loop,
+// and each loop between the two, must contain only the next inner loop.
 type Interchange struct {
 	Outer Path
 	Below int // number of levels from the outer loop to the inner loop, at least 1
 }
 
-// illegalOrder states when a different order of iterations is illegal.
+// illegalOrder describes the condition under which a different order of iterations is illegal.
 const illegalOrder = "an iteration needs a value that another iteration stores, which the new order would store too late"
 
 // Illegal implements [Change].
@@ -75,7 +75,8 @@ func (c Interchange) Words(names Names) string {
 	return "interchange " + names.loop(c.Outer) + " and " + names.loop(descendant(c.Outer, c.Below))
 }
 
-// descendant returns the path of the first loop at the given number of levels below the loop p.
+// descendant returns the path of the first loop that is nested the given number of levels inside
+// the loop p.
 func descendant(p Path, levels int) Path {
 	return append(p[:len(p):len(p)], make(Path, levels)...)
 }
@@ -97,7 +98,7 @@ func (c Interchange) Apply(n *loops.Nest) error {
 		return &Error{"interchange", why}
 	}
 	outer, inner := list[0], list[c.Below]
-	// Both trip counts must depend only on loops outside these two loops.
+	// Both trip counts may depend only on loops that surround the two loops.
 	around := slices.Clone(inner.Steps)
 	inner.Trips, outer.Trips = outer.Trips, inner.Trips
 	for d := range max(len(around), depth) {
@@ -120,7 +121,7 @@ func (c Interchange) Apply(n *loops.Nest) error {
 	return nil
 }
 
-// eachBelow calls do with all items of a body, at any depth.
+// eachBelow calls do for all items of a body, at any depth.
 func eachBelow(items []loops.Item, do func(it *loops.Item)) {
 	for i := range items {
 		do(&items[i])
@@ -128,7 +129,7 @@ func eachBelow(items []loops.Item, do func(it *loops.Item)) {
 	}
 }
 
-// trimSteps removes the steps for loops that do not contain the item. These steps are 0.
+// trimSteps removes steps, all of them 0, for loops that do not surround the item.
 func trimSteps(it *loops.Item, depth int) {
 	if len(it.Steps) > depth {
 		it.Steps = it.Steps[:depth]
@@ -143,7 +144,7 @@ func trimSteps(it *loops.Item, depth int) {
 // tile is smaller.
 type Tile struct {
 	Outer Path
-	// trip count within a tile for each loop, beginning with Outer; 0 if the loop is not tiled
+	// for each loop, beginning with Outer: the trip count within a tile; 0 if the loop is not tiled
 	Trips []uint64
 }
 
@@ -213,8 +214,8 @@ func (c Tile) Apply(n *loops.Nest) error {
 	return nil
 }
 
-// Divides reports whether any loop of a nest has more iterations than one tile. If no loop has more
-// iterations, tiling changes nothing.
+// Divides reports whether tiling changes the nest: at least one loop must have more iterations than
+// its tile.
 func (c Tile) Divides(n *loops.Nest) bool {
 	found, _ := chain(n, c.Outer, len(c.Trips)-1)
 	for i, l := range found {
@@ -232,9 +233,9 @@ type tiling struct {
 	depth int
 }
 
-// tileLoops returns the items that replace the loops of the nest from loop i on. tiled lists the loops
-// before i that are divided into tiles. For each loop before i, first and trips contain the first
-// iteration and the trip count within a tile.
+// tileLoops returns the items that replace the loops of the nest from loop i on. The slice tiled
+// lists the loops before i that are divided into tiles. For each loop before i, the slices first
+// and trips contain the first iteration of the tile and the trip count within the tile.
 func (t *tiling) tileLoops(i int, tiled []int, first, trips []uint64) []loops.Item {
 	if i == len(t.sizes) {
 		return []loops.Item{t.tileBody(tiled, first, trips)}
@@ -256,7 +257,7 @@ func (t *tiling) tileLoops(i int, tiled []int, first, trips []uint64) []loops.It
 	return items
 }
 
-// tileBody returns the part of the nest within a tile.
+// tileBody returns the loops of the nest within one tile.
 func (t *tiling) tileBody(tiled []int, first, trips []uint64) loops.Item {
 	copied := loops.Nest{Items: []loops.Item{*t.nest}}
 	nest := &copied.Clone().Items[0]
@@ -294,16 +295,16 @@ func (t *tiling) tileBody(tiled []int, first, trips []uint64) loops.Item {
 	return *nest
 }
 
-// Fuse merges neighbouring loops, so that each iteration of the first loop is followed by one
-// iteration of the second loop, and so on. If one loop has a few more iterations, a separate loop
-// executes them afterwards. If the compiler unrolled the loops by different factors, groups of
-// iterations that cover the same data alternate.
+// Fuse merges neighbouring loops: each iteration of the merged loop consists of one iteration of
+// each original loop. If one loop has a few more iterations, a separate loop executes them
+// afterwards. If the compiler unrolled the loops by different factors, groups of iterations that
+// cover the same data alternate.
 type Fuse struct {
 	First Path // path of the first loop; the second loop is the next loop in the same list
 	More  int  // number of fused loops after the second loop
 }
 
-// Pairs returns a list of fusions of two loops, which together fuse all loops.
+// Pairs returns a list of fusions of two loops each. Together, they fuse all loops.
 func (c Fuse) Pairs() []Fuse {
 	return slices.Repeat([]Fuse{{First: c.First}}, c.More+1)
 }
@@ -339,7 +340,7 @@ func (c Fuse) Words(names Names) string {
 
 // Apply implements [Change].
 func (c Fuse) Apply(n *loops.Nest) error {
-	fused := n.Clone() // n must not change if one of the loops cannot be fused
+	fused := n.Clone() // modify a copy, because n must not change if one of the loops cannot be fused
 	for _, pair := range c.Pairs() {
 		if err := pair.fuse(fused); err != nil {
 			return err
@@ -424,14 +425,14 @@ func Rest(a, b *loops.Item) uint64 {
 	return most - least
 }
 
-// maxRest is the largest difference between trip counts of fused loops.
+// maxRest is the maximum difference between the trip counts of fused loops.
 const maxRest = 64
 
-// maxUnrolled is the maximum number of iterations of one loop in a turn.
+// maxUnrolled is the maximum number of iterations per turn.
 const maxUnrolled = 16
 
-// commonTurns returns the number of turns into which two loops with different trip counts can be
-// divided, so that both cover the same bytes in each turn. It returns 0 if there is no such number.
+// commonTurns divides two loops with different trip counts into turns, so that both loops cover the
+// same bytes in each turn. It returns the number of turns, or 0 if this is impossible. The argument
 // depth is the number of loops around the two loops.
 func commonTurns(first, second *loops.Item, depth int) uint64 {
 	for _, l := range []*loops.Item{first, second} {
@@ -463,7 +464,7 @@ func commonTurns(first, second *loops.Item, depth int) uint64 {
 	return 0
 }
 
-// turnLoop returns the part of a loop that runs in each turn.
+// turnLoop returns an inner loop that executes the iterations of a loop within one turn.
 func turnLoop(l *loops.Item, turns uint64, depth int) loops.Item {
 	part := *l
 	part.Trips /= turns

@@ -13,7 +13,7 @@ import (
 type Code struct {
 	File, Variable string
 	Line, Column   uint32 // 0 if unknown
-	Lanes          uint64 // number of elements that a vector instruction accesses at once; 0 and 1 mean one element
+	Lanes          uint64 // number of elements that a vector instruction accesses; 0 and 1 mean one element
 }
 
 // Elements returns the number of elements that one execution of the reference accesses.
@@ -30,20 +30,20 @@ type Rolled struct {
 	copies map[loops.Reference]uint64
 	// by reference of the compiled nest: the reference in the rolled nest, if it differs
 	heads map[loops.Reference]loops.Reference
-	// by site: the element size, if successive iterations of the rolled loop access successive
+	// by site: the element size, if successive iterations of the rolled loop access consecutive
 	// elements
 	elements map[uint32]uint64
 }
 
 // origin is the position of a rolled loop in the compiled nest.
 type origin struct {
-	number int   // the loop's index among the loops of its list
+	number int   // index of the loop among the loops of its list
 	merged []int // indices of remainder loops that are now part of the rolled loop
 	body   []origin
 }
 
-// Copies returns the number of source iterations that one iteration of the compiled loop around a
-// reference performs.
+// Copies returns the number of source iterations in one iteration of the compiled loop around a
+// reference.
 func (r *Rolled) Copies(of loops.Reference) uint64 { return max(1, r.copies[of]) }
 
 // Head returns the reference of the rolled nest that represents a reference of the compiled nest.
@@ -54,9 +54,9 @@ func (r *Rolled) Head(of loops.Reference) loops.Reference {
 	return of
 }
 
-// Elements returns the element size in bytes of a loop that was unrolled or vectorised, and whose
-// iterations access consecutive elements. Elements returns 0 for all other loops. In the source,
-// the loop may contain an inner loop that the compiler unrolled completely.
+// Elements returns the element size in bytes if a loop was unrolled or vectorised and its
+// iterations access consecutive elements. Otherwise, it returns 0. In the source, the loop may
+// contain an inner loop that the compiler unrolled completely.
 func (r *Rolled) Elements(p Path) uint64 {
 	if l := p.Loop(r.Nest); l != nil {
 		for i := range l.Body {
@@ -68,8 +68,8 @@ func (r *Rolled) Elements(p Path) uint64 {
 	return 0
 }
 
-// Compiled returns the path in the compiled nest of a rolled loop. The numbers of loops that a
-// change created are not converted.
+// Compiled converts the path of a rolled loop to its path in the compiled nest. It does not convert
+// the numbers of loops that a change has created.
 func (r *Rolled) Compiled(p Path) (of Path) {
 	list := r.origins
 	for _, number := range p {
@@ -82,8 +82,8 @@ func (r *Rolled) Compiled(p Path) (of Path) {
 	return of
 }
 
-// Find returns the path in the rolled nest of a compiled loop. ok is false if there is no such
-// loop.
+// Find converts the path of a compiled loop to its path in the rolled nest. ok is false if the
+// rolled nest does not contain the loop.
 func (r *Rolled) Find(compiled Path) (of Path, ok bool) {
 	list := r.origins
 	for _, number := range compiled {
@@ -99,16 +99,16 @@ func (r *Rolled) Find(compiled Path) (of Path, ok bool) {
 // Roll undoes the compiler's unrolling, vectorisation and peeling of the innermost loops of a nest.
 // Roll does not change n.
 //
-//  1. An unrolled loop contains a copy of each reference for every source iteration, at addresses
-//     that differ by the step of the source loop. From one compiled iteration to the next, all
-//     copies advance by the same step. Roll replaces the copies by the first copy.
+//  1. An unrolled loop contains a copy of each reference for every source iteration. The addresses
+//     of neighbouring copies differ by the step of the source loop, and all copies have the same
+//     step per compiled iteration. Roll replaces the copies by the first copy.
 //  2. A vector instruction accesses consecutive elements. Roll treats the instruction as one copy
 //     for each element.
 //  3. Remainder iterations and peeled iterations run before or after the loop, either in a separate
 //     loop or as straight-line code. Roll adds these iterations to the loop.
 //
-// The rolled nest references the same elements, with one exception: if the compiler kept an element
-// in a register in some iterations, the rolled nest repeats the reference in every iteration. Roll
+// The rolled nest accesses the same elements, with one exception: if the compiler kept an element
+// in a register in some iterations, the rolled nest accesses the element in every iteration. Roll
 // does not change a loop whose references have different numbers of copies.
 func Roll(n *loops.Nest, code func(loops.Reference) Code) *Rolled {
 	r := &Rolled{Nest: n.Clone(), copies: map[loops.Reference]uint64{}, heads: map[loops.Reference]loops.Reference{}, elements: map[uint32]uint64{}}
@@ -122,7 +122,7 @@ type roller struct {
 	code func(loops.Reference) Code
 }
 
-// rollList rolls the loops in a list. depth is the number of loops around the list.
+// rollList rolls the loops in a list. The argument depth is the number of loops around the list.
 func (w *roller) rollList(items []loops.Item, depth int) (out []loops.Item, origins []origin) {
 	number := 0
 	for i := range items {
@@ -146,8 +146,8 @@ func isInnermost(l *loops.Item) bool {
 	return l.IsLoop() && !slices.ContainsFunc(l.Body, func(it loops.Item) bool { return it.IsLoop() || it.Wild })
 }
 
-// maxCopies is the maximum number of source iterations in one compiled iteration: four vectors of
-// 64 bytes.
+// maxCopies is the maximum number of source iterations in one compiled iteration: four 64-byte
+// vectors of one-byte elements.
 const maxCopies = 256
 
 // element is an array element that a reference of a loop's body accesses.
@@ -156,14 +156,16 @@ type element struct {
 	leaf int // index of the reference in the loop's body
 }
 
-// class contains the elements that the same source code accesses in one compiled iteration.
+// class contains the elements that all copies of a source reference access in one compiled
+// iteration.
 type class struct {
 	code     Code
-	like     loops.Item // one of the references, with the size of one element
+	like     loops.Item // one of the references, reduced to the size of one element
 	elements []element
 }
 
-// splitLeaf returns a leaf with the size of an element, and the number of elements that it accesses.
+// splitLeaf returns a leaf that accesses only one element, and the number of elements that the
+// original leaf accesses.
 func (w *roller) splitLeaf(it loops.Item) (one loops.Item, code Code, lanes uint64) {
 	code, lanes = w.code(it.Ref), 1
 	if n := code.Elements(); uint64(it.Ref.Bytes)%n == 0 {
@@ -195,7 +197,8 @@ func (w *roller) classes(l *loops.Item) (list []class) {
 	return list
 }
 
-// isKnown reports whether the copies of a reference can be recognised.
+// isKnown reports whether the code contains enough information to recognise the copies of a
+// reference.
 func (c Code) isKnown() bool { return c.Line > 0 || c.Variable != "" }
 
 func sameSteps(a, b *loops.Item) bool {
@@ -207,8 +210,8 @@ func sameSteps(a, b *loops.Item) bool {
 	return true
 }
 
-// unroll replaces the copies of references in the body of an innermost loop by their first copies.
-// depth is the number of loops around the loop.
+// unroll undoes the unrolling of an innermost loop: it replaces the copies of each reference by the
+// first copy. The argument depth is the number of loops around the loop.
 func (w *roller) unroll(l *loops.Item, depth int) {
 	classes := w.classes(l)
 	most := 0
@@ -224,16 +227,16 @@ func (w *roller) unroll(l *loops.Item, depth int) {
 	}
 }
 
-// foldCopies replaces the body of a loop by one of its copies. It returns false if the body does not
-// consist of the given number of copies.
+// foldCopies replaces the body of an unrolled loop by a single copy. It returns false if the body
+// does not consist of the given number of copies.
 func (w *roller) foldCopies(l *loops.Item, classes []class, depth int, copies uint64) bool {
 	type head struct {
 		at   int // index in the body
 		item loops.Item
 	}
 	var heads []head
-	whole, parts := 0, 0 // numbers of elements in complete and in incomplete sets of copies
-	dense := true        // every step is one element
+	whole, parts := 0, 0 // number of elements in complete sets of copies, and in incomplete sets
+	dense := true        // whether every step is one element
 	of := map[int]loops.Reference{}
 	for i := range classes {
 		c := &classes[i]
@@ -308,8 +311,8 @@ func (w *roller) foldCopies(l *loops.Item, classes []class, depth int, copies ui
 	return true
 }
 
-// mergeRemainders finds iterations of loops that run outside the loops, and adds them to the loops. depth is
-// the number of loops around the list of items.
+// mergeRemainders finds remainder iterations and peeled iterations outside the loops of a list, and
+// adds them to the loops. The argument depth is the number of loops around the list.
 func (w *roller) mergeRemainders(items []loops.Item, origins []origin, depth int) ([]loops.Item, []origin) {
 	number := 0
 	for i := 0; i < len(items); i++ {
@@ -353,9 +356,9 @@ func (w *roller) mergeRemainders(items []loops.Item, origins []origin, depth int
 	return items, origins
 }
 
-// iteration returns the reference that a leaf of a loop's body makes in one iteration, possibly
-// before the first or after the last iteration. The result is a leaf outside the loop. depth is the
-// number of loops around the loop.
+// iteration returns the reference that a leaf of a loop's body makes in one iteration, which may be
+// before the first or after the last iteration. The result is a leaf outside the loop. The argument
+// depth is the number of loops around the loop.
 func iteration(l, leaf *loops.Item, depth int, after bool, turn uint64) loops.Item {
 	it, by := *leaf, stepAt(leaf, depth)
 	it.Steps = nil
@@ -373,10 +376,10 @@ func iteration(l, leaf *loops.Item, depth int, after bool, turn uint64) loops.It
 	return it
 }
 
-// isRemainder reports whether the loop next is a remainder loop, which executes further iterations of
-// the preceding loop l.
+// isRemainder reports whether the loop "next" is a remainder loop of the preceding loop l: it
+// executes further iterations of l.
 func (w *roller) isRemainder(l, next *loops.Item, depth int) bool {
-	var left []int // leaves of next for which no leaf of l has been found
+	var left []int // leaves of the loop "next" for which no matching leaf of l has been found
 	for i := range next.Body {
 		if !isEvent(&next.Body[i]) {
 			left = append(left, i)
@@ -414,15 +417,16 @@ func (w *roller) sameCode(a, b loops.Reference) bool {
 	return x.Line > 0 && x == y
 }
 
-// mergePeeled finds iterations of a loop among the leaves after the loop (if behind is set) or before
-// it, and adds them to the loop. It returns the number of iterations and the remaining items.
+// mergePeeled finds peeled iterations of a loop among the neighbouring leaves, and adds them to the
+// loop. If after is set, these leaves follow the loop; otherwise, they precede it. mergePeeled
+// returns the number of iterations and the remaining items.
 func (w *roller) mergePeeled(l *loops.Item, beside []loops.Item, depth int, after bool) (turns uint64, rest []loops.Item) {
 	type part struct {
 		leaf int
 		one  loops.Item
 	}
 	var left []part
-	pieces := map[int]int{} // number of elements in left for each leaf
+	pieces := map[int]int{} // by leaf: number of its elements in the slice left
 	for i := range beside {
 		at := i
 		if !after {
@@ -499,6 +503,6 @@ func (w *roller) mergePeeled(l *loops.Item, beside []loops.Item, depth int, afte
 	return turns, rest
 }
 
-// maxPeeledElements is the maximum number of elements next to a loop that are searched for peeled
-// iterations.
+// maxPeeledElements is the maximum number of elements before or after a loop that are searched for
+// peeled iterations.
 const maxPeeledElements = 1024

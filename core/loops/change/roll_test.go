@@ -11,14 +11,14 @@ import (
 	"pgregory.net/rapid"
 )
 
-// compiler makes copies of references, each with its own site.
+// compiler creates copies of references, each with a separate site.
 type compiler struct {
 	codes []Code // indexed by site
 }
 
-// copied returns the copy of a leaf for one iteration of the innermost loop. The parameter line is
-// the source line. If the parameter lanes is greater than 1, the copy is a vector instruction that
-// accesses the elements of that many iterations.
+// copied returns the copy of a leaf for one iteration of the innermost loop. The argument line is
+// the source line. If lanes is greater than 1, the copy is a vector instruction, which accesses the
+// elements of several iterations, one per lane.
 func (c *compiler) copied(leaf loops.Item, line uint32, iteration int64, lanes uint64) loops.Item {
 	it := leaf
 	depth := len(leaf.Steps) - 1
@@ -172,7 +172,7 @@ func TestRollKeepsReferences(t *testing.T) {
 	})
 }
 
-// TestRollFindsLoops checks that Compiled and Find translate between rolled loops and compiled
+// TestRollFindsLoops checks that Compiled and Find convert between the paths of rolled and compiled
 // loops.
 func TestRollFindsLoops(t *testing.T) {
 	c := &compiler{}
@@ -220,7 +220,8 @@ func TestRollKeepsLoopsThatWereNotUnrolled(t *testing.T) {
 	}
 }
 
-// TestElementsOfRolledLoops checks that Elements returns the element size for the right loops.
+// TestElementsOfRolledLoops checks that Elements returns the element size only for loops over
+// consecutive elements.
 func TestElementsOfRolledLoops(t *testing.T) {
 	copies := func(step int64) (body []loops.Item) {
 		for i := range int64(8) {
@@ -252,7 +253,7 @@ func TestElementsOfRolledLoops(t *testing.T) {
 	}
 }
 
-// withStride adds references to a second array with a different stride.
+// withStride adds references with a different stride to a second array.
 func withStride(list []loops.Item, site uint32) []loops.Item {
 	for i := range list {
 		list[i].Ref.Site, list[i].Addr = site, list[i].Addr+atB-atA

@@ -28,10 +28,10 @@ func (o *Outcome) Saved() float64 {
 	return 1 - float64(o.After)/float64(o.Before)
 }
 
-// Try applies changes in order, and counts the misses before and after. Try does not change n. It
-// calls goOn, which may be nil, from time to time. If goOn returns false, Try stops and returns
-// [misses.ErrStopped]. Other errors are an [*Error], a [*loops.NestError] or a
-// [*trace.OptionError].
+// Try applies changes in order, and counts the misses before and after the changes. It does not
+// modify n. From time to time, it calls the function goOn, which may be nil. If goOn returns false,
+// Try stops and returns [misses.ErrStopped]. Any other error is an [*Error], a [*loops.NestError]
+// or a [*trace.OptionError].
 func Try(n *loops.Nest, c misses.Cache, goOn func() bool, changes ...Change) (o Outcome, err error) {
 	if o.Before, err = Misses(n, c, goOn); err != nil {
 		return o, err
@@ -49,7 +49,7 @@ func Misses(n *loops.Nest, c misses.Cache, goOn func() bool, changes ...Change) 
 }
 
 // Counter is a function that counts the misses of a nest after changes: [Count] or [Estimate]. A
-// Counter calls goOn with a lower bound on the result.
+// Counter calls the function goOn with a lower bound on the result.
 type Counter func(n *loops.Nest, c misses.Cache, goOn func(least uint64) bool, changes ...Change) (uint64, error)
 
 // Count counts all misses of a nest after changes.
@@ -63,9 +63,10 @@ func Count(n *loops.Nest, c misses.Cache, goOn func(least uint64) bool, changes 
 
 // Like [Count], Estimate counts the misses of a nest after changes. If the nest is a long loop,
 // Estimate counts the misses of the first iterations, and assumes that all later iterations miss as
-// often as the second half of the counted iterations. The result is wrong if data is reused only
-// many iterations later. For other nests, Estimate calls goOn with an extrapolated number of misses
-// as soon as three eighths of the accesses are counted.
+// often as the second half of the counted iterations. The result is inaccurate if data is reused
+// only after many iterations. For other nests, Estimate counts all misses. As soon as three eighths
+// of the accesses are counted, it calls goOn with an extrapolated number of misses instead of a
+// lower bound.
 func Estimate(n *loops.Nest, c misses.Cache, goOn func(least uint64) bool, changes ...Change) (uint64, error) {
 	n, err := changed(n, changes)
 	if err != nil {
@@ -99,17 +100,17 @@ func Estimate(n *loops.Nest, c misses.Cache, goOn func(least uint64) bool, chang
 	return both + uint64(rest+0.5), nil
 }
 
-// maxEstimated is the number of references that [Estimate] counts, unless a few iterations already
-// contain more.
+// maxEstimated is the number of references that [Estimate] counts. If a few iterations already
+// contain more references, it counts these iterations.
 const maxEstimated = 1 << 21
 
-// Long reports whether [Estimate] may count only a part of a nest.
+// Long reports whether [Estimate] may count only the first iterations of a nest.
 func Long(n *loops.Nest) bool { return executions(n.Items) >= maxEstimated }
 
-// beginning returns the index of the largest loop of a nest, and half the number of its first
-// iterations that represent all iterations. If all references are at the same line offset again
-// after a few iterations, half is a multiple of their number. half is 0 if the loop is short, if
-// its iterations differ in length, or if there are several large loops.
+// beginning returns the index of the largest loop of a nest, and half the number of first
+// iterations that represent the whole loop. If all references return to the same line offsets after
+// a few iterations, half is a multiple of this number of iterations. If the loop is short, if its
+// iterations differ in length, or if there are several large loops, half is 0.
 func beginning(n *loops.Nest, c misses.Cache) (at int, half uint64) {
 	const maxPeriod, shortest = 32, 6
 	all, largest := uint64(0), uint64(0)
@@ -151,7 +152,8 @@ func beginning(n *loops.Nest, c misses.Cache) (at int, half uint64) {
 	return at, half
 }
 
-// executions returns the number of references that items make if inner trip counts stay constant.
+// executions returns the number of references that items make, under the assumption that inner trip
+// counts are constant.
 func executions(items []loops.Item) (sum uint64) {
 	for i := range items {
 		if it := &items[i]; it.IsLoop() {
@@ -184,11 +186,11 @@ func total(n *loops.Nest, c misses.Cache, goOn func(least, accesses uint64) bool
 }
 
 // Search tries interchanges, tilings, paddings, alignments, fusions and arrays of structures on a
-// nest, one change at a time. Search returns at most the given number of outcomes (most), in
-// descending order of saved misses. Each outcome saves at least 2 % of the misses, and is the best
-// outcome of its kind for the same loops or arrays. Search skips changes for which wanted returns
-// false. The function wanted may be nil. If goOn returns false, Search stops, returns the outcomes
-// so far, and sets stopped.
+// nest, one change at a time. Search returns at most maxOutcomes outcomes, in descending order of
+// saved misses. Each outcome saves at least 2 % of the misses, and is the best outcome of its kind
+// for the same loops or arrays. Search skips changes for which the function wanted returns false;
+// wanted may be nil. If the function goOn returns false, Search stops, and returns the outcomes so
+// far and true as the result stopped.
 func Search(n *loops.Nest, c misses.Cache, count Counter, maxOutcomes int, wanted func(Change) bool, goOn func() bool) (found []Outcome, stopped bool, err error) {
 	if goOn == nil {
 		goOn = func() bool { return true }
@@ -221,7 +223,8 @@ func Search(n *loops.Nest, c misses.Cache, count Counter, maxOutcomes int, wante
 	return found[:min(maxOutcomes, len(found))], s.stopped, nil
 }
 
-// search is a running search. Its result does not depend on the order in which its jobs finish.
+// search is the state of a running search. The result does not depend on the order in which jobs
+// finish.
 type search struct {
 	nest   *loops.Nest
 	cache  misses.Cache
@@ -230,9 +233,9 @@ type search struct {
 	most   int
 	before uint64
 
-	mutex   sync.Mutex // guards the following fields, and calls of goOn
-	best    []Outcome  // the best outcome of each list of candidates
-	from    []int      // number of the job that found each outcome in best
+	mutex   sync.Mutex // protects the following fields, and calls of goOn
+	best    []Outcome  // by list of candidates: the best outcome so far
+	from    []int      // number of the job that found each outcome in the slice best
 	stopped bool
 }
 
@@ -242,8 +245,8 @@ type job struct {
 	by           Change
 }
 
-// tryJob counts the misses of a candidate. It stops as soon as the candidate cannot be among the
-// results.
+// tryJob counts the misses of a candidate. It stops as soon as the candidate can no longer be among
+// the results.
 func (s *search) tryJob(j job) {
 	promising := func(least uint64) bool {
 		s.mutex.Lock()
@@ -251,7 +254,7 @@ func (s *search) tryJob(j job) {
 		s.stopped = s.stopped || !s.goOn()
 		return !s.stopped && least <= s.missLimit(j.list)
 	}
-	// most counts end before the first call of promising
+	// most counts finish before the first call of promising
 	if !promising(0) {
 		return
 	}
@@ -263,7 +266,7 @@ func (s *search) tryJob(j job) {
 	}
 }
 
-// missLimit returns the maximum number of misses with which a candidate can still be among the results.
+// missLimit returns the maximum number of misses that a candidate may have to be among the results.
 func (s *search) missLimit(list int) uint64 {
 	least := uint64(float64(s.before)*(1-worthwhile)) + 1
 	least = min(least, s.best[list].After)
@@ -283,8 +286,8 @@ const (
 	maxPadded  = 8  // maximum number of arrays to pad
 	maxPairs   = 6  // maximum number of pairs of arrays to merge into structures
 	maxNested  = 6  // maximum number of nested loops
-	maxFused   = 7  // maximum number of loops to fuse with a loop
-	maxChained = 16 // maximum number of loops on which changes are tried
+	maxFused   = 7  // maximum number of further loops to fuse with a loop
+	maxChained = 16 // maximum number of loops to which changes are applied
 )
 
 // candidates returns lists of changes to try. Search reports only the best change of each list.
@@ -369,7 +372,7 @@ func fusions(n *loops.Nest, first Path) (list []Change) {
 	return list
 }
 
-// eachLoop calls do with each loop in items, outer loops first.
+// eachLoop calls do for each loop in items, outer loops first.
 func eachLoop(items []loops.Item, around Path, do func(p Path, l *loops.Item)) {
 	number := 0
 	for i := range items {

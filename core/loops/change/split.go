@@ -8,8 +8,8 @@ import (
 )
 
 // Split replaces an array of structures by one array for each referenced field. Element i of a new
-// array is a field of structure i. The size of a structure is the greatest common divisor of all
-// steps. The new arrays are placed after all other arrays.
+// array contains the field of structure i. The size of a structure is the greatest common divisor
+// of all steps. The new arrays are placed after all other arrays.
 type Split struct {
 	Array trace.Addr // an address in the array of structures
 }
@@ -70,7 +70,7 @@ func (c Split) Apply(n *loops.Nest) error {
 	}
 	switch {
 	case wild:
-		return refuse("irregular references access the array, so the fields that they use are unknown")
+		return refuse("irregular references access the array, so it is unknown which fields they use")
 	case pitch <= widest || covered >= pitch:
 		return refuse("the references use all fields of the structures")
 	}

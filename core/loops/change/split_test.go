@@ -19,8 +19,8 @@ func records(n, bytes uint64, offsets ...uint64) *loops.Nest {
 	return &loops.Nest{Items: []loops.Item{loops.Loop(3, loops.Loop(n, body...))}}
 }
 
-// TestSplit checks that a split array of structures has as many misses as separate arrays that are
-// written by hand.
+// TestSplit checks that a split array of structures has the same number of misses as separate
+// arrays in a nest that was written by hand.
 func TestSplit(t *testing.T) {
 	cache := misses.Cache{LineBytes: 64, Sets: 16, Ways: 4}
 	for _, fields := range [][]uint64{{0}, {8}, {0, 40}, {16, 24, 88}} {

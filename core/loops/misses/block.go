@@ -7,7 +7,7 @@ import (
 	"github.com/stackglass/stackglass/core/loops"
 )
 
-// block is a shape of the tree in a form that can be simulated.
+// block is a shape of the tree, prepared for the simulation.
 type block struct {
 	loop bool
 
@@ -21,23 +21,25 @@ type block struct {
 	nodes  int    // number of nodes in the block's subtree, including the block itself
 	leaves []leaf // the references in the block's subtree
 	drifts []leaf // the leaves whose addresses change from one iteration to the next
-	// by leaf: its class number; leaves of one array that move by the same steps are in one class
+	// by leaf: its class number; leaves that access one array with the same step are in one class
 	classes []int
-	slow    bool // whether the leaves may stay in their lines for several iterations
+	slow    bool // whether the leaves may access the same lines for several iterations
 	flat    bool // whether all items are leaves
 	wilds   bool // whether the subtree contains a wild leaf
 	varies  bool // whether the trip count of an inner loop changes between iterations of this loop
-	events  bool // whether the subtree contains events but no references
+	events  bool // whether the subtree contains only events
 	changes bool // whether any trip count in the subtree changes with a surrounding loop
 
-	skip, patience int // number of runs without a search for repetitions, and the value of skip after the next failed search
+	// skip is the number of runs without a search for repetitions. patience is the value of skip
+	// after the next failed search.
+	skip, patience int
 }
 
 type item struct {
 	*block
 	at   int // index of the item's first parameter among the body's parameters
 	n    int // number of parameters
-	node int // number of the item in pre-order; the loop itself is number 0
+	node int // pre-order number of the item within the loop; the loop itself is number 0
 }
 
 // leaf is a reference within a loop.
@@ -46,8 +48,8 @@ type leaf struct {
 	param int // index of the leaf's address among the body's parameters
 	bytes uint64
 	wild  bool
-	step  uint64 // step of the leaf's address from one iteration of the loop to the next
-	// a power of two, at most the line size; all addresses of the leaf in one iteration are equal
+	step  uint64 // change of the leaf's address per iteration of the loop
+	// a power of two, at most the line size: in one iteration, all addresses of the leaf are equal
 	// modulo grain
 	grain uint64
 }
@@ -67,7 +69,7 @@ type blocks struct {
 // pool is memory for many short lists.
 type pool[T any] struct{ left []T }
 
-// newList returns an empty list with room for n elements.
+// newList returns an empty list with capacity for n elements.
 func (p *pool[T]) newList(n int) []T {
 	if len(p.left) < n {
 		p.left = make([]T, max(n, 256))
@@ -130,12 +132,14 @@ func (bs *blocks) build(n loops.Node) *block {
 	return b
 }
 
-// makesNoReferences reports whether a loop makes no references because its inner loops never run.
+// makesNoReferences reports whether a loop makes no references, because none of its inner loops
+// runs.
 func (b *block) makesNoReferences(cur []uint64) bool {
 	return !b.flat && !b.changes && !b.wilds && b.referencesPerIteration(cur) == 0
 }
 
-// addLeaves adds the references of an item. steps contains the steps of the item's parameters.
+// addLeaves adds the references of an item. The slice steps contains the steps of the item's
+// parameters.
 func (b *block) addLeaves(it item, steps []uint64, lineBytes uint64) {
 	if !it.loop {
 		if it.counted {
@@ -160,8 +164,8 @@ func (b *block) addLeaf(l leaf) {
 	}
 }
 
-// appendAddresses appends the indices of the parameters that are addresses of a loop's leaves. first is
-// the index of the first parameter of the loop's body.
+// appendAddresses appends the indices of the parameters that are addresses of leaves in a loop. The
+// argument first is the index of the first parameter of the loop's body.
 func (b *block) appendAddresses(all []int, first int) []int {
 	for _, it := range b.items {
 		switch {
@@ -174,8 +178,8 @@ func (b *block) appendAddresses(all []int, first int) []int {
 	return all
 }
 
-// changesTrips reports whether adding the steps to the parameters of loop b changes the trip count of
-// b or of a loop inside b.
+// changesTrips reports whether the trip count of loop b, or of a loop inside b, changes if the
+// steps are added to the parameters of b.
 func (b *block) changesTrips(steps []uint64) bool {
 	if !b.loop {
 		return false
@@ -186,8 +190,8 @@ func (b *block) changesTrips(steps []uint64) bool {
 	return slices.ContainsFunc(b.items, func(it item) bool { return it.changesTrips(steps[1+it.at : 1+it.at+it.n]) })
 }
 
-// sameLineIterations returns the number of successive iterations that touch the same lines in the same order as
-// the iteration with the given parameters. The argument most limits the result.
+// sameLineIterations returns the number of successive iterations, beginning with the iteration with
+// the given parameters, that access the same lines in the same order. The result is at most limit.
 func (b *block) sameLineIterations(cur []uint64, limit uint64) uint64 {
 	for i := range b.drifts {
 		limit = b.drifts[i].sameLineIterations(cur, limit)
@@ -195,16 +199,17 @@ func (b *block) sameLineIterations(cur []uint64, limit uint64) uint64 {
 	return limit
 }
 
-// sameLineIterations does the same as [block.linger] for a single moving reference.
-func (l *leaf) sameLineIterations(cur []uint64, most uint64) uint64 {
+// sameLineIterations does the same as [block.sameLineIterations] for a single reference whose
+// address changes.
+func (l *leaf) sameLineIterations(cur []uint64, limit uint64) uint64 {
 	in := cur[l.param] & (l.grain - 1)
 	switch {
 	case in+l.bytes > l.grain:
-		return min(most, 1)
+		return min(limit, 1)
 	case int64(l.step) > 0:
-		return min(most, (l.grain-l.bytes-in)/l.step+1)
+		return min(limit, (l.grain-l.bytes-in)/l.step+1)
 	}
-	return min(most, in/-l.step+1)
+	return min(limit, in/-l.step+1)
 }
 
 // span is a range of bytes or lines that includes both ends.
@@ -237,13 +242,13 @@ func (s *span) sweep(step, steps uint64) (ok bool) {
 	return s.last >= far
 }
 
-// hullOf computes, for each reference in a node with the given parameters, a span that contains all
-// bytes that the reference touches. ok is false if a span would leave the address space.
+// hullOf computes a span for each reference in a node with the given parameters. The span contains
+// all bytes that the reference accesses. ok is false if a span would leave the address space.
 //
 // If all iterations of a loop have the same trip counts, the result is the span of the first
 // iteration, swept over all iterations. If inner trip counts vary, the result is the union of the
-// spans of the first and the last iteration, because the range of an inner loop that runs at least
-// once is a convex function of the iteration.
+// spans of the first and the last iteration, because the range of bytes of an inner loop that runs
+// at least once is a convex function of the iteration.
 func (b *block) hullOf(p []uint64, out []span) (ok bool) {
 	if !b.loop {
 		if b.counted {

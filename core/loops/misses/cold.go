@@ -7,20 +7,20 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// firstTouchCounter counts first touches of lines, which are cold misses. Its cost depends on the number of
-// lines touched, not on the number of accesses:
+// firstTouchCounter counts cold misses, that is, first touches of lines. The time depends on the
+// number of touched lines, and not on the number of accesses:
 //
-//   - A loop whose references access only touched lines is skipped.
+//   - A loop is skipped if its references access only lines that have already been touched.
 //   - References whose line ranges do not overlap are independent. Each group of references with
 //     overlapping line ranges is processed separately.
-//   - The lines of a single reference are marked in contiguous runs. Several references with the
-//     same address and the same steps in the same loops are treated as one: the first reference in
-//     the body touches the lines.
-//   - All other references are processed iteration by iteration, except in iterations in which they
-//     stay in their lines.
+//   - The lines of a single reference are marked in contiguous runs. Several references are treated
+//     as one reference if they have the same address and the same steps in the same loops. All
+//     first touches are then attributed to the first reference in the body.
+//   - All other references are processed iteration by iteration. Iterations that access the same
+//     lines as the previous iteration are skipped.
 //
 // References outside loops, and loops with wild references, are simulated by an engine without a
-// cache, whose misses are the first touches.
+// cache. Each first touch is a miss of this engine.
 type firstTouchCounter struct {
 	*engine
 	marks *marks
@@ -44,7 +44,7 @@ func (m marking) touch(all []access, t *tally) {
 }
 
 // firstTouches returns the cold misses of each node, followed by the cold misses of each reference
-// outside loops. It returns nil if more lines are touched than can be marked.
+// outside loops. It returns nil if there are too many touched lines to mark.
 func firstTouches(l *layout, asks *pauses) []uint64 {
 	f := &firstTouchCounter{newEngine(l, 1, 1), newMarks()}
 	f.engine.firsts, f.state, f.pauses = f, marking{marks: f.marks}, asks
@@ -59,8 +59,8 @@ func firstTouches(l *layout, asks *pauses) []uint64 {
 	return cold
 }
 
-// isEnded reports whether the run was stopped, or cannot continue because more lines are touched than
-// can be marked.
+// isEnded reports whether the run was stopped, or must end because there are too many touched lines
+// to mark.
 func (f *firstTouchCounter) isEnded() bool { return f.over || f.marks.full }
 
 // indices returns a list of the numbers from 0 to n-1.
@@ -86,7 +86,7 @@ func (f *firstTouchCounter) touch(addr trace.Addr, bytes uint64, at int) {
 	}
 }
 
-// countLoop processes the leaves of a loop whose numbers are listed in of.
+// countLoop processes the given leaves of a loop.
 func (f *firstTouchCounter) countLoop(b *block, p []uint64, at int, leaves []int) {
 	hulls := make([]span, len(b.leaves))
 	if len(leaves) == 0 || int64(p[0]) < 1 || b.makesNoReferences(p[1:]) {
@@ -130,7 +130,7 @@ func (f *firstTouchCounter) allTouched(leaves []int, hulls []span) bool {
 // iterate processes the given leaves iteration by iteration.
 func (f *firstTouchCounter) iterate(b *block, p []uint64, at int, leaves []int, hulls []span) {
 	cur := append([]uint64(nil), p[1:]...)
-	var open trace.Line // a line that was untouched at the last check
+	var open trace.Line // a line that was not touched yet at the most recent check
 	known := false
 	for i := uint64(0); i < p[0] && !f.isEnded(); {
 		f.countIteration(b, cur, at, leaves)
@@ -160,7 +160,7 @@ func (f *firstTouchCounter) iterate(b *block, p []uint64, at int, leaves []int, 
 	}
 }
 
-// sameLineIterations does the same as [block.linger] for the given leaves only.
+// sameLineIterations does the same as [block.sameLineIterations] for the given leaves only.
 func (f *firstTouchCounter) sameLineIterations(b *block, cur []uint64, leaves []int, most uint64) uint64 {
 	for _, i := range leaves {
 		if l := &b.leaves[i]; l.step != 0 {
@@ -170,7 +170,7 @@ func (f *firstTouchCounter) sameLineIterations(b *block, cur []uint64, leaves []
 	return most
 }
 
-// countIteration processes the given leaves in one iteration.
+// countIteration processes one iteration of the given leaves.
 func (f *firstTouchCounter) countIteration(b *block, cur []uint64, at int, leaves []int) {
 	first := 0
 	for i := range b.items {
@@ -196,15 +196,15 @@ func (f *firstTouchCounter) countIteration(b *block, cur []uint64, at int, leave
 	}
 }
 
-// dimension is a loop that moves a reference.
+// dimension is a loop in which the address of a reference changes.
 type dimension struct {
 	step, trips uint64
 	loop        int // number of the loop among all nodes
 }
 
-// markTogether marks the lines of the given leaves in contiguous runs, and attributes them to the first
-// leaf. It returns false if the leaves do not always have the same address, or if a trip count
-// varies.
+// markTogether marks the lines of the given leaves in contiguous runs, and attributes the first
+// touches to the first leaf. It returns false if the leaves have different addresses in any
+// iteration, or if a trip count varies.
 func (f *firstTouchCounter) markTogether(b *block, p []uint64, at int, leaves []int) bool {
 	var first []dimension
 	var start origin
@@ -228,8 +228,8 @@ type origin struct {
 	node        int
 }
 
-// originOf returns the address of leaf l in the first iteration of a loop. It appends to dims the
-// loops that move the leaf.
+// originOf returns the address of leaf l in the first iteration of a loop. It appends the loops in
+// which this address changes to dims.
 func (b *block) originOf(p []uint64, at, l int, dims *[]dimension) (to origin, ok bool) {
 	if b.varies || int64(p[0]) < 1 {
 		return origin{}, false
@@ -250,7 +250,7 @@ func (b *block) originOf(p []uint64, at, l int, dims *[]dimension) (to origin, o
 	return origin{}, false
 }
 
-// maxRuns limits the number of contiguous runs of lines in a box.
+// maxRuns limits the number of contiguous runs of lines that are marked for one reference.
 const maxRuns = 1 << 26
 
 // markBox marks the lines that a leaf touches in the given loops.

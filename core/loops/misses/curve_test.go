@@ -7,11 +7,10 @@ import "github.com/stackglass/stackglass/core/loops"
 type curve struct {
 	accesses uint64
 	hits     []uint64 // number of accesses at each stack distance in lines, beginning with distance 0
-	beyond   uint64   // number of accesses at larger distances, including first accesses
+	beyond   uint64   // number of accesses at larger stack distances, including first accesses
 }
 
-// misses returns the misses of a cache with the given number of lines, which must be at most
-// len(hits).
+// misses returns the number of misses in a cache with the given number of lines, at most len(hits).
 func (c *curve) misses(lines int) uint64 {
 	n := c.beyond
 	for _, hits := range c.hits[lines:] {
@@ -20,7 +19,7 @@ func (c *curve) misses(lines int) uint64 {
 	return n
 }
 
-// capacities runs a tree once, and computes its curve up to the given capacity in lines.
+// capacities simulates a tree once, and returns its curve up to the given capacity in lines.
 func capacities(t *loops.Tree, lineBytes, lines uint64) *curve {
 	e := newEngine(newLayout(t, lineBytes), 1, lines)
 	e.state = newStacks(1, lines)

@@ -12,25 +12,25 @@ type engine struct {
 	*layout
 	sets  uint64
 	state state
-	few   *frames // the state, if its type is *frames
-	full  *stack  // the only stack of the state, if the cache is fully associative, and nil otherwise
+	few   *frames // the state if its type is *frames; nil otherwise
+	full  *stack  // the only LRU stack if the cache is fully associative; nil otherwise
 	tally tally
 	reads []loops.Addresses // wild addresses of each reference
 
-	firsts *firstTouchCounter // set if the engine only finds first touches, and nil otherwise
+	firsts *firstTouchCounter // non-nil if the engine only counts first touches
 
 	plain  bool     // whether to simulate every iteration, as the reference implementation in tests does
-	queue  []access // accesses that have not been made yet
+	queue  []access // accesses that have not been simulated yet
 	weight uint64   // weight of the accesses in the queue
 	depth  int
-	curs   [][]uint64 // by depth: parameters of the running loops
+	curs   [][]uint64 // by depth: parameters of the running loop
 	plans  []*plan
 	series []*series
 	transcript
-	done         uint64 // number of accesses made
+	done         uint64 // number of simulated accesses
 	cost         uint64 // cost of a checkpoint, in accesses
-	jumps        uint64 // number of times that the engine skipped periods
-	progressions int    // number of times that the engine skipped iterations with varying inner trip counts
+	jumps        uint64 // number of jumps over periods
+	progressions int    // number of jumps over iterations with varying inner trip counts
 	varying      int    // number of running loops with varying inner trip counts
 	*pauses
 }
@@ -64,7 +64,7 @@ func (e *engine) run() {
 	}
 	e.tally.weight = e.weight
 	at, tops, blocks := 0, e.tops, e.layout.loops
-	made := uint64(0) // number of references outside loops that are not counted yet
+	made := uint64(0) // number of references outside loops that have not been added to done yet
 	for i, id := range e.shapes {
 		if i%maxAtOnce == 0 {
 			e.spend(int(made))
@@ -96,11 +96,12 @@ func (e *engine) run() {
 	e.done += made
 }
 
-// maxAtOnce is the number of top-level nodes that run between two checks whether the caller wants
-// to stop.
+// maxAtOnce is the number of top-level nodes that run between two calls of the caller's function
+// goOn.
 const maxAtOnce = 1 << 12
 
-// runTop runs a top-level loop that is counted node by node. at is the index of its first counter.
+// runTop runs a top-level loop that is counted node by node. The argument at is the index of the
+// loop's first counter.
 func (e *engine) runTop(f *form, b *block, p []uint64, at int) (made uint64) {
 	switch {
 	case f.kind == oneLoop && f.short(p[0]):
@@ -112,8 +113,8 @@ func (e *engine) runTop(f *form, b *block, p []uint64, at int) (made uint64) {
 	return 0
 }
 
-// runShort runs a short loop over references. at is the index of its first counter. If at is negative,
-// accesses are counted by reference.
+// runShort runs a short loop over references. The argument at is the index of the loop's first
+// counter. If at is negative, accesses are counted by reference.
 func (e *engine) runShort(f *form, p []uint64, at int) (made uint64) {
 	items := e.flats[f.first : f.first+f.items]
 	start := p[1 : 1+len(items)]
@@ -138,8 +139,8 @@ func (e *engine) runShort(f *form, p []uint64, at int) (made uint64) {
 	return made
 }
 
-// accessOne makes the accesses of a reference that is in no loop with skippable iterations. The queue
-// must be empty.
+// accessOne simulates a reference immediately, without the queue, which must be empty. The
+// reference must not be in a loop whose iterations can be skipped.
 func (e *engine) accessOne(addr trace.Addr, of *flat, at int) {
 	line := addr >> e.shift
 	if line < (addr+uint64(of.bytes-1))>>e.shift {
@@ -166,10 +167,10 @@ func (e *engine) accessOne(addr trace.Addr, of *flat, at int) {
 	}
 }
 
-// accessSeveral makes the accesses of a reference that touches more than one line.
+// accessSeveral simulates a reference to more than one line.
 func (e *engine) accessSeveral(addr trace.Addr, of *flat, at int) {
 	line, last := addr>>e.shift, (addr+uint64(of.bytes-1))>>e.shift
-	e.done += last - line // the caller counts the first access
+	e.done += last - line // the caller has counted the first access
 	for ; line <= last; line++ {
 		e.queue = append(e.queue, access{line, uint32(at), of.array})
 		if len(e.queue) == queueLength || line == last {
@@ -195,7 +196,8 @@ func (e *engine) flush() {
 	e.queue = e.queue[:0]
 }
 
-// accessLeaf makes the accesses of a leaf. The address of a wild leaf comes from its list.
+// accessLeaf queues the accesses of a leaf. It reads the address of a wild leaf from the list of
+// its reference.
 func (e *engine) accessLeaf(b *block, addr trace.Addr, at int) {
 	if b.wild {
 		addr, _ = e.reads[b.ref].Next()
@@ -220,8 +222,8 @@ func (e *engine) queueReference(addr trace.Addr, bytes uint64, at int, ref uint3
 	}
 }
 
-// setWeight sets the weight of the following accesses: the number of accesses that each of them
-// represents.
+// setWeight sets the weight of the following accesses: each simulated access represents "weight"
+// accesses.
 func (e *engine) setWeight(weight uint64) {
 	if weight != e.weight {
 		e.flush()
@@ -229,7 +231,7 @@ func (e *engine) setWeight(weight uint64) {
 	}
 }
 
-// copyParams returns a copy of the parameters of a body.
+// copyParams enters a loop, and returns a copy of the parameters of the loop's body.
 func (e *engine) copyParams(start []uint64) []uint64 {
 	if e.depth == len(e.curs) {
 		e.curs = append(e.curs, nil)
@@ -242,7 +244,7 @@ func (e *engine) copyParams(start []uint64) []uint64 {
 	return cur
 }
 
-// runLoop runs a loop. at is the index of its first counter.
+// runLoop runs a loop. The argument at is the index of the loop's first counter.
 func (e *engine) runLoop(b *block, p []uint64, at int) {
 	if int64(p[0]) < 1 || b.makesNoReferences(p[1:]) {
 		return
@@ -290,7 +292,7 @@ func (e *engine) runLoop(b *block, p []uint64, at int) {
 		if n < 3 {
 			n = 1
 		} else {
-			// The next n - 1 iterations begin with the cache state that this iteration leaves.
+			// The next n - 1 iterations begin with the cache state after this iteration.
 			e.note(n)
 			outside := e.weight
 			e.setWeight(outside * (n - 1))
@@ -309,7 +311,7 @@ func (e *engine) runLoop(b *block, p []uint64, at int) {
 	e.depth--
 }
 
-// runLeaves runs a number of iterations of a loop whose items are all leaves.
+// runLeaves runs the given number of iterations of a loop whose items are all leaves.
 func (e *engine) runLeaves(b *block, cur []uint64, iterations uint64, at int) {
 	if e.few != nil && e.open == 0 && !b.wilds {
 		e.runLeavesFewWays(b, cur, iterations, at)
@@ -342,7 +344,7 @@ func (e *engine) runLeaves(b *block, cur []uint64, iterations uint64, at int) {
 	}
 }
 
-// runLeavesFewWays does the same as stretch, but without the queue, for a cache with few ways.
+// runLeavesFewWays does the same as runLeaves for a cache with few ways, but without the queue.
 func (e *engine) runLeavesFewWays(b *block, cur []uint64, iterations uint64, at int) {
 	e.flush()
 	f, t, ways := e.few, &e.tally, e.few.ways

@@ -6,8 +6,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestFirstAskingAndTotal checks that FirstAsking and Total count the same misses as Run, both in a
-// cache that can contain all lines and in smaller caches.
+// TestFirstAskingAndTotal checks that FirstAsking and Total count the same misses as Run, for
+// caches that can contain all lines and for smaller caches.
 func TestFirstAskingAndTotal(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tree := drawTree(t, 3000)

@@ -8,7 +8,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// program builds nests over doubles, in which each reference has its own site.
+// program builds nests that access doubles. Each reference has a separate site.
 type program struct{ sites uint32 }
 
 func (p *program) ref(kind trace.Kind, addr trace.Addr, steps []int64) loops.Item {
@@ -24,8 +24,8 @@ func (p *program) store(addr trace.Addr, steps ...int64) loops.Item {
 	return p.ref(trace.Store, addr, steps)
 }
 
-// upTo returns a loop whose trip count is an affine function of the surrounding loops' iteration
-// numbers.
+// upTo returns a loop whose trip count is an affine function of the surrounding induction
+// variables.
 func upTo(trips int64, steps []int64, body ...loops.Item) loops.Item {
 	return loops.Item{Trips: uint64(trips), Steps: steps, Body: body}
 }
@@ -42,7 +42,7 @@ func build(t testing.TB, items ...loops.Item) *loops.Tree {
 const arrayA = 0x10000000
 
 // product loads A[i][k], B[k][j] and C[i][j], and stores C[i][j], in the innermost loop. The
-// parameter row is the distance between rows in bytes.
+// argument row is the distance between rows in bytes.
 func product(t testing.TB, n uint64, row int64) *loops.Tree {
 	var p program
 	b, c := arrayA+n*uint64(row), arrayA+2*n*uint64(row)
@@ -90,7 +90,7 @@ func jacobi(t testing.TB, n, steps uint64) *loops.Tree {
 }
 
 // vectors computes x1 += A·y1 and then x2 += Aᵀ·y2. The vectors are one line apart, so that they do
-// not conflict with A in every set.
+// not all map to the same sets.
 func vectors(t testing.TB, n uint64) *loops.Tree {
 	var p program
 	row, apart := int64(8*n), 8*n+64
@@ -213,8 +213,8 @@ var polybench = []struct {
 
 // The variable lu is PolyBench's kernel of this name. At size LARGE (n = 2000), a fully associative
 // 32 KiB cache misses 2,647,699,541 of 10,664,665,000 accesses. The simulation of 1,678,652,284 of
-// these accesses takes 75 s. As long as a column of lines fits in the cache, no iterations of the
-// loops along the column can be skipped. Iterations of the outer loops are too long to be recorded.
+// these accesses takes 75 s. While a column of lines fits in the cache, no iterations of the loops
+// along the column can be skipped. The iterations of the outer loops are too long to be recorded.
 var lu = func(t testing.TB, n uint64) *loops.Tree {
 	var p program
 	row := int64(8 * n)

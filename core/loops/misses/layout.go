@@ -8,8 +8,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// layout contains the properties of a tree that are computed before the simulation, for one line
-// size.
+// layout contains the properties of a tree for one line size. They are computed before the
+// simulation.
 type layout struct {
 	tree   *loops.Tree
 	blocks *blocks
@@ -24,12 +24,12 @@ type layout struct {
 	many    bool     // whether short top-level loops are counted by reference
 	tops    []top    // top-level loops that are counted node by node
 	loops   []*block // the block of each loop in tops
-	nodes   int      // number of counters before the counters by reference
+	nodes   int      // number of counters of nodes; the counters by reference follow
 	arrays  *arrays
 	columns []uint32 // by reference: the column of its array
 }
 
-// top is a top-level loop with its own counters.
+// top is a top-level loop with separate counters.
 type top struct {
 	node  int32 // index among the top-level nodes
 	start int32 // index of the loop's first counter
@@ -54,7 +54,7 @@ const (
 	anyNode
 )
 
-// flat is a reference, alone or in a loop over references only.
+// flat is a top-level reference, or a reference in a loop over references only.
 type flat struct {
 	step  uint64
 	bytes uint32 // size of the reference in bytes; 0 for an event
@@ -65,10 +65,10 @@ type flat struct {
 }
 
 const (
-	maxTop      = 1 << 18 // if there are more top-level nodes, short loops are counted by reference
+	maxTop      = 1 << 18 // number of top-level nodes above which short loops are counted by reference
 	shortLoop   = 64      // maximum number of references that a short loop makes
-	farStep     = 1 << 56 // the smallest step that counts as large; shortLoop smaller steps sum to less than 2^64 bytes
-	useInterval = 16      // if there are many nodes, uses are counted in every someUses-th node only
+	farStep     = 1 << 56 // minimum size of a large step; the sum of shortLoop smaller steps is less than 2^64 bytes
+	useInterval = 16      // if there are many nodes, uses are counted only in every useInterval-th node
 )
 
 func newLayout(t *loops.Tree, lineBytes uint64) *layout {
@@ -137,7 +137,7 @@ func newLayoutOf(t *loops.Tree, lineBytes uint64, many bool) *layout {
 	return l
 }
 
-// addTop adds loop i to the loops that are counted node by node.
+// addTop adds top-level node i to the loops that are counted node by node.
 func (l *layout) addTop(i int, n loops.Node) *block {
 	b := l.blocks.of(n)
 	l.tops = append(l.tops, top{int32(i), int32(l.nodes)})
@@ -146,7 +146,7 @@ func (l *layout) addTop(i int, n loops.Node) *block {
 	return b
 }
 
-// countUses counts the executions of a leaf, or of all references of a loop over references.
+// countUses counts the executions of the references in a top-level node.
 func (l *layout) countUses(f *form, p []uint64, seen *extents) {
 	times := uint64(1)
 	if f.kind == oneLoop {
@@ -186,7 +186,8 @@ func (l *layout) formOf(n loops.Node) form {
 	return f
 }
 
-// addFlats adds the body of a loop over references and events. ok is false for any other loop.
+// addFlats adds the body of a loop that contains only references and events. ok is false for any
+// other loop.
 func (l *layout) addFlats(n loops.Node) (ok bool) {
 	for i := range n.Len() {
 		item, steps := n.Item(i)
@@ -210,7 +211,7 @@ func (l *layout) flatOf(n loops.Node) flat {
 	return flat{ref: uint32(ref), bytes: l.bytes[ref], wild: wild}
 }
 
-// joinFlat does the same as joinLoop for short loops over references that run at least once.
+// joinFlat does the same as joinLoop for a short loop over references that runs at least once.
 func (l *layout) joinFlat(f *form, p []uint64, seen *extents) {
 	trips, p := p[0], p[1:]
 	for i := range l.flats[f.first : f.first+f.items] {
@@ -250,8 +251,8 @@ func (e *extents) join(ref uint32, s span, times uint64) {
 	e.uses[ref] += times
 }
 
-// extend does the same as join without counting uses. It avoids unnecessary stores, because most
-// spans lie within the known extents.
+// extend does the same as join, but does not count uses. Most spans lie within the known extents,
+// so it avoids unnecessary stores.
 func (e *extents) extend(ref uint32, s span) {
 	all := &e.spans[ref]
 	if s.first < all.first {
@@ -295,17 +296,18 @@ func (e *extents) joinWild(t *loops.Tree) {
 
 const maxArrays = 32
 
-// arrays divides lines among arrays. References with overlapping lines belong to one array.
+// arrays maps lines to arrays. References with overlapping lines belong to one array.
 type arrays struct {
 	spans  []span   // spans of lines, in ascending order
 	number []uint32 // by span: its column in the table of evictions
 	byRef  []int    // by reference: the index of its span, or -1 if it has no span
 	shown  int      // number of columns in use
-	last   int      // index of the span of the line that was looked up last
+	last   int      // index of the span that contains the most recently looked up line
 }
 
-// divideLines joins the spans of references with overlapping lines. A span that ends before it begins is
-// empty. The most frequently used arrays get separate columns.
+// divideLines divides the lines among arrays: it joins the spans of references with overlapping
+// lines. It ignores empty spans, which end before they begin. The most frequently used arrays get
+// separate columns.
 func divideLines(all []span, uses []uint64, shift uint) *arrays {
 	a := &arrays{byRef: make([]int, len(all))}
 	var order []int

@@ -12,12 +12,13 @@ type marks struct {
 	at     []int32  // index in pages
 	pages  []page
 	shift  uint
-	number uint64 // number of the last used page
+	number uint64 // number of the most recently used page
 	last   *page
-	full   bool // set if more lines were added than can be marked
+	full   bool // set if there were too many lines to mark
 }
 
-// maxPages limits the memory of marks to about 70 MB. This is enough for 2^29 contiguous lines.
+// maxPages limits the memory of marks to about 70 MB, which is sufficient for 2^29 contiguous
+// lines.
 const maxPages = 1 << 17
 
 // page marks 4096 lines.
@@ -117,7 +118,8 @@ func (p *page) add(first, last int) {
 	}
 }
 
-// mask returns the bits of one word of a page that represent the lines from first to last.
+// mask returns a mask of the bits that represent the lines from first to last in one word of a
+// page.
 func (p *page) mask(word, first, last int) uint64 {
 	bits := ^uint64(0)
 	if word == first/64 {
@@ -129,7 +131,7 @@ func (p *page) mask(word, first, last int) uint64 {
 	return bits
 }
 
-// firstUnmarked returns the first unmarked line of a span, if there is one.
+// firstUnmarked returns the first unmarked line of a span. If all lines are marked, found is false.
 func (m *marks) firstUnmarked(s span) (line trace.Line, found bool) {
 	for first := s.first; ; {
 		last := min(s.last, first|(pageLines-1))

@@ -1,79 +1,79 @@
 // Package misses computes the exact hits and misses of a loop-compressed trace in LRU caches. The
-// package simulates the tree of loops ([loops.Tree]) instead of the trace, so its time hardly
-// depends on trip counts (MODELS §11.2).
+// package simulates the tree of loops ([loops.Tree]) instead of the trace, so that the simulation
+// time hardly depends on trip counts (MODELS §11.2).
 //
 //  1. A loop runs iteration by iteration, and each access looks up its line, as in package simulate
 //     (MODELS §1). A reference makes one access for each line that it touches. A modify (a load and
 //     a store of the same address) counts as one access. Stores allocate lines.
-//  2. Idempotence: as long as no reference of a loop leaves its line, all iterations make the same
-//     sequence of accesses. The LRU state is the same after each iteration, so the counts of the
-//     second iteration also apply to all later iterations.
+//  2. Idempotence: as long as no reference of a loop moves to another line, all iterations access
+//     the same sequence of lines. The LRU state is then the same after each iteration, so the
+//     counts of the second iteration also apply to all later iterations.
 //  3. Warping (Morelli and Reineke, Warping cache simulation of polyhedral programs, PLDI 2022)
 //     detects that the cache state equals the state some iterations earlier, except that lines have
-//     moved together with their references. The next iterations then repeat the previous iterations
-//     at shifted addresses. To skip the remaining periods of the loop, the increase of the counters
-//     and the movement of the lines are multiplied by the number of these periods.
-//  4. Cold misses are first touches of a line. Capacity misses are the other misses of a fully
+//     moved together with their references. The next iterations then repeat these iterations at
+//     shifted addresses. To skip the remaining periods of the loop, the increments of the counters
+//     and the movements of the lines are multiplied by the number of skipped periods.
+//  4. Cold misses are first touches of a line. Capacity misses are all other misses in a fully
 //     associative cache with the same number of lines. Conflict misses are all other misses. The
 //     number of conflict misses may be negative (MODELS §4).
 //
 // # When warping is sound
 //
 // Every reference r of a loop moves by d(r) bytes per iteration. References to one array with equal
-// d form a class. From the older of the two compared iterations to the last skipped iteration, the
-// lines that a class touches lie in regions, which are spans swept by d. The jump ends before
-// regions of two classes would overlap.
+// d form a class. The regions of a class contain all lines that the class touches between the older
+// of the two compared iterations and the last skipped iteration. The jump ends before regions of
+// two classes would overlap.
 //
 //   - The period is a number of iterations after which each reference is at the same offset in its
 //     line, and all references have moved by the same number of sets.
 //   - Two states match under two conditions. If a line of the older state is in a region of a
-//     class, the same position of the newer state contains this line moved by d, again in a region
-//     of that class. All other lines appear unmoved at the same position. The moved line must be in
-//     a region of its class, because otherwise references to a different array could hit it after
-//     the jump, and the counts would be silently wrong.
+//     class, the newer state contains this line, moved by d, at the same position, and the moved
+//     line is in a region of the same class. All other lines appear unmoved at the same position.
+//     If the moved line were outside the regions of its class, references to a different array
+//     could hit it after the jump, and the counts would be silently wrong.
 //
 // Under these conditions, the movement is a one-to-one mapping of all lines that are in the cache
 // or are accessed before the end of the jump, and it maps sets to sets. LRU does not depend on line
-// numbers, so the hits and misses are the same, and the victims are the moved lines.
+// numbers. The hits and misses are therefore the same, and the victims are the moved lines.
 //
 // # When trip counts vary
 //
 // A loop whose inner trip counts change from iteration to iteration, for example in triangular
 // nests, is divided into blocks of iterations. After each block, every reference is at the same
-// offset in its line and in the same set. Inner loops jump over a number of periods that grows by
+// offset in its line and in the same set. The number of periods that an inner loop skips grows by
 // the same amount from block to block. If a few consecutive blocks are alike, the last block of the
 // loop is simulated from a state that is extrapolated from the states between the blocks. If the
-// last block is like the first blocks, so are all blocks in between. The counts of a block are then
-// a polynomial in the block's number, which the first blocks determine. The degree of the
-// polynomial is at most the number of nested loops.
+// last block is like the first blocks, all blocks in between are, too. The counts of a block are
+// then a polynomial in the number of the block, and the first blocks determine this polynomial. The
+// degree of the polynomial is at most the number of nested loops.
 //
-// Blocks are alike under three conditions. The simulation takes the same decisions in each block.
-// The touched lines, the states and the numbers of periods are in arithmetic progression from block
-// to block. Sorted by address, the lines that may be in the cache at the same time and the bounds
-// of the regions are in the same order in each block. Between the first block and the last, each
-// line is an affine function of the block's number, so two lines that have the same order in the
-// first and the last block have the same order in all blocks in between. Therefore different lines
-// never become equal, and LRU depends only on which lines are equal. Every jump within a block is
-// as sound as in the first and the last block. If the last block does not meet the three
-// conditions, an earlier block is tried.
+// Blocks are alike under three conditions. First, the simulation takes the same decisions in each
+// block. Second, the touched lines, the states and the numbers of periods are in arithmetic
+// progression from block to block. Third, if the lines that may be in the cache at the same time
+// and the bounds of the regions are sorted by address, their order is the same in each block. Each
+// line is an affine function of the number of the block. Two lines that have the same order in the
+// first and the last block therefore have the same order in all blocks in between. Different lines
+// never become equal, and LRU depends only on the equality of lines. For the same reason, all jumps
+// within a block are sound if they are sound in the first and the last block. If the last block
+// does not meet the three conditions, an earlier block is tried.
 //
 // # Differences
 //
 // In the polyhedral model of the paper, each line is labelled with the access that fetched it. In
-// this package, lines are numbers, and the steps of the compressed loops determine how the lines
-// move, so any tree can be simulated. In triangular nests, the paper simulates a loop with varying
-// inner trip counts iteration by iteration. This package also supports numbers of sets that are not
-// powers of two.
+// this package, lines are identified by numbers, and the steps of the compressed loops determine
+// how the lines move, so that any tree can be simulated. In triangular nests, the paper simulates
+// loops with varying inner trip counts iteration by iteration. This package also supports numbers
+// of sets that are not powers of two.
 //
 // # Limits
 //
 // Irregular parts are simulated access by access: loops that directly contain wild references,
-// inner loops that vary and are too short for the cache to reach a steady state, and references
+// varying inner loops that are too short for the cache to reach a steady state, and references
 // outside loops. [Result.Simulated] is the number of simulated accesses, and [Result.Jumped] is the
-// number of skipped accesses. Trees with millions of top-level nodes, which result from irregular
-// traces, are read twice, because all arrays must be known before their lines evict each other. All
-// threads share the cache. A hierarchy of several levels follows the independent-level model
-// (MODELS §3): each level sees every access. Write-backs are not counted.
+// number of skipped accesses. Irregular traces yield trees with millions of top-level nodes. Such
+// trees are read twice, because all arrays must be known before evictions can be attributed to
+// them. All threads share the cache. A hierarchy of several levels follows the independent-level
+// model (MODELS §3): each level sees every access. Write-backs are not counted.
 package misses
 
 import (
@@ -86,8 +86,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Cache is an LRU cache that allocates lines for both loads and stores. A line belongs to the set
-// whose number is the line's number modulo Sets. A cache with one set is fully associative.
+// Cache is an LRU cache that allocates lines for both loads and stores. The set number of a line is
+// the line number modulo Sets. A cache with one set is fully associative.
 type Cache struct {
 	LineBytes uint64 // a power of two, at least 8
 	Sets      uint64 // number of sets, which need not be a power of two
@@ -123,7 +123,7 @@ func (c Cache) String() string {
 // Counts contains the numbers of line accesses and misses.
 type Counts struct {
 	Accesses, Misses uint64
-	Cold             uint64 // first accesses to a line, which miss in any cache
+	Cold             uint64 // first accesses to a line, which miss in every cache
 	Full             uint64 // misses of a fully associative cache with the same number of lines
 }
 
@@ -141,13 +141,13 @@ func (c *Counts) add(d Counts) {
 	c.Full += d.Full
 }
 
-// Plus returns the sums of the counts c and d.
+// Plus returns the sum of c and d.
 func (c Counts) Plus(d Counts) Counts {
 	c.add(d)
 	return c
 }
 
-// Minus returns the differences of the counts c and d.
+// Minus returns the difference of c and d.
 func (c Counts) Minus(d Counts) Counts {
 	return Counts{c.Accesses - d.Accesses, c.Misses - d.Misses, c.Cold - d.Cold, c.Full - d.Full}
 }
@@ -163,8 +163,8 @@ type Result struct {
 	// tree has more than 2^18 top-level nodes, top-level loops over at most 64 references are not
 	// included either.
 	Nodes []Counts
-	// Loose contains, for each reference ([loops.Tree.References]), the counts of its leaves that
-	// are not included in Nodes. ShortLoops reports whether Loose includes the leaves of short
+	// Loose contains the counts of leaves that are not included in Nodes, summed by reference
+	// ([loops.Tree.References]). ShortLoops reports whether Loose includes the leaves of short
 	// top-level loops.
 	Loose      []Counts
 	ShortLoops bool
@@ -185,7 +185,8 @@ type Result struct {
 	top  int // number of top-level nodes
 }
 
-// Starts returns, for each top-level node, the index of its counts in Nodes, or -1 if it has none.
+// Starts returns, for each top-level node, the index of its counts in Nodes, or -1 if Nodes does
+// not contain its counts.
 func (r *Result) Starts() []int32 {
 	starts := make([]int32, r.top)
 	at := 0
@@ -215,7 +216,7 @@ func (r *Result) Tops() iter.Seq2[int, int] {
 type Array struct {
 	First, Last trace.Line
 	References  []int // indices in loops.Tree.References
-	Column      int   // column in Evictions; if there are 32 columns, the last may represent several arrays
+	Column      int   // column in Evictions; if there are 32 columns, the last column may represent several arrays
 	Counts      Counts
 }
 
@@ -225,11 +226,11 @@ var errMany = &trace.OptionError{Option: "tree", Got: "2^64 references or more",
 // ErrStopped reports that the caller stopped a run.
 var ErrStopped = errors.New("loops: stopped while misses were counted")
 
-// pauseEvery is the approximate number of accesses that are simulated between two calls of the
-// caller's function goOn.
+// pauseEvery is the approximate number of simulated accesses between two calls of the caller's
+// function goOn.
 const pauseEvery = 1 << 17
 
-// pauses asks the caller from time to time whether to continue.
+// pauses calls the caller's function from time to time, to ask whether to continue.
 type pauses struct {
 	ask  func() bool // the caller's function; may be nil
 	left int         // number of accesses until the next call of ask
@@ -250,8 +251,8 @@ func (p *pauses) spend(accesses int) {
 // [*trace.OptionError].
 func Run(t *loops.Tree, c Cache) (*Result, error) { return RunAsking(t, c, nil) }
 
-// RunAsking does the same as [Run] for trees whose simulation may take long. RunAsking calls goOn
-// every few hundred thousand simulated accesses, and returns [ErrStopped] if goOn returns false.
+// RunAsking does the same as [Run], but can be stopped. It calls goOn every few hundred thousand
+// simulated accesses, and returns [ErrStopped] if goOn returns false.
 func RunAsking(t *loops.Tree, c Cache, goOn func() bool) (*Result, error) {
 	e, err := count(t, c, goOn)
 	if err != nil {
@@ -281,9 +282,10 @@ func CountAsking(t *loops.Tree, c Cache, goOn func() bool) (*Result, error) {
 	return e.result(c, nil, nil), nil
 }
 
-// FirstAsking does the same as [CountAsking] for a cache that can hold all lines of the tree.
-// FirstAsking is faster, but does not count accesses. If the tree touches more lines than c can
-// hold, or half a billion lines, FirstAsking calls CountAsking.
+// FirstAsking does the same as [CountAsking] for a fully associative cache that can contain all
+// lines of the tree. It is faster, but does not count accesses. If the cache is not fully
+// associative or too small, or if the tree touches half a billion lines or more, FirstAsking calls
+// CountAsking.
 func FirstAsking(t *loops.Tree, c Cache, goOn func() bool) (*Result, error) {
 	e, err := prepare(t, c)
 	if err != nil {
@@ -304,7 +306,7 @@ func FirstAsking(t *loops.Tree, c Cache, goOn func() bool) (*Result, error) {
 	return e.result(c, nil, nil), nil
 }
 
-// Total returns the number of misses of a tree. Total calls goOn as often as RunAsking does. The
+// Total returns the number of misses of a tree. It calls goOn as often as RunAsking does. The
 // arguments of goOn are a lower bound on the result, and the number of accesses that have been
 // simulated or skipped so far.
 func Total(t *loops.Tree, c Cache, goOn func(least, accesses uint64) bool) (uint64, error) {
@@ -320,8 +322,8 @@ func Total(t *loops.Tree, c Cache, goOn func(least, accesses uint64) bool) (uint
 	return n, nil
 }
 
-// lowerBound returns a lower bound on the misses of the whole run, and the number of accesses so far. After
-// the run, the bound is exact.
+// lowerBound returns a lower bound on the misses of the whole run, and the number of accesses so
+// far. After the run, the lower bound equals the number of misses.
 func (e *engine) lowerBound() (misses, accesses uint64) {
 	if e.open > 0 { // the counters may include a block that is run only to test a progression
 		return 0, 0
@@ -358,9 +360,9 @@ func prepare(t *loops.Tree, c Cache) (*engine, error) {
 	return e, nil
 }
 
-// result converts the counts to a result. full contains the counts of the fully associative cache.
-// cold contains the first touches of each node, followed by the first touches of each reference
-// outside loops. If cold is nil, the kinds of misses are omitted.
+// result converts the counters to a Result. The slice full contains the counts of the fully
+// associative cache. The slice cold contains the first touches of each node, followed by the first
+// touches of each reference outside loops. If cold is nil, the result contains no kinds of misses.
 func (e *engine) result(c Cache, full []hits, cold []uint64) *Result {
 	all := make([]Counts, len(e.tally.counts))
 	for i, n := range e.tally.counts {
@@ -399,7 +401,7 @@ func (e *engine) result(c Cache, full []hits, cold []uint64) *Result {
 	return r
 }
 
-// sum computes the counts of the loop with node number at, and of the loops nested in it.
+// sum computes the counts of loop b, whose node number is at, and of the loops nested in it.
 func (r *Result) sum(b *block, at int) {
 	for i := range b.items {
 		it := &b.items[i]

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// checkRun compares the result of Run with a simulation of every access.
+// checkRun compares the result of Run with the result of a simulation of every access.
 func checkRun(t *rapid.T, tree *loops.Tree, c Cache) (jumped uint64, progressions int) {
 	many := rapid.IntRange(0, 3).Draw(t, "count short loops by reference") == 0
 	e := newEngine(newLayoutOf(tree, c.LineBytes, many), c.Sets, c.Ways)
@@ -59,8 +59,8 @@ func TestNests(t *testing.T) {
 	t.Logf("the engine skipped %d accesses in %d nests", jumped, nests)
 }
 
-// TestTriangularNests is like TestNests, but for nests with varying trip counts, and for caches
-// that these nests fill.
+// TestTriangularNests checks the same as TestNests for nests with varying trip counts that fill the
+// cache.
 func TestTriangularNests(t *testing.T) {
 	progressions, nests := 0, 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -74,8 +74,8 @@ func TestTriangularNests(t *testing.T) {
 	t.Logf("in %d jumps, the engine skipped iterations with varying trip counts, in %d nests", progressions, nests)
 }
 
-// TestLineLeavesRegion checks a nest in which a line would move out of its array's region into a
-// different array's region.
+// TestLineLeavesRegion checks a nest in which a line would move from the region of its array into
+// the region of a different array.
 func TestLineLeavesRegion(t *testing.T) {
 	nest := loops.Nest{Items: []loops.Item{loops.Loop(41, loops.Loop(57,
 		loops.Leaf(loops.Reference{Site: 1, Bytes: 8, Kind: 1}, 0x110000, -800, -800),
@@ -97,8 +97,8 @@ func TestLineLeavesRegion(t *testing.T) {
 	}
 }
 
-// TestHugeTrees checks trees with so many accesses and lines that it is impossible to simulate each
-// access or to mark each line.
+// TestHugeTrees checks trees that have too many accesses to simulate each access, and too many
+// lines to mark each line.
 func TestHugeTrees(t *testing.T) {
 	tree := build(t, loops.Loop(1<<40, loops.Leaf(loops.Reference{Bytes: 8}, 0, 64)), loops.Loop(1<<20, loops.Loop(1<<30, loops.Leaf(loops.Reference{Site: 1, Bytes: 8}, 1<<60, 0, 64))))
 	r, err := Run(tree, Cache{64, 64, 8})

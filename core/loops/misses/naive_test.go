@@ -11,7 +11,7 @@ import (
 // naive is a simple reference implementation. It simulates the accesses one by one, and represents
 // each set as a list.
 type naive struct {
-	e     *engine // contains the node numbers and the arrays' columns
+	e     *engine // provides the layout and the lists of addresses, but does not simulate
 	cache Cache
 	sets  [][]trace.Line // most recently used first
 	seen  map[trace.Line]bool
@@ -110,7 +110,7 @@ func content(s state, set int) (lines []trace.Line) {
 type drawing struct {
 	t     *rapid.T
 	bases []uint64
-	left  float64 // number of further references that the nest may make
+	left  float64 // maximum number of further references of the nest
 }
 
 func (d *drawing) items(depth int, times float64) (items []loops.Item) {
@@ -157,7 +157,7 @@ func (d *drawing) leaf(depth int) loops.Item {
 	return it
 }
 
-// drawTree draws a random tree. The parameter most is the approximate maximum number of references.
+// drawTree draws a random tree with at most about maxReferences references.
 func drawTree(t *rapid.T, maxReferences float64) *loops.Tree {
 	d := drawing{t: t, left: maxReferences}
 	base := uint64(0x100000)
@@ -223,7 +223,7 @@ func drawTriangle(t *rapid.T) *loops.Tree {
 	return tree
 }
 
-// wrapInLoop wraps the items in another loop, in which their steps are 0.
+// wrapInLoop wraps the items in a further loop, in which all their steps are 0.
 func wrapInLoop(items []loops.Item) []loops.Item {
 	items = slices.Clone(items)
 	for i := range items {
@@ -233,7 +233,7 @@ func wrapInLoop(items []loops.Item) []loops.Item {
 	return items
 }
 
-// setWild assigns to each wild reference enough addresses for all its iterations.
+// setWild gives each wild reference enough addresses for all its executions.
 func (d *drawing) setWild(n *loops.Nest, items []loops.Item) {
 	for _, it := range items {
 		d.setWild(n, it.Body)

@@ -8,14 +8,14 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// series looks for a progression in one run of a loop whose inner trip counts vary. See "When trip
-// counts vary" in the package documentation.
+// series searches one run of a loop with varying inner trip counts for a progression. See "When
+// trip counts vary" in the package documentation.
 type series struct {
-	next  uint64 // the next iteration before which to look for a progression
+	next  uint64 // the next iteration before which to search for a progression
 	block uint64 // number of iterations in a block
-	need  int    // number of blocks that must be run one by one
+	need  int    // number of blocks that must be simulated one by one
 	gap   uint64 // number of blocks until the next attempt
-	jumps uint64 // number of jumps of the engine before the current block
+	jumps uint64 // number of jumps that the engine had made before the current block
 
 	first  uint64     // iteration at which the first block begins
 	marks  []mark     // position in the transcript before each block and after the last block
@@ -26,18 +26,19 @@ type series struct {
 
 type mark struct{ lines, notes, times, cuts int }
 
-// transcript records the behaviour of a loop that depends on the positions of lines in the cache.
+// transcript records all data about the simulation of a loop that depends on the positions of lines
+// in the cache.
 type transcript struct {
 	record
 	open   int  // number of series that are writing to the transcript
-	broken bool // set if the transcript cannot represent the behaviour
+	broken bool // set if the transcript is incomplete
 }
 
-// record is a transcript or the last part of a transcript.
+// record is a transcript, or the end of a transcript from a mark on.
 type record struct {
-	lines []trace.Line // accesses that were made, interleaved with states
+	lines []trace.Line // accessed lines, interleaved with states
 	cuts  []int        // positions at which the states begin
-	notes []uint64     // decisions that were made
+	notes []uint64     // decisions of the simulation
 	times []uint64     // the number of periods that each jump skipped
 }
 
@@ -51,7 +52,7 @@ func (t *transcript) truncate(to mark) {
 	t.lines, t.notes, t.times, t.cuts = t.lines[:to.lines], t.notes[:to.notes], t.times[:to.times], t.cuts[:to.cuts]
 }
 
-// copySince overwrites r with a copy of the records since a mark.
+// copySince overwrites r with a copy of the transcript from a mark on.
 func (r *record) copySince(t *transcript, from mark) {
 	r.lines = append(r.lines[:0], t.lines[from.lines:]...)
 	r.notes = append(r.notes[:0], t.notes[from.notes:]...)
@@ -62,7 +63,7 @@ func (r *record) copySince(t *transcript, from mark) {
 	}
 }
 
-// append appends a record that since has copied.
+// append appends a record that copySince has copied.
 func (t *transcript) append(r *record) {
 	for _, cut := range r.cuts {
 		t.cuts = append(t.cuts, len(t.lines)+cut)
@@ -72,7 +73,7 @@ func (t *transcript) append(r *record) {
 	t.times = append(t.times, r.times...)
 }
 
-// close ends the recording for a series, and discards the record if no other series uses it.
+// close ends the recording for one series. It discards the transcript if no other series uses it.
 func (t *transcript) close() {
 	if t.open--; t.open == 0 {
 		t.truncate(mark{})
@@ -98,7 +99,7 @@ func (b *block) depth() (depth int) {
 
 // blockSize returns the number of iterations after which every reference is at the same offset in
 // its line and in the same set, and inner trip counts have changed by whole periods. It returns 0
-// if this number is greater than most.
+// if this number is greater than limit.
 func (e *engine) blockSize(b *block, limit uint64) uint64 {
 	n := uint64(1)
 	unit := e.sets << e.shift
@@ -157,7 +158,7 @@ func (s *series) giveUp(e *engine, i uint64) {
 	s.next = i + s.gap*s.block
 }
 
-// finish ends the record of one run of the loop.
+// finish ends the recording of one run of the loop.
 func (s *series) finish(e *engine) {
 	if len(s.marks) > 0 {
 		s.marks = s.marks[:0]
@@ -165,8 +166,8 @@ func (s *series) finish(e *engine) {
 	}
 }
 
-// check is called before iteration i, at which one block ends and another begins. It returns the
-// number of iterations to skip. The caller must advance the parameters.
+// check is called at the border of two blocks, before iteration i. It returns the number of
+// iterations to skip. The caller must advance the parameters.
 func (s *series) check(e *engine, b *block, cur []uint64, i, trips uint64, at int) (jump uint64) {
 	e.flush()
 	defer func() { s.jumps = e.jumps }()
@@ -177,7 +178,7 @@ func (s *series) check(e *engine, b *block, cur []uint64, i, trips uint64, at in
 			return 0
 		}
 		if e.jumps == s.jumps {
-			s.next = i + s.block // inner loops with varying trip counts were simulated iteration by iteration, so no two blocks are alike
+			s.next = i + s.block // no inner loop skipped iterations, so no two blocks are alike
 			return 0
 		}
 		e.open++
@@ -206,8 +207,8 @@ func (s *series) save(e *engine, n int, b *block, at int) {
 	e.writeState()
 }
 
-// isProgression reports whether the block that ends at mark n repeats the previous block, and all blocks
-// from the first block on are in progression.
+// isProgression reports whether the block that ends at mark n took the same decisions as the
+// previous block, and continues the progression of the blocks before it.
 func (s *series) isProgression(e *engine, n int) bool {
 	a, b, c := s.marks[n-2], s.marks[n-1], s.marks[n]
 	if !slices.Equal(e.notes[a.notes:b.notes], e.notes[b.notes:c.notes]) ||
@@ -225,11 +226,11 @@ func (s *series) isProgression(e *engine, n int) bool {
 		inProgression(e.times[before.times:a.times], e.times[a.times:b.times], e.times[b.times:c.times], 1)
 }
 
-// maxMovement limits how far lines move in a block.
+// maxMovement limits the distance, in lines, that a line moves per block.
 const maxMovement = 1 << 40
 
-// inProgression reports whether each value grows by the same amount from a to b as from b to c, and
-// whether all amounts are multiples of sets.
+// inProgression reports whether each value increases by equal amounts from a to b and from b to c,
+// and whether all amounts are multiples of sets.
 func inProgression(a, b, c []uint64, sets uint64) bool {
 	if len(a) != len(b) || len(b) != len(c) {
 		return false
@@ -246,10 +247,11 @@ func inProgression(a, b, c []uint64, sets uint64) bool {
 	return true
 }
 
-// jump runs the last complete block of the loop, or an earlier block, from its extrapolated state.
-// If that block is like the first blocks, so are all blocks in between.
+// jump simulates the last complete block of the loop, or an earlier block, from its extrapolated
+// state. If this block is like the first blocks, all blocks in between are, too, and jump skips
+// them.
 func (s *series) jump(e *engine, b *block, cur []uint64, i, trips uint64, at int) (iterations uint64) {
-	n := s.need // number of blocks that have been run
+	n := s.need // number of blocks that have been simulated
 	last := (trips - s.first) / s.block
 	good, bad := uint64(n), last+1
 	if !s.keepsOrder(e, last) {
@@ -265,7 +267,7 @@ func (s *series) jump(e *engine, b *block, cur []uint64, i, trips uint64, at int
 	}
 	end := e.here()
 	start := slices.Clone(cur)
-	var behind []uint64 // the state after the block with number good
+	var behind []uint64 // the state after block number good
 	var best record     // the record of block number good
 	try, all := bad-1, bad-1
 	for tries := 0; tries < maxTries && good+1 < bad && !e.over; tries++ {
@@ -329,12 +331,11 @@ func (e *engine) writeState() {
 	}
 }
 
-// maxTries limits the number of blocks that jump runs to find the last block that is like the
-// first.
+// maxTries limits the number of blocks that jump simulates in search of the last block that is like
+// the first block.
 const maxTries = 6
 
-// stateBefore returns the state before a block (numbered from 0), which it extrapolates from the
-// progression.
+// stateBefore extrapolates the state before a block (numbered from 0) from the progression.
 func (s *series) stateBefore(block uint64) []uint64 {
 	state := make([]uint64, len(s.states[0]))
 	for i, line := range s.states[0] {
@@ -343,10 +344,10 @@ func (s *series) stateBefore(block uint64) []uint64 {
 	return state
 }
 
-// matchesFirst reports whether the block that was just run is like the first block. last is the number of
-// the block, counted from 1. Both blocks must take the same decisions. The jumps of the last block
-// and the state after it must continue the progression, and its counts must equal the values of the
-// polynomials.
+// matchesFirst reports whether the most recently simulated block is like the first block. The
+// argument last is the number of this block, counted from 1. Both blocks must take the same
+// decisions. The jumps of the block, and the state after it, must continue the progression. Its
+// counts must equal the values of the polynomials.
 func (s *series) matchesFirst(e *engine, end mark, last uint64, b *block, at int) bool {
 	m0, m1, m2 := s.marks[0], s.marks[1], s.marks[2]
 	if e.broken || !slices.Equal(e.notes[m0.notes:m1.notes], e.notes[end.notes:]) {
@@ -375,8 +376,8 @@ func (s *series) matchesFirst(e *engine, end mark, last uint64, b *block, at int
 	return true
 }
 
-// keepsOrder reports whether all lines that may be in the cache at the same time keep their order by
-// address up to block last (numbered from 1).
+// keepsOrder reports whether all lines that may be in the cache at the same time keep their order
+// by address until the block with number last, counted from 1.
 func (s *series) keepsOrder(e *engine, last uint64) bool {
 	m0, m1 := s.marks[0], s.marks[1]
 	first, second := e.lines[m0.lines:m1.lines], e.lines[m1.lines:s.marks[2].lines]
@@ -396,8 +397,8 @@ func (s *series) keepsOrder(e *engine, last uint64) bool {
 	return true
 }
 
-// reaches reports whether the progression from a to b reaches c in the given number of steps, and
-// stays within the range of existing lines.
+// reaches reports whether the progression from a to b reaches c after the given number of steps,
+// and contains only valid line numbers.
 func reaches(a, b, c []uint64, steps uint64) bool {
 	if len(a) != len(b) || len(a) != len(c) {
 		return false
@@ -424,8 +425,9 @@ func (s *series) sum(e *engine, b *block, last uint64, at int) {
 // newton evaluates polynomials with Newton's forward differences.
 type newton struct{ choices, d []uint64 }
 
-// newNewton prepares the evaluation at one point of polynomials that are determined by n values
-// each. If sum is 1, it prepares the summation over all smaller points instead.
+// newNewton prepares the evaluation of polynomials at the given point. Each polynomial is
+// determined by its first n values. If sum is 1, it prepares the sum over all smaller points
+// instead.
 func newNewton(n int, at, sum uint64) *newton {
 	w := &newton{}
 	for k := range n {
@@ -434,8 +436,8 @@ func newNewton(n int, at, sum uint64) *newton {
 	return w
 }
 
-// evaluate evaluates the polynomial of counter j, whose first values are the differences between
-// consecutive totals.
+// evaluate evaluates the polynomial of counter j. The first values of the polynomial are the
+// differences between consecutive totals.
 func (w *newton) evaluate(totals [][]uint64, j int) (v uint64) {
 	w.d = w.d[:0]
 	changes := uint64(0)
@@ -456,7 +458,7 @@ func (w *newton) evaluate(totals [][]uint64, j int) (v uint64) {
 	return v
 }
 
-// order checks whether lines keep their order by address.
+// order checks whether moving lines keep their order by address.
 type order struct {
 	groups []group
 	used   []pair
@@ -470,8 +472,9 @@ type pair struct{ from, to uint64 }
 
 const maxGroups = 16
 
-// isKept reports whether lines that move from a to b in one step keep their order for the given
-// number of steps: equal lines stay equal, and no line passes another line.
+// isKept reports whether lines keep their order for the given number of steps: equal lines stay
+// equal, and no line passes another line. The slices a and b contain the lines before and after the
+// first step.
 func (o *order) isKept(a, b []uint64, steps uint64) bool {
 	o.groups = o.groups[:0]
 	g := 0
@@ -505,7 +508,7 @@ func (o *order) isKept(a, b []uint64, steps uint64) bool {
 	return true
 }
 
-// isKeptInterleaved does the same as kept for interleaved lines that move by different steps.
+// isKeptInterleaved does the same as isKept for interleaved lines that move by different amounts.
 func (o *order) isKeptInterleaved(a, b []uint64, steps uint64) bool {
 	o.used = o.used[:0]
 	for i, line := range a {

@@ -19,7 +19,7 @@ type tally struct {
 	arrays *arrays
 	// number of evictions, by the array of the new line and the array of the evicted line
 	out    []uint64
-	depths []uint64 // hits by stack distance, for a single set; nil if not needed
+	depths []uint64 // number of hits by stack distance, if there is only one set; nil if not needed
 }
 
 type hits struct{ accesses, misses uint64 }
@@ -43,19 +43,19 @@ func (t *tally) load(from []uint64, at, nodes int) {
 
 // state is the content of a cache with LRU replacement in each set.
 type state interface {
-	touch(all []access, t *tally) // makes accesses, and counts hits and misses
+	touch(all []access, t *tally) // simulates accesses, and counts hits and misses
 	lines() int                   // number of lines that fit in the cache
 	save(to []uint64) []uint64    // appends the content to a list
 	load(from []uint64)           // restores a saved state
-	// moved reports whether the content of the cache equals the saved content after a movement of
-	// each line by m.
+	// moved reports whether the content of the cache equals the saved content with all lines moved
+	// by m
 	moved(from []uint64, m *motion) bool
-	move(m *motion, times uint64) // moves all lines by m repeatedly
+	move(m *motion, times uint64) // moves all lines by m, the given number of times
 }
 
 const noLine = ^uint64(0)
 
-// fewWays is the maximum number of ways that are searched one by one.
+// fewWays is the maximum number of ways of a cache whose ways are searched one by one.
 const fewWays = 16
 
 func newState(sets, ways uint64) state {
@@ -114,8 +114,8 @@ func (f *frames) touch(all []access, t *tally) {
 	}
 }
 
-// moveToFront makes a line the most recently used line of its set. It must not be the most recently used
-// line already.
+// moveToFront makes a line the most recently used line of its set. The line must not already be the
+// most recently used line.
 func (f *frames) moveToFront(a *access, set []trace.Line, t *tally) {
 	above := set[0]
 	set[0] = a.line
@@ -131,7 +131,7 @@ func (f *frames) moveToFront(a *access, set []trace.Line, t *tally) {
 	}
 }
 
-// evict counts the eviction of a line by an access.
+// evict counts an eviction: an access has evicted the given line.
 func (t *tally) evict(a *access, line trace.Line) {
 	t.out[int(a.array)*t.arrays.shown+int(t.arrays.columnOf(line))] += t.weight
 }
@@ -205,7 +205,8 @@ func (s *stacks) touch(all []access, t *tally) {
 	}
 }
 
-// moveToTop makes a line the most recently used line. It must not be the most recently used line already.
+// moveToTop makes a line the most recently used line. The line must not already be the most
+// recently used line.
 func (k *stack) moveToTop(a *access, t *tally) {
 	at, slot := k.find(a.line)
 	if at >= 0 {
@@ -287,14 +288,14 @@ func (s *stacks) move(m *motion, times uint64) {
 }
 
 // stack is an LRU stack. Each use of a line gets the next stamp. The newest stamp of each line is
-// live, and a hash table maps the line to this stamp. When no stamp is left, the live stamps are
-// renumbered.
+// live, and a hash table maps the line to this stamp. When all stamps have been used, the live
+// stamps are renumbered.
 type stack struct {
 	most, held int
 	order      []trace.Line // line of each stamp
 	live       []uint64     // a bit for each stamp
 	next       int          // the next stamp
-	tail       int          // lower bound of all live stamps
+	tail       int          // lower bound on all live stamps
 
 	keys   []trace.Line // hash table with open addressing
 	values []int32
@@ -365,7 +366,7 @@ func (k *stack) drop() (line trace.Line) {
 	return line
 }
 
-// remove removes a line from the table and closes the gap.
+// remove removes a line from the hash table, and moves later entries to close the gap.
 func (k *stack) remove(line trace.Line) {
 	mask := len(k.keys) - 1
 	_, gap := k.find(line)
@@ -403,8 +404,8 @@ func (k *stack) renumber() {
 	}
 }
 
-// equalsMoved reports whether the stack contains exactly the saved lines, moved by m. The saved lines
-// begin with the least recently used line.
+// equalsMoved reports whether the stack contains exactly the saved lines, moved by m. The first
+// saved line is the least recently used line.
 func (k *stack) equalsMoved(from []uint64, m *motion) bool {
 	i := 0
 	for at := k.tail; at < k.next; at++ {

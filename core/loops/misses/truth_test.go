@@ -45,8 +45,8 @@ func folded(t testing.TB, name string) *loops.Tree {
 	}
 }
 
-// TestMissesEqualDineroIV checks that loop-compressed traces yield the same misses as DineroIV and
-// as histograms of stack distances. A soak test compares all L1 caches that DineroIV simulated.
+// TestMissesEqualDineroIV compares the misses of loop-compressed traces with DineroIV, and with
+// histograms of stack distances. A soak test compares all L1 caches that DineroIV simulated.
 func TestMissesEqualDineroIV(t *testing.T) {
 	for _, name := range tracetest.RealTraces {
 		t.Run(name, func(t *testing.T) {
@@ -186,9 +186,9 @@ func BenchmarkPrepare(b *testing.B) {
 }
 
 // BenchmarkFirstLook compares this package with package simulate on loop-compressed traces with few
-// loops. It measures the time of three methods: computing the misses of a new tree, simulating the
-// references while the tree is expanded, and simulating references that were expanded in advance.
-// The three measurements alternate, and the reported ratios are computed from medians.
+// loops. It measures three methods: counting the misses of a new tree, simulating the references
+// while the tree is expanded, and simulating references that were expanded in advance. The three
+// measurements alternate, and the reported ratios are computed from medians.
 func BenchmarkFirstLook(b *testing.B) {
 	for _, name := range tracetest.RealTraces {
 		compareFirstLook(b, name, folded(b, name))
@@ -315,7 +315,7 @@ func unfolded(b *testing.B, tree *loops.Tree) (all []*trace.Batch) {
 }
 
 // irregular lists programs with data-dependent addresses or trip counts. Each program calls the
-// function take for each of its references.
+// function "take" for each of its references.
 var irregular = []struct {
 	name string
 	run  func(take func(site uint32, kind trace.Kind, addr trace.Addr))

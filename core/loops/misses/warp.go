@@ -9,17 +9,21 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// plan searches for repetitions in one run of a loop.
+// plan searches one run of a loop for repetitions.
 type plan struct {
 	next   uint64 // the next iteration before which to search
 	on     bool   // whether a search is worthwhile
 	jumped bool   // whether a repetition was found at least once
 
-	period uint64 // number of iterations after which references access lines and sets in the same way
-	first  uint64 // first iteration that the regions cover
+	// number of iterations after which all references are at the same line offsets and have moved by
+	// the same number of sets
+	period uint64
+	first  uint64 // first iteration for which the regions are valid
 	end    uint64 // first iteration in which two regions may collide
-	vain   int    // number of consecutive comparisons that found a difference
-	fine   int    // 1 if states several periods apart matched, so that a single period is tried next; 2 if that failed
+	vain   int    // number of consecutive unsuccessful comparisons
+	// 1 if states matched that were several periods apart, so that a single period is tried next; 2
+	// if the single period failed
+	fine int
 
 	motion motion // motion in one period
 	over   motion // motion from one checkpoint to the next
@@ -38,7 +42,7 @@ type plan struct {
 // region is a range of lines that move in the same way from iteration to iteration.
 type region struct {
 	span
-	class int    // class number: regions of one array that move by the same amount have equal numbers
+	class int    // class number; equal for all regions of one array that move by the same amount
 	shift uint64 // number of lines by which the region moves, modulo 2^64
 }
 
@@ -70,8 +74,9 @@ func (m *motion) find(line trace.Line) *region {
 	return nil
 }
 
-// movesTo reports whether the motion moves a line from before to now. A moving line must stay in a
-// region of its class, because references of other classes could hit it outside the region.
+// movesTo reports whether the motion moves a line from position "from" to position "now". A moving
+// line must stay in a region of its class, because references of other classes could hit it outside
+// these regions.
 func (m *motion) movesTo(from, now trace.Line) bool {
 	if from == noLine || now == noLine {
 		return from == now
@@ -150,8 +155,8 @@ func (w *plan) setPeriod(e *engine, b *block, trips uint64) bool {
 	return w.period <= trips/2
 }
 
-// turnOf returns the number of sets by which a reference moves in a period. A reference moves by
-// whole lines in a period.
+// turnOf returns the number of sets by which a reference moves in a period. In a period, each
+// reference moves by whole lines.
 func (e *engine) turnOf(step, period uint64) uint64 {
 	lines := uint64(int64(step*period) >> e.shift)
 	if int64(lines) < 0 {
@@ -162,8 +167,8 @@ func (e *engine) turnOf(step, period uint64) uint64 {
 
 func lcm(a, b uint64) uint64 { return a / loops.GCD(a, b) * b }
 
-// setRegions finds regions for iteration i and later iterations, up to the iteration in which two regions
-// would collide.
+// setRegions computes the regions from iteration i up to the iteration in which two regions would
+// collide.
 func (w *plan) setRegions(e *engine, b *block, cur []uint64, i, trips uint64) {
 	w.saved, w.vain, w.fine = false, 0, 0
 	w.first = i
@@ -192,7 +197,7 @@ func (w *plan) setRegions(e *engine, b *block, cur []uint64, i, trips uint64) {
 		n = lo
 		if n < 2*w.period || !w.disjoint(e, b, n) {
 			w.next = i + max(w.period, (trips-i)/16, n)
-			w.end = i // no states are compared before this iteration
+			w.end = i // compare no states before this iteration
 			return
 		}
 	}
@@ -201,8 +206,8 @@ func (w *plan) setRegions(e *engine, b *block, cur []uint64, i, trips uint64) {
 	w.next = i + w.period
 }
 
-// disjoint finds the regions of the next n iterations. It reports whether regions that move by
-// different amounts stay disjoint.
+// disjoint computes the regions of the next n iterations. It reports whether regions of different
+// classes are disjoint.
 func (w *plan) disjoint(e *engine, b *block, n uint64) bool {
 	w.sorted = w.sorted[:0]
 	for i := range b.leaves {
@@ -230,8 +235,8 @@ func (w *plan) disjoint(e *engine, b *block, n uint64) bool {
 	return true
 }
 
-// classify assigns class numbers to the leaves of a loop. Leaves of one array that move by the same
-// amount have equal numbers.
+// classify assigns class numbers to the leaves of a loop. Leaves that access one array with the
+// same step have equal numbers.
 func (e *engine) classify(b *block) {
 	b.classes = make([]int, len(b.leaves))
 	for i := range b.leaves {
@@ -297,7 +302,7 @@ func (w *plan) jump(e *engine, b *block, i uint64, at int) (iterations uint64) {
 			return 0
 		}
 		if w.vain++; w.vain == 4 && w.motion.turn != 0 {
-			// A line that does not move stays in its set. States can therefore match only when the
+			// Lines that do not move stay in their sets. States can therefore match only after the
 			// references have returned to their sets.
 			n := e.sets / loops.GCD(e.sets, w.motion.turn)
 			if hi, period := bits.Mul64(w.period, n); hi == 0 && period < w.end-i {
@@ -307,8 +312,8 @@ func (w *plan) jump(e *engine, b *block, i uint64, at int) (iterations uint64) {
 		return 0
 	}
 	if e.varying > 0 && apart > w.period && w.fine == 0 {
-		// With single periods, loops whose trip counts differ by whole periods have equal
-		// remainders.
+		// If jumps consist of single periods, loops whose trip counts differ by whole periods have
+		// equal numbers of remaining iterations.
 		w.fine = 1
 		return 0
 	}
@@ -327,7 +332,7 @@ func (w *plan) jump(e *engine, b *block, i uint64, at int) (iterations uint64) {
 	return times * apart
 }
 
-// write records all data on which the jump depends: the regions and the lines.
+// write records the data that determine a jump: the regions and the lines.
 func (w *plan) write(e *engine, i, apart uint64, at int) {
 	e.note(uint64(at), i, apart, (w.end-i)%apart, w.over.turn, uint64(len(w.over.regions)))
 	e.times = append(e.times, (w.end-i)/apart, w.end)
@@ -345,8 +350,8 @@ func (w *plan) write(e *engine, i, apart uint64, at int) {
 	}
 }
 
-// rank returns the position of a line relative to the regions: 2n + 1 if it is in region n, and 2n
-// if it is before region n.
+// rank returns the position of a line relative to the regions: 2n + 1 for a line in region n, and
+// 2n for a line between regions n - 1 and n.
 func (m *motion) rank(line trace.Line) uint64 {
 	n := m.search(line)
 	if n < len(m.regions) && m.regions[n].first <= line {

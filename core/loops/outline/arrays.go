@@ -10,33 +10,32 @@ import (
 )
 
 // Array describes an array that references of a loop access. References with overlapping lines or
-// the same variable name access the same array. Addresses are from the loop's first run.
+// the same variable name access the same array. All addresses are from the first run of the loop.
 type Array struct {
 	Name string // "" if no reference has a name
 	Refs []loops.Reference
 	// References is the number of references to the array in all runs of the loop. Stores is the
 	// number of stores among these references.
 	References, Stores uint64
-	// Wild means that the addresses are irregular. If Wild is set, only Name, References and Stores
-	// are known.
+	// Wild is true if the addresses are irregular. Only Name, References and Stores are then known.
 	Wild bool
 
 	Base   trace.Addr // address of the lowest byte that is accessed
-	Extent uint64     // number of bytes from Base to the end of the highest accessed byte
+	Extent uint64     // number of bytes from Base to the highest accessed byte, inclusive
 	// Strides contains the stride in bytes for each loop, from the outermost loop of the nest to
 	// the innermost loop around the references.
 	Strides []int64
-	// Mixed means that some references to the array have different strides, or are in fewer loops.
+	// Mixed is true if some references to the array have other strides, or are in fewer loops.
 	Mixed bool
 	// Touched is the number of accessed bytes, and Lines is the number of lines that contain these
 	// bytes.
 	Touched, Lines uint64
-	// Exact means that Touched and Lines are exact numbers, and not upper bounds.
+	// Exact is true if Touched and Lines are exact numbers. Otherwise, they are upper bounds.
 	Exact bool
 }
 
-// Utilisation returns the line utilisation, from 0 to 1: the fraction of the bytes of the lines
-// that is accessed.
+// Utilisation returns the line utilisation: the fraction, from 0 to 1, of the bytes in the array's
+// lines that are accessed.
 func (a *Array) Utilisation(lineBytes uint64) float64 {
 	if a.Lines == 0 {
 		return 0
@@ -44,8 +43,9 @@ func (a *Array) Utilisation(lineBytes uint64) float64 {
 	return float64(a.Touched) / (float64(a.Lines) * float64(lineBytes))
 }
 
-// Arrays returns the arrays of a loop, in descending order of references. name returns the name of
-// a reference's variable, or "" if it is unknown. The argument lineBytes must be a power of two.
+// Arrays returns the arrays of a loop, in descending order of references. The function name returns
+// the name of the variable that a reference accesses, or "" if it is unknown. The argument
+// lineBytes must be a power of two.
 func (o *Outline) Arrays(loop int, lineBytes uint64, name func(loops.Reference) string) []Array {
 	l := &o.Loops[loop]
 	w := walker{nest: o.nests[l.Nest], lineBytes: lineBytes, left: maxSpans}
@@ -55,7 +55,7 @@ func (o *Outline) Arrays(loop int, lineBytes uint64, name func(loops.Reference) 
 // span is a range of bytes.
 type span struct{ lo, hi trace.Addr } // hi is greater than lo
 
-// maxSpans limits the number of ranges with which the data of a loop is described exactly.
+// maxSpans limits the number of ranges in an exact description of the data of a loop.
 const maxSpans = 1 << 17
 
 // pattern describes the addresses of a reference.
@@ -120,7 +120,7 @@ func (w *walker) arrays(k int, name func(loops.Reference) string) (list []Array)
 	return list
 }
 
-// addWild adds an irregular reference to the array with the same name.
+// addWild adds an irregular reference to the wild array with the same name.
 func (w *walker) addWild(list []Array, l *leaf) []Array {
 	at := slices.IndexFunc(list, func(a Array) bool { return a.Wild && a.Name == l.name && l.name != "" })
 	if at < 0 {
@@ -168,7 +168,7 @@ func (w *walker) array(group []leaf, name string) Array {
 		a.Lines = min(maxLines, bound)
 		return a
 	}
-	next := uint64(0) // all lines before next have been counted
+	next := uint64(0) // the first line that has not been counted yet
 	for _, s := range join(all) {
 		a.Touched += s.hi - s.lo
 		first, last := max(s.lo/w.lineBytes, next), (s.hi-1)/w.lineBytes
@@ -188,15 +188,15 @@ func (n *nest) strides(j int) (list []int64) {
 	return list
 }
 
-// dim is a loop whose iterations move a whole pattern by step bytes each.
+// dim is a loop in which each iteration moves a whole pattern by the given step in bytes.
 type dim struct{ trips, step uint64 }
 
 // magnitude returns the absolute value of the step.
 func (d dim) magnitude() uint64 { return min(d.step, -d.step) }
 
-// pattern returns the bytes that leaf j touches while item k runs once with parameters p. The order
-// in which loops move a whole pattern does not matter. pattern applies loops with small steps
-// first, because this usually results in a single contiguous range.
+// pattern returns the bytes that leaf j touches while item k runs once with parameters p. The loops
+// that move a whole pattern can be applied in any order. It applies loops with small steps first,
+// because the result is then usually a single contiguous range.
 func (w *walker) pattern(k, j int, p []uint64) pattern {
 	var whole []dim
 	for k != j && int64(p[0]) >= 1 && !w.nest.variesBelow(k, j) {
@@ -212,7 +212,7 @@ func (w *walker) pattern(k, j int, p []uint64) pattern {
 	return of
 }
 
-// itemAbove returns the item of loop k's body that contains leaf j.
+// itemAbove returns the item in the body of loop k that contains leaf j.
 func (n *nest) itemAbove(k, j int) int {
 	child := k + 1
 	for n.items[child].end <= j {
@@ -221,7 +221,8 @@ func (n *nest) itemAbove(k, j int) int {
 	return child
 }
 
-// iteratedPattern does the same as pattern for a leaf, or for a loop in which trip counts vary.
+// iteratedPattern does the same as pattern for a leaf, or for a loop with varying inner trip
+// counts.
 func (w *walker) iteratedPattern(k, j int, p []uint64) pattern {
 	n := w.nest
 	it := &n.items[k]
@@ -274,8 +275,8 @@ func (w *walker) iteratedPattern(k, j int, p []uint64) pattern {
 	return sum
 }
 
-// variesBelow reports whether the trip count of any loop between loop k and leaf j changes with the
-// iterations of loop k.
+// variesBelow reports whether any loop between loop k and leaf j has a trip count that depends on
+// the iteration of loop k.
 func (n *nest) variesBelow(k, j int) bool {
 	for m := n.items[j].parent; m > k; m = n.items[m].parent {
 		if n.items[k].steps[m-k-1] != 0 {
@@ -285,13 +286,13 @@ func (n *nest) variesBelow(k, j int) bool {
 	return false
 }
 
-// repeat returns the bytes that a pattern touches if it is repeated trips times, and moves by step
-// bytes each time.
+// repeat returns the bytes that a pattern touches if it is repeated. The argument trips is the
+// number of repetitions, and step is the distance between them in bytes.
 func (w *walker) repeat(one pattern, trips, step uint64) pattern {
 	if step == 0 || trips == 1 || one.hi == one.lo {
 		return one
 	}
-	far := step * (trips - 1) // the position of the last repetition, as a signed number
+	far := step * (trips - 1) // the offset of the last repetition, as a signed number
 	all := one
 	if int64(step) > 0 {
 		all.hi += far

@@ -2,9 +2,9 @@
 // counts and shares of the references, and the arrays that each loop accesses.
 //
 //  1. [New] groups the nodes of a [loops.Tree] by shape: nests that differ only in addresses and
-//     trip counts are one nest that runs several times. Counts are exact. The computing time does
-//     not depend on trip counts, because a loop's counts are polynomials in the iteration number
-//     (see [loops.Sum]).
+//     trip counts are treated as one nest that runs several times. Counts are exact. The computing
+//     time does not depend on trip counts, because a loop's counts are polynomials in the iteration
+//     number (see [loops.Sum]).
 //  2. [Outline.Arrays] returns the arrays that a loop accesses, with base, extent, a stride for
 //     each loop, and line utilisation. References whose line ranges overlap in the loop access the
 //     same array (MODELS §11.3; Balasubramanian, ScalaMemAnalysis, chapter 3).
@@ -25,7 +25,7 @@ type Outline struct {
 	References uint64 // number of references in the whole trace, excluding events
 	Straight   uint64 // number of references outside all loops
 	Nests      int    // number of listed nests
-	// LeftOut is the number of nests that are not listed: the nests with the fewest references.
+	// LeftOut is the number of nests that are not listed because they have the fewest references.
 	// LeftOutReferences is the number of references in these nests.
 	LeftOut, LeftOutReferences uint64
 
@@ -41,7 +41,7 @@ type Loop struct {
 	Nest  int // index of the nest among the listed nests
 	Count int // number of the nest among all nests, from 1
 	Depth int // number of surrounding loops
-	End   int // 1 + the index of the last nested loop
+	End   int // 1 + the index of the last loop nested in this loop
 	Runs  uint64
 	Trips uint64 // number of iterations, summed over all runs
 
@@ -71,8 +71,8 @@ type nest struct {
 	references uint64
 }
 
-// item is a loop or leaf of a nest. The items of a nest are in pre-order. An item and its parameter
-// have the same index.
+// item is a loop or leaf of a nest. The items of a nest are in pre-order. The parameter of an item
+// has the same index as the item.
 type item struct {
 	ref    loops.Reference
 	loop   bool
@@ -80,14 +80,14 @@ type item struct {
 	parent int // index of the surrounding loop, or -1
 	depth  int // number of surrounding loops
 	end    int // 1 + the index of the last nested item
-	height int // number of loops in the deepest nest inside the item, including the item itself
+	height int // maximum nesting depth of loops in the item, including the item itself
 	shape  int
-	steps  []uint64 // for a loop: the amount that each iteration adds to each parameter of its items
+	steps  []uint64 // for a loop: the steps of the parameters of its items
 	varies bool     // whether the trip count of an inner loop varies
 }
 
-// New summarises a tree. The outline lists the nests with the most references. The argument "most"
-// is the maximum number of these nests.
+// New summarises a tree. The outline lists at most maxNests nests: the nests with the most
+// references.
 func New(t *loops.Tree, maxNests int) *Outline {
 	o := &Outline{tree: t}
 	byShape := map[int]*nest{}
@@ -118,7 +118,8 @@ func New(t *loops.Tree, maxNests int) *Outline {
 // Nest returns the description of the nest with the given number, in its first run.
 func (o *Outline) Nest(number int) *loops.Nest { return o.nests[number].first.Nest() }
 
-// keepLargest keeps only the largest nests in the list. The argument most limits the number of nests.
+// keepLargest keeps only the largest nests in the list. The argument limit is the maximum number of
+// nests.
 func (o *Outline) keepLargest(limit int) {
 	if len(o.nests) <= limit {
 		return
@@ -162,9 +163,10 @@ func (o *Outline) list(n *nest, number int) {
 	}
 }
 
-// Sum adds up values of the tree's nodes for each listed loop. nodes contains the values of
-// top-level loops and of all nodes in them, in pre-order. For each top-level loop in nodes, tops
-// yields the number of the loop's node and its index in nodes, like Result.Tops of package misses.
+// Sum adds up the values of nodes for each listed loop. The slice nodes contains the values of
+// top-level loops, and of all nodes in them, in pre-order. For each of these top-level loops, the
+// iterator tops yields the number of its node and the index of its value in nodes, like Result.Tops
+// of package misses.
 func Sum[T any](o *Outline, tops iter.Seq2[int, int], nodes []T, add func(sum *T, n *T)) []T {
 	byShape := map[int]int{} // 1 + the index of each nest
 	for i, n := range o.nests {
@@ -198,7 +200,7 @@ func newNest(node loops.Node, number int) *nest {
 	return n
 }
 
-// addItems appends the items of a node, and returns the node's height.
+// addItems appends the items of a node, and returns the height of the node.
 func (n *nest) addItems(node loops.Node, parent, depth int) (height int) {
 	k := len(n.items)
 	n.items = append(n.items, item{parent: parent, depth: depth, loop: node.IsLoop(), shape: node.Shape()})
@@ -234,7 +236,7 @@ func (n *nest) add(p []uint64) {
 	c.updateTripRange(0, p)
 }
 
-// sum counts the references of the nest after all executions have been counted.
+// sum computes the number of references of the nest. All executions must have been counted.
 func (n *nest) sum() {
 	for k := range n.items {
 		if it := &n.items[k]; !it.loop && it.ref.Kind.IsReference() {
@@ -244,7 +246,7 @@ func (n *nest) sum() {
 }
 
 // maxCounted limits the number of iterations of a node that are counted one by one if trip counts
-// may be negative. Trip counts are never negative in trees that were made from traces.
+// may be negative. Trees of traces contain no negative trip counts.
 const maxCounted = 1 << 20
 
 // counter counts the executions of each item.
@@ -253,8 +255,8 @@ type counter struct {
 	left int
 }
 
-// item counts the executions of item k, with parameters p, and of the items inside it, and stores
-// the counts in out. For a loop, it counts iterations.
+// item counts the executions of item k, with parameters p, and of all items inside item k. It
+// stores the counts in the slice out. The count of a loop is its number of iterations.
 func (c *counter) item(k int, p, out []uint64) {
 	it := &c.nest.items[k]
 	switch {
@@ -278,7 +280,7 @@ func (c *counter) item(k int, p, out []uint64) {
 		points = uint64(it.height)
 	}
 	cur := slices.Clone(p[1 : 1+size])
-	var rows []uint64 // counts of the first iterations, if they determine all other counts
+	var rows []uint64 // counts of the first iterations, if the counts are polynomials
 	one := make([]uint64, size)
 	clear(out[:size+1])
 	for range points {
@@ -312,7 +314,7 @@ func (c *counter) body(k int, p, out []uint64) {
 	}
 }
 
-// neverNegative reports whether all trip counts inside loop k are 0 or more in all iterations. Trip
+// neverNegative reports whether no trip count inside loop k is negative in any iteration. Trip
 // counts are affine, so only the first and the last iterations need to be checked.
 func (c *counter) neverNegative(k int, p []uint64) bool {
 	return c.visit(k, p, func(j int, trips uint64) bool {
@@ -320,7 +322,7 @@ func (c *counter) neverNegative(k int, p []uint64) bool {
 	})
 }
 
-// updateTripRange updates the smallest and the largest trip count of loop k and of the loops inside it.
+// updateTripRange updates the minimum and maximum trip counts of loop k and of the loops inside it.
 func (c *counter) updateTripRange(k int, p []uint64) {
 	n := c.nest
 	c.left = maxCounted
@@ -333,7 +335,7 @@ func (c *counter) updateTripRange(k int, p []uint64) {
 	})
 }
 
-// visit calls see with the trip counts of loop k and of the loops inside loop k, in the first and
+// visit calls yield for loop k and for all loops inside it, with their trip counts in the first and
 // the last iterations of their surrounding loops.
 func (c *counter) visit(k int, p []uint64, yield func(k int, trips uint64) bool) bool {
 	it := &c.nest.items[k]

@@ -219,7 +219,7 @@ func TestOutlineOfMatrixProduct(t *testing.T) {
 	if inner.Runs != 2*n*n || inner.Trips != 2*n*n*n || inner.References != 4*n*n*n || inner.Depth != 2 || inner.Least != n || inner.Most != n || o.Loops[0].End != 3 {
 		t.Errorf("the innermost loop is %+v", inner)
 	}
-	names := map[uint32]string{1: "C", 2: "A", 3: "B"} // the store has no name
+	names := map[uint32]string{1: "C", 2: "A", 3: "B"} // the store has no variable name
 	name := func(r loops.Reference) string { return names[r.Site] }
 	arrays := o.Arrays(1, 64, name)
 	if len(arrays) != 3 || arrays[2].Name != "C" || arrays[2].Stores != 2*n*n || arrays[2].References != 4*n*n {

@@ -2,10 +2,10 @@
 // describes every byte, with an annotated example.
 //
 // A file consists of the same kinds of frames as a container of package sgt. The tables for the
-// program, threads and capture are the same. Trees replace the container's chunks of steps.
+// program, threads and capture are also the same. Trees replace the chunks of steps.
 //
-//  1. [Writer] writes trees in order, together with the header of the trace. A trace is one tree,
-//     or several trees if it is too irregular for one tree in memory.
+//  1. [Writer] writes trees in order, together with the header of the trace. A trace consists of
+//     one tree, or of several trees if it is too irregular to fit in memory as one tree.
 //  2. [Reader] returns the expanded records like any other trace reader, so that every analysis can
 //     read a loop-compressed trace. Before the Reader expands a tree, it removes records of
 //     unwanted kinds.
@@ -32,8 +32,8 @@ const (
 	tagTree = "TREE"
 )
 
-// Writer writes a loop-compressed trace to a file. A Writer stops at the first error, which
-// [Writer.Close] returns.
+// Writer writes a loop-compressed trace to a file. A Writer stops at the first error.
+// [Writer.Close] returns this error.
 type Writer struct {
 	out          io.Writer
 	err          error
@@ -41,7 +41,7 @@ type Writer struct {
 	tables       sgt.Tables
 	format       string // format of the original trace, if known
 	facts        []trace.Fact
-	writtenFacts int // number of header facts already written
+	writtenFacts int // number of facts of the header that have been written
 	rows         uint64
 	bytes        uint64 // number of bytes written
 	buffer       []byte
@@ -52,8 +52,8 @@ type Writer struct {
 // NewWriter returns a writer for a new file.
 func NewWriter(w io.Writer) *Writer { return &Writer{out: w} }
 
-// Write adds a tree with the next records of a trace. h is the trace's header at this point, which
-// must contain everything that the previous header contained.
+// Write adds a tree with the next records of a trace. The argument h is the current header of the
+// trace, which must contain all data of the previous header.
 func (w *Writer) Write(t *loops.Tree, h trace.Header) error {
 	w.writeHeader(h)
 	w.form = t.Append(w.form[:0])
@@ -68,7 +68,7 @@ func (w *Writer) Write(t *loops.Tree, h trace.Header) error {
 	return w.flush()
 }
 
-// writeHeader writes the parts of a header that have not been written yet.
+// writeHeader writes the data of a header that have not been written yet.
 func (w *Writer) writeHeader(h trace.Header) {
 	w.begin()
 	if h.Format != w.format && h.Format != "sgl" {
@@ -81,14 +81,14 @@ func (w *Writer) writeHeader(h trace.Header) {
 	w.buffer = w.tables.Append(w.buffer, h)
 }
 
-// begin writes the first frame, unless it has been written.
+// begin writes the first frame, unless it has already been written.
 func (w *Writer) begin() {
 	if w.begun {
 		return
 	}
 	w.begun = true
 	body := binary.AppendUvarint(nil, Version)
-	body = binary.AppendUvarint(body, Version) // the oldest reader version that can read the file
+	body = binary.AppendUvarint(body, Version) // the oldest version of the reader that can read the file
 	w.buffer = sgt.AppendFrame(w.buffer, tagFile, body)
 }
 
@@ -101,7 +101,7 @@ func (w *Writer) flush() error {
 	return w.err
 }
 
-// Close writes the remaining parts of the final header h, and the reason why the run ended.
+// Close writes the remaining data of the final header h, and how the run ended.
 func (w *Writer) Close(h trace.Header, e sgt.End) error {
 	w.writeHeader(h)
 	w.buffer = sgt.AppendDone(w.buffer, e, w.rows)
@@ -123,7 +123,7 @@ func flagsOf(h trace.Header) (flags uint64) {
 }
 
 // Recognise reports whether head is the beginning of a loop-compressed trace. If ok is false,
-// reason explains why.
+// reason contains the reason.
 func Recognise(head []byte) (reason string, ok bool) {
 	if sgt.BeginsWith(head, tagFile) {
 		return "", true
@@ -137,7 +137,7 @@ type Reader struct {
 	kinds  trace.Kinds
 	file   file
 	rows   *loops.Expander // rows of the current tree; nil if the next tree must be read
-	header trace.Header    // the header before the current tree
+	header trace.Header    // header before the current tree
 	err    error           // the error at which reading stopped
 }
 
@@ -152,7 +152,7 @@ func NewReader(name string, r io.Reader) *Reader {
 // Select sets the kinds of records to read. Select must be called before the first Next.
 func (r *Reader) Select(kinds trace.Kinds) { r.kinds = kinds }
 
-// Header returns the header of the part of the file that has been read.
+// Header returns the header of the trace, as far as the file has been read.
 func (r *Reader) Header() trace.Header { return r.header }
 
 // Ending returns how the run ended. Ending must be called after all records have been read.
@@ -192,7 +192,7 @@ func (e *TooLongError) Unwrap() error { return e.Err }
 // Nameless returns the message without the file's name.
 func (e *TooLongError) Nameless() string { return e.Err.Error() }
 
-// treeError adds the file name and position to an error in a tree.
+// treeError adds the file's name and position to an error in a tree.
 func (r *Reader) treeError(err error) error {
 	if long, ok := errors.AsType[*loops.UnfoldError](err); ok {
 		return &TooLongError{File: r.name, Err: long}
@@ -252,7 +252,7 @@ var (
 	errSecond = errors.New("a second loop-compressed trace begins here, but loop-compressed traces cannot be concatenated; compress the original traces together")
 )
 
-// header returns the header of the part that has been read.
+// header returns the header of the trace, as far as the file has been read.
 func (f *file) header() trace.Header {
 	inner := f.frames.Header()
 	h := trace.Header{Format: "sgl", Program: inner.Program, Capture: inner.Capture}
@@ -262,7 +262,7 @@ func (f *file) header() trace.Header {
 	return h
 }
 
-// next returns the next tree. An error is final.
+// next returns the next tree. The caller must stop at the first error.
 func (f *file) next() (*loops.Tree, error) {
 	for {
 		frame, err := f.frames.Next()
@@ -328,9 +328,9 @@ func (f *file) withPosition(err error) error {
 	return &trace.DamageError{File: f.name, Layer: "sgl", Offset: int64(f.at), Err: err}
 }
 
-// Folding compresses a trace into a file. The memory of a Folding is bounded, even for long or
-// irregular traces. Records without sites and PCs compress badly, so Folding assigns sites to them,
-// as in a container.
+// Folding compresses a trace into a file. Its memory is bounded, even for long or irregular traces.
+// Records without sites and PCs compress badly, so Folding assigns sites to such records, as in a
+// container.
 type Folding struct {
 	folder *loops.Folder
 	w      *Writer
@@ -397,7 +397,7 @@ func (f *Folding) Bytes() uint64 { return f.w.bytes }
 // Size returns the size of all trees in the file so far.
 func (f *Folding) Size() loops.Size { return f.size }
 
-// Close writes the remaining records, the final header, and the reason why the run ended.
+// Close writes the remaining records, the final header, and how the run ended.
 func (f *Folding) Close(h trace.Header, e sgt.End) error {
 	f.header = f.withSites(h)
 	if f.err == nil {

@@ -33,7 +33,7 @@ func fold(t tracetest.Failer, r trace.Reader) *loops.Tree {
 	}
 }
 
-// openContent returns a reader of the given file content.
+// openContent returns a reader of a file with the given content.
 func openContent(t tracetest.Failer, file []byte, kinds trace.Kinds) *open.Trace {
 	t.Helper()
 	r, err := open.Open("t", bytes.NewReader(file), open.Options{})
@@ -99,7 +99,7 @@ func program(t tracetest.Failer) (container, file []byte) {
 	return out.Bytes(), write(t, r.Header(), tree)
 }
 
-// batches returns all rows of a reader, and the error that ended reading.
+// batches returns all rows of a reader, and the error after the last row.
 func batches(t tracetest.Failer, r trace.Reader) (*trace.Batch, error) {
 	t.Helper()
 	return trace.ReadAll(tracetest.Spoil(r))
@@ -150,7 +150,7 @@ func TestTreesAreConcatenated(t *testing.T) {
 	}
 }
 
-// TestTruncatedFile checks that the reader of a truncated file returns all trees before the cut.
+// TestTruncatedFile checks that, for a truncated file, the reader returns all trees before the end.
 func TestTruncatedFile(t *testing.T) {
 	_, file := program(t)
 	tree, h, _ := sgl.ReadTree("t", bytes.NewReader(file))
