@@ -53,8 +53,8 @@ var rules = []rule{
 // oneLane lists instructions that read or write one value of a vector.
 const oneLane = " extractelement insertelement extractvalue insertvalue "
 
-// Of classifies an instruction. The opcode and the datatype are written as in trace.Op. The
-// argument severalSuccessors is true for an instruction with more than one successor.
+// Of returns the class of an instruction. The opcode and the datatype are written as in trace.Op.
+// The argument severalSuccessors is true for an instruction with more than one successor.
 func Of(opcode, datatype string, severalSuccessors bool) Instruction {
 	k := Instruction{Opcode: opcode, Adds: []Addition{{profile.Instructions, 1}}}
 	s := shapeOf(datatype)
