@@ -2,9 +2,9 @@ package blocks
 
 import "slices"
 
-// connected returns the functions that are reachable from roots. They are grouped into the strongly
-// connected components of the call graph, callers first (Tarjan, Depth-First Search and Linear
-// Graph Algorithms, 1972).
+// connected returns the functions that are reachable from the roots. The functions are grouped into
+// the strongly connected components of the call graph, callers first (Tarjan, Depth-First Search
+// and Linear Graph Algorithms, 1972).
 func connected(n int, isRoot func(f int) bool, calls func(f int32) ([]call, error)) ([][]int32, error) {
 	c := connecting{seen: make([]int32, n), low: make([]int32, n), calls: calls}
 	for root := range n {

@@ -44,8 +44,8 @@ func (f *formula) fail(why string) *expression {
 	return &expression{operator: 'n', number: new(big.Rat)}
 }
 
-// parseExpression parses an expression. If the text is invalid, the result problem is an error
-// message; otherwise it is "".
+// parseExpression parses an expression. If the text is invalid, the result "problem" is an error
+// message; otherwise, it is "".
 func parseExpression(text string) (e *expression, problem string) {
 	f := &formula{text: text}
 	e = f.sum()
@@ -189,7 +189,7 @@ func isName(text string) bool {
 }
 
 // value returns the value of the expression. It calls getParameter for each parameter in the
-// expression. If there is an error, the result problem is an error message; otherwise it is "".
+// expression. If there is an error, the result "problem" is an error message; otherwise, it is "".
 func (e *expression) value(getParameter func(name string) (*big.Rat, string)) (v *big.Rat, problem string) {
 	switch e.operator {
 	case 'n':

@@ -28,7 +28,7 @@ type edge struct {
 	weight uint64
 }
 
-// call is a state that calls a function by name.
+// call describes a block that calls a function by name.
 type call struct {
 	state, callee int32
 	made          share
@@ -41,18 +41,18 @@ func (s *System) prepare(n int) *solvedFunction {
 		return f
 	}
 	*f = solvedFunction{ready: true, blocks: f.blocks[:0], totals: f.totals[:0], edgeAt: f.edgeAt[:0], edges: f.edges[:0], calls: f.calls[:0]}
-	if f.err = s.order(n, f); f.err != nil {
+	if f.err = s.findBlocks(n, f); f.err != nil {
 		return f
 	}
 	ways, leaves := s.states(f)
 	var bad int
 	if f.factor, bad = eliminate(ways, leaves, nil); bad >= 0 {
-		f.err = s.endless(f)
+		f.err = s.endlessLoopError(f)
 		return f
 	}
 	f.visits = make([]float64, len(f.blocks))
 	f.visits[f.entry] = 1
-	f.spread(f.visits)
+	f.solveVisits(f.visits)
 	for i, b := range f.blocks {
 		if r := s.resumed[b]; r > 0 {
 			if f.resumed == nil {
@@ -62,23 +62,23 @@ func (s *System) prepare(n int) *solvedFunction {
 		}
 	}
 	if f.resumed != nil {
-		f.spread(f.resumed)
+		f.solveVisits(f.resumed)
 	}
 	return f
 }
 
-// spread solves the system: it replaces the executions that enter each state from outside by the
-// visits of each state.
-func (f *solvedFunction) spread(sources []float64) {
+// solveVisits solves the system. The elements of sources are the numbers of executions that enter
+// each state from outside. solveVisits replaces them by the numbers of visits.
+func (f *solvedFunction) solveVisits(sources []float64) {
 	f.factor.solve(sources)
 	for i := range sources {
 		sources[i] *= float64(f.totals[i])
 	}
 }
 
-// order finds the reachable blocks. It lists them in reverse postorder of a depth-first search that
-// starts from the function's first block and from resumed blocks.
-func (s *System) order(n int, f *solvedFunction) *Error {
+// findBlocks lists the reachable blocks in reverse postorder of a depth-first search that starts
+// from the function's first block and from resumed blocks.
+func (s *System) findBlocks(n int, f *solvedFunction) *Error {
 	p := s.program
 	first, end := p.Functions[n].First, p.Functions[n].First+p.Functions[n].Blocks
 	for b := first; b < end; b++ {
@@ -194,8 +194,8 @@ func (s *System) states(f *solvedFunction) (ways [][]weightedEdge, leaves []floa
 	return ways, leaves
 }
 
-// endless returns an error that names a block in an endless loop.
-func (s *System) endless(f *solvedFunction) *Error {
+// endlessLoopError returns an error that names a block in an endless loop.
+func (s *System) endlessLoopError(f *solvedFunction) *Error {
 	n := len(f.blocks)
 	leaves := make([]bool, n)
 	for changed := true; changed; {

@@ -37,7 +37,7 @@ func NewMatch(module, whole *trace.Program) *Match {
 		m.Functions[n] = -1
 		why := ""
 		for _, c := range named[f.Name] {
-			if why = m.differs(f, &whole.Functions[c]); why == "" {
+			if why = m.difference(f, &whole.Functions[c]); why == "" {
 				m.Functions[n] = c
 				break
 			}
@@ -58,8 +58,9 @@ func NewMatch(module, whole *trace.Program) *Match {
 	return m
 }
 
-// differs describes how the code of two functions differs, or returns "" if their code is equal.
-func (m *Match) differs(a, b *trace.Function) string {
+// difference describes a difference between the code of two functions. It returns "" if their code
+// is equal.
+func (m *Match) difference(a, b *trace.Function) string {
 	if uint64(a.First)+uint64(a.Blocks) > uint64(len(m.to.Blocks)) || uint64(b.First)+uint64(b.Blocks) > uint64(len(m.from.Blocks)) {
 		return "the blocks of the function are missing"
 	}

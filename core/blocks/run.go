@@ -77,7 +77,7 @@ func codeHead(c *codec.Coder, version *uint64, program *[]byte, e *Edges) {
 	c.U64(version)
 	c.Check(*version > 0 && *version <= RunVersion, "unknown version; use a newer stackglass")
 	if c.Bytes(program); !c.Reads() {
-		codeCounts(c, len(e.Left), e.Entered, e.happened, func(b int, x *Counts) {
+		codeCounts(c, len(e.Left), e.Entered, e.hasCounts, func(b int, x *Counts) {
 			*x = Counts{e.Taken[b], e.Left[b], e.Resumed[b], e.Unmade[b]}
 		})
 	}
@@ -113,10 +113,9 @@ func codeSome(c *codec.Coder, list []uint64) {
 	sparse(c, len(list), 2, func(i int) bool { return list[i] != 0 }, func(i int) { c.U64(&list[i]) })
 }
 
-// sparse encodes or decodes those of the items 0 to n - 1 for which present returns true. Each item
-// is stored as the difference between its number and the smallest possible number (the previous
-// number + 1), followed by the output of code. minBytes is the minimum size of an encoded item in
-// bytes.
+// sparse encodes or decodes each item i < n for which present(i) is true. Each item is stored as
+// the difference between its number and the smallest possible number (the previous number + 1),
+// followed by the output of code. minBytes is the minimum size of an encoded item in bytes.
 func sparse(c *codec.Coder, n, minBytes int, present func(i int) bool, code func(i int)) {
 	var list []uint64
 	for i := 0; i < n && !c.Reads(); i++ {
@@ -132,8 +131,8 @@ func sparse(c *codec.Coder, n, minBytes int, present func(i int) bool, code func
 	})
 }
 
-// happened reports whether a block has counts.
-func (e *Edges) happened(b int) bool {
+// hasCounts reports whether a block has counts.
+func (e *Edges) hasCounts(b int) bool {
 	return e.Left[b]|e.Resumed[b]|e.Unmade[b] != 0 || slices.ContainsFunc(e.Taken[b], isPositive)
 }
 
@@ -335,7 +334,7 @@ func (c *RunDecoder) Err() error {
 }
 
 // Each decodes the counts of every block that ran, and stores the number of entries of each
-// function in the slice "entered". Each calls the function visit for every block. The argument x is
+// function in the slice "entered". It calls the function visit for every block. The argument x is
 // valid only during this call. The function visit must report whether the length of x.Taken equals
 // the number of the block's successors.
 func (c *RunDecoder) Each(blocks int, entered []uint64, visit func(b int, x *Counts) bool) error {

@@ -100,7 +100,7 @@ func (s *System) costAhead(c *Solution, cost []float64) ([]float64, error) {
 			f := &s.functions[n]
 			z := f.costs(cost)
 			for _, call := range f.calls {
-				z[call.state] += call.made.times(each[call.callee])
+				z[call.state] += call.made.multiply(each[call.callee])
 			}
 			for state := range z {
 				z[state] *= float64(f.totals[state])
@@ -127,7 +127,7 @@ func (v *solver) callsBetween(components [][]int32) {
 			f := &v.s.functions[n]
 			for _, call := range f.calls {
 				if of[call.callee] != of[n] {
-					v.calls[call.callee] += call.made.times(v.c.Visits[f.blocks[call.state]])
+					v.calls[call.callee] += call.made.multiply(v.c.Visits[f.blocks[call.state]])
 				}
 			}
 		}
@@ -160,7 +160,7 @@ func (v *solver) costOf(members []int32, cost, each []float64) error {
 			if v.numbers[c.callee] >= 0 {
 				k.self = true
 			} else {
-				own[i] += f.visits[c.state] * c.made.times(each[c.callee])
+				own[i] += f.visits[c.state] * c.made.multiply(each[c.callee])
 			}
 		}
 	}
@@ -174,7 +174,7 @@ func (v *solver) costOf(members []int32, cost, each []float64) error {
 				v.addCalls(n, r, entries)
 			}
 		}
-		if err := v.recursion(k, entries, known); err != nil {
+		if err := v.factorCalls(k, entries, known); err != nil {
 			return err
 		}
 		k.solveTransposed(own)

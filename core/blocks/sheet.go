@@ -92,9 +92,9 @@ func (s *Sheet) fail(line int, why, do string) *Error {
 	return &Error{Sheet: s.file + ":" + strconv.Itoa(line), Block: -1, Why: why, Do: do}
 }
 
-// words splits a line into words. The results bar and equals are the positions of the words | and
-// =, or -1 if the line does not contain them. All text after = is one word.
-func words(l string) (list []string, bar, equals int, why string) {
+// splitWords splits a line into words. The results bar and equals are the positions of the words |
+// and =, or -1 if the line does not contain them. All text after = is one word.
+func splitWords(l string) (list []string, bar, equals int, why string) {
 	bar, equals = -1, -1
 	for {
 		l = strings.TrimLeft(l, " \t")
@@ -129,7 +129,7 @@ func words(l string) (list []string, bar, equals int, why string) {
 }
 
 func (s *Sheet) line(l string, number int) (why string) {
-	list, bar, equals, why := words(l)
+	list, bar, equals, why := splitWords(l)
 	switch {
 	case why != "" || len(list) == 0:
 		return why
@@ -184,9 +184,9 @@ func (s *Sheet) branch(list []string, bar, equals, number int) (why string) {
 		return ""
 	}
 	b.kind = weights
-	parts := split(value, ':')
+	parts := splitOutside(value, ':')
 	if len(parts) == 1 {
-		b.kind, parts = probabilities, split(value, ',')
+		b.kind, parts = probabilities, splitOutside(value, ',')
 	}
 	if len(parts) != ways {
 		return strconv.Itoa(len(parts)) + " numbers for " + strconv.Itoa(ways) + " successors; separate probabilities by commas, and weights by colons"
@@ -212,8 +212,8 @@ func (s *Sheet) branch(list []string, bar, equals, number int) (why string) {
 	return ""
 }
 
-// split splits text at each occurrence of a character outside parentheses.
-func split(text string, at byte) (parts []string) {
+// splitOutside splits text at each occurrence of a character that is not in parentheses.
+func splitOutside(text string, at byte) (parts []string) {
 	depth, from := 0, 0
 	for i := 0; i < len(text); i++ {
 		switch text[i] {
@@ -248,8 +248,8 @@ func (s *Sheet) Parameters() []Parameter {
 type Model struct {
 	System *System
 	sheet  *Sheet
-	blocks []int // the block of each branch in the file
-	places []int // the function or block of each entry in the file
+	blocks []int // by branch in the file: the number of its block
+	places []int // by entry in the file: the number of its function or block
 }
 
 // Bind finds the file's branches in a system. Branches that are not in the file keep their weights.
@@ -356,7 +356,7 @@ func (s *System) fullName(n int) string {
 // Set computes the weights of the system for the given parameter values. All other parameters keep
 // their values from the file.
 func (m *Model) Set(values map[string]*big.Rat) error {
-	get := m.sheet.getter(values)
+	get := m.sheet.parameterGetter(values)
 	for i := range m.sheet.branches {
 		l := &m.sheet.branches[i]
 		if err := m.set(l, m.blocks[i], get); err != nil {
@@ -371,13 +371,13 @@ func (m *Model) Set(values map[string]*big.Rat) error {
 		}
 		if e.what == "made" {
 			if v.Sign() < 0 || v.Num().Cmp(v.Denom()) > 0 || !v.Denom().IsUint64() {
-				return m.sheet.fail(e.line, "the share is "+short(v)+", want 0 to 1", "")
+				return m.sheet.fail(e.line, "the share is "+formatNumber(v)+", want 0 to 1", "")
 			}
 			m.System.setMade(m.places[i], share{v.Num().Uint64(), v.Denom().Uint64()})
 			continue
 		}
 		if !v.IsInt() || v.Sign() < 0 || v.Num().BitLen() > 62 {
-			return m.sheet.fail(e.line, short(v)+" times, want a whole number from 0 to 2^62", "")
+			return m.sheet.fail(e.line, formatNumber(v)+" times, want a whole number from 0 to 2^62", "")
 		}
 		if e.what == "enter" {
 			m.System.Enter(m.places[i], v.Num().Uint64())
@@ -399,9 +399,9 @@ func (s *System) setMade(block int, made share) {
 	}
 }
 
-// getter returns a function that returns the value of a parameter, and computes each value only
-// once.
-func (s *Sheet) getter(values map[string]*big.Rat) func(string) (*big.Rat, string) {
+// parameterGetter returns a function that returns the value of a parameter, and computes each value
+// only once.
+func (s *Sheet) parameterGetter(values map[string]*big.Rat) func(string) (*big.Rat, string) {
 	known := map[string]*big.Rat{}
 	open, depth := map[string]bool{}, 0
 	var get func(string) (*big.Rat, string)
@@ -457,7 +457,7 @@ func (m *Model) set(l *branch, at int, get func(string) (*big.Rat, string)) erro
 		return m.System.Set(at, make([]uint64, n), 0)
 	case trips:
 		var why string
-		if values, why = m.System.trip(at, values[0]); why != "" {
+		if values, why = m.System.tripWeights(at, values[0]); why != "" {
 			return fail(why, "")
 		}
 		if l.leaves {
@@ -470,7 +470,7 @@ func (m *Model) set(l *branch, at int, get func(string) (*big.Rat, string)) erro
 	default:
 		for _, v := range values {
 			if v.Sign() < 0 {
-				return fail("the weight is "+short(v)+", want 0 or more", "")
+				return fail("the weight is "+formatNumber(v)+", want 0 or more", "")
 			}
 		}
 	}
@@ -485,9 +485,9 @@ func (m *Model) set(l *branch, at int, get func(string) (*big.Rat, string)) erro
 	return m.System.Set(at, list, leaves)
 }
 
-// short formats a number as an integer or a decimal number if possible, and otherwise as a
+// formatNumber formats a number as an integer or a decimal number if possible, and otherwise as a
 // fraction.
-func short(v *big.Rat) string {
+func formatNumber(v *big.Rat) string {
 	if text := v.RatString(); len(text) <= 20 {
 		return text
 	}
@@ -495,8 +495,8 @@ func short(v *big.Rat) string {
 	return strconv.FormatFloat(f, 'g', 6, 64)
 }
 
-// trip converts a trip count to weights of the branch that continues or leaves the loop.
-func (s *System) trip(b int, count *big.Rat) (list []*big.Rat, why string) {
+// tripWeights converts a trip count to weights of the branch that continues or leaves the loop.
+func (s *System) tripWeights(b int, count *big.Rat) (list []*big.Rat, why string) {
 	next := s.program.Blocks[b].Successors
 	if len(next) != 2 || s.leavesLoop(b, int(next[0])) == s.leavesLoop(b, int(next[1])) {
 		return nil, "\"trip\" requires a branch with one successor inside the loop and one outside"
@@ -513,7 +513,7 @@ func (s *System) trip(b int, count *big.Rat) (list []*big.Rat, why string) {
 		least = "1"
 	}
 	if list[stays].Sign() < 0 {
-		return nil, "the trip count is " + short(count) + ", want " + least + " or more"
+		return nil, "the trip count is " + formatNumber(count) + ", want " + least + " or more"
 	}
 	return list, ""
 }
@@ -530,7 +530,7 @@ func distribute(values []*big.Rat) (why string) {
 		case v == nil:
 			rest = i
 		case v.Sign() < 0 || v.Cmp(big.NewRat(1, 1)) > 0:
-			return "the probability is " + short(v) + ", want 0 to 1"
+			return "the probability is " + formatNumber(v) + ", want 0 to 1"
 		default:
 			sum.Add(sum, v)
 		}
@@ -541,7 +541,7 @@ func distribute(values []*big.Rat) (why string) {
 		return ""
 	}
 	if left.Sign() != 0 {
-		return "the probabilities sum to " + short(sum) + ", want 1"
+		return "the probabilities sum to " + formatNumber(sum) + ", want 1"
 	}
 	return ""
 }

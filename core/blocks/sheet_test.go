@@ -188,7 +188,7 @@ func TestExpressions(t *testing.T) {
 			t.Errorf("%s: %s", text, why)
 			continue
 		}
-		v, why := e.value(sheet.getter(map[string]*big.Rat{"n": big.NewRat(5, 1)}))
+		v, why := e.value(sheet.parameterGetter(map[string]*big.Rat{"n": big.NewRat(5, 1)}))
 		if why != "" || v.RatString() != want {
 			t.Errorf("%s = %v, error %q, want %s", text, v, why, want)
 		}

@@ -92,17 +92,17 @@ func (s *System) isEntered(n int) bool {
 	return slices.ContainsFunc(s.resumed[f.First:f.First+f.Blocks], isPositive)
 }
 
-// times returns n multiplied by the fraction h.
-func (h share) times(n float64) float64 {
+// multiply returns n multiplied by the fraction h.
+func (h share) multiply(n float64) float64 {
 	if h.part == h.whole {
 		return n
 	}
 	return n * float64(h.part) / float64(h.whole)
 }
 
-// timesInteger multiplies an integer by the fraction h, and returns the quotient and the remainder
-// of the division by h.whole.
-func (h share) timesInteger(n uint64) (q, rest uint64) {
+// multiplyInteger multiplies an integer by the fraction h, and returns the quotient and the
+// remainder of the division by h.whole.
+func (h share) multiplyInteger(n uint64) (q, rest uint64) {
 	if h.part == h.whole {
 		return n, 0
 	}
@@ -135,7 +135,7 @@ func (v *solver) component(list []int32) error {
 				v.addCalls(f, r, entries)
 			}
 		}
-		if err := v.recursion(k, entries, v.s.recordedInvocations(list)); err != nil {
+		if err := v.factorCalls(k, entries, v.s.recordedInvocations(list)); err != nil {
 			return err
 		}
 		k.solve(entries)
@@ -146,9 +146,9 @@ func (v *solver) component(list []int32) error {
 	}
 	whole := v.refine(k)
 	if !whole {
-		v.bound(k)
+		v.boundErrors(k)
 	}
-	v.finish(k, whole)
+	v.addResults(k, whole)
 	for _, f := range list {
 		v.numbers[f] = -1
 	}
@@ -170,14 +170,14 @@ func (f *solvedFunction) counts(invocations float64) []float64 {
 func (v *solver) addCalls(f int32, counts, entries []float64) {
 	for _, c := range v.s.functions[f].calls {
 		if to := v.numbers[c.callee]; to >= 0 {
-			entries[to] += c.made.times(counts[c.state])
+			entries[to] += c.made.multiply(counts[c.state])
 		}
 	}
 }
 
-// recursion factorises the matrix of calls within a component. The slice recorded contains the
+// factorCalls factorises the matrix of calls within a component. The slice recorded contains the
 // number of invocations of each function in the recorded run, or is nil.
-func (v *solver) recursion(k *component, entries, recorded []float64) error {
+func (v *solver) factorCalls(k *component, entries, recorded []float64) error {
 	n := len(k.functions)
 	dense := make([]float64, n)
 	var touched []int32
@@ -189,7 +189,7 @@ func (v *solver) recursion(k *component, entries, recorded []float64) error {
 				if dense[to] == 0 {
 					touched = append(touched, to)
 				}
-				dense[to] += c.made.times(v.s.functions[f].visits[c.state])
+				dense[to] += c.made.multiply(v.s.functions[f].visits[c.state])
 			}
 		}
 		slices.Sort(touched)
@@ -324,7 +324,7 @@ func (k *component) solve(entries []float64) {
 func (v *solver) correctCounts(k *component, residuals [][]float64) {
 	entries := make([]float64, len(k.functions))
 	for i, f := range k.functions {
-		v.s.functions[f].spread(residuals[i])
+		v.s.functions[f].solveVisits(residuals[i])
 		if k.self {
 			v.addCalls(f, residuals[i], entries)
 		}
@@ -397,7 +397,7 @@ func (v *solver) residuals(k *component) (list [][]float64, allZero bool) {
 	for i, f := range k.functions {
 		for _, c := range v.s.functions[f].calls {
 			if to := v.numbers[c.callee]; to >= 0 {
-				n, rest := c.made.timesInteger(k.exact[i][c.state])
+				n, rest := c.made.multiplyInteger(k.exact[i][c.state])
 				calls[to] += n
 				broken = broken || rest > 0
 			}
@@ -502,9 +502,9 @@ func fraction(part, of uint64) *big.Rat {
 	return new(big.Rat).SetFrac(new(big.Int).SetUint64(part), new(big.Int).SetUint64(of))
 }
 
-// bound computes a bound on the errors of a component's counts. It solves the system with the
-// residuals and their rounding errors as entries.
-func (v *solver) bound(k *component) {
+// boundErrors computes a bound on the errors of the counts of a component. It solves the system
+// with the residuals and their rounding errors as entries.
+func (v *solver) boundErrors(k *component) {
 	const unit = 1.0 / (1 << 53)
 	list := make([][]float64, len(k.functions))
 	entries := make([]float64, len(k.functions))
@@ -541,14 +541,14 @@ func (v *solver) bound(k *component) {
 			}
 		}
 		for _, c := range v.s.functions[f].calls {
-			v.errors[c.callee] += c.made.times(list[i][c.state])
+			v.errors[c.callee] += c.made.multiply(list[i][c.state])
 		}
 	}
 }
 
-// finish adds a component's counts to the solution, and its calls to the entries of other
+// addResults adds the counts of a component to the solution, and its calls to the entries of other
 // components.
-func (v *solver) finish(k *component, whole bool) {
+func (v *solver) addResults(k *component, whole bool) {
 	c := v.c
 	for i, f := range k.functions {
 		g := &v.s.functions[f]
@@ -562,8 +562,8 @@ func (v *solver) finish(k *component, whole bool) {
 		}
 		for _, call := range g.calls {
 			b := g.blocks[call.state]
-			v.calls[call.callee] += call.made.times(c.Visits[b])
-			n, rest := call.made.timesInteger(c.Exact[b])
+			v.calls[call.callee] += call.made.multiply(c.Visits[b])
+			n, rest := call.made.multiplyInteger(c.Exact[b])
 			sum, carry := bits.Add64(v.exact[call.callee], n, 0)
 			v.exact[call.callee] = sum
 			v.whole[call.callee] = v.whole[call.callee] && whole && rest == 0 && carry == 0

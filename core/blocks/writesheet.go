@@ -55,13 +55,13 @@ func (s *System) sheetNames() []string {
 		if seen[name] > 1 {
 			name = s.fullName(n)
 		}
-		list[n] = quoted(name)
+		list[n] = quoteName(name)
 	}
 	return list
 }
 
-// quoted returns a name. It adds quotation marks if the name contains special characters.
-func quoted(name string) string {
+// quoteName returns a name, in quotation marks if it contains special characters.
+func quoteName(name string) string {
 	plain := name != "" && name != "|" && name != "="
 	for i := 0; i < len(name) && plain; i++ {
 		b := name[i]
@@ -75,7 +75,7 @@ func quoted(name string) string {
 
 func (s *System) appendBlock(dst []byte, function string, b int) []byte {
 	k := &s.program.Blocks[b]
-	label := quoted(Label(k))
+	label := quoteName(Label(k))
 	if s.resumed[b] > 0 {
 		dst = append(dst, "resume "+function+" "+label+" = "+strconv.FormatUint(s.resumed[b], 10)+"\n"...)
 	}
@@ -95,14 +95,14 @@ func (s *System) appendBranch(dst []byte, function string, b int) []byte {
 	if !s.hasSeveralSuccessors(b) && (s.leaves[b] == 0 || len(k.Successors) == 0) {
 		return dst
 	}
-	label := quoted(Label(k))
+	label := quoteName(Label(k))
 	place := placeText(trace.Place{File: k.File, Line: k.LastLine})
 	if place == "" {
 		place = "-"
 	}
 	dst = append(dst, function+" "+label+" "+quotedPlace(place)+" |"...)
 	for _, next := range k.Successors {
-		dst = append(dst, " "+quoted(Label(&s.program.Blocks[next]))...)
+		dst = append(dst, " "+quoteName(Label(&s.program.Blocks[next]))...)
 	}
 	if s.leaves[b] > 0 {
 		dst = append(dst, " (leaves)"...)

@@ -98,7 +98,7 @@ type recipe struct {
 	other operand
 }
 
-// site is a load, store or event to be recorded.
+// site is a load, store or event that the inserted code records.
 type site struct {
 	kind   trace.Kind
 	flags  trace.SiteFlags

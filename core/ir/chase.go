@@ -7,14 +7,14 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// chases returns [trace.LinkSite] and [trace.ChasingSite] if the site's load computes the next
-// value of a loop variable from its current value, for example in a loop that traverses a list.
-// chases returns only [trace.ChasingSite] if the load's address is such a loop variable, or its
-// next value, plus an offset that is computed without a load. Examples are a load of a second field
-// of a list element, and a loop that reads the next element before it advances. Links may be
-// pointers, indices or offsets. Loop variables are phis or, for example in unoptimised code, local
-// variables in memory.
-func (p *plan) chases(s *site) (flags trace.SiteFlags) {
+// chaseFlags returns [trace.LinkSite] and [trace.ChasingSite] if the site's load computes the next
+// value of a loop variable from its current value, for example in a loop that traverses a list. It
+// returns only [trace.ChasingSite] if the address of the load is the sum of such a loop variable
+// (or its next value) and an offset that is computed without a load. Examples are a load of a
+// second field of a list element, and a loop that reads the next element before it advances. Links
+// may be pointers, indices or offsets. Loop variables are phis or, for example in unoptimised code,
+// local variables in memory.
+func (p *plan) chaseFlags(s *site) (flags trace.SiteFlags) {
 	if s.kind != trace.Load {
 		return 0
 	}
@@ -23,10 +23,10 @@ func (p *plan) chases(s *site) (flags trace.SiteFlags) {
 		return 0
 	}
 	for _, near := range []bool{true, false} {
-		c := chase{p: p, header: header, seen: map[int32]bool{}, variable: -1, localOnly: near}
+		c := chaseSearch{p: p, header: header, seen: map[int32]bool{}, variable: -1, localOnly: near}
 		c.traceValue(p.f.insts[s.inst].address.id)
 		for _, variable := range c.reached[:min(len(c.reached), maxVariables)] {
-			switch links := p.links(header, variable); {
+			switch links := p.linkLoads(header, variable); {
 			case slices.Contains(links, s.inst):
 				return trace.ChasingSite | trace.LinkSite
 			case near && len(links) > 0:
@@ -44,20 +44,21 @@ func (p *plan) chases(s *site) (flags trace.SiteFlags) {
 
 // isLink reports whether a load computes the next value of a loop variable.
 func (p *plan) isLink(header, load int32) bool {
-	c := chase{p: p, header: header, seen: map[int32]bool{}, variable: -1}
+	c := chaseSearch{p: p, header: header, seen: map[int32]bool{}, variable: -1}
 	c.traceValue(p.f.insts[load].address.id)
 	return slices.ContainsFunc(c.reached[:min(len(c.reached), maxVariables)], func(variable int32) bool {
-		return slices.Contains(p.links(header, variable), load)
+		return slices.Contains(p.linkLoads(header, variable), load)
 	})
 }
 
-// links returns the loads that compute the next value of a loop variable from its current value.
-func (p *plan) links(header, variable int32) []int32 {
+// linkLoads returns the loads that compute the next value of a loop variable from its current
+// value.
+func (p *plan) linkLoads(header, variable int32) []int32 {
 	key := loopVariable{header, variable}
 	if list, known := p.linked[key]; known {
 		return list
 	}
-	c := chase{p: p, header: header, seen: map[int32]bool{}, variable: variable}
+	c := chaseSearch{p: p, header: header, seen: map[int32]bool{}, variable: variable}
 	c.traceVariable(variable)
 	var list []int32
 	for _, load := range c.loads {
@@ -93,8 +94,8 @@ const (
 // std::map or std::set.
 const treeStep = "_ZSt18_Rb_tree_"
 
-// chase traces values back through the instructions of a loop.
-type chase struct {
+// chaseSearch is a search that traces values back through the instructions of a loop.
+type chaseSearch struct {
 	p         *plan
 	header    int32
 	variable  int32 // the variable to find; -1 for any variable of the loop
@@ -107,7 +108,7 @@ type chase struct {
 }
 
 // traceValue traces a value back through the operands from which it is computed.
-func (c *chase) traceValue(id int32) {
+func (c *chaseSearch) traceValue(id int32) {
 	f := c.p.f
 	if id < 0 || c.seen[id] || len(c.seen) == maxSteps {
 		return
@@ -163,9 +164,9 @@ func (c *chase) traceValue(id int32) {
 	}
 }
 
-// reach records that the search reached a loop variable, and reports whether it is the variable to
-// find.
-func (c *chase) reach(id int32) bool {
+// reach records that the search has reached a loop variable, and reports whether this is the
+// variable to find.
+func (c *chaseSearch) reach(id int32) bool {
 	if c.variable < 0 {
 		c.reached = append(c.reached, id)
 		return false
@@ -175,7 +176,7 @@ func (c *chase) reach(id int32) bool {
 }
 
 // traceVariable traces back all values that the loop assigns to a variable.
-func (c *chase) traceVariable(id int32) {
+func (c *chaseSearch) traceVariable(id int32) {
 	f := c.p.f
 	in := &f.insts[f.defs[id]]
 	if in.op == opPhi {

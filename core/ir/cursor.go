@@ -34,7 +34,7 @@ func isNameByte(b byte) bool {
 	return isLetter(b) || isDigit(b) || b == '.' || b == '_' || b == '$' || b == '-'
 }
 
-func (c *cursor) space() {
+func (c *cursor) skipSpace() {
 	for c.at < len(c.text) && isSpace(c.text[c.at]) {
 		c.at++
 	}
@@ -42,7 +42,7 @@ func (c *cursor) space() {
 
 // peek returns the next character that is not a space, or 0 at the end.
 func (c *cursor) peek() byte {
-	c.space()
+	c.skipSpace()
 	if c.at < len(c.text) {
 		return c.text[c.at]
 	}
@@ -64,10 +64,10 @@ func (c *cursor) want(b byte) {
 	}
 }
 
-// word reads a keyword or number: letters, digits, dots and underscores. If the next character is
-// none of these, word returns "".
-func (c *cursor) word() string {
-	c.space()
+// readWord reads a keyword or number: letters, digits, dots and underscores. If the next character
+// is none of these, readWord returns "".
+func (c *cursor) readWord() string {
+	c.skipSpace()
 	from := c.at
 	for c.at < len(c.text) {
 		b := c.text[c.at]
@@ -80,7 +80,7 @@ func (c *cursor) word() string {
 }
 
 func (c *cursor) wantWord(word string) {
-	if c.word() != word {
+	if c.readWord() != word {
 		c.fail(word)
 	}
 }
@@ -88,17 +88,17 @@ func (c *cursor) wantWord(word string) {
 // skipWord skips the given keyword if it comes next, and reports whether it did.
 func (c *cursor) skipWord(word string) bool {
 	before := *c
-	if c.word() == word {
+	if c.readWord() == word {
 		return true
 	}
 	*c = before
 	return false
 }
 
-// name reads a name, without the sigil before it. A quoted name is returned with its quotes.
-func (c *cursor) name() string {
+// readName reads a name, without the sigil before it. A quoted name is returned with its quotes.
+func (c *cursor) readName() string {
 	if c.at < len(c.text) && c.text[c.at] == '"' {
-		return c.quoted()
+		return c.readQuoted()
 	}
 	from := c.at
 	for c.at < len(c.text) && isNameByte(c.text[c.at]) {
@@ -110,8 +110,9 @@ func (c *cursor) name() string {
 	return c.text[from:c.at]
 }
 
-// quoted reads a string, which it returns with its quotes. Quotes within a string are written \22.
-func (c *cursor) quoted() string {
+// readQuoted reads a string, which it returns with its quotes. Quotes within a string are written
+// \22.
+func (c *cursor) readQuoted() string {
 	from := c.at
 	if c.at >= len(c.text) || c.text[c.at] != '"' {
 		c.fail("a string")
@@ -126,9 +127,9 @@ func (c *cursor) quoted() string {
 	return c.text[from:c.at]
 }
 
-// group reads bracketed text, from the opening bracket to the matching closing bracket.
-func (c *cursor) group() string {
-	c.space()
+// readGroup reads bracketed text, from the opening bracket to the matching closing bracket.
+func (c *cursor) readGroup() string {
+	c.skipSpace()
 	end := groupEnd(c.text, c.at)
 	if end < 0 {
 		c.fail("a closing bracket")
@@ -142,30 +143,30 @@ func (c *cursor) group() string {
 // groupHere reads a group that begins exactly at the cursor, without a space before it.
 func (c *cursor) groupHere() {
 	if c.at < len(c.text) && c.text[c.at] == '(' {
-		c.group()
+		c.readGroup()
 	}
 }
 
-// node reads a metadata node without its exclamation mark: 12, {...} or DIExpression(...).
-func (c *cursor) node() {
+// readNode reads a metadata node after its exclamation mark: 12, {...} or DIExpression(...).
+func (c *cursor) readNode() {
 	if c.peek() == '{' {
-		c.group()
+		c.readGroup()
 		return
 	}
-	c.name()
+	c.readName()
 	c.groupHere()
 }
 
-// attribute reads "key" or "key"="value".
-func (c *cursor) attribute() {
-	c.quoted()
+// readAttribute reads "key" or "key"="value".
+func (c *cursor) readAttribute() {
+	c.readQuoted()
 	if c.skipByte('=') {
-		c.quoted()
+		c.readQuoted()
 	}
 }
 
-// list reads items separated by commas, up to the closing bracket.
-func (c *cursor) list(end byte, item func()) {
+// readList reads items separated by commas, up to the closing bracket.
+func (c *cursor) readList(end byte, item func()) {
 	for !c.failed() && !c.skipByte(end) {
 		item()
 		if !c.skipByte(',') && c.peek() != end {

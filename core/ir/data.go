@@ -8,9 +8,9 @@ import (
 // abiVersion is the value of SG_ABI in tools/capture/runtime/abi.h.
 const abiVersion = 2
 
-// types writes the definitions of the structs in abi.h, because a definition must precede the first
-// use of the struct. It returns the position at which the block count is inserted later.
-func (e *emitter) types() (blocksAt int) {
+// writeTypes writes the definitions of the structs in abi.h, because a definition must precede the
+// first use of the struct. It returns the position at which the block count is inserted later.
+func (e *emitter) writeTypes() (blocksAt int) {
 	e.put("%", e.prefix, "thread = type { ", e.int, ", ", e.word, ", i64 }\n",
 		"%", e.prefix, "block = type { i32, i32, i32, i32 }\n",
 		"%", e.prefix, "blocks = type [")
@@ -19,21 +19,21 @@ func (e *emitter) types() (blocksAt int) {
 	return blocksAt
 }
 
-// blockCountWidth is the number of characters that are reserved for the block count.
+// blockCountWidth is the number of characters reserved for the block count.
 const blockCountWidth = 10
 
-// data writes the data that the runtime reads: the blocks, the tables, the objects, and the
+// writeData writes the data that the runtime reads: the blocks, the tables, the objects, and the
 // module's struct, whose address is stored in section __sg_modules.
-func (e *emitter) data(t *tables, tables []byte) {
+func (e *emitter) writeData(t *tables, tables []byte) {
 	e.put("\n@__sg_thread = external thread_local(initialexec) global %", e.prefix, "thread\n",
 		"@__sg_clock = external global i64\n",
 		"declare ", e.more, ", ", e.word, ") cold nounwind\n",
 		"!", strconv.Itoa(e.m.lastMeta+1), " = !{!\"branch_weights\", i32 1, i32 1048575}\n")
-	e.declarations()
+	e.writeDeclarations()
 	e.blockTable(t)
-	scale := e.bytes("scale", t.scale)
-	packed := e.bytes("tables", tables)
-	objects := e.objects()
+	scale := e.writeBytes("scale", t.scale)
+	packed := e.writeBytes("tables", tables)
+	objects := e.writeObjects()
 	module := "{ i32, i32, " + e.m.pointerTo("%"+e.prefix+"blocks") + ", " + e.m.pointerTo(scale) + ", " + e.m.pointerTo(packed) +
 		", i64, " + e.m.pointerTo(objects) + ", i64 }"
 	e.put("@", e.prefix, "module = internal constant ", module, " { i32 ", strconv.Itoa(abiVersion), ", i32 ", strconv.Itoa(len(t.values)), ", ",
@@ -43,22 +43,22 @@ func (e *emitter) data(t *tables, tables []byte) {
 		"@", e.prefix, "entry = internal global ", e.m.bytePointer(), " ", e.asBytes(module, e.prefix+"module"),
 		", section \"__sg_modules\", align 8\n")
 	if !e.m.used {
-		e.put("@llvm.used = appending global [1 x ", e.m.bytePointer(), "] [", e.entry(), "], section \"llvm.metadata\"\n")
+		e.put("@llvm.used = appending global [1 x ", e.m.bytePointer(), "] [", e.moduleEntry(), "], section \"llvm.metadata\"\n")
 	}
 }
 
-// entry returns the address of the module's entry in section __sg_modules, in the notation that
-// llvm.used requires.
-func (e *emitter) entry() string {
+// moduleEntry returns the address of the module's entry in section __sg_modules, in the notation
+// that llvm.used requires.
+func (e *emitter) moduleEntry() string {
 	if !e.m.typed {
 		return "ptr @" + e.prefix + "entry"
 	}
 	return "i8* bitcast (i8** @" + e.prefix + "entry to i8*)"
 }
 
-// declarations declares the functions that the inserted code calls, unless the module declares them
-// already.
-func (e *emitter) declarations() {
+// writeDeclarations declares the functions that the inserted code calls, unless the module declares
+// them already.
+func (e *emitter) writeDeclarations() {
 	if e.need.stack && !e.m.declared[stackPointer] {
 		e.put("declare ", e.m.bytePointer(), " @", stackPointer, "()\n")
 	}
@@ -83,8 +83,8 @@ func (e *emitter) blockTable(t *tables) {
 	e.put("], align 8\n")
 }
 
-// bytes writes a constant array and returns its type.
-func (e *emitter) bytes(name string, content []byte) string {
+// writeBytes writes a constant array and returns its type.
+func (e *emitter) writeBytes(name string, content []byte) string {
 	array := "[" + strconv.Itoa(len(content)) + " x i8]"
 	e.put("@", e.prefix, name, " = internal constant ", array, " c\"")
 	const hex = "0123456789ABCDEF"
@@ -99,8 +99,9 @@ func (e *emitter) bytes(name string, content []byte) string {
 	return array
 }
 
-// objects writes a table with the addresses of the global variables, and returns the table's type.
-func (e *emitter) objects() string {
+// writeObjects writes a table with the addresses of the global variables, and returns the table's
+// type.
+func (e *emitter) writeObjects() string {
 	array := "[" + strconv.Itoa(len(e.m.globals)) + " x " + e.m.bytePointer() + "]"
 	e.put("@", e.prefix, "objects = internal constant ", array, " [")
 	separator := ""
@@ -134,5 +135,5 @@ func (e *emitter) extendUsed(line string) string {
 	if !ok || !ok2 || n < 0 {
 		return line
 	}
-	return before + "[" + strconv.Itoa(n+1) + " x " + e.m.bytePointer() + "] [" + e.entry() + ", " + list
+	return before + "[" + strconv.Itoa(n+1) + " x " + e.m.bytePointer() + "] [" + e.moduleEntry() + ", " + list
 }

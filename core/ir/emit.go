@@ -101,7 +101,7 @@ func (e *emitter) compile(text string) template {
 		clock = "load volatile i64, " + e.word + " @__sg_clock, align 8"
 	}
 	return makeTemplate(strings.NewReplacer(
-		"LOADCLOCK", clock, "RESERVE", e.reserve(), "INT", e.int, "END", words+" "+e.thread(1), "TICKET", e.word+" "+e.thread(2),
+		"LOADCLOCK", clock, "RESERVE", e.reserve(), "INT", e.int, "END", words+" "+e.threadField(1), "TICKET", e.word+" "+e.threadField(2),
 		"WORD", e.word, "$", e.local, "MORE", e.more, "CLOBBER", clobber, "BLOCK", block, "SELDOM", strconv.Itoa(e.m.lastMeta+1),
 	).Replace(text))
 }
@@ -110,7 +110,7 @@ func (e *emitter) compile(text string) template {
 // cursor. On x86, LLVM compiles atomicrmw to an instruction with a lock prefix, which is slow. An
 // instruction without the prefix is sufficient, because no other thread changes the cursor.
 func (e *emitter) reserve() string {
-	typ, at := e.m.pointerTo(e.int), e.thread(0)
+	typ, at := e.m.pointerTo(e.int), e.threadField(0)
 	if !isX86(e.m.triple) {
 		return "atomicrmw add " + typ + " " + at + ", " + e.int + " {4} monotonic"
 	}
@@ -123,8 +123,8 @@ func (e *emitter) reserve() string {
 		cursor + ", " + e.int + " {4}, " + cursor + ")"
 }
 
-// thread returns the address of a field in the thread's state.
-func (e *emitter) thread(field int) string {
+// threadField returns the address of a field in the thread's state.
+func (e *emitter) threadField(field int) string {
 	if !e.m.typed && field == 0 {
 		return "@__sg_thread"
 	}
@@ -167,15 +167,15 @@ func (e *emitter) copyTo(at int) {
 	e.done = at
 }
 
-func (e *emitter) function(p *plan) {
+func (e *emitter) writeFunction(p *plan) {
 	e.done, e.widest = p.f.from, p.widest
 	for b := range p.f.blocks {
-		e.basicBlock(p, int32(b))
+		e.writeBasicBlock(p, int32(b))
 	}
 	e.copyTo(p.f.to)
 }
 
-func (e *emitter) basicBlock(p *plan, basic int32) {
+func (e *emitter) writeBasicBlock(p *plan, basic int32) {
 	f := p.f
 	b := &f.blocks[basic]
 	before := "%" + b.label // the label of the IR basic block that is being written
@@ -187,10 +187,10 @@ func (e *emitter) basicBlock(p *plan, basic int32) {
 	}
 	end := p.tails[basic]
 	for i := p.heads[basic]; i <= end; i++ {
-		e.piece(p, i, &before)
+		e.writePiece(p, i, &before)
 	}
 	if edge := p.edges[basic]; edge >= 0 {
-		e.edge(p, edge)
+		e.writeEdge(p, edge)
 	}
 	if p.isDead(basic) {
 		e.writeDeadEntry(p, basic)
@@ -242,7 +242,7 @@ func (e *emitter) hoist(p *plan) {
 		if isDigit(in.resultName[0]) {
 			c := cursor{text: text}
 			c.skipByte('%')
-			c.name()
+			c.readName()
 			c.want('=')
 			e.put("  ", e.name("h", uint32(i)), " =", text[c.at:], "\n")
 		} else {
@@ -266,29 +266,29 @@ func (e *emitter) leaveHoisted(p *plan, in *inst, i int32) {
 	}
 }
 
-// piece writes the code that begins a step, followed by the instructions of the piece. Before each
-// instruction, it writes the code that records the values of the instruction.
-func (e *emitter) piece(p *plan, i int32, before *string) {
+// writePiece writes the code that begins a step, followed by the instructions of the piece. Before
+// each instruction, it writes the code that records the values of the instruction.
+func (e *emitter) writePiece(p *plan, i int32, before *string) {
 	q := &p.pieces[i]
 	f := p.f
 	b := &f.blocks[q.basic]
 	first := max(q.first, b.header)
 	e.copyTo(int(f.insts[first].from))
 	if q.lanes != nil {
-		e.lanes(q.lanes)
+		e.writeLanes(q.lanes)
 	}
-	*before = e.step(q, *before)
+	*before = e.writeStep(q, *before)
 	slot := 0
 	k := q.site
 	for ; k < q.sites && p.sites[k].atOnce; k++ {
-		e.site(q, &p.sites[k], &slot)
+		e.writeSite(q, &p.sites[k], &slot)
 	}
 	for n := first; n < q.last; n++ {
 		in := &f.insts[n]
 		if k < q.sites && p.sites[k].inst == n {
 			e.copyTo(int(in.from))
 			for ; k < q.sites && p.sites[k].inst == n; k++ {
-				e.site(q, &p.sites[k], &slot)
+				e.writeSite(q, &p.sites[k], &slot)
 			}
 		}
 		if in.op == opAlloca && q.basic == 0 && p.isHoisted(n) {
@@ -315,32 +315,32 @@ func (p *plan) isHoisted(i int32) bool {
 	return found
 }
 
-// edge writes a new basic block between an invoke and its normal successor.
-func (e *emitter) edge(p *plan, i int32) {
+// writeEdge writes a new basic block between an invoke and its normal successor.
+func (e *emitter) writeEdge(p *plan, i int32) {
 	q := &p.pieces[i]
 	in := &p.f.insts[p.f.blocks[q.basic].last-1]
 	e.copyTo(int(in.to))
 	label := e.name("w", q.number)
 	e.put("\n\n", label[1:], ":\n")
-	e.step(q, label)
+	e.writeStep(q, label)
 	slot := 0
 	for k := q.site; k < q.sites; k++ {
-		e.site(q, &p.sites[k], &slot)
+		e.writeSite(q, &p.sites[k], &slot)
 	}
 	r := p.f.refs[in.refs]
 	e.put("  br label %", e.m.text[r.from:r.to], "\n")
 }
 
-// step writes the code that begins a step in the basic block with the given label, and returns the
-// label of the basic block in which this code ends.
-func (e *emitter) step(q *piece, label string) string {
-	e.stepNamed(count(q.number), q, label)
+// writeStep writes the code that begins a step in the basic block with the given label, and returns
+// the label of the basic block in which this code ends.
+func (e *emitter) writeStep(q *piece, label string) string {
+	e.writeNamedStep(count(q.number), q, label)
 	return e.name("g", q.number)
 }
 
-// stepNamed writes the code that begins a step. All names that this code defines end with the given
-// suffix.
-func (e *emitter) stepNamed(suffix arg, q *piece, label string) {
+// writeNamedStep writes the code that begins a step. All names that this code defines end with the
+// given suffix.
+func (e *emitter) writeNamedStep(suffix arg, q *piece, label string) {
 	e.out = e.begin.fill(e.out, suffix, count(q.values+1), words(label), count(q.number), count(8*(q.values+1)))
 }
 
@@ -354,7 +354,7 @@ func (e *emitter) block(n uint32) string {
 	return block + "* getelementptr (" + all + ", " + all + "* @" + e.prefix + "blocks, i64 0, i64 " + strconv.Itoa(int(n)) + ")"
 }
 
-func (e *emitter) site(q *piece, s *site, slot *int) {
+func (e *emitter) writeSite(q *piece, s *site, slot *int) {
 	for i := range s.n {
 		*slot++
 		r := &s.values[i]
@@ -362,30 +362,30 @@ func (e *emitter) site(q *piece, s *site, slot *int) {
 		if r.how == asPointer && e.storesBare {
 			typ, v = "ptr", r.of.text
 		} else {
-			v = e.value(r)
+			v = e.writeValue(r)
 		}
 		e.serial++
 		e.out = e.slot.fill(e.out, count(e.serial), count(q.number), count(*slot), words(typ), words(v))
 	}
 }
 
-// value writes the code that converts a value to an i64, and returns the result's name or the
+// writeValue writes the code that converts a value to an i64, and returns the result's name or the
 // constant.
-func (e *emitter) value(r *recipe) string {
+func (e *emitter) writeValue(r *recipe) string {
 	switch r.how {
 	case asInteger:
 		return e.widen(&r.of)
 	case asProduct:
 		a, b := e.widen(&r.of), e.widen(&r.other)
-		return e.compute("mul i64 ", a, ", ", b)
+		return e.writeInstruction("mul i64 ", a, ", ", b)
 	case asSum:
 		offset := r.other.text
 		if r.other.typ.bits < 64 {
-			offset = e.compute("sext ", r.other.typeText, " ", offset, " to i64")
+			offset = e.writeInstruction("sext ", r.other.typeText, " ", offset, " to i64")
 		}
-		return e.compute("add i64 ", e.value(&recipe{how: asPointer, of: r.of}), ", ", offset)
+		return e.writeInstruction("add i64 ", e.writeValue(&recipe{how: asPointer, of: r.of}), ", ", offset)
 	case asPointee:
-		return e.pointee(&r.of)
+		return e.loadPointee(&r.of)
 	case asStack:
 		return e.stack()
 	}
@@ -394,8 +394,8 @@ func (e *emitter) value(r *recipe) string {
 	return e.last()
 }
 
-// compute writes an instruction, and returns the name of its result.
-func (e *emitter) compute(parts ...string) string {
+// writeInstruction writes an instruction, and returns the name of its result.
+func (e *emitter) writeInstruction(parts ...string) string {
 	e.serial++
 	v := e.last()
 	e.put("  ", v, " = ")
@@ -411,22 +411,22 @@ func (e *emitter) widen(o *operand) string {
 	if o.typ.bits == 64 {
 		return o.text
 	}
-	return e.compute("zext ", o.typeText, " ", o.text, " to i64")
+	return e.writeInstruction("zext ", o.typeText, " ", o.text, " to i64")
 }
 
-// pointee writes a load of the pointer at an address.
-func (e *emitter) pointee(o *operand) string {
+// loadPointee writes a load of the pointer at an address.
+func (e *emitter) loadPointee(o *operand) string {
 	if !e.m.typed {
-		return e.compute("ptrtoint ptr ", e.compute("load ptr, ptr ", o.text), " to i64")
+		return e.writeInstruction("ptrtoint ptr ", e.writeInstruction("load ptr, ptr ", o.text), " to i64")
 	}
-	at := e.compute("bitcast ", o.typeText, " ", o.text, " to i8**")
-	return e.compute("ptrtoint i8* ", e.compute("load i8*, i8** ", at), " to i64")
+	at := e.writeInstruction("bitcast ", o.typeText, " ", o.text, " to i8**")
+	return e.writeInstruction("ptrtoint i8* ", e.writeInstruction("load i8*, i8** ", at), " to i64")
 }
 
 func (e *emitter) stack() string {
 	e.need.stack = true
-	at := e.compute("call ", e.m.bytePointer(), " @", stackPointer, "()")
-	return e.compute("ptrtoint ", e.m.bytePointer(), " ", at, " to i64")
+	at := e.writeInstruction("call ", e.m.bytePointer(), " @", stackPointer, "()")
+	return e.writeInstruction("ptrtoint ", e.m.bytePointer(), " ", at, " to i64")
 }
 
 func (m *module) bytePointer() string { return m.pointerTo("i8") }

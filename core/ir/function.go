@@ -108,10 +108,10 @@ func (f *function) label(name string) int32 {
 func (f *function) readHeader() *problem {
 	text := f.m.text[f.from:lineEnd(f.m.text, f.from)]
 	c := cursor{text: text, at: len("define")}
-	f.words = f.attributes(&c, f.words)
-	f.returns = f.m.types.read(&c)
+	f.words = f.readAttributes(&c, f.words)
+	f.returns = f.m.types.readType(&c)
 	c.want('@')
-	f.name = c.name()
+	f.name = c.readName()
 	implicit := f.readParams(&c)
 	f.readProperties(&c)
 	if c.failed() {
@@ -125,19 +125,19 @@ func (f *function) readHeader() *problem {
 func (f *function) readParams(c *cursor) int {
 	unnamed := 0
 	c.want('(')
-	c.list(')', func() {
+	c.readList(')', func() {
 		if strings.HasPrefix(c.text[c.at:], "...") {
 			c.at += len("...")
 			return
 		}
 		var o operand
 		o.typ, o.typeText, o.id = f.readType(c)
-		f.scratch = f.attributes(c, f.scratch[:0])
+		f.scratch = f.readAttributes(c, f.scratch[:0])
 		if slices.Contains(f.scratch, "swifterror") {
 			f.words = append(f.words, "swifterror")
 		}
 		if c.skipByte('%') {
-			o.text = c.name()
+			o.text = c.readName()
 		} else {
 			o.text = strconv.Itoa(unnamed)
 		}
@@ -162,13 +162,13 @@ func (f *function) readProperties(c *cursor) {
 		case b == '#':
 			from := c.at
 			c.at++
-			c.word()
+			c.readWord()
 			f.groups = append(f.groups, c.text[from:c.at])
 		case b == '"':
-			c.quoted()
+			c.readQuoted()
 		case b == '!':
 			c.at++
-			if kind := c.name(); c.peek() == '!' {
+			if kind := c.readName(); c.peek() == '!' {
 				switch kind {
 				case "dbg":
 					f.debug = reference(c.text[c.at:])
@@ -177,7 +177,7 @@ func (f *function) readProperties(c *cursor) {
 				}
 			}
 		case b == '(' || b == '{' || b == '[' || b == '<':
-			c.group()
+			c.readGroup()
 		case isLetter(b):
 			f.property(c)
 		case b == 0:
@@ -195,10 +195,10 @@ func isLast(text string) bool {
 }
 
 func (f *function) property(c *cursor) {
-	switch word := c.word(); word {
+	switch word := c.readWord(); word {
 	case "section":
-		c.space()
-		f.section = unquote(c.quoted())
+		c.skipSpace()
+		f.section = unquote(c.readQuoted())
 	case "gc":
 		f.collected = true
 	default:
@@ -209,26 +209,26 @@ func (f *function) property(c *cursor) {
 // readType reads a type. It returns the type, the text of the type, and -1 as the number of the
 // value.
 func (f *function) readType(c *cursor) (t *datatype, text string, id int32) {
-	c.space()
+	c.skipSpace()
 	from := c.at
-	t = f.m.types.read(c)
+	t = f.m.types.readType(c)
 	return t, c.text[from:c.at], -1
 }
 
-// attributes reads the keywords before a type or value, including arguments in parentheses, and
+// readAttributes reads the keywords before a type or value, including arguments in parentheses, and
 // appends them to the slice words.
-func (f *function) attributes(c *cursor, words []string) []string {
+func (f *function) readAttributes(c *cursor, words []string) []string {
 	for {
 		b := c.peek()
 		if b == '"' {
-			c.attribute()
+			c.readAttribute()
 			continue
 		}
 		if !isLetter(b) || b == 'c' && strings.HasPrefix(c.text[c.at:], `c"`) {
 			return words
 		}
 		before := c.at
-		word := c.word()
+		word := c.readWord()
 		if isTypeWord(word) || word == "target" || isValueWord(word) {
 			c.at = before
 			return words
@@ -236,7 +236,7 @@ func (f *function) attributes(c *cursor, words []string) []string {
 		words = append(words, word)
 		c.groupHere()
 		if (word == "align" || word == "cc") && isDigit(c.peek()) {
-			c.word()
+			c.readWord()
 		}
 	}
 }
@@ -253,9 +253,9 @@ func (f *function) readBody() *problem {
 		switch trimmed := strings.TrimLeft(l, " \t"); {
 		case trimmed == "" || trimmed == "\r" || trimmed[0] == ';' || l[0] == '}':
 		case trimmed[0] == '#':
-			f.record(trimmed)
+			f.readDebugRecord(trimmed)
 		case len(trimmed) == len(l):
-			if p := f.labelLine(l, from, line); p != nil {
+			if p := f.readLabelLine(l, from, line); p != nil {
 				return p
 			}
 		default:
@@ -265,7 +265,7 @@ func (f *function) readBody() *problem {
 				f.noteRefusal(line)
 				continue
 			}
-			if why := f.instruction(e); why != "" {
+			if why := f.readInstruction(e); why != "" {
 				return &problem{line, why}
 			}
 			f.noteRefusal(line)
@@ -273,7 +273,7 @@ func (f *function) readBody() *problem {
 			at = e.to + 1
 		}
 	}
-	return f.close(line)
+	return f.checkEnd(line)
 }
 
 // refuse records why the function can be parsed but not rewritten.
@@ -289,10 +289,10 @@ func (f *function) noteRefusal(line int) {
 	}
 }
 
-// labelLine reads a line such as `for.body:     ; preds = %entry`.
-func (f *function) labelLine(l string, from, line int) *problem {
+// readLabelLine reads a line such as `for.body:     ; preds = %entry`.
+func (f *function) readLabelLine(l string, from, line int) *problem {
 	c := cursor{text: l}
-	name := c.name()
+	name := c.readName()
 	if c.failed() || c.at >= len(l) || l[c.at] != ':' {
 		return &problem{line, "cannot parse a label"}
 	}
@@ -326,11 +326,11 @@ func (f *function) joinLines(e extent) extent {
 	first := f.m.in(e)
 	c := cursor{text: first}
 	if c.skipByte('%') {
-		c.name()
+		c.readName()
 		c.want('=')
 	}
 	var starts []string // beginnings of continuation lines
-	switch c.word() {
+	switch c.readWord() {
 	case "switch":
 		if strings.HasSuffix(strings.TrimRight(first, " \r"), "[") {
 			starts = []string{""}
@@ -351,8 +351,8 @@ func (f *function) joinLines(e extent) extent {
 	return e
 }
 
-// close checks the conditions that can be checked only at the end of the function.
-func (f *function) close(line int) *problem {
+// checkEnd checks the conditions that can be checked only at the end of the function.
+func (f *function) checkEnd(line int) *problem {
 	f.blocks[len(f.blocks)-1].last = int32(len(f.insts))
 	for _, r := range f.refs {
 		if f.blockOf[r.label] < 0 {
@@ -375,20 +375,20 @@ func (f *function) close(line int) *problem {
 	return nil
 }
 
-// record reads a debug record: `#dbg_value(ptr %a, !12, !DIExpression(), !13)`.
-func (f *function) record(text string) {
+// readDebugRecord reads a debug record: `#dbg_value(ptr %a, !12, !DIExpression(), !13)`.
+func (f *function) readDebugRecord(text string) {
 	c := cursor{text: text}
 	c.at++
-	kind := c.word()
+	kind := c.readWord()
 	if kind != "dbg_declare" && kind != "dbg_value" && kind != "dbg_assign" || !c.skipByte('(') {
 		return
 	}
 	described := f.debugValue(&c)
 	c.want(',')
-	c.space()
+	c.skipSpace()
 	variable := reference(c.text[c.at:])
 	if c.skipByte('!') {
-		c.name()
+		c.readName()
 	}
 	whole := strings.HasPrefix(c.text[c.at:], ", !DIExpression()")
 	if kind == "dbg_assign" {
@@ -407,7 +407,7 @@ func (f *function) record(text string) {
 func (f *function) debugValue(c *cursor) int32 {
 	if c.peek() == '!' {
 		c.at++
-		c.node()
+		c.readNode()
 		return -1
 	}
 	end := typeEnd(c.text, c.at)
@@ -416,11 +416,11 @@ func (f *function) debugValue(c *cursor) int32 {
 	}
 	c.at = end
 	if c.skipByte('%') {
-		if name := c.name(); !c.failed() {
+		if name := c.readName(); !c.failed() {
 			return f.value(name)
 		}
 	}
-	c.fieldValue()
+	c.readFieldValue()
 	return -1
 }
 

@@ -27,11 +27,11 @@ var linkages = map[string]bool{
 // other lines.
 func (m *module) globalLine(e extent) {
 	c := cursor{text: m.in(e), at: 1}
-	g := global{name: c.name(), debug: -1, address: true}
+	g := global{name: c.readName(), debug: -1, address: true}
 	c.want('=')
 	local, here := false, true
 	for !c.failed() {
-		switch word := c.word(); word {
+		switch word := c.readWord(); word {
 		case "global", "constant":
 			if here && !strings.HasPrefix(g.name, "llvm.") {
 				m.variable(&c, g, local)
@@ -47,7 +47,7 @@ func (m *module) globalLine(e extent) {
 		case "thread_local", "addrspace":
 			g.address = false
 			if c.peek() == '(' {
-				c.group()
+				c.readGroup()
 			}
 		case "private", "internal":
 			local = true
@@ -60,7 +60,7 @@ func (m *module) globalLine(e extent) {
 
 // variable reads the rest of a definition: type, value, properties.
 func (m *module) variable(c *cursor, g global, local bool) {
-	c.space()
+	c.skipSpace()
 	end := typeEnd(c.text, c.at)
 	g.typeText = c.text[c.at:end]
 	rest := c.text[end:]
@@ -85,7 +85,7 @@ func lastName(text string) string {
 		return ""
 	}
 	c := cursor{text: text, at: i + 1}
-	return c.name()
+	return c.readName()
 }
 
 // object returns the variable's entry in the tables.
@@ -95,7 +95,7 @@ func (m *module) object(g *global) trace.Object {
 		name = linkerName(g.name)
 	}
 	o := trace.Object{Name: name, Place: place, Type: g.typeText}
-	if t := m.types.of(g.typeText); t != nil {
+	if t := m.types.lookUp(g.typeText); t != nil {
 		o.Type = t.text
 		if t.sized && t.bytes < math.MaxInt64 {
 			o.Bytes = t.allocBytes()

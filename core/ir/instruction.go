@@ -86,9 +86,9 @@ type reader struct {
 	base int // position of the call's text in the module
 }
 
-// instruction reads one instruction and appends it. If it cannot read the instruction, it returns
-// the reason; otherwise it returns "".
-func (f *function) instruction(e extent) string {
+// readInstruction reads one instruction and appends it. If it cannot read the instruction, it
+// returns the reason; otherwise it returns "".
+func (f *function) readInstruction(e extent) string {
 	r := reader{cursor: cursor{text: f.m.in(e)}, f: f, base: e.from}
 	in := inst{
 		from: int32(e.from), to: int32(e.to), result: -1, debug: -1, profile: -1,
@@ -96,15 +96,15 @@ func (f *function) instruction(e extent) string {
 	}
 	in.address.id = -1
 	if r.skipByte('%') {
-		in.resultName = r.name()
+		in.resultName = r.readName()
 		in.result = f.value(in.resultName)
 		r.want('=')
 	}
-	in.word = r.word()
-	if why := r.operands(&in); why != "" {
+	in.word = r.readWord()
+	if why := r.readOperands(&in); why != "" {
 		return why
 	}
-	r.trailer(&in)
+	r.readTrailer(&in)
 	if r.failed() {
 		return "cannot parse this " + in.word + ", want " + r.wants
 	}
@@ -122,12 +122,12 @@ func (f *function) instruction(e extent) string {
 	return ""
 }
 
-// trailer reads the text after all operands: `, align 8, !dbg !12`.
-func (r *reader) trailer(in *inst) {
+// readTrailer reads the text after all operands: `, align 8, !dbg !12`.
+func (r *reader) readTrailer(in *inst) {
 	for r.skipByte(',') {
 		if r.skipByte('!') {
-			kind := r.name()
-			r.space()
+			kind := r.readName()
+			r.skipSpace()
 			switch kind {
 			case "dbg":
 				in.debug = int32(reference(r.text[r.at:]))
@@ -135,14 +135,14 @@ func (r *reader) trailer(in *inst) {
 				in.profile = int32(reference(r.text[r.at:]))
 			}
 			r.want('!')
-			r.node()
+			r.readNode()
 			continue
 		}
-		switch r.word() {
+		switch r.readWord() {
 		case "align":
-			r.word()
+			r.readWord()
 		case "addrspace":
-			r.group()
+			r.readGroup()
 		default:
 			r.fail("align or metadata")
 		}
@@ -199,13 +199,13 @@ var syntaxes = makeTable(map[syntax]string{
 	{opLandingPad, "Wv{"}:  "catchpad cleanuppad",
 })
 
-// operands reads the operands of an instruction. If it cannot read them, it returns the reason;
+// readOperands reads the operands of an instruction. If it cannot read them, it returns the reason;
 // otherwise it returns "".
-func (r *reader) operands(in *inst) string {
+func (r *reader) readOperands(in *inst) string {
 	if s, ok := syntaxes[in.word]; ok {
 		in.op, in.atomic = s.op, s.op == opModify
 		for i := 0; i < len(s.form); i++ {
-			r.step(in, s.form[i])
+			r.readStep(in, s.form[i])
 		}
 		if in.word == "catchswitch" || in.word == "catchret" || in.word == "cleanupret" || in.op == opLandingPad {
 			r.f.refuse("Windows exceptions are not supported")
@@ -216,7 +216,7 @@ func (r *reader) operands(in *inst) string {
 	case "getelementptr":
 		r.elementPointer(in)
 	case "call", "tail", "musttail", "notail", "invoke", "callbr":
-		r.call(in)
+		r.readCall(in)
 	case "br":
 		r.branch(in)
 	case "phi":
@@ -235,51 +235,51 @@ func (r *reader) operands(in *inst) string {
 	return ""
 }
 
-// step reads the text that is described by one letter of a form.
-func (r *reader) step(in *inst, letter byte) {
+// readStep reads the text that is described by one letter of a form.
+func (r *reader) readStep(in *inst, letter byte) {
 	switch letter {
 	case ',':
 		r.want(',')
 	case 'f':
-		in.contract = r.flags()
+		in.contract = r.skipFlags()
 	case 'w':
-		r.word()
+		r.readWord()
 	case 'o':
-		r.operand()
+		r.readOperand()
 	case 'v':
-		r.value()
+		r.readValue()
 	case 'T':
-		in.typ = r.operand().typ
+		in.typ = r.readOperand().typ
 	case 'R':
 		if in.typ, _, _ = r.f.readType(&r.cursor); in.typ != nil && in.typ.kind != voidType {
-			r.value()
+			r.readValue()
 		}
 	case 't':
-		in.typ = r.f.m.types.read(&r.cursor)
+		in.typ = r.f.m.types.readType(&r.cursor)
 	case 'm':
-		in.access = r.f.m.types.read(&r.cursor)
+		in.access = r.f.m.types.readType(&r.cursor)
 		in.typ = in.access
 	case 'M':
-		in.access = r.operand().typ
+		in.access = r.readOperand().typ
 		in.typ = in.access
 	case '@':
-		in.address = r.operand()
+		in.address = r.readOperand()
 	case 'e':
 		if in.typ != nil {
 			in.typ = in.typ.elem
 		}
 	case 'I':
-		in.typ = r.member(in.typ)
+		in.typ = r.readMember(in.typ)
 	case 'i':
-		r.member(in.typ)
+		r.readMember(in.typ)
 	case 'l':
 		r.target()
 	case '[':
 		r.want('[')
-		r.list(']', r.target)
+		r.readList(']', r.target)
 	case '{':
 		r.want('[')
-		r.list(']', func() { r.operand() })
+		r.readList(']', func() { r.readOperand() })
 	case 'a':
 		in.atomic = r.skipWord("atomic")
 	case 'V':
@@ -288,7 +288,7 @@ func (r *reader) step(in *inst, letter byte) {
 		r.skipWord("weak")
 	case 'x':
 		if in.atomic || in.op == opFence {
-			r.ordering()
+			r.readOrdering()
 		}
 	case '>':
 		r.wantWord("to")
@@ -316,19 +316,19 @@ func isFlag(word string) bool {
 	return false
 }
 
-// flags skips the flags of an instruction, and reports whether a flag allows the compiler to fuse
-// operations.
-func (r *reader) flags() (contract bool) {
+// skipFlags skips the flags of an instruction, and reports whether a flag allows the compiler to
+// fuse operations.
+func (r *reader) skipFlags() (contract bool) {
 	for {
 		before := r.at
-		word := r.word()
+		word := r.readWord()
 		if !isFlag(word) {
 			r.at = before
 			return contract
 		}
 		contract = contract || word == "fast" || word == "contract"
 		if r.peek() == '(' { // for example inrange(-16, 16)
-			r.group()
+			r.readGroup()
 		}
 	}
 }
@@ -348,14 +348,14 @@ func isValueWord(word string) bool {
 	return false
 }
 
-// value reads a value. id is -1 unless the value is local.
-func (r *reader) value() (text string, id int32) {
+// readValue reads a value. id is -1 unless the value is local.
+func (r *reader) readValue() (text string, id int32) {
 	b := r.peek()
 	from := r.at
 	switch {
 	case b == '%':
 		r.at++
-		name := r.name()
+		name := r.readName()
 		if r.failed() {
 			return "", -1
 		}
@@ -364,9 +364,9 @@ func (r *reader) value() (text string, id int32) {
 		return r.text[from:r.at], id
 	case b == '@':
 		r.at++
-		r.name()
+		r.readName()
 	case b == '<' || b == '{' || b == '[':
-		r.group()
+		r.readGroup()
 	case b == '-' || b == '+' || isDigit(b):
 		r.at++
 		for r.at < len(r.text) && (isNameByte(r.text[r.at]) || r.text[r.at] == '+') {
@@ -374,18 +374,18 @@ func (r *reader) value() (text string, id int32) {
 		}
 	case b == 'c' && strings.HasPrefix(r.text[r.at:], `c"`):
 		r.at++
-		r.quoted()
+		r.readQuoted()
 	case isLetter(b):
-		r.constant()
+		r.readConstant()
 	default:
 		r.fail("a value")
 	}
 	return r.text[from:r.at], -1
 }
 
-// constant reads a constant that begins with a word.
-func (r *reader) constant() {
-	switch word := r.word(); word {
+// readConstant reads a constant that begins with a word.
+func (r *reader) readConstant() {
+	switch word := r.readWord(); word {
 	case "null", "true", "false", "undef", "poison", "none", "zeroinitializer":
 		return
 	case "asm":
@@ -393,7 +393,7 @@ func (r *reader) constant() {
 		return
 	case "dso_local_equivalent", "no_cfi":
 		r.want('@')
-		r.name()
+		r.readName()
 		return
 	default:
 		if !isValueWord(word) {
@@ -402,7 +402,7 @@ func (r *reader) constant() {
 		}
 	}
 	for isLetter(r.peek()) { // a word such as inbounds, nuw or a predicate
-		if r.word() == "inrange" {
+		if r.readWord() == "inrange" {
 			r.groupHere()
 		}
 	}
@@ -410,49 +410,49 @@ func (r *reader) constant() {
 		r.fail("(")
 		return
 	}
-	r.group()
+	r.readGroup()
 }
 
 func (r *reader) assembly() {
 	for isLetter(r.peek()) {
-		r.word()
+		r.readWord()
 	}
-	r.space()
-	r.quoted()
+	r.skipSpace()
+	r.readQuoted()
 	r.want(',')
-	r.space()
-	r.quoted()
+	r.skipSpace()
+	r.readQuoted()
 }
 
-func (r *reader) operand() operand {
+func (r *reader) readOperand() operand {
 	var o operand
 	o.typ, o.typeText, o.id = r.f.readType(&r.cursor)
 	if r.failed() {
 		return o
 	}
-	o.text, o.id = r.value()
+	o.text, o.id = r.readValue()
 	return o
 }
 
 func (r *reader) elementPointer(in *inst) {
 	in.op = opAddress
-	r.flags()
-	of := r.f.m.types.read(&r.cursor)
+	r.skipFlags()
+	of := r.f.m.types.readType(&r.cursor)
 	r.want(',')
-	in.address = r.operand()
+	in.address = r.readOperand()
 	in.typ = in.address.typ
 	for first := true; r.skipComma(func(b byte) bool { return b != '!' }); first = false {
 		r.skipWord("inrange")
-		index := r.operand()
-		of = in.shift.add(of, index.text, first)
+		index := r.readOperand()
+		of = in.shift.addIndex(of, index.text, first)
 		if index.typ != nil && index.typ.kind == vectorType && in.typ != nil && in.typ.kind != vectorType {
 			in.typ = r.pointerVector(index.typ)
 		}
 	}
 }
 
-// add adds the offset of an index into a type, and returns the type of the selected element.
-func (s *shift) add(of *datatype, index string, first bool) *datatype {
+// addIndex adds the offset of an index into a type, and returns the type of the selected element.
+func (s *shift) addIndex(of *datatype, index string, first bool) *datatype {
 	if of == nil || !of.sized {
 		s.unknown = true
 		return nil
@@ -480,7 +480,7 @@ func (s *shift) add(of *datatype, index string, first bool) *datatype {
 
 // pointerVector returns the vector type that has a pointer for each element of the vector type t.
 func (r *reader) pointerVector(t *datatype) *datatype {
-	return r.f.m.types.of(strings.Replace(t.text, t.elem.text, "ptr", 1))
+	return r.f.m.types.lookUp(strings.Replace(t.text, t.elem.text, "ptr", 1))
 }
 
 func (r *reader) alloca(in *inst) {
@@ -500,25 +500,25 @@ func (r *reader) alloca(in *inst) {
 		r.at = before
 		return
 	}
-	count := r.operand()
+	count := r.readOperand()
 	if in.static = in.static && count.id < 0; in.static {
 		in.count = uint64(max(number(count.text), 0))
 		in.static = number(count.text) >= 0
 	}
 }
 
-// ordering reads the memory order of an atomic access.
-func (r *reader) ordering() {
+// readOrdering reads the memory order of an atomic access.
+func (r *reader) readOrdering() {
 	if r.skipWord("syncscope") {
-		r.group()
+		r.readGroup()
 	}
 	for isLetter(r.peek()) {
-		r.word()
+		r.readWord()
 	}
 }
 
-// skipComma skips a comma if canBegin returns true for the character after the comma. It reports
-// whether it skipped a comma.
+// skipComma skips a comma if the function canBegin returns true for the character after the comma.
+// It reports whether it has skipped a comma.
 func (r *reader) skipComma(canBegin func(b byte) bool) bool {
 	before := r.at
 	if r.skipByte(',') && canBegin(r.peek()) {
@@ -528,10 +528,10 @@ func (r *reader) skipComma(canBegin func(b byte) bool) bool {
 	return false
 }
 
-// member reads indices into an aggregate, and returns the type of the selected member.
-func (r *reader) member(t *datatype) *datatype {
+// readMember reads indices into an aggregate, and returns the type of the selected member.
+func (r *reader) readMember(t *datatype) *datatype {
 	for r.skipComma(isDigit) {
-		i := number(r.word())
+		i := number(r.readWord())
 		switch {
 		case t == nil:
 		case t.kind == structType && i >= 0 && i < len(t.fields):
@@ -544,25 +544,25 @@ func (r *reader) member(t *datatype) *datatype {
 }
 
 func (r *reader) shuffle(in *inst) {
-	from := r.operand().typ
+	from := r.readOperand().typ
 	r.want(',')
-	r.operand()
+	r.readOperand()
 	r.want(',')
-	mask := r.operand().typ
+	mask := r.readOperand().typ
 	if from == nil || mask == nil || from.elem == nil || mask.elem == nil {
 		return
 	}
-	in.typ = r.f.m.types.of(strings.Replace(mask.text, mask.elem.text, from.elem.text, 1))
+	in.typ = r.f.m.types.lookUp(strings.Replace(mask.text, mask.elem.text, from.elem.text, 1))
 }
 
 func (r *reader) phi(in *inst) {
 	in.op = opPhi
-	r.flags()
-	in.typ = r.f.m.types.read(&r.cursor)
+	r.skipFlags()
+	in.typ = r.f.m.types.readType(&r.cursor)
 	for !r.failed() {
 		r.want('[')
 		open := r.base + r.at - 1
-		if _, id := r.value(); id < 0 {
+		if _, id := r.readValue(); id < 0 {
 			r.f.uses = append(r.f.uses, -1) // this entry keeps uses and refs parallel
 		}
 		r.want(',')
@@ -581,7 +581,7 @@ func (r *reader) phi(in *inst) {
 func (r *reader) labelName() {
 	r.want('%')
 	from := r.at
-	name := r.name()
+	name := r.readName()
 	if r.failed() {
 		return
 	}
@@ -599,7 +599,7 @@ func (r *reader) branch(in *inst) {
 		r.target()
 		return
 	}
-	in.typ = r.operand().typ
+	in.typ = r.readOperand().typ
 	r.want(',')
 	r.target()
 	r.want(',')
@@ -608,12 +608,12 @@ func (r *reader) branch(in *inst) {
 
 func (r *reader) switching(in *inst) {
 	in.op = opJump
-	in.typ = r.operand().typ
+	in.typ = r.readOperand().typ
 	r.want(',')
 	r.target()
 	r.want('[')
 	for !r.failed() && !r.skipByte(']') {
-		r.operand()
+		r.readOperand()
 		r.want(',')
 		r.target()
 	}
@@ -621,20 +621,20 @@ func (r *reader) switching(in *inst) {
 
 func (r *reader) landingPad(in *inst) {
 	in.op = opLandingPad
-	in.typ = r.f.m.types.read(&r.cursor)
+	in.typ = r.f.m.types.readType(&r.cursor)
 	for isLetter(r.peek()) {
-		switch word := r.word(); word {
+		switch word := r.readWord(); word {
 		case "cleanup":
 		case "catch", "filter":
-			r.operand()
+			r.readOperand()
 		default:
 			r.fail("cleanup, catch or filter")
 		}
 	}
 }
 
-// call reads calls, invokes and asm goto.
-func (r *reader) call(in *inst) {
+// readCall reads calls, invokes and asm goto.
+func (r *reader) readCall(in *inst) {
 	in.op = opCall
 	k := &call{tail: in.word == "tail", mustTail: in.word == "musttail"}
 	in.call = k
@@ -647,7 +647,7 @@ func (r *reader) call(in *inst) {
 	case "callbr":
 		in.op = opCallBr
 	}
-	r.f.scratch = r.f.attributes(&r.cursor, r.f.scratch[:0])
+	r.f.scratch = r.f.readAttributes(&r.cursor, r.f.scratch[:0])
 	k.returns, k.typeText, _ = r.f.readType(&r.cursor)
 	if k.returns != nil && k.returns.kind == functionType {
 		k.returns, k.typeText = k.returns.elem, k.typeText[:parametersOf(k.typeText)]
@@ -655,8 +655,8 @@ func (r *reader) call(in *inst) {
 	in.typ = k.returns
 	r.callee(k)
 	r.want('(')
-	r.list(')', r.argument)
-	r.callProperties(in)
+	r.readList(')', r.argument)
+	r.readCallProperties(in)
 	if strings.HasPrefix(k.callee, "llvm.dbg.") {
 		r.f.debugCall(k.callee, r.f.args[in.args:])
 	}
@@ -667,7 +667,7 @@ func (r *reader) call(in *inst) {
 
 func (r *reader) callee(k *call) {
 	before := len(r.f.uses)
-	text, id := r.value()
+	text, id := r.readValue()
 	switch {
 	case id >= 0:
 		k.indirect = true
@@ -691,8 +691,8 @@ func (r *reader) argument() {
 	if o.typ.text == "metadata" {
 		r.metadataArgument(&o)
 	} else {
-		r.f.scratch = r.f.attributes(&r.cursor, r.f.scratch[:0])
-		o.text, o.id = r.value()
+		r.f.scratch = r.f.readAttributes(&r.cursor, r.f.scratch[:0])
+		o.text, o.id = r.readValue()
 	}
 	r.f.args = append(r.f.args, o)
 }
@@ -700,33 +700,33 @@ func (r *reader) argument() {
 // metadataArgument reads "!12", "!DIExpression()" or a typed value. Values in metadata do not count
 // as uses.
 func (r *reader) metadataArgument(o *operand) {
-	r.space()
+	r.skipSpace()
 	from := r.at
 	if r.skipByte('!') {
-		r.node()
+		r.readNode()
 		o.text = r.text[from:r.at]
 		return
 	}
 	uses := len(r.f.uses)
-	v := r.operand()
+	v := r.readOperand()
 	r.f.uses = r.f.uses[:uses]
 	o.text, o.id = v.text, v.id
 }
 
-// callProperties reads the text after the arguments: attributes, operand bundles, and the
+// readCallProperties reads the text after the arguments: attributes, operand bundles, and the
 // destinations of an invoke.
-func (r *reader) callProperties(in *inst) {
+func (r *reader) readCallProperties(in *inst) {
 	for !r.failed() {
 		switch b := r.peek(); {
 		case b == '#':
 			r.at++
-			r.word()
+			r.readWord()
 		case b == '[':
-			r.bundles()
+			r.skipBundles()
 		case b == '"':
-			r.attribute()
+			r.readAttribute()
 		case isLetter(b):
-			if word := r.word(); word == "to" {
+			if word := r.readWord(); word == "to" {
 				r.continuations(in)
 				return
 			}
@@ -740,16 +740,16 @@ func (r *reader) callProperties(in *inst) {
 	}
 }
 
-// bundles skips operand bundles. Values in operand bundles count as uses.
-func (r *reader) bundles() {
-	list := reader{cursor: cursor{text: r.group()}, f: r.f}
+// skipBundles skips operand bundles. Values in operand bundles count as uses.
+func (r *reader) skipBundles() {
+	list := reader{cursor: cursor{text: r.readGroup()}, f: r.f}
 	for list.at < len(list.text) {
 		switch list.text[list.at] {
 		case '"':
-			list.quoted()
+			list.readQuoted()
 		case '%':
 			list.at++
-			if id, ok := r.f.values[list.name()]; ok {
+			if id, ok := r.f.values[list.readName()]; ok {
 				r.f.uses = append(r.f.uses, id)
 			}
 		default:
@@ -766,5 +766,5 @@ func (r *reader) continuations(in *inst) {
 		return
 	}
 	r.want('[')
-	r.list(']', r.target)
+	r.readList(']', r.target)
 }

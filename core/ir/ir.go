@@ -122,7 +122,7 @@ func Instrument(src []byte, o Options) (*Result, error) {
 	t.addSources(o.Read)
 	r := &Result{Text: src, Program: t.program, Missed: t.program.Modules[0].Missed}
 	if len(t.program.Blocks) > 0 {
-		e.data(t, sgt.AppendModule(nil, t.program))
+		e.writeData(t, sgt.AppendModule(nil, t.program))
 		r.Text = e.out
 	}
 	return r, nil
@@ -158,25 +158,25 @@ func (e *emitter) rewrite(t *tables, skip []string) {
 	var p plan
 	for _, at := range m.functions {
 		for len(lines) > 0 && lines[0].from < at.from {
-			e.line(lines[0])
+			e.writeLine(lines[0])
 			lines = lines[1:]
 		}
 		e.copyTo(at.from)
 		if blocksAt < 0 {
-			blocksAt = e.types()
+			blocksAt = e.writeTypes()
 		}
 		f.reset(m, at)
 		if why := f.read(skip); why == "" {
 			p.reset(&f, t)
 			p.build()
-			e.function(&p)
+			e.writeFunction(&p)
 			t.add(&p)
 		} else if why != external {
-			t.missed(linkerName(f.name), why)
+			t.countMissed(linkerName(f.name), why)
 		}
 	}
 	for _, l := range lines {
-		e.line(l)
+		e.writeLine(l)
 	}
 	e.copyTo(len(m.text))
 	if blocksAt >= 0 {
@@ -184,8 +184,8 @@ func (e *emitter) rewrite(t *tables, skip []string) {
 	}
 }
 
-// line copies the text up to a top-level line, and then writes the line with its changes.
-func (e *emitter) line(l extent) {
+// writeLine copies the text up to a top-level line, and then writes the line with its changes.
+func (e *emitter) writeLine(l extent) {
 	e.copyTo(l.from)
 	text := e.m.in(l)
 	switch name := groupName(text); {
@@ -306,11 +306,11 @@ func withoutMemory(group string) string {
 		from := c.at
 		switch b := group[c.at]; {
 		case b == '"':
-			c.quoted()
+			c.readQuoted()
 		case isLetter(b):
-			word := c.word()
+			word := c.readWord()
 			if c.at < len(group) && group[c.at] == '(' {
-				c.group()
+				c.readGroup()
 			}
 			if saysMemory(word) {
 				continue

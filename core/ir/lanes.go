@@ -8,10 +8,10 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// lanes is a masked access. Which of its lanes are active is known only at run time. The runtime
-// records the references as steps of a separate block: one step for each run of contiguous lanes,
-// or one step per lane for gathers and scatters.
-type lanes struct {
+// maskedAccess is a masked load, store, gather or scatter. Its active lanes are known only at run
+// time. The runtime records the references as steps of a separate block: one step for each run of
+// contiguous lanes, or one step per lane for gathers and scatters.
+type maskedAccess struct {
 	number    uint32 // number of the block that records the references
 	inst      int32
 	kind      trace.Kind
@@ -31,7 +31,7 @@ const maxLanes = 64
 
 // lanesOf reads a masked access. It returns nil if the instruction is not a masked access or cannot
 // be recorded.
-func (p *plan) lanesOf(i int32) *lanes {
+func (p *plan) lanesOf(i int32) *maskedAccess {
 	in := &p.f.insts[i]
 	if in.op != opCall || p.f.m.types.layout.bigEndian {
 		return nil
@@ -74,7 +74,7 @@ var laneForms = []laneForm{
 }
 
 // newLanes reads a masked access from a call. It returns nil if the call is not a masked access.
-func newLanes(callee string, a arguments, result *datatype) *lanes {
+func newLanes(callee string, a arguments, result *datatype) *maskedAccess {
 	i := slices.IndexFunc(laneForms, func(f laneForm) bool {
 		return len(a) == f.arguments && strings.HasPrefix(callee, f.prefix) && strings.Contains(callee, f.part)
 	})
@@ -88,7 +88,7 @@ func newLanes(callee string, a arguments, result *datatype) *lanes {
 		}
 		return o
 	}
-	l := &lanes{
+	l := &maskedAccess{
 		kind: trace.Load, address: argument(f.address), mask: argument(f.mask), index: argument(f.index), scale: argument(f.scale),
 		signs: f.signs, packed: f.packed, scattered: f.scattered,
 	}
@@ -100,7 +100,7 @@ func newLanes(callee string, a arguments, result *datatype) *lanes {
 
 // setVector sets the number and the type of the lanes from the vector type t. It returns nil if t
 // is not a vector type.
-func setVector(l *lanes, t *datatype) *lanes {
+func setVector(l *maskedAccess, t *datatype) *maskedAccess {
 	if t == nil || t.kind != vectorType || t.elem == nil || t.scalable {
 		return nil
 	}
@@ -112,7 +112,7 @@ func setVector(l *lanes, t *datatype) *lanes {
 }
 
 // isValid reports whether the operands have the expected types.
-func (l *lanes) isValid() bool {
+func (l *maskedAccess) isValid() bool {
 	mask := l.mask.typ
 	if l.count == 0 || l.count > maxLanes || l.elem.bits == 0 || l.elem.bits%8 != 0 || !l.elem.sized || mask == nil || mask.kind != vectorType || mask.elem == nil {
 		return false
@@ -134,19 +134,19 @@ func (l *lanes) isValid() bool {
 	return index.kind == vectorType && index.elem != nil && index.elem.kind == intType && index.elem.bits <= 64 && isInteger(l.scale)
 }
 
-// lanes writes the call that records the references of a masked access.
-func (e *emitter) lanes(l *lanes) {
-	mask := e.mask(l)
+// writeLanes writes the call that records the references of a masked access.
+func (e *emitter) writeLanes(l *maskedAccess) {
+	mask := e.writeMask(l)
 	if l.packed {
-		mask = e.lowBits(mask)
+		mask = e.writeLowBits(mask)
 	}
 	function, where := "@__sg_masked", ""
 	if l.scattered {
 		e.need.lanes = true
-		function, where = "@__sg_lanes", e.word+" "+e.addresses(l)
+		function, where = "@__sg_lanes", e.word+" "+e.writeAddresses(l)
 	} else {
 		e.need.masked = true
-		where = "i64 " + e.value(&recipe{how: asPointer, of: l.address})
+		where = "i64 " + e.writeValue(&recipe{how: asPointer, of: l.address})
 	}
 	e.put("  call void ", function, "(", e.block(l.number), ", ", where, ", i64 ", mask,
 		", i32 ", decimal(l.count), ", i32 ", decimal(l.elem.bytes), ")\n")
@@ -154,82 +154,82 @@ func (e *emitter) lanes(l *lanes) {
 
 func decimal(n uint64) string { return strconv.FormatUint(n, 10) }
 
-// mask converts the lanes' mask to an i64, with bit 0 for the first lane.
-func (e *emitter) mask(l *lanes) string {
+// writeMask converts the lanes' mask to an i64, with bit 0 for the first lane.
+func (e *emitter) writeMask(l *maskedAccess) string {
 	bits, typeText, text := l.mask.typ.count, l.mask.typeText, l.mask.text
 	if l.signs {
-		typeText, text = e.signs(l)
+		typeText, text = e.writeSigns(l)
 	}
-	v := e.compute("bitcast ", typeText, " ", text, " to i", decimal(bits))
+	v := e.writeInstruction("bitcast ", typeText, " ", text, " to i", decimal(bits))
 	if bits < 64 {
-		v = e.compute("zext i", decimal(bits), " ", v, " to i64")
+		v = e.writeInstruction("zext i", decimal(bits), " ", v, " to i64")
 	}
 	if bits > l.count { // the vector is wider than the access, which uses only the low lanes
-		v = e.compute("and i64 ", v, ", ", decimal(1<<l.count-1))
+		v = e.writeInstruction("and i64 ", v, ", ", decimal(1<<l.count-1))
 	}
 	return v
 }
 
-// signs writes code that extracts the sign bits of a vector of integers or floats.
-func (e *emitter) signs(l *lanes) (typeText, text string) {
+// writeSigns writes code that extracts the sign bits of a vector of integers or floats.
+func (e *emitter) writeSigns(l *maskedAccess) (typeText, text string) {
 	t := l.mask.typ
 	ints := "<" + decimal(t.count) + " x i" + decimal(t.elem.bits) + ">"
 	text = l.mask.text
 	if t.elem.kind == floatType {
-		text = e.compute("bitcast ", l.mask.typeText, " ", text, " to ", ints)
+		text = e.writeInstruction("bitcast ", l.mask.typeText, " ", text, " to ", ints)
 	}
-	return "<" + decimal(t.count) + " x i1>", e.compute("icmp slt ", ints, " ", text, ", zeroinitializer")
+	return "<" + decimal(t.count) + " x i1>", e.writeInstruction("icmp slt ", ints, " ", text, ", zeroinitializer")
 }
 
-// lowBits counts the set bits of a mask, and returns a mask in which the same number of low bits
-// are set. It is used for expanding loads and compressing stores, whose active lanes are contiguous
-// in memory.
-func (e *emitter) lowBits(mask string) string {
+// writeLowBits counts the set bits of a mask, and returns a mask in which the same number of low
+// bits are set. It is used for expanding loads and compressing stores, whose active lanes are
+// contiguous in memory.
+func (e *emitter) writeLowBits(mask string) string {
 	e.need.ones = true
-	n := e.compute("call i64 @llvm.ctpop.i64(i64 ", mask, ")")
-	wide := e.compute("zext i64 ", n, " to i128") // shift a wider integer, because n may be 64
-	high := e.compute("shl i128 -1, ", wide)
-	return e.compute("trunc i128 ", e.compute("xor i128 ", high, ", -1"), " to i64")
+	n := e.writeInstruction("call i64 @llvm.ctpop.i64(i64 ", mask, ")")
+	wide := e.writeInstruction("zext i64 ", n, " to i128") // shift a wider integer, because n may be 64
+	high := e.writeInstruction("shl i128 -1, ", wide)
+	return e.writeInstruction("trunc i128 ", e.writeInstruction("xor i128 ", high, ", -1"), " to i64")
 }
 
 // lanesArray returns the name of the function's array of lane addresses.
 func (e *emitter) lanesArray() string { return e.name("l", 0) }
 
-// addresses stores each lane's address in the array, and returns the array.
-func (e *emitter) addresses(l *lanes) string {
+// writeAddresses stores each lane's address in the array, and returns the array.
+func (e *emitter) writeAddresses(l *maskedAccess) string {
 	base := ""
 	if l.index.typ != nil {
-		base = e.value(&recipe{how: asPointer, of: l.address})
+		base = e.writeValue(&recipe{how: asPointer, of: l.address})
 	}
 	array := e.m.pointerTo("[" + decimal(e.widest) + " x i64]")
-	list := e.compute("bitcast ", array, " ", e.lanesArray(), " to ", e.word)
+	list := e.writeInstruction("bitcast ", array, " ", e.lanesArray(), " to ", e.word)
 	for i := range l.count {
 		address := e.laneAddress(l, base, i)
-		at := e.compute("getelementptr i64, ", e.word, " ", list, ", i64 ", decimal(i))
+		at := e.writeInstruction("getelementptr i64, ", e.word, " ", list, ", i64 ", decimal(i))
 		e.put("  store i64 ", address, ", ", e.word, " ", at, "\n")
 	}
 	return list
 }
 
 // laneAddress returns the address of lane i: base + index · scale, or the pointer itself.
-func (e *emitter) laneAddress(l *lanes, base string, i uint64) string {
+func (e *emitter) laneAddress(l *maskedAccess, base string, i uint64) string {
 	if base == "" {
-		v := e.compute("extractelement ", l.address.typeText, " ", l.address.text, ", i32 ", decimal(i))
-		return e.compute("ptrtoint ", elementText(l.address), " ", v, " to i64")
+		v := e.writeInstruction("extractelement ", l.address.typeText, " ", l.address.text, ", i32 ", decimal(i))
+		return e.writeInstruction("ptrtoint ", elementText(l.address), " ", v, " to i64")
 	}
-	v := e.compute("extractelement ", l.index.typeText, " ", l.index.text, ", i32 ", decimal(i))
+	v := e.writeInstruction("extractelement ", l.index.typeText, " ", l.index.text, ", i32 ", decimal(i))
 	if bits := l.index.typ.elem.bits; bits < 64 {
-		v = e.compute("sext i", decimal(bits), " ", v, " to i64")
+		v = e.writeInstruction("sext i", decimal(bits), " ", v, " to i64")
 	}
-	scaled := e.compute("mul i64 ", v, ", ", e.widen(&l.scale))
-	return e.compute("add i64 ", scaled, ", ", base)
+	scaled := e.writeInstruction("mul i64 ", v, ", ", e.widen(&l.scale))
+	return e.writeInstruction("add i64 ", scaled, ", ", base)
 }
 
 // elementText returns the type of a vector's elements in the module's notation.
 func elementText(o operand) string {
 	c := cursor{text: o.typeText, at: 1}
-	c.word()
+	c.readWord()
 	c.wantWord("x")
-	c.space()
+	c.skipSpace()
 	return o.typeText[c.at : len(o.typeText)-1]
 }

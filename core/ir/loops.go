@@ -123,7 +123,7 @@ func (g *graph) findLoops() loops {
 			}
 		}
 		if len(work) > 0 {
-			l.body(h, work, predecessors, position)
+			l.addBody(h, work, predecessors, position)
 		}
 	}
 	for _, v := range order {
@@ -139,9 +139,9 @@ func (g *graph) findLoops() loops {
 	return l
 }
 
-// body adds all vertices of its body to the loop with header h. If a vertex already belongs to an
-// inner loop, it adds the outermost loop around the vertex instead.
-func (l *loops) body(h int32, work []int32, predecessors [][]int32, position []int32) {
+// addBody adds all vertices of the body to the loop with header h. If a vertex already belongs to
+// an inner loop, it adds the outermost loop around the vertex instead.
+func (l *loops) addBody(h int32, work []int32, predecessors [][]int32, position []int32) {
 	l.header[h] = h
 	for len(work) > 0 {
 		v := work[len(work)-1]

@@ -15,8 +15,8 @@ var anyGraph = rapid.Custom(func(t *rapid.T) *graph {
 	return g
 })
 
-// reachable reports which vertices can be reached from the vertex start without passing through the
-// vertex avoided. If avoided is -1, all paths are allowed.
+// reachable reports which vertices can be reached from vertex start without passing through vertex
+// "avoided". If "avoided" is -1, all paths are allowed.
 func (g *graph) reachable(start, avoided int32) []bool {
 	seen := make([]bool, len(g.successors))
 	var visit func(int32)

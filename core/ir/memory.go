@@ -7,11 +7,11 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// memory finds the dependences through memory within a piece: the stores whose values are read by
-// loads of the same piece. Two addresses are considered equal if they are the same value, the same
-// constant, or computed in the same way from the same values. Like a processor that speculates, it
-// assumes that no other accesses alias.
-type memory struct {
+// memoryDependences contains the dependences through memory within a piece: the stores whose values
+// are read by loads of the same piece. Two addresses are considered equal if they are the same
+// value, the same constant, or computed in the same way from the same values. Like a processor that
+// speculates, it assumes that no other accesses alias.
+type memoryDependences struct {
 	first   int32                   // the instruction to which writers[0] belongs
 	writers []int32                 // by instruction: the store, as an operand in trace.Instr.Uses, or noWriter
 	stores  map[memoryAddress]int32 // number, within the piece, of the last store to each address
@@ -29,8 +29,8 @@ const maxCasts = 16
 // noWriter means that the instruction reads no value that the piece has stored.
 const noWriter = -1
 
-// writer returns the store whose value instruction i reads, as an operand.
-func (m *memory) writer(i int32) int32 { return m.writers[i-m.first] }
+// writer returns, as an operand, the store whose value instruction i reads.
+func (m *memoryDependences) writer(i int32) int32 { return m.writers[i-m.first] }
 
 // followMemory finds the stores whose values a piece's loads read. If a piece is a whole loop, and
 // a load precedes a store to the same constant address, the load reads the value that the previous

@@ -86,10 +86,10 @@ func visitFields(node, kind string, visit func(key, value string)) bool {
 	}
 	c := cursor{text: rest, at: 1}
 	for c.peek() != ')' && !c.failed() {
-		key := c.word()
+		key := c.readWord()
 		c.want(':')
-		c.space()
-		value := c.fieldValue()
+		c.skipSpace()
+		value := c.readFieldValue()
 		if c.failed() {
 			break
 		}
@@ -101,17 +101,17 @@ func visitFields(node, kind string, visit func(key, value string)) bool {
 	return true
 }
 
-// fieldValue reads the value of a field, up to the comma or parenthesis that ends the field.
-func (c *cursor) fieldValue() string {
+// readFieldValue reads the value of a field, up to the comma or parenthesis that ends the field.
+func (c *cursor) readFieldValue() string {
 	from := c.at
 	for c.at < len(c.text) {
 		switch c.text[c.at] {
 		case ',', ')':
 			return c.text[from:c.at]
 		case '(', '{':
-			c.group()
+			c.readGroup()
 		case '"':
-			c.quoted()
+			c.readQuoted()
 		default:
 			c.at++
 		}

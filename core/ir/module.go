@@ -183,7 +183,7 @@ func (m *module) functionEnd(e extent) int {
 	if !m.skipping {
 		return functionEnd(m.text, e.from)
 	}
-	if m.endAt >= 0 && m.endAt <= e.from { // otherwise, endAt is still valid
+	if m.endAt >= 0 && m.endAt <= e.from { // otherwise, endAt is still the end of the next function
 		m.endAt = functionEnd(m.text, e.from)
 	}
 	if m.endAt < 0 || strings.Contains(m.text[e.from:m.endAt], "\ndefine ") {
@@ -223,7 +223,7 @@ func calledName(line string) string {
 		switch line[i] {
 		case '@':
 			c := cursor{text: line, at: i + 1}
-			return c.name()
+			return c.readName()
 		case '"': // skip quoted names of types or sections
 			n := strings.IndexByte(line[i+1:], '"')
 			if n < 0 {

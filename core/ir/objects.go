@@ -7,10 +7,10 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// object finds the variable that contains an address. It follows address arithmetic back to a local
-// variable, an argument, a global variable, or a pointer that was loaded from one of these. If a
-// value can come from several paths, all paths must lead to the same variable.
-func (f *function) object(o operand) (name string, flags trace.SiteFlags) {
+// findObject finds the variable that contains an address. It follows address arithmetic back to a
+// local variable, an argument, a global variable, or a pointer that was loaded from one of these.
+// If a value can come from several paths, all paths must lead to the same variable.
+func (f *function) findObject(o operand) (name string, flags trace.SiteFlags) {
 	var seen [16]int32
 	n, found := 0, false
 	work := make([]operand, 0, 4)
@@ -19,7 +19,7 @@ func (f *function) object(o operand) (name string, flags trace.SiteFlags) {
 		o := work[len(work)-1]
 		work = work[:len(work)-1]
 		var more []int32
-		o, more = f.base(o)
+		o, more = f.traceBase(o)
 		if more != nil && o.id >= 0 && f.debugNames[o.id] == 0 {
 			if slices.Contains(seen[:n], o.id) {
 				continue
@@ -47,9 +47,9 @@ func (f *function) object(o operand) (name string, flags trace.SiteFlags) {
 	return name, flags
 }
 
-// base traces address arithmetic back to the value at which it begins. If this value is a phi or a
-// select, alternatives contains the operands of the phi or select.
-func (f *function) base(o operand) (at operand, alternatives []int32) {
+// traceBase traces address arithmetic back to the value at which it begins. If this value is a phi
+// or a select, the result alternatives contains its operands.
+func (f *function) traceBase(o operand) (at operand, alternatives []int32) {
 	for range 64 {
 		if o.id < 0 || f.defs[o.id] < 0 {
 			return o, nil
@@ -73,7 +73,7 @@ func (f *function) base(o operand) (at operand, alternatives []int32) {
 	return operand{id: -1}, nil
 }
 
-// baseVariable returns the name of the variable to which the result of base belongs.
+// baseVariable returns the name of the variable to which a result of traceBase belongs.
 func (f *function) baseVariable(o operand) (string, trace.SiteFlags) {
 	if o.id < 0 {
 		if name := calledName(o.text); name != "" {

@@ -23,8 +23,8 @@ type piece struct {
 	values      int
 	references  uint32
 	callee      string
-	lanes       *lanes // the masked access whose references come directly before this piece, or nil
-	edge        bool   // the piece is on the edge from an invoke to its normal successor
+	lanes       *maskedAccess // the masked access whose references come directly before this piece, or nil
+	edge        bool          // the piece is on the edge from an invoke to its normal successor
 }
 
 // plan describes how one function is rewritten: its pieces, and how they are connected.
@@ -45,14 +45,14 @@ type plan struct {
 	stored     map[int32][]int32        // stores to each local variable; nil if not computed yet
 	linked     map[loopVariable][]int32 // cached results of the method links; may be nil
 
-	returnings []returning // how each basic block returns after a tail call
+	returnings []tailReturn // how each basic block returns after a tail call
 
-	local   []int32 // by instruction: its number within the piece, or -1 if it produces no code
-	siteOf  []int32 // by instruction: 1 + the index of its first site in sites
-	hoisted []int32 // allocas to be moved to the function's beginning
-	pending []site  // the first sites of the next piece
-	widest  uint64  // maximum number of lanes of a gather or scatter
-	memory  memory  // state of the piece while its instructions are listed
+	local   []int32           // by instruction: its number within the piece, or -1 if it produces no code
+	siteOf  []int32           // by instruction: 1 + the index of its first site in sites
+	hoisted []int32           // allocas to be moved to the function's beginning
+	pending []site            // the first sites of the next piece
+	widest  uint64            // maximum number of lanes of a gather or scatter
+	memory  memoryDependences // state of the piece while its instructions are listed
 }
 
 func (p *plan) reset(f *function, t *tables) {
@@ -91,11 +91,11 @@ func (p *plan) begin(basic, i int32, part uint32) *piece {
 
 func (p *plan) cut(basic int32) {
 	b := &p.f.blocks[basic]
-	p.returnings = append(p.returnings, returning{call: -1})
+	p.returnings = append(p.returnings, tailReturn{call: -1})
 	p.heads = append(p.heads, int32(len(p.pieces)))
 	now := p.begin(basic, b.first, 0)
 	if basic == 0 {
-		now = p.enter(now)
+		now = p.addEntryEvents(now)
 	}
 	for i := b.first; i < b.last; i++ {
 		now = p.addInstruction(now, i)
@@ -141,7 +141,7 @@ func (p *plan) addSite(now *piece, s site) {
 // addInstruction adds an instruction with its sites to the piece, or to a new piece if necessary.
 func (p *plan) addInstruction(now *piece, i int32) *piece {
 	before, after := p.sitesOf(i)
-	now = p.separate(now, i, before)
+	now = p.splitBefore(now, i, before)
 	for _, s := range before {
 		s.inst = i
 		p.addSite(now, s)
@@ -168,9 +168,10 @@ func (p *plan) addInstruction(now *piece, i int32) *piece {
 	return p.nextPiece(now, i+1)
 }
 
-// separate begins a new piece before instruction i if the instruction cannot be in the same piece
-// as the previous instruction. The slice sitesBefore contains the sites that precede instruction i.
-func (p *plan) separate(now *piece, i int32, sitesBefore []site) *piece {
+// splitBefore begins a new piece before instruction i if this instruction cannot be in the same
+// piece as the previous instruction. The slice sitesBefore contains the sites that precede
+// instruction i.
+func (p *plan) splitBefore(now *piece, i int32, sitesBefore []site) *piece {
 	if l := p.lanesOf(i); l != nil {
 		l.number = p.t.nextBlock()
 		if l.scattered {
@@ -214,9 +215,9 @@ func (p *plan) calleeOf(in *inst) string {
 	return linkerName(in.call.callee)
 }
 
-// enter adds the events at the beginning of a function to its first piece: the allocation of local
-// arrays and structs, and the beginning of a task.
-func (p *plan) enter(now *piece) *piece {
+// addEntryEvents adds the events at the beginning of a function to its first piece: the allocation
+// of local arrays and structs, and the beginning of a task.
+func (p *plan) addEntryEvents(now *piece) *piece {
 	b := &p.f.blocks[0]
 	leading := true
 	for i := b.first; i < b.last; i++ {
@@ -308,7 +309,7 @@ func (p *plan) sitesOf(i int32) (before, after []site) {
 	in := &p.f.insts[i]
 	switch in.op {
 	case opLoad, opStore, opModify:
-		return p.access(in), nil
+		return p.accessSites(in), nil
 	case opCall, opInvoke, opCallBr:
 		return p.callSites(i)
 	case opReturn:
@@ -317,20 +318,20 @@ func (p *plan) sitesOf(i int32) (before, after []site) {
 			return []site{event(trace.TaskEnd, pointer(p.taskPointer()))}, nil
 		}
 	case opVaArg:
-		p.t.missed("va_arg", "the reads of va_arg are unknown, because the compiler generates them later")
+		p.t.countMissed("va_arg", "the reads of va_arg are unknown, because the compiler generates them later")
 	}
 	return nil, nil
 }
 
-// access returns the site of a load, a store or an atomic operation.
-func (p *plan) access(in *inst) []site {
+// accessSites returns the site of a load, a store or an atomic operation.
+func (p *plan) accessSites(in *inst) []site {
 	t, at := in.access, in.address.typ
 	switch {
 	case at.kind != pointerType || at.space != 0:
-		p.t.missed(in.word+" in "+at.text, "the address is not in the default address space")
+		p.t.countMissed(in.word+" in "+at.text, "the address is not in the default address space")
 		return nil
 	case !t.sized || t.bytes > 1<<32-1:
-		p.t.missed(in.word+" of "+t.text, "the size of the access is unknown until the program runs")
+		p.t.countMissed(in.word+" of "+t.text, "the size of the access is unknown until the program runs")
 		return nil
 	case t.bytes == 0:
 		return nil
@@ -357,7 +358,7 @@ func (p *plan) access(in *inst) []site {
 
 // nameObject sets the site's object to the variable that contains the site's address.
 func (p *plan) nameObject(s *site) {
-	name, flags := p.f.object(s.values[0].of)
+	name, flags := p.f.findObject(s.values[0].of)
 	s.object = name
 	s.flags |= flags
 	p.t.describe(s, p.f.element(s.values[0].of, maxMembers))
@@ -370,7 +371,7 @@ func (p *plan) callSites(i int32) (before, after []site) {
 	callee := unquote(in.call.callee)
 	switch {
 	case in.call.assembly:
-		p.assembly(in)
+		p.noteAssembly(in)
 		return nil, nil
 	case in.call.indirect:
 		return nil, nil
@@ -381,7 +382,7 @@ func (p *plan) callSites(i int32) (before, after []site) {
 			before = relativeLoad(p.arguments(in))
 		}
 		if before == nil && !touchesNoMemory(base) && p.lanesOf(i) == nil && p.passesPointers(in) && !strings.HasPrefix(base, "llvm.mem") {
-			p.t.missed(base, "the references of this intrinsic are unknown")
+			p.t.countMissed(base, "the references of this intrinsic are unknown")
 		}
 	case p.f.m.defined[in.call.callee] && !strings.HasPrefix(callee, "__kmpc"):
 		// If the module itself defines memcpy, the references of the definition are recorded
@@ -436,10 +437,10 @@ func (p *plan) passesPointers(in *inst) bool {
 // unknownAccesses is the reason that is reported for unrecorded inline assembly.
 const unknownAccesses = "the reads and writes of the call are unknown"
 
-// assembly counts inline assembly as missed if it may access memory.
-func (p *plan) assembly(in *inst) {
+// noteAssembly counts inline assembly as missed if it may access memory.
+func (p *plan) noteAssembly(in *inst) {
 	text := p.f.m.text[in.from:in.to]
 	if strings.Contains(text, "~{memory}") || p.passesPointers(in) {
-		p.t.missed("inline assembly", unknownAccesses)
+		p.t.countMissed("inline assembly", unknownAccesses)
 	}
 }

@@ -126,7 +126,7 @@ func (m *metadata) weights(node, successors int, invoke bool) []uint64 {
 	list := make([]uint64, 0, successors)
 	c := cursor{text: rest}
 	for c.skipByte(',') {
-		n, ok := c.weight()
+		n, ok := c.readWeight()
 		if !ok || len(list) == successors {
 			return nil
 		}
@@ -141,14 +141,14 @@ func (m *metadata) weights(node, successors int, invoke bool) []uint64 {
 	return list
 }
 
-// weight reads "i32 -1", which is 2^32 - 1.
-func (c *cursor) weight() (uint64, bool) {
-	bits := c.word()
+// readWeight reads "i32 -1", which is 2^32 - 1.
+func (c *cursor) readWeight() (uint64, bool) {
+	bits := c.readWord()
 	if !isIntWord(bits) {
 		return 0, false
 	}
 	minus := c.skipByte('-')
-	n, err := strconv.ParseUint(c.word(), 10, 64)
+	n, err := strconv.ParseUint(c.readWord(), 10, 64)
 	if err != nil {
 		return 0, false
 	}
@@ -169,7 +169,7 @@ func (m *metadata) entries(node int) (n uint64, known bool) {
 	}
 	c := cursor{text: rest}
 	c.want(',')
-	if n, known = c.weight(); !known || n == 1<<64-1 {
+	if n, known = c.readWeight(); !known || n == 1<<64-1 {
 		return 0, false
 	}
 	return n, true

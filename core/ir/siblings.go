@@ -16,8 +16,8 @@ import "slices"
 // the rewriter inserts a separate return, as the code generator would do, and the step of the block
 // that returns precedes the call.
 
-// returning describes the return that immediately follows a tail call in a basic block.
-type returning struct {
+// tailReturn describes a return that immediately follows a tail call.
+type tailReturn struct {
 	call int32 // the call instruction, or -1
 	by   int32 // the basic block that contains the return
 }
@@ -41,7 +41,7 @@ func (p *plan) returnsBy(basic, i int32) bool {
 	if !p.onlyReturns(by, basic, in.result) {
 		return false
 	}
-	p.returnings[basic] = returning{i, by}
+	p.returnings[basic] = tailReturn{i, by}
 	return true
 }
 
@@ -104,7 +104,7 @@ func (p *plan) isDead(basic int32) bool {
 func (e *emitter) returnStep(p *plan, q *piece, call int32, label string) {
 	e.copyTo(int(p.f.insts[call].from))
 	by := &p.pieces[p.heads[p.returnings[q.basic].by]]
-	e.stepNamed(words("r"+decimal(uint64(q.number))), by, label)
+	e.writeNamedStep(words("r"+decimal(uint64(q.number))), by, label)
 }
 
 // returnOfCall replaces a jump to a return by a return.
@@ -121,7 +121,7 @@ func (e *emitter) returnOfCall(p *plan, basic int32) {
 }
 
 // deadEntry returns the label of a new, unreachable basic block. If a basic block has lost all its
-// predecessors, the new block replaces them in its phis, because a phi must name a predecessor.
+// predecessors, its phis refer to the new block instead, because a phi must name a predecessor.
 func (e *emitter) deadEntry(p *plan, basic int32) string {
 	return e.name("y", p.pieces[p.heads[basic]].number)
 }

@@ -276,7 +276,7 @@ func (f *function) assignedVariable(value int32) (name string, of int) {
 			continue
 		}
 		if name, of = f.expression(in.address, maxMembers); name == "" {
-			name, _ = f.object(in.address)
+			name, _ = f.findObject(in.address)
 		}
 		if name != "" {
 			if of >= 0 {

@@ -94,8 +94,8 @@ func (t *tables) nextBlock() uint32 {
 	return t.blocks - 1
 }
 
-// missed counts code whose memory references are not recorded.
-func (t *tables) missed(what, why string) { t.missing[trace.Missed{What: what, Why: why}]++ }
+// countMissed counts an occurrence of code whose memory references are not recorded.
+func (t *tables) countMissed(what, why string) { t.missing[trace.Missed{What: what, Why: why}]++ }
 
 func (t *tables) add(p *plan) {
 	f := p.f
@@ -120,7 +120,7 @@ func (t *tables) isOutline(name string) bool {
 }
 
 // addLanes adds the block that records the references of a masked access.
-func (t *tables) addLanes(p *plan, q *piece, l *lanes, function uint32) {
+func (t *tables) addLanes(p *plan, q *piece, l *maskedAccess, function uint32) {
 	s := event(l.kind, pointer(l.address))
 	s.inst, s.typ, s.n, s.flags = l.inst, l.elem.text, 2, trace.MaskedSite
 	if l.address.typ.kind == pointerType || l.address.id >= 0 {
@@ -154,10 +154,10 @@ func (t *tables) addPiece(p *plan, i int32, function uint32) {
 	f := p.f
 	b := t.newBlock(p, q, function)
 	b.Flags, b.Callee, b.Successors, b.Sites = p.flags(i), q.callee, p.successors(i), uint32(q.sites-q.site)
-	t.lines(&b, f.insts[q.first:q.last])
-	b.Ops = t.ops(p, q)
+	t.findLines(&b, f.insts[q.first:q.last])
+	b.Ops = t.countOps(p, q)
 	if t.instrs {
-		b.Instrs = t.instructions(p, q, b.Ops)
+		b.Instrs = t.listInstructions(p, q, b.Ops)
 	}
 	for k := q.site; k < q.sites; k++ {
 		t.addSite(p, &p.sites[k], q.number)
@@ -216,9 +216,9 @@ func (p *plan) successors(i int32) []uint32 {
 	return list
 }
 
-// lines finds the source lines of a piece. It uses only lines of the function that contains the
+// findLines finds the source lines of a piece. It uses only lines of the function that contains the
 // first code of the piece, which may be an inlined function.
-func (t *tables) lines(b *trace.Block, insts []inst) {
+func (t *tables) findLines(b *trace.Block, insts []inst) {
 	meta := &t.m.metadata
 	of := -1
 	for k := range insts {
@@ -258,9 +258,9 @@ func opName(in *inst) (name string, code bool) {
 	return in.word, true
 }
 
-// ops counts a piece's instructions by opcode and type. The counts are in the order of first
+// countOps counts a piece's instructions by opcode and type. The counts are in the order of first
 // occurrence. It also numbers the instructions that produce code.
-func (t *tables) ops(p *plan, q *piece) (ops []trace.Op) {
+func (t *tables) countOps(p *plan, q *piece) (ops []trace.Op) {
 	n := int32(0)
 	for i := q.first; i < q.last; i++ {
 		name, code := opName(&p.f.insts[i])
@@ -287,8 +287,8 @@ func typeText(t *datatype) string {
 	return t.text
 }
 
-// instructions lists a piece's instructions with their dependences.
-func (t *tables) instructions(p *plan, q *piece, ops []trace.Op) []trace.Instr {
+// listInstructions lists a piece's instructions with their dependences.
+func (t *tables) listInstructions(p *plan, q *piece, ops []trace.Op) []trace.Instr {
 	n := 0
 	for _, op := range ops {
 		n += int(op.Count)
@@ -389,7 +389,7 @@ func (p *plan) usesByPosition(q *piece, i int32) []int32 {
 
 func (t *tables) addSite(p *plan, s *site, block uint32) {
 	site := trace.Site{
-		Kind: s.kind, Bytes: s.bytes, Block: block, Type: s.typ, Object: s.object, Flags: s.flags | p.chases(s),
+		Kind: s.kind, Bytes: s.bytes, Block: block, Type: s.typ, Object: s.object, Flags: s.flags | p.chaseFlags(s),
 		Place: p.place(s), Structure: s.structure, Offset: s.offset,
 	}
 	t.program.Sites = append(t.program.Sites, site)

@@ -73,17 +73,17 @@ func newTypes(l layout, named map[string]string) *types {
 	return t
 }
 
-// read reads a type at the cursor. If the text is not a type, it returns nil and makes the cursor
-// fail.
-func (t *types) read(c *cursor) *datatype {
-	c.space()
+// readType reads a type at the cursor. If the text is not a type, it returns nil and makes the
+// cursor fail.
+func (t *types) readType(c *cursor) *datatype {
+	c.skipSpace()
 	from := c.at
 	end := typeEnd(c.text, from)
 	if end == from {
 		c.fail("a type")
 		return nil
 	}
-	typ := t.of(c.text[from:end])
+	typ := t.lookUp(c.text[from:end])
 	if typ == nil {
 		c.fail("a type")
 		return nil
@@ -92,8 +92,8 @@ func (t *types) read(c *cursor) *datatype {
 	return typ
 }
 
-// of returns the type with the given text, or nil if the text is not a type.
-func (t *types) of(text string) *datatype {
+// lookUp returns the type that the text represents, or nil if the text is not a type.
+func (t *types) lookUp(text string) *datatype {
 	if typ, ok := t.known[text]; ok || text == "" {
 		return typ
 	}
@@ -133,7 +133,7 @@ func typeBaseEnd(text string, from int) int {
 	switch b := text[i]; {
 	case b == '%':
 		c := cursor{text: text, at: i + 1}
-		if c.name(); c.failed() {
+		if c.readName(); c.failed() {
 			return from
 		}
 		i = c.at
@@ -199,17 +199,17 @@ func (t *types) parse(text string) *datatype {
 	case last == ')' && strings.HasPrefix(text, "target("):
 		return &datatype{kind: otherType, text: text}
 	case last == ')':
-		return t.function(text)
+		return t.parseFunction(text)
 	case text[0] == '%':
 		return t.name(text)
 	case text[0] == '[':
-		return t.sequence(text, arrayType)
+		return t.parseSequence(text, arrayType)
 	case text[0] == '{':
 		return t.fields(text, false)
 	case strings.HasPrefix(text, "<{"):
 		return t.fields(text[1:len(text)-1], true)
 	case text[0] == '<':
-		return t.sequence(text, vectorType)
+		return t.parseSequence(text, vectorType)
 	}
 	return t.word(text)
 }
@@ -236,13 +236,13 @@ func (t *types) pointer(space uint32) *datatype {
 	return p
 }
 
-// function parses a function type. The field elem contains the type of the result.
-func (t *types) function(text string) *datatype {
+// parseFunction parses a function type. The field elem contains the type of the result.
+func (t *types) parseFunction(text string) *datatype {
 	parameters := parametersOf(text)
 	if parameters < 0 {
 		return nil
 	}
-	returns := t.of(text[:parameters])
+	returns := t.lookUp(text[:parameters])
 	if returns == nil {
 		return nil
 	}
@@ -270,7 +270,7 @@ func (t *types) name(text string) *datatype {
 	if !ok || definition == "opaque" {
 		return &datatype{kind: otherType, text: text}
 	}
-	of := t.of(definition)
+	of := t.lookUp(definition)
 	if of == nil {
 		return nil
 	}
@@ -279,23 +279,23 @@ func (t *types) name(text string) *datatype {
 	return &named
 }
 
-// sequence reads "[4 x T]", "<4 x T>" and "<vscale x 4 x T>".
-func (t *types) sequence(text string, kind typeKind) *datatype {
+// parseSequence reads "[4 x T]", "<4 x T>" and "<vscale x 4 x T>".
+func (t *types) parseSequence(text string, kind typeKind) *datatype {
 	c := cursor{text: text, at: 1}
 	s := &datatype{kind: kind}
-	count := c.word()
+	count := c.readWord()
 	if count == "vscale" {
 		s.scalable = true
 		c.wantWord("x")
-		count = c.word()
+		count = c.readWord()
 	}
 	n, err := strconv.ParseUint(count, 10, 64)
 	if err != nil {
 		return nil
 	}
 	c.wantWord("x")
-	s.count, s.elem = n, t.read(&c)
-	c.space()
+	s.count, s.elem = n, t.readType(&c)
+	c.skipSpace()
 	if c.failed() || c.at != len(text)-1 {
 		return nil
 	}
@@ -332,7 +332,7 @@ func (t *types) fields(text string, packed bool) *datatype {
 	c := cursor{text: text, at: 1}
 	words := []string{}
 	for c.peek() != '}' && !c.failed() {
-		f := t.read(&c)
+		f := t.readType(&c)
 		if f == nil {
 			return nil
 		}

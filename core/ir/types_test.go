@@ -76,7 +76,7 @@ func TestSizesMatchLLVM(t *testing.T) {
 			if f[0] == ".zero" {
 				want = "0" // the assembler represents an empty array as eight zeros
 			}
-			of := types.of(list[n])
+			of := types.lookUp(list[n])
 			if of == nil || !of.sized {
 				t.Fatalf("%s has no size", list[n])
 			}
@@ -122,7 +122,7 @@ func TestTypes(t *testing.T) {
 		if end := typeEnd(x.text+" %x", 0); end != len(x.text) {
 			t.Errorf("the type %s ends at %d, want %d", x.text, end, len(x.text))
 		}
-		of := types.of(x.text)
+		of := types.lookUp(x.text)
 		if of == nil {
 			t.Errorf("%s is not a type", x.text)
 		} else if of.text != x.words || of.sized != x.sized || of.sized && of.bytes != x.bytes {
@@ -130,7 +130,7 @@ func TestTypes(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"", "i0", "i", "i99999999999", "[3 i8]", "[3 x ]", "{ i8,, i8 }", "<{ i8 }", "florp", "%ring", "label x"} {
-		if of := types.of(text); of != nil {
+		if of := types.lookUp(text); of != nil {
 			t.Errorf("%q was parsed as the type %s, want an error", text, of.text)
 		}
 	}

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// maxCounted limits the work, in parameters, of counting iterations one by one. This is necessary
-// if no formula applies.
+// maxCounted limits the work of counting iterations one by one, which is necessary if no formula
+// applies. The work is measured in parameters.
 const maxCounted = 1 << 26
 
 // everyLeaf selects all leaves. No shape has this number.
@@ -38,7 +38,7 @@ type counter struct {
 func (t *Tree) countRows() error {
 	var total count
 	wild := make([]count, len(t.refs))
-	within := make([][]uint32, len(t.shapes.all)) // by shape: the wild leaves in it
+	within := make([][]uint32, len(t.shapes.all)) // by shape: the wild leaves in the shape
 	for id := range t.shapes.all {
 		within[id] = t.shapes.wildIn(uint32(id), within)
 	}

@@ -73,7 +73,7 @@ type decoder struct {
 	tree    *Tree
 	plain   bool      // whether the tree is in the plain form
 	met     int       // number of references that already have leaves
-	leaves  [2][]bool // for tame and for wild leaves, by reference: whether the reference has such a leaf
+	leaves  [2][]bool // leaves[0] and leaves[1] report, by reference, whether there is a tame leaf and a wild leaf
 	numbers []uint32  // by shape number: the index of the shape
 	wild    uint64    // number of further wild leaves that are allowed
 	body    []uint32  // bodies of the loops whose definitions are being read
@@ -316,7 +316,7 @@ func (r *decoder) readParams(id uint32) {
 		}
 	case s.wild:
 		if r.wild == 0 {
-			r.fail("number of nodes before the limit on irregular leaves is exceeded", uint64(len(t.nodes)), "at most 16 irregular leaves per byte, and one per address")
+			r.fail("number of the node with too many irregular leaves", uint64(len(t.nodes)), "at most 16 irregular leaves per byte, and one per address")
 		}
 		r.wild--
 		t.params = append(t.params, 0)

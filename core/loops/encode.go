@@ -245,8 +245,8 @@ func (w *encoder) writeParams(id uint32, p []uint64) {
 // shapePredictor predicts that the next node has the shape that most recently followed the shape of
 // the previous node. Shapes are numbered from 1. The number 0 represents the beginning of the tree.
 type shapePredictor struct {
-	// by shape number: the shape that most recently followed this shape, and the shape that
-	// followed it before that; initially the shape itself
+	// by shape number: the two most recent shapes that followed this shape; initially the shape
+	// itself
 	next, other []uint32
 	before      uint32
 }
@@ -326,7 +326,7 @@ func (t *Tree) Append(dst []byte) []byte {
 	if !flat {
 		most = (maxOverOf*n - 1) / maxOver
 	}
-	plain, ok := t.plain(most)
+	plain, ok := t.plainForm(most)
 	if !ok {
 		return form
 	}
@@ -415,8 +415,8 @@ func (t *Tree) isFlat() bool {
 	return !slices.ContainsFunc(t.nodes, func(id uint32) bool { return t.shapes.all[id].loop || t.shapes.all[id].wild })
 }
 
-// plain returns the plain form. ok is false if the plain form is longer than maxBytes.
-func (t *Tree) plain(maxBytes int) (form []byte, ok bool) {
+// plainForm returns the plain form of the tree. ok is false if it is longer than maxBytes.
+func (t *Tree) plainForm(maxBytes int) (form []byte, ok bool) {
 	w := newEncoder(t)
 	w.plain = true
 	last := make([]uint64, len(t.refs))
@@ -432,7 +432,7 @@ func (t *Tree) plain(maxBytes int) (form []byte, ok bool) {
 		rows += begun
 		begun, deltas = 0, deltas[:0]
 	}
-	e, b := t.numbered(), trace.NewBatch(int(min(t.rows, trace.DefaultRows)))
+	e, b := t.numberedExpander(), trace.NewBatch(int(min(t.rows, trace.DefaultRows)))
 	for e.Next(b) == nil {
 		for i, addr := range b.Addr {
 			ref := b.Site[i]
@@ -456,9 +456,9 @@ func (t *Tree) plain(maxBytes int) (form []byte, ok bool) {
 	return form, len(form) <= maxBytes
 }
 
-// numbered returns an expander that replaces the site of each record by the number of its
+// numberedExpander returns an expander that replaces the site of each record by the number of its
 // reference.
-func (t *Tree) numbered() *Expander {
+func (t *Tree) numberedExpander() *Expander {
 	n := *t
 	n.refs, n.has = make([]Reference, len(t.refs)), columns{site: true}
 	for i := range n.refs {

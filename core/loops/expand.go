@@ -170,12 +170,12 @@ func (e *Expander) sweep(b *trace.Batch, t *frame) bool {
 		}
 		t.cur[j] = addr
 	}
-	repeat(b.Bytes[lo:hi], period)
-	repeat(b.Kind[lo:hi], period)
-	repeat(within(b.Thread, lo, hi), period)
-	repeat(within(b.PC, lo, hi), period)
-	repeat(within(b.Site, lo, hi), period)
-	repeat(within(b.Arg, lo, hi), period)
+	repeatRows(b.Bytes[lo:hi], period)
+	repeatRows(b.Kind[lo:hi], period)
+	repeatRows(within(b.Thread, lo, hi), period)
+	repeatRows(within(b.PC, lo, hi), period)
+	repeatRows(within(b.Site, lo, hi), period)
+	repeatRows(within(b.Arg, lo, hi), period)
 	e.row = hi
 	if t.done += times; t.done == t.trips {
 		t.pos, t.done = period, t.trips-1 // move to the position after the last item of the last iteration
@@ -191,8 +191,8 @@ func within[T any](column []T, lo, hi int) []T {
 	return column[lo:hi]
 }
 
-// repeat fills a column with copies of its first period rows.
-func repeat[T any](column []T, period int) {
+// repeatRows fills a column with copies of its first period rows.
+func repeatRows[T any](column []T, period int) {
 	for done := period; done < len(column); done *= 2 {
 		copy(column[done:], column[:done])
 	}

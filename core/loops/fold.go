@@ -38,7 +38,7 @@ type Folder struct {
 	zeros   []uint64              // replaces missing columns
 	zeros32 []uint32
 
-	calls      calls
+	calls      callTracker
 	places     []referenceState      // state of each reference
 	habits     []habit               // by reference: habit in the context of its first record
 	others     []habit               // habits of references in other contexts
@@ -265,7 +265,7 @@ func (f *Folder) consumeUnpredicted(c *rows, i int) {
 	f.leaf(next)
 }
 
-// candidate is a row for which a loop is searched that accepts it.
+// candidate is a row that a loop may accept.
 type candidate struct {
 	ref, context   uint32
 	addr           trace.Addr

@@ -67,8 +67,8 @@ func (f *Folder) restart() {
 	}
 }
 
-// Tree returns a tree of the records so far. Unlike after Finish, the Folder can consume further
-// records, which do not change the returned tree. After [Folder.Give], the tree is valid only until
+// Tree returns a tree of the records so far. Unlike Finish, it allows the Folder to consume further
+// records. They do not change the returned tree. After [Folder.Give], the tree is valid only until
 // the next Consume.
 func (f *Folder) Tree() *Tree {
 	if f.tree == nil {

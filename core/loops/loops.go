@@ -66,7 +66,8 @@
 // body also contains leaves. Iterations before the first execution of the inner loop have a
 // different shape. The bodies of loops are at most as long as the window. Bodies of one or two
 // nodes are found wherever they repeat. A longer body is found only if the previous iteration ends
-// at one of the four most recent nodes with the same three last shapes. Without sites and PCs, no
-// reference is wild, few records compress, and the detected loops differ from the loops of the
-// program. Package sgl therefore assigns sites to records without sites before it compresses them.
+// at one of the four most recent positions where the last three shapes were the same. Without sites
+// and PCs, no reference is wild, few records compress, and the detected loops differ from the loops
+// of the program. Package sgl therefore assigns sites to records without sites before it compresses
+// them.
 package loops

@@ -132,7 +132,7 @@ func (n *Nest) Build() (*Tree, error) {
 	t := b.tree
 	t.has = n.has
 	for i := range n.Items {
-		id, params, err := b.item(&n.Items[i], 0, []int{i})
+		id, params, err := b.buildItem(&n.Items[i], 0, []int{i})
 		if err != nil {
 			return nil, err
 		}
@@ -150,9 +150,9 @@ type builder struct {
 	nest *Nest
 }
 
-// item returns the shape and the parameters of an item. depth is the number of loops around the
-// item.
-func (b *builder) item(it *Item, depth int, path []int) (shape uint32, params []uint64, err error) {
+// buildItem returns the shape and the parameters of an item. depth is the number of loops around
+// the item.
+func (b *builder) buildItem(it *Item, depth int, path []int) (shape uint32, params []uint64, err error) {
 	if len(it.Steps) > depth {
 		return 0, nil, wrong(path, strconv.Itoa(len(it.Steps))+" steps", "at most "+strconv.Itoa(depth)+", one for each loop around the item")
 	}
@@ -166,7 +166,7 @@ func (b *builder) item(it *Item, depth int, path []int) (shape uint32, params []
 	params = []uint64{it.Trips}
 	body := make([]uint32, len(it.Body))
 	for i := range it.Body {
-		id, inner, err := b.item(&it.Body[i], depth+1, append(path, i))
+		id, inner, err := b.buildItem(&it.Body[i], depth+1, append(path, i))
 		if err != nil {
 			return 0, nil, err
 		}

@@ -66,8 +66,8 @@ func (f *Folder) join() bool {
 	return true
 }
 
-// absorb removes the nodes after a loop if they match a further iteration, and increments the trip
-// count of the loop.
+// absorb checks whether the nodes after a loop match a further iteration of the loop. If so, it
+// removes these nodes, and increments the trip count.
 func (f *Folder) absorb() bool {
 	n := len(f.nodes)
 	for i := len(f.loops) - 1; i >= 0 && i >= len(f.loops)-candidates; i-- {
@@ -108,7 +108,7 @@ func isIteration(s *shape, a, b []uint64) bool {
 func (f *Folder) merge() bool {
 	n := len(f.nodes)
 	for k := 1; k < chained; k++ {
-		if 2*k <= n && f.list[n-1] == f.list[n-1-k] && f.repeats(k) {
+		if 2*k <= n && f.list[n-1] == f.list[n-1-k] && f.foldEqual(k) {
 			return true
 		}
 	}
@@ -127,7 +127,7 @@ func (f *Folder) merge() bool {
 			return false
 		}
 		q := int(unlike[k]) - f.base
-		if known := q > p && q < len(list) && list[q] != list[q-k]; !known && k >= chained && f.repeats(k) {
+		if known := q > p && q < len(list) && list[q] != list[q-k]; !known && k >= chained && f.foldEqual(k) {
 			return true
 		}
 		c = nodes[p].prev
@@ -135,8 +135,9 @@ func (f *Folder) merge() bool {
 	return false
 }
 
-// repeats turns the last two sequences of k nodes into a loop if they are equal.
-func (f *Folder) repeats(k int) bool {
+// foldEqual folds the last two sequences of k nodes into a loop if they are equal, or the last
+// three sequences if their parameters are in arithmetic progression.
+func (f *Folder) foldEqual(k int) bool {
 	n := len(f.nodes)
 	if at := f.lastDifference(n-k, k); at >= 0 {
 		f.unlike[k] = uint32(f.base + at)

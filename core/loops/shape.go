@@ -10,7 +10,7 @@ type shape struct {
 	loop   bool
 	wild   bool
 	items  []item   // the body of a loop
-	steps  []uint64 // by parameter of the body: the amount that each iteration adds; there are params - 1 parameters
+	steps  []uint64 // by parameter of the body: the amount that each iteration adds
 	trips  []int32  // indices of the parameters that are trip counts, in ascending order
 	params int
 	leaves int  // number of leaves in the subtree
@@ -195,8 +195,8 @@ type frame struct {
 	rows   []sweptRow // the rows of an iteration; empty if iterations have different numbers of rows
 }
 
-// enter begins the first iteration of a loop. The slice start contains the parameters of the body
-// in this iteration.
+// enter begins the first iteration of a loop. The slice start contains the parameters of the loop's
+// body in this iteration.
 func (w *walk) enter(s *shape, trips uint64, start []uint64) *frame {
 	if w.depth == len(w.frames) {
 		w.frames = append(w.frames, frame{})

@@ -167,16 +167,16 @@ func (s *stream) join(other *stream) {
 	s.count += other.count
 }
 
-// calls tracks calls and returns, and determines the context of each row: a number that identifies
-// the signature of the call stack. A reference is tracked separately in each context, because the
-// addresses of a function with many callers are regular only within each caller.
+// callTracker tracks calls and returns, and determines the context of each row: a number that
+// identifies the signature of the call stack. A reference is tracked separately in each context,
+// because the addresses of a function with many callers are regular only within each caller.
 //
 // The signature is a hash of the call sites, as in Budanur, Mueller and Gamblin, but ignores
 // recursion: a function that is already on the stack keeps the context of its first call,
 // regardless of the calls in between. Otherwise, each level of a recursion, and each path to this
 // level, would have a separate context. If an exception or longjmp leaves a function, the function
 // stays on the stack. This is harmless, because contexts affect only the size of the tree.
-type calls struct {
+type callTracker struct {
 	threads  map[uint32]*stack
 	thread   uint32 // thread of the last row
 	now      *stack // stack of that thread; nil before the first call in the trace
@@ -191,9 +191,9 @@ type stack struct {
 	deeper    int // number of functions at the top of the stack that have no frame
 	signature uint64
 	context   uint32
-	// block is the most recently entered block, and before is the previous block. The entry of a
-	// function's first block precedes the call event, so at the event, before is the block of the
-	// call site.
+	// The field block is the most recently entered block, and before is the previous block. The
+	// entry of a function's first block precedes the call event. When the call event is processed,
+	// before is therefore the block of the call site.
 	block, before uint32
 }
 
@@ -213,8 +213,9 @@ const (
 	maxHabits   = 1 << 16 // maximum number of habits of references in other contexts
 )
 
-// contextsOf returns the context of each row. There must be no calls before row first.
-func (k *calls) contextsOf(c *rows, first int) []uint32 {
+// contextsOf returns the context of each row. There must be no calls before the row with index
+// first.
+func (k *callTracker) contextsOf(c *rows, first int) []uint32 {
 	if k.now == nil {
 		k.threads, k.numbers = map[uint32]*stack{}, map[uint64]uint32{}
 		k.turnTo(c.Thread[first])
@@ -253,7 +254,7 @@ func (k *calls) contextsOf(c *rows, first int) []uint32 {
 	return contexts
 }
 
-func (k *calls) turnTo(thread uint32) {
+func (k *callTracker) turnTo(thread uint32) {
 	k.thread = thread
 	if k.now = k.threads[thread]; k.now == nil {
 		k.now = new(stack)
@@ -261,7 +262,7 @@ func (k *calls) turnTo(thread uint32) {
 	}
 }
 
-func (k *calls) number(signature uint64) uint32 {
+func (k *callTracker) number(signature uint64) uint32 {
 	n, known := k.numbers[signature]
 	if !known && len(k.numbers) < maxContexts {
 		n = uint32(len(k.numbers)) + 1
@@ -271,7 +272,7 @@ func (k *calls) number(signature uint64) uint32 {
 }
 
 // enter pushes a function onto the call stack.
-func (s *stack) enter(function uint32, k *calls) {
+func (s *stack) enter(function uint32, k *callTracker) {
 	if s.depth == maxFrames {
 		s.deeper++
 		return

@@ -26,8 +26,8 @@ type Addition struct {
 }
 
 // rule describes how instructions with the given opcodes are counted. Each lane adds 1 to the
-// counter. The fields values and truth are the numbers of values that each lane reads and writes:
-// values of the operation's type, and Boolean values.
+// counter. The field "values" is the number of values of the operation's type that each lane reads
+// and writes, and the field "truth" is the number of Boolean values.
 type rule struct {
 	opcodes       string // opcodes, with a space on either side of each name
 	counter       profile.Counter
@@ -87,8 +87,8 @@ func Of(opcode, datatype string, severalSuccessors bool) Instruction {
 }
 
 // classifyCall classifies a call that does not end its block. The callee is a library function that
-// the compiler knows, such as sin, or an LLVM intrinsic. Fused operations are the only intrinsics
-// that are counted.
+// the compiler knows, such as sin, or an LLVM intrinsic. Among the intrinsics, only fused
+// operations are counted.
 func (k *Instruction) classifyCall(s Shape) {
 	if word, callee, found := strings.Cut(k.Opcode, " "); found && (word == "call" || word == "invoke") {
 		k.Callee = callee
@@ -98,8 +98,8 @@ func (k *Instruction) classifyCall(s Shape) {
 	}
 }
 
-// flops counts floating-point operations. Each lane performs perLane operations, which read and
-// write the given number of values.
+// flops counts floating-point operations. Each lane performs perLane operations. Together, these
+// operations read and write the given number of values per lane.
 func (k *Instruction) flops(s Shape, perLane, values uint64) {
 	s.Float = true
 	bits := s.Lanes * s.Bits * values

@@ -163,16 +163,16 @@ func solveLeast(rows [][]float64, values, weights []float64) (c []float64, ok bo
 // relative error if only the bins of the distances are known. Each power of two has four bins.
 const closeEnough, closeInBins = 0.02, 0.125
 
-// distances finds a law for distances in lines, given one distance for each run. It returns the
+// distanceLaw finds a law for distances in lines, given one distance for each run. It returns the
 // first of these laws that fits: a polynomial that fits more runs than it has terms; the distance
 // in the largest run, if all distances differ by at most one line; a monomial, or a sum of two
 // monomials, that is close to the distances; a power law whose exponent is nearly an integer. If
 // none of these laws fits, it returns the distance in the largest run as a constant law. The reason
 // is usually that the proportions of the classes of distances change from run to run.
 //
-// If only the bins of the distances are known, a larger error is accepted, and sums of two
-// monomials are not tried, because they would fit the borders of the bins.
-func (f *fitter) distances(values []float64, bins bool) Law {
+// If only the bins of the distances are known, a larger error is accepted. Sums of two monomials
+// are not tried in this case, because they would fit the borders of the bins.
+func (f *fitter) distanceLaw(values []float64, bins bool) Law {
 	near, terms := closeEnough, min(2, len(values)-1)
 	if bins {
 		near, terms = closeInBins, 1
@@ -193,14 +193,14 @@ func (f *fitter) distances(values []float64, bins bool) Law {
 		return Law{Kind: PowerLaw, Factor: last}
 	}
 	if exact && !bins {
-		if l := f.counts(whole); l.Kind == Polynomial && l.Checked > 0 && l.isDistance() {
+		if l := f.countLaw(whole); l.Kind == Polynomial && l.Checked > 0 && l.isDistance() {
 			return l
 		}
 	}
 	if spread <= max(1, near*mean) {
 		return Law{Kind: PowerLaw, Factor: last}
 	}
-	best := f.sum(values, terms, near)
+	best := f.monomialSum(values, terms, near)
 	if best.Off > near {
 		best = f.powerLaw(values)
 		for _, x := range best.Exponents {
@@ -213,7 +213,7 @@ func (f *fitter) distances(values []float64, bins bool) Law {
 		// The distances of a class may follow several laws with the same growth. A quantile may
 		// then follow a different law in each run, so a larger error is accepted.
 		near = closeInBins
-		best = f.sum(values, 1, near)
+		best = f.monomialSum(values, 1, near)
 	}
 	if best.Off > near {
 		return Law{Kind: PowerLaw, Factor: last}
@@ -231,9 +231,9 @@ func (l *Law) isDistance() bool {
 	return l.Terms[0].Factor.Sign() > 0 && degree(l.Terms[0].Powers) <= maxDistance
 }
 
-// sum finds the monomial that is closest to the distances. If no monomial is close enough and
-// termLimit is at least 2, it finds the closest sum of two monomials.
-func (f *fitter) sum(values []float64, termLimit int, near float64) Law {
+// monomialSum returns the monomial that is closest to the distances. If no monomial is close enough
+// and termLimit is at least 2, it returns the closest sum of two monomials.
+func (f *fitter) monomialSum(values []float64, termLimit int, near float64) Law {
 	best := Law{Kind: Sum, Off: math.Inf(1)}
 	for terms := 1; terms <= termLimit && best.Off > near; terms++ {
 		f.choose(nil, terms, func(of []int) {

@@ -47,7 +47,7 @@ type Term struct {
 func (l *Law) At(at []int64) float64 {
 	switch l.Kind {
 	case Polynomial:
-		v, _ := l.exact(at).Float64()
+		v, _ := l.exactValue(at).Float64()
 		return v
 	case Sum:
 		v := 0.0
@@ -322,8 +322,8 @@ func (f *fitter) invert(of, runs []int) []*big.Rat {
 	return inverse
 }
 
-// counts finds the law of a count, given its value in each run.
-func (f *fitter) counts(values []uint64) Law {
+// countLaw finds the law of a count, given its value in each run.
+func (f *fitter) countLaw(values []uint64) Law {
 	key := make([]byte, 0, 8*len(values))
 	data := 0
 	for _, v := range values {
@@ -408,7 +408,7 @@ func (f *fitter) fitSupport(s *support, values []uint64, bitLimit float64) (term
 		if slices.Contains(s.points, run) {
 			continue
 		}
-		if got := l.exact(f.points[run]); !got.IsInt() || !got.Num().IsUint64() || got.Num().Uint64() != v {
+		if got := l.exactValue(f.points[run]); !got.IsInt() || !got.Num().IsUint64() || got.Num().Uint64() != v {
 			return nil, 0
 		}
 	}

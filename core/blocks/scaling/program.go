@@ -56,7 +56,7 @@ func FitProgram(names []string, inputs []Input) (*Program, error) {
 	p := &Program{}
 	var runs []Run
 	for i := range inputs {
-		r, err := inputs[i].read()
+		r, err := inputs[i].readBlocks()
 		if err != nil {
 			return nil, err
 		}
@@ -83,8 +83,9 @@ func FitProgram(names []string, inputs []Input) (*Program, error) {
 	return p, nil
 }
 
-// read returns the blocks of a profile, and rejects profiles that do not cover a complete run.
-func (in *Input) read() (*blocks.Run, error) {
+// readBlocks returns the blocks of a profile, and rejects profiles that do not cover a complete
+// run.
+func (in *Input) readBlocks() (*blocks.Run, error) {
 	bad := func(got, want string) error {
 		return &InputError{in.Name + ": " + got, want}
 	}
@@ -130,7 +131,7 @@ func (p *Program) lawOf(value func(run int) uint64) Law {
 	for i := range values {
 		values[i] = value(i)
 	}
-	return p.fitter.counts(values)
+	return p.fitter.countLaw(values)
 }
 
 func (p *Program) fitEdges() {
@@ -204,7 +205,7 @@ func (p *Program) fitSites() {
 	for k := range in {
 		in[k] = make([]*profile.Site, len(p.inputs))
 	}
-	var finer []*bins
+	var finer []*binDistances
 	for i := range p.inputs {
 		code := p.inputs[i].Profile.Sites.Code
 		for k := range code {
@@ -232,7 +233,7 @@ func (p *Program) fitSites() {
 			}
 		}
 		if len(profiles) == len(p.inputs) {
-			s.reuse = p.fitter.reuse(profiles)
+			s.reuse = p.fitter.reuseLaws(profiles)
 		}
 		p.sites = append(p.sites, s)
 	}
@@ -241,14 +242,15 @@ func (p *Program) fitSites() {
 	}
 }
 
-// bins contains the exact distances of a run, by kind of access and by bin.
-type bins [trace.NumKinds][profile.SiteBins][]memory.Span
+// binDistances contains the exact stack distances of all references in a run, by kind of access and
+// by bin.
+type binDistances [trace.NumKinds][profile.SiteBins][]memory.Span
 
 // quantilesPerBin is the number of quantiles that represent the distances in a bin.
 const quantilesPerBin = 16
 
-func newBins(p *profile.Profile) *bins {
-	all := new(bins)
+func newBins(p *profile.Profile) *binDistances {
+	all := new(binDistances)
 	l := p.LocalityAt(p.Sites.LineBytes)
 	for i := range l.Kinds {
 		of := &all[l.Kinds[i].Kind]
@@ -285,7 +287,7 @@ func midpointQuantiles(spans []memory.Span) (list []memory.Span) {
 
 // profile returns a site's profile. In each bin, the site's distances are assumed to have the same
 // distribution as the distances of all references of its kind.
-func (all *bins) profile(s *profile.Site) *memory.Profile {
+func (all *binDistances) profile(s *profile.Site) *memory.Profile {
 	p := &memory.Profile{Cold: float64(s.Reuse.Cold)}
 	for _, b := range s.Reuse.Bins {
 		if int(s.Kind) >= len(all) || len(all[s.Kind][b.Bin]) == 0 {
@@ -352,7 +354,7 @@ func (p *Program) Predict(at []int64) (*Predicted, error) {
 		return nil, err
 	}
 	out := &Predicted{Prediction: prediction}
-	if err := p.edges(out); err != nil {
+	if err := p.predictEdges(out); err != nil {
 		return nil, err
 	}
 	if out.Profile, err = p.profileAt(at); err != nil {
@@ -363,14 +365,14 @@ func (p *Program) Predict(at []int64) (*Predicted, error) {
 	return out, nil
 }
 
-// whole returns the value of a law as an integer count. The function subject returns the beginning
-// of the error message, such as "the reference in a.c:7 runs".
-func (p *Program) whole(l *Law, at []int64, subject func() string) (uint64, error) {
+// wholeCount rounds the value of a law to an integer count. The function subject returns the
+// beginning of the error message, such as "the reference in a.c:7 runs".
+func (p *Program) wholeCount(l *Law, at []int64, subject func() string) (uint64, error) {
 	bad := func(got, want string) (uint64, error) {
 		return 0, &InputError{subject() + " " + got + " times, according to the formula " + l.String(p.Names), want}
 	}
 	if l.Kind == Polynomial {
-		v := l.exact(at)
+		v := l.exactValue(at)
 		n := new(big.Int).Div(new(big.Int).Add(new(big.Int).Mul(v.Num(), big.NewInt(2)), v.Denom()), new(big.Int).Mul(v.Denom(), big.NewInt(2)))
 		switch {
 		case n.Sign() < 0:
@@ -397,8 +399,8 @@ func (p *Program) blockName(b int) string {
 	return name
 }
 
-// edges predicts the edges of blocks, and balances them.
-func (p *Program) edges(out *Predicted) error {
+// predictEdges predicts the edges of blocks, and balances them.
+func (p *Program) predictEdges(out *Predicted) error {
 	t, at := p.runs[0].Program, out.Parameters
 	e := blocks.NewEdges(t)
 	out.Run, out.Of = &blocks.Run{Program: t, Edges: e}, make([]Block, len(t.Blocks))
@@ -408,7 +410,7 @@ func (p *Program) edges(out *Predicted) error {
 		}
 	}
 	for f := range t.Functions {
-		n, err := p.whole(&p.entered[f], at, func() string { return t.Functions[f].Name + " is entered" })
+		n, err := p.wholeCount(&p.entered[f], at, func() string { return t.Functions[f].Name + " is entered" })
 		if err != nil {
 			return err
 		}
@@ -439,7 +441,7 @@ func (p *Program) edges(out *Predicted) error {
 			}
 		}
 		switch {
-		case in > e.Visits[b]: // surplus executions entered the block; let them leave it without following an edge
+		case in > e.Visits[b]: // let surplus executions leave the block without following an edge
 			more := in - e.Visits[b]
 			e.Left[b] += more
 			e.Visits[b] = in
@@ -462,19 +464,19 @@ func (p *Program) blockEdges(out *Predicted, b int, at []int64) (err error) {
 	of := &out.Of[b]
 	of.Law = p.Counts[b]
 	of.Basis = p.basis(b, &out.Counts[b])
-	if of.Executions, err = p.whole(&of.Law, at, func() string { return p.blockName(b) + " runs" }); err != nil {
+	if of.Executions, err = p.wholeCount(&of.Law, at, func() string { return p.blockName(b) + " runs" }); err != nil {
 		return err
 	}
-	if e.Resumed[b], err = p.whole(&p.resumed[b], at, func() string { return p.blockName(b) + " is resumed" }); err != nil {
+	if e.Resumed[b], err = p.wholeCount(&p.resumed[b], at, func() string { return p.blockName(b) + " is resumed" }); err != nil {
 		return err
 	}
-	if e.Unmade[b], err = p.whole(&p.unmade[b], at, func() string { return p.blockName(b) + " skips its call" }); err != nil {
+	if e.Unmade[b], err = p.wholeCount(&p.unmade[b], at, func() string { return p.blockName(b) + " skips its call" }); err != nil {
 		return err
 	}
 	list := make([]uint64, len(p.ways[b]))
 	sum, most := uint64(0), 0
 	for i := range list {
-		if list[i], err = p.whole(&p.ways[b][i], at, func() string { return p.blockName(b) + " continues at a successor" }); err != nil {
+		if list[i], err = p.wholeCount(&p.ways[b][i], at, func() string { return p.blockName(b) + " continues at a successor" }); err != nil {
 			return err
 		}
 		if sum+list[i] < sum {
@@ -573,8 +575,9 @@ func (p *Program) keptReuse(s *site, accesses float64) *memory.Profile {
 	return of
 }
 
-// strides divides a site's references among its strides, in proportion to the laws of the strides.
-func (p *Program) strides(s *site, at []int64, references uint64) (of [profile.NumStrides]uint64) {
+// divideStrides divides the references of a site among its strides, according to the laws of the
+// strides.
+func (p *Program) divideStrides(s *site, at []int64, references uint64) (of [profile.NumStrides]uint64) {
 	left := references
 	most := profile.ZeroStride
 	for c := range profile.NumStrides {
@@ -633,11 +636,11 @@ func (p *Program) profileAt(at []int64) (*profile.Profile, error) {
 	for k := range p.sites {
 		s := &p.sites[k]
 		where := func() string { return "the reference in " + placeOf(s.like) + " runs" }
-		references, err := p.whole(&s.references, at, where)
+		references, err := p.wholeCount(&s.references, at, where)
 		if err != nil {
 			return nil, err
 		}
-		accesses, err := p.whole(&s.accesses, at, where)
+		accesses, err := p.wholeCount(&s.accesses, at, where)
 		if err != nil {
 			return nil, err
 		}
@@ -655,7 +658,7 @@ func (p *Program) profileAt(at []int64) (*profile.Profile, error) {
 		}
 		code := *s.like
 		code.Reuse = profile.Reuse{}
-		code.Strides = p.strides(s, at, references)
+		code.Strides = p.divideStrides(s, at, references)
 		out.Sites.Code = append(out.Sites.Code, code)
 		out.Totals.References[s.like.Kind] += references
 		d := predictedSite{site: s, accesses: accesses}
@@ -683,7 +686,7 @@ func (p *Program) profileAt(at []int64) (*profile.Profile, error) {
 		if of := kinds[kind]; of != nil {
 			l.Kinds = append(l.Kinds, *of)
 		}
-		n, err := p.whole(&p.bytes[kind], at, func() string { return "a byte is accessed" })
+		n, err := p.wholeCount(&p.bytes[kind], at, func() string { return "a byte is accessed" })
 		if err != nil {
 			return nil, err
 		}
@@ -696,7 +699,7 @@ func (p *Program) profileAt(at []int64) (*profile.Profile, error) {
 // Same returns nil if the input is a run of the same build as the fitted runs. Otherwise, Same
 // returns the error that [FitProgram] would return.
 func (p *Program) Same(in Input) error {
-	r, err := in.read()
+	r, err := in.readBlocks()
 	if err != nil {
 		return err
 	}

@@ -31,8 +31,9 @@ func RunOf(parameters []int64, r *blocks.Run, s *profile.Sites) Run {
 // quantiles is the number of quantiles of a block's distances that are compared between runs.
 const quantiles = 512
 
-// class is a class of accesses whose distances are separated from all other distances in every run.
-type class struct {
+// distanceClass is a class of accesses. In every run, gaps separate the distances of a class from
+// all other distances.
+type distanceClass struct {
 	count     Law // the number of accesses
 	distances []Law
 }
@@ -40,7 +41,7 @@ type class struct {
 // classLaws contains the laws of a reuse profile.
 type classLaws struct {
 	cold    Law
-	classes []class
+	classes []distanceClass
 	// divided is true if the accesses are divided into classes, and each class has a law for its
 	// number of accesses. Otherwise, a single class contains all accesses except first accesses to
 	// lines.
@@ -53,18 +54,18 @@ func (m *Model) fitReuse(f *fitter) {
 	m.perRun, m.reuse = make([]Law, blocks), make([]*classLaws, blocks)
 	for b := range blocks {
 		values := m.values(func(r *Run) uint64 { return r.References[b] })
-		m.perRun[b] = f.counts(values)
+		m.perRun[b] = f.countLaw(values)
 		if slices.Max(values) == 0 {
 			continue
 		}
-		if of, ok := m.profiles(b); ok {
-			m.reuse[b] = f.reuse(of)
+		if of, ok := m.blockProfiles(b); ok {
+			m.reuse[b] = f.reuseLaws(of)
 		}
 	}
 }
 
-// profiles returns the profiles of a block in all runs. ok is false if any profile is unknown.
-func (m *Model) profiles(b int) (of []*memory.Profile, ok bool) {
+// blockProfiles returns the profiles of a block in all runs. ok is false if any profile is unknown.
+func (m *Model) blockProfiles(b int) (of []*memory.Profile, ok bool) {
 	for i := range m.runs {
 		r := &m.runs[i]
 		if r.Reuse == nil || r.Reuse[b] == nil || r.Reuse[b].Accesses() == 0 {
@@ -75,15 +76,15 @@ func (m *Model) profiles(b int) (of []*memory.Profile, ok bool) {
 	return of, true
 }
 
-// reuse finds the laws of a reuse profile, given the profile in each run. It returns nil if there
-// are no such laws.
-func (f *fitter) reuse(of []*memory.Profile) *classLaws {
+// reuseLaws finds the laws of a reuse profile, given the profile in each run. It returns nil if
+// there are no such laws.
+func (f *fitter) reuseLaws(of []*memory.Profile) *classLaws {
 	c := &classLaws{}
 	colds := make([]uint64, len(of))
 	for i, p := range of {
 		colds[i] = uint64(math.Round(p.Cold))
 	}
-	c.cold = f.counts(colds)
+	c.cold = f.countLaw(colds)
 	for _, gap := range gaps {
 		if list, ok := f.classes(of, gap); ok {
 			c.classes, c.divided = list, true
@@ -95,7 +96,7 @@ func (f *fitter) reuse(of []*memory.Profile) *classLaws {
 		whole[i] = p.Spans
 	}
 	if laws := f.quantiles(whole); laws != nil {
-		c.classes = []class{{distances: laws}}
+		c.classes = []distanceClass{{distances: laws}}
 		return c
 	}
 	for i := range whole {
@@ -115,7 +116,7 @@ const maxClasses = 24
 // classes divides the distances of all runs at gaps whose ends differ by at least the given factor.
 // ok is false if runs have different numbers of classes, or if no checked polynomial fits the
 // counts of a class. In both cases, classes have usually merged in some of the runs.
-func (f *fitter) classes(of []*memory.Profile, gap float64) (list []class, ok bool) {
+func (f *fitter) classes(of []*memory.Profile, gap float64) (list []distanceClass, ok bool) {
 	parts := make([][][]memory.Span, len(of))
 	for i, p := range of {
 		if parts[i] = splitAtGaps(p.Spans, gap); len(parts[i]) != len(parts[0]) || len(parts[i]) == 0 || len(parts[i]) > maxClasses {
@@ -132,11 +133,11 @@ func (f *fitter) classes(of []*memory.Profile, gap float64) (list []class, ok bo
 			}
 			counts[i] = uint64(math.Round(sum))
 		}
-		law := f.counts(counts)
+		law := f.countLaw(counts)
 		if law.Kind != Polynomial || law.Checked == 0 {
 			return nil, false
 		}
-		list = append(list, class{law, f.quantiles(spans)})
+		list = append(list, distanceClass{law, f.quantiles(spans)})
 	}
 	return list, true
 }
@@ -176,7 +177,7 @@ func (f *fitter) quantiles(of [][]memory.Span) []Law {
 		if q > 0 && slices.EqualFunc(lists, values, func(list []float64, v float64) bool { return list[q-1] == v }) {
 			laws = append(laws, laws[q-1])
 		} else {
-			laws = append(laws, f.distances(values, bins))
+			laws = append(laws, f.distanceLaw(values, bins))
 		}
 	}
 	return laws

@@ -111,7 +111,7 @@ func Fit(names []string, runs []Run) (*Model, error) {
 	blocks := len(runs[0].Counts)
 	m.Counts = make([]Law, blocks)
 	for b := range blocks {
-		m.Counts[b] = f.counts(m.values(func(r *Run) uint64 { return r.Counts[b] }))
+		m.Counts[b] = f.countLaw(m.values(func(r *Run) uint64 { return r.Counts[b] }))
 	}
 	for i := range m.runs {
 		m.references = m.references && m.runs[i].References != nil
@@ -238,7 +238,7 @@ func (m *Model) checkAt(at []int64) error {
 
 func (l *Law) count(at []int64) (c Count) {
 	if l.Kind == Polynomial {
-		exact := l.exact(at)
+		exact := l.exactValue(at)
 		c.Executions, _ = exact.Float64()
 		if exact.IsInt() && exact.Num().IsUint64() {
 			c.Whole, c.IsWhole = exact.Num().Uint64(), true
@@ -307,16 +307,16 @@ func (m *Model) doubt(p *Prediction, reuse Reuse) {
 	}
 }
 
-// extrapolationRatio is the ratio of a parameter to its largest recorded value from which on a
-// caveat mentions the extrapolation.
+// extrapolationRatio is the minimum ratio of a parameter to its largest recorded value for a caveat
+// about the extrapolation.
 const extrapolationRatio = 16
 
 func percent(share float64) string {
 	return strconv.FormatFloat(100*share, 'g', 3, 64) + " %"
 }
 
-// exact evaluates a polynomial.
-func (l *Law) exact(at []int64) *big.Rat {
+// exactValue evaluates a polynomial.
+func (l *Law) exactValue(at []int64) *big.Rat {
 	sum := new(big.Rat)
 	for i := range l.Terms {
 		t := &l.Terms[i]

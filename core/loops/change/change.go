@@ -141,8 +141,8 @@ func (p Path) Loop(n *loops.Nest) *loops.Item {
 // isEvent reports whether an item is a leaf that does not access memory.
 func isEvent(it *loops.Item) bool { return !it.IsLoop() && !it.Ref.Kind.IsReference() }
 
-// soleItem returns the index of the only item of a body, ignoring events. It returns -1 if the body
-// has no such item, or several.
+// soleItem returns the index of the only item of a body that is not an event. It returns -1 if the
+// number of such items is not 1.
 func soleItem(body []loops.Item) int {
 	found := -1
 	for i := range body {
@@ -176,8 +176,8 @@ func setStep(it *loops.Item, depth int, to int64) {
 	it.Steps[depth] = to
 }
 
-// eachLeaf calls do for each leaf that is a reference, with the loops around the leaf, outermost
-// first.
+// eachLeaf calls the function do for each leaf that is a reference. The argument around contains
+// the loops around the leaf, outermost first.
 func eachLeaf(items []loops.Item, around []*loops.Item, do func(leaf *loops.Item, around []*loops.Item)) {
 	for i := range items {
 		switch it := &items[i]; {

@@ -171,7 +171,8 @@ func rowsOf(n *loops.Nest, a Array) (r rows, why string) {
 			for begin > int64(a.First-whole.begin) {
 				begin -= int64(pitch)
 			}
-			// If the array is near address 0, the first row may begin at a negative address (modulo 2^64).
+			// If the array is near address 0, the first row may begin at a negative address (modulo
+			// 2^64).
 			return rows{whole.begin + uint64(begin), pitch}, ""
 		}
 	}

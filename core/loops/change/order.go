@@ -75,8 +75,7 @@ func (c Interchange) Words(names Names) string {
 	return "interchange " + names.loop(c.Outer) + " and " + names.loop(descendant(c.Outer, c.Below))
 }
 
-// descendant returns the path of the first loop that is nested the given number of levels inside
-// the loop p.
+// descendant returns the path of the first loop at the given nesting depth inside loop p.
 func descendant(p Path, levels int) Path {
 	return append(p[:len(p):len(p)], make(Path, levels)...)
 }
@@ -121,7 +120,7 @@ func (c Interchange) Apply(n *loops.Nest) error {
 	return nil
 }
 
-// eachBelow calls do for all items of a body, at any depth.
+// eachBelow calls the function do for all items of a body, at any depth.
 func eachBelow(items []loops.Item, do func(it *loops.Item)) {
 	for i := range items {
 		do(&items[i])
@@ -234,8 +233,9 @@ type tiling struct {
 }
 
 // tileLoops returns the items that replace the loops of the nest from loop i on. The slice tiled
-// lists the loops before i that are divided into tiles. For each loop before i, the slices first
-// and trips contain the first iteration of the tile and the trip count within the tile.
+// lists the loops before i that are divided into tiles. For each loop before i, the slice first
+// contains the first iteration of the tile, and the slice trips contains the trip count within the
+// tile.
 func (t *tiling) tileLoops(i int, tiled []int, first, trips []uint64) []loops.Item {
 	if i == len(t.sizes) {
 		return []loops.Item{t.tileBody(tiled, first, trips)}
@@ -393,7 +393,7 @@ func (c Fuse) fuse(n *loops.Nest) error {
 		end := *longer
 		end.Trips, end.Body = rest, nil
 		for i := range longer.Body {
-			it := iteration(longer, &longer.Body[i], len(c.First)-1, false, longer.Trips-rest)
+			it := leafInIteration(longer, &longer.Body[i], len(c.First)-1, false, longer.Trips-rest)
 			it.Steps = longer.Body[i].Steps
 			end.Body = append(end.Body, it)
 		}

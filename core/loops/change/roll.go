@@ -356,10 +356,10 @@ func (w *roller) mergeRemainders(items []loops.Item, origins []origin, depth int
 	return items, origins
 }
 
-// iteration returns the reference that a leaf of a loop's body makes in one iteration, which may be
-// before the first or after the last iteration. The result is a leaf outside the loop. The argument
-// depth is the number of loops around the loop.
-func iteration(l, leaf *loops.Item, depth int, after bool, turn uint64) loops.Item {
+// leafInIteration returns the reference of a leaf of a loop's body in a single iteration, which may
+// precede the first iteration or follow the last iteration. The result is a leaf outside the loop.
+// The argument depth is the number of loops around the loop.
+func leafInIteration(l, leaf *loops.Item, depth int, after bool, turn uint64) loops.Item {
 	it, by := *leaf, stepAt(leaf, depth)
 	it.Steps = nil
 	it.Addr += turn * uint64(by)
@@ -391,9 +391,9 @@ func (w *roller) isRemainder(l, next *loops.Item, depth int) bool {
 		if isEvent(leaf) {
 			continue
 		}
-		want := iteration(l, leaf, depth, true, 0)
+		want := leafInIteration(l, leaf, depth, true, 0)
 		at := slices.IndexFunc(left, func(j int) bool {
-			it := iteration(next, &next.Body[j], depth, false, 0)
+			it := leafInIteration(next, &next.Body[j], depth, false, 0)
 			return sameReference(&want, &it) && stepAt(leaf, depth) == stepAt(&next.Body[j], depth)
 		})
 		if at < 0 {
@@ -426,7 +426,7 @@ func (w *roller) mergePeeled(l *loops.Item, beside []loops.Item, depth int, afte
 		one  loops.Item
 	}
 	var left []part
-	pieces := map[int]int{} // by leaf: number of its elements in the slice left
+	pieces := map[int]int{} // by leaf: number of elements of the leaf in the slice left
 	for i := range beside {
 		at := i
 		if !after {
@@ -461,7 +461,7 @@ func (w *roller) mergePeeled(l *loops.Item, beside []loops.Item, depth int, afte
 			if !after {
 				turn = -(turns + 1)
 			}
-			want := iteration(l, leaf, depth, after, turn)
+			want := leafInIteration(l, leaf, depth, after, turn)
 			at := slices.IndexFunc(now, func(p part) bool { return sameReference(&want, &p.one) })
 			if at < 0 {
 				used = nil

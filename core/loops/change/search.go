@@ -107,10 +107,11 @@ const maxEstimated = 1 << 21
 // Long reports whether [Estimate] may count only the first iterations of a nest.
 func Long(n *loops.Nest) bool { return executions(n.Items) >= maxEstimated }
 
-// beginning returns the index of the largest loop of a nest, and half the number of first
-// iterations that represent the whole loop. If all references return to the same line offsets after
-// a few iterations, half is a multiple of this number of iterations. If the loop is short, if its
-// iterations differ in length, or if there are several large loops, half is 0.
+// beginning returns the index of the largest loop of a nest, and the value "half": 2·half
+// iterations at the beginning of the loop represent the whole loop. If all references return to the
+// same line offsets after a few iterations, half is a multiple of this number of iterations. If the
+// loop is short, if its iterations differ in length, or if there are several large loops, half is
+// 0.
 func beginning(n *loops.Nest, c misses.Cache) (at int, half uint64) {
 	const maxPeriod, shortest = 32, 6
 	all, largest := uint64(0), uint64(0)
@@ -188,9 +189,9 @@ func total(n *loops.Nest, c misses.Cache, goOn func(least, accesses uint64) bool
 // Search tries interchanges, tilings, paddings, alignments, fusions and arrays of structures on a
 // nest, one change at a time. Search returns at most maxOutcomes outcomes, in descending order of
 // saved misses. Each outcome saves at least 2 % of the misses, and is the best outcome of its kind
-// for the same loops or arrays. Search skips changes for which the function wanted returns false;
-// wanted may be nil. If the function goOn returns false, Search stops, and returns the outcomes so
-// far and true as the result stopped.
+// for the same loops or arrays. If the function wanted is not nil, Search skips changes for which
+// it returns false. If the function goOn returns false, Search stops: it returns the outcomes so
+// far, and sets the result stopped.
 func Search(n *loops.Nest, c misses.Cache, count Counter, maxOutcomes int, wanted func(Change) bool, goOn func() bool) (found []Outcome, stopped bool, err error) {
 	if goOn == nil {
 		goOn = func() bool { return true }
@@ -372,7 +373,7 @@ func fusions(n *loops.Nest, first Path) (list []Change) {
 	return list
 }
 
-// eachLoop calls do for each loop in items, outer loops first.
+// eachLoop calls the function do for each loop in items, outer loops first.
 func eachLoop(items []loops.Item, around Path, do func(p Path, l *loops.Item)) {
 	number := 0
 	for i := range items {

@@ -8,7 +8,7 @@ import (
 )
 
 // firstTouchCounter counts cold misses, that is, first touches of lines. The time depends on the
-// number of touched lines, and not on the number of accesses:
+// number of touched lines, not on the number of accesses:
 //
 //   - A loop is skipped if its references access only lines that have already been touched.
 //   - References whose line ranges do not overlap are independent. Each group of references with
@@ -45,9 +45,9 @@ func (m marking) touch(all []access, t *tally) {
 
 // firstTouches returns the cold misses of each node, followed by the cold misses of each reference
 // outside loops. It returns nil if there are too many touched lines to mark.
-func firstTouches(l *layout, asks *pauses) []uint64 {
+func firstTouches(l *layout, asks *pauser) []uint64 {
 	f := &firstTouchCounter{newEngine(l, 1, 1), newMarks()}
-	f.engine.firsts, f.state, f.pauses = f, marking{marks: f.marks}, asks
+	f.engine.firsts, f.state, f.pauser = f, marking{marks: f.marks}, asks
 	f.run()
 	if f.marks.full {
 		return nil
@@ -229,7 +229,7 @@ type origin struct {
 }
 
 // originOf returns the address of leaf l in the first iteration of a loop. It appends the loops in
-// which this address changes to dims.
+// which this address changes to the slice dims.
 func (b *block) originOf(p []uint64, at, l int, dims *[]dimension) (to origin, ok bool) {
 	if b.varies || int64(p[0]) < 1 {
 		return origin{}, false

@@ -32,13 +32,13 @@ type engine struct {
 	jumps        uint64 // number of jumps over periods
 	progressions int    // number of jumps over iterations with varying inner trip counts
 	varying      int    // number of running loops with varying inner trip counts
-	*pauses
+	*pauser
 }
 
 const queueLength = 512
 
 func newEngine(l *layout, sets, ways uint64) *engine {
-	e := &engine{layout: l, sets: sets, state: newState(sets, ways), weight: 1, pauses: new(pauses)}
+	e := &engine{layout: l, sets: sets, state: newState(sets, ways), weight: 1, pauser: new(pauser)}
 	refs := len(l.tree.References())
 	e.tally.arrays = l.arrays
 	e.tally.counts = make([]hits, e.nodes+refs)
@@ -64,7 +64,7 @@ func (e *engine) run() {
 	}
 	e.tally.weight = e.weight
 	at, tops, blocks := 0, e.tops, e.layout.loops
-	made := uint64(0) // number of references outside loops that have not been added to done yet
+	made := uint64(0) // number of references outside loops that have not been added to the field done yet
 	for i, id := range e.shapes {
 		if i%maxAtOnce == 0 {
 			e.spend(int(made))
@@ -100,7 +100,7 @@ func (e *engine) run() {
 // goOn.
 const maxAtOnce = 1 << 12
 
-// runTop runs a top-level loop that is counted node by node. The argument at is the index of the
+// runTop runs a top-level loop that is counted node by node. The argument "at" is the index of the
 // loop's first counter.
 func (e *engine) runTop(f *form, b *block, p []uint64, at int) (made uint64) {
 	switch {
@@ -113,8 +113,8 @@ func (e *engine) runTop(f *form, b *block, p []uint64, at int) (made uint64) {
 	return 0
 }
 
-// runShort runs a short loop over references. The argument at is the index of the loop's first
-// counter. If at is negative, accesses are counted by reference.
+// runShort runs a short loop over references. The argument "at" is the index of the loop's first
+// counter. If it is negative, accesses are counted by reference.
 func (e *engine) runShort(f *form, p []uint64, at int) (made uint64) {
 	items := e.flats[f.first : f.first+f.items]
 	start := p[1 : 1+len(items)]
@@ -141,7 +141,7 @@ func (e *engine) runShort(f *form, p []uint64, at int) (made uint64) {
 
 // accessOne simulates a reference immediately, without the queue, which must be empty. The
 // reference must not be in a loop whose iterations can be skipped.
-func (e *engine) accessOne(addr trace.Addr, of *flat, at int) {
+func (e *engine) accessOne(addr trace.Addr, of *flatReference, at int) {
 	line := addr >> e.shift
 	if line < (addr+uint64(of.bytes-1))>>e.shift {
 		e.accessSeveral(addr, of, at)
@@ -168,7 +168,7 @@ func (e *engine) accessOne(addr trace.Addr, of *flat, at int) {
 }
 
 // accessSeveral simulates a reference to more than one line.
-func (e *engine) accessSeveral(addr trace.Addr, of *flat, at int) {
+func (e *engine) accessSeveral(addr trace.Addr, of *flatReference, at int) {
 	line, last := addr>>e.shift, (addr+uint64(of.bytes-1))>>e.shift
 	e.done += last - line // the caller has counted the first access
 	for ; line <= last; line++ {
@@ -222,8 +222,7 @@ func (e *engine) queueReference(addr trace.Addr, bytes uint64, at int, ref uint3
 	}
 }
 
-// setWeight sets the weight of the following accesses: each simulated access represents "weight"
-// accesses.
+// setWeight sets the number of accesses that each of the following simulated accesses represents.
 func (e *engine) setWeight(weight uint64) {
 	if weight != e.weight {
 		e.flush()
@@ -244,7 +243,7 @@ func (e *engine) copyParams(start []uint64) []uint64 {
 	return cur
 }
 
-// runLoop runs a loop. The argument at is the index of the loop's first counter.
+// runLoop runs a loop. The argument "at" is the index of the loop's first counter.
 func (e *engine) runLoop(b *block, p []uint64, at int) {
 	if int64(p[0]) < 1 || b.makesNoReferences(p[1:]) {
 		return

@@ -18,19 +18,19 @@ type layout struct {
 	shapes []uint32 // shape of each top-level node
 	params []uint64 // parameters of the top-level nodes, concatenated
 	forms  []form   // form of each shape
-	flats  []flat
+	flats  []flatReference
 	bytes  []uint32 // size in bytes, by reference; 0 for an event
 
-	many    bool     // whether short top-level loops are counted by reference
-	tops    []top    // top-level loops that are counted node by node
-	loops   []*block // the block of each loop in tops
-	nodes   int      // number of counters of nodes; the counters by reference follow
-	arrays  *arrays
+	many    bool      // whether short top-level loops are counted by reference
+	tops    []topLoop // top-level loops that are counted node by node
+	loops   []*block  // the block of each loop in tops
+	nodes   int       // number of counters of nodes; the counters by reference follow
+	arrays  *arrayMap
 	columns []uint32 // by reference: the column of its array
 }
 
-// top is a top-level loop with separate counters.
-type top struct {
+// topLoop is a top-level loop with separate counters.
+type topLoop struct {
 	node  int32 // index among the top-level nodes
 	start int32 // index of the loop's first counter
 }
@@ -54,8 +54,9 @@ const (
 	anyNode
 )
 
-// flat is a top-level reference, or a reference in a loop over references only.
-type flat struct {
+// flatReference is a top-level reference, or a reference in a top-level loop that contains only
+// references and events.
+type flatReference struct {
 	step  uint64
 	bytes uint32 // size of the reference in bytes; 0 for an event
 	ref   uint32
@@ -84,7 +85,7 @@ func newLayoutOf(t *loops.Tree, lineBytes uint64, many bool) *layout {
 	l.shapes, l.params = t.Top()
 	l.forms = make([]form, t.Shapes())
 	refs := t.References()
-	l.flats = make([]flat, 0, 2*t.Shapes())
+	l.flats = make([]flatReference, 0, 2*t.Shapes())
 	l.bytes = make([]uint32, len(refs))
 	for i := range refs {
 		if refs[i].Kind.IsReference() {
@@ -140,7 +141,7 @@ func newLayoutOf(t *loops.Tree, lineBytes uint64, many bool) *layout {
 // addTop adds top-level node i to the loops that are counted node by node.
 func (l *layout) addTop(i int, n loops.Node) *block {
 	b := l.blocks.of(n)
-	l.tops = append(l.tops, top{int32(i), int32(l.nodes)})
+	l.tops = append(l.tops, topLoop{int32(i), int32(l.nodes)})
 	l.loops = append(l.loops, b)
 	l.nodes += b.nodes
 	return b
@@ -205,10 +206,10 @@ func (l *layout) addFlats(n loops.Node) (ok bool) {
 	return true
 }
 
-func (l *layout) flatOf(n loops.Node) flat {
+func (l *layout) flatOf(n loops.Node) flatReference {
 	_, _, wild := n.Leaf()
 	ref := n.Ref()
-	return flat{ref: uint32(ref), bytes: l.bytes[ref], wild: wild}
+	return flatReference{ref: uint32(ref), bytes: l.bytes[ref], wild: wild}
 }
 
 // joinFlat does the same as joinLoop for a short loop over references that runs at least once.
@@ -296,8 +297,8 @@ func (e *extents) joinWild(t *loops.Tree) {
 
 const maxArrays = 32
 
-// arrays maps lines to arrays. References with overlapping lines belong to one array.
-type arrays struct {
+// arrayMap maps each line to its array. References with overlapping lines belong to one array.
+type arrayMap struct {
 	spans  []span   // spans of lines, in ascending order
 	number []uint32 // by span: its column in the table of evictions
 	byRef  []int    // by reference: the index of its span, or -1 if it has no span
@@ -306,10 +307,10 @@ type arrays struct {
 }
 
 // divideLines divides the lines among arrays: it joins the spans of references with overlapping
-// lines. It ignores empty spans, which end before they begin. The most frequently used arrays get
-// separate columns.
-func divideLines(all []span, uses []uint64, shift uint) *arrays {
-	a := &arrays{byRef: make([]int, len(all))}
+// lines. It ignores spans that end before they begin, because they are empty. The most frequently
+// used arrays get separate columns.
+func divideLines(all []span, uses []uint64, shift uint) *arrayMap {
+	a := &arrayMap{byRef: make([]int, len(all))}
 	var order []int
 	for ref := range all {
 		a.byRef[ref] = -1
@@ -345,7 +346,7 @@ func divideLines(all []span, uses []uint64, shift uint) *arrays {
 }
 
 // columnOf returns the column of the array that contains a line.
-func (a *arrays) columnOf(line trace.Line) uint32 {
+func (a *arrayMap) columnOf(line trace.Line) uint32 {
 	if s := &a.spans[a.last]; line < s.first || line > s.last {
 		lo, hi := 0, len(a.spans)-1
 		for lo < hi {

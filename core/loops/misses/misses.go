@@ -181,7 +181,7 @@ type Result struct {
 	// earlier iterations.
 	Simulated, Jumped uint64
 
-	tops []top
+	tops []topLoop
 	top  int // number of top-level nodes
 }
 
@@ -230,15 +230,15 @@ var ErrStopped = errors.New("loops: stopped while misses were counted")
 // function goOn.
 const pauseEvery = 1 << 17
 
-// pauses calls the caller's function from time to time, to ask whether to continue.
-type pauses struct {
+// pauser calls a function from time to time to ask whether to continue.
+type pauser struct {
 	ask  func() bool // the caller's function; may be nil
 	left int         // number of accesses until the next call of ask
 	over bool
 }
 
 // spend counts simulated accesses, and calls ask after every pauseEvery accesses.
-func (p *pauses) spend(accesses int) {
+func (p *pauser) spend(accesses int) {
 	if p.left -= accesses; p.left > 0 || p.ask == nil {
 		return
 	}
@@ -258,11 +258,11 @@ func RunAsking(t *loops.Tree, c Cache, goOn func() bool) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	cold := firstTouches(e.layout, e.pauses)
+	cold := firstTouches(e.layout, e.pauser)
 	full := e.tally.counts
 	if cold != nil && c.Sets > 1 && !e.over {
 		all := newEngine(e.layout, 1, c.Lines())
-		all.pauses = e.pauses
+		all.pauser = e.pauser
 		all.run()
 		full = all.tally.counts
 	}
@@ -291,8 +291,8 @@ func FirstAsking(t *loops.Tree, c Cache, goOn func() bool) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.pauses.ask = goOn
-	cold, sum := firstTouches(e.layout, e.pauses), uint64(0)
+	e.pauser.ask = goOn
+	cold, sum := firstTouches(e.layout, e.pauser), uint64(0)
 	for i, n := range cold {
 		e.tally.counts[i].misses = n
 		sum += n
@@ -314,7 +314,7 @@ func Total(t *loops.Tree, c Cache, goOn func(least, accesses uint64) bool) (uint
 	if err != nil {
 		return 0, err
 	}
-	e.pauses.ask = func() bool { return goOn(e.lowerBound()) }
+	e.pauser.ask = func() bool { return goOn(e.lowerBound()) }
 	if e.run(); e.over {
 		return 0, ErrStopped
 	}
@@ -341,7 +341,7 @@ func count(t *loops.Tree, c Cache, goOn func() bool) (*engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.pauses.ask = goOn
+	e.pauser.ask = goOn
 	if e.run(); e.over {
 		return nil, ErrStopped
 	}
@@ -356,7 +356,7 @@ func prepare(t *loops.Tree, c Cache) (*engine, error) {
 		return nil, errMany
 	}
 	e := newEngine(newLayout(t, c.LineBytes), c.Sets, c.Ways)
-	e.pauses = &pauses{left: pauseEvery}
+	e.pauser = &pauser{left: pauseEvery}
 	return e, nil
 }
 
@@ -401,7 +401,8 @@ func (e *engine) result(c Cache, full []hits, cold []uint64) *Result {
 	return r
 }
 
-// sum computes the counts of loop b, whose node number is at, and of the loops nested in it.
+// sum computes the counts of loop b, and of the loops nested in it. The argument "at" is the node
+// number of loop b.
 func (r *Result) sum(b *block, at int) {
 	for i := range b.items {
 		it := &b.items[i]

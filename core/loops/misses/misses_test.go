@@ -28,7 +28,7 @@ func checkRun(t *rapid.T, tree *loops.Tree, c Cache) (jumped uint64, progression
 	if !slices.Equal(e.tally.out, want.out) {
 		t.Fatalf("%v: evictions %v, want %v", c, e.tally.out, want.out)
 	}
-	for i, n := range firstTouches(e.layout, new(pauses)) {
+	for i, n := range firstTouches(e.layout, new(pauser)) {
 		if n != want.nodes[i].Cold {
 			t.Fatalf("%v, node %d: %d first touches, want %d", c, i, n, want.nodes[i].Cold)
 		}

@@ -21,13 +21,13 @@ type series struct {
 	marks  []mark     // position in the transcript before each block and after the last block
 	states [][]uint64 // states of the cache at each mark
 	totals [][]uint64 // counters of the tally at each mark
-	order  order
+	order  orderChecker
 }
 
 type mark struct{ lines, notes, times, cuts int }
 
-// transcript records all data about the simulation of a loop that depends on the positions of lines
-// in the cache.
+// transcript records the simulation of a loop, as far as it depends on the positions of lines in
+// the cache.
 type transcript struct {
 	record
 	open   int  // number of series that are writing to the transcript
@@ -73,7 +73,8 @@ func (t *transcript) append(r *record) {
 	t.times = append(t.times, r.times...)
 }
 
-// close ends the recording for one series. It discards the transcript if no other series uses it.
+// close ends the recording for one series. If no other series uses the transcript, it discards the
+// transcript.
 func (t *transcript) close() {
 	if t.open--; t.open == 0 {
 		t.truncate(mark{})
@@ -132,7 +133,7 @@ func (e *engine) blockSize(b *block, limit uint64) uint64 {
 // magnitude returns the absolute value of a step.
 func magnitude(step uint64) uint64 { return min(step, -step) }
 
-// begin starts the search in a run of a loop.
+// begin starts the search for a progression in one run of a loop.
 func (s *series) begin(e *engine, b *block, trips uint64) {
 	s.next = noIteration
 	s.marks = s.marks[:0]
@@ -377,7 +378,7 @@ func (s *series) matchesFirst(e *engine, end mark, last uint64, b *block, at int
 }
 
 // keepsOrder reports whether all lines that may be in the cache at the same time keep their order
-// by address until the block with number last, counted from 1.
+// by address up to the given block, counted from 1.
 func (s *series) keepsOrder(e *engine, last uint64) bool {
 	m0, m1 := s.marks[0], s.marks[1]
 	first, second := e.lines[m0.lines:m1.lines], e.lines[m1.lines:s.marks[2].lines]
@@ -458,8 +459,8 @@ func (w *newton) evaluate(totals [][]uint64, j int) (v uint64) {
 	return v
 }
 
-// order checks whether moving lines keep their order by address.
-type order struct {
+// orderChecker checks whether moving lines keep their order by address.
+type orderChecker struct {
 	groups []group
 	used   []pair
 }
@@ -475,7 +476,7 @@ const maxGroups = 16
 // isKept reports whether lines keep their order for the given number of steps: equal lines stay
 // equal, and no line passes another line. The slices a and b contain the lines before and after the
 // first step.
-func (o *order) isKept(a, b []uint64, steps uint64) bool {
+func (o *orderChecker) isKept(a, b []uint64, steps uint64) bool {
 	o.groups = o.groups[:0]
 	g := 0
 	for i, line := range a {
@@ -509,7 +510,7 @@ func (o *order) isKept(a, b []uint64, steps uint64) bool {
 }
 
 // isKeptInterleaved does the same as isKept for interleaved lines that move by different amounts.
-func (o *order) isKeptInterleaved(a, b []uint64, steps uint64) bool {
+func (o *orderChecker) isKeptInterleaved(a, b []uint64, steps uint64) bool {
 	o.used = o.used[:0]
 	for i, line := range a {
 		if line != noLine && b[i] != noLine {

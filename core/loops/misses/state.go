@@ -16,7 +16,7 @@ type access struct {
 type tally struct {
 	weight uint64 // number of accesses that each simulated access represents
 	counts []hits
-	arrays *arrays
+	arrays *arrayMap
 	// number of evictions, by the array of the new line and the array of the evicted line
 	out    []uint64
 	depths []uint64 // number of hits by stack distance, if there is only one set; nil if not needed
@@ -127,12 +127,12 @@ func (f *frames) moveToFront(a *access, set []trace.Line, t *tally) {
 	}
 	t.counts[a.at].misses += t.weight
 	if above != noLine {
-		t.evict(a, above)
+		t.countEviction(a, above)
 	}
 }
 
-// evict counts an eviction: an access has evicted the given line.
-func (t *tally) evict(a *access, line trace.Line) {
+// countEviction records that an access has evicted the given line.
+func (t *tally) countEviction(a *access, line trace.Line) {
 	t.out[int(a.array)*t.arrays.shown+int(t.arrays.columnOf(line))] += t.weight
 }
 
@@ -218,7 +218,7 @@ func (k *stack) moveToTop(a *access, t *tally) {
 	} else {
 		t.counts[a.at].misses += t.weight
 		if k.held == k.most {
-			t.evict(a, k.drop())
+			t.countEviction(a, k.drop())
 			_, slot = k.find(a.line)
 		}
 		k.held++

@@ -165,7 +165,7 @@ func compareHistogram(t *testing.T, tree *loops.Tree, path string) {
 		}
 	}
 	cold := uint64(0)
-	for _, n := range firstTouches(newLayout(tree, 64), new(pauses)) {
+	for _, n := range firstTouches(newLayout(tree, 64), new(pauser)) {
 		cold += n
 	}
 	if cold != want.beyond {

@@ -15,8 +15,8 @@ type plan struct {
 	on     bool   // whether a search is worthwhile
 	jumped bool   // whether a repetition was found at least once
 
-	// number of iterations after which all references are at the same line offsets and have moved by
-	// the same number of sets
+	// number of iterations after which all references are at the same line offsets and have moved
+	// by the same number of sets
 	period uint64
 	first  uint64 // first iteration for which the regions are valid
 	end    uint64 // first iteration in which two regions may collide
@@ -103,7 +103,7 @@ func (m *motion) positionAfter(line trace.Line, times uint64) trace.Line {
 	return line
 }
 
-// begin starts the search in a run of a loop with the given parameters.
+// begin starts the search for repetitions in one run of a loop with the given parameters.
 func (w *plan) begin(e *engine, b *block, cur []uint64, trips uint64) {
 	w.next, w.on, w.jumped = noIteration, false, false
 	if e.plain || b.wilds || b.varies || trips < 4 || len(b.leaves) > maxLeaves || len(b.drifts) == 0 {
@@ -312,8 +312,8 @@ func (w *plan) jump(e *engine, b *block, i uint64, at int) (iterations uint64) {
 		return 0
 	}
 	if e.varying > 0 && apart > w.period && w.fine == 0 {
-		// If jumps consist of single periods, loops whose trip counts differ by whole periods have
-		// equal numbers of remaining iterations.
+		// A jump over single periods leaves the same number of iterations in all loops whose trip
+		// counts differ by whole periods.
 		w.fine = 1
 		return 0
 	}

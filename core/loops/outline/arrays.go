@@ -169,7 +169,7 @@ func (w *walker) array(group []leaf, name string) Array {
 		return a
 	}
 	next := uint64(0) // the first line that has not been counted yet
-	for _, s := range join(all) {
+	for _, s := range mergeSpans(all) {
 		a.Touched += s.hi - s.lo
 		first, last := max(s.lo/w.lineBytes, next), (s.hi-1)/w.lineBytes
 		if last >= first {
@@ -207,12 +207,12 @@ func (w *walker) pattern(k, j int, p []uint64) pattern {
 	of := w.iteratedPattern(k, j, p)
 	sort.Slice(whole, func(i, j int) bool { return whole[i].magnitude() < whole[j].magnitude() })
 	for _, d := range whole {
-		of = w.repeat(of, d.trips, d.step)
+		of = w.repeatPattern(of, d.trips, d.step)
 	}
 	return of
 }
 
-// itemAbove returns the item in the body of loop k that contains leaf j.
+// itemAbove returns the item of loop k's body that contains leaf j.
 func (n *nest) itemAbove(k, j int) int {
 	child := k + 1
 	for n.items[child].end <= j {
@@ -270,7 +270,7 @@ func (w *walker) iteratedPattern(k, j int, p []uint64) pattern {
 		}
 		sum.spans = append(sum.spans, of.spans...)
 	}
-	sum.spans = join(sum.spans)
+	sum.spans = mergeSpans(sum.spans)
 	sum.bytes = bytesOf(sum.spans)
 	return sum
 }
@@ -286,9 +286,10 @@ func (n *nest) variesBelow(k, j int) bool {
 	return false
 }
 
-// repeat returns the bytes that a pattern touches if it is repeated. The argument trips is the
-// number of repetitions, and step is the distance between them in bytes.
-func (w *walker) repeat(one pattern, trips, step uint64) pattern {
+// repeatPattern returns the bytes that a pattern touches if it is repeated. The argument trips is
+// the number of repetitions, and the argument step is the distance between successive repetitions
+// in bytes.
+func (w *walker) repeatPattern(one pattern, trips, step uint64) pattern {
 	if step == 0 || trips == 1 || one.hi == one.lo {
 		return one
 	}
@@ -322,13 +323,13 @@ func (w *walker) repeat(one pattern, trips, step uint64) pattern {
 			all.spans = append(all.spans, span{s.lo + i*step, s.hi + i*step})
 		}
 	}
-	all.spans = join(all.spans)
+	all.spans = mergeSpans(all.spans)
 	all.bytes = bytesOf(all.spans)
 	return all
 }
 
-// join sorts ranges, and merges overlapping and adjacent ranges.
-func join(all []span) []span {
+// mergeSpans sorts ranges, and merges overlapping and adjacent ranges.
+func mergeSpans(all []span) []span {
 	sort.Slice(all, func(i, j int) bool { return all[i].lo < all[j].lo })
 	kept := all[:0]
 	for _, s := range all {

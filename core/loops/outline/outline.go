@@ -229,7 +229,7 @@ func (n *nest) add(p []uint64) {
 	if n.one == nil {
 		n.one = make([]uint64, len(p))
 	}
-	c.item(0, p, n.one)
+	c.countItem(0, p, n.one)
 	for k, v := range n.one {
 		n.counts[k] += v
 	}
@@ -255,9 +255,9 @@ type counter struct {
 	left int
 }
 
-// item counts the executions of item k, with parameters p, and of all items inside item k. It
+// countItem counts the executions of item k, with parameters p, and of all items inside item k. It
 // stores the counts in the slice out. The count of a loop is its number of iterations.
-func (c *counter) item(k int, p, out []uint64) {
+func (c *counter) countItem(k int, p, out []uint64) {
 	it := &c.nest.items[k]
 	switch {
 	case !it.loop:
@@ -310,7 +310,7 @@ func (c *counter) item(k int, p, out []uint64) {
 func (c *counter) body(k int, p, out []uint64) {
 	c.left--
 	for j := k + 1; j < c.nest.items[k].end; j = c.nest.items[j].end {
-		c.item(j, p[j-k-1:], out[j-k-1:])
+		c.countItem(j, p[j-k-1:], out[j-k-1:])
 	}
 }
 
@@ -335,8 +335,8 @@ func (c *counter) updateTripRange(k int, p []uint64) {
 	})
 }
 
-// visit calls yield for loop k and for all loops inside it, with their trip counts in the first and
-// the last iterations of their surrounding loops.
+// visit calls the function yield for loop k and for all loops inside it, with their trip counts in
+// the first and the last iterations of the surrounding loops.
 func (c *counter) visit(k int, p []uint64, yield func(k int, trips uint64) bool) bool {
 	it := &c.nest.items[k]
 	if !it.loop {

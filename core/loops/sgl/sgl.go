@@ -41,7 +41,7 @@ type Writer struct {
 	tables       sgt.Tables
 	format       string // format of the original trace, if known
 	facts        []trace.Fact
-	writtenFacts int // number of facts of the header that have been written
+	writtenFacts int // number of header facts that have been written
 	rows         uint64
 	bytes        uint64 // number of bytes written
 	buffer       []byte
@@ -53,7 +53,7 @@ type Writer struct {
 func NewWriter(w io.Writer) *Writer { return &Writer{out: w} }
 
 // Write adds a tree with the next records of a trace. The argument h is the current header of the
-// trace, which must contain all data of the previous header.
+// trace. It must contain all data of the previous header.
 func (w *Writer) Write(t *loops.Tree, h trace.Header) error {
 	w.writeHeader(h)
 	w.form = t.Append(w.form[:0])
