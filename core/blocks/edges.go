@@ -46,8 +46,8 @@ func NewEdges(p *trace.Program) *Edges {
 	return e
 }
 
-// Check returns an error if the edges do not match the program, or if a block is not entered as
-// often as it is left. The counts of a partial trace do not balance.
+// Check returns an error if the edges do not match the program, or if the numbers of entries and
+// exits of a block differ. The counts of a partial trace do not balance.
 func (e *Edges) Check(p *trace.Program) error {
 	if len(e.Visits) != len(p.Blocks) || len(e.Taken) != len(p.Blocks) || len(e.Left) != len(p.Blocks) || len(e.Resumed) != len(p.Blocks) || len(e.Unmade) != len(p.Blocks) || len(e.Entered) != len(p.Functions) {
 		return errors.New("edges for " + strconv.Itoa(len(e.Visits)) + " blocks and " + strconv.Itoa(len(e.Entered)) + " functions, but the program has " +

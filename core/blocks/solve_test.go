@@ -537,8 +537,8 @@ func TestEditsAreSolvedAgain(t *testing.T) {
 	})
 }
 
-// TestProfile checks that a profile's weights are used, and that a block's branch probabilities are
-// unknown if the profile has no weights for it.
+// TestProfile checks that the weights of a profile are used, and that the branch probabilities of a
+// block are unknown if the profile does not contain weights for the block.
 func TestProfile(t *testing.T) {
 	s, err := FromProfile(nest(2), [][]uint64{nil, {10, 1}, {1000, 10}})
 	if err != nil {

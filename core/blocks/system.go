@@ -32,7 +32,7 @@ type System struct {
 // share is the fraction part/whole. If part and whole are 0, the fraction is 1.
 type share struct{ part, whole uint64 }
 
-// NewSystem returns a system without weights, except for blocks with one successor. NewSystem fails
+// NewSystem returns a system in which only blocks with one successor have weights. NewSystem fails
 // if a successor belongs to another function. Solutions ignore blocks that belong to no function.
 func NewSystem(p *trace.Program) (*System, error) {
 	s := &System{
@@ -186,9 +186,9 @@ func (s *System) Enter(function int, times uint64) {
 	}
 }
 
-// EnterMain enters main once. If there is no main, EnterMain enters each function without direct
-// calls. EnterMain returns the number of entered functions. If there is a main, callbacks, thread
-// functions, and functions that are called only through pointers are not entered.
+// EnterMain enters main once. If there is no main, EnterMain enters each function that is never
+// called directly. EnterMain returns the number of entered functions. If there is a main,
+// callbacks, thread functions, and functions that are called only through pointers are not entered.
 func (s *System) EnterMain() (entered int) {
 	called := s.calledDirectly()
 	for _, main := range []bool{true, false} {
@@ -206,9 +206,9 @@ func (s *System) EnterMain() (entered int) {
 	return entered
 }
 
-// EnterProfile enters each function without direct calls as often as a profile states. The argument
-// entries is indexed by function, as in ir.Module. EnterProfile returns the number of entered
-// functions.
+// EnterProfile enters each function that is never called directly, as often as a profile states.
+// The argument entries is indexed by function, as in ir.Module. EnterProfile returns the number of
+// entered functions.
 func (s *System) EnterProfile(entries []uint64, known []bool) (entered int) {
 	called := s.calledDirectly()
 	for n := range s.functions {

@@ -8,9 +8,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// mathFunctions contains the C library functions that never call back into the program, and that
-// access none of the program's memory except errno. A call to such a function does not end a block.
-// Each function has variants for float (f) and long double (l).
+// mathFunctions contains the C library functions that never call back into the program, and whose
+// only memory access is to errno. A call to such a function does not end a block. Each function has
+// variants for float (f) and long double (l).
 var mathFunctions = makeMathFunctions(`acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc
 	exp exp2 exp10 expm1 fabs fdim floor fma fmax fmin fmod hypot ilogb ldexp lgamma llrint llround log log10 log1p log2
 	logb lrint lround nearbyint nextafter pow remainder rint round roundeven scalbln scalbn sin sinh sqrt tan tanh tgamma

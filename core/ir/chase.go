@@ -153,8 +153,8 @@ func (c *chaseSearch) traceValue(id int32) {
 	}
 	switch {
 	case in.word == "icmp" || in.word == "fcmp":
-		// comparisons are not followed: the processor predicts branches, so the address does not
-		// depend on them
+		// do not follow comparisons, because the processor predicts the branches that depend on
+		// them
 		return
 	case in.word == "select" && len(uses) > 1:
 		uses = uses[1:]

@@ -240,8 +240,8 @@ func run(t *testing.T, program, counts string, environment ...string) (printed, 
 	return string(out) + "exit status " + strconv.Itoa(cmd.ProcessState.ExitCode()) + "\n", string(text)
 }
 
-// executions contains the number of executions of a block, and the number of bytes of its masked
-// accesses.
+// executions contains the execution count of a block, and the number of bytes that its masked
+// accesses read or write.
 type executions struct {
 	program      *trace.Program
 	block        *trace.Block

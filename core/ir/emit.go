@@ -50,9 +50,9 @@ func newEmitter(m *module) *emitter {
 	return e
 }
 
-// beginStep is the code that begins a step. The placeholder {0} is the suffix of the names in this
-// code, {1} is the number of words in the step, {2} is the label of the basic block that contains
-// the code, {3} is the number of the trace's block, and {4} is the number of bytes in the step. A
+// beginStep is the code that begins a step. The placeholders are: {0}, the suffix of all names in
+// this code; {1}, the number of words in the step; {2}, the label of the basic block that contains
+// this code; {3}, the number of the block in the trace; {4}, the number of bytes in the step. A
 // single instruction reserves the words, so a signal handler runs either before or after the
 // reservation (tools/capture/runtime/runtime.h). The empty assembly prevents the compiler from
 // moving the stores of values before the store of the block.

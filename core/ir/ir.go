@@ -18,9 +18,9 @@
 //     also cut before and after atomic operations, so that the steps of different threads appear in
 //     the order of these operations. Finally, blocks are cut so that no piece has more than 48
 //     values. A piece runs completely or not at all. A block is not cut between a tail call and the
-//     return that follows it, so that the compiler can still turn the call into a jump and deep
-//     recursion needs no stack. In the trace, the step with the return therefore precedes the steps
-//     of the callee.
+//     following return. The compiler can then still turn the call into a jump, so that deep
+//     recursion needs no stack space. In the trace, the step with the return therefore precedes the
+//     steps of the callee.
 //  4. At the beginning of each piece, the inserted code opens a step in the thread's buffer. Before
 //     each load, store or event, the inserted code writes the address into the step
 //     (tools/capture/runtime/abi.h shows the layout). Phis and landing pads remain at the beginning
@@ -32,9 +32,9 @@
 //     (core/trace/sgt).
 //
 // [Read] builds the same tables from the text alone, for models that need no run. The tables of
-// [Read] also contain the branch weights of a profile (!prof). [Read] accepts functions that must
-// not be rewritten, modules for systems without ELF, and modules from newer LLVM versions. [Read]
-// skips functions and lines that it cannot parse, and lists them.
+// [Read] also contain the branch weights of a profile (!prof). [Read] also accepts functions that
+// must not be rewritten, modules for systems without ELF, and modules from newer LLVM versions.
+// [Read] skips functions and lines that it cannot parse, and lists them.
 //
 // # Contents of the tables
 //
@@ -49,10 +49,10 @@
 // block or in the previous iteration, if both addresses are the same value or are computed by the
 // same expression.
 //
-// A function's target is determined by the module's triple and the function's attributes
-// "target-cpu" and "target-features". The target determines which operations llvm.fma and
-// llvm.fmuladd consist of. The tables contain llvm.fma and llvm.fmuladd unchanged; package pipeline
-// splits them into operations.
+// The target of a function is determined by the triple of the module, and by the attributes
+// "target-cpu" and "target-features" of the function. The target determines which operations
+// llvm.fma and llvm.fmuladd consist of. The tables contain llvm.fma and llvm.fmuladd unchanged;
+// package pipeline splits them into operations.
 //
 // A site's object is the local variable, argument or global variable from which its address is
 // computed. If the address is computed from a loaded pointer, the object is the variable or
@@ -102,8 +102,8 @@ func checkSize(src []byte, instead string) error {
 }
 
 // Instrument rewrites a module so that the compiled program records its references. Instrument
-// returns an error, which includes a location, only if the module as a whole cannot be parsed or
-// must not be rewritten.
+// returns an error only if the whole module cannot be parsed or must not be rewritten. The error
+// contains the location.
 func Instrument(src []byte, o Options) (*Result, error) {
 	if err := checkSize(src, "compile"); err != nil {
 		return nil, err

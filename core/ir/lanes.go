@@ -29,8 +29,8 @@ type maskedAccess struct {
 // maxLanes is the maximum number of lanes that fit in a mask.
 const maxLanes = 64
 
-// lanesOf reads a masked access. It returns nil if the instruction is not a masked access or cannot
-// be recorded.
+// lanesOf reads a masked access. It returns nil if the instruction is not a masked access, or if
+// the access cannot be recorded.
 func (p *plan) lanesOf(i int32) *maskedAccess {
 	in := &p.f.insts[i]
 	if in.op != opCall || p.f.m.types.layout.bigEndian {
@@ -225,7 +225,7 @@ func (e *emitter) laneAddress(l *maskedAccess, base string, i uint64) string {
 	return e.writeInstruction("add i64 ", scaled, ", ", base)
 }
 
-// elementText returns the type of a vector's elements in the module's notation.
+// elementText returns the element type of a vector, in the notation of the module.
 func elementText(o operand) string {
 	c := cursor{text: o.typeText, at: 1}
 	c.readWord()

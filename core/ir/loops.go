@@ -92,9 +92,9 @@ func commonDominator(dominator, position []int32, a, b int32) int32 {
 	return a
 }
 
-// loops contains the natural loops of a graph. A loop is identified by its header, which dominates
-// every latch, that is, every vertex that jumps back to the header. Cycles with several entries are
-// not natural loops.
+// loops contains the natural loops of a graph. A loop is identified by its header. A latch is a
+// vertex that jumps back to the header. The header dominates every latch. Cycles with several
+// entries are not natural loops.
 type loops struct {
 	header []int32 // by vertex: header of the innermost loop around the vertex, or -1
 	depth  []int32 // by vertex: number of loops around the vertex

@@ -33,7 +33,7 @@ func (g *graph) reachable(start, avoided int32) []bool {
 	return seen
 }
 
-// dominatesNaively reports whether v cannot be reached without passing through d.
+// dominatesNaively reports whether all paths to vertex v pass through vertex d.
 func (g *graph) dominatesNaively(d, v int32) bool {
 	return g.reachable(0, -1)[v] && (d == v || !g.reachable(0, d)[v])
 }

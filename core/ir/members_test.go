@@ -148,8 +148,9 @@ func checkElements(t *testing.T, p *trace.Program) {
 	}
 }
 
-// TestAllocationNames checks that a memory block is named after the variable or member to which its
-// address is assigned, and contains elements of the type to which this variable or member points.
+// TestAllocationNames checks that an allocation is named after the variable or member to which its
+// address is assigned. The allocation must contain elements of the type to which this variable or
+// member points.
 func TestAllocationNames(t *testing.T) {
 	r, err := Instrument([]byte(`
 declare ptr @malloc(i64)

@@ -28,7 +28,7 @@ type location struct {
 	line, column uint32
 	function     int // the enclosing DISubprogram, or -1
 	inlinedAt    int // the DILocation of the call that this code replaced, or -1
-	// line at which the enclosing block, such as a loop, begins; 0 if there is no enclosing block
+	// first line of the enclosing block, such as a loop; 0 if there is no enclosing block
 	block uint32
 	file  string
 	known bool
@@ -139,7 +139,7 @@ func remembered[T any](memory *map[int]T, n int, find func() T) T {
 	return found
 }
 
-// location reads node n. If the node is not a DILocation, the result contains no source location.
+// location reads node n. If the node is not a DILocation, the result contains no location.
 func (m *metadata) location(n int) *location {
 	if m.locations == nil {
 		m.locations = make([]location, len(m.at)+1)

@@ -356,7 +356,7 @@ func (p *plan) accessSites(in *inst) []site {
 	return p.t.one[:]
 }
 
-// nameObject sets the site's object to the variable that contains the site's address.
+// nameObject sets the object of a site to the variable that contains the address of the site.
 func (p *plan) nameObject(s *site) {
 	name, flags := p.f.findObject(s.values[0].of)
 	s.object = name

@@ -30,7 +30,7 @@ type Module struct {
 	Skipped []trace.Missed // functions and lines that could not be parsed, with location and reason
 
 	Compiler string // such as "clang version 19.1.7"
-	Triple   string // the target for which the module is compiled, such as "x86_64-pc-linux-gnu"
+	Triple   string // the target triple of the module, such as "x86_64-pc-linux-gnu"
 }
 
 // Read reads the tables of a module. Read skips functions and lines that it cannot parse, and lists

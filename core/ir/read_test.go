@@ -48,8 +48,8 @@ func checkModule(t checker, m *Module) {
 	}
 }
 
-// TestReadAsInstrumented checks that, except for functions that are not instrumented, the tables
-// read from a module's text equal the tables in the traces of the compiled program.
+// TestReadAsInstrumented checks that Read and Instrument build the same tables, except for
+// functions that are not instrumented.
 func TestReadAsInstrumented(t *testing.T) {
 	for _, text := range seeds(t) {
 		r, err := Instrument([]byte(text), Options{Instrs: true})
@@ -82,7 +82,7 @@ func TestReadAsInstrumented(t *testing.T) {
 	}
 }
 
-// TestReadRareInstructions checks that the parser reads code that must not be rewritten, and
+// TestReadRareInstructions checks that the parser reads code even if it must not be rewritten, and
 // reports code that it cannot read.
 func TestReadRareInstructions(t *testing.T) {
 	unreadable := []string{"unknown", "rest of a line", "no terminator", "no label", "label twice", "value twice", "late phi"}
@@ -218,8 +218,8 @@ define void @h() {
 	}
 }
 
-// TestReadInvalidText checks that text is rejected if it is not a module, and that lines of a module are
-// skipped if they cannot be parsed.
+// TestReadInvalidText checks that Read rejects text that is not a module, and skips lines of a
+// module that cannot be parsed.
 func TestReadInvalidText(t *testing.T) {
 	for text, want := range map[string]string{
 		"int main() {}\n": `the module: no function could be read: line 1: "int main() {}", want a definition, a declaration or metadata; want LLVM IR as text, written by clang -S -emit-llvm`,

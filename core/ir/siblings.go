@@ -3,9 +3,9 @@ package ir
 import "slices"
 
 // A call becomes a jump if the compiler marks it as a tail call and the function does nothing but
-// return after it. Deep recursion then needs no stack space. The jump is possible only if there is
-// no code between the call and the return, so no piece begins after such a call. If the call shares
-// the return with other code, as in
+// return after it. Deep recursion then needs no stack space. The jump requires that the return
+// immediately follows the call, so no piece begins after such a call. If the call shares the return
+// with other code, as in
 //
 //	  %r = tail call i32 @odd(i64 %m)            step of block done
 //	  br label %done                             %r = tail call i32 @odd(i64 %m)

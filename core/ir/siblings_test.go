@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestConstantAfterCall checks that, if a function makes a call without a result and then returns a
-// constant that a phi selects, no separate return is created after the call.
+// TestConstantAfterCall uses a function that makes a call without a result, and then returns a
+// constant that a phi selects. The test checks that no separate return is created after the call.
 func TestConstantAfterCall(t *testing.T) {
 	r, err := Instrument([]byte(`target triple = "x86_64-pc-linux-gnu"
 declare void @note()

@@ -59,8 +59,8 @@ const (
 	// 2^63 records.
 	maxDepth = 64
 	// maxWildPerByte is the maximum number of wild leaves per byte of the tree, in addition to one
-	// leaf per address. There can be more wild leaves than addresses, because a leaf in a loop that
-	// does not run needs no address.
+	// leaf per address. There can be more wild leaves than addresses: a leaf in a loop that does
+	// not run needs no address.
 	maxWildPerByte = 16
 )
 
@@ -73,7 +73,7 @@ type decoder struct {
 	tree    *Tree
 	plain   bool      // whether the tree is in the plain form
 	met     int       // number of references that already have leaves
-	leaves  [2][]bool // leaves[0] and leaves[1] report, by reference, whether there is a tame leaf and a wild leaf
+	leaves  [2][]bool // leaves[0]: by reference, whether it has a tame leaf; leaves[1]: by reference, whether it has a wild leaf
 	numbers []uint32  // by shape number: the index of the shape
 	wild    uint64    // number of further wild leaves that are allowed
 	body    []uint32  // bodies of the loops whose definitions are being read

@@ -340,8 +340,8 @@ func (t *Tree) Append(dst []byte) []byte {
 
 // plainTakes reports whether the plain form certainly takes at least the given number of bytes. It
 // computes a lower bound without expanding the tree. The bound includes one byte for each record,
-// two bytes for each run of leaves or loops over leaves, and the address differences between
-// successive wild records of a reference, if no tame record lies between them.
+// and two bytes for each run of leaves or loops over leaves. It also includes the address
+// differences between wild records of a reference that are not separated by a tame record.
 func (t *Tree) plainTakes(bytes uint64) bool {
 	least, last := t.rows, int64(-1)
 	tame := tameRecords{make([]uint64, len(t.refs)), make([]bool, len(t.shapes.all))}
@@ -410,7 +410,7 @@ func (r *tameRecords) addAny(all []shape, id uint32) {
 	}
 }
 
-// isFlat reports whether the tree has neither loops nor lists of addresses.
+// isFlat reports whether the tree consists only of leaves that are not wild.
 func (t *Tree) isFlat() bool {
 	return !slices.ContainsFunc(t.nodes, func(id uint32) bool { return t.shapes.all[id].loop || t.shapes.all[id].wild })
 }

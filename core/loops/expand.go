@@ -16,8 +16,8 @@ var errTree = errors.New("loops: an irregular reference has fewer addresses than
 // record, this expansion would take three days.
 const MostUnfolded = 1 << 48
 
-// A tree that consists mostly of iterations without records is not expanded: its iterations are
-// limited to maxAllBarren, plus maxBarren for each record.
+// Trees that consist mostly of iterations without records are not expanded. The maximum number of
+// iterations is maxAllBarren, plus maxBarren for each record.
 const maxBarren, maxAllBarren = 64, 1 << 26
 
 // UnfoldError reports that a tree has too many records to expand, or too many loop iterations

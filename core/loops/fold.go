@@ -72,7 +72,7 @@ type loopAt struct {
 
 const (
 	maxAgain   = 256 // maximum number of records of an unfinished iteration that are replayed
-	candidates = 4   // maximum number of nodes of a slot, and of loops, that are compared with the end of the list
+	candidates = 4   // maximum number of candidates for a repetition: nodes in one slot, and loops, to compare with the end of the list
 	chained    = 3   // number of nodes whose shapes determine the slot of a node
 	slotBits   = 12
 	nearBits   = 8

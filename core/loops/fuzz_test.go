@@ -8,8 +8,8 @@ import (
 
 // FuzzFold checks that, for any window, all rows can be restored from the tree, and also from the
 // encoded trees that a folder with bounded memory outputs. Each pair of input bytes encodes a row:
-// the number of its reference (one of eight), the step of its address, and whether the reference
-// reverses its direction.
+// one of eight references, the step of the address, and whether the direction of the reference is
+// reversed.
 func FuzzFold(f *testing.F) {
 	f.Add([]byte{3, 1, 9, 1, 9, 1, 9, 1, 10, 2, 9, 1, 9, 1, 10, 2}, uint16(0), uint16(0))
 	for _, k := range kernels {

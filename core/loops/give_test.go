@@ -64,8 +64,8 @@ func TestGiveReturnsError(t *testing.T) {
 	}
 }
 
-// TestMemoryIsBounded checks that the memory of a folder that outputs trees does not grow with the
-// number of rows, and that the folder eventually stops allocating memory.
+// TestMemoryIsBounded uses a folder that outputs trees. Its memory must not grow with the number of
+// rows, and it must eventually stop allocating memory.
 func TestMemoryIsBounded(t *testing.T) {
 	for _, k := range irregular {
 		c := code{blocks: true}

@@ -26,12 +26,12 @@
 //     separate nodes, and the most recent inner loop continues if possible. If the complete
 //     iterations fold with the nodes before them, the unfinished iteration may belong to the
 //     resulting loop. Its records (at most 256) are therefore replayed.
-//  5. A site is wild (irregular) if more than half of its records meet two conditions: the record
-//     is not predicted, and the site's last eight address differences do not include the difference
-//     between the record's address and the site's previous address. The addresses of a wild site
-//     are stored in a list, so that the surrounding records can fold into loops. If a trace
-//     contains calls, a site can be wild for some call stacks and regular for other call stacks.
-//     Call stacks that differ only by recursion are treated as equal.
+//  5. A site is wild (irregular) if more than half of its records are not predicted and have a new
+//     address difference. A difference is the address of a record minus the previous address of its
+//     site. It is new if the last eight differences of the site do not include it. The addresses of
+//     a wild site are stored in a list, so that the surrounding records can fold into loops. If a
+//     trace contains calls, a site can be wild for some call stacks and regular for other call
+//     stacks. Call stacks that differ only by recursion are treated as equal.
 //  6. The Folder searches only a window of the most recent nodes for repetitions. Older nodes no
 //     longer change. If [Folder.Give] was called, the Folder outputs a tree whenever its nodes take
 //     too much memory, and begins a new tree. Loops of two or three iterations over leaves are
@@ -53,11 +53,11 @@
 // ScalaMemTrace compares signatures, each of which is the XOR of the PCs in the call stack, and
 // matches only the sign and size of strides at each level. In this package, the signature consists
 // of the site (or the PC if a trace has no sites), the kind, the size and the thread. If a trace
-// has neither sites nor PCs, records are matched by kind and size. The call stack is not part of
-// the signature, because block entries already distinguish nests. The call stack is used only for
-// wild sites (point 5). Each parameter has a step for every surrounding loop, so that expansion is
-// exact at every level. A single list contains the records of all threads in trace order, so nests
-// fold only if the threads alternate regularly.
+// has no sites and no PCs, records are matched by kind and size. The call stack is not part of the
+// signature, because block entries already distinguish nests. The call stack is used only for wild
+// sites (point 5). Each parameter has a step for every surrounding loop, so that expansion is exact
+// at every level. A single list contains the records of all threads in trace order, so nests fold
+// only if the threads alternate regularly.
 //
 // # Limits
 //

@@ -136,7 +136,7 @@ func TestFoldedTreesAsNests(t *testing.T) {
 // TestCountLargeNests checks that a tree's rows are counted without expanding the tree.
 func TestCountLargeNests(t *testing.T) {
 	one := Leaf(Reference{Bytes: 8}, 0)
-	triangle := func(n uint64) Nest { // three nested loops with the bounds k < j < i < n
+	triangle := func(n uint64) Nest { // three nested loops over k < j < i < n
 		k := Item{Body: []Item{one}, Trips: 0, Steps: []int64{0, 1}}
 		j := Item{Body: []Item{k}, Trips: 0, Steps: []int64{1}}
 		return Nest{Items: []Item{Loop(n, j)}}

@@ -107,7 +107,7 @@ func (f *Folder) replay(parts int) {
 func (f *Folder) expandLast(nodes int) bool {
 	f.past = f.past[:0]
 	all := f.tree.shapes.all
-	w := &f.walk // f.walk is not in use, because no loop is running
+	w := &f.walk // no loop is running, so f.walk is free
 	for i := len(f.nodes) - nodes; i < len(f.nodes); i++ {
 		s := &all[f.list[i]]
 		p := f.params[f.nodes[i].at:]

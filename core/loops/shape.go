@@ -173,8 +173,8 @@ type walk struct {
 	// depth, from 1, of the loop in which the last call of settle began an iteration; 0 if it began
 	// no iteration
 	begun int
-	stuck bool // whether the position is at a loop that does not run, in a body without leaves
-	skips bool // whether to skip all loops that do not run, even in bodies without leaves
+	stuck bool // whether the position is at a loop with a trip count of 0 or less, in a body without leaves
+	skips bool // whether to skip loops with a trip count of 0 or less even in bodies without leaves
 }
 
 // frame is a running loop.
@@ -267,7 +267,7 @@ func (w *walk) isIterationEmpty() bool {
 	return true
 }
 
-// hasPassedItem reports whether the position has passed any item in this iteration, except loops
+// hasPassedItem reports whether the position has passed an item in this iteration. It ignores loops
 // that do not run.
 func (t *frame) hasPassedItem() bool {
 	return slices.ContainsFunc(t.items[:t.pos], func(it item) bool { return !it.loop || int64(t.cur[it.at]) > 0 })

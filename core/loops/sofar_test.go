@@ -7,8 +7,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// TestTreeSoFar checks that Tree returns the same tree as a folder that reads only the same rows,
-// and that later rows do not change the returned tree.
+// TestTreeSoFar checks that Tree returns the same tree as a second folder that reads only the rows
+// so far. Later rows must not change the returned tree.
 func TestTreeSoFar(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 51))

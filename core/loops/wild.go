@@ -172,10 +172,10 @@ func (s *stream) join(other *stream) {
 // because the addresses of a function with many callers are regular only within each caller.
 //
 // The signature is a hash of the call sites, as in Budanur, Mueller and Gamblin, but ignores
-// recursion: a function that is already on the stack keeps the context of its first call,
-// regardless of the calls in between. Otherwise, each level of a recursion, and each path to this
-// level, would have a separate context. If an exception or longjmp leaves a function, the function
-// stays on the stack. This is harmless, because contexts affect only the size of the tree.
+// recursion: if a function is already on the stack, a further call has the context of its first
+// call, regardless of the calls in between. Otherwise, each level of a recursion, and each path to
+// this level, would have a separate context. If an exception or longjmp leaves a function, the
+// function stays on the stack. This is harmless, because contexts affect only the size of the tree.
 type callTracker struct {
 	threads  map[uint32]*stack
 	thread   uint32 // thread of the last row

@@ -120,8 +120,8 @@ func TestAgreesWithHierarchy(t *testing.T) {
 	}
 }
 
-// TestMix checks that the profile of a trace is the sum of the profiles of its blocks, weighted by
-// the numbers of their references.
+// TestMix checks that the profile of a trace is the sum of its blocks' profiles, weighted by their
+// numbers of references.
 func TestMix(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	var lines []uint64 // most recent first

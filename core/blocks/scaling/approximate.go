@@ -164,11 +164,11 @@ func solveLeast(rows [][]float64, values, weights []float64) (c []float64, ok bo
 const closeEnough, closeInBins = 0.02, 0.125
 
 // distanceLaw finds a law for distances in lines, given one distance for each run. It returns the
-// first of these laws that fits: a polynomial that fits more runs than it has terms; the distance
-// in the largest run, if all distances differ by at most one line; a monomial, or a sum of two
-// monomials, that is close to the distances; a power law whose exponent is nearly an integer. If
-// none of these laws fits, it returns the distance in the largest run as a constant law. The reason
-// is usually that the proportions of the classes of distances change from run to run.
+// first law in the following list that fits: a polynomial that fits more runs than it has terms; a
+// constant, if all distances differ by at most one line; a monomial, or a sum of two monomials,
+// that is close to the distances; a power law whose exponent is nearly an integer. If none of these
+// laws fits, it returns the distance in the largest run as a constant law. The reason is usually
+// that the proportions of the classes of distances change from run to run.
 //
 // If only the bins of the distances are known, a larger error is accepted. Sums of two monomials
 // are not tried in this case, because they would fit the borders of the bins.

@@ -335,8 +335,8 @@ type Block struct {
 type Predicted struct {
 	*Prediction
 	Of []Block // the prediction for each block
-	// Run is the predicted run, whose edges balance. If the predicted edges did not balance at
-	// first, up to Slack executions enter or leave blocks without following an edge.
+	// Run is the predicted run, whose edges balance. To balance the predicted edges, up to Slack
+	// executions enter or leave blocks without following an edge.
 	Run   *blocks.Run
 	Slack uint64
 	// Profile is the predicted profile of the run, for questions about caches and blocks. The
@@ -528,9 +528,9 @@ type predictedSite struct {
 	accesses, cold uint64
 }
 
-// addTo adds the predicted accesses to the site's profile r and to the statistics of the site's
-// kind. It rounds the numbers of accesses to integers without changing their sum. All distances are
-// less than the number of lines.
+// addTo adds the predicted accesses of a site to its profile r, and to the statistics for its kind
+// of access. It rounds the numbers of accesses to integers without changing their sum. All
+// distances are less than the number of lines.
 func (d *predictedSite) addTo(r *profile.Reuse, kind *profile.KindLocality, lines uint64) {
 	counts := make([]uint64, profile.SiteBins)
 	all, left := 0.0, d.accesses-d.cold

@@ -111,8 +111,8 @@ func (p *nested) run(n int64) (*blocks.Edges, *profile.Profile) {
 	return e, p.profile(e)
 }
 
-// profile returns the profile of a run in which every execution of a block accesses a line that
-// belongs to that block.
+// profile returns the profile of a run. Every execution of a block accesses the same line, which no
+// other block accesses.
 func (p *nested) profile(e *blocks.Edges) *profile.Profile {
 	out := &profile.Profile{Sites: &profile.Sites{LineBytes: 64}}
 	out.Input.Kinds = trace.AllKinds

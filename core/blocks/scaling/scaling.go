@@ -13,7 +13,7 @@
 //
 //  1. All sums of up to four monomials with rational coefficients that fit every run exactly are
 //     tried.
-//  2. The length of a description is the length of the coefficients plus the length of the choice
+//  2. The length of a description is the number of bits that encode the coefficients and the choice
 //     of monomials. A description must be shorter than the counts themselves.
 //  3. If there are more runs than coefficients, the additional runs check the polynomial.
 //     [Law.Checked] is the number of additional runs. If a polynomial has as many terms as runs, it
@@ -31,10 +31,10 @@
 // count of each class must have a checked polynomial. If there is no such division, the distances
 // form a single class. A law is fitted to each of 512 quantiles of a class, because each quantile
 // in one run corresponds to the same quantile in all other runs. The law of a quantile is a
-// polynomial that fits the runs, a constant, or a sum of two monomials or a power law that fits
-// within 2 % (12.5 % if distances are binned). A quantile without such a law keeps its value from
-// the largest run: it lies where two classes of distances meet, and the shares of the classes
-// change from run to run. Finally, the predicted quantiles are sorted.
+// polynomial that fits the runs exactly, a constant, a sum of two monomials, or a power law. Sums
+// and power laws must fit within 2 % (12.5 % if distances are binned). A quantile without such a
+// law keeps its value from the largest run: it lies where two classes of distances meet, and the
+// shares of the classes change from run to run. Finally, the predicted quantiles are sorted.
 //
 // # Programs
 //
@@ -50,8 +50,8 @@
 // The mapping of lines to sets is not predicted. Arrays with power-of-two sizes that map to the
 // same sets miss more often than the stack distance cache model predicts. If an allocator aligns
 // arrays differently from run to run, references cross lines in only some runs, and follow no law.
-// If a parameter has the same value in all runs, other values cannot be predicted. A block that no
-// run executed is predicted not to run.
+// If a parameter has the same value in all runs, other values cannot be predicted. If no run
+// executed a block, its predicted count is 0.
 package scaling
 
 import (

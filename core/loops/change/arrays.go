@@ -49,7 +49,8 @@ func Arrays(n *loops.Nest) []Array {
 }
 
 // wrapAroundError returns an error text if a reference wraps around the end of the address space,
-// and "" otherwise. A reference that wraps around belongs to no array, so no array can be moved.
+// and "" otherwise. A reference that wraps around does not belong to any array, so nothing can be
+// moved.
 func wrapAroundError(n *loops.Nest) (why string) {
 	eachLeaf(n.Items, nil, func(leaf *loops.Item, around []*loops.Item) {
 		if low, high := byteRange(leaf, around); !leaf.Wild && low > high {

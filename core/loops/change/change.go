@@ -16,8 +16,9 @@
 //
 // # Legality
 //
-// A trace does not show whether a changed program would still compute the same result, so the
-// package does not check this. [Change.Illegal] states when a change would be illegal.
+// The package does not check whether a changed program would still compute the same result, because
+// a trace does not contain this information. [Change.Illegal] states when a change would be
+// illegal.
 //
 // # Sources
 //

@@ -340,7 +340,7 @@ func (c Fuse) Words(names Names) string {
 
 // Apply implements [Change].
 func (c Fuse) Apply(n *loops.Nest) error {
-	fused := n.Clone() // modify a copy, because n must not change if one of the loops cannot be fused
+	fused := n.Clone() // modify a copy: if one of the loops cannot be fused, n must stay unchanged
 	for _, pair := range c.Pairs() {
 		if err := pair.fuse(fused); err != nil {
 			return err

@@ -141,7 +141,7 @@ func (w *roller) rollList(items []loops.Item, depth int) (out []loops.Item, orig
 	return w.mergeRemainders(items, origins, depth)
 }
 
-// isInnermost reports whether a loop contains neither loops nor irregular references.
+// isInnermost reports whether a loop contains only events and regular references.
 func isInnermost(l *loops.Item) bool {
 	return l.IsLoop() && !slices.ContainsFunc(l.Body, func(it loops.Item) bool { return it.IsLoop() || it.Wild })
 }

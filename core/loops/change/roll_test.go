@@ -199,8 +199,8 @@ func TestRollFindsLoops(t *testing.T) {
 	}
 }
 
-// TestRollKeepsLoopsThatWereNotUnrolled checks that Roll does not change loops that were not unrolled, although
-// they contain similar references.
+// TestRollKeepsLoopsThatWereNotUnrolled uses loops that were not unrolled, but contain similar
+// references. Roll must not change these loops.
 func TestRollKeepsLoopsThatWereNotUnrolled(t *testing.T) {
 	at := func(site uint32, addr trace.Addr, by int64) loops.Item {
 		return loops.Leaf(loops.Reference{Site: site, Bytes: 8, Kind: trace.Load}, addr, by)

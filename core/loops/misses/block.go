@@ -37,7 +37,7 @@ type block struct {
 
 type item struct {
 	*block
-	at   int // index of the item's first parameter among the body's parameters
+	at   int // index of the first parameter of the item among the parameters of the body
 	n    int // number of parameters
 	node int // pre-order number of the item within the loop; the loop itself is number 0
 }
@@ -45,7 +45,7 @@ type item struct {
 // leaf is a reference within a loop.
 type leaf struct {
 	ref   int
-	param int // index of the leaf's address among the body's parameters
+	param int // index of the address among the parameters of the body
 	bytes uint64
 	wild  bool
 	step  uint64 // change of the leaf's address per iteration of the loop
@@ -247,8 +247,8 @@ func (s *span) sweep(step, steps uint64) (ok bool) {
 //
 // If all iterations of a loop have the same trip counts, the result is the span of the first
 // iteration, swept over all iterations. If inner trip counts vary, the result is the union of the
-// spans of the first and the last iteration, because the range of bytes of an inner loop that runs
-// at least once is a convex function of the iteration.
+// spans of the first and the last iteration. This union is sufficient, because the byte range of an
+// inner loop that runs at least once is a convex function of the iteration.
 func (b *block) hullOf(p []uint64, out []span) (ok bool) {
 	if !b.loop {
 		if b.counted {

@@ -26,11 +26,12 @@
 //
 //   - The period is a number of iterations after which each reference is at the same offset in its
 //     line, and all references have moved by the same number of sets.
-//   - Two states match under two conditions. If a line of the older state is in a region of a
-//     class, the newer state contains this line, moved by d, at the same position, and the moved
-//     line is in a region of the same class. All other lines appear unmoved at the same position.
-//     If the moved line were outside the regions of its class, references to a different array
-//     could hit it after the jump, and the counts would be silently wrong.
+//   - Two states match under two conditions. First, consider a line of the older state that is in a
+//     region of a class. At the same position, the newer state must contain this line moved by d,
+//     and the moved line must be in a region of the same class. Second, all other lines must be
+//     unmoved at the same position. If the moved line were outside the regions of its class,
+//     references to a different array could hit it after the jump, and the counts would be silently
+//     wrong.
 //
 // Under these conditions, the movement is a one-to-one mapping of all lines that are in the cache
 // or are accessed before the end of the jump, and it maps sets to sets. LRU does not depend on line

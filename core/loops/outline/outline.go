@@ -165,8 +165,8 @@ func (o *Outline) list(n *nest, number int) {
 
 // Sum adds up the values of nodes for each listed loop. The slice nodes contains the values of
 // top-level loops, and of all nodes in them, in pre-order. For each of these top-level loops, the
-// iterator tops yields the number of its node and the index of its value in nodes, like Result.Tops
-// of package misses.
+// iterator tops yields two numbers: the number of the loop's node, and the index of its value in
+// the slice nodes (see Result.Tops in package misses).
 func Sum[T any](o *Outline, tops iter.Seq2[int, int], nodes []T, add func(sum *T, n *T)) []T {
 	byShape := map[int]int{} // 1 + the index of each nest
 	for i, n := range o.nests {
