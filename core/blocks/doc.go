@@ -26,8 +26,8 @@
 //     yet eliminated. Sums, products and quotients of positive numbers lose accuracy only in the
 //     last digits (O'Cinneide, Entrywise perturbation theory and error analysis for Markov chains,
 //     1993). Blocks are eliminated in postorder of a depth-first search, so that edges lead only to
-//     headers of outer loops. A function with n blocks in loops that are nested d deep then takes
-//     n·d steps. Irreducible graphs take more steps.
+//     headers of outer loops. The elimination of a function then takes n·d steps, where n is the
+//     number of blocks and d is the nesting depth of loops. Irreducible graphs take more steps.
 //  3. The number of invocations of each function is computed for one strongly connected component
 //     of the call graph at a time, callers first. Each execution of a block calls the function in
 //     the block's field Callee. All other invocations (of main, of callbacks and through pointers)

@@ -9,12 +9,12 @@ type weightedEdge struct {
 }
 
 // factorization is a system of n states after the elimination of all states, from the highest to
-// the lowest. It solves
+// the lowest. It solves the following system, and the transposed system:
 //
 //	y_j · s_j = source_j + Σ over i ≠ j of y_i w_ij
 //
-// and its transpose. For each state k, it stores the edges to lower states, divided by the pivot of
-// k, and the edges from lower states.
+// For each state k, it stores the edges to lower states, divided by the pivot of k, and the edges
+// from lower states.
 type factorization struct {
 	pivots []float64
 	outAt  []int32        // the edges [outAt[i], outAt[i+1]) belong to the i-th state, counted from the highest
@@ -61,7 +61,7 @@ func eliminate(edges [][]weightedEdge, exitWeights, diagonal []float64) (f *fact
 			if int(i) > k {
 				continue
 			}
-			last := len(edges[i]) - 1 // the last edge leads to k, the highest remaining state
+			last := len(edges[i]) - 1 // the last edge leads to state k, the highest remaining state
 			w := edges[i][last].weight
 			edges[i] = edges[i][:last]
 			f.in = append(f.in, weightedEdge{i, w})

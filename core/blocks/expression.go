@@ -5,14 +5,14 @@ import (
 	"strconv"
 )
 
-// expression is a formula of numbers and parameters:
+// expression is a formula of numbers and parameters, with the functions min, max, floor and ceil:
 //
 //	sum     = product { ("+" | "-") product }
 //	product = power { ("*" | "/") power }
 //	power   = ["-"] atom ["^" power]
 //	atom    = number | name | name "(" sum { "," sum } ")" | "(" sum ")"
 //
-// with the functions min, max, floor and ceil. Decimal numbers are exact.
+// Decimal numbers are exact.
 type expression struct {
 	// one of + - * / ^, or 'n' (number), 'p' (parameter), 'm' (min), 'M' (max), 'f' (floor), 'c'
 	// (ceil), '~' (unary minus)

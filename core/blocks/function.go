@@ -140,7 +140,7 @@ func (s *System) weight(b uint32, i int) uint64 {
 	return 1
 }
 
-// states returns, for each state, its edges, merged and sorted, and its weight of leaving the
+// states returns the edges of each state, merged and sorted, and its weight for leaving the
 // function.
 func (s *System) states(f *solvedFunction) (ways [][]weightedEdge, leaves []float64) {
 	n := len(f.blocks)
@@ -181,7 +181,7 @@ func (s *System) states(f *solvedFunction) (ways [][]weightedEdge, leaves []floa
 				all = append(all, weightedEdge{e.to, float64(e.weight)})
 			}
 		}
-		// This reserves capacity for one more edge, which leads to the header of the outer loop.
+		// Reserve capacity for one more edge, which will lead to the header of the outer loop.
 		all = append(all, weightedEdge{})
 		ways[i] = all[from : len(all)-1 : len(all)]
 		leaves[i] = float64(s.leaves[b])

@@ -18,7 +18,7 @@ func (h share) ofRational(n *big.Rat) *big.Rat {
 
 // rationalFunction is the solution for one function of a component, in rational numbers.
 type rationalFunction struct {
-	visits, resumed []*big.Rat         // by state; resumed may be nil
+	visits, resumed []*big.Rat         // by state; the field resumed may be nil
 	calls           map[int32]*big.Rat // calls per invocation, by the callee's index in the component
 	resumedCalls    map[int32]*big.Rat // calls caused by executions that entered a block without following an edge
 }

@@ -24,12 +24,12 @@ type Run struct {
 type Profile struct {
 	Weights [][]uint64   // for each block: nil, or a weight for each successor
 	Entries []uint64     // for each function: number of invocations; 0 if unknown
-	Flow    []trace.Flow // the values that blocks of a function pass to each other
+	Flow    []trace.Flow // values that the blocks of a function pass to each other
 }
 
-// The binary form, used as section BLCK of profiles. Integers are encoded as in package profile. A
-// list is encoded as its length followed by its members, and a string as its length followed by its
-// bytes.
+// This is the binary form of a run, which profiles contain as section BLCK. Integers are encoded as
+// in package profile. A list is encoded as its length followed by its members, and a string as its
+// length followed by its bytes.
 //
 //	version    1, or 2 if there is a profile
 //	bytes of the program, 0 if it is left out, followed by
@@ -379,7 +379,7 @@ func (r *Run) Reuse(s *profile.Sites) []Reuse {
 // The paper calls the sampled executions windows.
 type SampledReuse struct {
 	Executions uint64 // number of executions of the block that access memory, sampled or not
-	Windows    uint64 // executions in the sample
+	Windows    uint64 // number of sampled executions
 	profile.Reuse
 }
 

@@ -133,7 +133,7 @@ func TestOutermostBranchMattersMost(t *testing.T) {
 		if in := list[2*i]; in.Block != 1+i || math.Abs(math.Abs(in.Weight)-(total-outside)/total) > 1e-9 {
 			t.Errorf("influence %+v on the total %g has rank %d, want the branch of loop %d, which influences everything except %g", in, total, i, i, outside)
 		}
-		outside += 2*entries*trips + entries*trips // the loop's tests and latches, and the tests at which the next inner loop ends
+		outside += 2*entries*trips + entries*trips // the tests and latches of the loop, and the last test in each run of the next inner loop
 		entries *= trips
 	}
 }

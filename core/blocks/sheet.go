@@ -32,9 +32,9 @@ import (
 //	                (or the whole body, if the branch is at its end) runs 100 times per exit
 //	?               unknown
 //
-// Numbers are exact. A number may also be an expression with parameters, the operators + - * / ^,
-// and the functions min, max, floor and ceil. Names with characters other than letters, digits and
-// ._$-+ are quoted as in Go.
+// Numbers are exact rational numbers. A number may also be an expression with parameters, the
+// operators + - * / ^, and the functions min, max, floor and ceil. Names with characters other than
+// letters, digits and ._$-+ are quoted as in Go.
 type Sheet struct {
 	file       string
 	parameters []parameter
@@ -49,7 +49,7 @@ type parameter struct {
 	line       int
 }
 
-// branch is a line of a branch-probability file that contains "|".
+// branch is a line of a branch-probability file that describes a branch. Such lines contain "|".
 type branch struct {
 	line            int
 	function, block string
@@ -75,7 +75,7 @@ type entry struct {
 	of                    *expression
 }
 
-// ParseSheet parses a branch-probability file. Errors name the file.
+// ParseSheet parses a branch-probability file. Errors contain the name of the file.
 func ParseSheet(file string, text []byte) (*Sheet, error) {
 	s := &Sheet{file: file, named: map[string]int{}}
 	line := 0
@@ -388,7 +388,7 @@ func (m *Model) Set(values map[string]*big.Rat) error {
 	return nil
 }
 
-// setMade sets the share of a block's calls that enter the function they name.
+// setMade sets the share of a block's calls that enter the called function.
 func (s *System) setMade(block int, made share) {
 	if made.part == made.whole {
 		made = share{}

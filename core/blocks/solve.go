@@ -32,7 +32,7 @@ type component struct {
 	self      bool           // whether there are calls within the component
 	factor    *factorization // the factorised matrix of the calls within the component, or nil
 	known     []float64
-	counts    [][]float64 // by function, then by state
+	counts    [][]float64 // counts[i][k] is the count of state k of function i
 	exact     [][]uint64
 }
 
@@ -42,7 +42,7 @@ type solver struct {
 	calls   []float64 // calls added so far, by callee
 	whole   []bool    // whether the calls are integers; the field exact contains these integers
 	exact   []uint64
-	errors  []float64 // errors of the calls, by callee
+	errors  []float64 // bounds on the errors of the calls, by callee
 	numbers []int32   // by function: its index in the component, or -1
 }
 
@@ -113,8 +113,8 @@ func (h share) multiplyInteger(n uint64) (q, rest uint64) {
 	return bits.Div64(hi, lo, h.whole)
 }
 
-// component solves the functions of a component. All components that call it must be solved
-// already.
+// component solves the functions of a component. All components that call this component must have
+// been solved.
 func (v *solver) component(list []int32) error {
 	k := &component{functions: list}
 	for i, f := range list {
@@ -418,8 +418,8 @@ type residual struct {
 	calls    uint64
 	counts   []uint64 // count of each state
 
-	whole []uint64  // by state; negative residuals wrap around
-	rests []float64 // by state: remainders of divisions, or nil
+	whole []uint64  // by state: the integer part of the residual; negative numbers wrap around
+	rests []float64 // by state: the sum of the remainders of divisions; nil if there are no remainders
 }
 
 func (r *residual) compute() []float64 {

@@ -15,7 +15,7 @@ const maxWeight = 1 << 63
 // functions are solved again.
 type System struct {
 	program *trace.Program
-	weights [][]uint64 // by block, in the order of Successors; unknown if all weights and leaves are 0
+	weights [][]uint64 // by block, in the order of Successors; the weights are unknown if they and the weight in leaves are all 0
 	leaves  []uint64   // by block: the weight of ending the invocation
 	entered []uint64   // by function: invocations that do not come from direct calls
 	resumed []uint64   // by block: executions that enter the block without following an edge
@@ -26,7 +26,7 @@ type System struct {
 
 	callees   []int32 // by block: the called function, or -1
 	functions []solvedFunction
-	positions []int32 // by block: the number of its state in the factor of its function
+	positions []int32 // by block: the number of its state in its function
 }
 
 // share is the fraction part/whole. If part and whole are 0, the fraction is 1.
@@ -71,7 +71,7 @@ func NewSystem(p *trace.Program) (*System, error) {
 	return s, nil
 }
 
-// FromEdges returns the system whose solution is the counts of a run.
+// FromEdges returns a system whose solution equals the counts of a run.
 func FromEdges(p *trace.Program, e *Edges) (*System, error) {
 	if err := e.Check(p); err != nil {
 		return nil, err
@@ -138,13 +138,13 @@ func FromProfile(p *trace.Program, weights [][]uint64) (*System, error) {
 // Program returns the program.
 func (s *System) Program() *trace.Program { return s.program }
 
-// Weights returns a block's weights, in the order of its successors, and its weight of leaving the
-// function. Callers must not change the slice.
+// Weights returns the weights of a block, in the order of its successors, and its weight for
+// leaving the function. Callers must not change the slice.
 func (s *System) Weights(block int) (weights []uint64, leaves uint64) {
 	return s.weights[block], s.leaves[block]
 }
 
-// Set sets a block's weights, in the order of its successors, and its weight of leaving the
+// Set sets the weights of a block, in the order of its successors, and its weight for leaving the
 // function.
 func (s *System) Set(block int, weights []uint64, leaves uint64) error {
 	if block < 0 || block >= len(s.weights) {

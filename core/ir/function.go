@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// function contains the basic blocks of a function of the module, and their instructions in the
-// order of the text. A single variable of this type is reused for all functions.
+// function contains the basic blocks and the instructions of a function, in the order of the text.
+// A single variable of this type is reused for all functions.
 type function struct {
 	m *module
 	extent
@@ -35,7 +35,7 @@ type function struct {
 	defs       []int32
 	labels     map[string]int32 // label numbers by name
 	blockOf    []int32          // by label: the basic block, or -1
-	debugNames []int32          // by value: 1 + the DILocalVariable that describes it
+	debugNames []int32          // by value: 1 + the number of the DILocalVariable that describes it
 	scratch    []string
 }
 
@@ -46,12 +46,12 @@ type basicBlock struct {
 	label       string // the block's label, as written after %
 	from        int    // position at which the block's text begins, after the line of the label
 	first, last int32  // range of the block's instructions, excluding last
-	header      int32  // end of the block's phis and landing pads, which must stay first
+	header      int32  // end of the phis and landing pads, which must remain at the beginning of the block
 }
 
 type labelRef struct {
 	from, to    int32 // range of the label's text in the module, without %
-	open, close int32 // in a phi: range of the pair's text, including its brackets
+	open, close int32 // in a phi: range of the text of the pair that contains the label, including brackets
 	label       int32
 }
 

@@ -153,7 +153,7 @@ func (r *reader) readTrailer(in *inst) {
 }
 
 // syntax describes the effect of an instruction and the notation of its operands. Each letter of
-// the form is one step in reading the operands:
+// the form represents one item to read:
 //
 //	f  flags such as nuw and fast             w  a word
 //	o  an operand: a type and a value         v  a value without a type
@@ -563,7 +563,7 @@ func (r *reader) phi(in *inst) {
 		r.want('[')
 		open := r.base + r.at - 1
 		if _, id := r.readValue(); id < 0 {
-			r.f.uses = append(r.f.uses, -1) // this entry keeps uses and refs parallel
+			r.f.uses = append(r.f.uses, -1) // this entry keeps the indices of uses and refs equal
 		}
 		r.want(',')
 		r.labelName()

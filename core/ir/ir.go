@@ -31,10 +31,10 @@
 //     locations, and variables. The tables have the form of the body of a MODL frame
 //     (core/trace/sgt).
 //
-// [Read] builds the same tables from the text alone, for models that need no run. The tables of
-// [Read] also contain the branch weights of a profile (!prof). [Read] also accepts functions that
-// must not be rewritten, modules for systems without ELF, and modules from newer LLVM versions.
-// [Read] skips functions and lines that it cannot parse, and lists them.
+// [Read] builds the same tables without rewriting the module, for models that need no run. The
+// tables of [Read] also contain the branch weights of a profile (!prof). [Read] also accepts
+// functions that must not be rewritten, modules for systems without ELF, and modules from newer
+// LLVM versions. [Read] skips functions and lines that it cannot parse, and lists them.
 //
 // # Contents of the tables
 //
@@ -59,10 +59,10 @@
 // structure member (such as s->table) that contains the pointer. If several objects are possible,
 // the site has no object.
 //
-// The location of a site is the source line on which its code is written. If the code was inlined
-// from a system header or from an accessor, the location is the line of the call. An accessor is a
-// function whose code is on a single line and has no loop. If an accessor is defined in the same
-// file, it also has at most two loads and stores.
+// The location of a site is the source line of its code. If the code was inlined from a system
+// header or from an accessor, the location is the line of the call. An accessor is a function whose
+// code is on a single line and has no loop. If an accessor is defined in the same file, it also has
+// at most two loads and stores.
 package ir
 
 import (
@@ -86,7 +86,7 @@ type Options struct {
 	Read func(file string) []byte
 }
 
-// Result is a rewritten module.
+// Result contains a rewritten module.
 type Result struct {
 	Text    []byte
 	Program *trace.Program // the tables of the module, as a program that consists of one module

@@ -7,8 +7,8 @@ type graph struct {
 	successors [][]int32
 }
 
-// order returns the reachable vertices in reverse postorder of a depth-first search, and the
-// position of each vertex in this order, or -1.
+// order returns the reachable vertices in reverse postorder of a depth-first search. It also
+// returns the position of each vertex in this order, or -1 for unreachable vertices.
 func (g *graph) order() (order, position []int32) {
 	n := len(g.successors)
 	position = slices.Repeat([]int32{-1}, n)
@@ -92,7 +92,7 @@ func commonDominator(dominator, position []int32, a, b int32) int32 {
 	return a
 }
 
-// loops contains the natural loops of a graph. A loop is identified by its header. A latch is a
+// loops describes the natural loops of a graph. A loop is identified by its header. A latch is a
 // vertex that jumps back to the header. The header dominates every latch. Cycles with several
 // entries are not natural loops.
 type loops struct {

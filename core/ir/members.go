@@ -73,7 +73,8 @@ func (m *metadata) pointedAt(n int) (to int, access string) {
 }
 
 // members returns the name, such as a.b, and the type of the member that begins at an offset in a
-// type. The name omits members whose names are reserved for the library.
+// type. The name omits members with reserved names, which belong to the implementation of the
+// library.
 func (m *metadata) members(n int, offset uint64) (name string, of int) {
 	for range maxTypes {
 		n = m.plainType(n)
@@ -112,7 +113,7 @@ func (m *metadata) members(n int, offset uint64) (name string, of int) {
 	return name, -1
 }
 
-// memberAt returns the largest member or base class that contains an offset, or -1 if there is
+// memberAt returns the largest member or base class at an offset in a structure, or -1 if there is
 // none.
 func (m *metadata) memberAt(list int, offset uint64) int {
 	found, most := -1, uint64(0)

@@ -12,9 +12,9 @@ import (
 // value, the same constant, or computed in the same way from the same values. Like a processor that
 // speculates, it assumes that no other accesses alias.
 type memoryDependences struct {
-	first   int32                   // the instruction to which writers[0] belongs
+	first   int32                   // the instruction whose writer is writers[0]
 	writers []int32                 // by instruction: the store, as an operand in trace.Instr.Uses, or noWriter
-	stores  map[memoryAddress]int32 // number, within the piece, of the last store to each address
+	stores  map[memoryAddress]int32 // the last store to each address, as a number within the piece
 	alike   map[string]int32
 }
 

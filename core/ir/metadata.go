@@ -14,7 +14,7 @@ import (
 // its DIFile) and names of variables. The nodes are read on demand, and cached.
 type metadata struct {
 	text      string
-	at        []int32      // by number: 1 + the position of the node's text; 0 if undefined
+	at        []int32      // by node number: 1 + the position of the node's text; 0 if the node is undefined
 	identNode int          // the node of !llvm.ident
 	locations []location   // the location in each node, by node number
 	bodies    map[int]body // bodies of inlined functions, by number of the DISubprogram; nil if not read yet
@@ -50,7 +50,7 @@ type scope struct {
 
 // define records the position of the text of node n.
 func (m *metadata) define(n, at int) {
-	// LLVM numbers nodes densely. Nodes with very large numbers are ignored, to save memory.
+	// LLVM numbers nodes consecutively. Nodes with very large numbers are ignored, to save memory.
 	if n < 0 || n > len(m.text)/4+16 {
 		return
 	}
@@ -119,7 +119,7 @@ func (c *cursor) readFieldValue() string {
 	return c.text[from:]
 }
 
-// reference reads "!12", or returns -1.
+// reference returns the number in a node reference such as "!12", or -1.
 func reference(text string) int {
 	if len(text) < 2 || text[0] != '!' {
 		return -1
@@ -139,7 +139,8 @@ func remembered[T any](memory *map[int]T, n int, find func() T) T {
 	return found
 }
 
-// location reads node n. If the node is not a DILocation, the result contains no location.
+// location returns the location in node n. If the node is not a DILocation, the result contains no
+// location.
 func (m *metadata) location(n int) *location {
 	if m.locations == nil {
 		m.locations = make([]location, len(m.at)+1)

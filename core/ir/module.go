@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// module is the top level of a module: its functions, and the data needed to interpret them.
+// module contains the top-level items of a module: its functions, and the data that is needed to
+// interpret them.
 //
 // The reader relies only on two properties of LLVM's output: each item is on a separate line, and a
 // function ends with a line that consists of a single brace.
@@ -216,8 +217,8 @@ func (m *module) function(e extent) {
 	}
 }
 
-// calledName returns the name after the first @ in a line, including its quotes, or "" if there is
-// none.
+// calledName returns the name after the first @ in a line, including its quotes. It returns "" if
+// there is no @.
 func calledName(line string) string {
 	for i := 0; i < len(line); i++ {
 		switch line[i] {

@@ -7,9 +7,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// findObject finds the variable that contains an address. It follows address arithmetic back to a
-// local variable, an argument, a global variable, or a pointer that was loaded from one of these.
-// If a value can come from several paths, all paths must lead to the same variable.
+// findObject finds the variable that contains an address. It traces address arithmetic back to a
+// local variable, an argument or a global variable, or to a pointer that was loaded from such a
+// variable. If a value can come from several paths, all paths must lead to the same variable.
 func (f *function) findObject(o operand) (name string, flags trace.SiteFlags) {
 	var seen [16]int32
 	n, found := 0, false

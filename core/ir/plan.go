@@ -9,7 +9,8 @@ import (
 
 const maxValues = 48
 
-// aggregateBytes is the size in bytes above which local arrays and structs are recorded as objects.
+// aggregateBytes is the maximum size in bytes of local arrays and structs that are not recorded as
+// objects.
 const aggregateBytes = 16
 
 // piece is a part of a basic block that becomes a block of the trace. A piece is straight-line code
@@ -39,20 +40,21 @@ type plan struct {
 	loops  loops
 	task   bool // whether the function is the body of an OpenMP task
 
-	// loops that contain code of inlined functions; nil, like inlined, if not computed yet
+	// loops that contain code of inlined functions; nil if they and the field inlined have not been
+	// computed yet
 	loopFrames map[loopFrame]bool
 	inlined    map[inlined]int          // number of loads and stores of each inlined function
 	stored     map[int32][]int32        // stores to each local variable; nil if not computed yet
 	linked     map[loopVariable][]int32 // cached results of the method links; may be nil
 
-	returnings []tailReturn // how each basic block returns after a tail call
+	returnings []tailReturn // by basic block: the return after its tail call
 
 	local   []int32           // by instruction: its number within the piece, or -1 if it produces no code
 	siteOf  []int32           // by instruction: 1 + the index of its first site in sites
 	hoisted []int32           // allocas to be moved to the function's beginning
 	pending []site            // the first sites of the next piece
 	widest  uint64            // maximum number of lanes of a gather or scatter
-	memory  memoryDependences // state of the piece while its instructions are listed
+	memory  memoryDependences // dependences through memory in the piece whose instructions are being listed
 }
 
 func (p *plan) reset(f *function, t *tables) {

@@ -22,7 +22,7 @@ type tailReturn struct {
 	by   int32 // the basic block that contains the return
 }
 
-// returnsBy reports whether the function does nothing but return after call i, and records whether
+// returnsBy reports whether the function returns immediately after call i. It also records whether
 // the return is in a different basic block.
 func (p *plan) returnsBy(basic, i int32) bool {
 	f := p.f
@@ -87,7 +87,7 @@ func (p *plan) onlyReturns(basic, predecessor, value int32) bool {
 	return f.returnsValue(&f.insts[b.last-1], -1)
 }
 
-// isDead reports whether a basic block is no longer reached, because all of its predecessors now
+// isDead reports whether a basic block has become unreachable, because all its predecessors now
 // return immediately after their calls.
 func (p *plan) isDead(basic int32) bool {
 	first := &p.f.insts[p.f.blocks[basic].first]

@@ -125,9 +125,9 @@ func (f *function) typeOf(address operand, pointers int) int {
 	return f.pointee(address, pointers)
 }
 
-// structure returns the number of a structure in the tables, and adds it if it is new. structure
-// returns false for types with fewer than two members, or with unknown members, because their
-// members do not matter.
+// structure returns the number of a structure in the tables. If the structure is new, it is added
+// to the tables. For types with fewer than two members, or with unknown members, ok is false,
+// because their members do not matter.
 func (t *tables) structure(node int) (number uint32, ok bool) {
 	if number, known := t.structures[node]; known {
 		return number - 1, number != 0
@@ -204,7 +204,7 @@ func (m *metadata) addMembers(s *trace.Structure, node int, prefix string, at ui
 	}
 }
 
-// nameOfAnonymous returns the name of the typedef of a structure without a name, or "".
+// nameOfAnonymous returns the typedef name of a structure without a tag, or "" if there is none.
 func (m *metadata) nameOfAnonymous(node int) string {
 	for n := range m.at {
 		if t := m.node(n); strings.HasPrefix(t, "!DIDerivedType(tag: DW_TAG_typedef") {

@@ -432,7 +432,7 @@ func (p *plan) findInlined() {
 		l := p.f.m.metadata.location(int(p.f.insts[i].debug))
 		return inlined{l.function, l.inlinedAt}
 	}
-	// the locations seen so far, so that the copies in an unrolled loop count once
+	// the locations seen so far, so that copies in an unrolled loop are counted only once
 	seen := map[int32]bool{}
 	for i := range p.f.insts {
 		in := &p.f.insts[i]
@@ -453,8 +453,7 @@ func (p *plan) basicOf(i int32) int32 {
 	return int32(n)
 }
 
-// scaleOf returns the number of low bits that are usually 0 in the differences between the site's
-// addresses.
+// scaleOf returns the number of low bits that are usually 0 in the address differences of the site.
 func scaleOf(s *site) byte {
 	switch {
 	case s.kind > trace.Fetch || s.bytes < 2:

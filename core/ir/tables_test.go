@@ -77,7 +77,7 @@ func checkBlock(t checker, p *trace.Program, f *trace.Function, i, firstSite uin
 	}
 	for k, in := range b.Instrs {
 		for _, use := range in.Uses {
-			// An operand precedes its use, unless it is a value of the previous iteration.
+			// A value from the same iteration must precede its use.
 			if int(use) >= k || int(-2-use) >= instrs {
 				t.Fatalf("%s: block %d: instruction %d uses %d of %d", f.Name, i, k, use, instrs)
 			}

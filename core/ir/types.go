@@ -31,7 +31,7 @@ type datatype struct {
 	packed   bool
 	space    uint32 // address space of a pointer
 
-	bytes, align uint64 // number of bytes that a store writes, and alignment in arrays and structs
+	bytes, align uint64 // number of bytes that a store writes, and the alignment in arrays and structs
 	sized        bool   // whether bytes and align are known
 }
 
@@ -153,8 +153,8 @@ func typeBaseEnd(text string, from int) int {
 	return max(i, from)
 }
 
-// suffixEnd skips suffixes that turn a type into a pointer or function type: "*", " addrspace(1)*",
-// " (i32, ...)". It also skips the address space after the opaque type "ptr".
+// suffixEnd skips the suffixes of pointer types and function types: "*", " addrspace(1)*", " (i32,
+// ...)". It also skips the address space after the opaque type "ptr".
 func suffixEnd(text string, i int) int {
 	if text[i] == '*' {
 		return i + 1

@@ -298,10 +298,10 @@ func (n *lastAddresses) update(all []shape, id uint32, p []uint64) {
 }
 
 // The plain form of a tree is a list of its records. For each run of records with the same
-// reference, it contains the reference's number, the length of the run, and for each record the
-// difference from the previous address of the reference. If a tree has few records or repetitions,
-// its plain form may be shorter than its loops and leaves. [Tree.Append] then writes the plain
-// form.
+// reference, it contains the number of the reference, the length of the run, and the address of
+// each record as the difference from the previous address of the reference. If a tree has few
+// records or repetitions, its plain form may be shorter than its loops and leaves. [Tree.Append]
+// then writes the plain form.
 const plainVersion = 2
 
 const (

@@ -43,7 +43,7 @@ type Folder struct {
 	habits     []habit               // by reference: habit in the context of its first record
 	others     []habit               // habits of references in other contexts
 	contexts   map[inContext]uint32  // index of each habit in the slice others
-	nearOthers [1 << nearBits]uint32 // by hash: an index into others
+	nearOthers [1 << nearBits]uint32 // by hash of reference and context: an index in the slice others
 
 	output      func(*Tree) error // function to which trees are passed (see [Folder.Give]), or nil
 	outputBytes uint64            // number of bytes above which output is called
@@ -99,7 +99,7 @@ func NewFolder(window int) *Folder {
 type rows struct {
 	trace.Batch
 	has     columns  // the columns that are present in the batch
-	context []uint32 // context of each row (see calls); nil if the context of all rows is 0
+	context []uint32 // context of each row (see callTracker); nil if the context of all rows is 0
 }
 
 func (f *Folder) rowsOf(b *trace.Batch) rows {
@@ -311,7 +311,7 @@ func (f *Folder) continuesElsewhere(c candidate) bool {
 		}
 		switch {
 		case between && f.extendInnerLoop(c):
-		case !between && f.endsInLoop(): // the loop that ran last can still continue
+		case !between && f.endsInLoop(): // the most recent loop can still continue
 		case f.reduce():
 		default:
 			return false

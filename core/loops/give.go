@@ -82,7 +82,7 @@ func (f *Folder) Tree() *Tree {
 	}
 	s := &t.shapes
 	s.all, s.next, s.first = slices.Clip(s.all), slices.Clip(s.next), maps.Clone(s.first)
-	s.parts = parts{} // the copies do not share this memory with the folder
+	s.parts = parts{} // the copies must not share this memory with the folder
 	copied := *f
 	copied.tree = &t
 	copied.nodes, copied.list, copied.params = slices.Clone(f.nodes), slices.Clone(f.list), slices.Clone(f.params)

@@ -15,7 +15,7 @@
 //     parameters are the addresses of the leaves and the trip counts of the loops in the body.
 //     Addresses and trip counts are affine functions of the iteration number, so triangular nests
 //     compress, too. The shape of a node is everything except the parameters. Each shape is stored
-//     once, and has a number.
+//     once, and is identified by a number.
 //  3. [Folder] appends a leaf for every record, and checks whether the end of its list of nodes
 //     repeats the nodes before it. The repetition may be a further iteration of the preceding loop,
 //     two equal sequences or, if trip counts differ, three sequences in arithmetic progression. If

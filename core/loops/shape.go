@@ -47,7 +47,7 @@ type parts struct {
 	trips pool[int32]
 }
 
-// clear removes all shapes but keeps their memory.
+// clear removes all shapes, but keeps their memory for reuse.
 func (s *shapes) clear() {
 	s.all, s.next = s.all[:0], s.next[:0]
 	clear(s.first)
@@ -183,14 +183,14 @@ type frame struct {
 	leafy bool // the field leafy of the loop's shape
 	items []item
 	steps []uint64
-	cur   []uint64 // the body's parameters in this iteration, one for each step
+	cur   []uint64 // parameters of the body in this iteration, one for each step
 	pos   int      // index of the next item
 	at    int      // index in cur of the next item's first parameter
 	done  uint64   // number of completed iterations
 	trips uint64
 
 	counts []int32    // the field trips of the loop's shape
-	began  uint64     // number of the first row of this iteration, if it is not the first iteration
+	began  uint64     // number of the first row of this iteration; 0 in the first iteration
 	listed bool       // whether the field rows has been computed
 	rows   []sweptRow // the rows of an iteration; empty if iterations have different numbers of rows
 }

@@ -179,7 +179,7 @@ func (s *stream) join(other *stream) {
 type callTracker struct {
 	threads  map[uint32]*stack
 	thread   uint32 // thread of the last row
-	now      *stack // stack of that thread; nil before the first call in the trace
+	now      *stack // call stack of this thread; nil before the first call in the trace
 	numbers  map[uint64]uint32
 	contexts []uint32 // context of each row of a batch
 }

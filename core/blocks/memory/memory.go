@@ -9,11 +9,12 @@
 //     cache, the stack distance cache model computes the ratio (MODELS §5). Each level is treated
 //     as if every access reached it.
 //
-//  3. An access that reaches level i has missed in all levels above it. The share
+//  3. An access that reaches level i has missed in all levels above it. The share of these accesses
+//     that hit in level i ([Conditional]) is
 //
 //     P_i = (P(h_i) − P(h_i−1)) / (1 − P(h_i−1))
 //
-//     of these accesses hit ([Conditional]). The average latency from a load to the use of its value is
+//     The average latency from a load to the use of its value is
 //
 //     E(λ) = P_1 λ_1 + (1 − P_1) [P_2 λ_2 + (1 − P_2) [… λ_RAM]]
 //

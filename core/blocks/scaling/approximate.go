@@ -5,7 +5,7 @@ import (
 	"math/big"
 )
 
-// approximate finds a law for values that fit no polynomial.
+// approximate finds a law for values that no polynomial fits.
 func (f *fitter) approximate(values []float64) Law {
 	best := f.powerLaw(values)
 	if len(f.points) < 3 {
@@ -221,7 +221,7 @@ func (f *fitter) distanceLaw(values []float64, bins bool) Law {
 	return best
 }
 
-// nearWhole is the maximum difference between the exponent of a distance's power law and the
+// nearWhole is the maximum difference between the exponent of a power law for distances and the
 // nearest integer.
 const nearWhole = 0.25
 

@@ -17,7 +17,7 @@ type Law struct {
 	Checked int
 
 	// Factor, A and B are the coefficients of other laws: Factor times each parameter raised to its
-	// power (a power law), A + B log2 n, or A n + B n log2 n. The variable n of a law is the
+	// power (a power law), A + B log2 n, or A n + B n log2 n. In the last two laws, n is the
 	// parameter with index Of.
 	Factor, A, B float64
 	Exponents    []float64
@@ -37,7 +37,7 @@ const (
 	Sum                      // a sum of products of powers that approximates the runs
 )
 
-// Term is a term of a polynomial.
+// Term is a term of a polynomial: a factor and the powers of the parameters.
 type Term struct {
 	Factor *big.Rat
 	Powers []int // the power of each parameter
@@ -146,16 +146,16 @@ type fitter struct {
 	points    [][]int64 // the parameters of each run
 	varied    []int
 	monomials []Term       // in descending order of degree
-	at        [][]*big.Int // by monomial, then by run
-	supports  [][]support  // by number of terms - 1
+	at        [][]*big.Int // the value of each monomial in each run
+	supports  [][]support  // supports[n-1] contains the supports with n terms
 	known     map[string]Law
 }
 
 // support is a choice of monomials. It contains the inverse of the matrix of the monomials' values
 // in as many runs as there are monomials.
 type support struct {
-	of      []int // indices of monomials
-	points  []int // indices of runs
+	of      []int // indices of the chosen monomials
+	points  []int // indices of the runs that determine the coefficients
 	inverse []*big.Rat
 	float   []float64
 }
@@ -191,7 +191,8 @@ func newFitter(m *Model) *fitter {
 	return f
 }
 
-// ofTerms returns the supports with the given number of terms. It computes them on the first call.
+// ofTerms returns the supports with the given number of terms. It computes the supports on the
+// first call, and then caches them.
 func (f *fitter) ofTerms(terms int) []support {
 	for len(f.supports) < terms {
 		var list []support

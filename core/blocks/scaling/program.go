@@ -14,7 +14,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Input is a run of a program with one input.
+// Input is a recorded run of a program.
 type Input struct {
 	Name       string // the name of the input's file, for error messages
 	Parameters []int64
@@ -201,7 +201,7 @@ func (p *Program) fitSites() {
 			}
 		}
 	}
-	in := make([][]*profile.Site, len(order)) // by site and run; nil if the run does not contain the site
+	in := make([][]*profile.Site, len(order)) // in[k][i] is site k in run i, or nil if the run does not contain the site
 	for k := range in {
 		in[k] = make([]*profile.Site, len(p.inputs))
 	}
@@ -316,7 +316,7 @@ const (
 	// Fitted: a least-squares law. The counts depend on the data, or there are too few runs to
 	// determine how they grow.
 	Fitted
-	// Once: only one of the runs executed the block.
+	// Once: only one run executed the block.
 	Once
 )
 
@@ -537,7 +537,7 @@ func (d *predictedSite) addTo(r *profile.Reuse, kind *profile.KindLocality, line
 	for _, s := range d.of.Spans {
 		all += s.Accesses
 	}
-	if all == 0 || lines == 0 { // there are only first accesses
+	if all == 0 || lines == 0 { // all accesses are first accesses
 		d.cold, left = d.accesses, 0
 	}
 	r.Cold = d.cold
@@ -627,7 +627,7 @@ func runsMore(n int) string {
 	return strconv.Itoa(n) + " more runs"
 }
 
-// profileAt predicts the numbers of each site, and their totals.
+// profileAt predicts the counts of each site, and the totals of all sites.
 func (p *Program) profileAt(at []int64) (*profile.Profile, error) {
 	last := p.inputs[len(p.inputs)-1].Profile
 	out := &profile.Profile{Input: last.Input, Sites: &profile.Sites{LineBytes: last.Sites.LineBytes}}
@@ -646,7 +646,8 @@ func (p *Program) profileAt(at []int64) (*profile.Profile, error) {
 		}
 		if n := s.like.References(); s.accesses.Kind != Polynomial && s.references.Kind == Polynomial && n > 0 {
 			// The allocator's placement of arrays determines whether references cross lines. A law
-			// for this share would describe the allocator, so the share in the largest run is used.
+			// for the share of such references would describe the allocator, so the share in the
+			// largest run is used.
 			accesses = uint64(min(math.Round(float64(references)*float64(s.like.Reuse.Accesses())/float64(n)), 1<<63))
 		}
 		accesses = max(accesses, references)

@@ -48,7 +48,7 @@ type classLaws struct {
 	divided bool
 }
 
-// fitReuse finds laws for references and their reuse.
+// fitReuse finds laws for the references of each block, and for their reuse profiles.
 func (m *Model) fitReuse(f *fitter) {
 	blocks := len(m.Counts)
 	m.perRun, m.reuse = make([]Law, blocks), make([]*classLaws, blocks)
@@ -64,7 +64,8 @@ func (m *Model) fitReuse(f *fitter) {
 	}
 }
 
-// blockProfiles returns the profiles of a block in all runs. ok is false if any profile is unknown.
+// blockProfiles returns the profiles of a block in all runs. ok is false if the profile is unknown
+// in any run.
 func (m *Model) blockProfiles(b int) (of []*memory.Profile, ok bool) {
 	for i := range m.runs {
 		r := &m.runs[i]
@@ -76,8 +77,8 @@ func (m *Model) blockProfiles(b int) (of []*memory.Profile, ok bool) {
 	return of, true
 }
 
-// reuseLaws finds the laws of a reuse profile, given the profile in each run. It returns nil if
-// there are no such laws.
+// reuseLaws finds the laws of a reuse profile, given the profile in each run. It returns nil if no
+// laws fit.
 func (f *fitter) reuseLaws(of []*memory.Profile) *classLaws {
 	c := &classLaws{}
 	colds := make([]uint64, len(of))

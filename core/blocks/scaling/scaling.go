@@ -11,17 +11,17 @@
 // are only a few runs, many polynomials fit them. The polynomial with the shortest description is
 // chosen (Rissanen, Modeling by shortest data description, 1978):
 //
-//  1. All sums of up to four monomials with rational coefficients that fit every run exactly are
-//     tried.
+//  1. All sums of up to four monomials are tried. Their rational coefficients must fit every run
+//     exactly.
 //  2. The length of a description is the number of bits that encode the coefficients and the choice
 //     of monomials. A description must be shorter than the counts themselves.
 //  3. If there are more runs than coefficients, the additional runs check the polynomial.
 //     [Law.Checked] is the number of additional runs. If a polynomial has as many terms as runs, it
 //     is not checked, and a caveat says so.
 //
-// Counts without such a polynomial are assumed to depend on data. They are fitted by least squares
-// to a power law or, if more than two runs suggest it, to a + b log n or a n + b n log n.
-// [Law.Kind] is the form of the law, and [Law.Off] is its relative error.
+// Counts without such a polynomial are assumed to depend on data. A least-squares fit yields a
+// power law or, if there are more than two runs and the fit is better, a + b log n or a n + b n log
+// n. [Law.Kind] is the form of the law, and [Law.Off] is its relative error.
 //
 // # Reuse
 //
@@ -40,9 +40,9 @@
 //
 // [FitProgram] predicts a complete run from complete runs. [FitProgram] fits a law to each edge
 // between blocks, and to the references and distances of each site. [Predicted.Slack] is the
-// imbalance of the predicted edges, which is corrected. The result is a profile, so it answers the
-// same questions as any other profile. Only the bins of a site's distances are known. Within a bin,
-// a site's distances are assumed to have the same distribution as the exact distances of all
+// imbalance of the predicted edges before they are corrected. The result is a profile, which can be
+// used like any other profile. Only the bins of a site's distances are known. Within a bin, a
+// site's distances are assumed to have the same distribution as the exact distances of all
 // references of the same kind.
 //
 // # Limits
@@ -81,7 +81,7 @@ type Model struct {
 	Counts []Law    // laws of the executions of each block
 
 	runs       []Run        // in ascending order of input size
-	varied     []int        // parameters with more than one value
+	varied     []int        // parameters that have different values in different runs
 	perRun     []Law        // line accesses per execution, by block
 	reuse      []*classLaws // by block; nil if unknown
 	references bool
@@ -179,7 +179,7 @@ const (
 type Count struct {
 	Executions float64
 	// IsWhole reports whether the law is a polynomial with a non-negative integer value. If it is
-	// true, Whole equals Executions, and is exact if the polynomial is correct for the program.
+	// true, Whole equals Executions. Whole is exact if the polynomial is correct for the program.
 	Whole   uint64
 	IsWhole bool
 }

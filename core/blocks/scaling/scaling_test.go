@@ -417,10 +417,10 @@ func TestRunOf(t *testing.T) {
 
 // Error describes how a prediction differs from the actual run.
 type Error struct {
-	Wrong int     // number of blocks with a wrong count
+	Wrong int     // number of blocks whose predicted count is wrong
 	Total float64 // relative error of the total number of executions; positive if the prediction is too high
 	Worst int     // the block whose predicted number of executions has the largest error; -1 if all predictions are correct
-	Off   float64 // the error for block Worst, in executions
+	Off   float64 // error of the number of executions of block Worst
 }
 
 // Check compares a prediction with the block counts of an actual run.

@@ -11,8 +11,8 @@
 //     two neighbouring loops. The references stay the same, but their order changes.
 //  3. [Search] tries many changes to a nest, and returns the best changes.
 //
-// An [Array] is a range of bytes that is covered by overlapping references. Block entries are
-// leaves that access no memory. Changes keep block entries in their loop bodies.
+// An [Array] is a range of bytes that overlapping references cover. Block entries are leaves that
+// access no memory. Changes keep block entries in their loop bodies.
 //
 // # Legality
 //
@@ -93,8 +93,8 @@ func (e *Error) Error() string { return e.Change + " does not apply: " + e.Why }
 
 // Path identifies a loop by a list of numbers: one number for each surrounding loop, outermost
 // first, and one for the loop itself. Each number is the index of a loop among the items of its
-// surrounding loop. As text, a path looks like a section number: 2.1 is the first loop inside the
-// second loop.
+// surrounding loop. In text form, a path looks like a section number: 2.1 is the first loop inside
+// the second loop.
 type Path []int
 
 func (p Path) String() string {

@@ -139,8 +139,8 @@ func trimSteps(it *loops.Item, depth int) {
 }
 
 // Tile divides the iterations of directly nested loops into tiles. New loops over the tiles
-// surround all of the tiled loops. If a trip count is not a multiple of the tile size, the last
-// tile is smaller.
+// surround the tiled loops. If a trip count is not a multiple of the tile size, the last tile is
+// smaller.
 type Tile struct {
 	Outer Path
 	// for each loop, beginning with Outer: the trip count within a tile; 0 if the loop is not tiled
@@ -297,8 +297,8 @@ func (t *tiling) tileBody(tiled []int, first, trips []uint64) loops.Item {
 
 // Fuse merges neighbouring loops: each iteration of the merged loop consists of one iteration of
 // each original loop. If one loop has a few more iterations, a separate loop executes them
-// afterwards. If the compiler unrolled the loops by different factors, groups of iterations that
-// cover the same data alternate.
+// afterwards. If the compiler unrolled the loops by different factors, the merged loop alternates
+// between groups of iterations that cover the same data.
 type Fuse struct {
 	First Path // path of the first loop; the second loop is the next loop in the same list
 	More  int  // number of fused loops after the second loop

@@ -19,8 +19,8 @@ type Code struct {
 // Elements returns the number of elements that one execution of the reference accesses.
 func (c Code) Elements() uint64 { return max(1, c.Lanes) }
 
-// Rolled is a nest whose loops have the trip counts of the source code, even if the compiler has
-// unrolled or vectorised them.
+// Rolled is a nest whose loops have the same trip counts as in the source code, although the
+// compiler may have unrolled or vectorised them.
 type Rolled struct {
 	Nest *loops.Nest
 

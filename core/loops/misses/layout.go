@@ -39,7 +39,7 @@ type topLoop struct {
 // millions of short top-level loops, which need a fast path.
 type form struct {
 	kind  kind
-	first int32 // index in flats
+	first int32 // index of the first reference in flats
 	items int32
 	size  int32 // number of parameters of the node
 }

@@ -9,7 +9,7 @@ import (
 // marks is a set of lines, stored as pages of bits.
 type marks struct {
 	keys   []uint64 // hash table with open addressing: 1 + the number of a page, or 0 if the slot is empty
-	at     []int32  // index in pages
+	at     []int32  // by slot of the hash table: the index of the page in pages
 	pages  []page
 	shift  uint
 	number uint64 // number of the most recently used page

@@ -2,9 +2,9 @@
 // package simulates the tree of loops ([loops.Tree]) instead of the trace, so that the simulation
 // time hardly depends on trip counts (MODELS §11.2).
 //
-//  1. A loop runs iteration by iteration, and each access looks up its line, as in package simulate
-//     (MODELS §1). A reference makes one access for each line that it touches. A modify (a load and
-//     a store of the same address) counts as one access. Stores allocate lines.
+//  1. A loop is simulated iteration by iteration, and each access looks up its line, as in package
+//     simulate (MODELS §1). A reference makes one access for each line that it touches. A modify (a
+//     load and a store of the same address) counts as one access. Stores allocate lines.
 //  2. Idempotence: as long as no reference of a loop moves to another line, all iterations access
 //     the same sequence of lines. The LRU state is then the same after each iteration, so the
 //     counts of the second iteration also apply to all later iterations.
@@ -60,7 +60,7 @@
 //
 // # Differences
 //
-// In the polyhedral model of the paper, each line is labelled with the access that fetched it. In
+// In the polyhedral model of the paper, each line is identified by the access that fetched it. In
 // this package, lines are identified by numbers, and the steps of the compressed loops determine
 // how the lines move, so that any tree can be simulated. In triangular nests, the paper simulates
 // loops with varying inner trip counts iteration by iteration. This package also supports numbers

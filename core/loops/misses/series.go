@@ -18,7 +18,7 @@ type series struct {
 	jumps uint64 // number of jumps that the engine had made before the current block
 
 	first  uint64     // iteration at which the first block begins
-	marks  []mark     // position in the transcript before each block and after the last block
+	marks  []mark     // positions in the transcript before each block and after the last block
 	states [][]uint64 // states of the cache at each mark
 	totals [][]uint64 // counters of the tally at each mark
 	order  orderChecker
@@ -152,7 +152,7 @@ func (s *series) begin(e *engine, b *block, trips uint64) {
 	}
 }
 
-// giveUp suspends the search for some blocks.
+// giveUp suspends the search for a number of blocks.
 func (s *series) giveUp(e *engine, i uint64) {
 	s.finish(e)
 	s.gap = min(2*s.gap, 12)

@@ -168,7 +168,7 @@ func (o *Outline) list(n *nest, number int) {
 // iterator tops yields two numbers: the number of the loop's node, and the index of its value in
 // the slice nodes (see Result.Tops in package misses).
 func Sum[T any](o *Outline, tops iter.Seq2[int, int], nodes []T, add func(sum *T, n *T)) []T {
-	byShape := map[int]int{} // 1 + the index of each nest
+	byShape := map[int]int{} // by shape: 1 + the index of the nest
 	for i, n := range o.nests {
 		byShape[n.first.Shape()] = i + 1
 	}
