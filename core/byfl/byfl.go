@@ -1,6 +1,6 @@
 // Package byfl reads the result files of Byfl, an instrumenting compiler from Los Alamos National
-// Laboratory (Pakin and McCormick, IISWC 2013). The package converts Byfl's numbers to this
-// program's form, so that the numbers of both programs are shown in the same tables.
+// Laboratory (Pakin and McCormick, IISWC 2013). The package converts Byfl's counters to
+// stackglass's own counters, so that the same tables can show both.
 //
 // A file is a sequence of tables. Integers are big-endian. A string is a 16-bit length followed by
 // that many bytes:
@@ -36,7 +36,7 @@ func IsByfl(head []byte) bool { return strings.HasPrefix(string(head), magic) }
 type Table struct {
 	Name    string
 	Columns []Column
-	Rows    [][]Cell // a table of keys and values has only one row
+	Rows    [][]Cell // a table of kind 2 (key and value) has exactly one row
 }
 
 // Column is the header of a column.
@@ -61,7 +61,7 @@ type Cell struct {
 	Text   string
 }
 
-// FormatError reports where and why a file cannot be read.
+// FormatError reports the position at which a file is invalid, and the reason.
 type FormatError struct {
 	File   string
 	Offset int
@@ -72,7 +72,8 @@ func (e *FormatError) Error() string {
 	return e.File + ", byte " + strconv.Itoa(e.Offset) + ": " + e.What
 }
 
-// Read reads a file. The name is used in error messages. The error is a [*FormatError].
+// Read decodes the tables of a result file. The parameter name is the file's name in error
+// messages. The error is a [*FormatError].
 func Read(name string, data []byte) ([]Table, error) {
 	r := &reader{file: name, in: data}
 	if !IsByfl(data) {
@@ -99,7 +100,7 @@ func Read(name string, data []byte) ([]Table, error) {
 		tables = append(tables, t)
 	}
 	if r.err == nil && r.at < len(r.in) {
-		r.fail("there are bytes after the last table; something was appended to the file")
+		r.fail("the file continues after the last table; other data may have been appended to the file")
 	}
 	if r.err != nil {
 		return nil, r.err
@@ -107,7 +108,7 @@ func Read(name string, data []byte) ([]Table, error) {
 	return tables, nil
 }
 
-// reader reads values. After the first error, all values are zero.
+// reader decodes the values in a file. After the first error, it returns only zero values.
 type reader struct {
 	file string
 	in   []byte
@@ -163,7 +164,7 @@ func (r *reader) cell(t Type) (c Cell) {
 	return c
 }
 
-// column reads the header of a column. ok is false after the last column.
+// column reads the header of a column, or returns false after the last column.
 func (r *reader) column() (c Column, ok bool) {
 	t := r.byte()
 	if t == 0 || r.err != nil {

@@ -14,8 +14,8 @@ import (
 
 var update = flag.Bool("update", false, "write testdata")
 
-// written encodes tables in Byfl's format, which Read decodes.
-func written(tables ...Table) []byte {
+// encode returns tables in Byfl's file format.
+func encode(tables ...Table) []byte {
 	b := []byte(magic)
 	text := func(s string) { b = append(binary.BigEndian.AppendUint16(b, uint16(len(s))), s...) }
 	cell := func(t Type, c Cell) {
@@ -58,8 +58,8 @@ func written(tables ...Table) []byte {
 	return append(b, 0)
 }
 
-// keyed returns a table whose columns contain keys and numbers.
-func keyed(name string, keysAndValues ...any) Table {
+// keyValueTable returns a table of kind 2 (key and value) with the given keys and numbers.
+func keyValueTable(name string, keysAndValues ...any) Table {
 	t := Table{Name: name, Rows: [][]Cell{nil}}
 	for i := 0; i < len(keysAndValues); i += 2 {
 		t.Columns = append(t.Columns, Column{keysAndValues[i].(string), Number})
@@ -68,19 +68,19 @@ func keyed(name string, keysAndValues ...any) Table {
 	return t
 }
 
-// table2 returns the published part of Table 2 of Anger et al. (an early version of HPCG on
-// Legion), as tables in the form that Byfl writes.
+// table2 returns the numbers that Anger et al. published in Table 2 (an early version of
+// HPCG on Legion), as tables like Byfl's.
 func table2() []Table {
 	text := func(s string) Cell { return Cell{Text: s} }
 	number := func(n uint64) Cell { return Cell{Number: n} }
 	return []Table{
-		keyed("Program", "Load operations", 23_671_118, "Store operations", 4_708_067, "Floating-point operations", 4_376_254,
+		keyValueTable("Program", "Load operations", 23_671_118, "Store operations", 4_708_067, "Floating-point operations", 4_376_254,
 			"Integer operations", 97_813_342, "Unconditional and direct branch operations (removable)", 4_397_938,
 			"Conditional branch operations (not taken)", 2_792_872, "Conditional branch operations (taken)", 10_000_000,
 			"Bytes loaded", 166_772_045, "Bytes stored", 22_499_152, "Calls to memset", 150_716, "Calls to memcpy and memmove", 40_330,
 			"Bytes stored by memset", 4_639_120, "Bytes loaded and stored by memcpy and memmove", 586_492,
 			"Vector operations", 358_580, "Total vector elements", 717_160),
-		keyed("Instruction mix", "Load", 23_671_118, "FAdd", 2_000_000),
+		keyValueTable("Instruction mix", "Load", 23_671_118, "FAdd", 2_000_000),
 		{Name: "Vector operations", Columns: []Column{{"Elements per vector", Number}, {"Bits per element", Number}, {"Floating point", Truth}, {"Tally", Number}},
 			Rows: [][]Cell{{number(2), number(64), number(1), number(358_000)}, {number(2), number(64), number(1), number(580)}}},
 		{Name: "Functions", Columns: []Column{{"Load operations", Number}, {"Floating-point operations", Number}, {"Unique bytes", Number}, {"Invocations", Number},
@@ -91,13 +91,13 @@ func table2() []Table {
 			Rows: [][]Cell{{number(7), number(0), number(0), text("sqrt"), text("sqrt")}, {number(5), number(0), number(1), text("sqrt"), text("sqrt")}}},
 		{Name: "Memory accesses by data types"}, // a table with a different name, which is ignored
 		{Name: "Strided accesses", Columns: []Column{{"Word size", Number}}, Rows: [][]Cell{{number(8)}}},
-		keyed("System information"),
+		keyValueTable("System information"),
 	}
 }
 
 func TestRead(t *testing.T) {
 	want := table2()
-	data := written(want...)
+	data := encode(want...)
 	got, err := Read("t", data)
 	if err != nil || len(got) != len(want) {
 		t.Fatalf("%d tables, %v", len(got), err)
@@ -164,10 +164,10 @@ func TestBlocksAndMemory(t *testing.T) {
 		return []Cell{{Number: n}, {Text: name}, {Text: "a/b.c"}, {Number: line}, {Number: 3}}
 	}
 	tables := []Table{
-		keyed("Program", "Load operations", 20),
+		keyValueTable("Program", "Load operations", 20),
 		{Name: "Basic blocks", Columns: []Column{{"Basic block number", Number}, {"Demangled function name", Text}, {"File name", Text}, {"Line number", Number}, {"Load operations", Number}},
 			Rows: [][]Cell{row(1, "f", 10), row(2, "f", 20), row(3, "f", 10)}},
-		keyed("Memory accesses by data type", "Loads of 64-bit integers", 20, "Stores of vectors of 32-bit floating-point values", 4),
+		keyValueTable("Memory accesses by data type", "Loads of 64-bit integers", 20, "Stores of vectors of 32-bit floating-point values", 4),
 		{Name: "Memory locality", Columns: []Column{{"Capacity in bytes", Number}, {"Maximum possible hit count", Number}},
 			Rows: [][]Cell{{{Number: 8}, {Number: 50}}, {{Number: 80}, {Number: 100}}}},
 	}
@@ -193,7 +193,7 @@ func TestBlocksAndMemory(t *testing.T) {
 // function table2 returns.
 func TestFixture(t *testing.T) {
 	const path = "testdata/table2.byfl"
-	data := written(table2()...)
+	data := encode(table2()...)
 	if *update {
 		if err := os.WriteFile(path, data, 0o644); err != nil {
 			t.Fatal(err)
@@ -205,7 +205,7 @@ func TestFixture(t *testing.T) {
 }
 
 func FuzzRead(f *testing.F) {
-	f.Add(written(table2()...))
+	f.Add(encode(table2()...))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		tables, err := Read("t", data)
 		if err != nil {

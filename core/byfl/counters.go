@@ -40,7 +40,7 @@ var counterOf = map[string]profile.Counter{
 	"Function-return operations":                             profile.Returns,
 	"Observed function-return operations":                    profile.Returns,
 	"Floating-point operation bits":                          profile.FlopBits,
-	"Integer operation bits":                                 profile.OpBits, // number of bits in all operations, according to Byfl's source code
+	"Integer operation bits":                                 profile.OpBits, // according to Byfl's source code, the bits of all operations
 	"Bytes loaded":                                           profile.BytesLoaded,
 	"Bytes stored":                                           profile.BytesStored,
 	"Calls to memset":                                        profile.RangesWritten,
@@ -49,12 +49,13 @@ var counterOf = map[string]profile.Counter{
 	"Bytes loaded and stored by memcpy and memmove":          profile.RangeBytesRead,
 }
 
-// Counters returns the counters in the tables. Tables of tags, which the program defines, are
-// ignored. skipped lists other tables that have no counterpart in package profile.
+// Counters converts the tables to counters. Tables of tags, which the program defines, are
+// ignored. The result skipped lists all other tables whose contents package profile cannot
+// represent.
 func Counters(tables []Table) (c *profile.Counters, skipped []string, err error) {
-	s := &file{c: &profile.Counters{Ops: true}, numbers: map[string]uint32{}, places: map[place]int{}, tallies: map[profile.Tally]profile.Tally{}}
+	s := &file{c: &profile.Counters{Ops: true}, numbers: map[string]uint32{}, places: map[location]int{}, tallies: map[profile.Tally]profile.Tally{}}
 	for i := range tables {
-		if !s.read(&tables[i]) && len(tables[i].Rows) > 0 {
+		if !s.addTable(&tables[i]) && len(tables[i].Rows) > 0 {
 			skipped = append(skipped, tables[i].Name)
 		}
 	}
@@ -64,18 +65,18 @@ func Counters(tables []Table) (c *profile.Counters, skipped []string, err error)
 	return s.finish(), skipped, nil
 }
 
-// file collects the contents of the tables.
+// file collects the counters of all tables in a file.
 type file struct {
 	c       *profile.Counters
 	whole   bool
 	program profile.Counts
 	numbers map[string]uint32 // indices of functions, by name
-	places  map[place]int     // index of the block at each place
+	places  map[location]int  // indices of blocks, by source location
 	blocks  []profile.BlockCounters
-	tallies map[profile.Tally]profile.Tally // keyed by the fields that identify a tally
+	tallies map[profile.Tally]profile.Tally // tallies, by the fields that identify a tally
 }
 
-// readers contains, by table name, the function that reads a row of the table.
+// readers maps the name of a table to the function that reads a row of the table.
 var readers = map[string]func(s *file, t *Table, row []Cell){
 	"Program":                      (*file).readProgram,
 	"Functions":                    (*file).readFunction,
@@ -86,8 +87,9 @@ var readers = map[string]func(s *file, t *Table, row []Cell){
 	"Memory accesses by data type": (*file).readTypes,
 }
 
-// read adds the numbers of a table, and reports whether the table has a counterpart.
-func (s *file) read(t *Table) bool {
+// addTable adds the counters of a table, and reports whether package profile can represent the
+// table.
+func (s *file) addTable(t *Table) bool {
 	if read := readers[t.Name]; read != nil {
 		for _, row := range t.Rows {
 			read(s, t, row)
@@ -124,7 +126,8 @@ func (t *Table) cell(row []Cell, name string) Cell {
 func (t *Table) number(row []Cell, name string) uint64 { return t.cell(row, name).Number }
 func (t *Table) text(row []Cell, name string) string   { return t.cell(row, name).Text }
 
-// functionName returns the name of a row's function in the source, or else the linker's name.
+// functionName returns the name of a row's function: the source name if it is known, and otherwise
+// the linker's name.
 func functionName(t *Table, row []Cell) string {
 	return cmp.Or(t.text(row, "Demangled function name"), t.text(row, "Mangled function name"))
 }
@@ -137,7 +140,7 @@ func (s *file) readProgram(t *Table, row []Cell) {
 
 func (s *file) readFunction(t *Table, row []Cell) {
 	name := functionName(t, row) + t.text(row, "Demangled call stack")
-	at := s.function(name, fileName(t.text(row, "File name")+t.text(row, "Leaf file name")),
+	at := s.functionIndex(name, fileName(t.text(row, "File name")+t.text(row, "Leaf file name")),
 		t.number(row, "Line number")+t.number(row, "Leaf line number"))
 	f, sum := &s.c.Functions[at], counts(t, row)
 	f.Loose.Add(&sum)
@@ -145,8 +148,8 @@ func (s *file) readFunction(t *Table, row []Cell) {
 	f.UniqueBytes += t.number(row, "Unique bytes")
 }
 
-// function returns the index of a function, which it creates if necessary.
-func (s *file) function(name, file string, line uint64) uint32 {
+// functionIndex returns the index of a function, and adds the function if necessary.
+func (s *file) functionIndex(name, file string, line uint64) uint32 {
 	n, known := s.numbers[name]
 	if !known {
 		n = uint32(len(s.c.Functions))
@@ -158,16 +161,16 @@ func (s *file) function(name, file string, line uint64) uint32 {
 	return n
 }
 
-// place is the source location of a basic block.
-type place struct {
+// location is the source location of a basic block.
+type location struct {
 	function, file string
 	line           uint64
 }
 
-// readBlock adds up the rows of each block. Byfl writes a row for each execution, or for each group
-// of executions.
+// readBlock adds a row to the counters of a block. Byfl writes a row for each execution of a block,
+// or for each group of executions.
 func (s *file) readBlock(t *Table, row []Cell) {
-	p := place{functionName(t, row), fileName(t.text(row, "File name")), t.number(row, "Line number")}
+	p := location{functionName(t, row), fileName(t.text(row, "File name")), t.number(row, "Line number")}
 	if p.function == "" {
 		return // a group of blocks without a source location
 	}
@@ -177,7 +180,7 @@ func (s *file) readBlock(t *Table, row []Cell) {
 		s.places[p] = i
 		line := uint32(min(p.line, 1<<32-1))
 		s.blocks = append(s.blocks, profile.BlockCounters{
-			Number: uint32(i), Function: s.function(p.function, p.file, 0), File: p.file, FirstLine: line, LastLine: line,
+			Number: uint32(i), Function: s.functionIndex(p.function, p.file, 0), File: p.file, FirstLine: line, LastLine: line,
 		})
 	}
 	sum := counts(t, row)
@@ -185,25 +188,26 @@ func (s *file) readBlock(t *Table, row []Cell) {
 	s.blocks[i].Executions++
 }
 
-// tally adds t to the tally with the same kind, name, lanes and size.
-func (s *file) tally(t profile.Tally) {
+// addTally adds the count of t to the tally that has the same kind, name, lanes and size.
+func (s *file) addTally(t profile.Tally) {
 	key := profile.Tally{Kind: t.Kind, Name: t.Name, Lanes: t.Lanes, Size: t.Size}
 	t.Count += s.tallies[key].Count
 	s.tallies[key] = t
 }
 
 func (s *file) readCall(t *Table, row []Cell) {
-	s.tally(profile.Tally{Kind: profile.Callees, Name: functionName(t, row), Count: t.number(row, "Invocations")})
+	s.addTally(profile.Tally{Kind: profile.Callees, Name: functionName(t, row), Count: t.number(row, "Invocations")})
 }
 
 func (s *file) readMix(t *Table, row []Cell) {
 	for i, column := range t.Columns {
-		s.tally(profile.Tally{Kind: profile.Opcodes, Name: strings.ToLower(column.Name), Count: row[i].Number})
+		s.addTally(profile.Tally{Kind: profile.Opcodes, Name: strings.ToLower(column.Name), Count: row[i].Number})
 		s.program[profile.Instructions] += row[i].Number
 	}
 }
 
-// readVector adds up vectors of the same shape, which Byfl separates by function.
+// readVector adds up vector operations with the same number and type of elements. Byfl lists these
+// operations separately for each function.
 func (s *file) readVector(t *Table, row []Cell) {
 	small := func(column string) uint32 { return uint32(min(t.number(row, column), 1<<32-1)) }
 	v := profile.Tally{
@@ -214,11 +218,11 @@ func (s *file) readVector(t *Table, row []Cell) {
 		v.Kind = profile.FloatVectors
 	}
 	s.program[profile.VectorOps] += uint64(v.Lanes) * v.Count
-	s.tally(v)
+	s.addTally(v)
 }
 
-// readTypes reads rows with names such as "Loads of vectors of 64-bit floating-point values". Byfl
-// reports the number of bytes only in totals.
+// readTypes reads columns with names such as "Loads of vectors of 64-bit floating-point values".
+// Byfl reports numbers of bytes only as totals over all types.
 func (s *file) readTypes(t *Table, row []Cell) {
 	for i, column := range t.Columns {
 		name := strings.ToLower(column.Name)
@@ -227,11 +231,12 @@ func (s *file) readTypes(t *Table, row []Cell) {
 			kind = profile.StoreTypes
 		}
 		datatype := strings.TrimPrefix(strings.TrimPrefix(name, "loads of "), "stores of ")
-		s.tally(profile.Tally{Kind: kind, Name: datatype, Count: row[i].Number})
+		s.addTally(profile.Tally{Kind: kind, Name: datatype, Count: row[i].Number})
 	}
 }
 
-// readLocality reads the locality in steps of 5 %, and skips Byfl's finer steps.
+// readLocality reads the memory locality in steps of 5 %, and skips the finer steps that Byfl
+// writes.
 func (s *file) readLocality(t *Table) {
 	if len(t.Rows) == 0 {
 		return
@@ -250,8 +255,8 @@ func (s *file) readLocality(t *Table) {
 	s.c.UniqueBytes = s.c.Usage[profile.UsageSteps-1]
 }
 
-// finish computes the counts of code outside functions, so that all rows add up to the program's
-// totals, and sorts the lists.
+// finish attributes the remaining counts to code outside functions, so that all rows add up to
+// the program's totals, and sorts the tallies.
 func (s *file) finish() *profile.Counters {
 	c := s.c
 	for i := range s.blocks {

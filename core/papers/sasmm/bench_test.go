@@ -8,9 +8,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// BenchmarkShared reads a trace that is synthesised for 16 cores from a loop over arrays. The
-// metric refs/s counts output references. The metric B/ref is the number of bytes of memory per
-// input reference.
+// BenchmarkShared reads the shared trace of 16 cores, which is synthesised from a loop over
+// arrays. The metric refs/s counts output references. The metric B/ref is the number of bytes
+// of memory per input reference.
 func BenchmarkShared(b *testing.B) {
 	p := forking()
 	steps := []tracetest.Step{{Block: forks, Values: []uint64{0x100, frame}}}

@@ -23,7 +23,7 @@
 // # Division as printed and by region
 //
 // The paper counts a block's executions over the whole trace. As a result, core 0 executes the
-// first parallel regions and the last core executes the last parallel regions, and a block that
+// first parallel regions, and the last core executes the last parallel regions. A block that
 // runs once in each region is copied to all cores only if there is a single region.
 // [Options.PerRegion] counts executions within each region; the rest of the method is the same.
 //
@@ -38,8 +38,8 @@
 //     differ by at most one, and the first cores execute the larger parts. If there are fewer
 //     executions than cores, each execution goes to one of the first cores. Chunk i goes to core i
 //     mod m.
-//   - According to the paper, recording schedules other than static takes too much effort. If all
-//     executions take the same time, a dynamic schedule assigns chunks in turn, like a static
+//   - The paper omits schedules other than static, because recording them takes too much effort. If
+//     all executions take the same time, a dynamic schedule assigns chunks in turn, like a static
 //     schedule with the same chunk. A guided schedule assigns chunks to the core that is free
 //     first. The size of a chunk is (remaining executions / cores), but at least Chunk.
 //   - In the paper, an "offline code analysis tool" lists the parallel blocks. Here, a block is
@@ -47,37 +47,39 @@
 //     outside of regions (in a function that is called from both), the division as printed treats
 //     all its executions as parallel. The division by region treats only the executions inside of
 //     regions as parallel.
-//   - Round robin sets tr_id to 0 before the loop, adds 1 before the first reference is taken, and
-//     lets tr_id reach num_traces, which is not a valid trace number. In the text, the order is
-//     core 0, 1, 2, 3, 0 and so on. Here, the n-th executions therefore begin with core 0.
+//   - The round-robin strategy sets tr_id to 0 before the loop, but adds 1 before it takes the
+//     first reference. In addition, tr_id reaches num_traces, which is not a valid trace number.
+//     According to the text, the order of cores is 0, 1, 2, 3, 0 and so on. Therefore, the n-th
+//     executions begin with core 0 here.
 //   - The round-robin and random strategies both pop references from empty traces. Here, cores with
 //     empty traces are skipped; the random order chooses among the other cores with equal
 //     probability. (The authors' program concatenates whole executions, or shuffles their
 //     references, which loses the order on each core.)
 //   - Algorithm 2 stops after core 0's executions, and loses further executions of other cores.
 //     With a static division, no core has more executions than core 0. With a guided schedule, a
-//     core may have more. Here, the additional executions follow core 0's last execution, ordered
-//     by n as before, so nothing is lost.
+//     core may have more executions than core 0. Here, the additional executions follow core 0's
+//     last execution, ordered by n as before, so nothing is lost.
 //   - Copies of blocks that ran once count as executions on each core, and are interleaved like
 //     other executions.
 //   - In the authors' program, the offset between cores is the difference between the highest and
-//     the lowest address, so one core's addresses end where the next core's begin, and both may use
-//     the same line. Here, bits 48 to 53 of the addresses contain the core's number: cores never
-//     share a line, and cache sets and offsets within lines do not change.
-//   - In the authors' program, an address is shared everywhere if it occurs in a block that is
-//     labelled as shared ([Ranges]). According to another reading of the paper, only the references
-//     in labelled blocks are shared. Without labels, the part of the stack below the stack pointer
-//     at the fork is private. Outside of regions, the stack pointer at the last fork is used, which
-//     matters only for the division as printed.
+//     the lowest address. The addresses of one core therefore end where the addresses of the next
+//     core begin, and both cores may use the same line. Here, bits 48 to 53 of private addresses
+//     contain the core's number. Different cores never share a line, and the cache set and the
+//     offset within the line do not change.
+//   - In the authors' program, an address is shared in the whole program if it occurs in a block
+//     that is labelled as shared ([Ranges]). According to another reading of the paper, only the
+//     references in labelled blocks are shared. Without labels, the part of the stack below the
+//     stack pointer at the fork is private. Outside of regions, the stack pointer at the last fork
+//     is used, which matters only for the division as printed.
 //   - A call ends a block, and the code after the call is a separate block, as in [trace.Block]. In
 //     PPT's traces, the callee's blocks are nested in the caller's block. PPT's script
 //     bb_overlap_solver.py splits these nested blocks first, which has the same effect.
 //
 // # Memory
 //
-// The number of executions of a block is known only at the end of the region or trace. Therefore
-// the whole region is kept in memory or, for the division as printed in the paper, the whole trace.
-// A reference takes two or three bytes if its address is regular, and up to ten more bytes
-// otherwise. [Options.LimitBytes] limits the memory. For the division by region, accesses outside
-// of regions are not kept.
+// The number of executions of a block is known only at the end of the region or trace. Therefore,
+// the whole region is kept in memory. For the division as printed in the paper, the whole trace is
+// kept. A reference occupies two or three bytes if its address is regular, and up to ten more
+// bytes otherwise. [Options.LimitBytes] limits the memory. For the division by region, accesses
+// outside of regions are not kept.
 package sasmm

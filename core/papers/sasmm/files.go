@@ -11,29 +11,29 @@ import (
 	"github.com/stackglass/stackglass/core/trace/ppt"
 )
 
-// Files contains the contents of PPT's additional files for a trace without region marks: a table
-// of blocks, and shared addresses.
+// Files contains PPT's additional files for a trace without region marks, such as the table of
+// blocks and the shared addresses.
 //
 //  1. Without shared_addresses.dat, [Files.Addresses] reads the trace once to find the addresses
 //     referenced in blocks that are labelled as shared.
 //  2. [Ranges] converts the shared addresses to Options.Ranges.
 //  3. [Files.Mark] returns a reader of the trace with region marks, for [Private] and [Shared].
 //
-// A region is a sequence of consecutive executions of parallel blocks. Any block for which Parallel
-// returns false ends the region, even a block of a function that a parallel block calls.
+// A region is a sequence of consecutive executions of parallel blocks. Any block that is not
+// parallel ends the region, even a block of a function that a parallel block calls.
 type Files struct {
 	Blocks []ppt.BlockName  // the block table; nil if the trace names blocks by function and block
 	Shared []trace.Addr     // from shared_addresses.dat, or nil
 	Counts []ppt.BlockCount // from bb_counts.dat, or nil
 	Bounds *ppt.Bounds      // from min_max_addr.dat, or nil
 
-	// Parallel reports whether a block is parallel, and IsShared reports whether its label marks
-	// shared variables. If one of these functions is nil, the block's name decides
-	// ([ppt.BlockName]).
+	// Parallel reports whether a block is parallel, and IsShared reports whether the label of a
+	// block marks shared variables. If one of these functions is nil, the methods of
+	// [ppt.BlockName] are used instead.
 	Parallel, IsShared func(ppt.BlockName) bool
 }
 
-// FilesError reports that files do not belong to the trace, or that necessary data are missing.
+// FilesError reports that PPT files do not belong to the trace, or that necessary data are missing.
 type FilesError struct {
 	What string // what is wrong
 	Want string
@@ -62,9 +62,9 @@ func Ranges(shared []trace.Addr) []Range {
 	return ranges
 }
 
-// Addresses returns, in ascending order, the addresses that are referenced in blocks labelled as
-// shared, like shared_addresses.dat. If the trace contains no such block, the error is a
-// *[FilesError].
+// Addresses returns the addresses that are referenced in blocks labelled as shared, in ascending
+// order. These are the contents of shared_addresses.dat. If the trace contains no such block,
+// the error is a *[FilesError].
 func (f *Files) Addresses(r trace.Reader) ([]trace.Addr, error) {
 	m, err := f.mark(r)
 	if err != nil {
@@ -88,7 +88,7 @@ func (f *Files) Addresses(r trace.Reader) ([]trace.Addr, error) {
 			if k != trace.BlockEntry {
 				block = m.program.Sites[block].Block
 			}
-			if int(block) < len(m.about) && m.about[block].shared {
+			if int(block) < len(m.facts) && m.facts[block].shared {
 				if runs = true; k.IsReference() {
 					found[b.Addr[i]] = struct{}{}
 				}
@@ -96,7 +96,7 @@ func (f *Files) Addresses(r trace.Reader) ([]trace.Addr, error) {
 		}
 	}
 	if !runs {
-		return nil, &FilesError{"no block in the trace has a label of shared variables", "a block named shared_trace…, shared_var_trace… or global_var_trace…, or shared_addresses.dat"}
+		return nil, &FilesError{"no block in the trace is labelled as shared", "a block named shared_trace…, shared_var_trace… or global_var_trace…, or shared_addresses.dat"}
 	}
 	return slices.Sorted(maps.Keys(found)), nil
 }
@@ -123,7 +123,7 @@ func (f *Files) Mark(r trace.Reader) (*Marked, error) {
 }
 
 func (f *Files) mark(r trace.Reader) (*Marked, error) {
-	in, ok := r.(source)
+	in, ok := r.(blockReader)
 	if !ok {
 		return nil, &BlocksError{}
 	}
@@ -144,8 +144,8 @@ func (f *Files) mark(r trace.Reader) (*Marked, error) {
 	return m, nil
 }
 
-// source is the interface of a trace with blocks.
-type source interface {
+// blockReader is a trace reader that describes the blocks of the program.
+type blockReader interface {
 	trace.Reader
 	trace.Selector
 	trace.Describer
@@ -155,7 +155,7 @@ type source interface {
 // ParallelBegin before the entry of the first parallel block, and a ParallelEnd after the entry of
 // the first block that is not parallel. Marked implements trace.Selector and trace.Describer.
 type Marked struct {
-	in                 source
+	in                 blockReader
 	files              *Files
 	kinds              trace.Kinds
 	started            bool
@@ -167,16 +167,16 @@ type Marked struct {
 	check              bool
 
 	program *trace.Program
-	about   []about // the known facts about each block of the program
-	inside  bool    // whether the current row is in a region
+	facts   []blockFacts // by block of the program: facts about the block
+	inside  bool         // whether the current row is in a region
 	regions uint64
-	pending bool // whether a ParallelEnd must be returned before the next row
+	pending bool // whether a ParallelEnd must be written before the next row
 
 	shared int                     // number of shared addresses that must occur
 	unseen map[trace.Addr]struct{} // shared addresses that have not occurred yet
 }
 
-type about struct {
+type blockFacts struct {
 	parallel, shared bool
 	executions       uint64
 }
@@ -202,7 +202,7 @@ func (m *Marked) Next(b *trace.Batch) error {
 			m.at = 0
 			if err := m.in.Next(m.batch); err != nil {
 				m.batch.Reset()
-				if m.ended = m.finish(err); trace.IsSyntax(err) && b.Len() == 0 {
+				if m.ended = m.checkAtEnd(err); trace.IsSyntax(err) && b.Len() == 0 {
 					m.ended = nil
 					return err
 				}
@@ -211,7 +211,7 @@ func (m *Marked) Next(b *trace.Batch) error {
 			m.program = m.in.Header().Program
 			continue
 		}
-		if err := m.row(b); err != nil {
+		if err := m.writeNext(b); err != nil {
 			m.batch.Reset()
 			m.at, m.ended = 0, err
 		}
@@ -227,11 +227,11 @@ func (m *Marked) Next(b *trace.Batch) error {
 	return err
 }
 
-// row writes the next row, or the region mark that must precede it.
-func (m *Marked) row(b *trace.Batch) error {
+// writeNext writes the next row to b, or the region mark that must precede this row.
+func (m *Marked) writeNext(b *trace.Batch) error {
 	if m.pending {
 		m.pending = false
-		m.give(b, trace.ParallelEnd, 0, 0, 0)
+		m.writeRow(b, trace.ParallelEnd, 0, 0, 0)
 		return nil
 	}
 	kind, addr, site := m.batch.Kind[m.at], m.batch.Addr[m.at], uint32(0)
@@ -243,14 +243,14 @@ func (m *Marked) row(b *trace.Batch) error {
 			block = m.program.Sites[site].Block
 		}
 	}
-	known, err := m.learn(block)
+	known, err := m.factsOf(block)
 	if err != nil {
 		return err
 	}
 	if parallel := known != nil && known.parallel; parallel && !m.inside {
 		m.inside = true
 		m.regions++
-		m.give(b, trace.ParallelBegin, 0, 0, 0)
+		m.writeRow(b, trace.ParallelBegin, 0, 0, 0)
 		return nil
 	} else if !parallel && m.inside {
 		m.inside, m.pending = false, true
@@ -263,15 +263,15 @@ func (m *Marked) row(b *trace.Batch) error {
 			return err
 		}
 	}
-	m.give(b, kind, addr, m.batch.Bytes[m.at], site)
+	m.writeRow(b, kind, addr, m.batch.Bytes[m.at], site)
 	m.at++
 	return nil
 }
 
-// give writes a row to b if the row's kind was selected.
-func (m *Marked) give(b *trace.Batch, kind trace.Kind, addr trace.Addr, bytes, site uint32) {
+// writeRow writes a row to b if the row's kind was selected.
+func (m *Marked) writeRow(b *trace.Batch, kind trace.Kind, addr trace.Addr, bytes, site uint32) {
 	if kind == trace.BlockEntry && !m.kinds.Has(kind) {
-		kind = trace.BareBlock // the sites of PPT's blocks do not show which blocks have no references
+		kind = trace.BareBlock // for PPT traces, it is unknown which blocks have no references
 	}
 	if !m.kinds.Has(kind) {
 		return
@@ -285,16 +285,16 @@ func (m *Marked) give(b *trace.Batch, kind trace.Kind, addr trace.Addr, bytes, s
 	}
 }
 
-// learn returns the known facts about a block, and collects these facts if necessary. learn returns
-// nil if no block has this number.
-func (m *Marked) learn(block uint32) (*about, error) {
+// factsOf returns the facts about a block, which it determines if necessary. It returns nil if
+// there is no block with this number.
+func (m *Marked) factsOf(block uint32) (*blockFacts, error) {
 	if block == noBlock || m.program == nil || uint64(block) >= uint64(len(m.program.Blocks)) {
 		return nil, nil
 	}
-	for n := len(m.about); n <= int(block); n++ {
+	for n := len(m.facts); n <= int(block); n++ {
 		x := &m.program.Blocks[n]
 		if x.Flags&trace.Synthetic != 0 {
-			m.about = append(m.about, about{})
+			m.facts = append(m.facts, blockFacts{})
 			continue
 		}
 		name := ppt.BlockName{ID: x.Label, Block: x.Label}
@@ -310,9 +310,9 @@ func (m *Marked) learn(block uint32) (*about, error) {
 		} else if name.Function == "" {
 			return nil, &FilesError{"block " + strconv.Quote(x.Label) + " of the trace is named by a hash, so it is unknown whether the block is parallel", "the block table (lines BasicBlock: ID: (function, block)) that Byfl printed"}
 		}
-		m.about = append(m.about, about{parallel: m.parallel(name), shared: m.isShared(name)})
+		m.facts = append(m.facts, blockFacts{parallel: m.parallel(name), shared: m.isShared(name)})
 	}
-	return &m.about[block], nil
+	return &m.facts[block], nil
 }
 
 func (m *Marked) occurred(addr trace.Addr) error {
@@ -328,8 +328,8 @@ func (m *Marked) occurred(addr trace.Addr) error {
 
 func hex(a trace.Addr) string { return "0x" + strconv.FormatUint(a, 16) }
 
-// finish compares the trace with the files after the end of the trace.
-func (m *Marked) finish(err error) error {
+// checkAtEnd compares the complete trace with the files.
+func (m *Marked) checkAtEnd(err error) error {
 	if err != io.EOF || !m.check {
 		return err
 	}
@@ -340,19 +340,19 @@ func (m *Marked) finish(err error) error {
 		first := slices.Min(slices.Collect(maps.Keys(m.unseen)))
 		return &FilesError{strconv.Itoa(len(m.unseen)) + " of " + strconv.Itoa(m.shared) + " shared addresses do not occur in the trace; the lowest such address is " + hex(first), sameRun}
 	}
-	if err := m.counted(); err != nil {
+	if err := m.checkCounts(); err != nil {
 		return err
 	}
 	return io.EOF
 }
 
-// counted compares the numbers of executions with bb_counts.dat.
-func (m *Marked) counted() error {
+// checkCounts compares the numbers of executions of all blocks with bb_counts.dat.
+func (m *Marked) checkCounts() error {
 	if m.files.Counts == nil {
 		return nil
 	}
 	ran := map[string]uint64{}
-	for n := range m.about {
+	for n := range m.facts {
 		x := &m.program.Blocks[n]
 		if x.Flags&trace.Synthetic != 0 || x.Part > 0 {
 			continue
@@ -361,7 +361,7 @@ func (m *Marked) counted() error {
 		if x.Function != trace.NoFunction {
 			name = "(" + m.program.Functions[x.Function].Name + ", " + x.Label + ")"
 		}
-		ran[name] += m.about[n].executions
+		ran[name] += m.facts[n].executions
 	}
 	for _, c := range m.files.Counts {
 		if ran[c.ID] != c.Executions {

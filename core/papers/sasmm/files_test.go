@@ -13,8 +13,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// table and pptTrace are in Byfl's format. The function main forks twice, and its first block is
-// interrupted by a call.
+// The texts table and pptTrace are in Byfl's format. The function main forks twice, and its
+// first block is interrupted by a call.
 const table = `BasicBlock: aa: (main, entry)
 BasicBlock: bb: (OUT__1__6545__, shared_trace)
 BasicBlock: cc: (OUT__1__6545__, for.body)

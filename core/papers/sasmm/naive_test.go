@@ -33,7 +33,7 @@ type window struct {
 }
 
 const (
-	forks = iota // the block that forks and then makes a call; part 1 of the block runs after all threads have joined
+	forks = iota // this block forks and then makes a call; its part 1 runs after all threads have joined
 	joins
 	serial
 	both
@@ -69,8 +69,8 @@ func forking() *trace.Program {
 	return p
 }
 
-// run draws the steps of a run of the program with the given number of regions. The last region
-// ends only if the parameter end is true.
+// run draws the steps of a run of the program with the given number of regions. If the
+// parameter end is false, the last region does not end.
 func run(rng *rand.Rand, p *trace.Program, regions, length int, end bool) []tracetest.Step {
 	var steps []tracetest.Step
 	step := func(block uint32) {
@@ -139,8 +139,8 @@ func windowsOf(p *trace.Program, steps []tracetest.Step) (all []window) {
 	return all
 }
 
-// The function on returns the execution after its private addresses have been moved to the given
-// core's address range.
+// on returns a copy of the execution in which private addresses are moved to the address range
+// of a core.
 func (w window) on(core int) window {
 	w.rows = slices.Clone(w.rows)
 	for i := range w.rows {
@@ -185,7 +185,7 @@ func arrayDivide(wins []window, o Options) [][]window {
 	return split
 }
 
-// genPrvtTrc implements Algorithm 1, with the corrections that the package documentation lists.
+// genPrvtTrc implements Algorithm 1 with the corrections in the package documentation.
 func genPrvtTrc(trc []window, parallel func(window) bool, o Options) [][]window {
 	eachCoreTrace := make([][]window, o.Cores)
 	for bb := range uint32(numBlocks) {
@@ -216,7 +216,7 @@ func genPrvtTrc(trc []window, parallel func(window) bool, o Options) [][]window 
 }
 
 // interleaveTraces implements Algorithm 2 with the round-robin strategy. The result groups contains
-// the positions between groups of executions.
+// the positions that separate groups of executions.
 func interleaveTraces(prvt [][]window, parallel func(window) bool) (shared []ref, groups []int) {
 	allTraceWins := make([][numBlocks][]window, len(prvt))
 	for core := range prvt {

@@ -16,7 +16,7 @@ const DefaultLimitBytes = 1 << 30
 // Options configures the division of the executions of blocks.
 type Options struct {
 	Cores     int  // number of cores, from 1 to MostCores
-	PerRegion bool // whether executions are counted within each region instead of over the whole trace
+	PerRegion bool // whether executions are counted separately in each region, instead of over the whole trace
 
 	// Chunk is the number of consecutive executions that are assigned to each core in turn. 0 means
 	// one contiguous part per core. For Guided, Chunk is the minimum, and 0 means 1.
@@ -25,11 +25,11 @@ type Options struct {
 
 	Order interleave.Order // interleave.RoundRobin or interleave.Uniform; only for [Shared]
 
-	// Ranges contains the private addresses, ascending and disjoint. If Ranges is nil, the stack
-	// below the stack pointer at the fork is private.
+	// Ranges contains the private addresses as disjoint ranges in ascending order. If Ranges is
+	// nil, the stack below the stack pointer at the fork is private.
 	Ranges []Range
 
-	LimitBytes int64 // memory limit for the trace or region; 0: DefaultLimitBytes
+	LimitBytes int64 // memory limit for the stored executions of a trace or region; 0: DefaultLimitBytes
 }
 
 // Range is the half-open address range [Low, High).
@@ -58,7 +58,7 @@ func (o *Options) Check() error {
 type LimitError struct {
 	LimitBytes int64
 	PerRegion  bool
-	Executions uint64 // number of executions that fit in the limit
+	Executions uint64 // number of executions that fit within the limit
 }
 
 func (e *LimitError) Error() string {
@@ -66,7 +66,7 @@ func (e *LimitError) Error() string {
 	if e.PerRegion {
 		what, instead = "a parallel region", "divide by iterations, or trace a smaller input"
 	}
-	return "dividing block executions requires keeping " + what + " in memory, and after " + strconv.FormatUint(e.Executions, 10) +
+	return "dividing block executions requires keeping " + what + " in memory; after " + strconv.FormatUint(e.Executions, 10) +
 		" executions, it needs more than " + strconv.FormatInt(e.LimitBytes, 10) + " bytes; " + instead
 }
 
@@ -85,7 +85,8 @@ func (e *ThreadsError) Error() string {
 		", want a single-threaded run; record the program with OMP_NUM_THREADS=1"
 }
 
-// AddressError reports that an address cannot be moved to a core.
+// AddressError reports that a private address uses the bits for the core's number, so it cannot be
+// moved to a core.
 type AddressError struct{ Addr trace.Addr }
 
 func (e *AddressError) Error() string {

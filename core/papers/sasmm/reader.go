@@ -8,16 +8,17 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Private returns a reader that synthesises the private traces of the cores by Algorithm 1, from a
-// trace of one thread. The records of each core are in program order; the order of records of
-// different cores has no meaning.
+// Private returns a reader that synthesises the private traces of the cores with Algorithm 1, from
+// the trace of a single-threaded run. The records of each core are in program order; the order of
+// records of different cores has no meaning.
 func Private(r trace.Reader, o Options) (*Reader, error) { return newReader(r, o, false) }
 
-// Shared returns a reader that synthesises the trace that the cores present to a shared cache by
-// Algorithm 2, from a trace of one thread.
+// Shared returns a reader that synthesises the trace of a shared cache with Algorithm 2, from
+// the trace of a single-threaded run.
 //
-// Each core has the same records as in its private trace, but not in the same order: if cores take
-// different branches, blocks are in the order of core 0. To simulate private caches, use [Private].
+// Each core has the same records as in its private trace, but their order may differ: if cores take
+// different branches, the blocks of all cores are in the order of core 0. To simulate private
+// caches, use [Private].
 func Shared(r trace.Reader, o Options) (*Reader, error) { return newReader(r, o, true) }
 
 // Reader reads a synthesised trace. Reader implements trace.Selector and trace.Describer.
@@ -30,16 +31,16 @@ type Reader struct {
 	options Options
 	shared  bool
 	kinds   trace.Kinds // the selected kinds
-	started bool        // the kinds of in have been selected
+	started bool        // whether the kinds of records to read have been selected
 
 	// The following fields contain the state of the input.
-	batch   *trace.Batch // rows of in; the rows from index at on have not been read
+	batch   *trace.Batch // current batch of the trace; rows from index "at" on have not been processed
 	at      int
 	known   *trace.Program
 	program trace.Program // the program that Header returns
-	thread  int64         // the thread of in; -1: unknown
+	thread  int64         // the thread of the trace; -1: unknown
 	pcs     bool          // whether rows have PCs
-	done    bool          // whether in has ended with err
+	done    bool          // whether the trace has ended, with error err
 	err     error
 	late    error // error to return before the next row
 
@@ -47,10 +48,10 @@ type Reader struct {
 	now     execution
 	begun   bool   // whether the execution began with a BlockEntry
 	site    uint32 // site of the execution's last reference
-	outside bool   // whether a part of the execution is outside of regions
+	outside bool   // whether the execution is at least partly outside of regions
 	depth   int    // number of open regions
 	frame   trace.Addr
-	low     trace.Addr // the low end of the stack
+	low     trace.Addr // the lowest address of the stack
 
 	counts  []Count // counts of each block
 	blocks  bool    // whether the trace has blocks
@@ -61,7 +62,7 @@ type Reader struct {
 	keeping   bool // whether the section is incomplete
 	replaying bool
 	order     orderReader
-	group     *track // the track whose j-th executions, on all cores, are next
+	group     *track // the track whose j-th executions on all cores are merged next
 	j         uint64
 	read      execution
 	held      execution // the first execution after the section
@@ -71,7 +72,7 @@ type Reader struct {
 	merger  *interleave.Merger
 	merging bool
 	lanes   []lane
-	waiting int // number of rows in lanes
+	waiting int // number of rows that are waiting in lanes
 	cores   []uint32
 	streams []interleave.Stream
 }
@@ -80,9 +81,9 @@ type Reader struct {
 type Count struct {
 	Executions uint64 // number of executions, N_i
 	References uint64 // number of references in all executions
-	// Parallel is the number of executions that are divided or copied. In the division as printed,
-	// either all executions or none are parallel; in the division by region, the executions in
-	// regions are parallel.
+	// Parallel is the number of executions that are divided or copied. If executions are divided
+	// as printed, either all executions of a block are parallel, or none are. If they are divided
+	// by region, the executions in regions are parallel.
 	Parallel uint64
 }
 
@@ -121,7 +122,7 @@ func (r *Reader) Header() trace.Header {
 		return h
 	}
 	r.program = *h.Program
-	private := moved
+	private := moveToCore
 	if r.options.Ranges != nil {
 		private = nil
 	}
@@ -141,8 +142,8 @@ func (r *Reader) Blocks() []Count {
 // Regions returns the number of parallel regions so far.
 func (r *Reader) Regions() uint64 { return r.regions }
 
-// marks contains the kinds of events that are always needed.
-const marks = trace.Kinds(1<<trace.BlockEntry | 1<<trace.ParallelBegin | 1<<trace.ParallelEnd)
+// requiredKinds contains the kinds of events that are always read.
+const requiredKinds = trace.Kinds(1<<trace.BlockEntry | 1<<trace.ParallelBegin | 1<<trace.ParallelEnd)
 
 // Next fills b as specified by [trace.Reader]. Records have a thread and, if the trace has blocks,
 // a site.
@@ -150,7 +151,7 @@ func (r *Reader) Next(b *trace.Batch) error {
 	if !r.started {
 		r.started = true
 		if s, ok := r.in.(trace.Selector); ok {
-			s.Select(r.kinds&^(1<<trace.BareBlock) | marks)
+			s.Select(r.kinds&^(1<<trace.BareBlock) | requiredKinds)
 		}
 	}
 	b.Reset()
@@ -172,7 +173,7 @@ func (r *Reader) Next(b *trace.Batch) error {
 	return nil
 }
 
-// fail returns err now if b is empty, and otherwise in the next call.
+// fail returns err if b is empty; otherwise, the next call of Next returns err.
 func (r *Reader) fail(b *trace.Batch, err error) error {
 	if b.Len() > 0 {
 		r.late = err
@@ -182,8 +183,8 @@ func (r *Reader) fail(b *trace.Batch, err error) error {
 	return err
 }
 
-// advance performs one step: it reads rows of the trace, replays or places executions, or starts a
-// merge.
+// advance performs one step: it reads rows of the trace, replays stored executions, queues an
+// execution, or starts a merge.
 func (r *Reader) advance() error {
 	switch {
 	case r.group != nil:
@@ -192,9 +193,9 @@ func (r *Reader) advance() error {
 		r.replay()
 	case r.holding:
 		r.holding = false
-		r.place(&r.held, 0)
+		r.queue(&r.held, 0)
 	case !r.done:
-		return r.take()
+		return r.readRows()
 	case r.waiting > 0:
 		r.flush()
 	default:
@@ -203,9 +204,9 @@ func (r *Reader) advance() error {
 	return nil
 }
 
-// take reads rows of the trace until there are executions that must be returned before more rows
-// are read.
-func (r *Reader) take() error {
+// readRows reads rows of the trace until executions must be returned before further rows can be
+// read.
+func (r *Reader) readRows() error {
 	for r.at < r.batch.Len() {
 		if err := r.row(r.at); err != nil {
 			r.done, r.err = true, err
@@ -220,7 +221,7 @@ func (r *Reader) take() error {
 	if err != nil {
 		r.batch.Reset()
 		if !trace.IsSyntax(err) {
-			r.done, r.err = true, r.finish(err)
+			r.done, r.err = true, r.finishInput(err)
 			err = nil
 		}
 		return err
@@ -232,20 +233,20 @@ func (r *Reader) take() error {
 	return nil
 }
 
-// finish starts to replay the stored executions at the end of the trace, and returns the final
-// error.
-func (r *Reader) finish(err error) error {
+// finishInput starts the replay of the stored executions at the end of the trace, and returns the
+// final error.
+func (r *Reader) finishInput(err error) error {
 	if err != io.EOF {
 		return err // a part of the trace was not read, so nothing is replayed
 	}
-	if err := r.close(noBlock); err != nil {
+	if err := r.beginExecution(noBlock); err != nil {
 		return err
 	}
 	if !r.blocks {
 		return &BlocksError{}
 	}
 	if r.keeping {
-		r.begin()
+		r.beginReplay()
 	}
 	return io.EOF
 }
@@ -271,18 +272,18 @@ func (r *Reader) row(i int) error {
 	if err != nil {
 		return err
 	}
-	if entry || c.kind.IsReference() && r.begins(block, c.site) {
-		if err := r.close(block); err != nil {
+	if entry || c.kind.IsReference() && r.startsExecution(block, c.site) {
+		if err := r.beginExecution(block); err != nil {
 			return err
 		}
 		r.begun = entry
 	}
-	return r.put(c, i)
+	return r.addRow(c, i)
 }
 
-// begins reports whether a reference is the first reference of an execution. If there are no block
+// startsExecution reports whether a reference is the first reference of an execution. Without block
 // entries, an execution begins when the site number does not increase.
-func (r *Reader) begins(block, site uint32) bool {
+func (r *Reader) startsExecution(block, site uint32) bool {
 	switch {
 	case block != r.now.block:
 		return true
@@ -294,7 +295,7 @@ func (r *Reader) begins(block, site uint32) bool {
 	return site <= r.site
 }
 
-// blockOf returns the block of a reference or a BlockEntry.
+// blockOf returns the block of a reference or of a BlockEntry event.
 func (r *Reader) blockOf(c *cell, sites bool) (block uint32, entry bool, err error) {
 	switch {
 	case c.kind == trace.BlockEntry:
@@ -322,8 +323,8 @@ func (r *Reader) blocksKnown() int {
 	return len(r.known.Blocks)
 }
 
-// put adds a row to the execution that is being read.
-func (r *Reader) put(c cell, i int) error {
+// addRow adds row i of the current batch to the execution that is being read.
+func (r *Reader) addRow(c cell, i int) error {
 	addr, arg := r.batch.Addr[i], uint64(0)
 	if r.batch.Arg != nil {
 		arg = r.batch.Arg[i]
@@ -339,7 +340,7 @@ func (r *Reader) put(c cell, i int) error {
 	case c.kind == trace.ParallelBegin:
 		if r.depth++; r.depth == 1 {
 			r.regions++
-			r.fork(addr)
+			r.recordFork(addr)
 		}
 	case c.kind == trace.ParallelEnd && r.depth > 0:
 		r.depth--
@@ -355,10 +356,10 @@ func (r *Reader) put(c cell, i int) error {
 	return nil
 }
 
-// close ends the execution that is being read, and begins an execution of a block.
-func (r *Reader) close(block uint32) error {
+// beginExecution completes the execution that is being read, and begins an execution of a block.
+func (r *Reader) beginExecution(block uint32) error {
 	if len(r.now.cells) > 0 {
-		if err := r.settle(); err != nil {
+		if err := r.routeExecution(); err != nil {
 			return err
 		}
 	}
@@ -378,10 +379,11 @@ func (r *Reader) count(block uint32) {
 	r.counts[block].Executions++
 }
 
-// settle adds the execution to the section if the execution is in a region, or if executions are
-// divided as printed. Any other execution goes to the output. An execution in which a region begins
-// or ends counts as outside of the region, because its block forks or continues after the join.
-func (r *Reader) settle() error {
+// routeExecution adds the execution to the section if it is in a region, or if executions are
+// divided as printed. All other executions are queued for the output. An execution in which a
+// region begins or ends is outside of the region, because its block forks, or continues after the
+// join.
+func (r *Reader) routeExecution() error {
 	x := &r.now
 	if !r.options.PerRegion {
 		return r.keep(x, !r.outside)
@@ -394,10 +396,10 @@ func (r *Reader) settle() error {
 		return r.keep(x, true)
 	}
 	if !r.keeping {
-		r.place(x, 0)
+		r.queue(x, 0)
 		return nil
 	}
-	r.begin()
+	r.beginReplay()
 	r.held, r.now, r.holding = r.now, r.held, true
 	return nil
 }

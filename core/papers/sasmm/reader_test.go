@@ -35,9 +35,9 @@ func TestDivisionOfExecutions(t *testing.T) {
 		for core, want := range c.want {
 			var got []uint64
 			for j := range s.count(core) {
-				n := s.nth(core, j)
-				if got = append(got, n); c.n > 1 && s.of(n) != core {
-					t.Errorf("%+v: of(%d) = %d, want core %d", c.o, n, s.of(n), core)
+				n := s.nthExecution(core, j)
+				if got = append(got, n); c.n > 1 && s.coreOf(n) != core {
+					t.Errorf("%+v: of(%d) = %d, want core %d", c.o, n, s.coreOf(n), core)
 				}
 			}
 			if most = max(most, uint64(len(got))); !slices.Equal(got, want) {
@@ -167,8 +167,8 @@ func TestBareBlocks(t *testing.T) {
 	wantSame(t, "bare", drain(t, open(Options{Cores: 3}), trace.DataKinds|1<<trace.BareBlock, 0), want)
 }
 
-// TestOneCoreMatchesRecordedTrace checks that the trace synthesised for one core equals the recorded trace,
-// whichever order is selected.
+// TestOneCoreMatchesRecordedTrace checks that the trace synthesised for one core equals the
+// recorded trace, whichever order is selected.
 func TestOneCoreMatchesRecordedTrace(t *testing.T) {
 	p := forking()
 	steps := run(rand.New(rand.NewPCG(9, 10)), p, 3, 300, false)

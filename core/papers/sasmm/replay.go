@@ -6,7 +6,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// lane contains the rows of one core that are merged next.
+// lane contains the waiting rows of one core, which are merged next.
 type lane struct {
 	batch *trace.Batch
 	given bool
@@ -21,18 +21,19 @@ func (l *lane) Next() (b *trace.Batch, from, to int, err error) {
 	return l.batch, 0, l.batch.Len(), nil
 }
 
-// enoughRows is the number of rows that are merged at once if their order does not matter.
+// enoughRows is the number of waiting rows that starts a merge if their order does not matter.
 const enoughRows = 2048
 
-// place appends the rows of an execution to the waiting rows.
-func (r *Reader) place(x *execution, core int) {
+// queue appends the rows of an execution to the waiting rows of a core, and starts a merge if
+// enough rows are waiting.
+func (r *Reader) queue(x *execution, core int) {
 	r.fill(x, core)
 	if r.waiting >= enoughRows {
 		r.flush()
 	}
 }
 
-// flush starts to merge the waiting rows.
+// flush starts to merge the waiting rows of all cores.
 func (r *Reader) flush() {
 	if r.waiting == 0 {
 		return
@@ -76,7 +77,7 @@ func (r *Reader) fill(x *execution, core int) {
 		}
 		addr := x.addrs[i]
 		if c.private {
-			addr = moved(addr, core)
+			addr = moveToCore(addr, core)
 		}
 		b.Append(kind, addr, c.bytes, 0, c.pc)
 		if b.Site != nil {
@@ -89,8 +90,9 @@ func (r *Reader) fill(x *execution, core int) {
 	r.waiting += b.Len() - before
 }
 
-// begin starts to replay the section, which is complete, after the waiting rows.
-func (r *Reader) begin() {
+// beginReplay starts the replay of the section, which must be complete. The waiting rows are merged
+// first.
+func (r *Reader) beginReplay() {
 	r.flush()
 	r.keeping, r.replaying = false, true
 	r.order.reset(&r.section.order)
@@ -105,10 +107,10 @@ func (r *Reader) begin() {
 	}
 }
 
-// replay queues the next executions of the section in order.
+// replay queues the next executions of the section, in trace order.
 func (r *Reader) replay() {
 	for !r.merging {
-		n, ok := r.order.next()
+		n, ok := r.order.nextTrack()
 		if !ok {
 			r.replaying = false
 			r.section.reset()
@@ -120,9 +122,9 @@ func (r *Reader) replay() {
 		switch {
 		case !t.parallel:
 			t.reader.read(t, at, &r.read)
-			r.place(&r.read, 0)
+			r.queue(&r.read, 0)
 		case r.shared:
-			if t.total == 1 || t.share.of(at) == 0 {
+			if t.total == 1 || t.share.coreOf(at) == 0 {
 				r.group, r.j = t, t.first
 				t.first++
 				r.flush()
@@ -135,7 +137,7 @@ func (r *Reader) replay() {
 			}
 		default:
 			t.reader.read(t, at, &r.read)
-			r.place(&r.read, t.share.of(at))
+			r.queue(&r.read, t.share.coreOf(at))
 		}
 	}
 }
@@ -146,7 +148,7 @@ func (r *Reader) gather() {
 	t := r.group
 	for core := range r.lanes {
 		if r.j < t.share.count(core) {
-			t.cores[core].read(t, t.share.nth(core, r.j), &r.read)
+			t.cores[core].read(t, t.share.nthExecution(core, r.j), &r.read)
 			r.fill(&r.read, core)
 		}
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// section stores the executions of the trace or region within which executions are counted. The
-// executions are stored by block, together with the order of the blocks.
+// section stores the executions of a region or, for the division as printed, of the whole
+// trace. The executions are stored by block, together with the order of the blocks.
 type section struct {
 	tracks []track
 	at     []uint32 // by block: 1 + the number of its track; 0: no track yet
@@ -18,34 +18,35 @@ type section struct {
 	cores  int
 }
 
-// track stores the executions of one block: for each execution, the number of its shape, and for
-// each row, the difference between its address and the expected address. The expected address
-// continues the stride of the same row in the last two executions with this shape.
+// track stores the executions of one block. For each execution, it stores the number of the
+// shape, and for each row, the difference between the address and the expected address. The
+// expected address continues the stride of the same row in the last two executions with this
+// shape.
 //
-// Expectations are reset at anchors, so that reading can start at an anchor.
+// Expectations are reset at anchors. Therefore, reading can start at any anchor.
 type track struct {
 	block    uint32
 	parallel bool
 	total    uint64 // number of executions
 	data     []byte
-	anchors  []int // positions in data of every often-th execution
+	anchors  []int // position, in data, of every execution whose number is a multiple of anchorInterval
 	shapes   []shape
-	encode   []expected // expectations for each shape, for encoding
-	last     int        // the shape of the last execution
-	share    share
-	reader   cursor   // reads private traces and serial blocks
+	encode   []addressPredictor // by shape: the address predictor for encoding
+	last     int                // number of the shape of the last execution
+	share    division
+	reader   cursor   // reader for private traces and serial blocks
 	cores    []cursor // for the shared trace: one cursor per core
 	next     uint64   // number of the next execution of the block
 	first    uint64   // number of core 0's executions so far
 }
 
-// often is the number of executions between two resets of the expectations.
-const often = 256
+// anchorInterval is the number of executions from one anchor to the next.
+const anchorInterval = 256
 
-// shape is an execution without its addresses and arguments.
+// shape is the sequence of cells in an execution, without addresses and arguments.
 type shape []cell
 
-// cell is a row without its address and argument.
+// cell contains the columns of a row, without its address and argument.
 type cell struct {
 	pc      trace.Addr
 	site    uint32
@@ -54,12 +55,13 @@ type cell struct {
 	private bool
 }
 
-// argued reports whether rows of a kind have an argument.
-func argued(k trace.Kind) bool { return !k.IsReference() && k >= trace.Alloc && k != trace.BareBlock }
+// hasArg reports whether rows of kind k have an argument.
+func hasArg(k trace.Kind) bool { return !k.IsReference() && k >= trace.Alloc && k != trace.BareBlock }
 
-// expected predicts the addresses of a shape's rows.
-type expected struct {
-	// 1 + the number of the anchor at which the expectations were reset; 0 if they were never reset
+// addressPredictor predicts the addresses of the rows in executions with one shape.
+type addressPredictor struct {
+	// 1 + the number of the anchor at which the expectations were last reset; 0 if they were never
+	// reset
 	from  uint64
 	again bool // whether there was an execution after the reset
 	rows  []expectation
@@ -67,8 +69,8 @@ type expected struct {
 
 type expectation struct{ last, stride uint64 }
 
-// since resets the expectations unless they were already reset at this anchor.
-func (e *expected) since(anchor uint64, rows int) {
+// resetAt resets the expectations at an anchor, unless they have already been reset at this anchor.
+func (e *addressPredictor) resetAt(anchor uint64, rows int) {
 	if e.from == anchor+1 {
 		e.again = true
 		return
@@ -78,8 +80,8 @@ func (e *expected) since(anchor uint64, rows int) {
 	clear(e.rows)
 }
 
-// seen updates the expectation after an address. The stride is known after the second address.
-func (x *expectation) seen(addr uint64, again bool) {
+// update adapts the expectation to an address. The stride is known after the second address.
+func (x *expectation) update(addr uint64, again bool) {
 	if again {
 		x.stride = addr - x.last
 	}
@@ -144,31 +146,31 @@ func (s *section) add(x *execution, parallel bool) bool {
 	n := s.trackOf(x.block)
 	t := &s.tracks[n]
 	before := len(t.data)
-	anchor := t.total / often
-	if t.total%often == 0 {
+	anchor := t.total / anchorInterval
+	if t.total%anchorInterval == 0 {
 		t.anchors = append(t.anchors, len(t.data))
 		s.bytes += 8
 	}
-	i := t.shape(x)
+	i := t.shapeNumber(x)
 	if i == len(t.shapes) {
 		t.shapes = append(t.shapes, slices.Clone(x.cells))
 		if len(t.encode) < cap(t.encode) {
 			t.encode = t.encode[:i+1]
 			t.encode[i].from = 0
 		} else {
-			t.encode = append(t.encode, expected{})
+			t.encode = append(t.encode, addressPredictor{})
 		}
 		s.bytes += 64 + int64(len(x.cells))*int64(40+16*s.cores)
 	}
 	t.last = i
 	e := &t.encode[i]
-	e.since(anchor, len(x.cells))
+	e.resetAt(anchor, len(x.cells))
 	t.data = binary.AppendUvarint(t.data, uint64(i))
 	for row := range x.cells {
 		expect := &e.rows[row]
 		t.data = binary.AppendVarint(t.data, int64(x.addrs[row]-expect.last-expect.stride))
-		expect.seen(x.addrs[row], e.again)
-		if argued(x.cells[row].kind) {
+		expect.update(x.addrs[row], e.again)
+		if hasArg(x.cells[row].kind) {
 			t.data = binary.AppendUvarint(t.data, x.args[row])
 		}
 	}
@@ -178,13 +180,13 @@ func (s *section) add(x *execution, parallel bool) bool {
 	return s.bytes <= s.limit
 }
 
-// shape returns the number of an execution's shape, or len(t.shapes) if the shape is new. Usually
-// the shape is the same as in the last execution.
-func (t *track) shape(x *execution) int {
+// shapeNumber returns the number of the shape of an execution, or len(t.shapes) if the shape is new.
+// Usually, the shape equals the shape of the last execution.
+func (t *track) shapeNumber(x *execution) int {
 	if len(t.shapes) == 0 || slices.Equal(t.shapes[t.last], x.cells) {
 		return t.last
 	}
-	// Search backwards, because the shape is usually one of the latest shapes.
+	// Search backwards, because recent shapes are the most likely.
 	for i := len(t.shapes) - 1; i >= 0 && len(t.shapes)-i <= mostTried; i-- {
 		if slices.Equal(t.shapes[i], x.cells) {
 			return i
@@ -193,20 +195,20 @@ func (t *track) shape(x *execution) int {
 	return len(t.shapes)
 }
 
-// mostTried is the maximum number of shapes that are compared. If none of these shapes is equal,
-// the shape is added even if an equal shape exists.
+// mostTried is the maximum number of shapes that are compared with a new execution. If all of
+// them differ, a new shape is added, even if an older shape is equal.
 const mostTried = 64
 
 // cursor reads a track's executions in ascending order, and can skip executions.
 type cursor struct {
 	next   uint64 // number of the next execution
 	at     int    // position of this execution in data
-	decode []expected
+	decode []addressPredictor
 }
 
 func (c *cursor) read(t *track, n uint64, x *execution) {
-	if n/often > c.next/often {
-		c.next, c.at = n/often*often, t.anchors[n/often]
+	if n/anchorInterval > c.next/anchorInterval {
+		c.next, c.at = n/anchorInterval*anchorInterval, t.anchors[n/anchorInterval]
 	}
 	for c.next < n {
 		c.step(t, x)
@@ -218,17 +220,17 @@ func (c *cursor) step(t *track, x *execution) {
 	i := int(c.uvarint(t))
 	cells := t.shapes[i]
 	for len(c.decode) < len(t.shapes) {
-		c.decode = append(c.decode, expected{})
+		c.decode = append(c.decode, addressPredictor{})
 	}
 	e := &c.decode[i]
-	e.since(c.next/often, len(cells))
+	e.resetAt(c.next/anchorInterval, len(cells))
 	x.reset(t.block)
 	for row := range cells {
 		expect := &e.rows[row]
 		addr := expect.last + expect.stride + unzigzag(c.uvarint(t))
-		expect.seen(addr, e.again)
+		expect.update(addr, e.again)
 		arg := uint64(0)
-		if argued(cells[row].kind) {
+		if hasArg(cells[row].kind) {
 			arg = c.uvarint(t)
 		}
 		x.add(cells[row], addr, arg)
@@ -246,20 +248,20 @@ func (c *cursor) uvarint(t *track) uint64 {
 	return n
 }
 
-// order is a compressed sequence of tracks. The guess for the next track is the track that followed
-// the current track the last time. The data alternate between a number of consecutive correct
-// guesses and the number of a track that was guessed wrongly.
+// order is a compressed sequence of tracks. The predicted next track is the track that last
+// followed the current track. The data alternate between the number of consecutive correct
+// predictions and the number of a mispredicted track.
 type order struct {
 	data  []byte
-	guess []uint32 // by track: 1 + the track that followed it the last time; 0: unknown
+	guess []uint32 // by track: 1 + the track that last followed it; 0: unknown
 	now   uint32   // 1 + the last track; 0: none yet
-	run   uint64   // number of correct guesses since the last wrong guess
+	run   uint64   // number of correct predictions since the last misprediction
 	total uint64
 }
 
 func (o *order) reset() { *o = order{data: o.data[:0], guess: o.guess[:0]} }
 
-// add appends a track and returns the number of bytes that it needs.
+// add appends a track, and returns the number of additional bytes.
 func (o *order) add(n uint32) (bytes int64) {
 	for uint64(len(o.guess)) <= uint64(max(n, o.now)) {
 		o.guess = append(o.guess, 0)
@@ -279,13 +281,13 @@ func (o *order) add(n uint32) (bytes int64) {
 
 // orderReader reads a sequence of tracks.
 type orderReader struct {
-	of    *order
-	at    int
-	guess []uint32
-	now   uint32
-	run   uint64 // number of correct guesses before the next wrong guess; valid only if told is set
-	told  bool
-	done  uint64
+	of       *order
+	at       int
+	guess    []uint32
+	now      uint32
+	run      uint64 // number of correct predictions before the next misprediction; valid only if runKnown is true
+	runKnown bool
+	done     uint64
 }
 
 func (r *orderReader) reset(o *order) {
@@ -293,19 +295,19 @@ func (r *orderReader) reset(o *order) {
 	clear(r.guess)
 }
 
-// next returns the next track, or false at the end.
-func (r *orderReader) next() (n uint32, ok bool) {
+// nextTrack returns the number of the next track, or false at the end of the sequence.
+func (r *orderReader) nextTrack() (n uint32, ok bool) {
 	if r.done == r.of.total {
 		return 0, false
 	}
 	r.done++
-	if !r.told && r.at < len(r.of.data) {
+	if !r.runKnown && r.at < len(r.of.data) {
 		run, length := binary.Uvarint(r.of.data[r.at:])
-		r.run, r.at, r.told = run, r.at+length, true
+		r.run, r.at, r.runKnown = run, r.at+length, true
 	}
-	if r.told && r.run == 0 {
+	if r.runKnown && r.run == 0 {
 		instead, length := binary.Uvarint(r.of.data[r.at:])
-		r.at, r.told = r.at+length, false
+		r.at, r.runKnown = r.at+length, false
 		n = uint32(instead)
 		r.guess[r.now] = n + 1
 	} else {

@@ -6,32 +6,32 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// share divides the executions of a block among cores, like array_divide in the paper.
-type share struct {
-	cores, chunk, total uint64    // chunk 0 means one contiguous part per core
-	pieces              [][]piece // pieces of a guided schedule by core; otherwise nil
-	all                 []piece   // pieces of a guided schedule in order
+// division divides the executions of a block among the cores, like array_divide in the paper.
+type division struct {
+	cores, chunk, total uint64          // chunk 0 means one contiguous part per core
+	chunksByCore        [][]guidedChunk // for a guided schedule: the chunks of each core; otherwise nil
+	chunks              []guidedChunk   // for a guided schedule: all chunks, in order
 }
 
-// piece is a sequence of executions that is assigned to a core at once.
-type piece struct {
-	from   uint64 // the first execution
+// guidedChunk is a chunk of consecutive executions that a guided schedule assigns to a core.
+type guidedChunk struct {
+	from   uint64 // number of the first execution
 	before uint64 // number of earlier executions on the same core
 	core   int
 }
 
-func (o *Options) share(total uint64) share {
-	s := share{cores: uint64(o.Cores), chunk: o.Chunk, total: total}
+func (o *Options) share(total uint64) division {
+	s := division{cores: uint64(o.Cores), chunk: o.Chunk, total: total}
 	if o.Guided && total > 1 {
-		s.guide()
+		s.assignGuided()
 	}
 	return s
 }
 
-// guide assigns chunks of decreasing size, each to the core with the fewest executions so far. All
-// executions are assumed to take the same time, so this core is free first.
-func (s *share) guide() {
-	s.pieces = make([][]piece, s.cores)
+// assignGuided assigns chunks of decreasing size to cores. Each chunk is assigned to the core with the
+// fewest executions so far, which is free first if all executions take the same time.
+func (s *division) assignGuided() {
+	s.chunksByCore = make([][]guidedChunk, s.cores)
 	had := make([]uint64, s.cores)
 	for from := uint64(0); from < s.total; {
 		core := 0
@@ -42,18 +42,18 @@ func (s *share) guide() {
 		}
 		left := s.total - from
 		n := min(left, max(1, s.chunk, (left+s.cores-1)/s.cores))
-		p := piece{from: from, before: had[core], core: core}
-		s.all, s.pieces[core] = append(s.all, p), append(s.pieces[core], p)
+		p := guidedChunk{from: from, before: had[core], core: core}
+		s.chunks, s.chunksByCore[core] = append(s.chunks, p), append(s.chunksByCore[core], p)
 		had[core] += n
 		from += n
 	}
 }
 
-// of returns the core of execution n. The block must have several executions.
-func (s *share) of(n uint64) int {
+// coreOf returns the core that performs execution n. The block must have several executions.
+func (s *division) coreOf(n uint64) int {
 	switch {
-	case s.pieces != nil:
-		return s.all[sort.Search(len(s.all), func(i int) bool { return s.all[i].from > n })-1].core
+	case s.chunksByCore != nil:
+		return s.chunks[sort.Search(len(s.chunks), func(i int) bool { return s.chunks[i].from > n })-1].core
 	case s.chunk > 0:
 		return int(n / s.chunk % s.cores)
 	}
@@ -64,13 +64,13 @@ func (s *share) of(n uint64) int {
 	return int(n / (each + 1))
 }
 
-func (s *share) count(core int) uint64 {
+func (s *division) count(core int) uint64 {
 	c := uint64(core)
 	switch {
 	case s.total == 1:
 		return 1
-	case s.pieces != nil:
-		of := s.pieces[core]
+	case s.chunksByCore != nil:
+		of := s.chunksByCore[core]
 		if len(of) == 0 {
 			return 0
 		}
@@ -97,23 +97,23 @@ func (s *share) count(core int) uint64 {
 	return n
 }
 
-func (s *share) end(p piece) uint64 {
-	i := sort.Search(len(s.all), func(i int) bool { return s.all[i].from > p.from })
-	if i == len(s.all) {
+func (s *division) end(p guidedChunk) uint64 {
+	i := sort.Search(len(s.chunks), func(i int) bool { return s.chunks[i].from > p.from })
+	if i == len(s.chunks) {
 		return s.total
 	}
-	return s.all[i].from
+	return s.chunks[i].from
 }
 
-// nth returns the number, among all executions, of a core's j-th execution. j must be less than
-// count.
-func (s *share) nth(core int, j uint64) uint64 {
+// nthExecution returns the number of a core's j-th execution in the sequence of all executions. The
+// parameter j must be less than count(core).
+func (s *division) nthExecution(core int, j uint64) uint64 {
 	c := uint64(core)
 	switch {
 	case s.total == 1:
 		return 0
-	case s.pieces != nil:
-		of := s.pieces[core]
+	case s.chunksByCore != nil:
+		of := s.chunksByCore[core]
 		p := of[sort.Search(len(of), func(i int) bool { return of[i].before > j })-1]
 		return p.from + j - p.before
 	case s.chunk > 0:
@@ -123,7 +123,7 @@ func (s *share) nth(core int, j uint64) uint64 {
 	return c*each + min(c, more) + j
 }
 
-func (s *share) most() (n uint64) {
+func (s *division) most() (n uint64) {
 	for c := range int(s.cores) {
 		n = max(n, s.count(c))
 	}
@@ -133,22 +133,22 @@ func (s *share) most() (n uint64) {
 // coreBits is the position of the lowest bit of the core's number in private addresses.
 const coreBits = 48
 
-// movable reports whether the bits for the core's number are unused: all 0, or all 1, for example
-// in kernel addresses.
+// movable reports whether the bits for the core's number are unused. Unused bits are all 0, or
+// all 1 (for example in kernel addresses).
 func movable(addr trace.Addr) bool {
 	top := addr >> (coreBits - 1)
 	return top <= 1 || top >= 1<<17-2
 }
 
-// moved converts a private address of core 0 to the corresponding address of another core.
-func moved(addr trace.Addr, core int) trace.Addr { return addr ^ trace.Addr(core)<<coreBits }
+// moveToCore converts a private address of core 0 to the corresponding address of another core.
+func moveToCore(addr trace.Addr, core int) trace.Addr { return addr ^ trace.Addr(core)<<coreBits }
 
-// stackBytes is the stack size that is assumed if the trace does not contain the size. 8 MiB is the
-// usual size for a main thread.
+// stackBytes is the assumed stack size if the trace does not contain the size: the usual size for a
+// main thread.
 const stackBytes = 8 << 20
 
-// fork records the stack pointer at the beginning of a region.
-func (r *Reader) fork(frame trace.Addr) {
+// recordFork records the stack pointer at the beginning of a region.
+func (r *Reader) recordFork(frame trace.Addr) {
 	r.frame, r.low = frame, frame-min(frame, stackBytes)
 	if r.known == nil {
 		return
@@ -161,9 +161,9 @@ func (r *Reader) fork(frame trace.Addr) {
 }
 
 // isPrivate reports whether a reference of a parallel block accesses private memory of the thread.
-// isPrivate is also called for references of serial blocks, because the parallel blocks are known
-// only at the end. The result does not matter for serial blocks: core 0 executes them, and
-// addresses of core 0 are never moved.
+// It is also called for references of serial blocks, because the parallel blocks are known only at
+// the end. For serial blocks, the result does not matter: core 0 executes them, and addresses of
+// core 0 are never moved.
 func (r *Reader) isPrivate(addr trace.Addr) bool {
 	o := &r.options
 	if o.Ranges == nil {

@@ -14,14 +14,14 @@ type analysis struct {
 	leaves []*leaf
 	wild   map[loops.Reference]Level // accesses and misses per access of each wild reference
 	loops  int
-	budget int // limits the number of sampled iterations; see the method places
+	budget int // limits the number of sampled iterations; see the method samplePositions
 
-	counts  []float32 // number of lines in each set
-	counted []uint32  // sets whose counts may not be 0
-	beside  []int32   // arrays of the context that the method lost has examined
+	counts   []float32 // number of lines in each set
+	counted  []uint32  // sets whose counts may differ from 0
+	examined []int32   // arrays of the context that evictedShare has examined
 }
 
-// geometry contains the dimensions of a cache, which fit in 32 bits.
+// geometry contains the dimensions of a cache, each of which fits in 32 bits.
 type geometry struct{ Sets, Ways, LineBytes uint32 }
 
 func (g geometry) lines() float64 { return float64(g.Sets) * float64(g.Ways) }
@@ -33,24 +33,24 @@ type array struct {
 	lines    float64 // number of distinct lines
 	leaves   []*leaf
 	sections []section
-	granule  uint64 // distance between the positions to which the outer loops move the array: see analysis.granule
+	granule  uint64 // unit of the distances by which the outer loops move the array; see analysis.granule
 	print    footprint
 	level    Level
-	grows    bool // set if many of the array's lines were not touched in the previous iteration
-	direct   bool // set if one of the leaves is a reference of the loop's own body
-	stays    bool // set if the array belongs to the right context
+	grows    bool // whether many lines of the array were not touched in the previous iteration
+	direct   bool // whether one of the leaves is directly in the body of the loop
+	stays    bool // whether the array belongs to the right context
 	// edgeLo and edgeHi mean that the first or the last line also belongs to another array, which
 	// counts the line.
 	edgeLo, edgeHi bool
 }
 
-// touch describes how a part of a loop's body uses an array during an iteration.
+// touch describes how one part of a loop body uses an array during an iteration.
 type touch struct {
 	of     *array
 	part   int
 	direct bool    // whether the part is a leaf
-	to     int     // number of the array among the arrays of an iteration
-	group  int     // number of the array among the arrays of the loop
+	to     int     // number of the array in the list of arrays of an iteration
+	group  int     // number of the array in the list of arrays of the loop
 	own    float64 // share of the array's lines that no earlier touch in the iteration has used
 
 	// lost and lostAgain are the shares of lines that have been evicted since the previous iteration,
@@ -59,14 +59,15 @@ type touch struct {
 	lost, lostAgain tally
 	level           Level
 
-	// looked and missed are the numbers of lines that were looked up and that missed, and again
-	// means that a missing line had been used before. All three fields are only used in the root.
+	// looked is the number of lookups of lines, and missed is the number of misses among them.
+	// again means that one of the missing lines had been used before. These three fields are used
+	// only in the root.
 	looked, missed float64
 	again          bool
 }
 
-// tally computes the weighted mean of shares of evicted lines, and stores the first reason for the
-// evictions.
+// tally accumulates the weighted mean of the shares of evicted lines, and the first known reason
+// for the evictions.
 type tally struct {
 	sum, weight float64
 	why         reason
@@ -98,31 +99,31 @@ func (t *tally) mean() float64 {
 	return t.sum / t.weight
 }
 
-// compose analyses a loop from its parts, from the inside out (thesis, Algorithms 1 and 2).
+// compose analyses the parts of a loop, and then the loop itself (thesis, Algorithms 1 and 2).
 func (a *analysis) compose(l *loop) {
-	touches := a.touches(l)
-	arrays := a.arrays(l, touches)
+	touches := a.bodyTouches(l)
+	arrays := a.loopArrays(l, touches)
 	if l.around == nil {
 		a.composeRoot(touches, arrays)
-		a.conclude(l, touches, arrays)
+		a.finishLoop(l, touches, arrays)
 		return
 	}
-	its := a.iteration(touches)
-	a.shares(touches, its)
-	a.measure(l, touches, its)
-	a.total(l, touches, its, arrays)
-	a.conclude(l, touches, arrays)
+	its := a.iterationArrays(touches)
+	a.setOwnShares(touches, its)
+	a.measureEvictions(l, touches, its)
+	a.countMisses(l, touches, its, arrays)
+	a.finishLoop(l, touches, arrays)
 }
 
-// conclude determines a loop's contexts and the levels of its leaves.
-func (a *analysis) conclude(l *loop, touches []touch, arrays []array) {
-	l.arrays = recency(touches, arrays)
-	a.close(l)
-	a.tell(l, touches)
+// finishLoop determines the contexts of a loop, and the levels of its leaves.
+func (a *analysis) finishLoop(l *loop, touches []touch, arrays []array) {
+	l.arrays = sortByLastUse(touches, arrays)
+	a.findRightContext(l)
+	a.storeLevels(l, touches)
 }
 
-// touches returns the touches of the parts of a loop's body, in order.
-func (a *analysis) touches(l *loop) (list []touch) {
+// bodyTouches returns the touches of all parts of a loop body, in order.
+func (a *analysis) bodyTouches(l *loop) (list []touch) {
 	for i, p := range l.body {
 		switch {
 		case p.inner != nil:
@@ -139,7 +140,7 @@ func (a *analysis) touches(l *loop) (list []touch) {
 			p.leaf.levels[l.depth] = Level{Accesses: n * v.Accesses, Misses: n * v.Misses, Class: v.Class}
 			l.wild = append(l.wild, p.leaf)
 		default:
-			s := a.join([]*leaf{p.leaf}, l.depth+1)
+			s := a.arrayOf([]*leaf{p.leaf}, l.depth+1)
 			s.direct = true
 			s.level = Level{Accesses: p.leaf.wide, Misses: s.lines, Class: FirstMiss}
 			list = append(list, touch{of: &s, part: i, direct: true})
@@ -148,9 +149,9 @@ func (a *analysis) touches(l *loop) (list []touch) {
 	return list
 }
 
-// join returns the array that the leaves touch during one run of the loops at the given depth and
-// deeper.
-func (a *analysis) join(leaves []*leaf, depth int) array {
+// arrayOf returns the array that the leaves touch during one run of their loops, starting at the
+// given depth.
+func (a *analysis) arrayOf(leaves []*leaf, depth int) array {
 	s := array{leaves: leaves}
 	for i, l := range leaves {
 		sec := a.section(l, depth)
@@ -167,7 +168,7 @@ func (a *analysis) join(leaves []*leaf, depth int) array {
 // mostSections is the maximum number of sections of an array that are distinguished.
 const mostSections = 64
 
-// add adds a section, unless a section with the same lines exists.
+// add adds a section unless the array already has a section with the same lines.
 func (s *array) add(sec section, line uint32) {
 	s.granule = loops.GCD(s.granule, sec.granule)
 	in := sec.span.in(line)
@@ -193,13 +194,13 @@ func (a *analysis) finish(s *array) {
 	in := s.span.lo % uint64(a.cache.LineBytes)
 	for p := range phases {
 		for i := range s.sections {
-			if !a.put(&s.sections[i], p*step-in/step*step) {
-				a.slots(0)
+			if !a.addSection(&s.sections[i], p*step-in/step*step) {
+				a.takeSlots(0)
 				s.print = footprint{even: float32(s.lines / float64(a.cache.Sets))}
 				return
 			}
 		}
-		s.print.slots = append(s.print.slots, a.slots(float32(math.Ceil(n/float64(a.cache.Sets)))))
+		s.print.slots = append(s.print.slots, a.takeSlots(float32(math.Ceil(n/float64(a.cache.Sets)))))
 	}
 }
 
@@ -213,9 +214,9 @@ func sorted(n int, compare func(i, j int) int) []int {
 	return order
 }
 
-// arrays combines touches into the loop's arrays if their bytes overlap during the loop, or if they
-// stay in one line.
-func (a *analysis) arrays(l *loop, touches []touch) []array {
+// loopArrays returns the arrays of a loop. Touches belong to the same array if their bytes overlap
+// during the loop, or if they stay in one line.
+func (a *analysis) loopArrays(l *loop, touches []touch) []array {
 	spans := make([]span, len(touches))
 	for i := range touches {
 		for j, u := range touches[i].of.leaves {
@@ -241,19 +242,20 @@ func (a *analysis) arrays(l *loop, touches []touch) []array {
 	}
 	list := make([]array, len(members))
 	for i := range list {
-		list[i] = a.join(members[i], l.depth)
+		list[i] = a.arrayOf(members[i], l.depth)
 	}
 	for i := range touches {
 		if touches[i].direct {
 			list[touches[i].group].direct = true
 		}
 	}
-	a.edges(list)
+	a.markSharedEdges(list)
 	return list
 }
 
-// edges finds arrays that share a line at their edges, which is not a conflict (thesis §4.10).
-func (a *analysis) edges(list []array) {
+// markSharedEdges marks arrays that share a line at their edges, which is not a conflict
+// (thesis §4.10).
+func (a *analysis) markSharedEdges(list []array) {
 	order := sorted(len(list), func(x, y int) int { return cmp.Compare(list[x].span.lo, list[y].span.lo) })
 	for k := 1; k < len(order); k++ {
 		before, s := &list[order[k-1]], &list[order[k]]
@@ -268,9 +270,9 @@ func (a *analysis) edges(list []array) {
 	}
 }
 
-// iteration combines touches of one of the loop's arrays into the arrays of an iteration if they
-// may be in the same line, or if they mostly overlap.
-func (a *analysis) iteration(touches []touch) []array {
+// iterationArrays returns the arrays of one iteration. Touches of the same array of the loop belong
+// to the same array of the iteration if they may be in one line, or if they mostly overlap.
+func (a *analysis) iterationArrays(touches []touch) []array {
 	order := sorted(len(touches), func(x, y int) int {
 		return cmp.Or(touches[x].group-touches[y].group, cmp.Compare(touches[x].of.span.lo, touches[y].of.span.lo))
 	})
@@ -278,19 +280,19 @@ func (a *analysis) iteration(touches []touch) []array {
 	var all span
 	for _, i := range order {
 		t := &touches[i]
-		if t.group != group || !a.together(all, t.of.span) {
+		if t.group != group || !a.sameArray(all, t.of.span) {
 			n++
 			group, all = t.group, t.of.span
 		}
 		all = all.join(t.of.span)
 		t.to = n
 	}
-	return a.unite(touches, n+1)
+	return a.combine(touches, n+1)
 }
 
-// together reports whether span s belongs to the same array as span all. s must not begin before
-// all.
-func (a *analysis) together(all, s span) bool {
+// sameArray reports whether span s belongs to the same array as span all. Span s must not begin
+// before span all.
+func (a *analysis) sameArray(all, s span) bool {
 	line := uint64(a.cache.LineBytes)
 	if s.lo > all.hi {
 		return s.lo-all.hi < line && (all.hi-all.lo < line || s.hi-s.lo < line)
@@ -299,8 +301,8 @@ func (a *analysis) together(all, s span) bool {
 	return shorter < line || both >= shorter/2 && shorter >= longer/4
 }
 
-// unite combines touches into n arrays, as numbered in the touches.
-func (a *analysis) unite(touches []touch, n int) []array {
+// combine returns n arrays, each of which combines all touches with its number.
+func (a *analysis) combine(touches []touch, n int) []array {
 	list := make([]array, n)
 	for i := range touches {
 		part, s := touches[i].of, &list[touches[i].to]
@@ -316,13 +318,13 @@ func (a *analysis) unite(touches []touch, n int) []array {
 	for i := range list {
 		a.finish(&list[i])
 	}
-	a.edges(list)
+	a.markSharedEdges(list)
 	return list
 }
 
-// shares computes, for each touch, the share of its lines that no earlier touch in the iteration
-// has touched.
-func (a *analysis) shares(touches []touch, its []array) {
+// setOwnShares computes for each touch the share of its lines that no earlier touch of the iteration
+// has accessed.
+func (a *analysis) setOwnShares(touches []touch, its []array) {
 	seen := make([]span, len(its))
 	total := make([]float64, len(its))
 	for i := range touches {
@@ -345,13 +347,13 @@ func (a *analysis) shares(touches []touch, its []array) {
 	}
 }
 
-// total computes the misses of each touch over all iterations of the loop.
+// countMisses computes the misses of each touch in all iterations of the loop.
 //
 // If an iteration touches D lines of an array, and all n iterations of the loop touch B lines of
 // it, then (B-D)/(n-1) lines are new in each iteration after the first. The other lines of an
 // iteration were also touched in the previous iteration, and miss if they have been evicted since
-// then. Lines that miss repeatedly within a part of the body miss repeatedly in every iteration.
-func (a *analysis) total(l *loop, touches []touch, its, arrays []array) {
+// then. Lines that miss repeatedly within a part of the body do so in every iteration.
+func (a *analysis) countMisses(l *loop, touches []touch, its, arrays []array) {
 	once := make([]float64, len(arrays))
 	seen := make([]bool, len(its))
 	for i := range touches {
@@ -377,7 +379,7 @@ func (a *analysis) total(l *loop, touches []touch, its, arrays []array) {
 		inside := max(0, t.of.level.Misses-t.of.lines)
 		misses := first*of.lines/d + (n-1)*first*old*t.lost.mean() + n*(again*t.lostAgain.mean()+inside)
 		accesses := n * t.of.level.Accesses
-		t.level = Level{Accesses: accesses, Misses: min(misses, accesses), Class: t.class(old, inside)}
+		t.level = Level{Accesses: accesses, Misses: min(misses, accesses), Class: t.classify(old, inside)}
 		if l.trips < 1 {
 			t.level.Accesses *= l.trips
 			t.level.Misses *= l.trips
@@ -396,13 +398,13 @@ func (t *touch) addTo(arrays []array, most []float64) {
 	}
 }
 
-// slight is the share of lines or misses below which a difference counts as a rounding error.
+// slight is a share of lines or misses. Smaller differences are treated as rounding errors.
 const slight = 1e-6
 
-// class returns the class of a touched array. old is the share of an iteration's lines that the
-// previous iteration also touched. inside is the number of misses within the part of the body, in
-// addition to one miss per line.
-func (t *touch) class(old, inside float64) Class {
+// classify returns the class of the touched array. The parameter old is the share of lines that
+// the previous iteration also touched. The parameter inside is the number of misses within the
+// part of the body, in addition to one miss per line.
+func (t *touch) classify(old, inside float64) Class {
 	lost, mean := t.lost, t.lost.mean()*old
 	if t.own < 0.5 {
 		lost, mean = t.lostAgain, t.lostAgain.mean()
@@ -430,9 +432,9 @@ func (t *touch) class(old, inside float64) Class {
 	return inner
 }
 
-// recency sorts the loop's arrays by their last use. Growing arrays precede arrays that each
-// iteration uses completely.
-func recency(touches []touch, arrays []array) []array {
+// sortByLastUse sorts the arrays of a loop by their last use. Growing arrays precede arrays that
+// each iteration uses completely.
+func sortByLastUse(touches []touch, arrays []array) []array {
 	last := make([]int, len(arrays))
 	for i := range touches {
 		last[touches[i].group] = i
@@ -458,8 +460,8 @@ func recency(touches []touch, arrays []array) []array {
 	return list
 }
 
-// tell stores the counts at the level of this loop in each leaf.
-func (a *analysis) tell(l *loop, touches []touch) {
+// storeLevels stores the counts at the level of loop l in each leaf.
+func (a *analysis) storeLevels(l *loop, touches []touch) {
 	for i := range touches {
 		t := &touches[i]
 		of := l.arrays[t.group].level.Class
@@ -470,7 +472,7 @@ func (a *analysis) tell(l *loop, touches []touch) {
 			t.of.leaves[0].levels[l.depth] = t.level
 			continue
 		}
-		t.divide(l)
+		t.distribute(l)
 	}
 	for _, p := range l.body {
 		if p.inner == nil {
@@ -484,9 +486,9 @@ func (a *analysis) tell(l *loop, touches []touch) {
 	}
 }
 
-// divide distributes the misses of a touch among its leaves, in proportion to the misses of the
-// leaves within the part. No leaf is assigned more misses than it has accesses.
-func (t *touch) divide(l *loop) {
+// distribute divides the misses of a touch among its leaves, in proportion to their misses within
+// the part. No leaf is assigned more misses than it has accesses.
+func (t *touch) distribute(l *loop) {
 	given, room := 0., 0.
 	for _, u := range t.of.leaves {
 		in, v := u.levels[l.depth+1], Level{Class: t.level.Class}
@@ -511,9 +513,9 @@ func (t *touch) divide(l *loop) {
 	}
 }
 
-// alone computes the misses per access of each wild reference in a cache that only wild references
-// use.
-func (a *analysis) alone(n *loops.Nest, c misses.Cache) {
+// countWild computes the misses per access of each wild reference in a separate cache, which only wild
+// references use.
+func (a *analysis) countWild(n *loops.Nest, c misses.Cache) {
 	list := n.Clone()
 	if list.Items = onlyWild(list.Items); len(list.Items) == 0 {
 		return
@@ -548,7 +550,7 @@ func (a *analysis) alone(n *loops.Nest, c misses.Cache) {
 	}
 }
 
-// onlyWild returns a copy of the items that contains only wild references.
+// onlyWild returns a copy of the items with only the wild references.
 func onlyWild(items []loops.Item) (list []loops.Item) {
 	for _, it := range items {
 		if it.IsLoop() {

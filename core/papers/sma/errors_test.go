@@ -54,8 +54,8 @@ func simulated(t testing.TB, tree *loops.Tree, caches []misses.Cache) (accesses,
 	return accesses, missed
 }
 
-// thesisCaches returns the caches in chapter 5 of the thesis, preceded by smaller caches. The
-// caches have 1 to 64 KB, 1 to 8 ways and 64-byte lines.
+// thesisCaches returns some small caches, followed by the caches in chapter 5 of the thesis.
+// The caches have 1 to 64 KB, 1 to 8 ways and 64-byte lines.
 func thesisCaches() (list []misses.Cache) {
 	for kb := uint64(1); kb <= 64; kb *= 2 {
 		for ways := uint64(1); ways <= 8; ways *= 2 {
@@ -69,8 +69,8 @@ func thesisCaches() (list []misses.Cache) {
 // the misses in percent of the misses (field misses) and of the accesses (field rate).
 type offBy struct{ latency, misses, rate float64 }
 
-// bound contains the largest errors, except for a share of outliers, that the thesis reports for a
-// family of kernels in caches of 4 KB or more (Figures 5.6 to 5.18, in percent).
+// bound contains the largest errors that the thesis reports for a family of kernels in caches of 4
+// KB or more, except for a share of outliers (Figures 5.6 to 5.18, in percent).
 type bound struct {
 	offBy
 	outliers float64
@@ -82,8 +82,8 @@ var bounds = map[string]bound{
 	"gemm":                  {offBy{8, 45, 4}, 0},
 	"gemm, sum in register": {offBy{8, 45, 4}, 0},
 	"blocked gemm":          {offBy{8, 40, 8}, 0.02}, // the thesis shows several spikes in which the error is 60 to 80 % of the misses
-	// The thesis does not measure the following kernels. Their bounds are the thesis's errors for
-	// the NAS benchmarks.
+	// The thesis does not measure the following kernels. The bounds are the errors of the thesis
+	// for the NAS benchmarks.
 	"transpose": {offBy{9, 40, 4}, 0},
 	"jacobi":    {offBy{9, 40, 4}, 0},
 	"mvt":       {offBy{9, 40, 4}, 0.02}, // in one of 80 cases, the error is 41 % of the misses (0.9 % of the accesses)
@@ -193,7 +193,7 @@ func manyKernels() (list []kernels.Kernel) {
 	return list
 }
 
-// nested returns a nest of the given depth. Each loop has 8 iterations, so the nest walks over
+// nested returns a nest of the given depth. Each loop has 8 iterations, so the nest accesses
 // 8^depth doubles.
 func nested(depth int) kernels.Kernel {
 	steps := make([]int64, depth)

@@ -12,7 +12,7 @@ import (
 // Exact contains the exact counts of an array in a loop, summed over the whole run.
 type Exact struct {
 	Accesses uint64 // number of line accesses
-	First    uint64 // number of misses in the first iteration of each run of the loop
+	First    uint64 // number of misses in first iterations, over all runs of the loop
 	Rest     uint64 // number of misses in the other iterations
 	RestFull uint64 // number of misses in the other iterations, for a fully associative cache with the same number of lines
 	RestCold uint64 // number of cold misses, which are included in Rest and RestFull
@@ -29,9 +29,9 @@ func (e *Exact) add(o Exact) {
 // Misses returns the total number of misses.
 func (e Exact) Misses() uint64 { return e.First + e.Rest }
 
-// Class derives the class from the counts. Cold misses are neither capacity nor conflict misses: if
-// each line of an array misses once, the class is FIRST_MISS, regardless of which iteration touches
-// the line first.
+// Class derives the class of the array from the counts. Cold misses are neither capacity nor
+// conflict misses: if each line of an array misses once, the class is FIRST_MISS, regardless of
+// which iteration touches the line first.
 func (e Exact) Class() Class {
 	again, full := e.Rest-e.RestCold, e.RestFull-e.RestCold
 	switch {
@@ -49,16 +49,16 @@ func (e Exact) Class() Class {
 	return CapMiss
 }
 
-// Exact returns exact counts for the arrays of the result's loop number n, in the order of
-// [Loop.Arrays]. Exact splits off the loop's first iteration as a loop that runs once, and computes
-// the misses of the resulting tree with [misses.Run]. ok is false for the root, for loops that do
-// not run in some iterations of outer loops, and for trees that package misses cannot count.
+// Exact returns exact counts for the arrays of loop number n, in the order of [Loop.Arrays]. Exact
+// makes the first iteration of the loop a separate loop, and computes the misses of the resulting
+// tree with [misses.Run]. It returns false for the root, for loops that do not run in some
+// iterations of outer loops, and for trees whose misses package misses cannot count.
 func (r *Result) Exact(t *loops.Tree, c misses.Cache, n int) (list []Exact, ok bool) {
 	l := &r.Loops[n]
 	if l.Around < 0 || t.Rows() == math.MaxUint64 {
 		return nil, false
 	}
-	p := peeled{at: l.Path}
+	p := peeler{at: l.Path}
 	nest := t.Nest()
 	nest.Items = p.items(nest.Items, nil, outside)
 	apart, err := nest.Build()
@@ -83,7 +83,7 @@ func (r *Result) Exact(t *loops.Tree, c misses.Cache, n int) (list []Exact, ok b
 		}
 		start := int(starts[node.top])
 		if start < 0 {
-			return nil, false // there are too many nodes to count each node separately
+			return nil, false // there are too many nodes for separate counts
 		}
 		e, n := &by[leaf], counted.Nodes[start+node.number]
 		e.Accesses += n.Accesses
@@ -113,30 +113,33 @@ func key(path []int) string {
 	return string(b)
 }
 
-// where describes the position of an item relative to the loop whose first iteration is split off.
-type where uint8
+// itemPlace is the position of an item relative to the loop whose first iteration becomes a separate
+// loop.
+type itemPlace uint8
 
 const (
-	outside where = iota // outside of the loop
-	first                // in the loop's first iteration
-	rest                 // in the other iterations
+	outside itemPlace = iota // outside of the loop
+	first                    // in the loop's first iteration
+	rest                     // in the other iterations
 )
 
-// peeled returns the tree in which the first iteration of the loop at a path is a separate loop.
-type peeled struct {
-	at          []int
-	nodes       []peeledNode // nodes of the loop, in pre-order
-	top, number int          // position of the next item in the new tree: the number of its top-level node, and the item's number within this node
-}
-
-// peeledNode is a node of the tree that peeled returns.
-type peeledNode struct {
-	path        []int // path in the old tree
-	place       where
+// peeler builds a tree in which the first iteration of the loop at a path is a separate loop.
+type peeler struct {
+	at    []int
+	nodes []peeledNode // nodes of the loop, in pre-order
+	// position of the next item in the new tree: the number of the top-level node, and the number
+	// of the item within this node
 	top, number int
 }
 
-func (p *peeled) items(items []loops.Item, path []int, place where) (list []loops.Item) {
+// peeledNode is a node of the tree that peeler builds.
+type peeledNode struct {
+	path        []int // path in the old tree
+	place       itemPlace
+	top, number int
+}
+
+func (p *peeler) items(items []loops.Item, path []int, place itemPlace) (list []loops.Item) {
 	for i := range items {
 		it := items[i]
 		at := append(path[:len(path):len(path)], i)
@@ -146,14 +149,14 @@ func (p *peeled) items(items []loops.Item, path []int, place where) (list []loop
 		}
 		one := it
 		one.Trips, one.Steps = 1, nil
-		others := advanced(it, len(at)-1)
+		others := secondIteration(it, len(at)-1)
 		others.Trips = it.Trips - 1
 		list = append(list, p.item(one, at, first), p.item(others, at, rest))
 	}
 	return list
 }
 
-func (p *peeled) item(it loops.Item, at []int, place where) loops.Item {
+func (p *peeler) item(it loops.Item, at []int, place itemPlace) loops.Item {
 	if place != outside {
 		p.nodes = append(p.nodes, peeledNode{at, place, p.top, p.number})
 	}
@@ -168,16 +171,16 @@ func (p *peeled) item(it loops.Item, at []int, place where) loops.Item {
 	return it
 }
 
-// advanced returns a loop with the body that the loop executes in the second iteration of the
-// enclosing loop at a depth.
-func advanced(it loops.Item, depth int) loops.Item {
+// secondIteration returns a loop with its body as executed in the second iteration of the enclosing
+// loop at a depth.
+func secondIteration(it loops.Item, depth int) loops.Item {
 	it.Body = slices.Clone(it.Body)
 	for i := range it.Body {
 		in := &it.Body[i]
 		step := uint64(in.Step(depth))
 		if in.IsLoop() {
 			in.Trips += step
-			*in = advanced(*in, depth)
+			*in = secondIteration(*in, depth)
 		} else {
 			in.Addr += step
 		}

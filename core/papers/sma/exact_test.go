@@ -77,7 +77,7 @@ func count(b bool) uint64 {
 	return 0
 }
 
-// drawItems generates random items of a body at a loop depth.
+// drawItems generates random items for a loop body at the given depth.
 func drawItems(t *rapid.T, depth int) (items []loops.Item) {
 	for i := range rapid.IntRange(1, 3).Draw(t, "items") {
 		if depth < 3 && (depth == 0 || rapid.Bool().Draw(t, "is a loop")) {
@@ -148,7 +148,7 @@ func TestExact(t *testing.T) {
 	}
 }
 
-// TestExactClasses checks the rules by which Exact.Class derives a class.
+// TestExactClasses checks which class Exact.Class derives from counts.
 func TestExactClasses(t *testing.T) {
 	for _, c := range []struct {
 		counts Exact
@@ -173,8 +173,8 @@ func TestExactClasses(t *testing.T) {
 	}
 }
 
-// TestExactMatchesThesis checks that, if the thesis's rules are exact, the classes derived from
-// exact counts equal the thesis's classes.
+// TestExactMatchesThesis checks that the classes derived from exact counts equal the classes of
+// the thesis, in cases in which the rules of the thesis are exact.
 func TestExactMatchesThesis(t *testing.T) {
 	direct := misses.Cache{LineBytes: 64, Sets: 64, Ways: 1}
 	items := []loops.Item{loops.Loop(10, loops.Loop(32, load(1, base, 0, 8), load(2, base+way, 0, 8), load(3, base+64*32, 0, 8)))}

@@ -29,13 +29,13 @@ type part struct {
 	inner *loop
 }
 
-// leaf is a reference and its enclosing loops.
+// leaf is a reference in the tree, with its enclosing loops.
 type leaf struct {
 	number int
 	path   []int
 	item   *loops.Item
 	within *loop
-	chain  []*loop // the loops, the root first
+	chain  []*loop // the enclosing loops, the root first
 	wide   float64 // average number of lines that an access touches
 	levels []Level // counts at the level of each loop of the chain
 }
@@ -56,8 +56,8 @@ func (l *loop) tripStep(depth int) int64 {
 	return l.item.Step(depth - 1)
 }
 
-// read converts items to loops and leaves. Events, and references that never run, are left out.
-func (a *analysis) read(items []loops.Item, around *loop, chain []*loop) {
+// buildLoops converts items to loops and leaves. Events, and references that never run, are omitted.
+func (a *analysis) buildLoops(items []loops.Item, around *loop, chain []*loop) {
 	for i := range items {
 		it := &items[i]
 		path := append(around.path[:len(around.path):len(around.path)], i)
@@ -65,28 +65,28 @@ func (a *analysis) read(items []loops.Item, around *loop, chain []*loop) {
 		case it.IsLoop():
 			l := &loop{item: it, path: path, around: around, depth: around.depth + 1}
 			below := append(chain[:len(chain):len(chain)], l)
-			l.turns = turns(below)
+			l.turns = totalIterations(below)
 			if l.turns == 0 {
 				continue
 			}
 			l.trips = l.turns / around.turns
-			a.read(it.Body, l, below)
+			a.buildLoops(it.Body, l, below)
 			if len(l.body) > 0 {
 				a.loops++
 				around.body = append(around.body, part{inner: l})
 			}
 		case it.Ref.Kind.IsReference():
 			l := &leaf{number: len(a.leaves), path: path, item: it, within: around, chain: chain, levels: make([]Level, len(chain))}
-			l.wide = a.wide(l)
+			l.wide = a.linesPerAccess(l)
 			a.leaves = append(a.leaves, l)
 			around.body = append(around.body, part{leaf: l})
 		}
 	}
 }
 
-// turns returns the number of iterations of the innermost loop of a chain, added up over all
+// totalIterations returns the total number of iterations of the innermost loop in a chain, over all
 // executions of this loop.
-func turns(chain []*loop) float64 {
+func totalIterations(chain []*loop) float64 {
 	last := chain[len(chain)-1]
 	varies := false
 	for _, l := range chain[1:] {
@@ -100,7 +100,8 @@ func turns(chain []*loop) float64 {
 		}
 		return last.around.turns * float64(last.item.Trips)
 	}
-	// A reference that is alone in these loops is executed once per iteration of the last loop.
+	// A reference in a nest of only these loops is executed once per iteration of the innermost
+	// loop.
 	it := loops.Leaf(loops.Reference{Bytes: 1}, 0)
 	for i := len(chain) - 1; i > 0; i-- {
 		it = loops.Item{Body: []loops.Item{it}, Trips: chain[i].item.Trips, Steps: chain[i].item.Steps}
@@ -113,8 +114,8 @@ func turns(chain []*loop) float64 {
 	return float64(t.Rows())
 }
 
-// wide returns the average number of lines that an access of a leaf touches.
-func (a *analysis) wide(l *leaf) float64 {
+// linesPerAccess returns the average number of lines that an access of a leaf touches.
+func (a *analysis) linesPerAccess(l *leaf) float64 {
 	bytes := uint64(l.item.Ref.Bytes)
 	if bytes <= 1 {
 		return 1
@@ -135,8 +136,8 @@ func (a *analysis) wide(l *leaf) float64 {
 	return 1 + float64(bytes-1)/float64(line)
 }
 
-// span is the range of bytes from lo to hi, both included. Ranges that would wrap around the end of
-// the address space are cut off.
+// span is the range of bytes from lo to hi, both included. A range that would wrap around at the
+// end of the address space ends at the last address.
 type span struct{ lo, hi uint64 }
 
 func (s span) join(t span) span { return span{min(s.lo, t.lo), max(s.hi, t.hi)} }
@@ -145,7 +146,7 @@ func (s span) in(line uint32) span { return span{s.lo / uint64(line), s.hi / uin
 
 func (s span) len() float64 { return float64(s.hi-s.lo) + 1 }
 
-// dim describes a loop that changes the address of a reference.
+// dim describes a loop in which the address of a reference changes.
 type dim struct {
 	step  float64 // absolute value of the stride in bytes
 	trips float64
@@ -155,20 +156,20 @@ type dim struct {
 type section struct {
 	span  span
 	first uint64 // address of the first access
-	dims  []dim  // in ascending order of step; loops that leave no gaps are included in run instead
+	dims  []dim  // in ascending order of step; loops whose accesses leave no gaps are included in field "run" instead
 	run   float64
 	lines float64
 
-	granule uint64 // distance between the positions to which outer loops move the section
+	granule uint64 // unit of the distances by which the outer loops move the section
 }
 
-// section computes the section that a leaf touches while the loops of its chain run, starting at
-// the given depth. Trip counts that vary are replaced by their averages.
+// section computes the section that a leaf touches during one run of its loops, starting at the
+// given depth. Varying trip counts are replaced by their averages.
 func (a *analysis) section(l *leaf, depth int) (s section) {
 	line := float64(a.cache.LineBytes)
 	bytes := float64(max(l.item.Ref.Bytes, 1))
 	s.first, s.run = l.item.Addr, bytes
-	down, up := a.reach(l, depth)
+	down, up := a.extent(l, depth)
 	s.span.lo = l.item.Addr - uint64(min(down, float64(l.item.Addr)))
 	room := float64(math.MaxUint64 - l.item.Addr)
 	if end := up + bytes - 1; end < room {
@@ -209,16 +210,16 @@ func (a *analysis) section(l *leaf, depth int) (s section) {
 	return s
 }
 
-// linesOf returns the average number of lines that a run of bytes covers. The average is taken over
-// the positions to which loops move the run: the first address plus multiples of granule, which
-// divides the line size.
+// linesOf returns the average number of lines that a run of bytes covers. The average is over all
+// positions to which loops may move the run: the first address plus multiples of granule. The line
+// size is a multiple of granule.
 func (a *analysis) linesOf(run float64, first, granule uint64) float64 {
 	g := float64(granule)
 	return 1 + math.Floor((float64(first%granule)+run-1)/g)*g/float64(a.cache.LineBytes)
 }
 
-// granule returns the greatest common divisor of the line size and the steps of the enclosing loops
-// of a leaf, down to a depth.
+// granule returns the greatest common divisor of the line size and of a leaf's steps in the
+// enclosing loops above the given depth.
 func (a *analysis) granule(l *leaf, depth int) uint64 {
 	g := uint64(a.cache.LineBytes)
 	for _, of := range l.chain[:min(depth, len(l.chain))] {
@@ -229,11 +230,12 @@ func (a *analysis) granule(l *leaf, depth int) uint64 {
 	return g
 }
 
-// mostCorners is the maximum number of loops whose corners are visited.
+// mostCorners is the maximum number of loops for which the corners of the iteration space are
+// visited.
 const mostCorners = 12
 
-// reach returns the distances by which the address moves below and above the first address.
-func (a *analysis) reach(l *leaf, depth int) (down, up float64) {
+// extent returns how far the address of a leaf moves below and above its first address.
+func (a *analysis) extent(l *leaf, depth int) (down, up float64) {
 	chain := l.chain[depth:]
 	varies := false
 	for _, of := range chain {

@@ -5,22 +5,22 @@ import (
 	"math"
 )
 
-// held is an LRU cache of lines, which serves as the context of the root (thesis, Algorithm 1). The
-// root's context consists of lines, because a tree may have very many top-level nodes, most of
-// which are single accesses to one line.
-type held struct {
+// lineCache is an LRU cache of lines, which serves as the context of the root (thesis, Algorithm
+// 1). The context of the root consists of lines instead of arrays, because a tree may have a large
+// number of top-level nodes, most of which access only one line.
+type lineCache struct {
 	geometry
 	at   map[uint64]*list.Element // entry of each line that has been used; nil if the line was evicted
 	sets map[uint64]*list.List    // lines by set, most recently used first
 }
 
-func newHeld(g geometry) *held {
-	return &held{geometry: g, at: map[uint64]*list.Element{}, sets: map[uint64]*list.List{}}
+func newLineCache(g geometry) *lineCache {
+	return &lineCache{geometry: g, at: map[uint64]*list.Element{}, sets: map[uint64]*list.List{}}
 }
 
-// use accesses a line, and reports whether the line was in the cache, and whether the line had been
+// access accesses a line, and reports whether the line was in the cache, and whether the line had been
 // used before.
-func (h *held) use(line uint64) (hit, known bool) {
+func (h *lineCache) access(line uint64) (hit, known bool) {
 	number := line % uint64(h.Sets)
 	set := h.sets[number]
 	if set == nil {
@@ -44,12 +44,12 @@ func (h *held) use(line uint64) (hit, known bool) {
 	return false, known
 }
 
-// mostLines is the maximum number of lines of an array that are tracked individually. Large caches
-// have a higher limit.
+// mostLines is the maximum number of individually tracked lines of an array. For large caches, the
+// limit is higher.
 const mostLines = 1 << 10
 
-// linesAt lists an array's lines in the order of their addresses. If the array has more than four
-// times as many lines as the cache, linesAt lists only its last lines.
+// linesAt appends the lines of an array to a list, in ascending order of addresses. If the array
+// has many more lines than the cache, linesAt appends only the last lines of the array.
 func (a *analysis) linesAt(s *array, list []uint64) []uint64 {
 	most := uint64(max(4*a.cache.lines(), mostLines))
 	in := s.span.in(a.cache.LineBytes)
@@ -71,7 +71,8 @@ func (a *analysis) linesAt(s *array, list []uint64) []uint64 {
 	}
 }
 
-// sectionLines lists the lines of an array's sections, unless there are too many.
+// sectionLines appends the lines of all sections of an array to a list, unless there are too many
+// lines.
 func (a *analysis) sectionLines(s *array, most uint64, list []uint64) []uint64 {
 	all := 0.
 	for i := range s.sections {
@@ -87,7 +88,7 @@ func (a *analysis) sectionLines(s *array, most uint64, list []uint64) []uint64 {
 	line := uint64(a.cache.LineBytes)
 	for i := range s.sections {
 		s := &s.sections[i]
-		s.each(len(s.dims)-1, s.span.lo, func(at uint64) {
+		s.forEachRun(len(s.dims)-1, s.span.lo, func(at uint64) {
 			for n := at / line; n <= (at+uint64(s.run)-1)/line; n++ {
 				list = append(list, n)
 			}
@@ -96,11 +97,11 @@ func (a *analysis) sectionLines(s *array, most uint64, list []uint64) []uint64 {
 	return list
 }
 
-// composeRoot determines which lines of each touch are in the cache at the time of this touch. The
-// arrays of a loop are used in turn. Arrays that the loop uses completely in each iteration are
-// used again at the end of the loop.
+// composeRoot determines for each touch which of its lines are in the cache. The arrays of a loop
+// are accessed alternately. Arrays that each iteration of the loop uses completely are accessed
+// again at the end of the loop.
 func (a *analysis) composeRoot(touches []touch, arrays []array) {
-	h := newHeld(a.cache)
+	h := newLineCache(a.cache)
 	most := make([]float64, len(arrays))
 	var lines [][]uint64
 	for lo, hi := 0, 0; lo < len(touches); lo = hi {
@@ -116,7 +117,7 @@ func (a *analysis) composeRoot(touches []touch, arrays []array) {
 				// Shorter arrays advance more slowly, so all arrays end at the same time.
 				n := len(lines[i])
 				for at := k * n / longest; at < (k+1)*n/longest; at++ {
-					hit, known := h.use(lines[i][at])
+					hit, known := h.access(lines[i][at])
 					if now[i].looked++; !hit {
 						now[i].missed++
 						now[i].again = now[i].again || known
@@ -127,10 +128,10 @@ func (a *analysis) composeRoot(touches []touch, arrays []array) {
 		for i := range now {
 			if len(now) > 1 && !now[i].of.grows {
 				for _, line := range lines[i] {
-					h.use(line)
+					h.access(line)
 				}
 			}
-			a.rootLevel(&now[i], float64(len(h.at)) > a.cache.lines())
+			a.setRootLevel(&now[i], float64(len(h.at)) > a.cache.lines())
 			now[i].addTo(arrays, most)
 		}
 	}
@@ -139,9 +140,9 @@ func (a *analysis) composeRoot(touches []touch, arrays []array) {
 	}
 }
 
-// rootLevel sets the misses and the class of a touch of the root. full means that more lines have
-// been used so far than fit in the cache.
-func (a *analysis) rootLevel(t *touch, full bool) {
+// setRootLevel sets the misses and the class of a touch of the root. The parameter full means that
+// more lines have been used so far than the cache can contain.
+func (a *analysis) setRootLevel(t *touch, full bool) {
 	in := t.of.level
 	inside := max(0, in.Misses-t.of.lines)
 	share := t.missed / max(1, t.looked)

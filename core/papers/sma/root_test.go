@@ -8,13 +8,13 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestLineCache compares the method held with a simulation that searches lists.
+// TestLineCache compares lineCache with a simulation that searches lists.
 func TestLineCache(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		g := geometry{Sets: rapid.Uint32Range(1, 5).Draw(t, "sets"), Ways: rapid.Uint32Range(1, 5).Draw(t, "ways"), LineBytes: 64}
-		h, want, known := newHeld(g), make(lru, g.Sets), map[uint64]bool{}
+		h, want, known := newLineCache(g), make(lru, g.Sets), map[uint64]bool{}
 		for _, line := range rapid.SliceOfN(rapid.Uint64Range(0, 40), 1, 300).Draw(t, "lines") {
-			hit, before := h.use(line)
+			hit, before := h.access(line)
 			if wantHit := want.hit(line, int(g.Ways)); hit != wantHit || before != known[line] {
 				t.Fatalf("line %d: hit %v and used before %v, want %v and %v", line, hit, before, wantHit, known[line])
 			}

@@ -1,67 +1,69 @@
 // Package sma implements ScalaMemAnalysis (SMA). SMA estimates the misses of a tree of loops
-// ([loops.Tree]) in a cache without processing every access. From inner to outer loops, SMA
-// determines which arrays are in the cache (Balasubramanian, ScalaMemAnalysis: A Compositional
-// Approach to Cache Analysis of Compressed Memory Traces, MS thesis, North Carolina State
-// University, 2014; called the thesis here; MODELS §11.3). The result can be compared with the
-// exact counts of package misses for the same tree.
+// ([loops.Tree]) in a cache without processing every access. SMA proceeds from inner to outer
+// loops, and determines which arrays are in the cache (Balasubramanian, ScalaMemAnalysis: A
+// Compositional Approach to Cache Analysis of Compressed Memory Traces, MS thesis, North
+// Carolina State University, 2014; called the thesis here; MODELS §11.3). The result can be
+// compared with the exact counts of package misses for the same tree.
 //
 //  1. An array is the data that a reference touches while a loop runs: a strided section (thesis
 //     §3.1). At the level of each loop, overlapping sections form one array, with extents for that
 //     loop's stride.
-//  2. Each loop has a left context, the first arrays that it uses, and a right context, the last
-//     arrays from least to most recently used. Both contexts contain only arrays that fit in the
-//     cache (§3.3). Whether lines of an array are still in the cache when the array is used again
-//     depends on its context-based reuse distance. For each set, the number of lines used since the
-//     last use is compared with the number of ways.
-//  3. Within a loop, references take turns, one line at a time; between loops, arrays are treated
-//     as a whole (§4.9). First, the end of a loop's iteration is composed with the beginning of the
-//     next iteration (Figure 3.4). Then each loop is composed with its enclosing loop (Algorithm
-//     2), up to the root, which is a loop that runs once.
+//  2. Each loop has two contexts: a left context (the first arrays that it uses), and a right
+//     context (the last arrays that it uses, from least to most recently used). Both contexts
+//     contain only arrays that fit in the cache (§3.3). The context-based reuse distance determines
+//     whether lines of an array are still in the cache when the array is used again: for each set,
+//     the number of lines used since the last use is compared with the number of ways.
+//  3. Within a loop, the references alternate, one line at a time; between loops, arrays are
+//     treated as a whole (§4.9). First, the end of an iteration is composed with the beginning of
+//     the next iteration of the same loop (Figure 3.4). Then each loop is composed with its
+//     enclosing loop (Algorithm 2), up to the root, which is a loop that runs once.
 //  4. Each array has a class at each level ([Class]; §4.2). The class determines the array's
 //     misses: with FIRST_MISS, each line of the array misses once at that level; lines that do not
 //     stay in the cache miss again in each iteration of the outer loops that reuse them.
 //
-// The first rule that applies determines the class. An array that is in the cache is ALWAYS_HIT. An
-// array is FIRST_MISS if it fits in the cache and each set has enough ways. If two arrays in the
-// same loop begin in the same set, have the same length and stride, and the sets have no free way,
-// both are ALWAYS_MISS (§4.3); an array that was in the cache before the loop is then FIRST_HIT. If
-// two arrays overlap in some sets, or begin in the same set with different strides, both are
-// CONF_MISS (§4.4, §4.5). If the arrays belong to nested loops, the inner array is CONF_MISS,
-// because it stays in the cache except for one line per iteration; the outer array is ALWAYS_MISS
-// (§4.7). If the cache is too small, the array is CAP_MISS, even if it was FIRST_MISS (§4.8). If
-// two arrays share a line at their edges, this is not a conflict (§4.10). Cold misses are not
-// distinguished from capacity misses (§3.1).
+// The first rule that applies determines the class. An array is ALWAYS_HIT if it is already in the
+// cache. An array is FIRST_MISS if it fits in the cache and each set has enough ways. If two arrays
+// in the same loop begin in the same set, have the same length and stride, and the sets have no
+// free way, both are ALWAYS_MISS (§4.3); an array that was in the cache before the loop is then
+// FIRST_HIT. If two arrays overlap in some sets, or begin in the same set with different strides,
+// both are CONF_MISS (§4.4, §4.5). If the arrays belong to nested loops, the inner array is
+// CONF_MISS, because it stays in the cache except for one line per iteration; the outer array is
+// ALWAYS_MISS (§4.7). If the cache is too small, the array is CAP_MISS, even if it was
+// FIRST_MISS (§4.8). If two arrays share a line at their edges, this is not a conflict (§4.10).
+// Cold misses are not distinguished from capacity misses (§3.1).
 //
 // The run time depends on the size of the tree, the number of sets and the number of arrays in a
 // loop, but not on trip counts.
 //
 // # Gaps in the thesis
 //
-//   - Conflicts are counted for each set. The thesis splits an array into regions with a number of
-//     ways each (§4.4); here the regions are sets, so only the lines in overfull sets miss again.
-//     Only contexts and classes treat arrays as a whole (§4.1). If misses were also counted for
-//     whole arrays instead of sets, the errors would be several times as large as in the thesis.
-//   - Here, an array whose stride is longer than a line uses only the sets of the lines that the
-//     stride reaches. The thesis assumes that such an array uses all sets of its range, and calls
-//     this a weakness (§4.10).
+//   - Conflicts are counted for each set. The thesis splits an array into regions, and counts the
+//     ways in each region (§4.4). Here, each set is a region, so only the lines in overfull sets
+//     miss again. Only contexts and classes apply to whole arrays (§4.1). If misses were also
+//     counted for whole arrays instead of sets, the errors would be several times as large as in
+//     the thesis.
+//   - Here, an array with a stride longer than a line occupies only the sets of the lines that it
+//     accesses. The thesis assumes that this array occupies all sets in its address range, and
+//     calls the assumption a weakness (§4.10).
 //   - Strides of outer loops move arrays relative to each other (§4.6, which has no formula). Here,
-//     the shares of lost lines are averaged over many iterations, which are spread evenly over all
-//     enclosing loops. If a loop touches B lines of an array in total and D in each of its n
-//     iterations, (B-D)/(n-1) lines are new in each iteration after the first. The D-(B-D)/(n-1)
-//     remaining lines of an iteration may have been evicted.
-//   - If a loop walks through several arrays at the same time, and they do not all fit in the
-//     cache, only a part of each array is in the cache when the loop ends, as in the text on Figure
+//     the shares of evicted lines are averaged over many iterations, which are spread evenly over
+//     all enclosing loops. If a loop touches B lines of an array in total and D in each of its n
+//     iterations, (B-D)/(n-1) lines are new in each iteration after the first. The other
+//     D-(B-D)/(n-1) lines of an iteration may have been evicted.
+//   - If a loop traverses several arrays at the same time, and the cache cannot contain all of
+//     them, only a part of each array is in the cache when the loop ends, as in the text on Figure
 //     4.4. Arrays that each iteration uses completely are treated as if the loop used them after
-//     the arrays that it walks through.
-//   - If a trace compresses badly, the root of its tree contains very many arrays that are only one
-//     line long. Therefore the context of the root consists of lines, not arrays, and references
-//     outside of loops are composed exactly.
+//     the arrays that it traverses.
+//   - If a trace compresses badly, the root of its tree contains a large number of arrays that
+//     consist of only one line. Therefore the context of the root consists of lines, not arrays,
+//     and references outside of loops are composed exactly.
 //   - The trip count of a loop may change from one iteration of an outer loop to the next. This
 //     package uses the mean trip count, and the trip counts in eight iterations of the outer loop.
-//     The thesis has no loops with varying trip counts.
-//   - The addresses of references without a pattern (wild references) are a list, and the thesis
-//     would compose each access. Here, package misses counts the misses of these references in a
-//     separate cache, and the contexts do not contain them.
+//     The thesis does not consider loops with varying trip counts.
+//   - The addresses of references without a pattern (wild references) are stored as a list. The
+//     method of the thesis would compose each of these accesses. Here, package misses counts the
+//     misses of wild references in a separate cache, and the contexts do not contain these
+//     references.
 //
 // Figures 4.3 and 4.4 of the thesis contradict its text; this package follows the text.
 //
@@ -76,7 +78,7 @@
 // nests, the thesis's errors are at most 2 % of the latency; this package has no errors. For
 // transposition, triangular products, matrix-vector products and Jacobi's method, which the thesis
 // does not measure, the errors of this package are at most 4.3 % of the latency and 40 % of the
-// misses. Package misses is exact.
+// misses. The counts of package misses have no errors.
 //
 // # Classes from exact counts
 //
@@ -98,12 +100,14 @@ type Class uint8
 
 // The classes.
 const (
-	AlwaysHit  Class = iota // the array is already in the cache
-	FirstMiss               // each line misses once, and then stays in the cache
-	CapMiss                 // the array does not stay in the cache, which is too small; misses repeat in outer loops
-	FirstHit                // the array is in the cache until other arrays evict its lines one by one
-	ConfMiss                // the array does not stay, because other arrays use the same sets; misses repeat in outer loops
-	AlwaysMiss              // all accesses miss
+	AlwaysHit Class = iota // the array is already in the cache
+	FirstMiss              // each line misses once, and then stays in the cache
+	CapMiss                // the array does not stay in the cache, which is too small; misses repeat in outer loops
+	FirstHit               // the array is in the cache until other arrays evict its lines one by one
+	// the array does not stay in the cache, because other arrays use the same sets; misses repeat
+	// in outer loops
+	ConfMiss
+	AlwaysMiss // all accesses miss
 	NumClasses = 6
 )
 
@@ -115,8 +119,8 @@ func (c Class) String() string {
 	return [...]string{"ALWAYS_HIT", "FIRST_MISS", "CAP_MISS", "FIRST_HIT", "CONF_MISS", "ALWAYS_MISS"}[c]
 }
 
-// Level contains the counts for one run of a loop, averaged over all its runs. The counts assume
-// that no array of the loop is in the cache before the run.
+// Level contains the counts for one run of a loop, averaged over all runs of the loop. The
+// counts assume that the cache contains no array of the loop before the run.
 type Level struct {
 	Accesses, Misses float64 // numbers of line accesses and line misses
 	Class            Class
@@ -141,7 +145,7 @@ func (l Latency) Mean(accesses, misses float64) float64 {
 	return l.HitCycles + (l.MissCycles-l.HitCycles)*misses/accesses
 }
 
-// Result contains the results for a tree.
+// Result contains the results of an analysis for a tree.
 type Result struct {
 	Loops  []Loop  // the root, then the loops in pre-order
 	Leaves []Leaf  // references in the order of the tree, without events and without references that never run
@@ -149,7 +153,7 @@ type Result struct {
 	Wild   float64 // number of accesses of wild references, whose addresses are stored as a list
 }
 
-// Loop contains the results for a loop at its own level.
+// Loop contains the results for a loop at the level of this loop.
 type Loop struct {
 	Path   []int   // indices of items in the tree, outermost first; empty for the root
 	Around int     // enclosing loop, an index into Result.Loops; -1 for the root
@@ -157,9 +161,9 @@ type Loop struct {
 	Runs   float64
 	Total  Level // mean counts per run, without a class
 	// Arrays is sorted by the time of the last use. Left and Right contain indices into Arrays.
-	// Left lists the first arrays that the loop uses, as many as fit in the cache together. Right
-	// lists the arrays that are still completely in the cache at the end, the most recently used
-	// last (§3.3).
+	// Left lists the first arrays that the loop uses, up to the number that fits in the cache
+	// together. Right lists the arrays that are still completely in the cache at the end of the
+	// loop; the most recently used array comes last (§3.3).
 	Arrays      []Array
 	Left, Right []int
 }
@@ -183,10 +187,10 @@ type Leaf struct {
 	Levels []Level // counts at the level of each of these loops (§3.2)
 }
 
-// errMany reports a tree whose counts would overflow.
-var errMany = &trace.OptionError{Option: "tree", Got: "2^64 references or more", Want: "fewer, because counts have 64 bits"}
+// errMany is the error for a tree whose counts would overflow.
+var errMany = &trace.OptionError{Option: "tree", Got: "2^64 references or more", Want: "fewer accesses, because counts have 64 bits"}
 
-// Limits of a cache.
+// These limits apply to caches.
 const (
 	mostSets = 1 << 20
 	mostWays = 1 << 24
@@ -208,8 +212,8 @@ func geometryOf(c misses.Cache) (geometry, error) {
 	return geometry{}, &trace.OptionError{Option: "cache", Got: c.String(), Want: want}
 }
 
-// Limits for the number of positions at which iterations are sampled: the maximum for all loops
-// together, and the minimum and maximum for one loop.
+// These limits apply to the number of sampled iterations: the maximum for all loops together,
+// and the minimum and maximum for one loop.
 const (
 	allPlaces  = 1 << 25
 	leastOfOne = 1 << 10
@@ -227,9 +231,9 @@ func Analyze(t *loops.Tree, c misses.Cache) (*Result, error) {
 	}
 	a := &analysis{cache: g, wild: map[loops.Reference]Level{}, counts: make([]float32, g.Sets)}
 	nest := t.Nest()
-	a.alone(nest, c)
+	a.countWild(nest, c)
 	root := &loop{trips: 1, turns: 1}
-	a.read(nest.Items, root, []*loop{root})
+	a.buildLoops(nest.Items, root, []*loop{root})
 	a.budget = min(max(allPlaces/(a.loops+1), leastOfOne), mostOfOne)
 	a.compose(root)
 	r := &Result{}
@@ -270,7 +274,7 @@ func (a *analysis) addLoop(r *Result, l *loop, around int) {
 			sum.Right = append(sum.Right, i)
 		}
 	}
-	sum.Left = a.left(l)
+	sum.Left = a.leftContext(l)
 	r.Loops = append(r.Loops, sum)
 	for _, p := range l.body {
 		if p.inner != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/stackglass/stackglass/core/loops/misses"
 )
 
-// way is a multiple of the size of every way in these tests, so addresses that are equal modulo way
-// are in the same set.
+// The constant way is a multiple of the size of every way in these tests. Addresses that are equal
+// modulo this constant are in the same set.
 const way = 1 << 20
 
 // walk returns a loop that iterates over several arrays, one double at a time. Each array has the
@@ -82,7 +82,7 @@ func contexts(t *testing.T, name string, l *Loop, left, right string) {
 	}
 }
 
-// sequence returns one loop for each name in the parameter arrays. Each loop walks over its own
+// sequence returns a loop for each name in the parameter arrays. Each loop walks over its own
 // array; all loops walk over the same number of lines.
 func sequence(lines uint64, arrays string) (items []loops.Item) {
 	for _, name := range strings.Fields(arrays) {
@@ -92,8 +92,8 @@ func sequence(lines uint64, arrays string) (items []loops.Item) {
 	return items
 }
 
-// TestFigure3_3 checks that the left context contains the first arrays, and the right context the
-// last arrays. Each context contains as many arrays as fit in the cache.
+// TestFigure3_3 checks that the left context contains the first arrays, and that the right
+// context contains the last arrays. Each context contains as many arrays as fit in the cache.
 func TestFigure3_3(t *testing.T) {
 	full := misses.Cache{LineBytes: 64, Sets: 1, Ways: 16}
 	one := analyzed(t, full, sequence(4, "a b c d")...)
@@ -180,10 +180,10 @@ func TestPartialConflicts(t *testing.T) {
 	missesOf(t, "two ways", r, 32)
 }
 
-// TestFigure4_3 follows the text of §4.4: x is in sets 0 to 32 and partly overlaps three arrays.
-// Parts of x are in the first, second and third way, so two ways are not enough. The figure and the
-// text state different sets. The test places a, b and e so that the second and third ways agree
-// with the thesis as far as possible.
+// TestFigure4_3 follows the text of §4.4: array x occupies sets 0 to 32 and partly overlaps three
+// arrays. Array x occupies parts of the first, second and third way, so two ways are not enough.
+// The figure and the text state different sets. The addresses of arrays a, b and e are chosen so
+// that the second and third ways agree with the thesis as far as possible.
 func TestFigure4_3(t *testing.T) {
 	array := func(n, first, lines uint64) []loops.Item {
 		return []loops.Item{loops.Loop(8*lines, load(uint32(n), base+n*way+64*first, 0, 8))}
@@ -212,8 +212,8 @@ func TestVaryingStrides(t *testing.T) {
 	}
 }
 
-// TestForwardStrides checks §4.6: if arrays have different strides in the outer loop, they may
-// conflict in its first iteration, but not in other iterations.
+// TestForwardStrides checks §4.6: arrays with different strides in the outer loop may conflict
+// in the first iteration of this loop, but not in other iterations.
 func TestForwardStrides(t *testing.T) {
 	direct := misses.Cache{LineBytes: 64, Sets: 64, Ways: 1}
 	inner := func(step int64) loops.Item {
@@ -292,8 +292,8 @@ func TestLongStrides(t *testing.T) {
 	missesOf(t, "stride", r, 20)
 }
 
-// TestFirstHit checks §4.2: the lines of an array in the cache are evicted one by one by another
-// array that maps to the same sets.
+// TestFirstHit checks §4.2: an array is in the cache, and another array that maps to the same
+// sets evicts its lines one by one.
 func TestFirstHit(t *testing.T) {
 	direct := misses.Cache{LineBytes: 64, Sets: 16, Ways: 1}
 	r := analyzed(t, direct, loops.Loop(32, load(1, base, 8)), walk(4, 0, 0, 0))
