@@ -9,8 +9,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// rowsOf returns a program and its references in a region. The region contains one loop, and each
-// iteration accesses a row of a matrix.
+// rowsOf returns a program and the rows of a run with one parallel region. The region contains
+// one loop, and each iteration accesses a row of a matrix.
 func rowsOf(iterations, length int) (*trace.Program, *trace.Batch) {
 	m := newModel(rand.New(rand.NewPCG(1, 1)), 1)
 	var rows []row
@@ -44,8 +44,8 @@ func rowsOf(iterations, length int) (*trace.Program, *trace.Batch) {
 	return &m.program, batchOf(rows, 1)
 }
 
-// BenchmarkMimic measures how long it takes to synthesise a row, including the time for reading the
-// recorded row. If cores is 0, it measures only the time for reading.
+// BenchmarkMimic measures the time per synthesised row, including the time for reading the recorded
+// row. With 0 cores, it measures only the time for reading.
 func BenchmarkMimic(b *testing.B) {
 	program, whole := rowsOf(4000, 60)
 	for _, schedule := range []Schedule{{Static, 0}, {Static, 1}, {Dynamic, 1}} {

@@ -13,7 +13,7 @@ const (
 	joins       roles = 1 << iota // the block follows the end of a region
 	waits                         // the block follows a barrier
 	asksForOne                    // the block ends with a call that asks whether the thread is the one to execute the following code
-	oneIsDone                     // the block is the end of code that one thread executes for all threads
+	oneIsDone                     // the block ends the code that one thread executes for all threads
 	isBare                        // the block has no loads, stores or modifications
 	usesNumber                    // the block calls omp_get_thread_num or omp_get_num_threads
 	setsThreads                   // the block sets the number of threads
@@ -22,7 +22,7 @@ const (
 	keepsPrivate // the block requests the thread's copy of a threadprivate variable
 	inOrder      // the block makes an iteration wait for earlier iterations
 	cancels
-	adds // the block adds a thread's part of a reduction, in the code for a team of one thread
+	adds // the block adds a thread's partial result to a reduction variable, in the code for a team of one thread
 )
 
 // callees maps the names of functions of LLVM's runtime and of OpenMP to the roles of the blocks
@@ -40,7 +40,7 @@ var callees = map[string]roles{
 	"__kmpc_cancel": cancels, "__kmpc_cancellationpoint": cancels,
 }
 
-// code describes a program's blocks.
+// code describes the basic blocks of a program.
 type code struct {
 	program *trace.Program
 	roles   []roles
@@ -82,7 +82,8 @@ func (c *code) sitesOf(b *trace.Block) []trace.Site {
 	return sites[from:min(from+uint64(b.Sites), uint64(len(sites)))]
 }
 
-// block returns the block that contains an event's site. ok is false if no block contains the site.
+// block returns the number of the block that contains a site, or false if no block contains the
+// site.
 func (c *code) block(site uint32) (uint32, bool) {
 	if uint64(site) >= uint64(len(c.program.Sites)) {
 		return 0, false
@@ -98,7 +99,7 @@ func (c *code) function(block uint32) uint32 {
 	return c.program.Blocks[block].Function
 }
 
-// callee returns the name of the function that a site's block calls.
+// callee returns the name of the function that is called at the end of a site's block, or "".
 func (c *code) callee(site uint32) string {
 	if b, ok := c.block(site); ok {
 		return c.program.Blocks[b].Callee
@@ -106,37 +107,37 @@ func (c *code) callee(site uint32) string {
 	return ""
 }
 
-// continues reports whether next is the part of b's basic block that follows a call.
+// continues reports whether block "next" is the part of b's basic block after a call.
 func (c *code) continues(b, next uint32) bool {
 	x, y := &c.program.Blocks[b], &c.program.Blocks[next]
 	return next == b+1 && y.Function == x.Function && y.Part == x.Part+1 && y.Label == x.Label
 }
 
-// guarded reports whether only one thread executes block next, which is a successor of block asks.
-// It returns true if a path from next to the end of the guarded code does not pass through the
-// other successors of asks.
-func (c *code) guarded(asks, next uint32) bool {
-	key := [2]uint32{asks, next}
+// guarded reports whether only one thread executes block "next", a successor of block "check",
+// which tests whether this thread executes the guarded code. The result is true if a path leads
+// from "next" to the end of the guarded code and avoids the other successors of "check".
+func (c *code) guarded(check, next uint32) bool {
+	key := [2]uint32{check, next}
 	is, ok := c.guards[key]
 	if !ok {
-		is = c.isGuarded(asks, next)
+		is = c.isGuarded(check, next)
 		c.guards[key] = is
 	}
 	return is
 }
 
-func (c *code) isGuarded(asks, next uint32) bool {
+func (c *code) isGuarded(check, next uint32) bool {
 	blocks := c.program.Blocks
-	if uint64(asks) >= uint64(len(blocks)) || uint64(next) >= uint64(len(blocks)) {
+	if uint64(check) >= uint64(len(blocks)) || uint64(next) >= uint64(len(blocks)) {
 		return false
 	}
-	seen := map[uint32]bool{asks: true}
+	seen := map[uint32]bool{check: true}
 	is := false
-	for _, s := range blocks[asks].Successors {
+	for _, s := range blocks[check].Successors {
 		is = is || s == next
 		seen[s] = s != next
 	}
-	if !is || len(blocks[asks].Successors) < 2 {
+	if !is || len(blocks[check].Successors) < 2 {
 		return false
 	}
 	work := []uint32{next}

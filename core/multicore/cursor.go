@@ -11,41 +11,41 @@ type stage uint8
 
 const (
 	newChunk stage = iota
-	itsEntry       // the second part of the code that precedes a short chunk
+	itsEntry       // the second range of the rows that precede a short chunk
 	itsUnits
 	behindIt
 	itsRest
 )
 
-// none means that there is no mark.
-const none = ^uint64(0)
+// noMark is the value of "until" if no mark ends the rows.
+const noMark = ^uint64(0)
 
-// cursor reads the rows of one core in a phase. It implements [interleave.Stream].
+// cursor reads the rows that one core executes in a phase. It implements [interleave.Stream].
 type cursor struct {
 	r    *Reader
 	core int
 
 	next  int    // number of the next part
-	in    *part  // the part whose units are being read, or nil
-	run   uint64 // number of the next run of units, or of the next unit, in the loop of in
-	done  uint64 // number of units of the next run that have been read
+	in    *part  // the part of the phase whose units are being read, or nil
+	run   uint64 // number of the next run of units, or of the next unit, in the loop of this part
+	done  uint64 // number of units of this run that have been read
 	row   uint64 // the next row to read
 	end   uint64 // row at which to stop
-	until uint64 // mark at which to stop, if it is before row end; or none
+	until uint64 // mark at which to stop if its row precedes row "end"; noMark: there is no such mark
 	stage stage
 	units [2]uint64 // range of units of the current chunk
 
 	page  *tape.Page
 	moved trace.Batch
 	addr  []trace.Addr
-	rows  uint64 // number of references so far
+	rows  uint64 // number of references that have been read
 }
 
 func (c *cursor) begin() {
 	c.next, c.in, c.row, c.end, c.stage = 0, nil, 0, 0, newChunk
 }
 
-// Next returns the next rows.
+// Next returns the next rows of the core, as a range of a batch, or io.EOF at the end of the phase.
 func (c *cursor) Next() (b *trace.Batch, from, to int, err error) {
 	for {
 		for c.row < c.end {
@@ -54,7 +54,7 @@ func (c *cursor) Next() (b *trace.Batch, from, to int, err error) {
 				return nil, 0, 0, err
 			}
 			end := min(c.end, p.End())
-			if i := c.until - p.Mark; c.until != none && i < uint64(len(p.Marks)) {
+			if i := c.until - p.Mark; c.until != noMark && i < uint64(len(p.Marks)) {
 				c.end = min(c.end, p.Row+uint64(p.Marks[i]))
 				end = min(end, c.end)
 			}
@@ -63,7 +63,7 @@ func (c *cursor) Next() (b *trace.Batch, from, to int, err error) {
 			}
 			from, to := int(c.row-p.Row), int(end-p.Row)
 			c.row = end
-			return c.give(p, from, to), from, to, nil
+			return c.pageBatch(p, from, to), from, to, nil
 		}
 		more, err := c.advance()
 		if err != nil {
@@ -76,9 +76,9 @@ func (c *cursor) Next() (b *trace.Batch, from, to int, err error) {
 	}
 }
 
-// give returns a batch with the rows of a page. It counts the references in rows [from, to), and
+// pageBatch returns a batch with the rows of a page. It counts the references in rows [from, to), and
 // moves their private addresses.
-func (c *cursor) give(p *tape.Page, from, to int) *trace.Batch {
+func (c *cursor) pageBatch(p *tape.Page, from, to int) *trace.Batch {
 	for _, k := range p.Kind[from:to] {
 		if k.IsReference() {
 			c.rows++
@@ -90,7 +90,7 @@ func (c *cursor) give(p *tape.Page, from, to int) *trace.Batch {
 	if c.addr == nil {
 		c.addr = make([]trace.Addr, tape.PageRows)
 	}
-	distance := c.r.private.distance(c.core)
+	distance := c.r.private.offset(c.core)
 	private, addr, own := p.Private[from:to], p.Addr[from:to], c.addr[from:to]
 	for i, a := range addr {
 		own[i] = a + distance&-trace.Addr(private[i])
@@ -123,7 +123,7 @@ func (c *cursor) release() {
 	}
 }
 
-// advance finds the next rows of the core. more is false if there are no further rows.
+// advance finds the next rows of the core, and returns false if there are no further rows.
 func (c *cursor) advance() (more bool, err error) {
 	for c.in == nil {
 		if c.next == len(c.r.parts) {
@@ -136,7 +136,7 @@ func (c *cursor) advance() (more bool, err error) {
 			c.in, c.run, c.done = p, 0, 0
 		case p.who == whoWorks && !p.loop.works(c.core, len(c.r.cursors)):
 		case p.who != firstCore || c.core == 0:
-			c.row, c.end, c.until = p.from, p.to, none
+			c.row, c.end, c.until = p.from, p.to, noMark
 			return true, nil
 		}
 	}
@@ -151,19 +151,19 @@ func (c *cursor) advance() (more bool, err error) {
 		return true, c.goTo(l, c.units[0], c.units[1])
 	case behindIt:
 		c.stage = itsRest
-		c.span(l.behind)
+		c.span(l.rowsAfter)
 		return true, nil
 	case itsRest:
 		c.stage = newChunk
-		c.span(l.rest)
+		c.span(l.rowsAfterEnd)
 		return true, nil
 	}
-	from, to, err := c.chunk(l)
+	from, to, err := c.nextUnits(l)
 	if err != nil || from == to {
 		c.in, c.row, c.end = nil, 0, 0
 		return true, err
 	}
-	if !l.apart() {
+	if !l.hasChunkRows() {
 		return true, c.goTo(l, from, to)
 	}
 	c.units = [2]uint64{from, to}
@@ -173,38 +173,40 @@ func (c *cursor) advance() (more bool, err error) {
 		return true, nil
 	}
 	c.stage = itsUnits
-	c.span(l.before)
+	c.span(l.rowsBefore)
 	return true, nil
 }
 
-func (c *cursor) span(s span) { c.row, c.end, c.until = s.from, s.to, none }
+func (c *cursor) span(s span) { c.row, c.end, c.until = s.from, s.to, noMark }
 
-// chunk returns the range [from, to) of the core's next units. The range is empty if there are no
+// nextUnits returns the range [from, to) of the core's next units. The range is empty if there are no
 // further units.
-func (c *cursor) chunk(l *loop) (from, to uint64, err error) {
+func (c *cursor) nextUnits(l *loop) (from, to uint64, err error) {
 	switch {
-	case l.later():
-		from, to = c.given(l)
+	case l.assignedAtEnd():
+		from, to = c.nextAssigned(l)
 		return from, to, nil
 	case l.used.Kind == Dynamic:
-		return c.dynamic(l)
+		return c.nextDynamic(l)
 	}
 	for more := true; more && from == to; c.run++ {
-		from, to, more = l.static(c.core, len(c.r.cursors), c.run)
+		from, to, more = l.staticRun(c.core, len(c.r.cursors), c.run)
 	}
 	return from, to, nil
 }
 
-// given returns the core's next units in a loop that was divided after its end. The units are a run
-// or, if each chunk has separate rows, the next chunk of a run. A guided chunk is a run.
-func (c *cursor) given(l *loop) (from, to uint64) {
+// nextAssigned returns the core's next units in a loop whose units were assigned after the loop
+// ended. The result is a run of units. However, if each chunk has rows of its own before or after
+// its units, the result is the next chunk of a run. A chunk of a guided schedule is always a whole
+// run.
+func (c *cursor) nextAssigned(l *loop) (from, to uint64) {
 	list := l.runs[c.core]
 	if c.run == uint64(len(list)) {
 		return 0, 0
 	}
 	r := list[c.run]
 	from, to = r.from+c.done, r.to
-	if l.used.Kind == Dynamic && l.apart() {
+	if l.used.Kind == Dynamic && l.hasChunkRows() {
 		to = min(to, from+max(l.chunk, 1))
 	}
 	if c.done = to - r.from; to == r.to {
@@ -214,7 +216,7 @@ func (c *cursor) given(l *loop) (from, to uint64) {
 }
 
 func (c *cursor) goTo(l *loop, from, to uint64) error {
-	c.end, c.until = c.in.to, none
+	c.end, c.until = c.in.to, noMark
 	if to < l.units {
 		c.until = l.mark + to
 	}
@@ -227,8 +229,8 @@ func (c *cursor) goTo(l *loop, from, to uint64) error {
 	return nil
 }
 
-// markAt returns the page of a mark, and the mark's index in the page, or nil if no row follows the
-// mark.
+// markAt returns the page that contains a mark, and the index of the mark in this page, or nil if
+// no row follows the mark.
 func (c *cursor) markAt(mark uint64) (*tape.Page, int, error) {
 	if mark >= c.r.tape.Followed() {
 		return nil, 0, nil
@@ -243,9 +245,9 @@ func (c *cursor) markAt(mark uint64) (*tape.Page, int, error) {
 	return p, int(mark - p.Mark), nil
 }
 
-// dynamic returns the next units of the core. These units are a chunk if each chunk has separate
-// rows, and otherwise the core's units in one page.
-func (c *cursor) dynamic(l *loop) (from, to uint64, err error) {
+// nextDynamic returns the core's next units in a dynamic schedule: a chunk if each chunk has rows of
+// its own, and otherwise the core's consecutive units in one page.
+func (c *cursor) nextDynamic(l *loop) (from, to uint64, err error) {
 	for c.run < l.units {
 		p, i, err := c.markAt(l.mark + c.run)
 		if p == nil || err != nil {
@@ -259,7 +261,7 @@ func (c *cursor) dynamic(l *loop) (from, to uint64, err error) {
 		}
 		from = c.run + first
 		last := first
-		if l.apart() && first < here {
+		if l.hasChunkRows() && first < here {
 			chunk := max(l.chunk, 1)
 			last += min(chunk-from%chunk, l.units-from)
 		} else {

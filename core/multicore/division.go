@@ -5,7 +5,7 @@ import (
 	"sort"
 )
 
-// part is a range of rows [from, to) of a phase, and the cores that execute these rows.
+// part is a range of rows [from, to) in a phase, with the cores that execute these rows.
 type part struct {
 	from, to uint64
 	who      who
@@ -21,37 +21,43 @@ const (
 	whoWorks  // only cores with iterations execute the rows
 )
 
-// loop is one execution of a worksharing loop. A unit is an iteration in the recorded run.
+// loop is one execution of a worksharing loop. A unit is an iteration of the compiled code in the
+// recorded run, and may consist of several iterations of the program.
 type loop struct {
-	shape *shape
-	asked schedule
-	used  Schedule
-	mark  uint64 // the mark before the first unit
-	units uint64
-	chunk uint64 // number of units in a chunk; minimum for Guided; 0 for Static without chunks
-	// before, behind and rest are the rows at the beginning and at the end of each chunk.
-	before, behind, rest span
-	// short contains the rows at the beginning of a chunk with fewer units than the other chunks.
-	// In unoptimised code, these rows differ if a thread's upper bound exceeds the upper bound of
-	// the loop.
+	shape     *shape
+	requested schedule
+	used      Schedule
+	mark      uint64 // number of the mark before the first unit
+	units     uint64
+	chunk     uint64 // number of units in a chunk; minimum number for Guided; 0 for Static without chunks
+	// Each chunk executes the rows in rowsBefore, its units, the rows in rowsAfter, and the
+	// rows in rowsAfterEnd.
+	rowsBefore, rowsAfter, rowsAfterEnd span
+	// short contains the rows that precede a chunk with fewer units than the other chunks. In
+	// unoptimised code, these rows differ from rowsBefore, because the thread's upper bound
+	// exceeds the upper bound of the loop.
 	short [2]span
 
-	kinds []kind    // runs of units, one for each execution of a compiled loop, in order
-	total uint64    // number of iterations in the program
-	width uint64    // maximum number of iterations per unit, according to the code
-	clock []float64 // time at which each core becomes idle
-	costs sums      // costs of the units, if units are assigned only after all units are known
-	runs  [][]run   // runs of each core after the loop, for Guided and for Dynamic with stealing
-	owner uint8     // for Dynamic: owner of the current chunk
-	left  uint64    // for Dynamic: remaining units of the current chunk
-	given uint64    // for Dynamic: bit c is set if core c has received units
-	// steals is set for a Dynamic schedule in which each core begins with its own part, and then
-	// steals chunks.
+	unitRuns []unitRun  // runs of units in order, one for each execution of a compiled loop
+	total    uint64     // number of iterations in the program
+	width    uint64     // maximum number of iterations per unit, according to the code
+	clock    []float64  // by core: time at which the core becomes idle
+	costs    prefixSums // costs of the units, if the units are assigned only after the end of the loop
+	// by core: runs of units, known after the end of the loop; for Guided, and for Dynamic with
+	// stealing
+	runs     [][]run
+	owner    uint8  // for Dynamic: core that owns the current chunk
+	left     uint64 // for Dynamic: number of remaining units in the current chunk
+	received uint64 // for Dynamic: bit c is set if core c has received units
+	// steals means that the schedule is Dynamic, and that each core first executes its own part
+	// and then steals chunks.
 	steals bool
 }
 
-// later reports whether units are assigned only when the loop has ended.
-func (l *loop) later() bool { return l.used.Kind == Guided || l.used.Kind == Dynamic && l.steals }
+// assignedAtEnd reports whether the units are assigned to cores only after the loop has ended.
+func (l *loop) assignedAtEnd() bool {
+	return l.used.Kind == Guided || l.used.Kind == Dynamic && l.steals
+}
 
 // run is a range of units [from, to).
 type run struct{ from, to uint64 }
@@ -59,40 +65,40 @@ type run struct{ from, to uint64 }
 // span is a range of rows [from, to).
 type span struct{ from, to uint64 }
 
-// apart reports whether each chunk has separate rows before or after its units.
-func (l *loop) apart() bool {
-	return l.before.from < l.before.to || l.behind.from < l.behind.to || l.rest.from < l.rest.to
+// hasChunkRows reports whether each chunk has rows of its own before or after its units.
+func (l *loop) hasChunkRows() bool {
+	return l.rowsBefore.from < l.rowsBefore.to || l.rowsAfter.from < l.rowsAfter.to || l.rowsAfterEnd.from < l.rowsAfterEnd.to
 }
 
-// passage contains the blocks of one execution of the test of a loop over chunks, beginning with
-// the loop's header.
-type passage struct {
-	header uint32 // 1 + the loop's header; 0 if the passage does not contain the header
-	blocks []passed
+// blockPath contains the blocks of a path through the loop over chunks, beginning with the header
+// of this loop.
+type blockPath struct {
+	header uint32 // 1 + the header of the loop; 0 if the path does not contain the header
+	blocks []pathBlock
 }
 
-type passed struct {
+type pathBlock struct {
 	block uint32
 	row   uint64
 }
 
 const mostBetween = 64
 
-func (p *passage) reset() { p.header, p.blocks = 0, p.blocks[:0] }
+func (p *blockPath) reset() { p.header, p.blocks = 0, p.blocks[:0] }
 
-func (p *passage) enter(s *step, block uint32, row uint64) {
+func (p *blockPath) enter(s *step, block uint32, row uint64) {
 	if s.header != 0 && !s.whole {
 		p.reset()
 		p.header = s.header
 	}
 	if p.header != 0 {
-		p.blocks = append(p.blocks, passed{block, row})
+		p.blocks = append(p.blocks, pathBlock{block, row})
 	}
 }
 
-// meets finds the last block that both p and t contain, and returns the rows of this block in p and
-// in t. A passage that began like t can continue like p from this block on.
-func (p *passage) meets(t *passage) (row, rowOfT uint64) {
+// lastCommonBlock finds the last block that the paths p and t have in common, and returns the rows
+// of this block in p and in t. From this block on, a path that began like t can continue like p.
+func (p *blockPath) lastCommonBlock(t *blockPath) (row, rowOfT uint64) {
 	for i := len(t.blocks) - 1; i >= 0; i-- {
 		for _, b := range p.blocks {
 			if b.block == t.blocks[i].block {
@@ -103,8 +109,9 @@ func (p *passage) meets(t *passage) (row, rowOfT uint64) {
 	return p.blocks[0].row, t.blocks[0].row
 }
 
-// behind returns the core with the earliest clock, or the first of several such cores.
-func behind(clock []float64) uint8 {
+// earliestCore returns the core with the earliest clock; of several such cores, it returns the
+// first.
+func earliestCore(clock []float64) uint8 {
 	least := 0
 	for c := range clock {
 		if clock[c] < clock[least] {
@@ -114,15 +121,15 @@ func behind(clock []float64) uint8 {
 	return uint8(least)
 }
 
-// next returns the owner of the next unit of a dynamic schedule. cost is the cost of the previous
-// unit.
-func (l *loop) next(cost float64) uint8 {
+// nextOwner returns the core that executes the next unit of a dynamic schedule. The parameter cost is
+// the cost of the previous unit.
+func (l *loop) nextOwner(cost float64) uint8 {
 	if l.units > 0 {
 		l.clock[l.owner] += cost
 	}
 	if l.left == 0 {
-		l.owner, l.left = behind(l.clock), max(l.chunk, 1)
-		l.given |= 1 << l.owner
+		l.owner, l.left = earliestCore(l.clock), max(l.chunk, 1)
+		l.received |= 1 << l.owner
 	}
 	l.left--
 	return l.owner
@@ -130,52 +137,52 @@ func (l *loop) next(cost float64) uint8 {
 
 func (l *loop) works(core, cores int) bool {
 	switch {
-	case l.later():
+	case l.assignedAtEnd():
 		return len(l.runs[core]) > 0
 	case l.used.Kind == Dynamic:
-		return l.given>>core&1 != 0
+		return l.received>>core&1 != 0
 	}
 	for n := uint64(0); ; n++ {
-		if from, to, more := l.static(core, cores, n); !more || from < to {
+		if from, to, more := l.staticRun(core, cores, n); !more || from < to {
 			return more
 		}
 	}
 }
 
-// give assigns all units to cores.
-func (l *loop) give() {
+// assignUnits assigns all units of the loop to cores.
+func (l *loop) assignUnits() {
 	l.runs = make([][]run, len(l.clock))
 	if l.used.Kind == Guided {
-		l.giveGuided()
+		l.assignGuided()
 	} else {
-		l.giveStolen()
+		l.assignByStealing()
 	}
 }
 
-func (l *loop) giveGuided() {
+func (l *loop) assignGuided() {
 	for unit := uint64(0); unit < l.units; {
 		n := guidedChunk(l.units-unit, l.chunk, len(l.clock))
-		core := behind(l.clock)
-		l.takes(core, run{unit, unit + n})
+		core := earliestCore(l.clock)
+		l.addCost(core, run{unit, unit + n})
 		l.runs[core] = append(l.runs[core], run{unit, unit + n})
 		unit += n
 	}
 }
 
-// giveStolen assigns chunks to the cores by stealing. The core with the earliest clock always takes
-// the next chunk.
-func (l *loop) giveStolen() {
+// assignByStealing assigns chunks to the cores as LLVM's runtime does, with stealing. The core with
+// the earliest clock always takes the next chunk.
+func (l *loop) assignByStealing() {
 	chunk := max(l.chunk, 1)
 	next := newThieves((l.units+chunk-1)/chunk, len(l.clock)).next
 	for range l.clock {
-		for core := behind(l.clock); ; core = behind(l.clock) {
+		for core := earliestCore(l.clock); ; core = earliestCore(l.clock) {
 			n, ok := next(int(core))
 			if !ok {
 				l.clock[core] = math.Inf(1)
 				break
 			}
 			r := run{n * chunk, min(l.units, n*chunk+chunk)}
-			l.takes(core, r)
+			l.addCost(core, r)
 			if list := l.runs[core]; len(list) > 0 && list[len(list)-1].to == r.from {
 				list[len(list)-1].to = r.to
 			} else {
@@ -185,23 +192,25 @@ func (l *loop) giveStolen() {
 	}
 }
 
-// takes adds the cost of a run to a core's clock.
-func (l *loop) takes(core uint8, r run) { l.clock[core] += l.costs.upTo(r.to) - l.costs.upTo(r.from) }
+// addCost advances a core's clock by the cost of a run of units.
+func (l *loop) addCost(core uint8, r run) {
+	l.clock[core] += l.costs.costOfFirst(r.to) - l.costs.costOfFirst(r.from)
+}
 
-// kind is a run of units of one loop in the compiled code.
-type kind struct {
+// unitRun is a run of consecutive units that one loop of the compiled code executes.
+type unitRun struct {
 	head  uint32 // 1 + the loop's header
 	unit  uint64 // the first unit
-	bytes uint64 // number of bytes referenced by the units before the first unit
+	bytes uint64 // number of bytes that all earlier units reference
 	width uint64 // number of the program's iterations per unit
 	from  uint64 // first iteration of the first unit
 }
 
-// widen sets the maximum width of units.
-func (l *loop) widen() {
+// setMaxWidth computes the maximum number of the program's iterations in a unit.
+func (l *loop) setMaxWidth() {
 	l.width = 1
-	for i := range l.kinds {
-		l.width = max(l.width, l.shape.widths[l.kinds[i].head-1])
+	for i := range l.unitRuns {
+		l.width = max(l.width, l.shape.widths[l.unitRuns[i].head-1])
 	}
 }
 
@@ -213,26 +222,26 @@ func (l *loop) tooWide(cores uint64) bool {
 	return max(l.total, l.units*l.width)/cores < l.width && l.width > 1
 }
 
-const mostKinds = 1 << 12
+const mostUnitRuns = 1 << 12
 
-// weigh computes the number of iterations in each unit from the number of bytes that all units
-// referenced. Only static schedules need weigh.
-func (l *loop) weigh(bytes uint64) {
-	if len(l.kinds) < 2 || len(l.kinds) > mostKinds || l.used.Kind != Static {
-		l.total, l.kinds = l.units, l.kinds[:0]
+// setUnitWidths computes the number of the program's iterations in each unit from the number of bytes
+// that all units reference. The numbers are needed only for static schedules.
+func (l *loop) setUnitWidths(bytes uint64) {
+	if len(l.unitRuns) < 2 || len(l.unitRuns) > mostUnitRuns || l.used.Kind != Static {
+		l.total, l.unitRuns = l.units, l.unitRuns[:0]
 		return
 	}
 	type sum struct{ units, bytes float64 }
 	sums := map[uint32]*sum{}
-	for i, k := range l.kinds {
+	for i, k := range l.unitRuns {
 		s := sums[k.head]
 		if s == nil {
 			s = &sum{}
 			sums[k.head] = s
 		}
 		end, to := l.units, bytes
-		if i+1 < len(l.kinds) {
-			end, to = l.kinds[i+1].unit, l.kinds[i+1].bytes
+		if i+1 < len(l.unitRuns) {
+			end, to = l.unitRuns[i+1].unit, l.unitRuns[i+1].bytes
 		}
 		s.units, s.bytes = s.units+float64(end-k.unit), s.bytes+float64(to-k.bytes)
 	}
@@ -243,55 +252,57 @@ func (l *loop) weigh(bytes uint64) {
 		}
 	}
 	from, widest := uint64(0), uint64(0)
-	for i := range l.kinds {
-		k := &l.kinds[i]
+	for i := range l.unitRuns {
+		k := &l.unitRuns[i]
 		s := sums[k.head]
 		k.from, k.width = from, uint64(max(1, math.Round(s.bytes/s.units/least)))
 		end := l.units
-		if i+1 < len(l.kinds) {
-			end = l.kinds[i+1].unit
+		if i+1 < len(l.unitRuns) {
+			end = l.unitRuns[i+1].unit
 		}
 		from += (end - k.unit) * k.width
 		widest = max(widest, k.width)
 	}
 	if l.total = from; l.chunk > 0 && l.chunk < widest {
-		// A unit that contains several chunks cannot be divided, so assign whole units in turn.
-		l.chunk, l.kinds = 1, l.kinds[:0]
+		// A unit may contain several chunks, and cannot be divided. Therefore, assign whole units
+		// to the cores in turn.
+		l.chunk, l.unitRuns = 1, l.unitRuns[:0]
 	}
 }
 
-// iterations returns the number of the program's iterations that have been found so far.
+// iterations returns the number of the program's iterations in the units that have been found so
+// far.
 func (l *loop) iterations() uint64 {
-	if n := len(l.kinds); n > 0 {
-		k := &l.kinds[n-1]
+	if n := len(l.unitRuns); n > 0 {
+		k := &l.unitRuns[n-1]
 		return k.from + (l.units-k.unit)*k.width
 	}
 	return l.units
 }
 
-// unitAt returns the unit whose beginning is nearest to an iteration.
+// unitAt returns the unit that begins nearest to an iteration of the program.
 func (l *loop) unitAt(iteration uint64) uint64 {
-	if len(l.kinds) == 0 {
+	if len(l.unitRuns) == 0 {
 		return iteration
 	}
-	n := sort.Search(len(l.kinds), func(i int) bool { return l.kinds[i].from > iteration }) - 1
-	k := &l.kinds[n]
+	n := sort.Search(len(l.unitRuns), func(i int) bool { return l.unitRuns[i].from > iteration }) - 1
+	k := &l.unitRuns[n]
 	end := l.units
-	if n+1 < len(l.kinds) {
-		end = l.kinds[n+1].unit
+	if n+1 < len(l.unitRuns) {
+		end = l.unitRuns[n+1].unit
 	}
 	return min(end, k.unit+(iteration-k.from+k.width/2)/k.width)
 }
 
-// static returns the n-th run of units of a core in a static schedule. The run may be empty. more
-// reports whether the run exists. More runs may follow an existing run.
-func (l *loop) static(core, cores int, n uint64) (from, to uint64, more bool) {
+// staticRun returns the n-th run of units of a core in a static schedule, or false if the core has
+// at most n runs. A run may be empty.
+func (l *loop) staticRun(core, cores int, n uint64) (from, to uint64, more bool) {
 	iterations := l.iterations()
 	if l.chunk == 0 && n > 0 {
 		return 0, 0, false
 	}
 	if l.chunk == 0 {
-		from, to = share(iterations, core, cores)
+		from, to = contiguousPart(iterations, core, cores)
 		return l.unitAt(from), l.unitAt(to), true
 	}
 	chunk := min(l.chunk, max(iterations, 1))
@@ -302,19 +313,19 @@ func (l *loop) static(core, cores int, n uint64) (from, to uint64, more bool) {
 	return l.unitAt(at * chunk), l.unitAt(min(iterations, at*chunk+chunk)), true
 }
 
-// mostSums is the maximum number of partial sums.
+// mostSums is the maximum number of stored prefix sums.
 const mostSums = 1 << 16
 
-// sums contains the total cost of the preceding units, for one in 2^shift units. Costs of the other
-// units are interpolated. shift is as small as mostSums permits.
-type sums struct {
+// prefixSums contains the total cost of all preceding units, for one in 2^shift units. The costs in
+// between are interpolated. The field shift is as small as mostSums permits.
+type prefixSums struct {
 	list  []float64
 	shift uint
 	units uint64
 	total float64
 }
 
-func (s *sums) add(cost float64) {
+func (s *prefixSums) add(cost float64) {
 	if s.units&(1<<s.shift-1) == 0 {
 		if len(s.list) == mostSums {
 			for i := range mostSums / 2 {
@@ -331,8 +342,8 @@ func (s *sums) add(cost float64) {
 	s.total += cost
 }
 
-// upTo returns the cost of the first n units.
-func (s *sums) upTo(n uint64) float64 {
+// costOfFirst returns the cost of the first n units.
+func (s *prefixSums) costOfFirst(n uint64) float64 {
 	if n >= s.units {
 		return s.total
 	}

@@ -10,15 +10,15 @@ import (
 // TestVectorisedLoop uses 25 units of four iterations and three single iterations. It checks that
 // they are divided as similarly to 103 iterations as possible.
 func TestVectorisedLoop(t *testing.T) {
-	l := &loop{units: 28, kinds: []kind{{head: 1}, {head: 2, unit: 25, bytes: 25*64 + 5}}}
-	l.weigh(25*64 + 5 + 3*16)
+	l := &loop{units: 28, unitRuns: []unitRun{{head: 1}, {head: 2, unit: 25, bytes: 25*64 + 5}}}
+	l.setUnitWidths(25*64 + 5 + 3*16)
 	if n := l.iterations(); n != 103 {
 		t.Fatalf("%d iterations, want 103", n)
 	}
-	// The ideal parts begin with iterations 0, 26, 52 and 78, but units begin with multiples of
-	// four up to 100.
+	// The ideal parts begin with iterations 0, 26, 52 and 78, but units begin only at multiples
+	// of four up to 100.
 	for core, want := range [][2]uint64{{0, 7}, {7, 13}, {13, 20}, {20, 28}} {
-		if from, to, more := l.static(core, 4, 0); from != want[0] || to != want[1] || !more {
+		if from, to, more := l.staticRun(core, 4, 0); from != want[0] || to != want[1] || !more {
 			t.Errorf("core %d executes units %d to %d, want %d to %d", core, from, to, want[0], want[1])
 		}
 	}
@@ -28,7 +28,7 @@ func TestVectorisedLoop(t *testing.T) {
 	for n := uint64(0); ; n++ {
 		any := false
 		for core := range 4 {
-			from, to, more := l.static(core, 4, n)
+			from, to, more := l.staticRun(core, 4, n)
 			if any = any || more; !more {
 				continue
 			}
@@ -49,10 +49,10 @@ func TestVectorisedLoop(t *testing.T) {
 // TestChunksWithinVectors checks that units that are longer than chunks are assigned to the cores
 // in turn.
 func TestChunksWithinVectors(t *testing.T) {
-	l := &loop{units: 28, chunk: 1, kinds: []kind{{head: 1}, {head: 2, unit: 25, bytes: 25 * 64}}}
-	l.weigh(25*64 + 3*16)
+	l := &loop{units: 28, chunk: 1, unitRuns: []unitRun{{head: 1}, {head: 2, unit: 25, bytes: 25 * 64}}}
+	l.setUnitWidths(25*64 + 3*16)
 	for core := range uint64(4) {
-		if from, to, _ := l.static(int(core), 4, 2); from != 8+core || to != 9+core {
+		if from, to, _ := l.staticRun(int(core), 4, 2); from != 8+core || to != 9+core {
 			t.Errorf("core %d executes units %d to %d, want only unit %d", core, from, to, 8+core)
 		}
 	}
@@ -71,7 +71,7 @@ func TestStaticAssignsAllUnits(t *testing.T) {
 				done := make([]int, units)
 				for core := range cores {
 					for n := uint64(0); ; n++ {
-						from, to, more := l.static(core, cores, n)
+						from, to, more := l.staticRun(core, cores, n)
 						if !more {
 							break
 						}
@@ -90,17 +90,17 @@ func TestStaticAssignsAllUnits(t *testing.T) {
 	}
 }
 
-// TestManyUnitSums checks that, if there are more units than partial sums, the costs are nearly
-// exact and add up to the total.
+// TestManyUnitSums uses more units than stored prefix sums, and checks that the costs are
+// nearly exact and add up to the total.
 func TestManyUnitSums(t *testing.T) {
-	var s sums
+	var s prefixSums
 	const n = 5*mostSums + 3
 	for range n {
 		s.add(2)
 	}
 	for _, at := range []uint64{0, 1, 77, mostSums, 3*mostSums + 5, n, n + 7} {
 		want := float64(2 * min(at, n))
-		if got := s.upTo(at); got > want || got < want-2*8 {
+		if got := s.costOfFirst(at); got > want || got < want-2*8 {
 			t.Errorf("the first %d units cost %v, want %v", at, got, want)
 		}
 	}
@@ -109,8 +109,8 @@ func TestManyUnitSums(t *testing.T) {
 	}
 }
 
-// TestEachChunkIsExecutedOnce checks that each chunk is executed exactly once, regardless of the order
-// in which cores request chunks.
+// TestEachChunkIsExecutedOnce checks that each chunk is executed exactly once, in whatever order the
+// cores request chunks.
 func TestEachChunkIsExecutedOnce(t *testing.T) {
 	for seed := range uint64(300) {
 		rng := rand.New(rand.NewPCG(seed, 11))
@@ -201,9 +201,9 @@ func TestWideIterations(t *testing.T) {
 		{Schedule{Static, 8}, 2, 1000, 2, false},
 		{Schedule{Dynamic, 4}, 2, 1000, 2, true},
 	} {
-		l := &loop{shape: s, used: c.used, units: c.units, kinds: []kind{{head: c.head}}}
-		l.widen()
-		l.weigh(0)
+		l := &loop{shape: s, used: c.used, units: c.units, unitRuns: []unitRun{{head: c.head}}}
+		l.setMaxWidth()
+		l.setUnitWidths(0)
 		if got := l.tooWide(c.cores); got != c.want {
 			t.Errorf("%+v: %v", c, got)
 		}

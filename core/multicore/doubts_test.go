@@ -9,7 +9,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// TestCaveats checks that missing information and code that cannot be divided are reported, and
+// TestCaveats checks that reports name missing information and code that cannot be divided, and
 // that all other code is divided.
 func TestCaveats(t *testing.T) {
 	program, whole := rowsOf(12, 5)
@@ -47,13 +47,13 @@ func TestCaveats(t *testing.T) {
 		cores   int
 		want    string
 		regions uint64
-		divided bool // whether other cores than core 0 execute code
+		divided bool // whether cores other than core 0 execute code
 	}{
 		"as it is":                   {rows: all, cores: 4, regions: 1, divided: true},
 		"no region":                  {rows: all[:begin], cores: 4, want: noRegion},
 		"a nested region":            {rows: slices.Insert(slices.Clone(all), loop+8, begin, end), cores: 4, regions: 1, divided: true, want: "1 parallel region was nested: one thread executes this region"},
 		"a region without an end":    {rows: all[:end-20], cores: 4, regions: 1, divided: true, want: "The trace ends within a parallel region."},
-		"an end without a region":    {rows: slices.Insert(slices.Clone(all), len(all), end), cores: 4, regions: 1, divided: true, want: "1 parallel region ended without a beginning."},
+		"an end without a region":    {rows: slices.Insert(slices.Clone(all), len(all), end), cores: 4, regions: 1, divided: true, want: "1 parallel region has an end, but no beginning."},
 		"more cores than iterations": {rows: all, cores: 64, regions: 1, divided: true, want: "1 worksharing loop had fewer iterations than there are cores."},
 		"an unknown schedule": {rows: all, cores: 4, regions: 1, divided: true, want: "1 worksharing loop has an unknown schedule: the loop was divided as static.",
 			change: asking(777)},

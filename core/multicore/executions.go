@@ -6,9 +6,10 @@ import (
 )
 
 // Printed converts the options to options of package sasmm. The Division must be ByRegion or
-// AsPrinted. [Mimic] reads from [sasmm.Shared] or, if Apart is set, from [sasmm.Private], in which
-// each core has its own order of blocks. Chunk sizes are numbers of executions. A dynamic schedule
-// assigns chunks to the cores in turn, because all executions are assumed to take equally long.
+// AsPrinted. [Mimic] reads from [sasmm.Shared] or, if Apart is set, from [sasmm.Private], which
+// keeps a separate order of blocks for each core. A chunk size is a number of executions. A
+// dynamic schedule assigns chunks to the cores in turn, because all executions are assumed to take
+// equally long.
 func (o *Options) Printed() sasmm.Options {
 	p := sasmm.Options{Cores: o.Cores, PerRegion: o.Division == ByRegion, Order: o.Order}
 	p.Ranges = append(p.Ranges, o.Private.Ranges...)
@@ -21,8 +22,9 @@ func (o *Options) Printed() sasmm.Options {
 	return p
 }
 
-// divided returns a reader that divides the executions of blocks.
-func divided(r trace.Reader, o Options) (*Reader, error) {
+// newDividedReader returns a reader that divides the executions of blocks instead of the iterations
+// of loops.
+func newDividedReader(r trace.Reader, o Options) (*Reader, error) {
 	mimic := sasmm.Shared
 	if o.Apart {
 		mimic = sasmm.Private
@@ -34,7 +36,7 @@ func divided(r trace.Reader, o Options) (*Reader, error) {
 	return &Reader{in: r, options: o, executions: p, ofCores: make([]uint64, o.Cores)}, nil
 }
 
-// nextDivided implements [Reader.Next] if executions are divided.
+// nextDivided implements [Reader.Next] for the case that executions of blocks are divided.
 func (m *Reader) nextDivided(b *trace.Batch) error {
 	err := m.executions.Next(b)
 	for i, k := range b.Kind {
@@ -45,8 +47,8 @@ func (m *Reader) nextDivided(b *trace.Batch) error {
 	return err
 }
 
-// Blocks returns how often each block was executed in the single-threaded run, or nil if executions
-// are not divided. Call Blocks only after all rows have been read.
+// Blocks returns how often each block was executed in the single-threaded run, or nil if iterations
+// are divided instead of executions. Call Blocks only after all rows have been read.
 func (m *Reader) Blocks() []sasmm.Count {
 	if m.executions == nil {
 		return nil
@@ -54,7 +56,7 @@ func (m *Reader) Blocks() []sasmm.Count {
 	return m.executions.Blocks()
 }
 
-// reportDivided implements Report if executions are divided.
+// reportDivided implements [Reader.Report] for the case that executions of blocks are divided.
 func (m *Reader) reportDivided() Report {
 	r := Report{Regions: m.executions.Regions(), References: m.ofCores}
 	for _, n := range m.executions.Blocks() {

@@ -35,11 +35,11 @@ func TestPrintedOptions(t *testing.T) {
 	}
 }
 
-// TestExecutions checks that, if executions are divided, Mimic returns the same rows as package
-// sasmm.
+// TestExecutions divides executions of blocks, and checks that Mimic returns the same rows as
+// package sasmm.
 func TestExecutions(t *testing.T) {
-	// The function main forks twice. Each time, it executes the block body in a loop and then
-	// joins. Each execution of body loads a[i] and stores to the stack.
+	// The function main forks twice. Each time, it executes the block "body" in a loop and
+	// then joins. Each execution of the block "body" loads a[i] and stores to the stack.
 	p := &trace.Program{
 		Functions: []trace.Function{{Name: "main"}, {Name: "main.omp_outlined", First: 2, Outline: true}},
 		Blocks:    []trace.Block{{Sites: 1}, {FirstSite: 1, Sites: 2}, {Function: 1, FirstSite: 3, Sites: 2}},

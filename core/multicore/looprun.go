@@ -10,30 +10,31 @@ import (
 // as in the region buffer.
 type loopRun struct {
 	*loop
-	entry *Loop // the loop's entry in the report
+	entry *Loop // the entry of this loop in the report
 
-	// iterations and chunks detect where iterations and chunks begin, from the blocks that are
-	// entered.
+	// iterations and chunks detect the beginnings of iterations and chunks from the sequence
+	// of entered blocks.
 	iterations, chunks walk
 
-	units extent // rows of all units
-	chunk extent // rows of the first chunk
+	units extent // the rows of all units
+	chunk extent // the rows of the first chunk
 	begun int    // number of chunks that have begun
 	// head contains the blocks before the first chunk or unit, and tail contains the blocks after the
 	// last chunk or unit.
-	head, tail passage
+	head, tail blockPath
 	// unitCost is the cost of the last unit, and unitBytes is the number of bytes that all units
-	// reference. Both values are known only after the last unit.
+	// reference. Both are set after the last unit.
 	unitCost  float64
 	unitBytes uint64
-	// ended means that the runtime reported before row endRow that there are no more chunks.
+	// ended is true after the runtime has reported, before row endRow, that there are no more
+	// chunks.
 	ended  bool
 	endRow uint64
 
-	calls int // number of recursive calls from the loop to the loop's function that have not returned
+	calls int // number of active recursive calls of the function that contains the loop, made by the loop
 }
 
-// extent is a range of rows. The end of the range is valid only in the state over.
+// extent is a range of rows. The field to is valid only in the state hasEnded.
 type extent struct {
 	state    extentState
 	from, to uint64
@@ -44,16 +45,16 @@ type extentState uint8
 const (
 	notBegun extentState = iota
 	underway
-	over // the extent has ended, but continues if a further unit or chunk begins
+	hasEnded // the extent has ended, unless a further unit or chunk begins
 )
 
-// beginLoop begins to track a loop if its code is known.
+// beginLoop starts to track a worksharing loop if its code is known.
 func (m *Reader) beginLoop(site uint32) {
 	arg := uint64(0)
 	if m.batch.Arg != nil {
 		arg = m.batch.Arg[m.at]
 	}
-	a := asked(m.batch.Addr[m.at], arg)
+	a := decodeSchedule(m.batch.Addr[m.at], arg)
 	if a.kind == distribute || m.guard.state >= isOne {
 		return
 	}
@@ -70,18 +71,18 @@ func (m *Reader) beginLoop(site uint32) {
 		m.found.unknownLoops++
 		return
 	}
-	used := a.used(m.options.Schedule)
-	l := &loop{shape: shape, asked: a, used: used, chunk: used.Chunk, clock: m.clock, steals: a.steals(m.options.Schedule)}
+	used := a.effective(m.options.Schedule)
+	l := &loop{shape: shape, requested: a, used: used, chunk: used.Chunk, clock: m.clock, steals: a.steals(m.options.Schedule)}
 	clear(m.clock)
 	m.loop = &loopRun{
-		loop: l, entry: m.found.loop(site, l),
+		loop: l, entry: m.found.loopEntry(site, l),
 		iterations: walk{steps: shape.iterations}, chunks: walk{steps: shape.chunks},
 	}
 	m.guard = guard{}
 	m.cost, m.bytes = 0, 0
 }
 
-// enterInLoop processes the entry of a block in the loop that is being tracked.
+// enterInLoop processes the entry of a block while a loop is tracked.
 func (m *Reader) enterInLoop(block uint32) {
 	l := m.loop
 	i := block - l.shape.first
@@ -99,14 +100,14 @@ func (m *Reader) enterInLoop(block uint32) {
 		if depth == outside {
 			l.chunks.reset()
 			if l.chunk.state == underway {
-				l.chunk.state, l.chunk.to = over, m.row()
+				l.chunk.state, l.chunk.to = hasEnded, m.currentRow()
 			}
 			if l.ended {
 				m.endLoop()
 				return
 			}
 		} else if l.chunks.enter(i) {
-			if row := m.row(); l.chunk.state == notBegun {
+			if row := m.currentRow(); l.chunk.state == notBegun {
 				l.chunk.from = row
 			}
 			l.begun++
@@ -125,7 +126,7 @@ func (m *Reader) enterInLoop(block uint32) {
 	}
 	l.iterations.reset()
 	if l.units.state == underway {
-		l.units.state, l.units.to = over, m.row()
+		l.units.state, l.units.to = hasEnded, m.currentRow()
 		l.unitCost, l.unitBytes = m.cost, m.bytes
 	}
 	if depth == inChunk {
@@ -135,8 +136,8 @@ func (m *Reader) enterInLoop(block uint32) {
 	}
 }
 
-// passAround records that block i of the function was executed before or after all units of a loop
-// without chunks.
+// passAround records an execution of block i of the function, before or after all units of a loop
+// that has no loop over chunks.
 func (m *Reader) passAround(i uint32) {
 	l := m.loop
 	pass := &l.head
@@ -144,16 +145,16 @@ func (m *Reader) passAround(i uint32) {
 		pass = &l.tail
 	}
 	if l.shape.chunks == nil && len(pass.blocks) < mostBetween {
-		pass.blocks = append(pass.blocks, passed{i, m.row()})
+		pass.blocks = append(pass.blocks, pathBlock{i, m.currentRow()})
 	}
 }
 
-// passBetween records that block i was executed in the loop over chunks, but outside all units.
+// passBetween records an execution of block i in the loop over chunks, but outside all units.
 func (m *Reader) passBetween(i uint32) {
 	l := m.loop
 	pass := &l.head
 	switch {
-	case l.begun == 1 && l.units.state == over && l.chunk.state == underway:
+	case l.begun == 1 && l.units.state == hasEnded && l.chunk.state == underway:
 		pass = &l.tail
 	case l.begun > 0:
 		return
@@ -162,29 +163,29 @@ func (m *Reader) passBetween(i uint32) {
 	if pass.header == 0 && s.header == 0 || len(pass.blocks) == mostBetween {
 		return
 	}
-	pass.enter(s, i, m.row())
+	pass.enter(s, i, m.currentRow())
 }
 
-// beginUnit starts the loop's next unit at the current row.
+// beginUnit begins a new unit of the loop at the current row.
 func (m *Reader) beginUnit() {
 	l := m.loop
-	if row := m.row(); l.units.state == notBegun {
+	if row := m.currentRow(); l.units.state == notBegun {
 		l.units.from, l.mark = row, m.tape.Marks()
 	}
 	owner := uint8(0)
 	switch {
-	case l.later():
+	case l.assignedAtEnd():
 		if l.loop.units > 0 {
 			l.costs.add(m.cost)
 		}
 	case l.used.Kind == Dynamic:
-		owner = l.next(m.cost)
+		owner = l.nextOwner(m.cost)
 	}
-	if n := len(l.kinds); n == 0 || n <= mostKinds && l.kinds[n-1].head != l.iterations.head {
-		l.kinds = append(l.kinds, kind{head: l.iterations.head, unit: l.loop.units, bytes: m.bytes})
+	if n := len(l.unitRuns); n == 0 || n <= mostUnitRuns && l.unitRuns[n-1].head != l.iterations.head {
+		l.unitRuns = append(l.unitRuns, unitRun{head: l.iterations.head, unit: l.loop.units, bytes: m.bytes})
 	}
 	l.loop.units++
-	if l.units.state == over {
+	if l.units.state == hasEnded {
 		l.tail.reset()
 	}
 	l.units.state = underway
@@ -201,29 +202,30 @@ func (m *Reader) noMoreChunks() {
 		m.endLoop()
 		return
 	}
-	l.ended, l.endRow = true, m.row()
+	l.ended, l.endRow = true, m.currentRow()
 }
 
-// endLoop ends the loop before the current row, and adds its parts to the phase.
+// endLoop ends the tracked loop before the current row, and adds the parts of the loop to the
+// phase.
 func (m *Reader) endLoop() {
 	l := m.loop
 	m.loop = nil
-	rows := m.row()
-	if l.units.state != over {
+	rows := m.currentRow()
+	if l.units.state != hasEnded {
 		l.units.to, l.unitCost, l.unitBytes = rows, m.cost, m.bytes
 	}
-	l.widen()
-	l.weigh(l.unitBytes)
+	l.setMaxWidth()
+	l.setUnitWidths(l.unitBytes)
 	m.found.ended(l.entry, l.loop)
 	if l.units.state == notBegun || len(m.cursors) == 1 {
 		return
 	}
-	if l.chunk.state != over {
+	if l.chunk.state != hasEnded {
 		l.chunk.to = rows
 	}
-	if l.later() {
+	if l.assignedAtEnd() {
 		l.costs.add(l.unitCost)
-		l.give()
+		l.assignUnits()
 	}
 	l.clock = nil
 	if l.begun == 1 && l.chunk.from <= l.units.from && l.units.to <= l.chunk.to {
@@ -232,18 +234,19 @@ func (m *Reader) endLoop() {
 	}
 	from, to := l.units.from, l.units.to
 	if l.shape.chunks == nil {
-		from, to = m.idle(l)
+		from, to = m.idleRows(l)
 	}
-	m.add(part{from: m.partFrom, to: from, who: m.partWho})
-	m.add(part{from: from, to: l.units.from, who: whoWorks, loop: l.loop})
-	m.add(part{from: l.units.from, to: l.units.to, who: whoShares, loop: l.loop})
-	m.add(part{from: l.units.to, to: to, who: whoWorks, loop: l.loop})
+	m.appendPart(part{from: m.partFrom, to: from, who: m.partWho})
+	m.appendPart(part{from: from, to: l.units.from, who: whoWorks, loop: l.loop})
+	m.appendPart(part{from: l.units.from, to: l.units.to, who: whoShares, loop: l.loop})
+	m.appendPart(part{from: l.units.to, to: to, who: whoWorks, loop: l.loop})
 	m.partFrom, m.partWho = to, everyCore
 }
 
-// idle returns the range of rows that a core without iterations of the loop skips. The range begins
-// where the code before the loop can branch directly to the code after the loop.
-func (m *Reader) idle(l *loopRun) (from, to uint64) {
+// idleRows returns the range of rows that a core without iterations of the loop skips. The range
+// begins at the block from which the code before the loop can branch directly to the code after the
+// loop.
+func (m *Reader) idleRows(l *loopRun) (from, to uint64) {
 	blocks := m.code.program.Blocks[l.shape.first:]
 	for i, h := range l.head.blocks {
 		for _, t := range l.tail.blocks {
@@ -258,26 +261,26 @@ func (m *Reader) idle(l *loopRun) (from, to uint64) {
 	return l.units.from, l.units.to
 }
 
-// shareChunks divides a loop over chunks. A single-threaded run has one chunk. The code around this
-// chunk is executed for every chunk of every thread. If the test for a further chunk precedes the
-// chunk, the run executed the test twice. The code of the first test is executed for each chunk,
-// and the code of the second test is executed once by each thread, at its end. Otherwise, the run
-// executed only the test after the chunk.
+// shareChunks divides a loop over chunks among the cores. A single-threaded run has only one chunk.
+// Each core executes the code around this chunk for each of its own chunks. If the test for a
+// further chunk precedes the chunk, the run executed the test twice. Each core executes the first
+// test for each of its chunks, and the second test once, at the end. Otherwise, the run executed
+// only the test after the chunk.
 func (m *Reader) shareChunks(l *loopRun) {
 	h, t := &l.head, &l.tail
 	if h.header != 0 && h.header == t.header {
 		test, end := h.blocks[0].row, t.blocks[0].row
-		l.before, l.behind = span{test, l.units.from}, span{l.units.to, end}
-		if l.asked.kind == staticChunked && l.used.Kind == Static && len(l.kinds) == 0 {
-			headRow, tailRow := h.meets(t)
+		l.rowsBefore, l.rowsAfter = span{test, l.units.from}, span{l.units.to, end}
+		if l.requested.kind == staticChunked && l.used.Kind == Static && len(l.unitRuns) == 0 {
+			headRow, tailRow := h.lastCommonBlock(t)
 			l.short = [2]span{{end, tailRow}, {headRow, l.units.from}}
 		}
-		m.add(part{from: m.partFrom, to: test, who: m.partWho})
-		m.add(part{from: l.units.from, to: l.units.to, who: whoShares, loop: l.loop})
+		m.appendPart(part{from: m.partFrom, to: test, who: m.partWho})
+		m.appendPart(part{from: l.units.from, to: l.units.to, who: whoShares, loop: l.loop})
 		m.partFrom, m.partWho = end, everyCore
 		return
 	}
-	l.before, l.behind = span{l.chunk.from, l.units.from}, span{l.units.to, l.chunk.to}
+	l.rowsBefore, l.rowsAfter = span{l.chunk.from, l.units.from}, span{l.units.to, l.chunk.to}
 	ending := span{l.chunk.to, l.chunk.to} // the rows that end the loop
 	if l.ended {
 		ending = span{l.endRow, l.endRow}
@@ -285,10 +288,10 @@ func (m *Reader) shareChunks(l *loopRun) {
 			ending.to++
 		}
 		ending.to = min(ending.to, l.chunk.to)
-		l.behind.to, l.rest = ending.from, span{ending.to, l.chunk.to}
+		l.rowsAfter.to, l.rowsAfterEnd = ending.from, span{ending.to, l.chunk.to}
 	}
-	m.add(part{from: m.partFrom, to: l.chunk.from, who: m.partWho})
-	m.add(part{from: l.units.from, to: l.units.to, who: whoShares, loop: l.loop})
-	m.add(part{from: ending.from, to: ending.to})
+	m.appendPart(part{from: m.partFrom, to: l.chunk.from, who: m.partWho})
+	m.appendPart(part{from: l.units.from, to: l.units.to, who: whoShares, loop: l.loop})
+	m.appendPart(part{from: ending.from, to: ending.to})
 	m.partFrom, m.partWho = l.chunk.to, everyCore
 }

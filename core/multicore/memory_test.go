@@ -12,9 +12,10 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// longPhase reads a region with one loop. The loop repeats the same iteration, at random addresses.
+// longPhase is a reader of a region with one loop. All iterations of the loop execute the same
+// instructions, but access random addresses.
 type longPhase struct {
-	whole      *trace.Batch // rows of the region, which contain a single iteration
+	whole      *trace.Batch // the rows of the region with a single iteration
 	first      int          // first row of the iteration
 	length     int
 	iterations int // number of remaining iterations
@@ -62,8 +63,8 @@ func (p *longPhase) Next(b *trace.Batch) error {
 }
 
 // liveBytes reads a synthesised phase with the given number of iterations. It returns the maximum
-// memory in use during this time, and the number of rows. If the data exceeds tapeBytes, the rest
-// is written to a file.
+// number of heap bytes in use during this time, and the number of rows. Compressed pages beyond
+// tapeBytes are written to a file.
 func liveBytes(t *testing.T, iterations, tapeBytes int) (most, rows uint64) {
 	t.Helper()
 	file, err := os.Create(filepath.Join(t.TempDir(), "tape"))
@@ -76,7 +77,7 @@ func liveBytes(t *testing.T, iterations, tapeBytes int) (most, rows uint64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.tape = tape.New(tape.Options{MemoryBytes: tapeBytes, Store: file, Readers: 16, Args: true, Mark: m.private.mark})
+	m.tape = tape.New(tape.Options{MemoryBytes: tapeBytes, Store: file, Readers: 16, Args: true, Mark: m.private.markPrivate})
 	b := trace.NewBatch(0)
 	for batches := 0; ; batches++ {
 		if err := m.Next(b); err == io.EOF {

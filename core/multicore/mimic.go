@@ -9,11 +9,11 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Store is a temporary file for a part of a parallel region that does not fit into memory.
+// Store is a temporary file for the rows of a parallel region that do not fit into memory.
 type Store = tape.Store
 
 // ErrNoBlocks is the error of a [Reader] for a trace without basic blocks.
-var ErrNoBlocks error = captureError("the trace does not record which blocks of code ran, so it is unknown which work the threads would share")
+var ErrNoBlocks error = captureError("the trace does not contain the executed basic blocks, so the work of the threads cannot be determined")
 
 // ErrThreads is the error of a [Reader] for a trace of a run with several threads.
 var ErrThreads error = captureError("the trace comes from a run with several threads, so the work is already divided")
@@ -31,7 +31,7 @@ type Reader struct {
 	options Options
 	wanted  trace.Kinds // kinds of rows that Next returns
 	kept    trace.Kinds // kinds of rows that cores process
-	bare    bool        // Next returns a BareBlock row for each entry of a bare block, but no other block entries
+	bare    bool        // whether Next returns a BareBlock row for each entry of a bare block, and no other block entries
 
 	batch  *trace.Batch // current batch of in
 	keep   []int32      // scratch space of filter: the rows to keep
@@ -50,23 +50,23 @@ type Reader struct {
 	numbers []uint32
 	merging bool
 
-	survey
+	preScan
 
-	executions *sasmm.Reader // divides executions of blocks; nil if iterations are divided
+	executions *sasmm.Reader // divides the executions of blocks; nil if iterations are divided
 	ofCores    []uint64      // number of references of each core, if executions are divided
 }
 
-// Mimic returns a reader of the synthesised threads of o.Cores cores. The reader r must read the
-// trace of a single-threaded run, and the trace must contain basic blocks. The store s receives, in
-// compressed form, the rows of a region that do not fit into memory. If s is nil, each region must
-// fit into memory. If executions of blocks are divided, s is not used. The error is a
+// Mimic returns a reader of threads that are synthesised for o.Cores cores. The reader r must read
+// the trace of a single-threaded run, and the trace must contain basic blocks. The store s
+// receives, in compressed form, the rows of a region that do not fit into memory. If s is nil, each
+// region must fit into memory. If executions of blocks are divided, s is not used. The error is a
 // *trace.OptionError.
 func Mimic(r trace.Reader, o Options, s Store) (*Reader, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
 	if o.Division != ByIterations {
-		return divided(r, o)
+		return newDividedReader(r, o)
 	}
 	m := &Reader{
 		in: r, options: o, wanted: trace.AllKinds, batch: trace.NewBatch(0),
@@ -75,7 +75,7 @@ func Mimic(r trace.Reader, o Options, s Store) (*Reader, error) {
 	m.found.cores, m.clock = o.Cores, make([]float64, o.Cores)
 	m.byTime = o.Order.Policy == interleave.ByTime
 	m.private.ranges = o.Private.Ranges
-	m.tape = tape.New(tape.Options{Store: s, Readers: o.Cores, Args: true, Mark: m.private.mark})
+	m.tape = tape.New(tape.Options{Store: s, Readers: o.Cores, Args: true, Mark: m.private.markPrivate})
 	for c := range m.cursors {
 		m.cursors[c] = cursor{r: m, core: c}
 		m.streams = append(m.streams, &m.cursors[c])
@@ -92,13 +92,13 @@ func (m *Reader) Select(kinds trace.Kinds) {
 	}
 }
 
-// needed contains the kinds of rows that determine the division of work, or cause a warning.
+// needed contains the kinds of rows that are needed to divide the work, or to report caveats.
 const needed = trace.DataKinds | 1<<trace.BlockEntry | 1<<trace.Return | 1<<trace.ParallelBegin | 1<<trace.ParallelEnd |
 	1<<trace.Barrier | 1<<trace.LoopBegin | 1<<trace.LoopEnd | 1<<trace.CriticalBegin | 1<<trace.ReduceBegin |
 	1<<trace.TaskCreate | 1<<trace.Alloc
 
-// begin selects the kinds of rows to read from the trace.
-func (m *Reader) begin() {
+// selectKinds selects the kinds of rows that are read from the trace.
+func (m *Reader) selectKinds() {
 	m.begun = true
 	m.kept = m.wanted
 	m.bare = m.wanted.Has(trace.BareBlock) && !m.wanted.Has(trace.BlockEntry)
@@ -128,15 +128,16 @@ func (m *Reader) Header() trace.Header {
 	m.program = *h.Program
 	var moved func(addr trace.Addr, core int) trace.Addr
 	if len(m.private.ranges) == 0 {
-		moved = func(addr trace.Addr, core int) trace.Addr { return addr + m.private.distance(core) }
+		moved = func(addr trace.Addr, core int) trace.Addr { return addr + m.private.offset(core) }
 	}
 	m.program.Threads = h.Program.LikeFirst(m.options.Cores, moved)
 	h.Program = &m.program
 	return h
 }
 
-// Next fills b as specified by [trace.Reader]. ErrNoBlocks, ErrThreads, [tape.ErrFull] and errors
-// of the store are final. If executions are divided, the errors are the same as for [sasmm.Reader].
+// Next fills b as specified by [trace.Reader]. No rows can be read after ErrNoBlocks, ErrThreads,
+// [tape.ErrFull] or an error of the store. If executions of blocks are divided, the errors are
+// the same as for [sasmm.Reader].
 func (m *Reader) Next(b *trace.Batch) error {
 	if m.executions != nil {
 		return m.nextDivided(b)
@@ -146,7 +147,7 @@ func (m *Reader) Next(b *trace.Batch) error {
 		return m.err
 	}
 	if !m.begun {
-		m.begin()
+		m.selectKinds()
 	}
 	for {
 		err := m.fill(b)
@@ -178,7 +179,7 @@ func (m *Reader) fill(b *trace.Batch) error {
 		return err
 	}
 	for b.Len() <= b.Cap()/2 {
-		m.columns(b)
+		m.addColumns(b)
 		if m.merging {
 			if err := m.merger.Fill(b); err == io.EOF {
 				m.endPhase()
@@ -200,8 +201,8 @@ func (m *Reader) fill(b *trace.Batch) error {
 	return nil
 }
 
-// columns adds columns that the batches must contain to b.
-func (m *Reader) columns(b *trace.Batch) {
+// addColumns adds to b the columns that all batches must contain.
+func (m *Reader) addColumns(b *trace.Batch) {
 	b.NeedThread()
 	b.NeedSite()
 	if m.hasArg {
@@ -220,7 +221,7 @@ func (m *Reader) read() error {
 			return err
 		}
 		m.ended = true
-		if wrong := m.end(); wrong != nil {
+		if wrong := m.endIncompleteRegion(); wrong != nil {
 			return wrong
 		}
 		if !m.merging {
@@ -250,7 +251,7 @@ func (m *Reader) read() error {
 	return nil
 }
 
-// oneThread reports whether all references so far come from one thread.
+// oneThread reports whether all references that have been read come from one thread.
 func (m *Reader) oneThread() bool {
 	if m.batch.Thread == nil {
 		return true
@@ -291,9 +292,9 @@ func (m *Reader) isBare(block uint32) bool {
 	return uint64(block) < uint64(len(m.code.roles)) && m.code.roles[block]&isBare != 0
 }
 
-// pass appends the kept rows in [from, to) of the batch to b. The rows are outside regions, so core
-// 0 executes them.
-func (m *Reader) pass(b *trace.Batch, from, to int) {
+// passOn appends the kept rows in the range [from, to) of the current batch to b. The rows are
+// outside parallel regions, so core 0 executes them.
+func (m *Reader) passOn(b *trace.Batch, from, to int) {
 	for from < to {
 		k := m.batch.Kind[from]
 		if !m.kept.Has(k) {

@@ -134,10 +134,10 @@ func (m *model) expected(o Options, wanted trace.Kinds, private func(row) bool) 
 	return rows, threads
 }
 
-// In each block that adds to a shared reduction variable, added replaces a load and a store with
-// one Modify row. The rows of nested regions do not change.
+// mergeReductions replaces a load and a store with one Modify row, in each block that adds to a
+// shared reduction variable. Rows of nested regions remain unchanged.
 func (m *model) added(rows []row, private func(row) bool) (list []row) {
-	first, depth := 0, 0 // first is the index of the first row of a block that adds to the variable, or 0
+	first, depth := 0, 0 // first is the index of the first row of a block that adds to a reduction variable, or 0
 	for _, r := range rows {
 		switch r.kind {
 		case trace.ParallelBegin:
@@ -179,7 +179,7 @@ func TestMimicEqualsModel(t *testing.T) {
 		}
 		m := newModel(rng, o.Cores)
 		if rng.IntN(20) == 0 {
-			m.scale = 60 // with this factor, the rows fill several pages
+			m.scale = 60 // with this factor, the rows fill several pages of the region buffer
 		}
 		if rng.IntN(3) == 0 {
 			o.Schedule = &Schedule{ScheduleKind(rng.IntN(3)), rng.Uint64N(5)}
@@ -192,12 +192,12 @@ func TestMimicEqualsModel(t *testing.T) {
 			m.cycles = o.Order.Cycles
 		}
 		private := func(r row) bool {
-			return moves.Has(r.kind) && r.addr >= modelLow && r.addr < modelFrame
+			return addressKinds.Has(r.kind) && r.addr >= modelLow && r.addr < modelFrame
 		}
 		if rng.IntN(4) == 0 {
 			o.Private.Ranges = []Range{{Low: 0x10000, High: 0x10040}, {Low: 0x10100, High: 0x10108}}
 			private = func(r row) bool {
-				return moves.Has(r.kind) && (r.addr >= 0x10000 && r.addr < 0x10040 || r.addr >= 0x10100 && r.addr < 0x10108)
+				return addressKinds.Has(r.kind) && (r.addr >= 0x10000 && r.addr < 0x10040 || r.addr >= 0x10100 && r.addr < 0x10108)
 			}
 		}
 		m.run()
@@ -211,7 +211,7 @@ func TestMimicEqualsModel(t *testing.T) {
 		}
 		r.Select(wanted)
 		if rng.IntN(2) == 0 {
-			r.tape = tape.New(tape.Options{MemoryBytes: 1, Store: &file{}, Readers: o.Cores, Args: true, Mark: r.private.mark})
+			r.tape = tape.New(tape.Options{MemoryBytes: 1, Store: &file{}, Readers: o.Cores, Args: true, Mark: r.private.markPrivate})
 		}
 		want, threads := m.expected(o, wanted, private)
 		compare(t, seed, r, want, threads, 1+rng.IntN(200))

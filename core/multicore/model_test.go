@@ -21,10 +21,10 @@ type model struct {
 	out      []action
 	phase    [][]row // rows of each core
 	depth    int
-	scale    int // the factor that multiplies the number of iterations
+	scale    int // factor for the number of iterations
 }
 
-// action is a row that only core 0 executes, or a phase of all cores.
+// action is either a row that only core 0 executes, or a phase that all cores execute.
 type action struct {
 	row   row
 	cores [][]row
@@ -252,13 +252,13 @@ func (m *model) call() (rows []row) {
 		rows = append(rows, m.block(forkBlock)...)
 		rows = append(rows, m.body(true)...)
 		rows = append(rows, m.block(joinBlock)...)
-		rows = rows[:len(rows)-1] // main has already executed its part of the block
+		rows = rows[:len(rows)-1] // without the Return row, because main does not return here
 	}
 	m.depth--
 	return append(rows, m.block(calleeExit)...)
 }
 
-// The function all adds rows that every core executes.
+// addToAll adds rows that every core executes.
 func (m *model) all(rows []row) {
 	m.sequence = append(m.sequence, rows...)
 	for c := range m.phase {
@@ -288,10 +288,12 @@ func (m *model) newPhase() {
 // shared is an execution of a worksharing loop.
 type shared struct {
 	prefix, before, behind, suffix []row
-	short                          []row    // the rows before a chunk that is shorter than the other chunks; nil if they are the rows in the field before
-	around                         [2][]row // rows that a core executes before its first chunk and after its last chunk
-	// 1 + the index of the row in behind that each core executes only once; 0 if there is no such
-	// row
+	// the rows before a chunk that is shorter than the other chunks; nil if they are the same as in
+	// field "before"
+	short  []row
+	around [2][]row // rows that a core executes before its first chunk and after its last chunk
+	// 1 + the index, in field "behind", of the row that each core executes only once; 0 if there
+	// is no such row
 	told       int
 	iterations [][]row
 	asked      Schedule
@@ -569,7 +571,7 @@ func (m *model) body(serial bool) (rows []row) {
 		switch m.rng.IntN(7) {
 		case 6:
 			rows := m.block(reduceAdds)
-			switch a := rows[1:]; m.rng.IntN(4) { // the rows in the slice a are load, load, store, load, store
+			switch a := rows[1:]; m.rng.IntN(4) { // the rows in slice a: load, load, store, load, store
 			case 0:
 				a[2].addr, a[4].addr = a[0].addr, a[3].addr
 			case 1:

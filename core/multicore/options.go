@@ -23,9 +23,9 @@ type Options struct {
 	Schedule *Schedule
 	Order    interleave.Order
 	Private  Private
-	// Apart is used only if executions are divided. If Apart is set, each core's rows are in the
-	// order for private caches (Algorithm 1), and the order between cores has no meaning.
-	// If Apart is not set, the rows are in the order for shared caches (Algorithm 2).
+	// Apart is used only if executions of blocks are divided. If Apart is true, the rows of each
+	// core are in the order for private caches (Algorithm 1), and the order between cores has no
+	// meaning. If Apart is false, the rows are in the order for shared caches (Algorithm 2).
 	Apart bool
 }
 
@@ -36,8 +36,8 @@ const (
 	// ByIterations divides the iterations of worksharing loops according to their schedules, as
 	// OpenMP does.
 	ByIterations Division = iota
-	// ByRegion divides the executions of each block in each region separately. ByRegion uses
-	// Algorithms 1 and 2, but counts instances per region.
+	// ByRegion divides the executions of each block separately in each region. ByRegion uses
+	// Algorithms 1 and 2, but counts the executions within a region.
 	ByRegion
 	// AsPrinted divides the executions of each block over the whole trace, exactly as Algorithms 1
 	// and 2 are published (SASMM §3.2, §3.3).
@@ -65,9 +65,9 @@ func ParseDivision(s string) (Division, error) {
 // Schedule is the schedule of a worksharing loop (OpenMP 5.2, §11.5.3).
 type Schedule struct {
 	Kind ScheduleKind
-	// Chunk is the number of iterations assigned at once, or its minimum for Guided. 0 means
-	// OpenMP's default: one contiguous part per core for Static, and chunks of one iteration for
-	// the other kinds.
+	// Chunk is the number of iterations that are assigned at once; for Guided, it is the minimum
+	// number. 0 means OpenMP's default: one contiguous part per core for Static, and chunks of
+	// one iteration for the other kinds.
 	Chunk uint64
 }
 
@@ -75,9 +75,9 @@ type Schedule struct {
 type ScheduleKind uint8
 
 const (
-	Static  ScheduleKind = iota // chunk i goes to core i mod cores
+	Static  ScheduleKind = iota // chunk i is assigned to core i mod cores
 	Dynamic                     // each idle core takes the next chunk
-	Guided                      // like Dynamic, but chunks shrink with the remaining iterations
+	Guided                      // like Dynamic, but the chunk size decreases with the number of remaining iterations
 )
 
 var scheduleNames = []string{"static", "dynamic", "guided"}
@@ -102,7 +102,7 @@ func (s Schedule) String() string {
 // "dynamic,4". The error is a *trace.OptionError.
 func ParseSchedule(text string) (s Schedule, err error) {
 	kind, chunk, chunked := strings.Cut(text, ",")
-	bad := &trace.OptionError{Option: "schedule", Got: text, Want: `static, dynamic or guided, optionally with a chunk of 1 or more iterations, for example "dynamic,4"`}
+	bad := &trace.OptionError{Option: "schedule", Got: text, Want: `static, dynamic or guided, optionally followed by a chunk size of at least 1, for example "dynamic,4"`}
 	i := slices.Index(scheduleNames, kind)
 	if i < 0 {
 		return Schedule{}, bad
@@ -116,10 +116,10 @@ func ParseSchedule(text string) (s Schedule, err error) {
 	return s, nil
 }
 
-// Private selects the addresses that are private to each core.
+// Private defines which addresses are private to each core.
 type Private struct {
-	// Ranges contains the private addresses, ascending and disjoint. If Ranges is empty, the stack
-	// below the function that forks is private.
+	// Ranges contains the private addresses as disjoint ranges in ascending order. If Ranges is
+	// empty, the stack below the function that forks is private.
 	Ranges []Range
 }
 

@@ -7,10 +7,10 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// coreShift determines the private addresses of the cores: for core c, 2^48·c is added to the
-// addresses of the sequential run. Programs use only addresses below 2^48, so addresses never
-// collide. 2^48 is a multiple of the number of sets × the line size of every cache, so no reference
-// moves to a different set.
+// coreShift is the bit position of the core's number in private addresses: for core c, 2^48·c is
+// added to the addresses of the sequential run. Programs use only addresses below 2^48, so the
+// addresses of different cores never collide. 2^48 is a multiple of the number of sets × the line
+// size of every cache, so no reference moves to a different set.
 const coreShift = 48
 
 // stagger is an additional offset between the stacks of successive cores. Without this offset, the
@@ -19,8 +19,8 @@ const coreShift = 48
 // (KMP_STKOFFSET).
 const stagger = 64
 
-// stackBytes is the stack size that is assumed if the trace does not contain it: the usual size for
-// a main thread.
+// stackBytes is the assumed stack size if the trace does not contain the size: the usual size for a
+// main thread.
 const stackBytes = 8 << 20
 
 // privacy determines which rows of a region have addresses that are private to the executing core.
@@ -30,8 +30,8 @@ type privacy struct {
 	low, high trace.Addr
 }
 
-// distance returns the offset that is added to the private addresses of a core.
-func (v *privacy) distance(core int) trace.Addr {
+// offset returns the number that is added to the private addresses of a core.
+func (v *privacy) offset(core int) trace.Addr {
 	d := trace.Addr(core) << coreShift
 	if len(v.ranges) == 0 {
 		d += trace.Addr(core) * stagger
@@ -39,8 +39,8 @@ func (v *privacy) distance(core int) trace.Addr {
 	return d
 }
 
-// has reports whether an address in a region is private.
-func (v *privacy) has(addr trace.Addr) bool {
+// isPrivate reports whether an address in a region is private.
+func (v *privacy) isPrivate(addr trace.Addr) bool {
 	if len(v.ranges) == 0 {
 		return addr-v.low < v.high-v.low
 	}
@@ -48,11 +48,11 @@ func (v *privacy) has(addr trace.Addr) bool {
 	return n < len(v.ranges) && addr >= v.ranges[n].Low
 }
 
-// moves contains the kinds of rows with a data address.
-const moves trace.Kinds = trace.AllKinds | 1<<trace.Alloc | 1<<trace.Free
+// addressKinds contains the kinds of rows that have a data address.
+const addressKinds trace.Kinds = trace.AllKinds | 1<<trace.Alloc | 1<<trace.Free
 
-// mark marks the private rows of a page.
-func (v *privacy) mark(p *tape.Page) {
+// markPrivate marks the rows of a page that have private addresses.
+func (v *privacy) markPrivate(p *tape.Page) {
 	if len(v.ranges) == 0 {
 		v.markStack(p)
 		return
@@ -60,7 +60,7 @@ func (v *privacy) mark(p *tape.Page) {
 	private := p.Grow()
 	for i, a := range p.Addr {
 		private[i] = 0
-		if v.has(a) && moves.Has(p.Kind[i]) {
+		if v.isPrivate(a) && addressKinds.Has(p.Kind[i]) {
 			private[i] = 1
 		}
 	}
@@ -78,7 +78,7 @@ func (v *privacy) markStack(p *tape.Page) {
 	private := p.Grow()
 	for i, a := range p.Addr {
 		private[i] = 0
-		if a-low < bytes && moves.Has(p.Kind[i]) {
+		if a-low < bytes && addressKinds.Has(p.Kind[i]) {
 			private[i] = 1
 		}
 	}

@@ -12,15 +12,15 @@ import (
 type Report struct {
 	Regions uint64 // number of parallel regions; nested regions are counted in Nested
 	Nested  uint64
-	Phases  uint64 // number of phases: parts of regions between barriers
+	Phases  uint64 // number of phases, which are separated by barriers
 	Loops   []Loop // the worksharing loops in the code, sorted by site
 
-	References []uint64 // number of references of each core, of the selected kinds
+	References []uint64 // number of references of each core, only of the selected kinds
 	Outside    uint64   // number of core 0's references outside regions
 	Doubts     []string // caveats: differences from real threads, as sentences
 }
 
-// Loop contains the sums over all executions of a worksharing loop with the same schedule.
+// Loop contains totals over all executions of a worksharing loop with the same schedule.
 type Loop struct {
 	Site       uint32 // site of the event that begins the loop
 	Place      trace.Place
@@ -47,17 +47,19 @@ func (r *Report) Imbalance() float64 {
 	return float64(most) * float64(len(r.References)) / float64(sum)
 }
 
-// found contains counts from the pre-scan of the trace.
-type found struct {
+// scanCounts contains the numbers of events and loops that the pre-scan of the trace has found.
+type scanCounts struct {
 	regions, nested, leagues, phases, strayEnds  uint64
 	ones, loopsInLoops, unknownLoops             uint64
 	criticals, reductions, tasks, allocs, orders uint64
-	empty, few, unknown, split, wide             uint64 // numbers of loops: without iterations; with fewer iterations than cores; with unknown schedules; split by the compiler; with too wide vectors
-	runtime, auto                                uint64 // numbers of loops whose schedule is runtime or auto
-	cut, noStack, noStackEnd, steals             bool
-	roles                                        roles
-	cores                                        int
-	loops                                        map[loopKey]*Loop
+	// numbers of loops: without iterations; with fewer iterations than cores; with unknown
+	// schedules; vectorised or unrolled by the compiler; with vectors that are longer than a chunk
+	empty, few, unknown, split, wide uint64
+	runtime, auto                    uint64 // numbers of loops whose schedule is runtime or auto
+	cut, noStack, noStackEnd, steals bool
+	roles                            roles
+	cores                            int
+	loops                            map[loopKey]*Loop
 }
 
 type loopKey struct {
@@ -66,7 +68,7 @@ type loopKey struct {
 	used  Schedule
 }
 
-func (f *found) event(k trace.Kind) {
+func (f *scanCounts) event(k trace.Kind) {
 	switch k {
 	case trace.CriticalBegin:
 		f.criticals++
@@ -77,21 +79,21 @@ func (f *found) event(k trace.Kind) {
 	}
 }
 
-// loop returns the report's entry for a loop.
-func (f *found) loop(site uint32, l *loop) *Loop {
+// loopEntry returns the entry for a loop in the report.
+func (f *scanCounts) loopEntry(site uint32, l *loop) *Loop {
 	if f.loops == nil {
 		f.loops = map[loopKey]*Loop{}
 	}
-	key := loopKey{site, l.asked, l.used}
+	key := loopKey{site, l.requested, l.used}
 	e := f.loops[key]
 	if e == nil {
-		e = &Loop{Site: site, Asked: l.asked.String(), Used: l.used, Fewest: ^uint64(0)}
+		e = &Loop{Site: site, Asked: l.requested.String(), Used: l.used, Fewest: ^uint64(0)}
 		f.loops[key] = e
 	}
 	return e
 }
 
-func (f *found) ended(e *Loop, l *loop) {
+func (f *scanCounts) ended(e *Loop, l *loop) {
 	e.Times++
 	e.Iterations += l.total
 	e.Fewest = min(e.Fewest, l.total)
@@ -107,7 +109,7 @@ func (f *found) ended(e *Loop, l *loop) {
 	case l.total < uint64(f.cores):
 		f.few++
 	}
-	switch l.asked.kind {
+	switch l.requested.kind {
 	case unknownSchedule:
 		f.unknown++
 	case byRuntime:
@@ -118,7 +120,7 @@ func (f *found) ended(e *Loop, l *loop) {
 	if l.steals {
 		f.steals = true
 	}
-	if l.asked.ordered {
+	if l.requested.ordered {
 		f.orders++
 	}
 }
@@ -170,7 +172,7 @@ func (m *Reader) doubts() (list []string) {
 	}
 	say(f.regions == 0, noRegion)
 	say(f.cut, "The trace ends within a parallel region.")
-	count(f.strayEnds, "parallel region ended without a beginning.", "parallel regions ended without a beginning.")
+	count(f.strayEnds, "parallel region has an end, but no beginning.", "parallel regions have an end, but no beginning.")
 	say(f.noStack, "The trace does not contain the stack pointer at the beginning of a region, so no part of the stack is treated as private in this region.")
 	say(f.noStackEnd, "The trace does not contain the end of the stack: the stack is assumed to extend 8 MiB below the function that forks.")
 	count(f.nested, "parallel region was nested: one thread executes this region, as by default in OpenMP.",

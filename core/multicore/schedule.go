@@ -26,9 +26,9 @@ const (
 	distribute // the schedule distributes iterations among teams
 )
 
-// These constants are lower bounds of the schedule numbers that compilers pass to the runtime.
-// Compilers add the difference between two bounds to the number for ordered loops, and for loops
-// whose chunks must not be merged.
+// These constants are the lower bounds of the ranges of schedule numbers that compilers pass to
+// the runtime. For ordered loops, and for loops whose chunks must not be merged, compilers add
+// the difference between two of these bounds to the schedule number.
 const (
 	schLower        = 32  // kmp_sch_lower
 	ordLower        = 64  // kmp_ord_lower
@@ -39,8 +39,8 @@ const (
 	nonmonotonicBit = 1 << 30 // kmp_sch_modifier_nonmonotonic
 )
 
-// asked returns the schedule that the arguments of a worksharing call select.
-func asked(number, chunk uint64) schedule {
+// decodeSchedule returns the schedule that the arguments of a worksharing call request.
+func decodeSchedule(number, chunk uint64) schedule {
 	s := schedule{monotonic: number&monotonicBit != 0, nonmonotonic: number&nonmonotonicBit != 0}
 	n := uint32(number) &^ (monotonicBit | nonmonotonicBit)
 	switch {
@@ -58,7 +58,8 @@ func asked(number, chunk uint64) schedule {
 	default:
 		return s
 	}
-	// The chunk is a signed number of 32 or 64 bits; values below 1 mean that no chunk size is given.
+	// The chunk size is a signed number of 32 or 64 bits; values below 1 mean that no chunk size is
+	// given.
 	if int64(chunk) > 0 && chunk>>31 != 1 {
 		s.chunk = chunk
 	}
@@ -111,11 +112,11 @@ func (s schedule) String() string {
 	return text
 }
 
-// used returns the schedule by which the loop is divided. The result is the schedule instead or, if
-// instead is nil, the schedule that s selects.
-func (s schedule) used(instead *Schedule) Schedule {
-	if instead != nil {
-		return *instead
+// effective returns the schedule by which the loop is divided: the schedule "override" or, if
+// "override" is nil, the schedule that the program requests.
+func (s schedule) effective(override *Schedule) Schedule {
+	if override != nil {
+		return *override
 	}
 	switch s.kind {
 	case staticChunked:
@@ -130,70 +131,73 @@ func (s schedule) used(instead *Schedule) Schedule {
 
 // steals reports whether idle threads steal chunks. If the user sets the schedule, threads do not
 // steal: each chunk is assigned to the core with the least work.
-func (s schedule) steals(instead *Schedule) bool {
-	return instead == nil && s.kind == dynamicChunked && !s.ordered && !s.monotonic
+func (s schedule) steals(override *Schedule) bool {
+	return override == nil && s.kind == dynamicChunked && !s.ordered && !s.monotonic
 }
 
-// thieves contains the cores in a nonmonotonic dynamic schedule. LLVM's runtime (static_steal in
-// kmp_dispatch.cpp) assigns a part of the chunks to each core. An idle core steals a quarter of the
-// remaining chunks from the end of another core's part, or one chunk if at most seven remain. If
-// there are fewer chunks than cores, each idle core takes the next chunk.
+// thieves contains the state of all cores in a nonmonotonic dynamic schedule. LLVM's runtime
+// (static_steal in kmp_dispatch.cpp) assigns an initial part of the chunks to each core. An idle
+// core steals a quarter of the remaining chunks from the end of another core's part, or one chunk
+// if at most seven remain. If there are fewer chunks than cores, each idle core takes the next
+// chunk.
 type thieves struct {
 	cores []thief
-	taken uint64 // total number of chunks that have been taken
-	all   uint64 // number of chunks that do not belong to any core's part
+	taken uint64 // number of common chunks that have been taken
+	// number of chunks if there are fewer chunks than cores, and otherwise 0; these chunks belong
+	// to no core's part
+	common uint64
 }
 
-// thief is a core with the remaining chunks [from, to).
+// thief is a core, with its remaining chunks [from, to).
 type thief struct {
 	from, to uint64
 	victim   int // the first core to steal from
-	// whether the core is stealing, or has stolen a single chunk; other cores then cannot steal
-	// from it
-	robs bool
+	// whether the core is stealing, or last stole a single chunk; in both cases, other cores
+	// cannot steal from it
+	stealing bool
 }
 
 func newThieves(chunks uint64, cores int) *thieves {
 	t := &thieves{cores: make([]thief, cores)}
 	if chunks < uint64(cores) {
-		t.all = chunks
+		t.common = chunks
 	}
 	for c := range t.cores {
-		if t.cores[c].victim = (c + 1) % cores; t.all == 0 {
-			t.cores[c].from, t.cores[c].to = share(chunks, c, cores)
+		if t.cores[c].victim = (c + 1) % cores; t.common == 0 {
+			t.cores[c].from, t.cores[c].to = contiguousPart(chunks, c, cores)
 		}
 	}
 	return t
 }
 
 func (t *thieves) next(core int) (chunk uint64, ok bool) {
-	if t.taken < t.all {
+	if t.taken < t.common {
 		t.taken++
 		return t.taken - 1, true
 	}
-	if t.all > 0 {
+	if t.common > 0 {
 		return 0, false
 	}
 	c := &t.cores[core]
-	if c.from == c.to && !t.rob(core) {
+	if c.from == c.to && !t.stealChunks(core) {
 		return 0, false
 	}
 	c.from++
 	return c.from - 1, true
 }
 
-// rob steals chunks from another core. rob makes one attempt per other core, and skips cores that
-// are also stealing, so it may miss some chunks.
-func (t *thieves) rob(core int) bool {
+// stealChunks steals chunks from another core, and reports whether it succeeded. It makes one
+// attempt per other core, and skips cores that are also stealing, so some chunks may be overlooked.
+func (t *thieves) stealChunks(core int) bool {
 	c, n := &t.cores[core], len(t.cores)
-	c.robs = true
+	c.stealing = true
 	for range n - 1 {
 		victim := c.victim
-		for seen := 1; seen < n && (victim == core || t.cores[victim].robs); seen++ {
+		for seen := 1; seen < n && (victim == core || t.cores[victim].stealing); seen++ {
 			victim = (victim + 1) % n
 		}
 		v := &t.cores[victim]
-		if victim == core || v.robs {
+		if victim == core || v.stealing {
 			continue
 		}
 		left := v.to - v.from
@@ -206,15 +210,16 @@ func (t *thieves) rob(core int) bool {
 			some = left / 4
 		}
 		v.to -= some
-		c.victim, c.from, c.to, c.robs = victim, v.to, v.to+some, some == 1
+		c.victim, c.from, c.to, c.stealing = victim, v.to, v.to+some, some == 1
 		return true
 	}
 	return false
 }
 
-// share returns the range of iterations, out of n, that a core executes. If n is not a multiple of
-// cores, the first cores execute one additional iteration (kmp_sch_static_balanced).
-func share(n uint64, core, cores int) (from, to uint64) {
+// contiguousPart returns the range of the n iterations that a core executes if each core executes one
+// contiguous part. If n is not a multiple of cores, the first cores execute one additional iteration
+// (kmp_sch_static_balanced).
+func contiguousPart(n uint64, core, cores int) (from, to uint64) {
 	part, more := n/uint64(cores), n%uint64(cores)
 	c := uint64(core)
 	from = c*part + min(c, more)

@@ -10,48 +10,49 @@ import (
 // shape describes the code of a worksharing loop, and which blocks begin iterations of the loop.
 //
 // The iterations are in loops of the function that contains the worksharing call, one level deeper
-// than the call. If the runtime hands out chunks, or the loop is divided into chunks of a fixed
-// length, the loop at this depth is over chunks, and the loops within it are over iterations. There
-// may be several loops over iterations, because the compiler generates a vectorised loop and a loop
-// for the remaining iterations. An iteration of the vectorised loop that on average accesses w
-// times as many bytes as an iteration of the second loop represents w iterations of the program.
+// than the call. If the runtime hands out chunks, or the chunks have a fixed length, the loop at
+// this depth iterates over chunks, and its inner loops iterate over the iterations of a chunk.
+// There may be several inner loops, because the compiler generates a vectorised loop and a loop for
+// the remaining iterations. If an iteration of the vectorised loop on average accesses w times as
+// many bytes as an iteration of the second loop, it represents w iterations of the program.
 //
 // If the loop exits after its body (at a latch, for example in optimised code), an iteration begins
 // with the loop's header. If the loop exits earlier, at a test that is not a latch, an iteration
 // begins after the test and includes the next test. If iterations begin after the test, each core
-// executes one more test than iterations, as a real thread does.
+// executes the test once more than the iteration, as a real thread does.
 type shape struct {
 	function   uint32
 	first      uint32 // number of the function's first block
-	iterations []step // steps of iterations, for each block of the function
-	chunks     []step // steps of chunks; nil if there is no loop over chunks
+	iterations []step // by block of the function: the step for detecting iterations
+	chunks     []step // by block of the function: the step for detecting chunks; nil if there is no loop over chunks
 	depth      []uint8
 	plain      []bool // by block: whether entering the block within an iteration has no effect
 	// widths maps a loop header to the number of the program's iterations in one iteration of the
-	// compiled loop. The number is larger than 1 if the loop's references are wider than the
-	// references of the loop for the remaining iterations. If widths is nil, all numbers are 1.
+	// compiled loop. The number is larger than 1 if the references of this loop are wider than
+	// the references of the loop for the remaining iterations. If the map is nil, all numbers are
+	// 1.
 	widths map[uint32]uint64
 }
 
 const (
-	outside = iota // outside all loops of the call
-	inChunk        // in the loop over chunks, but not in an iteration
+	outside = iota // outside all loops that belong to the worksharing call
+	inChunk        // in the loop over chunks, but outside iterations
 	inIteration
 )
 
-// step describes the effect of entering a block.
+// step describes how the entry of a block affects the detection of iterations or chunks.
 type step struct {
 	header uint32   // 1 + the block's number if it is a loop header, otherwise 0
 	test   bool     // the block tests whether there is a further iteration, and may leave the loop
 	whole  bool     // the block is a header, and an iteration begins with it
-	bodies []uint32 // 1 + the headers of the loops around the block
+	bodies []uint32 // for each loop around the block: 1 + its header
 }
 
 // isPlain reports whether the block neither begins nor ends a loop.
 func (s *step) isPlain() bool { return s.header == 0 && !s.test }
 
-// shapeOf returns the shape of the worksharing loop that begins at a site, or nil if its code is
-// unknown.
+// shapeOf returns the shape of the worksharing loop that begins at a site, or nil if the code of
+// the loop is unknown.
 func (c *code) shapeOf(site uint32, sched schedule) *shape {
 	if s, ok := c.shapes[site]; ok {
 		return s
@@ -83,7 +84,7 @@ func (c *code) makeShape(call uint32, sched schedule) *shape {
 		depth++
 	}
 	s.iterations = loopSteps(blocks, f.First, depth)
-	s.widths = c.widths(blocks, s, call-f.First, depth)
+	s.widths = c.loopWidths(blocks, s, call-f.First, depth)
 	s.plain = make([]bool, f.Blocks)
 	for i := range blocks {
 		s.plain[i] = blocks[i].Depth >= depth && s.iterations[i].isPlain() && (s.chunks == nil || s.chunks[i].isPlain()) &&
@@ -101,12 +102,12 @@ func (c *code) makeShape(call uint32, sched schedule) *shape {
 // vectorBytes is the minimum size of a reference that may access several elements.
 const vectorBytes = 16
 
-// widths compares the references of a call's loops, without their inner loops, and returns the
-// widths by loop header.
-func (c *code) widths(blocks []trace.Block, s *shape, call, depth uint32) map[uint32]uint64 {
+// loopWidths compares the references in the loops of a worksharing call, without inner loops, and
+// returns the width of each loop by loop header.
+func (c *code) loopWidths(blocks []trace.Block, s *shape, call, depth uint32) map[uint32]uint64 {
 	type body struct{ bytes, widest uint64 }
 	bodies := map[uint32]*body{}
-	mine := c.sharedOut(blocks, s.first, call)
+	mine := c.reachableBlocks(blocks, s.first, call)
 	for i := range blocks {
 		if !mine[i] || blocks[i].Depth != depth {
 			continue
@@ -140,9 +141,9 @@ func (c *code) widths(blocks []trace.Block, s *shape, call, depth uint32) map[ui
 	return widths
 }
 
-// sharedOut reports which blocks are reachable from a worksharing call before its loop ends and
-// before the next worksharing loop begins.
-func (c *code) sharedOut(blocks []trace.Block, first, call uint32) []bool {
+// reachableBlocks reports, for each block, whether it can be reached from a worksharing call before
+// the loop of the call ends and before the next worksharing loop begins.
+func (c *code) reachableBlocks(blocks []trace.Block, first, call uint32) []bool {
 	seen := make([]bool, len(blocks))
 	seen[call] = true
 	for work := []uint32{call}; len(work) > 0; {
@@ -169,8 +170,8 @@ func (c *code) endsLoop(b *trace.Block, depth uint32) bool {
 	return false
 }
 
-// loopSteps finds the loops at a given depth in a function, and returns a step for each block of
-// the function. first is the number of the function's first block.
+// loopSteps finds the loops of a function at a given depth, and returns a step for each block of
+// the function. The parameter first is the number of the function's first block.
 func loopSteps(blocks []trace.Block, first, depth uint32) []step {
 	steps := make([]step, len(blocks))
 	before := predecessors(blocks, first)
@@ -186,7 +187,7 @@ func loopSteps(blocks []trace.Block, first, depth uint32) []step {
 				continue
 			}
 			steps[b].bodies = append(steps[b].bodies, uint32(h)+1)
-			if leaves(blocks, first, uint32(b), body) {
+			if canLeave(blocks, first, uint32(b), body) {
 				if blocks[b].Flags&trace.LatchBlock != 0 && leadsTo(blocks, first, uint32(b), uint32(h)) {
 					steps[h].whole = true
 				} else {
@@ -213,8 +214,8 @@ func predecessors(blocks []trace.Block, first uint32) [][]uint32 {
 	return before
 }
 
-// bodyOf returns the natural loop of a header: the blocks from which its latches are reachable
-// without passing the header.
+// bodyOf returns the natural loop of a header: the blocks from which a latch of the header is
+// reachable without passing the header.
 func bodyOf(blocks []trace.Block, first, h uint32, before [][]uint32) []bool {
 	body := make([]bool, len(blocks))
 	body[h] = true
@@ -239,8 +240,8 @@ func bodyOf(blocks []trace.Block, first, h uint32, before [][]uint32) []bool {
 	return body
 }
 
-// leaves reports whether block b can leave a loop without an exception.
-func leaves(blocks []trace.Block, first, b uint32, body []bool) bool {
+// canLeave reports whether a branch of block b, other than an exception, leaves the loop.
+func canLeave(blocks []trace.Block, first, b uint32, body []bool) bool {
 	for _, s := range blocks[b].Successors {
 		if s >= first && s-first < uint32(len(blocks)) && !body[s-first] && blocks[s-first].Flags&trace.LandingPad == 0 {
 			return true
@@ -258,10 +259,11 @@ type walk struct {
 	steps  []step
 	loop   uint32 // 1 + the header of the loop whose test is pending, or 0
 	tested bool   // whether the pending test was executed
-	head   uint32 // 1 + the header of the loop of the last iteration
+	head   uint32 // 1 + the header of the loop in which the last iteration began
 }
 
-// enter reports whether an iteration begins with block b of the function.
+// enter processes the entry of block b of the function, and reports whether an iteration begins
+// with this block.
 func (w *walk) enter(b uint32) bool {
 	s := &w.steps[b]
 	if w.tested {

@@ -2,27 +2,27 @@ package multicore
 
 import "github.com/stackglass/stackglass/core/trace"
 
-// survey is the state of the pre-scan of the current region and phase.
-type survey struct {
-	thread   uint32 // the trace's thread
+// preScan is the state of the pre-scan in the current region and phase.
+type preScan struct {
+	thread   uint32 // the only thread of the trace
 	threaded bool   // whether thread is known
 	ended    bool   // whether the trace has ended
-	later    error  // error of an invalid record, returned after the rows before it
+	later    error  // error of an invalid record, which is returned after the preceding rows
 	failure  error  // first error of the region buffer; the pre-scan stops after the current row
 
-	forks   []fork // forks without a join so far, outermost first
-	teams   int    // number of forks other than leagues
-	again   bool   // set if a phase ended before the current row, which is then processed again
-	pending pending
+	forks   []openFork // forks that have not joined yet, outermost first
+	teams   int        // number of forks other than leagues
+	again   bool       // whether the current row must be processed again, because a phase ended before it
+	pending pendingEvent
 	private privacy
 
 	parts    []part // parts of the phase
 	partFrom uint64 // row in the region buffer at which the current part begins
-	partWho  who    // who executes the current part
-	run      int    // first row of the batch that is neither in the region buffer nor passed on
+	partWho  who    // the cores that execute the current part
+	run      int    // first row of the batch that has neither been written to the region buffer nor passed on
 
 	reducing  bool         // whether the current block adds a thread's partial result to a reduction variable
-	reduction *trace.Batch // the references of the current block
+	reduction *trace.Batch // the references of this block so far
 
 	guard guard
 	loop  *loopRun // nil outside worksharing loops
@@ -34,22 +34,22 @@ type survey struct {
 	clock  []float64
 
 	outside uint64 // number of references outside of regions
-	found   found
+	found   scanCounts
 }
 
-// fork is a fork that has not joined yet.
-type fork struct {
+// openFork is a fork whose threads have not joined yet.
+type openFork struct {
 	league   bool   // whether the fork creates a league of teams
 	function uint32 // the function that forks
 }
 
-// pending is an event that was processed when the preceding block was entered.
-type pending uint8
+// pendingEvent is an event that has already been processed, at the entry of the preceding block.
+type pendingEvent uint8
 
 const (
-	nothing    pending = iota
-	itsJoin            // ParallelEnd of a region that has ended
-	itsBarrier         // Barrier between two phases
+	nothing    pendingEvent = iota
+	itsJoin                 // ParallelEnd of a region that has ended
+	itsBarrier              // Barrier between two phases
 )
 
 // guard tracks code that one thread executes for all threads.
@@ -63,22 +63,22 @@ type guardState uint8
 const (
 	noGuard   guardState = iota
 	isAsked              // the runtime was asked whether this thread executes the code
-	isChecked            // block is running, and tests the runtime's answer
+	isChecked            // the block that tests the runtime's answer is running
 	isOne                // the guarded code is running
-	isEnding             // the last part of block is running
+	isEnding             // the block that ends the guarded code is running
 )
 
 // inRegion reports whether rows are written to the region buffer.
-func (s *survey) inRegion() bool { return s.teams > 0 }
+func (s *preScan) inRegion() bool { return s.teams > 0 }
 
-// shares reports whether the threads of a region share the work of the current rows. A nested
-// region has one thread.
-func (s *survey) shares() bool { return s.teams == 1 && !s.forks[len(s.forks)-1].league }
+// workIsShared reports whether several threads share the work in the current rows. A nested region
+// has only one thread.
+func (s *preScan) workIsShared() bool { return s.teams == 1 && !s.forks[len(s.forks)-1].league }
 
-// step processes rows of the batch until it ends, b is full, or a phase ends.
+// step processes rows of the current batch until the batch ends, b is full, or a phase ends.
 func (m *Reader) step(b *trace.Batch) error {
 	m.run = m.at
-	to := m.room(b)
+	to := m.flushLimit(b)
 	for m.at < to {
 		k := m.batch.Kind[m.at]
 		if k.IsReference() {
@@ -99,18 +99,18 @@ func (m *Reader) step(b *trace.Batch) error {
 		if m.reducing {
 			m.releaseReferences()
 		}
-		m.again = m.event(k, m.batch.Site[m.at])
+		m.again = m.processEvent(k, m.batch.Site[m.at])
 		if m.again || m.failure != nil {
 			return m.failure
 		}
 		m.at++
 		switch k {
 		case trace.ParallelBegin:
-			m.fork(b)
+			m.processFork(b)
 		case trace.ParallelEnd:
-			m.join()
+			m.processJoin()
 		}
-		to = m.room(b)
+		to = m.flushLimit(b)
 	}
 	m.flush(b)
 	return m.failure
@@ -124,8 +124,8 @@ func (m *Reader) isPlain(block uint32) bool {
 	return uint64(i) < uint64(len(s.plain)) && s.plain[i] && !m.loop.iterations.tested && !m.loop.chunks.tested && !m.byTime
 }
 
-// room returns the row before which step must call flush.
-func (m *Reader) room(b *trace.Batch) int {
+// flushLimit returns the first row that step must not process before it calls flush.
+func (m *Reader) flushLimit(b *trace.Batch) int {
 	if m.inRegion() {
 		return m.batch.Len()
 	}
@@ -141,7 +141,7 @@ func (m *Reader) flush(b *trace.Batch) {
 	case m.inRegion():
 		m.record(m.batch, from, m.at)
 	default:
-		m.pass(b, from, m.at)
+		m.passOn(b, from, m.at)
 	}
 }
 
@@ -152,26 +152,26 @@ func (m *Reader) record(b *trace.Batch, from, to int) {
 	}
 }
 
-// row returns the number of the current row in the region buffer. row may be called only in a
+// currentRow returns the number of the current row in the region buffer. It may be called only in a
 // region.
-func (m *Reader) row() uint64 {
+func (m *Reader) currentRow() uint64 {
 	m.flush(nil)
 	return m.tape.Rows()
 }
 
-// event processes the current row. It returns true if a phase ended before the row, which must then
-// be processed again.
-func (m *Reader) event(k trace.Kind, site uint32) (phase bool) {
+// processEvent processes the event in the current row. It returns true if a phase ended before this
+// row. In this case, the row must be processed again.
+func (m *Reader) processEvent(k trace.Kind, site uint32) (phase bool) {
 	switch k {
 	case trace.BlockEntry:
-		return m.enter(site)
+		return m.enterBlock(site)
 	case trace.ParallelEnd:
-		if m.shares() {
+		if m.workIsShared() {
 			m.leaveRegion()
 			return true
 		}
 	case trace.Barrier:
-		if m.shares() && m.pending != itsBarrier && !m.again {
+		if m.workIsShared() && m.pending != itsBarrier && !m.again {
 			m.splitPhase()
 			return true
 		}
@@ -179,7 +179,7 @@ func (m *Reader) event(k trace.Kind, site uint32) (phase bool) {
 			m.pending = nothing
 		}
 	}
-	if !m.shares() {
+	if !m.workIsShared() {
 		return false
 	}
 	switch k {
@@ -205,10 +205,10 @@ func (m *Reader) event(k trace.Kind, site uint32) (phase bool) {
 	return false
 }
 
-// fork processes the ParallelBegin before the current row.
-func (m *Reader) fork(b *trace.Batch) {
+// processFork processes the ParallelBegin before the current row.
+func (m *Reader) processFork(b *trace.Batch) {
 	site := m.batch.Site[m.at-1]
-	f := fork{league: m.code.callee(site) == "__kmpc_fork_teams", function: ^uint32(0)}
+	f := openFork{league: m.code.callee(site) == "__kmpc_fork_teams", function: ^uint32(0)}
 	if block, ok := m.code.block(site); ok {
 		f.function = m.code.function(block)
 	}
@@ -227,8 +227,8 @@ func (m *Reader) fork(b *trace.Batch) {
 	}
 }
 
-// join processes the ParallelEnd before the current row.
-func (m *Reader) join() {
+// processJoin processes the ParallelEnd before the current row.
+func (m *Reader) processJoin() {
 	switch {
 	case m.pending == itsJoin:
 		m.pending = nothing
@@ -247,7 +247,8 @@ func (m *Reader) popFork() {
 	m.forks = m.forks[:last]
 }
 
-// beginRegion starts to record a region. stack is the stack pointer of the function that forks.
+// beginRegion starts to record a region. The parameter stack is the stack pointer of the function
+// that forks.
 func (m *Reader) beginRegion(stack trace.Addr) {
 	m.found.regions++
 	m.guard, m.loop, m.pending = guard{}, nil, nothing
@@ -263,7 +264,8 @@ func (m *Reader) beginRegion(stack trace.Addr) {
 	}
 }
 
-// stackLow returns the low end of the stack that contains an address, or 0 if it is unknown.
+// stackLow returns the lowest address of the stack that contains an address, or 0 if the stack is
+// unknown.
 func (m *Reader) stackLow(addr trace.Addr) trace.Addr {
 	for i := range m.code.program.Threads {
 		t := &m.code.program.Threads[i]
@@ -297,8 +299,8 @@ func (m *Reader) closePhase() {
 	m.endPart(everyCore)
 }
 
-// end ends a region that is not complete at the end of the trace.
-func (m *Reader) end() error {
+// endIncompleteRegion ends the region if the trace ends within a region.
+func (m *Reader) endIncompleteRegion() error {
 	if !m.inRegion() {
 		return nil
 	}
@@ -311,22 +313,23 @@ func (m *Reader) end() error {
 	return m.failure
 }
 
-// endPart ends the current part before the current row. The cores in who execute the next part.
+// endPart ends the current part before the current row. The parameter who selects the cores that
+// execute the next part.
 func (m *Reader) endPart(who who) {
-	row := m.row()
-	m.add(part{from: m.partFrom, to: row, who: m.partWho})
+	row := m.currentRow()
+	m.appendPart(part{from: m.partFrom, to: row, who: m.partWho})
 	m.partFrom, m.partWho = row, who
 }
 
-// add appends a part unless it is empty.
-func (m *Reader) add(p part) {
+// appendPart adds a part to the phase unless the part is empty.
+func (m *Reader) appendPart(p part) {
 	if p.from < p.to {
 		m.parts = append(m.parts, p)
 	}
 }
 
-// enter processes the entry of a block.
-func (m *Reader) enter(block uint32) (phase bool) {
+// enterBlock processes the entry of a block, and reports whether a phase ended before it.
+func (m *Reader) enterBlock(block uint32) (phase bool) {
 	if uint64(block) >= uint64(len(m.code.roles)) {
 		return false
 	}
@@ -336,7 +339,7 @@ func (m *Reader) enter(block uint32) (phase bool) {
 		m.found.roles |= roles & setsThreads
 		return false
 	}
-	if m.shares() {
+	if m.workIsShared() {
 		switch {
 		case m.again:
 		case roles&joins != 0 && m.code.function(block) == m.forks[len(m.forks)-1].function:
@@ -394,7 +397,7 @@ func (m *Reader) followGuard(block uint32, roles roles) {
 	}
 }
 
-// mostSummed is the maximum number of references that holdReference delays.
+// mostSummed is the maximum number of references of a reduction that are held back.
 const mostSummed = 256
 
 func (m *Reader) holdReference() {
@@ -404,7 +407,7 @@ func (m *Reader) holdReference() {
 		m.reduction = trace.NewBatch(mostSummed)
 	}
 	held := m.reduction
-	m.columns(held)
+	m.addColumns(held)
 	held.AppendRows(m.batch, m.at, m.at+1)
 	if held.Len() == mostSummed {
 		m.releaseReferences()
@@ -413,9 +416,9 @@ func (m *Reader) holdReference() {
 
 // releaseReferences records the references of a block that adds to a reduction variable. It
 // combines a load and a store of the same address into one modify. The single thread of the
-// recorded run loads and stores the variable, but LLVM's runtime makes each thread modify it
-// atomically in teams of up to four. No reference of a different core may occur between the load
-// and the store.
+// recorded run loads and stores the variable. In teams of up to four threads, however, LLVM's
+// runtime makes each thread modify the variable atomically. No reference of another core may be
+// placed between the load and the store.
 func (m *Reader) releaseReferences() {
 	m.reducing = false
 	held := m.reduction
@@ -436,7 +439,7 @@ func (m *Reader) releaseReferences() {
 // makesModify finds the last load from the address to which row i stores, and converts this load to
 // a modify.
 func (m *Reader) makesModify(held *trace.Batch, i int) bool {
-	if m.private.has(held.Addr[i]) {
+	if m.private.isPrivate(held.Addr[i]) {
 		return false
 	}
 	for j := i - 1; j >= 0; j-- {
@@ -448,7 +451,7 @@ func (m *Reader) makesModify(held *trace.Batch, i int) bool {
 	return false
 }
 
-// beginPhase lets the cores execute the rows in the region buffer.
+// beginPhase starts to merge the rows that each core executes from the region buffer.
 func (m *Reader) beginPhase() {
 	if m.tape.Rows() == 0 {
 		m.endPhase()

@@ -33,7 +33,8 @@ func collect(t rapid.TB, o Options, p *trace.Program, whole *trace.Batch, rows i
 	return c.Result()
 }
 
-// oneEach assigns each row to its own block, so that the distance of each row is known.
+// oneEach returns a program in which each row belongs to a separate block, so that the distances of
+// individual rows can be checked.
 func oneEach(whole *trace.Batch) *trace.Program {
 	p := &trace.Program{}
 	whole.NeedSite()
@@ -246,7 +247,7 @@ func algorithm3(p *trace.Program, whole *trace.Batch, stack uint32, o Options, s
 	var bbOf []uint32         // the block of each window
 	now := map[uint32]int{}   // the window of each thread
 	at := map[uint32]uint32{} // the last site of each thread
-	// whether the thread has entered a block, but has not made a reference in it yet
+	// whether the thread has entered a block, but has not made a reference in this block yet
 	entered := map[uint32]bool{}
 	for i, k := range whole.Kind {
 		th := whole.Thread[i]
@@ -338,7 +339,7 @@ func TestMatchesAlgorithm3(t *testing.T) {
 					x = s.Blocks[b]
 				}
 				if x.groups != nil {
-					for _, c := range x.all() {
+					for _, c := range x.sum() {
 						for range c.n {
 							got = append(got, c.distance)
 						}
@@ -499,7 +500,7 @@ func TestPredictionFromSingleThreadedRun(t *testing.T) {
 	if err != nil || math.Abs(r.HitRate-(1-504./8001)) > 0.001 {
 		t.Errorf("shared: %+v, %v", r, err)
 	}
-	// The error of an estimate from a sample is within the stated error.
+	// The error of an estimate from a sample is at most four times the stated standard error.
 	some, _ := see(sasmm.Private, true, false)
 	var sampled []Rate
 	for core, s := range some {
@@ -514,7 +515,8 @@ func TestPredictionFromSingleThreadedRun(t *testing.T) {
 	}
 }
 
-// TestImpossibleRequests checks that impossible requests return errors.
+// TestImpossibleRequests checks that invalid line sizes, invalid rows and unsuitable caches return
+// errors.
 func TestImpossibleRequests(t *testing.T) {
 	for _, line := range []uint32{0, 4, 48} {
 		if _, err := New(Options{LineBytes: line}, nil); err == nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Options selects the sampled windows and the stacks.
+// Options defines which windows are sampled, and which threads share a stack.
 type Options struct {
 	LineBytes uint32 // size of a cache line, a power of two
 	Seed      uint64 // seed for selecting the sampled windows
@@ -32,7 +32,7 @@ type Looked struct {
 // MostLeast is the largest value permitted for Looked.Least.
 const MostLeast = 1 << 12
 
-// All selects every window for the sample.
+// All includes every window in the sample.
 var All = Looked{Rate: 1}
 
 // WithDefaults returns l with zeros replaced by the defaults.
@@ -58,8 +58,8 @@ func (l Looked) Check() error {
 	return nil
 }
 
-// below returns the threshold below which windows are always sampled, by their number.
-func (l Looked) below() uint64 {
+// threshold returns the threshold for window numbers. All windows with lower numbers are sampled.
+func (l Looked) threshold() uint64 {
 	switch l.Rate {
 	case 0.01:
 		return (1 << 64) / 100
@@ -69,17 +69,17 @@ func (l Looked) below() uint64 {
 	return uint64(l.Rate * (1 << 64))
 }
 
-// Collector samples windows of a trace while it is read. Threads must be numbered from 0. The
-// caller should select references and BlockEntry events. In a trace without BlockEntry events, a
-// window begins whenever the site number does not increase.
+// Collector samples windows of a trace while the trace is read. Threads must be numbered from 0.
+// The caller should select references and BlockEntry events. In a trace without BlockEntry
+// events, a window begins whenever the site number does not increase.
 type Collector struct {
-	o       Options
-	shift   uint
-	program func() *trace.Program
-	below   uint64      // windows with numbers below this threshold are sampled
-	stacks  []*gatherer // stacks, indexed by number
-	threads []running   // threads, indexed by number
-	depth   int         // nesting depth of regions
+	o         Options
+	shift     uint
+	program   func() *trace.Program
+	threshold uint64      // windows with numbers below this threshold are sampled
+	stacks    []*gatherer // stacks, indexed by number
+	threads   []running   // threads, indexed by number
+	depth     int         // nesting depth of regions
 }
 
 type running struct {
@@ -87,7 +87,7 @@ type running struct {
 	now   *window // nil if the window is not sampled
 	block uint32
 	site  uint32
-	entry bool // the window began with a BlockEntry
+	entry bool // whether the window began with a BlockEntry event
 	began bool
 }
 
@@ -95,8 +95,8 @@ type running struct {
 // windows, all of them are sampled.
 const LeastWindows = 30
 
-// windowNumber returns the hash of an execution of a block, which alone decides whether the window
-// is sampled.
+// windowNumber returns the number of a window: a hash of the block and of the number of its
+// earlier executions. Only this number determines whether the window is sampled.
 func windowNumber(seed uint64, block uint32, before uint64) uint64 {
 	return index.Hash(seed ^ index.Hash(uint64(block)<<32^index.Hash(before)))
 }
@@ -105,8 +105,8 @@ func windowNumber(seed uint64, block uint32, before uint64) uint64 {
 // stack, threads beyond this number are treated like the last thread.
 const MostThreads = 1 << 8
 
-// New returns a collector. The function program must return the part of the program that the trace
-// has described so far. The error is a *trace.OptionError.
+// New returns a collector. The function program must return the description of the program that
+// the trace has provided so far. The error is a *trace.OptionError.
 func New(o Options, program func() *trace.Program) (*Collector, error) {
 	if o.LineBytes == 0 || o.LineBytes&(o.LineBytes-1) != 0 || o.LineBytes < 8 {
 		return nil, &trace.OptionError{Option: "line", Got: strconv.Itoa(int(o.LineBytes)), Want: "a power of two of at least 8 bytes"}
@@ -115,10 +115,10 @@ func New(o Options, program func() *trace.Program) (*Collector, error) {
 		return nil, err
 	}
 	o.Looked = o.Looked.WithDefaults()
-	return &Collector{o: o, shift: uint(bits.TrailingZeros32(o.LineBytes)), below: o.Looked.below(), program: program}, nil
+	return &Collector{o: o, shift: uint(bits.TrailingZeros32(o.LineBytes)), threshold: o.Looked.threshold(), program: program}, nil
 }
 
-// gatherer contains an LRU stack and the counts of its windows.
+// gatherer contains an LRU stack and the counts of the windows that use this stack.
 type gatherer struct {
 	seed      uint64
 	model     *stack.Exact
@@ -131,23 +131,26 @@ type gatherer struct {
 type sampled struct {
 	executions, parallel, references, accesses uint64
 
-	windows uint64    // number of windows that are sampled because their numbers are below the threshold
-	groups  []*window // the sampled windows in groups, once there are enough windows
-	// the windows with the lowest numbers, in ascending order, until there are enough windows
+	windows uint64 // number of windows whose numbers are below the threshold
+	// groups of sampled windows, used when at least the minimum number of windows is below the
+	// threshold
+	groups []*window
+	// the windows with the lowest numbers, in ascending order; used until then
 	lowest []*window
 }
 
-// mostGroups is the maximum number of groups of windows. The variance is computed between groups.
+// mostGroups is the maximum number of groups of windows for each block. The variance is computed
+// between groups.
 const mostGroups = 64
 
-// mostLines is the maximum number of lines that are gathered at once.
+// mostLines is the maximum number of line accesses whose distances are computed at once.
 const mostLines = 4096
 
 // Kinds contains the kinds of rows to read. The beginnings and ends of regions show which blocks
 // are parallel.
 const Kinds = trace.DataKinds | 1<<trace.BlockEntry | 1<<trace.ParallelBegin | 1<<trace.ParallelEnd
 
-// Consume reads the next rows.
+// Consume processes the next rows of the trace.
 func (c *Collector) Consume(b *trace.Batch) error {
 	if b.Site == nil {
 		return nil
@@ -224,7 +227,7 @@ func (c *Collector) meet(thread uint32) error {
 	return nil
 }
 
-// EndError reports a reference that ends beyond the last address.
+// EndError reports a reference that extends beyond the end of the address space.
 type EndError struct {
 	Addr  trace.Addr
 	Bytes uint32
@@ -232,10 +235,11 @@ type EndError struct {
 
 func (e *EndError) Error() string {
 	return "a reference of " + strconv.FormatUint(uint64(e.Bytes), 10) + " bytes at address 0x" + strconv.FormatUint(e.Addr, 16) +
-		" ends beyond the end of the address space; the trace is damaged: capture the program again"
+		" extends beyond the end of the address space; the trace is damaged: capture the program again"
 }
 
-// begin starts a new execution of a block. An execution without references is not a window.
+// begin starts a new execution of a block. The execution becomes a window only when it makes a
+// reference.
 func (t *running) begin(block uint32, entry bool) {
 	t.now, t.block, t.entry, t.began = nil, block, entry, false
 }
@@ -247,7 +251,7 @@ func (c *Collector) access(t *running, site uint32, first, last trace.Line) {
 			g.blocks = append(g.blocks, make([]sampled, max(64, min(len(g.blocks), 1<<16)))...)
 		}
 		s := &g.blocks[t.block]
-		t.began, t.now = true, c.window(s, windowNumber(g.seed, t.block, s.executions))
+		t.began, t.now = true, c.windowFor(s, windowNumber(g.seed, t.block, s.executions))
 		if s.executions++; c.depth > 0 {
 			s.parallel++
 		}
@@ -265,18 +269,19 @@ func (c *Collector) access(t *running, site uint32, first, last trace.Line) {
 	}
 }
 
-// window returns the window of the execution with the given number, or nil.
-func (c *Collector) window(s *sampled, number uint64) *window {
-	looked := number < c.below || c.o.Looked.Rate == 1
+// windowFor returns the window that counts the execution with the given number, or nil if the
+// execution is not sampled.
+func (c *Collector) windowFor(s *sampled, number uint64) *window {
+	looked := number < c.threshold || c.o.Looked.Rate == 1
 	if looked {
 		s.windows++
 	}
 	if s.windows < uint64(c.o.Looked.Least) {
-		return s.low(number, c.o.Looked.Least)
+		return s.lowestWindow(number, c.o.Looked.Least)
 	}
-	if s.lowest != nil { // there are at least as many windows below the threshold as the minimum
+	if s.lowest != nil { // the number of windows below the threshold has reached the minimum
 		for _, w := range s.lowest {
-			if w.number < c.below || c.o.Looked.Rate == 1 {
+			if w.number < c.threshold || c.o.Looked.Rate == 1 {
 				s.groups = append(s.groups, w)
 			}
 		}
@@ -292,15 +297,15 @@ func (c *Collector) window(s *sampled, number uint64) *window {
 	return s.groups[len(s.groups)-1]
 }
 
-// low returns a window for an execution if the execution's number is among the lowest numbers so
-// far, and nil otherwise.
-func (s *sampled) low(number uint64, least int) *window {
+// lowestWindow returns a new window if its number is among the lowest numbers of the block so far, and
+// nil otherwise.
+func (s *sampled) lowestWindow(number uint64, least int) *window {
 	at := sort.Search(len(s.lowest), func(i int) bool { return s.lowest[i].number > number })
 	if at == least {
 		return nil
 	}
 	if len(s.lowest) == least {
-		s.lowest = s.lowest[:least-1] // counts that are added to the removed window later are discarded
+		s.lowest = s.lowest[:least-1] // the removed window, with all distances that are still added to it, is discarded
 	}
 	w := &window{number: number}
 	s.lowest = slices.Insert(s.lowest, at, w)
@@ -325,7 +330,7 @@ func (g *gatherer) flush() {
 // window counts the stack distances of one execution, or of a group of executions.
 type window struct {
 	number uint64
-	raw    []uint32 // distances that are not yet included in counts
+	raw    []uint32 // distances that have not been added to counts yet
 	counts []count  // counts in ascending order of distance
 }
 
@@ -334,7 +339,7 @@ type count struct {
 	n        uint64
 }
 
-// mostRaw is the maximum number of distances that are stored individually.
+// mostRaw is the minimum number of distances that are collected before they are added to counts.
 const mostRaw = 256
 
 func (w *window) add(distance uint32) {
@@ -343,7 +348,7 @@ func (w *window) add(distance uint32) {
 	}
 }
 
-// fold moves all distances from raw to counts.
+// fold adds the distances in raw to counts, and empties raw.
 func (w *window) fold() {
 	slices.Sort(w.raw)
 	var fresh []count

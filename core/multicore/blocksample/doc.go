@@ -14,8 +14,9 @@
 //     access-weighted ratio, with confidence intervals and sample sizes.
 //
 // In a prediction (package predict), blocks are weighted by their counted accesses unless the
-// equations are selected. The equations approximate the counts. With counted accesses, the only
-// errors are the sampling error and the error of the stack distance cache model.
+// equations are selected. The weights from the equations approximate the counted accesses. With
+// counted accesses, the only errors are the sampling error and the error of the stack distance
+// cache model.
 //
 // For a larger input, package larger predicts the counts. Package larger either keeps the profiles
 // of a small run, or extrapolates the distances in the profiles from several runs.
@@ -33,10 +34,10 @@
 //     to one with the denominator Σ_par/m. The authors' program also uses these denominators
 //     (reuse_profile_bb_i_shared_mem_…V8-all.py).
 //   - The equations do not specify which core they describe. [Printed] assigns serial blocks only
-//     to core 0, because Algorithm 3 returns nothing for the other cores, which have no windows of
-//     these blocks. Without the serial blocks, the weights of a core sum to less than one, so
-//     ratios are divided by the sum. [Rate.Weight] is the sum of the weights, and HitRate × Weight
-//     is eq. 7 exactly as printed.
+//     to core 0, because the other cores have no windows of these blocks, and Algorithm 3 returns
+//     no profile for them. Without the serial blocks, the weights of a core sum to less than one,
+//     so ratios are divided by the sum. [Rate.Weight] is the sum of the weights, and HitRate ×
+//     Weight is eq. 7 exactly as printed.
 //   - The paper says, "Typically we randomly select 1 % samples of basic block windows". A sample
 //     of 1 % contains no window of a block that ran fifty times. The authors' program selects ten
 //     windows of each block. The default of this package is 1 %, but at least 30 windows; see
@@ -45,9 +46,9 @@
 //     blocksample computes exact distances, because its stack contains all references. Sampling
 //     only selects the references whose distances are counted.
 //   - A call ends a window. The code after the call is a separate block ([trace.Block]).
-//   - Every core executes each parallel block that ran once in the trace. In contrast, eq. 3 assigns
-//     N_i/m executions to each core. The error of eq. 3 is small for large counts. [Stack.Counted] is
-//     exact.
+//   - A parallel block that ran once in the trace is executed by every core. Eq. 3, however,
+//     assigns N_i/m executions to each core. The error of eq. 3 is small for large counts.
+//     [Stack.Counted] is exact.
 //
 // # Confidence intervals
 //

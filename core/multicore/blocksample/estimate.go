@@ -9,8 +9,8 @@ import (
 // Estimate is the estimated hit ratio of all cores' caches at one level, from sampled windows.
 type Estimate struct {
 	Caches   []Rate
-	Mean     Rate    // mean over caches with equal weights; caches without accesses are omitted
-	Global   Rate    // mean over caches, weighted by their accesses
+	Mean     Rate    // unweighted mean over the caches that have accesses
+	Global   Rate    // mean over the caches, weighted by their accesses
 	Accesses float64 // number of line accesses of all caches, sampled or not
 	Windows  uint64  // number of sampled windows
 	Of       uint64  // number of windows, sampled or not
@@ -25,9 +25,9 @@ func (r *Rate) Bounds() (low, high float64) {
 	return max(0, r.HitRate-Interval95*r.Off), min(1, r.HitRate+Interval95*r.Off)
 }
 
-// Of returns the estimated hit ratio of a level with the given number of caches. The argument
-// stacks contains one stack for each cache that is used. The argument blocks contains the blocks of
-// the whole run, and may be nil for the weighting [Counted]. The error is a *trace.OptionError.
+// Of estimates the hit ratio of a level with the given number of caches. The parameter stacks
+// contains one stack for each cache that is used. The parameter blocks contains the blocks of the
+// whole run; for the weighting [Counted], it may be nil. The error is a *trace.OptionError.
 func Of(stacks []*Stack, caches int, blocks []Block, by Weighting, c hierarchy.Cache) (Estimate, error) {
 	var e Estimate
 	variance, known := 0.0, 0.0

@@ -12,22 +12,23 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Stack contains the counts of the LRU stack of one core, or of several cores that share it.
+// Stack contains the sampled counts for one LRU stack, which belongs to one core or is shared by
+// several cores.
 type Stack struct {
 	LineBytes uint32
 	Blocks    []Conditional // blocks, indexed by their numbers
 }
 
-// Conditional is the conditional reuse profile of a block, P(D|BB_i), computed from sampled
-// windows.
+// Conditional contains the sampled windows of a block, from which its conditional reuse
+// profile P(D|BB_i) is computed.
 type Conditional struct {
-	Executions uint64 // number of executions with references, sampled or not
+	Executions uint64 // number of executions that make references, sampled or not
 	Parallel   uint64 // number of executions in parallel regions
 	References uint64 // number of references in all executions
 	Accesses   uint64 // number of line accesses of these references
 	Windows    uint64 // number of sampled windows
 
-	groups [][]count // counts by group of windows
+	groups [][]count // for each group of windows: counts by distance
 }
 
 // Profile returns the profile of the sampled windows, or nil if no window is sampled.
@@ -36,7 +37,7 @@ func (c *Conditional) Profile() *memory.Profile {
 		return nil
 	}
 	p := new(memory.Profile)
-	for _, x := range c.all() {
+	for _, x := range c.sum() {
 		if x.distance == stack.Cold {
 			p.Cold = float64(x.n)
 		} else {
@@ -46,7 +47,7 @@ func (c *Conditional) Profile() *memory.Profile {
 	return p
 }
 
-// Sampled returns the reuse profile of each block, from its sampled windows.
+// Sampled returns the reuse profile of each block, computed from the sampled windows.
 func (s *Stack) Sampled() []blocks.SampledReuse {
 	list := make([]blocks.SampledReuse, len(s.Blocks))
 	for b := range s.Blocks {
@@ -55,7 +56,7 @@ func (s *Stack) Sampled() []blocks.SampledReuse {
 		if len(c.groups) == 0 {
 			continue
 		}
-		for _, x := range c.all() {
+		for _, x := range c.sum() {
 			bin := uint8(profile.SiteBin(x.distance))
 			if n := len(of.Bins); x.distance == stack.Cold {
 				of.Cold = x.n
@@ -69,8 +70,8 @@ func (s *Stack) Sampled() []blocks.SampledReuse {
 	return list
 }
 
-// all returns the sum of the groups, which it adds in pairs.
-func (c *Conditional) all() []count {
+// sum returns the counts of all groups together. The groups are merged in pairs.
+func (c *Conditional) sum() []count {
 	lists := append([][]count(nil), c.groups...)
 	for len(lists) > 1 {
 		half := (len(lists) + 1) / 2
@@ -82,8 +83,8 @@ func (c *Conditional) all() []count {
 	return lists[0]
 }
 
-// Counted returns the weight of each block, which is its number of accesses on the stack. If all
-// windows are sampled, the weighted profile equals the profile of the trace.
+// Counted returns the weight of each block: the block's share of the accesses on the stack. If
+// all windows are sampled, the weighted profile equals the profile of the trace.
 func (s *Stack) Counted() []float64 {
 	list, all := make([]float64, len(s.Blocks)), 0.0
 	for i := range s.Blocks {
@@ -111,8 +112,8 @@ func (s *Stack) Profile(weights []float64) *memory.Profile {
 // Rate is the estimated hit ratio of a cache.
 type Rate struct {
 	HitRate float64 // hit ratio over the blocks with windows
-	// Off is the standard error of HitRate, with the finite-population correction. Off is 0 if all
-	// windows are sampled.
+	// Off is the standard error of HitRate, with the finite-population correction. The error is 0
+	// if all windows are sampled.
 	Off     float64
 	Weight  float64 // total weight of the blocks with windows; HitRate × Weight is eq. 7 as printed
 	Unknown float64 // total weight of the blocks without windows

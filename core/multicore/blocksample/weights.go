@@ -46,9 +46,9 @@ func ParseWeighting(s string) (Weighting, error) {
 	return 0, &trace.OptionError{Option: "weights", Got: s, Want: "counted, corrected or printed"}
 }
 
-// Blocks returns the blocks of the sequential run from which threads were synthesised. The argument
-// counts contains the executions and references that the reader counted. The stacks determine the
-// line accesses per reference.
+// Blocks returns the blocks of the sequential run from which the threads were synthesised. The
+// parameter counts contains the numbers of executions and references that the reader counted. The
+// number of line accesses per reference is computed from the stacks.
 func Blocks(counts []sasmm.Count, stacks ...*Stack) []Block {
 	list := make([]Block, len(counts))
 	for b, n := range counts {
@@ -67,8 +67,8 @@ func Blocks(counts []sasmm.Count, stacks ...*Stack) []Block {
 	return list
 }
 
-// BlocksOf returns the blocks with the executions of all threads, summed over stacks. If threads
-// repeat work, the sum is larger than the number of executions in the sequential run.
+// BlocksOf returns the blocks with their executions on all threads, summed over the stacks. If
+// threads repeat work, the sum is larger than the number of executions in the sequential run.
 func BlocksOf(stacks []*Stack) []Block {
 	var list []Block
 	for _, s := range stacks {
@@ -90,8 +90,8 @@ func BlocksOf(stacks []*Stack) []Block {
 	return list
 }
 
-// sums returns the serial and the parallel weight of a block, before the parallel weight is divided
-// among cores.
+// sums returns the total serial weight and the total parallel weight of a block. The parallel
+// weight is not yet divided among cores.
 func (b *Block) sums(by Weighting) (serial, parallel float64) {
 	each := b.Accesses
 	if by == Printed && each > 0 {
@@ -112,8 +112,8 @@ func ForShared(blocks []Block, by Weighting) []float64 {
 	return divide(list, all)
 }
 
-// ForPrivate returns P(BB_i) for the private cache of core, where cores is the number of cores (eq.
-// 2 and 3). If groups of cores share caches, the argument cores is the number of caches.
+// ForPrivate returns P(BB_i) for the private cache of one of several cores (eq. 2 and 3). If groups
+// of cores share caches, the parameter cores is the number of caches.
 func ForPrivate(blocks []Block, cores, core int, by Weighting) []float64 {
 	list := make([]float64, len(blocks))
 	m := float64(cores)

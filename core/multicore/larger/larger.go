@@ -41,12 +41,12 @@ import (
 
 // Input is a run on one input, with its predictions for several numbers of cores.
 type Input struct {
-	Name       string // name of its file, for error messages
+	Name       string // name of the file with the run, for error messages
 	Parameters []int64
 	Results    []predict.Result // results of a question returned by [Ask]
 }
 
-// Ask returns q with the options that make its results suitable for [Input].
+// Ask returns a copy of q with the options that [Input] requires of its results.
 func Ask(q predict.Question) predict.Question {
 	q.Windows, q.Profiles = []predict.WindowSampling{{Looked: blocksample.All, Weights: blocksample.Counted}}, true
 	q.Stacks, q.Keep, q.Processor = false, 0, nil
@@ -67,8 +67,8 @@ type Level struct {
 	Cache    hierarchy.Cache
 	Caches   int
 	Accesses float64 // number of line accesses to the first level
-	Kept     float64 // hit ratio with the reuse profiles of the largest run, unchanged
-	Scaled   float64 // hit ratio with distances extrapolated from all runs
+	Kept     float64 // hit ratio with the unchanged reuse profiles of the largest run
+	Scaled   float64 // hit ratio with distances that are extrapolated from all runs
 }
 
 // InputError explains why no prediction can be made from the given runs.
@@ -76,28 +76,28 @@ type InputError struct{ Got, Want string }
 
 func (e *InputError) Error() string { return e.Got + "; want " + e.Want }
 
-// Predict predicts the results for an input with the parameter values in at. Predict returns a
+// Predict predicts the results for an input with the given parameter values. It returns a
 // result for each number of cores for which all smaller inputs have results. The error is an
 // [*InputError] or a *trace.OptionError.
 func Predict(names []string, inputs []Input, at []int64) (list []Result, err error) {
 	if len(inputs) < 2 {
-		return nil, &InputError{"one run, which is not enough to predict other inputs", "two or more runs with different inputs"}
+		return nil, &InputError{"there is only one run, which is not enough to predict other inputs", "two or more runs with different inputs"}
 	}
 	if len(inputs[0].Results) == 0 {
-		return nil, &InputError{"no results for " + inputs[0].Name, "results for one or more numbers of cores"}
+		return nil, &InputError{"there are no results for " + inputs[0].Name, "results for one or more numbers of cores"}
 	}
 	blocks := blocksOf(&inputs[0])
 	for i := range inputs {
 		in := &inputs[i]
 		switch {
 		case len(in.Results) != len(inputs[0].Results):
-			return nil, &InputError{in.Name + " has results for different numbers of cores than " + inputs[0].Name, "the same ones"}
+			return nil, &InputError{in.Name + " has results for different numbers of cores than " + inputs[0].Name, "results for the same numbers of cores"}
 		case blocksOf(in) != blocks || !sameFunctions(in, &inputs[0]):
 			return nil, &InputError{in.Name + " comes from a different program or build than " + inputs[0].Name, "runs of the same build"}
 		}
 	}
 	for n := range inputs[0].Results {
-		r, err := one(names, inputs, n, blocks, at)
+		r, err := predictOne(names, inputs, n, blocks, at)
 		if err != nil {
 			return nil, err
 		}
@@ -118,8 +118,8 @@ func sameFunctions(x, y *Input) bool {
 	return p == nil && q == nil || p != nil && q != nil && slices.EqualFunc(p.Functions, q.Functions, func(a, b trace.Function) bool { return a.Name == b.Name && a.Blocks == b.Blocks })
 }
 
-// one returns the prediction for the n-th number of cores.
-func one(names []string, inputs []Input, n, blocks int, at []int64) (Result, error) {
+// predictOne returns the prediction for one number of cores, which is the n-th in each input.
+func predictOne(names []string, inputs []Input, n, blocks int, at []int64) (Result, error) {
 	first := &inputs[0].Results[n]
 	r := Result{Cores: first.Cores}
 	for k := range first.Levels {
@@ -133,7 +133,7 @@ func one(names []string, inputs []Input, n, blocks int, at []int64) (Result, err
 			stacks = max(stacks, len(x.Stacks[k]))
 		}
 		for s := range stacks {
-			m, err := fit(names, inputs, n, k, s, blocks)
+			m, err := fitStack(names, inputs, n, k, s, blocks)
 			if err != nil {
 				return r, err
 			}
@@ -164,7 +164,7 @@ func one(names []string, inputs []Input, n, blocks int, at []int64) (Result, err
 			}
 		}
 		l.Kept, l.Scaled = 1, 1
-		if k > 0 { // the accesses cannot exceed the misses of the level above, although its line size may differ
+		if k > 0 { // global hit ratios are relative to the accesses to the first level
 			l.Accesses = r.Levels[0].Accesses
 		}
 		if l.Accesses > 0 {
@@ -178,9 +178,9 @@ func one(names []string, inputs []Input, n, blocks int, at []int64) (Result, err
 	return r, nil
 }
 
-// fit fits the scaling laws for one stack of a level, as if the stack belonged to a separate
+// fitStack fits scaling laws to one stack of a level, as if the stack belonged to a separate
 // program.
-func fit(names []string, inputs []Input, n, level, stack, blocks int) (*scaling.Model, error) {
+func fitStack(names []string, inputs []Input, n, level, stack, blocks int) (*scaling.Model, error) {
 	var runs []scaling.Run
 	for i := range inputs {
 		run := scaling.Run{Parameters: inputs[i].Parameters, Counts: make([]uint64, blocks), References: make([]uint64, blocks), Reuse: make([]*memory.Profile, blocks)}

@@ -51,9 +51,9 @@ func run(t *testing.T, q predict.Question, open predict.Source) []predict.Result
 	return r.Results()
 }
 
-// TestPredictionEqualsRun checks that, if distances continue to grow as before, the predicted
-// counts and hit ratios equal the results of a run. If the small inputs fit in the cache, the hit
-// ratios are too high in predictions with constant distances.
+// TestPredictionEqualsRun checks that the predicted counts and hit ratios equal the results of
+// a run if distances continue to grow as before. Predictions with constant distances are too
+// optimistic if the small inputs fit in the cache.
 func TestPredictionEqualsRun(t *testing.T) {
 	q := predict.Question{Cores: []int{1, 2, 4}, Options: multicore.Options{Division: multicore.ByRegion}}
 	for _, line := range []string{"L1=2KiB,full", "L2=16KiB,8,shared=all"} {

@@ -9,10 +9,10 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// DefaultProcessor is the processor name in a question that selects costmodel.DefaultProcessor.
+// DefaultProcessor is the name that stands for costmodel.DefaultProcessor in a question.
 const DefaultProcessor = "default"
 
-// threadsOf contains synthesised threads and the file from which they are read.
+// threadsOf contains synthesised threads, and the trace file from which they are synthesised.
 type threadsOf struct {
 	Threads
 	file io.Closer
@@ -39,8 +39,9 @@ func Mimic(open func() (trace.Reader, io.Closer, error)) Source {
 	}
 }
 
-// Answer calls reply whenever the results for a number of cores are ready. Answer returns when the
-// question is answered or proceed returns false. Answer opens the trace once for each pass.
+// Answer calls the function reply whenever the results for another number of cores are complete.
+// It returns when the question is answered, or when the function proceed returns false. It opens
+// the trace once for each pass.
 func Answer(words answers.MulticoreQuestion, open func() (trace.Reader, io.Closer, error), proceed func() bool, reply func(*answers.Reply)) {
 	if words.Processor == DefaultProcessor {
 		words.Processor = costmodel.DefaultProcessor

@@ -10,33 +10,39 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// apart is the second pass over the trace, which is needed if executions of blocks are divided.
-// Private caches then see the rows of their core in the order of Algorithm 1, and shared caches see
-// the rows of all cores in the order of Algorithm 2. Algorithm 1 does not order the references of
-// different cores, so the coherence of private caches is not simulated.
-type apart struct {
+// privatePass is a second pass over the trace for private caches, which is needed if executions of
+// blocks are divided. In this case, private caches see the rows of their core in the order of
+// Algorithm 1, and shared caches see the rows of all cores in the order of Algorithm 2. Algorithm 1
+// does not order the references of different cores, so the coherence of private caches is not
+// simulated.
+type privatePass struct {
 	threads Threads
 	batch   *trace.Batch
 	own     trace.Batch
-	cores   []*simulate.Simulator // simulators of the private levels above the first shared level; may be empty
-	levels  int
+	// by core: simulator of the private levels above the first shared level; empty if there are no
+	// such levels
+	cores  []*simulate.Simulator
+	levels int
 }
 
 // divided reports whether executions are divided for any number of cores.
 func (p *pass) divided() bool { return p.q.Options.Division != multicore.ByIterations }
 
-// isApart reports whether a cache sees only the rows of one core, in the order of Algorithm 1.
-func (p *pass) isApart(c *hierarchy.Cache) bool { return p.divided() && sharers(c, p.cores) == 1 }
+// usesPrivateOrder reports whether a cache sees only the rows of one core, which are in the order of
+// Algorithm 1.
+func (p *pass) usesPrivateOrder(c *hierarchy.Cache) bool {
+	return p.divided() && sharers(c, p.cores) == 1
+}
 
-// beginApart opens the second pass. It returns io.EOF if no second pass is needed.
-func (p *pass) beginApart() error {
+// beginPrivatePass opens the second pass. It returns io.EOF if no second pass is needed.
+func (p *pass) beginPrivatePass() error {
 	levels := p.q.Hierarchy.Levels
 	front, needed := 0, false
-	for front < len(levels) && p.isApart(&levels[front]) {
+	for front < len(levels) && p.usesPrivateOrder(&levels[front]) {
 		front++
 	}
 	for i := range levels {
-		needed = needed || p.isApart(&levels[i])
+		needed = needed || p.usesPrivateOrder(&levels[i])
 	}
 	if !needed {
 		return io.EOF
@@ -47,7 +53,7 @@ func (p *pass) beginApart() error {
 	if err != nil {
 		return err
 	}
-	p.own = &apart{threads: threads, batch: trace.NewBatch(0), levels: front}
+	p.own = &privatePass{threads: threads, batch: trace.NewBatch(0), levels: front}
 	if kinds := trace.DataKinds &^ (1 << trace.Fetch); p.windowed == nil {
 		threads.Select(kinds)
 	} else {
@@ -66,17 +72,18 @@ func (p *pass) beginApart() error {
 	return nil
 }
 
-// stepApart continues the second pass. It returns io.EOF at the end.
-func (p *pass) stepApart() error {
+// stepPrivatePass processes the next batch of the second pass. It returns io.EOF at the end of the
+// pass.
+func (p *pass) stepPrivatePass() error {
 	if p.own == nil {
-		return p.beginApart()
+		return p.beginPrivatePass()
 	}
 	a := p.own
 	if err := a.threads.Next(a.batch); err != nil {
 		return err
 	}
 	if p.windowed != nil {
-		if err := p.lookAt(a.batch, true); err != nil {
+		if err := p.sampleWindows(a.batch, true); err != nil {
 			return err
 		}
 	}
@@ -94,8 +101,8 @@ func (p *pass) stepApart() error {
 	return nil
 }
 
-// private replaces the results of private caches by the results of the second pass.
-func (a *apart) private(r *Result) {
+// replacePrivate replaces the results for private caches with the results of the second pass.
+func (a *privatePass) replacePrivate(r *Result) {
 	for k := range a.levels {
 		l := &r.Levels[k]
 		l.Accesses, l.Hits, l.Misses, l.Coherence = 0, 0, 0, 0
@@ -108,11 +115,11 @@ func (a *apart) private(r *Result) {
 			l.Misses += c.Misses
 		}
 		l.setRates(r.Levels[0].Accesses)
-		l.average(1)
+		l.setMean(1)
 	}
 }
 
-func (a *apart) close() {
+func (a *privatePass) close() {
 	if a == nil {
 		return
 	}

@@ -23,27 +23,27 @@ type pass struct {
 	cores     int
 	threads   Threads
 	simulator *simulate.Simulator
-	timed     *timed           // nil if no times are computed
+	timed     *timeCollector   // nil if no times are computed
 	runner    *analysis.Runner // nil if there are no analyses
-	windowed  *windowed        // nil if no windows are sampled
-	own       *apart           // the second pass; nil if it has not begun or is not needed
+	windowed  *windowSampler   // nil if no windows are sampled
+	own       *privatePass     // the second pass; nil if it has not begun or is not needed
 	open      Source
-	batch     *trace.Batch // the batch into which rows are read if there is no runner
+	batch     *trace.Batch // the batch for the rows if there is no runner
 	view      trace.Batch
 	depths    []uint8
 
 	references uint64
 	byCore     []uint64
-	used       []bool // by private range: whether any reference accesses the range
+	used       []bool // by private range: whether a reference has accessed the range
 	done       bool   // whether all rows of the threads have been read
-	crowded    bool   // whether there are more groups of cores that share a cache than stacks
+	crowded    bool   // whether more than mostDomains groups of cores share a cache, so that there are no stacks for them
 }
 
 // mostDomains is the maximum number of groups of cores with a shared stack, in addition to the
 // group of all cores.
 const mostDomains = profile.MaxDomains - 1
 
-func newPass(q *Question, cores int, base *timed, open Source) (p *pass, err error) {
+func newPass(q *Question, cores int, base *timeCollector, open Source) (p *pass, err error) {
 	o := q.Options
 	o.Cores = cores
 	p = &pass{q: q, cores: cores, open: open, byCore: make([]uint64, cores), used: make([]bool, len(q.Options.Private.Ranges))}
@@ -62,7 +62,7 @@ func newPass(q *Question, cores int, base *timed, open Source) (p *pass, err err
 	}
 	err = p.newWindowed()
 	if err == nil {
-		err = p.analyse()
+		err = p.prepareAnalyses()
 	}
 	if err != nil {
 		p.close()
@@ -71,11 +71,11 @@ func newPass(q *Question, cores int, base *timed, open Source) (p *pass, err err
 	return p, nil
 }
 
-// analyse prepares the analyses.
-func (p *pass) analyse() (err error) {
+// prepareAnalyses creates a runner for the analyses that the question needs.
+func (p *pass) prepareAnalyses() (err error) {
 	keep := p.q.Keep == p.cores
 	p.Select(0)
-	if !p.stacks() && !keep {
+	if !p.usesStacks() && !keep {
 		p.batch = trace.NewBatch(0)
 		return nil
 	}
@@ -103,8 +103,8 @@ func (p *pass) analyse() (err error) {
 	return err
 }
 
-// stacks reports whether SDCM uses the stacks of the analyses.
-func (p *pass) stacks() bool { return p.q.Stacks && !p.divided() }
+// usesStacks reports whether SDCM is applied to the stacks of the analyses.
+func (p *pass) usesStacks() bool { return p.q.Stacks && !p.divided() }
 
 func (p *pass) close() {
 	if c, ok := p.threads.(io.Closer); ok {
@@ -114,7 +114,7 @@ func (p *pass) close() {
 }
 
 // Select selects the kinds of rows that the analyses need. Instruction fetches are omitted, because
-// they use instruction caches.
+// they access instruction caches.
 func (p *pass) Select(kinds trace.Kinds) {
 	kinds = (kinds | trace.DataKinds) &^ (1 << trace.Fetch)
 	if p.timed != nil {
@@ -126,31 +126,31 @@ func (p *pass) Select(kinds trace.Kinds) {
 	p.threads.Select(kinds)
 }
 
-// Header returns the header of the threads.
+// Header returns the header of the synthesised trace.
 func (p *pass) Header() trace.Header { return p.threads.Header() }
 
-// Next reads rows of the threads, and simulates the caches.
+// Next reads the next rows of the threads, and simulates their accesses to the caches.
 func (p *pass) Next(b *trace.Batch) error {
 	if err := p.threads.Next(b); err != nil {
 		return err
 	}
-	p.count(b)
+	p.countReferences(b)
 	if len(p.used) > 0 {
-		p.look(b)
+		p.markUsedRanges(b)
 	}
 	if p.windowed != nil {
-		if err := p.lookAt(b, false); err != nil {
+		if err := p.sampleWindows(b, false); err != nil {
 			return err
 		}
 	}
 	if p.timed == nil {
 		return p.simulator.Consume(b)
 	}
-	return p.take(b)
+	return p.simulate(b)
 }
 
-// count counts the references of each core.
-func (p *pass) count(b *trace.Batch) {
+// countReferences counts the references of each core.
+func (p *pass) countReferences(b *trace.Batch) {
 	for i, k := range b.Kind {
 		if !k.IsReference() {
 			continue
@@ -164,12 +164,12 @@ func (p *pass) count(b *trace.Batch) {
 	}
 }
 
-// lowBits selects the bits that addresses of the sequential run use. The higher bits of private
+// lowBits is a mask for the address bits of the sequential run. The higher bits of private
 // addresses contain the core's number.
 const lowBits = 1<<48 - 1
 
-// look marks the private ranges that references access.
-func (p *pass) look(b *trace.Batch) {
+// markUsedRanges records which private ranges the references in a batch access.
+func (p *pass) markUsedRanges(b *trace.Batch) {
 	ranges := p.q.Options.Private.Ranges
 	for i, a := range b.Addr {
 		if !b.Kind[i].IsReference() {
@@ -182,9 +182,9 @@ func (p *pass) look(b *trace.Batch) {
 	}
 }
 
-// take passes rows to the simulator and to timed. It splits the batch at the beginnings and ends of
-// regions.
-func (p *pass) take(b *trace.Batch) error {
+// simulate passes the rows of a batch to the simulator and to the time collector. It splits the batch
+// at the beginnings and ends of regions.
+func (p *pass) simulate(b *trace.Batch) error {
 	for lo := 0; lo < b.Len(); {
 		hi := lo + 1
 		for hi < b.Len() && b.Kind[hi] != trace.ParallelBegin && b.Kind[hi] != trace.ParallelEnd {
@@ -198,7 +198,7 @@ func (p *pass) take(b *trace.Batch) error {
 		if err := p.simulator.ConsumeDepths(part, p.depths); err != nil {
 			return err
 		}
-		p.timed.take(part, p.depths, p.simulator.FetchedBytes()-before)
+		p.timed.consume(part, p.depths, p.simulator.FetchedBytes()-before)
 		lo = hi
 	}
 	return nil
@@ -207,14 +207,14 @@ func (p *pass) take(b *trace.Batch) error {
 func (p *pass) step() (err error) {
 	switch {
 	case p.done:
-		return p.stepApart()
+		return p.stepPrivatePass()
 	case p.runner != nil:
 		err = p.runner.Step()
 	default:
 		err = p.Next(p.batch)
 	}
 	if p.done = err == io.EOF; p.done {
-		return p.stepApart()
+		return p.stepPrivatePass()
 	}
 	return err
 }
@@ -236,10 +236,10 @@ func (p *pass) result() (Result, error) {
 		r.Warnings = append(r.Warnings, assumed...)
 	}
 	if p.own != nil && p.own.levels > 0 {
-		p.own.private(&r)
+		p.own.replacePrivate(&r)
 		r.Warnings = append(r.Warnings, "with this division, each private cache sees only the accesses of its core (Algorithm 1). Shared caches see the misses of private caches in a common order (Algorithm 2); these misses differ slightly from the misses listed for private caches")
 	}
-	if t, ok := bare(p.threads).(interface{ Report() multicore.Report }); ok {
+	if t, ok := unwrap(p.threads).(interface{ Report() multicore.Report }); ok {
 		report := t.Report()
 		if r.Report = &report; report.Regions == 0 {
 			return r, ErrNoRegions
@@ -252,18 +252,18 @@ func (p *pass) result() (Result, error) {
 		r.Warnings = append(r.Warnings, "the times of blocks are unknown, so every reference is assumed to take one cycle on each core: add --processor, and record blocks with their instructions")
 	}
 	if p.crowded {
-		r.Warnings = append(r.Warnings, hierarchy.Warning("there are no SDCM results: more than "+strconv.Itoa(mostDomains)+" groups of cores share a cache, and stacks are computed for at most that many groups."))
+		r.Warnings = append(r.Warnings, hierarchy.Warning("there are no SDCM results: more than "+strconv.Itoa(mostDomains)+" groups of cores share a cache, which is the maximum number of groups for which stacks are computed."))
 	}
 	if p.runner != nil {
-		if err := p.model(&r); err != nil {
+		if err := p.addModelled(&r); err != nil {
 			return r, err
 		}
 	}
-	if err := p.answer(&r); err != nil {
+	if err := p.addWindowed(&r); err != nil {
 		return r, err
 	}
 	if p.timed != nil {
-		if r.Untimed = p.timed.price(p.q, r.Header.Program); r.Untimed == "" {
+		if r.Untimed = p.timed.computeCosts(p.q, r.Header.Program); r.Untimed == "" {
 			r.Time = p.timed.time(p.q)
 		}
 	}
@@ -283,19 +283,19 @@ func simulated(r *simulate.Result, i int) Level {
 			Accesses: float64(c.Accesses()), Hits: float64(c.Hits()), Misses: float64(c.Misses()), Coherence: float64(c.CoherenceMisses),
 		})
 	}
-	l.average(int(max(1, min(uint64(n.Cache.SharedBy), uint64(len(n.Cores))))))
+	l.setMean(int(max(1, min(uint64(n.Cache.SharedBy), uint64(len(n.Cores))))))
 	return l
 }
 
-// setRates computes the global and the local hit ratio. all is the number of accesses to the first
-// level.
+// setRates computes the global and the local hit ratio. The parameter all is the number of
+// accesses to the first level.
 func (l *Level) setRates(all float64) {
 	l.Global, l.Local = rate(l.Misses, all), rate(l.Misses, l.Accesses)
 }
 
-// average computes the mean local hit ratio of the caches that have accesses. sharedBy is the
-// number of cores that share a cache.
-func (l *Level) average(sharedBy int) {
+// setMean computes the mean local hit ratio of the caches that have accesses. The parameter
+// sharedBy is the number of cores that share a cache.
+func (l *Level) setMean(sharedBy int) {
 	busy := 0
 	l.Mean = 0
 	for cores := range slices.Chunk(l.Cores, sharedBy) {
@@ -314,22 +314,22 @@ func (l *Level) average(sharedBy int) {
 	}
 }
 
-// method returns the SDCM method that the pass uses.
-func (p *pass) method() hierarchy.Method {
+// sdcmMethod returns the variant of SDCM that the pass uses: with or without sampling.
+func (p *pass) sdcmMethod() hierarchy.Method {
 	if p.q.Sample != nil && p.q.Keep != p.cores {
 		return hierarchy.SampledSDCM
 	}
 	return hierarchy.SDCM
 }
 
-// model adds the results of SDCM, and the profile if it is kept.
-func (p *pass) model(r *Result) error {
+// addModelled adds the results of SDCM to the result, and the profile if the question requests it.
+func (p *pass) addModelled(r *Result) error {
 	found := p.runner.Finish(profile.State{})
 	if p.q.Keep == p.cores {
-		found.Predicted = &profile.Predicted{Cores: uint32(p.cores), How: p.q.how()}
+		found.Predicted = &profile.Predicted{Cores: uint32(p.cores), How: p.q.describeThreads()}
 		r.Profile = found
 	}
-	if !p.stacks() || p.crowded {
+	if !p.usesStacks() || p.crowded {
 		return nil
 	}
 	answer, _, err := hierarchy.NewAsker(found).Predict(p.q.Hierarchy, nil)
@@ -339,7 +339,7 @@ func (p *pass) model(r *Result) error {
 	above := 0.0
 	for i := range answer.Levels {
 		from := &answer.Levels[i]
-		l := Level{Cache: from.Cache, Method: p.method(), Caches: r.Levels[i].Caches, Misses: from.SDCMMisses}
+		l := Level{Cache: from.Cache, Method: p.sdcmMethod(), Caches: r.Levels[i].Caches, Misses: from.SDCMMisses}
 		if from.Cache.Full() { // the miss count of a fully associative cache is exact
 			l.Misses = from.Misses
 		}
@@ -354,7 +354,7 @@ func (p *pass) model(r *Result) error {
 		if l.Averaged = l.Caches == 1 && l.Accesses > 0; l.Averaged {
 			l.Mean = l.Local
 		}
-		l.rest(found, answer.Levels[0].Accesses)
+		l.setSampleBounds(found, answer.Levels[0].Accesses)
 		r.Modelled = append(r.Modelled, l)
 	}
 	r.Warnings = append(r.Warnings, "SDCM assigns lines to sets at random, and treats every level as if it saw all accesses; a real lower level sees only the misses of the level above")

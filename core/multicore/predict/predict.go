@@ -3,27 +3,28 @@
 //
 //  1. For each number of cores, the trace is read once, and the threads' references are synthesised
 //     (package multicore). Only counts are kept, so memory use does not grow with the trace.
-//  2. Private and shared caches, kept coherent by MESI, are simulated for the references of the
-//     threads (package simulate). The simulation is exact for the synthesised threads. If the
-//     executions of each block are divided among cores, private caches require a separate pass
+//  2. The references of the threads are simulated in private and shared caches, which are kept
+//     coherent by MESI (package simulate). The simulation is exact for the synthesised threads. If
+//     executions of blocks are divided among cores, private caches require a separate pass
 //     (apart.go).
 //  3. With [Question.Stacks], the threads' stacks are also analysed (package analysis/sharing),
-//     and, as in the paper, the stack distance cache model (SDCM) is applied to the stacks. The
-//     difference between SDCM and the simulation is the error of SDCM and of the sampling with
-//     [Question.Sample]. Sampling is the default, because complete stacks for many cores take ten
-//     times as long as the rest of the prediction. [Question.Keep] stores a complete profile of the
-//     threads. [Question.Windows] selects the paper's statistical method: SDCM from windows of each
-//     block, with confidence intervals (package blocksample).
+//     and, as in the paper, the stack distance cache model (SDCM) is applied to the stacks. SDCM
+//     and the simulation differ by the error of SDCM plus the sampling error of [Question.Sample].
+//     Sampling is the default, because complete stacks for many cores take ten times as long as the
+//     rest of the prediction. [Question.Keep] stores a complete profile of the threads.
+//     [Question.Windows] selects the paper's statistical method: SDCM from windows of each block,
+//     with confidence intervals (package blocksample).
 //  4. The cycles of blocks are computed (package pipeline) if a processor is given and the trace
-//     has instructions. Loads have the latency of the level in which the simulation found their
-//     lines. The time of a core is the sum of visits × cycles over the blocks. [Time] lists the
+//     has instructions. Each load has the latency of the level in which the simulation found its
+//     line. The time of a core is the sum of visits × cycles over the blocks. [Time] lists the
 //     causes of lost time.
 //
 // # Hit ratios
 //
-// The local hit ratio of a level is hits / accesses of the level. The global hit ratio is 1 -
-// misses / accesses to the first level. The paper's hit ratios of the second level are global. The
-// paper's mean over private caches weights all caches equally. [Level.Mean] excludes idle caches.
+// The local hit ratio of a level is its hits / its accesses. The global hit ratio is 1 - misses /
+// accesses to the first level. The paper's hit ratios of the second level are global. In the
+// paper, the mean over private caches weights all caches equally. [Level.Mean] excludes idle
+// caches.
 package predict
 
 import (
@@ -50,11 +51,11 @@ type Question struct {
 	Hierarchy hierarchy.Hierarchy
 	Protocol  simulate.Protocol
 	Seed      uint64 // seed for random replacement
-	// processor for which times are predicted; nil: no times are predicted
+	// processor for which run times are predicted; nil if no times are predicted
 	Processor *pipeline.Processor
 	Stacks    bool              // whether to predict with SDCM as well
-	Sample    analysis.Sampling // sampling method for accesses to the stacks; nil: no sampling
-	Windows   []WindowSampling  // samples of windows; SDCM makes an additional prediction from each sample
+	Sample    analysis.Sampling // how the accesses to the stacks are sampled; nil if all accesses are analysed
+	Windows   []WindowSampling  // samples of windows; for each sample, SDCM makes an additional prediction
 	Profiles  bool              // whether to keep the block profiles of Windows[0]
 	// Keep is the number of cores for which the profile is kept, or 0. Spec selects the analyses of
 	// this profile. Line sizes, cores and domains are determined by the hierarchy.
@@ -64,8 +65,8 @@ type Question struct {
 }
 
 // Threads reads the references of synthesised threads, numbered from 0. An implementation that also
-// implements [io.Closer] is closed after use. An implementation, or the result of its Unwrap
-// method, may have a Report method.
+// implements [io.Closer] is closed after use. An implementation may have a method Report, or a
+// method Unwrap that returns threads with a method Report.
 type Threads interface {
 	trace.Reader
 	trace.Describer
@@ -92,10 +93,10 @@ func (q *Question) Check() error {
 		}
 	}
 	if q.Processor != nil && q.Options.Division != multicore.ByIterations {
-		return &trace.OptionError{Option: "division", Got: q.Options.Division.String(), Want: "iterations, because run times depend on barriers, and with any other division, cores do not wait at barriers"}
+		return &trace.OptionError{Option: "division", Got: q.Options.Division.String(), Want: "iterations, because run times depend on waits at barriers, and cores wait at barriers only with this division"}
 	}
 	if q.Keep != 0 && !slices.Contains(q.Cores, q.Keep) {
-		return &trace.OptionError{Option: "profile", Got: "of " + strconv.Itoa(q.Keep) + " cores", Want: "a number of cores that is in the list of --cores"}
+		return &trace.OptionError{Option: "profile", Got: "of " + strconv.Itoa(q.Keep) + " cores", Want: "a number of cores that is listed in --cores"}
 	}
 	for i := range q.Windows {
 		if err := q.Windows[i].Check(); err != nil {
@@ -106,8 +107,9 @@ func (q *Question) Check() error {
 	return err
 }
 
-// how describes the division of the run and the order of its threads.
-func (q *Question) how() string {
+// describeThreads returns a description of the division of the run, and of the order of its
+// threads.
+func (q *Question) describeThreads() string {
 	text := q.Options.Division.String()
 	if q.Options.Schedule != nil {
 		text += ", schedule " + q.Options.Schedule.String()
@@ -119,7 +121,7 @@ func (q *Question) how() string {
 	return text
 }
 
-// coresOf returns the threads of each core: thread i runs on core i.
+// coresOf returns the threads that run on each core: thread i runs on core i.
 func coresOf(n int) [][]uint32 {
 	list := make([][]uint32, n)
 	for i := range list {
@@ -128,7 +130,7 @@ func coresOf(n int) [][]uint32 {
 	return list
 }
 
-// domainsOf returns the groups of threads that share a cache, except the group of all threads.
+// domainsOf returns the groups of threads that share a cache, without the group of all threads.
 func domainsOf(h hierarchy.Hierarchy, cores int) (domains [][]uint32) {
 	for _, c := range h.Levels {
 		n := int(min(uint64(c.SharedBy), uint64(cores)))
@@ -167,7 +169,7 @@ type Run struct {
 	open    Source
 	plan    []int // remaining numbers of cores
 	now     *pass
-	base    *timed // the times from the pass with one core, or nil
+	base    *timeCollector // the times in the pass with one core; nil if there are none
 	results []Result
 	used    []bool // by private range: whether any reference accesses the range
 	failed  error
@@ -189,9 +191,9 @@ func New(q Question, open Source) (*Run, error) {
 	return r, nil
 }
 
-// Step continues the run for a short time. Step returns io.EOF when the question is answered. Any
-// other error comes from the trace or from the synthesised threads, and ends the run. Earlier
-// results remain available.
+// Step processes a small part of the remaining work. It returns io.EOF when the question is
+// answered. Any other error comes from the trace or from the synthesised threads, and ends the
+// run. Earlier results remain available.
 func (r *Run) Step() error {
 	switch {
 	case r.failed != nil:
@@ -220,12 +222,12 @@ func (r *Run) fail(err error) error {
 var ErrNoRegions = errors.New("the run has no parallel region, so there is no work to divide among cores; " +
 	"record an OpenMP program: stackglass cc -- clang -fopenmp …, then OMP_NUM_THREADS=1 ./program")
 
-// unused returns an error if the program does not access one of the private ranges.
-func (r *Run) unused() error {
+// checkPrivateRanges returns an error if there is a private range that the program does not access.
+func (r *Run) checkPrivateRanges() error {
 	for i, x := range r.q.Options.Private.Ranges {
 		if !r.used[i] {
 			return &trace.OptionError{Option: "private", Got: "0x" + strconv.FormatUint(x.Low, 16) + "-0x" + strconv.FormatUint(x.High-1, 16),
-				Want: "addresses that the program accesses; the program accesses none of these"}
+				Want: "a range of addresses that the program accesses; it accesses none of these addresses"}
 		}
 	}
 	return nil
@@ -264,7 +266,7 @@ func (r *Run) finish() error {
 	}
 	if r.used == nil {
 		r.used = p.used
-		if err := r.unused(); err != nil {
+		if err := r.checkPrivateRanges(); err != nil {
 			return err
 		}
 	}
@@ -279,8 +281,8 @@ func (r *Run) finish() error {
 	return nil
 }
 
-// Results returns the results so far, in the order of Question.Cores. If there is a processor, the
-// result for one core comes first.
+// Results returns the results so far, in the order of Question.Cores. If the question has a
+// processor, the result for one core comes first.
 func (r *Run) Results() []Result { return r.results }
 
 // Progress describes the progress of a run.
@@ -288,7 +290,7 @@ type Progress struct {
 	Cores      int // number of cores in the current pass; 0 if no pass is running
 	Pass       int // number of the current pass, starting at 1
 	Passes     int
-	References uint64 // number of references of the threads in all passes so far
+	References uint64 // number of references that all passes have processed so far
 }
 
 // Progress returns the progress of the run.
@@ -312,10 +314,10 @@ type Result struct {
 	Stacks     [][]*blocksample.Stack // stacks of each level, as returned by [blocksample.Collector.Result]; nil unless Question.Profiles is set
 	Windowed   [][]Level              // the same levels, predicted by SDCM, for each of Question.Windows
 	Time       *Time                  // nil without a processor, or if Untimed is set
-	Untimed    string                 // reason why there is no Time, as a sentence
+	Untimed    string                 // reason why Time is nil, as a sentence
 	Warnings   []hierarchy.Warning
 	Profile    *profile.Profile  // nil unless the number of cores is Question.Keep
-	Report     *multicore.Report // describes how the work was divided; nil if unknown
+	Report     *multicore.Report // description of how the work was divided; nil if unknown
 	Header     trace.Header      // header of the threads' trace
 }
 
@@ -333,11 +335,11 @@ type Level struct {
 	// mean local hit ratio of the caches with accesses. SDCM predicts Mean only for levels with one
 	// cache.
 	Global, Local, Mean float64
-	Averaged            bool                  // Averaged reports whether Mean is known.
+	Averaged            bool                  // whether Mean is known
 	Low, High           float64               // 95 % confidence interval of Global
-	Bounded             bool                  // Bounded reports whether Low and High are known.
+	Bounded             bool                  // whether Low and High are known
 	Off, MeanOff        float64               // half-widths of the 95 % confidence intervals of Global and Mean, not limited to the range from 0 to 1; only for windows
-	Looked              *Looked               // sample size of an estimate, or nil
+	Looked              *Looked               // size of the sample from which the level was estimated, or nil
 	Cores               []hierarchy.CoreLevel // counts of each core; nil for SDCM
 }
 

@@ -130,8 +130,8 @@ func run(t *testing.T, q predict.Question, open predict.Source) []predict.Result
 	return r.Results()
 }
 
-// For the same threads, the simulated counts equal the counts of package simulate. The mean hit
-// ratio is the mean over the caches.
+// TestPredictionEqualsSimulation checks that the counts equal the counts of package simulate
+// for the same threads, and that the mean hit ratio is the mean over the caches.
 func TestPredictionEqualsSimulation(t *testing.T) {
 	h := caches("L1=256,2", "L2=1KiB,4,shared=2", "L3=4KiB,4,shared=all")
 	var s source
@@ -181,7 +181,8 @@ func TestPredictionEqualsSimulation(t *testing.T) {
 	}
 }
 
-// SDCM is exact for a fully associative cache, and approximate for a set-associative cache.
+// TestStacks checks that SDCM is exact for a fully associative cache, and approximate for a
+// set-associative cache.
 func TestStacks(t *testing.T) {
 	q := predict.Question{Cores: []int{1, 2, 4}, Stacks: true, Keep: 4, Hierarchy: caches("L1=512,full", "L2=1KiB,2", "L3=4KiB,full,shared=2", "L4=64KiB,16,shared=all")}
 	for _, r := range run(t, q, new(source).open(100, 1000)) {
@@ -206,8 +207,8 @@ func TestStacks(t *testing.T) {
 	}
 }
 
-// toy is a processor that needs one cycle for the two additions of a block, and one cycle for its
-// load.
+// toy describes a processor that executes the two additions of a block in one cycle, and its load
+// in another.
 const toy = `name: toy
 dispatch: 4
 window: 32
@@ -263,8 +264,8 @@ func TestTime(t *testing.T) {
 	}
 }
 
-// The lost time and the used time add up to the total time of all cores, whatever limits the
-// speed-up.
+// TestLossesAddUp checks that the lost time and the used time add up to the total time of
+// all cores, whatever limits the speed-up.
 func TestLossesAddUp(t *testing.T) {
 	for _, c := range []struct {
 		caches            []string
@@ -310,15 +311,15 @@ func TestAsk(t *testing.T) {
 		t.Errorf("%+v, %v", q, err)
 	}
 	for want, change := range map[string]func(*answers.MulticoreQuestion){
-		`cores "65", want 1 to 64`:                                                    func(q *answers.MulticoreQuestion) { q.Cores = []uint32{65} },
-		`cores "0", want 1 to 64`:                                                     func(q *answers.MulticoreQuestion) { q.Cores = []uint32{0} },
-		`cores "none", want at least one number of cores, from 1 to 64`:               func(q *answers.MulticoreQuestion) { q.Cores = nil },
-		`cores "4 twice", want each number of cores once`:                             func(q *answers.MulticoreQuestion) { q.Cores = []uint32{4, 4} },
-		`private "0x10", want a range of addresses, for example 0x7f00-0x7fff`:        func(q *answers.MulticoreQuestion) { q.Private = []string{"0x10"} },
-		`private "5-4", want an end that is not less than the start`:                  func(q *answers.MulticoreQuestion) { q.Private = []string{"5-4"} },
-		`private "4-6", want ranges in ascending order that do not overlap`:           func(q *answers.MulticoreQuestion) { q.Private = []string{"5-6", "4-6"} },
-		`profile "of 2 cores", want a number of cores that is in the list of --cores`: func(q *answers.MulticoreQuestion) { q.Keep = 2 },
-		`division "printed", want iterations, because run times depend on barriers, and with any other division, cores do not wait at barriers`: func(q *answers.MulticoreQuestion) {
+		`cores "65", want 1 to 64`:                                               func(q *answers.MulticoreQuestion) { q.Cores = []uint32{65} },
+		`cores "0", want 1 to 64`:                                                func(q *answers.MulticoreQuestion) { q.Cores = []uint32{0} },
+		`cores "none", want at least one number of cores, from 1 to 64`:          func(q *answers.MulticoreQuestion) { q.Cores = nil },
+		`cores "4 twice", want each number of cores once`:                        func(q *answers.MulticoreQuestion) { q.Cores = []uint32{4, 4} },
+		`private "0x10", want a range of addresses, for example 0x7f00-0x7fff`:   func(q *answers.MulticoreQuestion) { q.Private = []string{"0x10"} },
+		`private "5-4", want a range whose end is not below its start`:           func(q *answers.MulticoreQuestion) { q.Private = []string{"5-4"} },
+		`private "4-6", want ranges in ascending order that do not overlap`:      func(q *answers.MulticoreQuestion) { q.Private = []string{"5-6", "4-6"} },
+		`profile "of 2 cores", want a number of cores that is listed in --cores`: func(q *answers.MulticoreQuestion) { q.Keep = 2 },
+		`division "printed", want iterations, because run times depend on waits at barriers, and cores wait at barriers only with this division`: func(q *answers.MulticoreQuestion) {
 			q.Processor = "znver4"
 		},
 		`sdcm "few", want sample, all, windows or none`: func(q *answers.MulticoreQuestion) { q.SDCM = "few" },
@@ -340,7 +341,8 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// The reply grows with each requested number of cores, and its series match the results.
+// TestReply checks that the reply grows with each number of cores, and that its rows match the
+// results.
 func TestReply(t *testing.T) {
 	q := predict.Question{Cores: []int{2, 32}, Hierarchy: caches("L1=1KiB,8", "L2=64KiB,8,shared=all"), Processor: processor(t, toy), Stacks: true}
 	r, err := predict.New(q, new(source).open(10, 20))

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/analysis/sample"
-	_ "github.com/stackglass/stackglass/core/analysis/sample/estimate" // makes samples available
+	_ "github.com/stackglass/stackglass/core/analysis/sample/estimate" // registers the analyses of samples
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/hierarchy"
 	"github.com/stackglass/stackglass/core/interleave"
@@ -21,7 +21,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Ask parses a question. The error is a *trace.OptionError, or states why the processor is invalid.
+// Ask converts a question from text. The error is a *trace.OptionError, or states why the processor
+// is invalid.
 func Ask(words answers.MulticoreQuestion) (q Question, err error) {
 	for _, n := range words.Cores {
 		q.Cores = append(q.Cores, int(min(n, multicore.MostCores+1)))
@@ -62,15 +63,15 @@ func Ask(words answers.MulticoreQuestion) (q Question, err error) {
 			return q, err
 		}
 	}
-	if err := q.model(words.SDCM, words.Seed); err != nil {
+	if err := q.parseSDCM(words.SDCM, words.Seed); err != nil {
 		return q, err
 	}
 	q.Keep = int(words.Keep)
 	return q, q.Check()
 }
 
-// model parses the option sdcm, which selects the data that SDCM uses.
-func (q *Question) model(text string, seed uint64) error {
+// parseSDCM parses the option sdcm, which selects the sample from which SDCM makes its predictions.
+func (q *Question) parseSDCM(text string, seed uint64) error {
 	kind, more, found := strings.Cut(text, ",")
 	q.Stacks = kind == "" || kind == "sample" || kind == "all"
 	if q.Sample = FewLines(seed); kind == "all" {
@@ -89,8 +90,9 @@ func (q *Question) model(text string, seed uint64) error {
 	return nil
 }
 
-// ParseWindows parses options for windows, such as rate=0.05,least=100,weights=printed. Any of the
-// options may be omitted. The error is a *trace.OptionError.
+// ParseWindows parses the options for sampling windows, such as
+// rate=0.05,least=100,weights=printed. Each option may be omitted. The error is a
+// *trace.OptionError.
 func ParseWindows(text string, seed uint64) (w WindowSampling, err error) {
 	w = WindowSampling{Seed: seed, Weights: blocksample.Counted}
 	if text == "" {
@@ -128,15 +130,15 @@ func ParseWindows(text string, seed uint64) (w WindowSampling, err error) {
 	return w, nil
 }
 
-// String describes how windows are sampled.
+// String returns a description of how windows are sampled.
 func (w *WindowSampling) String() string {
 	l := w.Looked.WithDefaults()
 	return strconv.FormatFloat(100*l.Rate, 'g', 3, 64) + " % of the executions of each block, at least " + strconv.Itoa(l.Least) + ", seed " +
 		strconv.FormatUint(w.Seed, 10) + ", weights " + w.Weights.String()
 }
 
-// FewLines returns a sample of at most 1,024 lines. Analysing the stacks of this sample takes about
-// as long as the rest of the prediction.
+// FewLines returns options for a sample of at most 1,024 lines. With this sample, the analysis of
+// the stacks takes about as long as the rest of the prediction.
 func FewLines(seed uint64) analysis.Sampling {
 	return sample.Options{Mode: profile.LinesSample, Lines: 1024, Seed: seed}
 }
@@ -156,7 +158,7 @@ func ParseRanges(list []string) (ranges []multicore.Range, err error) {
 		case err != nil || high == ^uint64(0):
 			return nil, bad("a range of addresses, for example 0x7f00-0x7fff")
 		case high < low:
-			return nil, bad("an end that is not less than the start")
+			return nil, bad("a range whose end is not below its start")
 		case len(ranges) > 0 && low < ranges[len(ranges)-1].High:
 			return nil, bad("ranges in ascending order that do not overlap")
 		}
@@ -339,7 +341,7 @@ func source(p trace.Place) string {
 }
 
 func speedUps(results []Result) report.Table {
-	t := report.Table{Key: "speedup", Title: "Run time, and the shares of all cores' time that are lost", Columns: report.Columns(
+	t := report.Table{Key: "speedup", Title: "Run time, and losses as shares of the total time of all cores", Columns: report.Columns(
 		"cores", "cycles", "milliseconds=time (ms)", "speedup=speed-up", "efficiency", "serial=serial work", "imbalance", "copied=copied work",
 		"caches", "bandwidth", "limit")}
 	for i := range results {

@@ -9,9 +9,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// rest sets a level's sample size and confidence interval if SDCM uses a sample of lines. all is
-// the number of accesses to the first level.
-func (l *Level) rest(found *profile.Profile, all float64) {
+// setSampleBounds sets a level's sample size and confidence interval if SDCM uses a sample of
+// lines. The parameter all is the number of accesses to the first level.
+func (l *Level) setSampleBounds(found *profile.Profile, all float64) {
 	if !found.Sampled.Estimates() {
 		return
 	}
@@ -24,7 +24,7 @@ func (l *Level) rest(found *profile.Profile, all float64) {
 	if !ok || all == 0 {
 		return
 	}
-	// Scale the confidence interval of the fully associative cache of the same size.
+	// Scale the confidence interval for the fully associative cache of the same size.
 	scale := 1.0
 	if misses > 0 {
 		scale = l.Misses / misses
@@ -33,9 +33,9 @@ func (l *Level) rest(found *profile.Profile, all float64) {
 }
 
 // fullBounds returns the misses of fully associative caches of the same size as c, summed over all
-// cores, with a confidence interval of at least 95 %. The estimates for the cores use the same
-// lines, so their errors may be correlated. The widths of the confidence intervals are therefore
-// added.
+// cores, with a confidence interval of at least 95 %. The estimates for all cores use the same
+// sampled lines, so their errors may be correlated. Therefore, the widths of the confidence
+// intervals are added.
 func fullBounds(found *profile.Profile, c *hierarchy.Cache) (misses, low, high float64, ok bool) {
 	lines := c.Lines()
 	add := func(h *profile.Histogram, cold uint64, bounds []profile.Bound) {
@@ -87,41 +87,42 @@ func fullBounds(found *profile.Profile, c *hierarchy.Cache) (misses, low, high f
 	return misses, low, high, true
 }
 
-// byThread samples the threads' stacks for a prediction rather than a profile. It analyses the
-// common stack of all accesses only until a second thread appears.
+// byThread samples the stacks of the threads for a prediction, which does not need a complete
+// profile. It analyses the common stack of all accesses only until a second thread appears.
 type byThread struct{ analysis.Sampling }
 
-// Locality returns the analysis of the stack of all accesses.
+// Locality returns the analysis of the common stack of all accesses.
 func (s byThread) Locality(lineBytes []uint32) analysis.SampledLocality {
-	return &alone{SampledLocality: s.Sampling.Locality(lineBytes), lineBytes: lineBytes}
+	return &singleThread{SampledLocality: s.Sampling.Locality(lineBytes), lineBytes: lineBytes}
 }
 
-// alone is an analysis of a single thread. It ends when a second thread appears.
-type alone struct {
+// singleThread analyses the common stack as long as there is only one thread. It ends when a second
+// thread appears.
+type singleThread struct {
 	analysis.SampledLocality
 	lineBytes []uint32
 	several   bool   // whether a second thread has appeared
-	seen      bool   // whether first is known
+	seen      bool   // whether the field first is known
 	first     uint32 // the first thread
 }
 
 // Consume analyses rows until a second thread appears.
-func (a *alone) Consume(b *trace.Batch) error {
+func (a *singleThread) Consume(b *trace.Batch) error {
 	if a.isOver(b) {
 		return nil
 	}
 	return a.SampledLocality.Consume(b)
 }
 
-// ConsumePiece analyses a part of the single reference in b (see contract.PieceConsumer).
-func (a *alone) ConsumePiece(b *trace.Batch, from, end uint64) {
+// ConsumePiece analyses a part of the only reference in b (see contract.PieceConsumer).
+func (a *singleThread) ConsumePiece(b *trace.Batch, from, end uint64) {
 	if !a.isOver(b) {
 		a.SampledLocality.ConsumePiece(b, from, end)
 	}
 }
 
 // isOver reports whether several threads have appeared in b or in an earlier batch.
-func (a *alone) isOver(b *trace.Batch) bool {
+func (a *singleThread) isOver(b *trace.Batch) bool {
 	if a.several || b.Thread == nil {
 		return a.several
 	}
@@ -134,7 +135,7 @@ func (a *alone) isOver(b *trace.Batch) bool {
 
 // Result sets the locality in the profile. If there are several threads, it sets only the line
 // sizes.
-func (a *alone) Result(p *profile.Profile, state bool) {
+func (a *singleThread) Result(p *profile.Profile, state bool) {
 	if !a.several {
 		a.SampledLocality.Result(p, state)
 		return

@@ -17,7 +17,7 @@ import (
 func TestSampledStacks(t *testing.T) {
 	for _, test := range []struct {
 		alone, iterations int
-		cores             int // how many of the four cores make references
+		cores             int // number of cores, out of four, that make references
 	}{{5000, 40_000, 4}, {5000, 0, 4}, {0, 20_000, 2}, {20_000, 0, 1}} {
 		q := predict.Question{Cores: []int{4}, Hierarchy: caches("L1=4KiB,4", "L2=64KiB,8,128,shared=2", "L3=256KiB,full,128,shared=all"), Stacks: true, Sample: predict.FewLines(1)}
 		open := func(multicore.Options) (predict.Threads, error) {

@@ -9,12 +9,12 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Time contains the predicted run time on several cores. Times are in cycles of the processor.
+// Time contains the predicted run time on several cores, in cycles of the processor.
 //
 // Outside parallel regions, only core 0 works. A region consists of phases between barriers. A
-// phase takes as long as the core with the most work, and at least as long as memory takes to
-// deliver the lines that all cores fetch. The time of all cores, Cores × Cycles, exactly equals the
-// time of a run on one core plus these losses:
+// phase takes as long as its busiest core, and at least as long as memory needs to deliver the
+// lines that all cores fetch. The total time of all cores, Cores × Cycles, is exactly the time of
+// a run on one core plus these losses:
 //
 //	Serial     time of idle cores while core 0 works alone (Amdahl)
 //	Imbalance  time during which cores wait at the ends of phases
@@ -22,12 +22,13 @@ import (
 //	Caches     additional time of loads, compared with a run on one core; negative if loads take less time
 //	Bandwidth  time during which memory transfers lines
 //
-// Within a phase, a core's work is weighted by the blocks' cycles on one core. The sum over the
-// phases of a region is then scaled to the blocks' cycles on the predicted number of cores.
+// Within a phase, the work of a core is computed from the cycles of blocks in a run on one
+// core. The sum over the phases of a region is then scaled to the cycles of blocks in the run
+// on several cores.
 type Time struct {
 	Cycles  float64
 	Seconds float64 // 0 if the clock frequency of the processor is unknown
-	SpeedUp float64 // cycles of a run on one core / Cycles
+	SpeedUp float64 // cycles of a run on one core, divided by Cycles
 	// Serial, Imbalance, Copied, Caches and Bandwidth are losses of time, as shares of Cores ×
 	// Cycles. The losses and Efficiency add up to 1.
 	Serial, Imbalance, Copied, Caches, Bandwidth float64
@@ -37,7 +38,7 @@ type Time struct {
 	Missing                                      []pipeline.Missing
 }
 
-// Limit names the cause of the largest loss of time.
+// Limit is the cause of the largest loss of time.
 type Limit string
 
 const (
@@ -56,17 +57,18 @@ func NotModelled() []string {
 		"clock frequencies that depend on the number of active cores", "transfers of lines between cores, except for the cache misses that they cause")
 }
 
-// timedKinds contains the kinds of events that affect times.
+// timedKinds contains the kinds of events from which run times are computed.
 const timedKinds = trace.Kinds(1<<trace.BlockEntry | 1<<trace.ParallelBegin | 1<<trace.ParallelEnd | 1<<trace.Barrier)
 
-// mostRegions is the maximum number of regions. Further regions are merged into the last region.
+// mostRegions is the maximum number of regions that are distinguished. All further regions are
+// merged into the last region.
 const mostRegions = 64
 
-// timed collects the data from which the times of a pass are computed.
-type timed struct {
+// timeCollector collects the counts from which the run time in a pass is computed.
+type timeCollector struct {
 	cores, levels int
 	program       func() *trace.Program // returns the part of the program that is known so far
-	base          *timed                // the data of the pass with one core; nil in this pass
+	base          *timeCollector        // the counts of the pass with one core; nil in this pass itself
 	weights       []float64             // cycles per execution of each block with one core; nil if unknown
 
 	blocks, sites int        // numbers of blocks and sites in the program so far
@@ -78,7 +80,7 @@ type timed struct {
 	regions       []*region
 	byPlace       map[uint32]*region // the regions by the site of their fork
 	now           *region            // nil outside of regions
-	depth         int                // number of regions around the current row
+	depth         int                // nesting depth of regions at the current row
 	clocks        []float64          // cycles of each core in this phase
 	barriers      []uint64           // number of barriers that each core has passed
 	phase         uint64
@@ -87,21 +89,21 @@ type timed struct {
 	missing []pipeline.Missing
 }
 
-// stride counts the references of a site that repeat the site's previous stride.
+// stride counts how often the references of a site repeat the previous stride of this site.
 type stride struct {
 	last, step         trace.Addr
 	regular, irregular uint64
 }
 
-// region contains the sums over all executions of one fork.
+// region contains totals over all executions of the region at one fork.
 type region struct {
 	visits   []uint64 // number of executions of each block, on all cores
 	bytes    uint64   // number of bytes fetched from memory
 	critical float64  // sum over phases of the cycles of the core with the most work
 }
 
-func newTimed(cores int, base *timed, levels int, program func() *trace.Program) *timed {
-	t := &timed{
+func newTimed(cores int, base *timeCollector, levels int, program func() *trace.Program) *timeCollector {
+	t := &timeCollector{
 		program: program, cores: cores, base: base, levels: levels, byPlace: map[uint32]*region{},
 		visits: make([][]uint64, cores), clocks: make([]float64, cores), barriers: make([]uint64, cores),
 	}
@@ -111,7 +113,7 @@ func newTimed(cores int, base *timed, levels int, program func() *trace.Program)
 	return t
 }
 
-func (t *timed) knows(p *trace.Program) {
+func (t *timeCollector) knows(p *trace.Program) {
 	if p == nil || len(p.Blocks) == t.blocks && len(p.Sites) == t.sites {
 		return
 	}
@@ -135,9 +137,9 @@ func grown(list []uint64, to int) []uint64 {
 	return append(list, make([]uint64, max(0, to-len(list)))...)
 }
 
-// take counts rows. The rows must be in the same region, or all outside regions. Only the first row
-// may be the beginning or the end of a region.
-func (t *timed) take(b *trace.Batch, depths []uint8, fetched uint64) {
+// consume counts the rows of a batch. All rows must be in the same region, or all rows must be outside
+// regions. Only the first row may be the beginning or the end of a region.
+func (t *timeCollector) consume(b *trace.Batch, depths []uint8, fetched uint64) {
 	for i, kind := range b.Kind {
 		core := uint32(0)
 		if b.Thread != nil {
@@ -156,7 +158,7 @@ func (t *timed) take(b *trace.Batch, depths []uint8, fetched uint64) {
 				t.knows(t.program())
 			}
 			if int64(site) < int64(t.sites) {
-				t.reference(site, depths[i], b.Addr[i])
+				t.countReference(site, depths[i], b.Addr[i])
 			}
 		case kind == trace.BlockEntry:
 			if int64(site) >= int64(t.blocks) {
@@ -170,7 +172,7 @@ func (t *timed) take(b *trace.Batch, depths []uint8, fetched uint64) {
 		case kind == trace.ParallelEnd:
 			t.end()
 		case kind == trace.Barrier:
-			t.barrier(core)
+			t.leaveBarrier(core)
 		}
 	}
 	if t.now != nil {
@@ -180,8 +182,8 @@ func (t *timed) take(b *trace.Batch, depths []uint8, fetched uint64) {
 	}
 }
 
-// reference counts a reference at the level that served it.
-func (t *timed) reference(site uint32, depth uint8, addr trace.Addr) {
+// countReference counts a reference for the level that served it.
+func (t *timeCollector) countReference(site uint32, depth uint8, addr trace.Addr) {
 	of := t.served[site]
 	if of == nil {
 		of = make([]uint64, t.levels+1)
@@ -201,7 +203,7 @@ func (t *timed) reference(site uint32, depth uint8, addr trace.Addr) {
 	s.last, s.step = addr, step
 }
 
-func (t *timed) enter(core, block uint32) {
+func (t *timeCollector) enter(core, block uint32) {
 	if t.now == nil {
 		t.serial[block]++
 		return
@@ -213,7 +215,7 @@ func (t *timed) enter(core, block uint32) {
 	}
 }
 
-func (t *timed) begin(place uint32) {
+func (t *timeCollector) begin(place uint32) {
 	if t.depth++; t.depth > 1 {
 		return // a nested region is executed by one core
 	}
@@ -229,7 +231,7 @@ func (t *timed) begin(place uint32) {
 	t.phase = 0
 }
 
-func (t *timed) end() {
+func (t *timeCollector) end() {
 	if t.depth == 0 {
 		return
 	}
@@ -239,9 +241,9 @@ func (t *timed) end() {
 	}
 }
 
-// barrier records that a core leaves a barrier. A core can leave a barrier only when all cores have
-// reached it, so the first core that leaves ends the phase.
-func (t *timed) barrier(core uint32) {
+// leaveBarrier records that a core has left a barrier. A core can leave a barrier only when all cores
+// have reached it, so the first core that leaves ends the phase.
+func (t *timeCollector) leaveBarrier(core uint32) {
 	if t.now == nil {
 		return
 	}
@@ -251,14 +253,14 @@ func (t *timed) barrier(core uint32) {
 	}
 }
 
-func (t *timed) endPhase() {
+func (t *timeCollector) endPhase() {
 	t.now.critical += slices.Max(t.clocks)
 	clear(t.clocks)
 }
 
-// price computes the cycles of blocks with this number of cores. If this is impossible, problem
-// contains the reason, as a sentence.
-func (t *timed) price(q *Question, p *trace.Program) (problem string) {
+// computeCosts computes the cycles of each block with this number of cores. If this is impossible, it
+// returns the reason as a sentence.
+func (t *timeCollector) computeCosts(q *Question, p *trace.Program) (problem string) {
 	if p == nil || len(p.Blocks) == 0 {
 		return "The trace contains no blocks, so times cannot be computed: compile the program with \"stackglass cc -- clang …\", which records blocks."
 	}
@@ -286,7 +288,7 @@ func (t *timed) price(q *Question, p *trace.Program) (problem string) {
 	if bytes := q.Hierarchy.Memory.BytesPerCycle; bytes > 0 {
 		last := q.Hierarchy.Levels[t.levels-1]
 		run.Transfers = make([]float64, t.blocks)
-		t.sequential(p, run.Transfers)
+		t.countSequential(p, run.Transfers)
 		for b := range run.Transfers {
 			run.Transfers[b] *= float64(last.LineBytes) / bytes
 		}
@@ -305,7 +307,7 @@ func (t *timed) price(q *Question, p *trace.Program) (problem string) {
 }
 
 // latencies returns the expected latency E(λ) of each site, or 0 if it is unknown.
-func (t *timed) latencies(q *Question) []float64 {
+func (t *timeCollector) latencies(q *Question) []float64 {
 	list, hits := make([]float64, t.sites), make([]float64, t.levels)
 	h, _ := costmodel.CompleteLatencies(q.Hierarchy, q.Processor)
 	for site, of := range t.served {
@@ -327,8 +329,8 @@ func (t *timed) latencies(q *Question) []float64 {
 	return list
 }
 
-// sequential counts the lines that each block fetches from memory in sequence.
-func (t *timed) sequential(p *trace.Program, lines []float64) {
+// countSequential counts the lines that each block fetches from memory in sequence.
+func (t *timeCollector) countSequential(p *trace.Program, lines []float64) {
 	base := t
 	if t.base != nil {
 		base = t.base
@@ -345,8 +347,8 @@ func (t *timed) sequential(p *trace.Program, lines []float64) {
 	}
 }
 
-// work returns the total number of cycles of all executions of all blocks.
-func work(visits []uint64, cycles []float64) (sum float64) {
+// totalCycles returns the total cycles over all executions of all blocks.
+func totalCycles(visits []uint64, cycles []float64) (sum float64) {
 	for b, n := range visits {
 		if n > 0 && b < len(cycles) {
 			sum += float64(n) * cycles[b]
@@ -355,7 +357,7 @@ func work(visits []uint64, cycles []float64) (sum float64) {
 	return sum
 }
 
-func (t *timed) time(q *Question) *Time {
+func (t *timeCollector) time(q *Question) *Time {
 	one := t
 	if t.base != nil {
 		one = t.base
@@ -368,13 +370,13 @@ func (t *timed) time(q *Question) *Time {
 	}
 	n := float64(t.cores)
 	out := &Time{Missing: t.missing}
-	alone, aloneBefore := work(t.serial, t.costs), work(t.serial, one.costs)
+	alone, aloneBefore := totalCycles(t.serial, t.costs), totalCycles(t.serial, one.costs)
 	serial := max(alone, memory(t.serialBytes))
 	out.Cycles, out.Serial = serial, (n-1)*serial
 	out.Bandwidth = serial - alone
 	out.Caches = alone - aloneBefore
 	for _, r := range t.regions {
-		before, now := work(r.visits, one.costs), work(r.visits, t.costs)
+		before, now := totalCycles(r.visits, one.costs), totalCycles(r.visits, t.costs)
 		critical := now
 		if t.base != nil && before > 0 {
 			critical = r.critical * now / before
@@ -391,7 +393,7 @@ func (t *timed) time(q *Question) *Time {
 	out.Bandwidth -= first.bandwidth
 	out.finish(first.cycles, n, q)
 	for k := range t.visits {
-		own := work(t.visits[k], t.costs)
+		own := totalCycles(t.visits[k], t.costs)
 		if k == 0 {
 			own += alone
 		}
@@ -403,12 +405,12 @@ func (t *timed) time(q *Question) *Time {
 // oneCore contains the times of the pass with one core.
 type oneCore struct{ cycles, regions, bandwidth float64 }
 
-func (t *timed) oneCore(memory func(uint64) float64) (one oneCore) {
-	alone := work(t.serial, t.costs)
+func (t *timeCollector) oneCore(memory func(uint64) float64) (one oneCore) {
+	alone := totalCycles(t.serial, t.costs)
 	one.cycles = max(alone, memory(t.serialBytes))
 	one.bandwidth = one.cycles - alone
 	for _, r := range t.regions {
-		own := work(r.visits, t.costs)
+		own := totalCycles(r.visits, t.costs)
 		cycles := max(own, memory(r.bytes))
 		one.regions += own
 		one.cycles += cycles
@@ -417,7 +419,7 @@ func (t *timed) oneCore(memory func(uint64) float64) (one oneCore) {
 	return one
 }
 
-// finish converts losses to shares of the time of all cores, and sets the field Limit.
+// finish converts the losses to shares of the total time of all cores, and sets the field Limit.
 func (out *Time) finish(one, cores float64, q *Question) {
 	if q.Processor.ClockGHz > 0 {
 		out.Seconds = out.Cycles / (q.Processor.ClockGHz * 1e9)

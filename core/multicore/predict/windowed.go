@@ -10,7 +10,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// WindowSampling contains the options of PPT-SASMM's statistical method (§3.4 to §3.6; package
+// WindowSampling contains options for the statistical method of PPT-SASMM (§3.4 to §3.6; package
 // blocksample). The method samples executions of each block, applies SDCM to their weighted reuse
 // profiles, and ignores coherence. If executions of blocks are divided, private caches see the
 // accesses of their core in the order of Algorithm 1, and shared caches see the accesses of all
@@ -24,8 +24,7 @@ type WindowSampling struct {
 // Check validates the sample size. The error is a *trace.OptionError.
 func (w *WindowSampling) Check() error { return w.Looked.Check() }
 
-// Looked contains the size of the sample on which a level's estimate is based. The sample consists
-// of windows or lines.
+// Looked describes the size of the sample, of windows or lines, from which a level was estimated.
 type Looked struct {
 	Windows  uint64 // number of executions of blocks in the sample
 	Of       uint64 // total number of executions of blocks
@@ -34,18 +33,19 @@ type Looked struct {
 	All      uint64 // total number of line accesses
 }
 
-// stacksOf contains the stacks for the levels with one line size and one number of sharers.
+// stacksOf contains the stacks for all levels with the same line size and the same number of cores
+// per cache.
 type stacksOf struct {
 	lineBytes uint32
-	cores     uint32 // number of cores that share a cache; 0: all
+	cores     uint32 // number of cores that share a cache; 0: all cores
 	seen      []*blocksample.Collector
 }
 
-// windowed samples windows during a pass.
-type windowed struct {
+// windowSampler contains the samples of windows in a pass.
+type windowSampler struct {
 	stacks []*stacksOf
-	// the options of the question; if executions are divided, a further element selects all
-	// windows, instead of complete stacks
+	// the options in the question; if executions of blocks are divided, one more element
+	// requests all windows, because there are no complete stacks
 	asked []WindowSampling
 }
 
@@ -66,16 +66,16 @@ func (p *pass) newWindowed() error {
 	if len(asked) == 0 {
 		return nil
 	}
-	p.windowed = &windowed{asked: asked}
+	p.windowed = &windowSampler{asked: asked}
 	for i := range p.q.Hierarchy.Levels {
 		c := &p.q.Hierarchy.Levels[i]
-		if p.windowed.of(c, p.cores) != nil {
+		if p.windowed.stacksFor(c, p.cores) != nil {
 			continue
 		}
 		s := &stacksOf{lineBytes: c.LineBytes, cores: sharers(c, p.cores)}
 		for _, w := range asked {
 			from := func() *trace.Program { return p.threads.Header().Program }
-			if p.isApart(c) {
+			if p.usesPrivateOrder(c) {
 				from = func() *trace.Program { return p.own.threads.Header().Program }
 			}
 			seen, err := blocksample.New(blocksample.Options{LineBytes: c.LineBytes, Seed: w.Seed, Looked: w.Looked, SharedBy: s.cores}, from)
@@ -89,8 +89,8 @@ func (p *pass) newWindowed() error {
 	return nil
 }
 
-// of returns the stacks from which the hit ratio of a cache is estimated.
-func (w *windowed) of(c *hierarchy.Cache, cores int) *stacksOf {
+// stacksFor returns the stacks from which the hit ratio of a cache is estimated, or nil.
+func (w *windowSampler) stacksFor(c *hierarchy.Cache, cores int) *stacksOf {
 	for _, s := range w.stacks {
 		if s.lineBytes == c.LineBytes && s.cores == sharers(c, cores) {
 			return s
@@ -99,10 +99,10 @@ func (w *windowed) of(c *hierarchy.Cache, cores int) *stacksOf {
 	return nil
 }
 
-// lookAt passes rows to stacks. If apart is set, the rows are in the order of Algorithm 1, and are
-// passed to the stacks of private caches. Otherwise, the rows are in the order of Algorithm 2, and
-// are passed to the stacks of shared caches.
-func (p *pass) lookAt(b *trace.Batch, apart bool) error {
+// sampleWindows passes the rows of a batch to collectors. If the parameter apart is true, the rows
+// are in the order of Algorithm 1, and are passed to the stacks of private caches. Otherwise, the
+// rows are in the order of Algorithm 2, and are passed to the stacks of shared caches.
+func (p *pass) sampleWindows(b *trace.Batch, apart bool) error {
 	for _, s := range p.windowed.stacks {
 		if (p.divided() && s.cores == 1) != apart {
 			continue
@@ -116,23 +116,23 @@ func (p *pass) lookAt(b *trace.Batch, apart bool) error {
 	return nil
 }
 
-// answer adds the estimates from windows to the result.
-func (p *pass) answer(r *Result) error {
+// addWindowed adds the estimates from sampled windows to the result.
+func (p *pass) addWindowed(r *Result) error {
 	if p.windowed == nil {
 		return nil
 	}
 	var counts []sasmm.Count
-	if t, ok := bare(p.threads).(interface{ Blocks() []sasmm.Count }); ok {
+	if t, ok := unwrap(p.threads).(interface{ Blocks() []sasmm.Count }); ok {
 		counts = t.Blocks()
 	}
 	for i, w := range p.windowed.asked {
-		// whether the element selects all windows, instead of complete stacks
+		// whether w is the additional element, which requests all windows
 		whole := i == len(p.q.Windows)
 		var list []Level
 		unknown := 0.0
 		for k := range p.q.Hierarchy.Levels {
 			c := p.q.Hierarchy.Levels[k]
-			stacks := p.windowed.of(&c, p.cores).seen[i].Result()
+			stacks := p.windowed.stacksFor(&c, p.cores).seen[i].Result()
 			if i == 0 && !whole && p.q.Profiles {
 				r.Stacks = append(r.Stacks, stacks)
 			}
@@ -159,7 +159,7 @@ func (p *pass) answer(r *Result) error {
 			low, high := e.Global.Bounds()
 			l.Low, l.High, l.Bounded = min(low, l.Global), max(high, l.Global), true
 			l.Off = blocksample.Interval95 * e.Global.Off
-			switch { // for lower levels, only the mean misses of the level above are known
+			switch { // for lower levels, only the misses of all caches of the level above together are known
 			case k == 0:
 				l.Mean, l.MeanOff, l.Averaged = e.Mean.HitRate, blocksample.Interval95*e.Mean.Off, true
 			case l.Caches == 1:
@@ -169,7 +169,7 @@ func (p *pass) answer(r *Result) error {
 			list = append(list, l)
 		}
 		if unknown > 0.001 {
-			r.Warnings = append(r.Warnings, "the paper's equations also weight blocks that never ran on the cores that share a cache; such blocks are left out of the cache's hit ratio")
+			r.Warnings = append(r.Warnings, "the paper's equations give weight to blocks that never ran on the cores of a cache; these blocks are excluded from the hit ratio of this cache")
 		}
 		if !whole {
 			r.Windowed = append(r.Windowed, list)
@@ -189,8 +189,8 @@ func (p *pass) answer(r *Result) error {
 	return nil
 }
 
-// bare returns the reader of package multicore that t wraps.
-func bare(t Threads) any {
+// unwrap returns the threads that t wraps, or t itself.
+func unwrap(t Threads) any {
 	if u, ok := t.(interface{ Unwrap() Threads }); ok {
 		return u.Unwrap()
 	}

@@ -13,8 +13,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// All windows, weighted by their counts, are equivalent to the trace. Therefore, if other cores
-// invalidate no lines, SDCM makes the same predictions from all windows as from complete stacks.
+// TestAllWindows checks that SDCM makes the same predictions from all windows as from complete
+// stacks if no lines are invalidated, because all windows, weighted by their counts, are
+// equivalent to the trace.
 func TestAllWindows(t *testing.T) {
 	q := predict.Question{Cores: []int{1, 3, 4}, Stacks: true, Windows: []predict.WindowSampling{{Looked: blocksample.All, Weights: blocksample.Counted}, {Weights: blocksample.Corrected, Seed: 5}},
 		Hierarchy: caches("L1=512,4", "L2=1KiB,full", "L3=4KiB,8,shared=2", "L4=64KiB,16,shared=all")}
@@ -52,7 +53,8 @@ func oneRegion(executions int) (*trace.Program, *trace.Batch) {
 	}
 	const frame = 0x7fff_0000_0000
 	steps := []tracetest.Step{{Block: 0, Values: []uint64{frame}}}
-	for i := range uint64(executions) { // the iterations execute both blocks in turn, but every third iteration executes only one block
+	// each iteration executes both blocks, except every third iteration, which executes only one
+	for i := range uint64(executions) {
 		if steps = append(steps, tracetest.Step{Block: 2, Values: []uint64{0x10000 + 8*i}}); i%3 > 0 {
 			steps = append(steps, tracetest.Step{Block: 3, Values: []uint64{0x20000 + 64*(i%50)}})
 		}
@@ -60,9 +62,9 @@ func oneRegion(executions int) (*trace.Program, *trace.Batch) {
 	return p, tracetest.Rows(p, append(steps, tracetest.Step{Block: 1, Values: []uint64{0x10000}})...)
 }
 
-// If executions are divided, the order of the accesses depends on the cache. It is the order of
-// Algorithm 1 for private caches and their windows, and the order of Algorithm 2 for shared caches.
-// The test compares the results with naive stacks of these traces.
+// TestWindowsOfExecutions divides executions of blocks. In this case, private caches and their
+// windows see the accesses in the order of Algorithm 1, and shared caches see them in the order of
+// Algorithm 2. The test compares the results with naive stacks for these traces.
 func TestWindowsOfExecutions(t *testing.T) {
 	p, whole := oneRegion(900)
 	opened := 0
@@ -120,13 +122,14 @@ func TestWindowsOfExecutions(t *testing.T) {
 			t.Errorf("%s: %v misses in the shared cache, want %v", division, last.Misses, want)
 		}
 		if other := r.Windowed[1][0]; other.Global == first.Global {
-			t.Errorf("%s: the equations as printed give the same hit ratio as the corrected equations", division)
+			t.Errorf("%s: the hit ratios by the printed and by the corrected equations are equal", division)
 		}
 	}
 }
 
-// An estimate from a few lines includes a confidence interval and the number of lines. The tests of
-// package analysis/sample/estimate check the accuracy of confidence intervals.
+// TestFewLines checks that an estimate from a few lines includes a confidence interval and the
+// number of lines. The tests of package analysis/sample/estimate check the accuracy of confidence
+// intervals.
 func TestFewLines(t *testing.T) {
 	h := caches("L1=8KiB,full", "L2=64KiB,16,shared=2", "L3=128KiB,16,shared=all")
 	open := new(source).open(40_000, 40_000)

@@ -6,37 +6,37 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// form contains the values that are equal in similar rows: the kind, the site, and the number of
-// marks before the row.
+// form contains the values that similar rows have in common: the kind, the site, and the number
+// of marks before the row.
 type form struct {
 	kind  trace.Kind
 	site  uint32
 	marks uint32
 }
 
-// first contains the values of a form's first row. In each page, the predictions for the form start
-// with these values.
-type first struct {
+// firstRow contains the address and attributes of the first row with a form. In each page, the
+// predictions for this form start with these values.
+type firstRow struct {
 	addr  trace.Addr
 	bytes uint32
 	arg   uint64
 	pc    trace.Addr
 }
 
-// forms assigns numbers to all forms of a tape. No row has form 0, but each page is coded as if it
-// followed a row of form 0.
+// forms numbers all forms of a tape. No row has form 0, but each page is encoded as if a row of
+// form 0 preceded it.
 type forms struct {
 	list   []form
-	firsts []first
+	firsts []firstRow
 	number map[form]uint32
 }
 
 func newForms() *forms {
-	return &forms{list: make([]form, 1), firsts: make([]first, 1), number: map[form]uint32{}}
+	return &forms{list: make([]form, 1), firsts: make([]firstRow, 1), number: map[form]uint32{}}
 }
 
-// of returns the number of a form. A new form is assigned the next number.
-func (f *forms) of(x form, values first) uint32 {
+// numberOf returns the number of a form, and adds the form if it is new.
+func (f *forms) numberOf(x form, values firstRow) uint32 {
 	n, ok := f.number[x]
 	if !ok {
 		n = uint32(len(f.list))
@@ -48,9 +48,11 @@ func (f *forms) of(x form, values first) uint32 {
 
 // state contains the data from which the next row of a form is predicted.
 type state struct {
-	last, stride, link uint64 // address of the form's last row; predicted difference from this address; predicted difference from the address of the previous reference
-	page               uint32 // page for which the state is valid; the state is reset in all other pages
-	next, other        uint32 // form that followed this form the last time, and form that followed it the time before
+	// address of the last row with this form; predicted difference from this address; predicted
+	// difference from the address of the previous reference
+	last, stride, link uint64
+	page               uint32 // page for which the state is valid; in other pages, the state must be reset before use
+	next, other        uint32 // form that last followed this form, and the form that followed it before
 	site, bytes, marks uint32
 	kind               trace.Kind
 	pick               bool // whether the address is predicted by link instead of stride
@@ -59,33 +61,34 @@ type state struct {
 	pc                 trace.Addr
 }
 
-// expected predicts the address. previous is the address of the previous reference.
-func (s *state) expected(previous uint64) uint64 {
+// predictedAddr returns the predicted address of the next row with this form. The parameter
+// previous is the address of the previous reference.
+func (s *state) predictedAddr(previous uint64) uint64 {
 	if s.pick {
 		return previous + s.link
 	}
 	return s.last + s.stride
 }
 
-// fits reports whether the form of the state has the given values. n is the number of this form.
-// Form 0 never fits.
-func (s *state) fits(n uint32, kind trace.Kind, site, marks uint32) bool {
+// formEquals reports whether the form of the state has the given values. The parameter n is the number
+// of this form. For form 0, the result is false.
+func (s *state) formEquals(n uint32, kind trace.Kind, site, marks uint32) bool {
 	return s.kind == kind && s.site == site && s.marks == marks && n != 0
 }
 
-// matches reports whether a row has the predicted values.
-func (s *state) matches(v *first, expected uint64) bool {
+// matches reports whether the address and the attributes of a row equal the prediction.
+func (s *state) matches(v *firstRow, expected uint64) bool {
 	return v.addr == expected && v.bytes == s.bytes && v.arg == s.arg && v.pc == s.pc
 }
 
-// coder contains the state of the predictor, for writing or for reading.
+// coder contains the state of the predictor, which encoder and decoder have in common.
 type coder struct {
 	forms  *forms
 	states []state
 	page   uint32
 }
 
-// begin starts a page, and resets all states.
+// begin starts a new page, which invalidates all states.
 func (c *coder) begin() {
 	if c.page++; c.page == 0 { // the counter has wrapped
 		clear(c.states)
@@ -100,8 +103,8 @@ func (c *coder) grow() {
 	}
 }
 
-// fresh returns the state of a form, and resets the state at its first use in this page.
-func (c *coder) fresh(n uint32) *state {
+// stateOf returns the state of form n. It resets the state before its first use in a page.
+func (c *coder) stateOf(n uint32) *state {
 	s := &c.states[n]
 	if s.page != c.page {
 		c.reset(s, n)
@@ -114,9 +117,9 @@ func (c *coder) reset(s *state, n uint32) {
 	*s = state{last: v.addr, page: c.page, next: n, other: n, site: x.site, bytes: v.bytes, marks: x.marks, kind: x.kind, arg: v.arg, pc: v.pc}
 }
 
-// missed updates the state after a mispredicted address. previous is the address of the previous
-// reference.
-func (s *state) missed(addr, previous uint64) {
+// learn adapts the prediction after a mispredicted address. The parameter previous is the
+// address of the previous reference.
+func (s *state) learn(addr, previous uint64) {
 	d := addr - s.last
 	switch {
 	case !s.pick && addr == previous+s.link:
@@ -142,7 +145,7 @@ const (
 	longestRun   = 15
 	mostToken    = 1 + 10 + 5 + 10 + 1 + 5 + 10 + 10 // maximum size of a token
 
-	// Bits of the attributes that differ from the form's last attributes.
+	// bits that mark the attributes with changed values
 	bytesBit = 1 << 0
 	argBit   = 1 << 1
 	pcBit    = 1 << 2
@@ -162,12 +165,13 @@ func (e *encoder) begin() {
 	e.out, e.run, e.before, e.previous = e.out[:0], 0, 0, 0
 }
 
-// expects reports whether the row equals the prediction. If so, it adds the row.
-func (e *encoder) expects(kind trace.Kind, site, marks uint32, v *first) bool {
+// addPredicted adds a row only if the row equals the prediction, and reports whether it added the
+// row.
+func (e *encoder) addPredicted(kind trace.Kind, site, marks uint32, v *firstRow) bool {
 	before := &e.states[e.before]
 	n := before.next
 	s := &e.states[n]
-	if before.page != e.page || s.page != e.page || !s.fits(n, kind, site, marks) || !s.matches(v, s.expected(e.previous)) {
+	if before.page != e.page || s.page != e.page || !s.formEquals(n, kind, site, marks) || !s.matches(v, s.predictedAddr(e.previous)) {
 		return false
 	}
 	s.last, s.sure = v.addr, true
@@ -178,38 +182,38 @@ func (e *encoder) expects(kind trace.Kind, site, marks uint32, v *first) bool {
 	return true
 }
 
-// add adds a row, which may differ from the prediction.
-func (e *encoder) add(kind trace.Kind, site, marks uint32, v first) {
-	before := e.fresh(e.before)
+// add adds any row, whether or not it equals the prediction.
+func (e *encoder) add(kind trace.Kind, site, marks uint32, v firstRow) {
+	before := e.stateOf(e.before)
 	n, which := before.next, byte(asNext)
-	s := e.fresh(n)
-	if !s.fits(n, kind, site, marks) {
+	s := e.stateOf(n)
+	if !s.formEquals(n, kind, site, marks) {
 		n, which = before.other, asOther
-		if s = e.fresh(n); !s.fits(n, kind, site, marks) {
-			n, which = e.forms.of(form{kind, site, marks}, v), byNumber
+		if s = e.stateOf(n); !s.formEquals(n, kind, site, marks) {
+			n, which = e.forms.numberOf(form{kind, site, marks}, v), byNumber
 			if int(n) >= len(e.states) {
 				e.grow()
 				before = &e.states[e.before]
 			}
-			s = e.fresh(n)
+			s = e.stateOf(n)
 		}
 		before.other, before.next = before.next, n
 	}
 	e.before = n
-	expected := s.expected(e.previous)
+	expected := s.predictedAddr(e.previous)
 	if which == asNext && s.matches(&v, expected) {
 		s.last, s.sure = v.addr, true
 		e.run++
 	} else {
-		e.token(which, n, s, v, expected)
+		e.writeToken(which, n, s, v, expected)
 	}
 	if kind < trace.NumKinds {
 		e.previous = v.addr
 	}
 }
 
-// token writes the token of a mispredicted row.
-func (e *encoder) token(which byte, n uint32, s *state, v first, expected uint64) {
+// writeToken writes a token that ends with a mispredicted row.
+func (e *encoder) writeToken(which byte, n uint32, s *state, v firstRow, expected uint64) {
 	var mask byte
 	if v.bytes != s.bytes {
 		mask |= bytesBit
@@ -234,7 +238,7 @@ func (e *encoder) token(which byte, n uint32, s *state, v first, expected uint64
 	if v.addr != expected {
 		d := int64(v.addr - s.last)
 		e.out = binary.AppendUvarint(e.out, uint64(d<<1)^uint64(d>>63))
-		s.missed(v.addr, e.previous)
+		s.learn(v.addr, e.previous)
 	} else {
 		s.last, s.sure = v.addr, true
 	}
@@ -267,7 +271,7 @@ func (e *encoder) head(b byte) {
 // decoder decompresses pages.
 type decoder struct {
 	coder
-	data    []byte // the page's data, with padding for one more token
+	data    []byte // the data of the page, followed by padding for one more token
 	at      int
 	damaged bool
 }
@@ -288,8 +292,9 @@ func (d *decoder) byte() byte {
 	return b
 }
 
-// page fills the columns of p from data. data must have capacity for one more token.
-func (d *decoder) page(p *Page, data []byte, rows int) error {
+// decodePage fills the columns of p from data. The slice data must have capacity for one more
+// token.
+func (d *decoder) decodePage(p *Page, data []byte, rows int) error {
 	d.begin()
 	d.data, d.at, d.damaged = data[:len(data)+mostToken], 0, false
 	b := &p.Batch
@@ -318,7 +323,7 @@ func (d *decoder) page(p *Page, data []byte, rows int) error {
 			if s = &states[before]; s.page != d.coder.page {
 				d.reset(s, before)
 			}
-			a := s.expected(previous)
+			a := s.predictedAddr(previous)
 			s.last, s.sure = a, true
 			addr[row], bytes[row], kind[row], site[row] = a, s.bytes, s.kind, s.site
 			if s.kind < trace.NumKinds {
@@ -337,12 +342,12 @@ func (d *decoder) page(p *Page, data []byte, rows int) error {
 		if row == rows {
 			break
 		}
-		before = d.token(head, before, previous)
+		before = d.readToken(head, before, previous)
 		if d.damaged || d.at > len(data) {
 			return errDamaged{}
 		}
 		s := &states[before]
-		p.set(row, s)
+		p.setRow(row, s)
 		if s.kind < trace.NumKinds {
 			previous = s.last
 		}
@@ -354,10 +359,10 @@ func (d *decoder) page(p *Page, data []byte, rows int) error {
 	return nil
 }
 
-// token reads the rest of a token, sets the state of its form to the row's values, and returns the
-// form.
-func (d *decoder) token(head byte, before uint32, previous uint64) (form uint32) {
-	last := d.fresh(before)
+// readToken reads the part of a token that describes the mispredicted row, sets the state of the row's
+// form to the values of the row, and returns the form.
+func (d *decoder) readToken(head byte, before uint32, previous uint64) (form uint32) {
+	last := d.stateOf(before)
 	form = last.next
 	switch head & 3 {
 	case asOther:
@@ -375,12 +380,12 @@ func (d *decoder) token(head byte, before uint32, previous uint64) (form uint32)
 	if head&3 != asNext {
 		last.other, last.next = last.next, form
 	}
-	s := d.fresh(form)
+	s := d.stateOf(form)
 	if head&addressBit != 0 {
 		v := d.uvarint()
-		s.missed(s.last+(v>>1^-(v&1)), previous)
+		s.learn(s.last+(v>>1^-(v&1)), previous)
 	} else {
-		s.last, s.sure = s.expected(previous), true
+		s.last, s.sure = s.predictedAddr(previous), true
 	}
 	if head&attributeBit != 0 {
 		mask := d.byte()
@@ -397,8 +402,8 @@ func (d *decoder) token(head byte, before uint32, previous uint64) (form uint32)
 	return form
 }
 
-// set fills the columns of a row of the page with the values in s.
-func (p *Page) set(row int, s *state) {
+// setRow sets one row of the page to the values in s.
+func (p *Page) setRow(row int, s *state) {
 	p.Addr[row], p.Bytes[row], p.Kind[row], p.Site[row] = s.last, s.bytes, s.kind, s.site
 	if s.marks != 0 {
 		p.mark(row, s.marks)

@@ -1,16 +1,16 @@
 // Package tape implements a compact buffer for the records of a parallel region. Several readers
-// can read the records repeatedly from different positions.
+// can read the buffer repeatedly, starting at any record.
 //
 // Records are compressed in pages of [PageRows] records. Each page can be decoded without the other
 // pages. The coder works like the coder in package sgt, but compresses records instead of steps.
 // Records with the same kind, site and number of marks have the same form. The coder predicts the
 // form and the address of the next record. The predicted address is either the form's last address
 // plus its stride, or the address of the previous reference plus an offset. The stride and the
-// offset are learned from earlier records of the form. For a run of correctly predicted records,
-// the coder stores only the number of records.
+// offset are learned from earlier records of the form. The coder stores only the length of a
+// sequence of correctly predicted records.
 //
-// A page is a list of tokens. Each token represents r predicted records and one mispredicted
-// record:
+// A page is a list of tokens. Each token represents r correctly predicted records, followed
+// by one mispredicted record:
 //
 //	byte      r << 4 | attributes << 3 | address << 2 | which
 //	uvarint   r − 15, if r is 15 or more (the byte then contains 15)
@@ -25,7 +25,7 @@
 // pages.
 //
 // Marks between records show where iterations begin. Marks are numbered. Each mark has an owner,
-// which is a small number with a meaning that the caller defines.
+// which is a small number. The caller defines the meaning of this number.
 //
 // Pages that do not fit into memory are written to a [Store].
 package tape
@@ -48,12 +48,12 @@ var ErrFull error = fullError{}
 type fullError struct{}
 
 func (fullError) Error() string {
-	return "a part of a parallel region without a barrier does not fit in memory, and no temporary file was provided: provide a file, or trace a smaller input"
+	return "the records between two barriers of a parallel region do not fit in memory, and there is no temporary file: provide a file, or trace a smaller input"
 }
 
-// errDamaged reports that a store returned bytes that differ from the written bytes.
+// errDamaged reports that the bytes read from a store differ from the bytes that were written.
 type errDamaged struct{}
 
 func (errDamaged) Error() string {
-	return "a page of a parallel region differs from the page that was written: the temporary file is damaged, or another process writes to it"
+	return "the temporary file is damaged: a page of a parallel region differs from the page that was written; check the disk, and whether another process writes to the file"
 }

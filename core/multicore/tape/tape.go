@@ -15,23 +15,23 @@ type Options struct {
 	// means 256 MiB.
 	MemoryBytes int
 	Store       Store // stores further pages; may be nil
-	// Readers is the number of positions that are read at the same time. Readers limits the number
-	// of pages that are decompressed at the same time.
+	// Readers is the number of concurrent readers. It limits the number of pages that are kept
+	// decompressed.
 	Readers   int
 	Args, PCs bool // whether rows have arguments and PCs
-	// Mark, if not nil, is called for each decompressed page and sets Page.Private.
+	// If Mark is not nil, it is called for each decompressed page, and sets Page.Private.
 	Mark func(*Page)
 }
 
 const (
 	defaultMemory = 256 << 20
-	// arenaBytes is the size of the allocations for compressed pages. Every compressed page is
-	// smaller than an allocation.
+	// arenaBytes is the size of an arena, which contains several compressed pages. Every
+	// compressed page is smaller than an arena.
 	arenaBytes = 1 << 20
 )
 
-// Tape is a list of rows with marks between them. A tape that has been written and sealed can be
-// read from any position. A tape can also be reset and written again.
+// Tape is a list of rows with marks between them. A tape is first written and sealed, and can
+// then be read from any row. After Reset, it can be written again.
 type Tape struct {
 	options Options
 	e       encoder
@@ -40,7 +40,7 @@ type Tape struct {
 	marks   uint32 // number of marks before the next row
 	owners  []uint8
 	waiting []uint8 // owners of the marks after the last row
-	pages   []page
+	pages   []pageInfo
 	rows    uint64
 	marked  uint64
 	arenas  [][]byte
@@ -52,13 +52,13 @@ type Tape struct {
 	hand    int
 }
 
-// page describes where a compressed page is stored.
-type page struct {
+// pageInfo contains the position and size of a compressed page.
+type pageInfo struct {
 	firstMark uint64
 	at        int64 // offset of the page in the store or arena
 	arena     int32 // number of the arena; -1 if the page is in the store
 	bytes     uint32
-	owners    uint32 // length of the data about owners, which follows the data of the rows
+	owners    uint32 // number of bytes with owners of marks, which follow the encoded rows
 	check     uint32
 }
 
@@ -90,11 +90,11 @@ func (t *Tape) Rows() uint64 { return t.rows }
 // Marks returns the number of marks.
 func (t *Tape) Marks() uint64 { return t.marked + uint64(t.marks) }
 
-// Followed returns the number of marks that are followed by a row. Marks after the last row belong
-// to no page.
+// Followed returns the number of marks before the last row. Marks after the last row belong to no
+// page.
 func (t *Tape) Followed() uint64 { return t.marked }
 
-// NeedPC adds the column of PCs. Rows that were added earlier have the PC 0.
+// NeedPC adds the PC column to the tape. In rows that were added earlier, the PC is 0.
 func (t *Tape) NeedPC() { t.options.PCs = true }
 
 // Bytes returns the total compressed size in memory and in the store.
@@ -122,9 +122,9 @@ func (t *Tape) Add(b *trace.Batch, from, to int, kinds trace.Kinds) error {
 		if t.inPage == 0 {
 			t.e.begin()
 			t.owners = t.owners[:0]
-			t.pages = append(t.pages, page{firstMark: t.marked})
+			t.pages = append(t.pages, pageInfo{firstMark: t.marked})
 		}
-		v := first{addr: addr[row], bytes: bytes[row]}
+		v := firstRow{addr: addr[row], bytes: bytes[row]}
 		if b.Arg != nil {
 			v.arg = b.Arg[row]
 		}
@@ -135,7 +135,7 @@ func (t *Tape) Add(b *trace.Batch, from, to int, kinds trace.Kinds) error {
 		if b.Site != nil {
 			site = b.Site[row]
 		}
-		if !t.e.expects(k, site, t.marks, &v) {
+		if !t.e.addPredicted(k, site, t.marks, &v) {
 			t.e.add(k, site, t.marks, v)
 		}
 		if t.marks != 0 {
@@ -168,13 +168,13 @@ func (t *Tape) Seal() error {
 	t.e.out = append(t.e.out, t.owners...)
 	p.bytes = uint32(len(t.e.out))
 	p.check = crc32.Checksum(t.e.out, castagnoli)
-	return t.keep(p, t.e.out)
+	return t.storePage(p, t.e.out)
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// keep stores a compressed page in memory or, if there is no room, in the store.
-func (t *Tape) keep(p *page, data []byte) error {
+// storePage stores a compressed page in an arena or, beyond the memory limit, in the store.
+func (t *Tape) storePage(p *pageInfo, data []byte) error {
 	if t.used == 0 || len(t.arenas[t.used-1])+len(data) > cap(t.arenas[t.used-1]) {
 		if (t.used+1)*arenaBytes > t.options.MemoryBytes && t.used > 0 {
 			if t.options.Store == nil {
@@ -208,7 +208,7 @@ type Page struct {
 	Marks   []uint16
 	Mark    uint64
 	Owners  []uint8 // owners of Marks; empty if all are 0
-	Private []uint8 // 1 for each private row; empty if there is none
+	Private []uint8 // by row: 1 if the row has a private address; empty if no row has one
 
 	number int // page number; -1 if the slot is empty
 	users  int
@@ -233,7 +233,7 @@ func (t *Tape) Page(row uint64) (*Page, error) {
 	p := t.loaded[n]
 	if p == nil {
 		p = t.slot()
-		if err := t.unpack(p, n); err != nil {
+		if err := t.decompress(p, n); err != nil {
 			return nil, err
 		}
 		p.number, t.loaded[n] = n, p
@@ -243,16 +243,17 @@ func (t *Tape) Page(row uint64) (*Page, error) {
 	return p, nil
 }
 
-// Release marks a page returned by Page as no longer in use.
+// Release ends the use of a page that Page or PageOfMark returned.
 func (t *Tape) Release(p *Page) { p.users-- }
 
-// PageOfMark returns the page of the row that follows a mark.
+// PageOfMark returns the page that contains the first row after a mark.
 func (t *Tape) PageOfMark(mark uint64) (*Page, error) {
 	n := sort.Search(len(t.pages), func(i int) bool { return t.pages[i].firstMark > mark }) - 1
 	return t.Page(uint64(n) * PageRows)
 }
 
-// slot returns an unused page, approximately the least recently used page.
+// slot returns a page that is not in use: approximately the least recently used page, or a new
+// page.
 func (t *Tape) slot() *Page {
 	const spare = 8
 	for looked := 0; len(t.slots) >= 2*t.options.Readers+spare && looked < 2*len(t.slots); looked++ {
@@ -276,8 +277,8 @@ func (t *Tape) slot() *Page {
 	return p
 }
 
-// unpack decompresses page n into p.
-func (t *Tape) unpack(p *Page, n int) error {
+// decompress decodes page n of the tape into p.
+func (t *Tape) decompress(p *Page, n int) error {
 	at := &t.pages[n]
 	if cap(t.scratch) < int(at.bytes)+mostToken {
 		t.scratch = make([]byte, 2*(int(at.bytes)+mostToken))
@@ -302,7 +303,7 @@ func (t *Tape) unpack(p *Page, n int) error {
 	if t.options.PCs {
 		p.NeedPC()
 	}
-	if err := t.d.page(p, packed, rows); err != nil {
+	if err := t.d.decodePage(p, packed, rows); err != nil {
 		return err
 	}
 	if len(p.Owners) > 0 && len(p.Marks) != len(p.Owners) {
