@@ -11,7 +11,7 @@ import (
 // between these operations.
 type Body struct {
 	Processor *Processor
-	Ops       []Op      // operations in program order, including free operations
+	Ops       []Op      // the operations in program order, including operations without cost
 	Missing   []Missing // classes that have no cost in the description
 	Unknown   []string  // names of called functions; their time is not modelled
 }
@@ -21,7 +21,7 @@ type Op struct {
 	Block  uint32  // index of the instruction's block
 	Instr  uint32  // index of the instruction in its block
 	Class  Class   // "" if the operation costs nothing
-	Weight float64 // executions in one pass through the body
+	Weight float64 // number of executions in one pass through the body
 	Cost   Cost
 	Waits  []Wait
 	Misses Misses
@@ -29,33 +29,32 @@ type Op struct {
 
 // Wait is a dependence of an operation on the result of another operation.
 type Wait struct {
-	Op     uint32 // index of the operation that computes the value
-	Before uint32 // iterations between the operation and the waiting operation
+	Op     uint32 // index of the operation whose result is used
+	Before uint32 // number of iterations from the operation to the waiting operation
 	// Cycles is the number of cycles from the start of operation Op to the earliest start of the
-	// waiting operation. Cycles may be negative after a phi, if the operation needs the value later
-	// than its other operands.
+	// waiting operation. The number may be negative after a phi, if the waiting operation needs the
+	// value later than its other operands.
 	Cycles float64
 }
 
-// Options contains data that are not in the instructions.
+// Options contains information that the instructions do not contain.
 type Options struct {
-	// Target is the target of the code (trace.Function). An LLVM instruction that the target lacks
-	// costs as much as its replacements.
+	// Target is the target of the code (trace.Function). If the target has no such instruction, an
+	// LLVM instruction costs as much as its replacements.
 	Target trace.Target
 	// LoadLatency returns the average latency of a load in cycles, E(λ). If the result is 0, the
 	// latency in the description is used. The parameter block is an index into the given blocks.
-	// The parameter site is as in trace.Instr; 0 means no site.
+	// The parameter site is a site number as in trace.Instr; 0 means that the load has no site.
 	LoadLatency func(block int, site uint32) float64
-	// Crossing returns the share of a load's or store's executions that access two lines. A nil
-	// function means a share of 0.
+	// Crossing returns the share of a load's or store's executions that access two lines. If
+	// Crossing is nil, the share is 0.
 	Crossing func(block int, site uint32) float64
-	// Misses returns the misses of an access that are not prefetched. A nil function means no
-	// misses.
+	// Misses returns the misses of an access that are not prefetched. If the function is nil,
+	// there are no misses.
 	Misses func(block int, site uint32) Misses
-	// FillWait returns the average number of cycles that a load waits for a line that an earlier
-	// load of the iteration fetches. The addresses of the two loads differ by a constant, and the
-	// parameter between is the number of references between the loads. If FillWait is nil, loads do
-	// not wait.
+	// FillWait returns how many cycles a load waits, on average, for a line that an earlier load of
+	// the iteration fetches. The addresses of the two loads differ by a constant, and the parameter
+	// between is the number of references between the loads. If FillWait is nil, loads do not wait.
 	FillWait func(load, fetching Access, between int) float64
 }
 
@@ -70,8 +69,8 @@ type Access struct {
 // access.
 type Misses struct {
 	Lines     float64
-	Waits     float64 // sum of the lines' latencies in cycles, from address to value
-	Scattered float64 // cycles to transfer the lines if many independent lines are transferred at the same time
+	Waits     float64 // sum of the latencies of these lines in cycles, from address to value
+	Scattered float64 // cycles for transferring these lines if many independent lines are transferred at the same time
 }
 
 // NewBody returns the body of one block.
@@ -79,25 +78,25 @@ func (p *Processor) NewBody(instrs []trace.Instr, o Options) *Body {
 	return p.NewChain([]Piece{{Instrs: instrs, Weight: 1}}, nil, o)
 }
 
-// Piece is a block of a loop's body and its executions per iteration.
+// Piece is a block of a loop body, with its number of executions per iteration.
 type Piece struct {
 	Instrs []trace.Instr
 	Weight float64
 }
 
-// Carried is a value that passes between pieces and is therefore not in trace.Instr.Uses. The
-// instruction Instr in the piece Piece uses the result that the instruction FromInstr in the piece
-// FromPiece computed Before iterations earlier.
+// Carried is a value that one piece computes and another piece uses, so trace.Instr.Uses does not
+// contain it. Instruction Instr in piece Piece uses the result of instruction FromInstr in piece
+// FromPiece, which was computed Before iterations earlier.
 type Carried struct {
 	Piece, Instr, FromPiece, FromInstr, Before uint32
 }
 
-// NewChain returns the body that consists of a loop's pieces. The pieces must be in an order in
-// which they can execute.
+// NewChain returns a body that consists of several pieces of a loop. The pieces must be in a
+// possible order of execution.
 func (p *Processor) NewChain(pieces []Piece, carried []Carried, o Options) *Body {
 	b := &Body{Processor: p}
-	target, n := p.machine(o.Target), 0
-	apart := target.Lacks(trace.FMA) || !p.has(FMA)
+	target, n := p.effectiveTarget(o.Target), 0
+	apart := target.Lacks(trace.FMA) || !p.hasClass(FMA)
 	for i := range pieces {
 		n += len(pieces[i].Instrs)
 	}
@@ -107,7 +106,7 @@ func (p *Processor) NewChain(pieces []Piece, carried []Carried, o Options) *Body
 		first[i] = uint32(len(b.Ops))
 		l := layout{p: p, b: b, instrs: pieces[i].Instrs, block: i, options: o, target: target, apart: apart}
 		l.findUsers()
-		l.add(pieces[i].Weight)
+		l.appendOps(pieces[i].Weight)
 	}
 	for _, c := range carried {
 		if int(c.Piece) >= len(pieces) || int(c.FromPiece) >= len(pieces) ||
@@ -120,7 +119,7 @@ func (p *Processor) NewChain(pieces []Piece, carried []Carried, o Options) *Body
 		}
 		cycles := b.Ops[from].Cost.Latency
 		if in := &pieces[c.Piece].Instrs[c.Instr]; in.Opcode == "fadd" || in.Opcode == "fsub" || len(in.Uses) == 3 && in.Uses[2] == -1 {
-			// assume that the operand is the addend, because sums are more frequent than
+			// assume that the value is the addend, because sums are more frequent than
 			// polynomials
 			cycles += b.Ops[to].addend()
 		}
@@ -132,9 +131,10 @@ func (p *Processor) NewChain(pieces []Piece, carried []Carried, o Options) *Body
 	return b
 }
 
-// waitForFills makes loads wait for lines that earlier loads of the iteration fetch, if both
-// addresses are the same value plus constants (fields of one structure). A later load from the line
-// hits in the first level, but its value is not available before the line arrives.
+// waitForFills adds dependences of loads on earlier loads of the iteration that fetch the same
+// line. The addresses of both loads must be the same value plus constants (fields of one
+// structure). A later load from the line hits in the first level, but its value is available only
+// when the line has arrived.
 func (b *Body) waitForFills(pieces []Piece, o Options) {
 	type fetch struct {
 		op     uint32
@@ -149,7 +149,7 @@ func (b *Body) waitForFills(pieces []Piece, o Options) {
 		if site == 0 {
 			continue
 		}
-		if base, known := b.base(pieces, uint32(i)); known && op.Class == Load {
+		if base, known := b.baseOf(pieces, uint32(i)); known && op.Class == Load {
 			now := fetch{uint32(i), Access{int(op.Block), site}, references}
 			for _, f := range fetches[base] {
 				if b.Ops[f.op].Weight < op.Weight {
@@ -165,9 +165,9 @@ func (b *Body) waitForFills(pieces []Piece, o Options) {
 	}
 }
 
-// base follows the address of an operation back, through additions of constants, to the value from
-// which the address is computed. known is false if this value is unknown.
-func (b *Body) base(pieces []Piece, op uint32) (base Wait, known bool) {
+// baseOf follows the address of an operation back, through additions of constants, to the value from
+// which the address is computed. It returns false if this value is unknown.
+func (b *Body) baseOf(pieces []Piece, op uint32) (base Wait, known bool) {
 	for range b.Ops {
 		of := &b.Ops[op]
 		in := &pieces[of.Block].Instrs[of.Instr]
@@ -180,7 +180,7 @@ func (b *Body) base(pieces []Piece, op uint32) (base Wait, known bool) {
 		if in.Opcode == "load" && known {
 			return Wait{Op: op}, true // the base is a loaded pointer
 		}
-		at := slices.IndexFunc(of.Waits, func(w Wait) bool { return b.gives(pieces, of, in.Uses[0], w) })
+		at := slices.IndexFunc(of.Waits, func(w Wait) bool { return b.isDependenceOf(pieces, of, in.Uses[0], w) })
 		if at < 0 {
 			// the operand of op is computed outside the body: op is the base, unless it is the
 			// original load
@@ -194,9 +194,9 @@ func (b *Body) base(pieces []Piece, op uint32) (base Wait, known bool) {
 	return Wait{}, false
 }
 
-// gives reports whether the dependence w belongs to the operand use, an element of
-// trace.Instr.Uses.
-func (b *Body) gives(pieces []Piece, of *Op, use int32, w Wait) bool {
+// isDependenceOf reports whether dependence w belongs to operand "use", which is an element
+// of trace.Instr.Uses.
+func (b *Body) isDependenceOf(pieces []Piece, of *Op, use int32, w Wait) bool {
 	from := &b.Ops[w.Op]
 	if pieces[from.Block].Instrs[from.Instr].Opcode == "store" {
 		return false
@@ -207,7 +207,7 @@ func (b *Body) gives(pieces []Piece, of *Op, use int32, w Wait) bool {
 	return from.Block != of.Block
 }
 
-// layout converts a block to operations of a body.
+// layout converts the instructions of a block to operations of a body.
 type layout struct {
 	p       *Processor
 	b       *Body
@@ -215,16 +215,18 @@ type layout struct {
 	block   int
 	options Options
 	target  trace.Target
-	apart   bool // a multiply-add is executed as a product and a sum
-	// by instruction: the instructions of the block that use its result, repeated for repeated uses
+	apart   bool // whether multiply-adds are executed as a product and a sum
+	// by instruction: the instructions of the block that use its result; one entry for each use
 	users [][]int32
 	// by instruction: whether it is free, because it is part of another instruction
-	free    []bool
-	product []uint8 // for sums that become multiply-adds: 1 + the number of the operand that is the product
+	free []bool
+	// by instruction: for a sum that becomes a multiply-add, 1 + the number of the operand that is
+	// the product
+	product []uint8
 }
 
-// addend returns the negated number of cycles by which the third operand of a multiply-add may
-// arrive later than its other operands, and 0 for other operations.
+// addend returns a negative number of cycles for a multiply-add: the third operand may arrive
+// this much later than the other operands. For other operations, addend returns 0.
 func (op *Op) addend() float64 {
 	if op.Class == FMA && op.Cost.Addend > 0 {
 		return op.Cost.Addend - op.Cost.Latency
@@ -245,8 +247,8 @@ func (l *layout) findUsers() {
 	}
 }
 
-// definedBy returns the instruction of the block that defines a used value, in this iteration or in
-// the previous iteration, or -1.
+// definedBy returns the instruction of the block that computes a used value, in this iteration or
+// in the previous one. If there is none, it returns -1.
 func definedBy(use int32) int32 {
 	if use <= -2 {
 		return -2 - use
@@ -254,16 +256,18 @@ func definedBy(use int32) int32 {
 	return use
 }
 
-// own returns the instruction of the block that computes an operand, or -1.
-func (l *layout) own(in *trace.Instr, operand int) int32 {
+// definingInstr returns the instruction of the block that computes an operand in this iteration, or
+// -1.
+func (l *layout) definingInstr(in *trace.Instr, operand int) int32 {
 	if operand >= len(in.Uses) || in.Uses[operand] < 0 || int(in.Uses[operand]) >= len(l.instrs) {
 		return -1
 	}
 	return in.Uses[operand]
 }
 
-// onlyFor reports whether an instruction has users in the block, all of which pass a test.
-func (l *layout) onlyFor(i int, test func(user int32) bool) bool {
+// allUsers reports whether the result of an instruction is used in the block, and all users pass a
+// test.
+func (l *layout) allUsers(i int, test func(user int32) bool) bool {
 	for _, u := range l.users[i] {
 		if !test(u) {
 			return false
@@ -279,18 +283,18 @@ func (l *layout) opcode(i int32) string {
 	return l.instrs[i].Opcode
 }
 
-// add appends the operations of the block to the body.
-func (l *layout) add(weight float64) {
+// appendOps appends the operations of the block to the body, with the given weight.
+func (l *layout) appendOps(weight float64) {
 	first := len(l.b.Ops)
 	for i := range l.instrs {
-		l.merge(i)
+		l.markFree(i)
 	}
 	for i := range l.instrs {
 		in := &l.instrs[i]
 		op := Op{Block: uint32(l.block), Instr: uint32(i), Weight: weight}
 		if !l.free[i] {
 			op.Class, op.Cost = l.cost(i)
-			op.Cost = l.crossing(op.Class, op.Cost, in.Site)
+			op.Cost = l.addCrossing(op.Class, op.Cost, in.Site)
 			if l.options.Misses != nil && in.Site > 0 {
 				op.Misses = l.options.Misses(l.block, in.Site)
 			}
@@ -298,13 +302,13 @@ func (l *layout) add(weight float64) {
 		l.b.Ops = append(l.b.Ops, op)
 	}
 	for i := range l.instrs {
-		l.b.Ops[first+i].Waits = l.waits(first, i)
+		l.b.Ops[first+i].Waits = l.dependences(first, i)
 	}
 }
 
-// waits returns the dependences of an instruction on other instructions of its block. The block's
-// operations begin at first.
-func (l *layout) waits(first, i int) []Wait {
+// dependences returns the dependences of an instruction on other instructions of its block. The
+// block's operations begin at first.
+func (l *layout) dependences(first, i int) []Wait {
 	uses, op := l.instrs[i].Uses, &l.b.Ops[first+i]
 	if len(uses) == 0 {
 		return nil
@@ -321,7 +325,7 @@ func (l *layout) waits(first, i int) []Wait {
 		}
 		from := &l.b.Ops[w.Op]
 		latency := from.Cost.Latency
-		if from.Cost.Again > 0 && l.isAgain(from, i, k) {
+		if from.Cost.Again > 0 && l.feedsSameClass(from, i, k) {
 			latency = from.Cost.Again
 		}
 		if k == l.addendOf(i) {
@@ -333,19 +337,19 @@ func (l *layout) waits(first, i int) []Wait {
 	return waits
 }
 
-// isAgain reports whether the result of operation from, an operand of instruction i, is consumed
-// only by operations of the same class, directly or through a phi.
-func (l *layout) isAgain(from *Op, i, operand int) bool {
+// feedsSameClass reports whether instruction i consumes the result of operation "from" only in
+// operations of the same class, directly or through a phi.
+func (l *layout) feedsSameClass(from *Op, i, operand int) bool {
 	class := from.Class
 	if class == FMA && l.apart {
 		class = FAdd
 	}
 	if l.instrs[i].Opcode != "phi" {
-		return l.takes(i, operand) == class
+		return l.consumerClass(i, operand) == class
 	}
-	return l.onlyFor(i, func(u int32) bool {
+	return l.allUsers(i, func(u int32) bool {
 		for k, use := range l.instrs[u].Uses {
-			if definedBy(use) == int32(i) && l.takes(int(u), k) != class {
+			if definedBy(use) == int32(i) && l.consumerClass(int(u), k) != class {
 				return false
 			}
 		}
@@ -353,9 +357,9 @@ func (l *layout) isAgain(from *Op, i, operand int) bool {
 	})
 }
 
-// takes returns the class of the operation that consumes an operand. The operation may be only a
-// part of the instruction.
-func (l *layout) takes(i, operand int) Class {
+// consumerClass returns the class of the operation that consumes an operand of an instruction.
+// The operation may be only a part of the instruction.
+func (l *layout) consumerClass(i, operand int) Class {
 	class, _ := kindOf(&l.instrs[i])
 	switch {
 	case l.product[i] > 0:
@@ -377,60 +381,60 @@ func (l *layout) isAddress(user int32) bool {
 	return false
 }
 
-// merge marks instruction i as free if it is part of another instruction.
-func (l *layout) merge(i int) {
+// markFree marks instruction i as free if it becomes a part of another instruction of the target.
+func (l *layout) markFree(i int) {
 	in := &l.instrs[i]
 	switch in.Opcode {
 	case "add", "sub", "or":
 		// Adding a constant to an address is free.
-		l.free[i] = l.free[i] || len(in.Uses) == 1 && l.onlyFor(i, l.isAddress)
+		l.free[i] = l.free[i] || len(in.Uses) == 1 && l.allUsers(i, l.isAddress)
 	case "zext", "sext":
 		if of := shapeOf(in.Type); of.elements > 0 {
-			// free, because the comparison's mask is already the extended vector
-			l.free[i] = l.isCompare(l.own(in, 0))
+			// free, because the mask that the comparison computes is already the extended vector
+			l.free[i] = l.isCompare(l.definingInstr(in, 0))
 			return
 		}
-		l.mergeExtension(i, in)
+		l.markFreeExtension(i, in)
 	case "fadd", "fsub":
-		l.fuse(i)
+		l.fuseSum(i)
 	case "icmp":
-		l.free[i] = l.p.Fuses&CompareBranch != 0 && l.onlyFor(i, func(u int32) bool { return l.instrs[u].Opcode == "br" })
+		l.free[i] = l.p.Fuses&CompareBranch != 0 && l.allUsers(i, func(u int32) bool { return l.instrs[u].Opcode == "br" })
 	case "fneg":
-		l.free[i] = l.onlyFor(i, func(u int32) bool {
+		l.free[i] = l.allUsers(i, func(u int32) bool {
 			class, _ := intrinsic(&l.instrs[u])
 			return class == FMA && !l.isLibrary(&l.instrs[u])
 		})
 	case "select":
 		if l.isFloatMin(in) {
-			c := l.own(in, 0)
-			l.free[c] = l.onlyFor(int(c), func(u int32) bool { return u == int32(i) })
+			c := l.definingInstr(in, 0)
+			l.free[c] = l.allUsers(int(c), func(u int32) bool { return u == int32(i) })
 		}
 	}
 }
 
-// mergeExtension marks free extensions: instructions with narrower results clear the upper bits,
-// and loads can extend values.
-func (l *layout) mergeExtension(i int, in *trace.Instr) {
-	from := l.own(in, 0)
+// markFreeExtension marks extensions that cost nothing: instructions with narrower results clear
+// the upper bits, and loads can extend values.
+func (l *layout) markFreeExtension(i int, in *trace.Instr) {
+	from := l.definingInstr(in, 0)
 	switch {
 	case l.isCompare(from):
 	case in.Opcode == "zext":
 		l.free[i] = from < 0 || !isBit(l.instrs[from].Type)
 	default:
-		l.free[i] = l.opcode(from) == "load" || l.p.Fuses&ExtendAddress != 0 && l.onlyFor(i, l.isAddress)
+		l.free[i] = l.opcode(from) == "load" || l.p.Fuses&ExtendAddress != 0 && l.allUsers(i, l.isAddress)
 	}
 }
 
 func (l *layout) isCompare(i int32) bool { return l.opcode(i) == "icmp" || l.opcode(i) == "fcmp" }
 
-// isNumbers reports whether the result of a comparison of vectors is used only as a vector of
+// isNumberVector reports whether the result of a vector comparison is used only as a vector of
 // numbers, not as a mask.
-func (l *layout) isNumbers(i int) bool {
-	return l.onlyFor(i, func(u int32) bool { return l.opcode(u) == "zext" || l.opcode(u) == "sext" })
+func (l *layout) isNumberVector(i int) bool {
+	return l.allUsers(i, func(u int32) bool { return l.opcode(u) == "zext" || l.opcode(u) == "sext" })
 }
 
-// entersWith reports whether a load enters the core as one micro-op with its only user.
-func (l *layout) entersWith(i int) bool {
+// fusesWithUser reports whether a load enters the core as one micro-op with its only user.
+func (l *layout) fusesWithUser(i int) bool {
 	if l.p.Fuses&LoadOperation == 0 || len(l.users[i]) != 1 {
 		return false
 	}
@@ -439,17 +443,17 @@ func (l *layout) entersWith(i int) bool {
 		return false
 	}
 	if l.target.Lacks(trace.AVX) && strings.HasPrefix(l.instrs[i].Type, "<") {
-		return false // before AVX, this requires an aligned vector in memory, and alignment is rarely known
+		return false // without AVX, the vector in memory must be aligned, but the alignment is rarely known
 	}
 	return int(l.users[i][0]) > i
 }
 
 func isBit(typ string) bool { return typ == "i1" }
 
-// isFloatMin reports whether a select is a minimum or maximum: it chooses between the two numbers
-// that were compared.
+// isFloatMin reports whether a select computes a minimum or maximum: a choice between the two
+// numbers that were compared.
 func (l *layout) isFloatMin(in *trace.Instr) bool {
-	c := l.own(in, 0)
+	c := l.definingInstr(in, 0)
 	if l.p.Fuses&CompareSelect == 0 || l.opcode(c) != "fcmp" || !shapeOf(in.Type).isFloat() {
 		return false
 	}
@@ -465,7 +469,7 @@ func (l *layout) isFloatMin(in *trace.Instr) bool {
 	return false
 }
 
-// cost returns the class and the cost of an instruction that is not part of another instruction.
+// cost returns the class and the cost of an instruction that is not a part of another instruction.
 func (l *layout) cost(i int) (Class, Cost) {
 	in := &l.instrs[i]
 	class, some := kindOf(in)
@@ -478,8 +482,8 @@ func (l *layout) cost(i int) (Class, Cost) {
 	case l.product[i] > 0:
 		class = FMA
 	}
-	of := l.shape(in.Type)
-	c, ok, found := l.made(class, in, of)
+	of := l.shapeInRegisters(in.Type)
+	c, ok, found := l.replacedCost(class, in, of)
 	if found {
 		if !ok {
 			l.b.lacks(class, in.Type, uint32(l.block))
@@ -488,16 +492,16 @@ func (l *layout) cost(i int) (Class, Cost) {
 	}
 	switch class {
 	case IDiv:
-		if c, ok = l.division(in, of); len(in.Uses) == 1 {
+		if c, ok = l.divisionCost(in, of); len(in.Uses) == 1 {
 			class = IMul
 		}
 	case Branch:
 		c, ok = l.p.cost(class, shape{element: "i32", parts: 1})
 		if in.Opcode == "switch" {
-			c = c.times(max(1, len(in.Uses)))
+			c = c.repeated(max(1, len(in.Uses)))
 		}
 	case Extend:
-		if from := l.own(in, 0); of.elements == 0 && (l.opcode(from) == "icmp" || l.opcode(from) == "fcmp") {
+		if from := l.definingInstr(in, 0); of.elements == 0 && (l.opcode(from) == "icmp" || l.opcode(from) == "fcmp") {
 			class = SetBit
 		}
 		c, ok = l.p.cost(class, of)
@@ -507,29 +511,29 @@ func (l *layout) cost(i int) (Class, Cost) {
 		}
 		c, ok = l.p.cost(class, of)
 	case ICmp, FCmp:
-		if of.elements > 0 && l.isNumbers(i) {
+		if of.elements > 0 && l.isNumberVector(i) {
 			class = Mask
 		}
 		c, ok = l.p.cost(class, of)
 	case IntToF:
-		if from := l.own(in, 0); from >= 0 && shapeOf(l.instrs[from].Type).element == "i64" {
+		if from := l.definingInstr(in, 0); from >= 0 && shapeOf(l.instrs[from].Type).element == "i64" {
 			class = LongToF
 		}
 		c, ok = l.p.cost(class, of)
 	case Load, Gather, Masked:
 		if c, ok = l.p.cost(class, of); ok && l.options.LoadLatency != nil {
 			if latency := l.options.LoadLatency(l.block, in.Site); latency > 0 {
-				c.Latency += latency - l.firstLevel(c)
+				c.Latency += latency - l.replacedLatency(c)
 			}
 		}
-		if class == Load && l.entersWith(i) {
+		if class == Load && l.fusesWithUser(i) {
 			c.MicroOps = 0
 		}
 	case Scatter, MaskedS:
 		// Use the type of the stored value.
 		of = shape{element: "double", elements: 4, parts: 1}
-		if from := l.own(in, 0); from >= 0 {
-			of = l.shape(l.instrs[from].Type)
+		if from := l.definingInstr(in, 0); from >= 0 {
+			of = l.shapeInRegisters(l.instrs[from].Type)
 		}
 		c, ok = l.p.cost(class, of)
 	case Call:
@@ -547,10 +551,10 @@ func (l *layout) cost(i int) (Class, Cost) {
 	return class, c
 }
 
-// crossing adds the cost of accesses that cross a line. If the description contains no such cost,
-// the access uses its ports twice (Intel 64 and IA-32 Architectures Optimization Reference Manual,
-// on accesses that cross a line).
-func (l *layout) crossing(class Class, c Cost, site uint32) Cost {
+// addCrossing adds the cost of crossing a line to the cost of an access. If the description does not
+// contain this cost, an access that crosses a line uses its ports twice (Intel 64 and IA-32
+// Architectures Optimization Reference Manual, on accesses that cross a line).
+func (l *layout) addCrossing(class Class, c Cost, site uint32) Cost {
 	more := CrossingLoad
 	switch class {
 	case Load:
@@ -579,16 +583,17 @@ func (l *layout) crossing(class Class, c Cost, site uint32) Cost {
 	return c
 }
 
-// firstLevel returns the part of a load's latency that E(λ) replaces: the latency of an integer
-// load from the first level, but at most the latency of the load itself.
-func (l *layout) firstLevel(c Cost) float64 {
+// replacedLatency returns the part of a load's latency that is replaced by E(λ): the latency of an
+// integer load from the first level, but at most the latency of the load itself.
+func (l *layout) replacedLatency(c Cost) float64 {
 	if latency := l.p.FirstLevel(); latency > 0 {
 		return min(latency, c.Latency)
 	}
 	return c.Latency
 }
 
-// FirstLevel returns the latency of an integer load that hits in the first level, or 0.
+// FirstLevel returns the latency of an integer load that hits in the first level, or 0 if it is
+// unknown.
 func (p *Processor) FirstLevel() float64 {
 	if len(p.Levels) > 0 {
 		return p.Levels[0].LatencyCycles
@@ -597,9 +602,9 @@ func (p *Processor) FirstLevel() float64 {
 	return c.Latency
 }
 
-// division returns the cost of a division. A multiplication and shifts replace a division by a
-// constant.
-func (l *layout) division(in *trace.Instr, of shape) (Cost, bool) {
+// divisionCost returns the cost of a division. A division by a constant is replaced by
+// a multiplication and shifts.
+func (l *layout) divisionCost(in *trace.Instr, of shape) (Cost, bool) {
 	if len(in.Uses) != 1 {
 		return l.p.cost(IDiv, of)
 	}
@@ -607,7 +612,7 @@ func (l *layout) division(in *trace.Instr, of shape) (Cost, bool) {
 	if of.elements == 0 {
 		wide.element = "i64" // the quotient is computed from the upper half of a 64-bit product
 	}
-	c, ok := l.p.series(wide, IMul, Shift)
+	c, ok := l.p.sequenceCost(wide, IMul, Shift)
 	if !ok {
 		return c, false
 	}
@@ -617,14 +622,14 @@ func (l *layout) division(in *trace.Instr, of shape) (Cost, bool) {
 		if !ok1 || !ok2 {
 			return c, false
 		}
-		c = c.beside(sign).then(sum)
+		c = c.alongside(sign).followedBy(sum)
 	}
 	if in.Opcode == "urem" || in.Opcode == "srem" {
-		back, ok := l.p.series(of, IMul, IAdd)
+		back, ok := l.p.sequenceCost(of, IMul, IAdd)
 		if !ok {
 			return c, false
 		}
-		c = c.then(back)
+		c = c.followedBy(back)
 	}
 	return c, true
 }
@@ -639,7 +644,7 @@ func (b *Body) lacks(class Class, typ string, block uint32) {
 	b.Missing = append(b.Missing, Missing{Class: class, Type: typ, Block: block, Count: 1})
 }
 
-// MicroOps returns the number of micro-ops in one pass through the body.
+// MicroOps returns the number of micro-ops in one execution of the body.
 func (b *Body) MicroOps() float64 {
 	sum := 0.0
 	for i := range b.Ops {

@@ -12,10 +12,10 @@ type Bottleneck string
 // The bottlenecks.
 const (
 	Ports      Bottleneck = "ports"      // some ports are always busy
-	Recurrence Bottleneck = "recurrence" // an iteration waits for the previous iteration
-	Dispatch   Bottleneck = "dispatch"   // limited by the micro-ops that enter the core per cycle
-	Latency    Bottleneck = "latency"    // passes do not overlap
-	Bandwidth  Bottleneck = "bandwidth"  // limited by the lines per cycle from caches and memory
+	Recurrence Bottleneck = "recurrence" // an iteration waits for results of the previous iteration
+	Dispatch   Bottleneck = "dispatch"   // the number of micro-ops that enter the core per cycle is the limit
+	Latency    Bottleneck = "latency"    // one pass through the block does not overlap with the next
+	Bandwidth  Bottleneck = "bandwidth"  // the number of lines per cycle from caches and memory is the limit
 	InFlight   Bottleneck = "misses"     // the window is full of operations that wait for lines
 	Nothing    Bottleneck = "nothing"    // the body costs nothing
 )
@@ -25,15 +25,15 @@ type Steady struct {
 	Cycles     float64 // the maximum of the bounds
 	Bottleneck Bottleneck
 
-	Ports      float64 // lower bound from the ports, with micro-ops distributed optimally
-	Full       uint64  // the ports that this distribution always keeps busy
+	Ports      float64 // lower bound from the ports, for an optimal distribution of micro-ops
+	Full       uint64  // set of the ports that are always busy in this distribution
 	Load       []float64
 	Dispatch   float64
 	Recurrence float64
-	Cycle      []uint32 // the operations of the recurrence, in order
-	Iterations uint32   // number of iterations in the recurrence
-	Misses     float64  // lower bound from the misses in the window
-	Transfers  float64  // lower bound from the accesses to the first level and the lines transferred to it
+	Cycle      []uint32 // the operations of the recurrence, in order of execution
+	Iterations uint32   // number of iterations that the recurrence spans
+	Misses     float64  // lower bound from the number of misses in the window
+	Transfers  float64  // lower bound from accesses to the first level, and from the transfer of lines to it
 }
 
 // Steady returns the steady state of a loop with this body. The time is the maximum of its lower
@@ -46,17 +46,17 @@ func (b *Body) Steady() Steady {
 	}
 	s.Recurrence, s.Cycle, s.Iterations = b.recurrence()
 	s.Misses = b.missBound()
-	s.decide()
+	s.selectBound()
 	return s
 }
 
-// missBound returns the lower bound for the time of an iteration that results from independent
+// missBound returns a lower bound for the time of an iteration, which results from independent
 // misses. The window holds W micro-ops. A miss delays the later micro-ops in the window until its
 // value arrives, but overlaps with other misses in the window. If an iteration has M micro-ops and
-// n misses with a total latency of Λ cycles, n·W/M misses are in the window at a time. In this
-// case, the iteration takes Λ/(n·W/M) cycles, or Λ cycles if no other miss is in the window (T.
-// Karkhanis and J. Smith, A first-order superscalar processor model, ISCA 2004, on long data cache
-// misses).
+// n misses with a total latency of Λ cycles, n·W/M misses are in the window at a time. The
+// iteration then takes Λ/(n·W/M) cycles. If no other miss is in the window, the iteration takes Λ
+// cycles (T. Karkhanis and J. Smith, A first-order superscalar processor model, ISCA 2004, on long
+// data cache misses).
 func (b *Body) missBound() float64 {
 	n, waits := 0.0, 0.0
 	for i := range b.Ops {
@@ -71,16 +71,16 @@ func (b *Body) missBound() float64 {
 	return waits / max(1, n*float64(b.Processor.Window)/m)
 }
 
-// fetch sets the lower bound from transfers of lines to the first level: sequential lines, which
-// take the given cycles per iteration, and scattered lines. During a transfer, loads and stores
-// cannot access the first level. Accesses and transfers alternate, and all other operations overlap
-// with them: the ECM model (H. Stengel, J. Treibig, G. Hager and G. Wellein, Quantifying
-// performance bottlenecks of stencil computations using the Execution-Cache-Memory model, ICS 2015,
-// section 3), max(T_OL, T_nOL + T_data). If a core overlaps transfers with accesses, as AMD Zen
-// does, T_data is a separate bound (J. Hofmann, C. Alappat, G. Hager, D. Fey and G. Wellein,
-// Bridging the Architecture Gap: Abstracting Performance-Relevant Properties of Modern Server
-// Processors, 2020).
-func (s *Steady) fetch(b *Body, cycles float64) {
+// addTransferBound sets the lower bound from transfers of lines to the first level. Sequential
+// lines take the given number of cycles per iteration, and scattered lines are added. During a
+// transfer, loads and stores cannot access the first level. Accesses and transfers alternate, and
+// all other operations overlap with them: the ECM model (H. Stengel, J. Treibig, G. Hager and G.
+// Wellein, Quantifying performance bottlenecks of stencil computations using the
+// Execution-Cache-Memory model, ICS 2015, section 3), max(T_OL, T_nOL + T_data). If a core
+// overlaps transfers with accesses, as AMD Zen does, T_data is a separate bound (J. Hofmann, C.
+// Alappat, G. Hager, D. Fey and G. Wellein, Bridging the Architecture Gap: Abstracting
+// Performance-Relevant Properties of Modern Server Processors, 2020).
+func (s *Steady) addTransferBound(b *Body, cycles float64) {
 	accesses := Body{Processor: b.Processor}
 	for i := range b.Ops {
 		op := &b.Ops[i]
@@ -95,33 +95,33 @@ func (s *Steady) fetch(b *Body, cycles float64) {
 			ports, _, _ := accesses.portBound()
 			s.Transfers += ports
 		}
-		s.decide()
+		s.selectBound()
 	}
 }
 
 // SteadyOver returns the steady state of a loop that is re-entered after a given number of
 // iterations (a round), if rounds do not pass values to each other. While the core waits in one
-// round, it executes micro-ops of the next round, as far as its window reaches. Suppose that a
-// round has M micro-ops, and would take T cycles if only the recurrence limited it. With r
-// micro-ops per cycle and a window of W micro-ops, the last micro-op of a round enters M/r cycles
-// after the first, and must finish within a further W/r cycles. Therefore, T = (M+W)/r, and a round
-// takes M/r = T·M/(M+W) cycles.
+// round, it executes micro-ops of the next round that are in the window. Suppose that a round has M
+// micro-ops, and that it would take T cycles if the recurrence were the only limit. With r
+// micro-ops per cycle and a window of W micro-ops, the last micro-op of a round enters the core M/r
+// cycles after the first, and must finish after another W/r cycles. Therefore, T = (M+W)/r, and a
+// round takes M/r = T·M/(M+W) cycles.
 //
-// Micro-ops wait for values in the scheduler, which is smaller than the window. Only micro-ops that
-// wait for the recurrence stay in the scheduler. If w of M micro-ops wait, and the scheduler has S
-// entries, the core looks ahead by at most S·M/w micro-ops.
+// The scheduler, in which micro-ops wait for values, is smaller than the window. Only micro-ops
+// that wait for the recurrence stay in the scheduler. If w of M micro-ops wait, and the scheduler
+// has S entries, the core looks ahead by at most S·M/w micro-ops.
 func (b *Body) SteadyOver(iterations float64) Steady {
 	s := b.Steady()
-	if m, reach := b.MicroOps(), b.reach(s.Cycle); reach > 0 && m > 0 {
+	if m, reach := b.MicroOps(), b.lookAhead(s.Cycle); reach > 0 && m > 0 {
 		s.Recurrence *= m * iterations / (m*iterations + reach)
 	}
-	s.decide()
+	s.selectBound()
 	return s
 }
 
-// reach returns the number of micro-ops by which the core looks ahead while it waits for a
+// lookAhead returns the number of micro-ops that can enter the core while it waits for a
 // recurrence.
-func (b *Body) reach(cycle []uint32) float64 {
+func (b *Body) lookAhead(cycle []uint32) float64 {
 	reach := float64(b.Processor.Window)
 	if b.Processor.Scheduler == 0 {
 		return reach
@@ -150,8 +150,8 @@ func (b *Body) reach(cycle []uint32) float64 {
 	return reach
 }
 
-// decide selects the maximum of the bounds.
-func (s *Steady) decide() {
+// selectBound sets the time to the maximum of all bounds.
+func (s *Steady) selectBound() {
 	s.Cycles, s.Bottleneck = 0, Nothing
 	for _, bound := range [...]struct {
 		cycles float64
@@ -163,13 +163,15 @@ func (s *Steady) decide() {
 	}
 }
 
-// demand is the number of cycles per pass for which micro-ops occupy any one of a set of ports.
+// demand is the number of cycles per pass in which micro-ops occupy one port, which may be any port
+// of a set.
 type demand struct {
 	ports  uint64
 	cycles float64
 }
 
-// demands sums the demands of the body's micro-ops by the set of ports that can execute them.
+// demands returns the total demand of the body's micro-ops for each set of ports that can execute
+// them.
 func (b *Body) demands() []demand {
 	var list []demand
 	at := map[uint64]int{}
@@ -187,16 +189,16 @@ func (b *Body) demands() []demand {
 	return slices.DeleteFunc(list, func(d demand) bool { return d.cycles <= 0 || d.ports == 0 })
 }
 
-// portBound distributes the demands to their ports so that the load of the busiest port is minimal.
-// portBound returns this load, the set of ports with this load, and the load of each port in one
-// such distribution.
+// portBound distributes the demands among their ports, and minimises the load of the busiest port.
+// It returns this load, the set of ports with this load, and the load of each port in an optimal
+// distribution.
 //
 // By linear programming duality, the minimum load is the maximum, over sets S of ports, of the
 // demand that only ports of S can serve, divided by the number of ports in S. portBound finds this
 // maximum by Dinkelbach's method, which starts with the average over all ports as the capacity of
-// each port. As long as the demands exceed that capacity, the minimum cut is a set S with a larger
-// ratio, which becomes the new capacity. Each step computes a maximum flow, and a few steps are
-// enough.
+// each port. While the demands exceed this capacity, the minimum cut yields a set S with a larger
+// ratio, which becomes the new capacity. Each step computes a maximum flow, and only a few steps
+// are needed.
 func (b *Body) portBound() (cycles float64, full uint64, load []float64) {
 	load = make([]float64, len(b.Processor.Ports))
 	list := b.demands()
@@ -210,7 +212,7 @@ func (b *Body) portBound() (cycles float64, full uint64, load []float64) {
 	cycles = ratio(list, full)
 	for {
 		flow := newFlow(list, cycles)
-		cut, whole := flow.run()
+		cut, whole := flow.maximise()
 		if whole {
 			flow.loads(load)
 			return cycles, full, load
@@ -224,8 +226,8 @@ func (b *Body) portBound() (cycles float64, full uint64, load []float64) {
 	}
 }
 
-// ratio returns the demand that only the ports of a set can serve, divided by the number of these
-// ports.
+// ratio returns the demand that only ports of the given set can serve, divided by the number of
+// ports in the set.
 func ratio(list []demand, set uint64) float64 {
 	sum := 0.0
 	for _, d := range list {
@@ -244,7 +246,7 @@ type flow struct {
 	taken  []float64   // flow by port
 	left   []float64   // remaining demand
 	ports  int
-	little float64 // negligible amount
+	little float64 // flows below this amount are negligible
 }
 
 func newFlow(list []demand, most float64) *flow {
@@ -259,13 +261,13 @@ func newFlow(list []demand, most float64) *flow {
 	return f
 }
 
-// run computes the maximum flow with shortest augmenting paths (Edmonds and Karp). If a part of a
-// demand remains, cut is the set of ports that are reachable from this demand. All ports of the set
-// are full, and no other ports can serve the demand.
-func (f *flow) run() (cut uint64, whole bool) {
-	fromDemand := make([]int, f.ports) // the demand from which a port was reached; -1: not reached
-	// the port from which a demand was reached; -1: the search started at the demand, a part of
-	// which remains; -2: not reached
+// maximise computes the maximum flow with shortest augmenting paths (Edmonds and Karp). If it cannot
+// serve all demands, it returns the set of ports that are reachable from the remaining demands. All
+// ports of this set are full, and no other ports can serve these demands.
+func (f *flow) maximise() (cut uint64, whole bool) {
+	fromDemand := make([]int, f.ports) // by port: the demand from which the port was reached; -1: not reached
+	// by demand: the port from which the demand was reached; -1: the search started here,
+	// because a part of the demand remains; -2: not reached
 	fromPort := make([]int, len(f.list))
 	for {
 		queue := make([]int, 0, len(f.list))
@@ -309,7 +311,7 @@ func (f *flow) run() (cut uint64, whole bool) {
 	}
 }
 
-// push sends as much flow as possible along the path that ends at a port.
+// push sends the maximum possible flow along the path that ends at a port.
 func (f *flow) push(end int, fromDemand, fromPort []int) {
 	amount := f.most - f.taken[end]
 	for q := end; ; {
@@ -342,28 +344,28 @@ func (f *flow) loads(load []float64) {
 
 // recurrence returns the number of cycles per iteration that dependences between iterations
 // require. This is the maximum, over the circuits of the dependence graph, of the sum of latencies
-// divided by the number of iterations that a circuit spans. First, paths through one iteration are
-// contracted: only the operations whose results later iterations use remain, connected by the
-// longest paths. Karp's theorem then yields the maximum mean of this graph (R. Karp, A
-// characterization of the minimum cycle mean in a digraph, 1978). Values that are used several
-// iterations later pass through additional operations without cost.
+// divided by the number of iterations that a circuit spans. First, the paths within an iteration
+// are contracted: the graph keeps only operations whose results are used by later iterations, and
+// connects them by the longest paths. Karp's theorem then yields the maximum mean of this graph
+// (R. Karp, A characterization of the minimum cycle mean in a digraph, 1978). If a value is used
+// several iterations later, additional vertices without cost represent the iterations in between.
 func (b *Body) recurrence() (cycles float64, cycle []uint32, iterations uint32) {
-	r := newRounds(b)
+	r := newValueGraph(b)
 	if len(r.ends) == 0 {
 		return 0, nil, 0
 	}
-	mean, found := r.karp()
+	mean, found := r.maximumMean()
 	if !found {
 		return 0, nil, 0
 	}
-	cycle, iterations = b.critical(mean)
+	cycle, iterations = b.criticalCircuit(mean)
 	return mean, cycle, iterations
 }
 
-// rounds is the graph of values that pass between iterations. A vertex is a value that a later
-// iteration uses. The length of an arc is the length of the longest path between its two values,
-// the second of which belongs to the next iteration.
-type rounds struct {
+// valueGraph is the graph of values that are passed from one iteration to the next. A vertex is a
+// value that a later iteration uses. An arc leads from a value to a value of the next iteration,
+// and its length is the length of the longest path between them.
+type valueGraph struct {
 	ends []uint32 // operations whose results are used by later iterations
 	arcs []arc
 	size int
@@ -374,8 +376,8 @@ type arc struct {
 	cycles   float64
 }
 
-func newRounds(b *Body) *rounds {
-	r := &rounds{}
+func newValueGraph(b *Body) *valueGraph {
+	r := &valueGraph{}
 	vertex := map[uint32]int{}
 	deepest := map[uint32]uint32{}
 	for i := range b.Ops {
@@ -409,17 +411,19 @@ func newRounds(b *Body) *rounds {
 			if n > 1 {
 				from = places[v] + int(n) - 2
 			}
-			r.ways(b, op, n, from, longest)
+			r.addLongestPaths(b, op, n, from, longest)
 		}
 	}
 	return r
 }
 
-// mostBefore is the maximum number of iterations over which the use of a value is followed.
+// mostBefore is the maximum number of iterations between the computation and the use of a value
+// that is taken into account.
 const mostBefore = 64
 
-// ways adds arcs for the longest paths from a value, computed n iterations ago, to all vertices.
-func (r *rounds) ways(b *Body, op, n uint32, from int, longest []float64) {
+// addLongestPaths adds arcs for the longest paths from a value that was computed n iterations ago
+// to all vertices.
+func (r *valueGraph) addLongestPaths(b *Body, op, n uint32, from int, longest []float64) {
 	for i := range b.Ops {
 		longest[i] = math.Inf(-1)
 		for _, w := range b.Ops[i].Waits {
@@ -438,10 +442,10 @@ func (r *rounds) ways(b *Body, op, n uint32, from int, longest []float64) {
 	}
 }
 
-// karp returns the maximum mean of a circuit, or false if there is no circuit. By Karp's theorem,
-// the maximum lengths of paths of exactly k arcs determine the mean, for k up to the number of
-// vertices.
-func (r *rounds) karp() (mean float64, found bool) {
+// maximumMean returns the maximum mean length of all circuits, or false if there is no circuit.
+// By Karp's theorem, this mean follows from the maximum lengths of paths with exactly k arcs,
+// for all k up to the number of vertices.
+func (r *valueGraph) maximumMean() (mean float64, found bool) {
 	n := r.size
 	rows := make([][]float64, n+1)
 	for k := range rows {
@@ -474,10 +478,10 @@ func (r *rounds) karp() (mean float64, found bool) {
 	return mean, !math.IsInf(mean, -1)
 }
 
-// critical finds the operations of a circuit with the maximum mean. If the mean is subtracted from
-// the length of a circuit for each iteration that the circuit spans, no circuit has a positive
-// length, and a critical circuit has length 0.
-func (b *Body) critical(mean float64) (cycle []uint32, iterations uint32) {
+// criticalCircuit finds the operations of a circuit with the maximum mean. If the mean is
+// subtracted once for each iteration that a circuit spans, no circuit has a positive length, and
+// critical circuits have length 0.
+func (b *Body) criticalCircuit(mean float64) (cycle []uint32, iterations uint32) {
 	n := len(b.Ops)
 	gain := make([]float64, n) // the maximum length of a path to the operation
 	little := max(mean, 1) * 1e-9
@@ -494,7 +498,7 @@ func (b *Body) critical(mean float64) (cycle []uint32, iterations uint32) {
 			break
 		}
 	}
-	state := make([]uint8, n) // 0: not visited, 1: on the current path, 2: finished
+	state := make([]uint8, n) // by operation: 0 if not visited, 1 if on the current path, 2 if finished
 	next := make([]int, n)
 	for i := range b.Ops {
 		if state[i] != 0 {
@@ -513,7 +517,7 @@ func (b *Body) critical(mean float64) (cycle []uint32, iterations uint32) {
 				}
 				if state[w.Op] == 1 {
 					from := slices.Index(way, w.Op)
-					return b.around(way[from:], mean, gain, 100*little)
+					return b.listCircuit(way[from:], mean, gain, 100*little)
 				}
 				if state[w.Op] == 0 {
 					state[w.Op] = 1
@@ -528,9 +532,9 @@ func (b *Body) critical(mean float64) (cycle []uint32, iterations uint32) {
 	return nil, 0
 }
 
-// around lists the operations of a circuit that was found in reverse direction, and counts the
-// iterations that the circuit spans.
-func (b *Body) around(way []uint32, mean float64, gain []float64, little float64) (cycle []uint32, iterations uint32) {
+// listCircuit returns the operations of a circuit that was found in reverse order, and the number
+// of iterations that the circuit spans.
+func (b *Body) listCircuit(way []uint32, mean float64, gain []float64, little float64) (cycle []uint32, iterations uint32) {
 	for k, v := range way {
 		from := way[(k+1)%len(way)]
 		for _, w := range b.Ops[v].Waits {

@@ -10,8 +10,8 @@ import (
 // Class is a class of instructions. Descriptions of processors contain costs for classes.
 type Class string
 
-// The classes. The first eleven are the classes of PPT's hardware files. A description that lacks
-// another class uses the cost of one of these eleven classes instead.
+// The first eleven classes are the classes of PPT's hardware files. If a description contains no
+// cost for another class, the cost of one of these eleven classes is used instead.
 const (
 	IAdd    Class = "iadd"
 	FAdd    Class = "fadd"
@@ -30,28 +30,28 @@ const (
 	Rotate  Class = "rotate"
 	ICmp    Class = "icmp"
 	FCmp    Class = "fcmp"
-	Mask    Class = "mask" // a comparison of vectors whose result is a vector of numbers
-	SetBit  Class = "set"  // a comparison's result as a number
+	Mask    Class = "mask" // comparison of vectors whose result is used as a vector of numbers
+	SetBit  Class = "set"  // conversion of the result of a comparison to a number
 	Select  Class = "select"
 	IMin    Class = "imin" // minimum or maximum of two integers
 	FMin    Class = "fmin"
-	Extend  Class = "extend" // extension of integers; costs are keyed by the result type
-	Narrow  Class = "narrow" // truncation of integer vectors; costs are keyed by the result type
+	Extend  Class = "extend" // extension of integers; costs are listed by result type
+	Narrow  Class = "narrow" // truncation of integer vectors; costs are listed by result type
 	FMA     Class = "fma"
 	FSign   Class = "fsign" // negation, absolute value, copied sign
 	Sqrt    Class = "sqrt"
 	Round   Class = "round"
 	IntToF  Class = "itof" // integer to float; costs are keyed by the result type
-	LongToF Class = "ltof" // 64-bit integer to float; costs are keyed by the result type
-	FToInt  Class = "ftoi" // float to integer; costs are keyed by the result type
-	Convert Class = "fcvt" // conversion between float and double; costs are keyed by the result type
+	LongToF Class = "ltof" // 64-bit integer to float; costs are listed by result type
+	FToInt  Class = "ftoi" // float to integer; costs are listed by result type
+	Convert Class = "fcvt" // conversion between float and double; costs are listed by result type
 	Shuffle Class = "shuffle"
 	Insert  Class = "insert"
 	Extract Class = "extract"
-	Count   Class = "count" // counts ones, leading or trailing zeros
+	Count   Class = "count" // number of ones, leading zeros or trailing zeros
 	Swap    Class = "bswap"
 	Atomic  Class = "atomic"
-	Gather  Class = "gather" // a gather; costs are keyed by the type of the gathered vector
+	Gather  Class = "gather" // gather; costs are listed by type of the gathered vector
 	Scatter Class = "scatter"
 	Masked  Class = "maskedload"
 	MaskedS Class = "maskedstore"
@@ -62,8 +62,9 @@ const (
 	CrossingStore Class = "crossingstore"
 )
 
-// standIns maps each class to its substitute, whose cost is used if a description lacks the class.
-var standIns = map[Class]Class{
+// substitutes maps each class to its substitute. If a description contains no cost for the class, the
+// cost of the substitute is used.
+var substitutes = map[Class]Class{
 	ALU: IAdd, IAdd: Unknown, Branch: Unknown, IMul: Unknown, FMul: FAdd, IDiv: Unknown, FDiv: Unknown,
 	Shift: ALU, ShiftBy: Shift, Rotate: Shift, ICmp: ALU, FCmp: FAdd, Mask: ICmp, SetBit: ALU, Select: ALU, FMin: FAdd,
 	Extend: ALU, Narrow: Shuffle, FSign: ALU, Sqrt: FDiv, Round: FAdd, IntToF: FAdd, LongToF: IntToF, FToInt: FAdd, Convert: FAdd,
@@ -71,16 +72,16 @@ var standIns = map[Class]Class{
 	Gather: Load, Scatter: Store, Masked: Load, MaskedS: Store, Call: Branch, FAdd: Unknown, Load: Unknown, Store: Unknown,
 }
 
-// withoutStandIn lists the classes without a substitute. If a description lacks CrossingLoad or
-// CrossingStore, an access that crosses a line counts twice.
-var withoutStandIn = []Class{Unknown, FMA, IMin, CrossingLoad, CrossingStore}
+// withoutSubstitute lists the classes without a substitute. If a description contains no cost for
+// CrossingLoad or CrossingStore, an access that crosses a line counts twice.
+var withoutSubstitute = []Class{Unknown, FMA, IMin, CrossingLoad, CrossingStore}
 
 func isClass(name string) bool {
-	_, ok := standIns[Class(name)]
-	return ok || slices.Contains(withoutStandIn, Class(name))
+	_, ok := substitutes[Class(name)]
+	return ok || slices.Contains(withoutSubstitute, Class(name))
 }
 
-// opcodes maps the opcodes of trace.Instr to classes. The class "" has no cost.
+// opcodes maps the opcodes of trace.Instr to classes. Instructions of class "" cost nothing.
 var opcodes = byName(map[Class]string{
 	"": "phi getelementptr bitcast addrspacecast inttoptr ptrtoint freeze alloca " +
 		"extractvalue insertvalue asm unreachable landingpad va_arg fence",
@@ -93,7 +94,7 @@ var opcodes = byName(map[Class]string{
 	Branch: "br switch indirectbr", Call: "ret call invoke callbr resume frem",
 })
 
-// intrinsics maps the names of LLVM's intrinsics, without llvm., to classes.
+// intrinsics maps the names of LLVM's intrinsics, without the prefix "llvm.", to classes.
 var intrinsics = byName(map[Class]string{
 	FMA: "fma fmuladd", Sqrt: "sqrt", FSign: "fabs copysign",
 	Round: "floor ceil rint nearbyint trunc round roundeven",
@@ -110,7 +111,7 @@ var intrinsics = byName(map[Class]string{
 	Load: "prefetch",
 })
 
-// byName inverts a table that contains the names for each class.
+// byName converts a map from classes to lists of names to a map from names to classes.
 func byName(names map[Class]string) map[string]Class {
 	classes := map[string]Class{}
 	for class, list := range names {
@@ -122,7 +123,8 @@ func byName(names map[Class]string) map[string]Class {
 }
 
 // kindOf returns the class of an instruction according to its opcode, or false if the instruction
-// has no cost. The instructions that use the result or compute the operands may change the class.
+// has no cost. The instructions that use the result or compute the operands may still change the
+// class.
 func kindOf(in *trace.Instr) (Class, bool) {
 	class, known := opcodes[in.Opcode]
 	switch {
@@ -138,8 +140,8 @@ func kindOf(in *trace.Instr) (Class, bool) {
 	return class, class != ""
 }
 
-// intrinsic returns the class of a call that is compiled to an instruction. The callee is an
-// intrinsic llvm.NAME, or a function of the math library for which processors have an instruction.
+// intrinsic returns the class of a call that is compiled to an instruction. The callee is an LLVM
+// intrinsic, or a function of the math library for which processors have an instruction.
 func intrinsic(in *trace.Instr) (Class, bool) {
 	name, ok := strings.CutPrefix(in.Opcode, "llvm.")
 	if !ok {

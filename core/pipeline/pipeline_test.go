@@ -243,7 +243,7 @@ func TestLoopOfSeveralBlocks(t *testing.T) {
 }
 
 // TestFillWait checks that a load waits for the line of an earlier load with the same base address,
-// even if the earlier load is in another block, but does not wait for other lines.
+// even in another block, and that it does not wait for other lines.
 func TestFillWait(t *testing.T) {
 	p := toy(t)
 	node := trace.Instr{Opcode: "phi", Type: "ptr", Uses: []int32{-2 - 3}}
@@ -292,7 +292,7 @@ func TestFillWait(t *testing.T) {
 	}
 }
 
-// naivePorts tries all sets of ports to compute the bound.
+// naivePorts computes the port bound by trying all sets of ports.
 func naivePorts(list []demand, ports int) (most float64) {
 	for set := uint64(1); set < 1<<ports; set++ {
 		most = max(most, ratio(list, set))
@@ -334,8 +334,8 @@ func TestPortBoundEqualsNaive(t *testing.T) {
 	})
 }
 
-// naiveRecurrence searches for the maximum mean. A guess is too small if the length of a circuit is
-// still positive after the guess has been subtracted from each edge.
+// naiveRecurrence finds the maximum mean of a circuit by bisection. A guess is too small if a
+// circuit still has a positive length after the guess has been subtracted from each edge.
 func naiveRecurrence(b *Body) float64 {
 	gains := func(mean float64) bool {
 		way := make([]float64, len(b.Ops))

@@ -15,10 +15,10 @@ var pptClasses = []Class{IAdd, FAdd, IDiv, FDiv, IMul, FMul, Load, Store, ALU, B
 // pptNames lists the names of the dictionaries in a hardware file.
 var pptNames = []string{"pipelinecounts", "pipelinelatencies", "pipelinethroughputs"}
 
-// pptClass contains the numbers of one class from a hardware file.
+// pptClass contains the numbers for one class in a hardware file.
 type pptClass struct {
 	pipelines           float64
-	latency, throughput float64 // in seconds or cycles; negative if missing
+	latency, throughput float64 // in seconds or cycles; negative if the file does not contain the number
 	line                int
 }
 
@@ -35,11 +35,11 @@ func isPPT(text string) bool {
 	return false
 }
 
-// readPPT reads the pipelines from a PPT hardware file (github.com/lanl/PPT): three dictionaries,
-// pipelinecounts, pipelinelatencies and pipelinethroughputs, with a number for each of PPT's eleven
-// classes. Each pipeline of a class becomes a separate port, which the class occupies for the time
-// from pipelinethroughputs. Times in PPT's files are in seconds, such as 3.0 / clockspeed. Numbers
-// above 10⁻⁶ are treated as cycles.
+// readPPT reads the pipelines from a PPT hardware file (github.com/lanl/PPT). The file contains
+// three dictionaries, pipelinecounts, pipelinelatencies and pipelinethroughputs, with a number for
+// each of PPT's eleven classes. Each pipeline of a class becomes a separate port, which an
+// instruction of the class occupies for the time in pipelinethroughputs. Times in PPT's files are
+// in seconds, such as 3.0 / clockspeed. Numbers above 10⁻⁶ are treated as cycles.
 func readPPT(text string) (*Processor, error) {
 	p := &Processor{Name: "ppt", Title: "a PPT hardware file", Source: "a PPT hardware file"}
 	classes := map[Class]*pptClass{}
@@ -61,9 +61,9 @@ func readPPT(text string) (*Processor, error) {
 			c := classes[Class(m.Key)]
 			switch {
 			case m.Value.Kind != hardware.Number:
-				return nil, &Error{m.Value.Line, "the value of " + strconv.Quote(clip(m.Key)) + " is not a number"}
+				return nil, &Error{m.Value.Line, "the value of " + strconv.Quote(shorten(m.Key)) + " is not a number"}
 			case c == nil:
-				return nil, &Error{m.Value.Line, "class " + strconv.Quote(clip(m.Key)) + " is unknown to PPT, want one of iadd, fadd, idiv, fdiv, imul, fmul, load, store, alu, br, unknown"}
+				return nil, &Error{m.Value.Line, "class " + strconv.Quote(shorten(m.Key)) + " is unknown to PPT, want one of iadd, fadd, idiv, fdiv, imul, fmul, load, store, alu, br, unknown"}
 			}
 			x := m.Value.Numbers[0]
 			if x < 0 || x > mostCycles || math.IsNaN(x) {
@@ -132,5 +132,5 @@ func (p *Processor) takePPT(classes map[Class]*pptClass) error {
 		}
 		p.Notes = append(p.Notes, "classes without numbers:"+names)
 	}
-	return p.check()
+	return p.checkComplete()
 }

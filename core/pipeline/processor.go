@@ -5,10 +5,10 @@
 // # Method
 //
 // The slides "Compute Node Models" (Santhi, Chennupati, LA-UR-17-20754, part 3) build a graph of
-// data dependences for each block. The slides compute the time of one pass through the block with a
-// model of the pipelines, in which each class of instructions has a latency and a throughput. The
-// slides then sum these times, weighted by the executions of the blocks. This package works as
-// follows:
+// data dependences for each block. With a model of the pipelines, in which each class of
+// instructions has a latency and a throughput, the slides compute the time of one pass through the
+// block. The slides then sum these times, weighted by the executions of the blocks. This package
+// works as follows:
 //
 //  1. A [Processor] contains the cost of each [Class] of instructions: the latency, and the
 //     micro-ops with the ports that can execute them. [Named] returns descriptions that
@@ -19,41 +19,41 @@
 //     comparison and its branch count as one instruction. A division by a constant counts as a
 //     multiplication.
 //  3. [Body.OnePass] schedules a body once, greedily, cycle by cycle. OnePass returns the time as
-//     the slides define it, and a table of cycles and ports.
+//     defined in the slides, and a table of cycles and ports.
 //  4. [Body.Steady] computes lower bounds for the time of an iteration when many iterations of a
-//     loop overlap. The bounds come from the ports (exactly, with maximum flows), from dispatch,
-//     and from recurrences (exactly, as the maximum mean over the circuits of the graph). The
-//     largest bound is the time and determines the bottleneck. A loop that is re-entered after a
-//     few iterations overlaps with its next execution as far as the window reaches
-//     ([Body.SteadyOver]). A load waits for a line that an earlier load of the iteration fetches
-//     ([Options.FillWait]) if the two addresses differ only by a constant (fields of a structure).
-//     Loads from structures that are accessed by an index, and loads of lines that were fetched by
-//     stores or in an earlier iteration, are assumed not to wait.
+//     loop overlap. There is a bound for the ports (computed exactly, with maximum flows), a bound
+//     for dispatch, and a bound for recurrences (computed exactly, as the maximum mean over the
+//     circuits of the graph). The largest bound is the time and determines the bottleneck. If a
+//     loop is re-entered after a few iterations, its executions overlap as far as the window
+//     permits ([Body.SteadyOver]). If the addresses of two loads differ only by a constant (fields
+//     of a structure), the second load waits for the line that the first load fetches
+//     ([Options.FillWait]). Two kinds of loads are assumed not to wait: loads from structures that
+//     are accessed by an index, and loads of lines that were fetched by stores or in an earlier
+//     iteration.
 //  5. [Processor.Runtime] sums these times. A memory model provides the average latency of loads,
 //     the shares of accesses that cross a line, independent misses, and sequential lines.
 //     Independent misses and sequential lines, together with a loop's loads and stores, add lower
-//     bounds for the loop (the ECM model). In this model, fetches that overlap with computation
+//     bounds for the loop (the ECM model). In the ECM model, fetches that overlap with computation
 //     cost nothing.
 //
 // # The target of the code
 //
 // A code generator translates LLVM instructions to instructions of its target, which may lack some
-// of the processor's instructions. For example, clang -O2 for generic x86-64 does not use FMA, so
-// llvm.fmuladd becomes a multiplication and an addition, and a sum of products waits for one
-// addition per iteration. [Options.Target] is the target, which trace.Function contains (from
-// LLVM's attributes target-cpu and target-features). The block consists of LLVM's instructions, but
-// some instructions cost as much as several:
+// of the processor's instructions. For example, clang -O2 for generic x86-64 does not use FMA.
+// llvm.fmuladd then becomes a multiplication and an addition, and a sum of products waits for one
+// addition per iteration. [Options.Target] is the target as in trace.Function, which contains
+// LLVM's attributes target-cpu and target-features. A block consists of LLVM instructions, but
+// some of these instructions cost as much as several instructions of the target:
 //
 //   - llvm.fmuladd without FMA: a product and a sum, and only the sum waits for the third operand;
 //   - vectors wider than the target's registers: several instructions;
 //   - vector instructions without SSE 4.1: extensions, selections, minima and maxima, 32-bit
 //     products, and 64-bit comparisons;
-//   - vector instructions without AVX2 or AVX-512: 64-bit products, rotations, and comparisons, whose
-//     result is a vector instead of a mask;
+//   - vector instructions without AVX2 or AVX-512: 64-bit products, rotations, and comparisons,
+//     whose result is a vector instead of a mask;
 //   - without POPCNT, llvm.ctpop of a scalar; on any x86, llvm.minnum, llvm.maxnum and llvm.round;
 //   - llvm.fma without FMA, llvm.floor and other roundings without SSE 4.1, and, on any x86,
-//     llvm.lround: these become calls to the math library, whose time is not modelled
-//     ([Body.Unknown]).
+//     llvm.lround: calls to the math library, whose time is not modelled ([Body.Unknown]).
 //
 // Conversely, a product and a sum that may be fused because of -ffast-math or -ffp-contract=fast
 // (trace.Contract) become one multiply-add if the target has FMA. Code for an unknown machine or
@@ -71,17 +71,18 @@
 //   - selects of floating-point numbers that become branches;
 //   - llvm.minnum without NaNs.
 //
-// Nor does it include register copies in code without AVX, whose instructions overwrite an operand.
-// These copies need dispatch slots, but no port.
+// Register copies are not included either. They are needed in code without AVX, whose instructions
+// overwrite an operand, and use dispatch slots, but no port.
 //
 // # Differences from the slides
 //
 // The slides sum the times of one pass of each block. A real core overlaps many iterations, so an
 // iteration takes only a fraction of the time of one pass. By default, this package sums
 // steady-state times. [SlidesForm] selects the slides' method. PPT has eleven classes. This package
-// has more classes, and uses PPT's classes in place of classes that a description lacks. In PPT,
-// each class has its own pipelines. Here, each micro-op can run on one of several ports, and
-// different classes may use the same port. [NotModelled] lists the effects that are omitted.
+// has more classes. If a description contains no cost for a class, the cost of one of PPT's classes
+// is used. In PPT, each class has its own pipelines. Here, each micro-op can run on one of several
+// ports, and different classes may use the same port. [NotModelled] lists the effects that are
+// omitted.
 //
 // # Descriptions
 //
@@ -116,15 +117,15 @@
 // separated by |, for 1 cycle or for the number of cycles before *; "4x" stands for four equal
 // micro-ops. The entry "addend" is the latency from the third operand of a fused multiply-add. The
 // entry "again" is the latency from an instruction to a dependent instruction of the same class. A
-// class without a type applies to all types that have no line of their own. Vector types that have
-// no line are executed in parts, or like the next longer vector type. The classes crossingload and
-// crossingstore contain the additional cost of an access that crosses a line. Without these
-// classes, an access that crosses a line uses its ports twice.
+// class without a type applies to all types that are not listed. Vector types that are not listed
+// are executed in parts, or like the next longer vector type. The classes crossingload and
+// crossingstore contain the additional cost of an access that crosses a line. If they are not
+// listed, an access that crosses a line uses its ports twice.
 //
 // A level has a latency in cycles (from the address to the value), a size, and a number of ways.
 // The entries "read", "written" and "scattered" are the cycles per line when many lines are
-// transferred from the level: lines read in sequence, lines written in sequence, or scattered
-// lines.
+// transferred from the level: for lines that are read in sequence, for lines that are written in
+// sequence, and for scattered lines.
 package pipeline
 
 import (
@@ -143,13 +144,15 @@ type Processor struct {
 	Notes       []string
 	ClockGHz    float64 // clock frequency; 0 if unknown
 	Dispatch    int     // number of micro-ops that enter the core per cycle
-	Window      int     // size of the reorder buffer: maximum number of micro-ops in the core, waiting or done; 0: unknown
-	Scheduler   int     // maximum number of micro-ops that wait for values; 0: unknown
-	Ports       []string
-	Fuses       Fusion
+	// size of the reorder buffer: maximum number of micro-ops in the core, waiting or completed; 0:
+	// unknown
+	Window    int
+	Scheduler int // maximum number of micro-ops that wait for values; 0: unknown
+	Ports     []string
+	Fuses     Fusion
 	// whether lines can be transferred to the first level while loads and stores access it
 	Overlaps bool
-	Levels   []Level // levels of memory, nearest first; if empty, the classes of loads contain the latencies
+	Levels   []Level // levels of memory, nearest first; if empty, the latencies of loads are used
 
 	costs map[Key]Cost
 	keys  []Key // keys of costs in the order of the file
@@ -158,7 +161,7 @@ type Processor struct {
 // Fusion is a set of kinds of instruction pairs that execute as one instruction.
 type Fusion uint8
 
-// The kinds of pairs.
+// These are the kinds of instruction pairs.
 const (
 	// CompareBranch: a comparison of integers, and a branch that is the only user of its result.
 	CompareBranch Fusion = 1 << iota
@@ -187,7 +190,7 @@ type Level struct {
 	// ReadCycles, WrittenCycles and ScatteredCycles are the cycles per line for transferring many
 	// lines from this level to the first level, in addition to the loads and stores in the first
 	// level. The lines are read in sequence, written in sequence (including write-backs), or
-	// scattered and independent. 0 means unknown.
+	// scattered and independent. The value 0 means unknown.
 	ReadCycles, WrittenCycles, ScatteredCycles float64
 }
 
@@ -207,7 +210,7 @@ func (k Key) String() string {
 
 // Cost is the cost of an instruction in the core.
 type Cost struct {
-	Latency float64 // number of cycles from the operands to the result
+	Latency float64 // number of cycles from the start of the instruction until its result is available
 	Addend  float64 // latency from the third operand of a fused multiply-add; 0: same as Latency
 	// latency to a dependent instruction of the same class, if it is shorter; 0: same as Latency
 	Again    float64
@@ -215,13 +218,14 @@ type Cost struct {
 	Uses     []Use
 }
 
-// Use is a micro-op, which occupies one of several ports for a number of cycles.
+// Use is the use of a port by a micro-op, which occupies one of several ports for a number of
+// cycles.
 type Use struct {
-	Ports  uint64 // one bit for each port that can execute the micro-op
+	Ports  uint64 // bit set of the ports that can execute the micro-op
 	Cycles float64
-	// After is the number of cycles from the start of the operation's first micro-op to the start
-	// of this micro-op, if the operation represents several instructions in sequence. In
-	// descriptions, After is 0.
+	// After is the number of cycles by which this micro-op starts later than the first micro-op
+	// of the operation. In descriptions, After is 0. It is positive only if an operation
+	// represents several instructions in sequence.
 	After float64
 }
 
@@ -246,15 +250,15 @@ func (p *Processor) Set(k Key, c Cost) {
 // Keys returns the keys of all costs, in the order of the description.
 func (p *Processor) Keys() []Key { return p.keys }
 
-// Cost returns the cost of a class and type if the description contains it. Cost does not search
-// for a replacement class.
+// Cost returns the cost of a class and type, or false if the description does not contain it.
+// Cost does not use substitutes.
 func (p *Processor) Cost(k Key) (Cost, bool) {
 	c, found := p.costs[k]
 	return c, found
 }
 
-// has reports whether the description contains a cost of a class for any type.
-func (p *Processor) has(class Class) bool {
+// hasClass reports whether the description contains a cost for a class, of any type.
+func (p *Processor) hasClass(class Class) bool {
 	return slices.ContainsFunc(p.keys, func(k Key) bool { return k.Class == class })
 }
 
@@ -271,15 +275,16 @@ func (p *Processor) PortNames(ports uint64) string {
 	return strings.Join(names, "|")
 }
 
-// Throughput returns the number of cycles between the starts of two independent instructions with
-// cost c if only such instructions run.
+// Throughput returns the reciprocal throughput of instructions with cost c: the number of cycles
+// between the starts of two independent instructions.
 func (p *Processor) Throughput(c Cost) float64 {
 	b := Body{Processor: p, Ops: []Op{{Weight: 1, Cost: c}}}
 	s := b.Steady()
 	return s.Cycles
 }
 
-// Missing is a class for which a processor's description has neither a cost nor a replacement.
+// Missing is a class for which the description of a processor contains no cost, not even of a
+// substitute.
 type Missing struct {
 	Class Class
 	Type  string // type of the first instruction that needs the class
@@ -287,44 +292,45 @@ type Missing struct {
 	Count int    // number of instructions that need the class
 }
 
-// cost returns the cost of a class for a type. If the description lacks this cost, the method tries
-// the class with a different type, then parts of the vector, and then a different class.
+// cost returns the cost of a class for a type. If the description does not contain this cost, cost
+// tries the same class with a different type, then parts of the vector, and then the substitute of
+// the class.
 func (p *Processor) cost(class Class, of shape) (Cost, bool) {
-	for range len(standIns) + 1 {
-		if c, ok := p.ofClass(class, of); ok {
+	for range len(substitutes) + 1 {
+		if c, ok := p.costInClass(class, of); ok {
 			return c, true
 		}
 		switch class {
 		case FMA:
 			return p.productAndSum(of)
 		case IMin:
-			return p.series(of, ICmp, Select)
+			return p.sequenceCost(of, ICmp, Select)
 		}
-		next, ok := standIns[class]
+		next, ok := substitutes[class]
 		if !ok {
 			break
 		}
 		class = next
 	}
-	return p.ofClass(Unknown, of)
+	return p.costInClass(Unknown, of)
 }
 
-// series returns the cost of several classes, executed one after the other.
-func (p *Processor) series(of shape, classes ...Class) (sum Cost, ok bool) {
+// sequenceCost returns the cost of a sequence of dependent instructions of the given classes.
+func (p *Processor) sequenceCost(of shape, classes ...Class) (sum Cost, ok bool) {
 	for _, class := range classes {
 		c, ok := p.cost(class, of)
 		if !ok {
 			return Cost{}, false
 		}
-		sum = sum.then(c)
+		sum = sum.followedBy(c)
 	}
 	return sum, true
 }
 
-// then returns the cost of an operation with cost c that is followed by a dependent operation with
-// cost d.
-func (c Cost) then(d Cost) Cost {
-	sum := c.beside(d)
+// followedBy returns the total cost of two operations: an operation with cost c, and then a dependent
+// operation with cost d.
+func (c Cost) followedBy(d Cost) Cost {
+	sum := c.alongside(d)
 	sum.Latency = c.Latency + d.Latency
 	for i := len(c.Uses); i < len(sum.Uses); i++ {
 		sum.Uses[i].After += c.Latency
@@ -332,8 +338,8 @@ func (c Cost) then(d Cost) Cost {
 	return sum
 }
 
-// beside returns the cost of two operations, with costs c and d, that do not wait for each other.
-func (c Cost) beside(d Cost) Cost {
+// alongside returns the total cost of two independent operations with costs c and d.
+func (c Cost) alongside(d Cost) Cost {
 	uses := make([]Use, 0, len(c.Uses)+len(d.Uses))
 	return Cost{
 		Latency: max(c.Latency, d.Latency), MicroOps: c.MicroOps + d.MicroOps,
@@ -341,14 +347,15 @@ func (c Cost) beside(d Cost) Cost {
 	}
 }
 
-// times returns the cost of n independent operations with cost c, such as the parts of a vector.
-func (c Cost) times(n int) Cost {
+// repeated returns the total cost of n independent operations with cost c, such as the parts of a
+// vector.
+func (c Cost) repeated(n int) Cost {
 	if n <= 1 {
 		return c
 	}
 	many := Cost{Latency: c.Latency, Addend: c.Addend, Again: c.Again, MicroOps: min(c.MicroOps*n, mostMicroOps)}
 	for _, u := range c.Uses {
-		if n > mostUses/max(1, len(c.Uses)) { // one long use of a port causes the same load as many short uses
+		if n > mostUses/max(1, len(c.Uses)) { // one long use of a port causes the same load as several short uses
 			u.Cycles *= float64(n)
 			many.Uses = append(many.Uses, u)
 			continue
@@ -360,21 +367,21 @@ func (c Cost) times(n int) Cost {
 	return many
 }
 
-// ofClass looks for a cost within one class: for the type itself, for a longer vector, for parts of
-// the vector, and for any type.
-func (p *Processor) ofClass(class Class, of shape) (Cost, bool) {
+// costInClass searches for a cost in one class, in this order: for the type itself, for a longer
+// vector, for parts of the vector, and for any type.
+func (p *Processor) costInClass(class Class, of shape) (Cost, bool) {
 	n := of.elements
 	if n == 0 { // the type is a scalar
 		if c, ok := p.costs[Key{class, of.element}]; ok {
-			return c.times(of.parts), true
+			return c.repeated(of.parts), true
 		}
-		if other := of.neighbour(); other != "" {
+		if other := of.similarScalar(); other != "" {
 			if c, ok := p.costs[Key{class, other}]; ok {
-				return c.times(of.parts), true
+				return c.repeated(of.parts), true
 			}
 		}
 		c, ok := p.costs[Key{class, ""}]
-		return c.times(of.parts), ok
+		return c.repeated(of.parts), ok
 	}
 	whole, most := 1<<bits.Len(uint(n-1)), 64
 	if of.widestBits > 0 {
@@ -382,27 +389,28 @@ func (p *Processor) ofClass(class Class, of shape) (Cost, bool) {
 	}
 	for m := whole; m <= most; m *= 2 {
 		if c, ok := p.costs[Key{class, vectorOf(m, of.element)}]; ok {
-			return c.times(of.parts), true
+			return c.repeated(of.parts), true
 		}
 	}
 	for m := min(whole/2, most); m >= 2; m /= 2 {
 		if c, ok := p.costs[Key{class, vectorOf(m, of.element)}]; ok {
-			return c.times(of.parts * ((n + m - 1) / m)), true
+			return c.repeated(of.parts * ((n + m - 1) / m)), true
 		}
 	}
-	c, ok := p.ofClass(class, shape{element: of.element, parts: 1})
-	return c.times(of.parts * n), ok
+	c, ok := p.costInClass(class, shape{element: of.element, parts: 1})
+	return c.repeated(of.parts * n), ok
 }
 
 func vectorOf(n int, element string) string { return "<" + strconv.Itoa(n) + " x " + element + ">" }
 
-// shape is a type in the form in which costs are looked up.
+// shape is a type in the form that is used to look up costs.
 type shape struct {
-	element  string // i8 to i64 (scalars: only i32 and i64), float or double
+	element  string // type of an element: i8 to i64 (for scalars, only i32 and i64), float or double
 	elements int    // number of elements of a vector; 0: a scalar
-	parts    int    // number of parts; more than 1 if the type is wider than any register
-	// widestBits is the register size of the code's target if it is smaller than the processor's.
-	// Vectors are split into parts of this size. 0 means no limit.
+	parts    int    // number of parts; more than 1 for integers that are wider than any register
+	// widestBits is the size of vector registers in the code's target, if this size is smaller
+	// than in the processor. Vectors are split into parts of this size. The value 0 means no
+	// limit.
 	widestBits int
 }
 
@@ -418,8 +426,9 @@ func (s shape) elementBits() int {
 	return 64
 }
 
-// neighbour returns the scalar type whose cost is used if the cost for type s is missing.
-func (s shape) neighbour() string {
+// similarScalar returns the scalar type whose cost is used if the description contains no cost for
+// type s.
+func (s shape) similarScalar() string {
 	switch s.element {
 	case "i32":
 		return "i64"
@@ -444,17 +453,17 @@ func shapeOf(text string) shape {
 		if !ok || err != nil || n < 1 || n > 1<<16 {
 			return shape{element: "i64", parts: 1}
 		}
-		s := scalar(element, true)
+		s := parseScalar(element, true)
 		if n > 1 {
 			s.elements = n
 		}
 		return s
 	}
-	return scalar(text, false)
+	return parseScalar(text, false)
 }
 
-// scalar parses the type of a scalar or of a vector's element.
-func scalar(text string, inVector bool) shape {
+// parseScalar parses the type of a scalar, or of the elements of a vector.
+func parseScalar(text string, inVector bool) shape {
 	text, _, _ = strings.Cut(text, ",")
 	text = strings.TrimRight(text, " }>")
 	switch text {
@@ -484,5 +493,6 @@ func scalar(text string, inVector bool) shape {
 
 func (s shape) isFloat() bool { return s.element == "float" || s.element == "double" }
 
-// whole returns the number of whole cycles for which a schedule keeps a port busy.
-func whole(cycles float64) int { return max(1, int(math.Ceil(cycles-1e-9))) }
+// wholeCycles rounds a number of cycles up to the number of whole cycles in which a schedule keeps
+// a port busy.
+func wholeCycles(cycles float64) int { return max(1, int(math.Ceil(cycles-1e-9))) }

@@ -21,7 +21,8 @@ func Processors() (names []string) {
 	return names
 }
 
-// Description returns the text of a built-in description, or nil if there is none with this name.
+// Description returns the text of the built-in description with the given name, or nil if there is
+// no such description.
 func Description(name string) []byte {
 	text, err := files.ReadFile("processors/" + name + ".yaml")
 	if err != nil {
@@ -30,7 +31,7 @@ func Description(name string) []byte {
 	return text
 }
 
-// Named returns the processor of a built-in description.
+// Named returns the processor of the built-in description with the given name.
 func Named(name string) (*Processor, error) {
 	text := Description(name)
 	if text == nil {

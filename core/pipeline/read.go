@@ -25,8 +25,8 @@ func (e *Error) Error() string {
 // mostBytes is the maximum size of a description.
 const mostBytes = 1 << 20
 
-// Read parses a processor's description, in the format that the package documentation describes, or
-// a PPT hardware file. The error is an [*Error].
+// Read parses the description of a processor (see the package documentation for the format), or a
+// PPT hardware file. The error is an [*Error].
 func Read(text []byte) (*Processor, error) {
 	if len(text) > mostBytes {
 		return nil, &Error{0, "the file is larger than 1 MiB, but a description of a processor is much smaller"}
@@ -34,7 +34,7 @@ func Read(text []byte) (*Processor, error) {
 	if isPPT(string(text)) {
 		return readPPT(string(text))
 	}
-	r := &reader{p: &Processor{}, port: map[string]int{}, seen: map[string]bool{}}
+	r := &descriptionReader{p: &Processor{}, port: map[string]int{}, seen: map[string]bool{}}
 	n := 0
 	for line := range strings.Lines(string(text)) {
 		n++
@@ -43,22 +43,22 @@ func Read(text []byte) (*Processor, error) {
 			return nil, &Error{n, err.Error()}
 		}
 	}
-	if err := r.p.check(); err != nil {
+	if err := r.p.checkComplete(); err != nil {
 		return nil, err
 	}
 	return r.p, nil
 }
 
-// reader reads the lines of a description.
-type reader struct {
+// descriptionReader parses a description line by line.
+type descriptionReader struct {
 	p       *Processor
 	line    int
-	section string // section of the indented lines: "classes", "levels" or "notes"
+	section string // current section of indented lines: "classes", "levels" or "notes"
 	port    map[string]int
 	seen    map[string]bool
 }
 
-func (r *reader) read(line string) error {
+func (r *descriptionReader) read(line string) error {
 	content := strings.TrimLeft(line, " ")
 	switch {
 	case content == "" || strings.HasPrefix(content, "#"):
@@ -76,28 +76,28 @@ func (r *reader) read(line string) error {
 	}
 	key, value, ok := strings.Cut(content, ":")
 	if !ok || key == "" {
-		return errors.New(strconv.Quote(clip(content)) + ", want key: value")
+		return errors.New(strconv.Quote(shorten(content)) + ", want key: value")
 	}
 	value = strings.TrimSpace(value)
 	if inside {
 		return r.inside(key, value)
 	}
 	if r.section = ""; r.seen[key] {
-		return errors.New("duplicate key " + strconv.Quote(clip(key)))
+		return errors.New("duplicate key " + strconv.Quote(shorten(key)))
 	}
 	r.seen[key] = true
 	return r.top(key, value)
 }
 
-// clip shortens a quoted text in an error message.
-func clip(s string) string {
+// shorten limits the length of a text that an error message quotes.
+func shorten(s string) string {
 	if len(s) > 60 {
 		return s[:60] + "…"
 	}
 	return s
 }
 
-func (r *reader) top(key, value string) (err error) {
+func (r *descriptionReader) top(key, value string) (err error) {
 	switch key {
 	case "name":
 		r.p.Name = value
@@ -121,28 +121,28 @@ func (r *reader) top(key, value string) (err error) {
 		return r.fuses(value)
 	case "transfers":
 		if r.p.Overlaps = value == "overlap"; !r.p.Overlaps {
-			return errors.New("transfers " + strconv.Quote(clip(value)) + ", want overlap")
+			return errors.New("transfers " + strconv.Quote(shorten(value)) + ", want overlap")
 		}
 	case "classes", "levels", "notes":
 		if r.section = key; value != "" {
-			return errors.New(strconv.Quote(clip(value)) + " follows " + key + ": on the same line, want each entry on a line of its own")
+			return errors.New(strconv.Quote(shorten(value)) + " follows " + key + ": on the same line, want each entry on a line of its own")
 		}
 		if key == "classes" && len(r.p.Ports) == 0 {
 			return errors.New("classes before ports, want the ports first")
 		}
 	default:
-		return errors.New("unknown key " + strconv.Quote(clip(key)) + ", want name, title, isa, source, clock_ghz, dispatch, window, scheduler, ports, fuses, transfers, levels, classes or notes")
+		return errors.New("unknown key " + strconv.Quote(shorten(key)) + ", want name, title, isa, source, clock_ghz, dispatch, window, scheduler, ports, fuses, transfers, levels, classes or notes")
 	}
 	return err
 }
 
-func (r *reader) ports(value string) error {
+func (r *descriptionReader) ports(value string) error {
 	for name := range strings.FieldsSeq(value) {
 		if strings.ContainsAny(name, "|+*,:#") {
-			return errors.New("a port named " + strconv.Quote(clip(name)) + ", want a name without | + * , : #")
+			return errors.New("a port named " + strconv.Quote(shorten(name)) + ", want a name without | + * , : #")
 		}
 		if _, again := r.port[name]; again {
-			return errors.New("duplicate port " + strconv.Quote(clip(name)))
+			return errors.New("duplicate port " + strconv.Quote(shorten(name)))
 		}
 		r.port[name] = len(r.p.Ports)
 		r.p.Ports = append(r.p.Ports, name)
@@ -153,7 +153,7 @@ func (r *reader) ports(value string) error {
 	return nil
 }
 
-func (r *reader) fuses(value string) error {
+func (r *descriptionReader) fuses(value string) error {
 next:
 	for word := range strings.FieldsSeq(value) {
 		for _, f := range fusions {
@@ -162,27 +162,27 @@ next:
 				continue next
 			}
 		}
-		return errors.New("fuses " + strconv.Quote(clip(word)) + ", want compare-branch, compare-select, extend-address or load-operation")
+		return errors.New("fuses " + strconv.Quote(shorten(word)) + ", want compare-branch, compare-select, extend-address or load-operation")
 	}
 	return nil
 }
 
-func (r *reader) inside(key, value string) error {
+func (r *descriptionReader) inside(key, value string) error {
 	switch r.section {
 	case "classes":
-		return r.class(key, value)
+		return r.parseClass(key, value)
 	case "levels":
-		l, err := level(key, value)
+		l, err := parseLevel(key, value)
 		r.p.Levels = append(r.p.Levels, l)
 		if err == nil && len(r.p.Levels) > 16 {
 			return errors.New("more than 16 levels of memory")
 		}
 		return err
 	}
-	return errors.New(strconv.Quote(clip(key)) + " is indented, want indented lines only below classes:, levels: or notes:")
+	return errors.New(strconv.Quote(shorten(key)) + " is indented, want indented lines only below classes:, levels: or notes:")
 }
 
-// levelCycles lists the fields of a level that are numbers of cycles.
+// levelCycles lists the entries of a level whose values are numbers of cycles.
 var levelCycles = [...]struct {
 	name string
 	of   func(*Level) *float64
@@ -193,9 +193,9 @@ var levelCycles = [...]struct {
 	{"scattered", func(l *Level) *float64 { return &l.ScatteredCycles }},
 }
 
-// level parses a level, such as `latency 14, size 1MiB, ways 16, read 1.5`. A single number is the
-// latency.
-func level(name, value string) (l Level, err error) {
+// parseLevel parses a level, such as `latency 14, size 1MiB, ways 16, read 1.5`. A value without
+// spaces is the latency.
+func parseLevel(name, value string) (l Level, err error) {
 	l.Name = name
 	if !strings.Contains(value, " ") {
 		l.LatencyCycles, err = cycles(value, "cycles above 0")
@@ -203,7 +203,7 @@ func level(name, value string) (l Level, err error) {
 	}
 	for part := range strings.SplitSeq(value, ",") {
 		word, rest, _ := strings.Cut(strings.TrimSpace(part), " ")
-		err = errors.New(strconv.Quote(clip(part)) + ", want latency, size, ways, read, written or scattered")
+		err = errors.New(strconv.Quote(shorten(part)) + ", want latency, size, ways, read, written or scattered")
 		switch word {
 		case "size":
 			l.SizeBytes, err = sizeOf(rest)
@@ -228,7 +228,7 @@ func level(name, value string) (l Level, err error) {
 	return l, nil
 }
 
-// sizes lists the units of sizes, in descending order.
+// sizes lists the units for sizes, in descending order.
 var sizes = [...]struct {
 	name  string
 	bytes uint64
@@ -242,11 +242,11 @@ func sizeOf(text string) (uint64, error) {
 			return uint64(n) * unit.bytes, err
 		}
 	}
-	return 0, errors.New(strconv.Quote(clip(text)) + ", want a size such as 48KiB or 2MiB")
+	return 0, errors.New(strconv.Quote(shorten(text)) + ", want a size such as 48KiB or 2MiB")
 }
 
-// text formats a level in the syntax that level parses.
-func (l *Level) text() string {
+// format returns a level in the syntax that parseLevel parses.
+func (l *Level) format() string {
 	if *l == (Level{Name: l.Name, LatencyCycles: l.LatencyCycles}) {
 		return decimal(l.LatencyCycles)
 	}
@@ -270,14 +270,14 @@ func (l *Level) text() string {
 	return text
 }
 
-// class parses a class, such as `fadd double: latency 3, uops 1, ports P1|P5`.
-func (r *reader) class(key, value string) error {
+// parseClass parses a class, such as `fadd double: latency 3, uops 1, ports P1|P5`.
+func (r *descriptionReader) parseClass(key, value string) error {
 	name, typ, _ := strings.Cut(key, " ")
 	if !isClass(name) {
-		return errors.New("unknown class " + strconv.Quote(clip(name)) + ", want one of " + strings.Join(classNames(), ", "))
+		return errors.New("unknown class " + strconv.Quote(shorten(name)) + ", want one of " + strings.Join(classNames(), ", "))
 	}
 	if of := shapeOf(typ); typ != "" && of.String() != typ {
-		return errors.New("type " + strconv.Quote(clip(typ)) + ", want i32, i64, float, double, a vector of 2 to 64 of these types (or of i8 or i16) such as <4 x float>, or none")
+		return errors.New("type " + strconv.Quote(shorten(typ)) + ", want i32, i64, float, double, a vector of 2 to 64 of these types (or of i8 or i16) such as <4 x float>, or none")
 	}
 	k := Key{Class(name), typ}
 	if _, again := r.p.costs[k]; again {
@@ -299,9 +299,9 @@ func (r *reader) class(key, value string) error {
 		case "uops":
 			c.MicroOps, err = count(rest, 0, mostMicroOps, "0 to 10000 micro-ops")
 		case "ports":
-			c.Uses, err = r.uses(rest)
+			c.Uses, err = r.parseUses(rest)
 		default:
-			return errors.New(strconv.Quote(clip(part)) + ", want latency, addend, again, uops or ports")
+			return errors.New(strconv.Quote(shorten(part)) + ", want latency, addend, again, uops or ports")
 		}
 		if err != nil {
 			return err
@@ -314,8 +314,8 @@ func (r *reader) class(key, value string) error {
 	return nil
 }
 
-// uses parses ports, such as `P0|P1 + 4*P5`.
-func (r *reader) uses(text string) (list []Use, err error) {
+// parseUses parses ports, such as `P0|P1 + 4*P5`.
+func (r *descriptionReader) parseUses(text string) (list []Use, err error) {
 	for term := range strings.SplitSeq(text, "+") {
 		u := Use{Cycles: 1}
 		n := 1
@@ -336,7 +336,7 @@ func (r *reader) uses(text string) (list []Use, err error) {
 			name = strings.TrimSpace(name)
 			at, found := r.port[name]
 			if !found {
-				return nil, errors.New("port " + strconv.Quote(clip(name)) + " is not defined, want one or more of " + strings.Join(r.p.Ports, " "))
+				return nil, errors.New("port " + strconv.Quote(shorten(name)) + " is not defined, want one or more of " + strings.Join(r.p.Ports, " "))
 			}
 			u.Ports |= 1 << at
 		}
@@ -353,7 +353,7 @@ func (r *reader) uses(text string) (list []Use, err error) {
 func number(text string, least float64, want string) (float64, error) {
 	x, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
 	if err != nil || math.IsNaN(x) || x < least || x > mostCycles {
-		return 0, errors.New(strconv.Quote(clip(text)) + ", want " + want)
+		return 0, errors.New(strconv.Quote(shorten(text)) + ", want " + want)
 	}
 	return x, nil
 }
@@ -361,7 +361,7 @@ func number(text string, least float64, want string) (float64, error) {
 func cycles(text, want string) (float64, error) {
 	x, err := number(text, 0, want)
 	if err == nil && x <= 0 {
-		err = errors.New(strconv.Quote(clip(text)) + ", want " + want)
+		err = errors.New(strconv.Quote(shorten(text)) + ", want " + want)
 	}
 	return x, err
 }
@@ -369,21 +369,21 @@ func cycles(text, want string) (float64, error) {
 func count(text string, least, most int, want string) (int, error) {
 	n, err := strconv.Atoi(strings.TrimSpace(text))
 	if err != nil || n < least || n > most {
-		return 0, errors.New(strconv.Quote(clip(text)) + ", want " + want)
+		return 0, errors.New(strconv.Quote(shorten(text)) + ", want " + want)
 	}
 	return n, nil
 }
 
 func classNames() (names []string) {
-	for _, class := range slices.AppendSeq(slices.Clone(withoutStandIn), maps.Keys(standIns)) {
+	for _, class := range slices.AppendSeq(slices.Clone(withoutSubstitute), maps.Keys(substitutes)) {
 		names = append(names, string(class))
 	}
 	slices.Sort(names)
 	return names
 }
 
-// check returns an error if a description is incomplete.
-func (p *Processor) check() error {
+// checkComplete returns an error if a description is incomplete.
+func (p *Processor) checkComplete() error {
 	switch {
 	case p.Name == "":
 		return &Error{0, `the entry "name:" is missing`}
@@ -449,7 +449,7 @@ func (p *Processor) Write() []byte {
 	if len(p.Levels) > 0 {
 		line("levels:")
 		for _, l := range p.Levels {
-			line("  ", l.Name, ": ", l.text())
+			line("  ", l.Name, ": ", l.format())
 		}
 	}
 	line("classes:")

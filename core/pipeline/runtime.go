@@ -13,10 +13,10 @@ import (
 type Form uint8
 
 const (
-	// SteadyForm computes the steady state of each loop, with all blocks of the loop as one body.
+	// SteadyForm computes the steady state of each loop. All blocks of the loop form one body.
 	SteadyForm Form = iota
-	// SlidesForm adds up one pass of each block through an empty core, without overlap between
-	// passes, as in the slides on PPT.
+	// SlidesForm adds up the times of single passes of each block through an empty core. As in
+	// the slides on PPT, passes do not overlap.
 	SlidesForm
 )
 
@@ -31,12 +31,12 @@ type Run struct {
 	Crossing    func(block, site uint32) float64
 	Misses      func(block, site uint32) Misses
 	FillWait    func(load, fetching Access, between int) float64
-	// Transfers contains, for each block, the cycles Σ β for lines that all its executions fetch in
-	// sequence. A nil slice means that no lines are fetched in sequence.
+	// Transfers contains, for each block, the cycles Σ β for the lines that all its executions
+	// fetch in sequence. If the slice is nil, no lines are fetched in sequence.
 	Transfers []float64
-	// Carried contains the values that pass between blocks, or is nil if these values are unknown.
-	// If Carried is nil, loops of several blocks have no recurrence, and short inner loops do not
-	// overlap with their next execution ([Body.SteadyOver]).
+	// Carried contains the values that one block computes and another block uses. It is nil if
+	// these values are unknown. If Carried is nil, loops of several blocks have no recurrence, and
+	// short inner loops do not overlap with their next execution ([Body.SteadyOver]).
 	Carried []trace.Flow
 }
 
@@ -53,9 +53,9 @@ type Runtime struct {
 // BlockTime contains the time of a block.
 type BlockTime struct {
 	Cycles     float64 // cycles of all executions
-	Transfers  float64 // cycles for the lines that all executions fetch in sequence
+	Transfers  float64 // cycles for transferring the lines that all executions fetch in sequence
 	Bottleneck Bottleneck
-	Steady     Steady // steady state of an iteration of the loop, or of the block if it is not in a loop
+	Steady     Steady // steady state of the loop that contains the block, or of the block if it is not in a loop
 	Loop       uint32 // 1 + the head of the loop; 0 if the block is not in a loop
 }
 
@@ -89,12 +89,12 @@ func (p *Processor) Runtime(r Run) (*Runtime, error) {
 	m := &maker{p: p, r: &r, out: &Runtime{Functions: make([]float64, len(t.Functions)), Blocks: make([]BlockTime, len(t.Blocks))}}
 	if r.Form == SlidesForm {
 		for b := range t.Blocks {
-			m.passes(uint32(b))
+			m.timePass(uint32(b))
 		}
 	} else {
-		m.loops()
+		m.timeLoops()
 	}
-	m.sum()
+	m.addUp()
 	return m.out, nil
 }
 
@@ -102,11 +102,11 @@ type maker struct {
 	p    *Processor
 	r    *Run
 	out  *Runtime
-	from map[place][]place // instructions that compute a value from another block
+	from map[instrPlace][]instrPlace // by instruction: the instructions in other blocks whose results it uses
 }
 
-// place is an instruction of the program.
-type place struct{ block, instr uint32 }
+// instrPlace identifies an instruction of the program.
+type instrPlace struct{ block, instr uint32 }
 
 func (m *maker) options(blocks []uint32) Options {
 	o := Options{Target: m.r.Program.TargetOf(blocks[0])}
@@ -128,20 +128,21 @@ func (m *maker) options(blocks []uint32) Options {
 	return o
 }
 
-// passes computes the time of a block with the method of the slides.
-func (m *maker) passes(b uint32) {
+// timePass computes the time of a block as in the slides.
+func (m *maker) timePass(b uint32) {
 	n := m.r.Visits[b]
 	if n <= 0 {
 		return
 	}
 	body := m.p.NewBody(m.r.Program.Blocks[b].Instrs, m.options([]uint32{b}))
-	m.take(body, []uint32{b})
+	m.addGaps(body, []uint32{b})
 	cycles := body.OnePass().Cycles
 	m.out.Blocks[b] = BlockTime{Cycles: n * cycles, Bottleneck: Latency, Steady: Steady{Cycles: cycles, Bottleneck: Latency}}
 }
 
-// loops computes the time of each loop, without its inner loops, and of each block outside loops.
-func (m *maker) loops() {
+// timeLoops computes the time of each loop without its inner loops, and the time of each block
+// outside loops.
+func (m *maker) timeLoops() {
 	of := map[uint32][]uint32{}
 	var heads []uint32
 	for b := range m.r.Program.Blocks {
@@ -150,7 +151,7 @@ func (m *maker) loops() {
 		}
 		head := m.r.Program.Blocks[b].Loop
 		if head == 0 || int(head) > len(m.r.Program.Blocks) || m.r.Visits[head-1] <= 0 {
-			m.chained(0, []uint32{uint32(b)}, m.r.Visits[b], nil)
+			m.timeBody(0, []uint32{uint32(b)}, m.r.Visits[b], nil)
 			continue
 		}
 		if of[head] == nil {
@@ -159,10 +160,10 @@ func (m *maker) loops() {
 		of[head] = append(of[head], uint32(b))
 	}
 	carried := map[uint32][]trace.Flow{}
-	m.from = map[place][]place{}
+	m.from = map[instrPlace][]instrPlace{}
 	for _, c := range m.r.Carried {
-		to := place{c.Block, c.Instr}
-		m.from[to] = append(m.from[to], place{c.FromBlock, c.FromInstr})
+		to := instrPlace{c.Block, c.Instr}
+		m.from[to] = append(m.from[to], instrPlace{c.FromBlock, c.FromInstr})
 	}
 	for _, c := range m.r.Carried {
 		if int(c.Block) < len(m.r.Program.Blocks) {
@@ -171,12 +172,12 @@ func (m *maker) loops() {
 		}
 	}
 	for _, head := range heads {
-		m.chain(head, of[head], carried[head])
+		m.timeLoop(head, of[head], carried[head])
 	}
 }
 
-// inOrder sorts a loop's blocks in reverse postorder, starting with the head.
-func (m *maker) inOrder(head uint32, blocks []uint32) []uint32 {
+// reversePostorder returns the blocks of a loop in reverse postorder, starting with the head.
+func (m *maker) reversePostorder(head uint32, blocks []uint32) []uint32 {
 	next := make(map[uint32]int, len(blocks)) // index of the next successor to visit; -1 for unvisited blocks
 	for _, b := range blocks {
 		next[b] = -1
@@ -209,9 +210,9 @@ func (m *maker) inOrder(head uint32, blocks []uint32) []uint32 {
 	return order
 }
 
-// chain computes the time of a loop.
-func (m *maker) chain(head uint32, blocks []uint32, carried []trace.Flow) {
-	blocks = m.inOrder(head, blocks)
+// timeLoop computes the time of a loop.
+func (m *maker) timeLoop(head uint32, blocks []uint32, carried []trace.Flow) {
+	blocks = m.reversePostorder(head, blocks)
 	var list []Carried
 	for _, c := range carried {
 		piece, from := slices.Index(blocks, c.Block), slices.Index(blocks, c.FromBlock)
@@ -219,19 +220,19 @@ func (m *maker) chain(head uint32, blocks []uint32, carried []trace.Flow) {
 			list = append(list, Carried{uint32(piece), c.Instr, uint32(from), c.FromInstr, c.Before})
 		}
 	}
-	m.chained(head, blocks, m.r.Visits[head-1], list)
+	m.timeBody(head, blocks, m.r.Visits[head-1], list)
 }
 
-// chained computes the time of several blocks as one body.
-func (m *maker) chained(head uint32, blocks []uint32, iterations float64, carried []Carried) {
+// timeBody computes the time of several blocks that form one body.
+func (m *maker) timeBody(head uint32, blocks []uint32, iterations float64, carried []Carried) {
 	pieces := make([]Piece, len(blocks))
 	for i, b := range blocks {
 		pieces[i] = Piece{m.r.Program.Blocks[b].Instrs, m.r.Visits[b] / iterations}
 	}
 	body := m.p.NewChain(pieces, carried, m.options(blocks))
-	m.take(body, blocks)
+	m.addGaps(body, blocks)
 	steady := body.Steady()
-	if rounds := m.rounds(head, blocks, iterations); rounds > 0 && steady.Bottleneck == Recurrence && m.restarts(body, blocks, steady.Cycle) {
+	if rounds := m.roundLength(head, blocks, iterations); rounds > 0 && steady.Bottleneck == Recurrence && m.isIndependent(body, blocks, steady.Cycle) {
 		steady = body.SteadyOver(rounds)
 	}
 	transfers := 0.0
@@ -240,8 +241,8 @@ func (m *maker) chained(head uint32, blocks []uint32, iterations float64, carrie
 			transfers += m.r.Transfers[b] / iterations
 		}
 	}
-	steady.fetch(body, transfers)
-	shares := m.shares(body, pieces)
+	steady.addTransferBound(body, transfers)
+	shares := m.timeShares(body, pieces)
 	for i, b := range blocks {
 		m.out.Blocks[b] = BlockTime{
 			Cycles: iterations * steady.Cycles * shares[i], Bottleneck: steady.Bottleneck, Steady: steady, Loop: head,
@@ -252,10 +253,10 @@ func (m *maker) chained(head uint32, blocks []uint32, iterations float64, carrie
 	}
 }
 
-// rounds returns the average number of iterations of an inner loop if it is a whole number, and
-// otherwise 0. Executions of a loop with a varying trip count do not overlap: the core mispredicts
-// the end of the loop, and starts the next execution late.
-func (m *maker) rounds(head uint32, blocks []uint32, iterations float64) float64 {
+// roundLength returns the average trip count of an inner loop if it is a whole number, and otherwise
+// 0. If the trip count of a loop varies, its executions do not overlap: the core mispredicts the end
+// of the loop, and starts the next execution late.
+func (m *maker) roundLength(head uint32, blocks []uint32, iterations float64) float64 {
 	if head == 0 || m.r.Carried == nil || m.r.Program.Blocks[head-1].Depth < 2 {
 		return 0
 	}
@@ -281,19 +282,19 @@ func (m *maker) entries(head uint32, blocks []uint32) float64 {
 	return min(sum, m.r.Visits[head])
 }
 
-// restarts reports whether the initial values of a loop's recurrence are independent of the loop's
-// previous execution.
-func (m *maker) restarts(body *Body, blocks, cycle []uint32) bool {
-	seen := map[place]bool{}
-	var work []place
-	look := func(at place) {
+// isIndependent reports whether the recurrence of a loop starts with values that do not depend on the
+// previous execution of the loop.
+func (m *maker) isIndependent(body *Body, blocks, cycle []uint32) bool {
+	seen := map[instrPlace]bool{}
+	var work []instrPlace
+	look := func(at instrPlace) {
 		if !seen[at] {
 			seen[at] = true
 			work = append(work, at)
 		}
 	}
 	for _, op := range cycle {
-		at := place{blocks[body.Ops[op].Block], body.Ops[op].Instr}
+		at := instrPlace{blocks[body.Ops[op].Block], body.Ops[op].Instr}
 		for _, from := range m.from[at] {
 			if !slices.Contains(blocks, from.block) {
 				look(from)
@@ -314,15 +315,16 @@ func (m *maker) restarts(body *Body, blocks, cycle []uint32) bool {
 		}
 		for _, u := range m.r.Program.Blocks[at.block].Instrs[at.instr].Uses {
 			if d := definedBy(u); d >= 0 {
-				look(place{at.block, uint32(d)})
+				look(instrPlace{at.block, uint32(d)})
 			}
 		}
 	}
 	return true
 }
 
-// shares divides a body's time among its pieces in proportion to their micro-ops.
-func (m *maker) shares(body *Body, pieces []Piece) []float64 {
+// timeShares returns the shares of the pieces in the time of a body, in proportion to their
+// micro-ops.
+func (m *maker) timeShares(body *Body, pieces []Piece) []float64 {
 	shares := make([]float64, len(pieces))
 	sum := 0.0
 	for i := range body.Ops {
@@ -341,8 +343,8 @@ func (m *maker) shares(body *Body, pieces []Piece) []float64 {
 	return shares
 }
 
-// take adds the missing classes and unknown functions of a body to the result.
-func (m *maker) take(body *Body, blocks []uint32) {
+// addGaps adds missing classes and unknown functions of a body to the result.
+func (m *maker) addGaps(body *Body, blocks []uint32) {
 	for _, missing := range body.Missing {
 		missing.Block = blocks[missing.Block]
 		at := slices.IndexFunc(m.out.Missing, func(x Missing) bool { return x.Class == missing.Class })
@@ -359,8 +361,8 @@ func (m *maker) take(body *Body, blocks []uint32) {
 	}
 }
 
-// sum adds up the times of the blocks.
-func (m *maker) sum() {
+// addUp computes the total times of the program and of each function from the times of the blocks.
+func (m *maker) addUp() {
 	for b := range m.out.Blocks {
 		t := &m.out.Blocks[b]
 		m.out.Cycles += t.Cycles

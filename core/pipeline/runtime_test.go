@@ -55,7 +55,7 @@ func TestRuntime(t *testing.T) {
 	}
 }
 
-// TestRuntimeOfBranches checks that a loop of two blocks is treated as one body, and that the
+// TestRuntimeOfBranches checks that the two blocks of a loop form one body, in which the
 // second block is weighted by its executions per iteration.
 func TestRuntimeOfBranches(t *testing.T) {
 	p := toy(t)
@@ -192,7 +192,7 @@ func TestMisses(t *testing.T) {
 	}
 }
 
-// TestScheduler checks that the window does not fill if only a few micro-ops can wait.
+// TestScheduler checks that the window does not fill if the scheduler has only a few entries.
 func TestScheduler(t *testing.T) {
 	p := toy(t)
 	p.Window = 60

@@ -15,10 +15,11 @@ type Schedule struct {
 	Last   uint32  // the operation that ends last
 }
 
-// Start contains the cycle in which an operation starts and the time when its result is available.
+// Start contains the time at which an operation starts, and the time at which its result is
+// available.
 type Start struct{ Cycle, Done float64 }
 
-// Slot is the use of a port by an operation.
+// Slot is a time interval in which an operation uses a port.
 type Slot struct {
 	Op     uint32
 	Port   uint8
@@ -26,24 +27,25 @@ type Slot struct {
 	Cycles uint32
 }
 
-// Longer schedules are cut off, because descriptions can make an operation occupy ports for a very
-// long time.
+// Schedules are cut off at these limits, because descriptions may contain operations that occupy
+// ports for a very long time.
 const (
 	longestPass = 1 << 22 // maximum number of cycles of a schedule
 	mostWork    = 1 << 26 // maximum number of examined cycles and operations
 )
 
-// OnePass greedily schedules one pass of the body through an empty core. Operations enter in
-// program order, with as many micro-ops per cycle as the processor dispatches. After the cycle in
-// which it enters, each operation starts as soon as its operands are available and its ports are
-// free. Older operations have priority. If several ports are possible, a micro-op uses the port
-// that the body uses least. Results of the previous iteration are available from the beginning.
+// OnePass greedily schedules one pass of the body through an empty core. Operations enter the
+// core in program order. The number of micro-ops per cycle is limited by the dispatch width of
+// the processor. After the cycle in which it enters, each operation starts as soon as its
+// operands are available and its ports are free. Older operations have priority. If several ports
+// are free, a micro-op uses the port with the lowest load in the body. Results of the previous
+// iteration are available from the beginning.
 func (b *Body) OnePass() Schedule {
 	s := scheduler{b: b}
 	_, _, s.need = b.portBound()
 	s.s.Starts = make([]Start, len(b.Ops))
-	s.enter()
-	s.run()
+	s.computeEntry()
+	s.startOperations()
 	return s.s
 }
 
@@ -52,17 +54,19 @@ type scheduler struct {
 	s      Schedule
 	need   []float64 // load of each port in the steady state
 	enters []uint32  // by operation: the first cycle in which it may start
-	busy   []row     // busy ports by cycle
-	held   []Slot    // slots of the operation that is being placed
-	uses   []Use     // micro-ops of this operation, in ascending order of their numbers of ports
-	work   int
+	busy   []portSet // busy ports by cycle
+	held   []Slot    // slots of the operation to which ports are being assigned
+	// micro-ops of this operation, in the order in which they start; of these, the micro-ops with
+	// the fewest ports come first
+	uses []Use
+	work int
 }
 
-// row is the set of busy ports in a cycle.
-type row = uint64
+// portSet is a set of ports, with one bit for each port.
+type portSet = uint64
 
-// enter computes the cycle in which each operation enters the core.
-func (s *scheduler) enter() {
+// computeEntry computes in which cycle each operation enters the core.
+func (s *scheduler) computeEntry() {
 	width := s.b.Processor.Dispatch
 	s.enters = make([]uint32, len(s.b.Ops))
 	cycle, room := uint32(0), width
@@ -84,8 +88,9 @@ func (s *scheduler) enter() {
 	}
 }
 
-// run starts operations cycle by cycle, beginning with the oldest.
-func (s *scheduler) run() {
+// startOperations starts operations cycle by cycle; in each cycle, it begins with the oldest
+// operation.
+func (s *scheduler) startOperations() {
 	ops := s.b.Ops
 	left := make([]int32, 0, len(ops))
 	for i := range ops {
@@ -98,9 +103,9 @@ func (s *scheduler) run() {
 		kept := left[:0]
 		for _, i := range left {
 			op := &ops[i]
-			ready, known := s.ready(op, done)
-			// the operation waits for an older operation that has not started, and that determines
-			// next
+			ready, known := s.readyTime(op, done)
+			// the operation waits for an older operation, which has not started, but has already
+			// been included in "next"
 			if !known {
 				kept = append(kept, i)
 				continue
@@ -116,7 +121,7 @@ func (s *scheduler) run() {
 				kept = append(kept, i)
 				continue
 			}
-			if !s.place(uint32(i), cycle) {
+			if !s.assignPorts(uint32(i), cycle) {
 				next = min(next, cycle+1)
 				kept = append(kept, i)
 				continue
@@ -136,8 +141,9 @@ func (s *scheduler) run() {
 	}
 }
 
-// ready returns the time at which all operands of the iteration are available.
-func (s *scheduler) ready(op *Op, done []bool) (at float64, known bool) {
+// readyTime returns the time at which all operands from this iteration are available, or false if
+// it is not known yet.
+func (s *scheduler) readyTime(op *Op, done []bool) (at float64, known bool) {
 	for _, w := range op.Waits {
 		if w.Before > 0 {
 			continue
@@ -150,10 +156,10 @@ func (s *scheduler) ready(op *Op, done []bool) (at float64, known bool) {
 	return at, true
 }
 
-// place assigns ports to all micro-ops of an operation that starts in a cycle. place returns false
-// if the first micro-op cannot start in that cycle. Other micro-ops may start later, because their
-// ports are busy, or because they wait for micro-ops of the same operation.
-func (s *scheduler) place(op, cycle uint32) bool {
+// assignPorts assigns ports to all micro-ops of an operation that starts in the given cycle. It
+// returns false if the first micro-op cannot start in this cycle. The other micro-ops may start
+// later, because their ports are busy, or because they wait for micro-ops of the same operation.
+func (s *scheduler) assignPorts(op, cycle uint32) bool {
 	s.held = s.held[:0]
 	s.uses = append(s.uses[:0], s.b.Ops[op].Cost.Uses...)
 	slices.SortStableFunc(s.uses, func(a, b Use) int {
@@ -161,9 +167,9 @@ func (s *scheduler) place(op, cycle uint32) bool {
 	})
 	for k, u := range s.uses {
 		for at := cycle + uint32(min(u.After, longestPass)); ; {
-			port, next, ok := s.choose(u, at)
+			port, next, ok := s.choosePort(u, at)
 			if ok {
-				slot := Slot{op, port, at, uint32(whole(u.Cycles))}
+				slot := Slot{op, port, at, uint32(wholeCycles(u.Cycles))}
 				s.hold(slot)
 				s.held = append(s.held, slot)
 				break
@@ -178,16 +184,18 @@ func (s *scheduler) place(op, cycle uint32) bool {
 	return true
 }
 
-// choose returns the port with the least load among the ports that are free long enough for a
-// micro-op in a cycle. If no port is free, next is the earliest cycle in which a port may be free.
-func (s *scheduler) choose(u Use, cycle uint32) (port uint8, next uint32, found bool) {
+// choosePort returns the port with the lowest load among all ports that are free long enough for a
+// micro-op from the given cycle on. If no port is free, the result next is the earliest cycle in
+// which a port may be free.
+func (s *scheduler) choosePort(u Use, cycle uint32) (port uint8, next uint32, found bool) {
 	taken := uint64(0)
-	s.work += whole(u.Cycles)
-	// Go backwards in time until every port has been seen busy, in this cycle or a later cycle.
-	for at := int(min(cycle+uint32(whole(u.Cycles)), uint32(len(s.busy)))) - 1; at >= int(cycle); at-- {
+	s.work += wholeCycles(u.Cycles)
+	// Search backwards in time until each port has been found busy in this cycle or in a later
+	// cycle.
+	for at := int(min(cycle+uint32(wholeCycles(u.Cycles)), uint32(len(s.busy)))) - 1; at >= int(cycle); at-- {
 		before := taken
 		if taken |= s.busy[at]; u.Ports&^before != 0 && u.Ports&^taken == 0 {
-			next = uint32(at) + 1 // no port is free long enough before this cycle
+			next = uint32(at) + 1 // before this cycle, no port is free long enough
 		}
 	}
 	if next > 0 {
@@ -218,8 +226,8 @@ func (s *scheduler) hold(slot Slot) {
 	}
 }
 
-// Table returns, for each cycle and port, the operation that occupies the port, or -1. The table
-// has at most the given number of rows (cycles).
+// Table returns a table with the operation that occupies each port (column) in each cycle (row),
+// or -1 if the port is free. The table has at most the given number of rows.
 func (s *Schedule) Table(ports, rows int) [][]int32 {
 	last := 0
 	for _, slot := range s.Slots {

@@ -5,18 +5,18 @@ import "github.com/stackglass/stackglass/core/trace"
 // x86 is the value of isa in descriptions of x86 processors.
 const x86 = "x86-64"
 
-// machine returns the code's target if its architecture is the processor's, and otherwise 0. Code
-// for another architecture is treated as if it were compiled for this processor, with all its
+// effectiveTarget returns the target of the code. For processors that are not x86, it keeps only
+// trace.Contract; the code is then treated as if it were compiled for the processor, with all its
 // features.
-func (p *Processor) machine(t trace.Target) trace.Target {
+func (p *Processor) effectiveTarget(t trace.Target) trace.Target {
 	if p.ISA != "" && p.ISA != x86 {
 		return t & trace.Contract
 	}
 	return t
 }
 
-// shape returns a type's shape in the registers of the code's target.
-func (l *layout) shape(typ string) shape {
+// shapeInRegisters returns the shape of a type in the registers of the code's target.
+func (l *layout) shapeInRegisters(typ string) shape {
 	s := shapeOf(typ)
 	if s.elements > 0 {
 		s.widestBits = l.target.VectorBits(s.isFloat())
@@ -27,8 +27,8 @@ func (l *layout) shape(typ string) shape {
 // isX86 reports whether the code is for an x86 processor, even if its exact target is unknown.
 func (l *layout) isX86() bool { return l.p.ISA == x86 || l.target&trace.X86 != 0 }
 
-// isLibrary reports whether an intrinsic is compiled to a call of the math library, because the
-// target has no instruction for it.
+// isLibrary reports whether an intrinsic becomes a call to the math library, because the target
+// has no instruction for it.
 func (l *layout) isLibrary(in *trace.Instr) bool {
 	switch in.Opcode {
 	case "llvm.fma":
@@ -45,7 +45,8 @@ func (l *layout) isLibrary(in *trace.Instr) bool {
 // independent.
 type recipe [][]Class
 
-// The recipes correspond to what LLVM's code generator emits (X86ISelLowering.cpp).
+// The recipes correspond to the instructions that LLVM's code generator emits
+// (X86ISelLowering.cpp).
 var (
 	ofNumberOrNone = recipe{{FMin, FCmp}, {Select}}          // minnum ignores a NaN operand
 	ofNumberByMask = recipe{{FMin, FCmp}, {ALU, ALU}, {ALU}} // as above, without a select instruction
@@ -62,9 +63,9 @@ var (
 	ofLongProduct  = recipe{{Shift, Shift}, {IMul, IMul, IMul}, {IAdd}, {Shift}, {IAdd}}
 )
 
-// made returns the cost of an instruction that is replaced by other instructions because the code's
-// target lacks it. found is false if the instruction is not replaced.
-func (l *layout) made(class Class, in *trace.Instr, of shape) (c Cost, ok, found bool) {
+// replacedCost returns the cost of an instruction that the code's target does not have, so other
+// instructions replace it. The result found is false if the instruction is not replaced.
+func (l *layout) replacedCost(class Class, in *trace.Instr, of shape) (c Cost, ok, found bool) {
 	if class == FMA && l.target.Lacks(trace.FMA) {
 		c, ok = l.p.productAndSum(of)
 		return c, ok, true
@@ -76,12 +77,13 @@ func (l *layout) made(class Class, in *trace.Instr, of shape) (c Cost, ok, found
 	if r == nil {
 		return c, true, false
 	}
-	c, ok = l.p.steps(of, r)
+	c, ok = l.p.recipeCost(of, r)
 	return c, ok, true
 }
 
-// steps returns the cost of all steps of a recipe, executed one after the other.
-func (p *Processor) steps(of shape, r recipe) (sum Cost, ok bool) {
+// recipeCost returns the total cost of the steps of a recipe, which are executed one after the
+// other.
+func (p *Processor) recipeCost(of shape, r recipe) (sum Cost, ok bool) {
 	for _, step := range r {
 		var together Cost
 		for _, class := range step {
@@ -89,7 +91,7 @@ func (p *Processor) steps(of shape, r recipe) (sum Cost, ok bool) {
 			switch {
 			case class == ALU:
 				as = of.asBits()
-			// products of other widths are composed of 16-bit products
+			// products of other widths are computed from 16-bit products
 			case class == IMul && of.elements > 0:
 				as.element, as.elements = "i16", of.elements*of.elementBits()/16
 			}
@@ -97,15 +99,15 @@ func (p *Processor) steps(of shape, r recipe) (sum Cost, ok bool) {
 			if !ok {
 				return Cost{}, false
 			}
-			together = together.beside(c)
+			together = together.alongside(c)
 		}
-		sum = sum.then(together)
+		sum = sum.followedBy(together)
 	}
 	return sum, true
 }
 
-// asBits returns the shape for bit operations: floating-point elements become integers of the same
-// size.
+// asBits returns the shape for bitwise operations: floating-point elements become integers of the
+// same size.
 func (s shape) asBits() shape {
 	switch s.element {
 	case "double":
@@ -119,8 +121,8 @@ func (s shape) asBits() shape {
 func (l *layout) scalarRecipe(class Class, in *trace.Instr, of shape) recipe {
 	switch class {
 	case FMin:
-		if isNumber(in) {
-			return l.numberRecipe()
+		if ignoresNaN(in) {
+			return l.minMaxRecipe()
 		}
 	case Round:
 		if l.isX86() && in.Opcode == "llvm.round" {
@@ -141,12 +143,12 @@ func (l *layout) scalarRecipe(class Class, in *trace.Instr, of shape) recipe {
 func (l *layout) vectorRecipe(class Class, in *trace.Instr, of shape) recipe {
 	t := l.target
 	switch {
-	case class == FMin && isNumber(in):
-		return l.numberRecipe()
+	case class == FMin && ignoresNaN(in):
+		return l.minMaxRecipe()
 	case class == Round && l.isX86() && in.Opcode == "llvm.round":
 		return ofRound
 	case (class == Extend || class == Select || class == IMin || class == ICmp && of.element == "i64") && t.Lacks(trace.SSE41):
-		return l.firstRecipe(class, in, of)
+		return l.sse2Recipe(class, in, of)
 	case class == IMul && of.element == "i32" && t.Lacks(trace.SSE41):
 		return ofProduct
 	case class == IMul && of.element == "i64" && t.Lacks(trace.AVX512):
@@ -161,8 +163,8 @@ func (l *layout) vectorRecipe(class Class, in *trace.Instr, of shape) recipe {
 	return nil
 }
 
-// firstRecipe returns the recipe for vectors in baseline x86-64, which has only SSE2.
-func (l *layout) firstRecipe(class Class, in *trace.Instr, of shape) recipe {
+// sse2Recipe returns the recipe for vectors in baseline x86-64, which has only SSE2.
+func (l *layout) sse2Recipe(class Class, in *trace.Instr, of shape) recipe {
 	name := in.Opcode
 	switch {
 	case class == Extend && name == "zext":
@@ -183,9 +185,9 @@ func (l *layout) firstRecipe(class Class, in *trace.Instr, of shape) recipe {
 	return ofMin
 }
 
-// numberRecipe returns the recipe for the intrinsics of [isNumber]. Only x86 has no instruction for
-// these intrinsics.
-func (l *layout) numberRecipe() recipe {
+// minMaxRecipe returns the recipe for a minimum or maximum that ignores a NaN operand. Only x86 has
+// no instruction for it.
+func (l *layout) minMaxRecipe() recipe {
 	switch {
 	case !l.isX86():
 		return nil
@@ -195,25 +197,27 @@ func (l *layout) numberRecipe() recipe {
 	return ofNumberOrNone
 }
 
-// isNumber reports whether an instruction computes a minimum or maximum that ignores a NaN operand.
-func isNumber(in *trace.Instr) bool { return in.Opcode == "llvm.minnum" || in.Opcode == "llvm.maxnum" }
+// ignoresNaN reports whether an instruction computes a minimum or maximum that ignores a NaN operand.
+func ignoresNaN(in *trace.Instr) bool {
+	return in.Opcode == "llvm.minnum" || in.Opcode == "llvm.maxnum"
+}
 
-// fuse converts a sum to a fused multiply-add, as LLVM's code generator does (DAGCombiner,
-// visitFADDForFMACombine), if the sum and its product allow it. The product is the first operand
-// that is a product of the same block and has no other users.
-func (l *layout) fuse(i int) {
+// fuseSum converts a sum and a product to a fused multiply-add if contraction is allowed, as
+// LLVM's code generator does (DAGCombiner, visitFADDForFMACombine). The product is the first
+// operand that is a product of the same block and has no other users.
+func (l *layout) fuseSum(i int) {
 	if l.apart || l.target&trace.Contract == 0 {
 		return
 	}
 	for k := range l.instrs[i].Uses {
-		if d := l.own(&l.instrs[i], k); l.opcode(d) == "fmul" && len(l.users[d]) == 1 {
+		if d := l.definingInstr(&l.instrs[i], k); l.opcode(d) == "fmul" && len(l.users[d]) == 1 {
 			l.free[d], l.product[i] = true, uint8(k+1)
 			return
 		}
 	}
 }
 
-// addendOf returns the operand that a multiply-add needs last, or -1 for other instructions.
+// addendOf returns the number of the operand that a multiply-add needs last.
 func (l *layout) addendOf(i int) int {
 	if l.product[i] > 0 {
 		return 2 - int(l.product[i])
@@ -221,13 +225,13 @@ func (l *layout) addendOf(i int) int {
 	return 2
 }
 
-// productAndSum returns the cost of a multiply-add if the target has no such instruction. Only the
-// sum waits for the third operand. A dependent sum can use the result as early as the result of any
-// sum.
+// productAndSum returns the cost of a multiply-add that is executed as a product and a sum. Only
+// the sum waits for the third operand. A dependent sum can use the result as early as it can use
+// the result of any other sum.
 func (p *Processor) productAndSum(of shape) (c Cost, ok bool) {
 	product, ok1 := p.cost(FMul, of)
 	sum, ok2 := p.cost(FAdd, of)
-	c = product.then(sum)
+	c = product.followedBy(sum)
 	c.Addend = sum.Latency
 	if sum.Again > 0 {
 		c.Again = product.Latency + sum.Again

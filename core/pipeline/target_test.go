@@ -20,8 +20,8 @@ func named(t testing.TB, name string) *Processor {
 	return p
 }
 
-// bySums generates a random loop body with multiply-adds. It returns this body and a reference
-// body, in which a product and a sum replace each multiply-add.
+// bySums generates a random loop body with multiply-adds. It returns this body, and a
+// reference body in which each multiply-add is replaced by a product and a sum.
 func bySums(t *rapid.T, typ string) (fused, apart []trace.Instr) {
 	n := rapid.IntRange(1, 8).Draw(t, "instructions")
 	at := []int32{0} // for each instruction in fused, its index in apart
@@ -71,7 +71,7 @@ func TestMultiplyAddIsProductAndSum(t *testing.T) {
 	})
 }
 
-// TestFusedSums checks that, if a product and a sum may be fused, they are fused if and only if the
+// TestFusedSums checks that a product and a sum that may be fused are fused if and only if the
 // target has FMA.
 func TestFusedSums(t *testing.T) {
 	names := []string{"sapphirerapids-measured", "znver4", "neoverse-n1", "neoverse-v2"}
@@ -116,8 +116,8 @@ func TestFusedSums(t *testing.T) {
 	}
 }
 
-// TestChainOfSums checks a dot product. Without FMA, its sums wait only for each other. With FMA,
-// they wait for complete multiply-adds.
+// TestChainOfSums checks a dot product. Without FMA, the sums of the product wait only for each
+// other. With FMA, they wait for complete multiply-adds.
 func TestChainOfSums(t *testing.T) {
 	dot := func(typ string) []trace.Instr {
 		return []trace.Instr{
@@ -174,7 +174,7 @@ func TestVectorsWiderThanRegisters(t *testing.T) {
 		if !found {
 			t.Fatalf("no %s %s", class, c.want)
 		}
-		want := one.times(c.times)
+		want := one.repeated(c.times)
 		got := p.NewBody([]trace.Instr{{Opcode: c.opcode, Type: c.typ, Uses: []int32{-1, -1}}}, Options{Target: c.target}).Ops[0].Cost
 		if got.MicroOps != want.MicroOps || got.Latency != want.Latency || p.usesText(got.Uses) != p.usesText(want.Uses) {
 			t.Errorf("%s %s, target %b: %+v, want %d of %s: %+v", c.opcode, c.typ, c.target, got, c.times, c.want, want)
@@ -191,8 +191,8 @@ func TestMissingInstructions(t *testing.T) {
 	}
 	for _, c := range []struct {
 		opcode  string
-		without bool // whether the operation is compiled to a call on baseline x86-64
-		with    bool // whether the operation is compiled to a call if all features are available
+		without bool // whether the operation becomes a call on baseline x86-64
+		with    bool // whether the operation becomes a call if all features are available
 	}{
 		{"llvm.fma", true, false}, {"llvm.fmuladd", false, false}, {"llvm.floor", true, false}, {"llvm.rint", true, false},
 		{"llvm.round", true, false}, {"llvm.lround", true, true}, {"llvm.lrint", false, false}, {"trunc", false, false}, {"llvm.sqrt", false, false},

@@ -135,7 +135,8 @@ type sampled struct {
 	// groups of sampled windows, used when at least the minimum number of windows is below the
 	// threshold
 	groups []*window
-	// the windows with the lowest numbers, in ascending order; used until then
+	// the windows with the lowest numbers, in ascending order; used while fewer windows are below
+	// the threshold
 	lowest []*window
 }
 

@@ -96,8 +96,7 @@ func (s byThread) Locality(lineBytes []uint32) analysis.SampledLocality {
 	return &singleThread{SampledLocality: s.Sampling.Locality(lineBytes), lineBytes: lineBytes}
 }
 
-// singleThread analyses the common stack as long as there is only one thread. It ends when a second
-// thread appears.
+// singleThread analyses the common stack until a second thread appears.
 type singleThread struct {
 	analysis.SampledLocality
 	lineBytes []uint32

@@ -159,7 +159,7 @@ func (p *pass) addWindowed(r *Result) error {
 			low, high := e.Global.Bounds()
 			l.Low, l.High, l.Bounded = min(low, l.Global), max(high, l.Global), true
 			l.Off = blocksample.Interval95 * e.Global.Off
-			switch { // for lower levels, only the misses of all caches of the level above together are known
+			switch { // for lower levels, only the total misses of the level above are known
 			case k == 0:
 				l.Mean, l.MeanOff, l.Averaged = e.Mean.HitRate, blocksample.Interval95*e.Mean.Off, true
 			case l.Caches == 1:

@@ -139,9 +139,9 @@ func windowsOf(p *trace.Program, steps []tracetest.Step) (all []window) {
 	return all
 }
 
-// on returns a copy of the execution in which private addresses are moved to the address range
+// movedTo returns a copy of the execution in which private addresses are moved to the address range
 // of a core.
-func (w window) on(core int) window {
+func (w window) movedTo(core int) window {
 	w.rows = slices.Clone(w.rows)
 	for i := range w.rows {
 		w.rows[i].Thread = uint32(core)
@@ -199,13 +199,13 @@ func genPrvtTrc(trc []window, parallel func(window) bool, o Options) [][]window 
 		}
 		if len(wins) == 1 {
 			for core := range o.Cores {
-				eachCoreTrace[core] = append(eachCoreTrace[core], wins[0].on(core))
+				eachCoreTrace[core] = append(eachCoreTrace[core], wins[0].movedTo(core))
 			}
 			continue
 		}
 		for core, of := range arrayDivide(wins, o) {
 			for _, w := range of {
-				eachCoreTrace[core] = append(eachCoreTrace[core], w.on(core))
+				eachCoreTrace[core] = append(eachCoreTrace[core], w.movedTo(core))
 			}
 		}
 	}
