@@ -15,7 +15,7 @@ func rowsOf(iterations, length int) (*trace.Program, *trace.Batch) {
 	m := newModel(rand.New(rand.NewPCG(1, 1)), 1)
 	var rows []row
 	add := func(n uint32, addr func(site uint32) trace.Addr, values ...uint64) {
-		for _, r := range m.block(n, values...) {
+		for _, r := range m.blockRows(n, values...) {
 			if r.kind.IsReference() {
 				r.addr = addr(r.site)
 			}

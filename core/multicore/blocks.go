@@ -10,13 +10,14 @@ import (
 type roles uint16
 
 const (
-	joins       roles = 1 << iota // the block follows the end of a region
-	waits                         // the block follows a barrier
-	asksForOne                    // the block ends with a call that asks whether the thread is the one to execute the following code
-	oneIsDone                     // the block ends the code that one thread executes for all threads
-	isBare                        // the block has no loads, stores or modifications
-	usesNumber                    // the block calls omp_get_thread_num or omp_get_num_threads
-	setsThreads                   // the block sets the number of threads
+	joins roles = 1 << iota // the block follows the end of a region
+	waits                   // the block follows a barrier
+	// the block ends with a call that determines whether this thread executes the following code
+	asksForOne
+	oneIsDone   // the block ends the code that one thread executes for all threads
+	isBare      // the block has no loads, stores or modifications
+	usesNumber  // the block calls omp_get_thread_num or omp_get_num_threads
+	setsThreads // the block sets the number of threads
 	makesTasks
 	locks
 	keepsPrivate // the block requests the thread's copy of a threadprivate variable

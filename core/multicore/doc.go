@@ -26,40 +26,43 @@
 // run the program with OMP_NUM_THREADS=1. For one core, the result is identical to the trace.
 //
 // Regions. A nested fork creates a region with a single thread, which the forking core executes. An
-// OpenMP runtime does the same unless max-active-levels is set. A league has a single team, as by
-// default in LLVM's runtime. The block to which a fork returns is outside the region, although the
-// region's ParallelEnd follows the BlockEntry of this block. The block to which a barrier returns
-// belongs to the phase after the barrier. Worksharing loops end with a barrier unless the program
-// specifies nowait. Compilers generate a separate call for the barrier. A reduction that waits for
-// other threads does so within the runtime, without a mark in the trace.
+// OpenMP runtime behaves in the same way unless max-active-levels is set. A league has a single
+// team, which is the default in LLVM's runtime. The block to which a fork returns is outside the
+// region, although the region's ParallelEnd follows the BlockEntry of this block. The block to
+// which a barrier returns belongs to the phase after the barrier. Worksharing loops end with a
+// barrier unless the program specifies nowait. Compilers generate a separate call for the barrier.
+// If a reduction waits for other threads, it does so within the runtime, without a mark in the
+// trace.
 //
 // Iterations (looprun.go, shape.go) are occurrences of a loop's header in the function that calls
-// the runtime to share the loop. The header is one loop level deeper than the call, or two levels
-// if there is a loop over chunks (in static schedules with a chunk size, and in all schedules in
-// which the runtime hands out chunks). In a single-threaded run, all iterations are in one chunk.
-// Each core executes the code before and after the iterations once for each of its chunks. The loop
-// over chunks tests whether there is another chunk. In unoptimised code, the test precedes the
-// chunk. The single-threaded run then executed the test twice: the test succeeded before the only
-// chunk, and failed after it. Each core executes the successful test for each of its chunks, and
-// the failed test once. If the last chunk is shorter, the code before this chunk begins like the
-// failed test, up to the last block that both tests have in common, and continues like the
-// successful test. In a rotated loop, the test follows the chunk. The single-threaded run then
-// executed only the failed test, which represents all tests. If the test of an iteration can leave
-// the loop, the iteration includes the test that follows it. A core without iterations skips the
-// code before and after the iterations if the program contains a path around this code.
+// the runtime to share the loop. The header is one loop level deeper than the call. It is two
+// levels deeper if there is a loop over chunks: in static schedules with a chunk size, and in all
+// schedules in which the runtime distributes the chunks. In a single-threaded run, all iterations
+// are in one chunk. Each core executes the code before and after the iterations once for each of
+// its chunks. The loop over chunks tests whether there is another chunk. In unoptimised code, the
+// test precedes the chunk. The single-threaded run then executed the test twice: the test succeeded
+// before the only chunk, and failed after this chunk. Each core executes the successful test for
+// each of its chunks, and the failed test once. If the last chunk is shorter than the others, the
+// code before this chunk begins like the failed test. After the last block that both tests have in
+// common, it continues like the successful test. In a rotated loop, the test follows the chunk. The
+// single-threaded run then executed only the failed test, which is used for all tests. If the loop
+// exits at a test before the end of an iteration, an iteration includes the next test. A core
+// without iterations skips the code before and after the iterations if the program contains a path
+// around this code.
 //
 // Schedules (schedule.go) follow LLVM's runtime. In static schedules, each core executes one
-// contiguous part of the iterations, or the cores take chunks in turn. If the number of iterations
-// is not a multiple of the number of cores, the first parts are one iteration longer. In guided
-// schedules, a core takes 1/(2·cores) of the remaining iterations, but at least the chunk size.
-// Dynamic and guided chunks are assigned to the first of the cores with the earliest clock. Clocks
-// start at 0 at the beginning of the loop, and count the data references of its iterations, or the
-// cycles of blocks if Order contains them. A dynamic schedule is nonmonotonic unless the program
-// specifies otherwise: each thread begins with its own part, as in a static schedule. A thread that
-// has finished its part steals from the ends of other threads' parts (thieves). The parts are
-// exact, but which thread steals depends on timing in a real run. If [Options.Schedule] is dynamic,
-// there are no parts: each chunk is assigned to the core with the least work. The schedule auto is
-// treated as static here, but the runtime treats it as guided.
+// contiguous part of the iterations or, with a chunk size, every n-th chunk, where n is the number
+// of cores. If the number of iterations is not a multiple of the number of cores, the first parts
+// are one iteration longer. In guided schedules, a core takes 1/(2·cores) of the remaining
+// iterations, but at least the chunk size. Dynamic and guided chunks are assigned to the core with
+// the earliest clock; of several such cores, the first is chosen. Clocks start at 0 at the
+// beginning of the loop, and count the data references of its iterations, or the cycles of blocks
+// if Order contains them. A dynamic schedule is nonmonotonic unless the program specifies
+// otherwise: each thread begins with its own part, as in a static schedule. A thread that has
+// finished its part steals from the ends of other threads' parts (thieves). The initial parts are
+// exact. In a real run, however, stealing depends on timing. If [Options.Schedule] is dynamic,
+// there are no initial parts: each chunk is assigned to the core with the least work. The schedule
+// auto is treated as static here, but the runtime treats it as guided.
 //
 // Code for one thread. Core 0 executes single, master and masked constructs; the other cores
 // execute only the test that decides which thread executes the construct. Sections are treated as a
@@ -70,9 +73,10 @@
 // never calls.
 //
 // Private addresses (private.go) are the addresses on the stack below the stack pointer of the
-// forking function. For core c, 2^48·c is added to each private address. No program uses addresses
-// above 2^48, and no reference moves to a different set of any cache. Memory blocks that are
-// allocated within a region keep their addresses, because threads may share them.
+// forking function. For core c, 2^48·c is added to each private address. Programs do not use
+// addresses above 2^48, so the addresses of different cores never collide. No reference moves to a
+// different cache set. Memory blocks that are allocated within a region keep their addresses,
+// because threads may share them.
 //
 // A test in tools/capture compares the result with real threads: with static schedules, each core
 // executes exactly the same references as its thread.

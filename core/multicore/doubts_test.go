@@ -18,8 +18,8 @@ func TestCaveats(t *testing.T) {
 	if begin < 0 || end < begin || loop < 0 {
 		t.Fatal("the trace has no region with a loop")
 	}
-	// edited applies a change to a copy of some rows, and returns the copy.
-	edited := func(rows []int, change func(b *trace.Batch)) *trace.Batch {
+	// editedCopy copies some rows, applies a change to the copy, and returns it.
+	editedCopy := func(rows []int, change func(b *trace.Batch)) *trace.Batch {
 		b := trace.NewBatch(len(rows))
 		b.NeedThread()
 		b.NeedSite()
@@ -32,8 +32,9 @@ func TestCaveats(t *testing.T) {
 		}
 		return b
 	}
-	// asking returns a function that makes the loop request the schedule with the given number.
-	asking := func(number uint64) func(b *trace.Batch) {
+	// requestSchedule returns a function that changes the schedule of the loop to the schedule
+	// with the given number.
+	requestSchedule := func(number uint64) func(b *trace.Batch) {
 		return func(b *trace.Batch) { b.Addr[slices.Index(b.Kind, trace.LoopBegin)] = number }
 	}
 	var all []int
@@ -56,14 +57,14 @@ func TestCaveats(t *testing.T) {
 		"an end without a region":    {rows: slices.Insert(slices.Clone(all), len(all), end), cores: 4, regions: 1, divided: true, want: "1 parallel region has an end, but no beginning."},
 		"more cores than iterations": {rows: all, cores: 64, regions: 1, divided: true, want: "1 worksharing loop had fewer iterations than there are cores."},
 		"an unknown schedule": {rows: all, cores: 4, regions: 1, divided: true, want: "1 worksharing loop has an unknown schedule: the loop was divided as static.",
-			change: asking(777)},
-		"a replacement for an unknown schedule": {rows: all, cores: 4, regions: 1, divided: true, instead: &Schedule{Dynamic, 1}, change: asking(777)},
-		"a schedule from OMP_SCHEDULE": {rows: all, cores: 4, regions: 1, divided: true, change: asking(37),
+			change: requestSchedule(777)},
+		"a replacement for an unknown schedule": {rows: all, cores: 4, regions: 1, divided: true, instead: &Schedule{Dynamic, 1}, change: requestSchedule(777)},
+		"a schedule from OMP_SCHEDULE": {rows: all, cores: 4, regions: 1, divided: true, change: requestSchedule(37),
 			want: "1 worksharing loop takes its schedule from OMP_SCHEDULE, which the trace does not contain: the loop was divided as static;"},
-		"a schedule that the runtime chooses": {rows: all, cores: 4, regions: 1, divided: true, change: asking(38),
+		"a schedule that the runtime chooses": {rows: all, cores: 4, regions: 1, divided: true, change: requestSchedule(38),
 			want: "1 worksharing loop leaves its schedule to the runtime, and the trace does not contain the schedule: the loop was divided as static;"},
 	} {
-		m, err := Mimic(sourceOf(program, edited(c.rows, c.change), 50), Options{Cores: c.cores, Schedule: c.instead}, nil)
+		m, err := Mimic(sourceOf(program, editedCopy(c.rows, c.change), 50), Options{Cores: c.cores, Schedule: c.instead}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -73,7 +73,7 @@ func liveBytes(t *testing.T, iterations, tapeBytes int) (most, rows uint64) {
 	}
 	defer file.Close()
 	program, phase := newLongPhase(iterations)
-	m, err := Mimic(&source{Reader: phase, header: trace.Header{Format: "test", Sites: true, Program: program}}, Options{Cores: 16}, file)
+	m, err := Mimic(&runReader{Reader: phase, header: trace.Header{Format: "test", Sites: true, Program: program}}, Options{Cores: 16}, file)
 	if err != nil {
 		t.Fatal(err)
 	}

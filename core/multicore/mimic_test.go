@@ -28,17 +28,17 @@ func add(b *trace.Batch, r row, thread uint32) {
 	b.Site[b.Len()-1], b.Arg[b.Len()-1] = r.site, r.arg
 }
 
-// source reads the rows of a run. The header of the stream contains the program.
-type source struct {
+// runReader is a reader of the rows of a run. Its header contains the program.
+type runReader struct {
 	trace.Reader
 	header trace.Header
 	kinds  trace.Kinds
 }
 
-func (s *source) Header() trace.Header     { return s.header }
-func (s *source) Select(kinds trace.Kinds) { s.kinds = kinds }
+func (s *runReader) Header() trace.Header     { return s.header }
+func (s *runReader) Select(kinds trace.Kinds) { s.kinds = kinds }
 
-func (s *source) Next(b *trace.Batch) error {
+func (s *runReader) Next(b *trace.Batch) error {
 	for {
 		if err := s.Reader.Next(b); err != nil {
 			return err
@@ -55,14 +55,14 @@ func (s *source) Next(b *trace.Batch) error {
 	}
 }
 
-func sourceOf(p *trace.Program, whole *trace.Batch, rows int) *source {
-	return &source{Reader: tracetest.NewReader(whole, rows), header: trace.Header{Format: "test", Sites: true, Program: p}}
+func sourceOf(p *trace.Program, whole *trace.Batch, rows int) *runReader {
+	return &runReader{Reader: tracetest.NewReader(whole, rows), header: trace.Header{Format: "test", Sites: true, Program: p}}
 }
 
-// list is a stream of rows in memory.
-type list struct{ b *trace.Batch }
+// rowStream is a stream that returns one batch.
+type rowStream struct{ b *trace.Batch }
 
-func (l *list) Next() (*trace.Batch, int, int, error) {
+func (l *rowStream) Next() (*trace.Batch, int, int, error) {
 	b := l.b
 	if l.b = nil; b == nil || b.Len() == 0 {
 		return nil, 0, 0, io.EOF
@@ -70,9 +70,9 @@ func (l *list) Next() (*trace.Batch, int, int, error) {
 	return b, 0, b.Len(), nil
 }
 
-// expected returns the rows that the model's cores execute, in the order that o specifies, and the
-// threads of these rows.
-func (m *model) expected(o Options, wanted trace.Kinds, private func(row) bool) (rows []row, threads []uint32) {
+// expectedRows returns the rows that the cores of the model execute, in the order that the options
+// specify, and the thread of each row.
+func (m *model) expectedRows(o Options, wanted trace.Kinds, private func(row) bool) (rows []row, threads []uint32) {
 	kept := wanted &^ (1 << trace.BareBlock)
 	bare := wanted.Has(trace.BareBlock) && !wanted.Has(trace.BlockEntry)
 	if bare || o.Order.Policy >= interleave.ByBlock {
@@ -105,7 +105,7 @@ func (m *model) expected(o Options, wanted trace.Kinds, private func(row) bool) 
 		var numbers []uint32
 		for c, all := range a.cores {
 			var some []row
-			for _, r := range m.added(all, private) {
+			for _, r := range m.mergeReductions(all, private) {
 				if kept.Has(r.kind) {
 					if private(r) {
 						r.addr += trace.Addr(c) << 48
@@ -116,7 +116,7 @@ func (m *model) expected(o Options, wanted trace.Kinds, private func(row) bool) 
 					some = append(some, r)
 				}
 			}
-			streams, numbers = append(streams, &list{batchOf(some, 0)}), append(numbers, uint32(c))
+			streams, numbers = append(streams, &rowStream{batchOf(some, 0)}), append(numbers, uint32(c))
 		}
 		merger.Begin(numbers, streams)
 		b := trace.NewBatch(100)
@@ -136,7 +136,7 @@ func (m *model) expected(o Options, wanted trace.Kinds, private func(row) bool) 
 
 // mergeReductions replaces a load and a store with one Modify row, in each block that adds to a
 // shared reduction variable. Rows of nested regions remain unchanged.
-func (m *model) added(rows []row, private func(row) bool) (list []row) {
+func (m *model) mergeReductions(rows []row, private func(row) bool) (list []row) {
 	first, depth := 0, 0 // first is the index of the first row of a block that adds to a reduction variable, or 0
 	for _, r := range rows {
 		switch r.kind {
@@ -179,7 +179,7 @@ func TestMimicEqualsModel(t *testing.T) {
 		}
 		m := newModel(rng, o.Cores)
 		if rng.IntN(20) == 0 {
-			m.scale = 60 // with this factor, the rows fill several pages of the region buffer
+			m.scale = 60 // with this factor, the rows fill several pages of the region buffer of the region buffer
 		}
 		if rng.IntN(3) == 0 {
 			o.Schedule = &Schedule{ScheduleKind(rng.IntN(3)), rng.Uint64N(5)}
@@ -200,7 +200,7 @@ func TestMimicEqualsModel(t *testing.T) {
 				return addressKinds.Has(r.kind) && (r.addr >= 0x10000 && r.addr < 0x10040 || r.addr >= 0x10100 && r.addr < 0x10108)
 			}
 		}
-		m.run()
+		m.generateRun()
 		wanted := []trace.Kinds{
 			trace.AllKinds, trace.AllKinds | trace.EventKinds&^(1<<trace.BareBlock), trace.DataKinds | 1<<trace.BareBlock, 1<<trace.Load | 1<<trace.BlockEntry,
 			trace.DataKinds | 1<<trace.Barrier | 1<<trace.LoopBegin,
@@ -211,9 +211,9 @@ func TestMimicEqualsModel(t *testing.T) {
 		}
 		r.Select(wanted)
 		if rng.IntN(2) == 0 {
-			r.tape = tape.New(tape.Options{MemoryBytes: 1, Store: &file{}, Readers: o.Cores, Args: true, Mark: r.private.markPrivate})
+			r.tape = tape.New(tape.Options{MemoryBytes: 1, Store: &memoryStore{}, Readers: o.Cores, Args: true, Mark: r.private.markPrivate})
 		}
-		want, threads := m.expected(o, wanted, private)
+		want, threads := m.expectedRows(o, wanted, private)
 		compare(t, seed, r, want, threads, 1+rng.IntN(200))
 		if t.Failed() {
 			t.Fatalf("seed %d: %+v", seed, o)
@@ -221,17 +221,17 @@ func TestMimicEqualsModel(t *testing.T) {
 	}
 }
 
-// file implements a store in memory.
-type file struct{ data []byte }
+// memoryStore is a [Store] in memory.
+type memoryStore struct{ data []byte }
 
-func (f *file) WriteAt(p []byte, off int64) (int, error) {
+func (f *memoryStore) WriteAt(p []byte, off int64) (int, error) {
 	if need := int(off) + len(p); need > len(f.data) {
 		f.data = append(f.data, make([]byte, need-len(f.data))...)
 	}
 	return copy(f.data[off:], p), nil
 }
 
-func (f *file) ReadAt(p []byte, off int64) (int, error) { return copy(p, f.data[off:]), nil }
+func (f *memoryStore) ReadAt(p []byte, off int64) (int, error) { return copy(p, f.data[off:]), nil }
 
 func compare(t *testing.T, seed uint64, r trace.Reader, want []row, threads []uint32, rows int) {
 	t.Helper()
@@ -271,7 +271,7 @@ func TestOneCoreExecutesAllRows(t *testing.T) {
 	for seed := range uint64(30) {
 		rng := rand.New(rand.NewPCG(seed, 8))
 		m := newModel(rng, 1)
-		m.run()
+		m.generateRun()
 		whole := batchOf(m.sequence, 1)
 		r, err := Mimic(sourceOf(&m.program, whole, 0), Options{Cores: 1}, nil)
 		if err != nil {
@@ -284,7 +284,7 @@ func TestOneCoreExecutesAllRows(t *testing.T) {
 
 func TestUnsupportedTraces(t *testing.T) {
 	m := newModel(rand.New(rand.NewPCG(1, 1)), 2)
-	m.run()
+	m.generateRun()
 	whole := batchOf(m.sequence, 1)
 	whole.Thread[whole.Len()-2] = 2
 	for _, c := range []struct {
@@ -320,7 +320,7 @@ func TestUnsupportedTraces(t *testing.T) {
 // FuzzMimic checks that events in any order yield either rows or an error.
 func FuzzMimic(f *testing.F) {
 	m := newModel(rand.New(rand.NewPCG(1, 1)), 3)
-	m.run()
+	m.generateRun()
 	var seed []byte
 	for _, r := range m.sequence {
 		seed = append(seed, byte(r.kind), byte(r.site))

@@ -201,8 +201,8 @@ func newModel(rng *rand.Rand, cores int) *model {
 	return m
 }
 
-// addr returns a random address in an array, or in the stack above or below the frame.
-func (m *model) addr() trace.Addr {
+// randomAddr returns a random address in an array, or in the stack above or below the frame.
+func (m *model) randomAddr() trace.Addr {
 	switch m.rng.IntN(4) {
 	case 0:
 		return modelFrame - 8*m.rng.Uint64N(0x100)
@@ -212,9 +212,9 @@ func (m *model) addr() trace.Addr {
 	return 0x10000 + 8*m.rng.Uint64N(0x400)
 }
 
-// block returns the rows of one execution of a block. values contains the arguments of the block's
-// events.
-func (m *model) block(n uint32, values ...uint64) (rows []row) {
+// blockRows returns the rows of one execution of a block. The parameter values contains the
+// arguments of the block's events.
+func (m *model) blockRows(n uint32, values ...uint64) (rows []row) {
 	b := &m.program.Blocks[n]
 	rows = append(rows, row{kind: trace.BlockEntry, site: n})
 	if b.Flags&trace.EntryBlock != 0 {
@@ -225,7 +225,7 @@ func (m *model) block(n uint32, values ...uint64) (rows []row) {
 		r := row{kind: site.Kind, site: s, bytes: site.Bytes}
 		switch k := site.Kind; {
 		case k.IsReference() || k == trace.Alloc:
-			r.addr = m.addr()
+			r.addr = m.randomAddr()
 		case k == trace.ParallelBegin:
 			r.addr = modelFrame
 		case k == trace.LoopBegin:
@@ -241,25 +241,25 @@ func (m *model) block(n uint32, values ...uint64) (rows []row) {
 	return rows
 }
 
-// call returns the rows of one call to the function that the loop iterations call. The called
-// function may contain a region.
-func (m *model) call() (rows []row) {
-	rows = m.block(calleeEntry)
+// callRows returns the rows of one call of the function "callee". The called function may contain
+// a region.
+func (m *model) callRows() (rows []row) {
+	rows = m.blockRows(calleeEntry)
 	for range m.rng.IntN(3) {
-		rows = append(rows, m.block(calleeLoop)...)
+		rows = append(rows, m.blockRows(calleeLoop)...)
 	}
 	if m.depth++; m.depth < 3 && m.rng.IntN(8+m.scale) == 0 {
-		rows = append(rows, m.block(forkBlock)...)
-		rows = append(rows, m.body(true)...)
-		rows = append(rows, m.block(joinBlock)...)
+		rows = append(rows, m.blockRows(forkBlock)...)
+		rows = append(rows, m.generateRegion(true)...)
+		rows = append(rows, m.blockRows(joinBlock)...)
 		rows = rows[:len(rows)-1] // without the Return row, because main does not return here
 	}
 	m.depth--
-	return append(rows, m.block(calleeExit)...)
+	return append(rows, m.blockRows(calleeExit)...)
 }
 
 // addToAll adds rows that every core executes.
-func (m *model) all(rows []row) {
+func (m *model) addToAll(rows []row) {
 	m.sequence = append(m.sequence, rows...)
 	for c := range m.phase {
 		m.phase[c] = append(m.phase[c], rows...)
@@ -285,8 +285,8 @@ func (m *model) newPhase() {
 	m.phase = make([][]row, m.cores)
 }
 
-// shared is an execution of a worksharing loop.
-type shared struct {
+// modelLoop is one execution of a worksharing loop.
+type modelLoop struct {
 	prefix, before, behind, suffix []row
 	// the rows before a chunk that is shorter than the other chunks; nil if they are the same as in
 	// field "before"
@@ -294,21 +294,21 @@ type shared struct {
 	around [2][]row // rows that a core executes before its first chunk and after its last chunk
 	// 1 + the index, in field "behind", of the row that each core executes only once; 0 if there
 	// is no such row
-	told       int
+	onceRow    int
 	iterations [][]row
 	asked      Schedule
 	steals     bool
 }
 
-// blocks returns the rows of blocks whose events have no arguments.
-func (m *model) blocks(list ...uint32) (rows []row) {
+// rowsOfBlocks returns the rows of blocks whose events have no arguments.
+func (m *model) rowsOfBlocks(list ...uint32) (rows []row) {
 	for _, n := range list {
-		rows = append(rows, m.block(n)...)
+		rows = append(rows, m.blockRows(n)...)
 	}
 	return rows
 }
 
-func (m *model) loop() (l shared) {
+func (m *model) loop() (l modelLoop) {
 	chunk := 1 + m.rng.Uint64N(6)
 	n := m.rng.IntN(40)
 	if m.rng.IntN(4) == 0 {
@@ -324,56 +324,56 @@ func (m *model) loop() (l shared) {
 	}
 	switch m.rng.IntN(5) {
 	case 0:
-		l.prefix = append(m.block(rotatedCall, 34, 1), m.block(rotatedTest)...)
+		l.prefix = append(m.blockRows(rotatedCall, 34, 1), m.blockRows(rotatedTest)...)
 		if n > 0 {
-			l.around = [2][]row{m.block(rotatedBefore), m.block(rotatedBehind)}
+			l.around = [2][]row{m.blockRows(rotatedBefore), m.blockRows(rotatedBehind)}
 		}
-		repeat(func() []row { return m.block(rotatedLoop) })
-		l.suffix = m.block(rotatedEnd)
+		repeat(func() []row { return m.blockRows(rotatedLoop) })
+		l.suffix = m.blockRows(rotatedEnd)
 	case 1:
-		l.prefix = append(m.block(testedCall, 40, 0), m.block(testedHead)...)
+		l.prefix = append(m.blockRows(testedCall, 40, 0), m.blockRows(testedHead)...)
 		repeat(func() []row {
-			rows := append(m.block(testedBody), m.call()...)
-			return append(append(rows, m.block(testedLatch)...), m.block(testedHead)...)
+			rows := append(m.blockRows(testedBody), m.callRows()...)
+			return append(append(rows, m.blockRows(testedLatch)...), m.blockRows(testedHead)...)
 		})
-		l.suffix = m.block(testedEnd)
+		l.suffix = m.blockRows(testedEnd)
 	case 2:
 		l.asked = Schedule{Static, chunk}
-		l.prefix = m.block(chunkedCall, 33|1<<29, chunk)
+		l.prefix = m.blockRows(chunkedCall, 33|1<<29, chunk)
 		if n > 0 {
-			first := [][]row{m.block(chunkedHead), m.block(chunkedWithin), m.block(chunkedTest), m.block(chunkedBegin)}
-			again := [][]row{m.block(chunkedHead), m.block(chunkedAbove), m.block(chunkedTest), m.block(chunkedEnd)}
+			first := [][]row{m.blockRows(chunkedHead), m.blockRows(chunkedWithin), m.blockRows(chunkedTest), m.blockRows(chunkedBegin)}
+			again := [][]row{m.blockRows(chunkedHead), m.blockRows(chunkedAbove), m.blockRows(chunkedTest), m.blockRows(chunkedEnd)}
 			l.before, l.suffix = slices.Concat(first...), slices.Concat(again...)
 			l.short = slices.Concat(again[0], again[1], first[2], first[3])
-			repeat(func() []row { return m.block(chunkedLoop) })
-			l.behind = m.block(chunkedLatch)
+			repeat(func() []row { return m.blockRows(chunkedLoop) })
+			l.behind = m.blockRows(chunkedLatch)
 		} else {
-			l.suffix = m.blocks(chunkedHead, chunkedAbove, chunkedTest, chunkedEnd)
+			l.suffix = m.rowsOfBlocks(chunkedHead, chunkedAbove, chunkedTest, chunkedEnd)
 		}
 	case 3:
-		l.prefix = m.block(dispatchCall, m.dispatched(&l, chunk), chunk)
+		l.prefix = m.blockRows(dispatchCall, m.randomSchedule(&l, chunk), chunk)
 		if n > 0 {
-			l.before = slices.Concat(m.block(dispatchHead), m.block(dispatchCheck, 1), m.block(dispatchBegin))
-			repeat(func() []row { return m.block(dispatchLoop) })
-			l.behind = m.block(dispatchLatch)
+			l.before = slices.Concat(m.blockRows(dispatchHead), m.blockRows(dispatchCheck, 1), m.blockRows(dispatchBegin))
+			repeat(func() []row { return m.blockRows(dispatchLoop) })
+			l.behind = m.blockRows(dispatchLatch)
 		}
-		l.suffix = slices.Concat(m.block(dispatchHead), m.block(dispatchCheck, 0), m.block(dispatchEnd))
+		l.suffix = slices.Concat(m.blockRows(dispatchHead), m.blockRows(dispatchCheck, 0), m.blockRows(dispatchEnd))
 	default:
-		l.prefix = slices.Concat(m.block(nextCall, m.dispatched(&l, chunk), chunk), m.block(nextAsk), m.block(nextCheck, uint64(min(n, 1))))
+		l.prefix = slices.Concat(m.blockRows(nextCall, m.randomSchedule(&l, chunk), chunk), m.blockRows(nextAsk), m.blockRows(nextCheck, uint64(min(n, 1))))
 		if n > 0 {
-			l.before = m.block(nextBegin)
-			repeat(func() []row { return m.block(nextLoop) })
-			l.behind = slices.Concat(m.block(nextLatch), m.block(nextAgain, 0))
-			l.told = len(l.behind) - 1
+			l.before = m.blockRows(nextBegin)
+			repeat(func() []row { return m.blockRows(nextLoop) })
+			l.behind = slices.Concat(m.blockRows(nextLatch), m.blockRows(nextAgain, 0))
+			l.onceRow = len(l.behind) - 1
 		}
-		l.suffix = m.block(nextEnd)
+		l.suffix = m.blockRows(nextEnd)
 	}
 	return l
 }
 
-// dispatched sets a random schedule for a loop whose chunks are distributed by the runtime. It
-// returns the number of the schedule.
-func (m *model) dispatched(l *shared, chunk uint64) uint64 {
+// randomSchedule chooses a schedule for a loop whose chunks are distributed by the runtime, and
+// returns the number of this schedule.
+func (m *model) randomSchedule(l *modelLoop, chunk uint64) uint64 {
 	switch m.rng.IntN(4) {
 	case 0:
 		l.asked, l.steals = Schedule{Dynamic, chunk}, true
@@ -388,12 +388,12 @@ func (m *model) dispatched(l *shared, chunk uint64) uint64 {
 	return 37
 }
 
-func (l *shared) sequence() (rows []row) {
+func (l *modelLoop) sequence() (rows []row) {
 	return slices.Concat(l.prefix, l.around[0], l.before, slices.Concat(l.iterations...), l.behind, l.around[1], l.suffix)
 }
 
-// cost returns the execution time of an iteration.
-func (m *model) cost(rows []row) (cost float64) {
+// iterationCost returns the execution time of an iteration.
+func (m *model) iterationCost(rows []row) (cost float64) {
 	timed := false
 	for _, r := range rows {
 		switch {
@@ -409,25 +409,25 @@ func (m *model) cost(rows []row) (cost float64) {
 	return cost
 }
 
-// schedule returns the schedule by which a loop is divided.
-func (m *model) schedule(l *shared) Schedule {
+// effectiveSchedule returns the schedule by which the model divides a loop.
+func (m *model) effectiveSchedule(l *modelLoop) Schedule {
 	if m.used != nil {
 		return *m.used
 	}
 	return l.asked
 }
 
-// entry returns the rows that precede a chunk that begins with iteration i.
-func (m *model) entry(l *shared, i int) []row {
-	if s := m.schedule(l); m.cores > 1 && l.short != nil && s.Kind == Static && len(l.iterations)-i < int(s.Chunk) {
+// rowsBeforeChunk returns the rows that precede the chunk beginning with iteration i.
+func (m *model) rowsBeforeChunk(l *modelLoop, i int) []row {
+	if s := m.effectiveSchedule(l); m.cores > 1 && l.short != nil && s.Kind == Static && len(l.iterations)-i < int(s.Chunk) {
 		return l.short
 	}
 	return l.before
 }
 
-// divide returns each core's chunks in execution order.
-func (m *model) divide(l *shared) [][][2]int {
-	s := m.schedule(l)
+// chunksByCore returns each core's chunks in execution order.
+func (m *model) chunksByCore(l *modelLoop) [][][2]int {
+	s := m.effectiveSchedule(l)
 	n := len(l.iterations)
 	done := make([][][2]int, m.cores)
 	clock := make([]float64, m.cores)
@@ -443,7 +443,7 @@ func (m *model) divide(l *shared) [][][2]int {
 	give := func(core, from, to int) {
 		done[core] = append(done[core], [2]int{from, to})
 		for _, i := range l.iterations[from:to] {
-			clock[core] += m.cost(i)
+			clock[core] += m.iterationCost(i)
 		}
 	}
 	at := 0
@@ -454,7 +454,7 @@ func (m *model) divide(l *shared) [][][2]int {
 		}
 	}
 	if s.Kind == Dynamic && l.steals && m.used == nil && m.cores > 1 && (n+chunk-1)/chunk >= m.cores {
-		m.steal(n, chunk, earliest, func(core, i int) { give(core, i*chunk, min(n, i*chunk+chunk)) }, clock)
+		m.distributeByStealing(n, chunk, earliest, func(core, i int) { give(core, i*chunk, min(n, i*chunk+chunk)) }, clock)
 		return done
 	}
 	for turn := 0; at < n; turn++ {
@@ -482,9 +482,10 @@ func (m *model) divide(l *shared) [][][2]int {
 	return done
 }
 
-// steal distributes the chunks of n iterations. Each core has a list of chunks. It takes chunks
-// from the beginning of the list, and other cores steal chunks from the end.
-func (m *model) steal(n, chunk int, earliest func() int, give func(core, i int), clock []float64) {
+// distributeByStealing distributes the chunks of n iterations among the cores. Each core has a
+// list of chunks. The core takes chunks from the beginning of its list, and other cores steal
+// chunks from the end.
+func (m *model) distributeByStealing(n, chunk int, earliest func() int, give func(core, i int), clock []float64) {
 	all := (n + chunk - 1) / chunk
 	lists, next, closed := make([][]int, m.cores), make([]int, m.cores), make([]bool, m.cores)
 	at := 0
@@ -532,13 +533,13 @@ func (m *model) steal(n, chunk int, earliest func() int, give func(core, i int),
 	}
 }
 
-// share simulates how the cores execute a worksharing loop.
-func (m *model) share(l *shared) {
+// executeLoop simulates how the cores execute a worksharing loop.
+func (m *model) executeLoop(l *modelLoop) {
 	m.sequence = append(m.sequence, l.sequence()...)
-	chunks := m.divide(l)
-	if l.told > 0 && m.cores > 1 {
-		told := l.behind[l.told-1]
-		l.behind = slices.Delete(l.behind, l.told-1, l.told)
+	chunks := m.chunksByCore(l)
+	if l.onceRow > 0 && m.cores > 1 {
+		told := l.behind[l.onceRow-1]
+		l.behind = slices.Delete(l.behind, l.onceRow-1, l.onceRow)
 		l.suffix = append([]row{told}, l.suffix...)
 	}
 	for c := range m.phase {
@@ -547,7 +548,7 @@ func (m *model) share(l *shared) {
 			p = append(p, l.around[0]...)
 		}
 		for _, i := range chunks[c] {
-			p = append(p, m.entry(l, i[0])...)
+			p = append(p, m.rowsBeforeChunk(l, i[0])...)
 			p = append(append(p, slices.Concat(l.iterations[i[0]:i[1]]...)...), l.behind...)
 		}
 		if len(chunks[c]) > 0 {
@@ -557,20 +558,20 @@ func (m *model) share(l *shared) {
 	}
 }
 
-// body generates the content of a region. If the parameter serial is true, the region is nested,
-// and one thread executes its content.
-func (m *model) body(serial bool) (rows []row) {
-	all, first, share, wait := m.all, m.first, m.share, m.newPhase
+// generateRegion generates the rows of a region. If the parameter serial is true, the region is
+// nested and executed by one thread.
+func (m *model) generateRegion(serial bool) (rows []row) {
+	all, first, share, wait := m.addToAll, m.first, m.executeLoop, m.newPhase
 	if serial {
 		add := func(r []row) { rows = append(rows, r...) }
 		all, first, wait = add, add, func() {}
-		share = func(l *shared) { add(l.sequence()) }
+		share = func(l *modelLoop) { add(l.sequence()) }
 	}
-	all(m.block(outlinedEntry))
+	all(m.blockRows(outlinedEntry))
 	for range m.rng.IntN(6) {
 		switch m.rng.IntN(7) {
 		case 6:
-			rows := m.block(reduceAdds)
+			rows := m.blockRows(reduceAdds)
 			switch a := rows[1:]; m.rng.IntN(4) { // the rows in slice a: load, load, store, load, store
 			case 0:
 				a[2].addr, a[4].addr = a[0].addr, a[3].addr
@@ -579,37 +580,37 @@ func (m *model) body(serial bool) (rows []row) {
 			case 2:
 				a[4].addr = a[1].addr
 			}
-			all(slices.Concat(m.block(reduceCall), m.block(reduceCheck), rows, m.block(reduceEnd)))
+			all(slices.Concat(m.blockRows(reduceCall), m.blockRows(reduceCheck), rows, m.blockRows(reduceEnd)))
 		case 0:
-			all(append(m.block(plainBlock), m.call()...))
+			all(append(m.blockRows(plainBlock), m.callRows()...))
 		case 1:
-			all(append(m.block(singleCall), m.block(singleCheck)...))
-			first(append(m.block(singleBody), m.block(singleRest)...))
-			all(m.block(singleBehind))
+			all(append(m.blockRows(singleCall), m.blockRows(singleCheck)...))
+			first(append(m.blockRows(singleBody), m.blockRows(singleRest)...))
+			all(m.blockRows(singleBehind))
 		case 2:
 			wait()
-			all(m.block(barrierBlock))
+			all(m.blockRows(barrierBlock))
 		default:
 			l := m.loop()
 			share(&l)
 		}
 	}
-	all(m.block(outlinedExit))
+	all(m.blockRows(outlinedExit))
 	return rows
 }
 
-// run generates the rows of a run that has a few regions.
-func (m *model) run() {
-	m.alone(m.block(mainEntry))
+// generateRun generates the rows of a run with up to four regions.
+func (m *model) generateRun() {
+	m.alone(m.blockRows(mainEntry))
 	for range m.rng.IntN(5) {
-		m.alone(m.block(forkBlock))
+		m.alone(m.blockRows(forkBlock))
 		m.phase = nil
 		m.newPhase()
-		m.body(false)
+		m.generateRegion(false)
 		m.newPhase()
 		m.phase = nil
-		end := m.block(joinBlock)
+		end := m.blockRows(joinBlock)
 		m.alone(end[:len(end)-1])
 	}
-	m.alone(m.block(plainBlock))
+	m.alone(m.blockRows(plainBlock))
 }

@@ -36,9 +36,9 @@ func Each(n int, do func(i int)) {
 	others.Wait()
 }
 
-// OneAtATime returns a version of the function ask that several goroutines may call at the same
-// time. Each call waits until the previous call has ended. If the function ask is nil, OneAtATime
-// returns nil.
+// OneAtATime returns a function that calls the function ask, and that several goroutines may call
+// at the same time. Each call waits until the previous call has ended. If the function ask is
+// nil, OneAtATime returns nil.
 func OneAtATime(ask func() bool) func() bool {
 	if ask == nil {
 		return nil

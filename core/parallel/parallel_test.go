@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestEach checks that the function do is called once for every number. If there is only one
+// TestEach checks that the function do is called once for every number. With only one
 // processor, the calls are in ascending order.
 func TestEach(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))

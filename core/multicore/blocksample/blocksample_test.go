@@ -46,8 +46,8 @@ func oneEach(whole *trace.Batch) *trace.Program {
 	return p
 }
 
-// distances returns the stack distance of each row, or -1 for a cold access.
-func distances(stacks []*Stack, rows int) []int {
+// stackDistances returns the stack distance of each row; for a cold access, it returns -1.
+func stackDistances(stacks []*Stack, rows int) []int {
 	list := make([]int, rows)
 	for _, s := range stacks {
 		for b := range s.Blocks {
@@ -67,7 +67,7 @@ func distances(stacks []*Stack, rows int) []int {
 func TestTable1(t *testing.T) {
 	whole := tracetest.Lines(64, "a b a c b d d a")
 	stacks := collect(t, Options{LineBytes: 64}, oneEach(whole), whole, 0)
-	if got, want := distances(stacks, 8), []int{-1, -1, 1, -1, 2, -1, 0, 3}; !slices.Equal(got, want) {
+	if got, want := stackDistances(stacks, 8), []int{-1, -1, 1, -1, 2, -1, 0, 3}; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}
 	// "50 % of memory references will cause a compulsory cache miss. If cache size is three,
@@ -86,8 +86,8 @@ func TestTable2(t *testing.T) {
 	p := oneEach(whole)
 	whole.NeedThread()
 	copy(whole.Thread, []uint32{0, 1, 0, 0, 0, 1, 1, 0, 0, 0})
-	crd := distances(collect(t, Options{LineBytes: 64}, p, whole, 3), 10)
-	prd := distances(collect(t, Options{LineBytes: 64, SharedBy: 1}, p, whole, 3), 10)
+	crd := stackDistances(collect(t, Options{LineBytes: 64}, p, whole, 3), 10)
+	prd := stackDistances(collect(t, Options{LineBytes: 64, SharedBy: 1}, p, whole, 3), 10)
 	if want := []int{-1, -1, -1, 2, -1, -1, 3, 1, 3, 2}; !slices.Equal(crd, want) {
 		t.Errorf("concurrent: %v, want %v", crd, want)
 	}
@@ -190,9 +190,9 @@ func TestWeights(t *testing.T) {
 	})
 }
 
-// random generates rows, with or without block entries. The threads execute random blocks of one to
-// three references.
-func random(rng *rand.Rand, threads, executions, lines int, entries bool) (*trace.Program, *trace.Batch) {
+// randomRows generates rows, with or without block entries. The threads execute random blocks of
+// one to three references.
+func randomRows(rng *rand.Rand, threads, executions, lines int, entries bool) (*trace.Program, *trace.Batch) {
 	p := &trace.Program{}
 	for range 4 {
 		n := uint32(1 + rng.IntN(3))
@@ -323,7 +323,7 @@ func TestMatchesAlgorithm3(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 3))
 		threads := rapid.IntRange(1, 3).Draw(t, "threads")
-		p, whole := random(rng, threads, rapid.SampledFrom([]int{1, 20, 200, 900}).Draw(t, "executions"), 30, rapid.Bool().Draw(t, "entries"))
+		p, whole := randomRows(rng, threads, rapid.SampledFrom([]int{1, 20, 200, 900}).Draw(t, "executions"), 30, rapid.Bool().Draw(t, "entries"))
 		o := Options{LineBytes: 64, Seed: rng.Uint64(), Looked: rapid.SampledFrom([]Looked{{}, All, {Rate: 0.2, Least: 3}, {Rate: 0.05, Least: 100}}).Draw(t, "looked"), SharedBy: rapid.SampledFrom([]uint32{0, 1, 2}).Draw(t, "shared by")}
 		stacks := collect(t, o, p, whole, rapid.SampledFrom([]int{1, 10, 4096}).Draw(t, "rows"))
 		for i, s := range stacks {
@@ -363,7 +363,7 @@ var caches = []hierarchy.Cache{
 // equals the trace's profile (eq. 4), and that the hit ratios are also equal.
 func TestAllWindowsEqualTheTrace(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 4))
-	p, whole := random(rng, 3, 5000, 400, true)
+	p, whole := randomRows(rng, 3, 5000, 400, true)
 	s := collect(t, Options{LineBytes: 64, Looked: All}, p, whole, 0)[0]
 	model, n := stack.NewExact(), 0.0
 	hits := make([]float64, len(caches))
@@ -399,7 +399,7 @@ func TestAllWindowsEqualTheTrace(t *testing.T) {
 // value, and that the error decreases with the number of windows.
 func TestStandardErrors(t *testing.T) {
 	rng := rand.New(rand.NewPCG(6, 4))
-	p, whole := random(rng, 2, 30_000, 150, true)
+	p, whole := randomRows(rng, 2, 30_000, 150, true)
 	truth := collect(t, Options{LineBytes: 64, Looked: All}, p, whole, 0)[0]
 	weights := truth.Counted()
 	for _, c := range caches {
@@ -523,7 +523,7 @@ func TestImpossibleRequests(t *testing.T) {
 			t.Errorf("lines of %d bytes were accepted", line)
 		}
 	}
-	p, whole := random(rand.New(rand.NewPCG(1, 1)), 1, 20, 9, true)
+	p, whole := randomRows(rand.New(rand.NewPCG(1, 1)), 1, 20, 9, true)
 	for want, change := range map[string]func(b *trace.Batch){
 		"site 99":             func(b *trace.Batch) { b.Site[b.Len()-1] = 99 },
 		"beyond the end":      func(b *trace.Batch) { b.Addr[b.Len()-1] = math.MaxUint64 - 3 },

@@ -46,7 +46,7 @@ func naiveRates(whole *trace.Batch, sharedBy uint32, c hierarchy.Cache) (global,
 // level's hit ratios equal the ratios computed access by access. With a sample of the windows,
 // about 95 % of the hit ratios are within the stated error.
 func TestRatesEqualCounts(t *testing.T) {
-	p, whole := random(rand.New(rand.NewPCG(8, 5)), 5, 30_000, 120, true)
+	p, whole := randomRows(rand.New(rand.NewPCG(8, 5)), 5, 30_000, 120, true)
 	for _, sharedBy := range []uint32{1, 2, 5} {
 		caches := int((5 + sharedBy - 1) / sharedBy)
 		c := hierarchy.Cache{Name: "L", SizeBytes: 64 * 64, Ways: 4, LineBytes: 64}

@@ -14,9 +14,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// sweeps returns a single-threaded run with three regions. Each region executes a block n times.
+// sweepRun returns a single-threaded run with three regions. Each region executes a block n times.
 // The block loads an element of an array of n lines, and an element of a small array.
-func sweeps(n uint64) predict.Source {
+func sweepRun(n uint64) predict.Source {
 	p := &trace.Program{
 		Functions: []trace.Function{{Name: "main", Blocks: 3}},
 		Blocks:    []trace.Block{{Sites: 1}, {FirstSite: 1, Sites: 2}, {FirstSite: 3, Sites: 2}},
@@ -63,14 +63,14 @@ func TestPredictionEqualsRun(t *testing.T) {
 	}
 	var inputs []larger.Input
 	for _, n := range []uint64{16, 32, 48, 64} {
-		inputs = append(inputs, larger.Input{Name: "small", Parameters: []int64{int64(n)}, Results: run(t, q, sweeps(n))})
+		inputs = append(inputs, larger.Input{Name: "small", Parameters: []int64{int64(n)}, Results: run(t, q, sweepRun(n))})
 	}
 	found, err := larger.Predict([]string{"n"}, inputs, []int64{480})
 	if err != nil {
 		t.Fatal(err)
 	}
 	tooHigh := 0
-	for i, real := range run(t, q, sweeps(480)) {
+	for i, real := range run(t, q, sweepRun(480)) {
 		if found[i].Cores != real.Cores || len(found[i].Levels) != 2 {
 			t.Fatalf("%+v", found[i])
 		}
@@ -99,8 +99,8 @@ func TestErrors(t *testing.T) {
 	if err := q.Hierarchy.Add("L1=1KiB,2"); err != nil {
 		t.Fatal(err)
 	}
-	one := larger.Input{Name: "one", Parameters: []int64{8}, Results: run(t, q, sweeps(8))}
-	two := larger.Input{Name: "two", Parameters: []int64{16}, Results: run(t, q, sweeps(16))}
+	one := larger.Input{Name: "one", Parameters: []int64{8}, Results: run(t, q, sweepRun(8))}
+	two := larger.Input{Name: "two", Parameters: []int64{16}, Results: run(t, q, sweepRun(16))}
 	other := two
 	other.Results = append([]predict.Result(nil), two.Results...)
 	program := *other.Results[0].Header.Program

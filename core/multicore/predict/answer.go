@@ -9,7 +9,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// DefaultProcessor is the name that stands for costmodel.DefaultProcessor in a question.
+// DefaultProcessor is the processor name that selects costmodel.DefaultProcessor in a question.
 const DefaultProcessor = "default"
 
 // threadsOf contains synthesised threads, and the trace file from which they are synthesised.

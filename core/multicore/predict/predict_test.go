@@ -18,11 +18,11 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// team is a program that is executed by synthetic threads. First, core 0 alone executes block 0
-// repeatedly. Each execution loads one element of an array. Then all cores execute contiguous parts
-// of the iterations of a loop, which consists of block 1. At the end, all cores store to the same
-// line, in block 2.
-type team struct {
+// synthetic generates the trace of a program with several threads. First, core 0 alone executes
+// block 0 repeatedly. Each execution loads one element of an array. Then all cores execute
+// contiguous parts of the iterations of a loop, which consists of block 1. At the end, all cores
+// store to the same line, in block 2.
+type synthetic struct {
 	alone, iterations int
 	rows              *trace.Batch
 	at                int
@@ -42,8 +42,8 @@ func program() *trace.Program {
 	return p
 }
 
-func newTeam(alone, iterations, cores int) *team {
-	t := &team{alone: alone, iterations: iterations, rows: trace.NewBatch(16 + 4*(alone+iterations) + 8*cores)}
+func newTeam(alone, iterations, cores int) *synthetic {
+	t := &synthetic{alone: alone, iterations: iterations, rows: trace.NewBatch(16 + 4*(alone+iterations) + 8*cores)}
 	t.rows.NeedThread()
 	t.rows.NeedSite()
 	add := func(kind trace.Kind, addr trace.Addr, core, site int) {
@@ -75,13 +75,13 @@ func newTeam(alone, iterations, cores int) *team {
 	return t
 }
 
-func (t *team) Select(kinds trace.Kinds) { t.kinds = kinds }
-func (t *team) Header() trace.Header {
+func (t *synthetic) Select(kinds trace.Kinds) { t.kinds = kinds }
+func (t *synthetic) Header() trace.Header {
 	return trace.Header{Format: "test", Threads: true, Sites: true, Sizes: true, Program: program()}
 }
-func (t *team) Close() error { *t.closed++; return nil }
+func (t *synthetic) Close() error { *t.closed++; return nil }
 
-func (t *team) Next(b *trace.Batch) error {
+func (t *synthetic) Next(b *trace.Batch) error {
 	b.Reset()
 	if t.at == t.rows.Len() {
 		return io.EOF
@@ -97,10 +97,10 @@ func (t *team) Next(b *trace.Batch) error {
 	return nil
 }
 
-// source counts how often the trace is opened and closed.
-type source struct{ opened, closed int }
+// countingSource counts how often a trace is opened and closed.
+type countingSource struct{ opened, closed int }
 
-func (s *source) open(alone, iterations int) predict.Source {
+func (s *countingSource) open(alone, iterations int) predict.Source {
 	return func(o multicore.Options) (predict.Threads, error) {
 		t := newTeam(alone, iterations, o.Cores)
 		t.closed = &s.closed
@@ -134,7 +134,7 @@ func run(t *testing.T, q predict.Question, open predict.Source) []predict.Result
 // for the same threads, and that the mean hit ratio is the mean over the caches.
 func TestPredictionEqualsSimulation(t *testing.T) {
 	h := caches("L1=256,2", "L2=1KiB,4,shared=2", "L3=4KiB,4,shared=all")
-	var s source
+	var s countingSource
 	results := run(t, predict.Question{Cores: []int{1, 3, 4}, Hierarchy: h}, s.open(100, 1000))
 	if s.opened != 3 || s.closed != 3 {
 		t.Errorf("the trace was opened %d times and closed %d times", s.opened, s.closed)
@@ -181,11 +181,11 @@ func TestPredictionEqualsSimulation(t *testing.T) {
 	}
 }
 
-// TestStacks checks that SDCM is exact for a fully associative cache, and approximate for a
-// set-associative cache.
+// TestStacks checks that TestStacks checks that SDCM is exact for a fully associative
+// cache, and approximate for a set-associative cache.
 func TestStacks(t *testing.T) {
 	q := predict.Question{Cores: []int{1, 2, 4}, Stacks: true, Keep: 4, Hierarchy: caches("L1=512,full", "L2=1KiB,2", "L3=4KiB,full,shared=2", "L4=64KiB,16,shared=all")}
-	for _, r := range run(t, q, new(source).open(100, 1000)) {
+	for _, r := range run(t, q, new(countingSource).open(100, 1000)) {
 		for k, l := range r.Modelled {
 			exact := &r.Levels[k]
 			if l.Method != hierarchy.SDCM || l.Cores != nil || l.Caches != exact.Caches {
@@ -233,7 +233,7 @@ func processor(t *testing.T, text string) *pipeline.Processor {
 func TestTime(t *testing.T) {
 	const alone, iterations = 100, 10
 	q := predict.Question{Cores: []int{4, 16}, Hierarchy: caches("L1=64KiB,8"), Processor: processor(t, toy)}
-	results := run(t, q, new(source).open(alone, iterations))
+	results := run(t, q, new(countingSource).open(alone, iterations))
 	const one = 2*alone + 2*iterations + 1
 	for i, want := range []struct {
 		cores, most int // most is the largest number of iterations that a core executes
@@ -284,7 +284,7 @@ func TestLossesAddUp(t *testing.T) {
 			}
 		}
 		q := predict.Question{Cores: []int{1, 8}, Hierarchy: h, Processor: processor(t, toy)}
-		for _, r := range run(t, q, new(source).open(c.alone, c.iterations)) {
+		for _, r := range run(t, q, new(countingSource).open(c.alone, c.iterations)) {
 			x := r.Time
 			if sum := x.Efficiency + x.Serial + x.Imbalance + x.Copied + x.Caches + x.Bandwidth; math.Abs(sum-1) > 1e-9 {
 				t.Errorf("%q, %d cores: %+v add up to %v", c.caches, r.Cores, x, sum)
@@ -345,7 +345,7 @@ func TestAsk(t *testing.T) {
 // results.
 func TestReply(t *testing.T) {
 	q := predict.Question{Cores: []int{2, 32}, Hierarchy: caches("L1=1KiB,8", "L2=64KiB,8,shared=all"), Processor: processor(t, toy), Stacks: true}
-	r, err := predict.New(q, new(source).open(10, 20))
+	r, err := predict.New(q, new(countingSource).open(10, 20))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -401,7 +401,7 @@ func TestErrors(t *testing.T) {
 	if a := r.Reply(); a.More || a.Problem != "no regions" || len(r.Results()) != 0 {
 		t.Errorf("%+v", a)
 	}
-	var s source
+	var s countingSource
 	if r, err = predict.New(q, s.open(10, 10)); err != nil {
 		t.Fatal(err)
 	}

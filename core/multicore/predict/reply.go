@@ -325,15 +325,15 @@ func loops(results []Result) report.Table {
 			continue
 		}
 		for _, l := range results[i].Report.Loops {
-			t.Add(report.Count(uint64(results[i].Cores)), report.TextOf(source(l.Place)), report.TextOf(l.Asked), report.TextOf(l.Used.String()),
+			t.Add(report.Count(uint64(results[i].Cores)), report.TextOf(formatPlace(l.Place)), report.TextOf(l.Asked), report.TextOf(l.Used.String()),
 				report.Count(l.Times), report.Count(l.Iterations), report.Count(l.Fewest))
 		}
 	}
 	return t
 }
 
-// source formats a source location, such as file.c:12.
-func source(p trace.Place) string {
+// formatPlace formats a source location, such as file.c:12.
+func formatPlace(p trace.Place) string {
 	if p.File == "" || p.Line == 0 {
 		return ""
 	}

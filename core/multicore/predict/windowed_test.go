@@ -19,7 +19,7 @@ import (
 func TestAllWindows(t *testing.T) {
 	q := predict.Question{Cores: []int{1, 3, 4}, Stacks: true, Windows: []predict.WindowSampling{{Looked: blocksample.All, Weights: blocksample.Counted}, {Weights: blocksample.Corrected, Seed: 5}},
 		Hierarchy: caches("L1=512,4", "L2=1KiB,full", "L3=4KiB,8,shared=2", "L4=64KiB,16,shared=all")}
-	for _, r := range run(t, q, new(source).open(100, 3000)) {
+	for _, r := range run(t, q, new(countingSource).open(100, 3000)) {
 		if len(r.Windowed) != 2 {
 			t.Fatalf("%d cores: %d answers", r.Cores, len(r.Windowed))
 		}
@@ -132,7 +132,7 @@ func TestWindowsOfExecutions(t *testing.T) {
 // intervals.
 func TestFewLines(t *testing.T) {
 	h := caches("L1=8KiB,full", "L2=64KiB,16,shared=2", "L3=128KiB,16,shared=all")
-	open := new(source).open(40_000, 40_000)
+	open := new(countingSource).open(40_000, 40_000)
 	truth := run(t, predict.Question{Cores: []int{1, 4}, Stacks: true, Hierarchy: h}, open)
 	within, of := 0, 0
 	for seed := range uint64(8) {

@@ -11,17 +11,17 @@ import (
 
 const all = trace.AllKinds | trace.EventKinds
 
-// memory is a [Store] in memory.
-type memory struct{ data []byte }
+// memoryStore is a [Store] in memory.
+type memoryStore struct{ data []byte }
 
-func (m *memory) WriteAt(p []byte, off int64) (int, error) {
+func (m *memoryStore) WriteAt(p []byte, off int64) (int, error) {
 	if need := int(off) + len(p); need > len(m.data) {
 		m.data = append(m.data, make([]byte, need-len(m.data))...)
 	}
 	return copy(m.data[off:], p), nil
 }
 
-func (m *memory) ReadAt(p []byte, off int64) (int, error) {
+func (m *memoryStore) ReadAt(p []byte, off int64) (int, error) {
 	if off > int64(len(m.data)) {
 		return 0, io.EOF
 	}
@@ -66,7 +66,7 @@ func someRows(rng *rand.Rand, rows int) *trace.Batch {
 func TestTapeReturnsWrittenRows(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 1))
-		o := Options{MemoryBytes: 1, Store: &memory{}, Readers: 2, Args: true, PCs: true}
+		o := Options{MemoryBytes: 1, Store: &memoryStore{}, Readers: 2, Args: true, PCs: true}
 		if seed%2 == 0 {
 			o.MemoryBytes, o.Store = 0, nil
 		}
@@ -159,7 +159,7 @@ func TestMemoryLimitWithoutStore(t *testing.T) {
 }
 
 func TestDamagedStoreIsDetected(t *testing.T) {
-	store := &memory{}
+	store := &memoryStore{}
 	tape := New(Options{MemoryBytes: 1, Store: store})
 	b := someRows(rand.New(rand.NewPCG(1, 1)), PageRows)
 	for i := range b.Addr {

@@ -22,7 +22,7 @@ type Kernel struct {
 	Known        []Known
 }
 
-// Known is a miss count that DineroIV computed for a cache with 64-byte lines.
+// Known is a number of misses that DineroIV counted in a cache with 64-byte lines.
 type Known struct {
 	SizeBytes, Ways, Misses uint64
 }
@@ -59,7 +59,8 @@ func store(site uint32, addr trace.Addr, steps ...int64) loops.Item {
 	return loops.Leaf(loops.Reference{Site: site, Bytes: 8, Kind: trace.Store}, addr, steps...)
 }
 
-// after returns the address of the array that follows an array with this address and size.
+// after returns the address of the next array, which follows an array with the given address and
+// size.
 func after(addr trace.Addr, bytes uint64) trace.Addr { return (addr + bytes + 63) / 64 * 64 }
 
 // matrices returns the addresses of three n × n matrices, and the size of a row in bytes.
@@ -75,14 +76,15 @@ func Gemm(n uint64) Kernel {
 		load(1, a, row, 0, 8), load(2, b, 0, 8, row), load(3, c, row, 8), store(4, c, row, 8)))))
 }
 
-// GemmSum is Gemm with the sum in a register, like the code that compilers generate.
+// GemmSum is Gemm with the sum in a register, as in compiled code.
 func GemmSum(n uint64) Kernel {
 	a, b, c, row := matrices(n)
 	return kernel("gemm, sum in register", text(n), loops.Loop(n, loops.Loop(n,
 		load(1, c, row, 8), loops.Loop(n, load(2, a, row, 0, 8), load(3, b, 0, 8, row)), store(4, c, row, 8))))
 }
 
-// BlockedGemm is Gemm in blocks of side × side elements. The argument side must divide n.
+// BlockedGemm is Gemm in blocks of side × side elements. The parameter n must be a multiple of
+// side.
 func BlockedGemm(n, side uint64) Kernel {
 	a, b, c, row := matrices(n)
 	wide, down, m := int64(8*side), row*int64(side), n/side
@@ -105,7 +107,7 @@ func Trmm(n uint64) Kernel {
 		load(1, a, row, 8), load(2, b, 0, row, 8), load(3, c, row, 0, 8), store(4, c, row, 0, 8))}}))
 }
 
-// Jacobi is the five-point stencil on an n × n grid, which includes the border. Each step computes
+// Jacobi is the five-point stencil on a grid of n × n points, border included. Each step computes
 // B from A, and then A from B.
 func Jacobi(n, steps uint64) Kernel {
 	a, b, _, row := matrices(n)
@@ -118,9 +120,9 @@ func Jacobi(n, steps uint64) Kernel {
 	return kernel("jacobi", text(n)+", "+text(steps)+" steps", loops.Loop(steps, sweep(a, b, 1), sweep(b, a, 11)))
 }
 
-// MVT is x1 += A·y1, then x2 += Aᵀ·y2, for an n × n matrix. One unused line lies between vectors.
-// Adjacent vectors whose length in lines is a multiple of the number of sets would conflict with A
-// in every set.
+// MVT is x1 += A·y1, then x2 += Aᵀ·y2, for an n × n matrix. The vectors are separated by one
+// unused line. Without the unused lines, vectors whose length in lines is a multiple of the
+// number of sets would conflict with A in every set.
 func MVT(n uint64) Kernel {
 	row := int64(8 * n)
 	x1 := after(Base, 8*n*n)
@@ -132,7 +134,7 @@ func MVT(n uint64) Kernel {
 		loops.Loop(n, loops.Loop(n, load(5, x2, 8), load(6, Base, 8, row), load(7, y2, 0, 8), store(8, x2, 8))))
 }
 
-// Strides walks over memory with n loads at a constant stride in bytes, and repeats this walk.
+// Strides traverses memory repeatedly, with n loads at a constant stride in bytes.
 func Strides(n, bytes, times uint64) Kernel {
 	return kernel("strides", text(n)+" × "+text(bytes)+" B, "+text(times)+" times",
 		loops.Loop(times, loops.Loop(n, load(1, Base, 0, int64(bytes)))))

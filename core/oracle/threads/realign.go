@@ -1,10 +1,10 @@
-// Package threads sorts the references of the threads of a real run into a defined order, so that
-// predictions of package multicore can be compared with the run.
+// Package threads puts the references of a multi-threaded run into a defined order. Predictions
+// of package multicore can then be compared with the run.
 //
-// In a trace with several threads, references are in the order in which a machine executed them,
-// possibly with fewer processors than threads. The references of each thread between two barriers
-// hardly depend on this order, but the contents of shared caches do. Realign keeps each thread's
-// references and changes their order:
+// In a recorded trace with several threads, the references are in the order in which a machine
+// executed them, possibly with fewer processors than threads. This order hardly affects the
+// references of each thread between two barriers, but it affects the contents of shared caches.
+// Realign keeps the references of each thread, and changes how the threads are interleaved:
 //
 //  1. Records outside of parallel regions stay in their order.
 //  2. From a fork (ParallelBegin) up to the join (ParallelEnd), the records of each thread are kept
@@ -45,7 +45,7 @@ type Reader struct {
 	r        trace.Reader
 	order    interleave.Order
 	mostRows int
-	kinds    trace.Kinds // the selected kinds
+	kinds    trace.Kinds // the selected kinds of records
 	merger   *interleave.Merger
 
 	numbers map[uint32]uint32 // new number of each thread, by number in the trace
@@ -53,35 +53,37 @@ type Reader struct {
 	number  uint32
 	program trace.Program // the program that Header returns
 
-	in    *trace.Batch // current batch of r
+	in    *trace.Batch // current batch of the trace
 	at    int          // index of the next row in the batch
 	err   error        // error to return after the rows of the batch and the collected rows
-	ended bool         // whether err is the final error
+	ended bool         // whether the trace has ended with err
 
 	open    bool   // whether a region is being collected
 	master  uint32 // the thread that forked the region
 	rows    int    // number of rows of the region so far
 	members []*member
 	fresh   []*member // members that do not have a number yet
-	recent  *member   // thread of the last row
+	recent  *member   // the member that was looked up last
 
 	phases  int // number of phases of the region that is being returned; 0: no region
 	phase   int // number of the next phase
 	merging bool
 	cores   []uint32
 	streams []interleave.Stream
-	kept    []int32 // scratch space of selectKinds: rows to keep
+	kept    []int32 // scratch space of selectKinds: the rows to keep
 }
 
 // member is a thread of the current region.
 type member struct {
-	thread  uint32       // number of the thread in the trace
-	number  uint32       // new number of the thread, known when the region has ended
-	rows    *trace.Batch // all rows of the thread in the region
-	phases  []int        // first row of each phase
-	depth   int          // number of nested regions that are open
-	fromTop trace.Addr   // distance of the highest stack address used in the region from the top of the stack; 0: unknown
-	from    int          // range of the thread's rows in the phase that is being returned, for Next
+	thread uint32       // number of the thread in the trace
+	number uint32       // new number of the thread, known when the region has ended
+	rows   *trace.Batch // all rows of the thread in the region
+	phases []int        // first row of each phase
+	depth  int          // number of nested regions that are open
+	// distance from the top of the stack to the highest stack address that is used in the region;
+	// 0: unknown
+	fromTop trace.Addr
+	from    int // first row in the phase that is being returned; "to" is the end of these rows
 	to      int
 }
 
@@ -94,7 +96,7 @@ func (e *RegionError) Error() string {
 
 // Realign returns a reader of the records of r in the order o, which must be valid. A region may
 // have up to mostRows records, or up to [MostRows] if mostRows < 1; a larger region causes a
-// *RegionError. After the call, only the returned reader may use r.
+// *RegionError. After the call, only the returned reader may read from r.
 func Realign(r trace.Reader, o interleave.Order, mostRows int) *Reader {
 	if mostRows < 1 {
 		mostRows = MostRows
@@ -166,7 +168,7 @@ func (a *Reader) Next(b *trace.Batch) error {
 func (a *Reader) fill(b *trace.Batch) error {
 	for b.Len() < b.Cap() {
 		if a.phases > 0 {
-			if err := a.give(b); err != nil {
+			if err := a.appendRegion(b); err != nil {
 				return err
 			}
 			continue
@@ -178,7 +180,7 @@ func (a *Reader) fill(b *trace.Batch) error {
 				a.ended = a.err != nil && !trace.IsSyntax(a.err)
 			}
 			if a.err != nil && a.open && a.ended {
-				a.join() // the program ended within a region
+				a.endRegion() // the program ended within a region
 				continue
 			}
 			if a.err != nil {
@@ -186,7 +188,7 @@ func (a *Reader) fill(b *trace.Batch) error {
 			}
 			continue
 		}
-		if err := a.take(b); err != nil {
+		if err := a.moveRows(b); err != nil {
 			a.err, a.ended, a.at = err, true, a.in.Len()
 			a.open = false
 			return err
@@ -195,9 +197,9 @@ func (a *Reader) fill(b *trace.Batch) error {
 	return nil
 }
 
-// take moves the next rows of a.in, which are all from one thread, to b or to a member of the
-// region.
-func (a *Reader) take(b *trace.Batch) error {
+// moveRows moves rows from the current batch: inside a region, the next rows of one thread to a
+// member of the region; outside regions, the next rows to b.
+func (a *Reader) moveRows(b *trace.Batch) error {
 	from := a.at
 	thread, kind := a.threadOf(from), a.in.Kind[from]
 	if !a.open {
@@ -225,7 +227,7 @@ func (a *Reader) take(b *trace.Batch) error {
 		m.depth++
 	case trace.ParallelEnd:
 		if m.depth == 0 && thread == a.master {
-			a.join() // the ParallelEnd is returned after the region
+			a.endRegion() // the ParallelEnd is returned after the region
 			return nil
 		}
 		m.depth = max(m.depth-1, 0)
@@ -254,7 +256,7 @@ func (a *Reader) threadOf(row int) uint32 {
 	return a.in.Thread[row]
 }
 
-// member returns the member for a thread, and adds the member if necessary.
+// member returns the member of the region for a thread, and adds the member if necessary.
 func (a *Reader) member(thread uint32) *member {
 	if a.recent != nil && a.recent.thread == thread {
 		return a.recent
@@ -282,15 +284,16 @@ func (a *Reader) member(thread uint32) *member {
 	return a.recent
 }
 
-// stagger is the difference, in bytes, between the positions of the frames in the stacks of
-// consecutive OpenMP threads. The frames of a later thread lie higher in its stack. LLVM's runtime
-// offsets stacks so that threads use different cache sets (KMP_STKOFFSET, 64 by default). A trace
-// numbers threads in the order in which they start, so only this offset shows their OpenMP numbers.
+// stagger is the difference, in bytes, between the positions of stack frames in consecutive OpenMP
+// threads, relative to the tops of their stacks. A thread with a higher number has its frames at a
+// higher position. LLVM's runtime offsets stacks so that threads use different cache sets
+// (KMP_STKOFFSET, 64 by default). A trace numbers threads in the order in which they start.
+// Therefore, only this offset shows the OpenMP number of a thread.
 const stagger = 64
 
-// numberNew assigns thread numbers to the new members, in OpenMP's order if their stacks show this
-// order.
-func (a *Reader) numberNew() {
+// numberNewMembers assigns new thread numbers to the members that have none, in OpenMP order if their
+// stacks show this order.
+func (a *Reader) numberNewMembers() {
 	fresh := a.fresh[:0]
 	for _, m := range a.members {
 		if _, known := a.numbers[m.thread]; !known {
@@ -301,10 +304,10 @@ func (a *Reader) numberNew() {
 	if len(fresh) == 0 {
 		return
 	}
-	for _, t := range a.threadsOf() {
+	for _, t := range a.describedThreads() {
 		for _, m := range fresh {
 			if m.thread == t.Number {
-				m.depthOf(t)
+				m.setFromTop(t)
 			}
 		}
 	}
@@ -320,8 +323,8 @@ func (a *Reader) numberNew() {
 	}
 }
 
-// threadsOf returns the threads that the trace has described so far.
-func (a *Reader) threadsOf() []trace.Thread {
+// describedThreads returns the descriptions of threads that the trace has provided so far.
+func (a *Reader) describedThreads() []trace.Thread {
 	if d, ok := a.r.(trace.Describer); ok {
 		if p := d.Header().Program; p != nil {
 			return p.Threads
@@ -330,8 +333,8 @@ func (a *Reader) threadsOf() []trace.Thread {
 	return nil
 }
 
-// depthOf computes fromTop from the position of the stack of thread t.
-func (m *member) depthOf(t trace.Thread) {
+// setFromTop computes fromTop from the bounds of the stack of thread t.
+func (m *member) setFromTop(t trace.Thread) {
 	m.fromTop = 0
 	for i, addr := range m.rows.Addr {
 		if addr >= t.StackLow && addr < t.StackHigh && m.rows.Kind[i].IsReference() {
@@ -355,22 +358,23 @@ func (a *Reader) numberOf(thread uint32) uint32 {
 	return n
 }
 
-// join ends the region, and prepares its phases to be returned.
-func (a *Reader) join() {
+// endRegion ends the current region, and prepares its phases for output.
+func (a *Reader) endRegion() {
 	a.open, a.phases, a.phase, a.merging = false, 1, 0, false
 	for _, m := range a.members {
 		a.phases = max(a.phases, len(m.phases))
 		m.phases = append(m.phases, m.rows.Len())
 	}
-	a.numberNew()
+	a.numberNewMembers()
 	for _, m := range a.members {
 		m.number = a.numberOf(m.thread)
 	}
 	slices.SortFunc(a.members, func(x, y *member) int { return cmp.Compare(x.number, y.number) })
 }
 
-// give appends records of the region to b.
-func (a *Reader) give(b *trace.Batch) error {
+// appendRegion appends records of the completed region to b until b is full or all phases have been
+// returned.
+func (a *Reader) appendRegion(b *trace.Batch) error {
 	for b.Len() < b.Cap() {
 		if !a.merging {
 			if a.phase == a.phases {

@@ -22,11 +22,11 @@ type row struct {
 	addr   trace.Addr
 }
 
-// script converts text to a trace, one letter for each row: a, b and c are references of threads 1,
-// 2 and 3; A, B and C are their barriers; F is a fork and J a join by thread 1; ( and ) are the
-// fork and join of a nested region of thread 2. The addresses of a thread's references are
+// parseScript converts a text to a trace, with one row for each letter: a, b and c are references of
+// threads 1, 2 and 3; A, B and C are their barriers; F is a fork and J a join by thread 1; ( and ) are
+// the fork and join of a nested region of thread 2. The addresses of a thread's references are
 // successive numbers.
-func script(text string) (rows []row) {
+func parseScript(text string) (rows []row) {
 	var next [4]trace.Addr
 	for _, letter := range []byte(text) {
 		switch letter {
@@ -49,8 +49,8 @@ func script(text string) (rows []row) {
 	return rows
 }
 
-// letters is the inverse of the function script.
-func letters(rows []row) string {
+// formatScript is the inverse of parseScript.
+func formatScript(rows []row) string {
 	var text []byte
 	for _, r := range rows {
 		switch {
@@ -71,17 +71,17 @@ func letters(rows []row) string {
 	return string(text)
 }
 
-// given is a reader that returns rows of the selected kinds, in batches of limited size.
-type given struct {
+// limitedReader is a reader that returns rows of the selected kinds, in batches of limited length.
+type limitedReader struct {
 	rows  []row
 	most  int
 	kinds trace.Kinds
 	end   error
 }
 
-func (g *given) Select(kinds trace.Kinds) { g.kinds = kinds }
+func (g *limitedReader) Select(kinds trace.Kinds) { g.kinds = kinds }
 
-func (g *given) Next(b *trace.Batch) error {
+func (g *limitedReader) Next(b *trace.Batch) error {
 	b.Reset()
 	b.NeedThread()
 	b.NeedSite()
@@ -99,9 +99,9 @@ func (g *given) Next(b *trace.Batch) error {
 	return g.end
 }
 
-// realigned reads all rows of r, which renumbers the threads from 0. The sites of the rows are the
-// thread numbers of the original trace.
-func realigned(t tracetest.Failer, r *Reader, capacity int) (rows []row, err error) {
+// readRealigned reads all rows of r, which numbers the threads from 0. As the site of each row, the
+// test uses the thread number in the original trace.
+func readRealigned(t tracetest.Failer, r *Reader, capacity int) (rows []row, err error) {
 	b, numbers := trace.NewBatch(capacity), map[uint32]uint32{}
 	for {
 		b.Resize(b.Cap())
@@ -147,18 +147,18 @@ func TestRealign(t *testing.T) {
 		{"aFFaAaJbaBbAaJa", "aFFabAaJaAaBbJa"},
 	} {
 		for most := 1; most < 6; most++ {
-			r := Realign(&given{rows: script(c.trace), most: most, end: io.EOF}, interleave.Order{}, 0)
+			r := Realign(&limitedReader{rows: parseScript(c.trace), most: most, end: io.EOF}, interleave.Order{}, 0)
 			r.Select(trace.DataKinds | trace.EventKinds)
-			got, err := realigned(t, r, most)
-			if err != io.EOF || letters(got) != c.want {
-				t.Errorf("%s in batches of %d: %s, %v, want %s", c.trace, most, letters(got), err, c.want)
+			got, err := readRealigned(t, r, most)
+			if err != io.EOF || formatScript(got) != c.want {
+				t.Errorf("%s in batches of %d: %s, %v, want %s", c.trace, most, formatScript(got), err, c.want)
 			}
 		}
 	}
 }
 
-// team generates random rows for each thread and phase of a region.
-func team(t *rapid.T) (threads [][][]row) {
+// randomTeam generates random rows for each thread and phase of a region.
+func randomTeam(t *rapid.T) (threads [][][]row) {
 	phases := rapid.IntRange(1, 4).Draw(t, "phases")
 	for n := range rapid.IntRange(1, 4).Draw(t, "threads") {
 		thread := uint32(n + 1)
@@ -182,9 +182,9 @@ func team(t *rapid.T) (threads [][][]row) {
 	return threads
 }
 
-// run returns the rows of a region in a random order. A machine could have executed them in this
-// order.
-func run(threads [][][]row, rng *rand.Rand) (rows []row) {
+// shuffledRows returns the rows of a region in a random order in which a machine could have executed
+// them.
+func shuffledRows(threads [][][]row, rng *rand.Rand) (rows []row) {
 	rows = append(rows, row{1, trace.ParallelBegin, 0})
 	for phase := range threads[0] {
 		left := make([][]row, len(threads))
@@ -213,8 +213,8 @@ func TestOrderIsIndependentOfRun(t *testing.T) {
 		var trace1, trace2, want []row
 		m := interleave.New(o)
 		for range rapid.IntRange(1, 3).Draw(t, "regions") {
-			threads := team(t)
-			trace1, trace2 = append(trace1, run(threads, rng)...), append(trace2, run(threads, rng)...)
+			threads := randomTeam(t)
+			trace1, trace2 = append(trace1, shuffledRows(threads, rng)...), append(trace2, shuffledRows(threads, rng)...)
 			want = append(want, row{1, trace.ParallelBegin, 0})
 			for phase := range threads[0] {
 				var cores []uint32
@@ -224,7 +224,7 @@ func TestOrderIsIndependentOfRun(t *testing.T) {
 					for _, r := range threads[i][phase] {
 						b.Append(r.kind, r.addr, 8, 0, 0)
 					}
-					cores, streams = append(cores, uint32(i+1)), append(streams, &once{b})
+					cores, streams = append(cores, uint32(i+1)), append(streams, &singleBatch{b})
 				}
 				m.Begin(cores, streams)
 				b := trace.NewBatch(1000)
@@ -239,27 +239,27 @@ func TestOrderIsIndependentOfRun(t *testing.T) {
 		for _, rows := range [][]row{trace1, trace2} {
 			most := rapid.SampledFrom([]int{1, 7, 4096}).Draw(t, "most")
 			capacity := rapid.SampledFrom([]int{1, 7, 4096}).Draw(t, "capacity")
-			r := Realign(&given{rows: rows, most: most, end: io.EOF}, o, 0)
+			r := Realign(&limitedReader{rows: rows, most: most, end: io.EOF}, o, 0)
 			r.Select(trace.DataKinds | trace.EventKinds)
-			got, err := realigned(t, r, capacity)
+			got, err := readRealigned(t, r, capacity)
 			if err != io.EOF || !slices.Equal(got, want) {
-				t.Fatalf("%v: %s, want %s", err, letters(got), letters(want))
+				t.Fatalf("%v: %s, want %s", err, formatScript(got), formatScript(want))
 			}
-			r = Realign(&given{rows: rows, most: most, end: io.EOF}, o, 0)
+			r = Realign(&limitedReader{rows: rows, most: most, end: io.EOF}, o, 0)
 			r.Select(trace.DataKinds)
-			got, _ = realigned(t, r, capacity)
+			got, _ = readRealigned(t, r, capacity)
 			references := slices.DeleteFunc(slices.Clone(want), func(r row) bool { return !r.kind.IsReference() })
 			if !slices.Equal(got, references) {
-				t.Fatalf("with only references selected: %s, want %s", letters(got), letters(references))
+				t.Fatalf("with only references selected: %s, want %s", formatScript(got), formatScript(references))
 			}
 		}
 	})
 }
 
-// once is a stream that returns a single batch.
-type once struct{ b *trace.Batch }
+// singleBatch is a stream that returns a single batch.
+type singleBatch struct{ b *trace.Batch }
 
-func (o *once) Next() (b *trace.Batch, from, to int, err error) {
+func (o *singleBatch) Next() (b *trace.Batch, from, to int, err error) {
 	if b = o.b; b == nil || b.Len() == 0 {
 		return nil, 0, 0, io.EOF
 	}
@@ -269,33 +269,33 @@ func (o *once) Next() (b *trace.Batch, from, to int, err error) {
 
 func TestRealignReturnsReadErrors(t *testing.T) {
 	broken := errors.New("the disk is gone")
-	r := Realign(&given{rows: script("aFaabb"), most: 9, end: broken}, interleave.Order{}, 0)
-	got, err := realigned(t, r, 100)
-	if err != broken || letters(got) != "aabab" {
-		t.Errorf("%s and %v", letters(got), err)
+	r := Realign(&limitedReader{rows: parseScript("aFaabb"), most: 9, end: broken}, interleave.Order{}, 0)
+	got, err := readRealigned(t, r, 100)
+	if err != broken || formatScript(got) != "aabab" {
+		t.Errorf("%s and %v", formatScript(got), err)
 	}
 	b := trace.NewBatch(0)
 	if again := r.Next(b); again != broken {
 		t.Errorf("later: %v", again)
 	}
 
-	r = Realign(&given{rows: script("aFaabbaaJ"), most: 2, end: io.EOF}, interleave.Order{}, 5)
-	got, err = realigned(t, r, 100)
+	r = Realign(&limitedReader{rows: parseScript("aFaabbaaJ"), most: 2, end: io.EOF}, interleave.Order{}, 5)
+	got, err = readRealigned(t, r, 100)
 	var tooLarge *RegionError
-	if !errors.As(err, &tooLarge) || tooLarge.MostRows != 5 || letters(got) != "a" {
-		t.Errorf("%s and %v", letters(got), err)
+	if !errors.As(err, &tooLarge) || tooLarge.MostRows != 5 || formatScript(got) != "a" {
+		t.Errorf("%s and %v", formatScript(got), err)
 	}
 	if again := r.Next(b); !errors.As(again, &tooLarge) {
 		t.Errorf("later: %v", again)
 	}
 }
 
-// endless is a reader that repeats a script forever.
-type endless struct{ once, now given }
+// endlessReader is a reader that repeats a script forever.
+type endlessReader struct{ once, now limitedReader }
 
-func (e *endless) Select(kinds trace.Kinds) { e.once.kinds = kinds }
+func (e *endlessReader) Select(kinds trace.Kinds) { e.once.kinds = kinds }
 
-func (e *endless) Next(b *trace.Batch) error {
+func (e *endlessReader) Next(b *trace.Batch) error {
 	if len(e.now.rows) == 0 {
 		e.now = e.once
 	}
@@ -303,7 +303,7 @@ func (e *endless) Next(b *trace.Batch) error {
 }
 
 func TestRealignAllocatesNothing(t *testing.T) {
-	r := Realign(&endless{once: given{rows: script("FaaAaaAbBbbbBJaaFaabbJ"), most: 7}}, interleave.Order{}, 0)
+	r := Realign(&endlessReader{once: limitedReader{rows: parseScript("FaaAaaAbBbbbBJaaFaabbJ"), most: 7}}, interleave.Order{}, 0)
 	b := trace.NewBatch(16)
 	pass := func() {
 		for range 100 {
@@ -318,13 +318,13 @@ func TestRealignAllocatesNothing(t *testing.T) {
 	}
 }
 
-// told is a reader whose header contains the stacks of the threads.
-type told struct {
-	given
+// describedReader is a reader whose header contains the stack bounds of the threads.
+type describedReader struct {
+	limitedReader
 	program trace.Program
 }
 
-func (t *told) Header() trace.Header { return trace.Header{Program: &t.program} }
+func (t *describedReader) Header() trace.Header { return trace.Header{Program: &t.program} }
 
 // TestOpenMPThreadNumbers uses threads 2, 3 and 4, which start in a different order than their
 // OpenMP numbers. The test checks that the OpenMP numbers are derived from the positions of the
@@ -336,11 +336,11 @@ func TestOpenMPThreadNumbers(t *testing.T) {
 	}{
 		{[3]trace.Addr{0x1000, 0x1000 - 128, 0x1000 - 64}, [3]uint32{1, 3, 2}},
 		{[3]trace.Addr{0x1000 - 128, 0x1000 - 64, 0x1000}, [3]uint32{3, 2, 1}},
-		// these distances do not occur in LLVM's runtime
+		// LLVM's runtime does not produce these distances
 		{[3]trace.Addr{0x1000 - 128, 0x1000 - 32, 0x1000}, [3]uint32{1, 2, 3}},
 		{[3]trace.Addr{0x1000, 0x1000, 0x1000}, [3]uint32{1, 2, 3}},
 	} {
-		trace1 := &told{}
+		trace1 := &describedReader{}
 		trace1.most, trace1.end = 100, io.EOF
 		trace1.rows = []row{{1, trace.Load, 8}, {1, trace.ParallelBegin, 0}}
 		for i, offset := range c.offsets {

@@ -14,7 +14,7 @@ import (
 // Cachegrind contains the counts of Valgrind's cache simulator for the data references of some
 // source files. In the simulator, all threads take turns and use one first-level cache, stores
 // never invalidate lines in other cores' caches, and instructions share the last level with data.
-// The simulator also counts accesses that save registers, which a trace may lack.
+// The simulator also counts accesses that save registers. A trace may not contain these accesses.
 type Cachegrind struct {
 	References, FirstMisses, LastMisses uint64
 }
@@ -33,8 +33,9 @@ func (c Cachegrind) rate(misses uint64) float64 {
 }
 
 // ReadCachegrind sums the counts of the program's own source files in a cachegrind.out file
-// (Valgrind User Manual, §5.9), written with --cache-sim=yes. name is the file's name in error
-// messages. The error is a *trace.SyntaxError or an error of r.
+// (Valgrind User Manual, §5.9), which must have been written with --cache-sim=yes. The
+// parameter name is the name of the file in error messages. The error is a *trace.SyntaxError
+// or an error of r.
 func ReadCachegrind(name string, r io.Reader, own func(file string) bool) (c Cachegrind, err error) {
 	var columns []string
 	counted, at := false, 0

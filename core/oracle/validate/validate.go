@@ -1,5 +1,5 @@
-// Package validate measures the errors of predictions for several cores that are made from a
-// single-threaded run, and divides them among the steps of the prediction.
+// Package validate measures how accurately the caches of several cores are predicted from a
+// single-threaded run. It attributes the errors to the individual steps of the prediction.
 //
 // The reference ("truth") is an exact simulation of the program's own threads, in runs with as many
 // threads as cores. Between barriers, the threads' references are put in the chosen order (package
@@ -7,8 +7,8 @@
 // The same code simulates the caches for the prediction and for the truth, so the two differ only
 // in the division of the work.
 //
-// The error of each step is measured on the predicted threads alone. One approximation at a time
-// replaces its exact counterpart: the stack distance cache model replaces simulated caches;
+// The error of each step is measured only with the predicted threads. One exact step at a time is
+// replaced by its approximation: the stack distance cache model replaces simulated caches;
 // profiles of a sample of each block's windows replace profiles of all windows (package
 // blocksample); block weights from the paper's equations replace counts; and caches without
 // invalidation replace caches in which other cores' stores invalidate lines. Together, these steps
@@ -16,8 +16,8 @@
 //
 // Errors are differences of hit ratios in percentage points: predicted minus true. For private
 // caches, the hit ratio is the unweighted mean over the caches (Barai et al., MEMSYS 2020). The hit
-// ratio of all caches together, which weights references equally, is also reported. For shared
-// caches, the hit ratio is the global hit ratio: 1 - misses / all references.
+// ratio of all caches together, in which all references have the same weight, is also reported. For
+// shared caches, the hit ratio is the global hit ratio: 1 - misses / all references.
 package validate
 
 import (
@@ -43,13 +43,13 @@ type Rates struct {
 // Level contains the results for one level of the hierarchy and one number of cores.
 type Level struct {
 	Cache hierarchy.Cache
-	// Shared means that the level has fewer caches than there are cores. For a shared level, the
-	// error is measured in Global; for a private level, it is measured in Mean.
+	// Shared means that the level has fewer caches than there are cores. The error of a shared
+	// level is the error of Global; the error of a private level is the error of Mean.
 	Shared           bool
 	Truth, Predicted Rates
-	Varies           Rates // maximum difference between the real hit ratios of several runs
-	SDCM             Rates // result of the stack distance cache model for the predicted threads; Mean is not set
-	// Sampled, Weighed and Counted are results of the stack distance cache model: for sampled
+	Varies           Rates // maximum difference between the hit ratios of several real runs
+	SDCM             Rates // results of the stack distance cache model for the predicted threads, without Mean
+	// Sampled, Weighed and Counted are results of the stack distance cache model for sampled
 	// windows, for all windows with the same weights, and for all windows with counted weights.
 	// Mean is set only for the first level.
 	Sampled, Weighed, Counted Rates
@@ -73,8 +73,8 @@ type Row struct {
 // Points returns the difference a − b of two hit ratios in percentage points.
 func Points(a, b float64) float64 { return 100 * (a - b) }
 
-// Error returns the error of the level's prediction in percentage points: of Global if the level is
-// Shared, or else of Mean.
+// Error returns the error of the prediction for the level, in percentage points: the error of
+// Global if the level is Shared, and otherwise the error of Mean.
 func (l *Level) Error() float64 {
 	if l.Shared {
 		return Points(l.Predicted.Global, l.Truth.Global)
@@ -82,23 +82,23 @@ func (l *Level) Error() float64 {
 	return Points(l.Predicted.Mean, l.Truth.Mean)
 }
 
-// Weighted returns the error of the hit ratio Global, which weights all references equally.
+// Weighted returns the error of the hit ratio Global, in which all references have the same weight.
 func (l *Level) Weighted() float64 { return Points(l.Predicted.Global, l.Truth.Global) }
 
-// SDCMError returns the error that results from using the stack distance cache model instead of
-// simulating the same threads, in percentage points of Global.
+// SDCMError returns the error of the stack distance cache model, compared with a simulation of
+// the same threads, in percentage points of Global.
 func (l *Level) SDCMError() float64 { return Points(l.SDCM.Global, l.Predicted.Global) }
 
-// SamplingError returns the error that results from sampling windows instead of using all windows,
-// in percentage points of Global.
+// SamplingError returns the error of a sample of windows, compared with all windows, in percentage
+// points of Global.
 func (l *Level) SamplingError() float64 { return Points(l.Sampled.Global, l.Weighed.Global) }
 
-// WeightsError returns the error that results from using the equations' weights instead of counted
-// weights, in percentage points of Global.
+// WeightsError returns the error of the weights from the equations, compared with counted weights,
+// in percentage points of Global.
 func (l *Level) WeightsError() float64 { return Points(l.Weighed.Global, l.Counted.Global) }
 
-// CoherenceError returns the increase of the first level's hit ratio without invalidation, in
-// percentage points of Mean.
+// CoherenceError returns the increase of the hit ratio of the first level if stores
+// invalidate no lines, in percentage points of Mean.
 func (l *Level) CoherenceError() float64 { return Points(l.Alone.Mean, l.Predicted.Mean) }
 
 // Truth returns a [predict.Source] of the real threads, with their references in the order that the
@@ -109,17 +109,17 @@ func Truth(open func() (trace.Reader, error)) predict.Source {
 		if err != nil {
 			return nil, err
 		}
-		return &closing{Reader: threads.Realign(r, o.Order, 0), of: r}, nil
+		return &closingReader{Reader: threads.Realign(r, o.Order, 0), of: r}, nil
 	}
 }
 
-// closing is a realigned trace that closes its file.
-type closing struct {
+// closingReader is a reader of a realigned trace that can close the file of the trace.
+type closingReader struct {
 	*threads.Reader
 	of trace.Reader
 }
 
-func (c *closing) Close() error {
+func (c *closingReader) Close() error {
 	if f, ok := c.of.(io.Closer); ok {
 		return f.Close()
 	}
@@ -127,15 +127,15 @@ func (c *closing) Close() error {
 }
 
 // Compare makes a prediction for q.Cores[0] cores from synthesised threads, and compares it with
-// the truth, a trace with as many threads. The SDCM hit ratios are set if q.Stacks is set, and
-// the hit ratios from windows are set if q.Windows is not empty.
+// the truth, a trace with the same number of threads. The result contains hit ratios by SDCM if
+// q.Stacks is true, and hit ratios from windows if q.Windows is not empty.
 //
 // If the division of the work varies from run to run, pass several truths; the results are compared
-// with their mean. If truths is empty, Compare only makes the prediction.
+// with their mean. Without truths, Compare only makes the prediction.
 func Compare(q predict.Question, mimicked predict.Source, truths ...predict.Source) (Row, error) {
 	cores := q.Cores[0]
 	q.Cores, q.Keep, q.Processor = []int{cores}, 0, nil
-	var apart *alone
+	var apart *privateSimulation
 	source := func(o multicore.Options) (predict.Threads, error) {
 		r, err := mimicked(o)
 		if err != nil || max(q.Hierarchy.Levels[0].SharedBy, 1) > 1 || o.Division != multicore.ByIterations {
@@ -171,11 +171,11 @@ func Compare(q predict.Question, mimicked predict.Source, truths ...predict.Sour
 		}
 		row.Levels = append(row.Levels, level)
 	}
-	return row, row.hold(q, truths)
+	return row, row.setTruth(q, truths)
 }
 
-// hold sets Truth to the mean hit ratios of the truths.
-func (r *Row) hold(q predict.Question, truths []predict.Source) error {
+// setTruth sets Truth to the mean of the hit ratios in the real runs.
+func (r *Row) setTruth(q predict.Question, truths []predict.Source) error {
 	runs := float64(len(truths))
 	low, high := make([]Rates, len(r.Levels)), make([]Rates, len(r.Levels))
 	references := uint64(0)
@@ -193,21 +193,21 @@ func (r *Row) hold(q predict.Question, truths []predict.Source) error {
 			if n == 0 {
 				low[i], high[i] = rates, rates
 			}
-			l.Truth = both(l.Truth, rates, func(sum, rate float64) float64 { return sum + rate/runs })
-			low[i], high[i] = both(low[i], rates, math.Min), both(high[i], rates, math.Max)
-			l.Varies = both(high[i], low[i], func(high, low float64) float64 { return high - low })
+			l.Truth = combine(l.Truth, rates, func(sum, rate float64) float64 { return sum + rate/runs })
+			low[i], high[i] = combine(low[i], rates, math.Min), combine(high[i], rates, math.Max)
+			l.Varies = combine(high[i], low[i], func(high, low float64) float64 { return high - low })
 		}
 	}
 	r.TrueReferences = references / max(uint64(len(truths)), 1)
 	return nil
 }
 
-// both applies f to each pair of corresponding hit ratios of a and b.
-func both(a, b Rates, f func(a, b float64) float64) Rates {
+// combine applies the function f to each pair of corresponding hit ratios of a and b.
+func combine(a, b Rates, f func(a, b float64) float64) Rates {
 	return Rates{Mean: f(a.Mean, b.Mean), Local: f(a.Local, b.Local), Global: f(a.Global, b.Global)}
 }
 
-// run returns the result of a question with one number of cores.
+// run makes the prediction for a question with one number of cores.
 func run(q predict.Question, s predict.Source) (predict.Result, error) {
 	r, err := predict.New(q, s)
 	if err != nil {
@@ -231,16 +231,16 @@ func ratesOf(l *predict.Level) Rates {
 	return r
 }
 
-// alone returns the rows of the threads unchanged, and also simulates each thread in its own
-// first-level cache.
-type alone struct {
+// privateSimulation is a reader that returns the rows of the threads unchanged, and simulates each
+// thread in a separate first-level cache.
+type privateSimulation struct {
 	predict.Threads
 	cores  []*simulate.Simulator
 	thread trace.Batch
 }
 
-func newAlone(r predict.Threads, q predict.Question, cores int) (*alone, error) {
-	a := &alone{Threads: r}
+func newAlone(r predict.Threads, q predict.Question, cores int) (*privateSimulation, error) {
+	a := &privateSimulation{Threads: r}
 	first := hierarchy.Hierarchy{Levels: q.Hierarchy.Levels[:1:1]}
 	for range cores {
 		s, err := simulate.New(first, simulate.Options{Seed: q.Seed, Cores: [][]uint32{{0}}})
@@ -253,7 +253,7 @@ func newAlone(r predict.Threads, q predict.Question, cores int) (*alone, error) 
 }
 
 // Next implements [trace.Reader].
-func (a *alone) Next(b *trace.Batch) error {
+func (a *privateSimulation) Next(b *trace.Batch) error {
 	if err := a.Threads.Next(b); err != nil {
 		return err
 	}
@@ -273,14 +273,14 @@ func (a *alone) Next(b *trace.Batch) error {
 }
 
 // Close closes the underlying threads.
-func (a *alone) Close() error {
+func (a *privateSimulation) Close() error {
 	if c, ok := a.Threads.(io.Closer); ok {
 		return c.Close()
 	}
 	return nil
 }
 
-func (a *alone) rates() (r Rates) {
+func (a *privateSimulation) rates() (r Rates) {
 	var accesses, misses float64
 	busy := 0
 	for _, s := range a.cores {

@@ -24,9 +24,9 @@ func machine(t *testing.T, lines ...string) (h hierarchy.Hierarchy) {
 	return h
 }
 
-// team returns a trace of a region with two threads. Several times, each thread stores to its own
-// lines and then loads the other thread's lines. Before the region, thread 0 loads all lines.
-func team(lines int) *trace.Batch {
+// twoThreads returns a trace of a region with two threads. Each thread repeatedly stores to its own
+// lines and then loads the lines of the other thread. Before the region, thread 0 loads all lines.
+func twoThreads(lines int) *trace.Batch {
 	b := trace.NewBatch(8 * lines * 4)
 	b.NeedThread()
 	for i := range 2 * lines {
@@ -62,7 +62,7 @@ func sourceOf(b *trace.Batch) predict.Source {
 // loads 10 of thread 0's lines (misses).
 func TestCompareEqualRuns(t *testing.T) {
 	q := predict.Question{Cores: []int{2}, Hierarchy: machine(t, "L1=4KiB,full", "L2=8KiB,full,shared=all"), Stacks: true}
-	row, err := Compare(q, sourceOf(team(10)), sourceOf(team(10)))
+	row, err := Compare(q, sourceOf(twoThreads(10)), sourceOf(twoThreads(10)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,10 +93,10 @@ func TestCompareEqualRuns(t *testing.T) {
 // TestCompareDifferentRuns checks that one additional miss of a thread changes the hit ratios by the
 // corresponding number of percentage points.
 func TestCompareDifferentRuns(t *testing.T) {
-	other := team(10)
+	other := twoThreads(10)
 	other.Addr[0] += 1 << 20 // one additional store miss of thread 0
 	q := predict.Question{Cores: []int{2}, Hierarchy: machine(t, "L1=4KiB,full", "L2=8KiB,full,shared=all")}
-	row, err := Compare(q, sourceOf(other), sourceOf(team(10)))
+	row, err := Compare(q, sourceOf(other), sourceOf(twoThreads(10)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,8 +109,9 @@ func TestCompareDifferentRuns(t *testing.T) {
 	}
 }
 
-// shared returns a single-threaded run that executes two blocks several times in a region.
-func shared(executions int) predict.Source {
+// twoBlockRun returns a source of threads that are synthesised from a single-threaded run, which
+// executes two blocks repeatedly in a region.
+func twoBlockRun(executions int) predict.Source {
 	p := &trace.Program{
 		Functions: []trace.Function{{Name: "main"}},
 		Blocks:    []trace.Block{{Sites: 1}, {FirstSite: 1, Sites: 2}, {FirstSite: 3, Sites: 1}, {FirstSite: 4, Sites: 1}},
@@ -136,7 +137,7 @@ func shared(executions int) predict.Source {
 // from complete stacks as from all windows.
 func TestSampling(t *testing.T) {
 	q := predict.Question{Cores: []int{4}, Hierarchy: machine(t, "L1=1KiB,2", "L2=2KiB,4,shared=all"), Stacks: true, Options: multicore.Options{Division: multicore.ByRegion}}
-	source := shared(4000)
+	source := twoBlockRun(4000)
 	row, err := Compare(q, source, source)
 	if err != nil || row.Levels[0].HasSampled {
 		t.Fatalf("%+v, %v", row, err)
@@ -167,13 +168,13 @@ func TestSampling(t *testing.T) {
 	}
 }
 
-// TestMeanOfSeveralRuns checks that, if there are several runs, their mean is the reference value,
-// and that the difference between the runs is reported.
+// TestMeanOfSeveralRuns checks that the mean of several runs is the reference value, and that the
+// difference between the runs is reported.
 func TestMeanOfSeveralRuns(t *testing.T) {
-	other := team(10)
+	other := twoThreads(10)
 	other.Addr[0] += 1 << 20 // one additional store miss of thread 0
 	q := predict.Question{Cores: []int{2}, Hierarchy: machine(t, "L1=4KiB,full", "L2=8KiB,full,shared=all")}
-	row, err := Compare(q, sourceOf(team(10)), sourceOf(team(10)), sourceOf(other), sourceOf(other), sourceOf(team(10)))
+	row, err := Compare(q, sourceOf(twoThreads(10)), sourceOf(twoThreads(10)), sourceOf(other), sourceOf(other), sourceOf(twoThreads(10)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -200,10 +201,10 @@ func TestCompareErrors(t *testing.T) {
 	broken := errors.New("the disk is gone")
 	bad := func(multicore.Options) (predict.Threads, error) { return nil, broken }
 	q := predict.Question{Cores: []int{2}, Hierarchy: machine(t, "L1=4KiB,full")}
-	if _, err := Compare(q, bad, sourceOf(team(1))); err != broken {
+	if _, err := Compare(q, bad, sourceOf(twoThreads(1))); err != broken {
 		t.Error(err)
 	}
-	if _, err := Compare(q, sourceOf(team(1)), bad); err != broken {
+	if _, err := Compare(q, sourceOf(twoThreads(1)), bad); err != broken {
 		t.Error(err)
 	}
 }

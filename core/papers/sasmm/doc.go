@@ -36,8 +36,8 @@
 //     by their position in the trace.
 //   - The paper does not define array_divide. As in the authors' program, the sizes of the parts
 //     differ by at most one, and the first cores execute the larger parts. If there are fewer
-//     executions than cores, each execution goes to one of the first cores. Chunk i goes to core i
-//     mod m.
+//     executions than cores, each execution is assigned to one of the first cores. Chunk i is
+//     assigned to core i mod m.
 //   - The paper omits schedules other than static, because recording them takes too much effort. If
 //     all executions take the same time, a dynamic schedule assigns chunks in turn, like a static
 //     schedule with the same chunk. A guided schedule assigns chunks to the core that is free

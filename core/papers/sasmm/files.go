@@ -35,7 +35,7 @@ type Files struct {
 
 // FilesError reports that PPT files do not belong to the trace, or that necessary data are missing.
 type FilesError struct {
-	What string // what is wrong
+	What string // description of the problem
 	Want string
 }
 
