@@ -40,7 +40,7 @@ var counterOf = map[string]profile.Counter{
 	"Function-return operations":                             profile.Returns,
 	"Observed function-return operations":                    profile.Returns,
 	"Floating-point operation bits":                          profile.FlopBits,
-	"Integer operation bits":                                 profile.OpBits, // according to Byfl's source code, the bits of all operations
+	"Integer operation bits":                                 profile.OpBits, // according to Byfl's source code, the bits in all operations
 	"Bytes loaded":                                           profile.BytesLoaded,
 	"Bytes stored":                                           profile.BytesStored,
 	"Calls to memset":                                        profile.RangesWritten,

@@ -9,8 +9,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// TestCaveats checks that reports name missing information and code that cannot be divided, and
-// that all other code is divided.
+// TestCaveats checks that the report mentions missing information and code that cannot be
+// divided, and that all other code is divided.
 func TestCaveats(t *testing.T) {
 	program, whole := rowsOf(12, 5)
 	at := func(k trace.Kind) int { return slices.Index(whole.Kind, k) }
@@ -32,8 +32,7 @@ func TestCaveats(t *testing.T) {
 		}
 		return b
 	}
-	// requestSchedule returns a function that changes the schedule of the loop to the schedule
-	// with the given number.
+	// requestSchedule returns a function that sets the schedule number of the loop.
 	requestSchedule := func(number uint64) func(b *trace.Batch) {
 		return func(b *trace.Batch) { b.Addr[slices.Index(b.Kind, trace.LoopBegin)] = number }
 	}

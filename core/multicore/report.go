@@ -125,7 +125,7 @@ func (f *scanCounts) ended(e *Loop, l *loop) {
 	}
 }
 
-// Report returns the report so far.
+// Report returns a report on the rows that have been read so far.
 func (m *Reader) Report() Report {
 	if m.executions != nil {
 		return m.reportDivided()

@@ -5,7 +5,7 @@ import "github.com/stackglass/stackglass/core/trace"
 // preScan is the state of the pre-scan in the current region and phase.
 type preScan struct {
 	thread   uint32 // the only thread of the trace
-	threaded bool   // whether thread is known
+	threaded bool   // whether the field thread is set
 	ended    bool   // whether the trace has ended
 	later    error  // error of an invalid record, which is returned after the preceding rows
 	failure  error  // first error of the region buffer; the pre-scan stops after the current row
@@ -124,7 +124,8 @@ func (m *Reader) isPlain(block uint32) bool {
 	return uint64(i) < uint64(len(s.plain)) && s.plain[i] && !m.loop.iterations.tested && !m.loop.chunks.tested && !m.byTime
 }
 
-// flushLimit returns the first row that step must not process before it calls flush.
+// flushLimit returns the index of a row in the batch. Before step processes this row, it must call
+// flush.
 func (m *Reader) flushLimit(b *trace.Batch) int {
 	if m.inRegion() {
 		return m.batch.Len()

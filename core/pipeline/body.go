@@ -182,8 +182,8 @@ func (b *Body) baseOf(pieces []Piece, op uint32) (base Wait, known bool) {
 		}
 		at := slices.IndexFunc(of.Waits, func(w Wait) bool { return b.isDependenceOf(pieces, of, in.Uses[0], w) })
 		if at < 0 {
-			// the operand of op is computed outside the body: op is the base, unless it is the
-			// original load
+			// the operand is computed outside the body, so this operation is the base unless
+			// it is the original load
 			return Wait{Op: op}, known
 		}
 		if base = (Wait{Op: of.Waits[at].Op, Before: of.Waits[at].Before}); base.Before > 0 {

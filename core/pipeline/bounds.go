@@ -100,7 +100,7 @@ func (s *Steady) addTransferBound(b *Body, cycles float64) {
 }
 
 // SteadyOver returns the steady state of a loop that is re-entered after a given number of
-// iterations (a round), if rounds do not pass values to each other. While the core waits in one
+// iterations (a round). A round must not use values of earlier rounds. While the core waits in one
 // round, it executes micro-ops of the next round that are in the window. Suppose that a round has M
 // micro-ops, and that it would take T cycles if the recurrence were the only limit. With r
 // micro-ops per cycle and a window of W micro-ops, the last micro-op of a round enters the core M/r

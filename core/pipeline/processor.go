@@ -224,8 +224,8 @@ type Use struct {
 	Ports  uint64 // bit set of the ports that can execute the micro-op
 	Cycles float64
 	// After is the number of cycles by which this micro-op starts later than the first micro-op
-	// of the operation. In descriptions, After is 0. It is positive only if an operation
-	// represents several instructions in sequence.
+	// of the operation. In processor descriptions, After is 0. It is positive only if an
+	// operation represents several instructions in sequence.
 	After float64
 }
 

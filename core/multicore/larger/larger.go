@@ -1,9 +1,9 @@
 // Package larger predicts the cache misses of a run on several cores with an input that was not
 // run, from single-threaded runs with two or more smaller inputs.
 //
-// PPT-SASMM (Barai et al., MEMSYS 2020, §3.4 to §3.6) uses the conditional reuse profiles P(D|BB_i)
-// of a small input also for a larger input. Only the execution counts of the blocks change. Package
-// larger predicts in four steps:
+// For a larger input, PPT-SASMM (Barai et al., MEMSYS 2020, §3.4 to §3.6) uses the conditional
+// reuse profiles P(D|BB_i) of a small input. Only the execution counts of the blocks change.
+// Package larger predicts in four steps:
 //
 //  1. The threads of each small run are synthesised (package predict), and every execution of each
 //     block is measured on the stacks of a level's caches (package blocksample).

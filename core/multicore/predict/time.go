@@ -99,7 +99,7 @@ type stride struct {
 type region struct {
 	visits   []uint64 // number of executions of each block, on all cores
 	bytes    uint64   // number of bytes fetched from memory
-	critical float64  // sum over phases of the cycles of the core with the most work
+	critical float64  // cycles of the busiest core in each phase, summed over phases
 }
 
 func newTimed(cores int, base *timeCollector, levels int, program func() *trace.Program) *timeCollector {

@@ -35,8 +35,8 @@ import "io"
 // PageRows is the number of records in a page. The last page may have fewer records.
 const PageRows = 4096
 
-// Store is a file for pages that do not fit into memory. The file must not be used for anything
-// else.
+// Store is a file for pages that do not fit into memory. The file must not be used for other
+// purposes.
 type Store interface {
 	io.ReaderAt
 	io.WriterAt

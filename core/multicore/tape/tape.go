@@ -111,7 +111,7 @@ func (t *Tape) Mark(owner uint8) {
 	t.waiting = append(t.waiting, owner)
 }
 
-// Add appends the rows of b in [from, to) whose kind is in kinds.
+// Add appends rows in the range [from, to) of batch b, but only rows of the given kinds.
 func (t *Tape) Add(b *trace.Batch, from, to int, kinds trace.Kinds) error {
 	addr, bytes, kind := b.Addr[:to], b.Bytes[:to], b.Kind[:to]
 	for row := from; row < to; row++ {

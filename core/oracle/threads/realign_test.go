@@ -99,8 +99,8 @@ func (g *limitedReader) Next(b *trace.Batch) error {
 	return g.end
 }
 
-// readRealigned reads all rows of r, which numbers the threads from 0. As the site of each row, the
-// test uses the thread number in the original trace.
+// readRealigned reads all rows of r, which numbers the threads from 0. The site of each row must be
+// the thread number in the original trace.
 func readRealigned(t tracetest.Failer, r *Reader, capacity int) (rows []row, err error) {
 	b, numbers := trace.NewBatch(capacity), map[uint32]uint32{}
 	for {

@@ -14,7 +14,8 @@ import (
 // Cachegrind contains the counts of Valgrind's cache simulator for the data references of some
 // source files. In the simulator, all threads take turns and use one first-level cache, stores
 // never invalidate lines in other cores' caches, and instructions share the last level with data.
-// The simulator also counts accesses that save registers. A trace may not contain these accesses.
+// The simulator also counts accesses that save registers. A trace does not necessarily contain
+// these accesses.
 type Cachegrind struct {
 	References, FirstMisses, LastMisses uint64
 }

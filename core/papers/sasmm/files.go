@@ -53,7 +53,7 @@ func Ranges(shared []trace.Addr) []Range {
 			ranges = append(ranges, Range{low, a})
 		}
 		if low = a + 1; low == 0 {
-			return ranges // a is the highest address, 2^64-1
+			return ranges // the shared address is the highest address, 2^64-1
 		}
 	}
 	if low < math.MaxUint64 {

@@ -49,8 +49,8 @@ type touch struct {
 	of     *array
 	part   int
 	direct bool    // whether the part is a leaf
-	to     int     // number of the array in the list of arrays of an iteration
-	group  int     // number of the array in the list of arrays of the loop
+	to     int     // index of the array in the arrays of an iteration
+	group  int     // index of the array in the arrays of the loop
 	own    float64 // share of the array's lines that no earlier touch in the iteration has used
 
 	// lost and lostAgain are the shares of lines that have been evicted since the previous iteration,

@@ -171,8 +171,8 @@ func (p *peeler) item(it loops.Item, at []int, place itemPlace) loops.Item {
 	return it
 }
 
-// secondIteration returns a loop with its body as executed in the second iteration of the enclosing
-// loop at a depth.
+// secondIteration returns a loop as it is in the second iteration of the enclosing loop at a depth:
+// the addresses and trip counts in its body have advanced by one step.
 func secondIteration(it loops.Item, depth int) loops.Item {
 	it.Body = slices.Clone(it.Body)
 	for i := range it.Body {

@@ -19,7 +19,7 @@ type loop struct {
 	body   []part
 
 	arrays []array // arrays in the order of their last use
-	wild   []*leaf // wild references in the loop, whose addresses are a list
+	wild   []*leaf // the wild references in the loop, which store their addresses as a list
 	at     int     // the loop's number in the result
 }
 
@@ -40,7 +40,8 @@ type leaf struct {
 	levels []Level // counts at the level of each loop of the chain
 }
 
-// step returns the number of bytes that each iteration of the loop at a depth adds to the address.
+// step returns the number of bytes by which the address changes in each iteration of the enclosing
+// loop at a depth.
 func (l *leaf) step(depth int) int64 {
 	if depth == 0 {
 		return 0
@@ -48,7 +49,7 @@ func (l *leaf) step(depth int) int64 {
 	return l.item.Step(depth - 1)
 }
 
-// tripStep returns the number that each iteration of the loop at a depth adds to the trip count.
+// tripStep returns the change of the trip count in each iteration of the enclosing loop at a depth.
 func (l *loop) tripStep(depth int) int64 {
 	if depth == 0 || l.item == nil {
 		return 0

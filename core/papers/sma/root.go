@@ -18,8 +18,8 @@ func newLineCache(g geometry) *lineCache {
 	return &lineCache{geometry: g, at: map[uint64]*list.Element{}, sets: map[uint64]*list.List{}}
 }
 
-// access accesses a line, and reports whether the line was in the cache, and whether the line had been
-// used before.
+// access simulates an access to a line. It reports whether the line was in the cache, and whether the
+// line had been used before.
 func (h *lineCache) access(line uint64) (hit, known bool) {
 	number := line % uint64(h.Sets)
 	set := h.sets[number]
