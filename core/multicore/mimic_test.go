@@ -179,7 +179,7 @@ func TestMimicEqualsModel(t *testing.T) {
 		}
 		m := newModel(rng, o.Cores)
 		if rng.IntN(20) == 0 {
-			m.scale = 60 // with this factor, the rows fill several pages of the region buffer of the region buffer
+			m.scale = 60 // with this factor, the rows fill several pages of the region buffer
 		}
 		if rng.IntN(3) == 0 {
 			o.Schedule = &Schedule{ScheduleKind(rng.IntN(3)), rng.Uint64N(5)}

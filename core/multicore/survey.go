@@ -398,7 +398,7 @@ func (m *Reader) followGuard(block uint32, roles roles) {
 	}
 }
 
-// mostSummed is the maximum number of references of a reduction that are held back.
+// mostSummed is the maximum number of references that are held back during a reduction.
 const mostSummed = 256
 
 func (m *Reader) holdReference() {

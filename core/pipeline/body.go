@@ -307,7 +307,7 @@ func (l *layout) appendOps(weight float64) {
 }
 
 // dependences returns the dependences of an instruction on other instructions of its block. The
-// block's operations begin at first.
+// index of the block's first operation is "first".
 func (l *layout) dependences(first, i int) []Wait {
 	uses, op := l.instrs[i].Uses, &l.b.Ops[first+i]
 	if len(uses) == 0 {

@@ -71,8 +71,8 @@
 //   - selects of floating-point numbers that become branches;
 //   - llvm.minnum without NaNs.
 //
-// Register copies are not included either. They are needed in code without AVX, whose instructions
-// overwrite an operand, and use dispatch slots, but no port.
+// Register copies are not included either. Code without AVX needs such copies, because its
+// instructions overwrite an operand. The copies use dispatch slots, but no port.
 //
 // # Differences from the slides
 //
@@ -257,7 +257,7 @@ func (p *Processor) Cost(k Key) (Cost, bool) {
 	return c, found
 }
 
-// hasClass reports whether the description contains a cost for a class, of any type.
+// hasClass reports whether the description contains a cost for a class and any type.
 func (p *Processor) hasClass(class Class) bool {
 	return slices.ContainsFunc(p.keys, func(k Key) bool { return k.Class == class })
 }

@@ -57,8 +57,8 @@ type Question struct {
 	Sample    analysis.Sampling // how the accesses to the stacks are sampled; nil if all accesses are analysed
 	Windows   []WindowSampling  // samples of windows; for each sample, SDCM makes an additional prediction
 	Profiles  bool              // whether to keep the block profiles of Windows[0]
-	// Keep is the number of cores for which the profile is kept, or 0. Spec selects the analyses of
-	// this profile. Line sizes, cores and domains are determined by the hierarchy.
+	// Keep is the number of cores for which a profile is stored in the result, or 0. Spec selects
+	// the analyses of this profile. Line sizes, cores and domains are determined by the hierarchy.
 	Keep        int
 	Spec        analysis.Spec
 	MemoryBytes uint64 // memory limit for the simulated caches; 0: no limit

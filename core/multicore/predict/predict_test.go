@@ -181,8 +181,8 @@ func TestPredictionEqualsSimulation(t *testing.T) {
 	}
 }
 
-// TestStacks checks that TestStacks checks that SDCM is exact for a fully associative
-// cache, and approximate for a set-associative cache.
+// TestStacks checks that SDCM is exact for a fully associative cache, and approximate
+// for a set-associative cache.
 func TestStacks(t *testing.T) {
 	q := predict.Question{Cores: []int{1, 2, 4}, Stacks: true, Keep: 4, Hierarchy: caches("L1=512,full", "L2=1KiB,2", "L3=4KiB,full,shared=2", "L4=64KiB,16,shared=all")}
 	for _, r := range run(t, q, new(countingSource).open(100, 1000)) {

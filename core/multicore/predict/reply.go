@@ -332,7 +332,7 @@ func loops(results []Result) report.Table {
 	return t
 }
 
-// formatPlace formats a source location, such as file.c:12.
+// formatPlace returns a source location as text, such as file.c:12.
 func formatPlace(p trace.Place) string {
 	if p.File == "" || p.Line == 0 {
 		return ""

@@ -37,7 +37,7 @@ type track struct {
 	reader   cursor   // reader for private traces and serial blocks
 	cores    []cursor // for the shared trace: one cursor per core
 	next     uint64   // number of the next execution of the block
-	first    uint64   // number of core 0's executions so far
+	first    uint64   // number of executions that core 0 has performed so far
 }
 
 // anchorInterval is the number of executions from one anchor to the next.
