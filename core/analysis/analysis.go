@@ -153,8 +153,8 @@ func (s Spec) Check() error {
 	if s.Analyses != None && s.Analyses&^allAnalyses != 0 {
 		return &trace.OptionError{Option: "analyses", Got: strconv.Itoa(int(s.Analyses)), Want: "only analyses that this program contains"}
 	}
-	if r := s.inOrder(); r != nil && s.Mergeable {
-		return &trace.OptionError{Option: "mergeable", Got: "with " + r.name, Want: "a profile that is not mergeable: " + r.inOrder}
+	if r := s.withoutSegments(); r != nil && s.Mergeable {
+		return &trace.OptionError{Option: "mergeable", Got: "with " + r.name, Want: "a profile that is not mergeable: " + r.orderReason}
 	}
 	if s.Stacks&^(CoherentStacks|PrivateStacks|ConcurrentStack) != 0 {
 		return &trace.OptionError{Option: "stacks", Got: strconv.Itoa(int(s.Stacks)), Want: "a combination of coherent, private and concurrent stacks"}
@@ -176,8 +176,8 @@ func (s Spec) checkSample() error {
 	switch {
 	case s.Sample == nil:
 		return nil
-	case s.Analyses&beside != 0 && s.Analyses != None && s.Sample.Stretches(nil, s.Kinds, nil) != nil:
-		return &trace.OptionError{Option: "analyses", Got: s.Analyses.String(), Want: "none of " + strings.Join(names(beside), ", ") + " with an onoff sample, because these analyses need the whole run; sample a share of the lines (space) instead"}
+	case s.Analyses&additional != 0 && s.Analyses != None && s.Sample.Stretches(nil, s.Kinds, nil) != nil:
+		return &trace.OptionError{Option: "analyses", Got: s.Analyses.String(), Want: "none of " + strings.Join(names(additional), ", ") + " with an onoff sample, because these analyses need the whole run; sample a share of the lines (space) instead"}
 	case s.Mergeable:
 		return &trace.OptionError{Option: "mergeable", Got: "with a sample", Want: "either a sample or a mergeable profile, because sampled profiles cannot be joined"}
 	case s.Sample.Stretches(nil, s.Kinds, nil) != nil:

@@ -17,8 +17,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// random returns a trace of n references of all kinds and sizes, some of which span several lines.
-func random(rng *rand.Rand, n int) *trace.Batch {
+// randomTrace returns a trace of n references of all kinds and sizes, some of which span several lines.
+func randomTrace(rng *rand.Rand, n int) *trace.Batch {
 	b := &trace.Batch{Thread: []uint32{}}
 	for _, line := range stacktest.Random(rng, n) {
 		size := uint32(1) << rng.UintN(4)
@@ -35,7 +35,7 @@ func random(rng *rand.Rand, n int) *trace.Batch {
 
 func run(t *testing.T, spec analysis.Spec, r trace.Reader) *profile.Profile {
 	t.Helper()
-	runner, err := analysis.NewRunner(spec, spoiled{tracetest.Spoil(r), r})
+	runner, err := analysis.NewRunner(spec, overwritingReader{tracetest.Spoil(r), r})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,14 +48,14 @@ func run(t *testing.T, spec analysis.Spec, r trace.Reader) *profile.Profile {
 	return p
 }
 
-// spoiled is a reader that returns the batches of an underlying reader, and overwrites each batch
+// overwritingReader is a reader that returns the batches of an underlying reader, and overwrites each batch
 // after use.
-type spoiled struct {
+type overwritingReader struct {
 	trace.Reader
 	from trace.Reader
 }
 
-func (s spoiled) Header() trace.Header {
+func (s overwritingReader) Header() trace.Header {
 	if d, ok := s.from.(trace.Describer); ok {
 		return d.Header()
 	}
@@ -125,8 +125,8 @@ func resumed(t *testing.T, spec analysis.Spec, steps int, open func() trace.Read
 	return checked(t, again.Finish(profile.State{}))
 }
 
-// continues reports whether a run can be resumed from a state.
-func continues(t *testing.T, spec analysis.Spec, r trace.Reader, state []byte) bool {
+// canContinue reports whether a run can be resumed from a state.
+func canContinue(t *testing.T, spec analysis.Spec, r trace.Reader, state []byte) bool {
 	t.Helper()
 	runner := newRunner(t, spec, r)
 	if runner.Restore(state) != nil {
@@ -164,9 +164,9 @@ func allocatesNothing(t *testing.T, r *analysis.Runner, steps int) {
 	}
 }
 
-// afterStep saves a run after its first step. It returns the saved state, the profile in that
+// stateAfterStep saves a run after its first step. It returns the saved state, the profile in that
 // state, and the number of bytes before the profile.
-func afterStep(t *testing.T, spec analysis.Spec, reader trace.Reader) (state []byte, p *profile.Profile, head int) {
+func stateAfterStep(t *testing.T, spec analysis.Spec, reader trace.Reader) (state []byte, p *profile.Profile, head int) {
 	t.Helper()
 	r, err := analysis.NewRunner(spec, reader)
 	if err == nil {
@@ -191,8 +191,8 @@ func checked(t *testing.T, p *profile.Profile) *profile.Profile {
 	return p
 }
 
-// naive implements the definition of the locality analysis directly, row by row.
-func naive(whole *trace.Batch, spec analysis.Spec, lineBytes uint64) (l profile.Locality, references [trace.NumKinds]uint64) {
+// naiveLocality implements the definition of the locality analysis directly, row by row.
+func naiveLocality(whole *trace.Batch, spec analysis.Spec, lineBytes uint64) (l profile.Locality, references [trace.NumKinds]uint64) {
 	var model stacktest.Naive
 	var selected []int
 	for i, k := range whole.Kind {
@@ -269,14 +269,14 @@ func specs(rng *rand.Rand, n int) analysis.Spec {
 func TestRunnerEqualsNaive(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 3))
-		whole := random(rng, 1+rng.IntN(12_000))
+		whole := randomTrace(rng, 1+rng.IntN(12_000))
 		spec := specs(rng, whole.Len())
 		if spec.Skip == 0 && spec.Limit == 0 { // long enough that windows double in a segment after the first
 			spec.Mergeable, spec.Start = true, 1<<20-rng.Uint64N(12_000)
 		}
 		p := run(t, spec, tracetest.NewReader(whole, 1+rng.IntN(5000)))
 		for i, lineBytes := range spec.LineBytes {
-			want, references := naive(whole, spec, uint64(lineBytes))
+			want, references := naiveLocality(whole, spec, uint64(lineBytes))
 			if p.Totals.References != references {
 				t.Fatalf("seed %d: %v references, want %v", seed, p.Totals.References, references)
 			}
@@ -351,7 +351,7 @@ func TestAppend(t *testing.T) {
 		if seed%20 == 0 {
 			n = 1_100_000 // long enough that windows double within and between segments
 		}
-		whole := random(rng, n)
+		whole := randomTrace(rng, n)
 		spec := specs(rng, n)
 		spec.Kinds, spec.Threads, spec.Skip, spec.Limit, spec.Mergeable = trace.AllKinds, nil, 0, 0, true
 		want := analysis.AsSegment(run(t, spec, tracetest.NewReader(whole, 4096)))
@@ -376,7 +376,7 @@ func TestAppend(t *testing.T) {
 
 func TestAppendErrors(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
-	whole := random(rng, 100)
+	whole := randomTrace(rng, 100)
 	spec := analysis.Spec{Mergeable: true}
 	a := run(t, spec, tracetest.NewReader(whole, 10))
 	for name, next := range map[string]analysis.Spec{
@@ -392,7 +392,7 @@ func TestAppendErrors(t *testing.T) {
 
 // A run that was saved without set tables cannot be continued with set tables.
 func TestRestoreWithoutSets(t *testing.T) {
-	whole := random(rand.New(rand.NewPCG(2, 1)), 9000)
+	whole := randomTrace(rand.New(rand.NewPCG(2, 1)), 9000)
 	saver, err := analysis.NewRunner(analysis.Spec{Analyses: analysis.Locality}, tracetest.NewReader(whole, 100))
 	if err != nil {
 		t.Fatal(err)
@@ -414,7 +414,7 @@ func TestRestoreWithoutSets(t *testing.T) {
 func TestSaveRestore(t *testing.T) {
 	for seed := range uint64(30) {
 		rng := rand.New(rand.NewPCG(seed, 5))
-		whole := random(rng, 1+rng.IntN(20_000))
+		whole := randomTrace(rng, 1+rng.IntN(20_000))
 		spec := specs(rng, whole.Len())
 		want := run(t, spec, tracetest.NewReader(whole, 4096))
 		got := interrupted(t, rng, spec, 30, func() trace.Reader { return tracetest.NewReader(whole, 1+rng.IntN(4096)) }, nil)
@@ -425,7 +425,7 @@ func TestSaveRestore(t *testing.T) {
 }
 
 func TestRestoreErrors(t *testing.T) {
-	whole := random(rand.New(rand.NewPCG(1, 1)), 60)
+	whole := randomTrace(rand.New(rand.NewPCG(1, 1)), 60)
 	fresh := func(spec analysis.Spec) *analysis.Runner {
 		r, err := analysis.NewRunner(spec, tracetest.NewReader(whole, 30))
 		if err != nil {
@@ -457,7 +457,7 @@ func TestRestoreErrors(t *testing.T) {
 
 // If the sum of Limit and Skip overflows 64 bits, the correct part of the trace is still selected.
 func TestHugeLimit(t *testing.T) {
-	whole := random(rand.New(rand.NewPCG(3, 3)), 100)
+	whole := randomTrace(rand.New(rand.NewPCG(3, 3)), 100)
 	spec := analysis.Spec{Kinds: trace.AllKinds, Skip: 10, Limit: 1<<64 - 1}
 	p := run(t, spec, tracetest.NewReader(whole, 7))
 	if n := p.Totals.AllReferences(); n != 90 {
@@ -472,7 +472,7 @@ func TestLargeReferences(t *testing.T) {
 		whole.Append(trace.Load, i%7<<32, uint32(i%3)<<20, 0, 0)
 	}
 	spec := analysis.Spec{LineBytes: []uint32{4096}}
-	want, references := naive(whole, spec.WithDefaults(), 4096)
+	want, references := naiveLocality(whole, spec.WithDefaults(), 4096)
 	r, err := analysis.NewRunner(spec, tracetest.NewReader(whole, 300))
 	if err != nil {
 		t.Fatal(err)
@@ -507,7 +507,7 @@ func TestLargeReferences(t *testing.T) {
 }
 
 func TestSkipBadRecords(t *testing.T) {
-	whole := random(rand.New(rand.NewPCG(1, 1)), 5000)
+	whole := randomTrace(rand.New(rand.NewPCG(1, 1)), 5000)
 	for _, c := range []struct {
 		tolerate uint64
 		fails    bool

@@ -14,8 +14,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// demo returns all rows of a demo's trace, and its program.
-func demo(t *testing.T, name string) (whole *trace.Batch, p *trace.Program) {
+// readDemo returns all rows of a demo's trace, and its program.
+func readDemo(t *testing.T, name string) (whole *trace.Batch, p *trace.Program) {
 	t.Helper()
 	file, err := os.Open("../../site/demos/" + name + ".sgt")
 	if err != nil {
@@ -51,9 +51,9 @@ func demo(t *testing.T, name string) (whole *trace.Batch, p *trace.Program) {
 func TestAppendDemos(t *testing.T) {
 	for _, name := range []string{"false-sharing", "ring", "migratory-counter", "openmp-stencil"} {
 		t.Run(name, func(t *testing.T) {
-			whole, p := demo(t, name)
+			whole, p := readDemo(t, name)
 			spec := analysis.Spec{Mergeable: true}
-			want := analysis.AsSegment(passed(t, spec, tracetest.NewProgramReader(p, whole, 4096)))
+			want := analysis.AsSegment(resultOf(t, spec, tracetest.NewProgramReader(p, whole, 4096)))
 			if len(want.Sharing) == 0 {
 				t.Fatal("the profile has no counts by thread")
 			}
@@ -61,8 +61,8 @@ func TestAppendDemos(t *testing.T) {
 				var parts []*profile.Profile
 				for i := range segments {
 					lo, hi := whole.Len()*i/segments, whole.Len()*(i+1)/segments
-					spec.Start = references(whole, lo)
-					parts = append(parts, passed(t, spec, tracetest.NewProgramReader(p, tracetest.Part(whole, lo, hi), 4096)))
+					spec.Start = referencesBefore(whole, lo)
+					parts = append(parts, resultOf(t, spec, tracetest.NewProgramReader(p, tracetest.Part(whole, lo, hi), 4096)))
 				}
 				for len(parts) > 1 { // join neighbouring segments in pairs, level by level
 					var sums []*profile.Profile
@@ -93,13 +93,13 @@ func TestAppendDemos(t *testing.T) {
 // FuzzAppend appends a segment after the fuzzer has changed the list of threads in one of the two
 // segments. The segment must be either appended or rejected, without a panic.
 func FuzzAppend(f *testing.F) {
-	p := allocating()
+	p := allocatingProgram()
 	rows := tracetest.Rows(p, sharingSteps(rand.New(rand.NewPCG(1, 69)), p, 120, 3)...)
 	spec := analysis.Spec{Analyses: analysis.Sites | analysis.Sharing, Mergeable: true, LineBytes: []uint32{128}}
 	var parts [2]*profile.Profile
-	parts[0] = passedBy(f, spec, p, tracetest.Part(rows, 0, 60))
+	parts[0] = profileWithCommunication(f, spec, p, tracetest.Part(rows, 0, 60))
 	spec.Start = parts[0].Totals.AllReferences()
-	parts[1] = passedBy(f, spec, p, tracetest.Part(rows, 60, rows.Len()))
+	parts[1] = profileWithCommunication(f, spec, p, tracetest.Part(rows, 60, rows.Len()))
 	for i := range parts {
 		f.Add(i == 1, parts[i].Segment.Sharing)
 	}

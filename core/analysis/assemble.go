@@ -79,7 +79,7 @@ func newPlan(spec Spec, source trace.Source, references, head uint64) (*Plan, er
 	if threads > profile.MaxCores && p.spec.has(Sharing) {
 		return p, nil // the assignment of threads to cores depends on the whole trace
 	}
-	p.inOrder = p.spec.apart(threads)
+	p.inOrder = p.spec.inOrderAnalyses(threads)
 	references = min(references, p.References) // so that sums do not overflow
 	events := p.prepare(source, threads)
 	at := func(chunk int, rows, before uint64) Stretch {
@@ -112,19 +112,19 @@ func newPlan(spec Spec, source trace.Source, references, head uint64) (*Plan, er
 
 // prepare returns the events that the analyses of the whole run read.
 func (p *Plan) prepare(source trace.Source, threads int) (events trace.Kinds) {
-	f := feed{analyses: table(p.divided(), noProgram)}
-	_, several := find[contract.MultiCore](f.analyses)
+	f := feed{analyses: table(p.segmentSpec(), noProgram)}
+	_, several := findOptional[contract.MultiCore](f.analyses)
 	p.lone = several && threads < 2
-	_, follows := find[contract.LayoutFollower](f.analyses)
-	events = f.ask()
+	_, follows := findOptional[contract.LayoutFollower](f.analyses)
+	events = f.selectRows()
 	// If the trace has only one chunk, every reader starts at the beginning, and therefore knows
 	// the layout.
 	p.Moves = follows && len(p.index.chunks) > 1 && blocksMatter(events, source, p.spec.Mergeable)
 	return events
 }
 
-// divided returns the spec of the analyses that have segments.
-func (p *Plan) divided() Spec { return p.spec.without(p.inOrder) }
+// segmentSpec returns the spec of the analyses that have segments.
+func (p *Plan) segmentSpec() Spec { return p.spec.withoutAnalyses(p.inOrder) }
 
 // Ordered reports whether some analyses of the run do not support segments, so that Finish needs
 // the result of InOrder.
@@ -134,7 +134,7 @@ func (p *Plan) Ordered() bool { return p.inOrder != 0 && len(p.Stretches) > 0 }
 // their results. InOrder calls goesOn between steps. If goesOn returns an error, InOrder stops and
 // returns this error.
 func (p *Plan) InOrder(r trace.Reader, goesOn func(Progress) error) (*profile.Profile, error) {
-	run := newRunner(p.spec.only(p.inOrder), r)
+	run := newRunner(p.spec.onlyAnalyses(p.inOrder), r)
 	if err := toEnd(run, goesOn); err != io.EOF {
 		return nil, err
 	}
@@ -156,7 +156,7 @@ func (p *Plan) Range(stretch int) (from, to uint64) {
 
 // Rest returns the part of one of the plan's stretches after a position in it.
 func (p *Plan) Rest(of Stretch, from trace.Position) Stretch {
-	of.From, of.First = from, p.index.first(from)
+	of.From, of.First = from, p.index.referencesBeforeChunk(from)
 	return of
 }
 
@@ -183,7 +183,7 @@ func (p *Plan) MovesOf(source trace.Source, stretch int) (all Moves, err error) 
 			err = r.Next(rows)
 		}
 		if err != trace.ErrThere {
-			return nil, short(err)
+			return nil, errorOrShort(err)
 		}
 	}
 	r.Until(of.To)
@@ -192,7 +192,7 @@ func (p *Plan) MovesOf(source trace.Source, stretch int) (all Moves, err error) 
 		if err := r.Next(rows); err == trace.ErrThere || err == io.EOF && of.To.Chunk == trace.AtEnd {
 			return all, nil
 		} else if err != nil {
-			return nil, short(err)
+			return nil, errorOrShort(err)
 		}
 		now := r.Header().Program
 		if some := eventsOf(rows, contract.LayoutEvents); now != nil && (len(some.Kind) > 0 || len(all) == 0 || len(now.Objects) != len(known.Objects) || len(now.Threads) != len(known.Threads)) {
@@ -258,7 +258,7 @@ func (p *Plan) Finish(r trace.Mover, source trace.Source, rest, ordered *profile
 		if ordered == nil {
 			return nil, false, &AppendError{"the result of the analyses without segments (Plan.InOrder) is missing"}
 		}
-		spec = p.divided()
+		spec = p.segmentSpec()
 	}
 	runner, err := NewRunner(spec, r)
 	if err != nil {
@@ -306,7 +306,7 @@ func (p *Plan) append(d *Divided, from trace.Position, rest *profile.Profile, go
 	if rest == nil || rest.Segment == nil || rest.Segment.Start != d.analysed || rest.Totals.AllReferences()+d.analysed != p.References {
 		return false, &AppendError{"the segments do not cover the rest of the trace"}
 	}
-	if !d.takes(rest, p.lone) || !d.source.Agrees(d.mover, from.Chunk) {
+	if !d.canAppend(rest, p.lone) || !d.source.Agrees(d.mover, from.Chunk) {
 		return false, nil
 	}
 	// No analysis needs the layout of memory blocks at the end of the trace.

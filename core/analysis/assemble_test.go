@@ -66,8 +66,8 @@ func planEqualsRunner(t *testing.T, seeds uint64, thread func(uint32) uint32, le
 	stretches, most, inOrder := 0, 0, 0
 	for seed := range seeds {
 		rng := rand.New(rand.NewPCG(seed, 22))
-		p := allocating()
-		file := containerOf(t, rng, p, allocatingSteps(rng, p, 1+rng.IntN(12_000)), thread)
+		p := allocatingProgram()
+		file := threadedContainer(t, rng, p, allocatingSteps(rng, p, 1+rng.IntN(12_000)), thread)
 		spec := dividedSpecs(rng)
 		spec.Mergeable = false
 		if spec.Analyses == analysis.Default {
@@ -81,7 +81,7 @@ func planEqualsRunner(t *testing.T, seeds uint64, thread func(uint32) uint32, le
 		if outline, err := sgt.ReadOutline(bytes.NewReader(file), int64(len(file))); err == nil {
 			whole.Expect(outline)
 		}
-		want, _ := alone(t, spec, whole)
+		want, _ := analyseSequentially(t, spec, whole)
 		source := sourceOf(t, file).Merged()
 		plan, err := analysis.NewPlanBehind(spec, source, uint64(1+rng.IntN(4000)), uint64(1+rng.IntN(2000)))
 		if err != nil {
@@ -131,7 +131,7 @@ func planEqualsRunner(t *testing.T, seeds uint64, thread func(uint32) uint32, le
 // If the requested length exceeds the length of the trace, the plan has one stretch.
 func TestPlanWithOneStretch(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 22))
-	p := allocating()
+	p := allocatingProgram()
 	source := sourceOf(t, container(t, rng, p, allocatingSteps(rng, p, 5000)))
 	for _, references := range []uint64{1 << 40, math.MaxUint64 - 1000, math.MaxUint64} {
 		plan, err := analysis.NewPlanBehind(analysis.Spec{Analyses: analysis.Locality, Kinds: trace.AllKinds}, source, references, 100)

@@ -93,7 +93,7 @@ func report(b *testing.B, references uint64) {
 // block for every four references. Its reader only copies rows.
 func BenchmarkEvents(b *testing.B) {
 	program, steps := tracetest.Multiplication(96)
-	whole := chosen(tracetest.Rows(program, steps...), trace.AllKinds|1<<trace.BlockEntry|1<<trace.BareBlock)
+	whole := rowsOfKinds(tracetest.Rows(program, steps...), trace.AllKinds|1<<trace.BlockEntry|1<<trace.BareBlock)
 	for _, c := range []struct {
 		name string
 		spec analysis.Spec
@@ -110,7 +110,7 @@ func BenchmarkEvents(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			rows := whole
 			if c.spec.Analyses == analysis.Locality {
-				rows = chosen(whole, trace.AllKinds)
+				rows = rowsOfKinds(whole, trace.AllKinds)
 			}
 			var references uint64
 			for b.Loop() {
@@ -121,8 +121,8 @@ func BenchmarkEvents(b *testing.B) {
 	}
 }
 
-// chosen returns a copy of all rows that have one of the given kinds.
-func chosen(b *trace.Batch, kinds trace.Kinds) *trace.Batch {
+// rowsOfKinds returns a copy of all rows that have one of the given kinds.
+func rowsOfKinds(b *trace.Batch, kinds trace.Kinds) *trace.Batch {
 	var keep []int32
 	for i, k := range b.Kind {
 		if kinds.Has(k) {

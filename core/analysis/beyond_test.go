@@ -24,7 +24,7 @@ var spills = []analysis.Spec{
 // A run may start to spill at any step. Its profile is byte-identical to the profile of a run that
 // spilled from the start, even if the run is saved and restored.
 func TestSpill(t *testing.T) {
-	p := allocating()
+	p := allocatingProgram()
 	for seed := range uint64(24) {
 		rng := rand.New(rand.NewPCG(seed, 9))
 		whole := tracetest.Rows(p, allocatingSteps(rng, p, 1+rng.IntN(6000))...)
@@ -65,7 +65,7 @@ func TestSpill(t *testing.T) {
 // If the spill store fails while a run moves its state into the store, the run ends and keeps its
 // counts.
 func TestSpillFailure(t *testing.T) {
-	whole := random(rand.New(rand.NewPCG(2, 9)), 3000)
+	whole := randomTrace(rand.New(rand.NewPCG(2, 9)), 3000)
 	for fails := 1; fails < 4; fails++ {
 		runner, err := analysis.NewRunner(analysis.Spec{LineBytes: []uint32{32, 64, 128}}, tracetest.NewReader(whole, 1000))
 		if err != nil {
@@ -90,7 +90,7 @@ func TestSpillFailure(t *testing.T) {
 // reference, even in a spilled run.
 func TestSpillWithinReference(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 9))
-	whole := random(rng, 2047) // just before the end of a window
+	whole := randomTrace(rng, 2047) // just before the end of a window
 	for range 3 {
 		whole.Append(trace.RangeRead, 1<<30, 9<<20, 1, 0)
 		whole.Append(trace.RangeWrite, 1<<30+5<<20, 9<<20, 0, 0)

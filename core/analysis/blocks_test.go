@@ -23,8 +23,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// branching returns a random program whose functions branch, call, jump, throw and catch.
-func branching(rng *rand.Rand) *trace.Program {
+// branchingProgram returns a random program whose functions branch, call, jump, throw and catch.
+func branchingProgram(rng *rand.Rand) *trace.Program {
 	p := &trace.Program{Modules: []trace.Module{{Name: "src/a.c", Options: "-O2"}, {Name: "src/b.c"}}}
 	functions := 2 + rng.IntN(5)
 	names := make([]string, functions)
@@ -167,8 +167,8 @@ func (w *walker) step(t *walk) {
 	w.where = append(w.where, w.pathOf(t.frames))
 }
 
-// goes makes the topmost invocation take an outgoing edge of its block.
-func (w *walker) goes(t *walk, edge int) {
+// followEdge makes the topmost invocation take an outgoing edge of its block.
+func (w *walker) followEdge(t *walk, edge int) {
 	top := &t.frames[len(t.frames)-1]
 	to := w.p.Blocks[top.at].Successors[edge]
 	w.edges.Taken[top.at][slices.Index(w.p.Blocks[top.at].Successors, to)]++
@@ -193,8 +193,8 @@ func (w *walker) functionOf(name string) uint32 {
 	return list[w.rng.IntN(len(list))]
 }
 
-// next moves a thread to its next block.
-func (w *walker) next(t *walk) {
+// advance moves a thread to its next block.
+func (w *walker) advance(t *walk) {
 	if len(t.frames) == 0 {
 		w.enters(t, w.rng.Uint32N(uint32(len(w.p.Functions)))) // a call from untraced code
 		return
@@ -208,7 +208,7 @@ func (w *walker) next(t *walk) {
 	switch callee := block.Callee; {
 	case block.Flags&trace.ReturnBlock != 0:
 		if w.pop(t); callee != "" {
-			w.calls(t, b, callee)
+			w.callFunction(t, b, callee)
 		}
 	case callee == "longjmp" && w.jump(t):
 	case callee == "throw" && w.throw(t):
@@ -217,27 +217,27 @@ func (w *walker) next(t *walk) {
 			w.enters(t, w.rng.Uint32N(uint32(len(w.p.Functions))))
 			return
 		}
-		w.goes(t, 0)
+		w.followEdge(t, 0)
 	case callee == "" || callee == "longjmp" || callee == "throw" || callee == "printf" || callee == "_setjmp":
 		if top := &t.frames[len(t.frames)-1]; callee == "_setjmp" {
 			top.sets = append(top.sets, block.Successors[0])
 		}
-		w.goes(t, w.rng.IntN(len(block.Successors)))
+		w.followEdge(t, w.rng.IntN(len(block.Successors)))
 	case len(block.Successors) == 1 && w.p.Blocks[block.Successors[0]].Part == 0: // the function returns through a block that several tail calls share
-		w.goes(t, 0)
+		w.followEdge(t, 0)
 		w.pop(t)
-		w.calls(t, b, callee)
+		w.callFunction(t, b, callee)
 	case t.frames[len(t.frames)-1].done:
-		w.goes(t, 0)
+		w.followEdge(t, 0)
 	default:
 		t.frames[len(t.frames)-1].done = true
-		w.calls(t, b, callee)
+		w.callFunction(t, b, callee)
 	}
 }
 
-// calls executes a call to a function with the given name. If the call stack is too deep, or the
+// callFunction executes a call to a function with the given name. If the call stack is too deep, or the
 // thread has no steps left, the program exits instead.
-func (w *walker) calls(t *walk, from uint32, name string) {
+func (w *walker) callFunction(t *walk, from uint32, name string) {
 	if len(t.frames) > 30 || t.left < 0 {
 		t.frames = t.frames[:len(t.frames):len(t.frames)]
 		for len(t.frames) > 0 {
@@ -284,16 +284,16 @@ func (w *walker) throw(t *walk) bool {
 			for len(t.frames) > i+1 {
 				w.pop(t)
 			}
-			w.goes(t, edge)
+			w.followEdge(t, edge)
 			return true
 		}
 	}
 	return false
 }
 
-// walked executes a few threads. It returns the walker, which contains the threads' rows, and the
+// randomRun executes a few threads. It returns the walker, which contains the threads' rows, and the
 // counts of the edges that the threads took.
-func walked(rng *rand.Rand, p *trace.Program, steps int) (*walker, *blocks.Edges) {
+func randomRun(rng *rand.Rand, p *trace.Program, steps int) (*walker, *blocks.Edges) {
 	w := &walker{p: p, rng: rng, edges: blocks.NewEdges(p), named: map[[2]uint32]uint64{}, all: make([]uint64, len(p.Functions))}
 	threads := make([]walk, 1+rng.IntN(3))
 	for i := range threads {
@@ -303,7 +303,7 @@ func walked(rng *rand.Rand, p *trace.Program, steps int) (*walker, *blocks.Edges
 		i := rng.IntN(len(threads))
 		for range 1 + rng.IntN(20) {
 			if threads[i].left >= 0 {
-				w.next(&threads[i])
+				w.advance(&threads[i])
 			}
 		}
 		if threads[i].left < 0 {
@@ -325,21 +325,21 @@ func walked(rng *rand.Rand, p *trace.Program, steps int) (*walker, *blocks.Edges
 	return w, e
 }
 
-// told is a reader that, like the reader of a trace file, knows the whole program from the
+// programReader is a reader that, like the reader of a trace file, knows the whole program from the
 // beginning.
-type told struct {
+type programReader struct {
 	*tracetest.ProgramReader
 	p *trace.Program
 }
 
-func (r told) Header() trace.Header {
+func (r programReader) Header() trace.Header {
 	h := r.ProgramReader.Header()
 	h.Program = r.p
 	return h
 }
 
-func reading(p *trace.Program, whole *trace.Batch, rows int) told {
-	return told{tracetest.NewProgramReader(p, whole, rows), p}
+func reading(p *trace.Program, whole *trace.Batch, rows int) programReader {
+	return programReader{tracetest.NewProgramReader(p, whole, rows), p}
 }
 
 func decodedRun(t *testing.T, p *profile.Profile) *blocks.Run {
@@ -384,9 +384,9 @@ func sameEdges(t *testing.T, p *trace.Program, got, want *blocks.Edges) bool {
 
 var blocksAlone = analysis.Spec{Kinds: trace.AllKinds, Analyses: analysis.Blocks | analysis.Locality}
 
-// byEntries usually returns the spec unchanged. For some seeds, it changes the spec so that readers
+// withEntriesForSomeSeeds usually returns the spec unchanged. For some seeds, it changes the spec so that readers
 // must report every block entry.
-func byEntries(seed uint64, spec analysis.Spec) analysis.Spec {
+func withEntriesForSomeSeeds(seed uint64, spec analysis.Spec) analysis.Spec {
 	if seed%4 == 0 {
 		spec.Analyses |= analysis.Loops
 	} else if seed%4 == 1 {
@@ -399,12 +399,12 @@ func byEntries(seed uint64, spec analysis.Spec) analysis.Spec {
 func TestBlocksMatchTrace(t *testing.T) {
 	for seed := range uint64(300) {
 		rng := rand.New(rand.NewPCG(seed, 91))
-		p := branching(rng)
-		w, want := walked(rng, p, 1+rng.IntN(3000))
+		p := branchingProgram(rng)
+		w, want := randomRun(rng, p, 1+rng.IntN(3000))
 		if err := want.Check(p); err != nil {
 			t.Fatal(seed, err)
 		}
-		got, _ := alone(t, byEntries(seed, blocksAlone), reading(p, tracetest.Rows(p, w.steps...), 1+rng.IntN(4096)))
+		got, _ := analyseSequentially(t, withEntriesForSomeSeeds(seed, blocksAlone), reading(p, tracetest.Rows(p, w.steps...), 1+rng.IntN(4096)))
 		run := decodedRun(t, got)
 		if !sameEdges(t, p, run.Edges, want) {
 			t.Fatalf("seed %d: the edge counts of a run of %d steps are wrong", seed, len(w.steps))
@@ -422,17 +422,17 @@ func TestBlocksWithAnyNumberOfWorkers(t *testing.T) {
 	joined := 0
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 92))
-		p := branching(rng)
-		w, _ := walked(rng, p, 1+rng.IntN(12_000))
+		p := branchingProgram(rng)
+		w, _ := randomRun(rng, p, 1+rng.IntN(12_000))
 		spec := blocksAlone
 		if rng.IntN(3) == 0 {
 			spec.Analyses = analysis.Blocks
 		}
-		spec = byEntries(seed, spec)
+		spec = withEntriesForSomeSeeds(seed, spec)
 		file := container(t, rng, p, w.steps)
-		want, _ := alone(t, spec, readerOf(file))
+		want, _ := analyseSequentially(t, spec, readerOf(file))
 		for _, workers := range []int{2, 3} {
-			if got := toItsEnd(t, divided(t, spec, file, workers, 1+rng.IntN(1000), counting(&joined))); !bytes.Equal(got, want.Encode()) {
+			if got := toItsEnd(t, divided(t, spec, file, workers, 1+rng.IntN(1000), countingHelpers(&joined))); !bytes.Equal(got, want.Encode()) {
 				t.Fatalf("seed %d: the result of %d workers that read the trace themselves differs from the result of one worker", seed, workers)
 			}
 		}
@@ -440,9 +440,9 @@ func TestBlocksWithAnyNumberOfWorkers(t *testing.T) {
 			spec.Skip, spec.Limit = rng.Uint64N(2000), 1+rng.Uint64N(8000)
 		}
 		whole := tracetest.Rows(p, w.steps...)
-		want, _ = alone(t, spec, reading(p, whole, 4096))
+		want, _ = analyseSequentially(t, spec, reading(p, whole, 4096))
 		for _, workers := range []int{2, 3, 8} {
-			if got, _ := shared(t, spec, reading(p, whole, 4096), workers, 1+rng.IntN(1000)); !bytes.Equal(got.Encode(), want.Encode()) {
+			if got, _ := analyseInParallel(t, spec, reading(p, whole, 4096), workers, 1+rng.IntN(1000)); !bytes.Equal(got.Encode(), want.Encode()) {
 				t.Fatalf("seed %d: the result of %d workers differs from the result of one worker", seed, workers)
 			}
 		}
@@ -452,19 +452,19 @@ func TestBlocksWithAnyNumberOfWorkers(t *testing.T) {
 	}
 }
 
-// inSegments analyses random segments of a trace, each of which begins with a block entry and
+// joinRandomSegments analyses random segments of a trace, each of which begins with a block entry and
 // contains a reference, and joins the segments in random order. It returns an error if the segments
 // cannot be joined.
-func inSegments(t *testing.T, rng *rand.Rand, spec analysis.Spec, p *trace.Program, whole *trace.Batch) (*profile.Profile, error) {
+func joinRandomSegments(t *testing.T, rng *rand.Rand, spec analysis.Spec, p *trace.Program, whole *trace.Batch) (*profile.Profile, error) {
 	t.Helper()
 	var parts []*profile.Profile
 	for lo := 0; lo < whole.Len(); {
 		hi := min(whole.Len(), lo+1+rng.IntN(1+whole.Len()/4))
-		for hi < whole.Len() && (references(whole, hi) == references(whole, lo) || whole.Kind[hi] != trace.BlockEntry) {
+		for hi < whole.Len() && (referencesBefore(whole, hi) == referencesBefore(whole, lo) || whole.Kind[hi] != trace.BlockEntry) {
 			hi++
 		}
-		spec.Start = references(whole, lo)
-		part, err := alone(t, spec, reading(p, tracetest.Part(whole, lo, hi), 1+rng.IntN(4096)))
+		spec.Start = referencesBefore(whole, lo)
+		part, err := analyseSequentially(t, spec, reading(p, tracetest.Part(whole, lo, hi), 1+rng.IntN(4096)))
 		if err != nil {
 			return nil, err
 		}
@@ -479,13 +479,13 @@ func TestBlocksInSegments(t *testing.T) {
 	torn := 0
 	for seed := range uint64(150) {
 		rng := rand.New(rand.NewPCG(seed, 93))
-		p := branching(rng)
-		w, _ := walked(rng, p, 1+rng.IntN(3000))
+		p := branchingProgram(rng)
+		w, _ := randomRun(rng, p, 1+rng.IntN(3000))
 		whole := tracetest.Rows(p, w.steps...)
 		spec := blocksAlone
 		spec.Mergeable = true
-		want, _ := alone(t, spec, reading(p, whole, 4096))
-		if got, err := inSegments(t, rng, spec, p, whole); err != nil {
+		want, _ := analyseSequentially(t, spec, reading(p, whole, 4096))
+		if got, err := joinRandomSegments(t, rng, spec, p, whole); err != nil {
 			torn++
 		} else if !bytes.Equal(analysis.AsSegment(got).Encode(), analysis.AsSegment(want).Encode()) {
 			t.Fatalf("seed %d: the joined result differs from the result of the whole trace", seed)
@@ -500,10 +500,10 @@ func TestBlocksInSegments(t *testing.T) {
 func TestBlocksResume(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 94))
-		p := branching(rng)
-		w, _ := walked(rng, p, 1+rng.IntN(6000))
+		p := branchingProgram(rng)
+		w, _ := randomRun(rng, p, 1+rng.IntN(6000))
 		whole := tracetest.Rows(p, w.steps...)
-		want, _ := alone(t, blocksAlone, reading(p, whole, 4096))
+		want, _ := analyseSequentially(t, blocksAlone, reading(p, whole, 4096))
 		got := interrupted(t, rng, blocksAlone, 30, func() trace.Reader { return reading(p, whole, 1+rng.IntN(500)) }, func(sofar *profile.Profile) { decodedRun(t, sofar) })
 		if !bytes.Equal(got.Encode(), want.Encode()) {
 			t.Fatalf("seed %d: the result of an interrupted run differs from the result of an uninterrupted run", seed)
@@ -515,11 +515,11 @@ func TestBlocksResume(t *testing.T) {
 func TestBlocksSpill(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 97))
-		p := branching(rng)
-		w, _ := walked(rng, p, 1000+rng.IntN(3000))
+		p := branchingProgram(rng)
+		w, _ := randomRun(rng, p, 1000+rng.IntN(3000))
 		whole := tracetest.Rows(p, w.steps...)
 		spec := analysis.Spec{Kinds: trace.AllKinds, Analyses: []analysis.Analyses{analysis.Blocks, analysis.Blocks | analysis.Locality}[seed%2]}
-		want, _ := alone(t, spec, reading(p, whole, 4096))
+		want, _ := analyseSequentially(t, spec, reading(p, whole, 4096))
 		r, err := analysis.NewRunner(spec, reading(p, whole, 200))
 		if err == nil {
 			err = r.Step()
@@ -549,7 +549,7 @@ func TestBlocksSpill(t *testing.T) {
 func TestBlocksWithArbitraryRows(t *testing.T) {
 	for seed := range uint64(100) {
 		rng := rand.New(rand.NewPCG(seed, 95))
-		p := branching(rng)
+		p := branchingProgram(rng)
 		steps := make([]tracetest.Step, rng.IntN(2000))
 		for i := range steps {
 			b := rng.Uint32N(uint32(len(p.Blocks)))
@@ -559,7 +559,7 @@ func TestBlocksWithArbitraryRows(t *testing.T) {
 			}
 		}
 		whole := tracetest.Rows(p, steps...)
-		want, _ := alone(t, blocksAlone, reading(p, whole, 4096))
+		want, _ := analyseSequentially(t, blocksAlone, reading(p, whole, 4096))
 		if len(steps) > 0 {
 			run := decodedRun(t, want)
 			visits := make([]uint64, len(p.Blocks))
@@ -572,7 +572,7 @@ func TestBlocksWithArbitraryRows(t *testing.T) {
 				}
 			}
 		}
-		if got, _ := shared(t, blocksAlone, reading(p, whole, 4096), 3, 1+rng.IntN(300)); !bytes.Equal(got.Encode(), want.Encode()) {
+		if got, _ := analyseInParallel(t, blocksAlone, reading(p, whole, 4096), 3, 1+rng.IntN(300)); !bytes.Equal(got.Encode(), want.Encode()) {
 			t.Fatalf("seed %d: the result of several workers differs from the result of one worker", seed)
 		}
 	}
@@ -582,12 +582,12 @@ func TestBlocksWithArbitraryRows(t *testing.T) {
 func TestReuseByBlock(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 96))
-		p := branching(rng)
-		w, _ := walked(rng, p, 1+rng.IntN(3000))
+		p := branchingProgram(rng)
+		w, _ := randomRun(rng, p, 1+rng.IntN(3000))
 		whole := tracetest.Rows(p, w.steps...)
 		spec := blocksAlone
 		spec.Analyses |= analysis.Sites
-		got, _ := alone(t, spec, reading(p, whole, 4096))
+		got, _ := analyseSequentially(t, spec, reading(p, whole, 4096))
 		if got.Sites == nil {
 			continue
 		}
@@ -623,11 +623,11 @@ func TestReuseByBlock(t *testing.T) {
 
 // A row of a block that is not in the tables causes an error, but no panic.
 func TestUnknownBlockInBranches(t *testing.T) {
-	p := branching(rand.New(rand.NewPCG(1, 97)))
+	p := branchingProgram(rand.New(rand.NewPCG(1, 97)))
 	whole := tracetest.Rows(p, tracetest.Step{Block: 0, Thread: 1, Values: []uint64{8}})
 	for _, block := range []uint32{uint32(len(p.Blocks)), ^uint32(0)} {
 		whole.Site[0] = block
-		r, err := analysis.NewRunner(byEntries(1, blocksAlone), fixed{trace.Reader(tracetest.NewReader(whole, 1)), p})
+		r, err := analysis.NewRunner(withEntriesForSomeSeeds(1, blocksAlone), fixed{trace.Reader(tracetest.NewReader(whole, 1)), p})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -656,12 +656,12 @@ func distance(m *stacktest.Naive, line trace.Line) uint32 {
 func TestBlockWindows(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 98))
-		p := branching(rng)
-		w, _ := walked(rng, p, 1+rng.IntN(40_000))
+		p := branchingProgram(rng)
+		w, _ := randomRun(rng, p, 1+rng.IntN(40_000))
 		whole := tracetest.Rows(p, w.steps...)
 		spec := blocksAlone
 		spec.Analyses |= analysis.Sites
-		got, _ := alone(t, spec, reading(p, whole, 4096))
+		got, _ := analyseSequentially(t, spec, reading(p, whole, 4096))
 		if got.Sites == nil {
 			continue
 		}

@@ -21,7 +21,7 @@ import (
 func TestBudget(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 7))
-		whole := random(rng, 1+rng.IntN(9000))
+		whole := randomTrace(rng, 1+rng.IntN(9000))
 		spec := analysis.Spec{Kinds: trace.AllKinds, LineBytes: [][]uint32{{64}, {32, 128}, {16}}[seed%3], Analyses: analysis.Locality}
 		if seed%2 == 0 {
 			spec.Analyses = analysis.Sets | analysis.Counters
@@ -51,7 +51,7 @@ func TestBudget(t *testing.T) {
 func TestBudgetRestore(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 8))
-		whole := random(rng, 1+rng.IntN(9000))
+		whole := randomTrace(rng, 1+rng.IntN(9000))
 		spec := analysis.Spec{Kinds: trace.AllKinds, LineBytes: [][]uint32{{64}, {32, 128}}[seed%2], Analyses: analysis.Sets}
 		rows := 1 + rng.IntN(500)
 		want := run(t, spec, tracetest.NewReader(whole, rows))
@@ -90,7 +90,7 @@ func TestBudgetRestore(t *testing.T) {
 
 // If the spill store fails, the run ends, and its profile is marked as incomplete.
 func TestBudgetFailure(t *testing.T) {
-	whole := random(rand.New(rand.NewPCG(3, 7)), 6000)
+	whole := randomTrace(rand.New(rand.NewPCG(3, 7)), 6000)
 	for fails := 1; ; fails++ {
 		shelf := &stacktest.Shelf{Fails: fails}
 		spec := analysis.Spec{Kinds: trace.AllKinds, Budget: &locality.Budget{Lines: 50, Shelf: shelf}}

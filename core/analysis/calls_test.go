@@ -23,7 +23,7 @@ import (
 // on the path, or to the function before it, continues on that function's existing path.
 func (w *walker) pathOf(frames []frame) (functions []uint32) {
 	for _, f := range frames {
-		functions, _ = called(functions, w.p.Blocks[f.at].Function)
+		functions, _ = calledPath(functions, w.p.Blocks[f.at].Function)
 	}
 	return functions
 }
@@ -31,9 +31,9 @@ func (w *walker) pathOf(frames []frame) (functions []uint32) {
 // furtherFunction represents the functions of calls beyond the limits.
 const furtherFunction = 1 << 20
 
-// called returns two values for a call from the given path: the path of the called function, and
+// calledPath returns two values for a call from the given path: the path of the called function, and
 // the counter that counts the call.
-func called(path []uint32, function uint32) (to []uint32, how string) {
+func calledPath(path []uint32, function uint32) (to []uint32, how string) {
 	switch n := len(path); {
 	case n > 0 && (path[n-1] == function || path[n-1] == furtherFunction):
 		return path, "again"
@@ -104,10 +104,10 @@ func pathsOf(t *testing.T, p *profile.Profile) map[string]*pathCounts {
 	return all
 }
 
-// calling returns a program like branching, in which functions have line numbers and blocks have
+// callingProgram returns a program like branching, in which functions have line numbers and blocks have
 // instructions.
-func calling(rng *rand.Rand) *trace.Program {
-	p := branching(rng)
+func callingProgram(rng *rand.Rand) *trace.Program {
+	p := branchingProgram(rng)
 	for f := range p.Functions {
 		p.Functions[f].Place = trace.Place{File: "src/a.c", Line: uint32(f) + 1}
 	}
@@ -123,8 +123,8 @@ var callSpec = analysis.Spec{Kinds: trace.AllKinds, Analyses: analysis.Blocks | 
 func TestCallPathsMatchTrace(t *testing.T) {
 	for seed := range uint64(150) {
 		rng := rand.New(rand.NewPCG(seed, 101))
-		p := calling(rng)
-		w, _ := walked(rng, p, 1+rng.IntN(3000))
+		p := callingProgram(rng)
+		w, _ := randomRun(rng, p, 1+rng.IntN(3000))
 		want := map[string]*pathCounts{"": newPathCounts()}
 		at := func(path []uint32) *pathCounts {
 			name := named(path)
@@ -134,7 +134,7 @@ func TestCallPathsMatchTrace(t *testing.T) {
 			return want[name]
 		}
 		for _, c := range w.calling {
-			to, how := called(c.from, c.to)
+			to, how := calledPath(c.from, c.to)
 			if how == "call" {
 				at(to).calls[how]++
 			} else {
@@ -157,7 +157,7 @@ func TestCallPathsMatchTrace(t *testing.T) {
 				c.bins[bin]++
 			}
 		}
-		got, _ := alone(t, byEntries(seed, callSpec), reading(p, tracetest.Rows(p, w.steps...), 1+rng.IntN(4096)))
+		got, _ := analyseSequentially(t, withEntriesForSomeSeeds(seed, callSpec), reading(p, tracetest.Rows(p, w.steps...), 1+rng.IntN(4096)))
 		if got.Sites == nil {
 			continue
 		}
@@ -179,32 +179,32 @@ func TestCallPathsOfSegments(t *testing.T) {
 	joined, torn := 0, 0
 	for seed := range uint64(80) {
 		rng := rand.New(rand.NewPCG(seed, 102))
-		p := calling(rng)
-		w, _ := walked(rng, p, 1+rng.IntN(6000))
+		p := callingProgram(rng)
+		w, _ := randomRun(rng, p, 1+rng.IntN(6000))
 		whole := tracetest.Rows(p, w.steps...)
 		spec := callSpec
 		if seed%2 == 0 {
 			spec.Analyses |= analysis.Sharing
 		}
-		want, _ := alone(t, spec, reading(p, whole, 4096))
+		want, _ := analyseSequentially(t, spec, reading(p, whole, 4096))
 		for _, workers := range []int{2, 3, 8} {
-			if got, _ := shared(t, spec, reading(p, whole, 4096), workers, 1+rng.IntN(1000)); !bytes.Equal(got.Encode(), want.Encode()) {
+			if got, _ := analyseInParallel(t, spec, reading(p, whole, 4096), workers, 1+rng.IntN(1000)); !bytes.Equal(got.Encode(), want.Encode()) {
 				t.Fatalf("seed %d: the result of %d workers differs from the result of one worker", seed, workers)
 			}
 		}
 		file := container(t, rng, p, w.steps)
-		want, _ = alone(t, spec, readerOf(file))
-		if got := toItsEnd(t, divided(t, spec, file, 3, 1+rng.IntN(1000), counting(&joined))); !bytes.Equal(got, want.Encode()) {
+		want, _ = analyseSequentially(t, spec, readerOf(file))
+		if got := toItsEnd(t, divided(t, spec, file, 3, 1+rng.IntN(1000), countingHelpers(&joined))); !bytes.Equal(got, want.Encode()) {
 			t.Fatalf("seed %d: the result of workers that read the trace themselves differs from the result of one worker", seed)
 		}
-		again, _ := alone(t, spec, reading(p, whole, 4096))
+		again, _ := analyseSequentially(t, spec, reading(p, whole, 4096))
 		got := interrupted(t, rng, spec, 5, func() trace.Reader { return reading(p, whole, 1+rng.IntN(500)) }, nil)
 		if !bytes.Equal(got.Encode(), again.Encode()) {
 			t.Fatalf("seed %d: interruptions change the result", seed)
 		}
 		spec.Mergeable = true
-		want, _ = alone(t, spec, reading(p, whole, 4096))
-		if got, err := inSegments(t, rng, spec, p, whole); err != nil {
+		want, _ = analyseSequentially(t, spec, reading(p, whole, 4096))
+		if got, err := joinRandomSegments(t, rng, spec, p, whole); err != nil {
 			torn++
 		} else if !bytes.Equal(analysis.AsSegment(got).Encode(), analysis.AsSegment(want).Encode()) {
 			t.Fatalf("seed %d: the joined result differs from the result of the whole trace", seed)
@@ -215,11 +215,11 @@ func TestCallPathsOfSegments(t *testing.T) {
 	}
 }
 
-// nesting returns a program with the given number of functions, each of which may call any
+// nestingProgram returns a program with the given number of functions, each of which may call any
 // function, and a random run of the program. Each step is a call or a return. Given the number of
 // active functions, the parameter next returns the function to call, or -1 for a return. paths
 // contains the call path of each step.
-func nesting(rng *rand.Rand, functions, steps int, next func(active int) int) (p *trace.Program, run []tracetest.Step, paths [][]uint32, callers map[int][]uint32) {
+func nestingProgram(rng *rand.Rand, functions, steps int, next func(active int) int) (p *trace.Program, run []tracetest.Step, paths [][]uint32, callers map[int][]uint32) {
 	p = &trace.Program{Modules: []trace.Module{{Name: "a.c"}}}
 	for f := range uint32(functions) {
 		p.Functions = append(p.Functions, trace.Function{Name: "f" + strconv.Itoa(int(f)), First: 2 * f, Blocks: 2, Place: trace.Place{File: "a.c", Line: f + 1}})
@@ -234,7 +234,7 @@ func nesting(rng *rand.Rand, functions, steps int, next func(active int) int) (p
 	for range steps {
 		block := uint32(0)
 		if f := next(len(active)); f >= 0 {
-			path, _ := called(open[len(open)-1], uint32(f))
+			path, _ := calledPath(open[len(open)-1], uint32(f))
 			callers[len(run)] = open[len(open)-1]
 			active, open, block = append(active, uint32(f)), append(open, path), 2*uint32(f)
 			paths = append(paths, path)
@@ -252,9 +252,9 @@ func nesting(rng *rand.Rand, functions, steps int, next func(active int) int) (p
 // number of segments that were joined.
 func sameForWorkers(t *testing.T, rng *rand.Rand, p *trace.Program, steps []tracetest.Step) (got *profile.Profile, joined int) {
 	t.Helper()
-	got, _ = alone(t, callSpec, reading(p, tracetest.Rows(p, steps...), 4096))
+	got, _ = analyseSequentially(t, callSpec, reading(p, tracetest.Rows(p, steps...), 4096))
 	for _, workers := range []int{2, 3} {
-		if shared, _ := shared(t, callSpec, reading(p, tracetest.Rows(p, steps...), 4096), workers, 1000); !bytes.Equal(shared.Encode(), got.Encode()) {
+		if shared, _ := analyseInParallel(t, callSpec, reading(p, tracetest.Rows(p, steps...), 4096), workers, 1000); !bytes.Equal(shared.Encode(), got.Encode()) {
 			t.Errorf("the result of %d workers differs from the result of one worker", workers)
 		}
 	}
@@ -263,13 +263,13 @@ func sameForWorkers(t *testing.T, rng *rand.Rand, p *trace.Program, steps []trac
 		t.Error("interruptions change the result")
 	}
 	file := container(t, rng, p, steps)
-	want, _ := alone(t, callSpec, readerOf(file))
-	if divided := toItsEnd(t, divided(t, callSpec, file, 3, 1000, counting(&joined))); !bytes.Equal(divided, want.Encode()) {
+	want, _ := analyseSequentially(t, callSpec, readerOf(file))
+	if divided := toItsEnd(t, divided(t, callSpec, file, 3, 1000, countingHelpers(&joined))); !bytes.Equal(divided, want.Encode()) {
 		t.Error("the result of workers that read the trace themselves differs from the result of one worker")
 	}
 	spec := callSpec
 	spec.Mergeable = true
-	if _, err := alone(t, spec, reading(p, tracetest.Rows(p, steps...), 4096)); err != nil {
+	if _, err := analyseSequentially(t, spec, reading(p, tracetest.Rows(p, steps...), 4096)); err != nil {
 		t.Errorf("a run from the beginning ended with %v, want no error, because it has no limit", err)
 	}
 	spec.Start = 1
@@ -286,7 +286,7 @@ func sameForWorkers(t *testing.T, rng *rand.Rand, p *trace.Program, steps []trac
 // If there are too many paths, all further calls share one path, and every call is still counted.
 func TestManyCallPaths(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 103))
-	p, steps, _, _ := nesting(rng, 60, 80_000, func(active int) int {
+	p, steps, _, _ := nestingProgram(rng, 60, 80_000, func(active int) int {
 		if active == 0 || active < 12 && rng.IntN(2) == 0 {
 			return rng.IntN(60)
 		}
@@ -309,7 +309,7 @@ func TestManyCallPaths(t *testing.T) {
 func TestDeepCallPaths(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 104))
 	last, down := -1, 40
-	p, steps, paths, callers := nesting(rng, 4, 40_000, func(active int) int {
+	p, steps, paths, callers := nestingProgram(rng, 4, 40_000, func(active int) int {
 		if active == 0 {
 			down = []int{5, 100, 300, 511, 512, 513, 700, 1500}[rng.IntN(8)]
 		}
@@ -336,7 +336,7 @@ func TestDeepCallPaths(t *testing.T) {
 		want[name].references++
 		want[name].instructions += uint64(p.Blocks[steps[i].Block].Function+1) * uint64(1-steps[i].Block%2)
 		if from, calls := callers[i]; calls {
-			if to, how := called(from, steps[i].Block/2); how == "call" {
+			if to, how := calledPath(from, steps[i].Block/2); how == "call" {
 				want[named(to)].calls[how]++
 			} else {
 				want[named(from)].calls[how]++

@@ -22,49 +22,51 @@ func newChunkIndex(chunks []trace.Chunk) chunkIndex {
 
 func (x *chunkIndex) total() uint64 { return x.before[len(x.chunks)] }
 
-// at returns the chunk that contains a reference.
-func (x *chunkIndex) at(references uint64) int {
+// chunkOf returns the chunk that contains a reference.
+func (x *chunkIndex) chunkOf(references uint64) int {
 	return sort.Search(len(x.chunks), func(i int) bool { return x.before[i+1] > references })
 }
 
-// from returns the first chunk that begins at or after a position.
-func (x *chunkIndex) from(p trace.Position) int {
+// firstChunkFrom returns the first chunk that begins at or after a position.
+func (x *chunkIndex) firstChunkFrom(p trace.Position) int {
 	return sort.Search(len(x.chunks), func(i int) bool { return x.chunks[i].At >= p.Chunk })
 }
 
-// first returns the number of references before the chunk that contains a position.
-func (x *chunkIndex) first(p trace.Position) uint64 { return x.before[x.from(p)] }
+// referencesBeforeChunk returns the number of references before the chunk that contains a position.
+func (x *chunkIndex) referencesBeforeChunk(p trace.Position) uint64 {
+	return x.before[x.firstChunkFrom(p)]
+}
 
 // position returns the approximate position after a number of references.
 func (x *chunkIndex) position(references uint64) trace.Position {
 	if references >= x.total() {
 		return trace.Position{Chunk: trace.AtEnd}
 	}
-	i := x.at(references)
+	i := x.chunkOf(references)
 	return trace.Position{Chunk: x.chunks[i].At, Rows: references - x.before[i]}
 }
 
 // references returns the approximate number of references before a position.
 func (x *chunkIndex) references(p trace.Position) uint64 {
-	i := x.from(p)
+	i := x.firstChunkFrom(p)
 	if i == len(x.chunks) || x.chunks[i].At != p.Chunk {
 		return x.before[i]
 	}
 	return min(x.before[i]+p.Rows, x.before[i+1])
 }
 
-// border returns the first chunk border at or after a number of references.
-func (x *chunkIndex) border(references uint64) uint64 {
+// nextBorder returns the first chunk border at or after a number of references.
+func (x *chunkIndex) nextBorder(references uint64) uint64 {
 	return x.before[sort.Search(len(x.chunks), func(i int) bool { return x.before[i] >= references })]
 }
 
-// below returns the last chunk border at or before a number of references.
-func (x *chunkIndex) below(references uint64) uint64 { return x.before[x.at(references)] }
+// previousBorder returns the last chunk border at or before a number of references.
+func (x *chunkIndex) previousBorder(references uint64) uint64 { return x.before[x.chunkOf(references)] }
 
-// even rounds a number of references to a chunk border if the border is close compared with the
+// roundToChunk rounds a number of references to a chunk border if the border is close compared with the
 // length of a segment, so that no chunk is decoded twice.
-func (x *chunkIndex) even(references, segment uint64) uint64 {
-	i := x.at(references)
+func (x *chunkIndex) roundToChunk(references, segment uint64) uint64 {
+	i := x.chunkOf(references)
 	if i == len(x.chunks) {
 		return references
 	}

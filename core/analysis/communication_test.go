@@ -110,9 +110,9 @@ func (n *naiveCommunication) dataIndex(of objectID) uint32 {
 	}))
 }
 
-// begin returns the first address of the memory block that contains an address, or 0 if no block
+// blockBegin returns the first address of the memory block that contains an address, or 0 if no block
 // contains it.
-func (n *naiveCommunication) begin(addr uint64) uint64 {
+func (n *naiveCommunication) blockBegin(addr uint64) uint64 {
 	for _, at := range n.where.live {
 		if addr >= at.from && addr < at.from+at.bytes {
 			return at.from
@@ -126,8 +126,8 @@ func (n *naiveCommunication) begin(addr uint64) uint64 {
 	return 0
 }
 
-// at returns a granule and counts a reference to it.
-func (n *naiveCommunication) at(g int, number uint64, thread uint32) *naiveGranule {
+// granule returns a granule and counts a reference to it.
+func (n *naiveCommunication) granule(g int, number uint64, thread uint32) *naiveGranule {
 	m := n.memory[g][number]
 	if m == nil {
 		m = &naiveGranule{users: map[uint32]bool{}, producers: map[uint32]bool{}, used: map[uint32]bool{}, holders: map[uint32]bool{}, falses: map[naiveFalse]uint64{}, offsets: map[naiveFalse]uint64{}}
@@ -137,8 +137,8 @@ func (n *naiveCommunication) at(g int, number uint64, thread uint32) *naiveGranu
 	return m
 }
 
-// use reports whether a use is an event, and whether it is a transfer.
-func (n *naiveCommunication) use(g int, m *naiveGranule, thread uint32, loads bool) (event, transfer bool) {
+// classifyUse reports whether a use is an event, and whether it is a transfer.
+func (n *naiveCommunication) classifyUse(g int, m *naiveGranule, thread uint32, loads bool) (event, transfer bool) {
 	if !m.written || m.writer == thread {
 		return false, false
 	}
@@ -158,8 +158,8 @@ func (n *naiveCommunication) use(g int, m *naiveGranule, thread uint32, loads bo
 	return true, transfer
 }
 
-// one returns the thread to which the references of the given thread are attributed.
-func (n *naiveCommunication) one(thread uint32) uint32 {
+// slotThread returns the thread to which the references of the given thread are attributed.
+func (n *naiveCommunication) slotThread(thread uint32) uint32 {
 	if !slices.Contains(n.slots, thread) {
 		n.slots = append(n.slots, thread)
 	}
@@ -167,13 +167,13 @@ func (n *naiveCommunication) one(thread uint32) uint32 {
 }
 
 func (n *naiveCommunication) reference(b *trace.Batch, i int) {
-	addr, bytes, thread := b.Addr[i], uint64(max(b.Bytes[i], 1)), n.one(b.Thread[i])
+	addr, bytes, thread := b.Addr[i], uint64(max(b.Bytes[i], 1)), n.slotThread(b.Thread[i])
 	loads := b.Kind[i] != trace.Store && b.Kind[i] != trace.RangeWrite
 	stores := b.Kind[i] == trace.Store || b.Kind[i] == trace.Modify || b.Kind[i] == trace.RangeWrite
-	site, object, begin := n.codeIndex(b.Site[i]), n.dataIndex(n.where.objectOf(addr, b.Site[i])), n.begin(addr)
+	site, object, begin := n.codeIndex(b.Site[i]), n.dataIndex(n.where.objectOf(addr, b.Site[i])), n.blockBegin(addr)
 	sourced := map[[2]uint64]bool{} // granules that contain an accessed word with a source
 	for w := addr / 8; w <= (addr+bytes-1)/8; w++ {
-		m := n.at(0, w, thread)
+		m := n.granule(0, w, thread)
 		m.users[thread] = true
 		part := n.part(object, (max(w*8, begin)-begin)/64, thread)
 		part.by[thread]++
@@ -183,7 +183,7 @@ func (n *naiveCommunication) reference(b *trace.Batch, i int) {
 		if stores {
 			part.writers[thread] = true
 		}
-		event, transfer := n.use(0, m, thread, loads)
+		event, transfer := n.classifyUse(0, m, thread, loads)
 		if event {
 			sourced[[2]uint64{1, w * 8 / n.size[1]}], sourced[[2]uint64{2, w * 8 / 4096}] = true, true
 			n.byTime = append(n.byTime, naiveEvent{n.done, m.writer, thread, transfer})
@@ -200,16 +200,16 @@ func (n *naiveCommunication) reference(b *trace.Batch, i int) {
 	}
 	for g := 1; g < 3; g++ {
 		for number := addr / n.size[g]; number <= (addr+bytes-1)/n.size[g]; number++ {
-			m := n.at(g, number, thread)
+			m := n.granule(g, number, thread)
 			m.object, m.begin = object, begin
 			lost := m.users[thread] && !m.holders[thread]
 			m.users[thread], m.holders[thread] = true, true
 			if stores {
 				m.holders = map[uint32]bool{thread: true}
 			}
-			event, transfer := n.use(g, m, thread, loads)
+			event, transfer := n.classifyUse(g, m, thread, loads)
 			if event && g == 1 {
-				n.distance(m, b.Thread[i], number, transfer)
+				n.countDepth(m, b.Thread[i], number, transfer)
 			}
 			if g == 1 {
 				n.touch(b.Thread[i], number, stores)
@@ -250,8 +250,8 @@ func (n *naiveCommunication) reference(b *trace.Batch, i int) {
 	}
 }
 
-// core returns the first thread on the core of the given thread.
-func (n *naiveCommunication) core(thread uint32) uint32 {
+// firstOnCore returns the first thread on the core of the given thread.
+func (n *naiveCommunication) firstOnCore(thread uint32) uint32 {
 	if len(n.p.Sharing) > 0 && len(n.p.Totals.Threads) > profile.MaxCores { // a separate test covers traces with more threads than cores
 		for _, c := range n.p.Sharing[0].Cores {
 			if slices.Contains(c.Threads, thread) {
@@ -267,18 +267,18 @@ func (n *naiveCommunication) core(thread uint32) uint32 {
 	return thread
 }
 
-// distance counts an event by the depth of the line in the stack of the word's last writer.
-func (n *naiveCommunication) distance(m *naiveGranule, to uint32, line trace.Line, transfer bool) {
-	if n.core(m.wrote) == n.core(to) {
+// countDepth counts an event by the depth of the line in the stack of the word's last writer.
+func (n *naiveCommunication) countDepth(m *naiveGranule, to uint32, line trace.Line, transfer bool) {
+	if n.firstOnCore(m.wrote) == n.firstOnCore(to) {
 		return
 	}
-	ends := [2]uint32{m.writer, n.one(to)}
+	ends := [2]uint32{m.writer, n.slotThread(to)}
 	d := n.depths[ends]
 	if d == nil {
 		d = &profile.SourceDistances{From: ends[0], To: ends[1]}
 		n.depths[ends] = d
 	}
-	depth := uint64(n.stacks[n.core(m.wrote)].Do(stacktest.Event{Op: stack.AskOp, Line: line}))
+	depth := uint64(n.stacks[n.firstOnCore(m.wrote)].Do(stacktest.Event{Op: stack.AskOp, Line: line}))
 	d.Distances.Add(depth)
 	if transfer {
 		d.Transfers.Add(depth)
@@ -287,7 +287,7 @@ func (n *naiveCommunication) distance(m *naiveGranule, to uint32, line trace.Lin
 
 // touch accesses a line on a thread's stack. A store removes the line from the other stacks.
 func (n *naiveCommunication) touch(thread uint32, line trace.Line, stores bool) {
-	thread = n.core(thread)
+	thread = n.firstOnCore(thread)
 	if n.stacks[thread] == nil {
 		n.stacks[thread] = new(stacktest.Holes)
 	}
@@ -475,7 +475,7 @@ func (n *naiveCommunication) falseSharing(c *profile.Communication) {
 		s.out.Lines++
 		s.out.Events += m.untrue
 		s.out.Misses += misses
-		s.out.Apart = min(s.out.Apart, n.apart(number))
+		s.out.Apart = min(s.out.Apart, n.minDistance(number))
 		for f, events := range m.falses {
 			if [3]uint32{f.object, f.store, f.reference} == keys[0] {
 				s.threads[[2]uint32{f.from, f.to}] += events
@@ -589,7 +589,7 @@ func (n *naiveCommunication) lineSharing(c *profile.Communication) {
 				}
 			}
 		} else if pingPongs >= 4 {
-			one.Moves, one.Threads, one.Apart = pingPongs, [2]uint32(between), n.apart(number)
+			one.Moves, one.Threads, one.Apart = pingPongs, [2]uint32(between), n.minDistance(number)
 			threads[between[0]], threads[between[1]] = true, true
 			one.Sites = [2]uint32{n.storeOfMost(m, between[0]), n.storeOfMost(m, between[1])}
 		} else {
@@ -635,8 +635,8 @@ func (n *naiveCommunication) storeOfMost(m *naiveGranule, from uint32) (site uin
 	return site
 }
 
-// apart returns the smallest distance between two words of a line that different threads access.
-func (n *naiveCommunication) apart(number uint64) uint32 {
+// minDistance returns the smallest distance between two words of a line that different threads access.
+func (n *naiveCommunication) minDistance(number uint64) uint32 {
 	least := uint32(n.size[1])
 	of := func(i uint64) map[uint32]bool {
 		if m := n.memory[0][number*n.size[1]/8+i]; m != nil {
@@ -680,7 +680,7 @@ func sharingSteps(rng *rand.Rand, p *trace.Program, steps int, threads uint32) [
 }
 
 func TestCommunicationEqualsNaive(t *testing.T) {
-	program := allocating()
+	program := allocatingProgram()
 	owned, taken := 0, 0 // number of data structures in which several threads own words of one line; number of lines that a store invalidated
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 61))
@@ -692,7 +692,7 @@ func TestCommunicationEqualsNaive(t *testing.T) {
 			spec.Cores = [][]uint32{{5, 7}, {6, 8, 100}}
 		}
 		whole := tracetest.Rows(program, sharingSteps(rng, program, 1+rng.IntN(3000), 1+rng.Uint32N(5))...)
-		p := passed(t, spec, tracetest.NewProgramReader(program, whole, rng.IntN(300)))
+		p := resultOf(t, spec, tracetest.NewProgramReader(program, whole, rng.IntN(300)))
 		if len(p.Totals.Threads) < 2 {
 			if p.Communication != nil {
 				t.Fatalf("seed %d: the profile contains communication for %d threads, want none", seed, len(p.Totals.Threads))
@@ -718,7 +718,7 @@ func TestCommunicationEqualsNaive(t *testing.T) {
 
 // Threads after the 63rd are merged into one thread, although each of them has its own core.
 func TestManyThreadsEqualNaive(t *testing.T) {
-	program := allocating()
+	program := allocatingProgram()
 	for seed := range uint64(6) {
 		rng := rand.New(rand.NewPCG(seed, 66))
 		spec := analysis.Spec{Analyses: analysis.Communication | analysis.Sharing, Kinds: trace.AllKinds}.WithDefaults()
@@ -727,7 +727,7 @@ func TestManyThreadsEqualNaive(t *testing.T) {
 		}
 		whole := tracetest.Rows(program, sharingSteps(rng, program, 2000, 65+rng.Uint32N(20))...)
 		reader := func() trace.Reader { return tracetest.NewProgramReader(program, whole, 1+rng.IntN(300)) }
-		p := passed(t, spec, reader())
+		p := resultOf(t, spec, reader())
 		where := &naiveSites{p: program, spec: spec, line: 64, data: map[objectID]*profile.DataObject{}}
 		equalCommunication(t, p.Communication, communicationByDefinition(p, where, whole, spec.Kinds))
 		if p.Communication.Beyond == 0 {
@@ -742,7 +742,7 @@ func TestManyThreadsEqualNaive(t *testing.T) {
 // Windows double in size if the trace is long, and parts double in size if the data object is
 // large.
 func TestLongCommunicationEqualsNaive(t *testing.T) {
-	program := allocating()
+	program := allocatingProgram()
 	rng := rand.New(rand.NewPCG(1, 64))
 	var steps []tracetest.Step
 	for range 150_000 {
@@ -750,7 +750,7 @@ func TestLongCommunicationEqualsNaive(t *testing.T) {
 	}
 	whole := tracetest.Rows(program, steps...)
 	spec := analysis.Spec{Analyses: analysis.Communication}.WithDefaults()
-	p := passed(t, spec, tracetest.NewProgramReader(program, whole, 0))
+	p := resultOf(t, spec, tracetest.NewProgramReader(program, whole, 0))
 	where := &naiveSites{p: program, spec: spec, line: 64, data: map[objectID]*profile.DataObject{}}
 	want := communicationByDefinition(p, where, whole, spec.Kinds)
 	want.Sources = nil
@@ -789,7 +789,7 @@ func TestFalseSharingWithManySites(t *testing.T) {
 	}
 	spec := analysis.Spec{Analyses: analysis.Communication}
 	reader := func() trace.Reader { return tracetest.NewReader(tracetest.Of(refs...), 100) }
-	p := passed(t, spec, reader())
+	p := resultOf(t, spec, reader())
 	if list := p.Communication.False; len(list) != 1 || list[0].Lines != 1 || list[0].Misses != references-8 || list[0].Threads != [2]uint32{3, 4} {
 		t.Errorf("the false sharing is %+v, want one line with %d misses, most of which are by thread 4 after stores by thread 3", list, references-8)
 	}
@@ -810,10 +810,10 @@ func newRunner(t *testing.T, spec analysis.Spec, r trace.Reader) *analysis.Runne
 // If lines have the size of a page (4,096 bytes) or of a word (8 bytes), that granularity is listed
 // only once.
 func TestCommunicationGranularities(t *testing.T) {
-	program := allocating()
+	program := allocatingProgram()
 	steps := sharingSteps(rand.New(rand.NewPCG(1, 63)), program, 500, 3)
 	for line, want := range map[uint32][]uint32{8: {8, 4096}, 64: {8, 64, 4096}, 4096: {8, 4096}} {
-		p := passed(t, analysis.Spec{Analyses: analysis.Communication, LineBytes: []uint32{line}}, tracetest.NewProgramReader(program, tracetest.Rows(program, steps...), 0))
+		p := resultOf(t, analysis.Spec{Analyses: analysis.Communication, LineBytes: []uint32{line}}, tracetest.NewProgramReader(program, tracetest.Rows(program, steps...), 0))
 		var got []uint32
 		for _, g := range p.Communication.Granules {
 			got = append(got, g.Bytes)
@@ -824,10 +824,10 @@ func TestCommunicationGranularities(t *testing.T) {
 	}
 }
 
-// traffic analyses a trace of loads and stores of whole words, and returns its communication.
-func traffic(t *testing.T, refs []tracetest.Ref) *profile.Communication {
+// communicationOf analyses a trace of loads and stores of whole words, and returns its communication.
+func communicationOf(t *testing.T, refs []tracetest.Ref) *profile.Communication {
 	t.Helper()
-	p := passed(t, analysis.Spec{Analyses: analysis.Communication}, tracetest.NewReader(tracetest.Of(refs...), 0))
+	p := resultOf(t, analysis.Spec{Analyses: analysis.Communication}, tracetest.NewReader(tracetest.Of(refs...), 0))
 	if p.Communication == nil {
 		t.Fatal("the profile has no communication")
 	}
@@ -893,7 +893,7 @@ func TestKnownTraffic(t *testing.T) {
 			{"transpose", transpose, n*n - n, n*n - n},
 			{"broadcast", broadcast, (n - 1) * k, (n - 1) * k},
 		} {
-			events, transfers := sums(t, traffic(t, c.refs))
+			events, transfers := sums(t, communicationOf(t, c.refs))
 			if events != uint64(c.events) || transfers != uint64(c.transfers) {
 				rt.Errorf("%s: %d events and %d transfers, want %d and %d", c.name, events, transfers, c.events, c.transfers)
 			}
@@ -922,7 +922,7 @@ func TestCommunicationByKind(t *testing.T) {
 		"the last address":  {[]tracetest.Ref{{Kind: trace.Store, Addr: 1<<64 - 1, Bytes: 1, Thread: 1}, {Kind: trace.Load, Addr: 1<<64 - 8, Bytes: 8, Thread: 2}}, 1, 1},
 		"a range in pieces": {[]tracetest.Ref{at(trace.RangeWrite, 1, 20<<20), at(trace.Load, 2, 8)}, 1, 1},
 	} {
-		if events, transfers := sums(t, traffic(t, c.refs)); events != c.events || transfers != c.transfers {
+		if events, transfers := sums(t, communicationOf(t, c.refs)); events != c.events || transfers != c.transfers {
 			t.Errorf("%s: %d events and %d transfers, want %d and %d", name, events, transfers, c.events, c.transfers)
 		}
 	}
@@ -934,7 +934,7 @@ func TestCommunicationWithManyThreads(t *testing.T) {
 	for thread := range uint32(100) {
 		refs = append(refs, tracetest.Ref{Kind: trace.Modify, Addr: 4096, Bytes: 8, Thread: 1<<32 - 1 - thread})
 	}
-	c := traffic(t, refs)
+	c := communicationOf(t, refs)
 	events, transfers := sums(t, c)
 	if c.Beyond != 36 || events != 63 || transfers != 63 {
 		t.Errorf("%d threads share the last slot, with %d events and %d transfers; want 36, 63 and 63", c.Beyond, events, transfers)
@@ -947,7 +947,7 @@ func TestCommunicationWithManyThreads(t *testing.T) {
 // A trace with one thread, or without threads, has no communication.
 func TestNoCommunication(t *testing.T) {
 	for name, words := range map[string]string{"one thread": "1:Sa 1:La", "no threads": "Sa La"} {
-		p := passed(t, analysis.Spec{Analyses: analysis.Communication}, tracetest.NewReader(tracetest.Lines(64, words), 0))
+		p := resultOf(t, analysis.Spec{Analyses: analysis.Communication}, tracetest.NewReader(tracetest.Lines(64, words), 0))
 		if p.Communication != nil {
 			t.Errorf("%s: %+v", name, p.Communication)
 		}
@@ -955,7 +955,7 @@ func TestNoCommunication(t *testing.T) {
 }
 
 func TestCommunicationSaveRestore(t *testing.T) {
-	program := allocating()
+	program := allocatingProgram()
 	for seed := range uint64(12) {
 		rng := rand.New(rand.NewPCG(seed, 62))
 		whole := tracetest.Rows(program, sharingSteps(rng, program, 100+rng.IntN(3000), 1+rng.Uint32N(5))...)
@@ -965,7 +965,7 @@ func TestCommunicationSaveRestore(t *testing.T) {
 		}
 		spec.Mergeable = seed%3 == 0
 		reader := func() trace.Reader { return tracetest.NewProgramReader(program, whole, 100) }
-		want := passed(t, spec, reader())
+		want := resultOf(t, spec, reader())
 		first, err := analysis.NewRunner(spec, reader())
 		for range 1 + rng.IntN(whole.Len()/100+1) {
 			if err == nil {
@@ -993,8 +993,8 @@ func TestCommunicationSaveRestore(t *testing.T) {
 	}
 }
 
-// passedBy analyses the rows of a program, including their communication, and returns the profile.
-func passedBy(t rapid.TB, spec analysis.Spec, program *trace.Program, rows *trace.Batch) *profile.Profile {
+// profileWithCommunication analyses the rows of a program, including their communication, and returns the profile.
+func profileWithCommunication(t rapid.TB, spec analysis.Spec, program *trace.Program, rows *trace.Batch) *profile.Profile {
 	t.Helper()
 	r, err := analysis.NewRunner(spec, tracetest.NewProgramReader(program, rows, 100))
 	for err == nil {
@@ -1011,7 +1011,7 @@ func passedBy(t rapid.TB, spec analysis.Spec, program *trace.Program, rows *trac
 }
 
 func TestCommunicationAllocatesNothing(t *testing.T) {
-	program := allocating()
+	program := allocatingProgram()
 	steps := sharingSteps(rand.New(rand.NewPCG(1, 66)), program, 20000, 4)
 	steps = slices.DeleteFunc(steps, func(s tracetest.Step) bool { return !program.Sites[s.Block].Kind.IsReference() })
 	whole := tracetest.Rows(program, slices.Repeat(steps, 24)...)
@@ -1025,7 +1025,7 @@ func TestCommunicationAllocatesNothing(t *testing.T) {
 // FuzzCommunicationState checks that a saved run with damaged words and lines is either rejected or
 // continued, without a panic.
 func FuzzCommunicationState(f *testing.F) {
-	p := allocating()
+	p := allocatingProgram()
 	spec := analysis.Spec{Analyses: analysis.Communication, LineBytes: []uint32{128}}
 	whole := tracetest.Rows(p, sharingSteps(rand.New(rand.NewPCG(1, 65)), p, 80, 3)...)
 	r, err := analysis.NewRunner(spec, tracetest.NewProgramReader(p, whole, 0))
@@ -1048,7 +1048,7 @@ func FuzzCommunicationState(f *testing.F) {
 			t.Fatal(err)
 		}
 		at.Segment.Communication = state
-		continues(t, spec, tracetest.NewProgramReader(p, whole, 0), append(slices.Clone(saved[:head]), at.Encode()...))
+		canContinue(t, spec, tracetest.NewProgramReader(p, whole, 0), append(slices.Clone(saved[:head]), at.Encode()...))
 	})
 }
 
@@ -1060,7 +1060,7 @@ func BenchmarkCommunication(b *testing.B) {
 		for i := range steps {
 			steps[i].Thread = 1 + uint32(bits.Reverse32(uint32(i>>12)))>>30%threads
 		}
-		whole := chosen(tracetest.Rows(program, steps...), trace.AllKinds)
+		whole := rowsOfKinds(tracetest.Rows(program, steps...), trace.AllKinds)
 		for _, c := range []struct {
 			name string
 			what analysis.Analyses
@@ -1079,20 +1079,20 @@ func BenchmarkCommunication(b *testing.B) {
 // By default, communication is analysed if the trace's tables list several threads, or if a second
 // thread appears soon enough. The result is the same as if communication had been requested.
 func TestCommunicationByDefault(t *testing.T) {
-	program := allocating()
+	program := allocatingProgram()
 	whole := tracetest.Rows(program, sharingSteps(rand.New(rand.NewPCG(1, 67)), program, 2000, 3)...)
 	all := program.Threads
 	for _, listed := range [][]trace.Thread{all, all[:1], nil} {
 		program.Threads = listed
-		asked := passed(t, analysis.Spec{Analyses: analysis.Communication | analysis.Sharing}, tracetest.NewProgramReader(program, whole, 0))
-		by := passed(t, analysis.Spec{}, tracetest.NewProgramReader(program, whole, 100))
+		asked := resultOf(t, analysis.Spec{Analyses: analysis.Communication | analysis.Sharing}, tracetest.NewProgramReader(program, whole, 0))
+		by := resultOf(t, analysis.Spec{}, tracetest.NewProgramReader(program, whole, 100))
 		equalCommunication(t, by.Communication, asked.Communication)
 	}
 }
 
-// late returns a trace that begins with a single thread. Beginning with the reference whose number
+// lateSecondThread returns a trace that begins with a single thread. Beginning with the reference whose number
 // is the parameter first, a second thread reads values of the first thread.
-func late(first, references int) *trace.Batch {
+func lateSecondThread(first, references int) *trace.Batch {
 	b := &trace.Batch{Thread: []uint32{}}
 	for i := range references {
 		if i < first {
@@ -1108,13 +1108,13 @@ func late(first, references int) *trace.Batch {
 // of the trace, or on interruptions.
 func TestSecondThreadWithinTrial(t *testing.T) {
 	for first, want := range map[int]bool{0: true, communication.Trial - 1: true, communication.Trial: false, communication.Trial + 5000: false} {
-		whole := late(first, communication.Trial+10_000)
+		whole := lateSecondThread(first, communication.Trial+10_000)
 		if first == 0 {
 			whole.Thread[0] = 3
 		}
 		for _, rows := range []int{1000, 4096, 7777} {
 			reader := func() trace.Reader { return tracetest.NewReader(whole, rows) }
-			p := passed(t, analysis.Spec{}, reader())
+			p := resultOf(t, analysis.Spec{}, reader())
 			if (p.Communication != nil) != want {
 				t.Fatalf("with a second thread from reference %d on and %d rows per batch, the profile has communication: %v, want %v", first, rows, !want, want)
 			}
@@ -1133,7 +1133,7 @@ func TestSecondThreadWithinTrial(t *testing.T) {
 // if only one thread runs for a long time. The test uses one worker, several workers, and
 // interrupted runs.
 func TestLongSerialHeadEqualsNaive(t *testing.T) {
-	program := allocating()
+	program := allocatingProgram()
 	program.Threads, program.ThreadCount = nil, 3
 	rng := rand.New(rand.NewPCG(7, 65))
 	const head = 2*communication.Trial + 1000
@@ -1148,13 +1148,13 @@ func TestLongSerialHeadEqualsNaive(t *testing.T) {
 	whole := tracetest.Rows(program, steps...)
 	reader := func() trace.Reader { return tracetest.NewProgramReader(program, whole, 0) }
 	spec := analysis.Spec{}.WithDefaults()
-	p := passed(t, spec, reader())
+	p := resultOf(t, spec, reader())
 	if p.Communication == nil {
 		t.Fatal("the profile has no communication")
 	}
 	where := &naiveSites{p: program, spec: spec, line: 64, data: map[objectID]*profile.DataObject{}}
 	equalCommunication(t, p.Communication, communicationByDefinition(p, where, whole, spec.Kinds))
-	if q, _ := shared(t, spec, reader(), 3, 20_000); !bytes.Equal(q.Encode(), p.Encode()) {
+	if q, _ := analyseInParallel(t, spec, reader(), 3, 20_000); !bytes.Equal(q.Encode(), p.Encode()) {
 		t.Error("the result of several workers differs from the result of one worker")
 	}
 	before, again := newRunner(t, spec, reader()), newRunner(t, spec, reader())
@@ -1171,7 +1171,7 @@ func TestLongSerialHeadEqualsNaive(t *testing.T) {
 		t.Error("the interruption changes the result")
 	}
 	program.ThreadCount = 0
-	if p := passed(t, spec, reader()); p.Communication != nil || p.NoCommunication != profile.LateThread {
+	if p := resultOf(t, spec, reader()); p.Communication != nil || p.NoCommunication != profile.LateThread {
 		t.Errorf("without an index, the reason is %v, want LateThread", p.NoCommunication)
 	}
 }

@@ -106,7 +106,7 @@ func TestContract(t *testing.T) {
 	}
 
 	spec := analysis.Spec{Kinds: trace.AllKinds, Analyses: tag | analysis.Locality | analysis.Counters | analysis.Loops}
-	p := allocating()
+	p := allocatingProgram()
 	var segments int
 	for seed := range uint64(6) {
 		rng := rand.New(rand.NewPCG(seed, 98))
@@ -133,10 +133,10 @@ func TestContract(t *testing.T) {
 		want = *w
 		check("one goroutine", false, false)
 
-		toItsEnd(t, divided(t, spec, file, 3, 300, counting(&segments)))
+		toItsEnd(t, divided(t, spec, file, 3, 300, countingHelpers(&segments)))
 		check("divided", w.appended > 0, false)
 		segments += w.appended
-		if _, err := shared(t, spec, readerOf(file), 3, 300); err != nil {
+		if _, err := analyseInParallel(t, spec, readerOf(file), 3, 300); err != nil {
 			t.Fatal(err)
 		}
 		check("parallel", w.appended > 0, true)
@@ -203,15 +203,15 @@ func everyRun(t *testing.T, rng *rand.Rand, spec analysis.Spec) {
 			t.Errorf("%s: the result differs from the result of a plain run", kind)
 		}
 	}
-	p := allocating()
+	p := allocatingProgram()
 	steps := allocatingSteps(rng, p, 3000)
 	file := container(t, rng, p, steps)
-	want, _ := alone(t, spec, readerOf(file))
+	want, _ := analyseSequentially(t, spec, readerOf(file))
 	same("helpers", toItsEnd(t, divided(t, spec, file, 3, 1+rng.IntN(1000), analysis.Goroutines)), want.Encode())
 
 	whole := tracetest.Rows(p, steps...)
-	want, _ = alone(t, spec, tracetest.NewProgramReader(p, whole, 4096))
-	got, _ := shared(t, spec, tracetest.NewProgramReader(p, whole, 4096), 3, 1+rng.IntN(1000))
+	want, _ = analyseSequentially(t, spec, tracetest.NewProgramReader(p, whole, 4096))
+	got, _ := analyseInParallel(t, spec, tracetest.NewProgramReader(p, whole, 4096), 3, 1+rng.IntN(1000))
 	same("several processors", got.Encode(), want.Encode())
 	got = interrupted(t, rng, spec, 8, func() trace.Reader { return tracetest.NewProgramReader(p, whole, 1+rng.IntN(1000)) }, nil)
 	same("interrupted", got.Encode(), want.Encode())
@@ -219,12 +219,12 @@ func everyRun(t *testing.T, rng *rand.Rand, spec analysis.Spec) {
 	if spec.Mergeable = true; spec.Check() != nil || spec.Analyses == analysis.Blocks {
 		return // segments with random jumps cannot be joined: see branches.ErrTorn
 	}
-	want = analysis.AsSegment(passed(t, spec, tracetest.NewProgramReader(p, whole, 4096)))
+	want = analysis.AsSegment(resultOf(t, spec, tracetest.NewProgramReader(p, whole, 4096)))
 	var parts []*profile.Profile
 	for i := range 3 {
 		lo, hi := whole.Len()*i/3, whole.Len()*(i+1)/3
-		spec.Start = references(whole, lo)
-		parts = append(parts, passed(t, spec, tracetest.NewProgramReader(p, tracetest.Part(whole, lo, hi), 4096)))
+		spec.Start = referencesBefore(whole, lo)
+		parts = append(parts, resultOf(t, spec, tracetest.NewProgramReader(p, tracetest.Part(whole, lo, hi), 4096)))
 	}
 	joined, err := analysis.Append(spec, parts...)
 	if err != nil {

@@ -250,7 +250,7 @@ func TestCountersEqualNaive(t *testing.T) {
 func TestMultiplication(t *testing.T) {
 	const n = 12
 	p, steps := tracetest.Multiplication(n)
-	got := passed(t, analysis.Spec{Analyses: analysis.Locality | analysis.Counters}, tracetest.NewProgramReader(p, tracetest.Rows(p, steps...), 0))
+	got := resultOf(t, analysis.Spec{Analyses: analysis.Locality | analysis.Counters}, tracetest.NewProgramReader(p, tracetest.Rows(p, steps...), 0))
 	c := got.Counters
 	sum, functions := c.Program(), c.ByFunction()
 	for counter, want := range map[profile.Counter]uint64{
@@ -294,9 +294,9 @@ func TestCountersBySite(t *testing.T) {
 		if seed%4 == 0 {
 			spec.Threads = []uint32{1}
 		}
-		few := passed(t, spec, tracetest.NewProgramReader(p, whole, 1+rng.IntN(300))).Counters
+		few := resultOf(t, spec, tracetest.NewProgramReader(p, whole, 1+rng.IntN(300))).Counters
 		spec.Analyses = analysis.Locality | analysis.Counters
-		all := passed(t, spec, tracetest.NewProgramReader(p, whole, 1+rng.IntN(300))).Counters
+		all := resultOf(t, spec, tracetest.NewProgramReader(p, whole, 1+rng.IntN(300))).Counters
 		if few == nil {
 			few = &profile.Counters{} // no block with instructions was entered
 		}
@@ -314,8 +314,8 @@ func TestDefaultCounters(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 7))
 	p := tracetest.RandomProgram(rng)
 	whole := tracetest.Rows(p, tracetest.RandomSteps(rng, p, 3000)...)
-	all := passed(t, analysis.Spec{Analyses: analysis.Locality | analysis.Counters}, tracetest.NewProgramReader(p, whole, 0))
-	few := passed(t, analysis.Spec{}, tracetest.NewProgramReader(p, whole, 0))
+	all := resultOf(t, analysis.Spec{Analyses: analysis.Locality | analysis.Counters}, tracetest.NewProgramReader(p, whole, 0))
+	few := resultOf(t, analysis.Spec{}, tracetest.NewProgramReader(p, whole, 0))
 	if few.Counters == nil || few.Counters.Touched || few.Counters.UniqueBytes != 0 {
 		t.Fatalf("the default counters are %+v, want counters without unique bytes", few.Counters)
 	}
@@ -328,15 +328,15 @@ func TestDefaultCounters(t *testing.T) {
 	for i := range p.Blocks {
 		p.Blocks[i].Ops = nil
 	}
-	if c := passed(t, analysis.Spec{}, tracetest.NewProgramReader(p, whole, 0)).Counters; c != nil {
+	if c := resultOf(t, analysis.Spec{}, tracetest.NewProgramReader(p, whole, 0)).Counters; c != nil {
 		t.Errorf("the default counters for blocks without instructions are %+v, want none", c)
 	}
-	if c := passed(t, analysis.Spec{}, tracetest.NewReader(random(rng, 1000), 0)).Counters; c != nil {
+	if c := resultOf(t, analysis.Spec{}, tracetest.NewReader(randomTrace(rng, 1000), 0)).Counters; c != nil {
 		t.Errorf("the default counters for a trace without blocks are %+v, want none", c)
 	}
 }
 
-func passed(t *testing.T, spec analysis.Spec, r trace.Reader) *profile.Profile {
+func resultOf(t *testing.T, spec analysis.Spec, r trace.Reader) *profile.Profile {
 	t.Helper()
 	runner, err := analysis.NewRunner(spec, r)
 	if err != nil {
@@ -355,8 +355,8 @@ func TestEventsDoNotChangeResults(t *testing.T) {
 		spec := specs(rng, whole.Len())
 		plain, mixed := spec, spec
 		plain.Analyses, mixed.Analyses = analysis.Locality, analysis.Locality|analysis.Counters
-		want := passed(t, plain, tracetest.NewProgramReader(p, whole, 1+rng.IntN(4000)))
-		got := passed(t, mixed, tracetest.NewProgramReader(p, whole, 1+rng.IntN(4000)))
+		want := resultOf(t, plain, tracetest.NewProgramReader(p, whole, 1+rng.IntN(4000)))
+		got := resultOf(t, mixed, tracetest.NewProgramReader(p, whole, 1+rng.IntN(4000)))
 		if want.Counters != nil || got.Counters == nil {
 			t.Fatalf("seed %d: the profile contains counters that were not requested, or does not contain requested counters", seed)
 		}
@@ -374,8 +374,8 @@ func TestEventsDoNotChangeResults(t *testing.T) {
 func TestFewEventsDoNotChangeResults(t *testing.T) {
 	p, steps := tracetest.Multiplication(40)
 	whole := tracetest.Rows(p, steps...)
-	want := passed(t, analysis.Spec{Analyses: analysis.Sets}, tracetest.NewProgramReader(p, whole, 0))
-	got := passed(t, analysis.Spec{}, tracetest.NewProgramReader(p, whole, 0))
+	want := resultOf(t, analysis.Spec{Analyses: analysis.Sets}, tracetest.NewProgramReader(p, whole, 0))
+	got := resultOf(t, analysis.Spec{}, tracetest.NewProgramReader(p, whole, 0))
 	if got.Counters == nil || got.Counters.Program()[profile.Flops] != 2*40*40*40 {
 		t.Errorf("the counters are %+v, want none", got.Counters)
 	}
@@ -401,7 +401,7 @@ func TestEventsInPartOfTrace(t *testing.T) {
 	} {
 		for rows := 1; rows < 25; rows++ {
 			spec := analysis.Spec{Skip: c.skip, Limit: c.limit, Analyses: analysis.Counters}
-			got := passed(t, spec, tracetest.NewProgramReader(p, whole, rows))
+			got := resultOf(t, spec, tracetest.NewProgramReader(p, whole, rows))
 			entered := uint64(0)
 			if len(got.Counters.Code) > 0 {
 				entered = got.Counters.Code[0].Executions
@@ -421,7 +421,7 @@ func TestSaveRestoreWithEvents(t *testing.T) {
 		whole := tracetest.Rows(p, tracetest.RandomSteps(rng, p, 1+rng.IntN(4000))...)
 		spec := specs(rng, whole.Len())
 		spec.Analyses = analysis.Analyses(rng.UintN(4))
-		want := passed(t, spec, tracetest.NewProgramReader(p, whole, 0))
+		want := resultOf(t, spec, tracetest.NewProgramReader(p, whole, 0))
 		got := interrupted(t, rng, spec, 30, func() trace.Reader { return tracetest.NewProgramReader(p, whole, 1+rng.IntN(4096)) }, nil)
 		if !bytes.Equal(got.Encode(), want.Encode()) {
 			t.Fatalf("seed %d: the result of the resumed run differs from the result of the uninterrupted run", seed)
@@ -443,7 +443,7 @@ func TestAppendWithEvents(t *testing.T) {
 		if rng.IntN(2) == 0 {
 			spec.Limit = 1 + rng.Uint64N(uint64(n))
 		}
-		want := analysis.AsSegment(passed(t, spec, tracetest.NewProgramReader(p, whole, 0)))
+		want := analysis.AsSegment(resultOf(t, spec, tracetest.NewProgramReader(p, whole, 0)))
 		var parts []*profile.Profile
 		for lo := 0; lo < n; {
 			hi := min(n, lo+1+rng.IntN(1+n/2))
@@ -451,10 +451,10 @@ func TestAppendWithEvents(t *testing.T) {
 				hi = min(n, lo+rng.IntN(4)) // the part may contain no references, or even no rows
 			}
 			part := spec
-			if part.Start = selected(whole, lo, spec); spec.Limit > 0 {
+			if part.Start = selectedBefore(whole, lo, spec); spec.Limit > 0 {
 				part.Start = min(part.Start, spec.Limit)
 			}
-			parts = append(parts, passed(t, part, tracetest.NewProgramReader(p, tracetest.Part(whole, lo, hi), 1+rng.IntN(4096))))
+			parts = append(parts, resultOf(t, part, tracetest.NewProgramReader(p, tracetest.Part(whole, lo, hi), 1+rng.IntN(4096))))
 			lo = hi
 		}
 		got, err := appended(t, rng, spec, parts)
@@ -467,8 +467,8 @@ func TestAppendWithEvents(t *testing.T) {
 	}
 }
 
-// references returns the number of references before a row.
-func references(b *trace.Batch, before int) (n uint64) {
+// referencesBefore returns the number of references before a row.
+func referencesBefore(b *trace.Batch, before int) (n uint64) {
 	for _, k := range b.Kind[:before] {
 		if k.IsReference() {
 			n++
@@ -482,14 +482,14 @@ func TestAppendRejectsOtherPrograms(t *testing.T) {
 	p := tracetest.RandomProgram(rng)
 	whole := tracetest.Rows(p, tracetest.RandomSteps(rng, p, 500)...)
 	spec := analysis.Spec{Mergeable: true, Analyses: analysis.Counters}
-	a := passed(t, spec, tracetest.NewProgramReader(p, whole, 0))
+	a := resultOf(t, spec, tracetest.NewProgramReader(p, whole, 0))
 	spec.Start = a.Totals.AllReferences()
 	other := *p
 	other.Functions = slices.Clone(p.Functions)
 	for i := range other.Functions {
 		other.Functions[i].Name += "x"
 	}
-	b := passed(t, spec, tracetest.NewProgramReader(&other, whole, 0))
+	b := resultOf(t, spec, tracetest.NewProgramReader(&other, whole, 0))
 	if _, err := analysis.Append(spec, a, b); err == nil {
 		t.Error("joining segments of two programs returned no error")
 	}
@@ -502,7 +502,7 @@ func TestUnknownBlock(t *testing.T) {
 		broken := *whole
 		broken.Kind, broken.Site = slices.Clone(whole.Kind), slices.Clone(whole.Site)
 		broken.Kind[0], broken.Site[0] = kind, 1<<30
-		r, err := analysis.NewRunner(analysis.Spec{}, tables{tracetest.NewReader(&broken, 0), p})
+		r, err := analysis.NewRunner(analysis.Spec{}, programTables{tracetest.NewReader(&broken, 0), p})
 		for err == nil {
 			err = r.Step()
 		}
@@ -512,13 +512,13 @@ func TestUnknownBlock(t *testing.T) {
 	}
 }
 
-// tables is a reader that adds a program's tables to the rows of an underlying reader.
-type tables struct {
+// programTables is a reader that adds a program's tables to the rows of an underlying reader.
+type programTables struct {
 	*tracetest.Reader
 	p *trace.Program
 }
 
-func (r tables) Header() trace.Header { return trace.Header{Program: r.p} }
+func (r programTables) Header() trace.Header { return trace.Header{Program: r.p} }
 
 func TestStepWithEventsAllocatesNothing(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 13))
@@ -552,8 +552,8 @@ func TestParseAnalyses(t *testing.T) {
 	}
 }
 
-// selected returns the number of references before a row that a spec selects.
-func selected(b *trace.Batch, before int, spec analysis.Spec) (n uint64) {
+// selectedBefore returns the number of references before a row that a spec selects.
+func selectedBefore(b *trace.Batch, before int, spec analysis.Spec) (n uint64) {
 	for i, k := range b.Kind[:before] {
 		if k.IsReference() && spec.Kinds.Has(k) && (spec.Threads == nil || slices.Contains(spec.Threads, b.Thread[i])) {
 			n++

@@ -16,10 +16,10 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// structured returns the same program as allocating, except that some sites and variables refer to
+// programWithStructures returns the same program as allocating, except that some sites and variables refer to
 // structures.
-func structured(rng *rand.Rand) *trace.Program {
-	p := allocating()
+func programWithStructures(rng *rand.Rand) *trace.Program {
+	p := allocatingProgram()
 	pair := trace.Structure{Name: "pair", Bytes: 16, Members: []trace.Member{{Name: "a", Bytes: 8}, {Name: "b", Offset: 8, Bytes: 4}}}
 	p.Structures = []trace.Structure{pair,
 		{Name: "wide", Bytes: 100, Members: []trace.Member{{Name: "x", Bytes: 4}, {Name: "y", Offset: 4, Bytes: 60}, {Name: "z", Offset: 70, Bytes: 30}}},
@@ -84,7 +84,7 @@ func (n *naiveData) structure(number uint32) *trace.Structure {
 	return &n.p.Structures[number-1]
 }
 
-func (n *naiveData) of(id objectID) *profile.BlockLives {
+func (n *naiveData) livesOf(id objectID) *profile.BlockLives {
 	if n.lives[id] == nil {
 		n.lives[id] = &profile.BlockLives{}
 	}
@@ -98,7 +98,7 @@ func (n *naiveData) change(event func()) {
 	event()
 	for _, b := range before {
 		if !slices.Contains(n.live, b) && b.of.kind == profile.HeapObject {
-			l := n.of(b.of)
+			l := n.livesOf(b.of)
 			age := n.now - n.born[b]
 			l.Freed++
 			l.Longest = max(l.Longest, age)
@@ -114,7 +114,7 @@ func (n *naiveData) change(event func()) {
 		if slices.Contains(before, b) {
 			continue
 		}
-		l := n.of(b.of)
+		l := n.livesOf(b.of)
 		if b.of.kind != profile.HeapObject {
 			continue
 		}
@@ -164,7 +164,7 @@ func (n *naiveData) reference(b *trace.Batch, i int) {
 	addr, bytes, kind, site := b.Addr[i], uint64(max(b.Bytes[i], 1)), b.Kind[i], &n.p.Sites[b.Site[i]]
 	n.now++
 	id := n.objectOf(addr, b.Site[i])
-	n.of(id)
+	n.livesOf(id)
 	from, size := n.block(addr)
 	if site.Flags&trace.StackSite != 0 {
 		from, size = 0, 0
@@ -270,7 +270,7 @@ func dataByDefinition(p *trace.Program, b *trace.Batch, of *profile.Sites) *prof
 	}
 	for _, b := range n.live {
 		if b.of.kind == profile.HeapObject {
-			l := n.of(b.of)
+			l := n.livesOf(b.of)
 			l.Kept++
 			l.KeptBytes += b.bytes
 			n.unused(b, l)
@@ -394,10 +394,10 @@ func dataSteps(rng *rand.Rand, p *trace.Program) []tracetest.Step {
 func TestDataEqualsNaive(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 61))
-		p := structured(rng)
+		p := programWithStructures(rng)
 		whole := tracetest.Rows(p, dataSteps(rng, p)...)
 		spec := analysis.Spec{Kinds: trace.AllKinds, Analyses: analysis.Data | analysis.Sites, LineBytes: []uint32{[]uint32{16, 64, 128}[rng.IntN(3)]}}
-		got, _ := alone(t, spec, tracetest.NewProgramReader(p, whole, 1+rng.IntN(4096)))
+		got, _ := analyseSequentially(t, spec, tracetest.NewProgramReader(p, whole, 1+rng.IntN(4096)))
 		if got.Data == nil {
 			if got.Sites != nil && got.Sites.Data != nil {
 				t.Fatalf("seed %d: the profile has no result for data structures", seed)
@@ -423,20 +423,20 @@ func TestDataWithAnyNumberOfWorkers(t *testing.T) {
 	joined := 0
 	for seed := range uint64(25) {
 		rng := rand.New(rand.NewPCG(seed, 62))
-		p := structured(rng)
+		p := programWithStructures(rng)
 		steps := dataSteps(rng, p)
 		spec := analysis.Spec{Kinds: trace.AllKinds, Analyses: analysis.Data | analysis.Sites | analysis.Counters}
 		file := container(t, rng, p, steps)
-		want, _ := alone(t, spec, readerOf(file))
+		want, _ := analyseSequentially(t, spec, readerOf(file))
 		for _, workers := range []int{2, 3} {
-			if got := toItsEnd(t, divided(t, spec, file, workers, 1+rng.IntN(4000), counting(&joined))); !bytes.Equal(got, want.Encode()) {
+			if got := toItsEnd(t, divided(t, spec, file, workers, 1+rng.IntN(4000), countingHelpers(&joined))); !bytes.Equal(got, want.Encode()) {
 				t.Fatalf("seed %d: the result of %d workers that read the trace themselves differs from the result of one worker", seed, workers)
 			}
 		}
 		whole := tracetest.Rows(p, steps...)
-		want, _ = alone(t, spec, tracetest.NewProgramReader(p, whole, 4096))
+		want, _ = analyseSequentially(t, spec, tracetest.NewProgramReader(p, whole, 4096))
 		for _, workers := range []int{2, 3, 8} {
-			if got, _ := shared(t, spec, tracetest.NewProgramReader(p, whole, 4096), workers, 1+rng.IntN(4000)); !bytes.Equal(got.Encode(), want.Encode()) {
+			if got, _ := analyseInParallel(t, spec, tracetest.NewProgramReader(p, whole, 4096), workers, 1+rng.IntN(4000)); !bytes.Equal(got.Encode(), want.Encode()) {
 				t.Fatalf("seed %d: the result of %d workers differs from the result of one worker", seed, workers)
 			}
 		}
@@ -449,10 +449,10 @@ func TestDataWithAnyNumberOfWorkers(t *testing.T) {
 func TestDataResumes(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 63))
-		p := structured(rng)
+		p := programWithStructures(rng)
 		whole := tracetest.Rows(p, dataSteps(rng, p)...)
 		spec := analysis.Spec{Kinds: trace.AllKinds, Analyses: analysis.Data | analysis.Sites}
-		want, _ := alone(t, spec, tracetest.NewProgramReader(p, whole, 4096))
+		want, _ := analyseSequentially(t, spec, tracetest.NewProgramReader(p, whole, 4096))
 		got := interrupted(t, rng, spec, 8, func() trace.Reader { return tracetest.NewProgramReader(p, whole, 1+rng.IntN(1000)) }, nil)
 		if !bytes.Equal(got.Encode(), want.Encode()) {
 			t.Fatalf("seed %d: the profile of an interrupted run differs from the profile of an uninterrupted run", seed)
@@ -464,10 +464,10 @@ func TestDataResumes(t *testing.T) {
 // panic.
 func TestDataRejectsDamage(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 64))
-	p := structured(rng)
+	p := programWithStructures(rng)
 	whole := tracetest.Rows(p, allocatingSteps(rng, p, 3000)...)
 	spec := analysis.Spec{Kinds: trace.AllKinds, Analyses: analysis.Data | analysis.Sites}
-	state, saved, head := afterStep(t, spec, tracetest.NewProgramReader(p, whole, 1500))
+	state, saved, head := stateAfterStep(t, spec, tracetest.NewProgramReader(p, whole, 1500))
 	rejected := 0
 	for seed := range uint64(300) {
 		rng := rand.New(rand.NewPCG(seed, 65))
@@ -487,7 +487,7 @@ func TestDataRejectsDamage(t *testing.T) {
 			u.Map.Rows += rng.Uint32N(3)
 			u.Lives.Kept += rng.Uint64N(2)
 		}
-		if !continues(t, spec, tracetest.NewProgramReader(p, whole, 500), append(state[:head:head], q.Encode()...)) {
+		if !canContinue(t, spec, tracetest.NewProgramReader(p, whole, 500), append(state[:head:head], q.Encode()...)) {
 			rejected++
 		}
 	}

@@ -29,9 +29,9 @@ type Divided struct {
 	source  trace.Source
 	index   chunkIndex
 	helpers []*helping
-	claims  []*stretching // ascending
-	wake    signal        // receives a signal when a helper may have a result
-	over    bool          // no more segments are assigned
+	claims  []*segmentClaim // ascending
+	wake    signal          // receives a signal when a helper may have a result
+	over    bool            // no more segments are assigned
 
 	least, most uint64  // minimum and maximum length of stretches, in references
 	joining     float64 // cost of appending the latest segment, relative to the cost of analysing it
@@ -81,11 +81,11 @@ type DividedOptions struct {
 
 type helping struct {
 	Helper
-	claim *stretching // nil: the helper is idle
+	claim *segmentClaim // nil: the helper is idle
 }
 
-// stretching is a segment that a helper analyses or has analysed.
-type stretching struct {
+// segmentClaim is a segment that a helper analyses or has analysed.
+type segmentClaim struct {
 	from, to uint64 // numbers of references before the segment and up to its end; approximate if there are events
 	start    trace.Position
 	lone     bool
@@ -133,17 +133,17 @@ func NewDivided(spec Spec, r trace.Reader, mover trace.Mover, source trace.Sourc
 	if o.MemoryBytes > 0 {
 		d.most = min(d.most, max(d.least, o.MemoryBytes/memoryShare/uint64(len(d.helpers)+1)))
 	}
-	if d.reads = d.reading(); d.reads {
+	if d.reads = d.readsSegmentRows(); d.reads {
 		d.most = min(d.most, foldedStretch)
 	}
 	if d.helped = d.events; o.Narrow {
-		d.helped = d.inSegments()
+		d.helped = d.segmentEvents()
 	}
 	d.wide = d.helped != d.events
 	if s := uint64(o.SegmentReferences); s > 0 {
 		d.least, d.most, d.fixed = 1, s, true
 	}
-	_, d.moves = find[contract.LayoutFollower](d.analyses)
+	_, d.moves = findOptional[contract.LayoutFollower](d.analyses)
 	d.moves = d.moves && blocksMatter(d.events, source, d.spec.Mergeable)
 	mover.Until(trace.Position{Chunk: trace.AtEnd})
 	return d, nil
@@ -166,49 +166,49 @@ func (d *Divided) State() *State {
 
 var errNarrow = errors.New("analysis: the state of a run that omits events cannot be saved; see DividedOptions.Narrow")
 
-// look determines whether the rows of segments must still be read, and whether all events must
+// dropUnneededEvents determines whether the rows of segments must still be read, and whether all events must
 // still be read.
-func (d *Divided) look() {
-	if d.reads = d.reads && d.reading(); d.wide && !d.reads {
-		d.wide, d.narrow = false, d.index.border(d.index.references(d.mover.Position())+1)
+func (d *Divided) dropUnneededEvents() {
+	if d.reads = d.reads && d.readsSegmentRows(); d.wide && !d.reads {
+		d.wide, d.narrow = false, d.index.nextBorder(d.index.references(d.mover.Position())+1)
 		d.mover.Narrow(trace.AllKinds | d.helped)
-		d.claims = slices.DeleteFunc(d.claims, func(c *stretching) bool {
+		d.claims = slices.DeleteFunc(d.claims, func(c *segmentClaim) bool {
 			if c.wide && !c.ended {
 				c.by.Cut()
 			}
 			return c.wide
 		})
-		d.stop()
+		d.setStop()
 	}
 }
 
 // Step analyses a batch or a part of a batch, appends a segment, or waits briefly for a segment.
 // See [Runner.Step] for its results.
 func (d *Divided) Step() error {
-	d.share()
+	d.assignSegments()
 	err := d.Runner.Step()
 	if err != trace.ErrThere {
 		return err
 	}
-	return d.meet()
+	return d.handleClaim()
 }
 
-// share collects the results of helpers, and assigns stretches to idle helpers.
-func (d *Divided) share() {
+// assignSegments collects the results of helpers, and assigns stretches to idle helpers.
+func (d *Divided) assignSegments() {
 	if d.rows < d.resumeRows || d.pending() || d.rest.pending() {
 		return
 	}
-	d.look()
+	d.dropUnneededEvents()
 	for _, h := range d.helpers {
 		if h.claim != nil {
 			if _, ended := h.Analysed(); !ended {
 				continue
 			}
-			d.end(h.claim, h.Segment())
+			d.finishClaim(h.claim, h.Segment())
 			if h.Gone() && h.claim.segment.Profile == nil {
 				if i := slices.Index(d.claims, h.claim); i >= 0 { // claims that are not in the list have been taken over by the live analyses
 					d.claims = slices.Delete(d.claims, i, i+1)
-					d.stop()
+					d.setStop()
 				}
 			}
 			h.claim = nil
@@ -222,23 +222,23 @@ func (d *Divided) share() {
 			if c.wide {
 				events = d.events
 			}
-			h.Begin(Stretch{From: c.start, To: d.index.position(c.to), First: d.index.first(c.start), Events: events, Whole: d.wide && !c.wide, Lone: c.lone})
-			d.stop()
+			h.Begin(Stretch{From: c.start, To: d.index.position(c.to), First: d.index.referencesBeforeChunk(c.start), Events: events, Whole: d.wide && !c.wide, Lone: c.lone})
+			d.setStop()
 		}
 	}
 }
 
-// end records the result of a segment. If the segment was cut, its remaining part can be assigned
+// finishClaim records the result of a segment. If the segment was cut, its remaining part can be assigned
 // again.
-func (d *Divided) end(c *stretching, s Segment) {
+func (d *Divided) finishClaim(c *segmentClaim, s Segment) {
 	c.segment, c.ended = s, true
 	if p := s.Profile; p != nil && p.Segment != nil {
 		c.to = d.index.references(s.To)
 	}
 }
 
-// stop makes the reader stop at the next claimed segment.
-func (d *Divided) stop() {
+// setStop makes the reader stop at the next claimed segment.
+func (d *Divided) setStop() {
 	stop := trace.Position{Chunk: trace.AtEnd}
 	if len(d.claims) > 0 {
 		stop = d.claims[0].start
@@ -281,8 +281,8 @@ func (d *Divided) Ahead() (references uint64) {
 }
 
 // claim chooses a segment for an idle helper, or returns nil if no segment is worthwhile.
-func (d *Divided) claim() *stretching {
-	if _, later := d.joins(nil); !later {
+func (d *Divided) claim() *segmentClaim {
+	if _, later := d.canJoin(nil); !later {
 		d.over = true
 	}
 	if d.over || len(d.claims) >= 2*len(d.helpers) {
@@ -295,19 +295,19 @@ func (d *Divided) claim() *stretching {
 			free++
 		}
 	}
-	owed := d.owed()
+	owed := d.appendCost()
 	want := min((references+owed)/free, d.most)
 	if d.fixed {
 		want = d.most
 	}
-	from, to, at := d.choose(gaps, references, owed, max(want, 1))
+	from, to, at := d.chooseSegment(gaps, references, owed, max(want, 1))
 	wide := false
 	if d.wide {
 		g := gaps[at]
 		if at == 0 {
 			g.from++ // the live analyses have reached the first gap
 		}
-		first, last := d.whole(g, from, to)
+		first, last := d.alignToChunks(g, from, to)
 		near := (to - from) / 4
 		if wide = max(first, from)-min(first, from) > near || max(last, to)-min(last, to) > near; !wide {
 			from, to = first, last
@@ -317,17 +317,17 @@ func (d *Divided) claim() *stretching {
 	if to < from+d.least || to == from {
 		return nil
 	}
-	cores, several := find[contract.MultiCore](d.analyses)
-	c := &stretching{from: from, to: to, start: d.index.position(from), wide: wide, lone: several && (cores.Alone(nil) || d.analysed == 0 && !d.spec.Mergeable)}
+	cores, several := findOptional[contract.MultiCore](d.analyses)
+	c := &segmentClaim{from: from, to: to, start: d.index.position(from), wide: wide, lone: several && (cores.Alone(nil) || d.analysed == 0 && !d.spec.Mergeable)}
 	d.claims = append(d.claims, nil)
 	copy(d.claims[at+1:], d.claims[at:])
 	d.claims[at] = c
 	return c
 }
 
-// owed converts the time for appending the claimed segments to a number of references: the
+// appendCost converts the time for appending the claimed segments to a number of references: the
 // references that the live analyses could read in this time.
-func (d *Divided) owed() uint64 {
+func (d *Divided) appendCost() uint64 {
 	claimed := 0.
 	for _, c := range d.claims {
 		claimed += float64(c.to - c.from)
@@ -339,11 +339,11 @@ func (d *Divided) owed() uint64 {
 	return uint64(claimed * min(share, 1))
 }
 
-// choose returns a segment of about want references before claim number at. choose prefers the last
+// chooseSegment returns a segment of about want references before claim number at. chooseSegment prefers the last
 // gap. If the live analyses have little else to read, it leaves the beginning of this gap to them.
 // If the last gap is empty, it returns the second half of the longest gap. owed is the time that
 // the live analyses need to append the claimed segments, as a number of references.
-func (d *Divided) choose(gaps []gap, references, owed, want uint64) (from, to uint64, at int) {
+func (d *Divided) chooseSegment(gaps []gap, references, owed, want uint64) (from, to uint64, at int) {
 	at = len(gaps) - 1
 	tail := gaps[at]
 	if size := tail.to - tail.from; size > 0 {
@@ -352,8 +352,8 @@ func (d *Divided) choose(gaps []gap, references, owed, want uint64) (from, to ui
 		if 2*reserve < want {
 			from += want - reserve
 		}
-		if from = d.index.even(from, want); from < tail.to {
-			if to = d.index.even(min(from+want, tail.to), want); to+d.least > tail.to {
+		if from = d.index.roundToChunk(from, want); from < tail.to {
+			if to = d.index.roundToChunk(min(from+want, tail.to), want); to+d.least > tail.to {
 				to = tail.to
 			}
 			return from, to, at
@@ -368,34 +368,34 @@ func (d *Divided) choose(gaps []gap, references, owed, want uint64) (from, to ui
 		}
 	}
 	g := gaps[at]
-	return max(g.from, d.index.even(g.from+(g.to-g.from)/2, g.to-g.from)), g.to, at
+	return max(g.from, d.index.roundToChunk(g.from+(g.to-g.from)/2, g.to-g.from)), g.to, at
 }
 
-// whole moves the borders of a segment to chunk borders, because the positions of rows within a
+// alignToChunks moves the borders of a segment to chunk borders, because the positions of rows within a
 // chunk depend on the selected events. The result is empty if the segment contains no chunk border.
-func (d *Divided) whole(g gap, from, to uint64) (uint64, uint64) {
-	if from = d.index.below(from); from < g.from {
-		from = d.index.border(g.from)
+func (d *Divided) alignToChunks(g gap, from, to uint64) (uint64, uint64) {
+	if from = d.index.previousBorder(from); from < g.from {
+		from = d.index.nextBorder(g.from)
 	}
 	if from >= g.to {
 		return from, from
 	}
-	return from, max(d.index.below(to), d.index.border(from+1))
+	return from, max(d.index.previousBorder(to), d.index.nextBorder(from+1))
 }
 
-// meet handles the claim that the live analyses have reached.
-func (d *Divided) meet() error {
+// handleClaim handles the claim that the live analyses have reached.
+func (d *Divided) handleClaim() error {
 	if len(d.claims) == 0 {
-		d.stop()
+		d.setStop()
 		return nil
 	}
 	c := d.claims[0]
 	if here := d.mover.Position(); here != c.start && !(c.start.Rows == 0 && here.Chunk < c.start.Chunk) {
-		d.give(c) // a chunk has fewer rows than the file's index states
+		d.returnClaim(c) // a chunk has fewer rows than the file's index states
 		return nil
 	}
 	if c.ended {
-		return d.take(c)
+		return d.appendClaim(c)
 	}
 	if done, _ := c.by.Analysed(); !c.cut && !d.fixed && c.to-c.from > done+d.least {
 		c.cut = true
@@ -405,31 +405,31 @@ func (d *Divided) meet() error {
 	return nil
 }
 
-// give assigns a segment to the live analyses.
-func (d *Divided) give(c *stretching) {
+// returnClaim assigns a segment to the live analyses.
+func (d *Divided) returnClaim(c *segmentClaim) {
 	d.claims, d.live = d.claims[1:], c.to
 	if !c.ended {
 		c.by.Cut()
 	}
-	d.stop()
+	d.setStop()
 }
 
-// take appends a segment. If the segment cannot be appended, the live analyses analyse its rows,
+// appendClaim appends a segment. If the segment cannot be appended, the live analyses analyse its rows,
 // and report any error.
-func (d *Divided) take(c *stretching) error {
+func (d *Divided) appendClaim(c *segmentClaim) error {
 	s := c.segment.Profile
-	if s == nil || d.analysed == 0 || s.Segment == nil || s.Segment.Start != d.analysed || !d.takes(s, c.lone) || !d.source.Agrees(d.mover, c.start.Chunk) {
-		d.give(c)
+	if s == nil || d.analysed == 0 || s.Segment == nil || s.Segment.Start != d.analysed || !d.canAppend(s, c.lone) || !d.source.Agrees(d.mover, c.start.Chunk) {
+		d.returnClaim(c)
 		return nil
 	}
-	switch d.look(); {
+	switch d.dropUnneededEvents(); {
 	case c.wide && !d.wide: // the claim was withdrawn
 		return nil
 	case d.wide && !c.wide && c.segment.To.Rows > 0:
-		d.give(c)
+		d.returnClaim(c)
 		return nil
 	}
-	if err := d.pass(c.segment.To); err != nil {
+	if err := d.moveTo(c.segment.To); err != nil {
 		return err
 	}
 	if err := d.feed.append(s, c.lone); err != nil {
@@ -437,20 +437,20 @@ func (d *Divided) take(c *stretching) error {
 	}
 	d.rows += c.segment.Rows
 	d.claims = d.claims[1:]
-	d.stop()
-	d.learn(s)
+	d.setStop()
+	d.adaptLengths(s)
 	return nil
 }
 
-// pass moves the reader to the end of a segment. If the results depend on the layout of memory
+// moveTo moves the reader to the end of a segment. If the results depend on the layout of memory
 // blocks, or if loops are compressed, it reads the segment.
-func (d *Divided) pass(to trace.Position) error {
+func (d *Divided) moveTo(to trace.Position) error {
 	if !d.moves && !d.reads && d.mover.Position().Chunk != to.Chunk {
 		if err := d.mover.Pass(to.Chunk); err != nil {
 			return err
 		}
 	}
-	blocks, _ := find[contract.LayoutFollower](d.analyses)
+	blocks, _ := findOptional[contract.LayoutFollower](d.analyses)
 	d.mover.Until(to)
 	for {
 		err := d.mover.Next(d.batch)
@@ -475,9 +475,9 @@ func (d *Divided) pass(to trace.Position) error {
 	}
 }
 
-// learn adapts the length of stretches to the cost of joining a segment.
-func (d *Divided) learn(s *profile.Profile) {
-	d.look()
+// adaptLengths adapts the length of stretches to the cost of joining a segment.
+func (d *Divided) adaptLengths(s *profile.Profile) {
+	d.dropUnneededEvents()
 	cost, references := joinCost(s), s.Totals.AllReferences()
 	d.joining = float64(cost) / float64(references)
 	if d.fixed || d.reads {
@@ -496,7 +496,7 @@ func (d *Divided) Close() {
 		h.Close()
 	}
 	d.helpers, d.claims = nil, nil
-	d.stop()
+	d.setStop()
 }
 
 // Spill moves the stacks out of memory: see [Runner.Spill]. Segments can no longer be appended

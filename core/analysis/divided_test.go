@@ -18,12 +18,12 @@ import (
 // second module is loaded later, but some references access its variables before it is loaded.
 func container(t *testing.T, rng *rand.Rand, p *trace.Program, steps []tracetest.Step) []byte {
 	t.Helper()
-	return containerOf(t, rng, p, steps, func(uint32) uint32 { return 1 })
+	return threadedContainer(t, rng, p, steps, func(uint32) uint32 { return 1 })
 }
 
-// containerOf is like container, but for several threads. thread returns the number of a step's
+// threadedContainer is like container, but for several threads. thread returns the number of a step's
 // thread.
-func containerOf(t *testing.T, rng *rand.Rand, p *trace.Program, steps []tracetest.Step, thread func(uint32) uint32) []byte {
+func threadedContainer(t *testing.T, rng *rand.Rand, p *trace.Program, steps []tracetest.Step, thread func(uint32) uint32) []byte {
 	t.Helper()
 	var out bytes.Buffer
 	w := sgt.NewWriter(&out, 64, nil)
@@ -128,12 +128,12 @@ func TestDividedEqualsRunner(t *testing.T) {
 	joined := 0
 	for seed := range uint64(80) {
 		rng := rand.New(rand.NewPCG(seed, 21))
-		p := allocating()
+		p := allocatingProgram()
 		file := container(t, rng, p, allocatingSteps(rng, p, 1+rng.IntN(12_000)))
 		spec := dividedSpecs(rng)
-		want, _ := alone(t, spec, readerOf(file))
+		want, _ := analyseSequentially(t, spec, readerOf(file))
 		for _, workers := range []int{2, 3, 8} {
-			d := divided(t, spec, file, workers, 1+rng.IntN(4000), counting(&joined))
+			d := divided(t, spec, file, workers, 1+rng.IntN(4000), countingHelpers(&joined))
 			if got := toItsEnd(t, d); !bytes.Equal(got, want.Encode()) {
 				t.Fatalf("seed %d: the result of %d workers differs from the result of one worker; spec: %+v", seed, workers, spec)
 			}
@@ -144,8 +144,8 @@ func TestDividedEqualsRunner(t *testing.T) {
 	}
 }
 
-// counting returns helpers and counts the segments that they analyse.
-func counting(segments *int) func(int, analysis.Spec, trace.Source) func(func()) []analysis.Helper {
+// countingHelpers returns helpers and counts the segments that they analyse.
+func countingHelpers(segments *int) func(int, analysis.Spec, trace.Source) func(func()) []analysis.Helper {
 	return func(n int, spec analysis.Spec, source trace.Source) func(func()) []analysis.Helper {
 		return func(wake func()) (list []analysis.Helper) {
 			for _, h := range analysis.Goroutines(n, spec, source)(wake) {
@@ -174,14 +174,14 @@ func (c *counted) Segment() analysis.Segment {
 func TestDividedWithBadHelpers(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 22))
-		p := allocating()
+		p := allocatingProgram()
 		file := container(t, rng, p, allocatingSteps(rng, p, 1+rng.IntN(12_000)))
 		spec := dividedSpecs(rng)
-		want, _ := alone(t, spec, readerOf(file))
+		want, _ := analyseSequentially(t, spec, readerOf(file))
 		bad := func(n int, spec analysis.Spec, source trace.Source) func(func()) []analysis.Helper {
 			return func(wake func()) (list []analysis.Helper) {
 				for range n {
-					list = append(list, &moody{spec: spec, source: source, rng: rng})
+					list = append(list, &unreliableHelper{spec: spec, source: source, rng: rng})
 				}
 				return list
 			}
@@ -194,8 +194,8 @@ func TestDividedWithBadHelpers(t *testing.T) {
 	}
 }
 
-// moody is a helper that runs in the caller's goroutine and sometimes fails.
-type moody struct {
+// unreliableHelper is a helper that runs in the caller's goroutine and sometimes fails.
+type unreliableHelper struct {
 	spec    analysis.Spec
 	source  trace.Source
 	rng     *rand.Rand
@@ -204,7 +204,7 @@ type moody struct {
 	segment analysis.Segment
 }
 
-func (m *moody) Begin(s analysis.Stretch) {
+func (m *unreliableHelper) Begin(s analysis.Stretch) {
 	if m.run == nil {
 		m.run = analysis.NewStretcher(m.spec, m.source)
 	}
@@ -212,13 +212,13 @@ func (m *moody) Begin(s analysis.Stretch) {
 	m.segment, m.err = analysis.Segment{}, nil
 }
 
-func (m *moody) Cut() {
+func (m *unreliableHelper) Cut() {
 	if m.err == nil {
 		m.segment, m.err = m.run.Segment(false), io.EOF
 	}
 }
 
-func (m *moody) Analysed() (uint64, bool) {
+func (m *unreliableHelper) Analysed() (uint64, bool) {
 	if m.err != nil {
 		return 0, true
 	}
@@ -234,20 +234,20 @@ func (m *moody) Analysed() (uint64, bool) {
 	return references, m.err != nil
 }
 
-func (m *moody) Segment() analysis.Segment { return m.segment }
+func (m *unreliableHelper) Segment() analysis.Segment { return m.segment }
 
-func (m *moody) Gone() bool { return false }
+func (m *unreliableHelper) Gone() bool { return false }
 
-func (m *moody) Close() {}
+func (m *unreliableHelper) Close() {}
 
 // TestDividedResumes checks that a saved run can be continued with or without helpers.
 func TestDividedResumes(t *testing.T) {
 	for seed := range uint64(30) {
 		rng := rand.New(rand.NewPCG(seed, 23))
-		p := allocating()
+		p := allocatingProgram()
 		file := container(t, rng, p, allocatingSteps(rng, p, 2000+rng.IntN(12_000)))
 		spec := dividedSpecs(rng)
-		want, _ := alone(t, spec, readerOf(file))
+		want, _ := analyseSequentially(t, spec, readerOf(file))
 		workers, segment := 2+rng.IntN(3), 1+rng.IntN(2000)
 		first := divided(t, spec, file, workers, segment, analysis.Goroutines)
 		for range 1 + rng.IntN(20) {
@@ -280,28 +280,28 @@ func TestDividedResumes(t *testing.T) {
 func TestDividedEndsLikeRunner(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 24))
-		p := allocating()
+		p := allocatingProgram()
 		file := container(t, rng, p, allocatingSteps(rng, p, 1+rng.IntN(12_000)))
 		whole := sourceOf(t, file)
 		file[rng.IntN(len(file))] ^= 1 << rng.IntN(8)
 		spec := dividedSpecs(rng)
-		want, wantErr := alone(t, spec, readerOf(file))
+		want, wantErr := analyseSequentially(t, spec, readerOf(file))
 		source, err := sgt.NewSource("t", bytes.NewReader(file), int64(len(file)), nil)
 		if err != nil || source.Chunks() == nil {
 			source = whole // the unchanged file
 		}
 		r := readerOf(file)
-		helpers := analysis.Goroutines(2, spec, changed{source, file})
+		helpers := analysis.Goroutines(2, spec, changedSource{source, file})
 		d, err := analysis.NewDivided(spec, r, r, source, analysis.DividedOptions{Helpers: helpers, SegmentReferences: 1 + rng.IntN(3000)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		endsAs(t, seed, d, want, wantErr)
+		checkEnd(t, seed, d, want, wantErr)
 	}
 }
 
-// endsAs runs all steps of a run, and checks that the run ends with the given profile and error.
-func endsAs(t *testing.T, seed uint64, d *analysis.Divided, want *profile.Profile, wantErr error) {
+// checkEnd runs all steps of a run, and checks that the run ends with the given profile and error.
+func checkEnd(t *testing.T, seed uint64, d *analysis.Divided, want *profile.Profile, wantErr error) {
 	t.Helper()
 	var err error
 	for err == nil {
@@ -319,13 +319,13 @@ func endsAs(t *testing.T, seed uint64, d *analysis.Divided, want *profile.Profil
 	}
 }
 
-// changed is a trace source whose file has changed since the source was created.
-type changed struct {
+// changedSource is a trace source whose file has changed since the source was created.
+type changedSource struct {
 	*sgt.Source
 	file []byte
 }
 
-func (c changed) Open(chunk uint64, kinds trace.Kinds) trace.Mover {
+func (c changedSource) Open(chunk uint64, kinds trace.Kinds) trace.Mover {
 	s, err := sgt.NewSource("t", bytes.NewReader(c.file), int64(len(c.file)), nil)
 	if err != nil {
 		return readerOf(nil)
@@ -333,4 +333,4 @@ func (c changed) Open(chunk uint64, kinds trace.Kinds) trace.Mover {
 	return s.Open(chunk, kinds)
 }
 
-var _ analysis.Helper = (*moody)(nil)
+var _ analysis.Helper = (*unreliableHelper)(nil)

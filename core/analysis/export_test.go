@@ -36,7 +36,7 @@ var NewPlanBehind = newPlan
 func Register(name string, newAnalysis func() Analysis) (tag Analyses, undo func()) {
 	tag = allAnalyses + 1
 	register(append(registrations(), registration{
-		tag: tag, name: name, beside: true, bounded: true, inOrder: "the test analysis must read the whole trace, in order",
+		tag: tag, name: name, additional: true, bounded: true, orderReason: "the test analysis must read the whole trace, in order",
 		make: func(m *maker) Analysis {
 			if m.part.is {
 				return nil

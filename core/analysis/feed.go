@@ -17,8 +17,8 @@ type feed struct {
 	next     int         // index of the first row of the batch that has not been analysed yet
 	view     trace.Batch // the part of the batch that is being analysed
 
-	references references               // the references in the part of the batch that is being analysed
-	rest       rest                     // the rest of a reference that is analysed in pieces
+	references referenceExtractor       // the references in the part of the batch that is being analysed
+	rest       cutReference             // the rest of a reference that is analysed in pieces
 	beside     func(*trace.Batch) error // additional consumer, or nil
 
 	totals   profile.Totals // totals so far; threads are in the order of their first references
@@ -26,9 +26,9 @@ type feed struct {
 	analysed uint64         // the sum over totals.References
 }
 
-// ask determines the columns and the kinds of rows that the analyses read, and returns the events
+// selectRows determines the columns and the kinds of rows that the analyses read, and returns the events
 // among these kinds.
-func (f *feed) ask() (events trace.Kinds) {
+func (f *feed) selectRows() (events trace.Kinds) {
 	for _, a := range f.analyses {
 		kinds, sites, pcs := a.Takes()
 		events |= kinds
@@ -68,7 +68,7 @@ func (f *feed) consume() error {
 	if f.next = end; part.Len() == 0 {
 		return nil
 	}
-	references := f.references.of(part, f.mixed)
+	references := f.references.extract(part, f.mixed)
 	if counted {
 		f.addKinds(&counts)
 		f.countThreads(references)
@@ -185,12 +185,12 @@ func (f *feed) progress() Progress {
 // profile returns the result so far. left counts the references that were not selected. If segment
 // is true, a run can be restored from the result. If the spec is mergeable, the result can also be
 // appended to a run.
-func (f *feed) profile(spec *Spec, header trace.Header, left profile.Totals, state profile.State, segment bool) *profile.Profile {
+func (f *feed) profile(spec *Spec, header trace.Header, omitted profile.Totals, state profile.State, segment bool) *profile.Profile {
 	p := &profile.Profile{
 		Input: profile.Input{
 			Kinds: spec.Kinds, Skip: spec.Skip, Limit: spec.Limit, Threads: slices.Clone(spec.Threads), Header: header,
 		},
-		Totals: addTotals(f.totals, left),
+		Totals: addTotals(f.totals, omitted),
 		State:  state,
 	}
 	// Program and Capture contain file names and paths
@@ -214,8 +214,8 @@ func (f *feed) profile(spec *Spec, header trace.Header, left profile.Totals, sta
 	return p
 }
 
-// forGood removes data from a final profile that only a saved run needs.
-func forGood(p *profile.Profile) *profile.Profile {
+// withoutRunState removes data from a final profile that only a saved run needs.
+func withoutRunState(p *profile.Profile) *profile.Profile {
 	if p.Segment != nil {
 		p.Segment.Communication = nil
 	}
@@ -250,23 +250,23 @@ func (f *feed) close() {
 	}
 }
 
-// rest is the unread part of a reference that touches more bytes than one step may touch. The
+// cutReference is the unread part of a reference that touches more bytes than one step may touch. The
 // analysis of a range of several gigabytes can need seconds and gigabytes of memory, so it must be
 // possible to stop the run within such a range. Analyses that are not PieceConsumers read the whole
 // reference at once.
-type rest struct {
+type cutReference struct {
 	analyses  []contract.PieceConsumer
 	batch     *trace.Batch // the reference
 	from, end uint64       // offsets of the latest piece
 	most      uint64
 }
 
-func (r *rest) pending() bool { return r.end < r.most }
+func (r *cutReference) pending() bool { return r.end < r.most }
 
 // begin passes the first piece to a if rows consists of a single reference that must be cut. A
 // reference that extends beyond the end of the address space is not cut, because only its first
 // line counts.
-func (r *rest) begin(a Analysis, rows *trace.Batch) bool {
+func (r *cutReference) begin(a Analysis, rows *trace.Batch) bool {
 	taker, ok := a.(contract.PieceConsumer)
 	if !ok || rows.Len() != 1 {
 		return false
@@ -276,7 +276,7 @@ func (r *rest) begin(a Analysis, rows *trace.Batch) bool {
 		return false
 	}
 	if !r.pending() {
-		*r = rest{analyses: r.analyses[:0], batch: rows, most: bytes}
+		*r = cutReference{analyses: r.analyses[:0], batch: rows, most: bytes}
 		r.piece()
 	}
 	r.analyses = append(r.analyses, taker)
@@ -284,22 +284,22 @@ func (r *rest) begin(a Analysis, rows *trace.Batch) bool {
 	return true
 }
 
-func (r *rest) piece() {
+func (r *cutReference) piece() {
 	r.from = r.end
 	r.end = min(r.most, r.from+stepBytes-(r.batch.Addr[0]+r.from)%stepBytes)
 }
 
 // consume passes the next piece to the analyses.
-func (r *rest) consume() {
+func (r *cutReference) consume() {
 	r.piece()
 	for _, a := range r.analyses {
 		a.ConsumePiece(r.batch, r.from, r.end)
 	}
 }
 
-// joins reports whether the segment can be appended now, and whether segments may be appended
+// canJoin reports whether the segment can be appended now, and whether segments may be appended
 // later. next is nil if the segment is not known yet.
-func (f *feed) joins(next *profile.Profile) (now, later bool) {
+func (f *feed) canJoin(next *profile.Profile) (now, later bool) {
 	now, later = true, true
 	for _, a := range f.analyses {
 		if j, ok := a.Analysis.(contract.Joiner); ok {
@@ -310,23 +310,23 @@ func (f *feed) joins(next *profile.Profile) (now, later bool) {
 	return now, later
 }
 
-// takes reports whether a segment can be appended. lone is true if the segment was analysed without
+// canAppend reports whether a segment can be appended. lone is true if the segment was analysed without
 // the sharing analysis.
-func (f *feed) takes(s *profile.Profile, lone bool) bool {
-	now, _ := f.joins(s)
-	return now && s.Totals.AllReferences() > 0 && (!lone || f.alone(s.Totals.Threads))
+func (f *feed) canAppend(s *profile.Profile, lone bool) bool {
+	now, _ := f.canJoin(s)
+	return now && s.Totals.AllReferences() > 0 && (!lone || f.isSingleCore(s.Totals.Threads))
 }
 
-// alone reports whether a multi-core analysis assigns all references so far, and all references of
+// isSingleCore reports whether a multi-core analysis assigns all references so far, and all references of
 // the given threads, to one core.
-func (f *feed) alone(threads []uint32) bool {
-	cores, ok := find[contract.MultiCore](f.analyses)
+func (f *feed) isSingleCore(threads []uint32) bool {
+	cores, ok := findOptional[contract.MultiCore](f.analyses)
 	return ok && cores.Alone(threads)
 }
 
-// several reports whether a multi-core analysis has found several cores.
-func (f *feed) several() bool {
-	cores, ok := find[contract.MultiCore](f.analyses)
+// hasSeveralCores reports whether a multi-core analysis has found several cores.
+func (f *feed) hasSeveralCores() bool {
+	cores, ok := findOptional[contract.MultiCore](f.analyses)
 	return ok && cores.Several()
 }
 
@@ -344,16 +344,16 @@ func (f *feed) append(s *profile.Profile, lone bool) error {
 	return nil
 }
 
-// reading reports whether an analysis reads the rows of segments.
-func (f *feed) reading() bool {
+// readsSegmentRows reports whether an analysis reads the rows of segments.
+func (f *feed) readsSegmentRows() bool {
 	return slices.ContainsFunc(f.analyses, func(a member) bool {
 		r, ok := a.Analysis.(contract.RowAppender)
 		return ok && r.Reads()
 	})
 }
 
-// inSegments returns the events that analyses with segments need.
-func (f *feed) inSegments() (events trace.Kinds) {
+// segmentEvents returns the events that analyses with segments need.
+func (f *feed) segmentEvents() (events trace.Kinds) {
 	for _, a := range f.analyses {
 		if _, reads := a.Analysis.(contract.RowAppender); !reads {
 			kinds, _, _ := a.Takes()

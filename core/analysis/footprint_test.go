@@ -85,9 +85,9 @@ func TestFootprintPredictsMisses(t *testing.T) {
 
 // A saved run with a damaged footprint is either rejected or continued, without a panic.
 func TestFootprintRejectsDamage(t *testing.T) {
-	whole := random(rand.New(rand.NewPCG(1, 53)), 3000)
+	whole := randomTrace(rand.New(rand.NewPCG(1, 53)), 3000)
 	spec := analysis.Spec{Kinds: trace.AllKinds, Analyses: analysis.Footprint}
-	state, saved, head := afterStep(t, spec, tracetest.NewReader(whole, 500))
+	state, saved, head := stateAfterStep(t, spec, tracetest.NewReader(whole, 500))
 	rejected := 0
 	for seed := range uint64(300) {
 		rng := rand.New(rand.NewPCG(seed, 54))
@@ -104,7 +104,7 @@ func TestFootprintRejectsDamage(t *testing.T) {
 			foot.Absences = append([]profile.Absences{}, foot.Absences...)
 			foot.Absences[rng.IntN(len(foot.Absences))].Count += rng.Uint64N(5)
 		}
-		if !continues(t, spec, tracetest.NewReader(whole, 500), append(state[:head:head], p.Encode()...)) {
+		if !canContinue(t, spec, tracetest.NewReader(whole, 500), append(state[:head:head], p.Encode()...)) {
 			rejected++
 		}
 	}

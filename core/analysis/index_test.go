@@ -12,15 +12,15 @@ import (
 	"github.com/stackglass/stackglass/core/trace/sgt"
 )
 
-// indexed is the content of a container's index: the offsets of tables, and six numbers for each
+// containerIndex is the content of a container's index: the offsets of tables, and six numbers for each
 // chunk, beginning with the chunk's offset (core/trace/sgt/FORMAT.md).
-type indexed struct {
+type containerIndex struct {
 	chunks [][6]uint64
 	tables []uint64
 }
 
 // indexOf splits a file into its index and the bytes before it.
-func indexOf(t *testing.T, file []byte) (x indexed, before []byte) {
+func indexOf(t *testing.T, file []byte) (x containerIndex, before []byte) {
 	t.Helper()
 	const end = 8 + 4 + 4
 	at := binary.LittleEndian.Uint64(file[len(file)-end:])
@@ -49,7 +49,7 @@ func indexOf(t *testing.T, file []byte) (x indexed, before []byte) {
 }
 
 // write returns a file that consists of the given bytes and the index.
-func (x indexed) write(before []byte) []byte {
+func (x containerIndex) write(before []byte) []byte {
 	body := binary.AppendUvarint(nil, uint64(len(x.chunks)))
 	at := uint64(0)
 	for _, c := range x.chunks {
@@ -69,8 +69,8 @@ func (x indexed) write(before []byte) []byte {
 	return sgt.AppendFrame(slices.Clip(before), "INDX", append(body, "SGTX"...))
 }
 
-// lie changes a random number of the index.
-func (x *indexed) lie(rng *rand.Rand) {
+// corrupt changes a random number of the index.
+func (x *containerIndex) corrupt(rng *rand.Rand) {
 	if len(x.chunks) == 0 || len(x.tables) == 0 {
 		return
 	}
@@ -103,14 +103,14 @@ func TestWrongIndex(t *testing.T) {
 	joined, shared := 0, 0
 	for seed := range uint64(300) {
 		rng := rand.New(rand.NewPCG(seed, 25))
-		p := allocating()
+		p := allocatingProgram()
 		file := container(t, rng, p, allocatingSteps(rng, p, 1+rng.IntN(6000)))
 		x, before := indexOf(t, file)
 		if again := x.write(before); !bytes.Equal(again, file) {
 			t.Fatal("decoding and encoding changes the index")
 		}
 		for range 1 + rng.IntN(2) {
-			x.lie(rng)
+			x.corrupt(rng)
 		}
 		file = x.write(before)
 		source, err := sgt.NewSource("t", bytes.NewReader(file), int64(len(file)), nil)
@@ -119,15 +119,15 @@ func TestWrongIndex(t *testing.T) {
 		}
 		shared++
 		spec := dividedSpecs(rng)
-		want, wantErr := alone(t, spec, readerOf(file))
+		want, wantErr := analyseSequentially(t, spec, readerOf(file))
 		r := readerOf(file)
 		d, err := analysis.NewDivided(spec, r, r, source, analysis.DividedOptions{
-			Helpers: counting(&joined)(1+rng.IntN(3), spec, source), SegmentReferences: 1 + rng.IntN(3000),
+			Helpers: countingHelpers(&joined)(1+rng.IntN(3), spec, source), SegmentReferences: 1 + rng.IntN(3000),
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		endsAs(t, seed, d, want, wantErr)
+		checkEnd(t, seed, d, want, wantErr)
 	}
 	if joined < 50 || shared < 100 {
 		t.Errorf("%d segments were joined, in %d files, want at least 50 and 100", joined, shared)
@@ -139,12 +139,12 @@ func TestWrongIndex(t *testing.T) {
 func TestReadingAhead(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 26))
-		p := allocating()
+		p := allocatingProgram()
 		file := container(t, rng, p, allocatingSteps(rng, p, 1+rng.IntN(6000)))
 		spec := dividedSpecs(rng)
-		want, _ := alone(t, spec, sgt.NewReader("t", bytes.NewReader(file), sgt.Options{Strict: true})) // this reader does not read ahead
-		got, _ := alone(t, spec, readerOf(file))
-		part, _ := alone(t, spec, sourceOf(t, file).Open(0, trace.AllKinds|trace.EventKinds))
+		want, _ := analyseSequentially(t, spec, sgt.NewReader("t", bytes.NewReader(file), sgt.Options{Strict: true})) // this reader does not read ahead
+		got, _ := analyseSequentially(t, spec, readerOf(file))
+		part, _ := analyseSequentially(t, spec, sourceOf(t, file).Open(0, trace.AllKinds|trace.EventKinds))
 		if !bytes.Equal(got.Encode(), want.Encode()) || !bytes.Equal(part.Encode(), want.Encode()) {
 			t.Fatalf("seed %d: reading ahead changes the result; spec: %+v", seed, spec)
 		}

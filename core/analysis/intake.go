@@ -54,8 +54,8 @@ func (in *intake) restore(t *profile.Totals, at position) {
 	in.resumeRows, in.resumeBad, in.toSkip = at.rows, at.bad, at.toSkip
 }
 
-// left returns the numbers of references that were not selected so far, and of bad records.
-func (in *intake) left() profile.Totals {
+// omitted returns the numbers of references that were not selected so far, and of bad records.
+func (in *intake) omitted() profile.Totals {
 	return profile.Totals{Unselected: in.unselected, BadRecords: in.tolerated}
 }
 
@@ -115,7 +115,7 @@ func (in *intake) selectRows(b *trace.Batch, analysed uint64) (mixed bool) {
 	if in.keep == nil {
 		in.keep = make([]int32, 0, b.Cap())
 	}
-	room := in.room(analysed)
+	room := in.remaining(analysed)
 	keep, references, seen := in.keep[:0], uint64(0), uint64(0)
 	for i, k := range b.Kind {
 		if references == room {
@@ -139,8 +139,8 @@ func (in *intake) selectRows(b *trace.Batch, analysed uint64) (mixed bool) {
 	return mixed
 }
 
-// room returns the number of references before the limit, including references to skip.
-func (in *intake) room(analysed uint64) uint64 {
+// remaining returns the number of references before the limit, including references to skip.
+func (in *intake) remaining(analysed uint64) uint64 {
 	if in.want.Limit == 0 {
 		return ^uint64(0)
 	}
@@ -153,7 +153,7 @@ func (in *intake) room(analysed uint64) uint64 {
 // dropped.
 func (in *intake) selectPart(b *trace.Batch, mixed bool, analysed uint64) {
 	if !mixed {
-		end := min(uint64(b.Len()), in.room(analysed))
+		end := min(uint64(b.Len()), in.remaining(analysed))
 		skip := min(in.toSkip, end)
 		in.toSkip -= skip
 		if skip > 0 || end < uint64(b.Len()) {
@@ -164,7 +164,7 @@ func (in *intake) selectPart(b *trace.Batch, mixed bool, analysed uint64) {
 	if in.toSkip == 0 && in.want.Limit == 0 {
 		return
 	}
-	room := in.room(analysed)
+	room := in.remaining(analysed)
 	lo, hi, references := 0, 0, uint64(0)
 	for hi < b.Len() && references < room {
 		before := references

@@ -48,8 +48,8 @@ func loopingSteps(rng *rand.Rand, p *trace.Program, steps int) (list []tracetest
 	return list
 }
 
-// unfolded expands the loops of a profile, and returns the rows.
-func unfolded(t *testing.T, p *profile.Profile) *trace.Batch {
+// expandedRows expands the loops of a profile, and returns the rows.
+func expandedRows(t *testing.T, p *profile.Profile) *trace.Batch {
 	t.Helper()
 	tree, err := loops.Decode(p.Loops)
 	if err != nil {
@@ -72,14 +72,14 @@ func unfolded(t *testing.T, p *profile.Profile) *trace.Batch {
 func TestLoopsExpandToTheRows(t *testing.T) {
 	for seed := range uint64(30) {
 		rng := rand.New(rand.NewPCG(seed, 41))
-		p := allocating()
+		p := allocatingProgram()
 		whole := tracetest.Rows(p, loopingSteps(rng, p, 1+rng.IntN(9000))...)
 		spec := analysis.Spec{Kinds: trace.AllKinds, Analyses: analysis.Loops}
 		if rng.IntN(2) == 0 {
 			spec.Kinds, spec.Analyses = 1<<trace.Load|1<<trace.Store, analysis.Counters|analysis.Loops
 		}
-		profiled, _ := alone(t, spec, tracetest.NewProgramReader(p, whole, 1+rng.IntN(4096)))
-		got := unfolded(t, profiled)
+		profiled, _ := analyseSequentially(t, spec, tracetest.NewProgramReader(p, whole, 1+rng.IntN(4096)))
+		got := expandedRows(t, profiled)
 		row := 0
 		for i, k := range whole.Kind {
 			if k.IsReference() && !spec.Kinds.Has(k) || k == trace.BareBlock { // BareBlock rows are reported in addition to block entries
@@ -100,12 +100,12 @@ func TestLoopsExpandToTheRows(t *testing.T) {
 // Loops do not change the results of other analyses.
 func TestLoopsDoNotChangeOtherResults(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 41))
-	p := allocating()
+	p := allocatingProgram()
 	whole := tracetest.Rows(p, loopingSteps(rng, p, 9000)...)
 	for _, spec := range []analysis.Spec{{}, {Analyses: analysis.Sites | analysis.Counters}} {
-		want, _ := alone(t, spec, tracetest.NewProgramReader(p, whole, 1000))
+		want, _ := analyseSequentially(t, spec, tracetest.NewProgramReader(p, whole, 1000))
 		spec.Analyses |= analysis.Loops
-		got, _ := alone(t, spec, tracetest.NewProgramReader(p, whole, 1000))
+		got, _ := analyseSequentially(t, spec, tracetest.NewProgramReader(p, whole, 1000))
 		if len(got.Loops) == 0 || want.Loops != nil {
 			t.Fatalf("the profile has %d bytes of loops, and %d bytes if loops are not requested; want more than 0, and 0", len(got.Loops), len(want.Loops))
 		}
@@ -135,13 +135,13 @@ func TestLoopsWithAnyNumberOfWorkers(t *testing.T) {
 	joined := 0
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 42))
-		p := allocating()
+		p := allocatingProgram()
 		steps := loopingSteps(rng, p, 1+rng.IntN(12_000))
 		spec := loopSpecs(rng)
 		file := container(t, rng, p, steps)
-		want, _ := alone(t, spec, readerOf(file))
+		want, _ := analyseSequentially(t, spec, readerOf(file))
 		for _, workers := range []int{2, 3} {
-			if got := toItsEnd(t, divided(t, spec, file, workers, 1+rng.IntN(4000), counting(&joined))); !bytes.Equal(got, want.Encode()) {
+			if got := toItsEnd(t, divided(t, spec, file, workers, 1+rng.IntN(4000), countingHelpers(&joined))); !bytes.Equal(got, want.Encode()) {
 				t.Fatalf("seed %d: the result of %d workers that read the trace themselves differs from the result of one worker; spec: %+v", seed, workers, spec)
 			}
 		}
@@ -149,9 +149,9 @@ func TestLoopsWithAnyNumberOfWorkers(t *testing.T) {
 			spec.Skip, spec.Limit = rng.Uint64N(2000), 1+rng.Uint64N(8000)
 		}
 		whole := tracetest.Rows(p, steps...)
-		want, _ = alone(t, spec, tracetest.NewProgramReader(p, whole, 4096))
+		want, _ = analyseSequentially(t, spec, tracetest.NewProgramReader(p, whole, 4096))
 		for _, workers := range []int{2, 3, 8} {
-			if got, _ := shared(t, spec, tracetest.NewProgramReader(p, whole, 4096), workers, 1+rng.IntN(4000)); !bytes.Equal(got.Encode(), want.Encode()) {
+			if got, _ := analyseInParallel(t, spec, tracetest.NewProgramReader(p, whole, 4096), workers, 1+rng.IntN(4000)); !bytes.Equal(got.Encode(), want.Encode()) {
 				t.Fatalf("seed %d: the result of %d workers differs from the result of one worker; spec: %+v", seed, workers, spec)
 			}
 		}
@@ -166,10 +166,10 @@ func TestLoopsWithAnyNumberOfWorkers(t *testing.T) {
 func TestLoopsResume(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 43))
-		p := allocating()
+		p := allocatingProgram()
 		whole := tracetest.Rows(p, loopingSteps(rng, p, 1+rng.IntN(12_000))...)
 		spec := loopSpecs(rng)
-		want, _ := alone(t, spec, tracetest.NewProgramReader(p, whole, 4096))
+		want, _ := analyseSequentially(t, spec, tracetest.NewProgramReader(p, whole, 4096))
 		got := interrupted(t, rng, spec, 30, func() trace.Reader { return tracetest.NewProgramReader(p, whole, 1+rng.IntN(4096)) }, nil)
 		if !bytes.Equal(got.Encode(), want.Encode()) {
 			t.Fatalf("seed %d: the profile of an interrupted run differs from the profile of an uninterrupted run; spec: %+v", seed, spec)
@@ -181,14 +181,14 @@ func TestLoopsResume(t *testing.T) {
 // interruptions, and stays dropped.
 func TestLargeTreesAreDropped(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 44))
-	whole := random(rng, 600_000)
+	whole := randomTrace(rng, 600_000)
 	for _, c := range []struct {
 		limit uint64
 		gone  bool
 	}{{1 << 20, true}, {1 << 30, false}} {
 		spec := analysis.Spec{Kinds: trace.AllKinds, Analyses: analysis.Loops | analysis.Locality}
 		defer analysis.LimitLoops(c.limit)()
-		want, _ := alone(t, spec, tracetest.NewReader(whole, 4096))
+		want, _ := analyseSequentially(t, spec, tracetest.NewReader(whole, 4096))
 		if gone := want.Loops != nil && len(want.Loops) == 0; gone != c.gone {
 			t.Fatalf("with a limit of %d bytes, the tree is dropped: %v (%d bytes), want %v", c.limit, gone, len(want.Loops), c.gone)
 		}
@@ -196,7 +196,7 @@ func TestLargeTreesAreDropped(t *testing.T) {
 		if !bytes.Equal(got.Encode(), want.Encode()) {
 			t.Errorf("with a limit of %d bytes, the result of a resumed run differs from the result of an uninterrupted run", c.limit)
 		}
-		if got, _ := shared(t, spec, tracetest.NewReader(whole, 4096), 3, 50_000); !bytes.Equal(got.Encode(), want.Encode()) {
+		if got, _ := analyseInParallel(t, spec, tracetest.NewReader(whole, 4096), 3, 50_000); !bytes.Equal(got.Encode(), want.Encode()) {
 			t.Errorf("with a limit of %d bytes, the result of three workers differs from the result of one worker", c.limit)
 		}
 	}
@@ -204,9 +204,9 @@ func TestLargeTreesAreDropped(t *testing.T) {
 
 // A run that starts to spill keeps the loops that it has found.
 func TestLoopsSpill(t *testing.T) {
-	whole := random(rand.New(rand.NewPCG(1, 45)), 9000)
+	whole := randomTrace(rand.New(rand.NewPCG(1, 45)), 9000)
 	spec := analysis.Spec{Kinds: trace.AllKinds, Analyses: analysis.Loops}
-	want, _ := alone(t, spec, tracetest.NewReader(whole, 1000))
+	want, _ := analyseSequentially(t, spec, tracetest.NewReader(whole, 1000))
 	r, err := analysis.NewRunner(spec, tracetest.NewReader(whole, 1000))
 	if err == nil {
 		err = r.Step()
@@ -234,7 +234,7 @@ func TestLoopsSpill(t *testing.T) {
 }
 
 func TestLoopsErrors(t *testing.T) {
-	whole := random(rand.New(rand.NewPCG(1, 46)), 100)
+	whole := randomTrace(rand.New(rand.NewPCG(1, 46)), 100)
 	if _, err := analysis.NewRunner(analysis.Spec{Analyses: analysis.Loops, Mergeable: true}, nil); err == nil {
 		t.Error("a spec with loops and a mergeable profile is accepted, want an error")
 	}

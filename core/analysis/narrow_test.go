@@ -11,14 +11,14 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// weary is a witness that reads only the first few rows.
-type weary struct {
+// partialWitness is a witness that reads only the first few rows.
+type partialWitness struct {
 	witness
 	most int // maximum number of rows that the analysis reads
 	rows int
 }
 
-func (w *weary) Consume(b *trace.Batch) error {
+func (w *partialWitness) Consume(b *trace.Batch) error {
 	n := min(b.Len(), w.most-w.rows)
 	if w.rows += n; n == 0 {
 		return nil
@@ -26,18 +26,18 @@ func (w *weary) Consume(b *trace.Batch) error {
 	return w.witness.Consume(b.View(&trace.Batch{}, 0, n))
 }
 
-func (w *weary) AppendRows(b *trace.Batch) error { return w.Consume(b) }
-func (w *weary) Reads() bool                     { return w.rows < w.most }
-func (w *weary) Append(*profile.Profile) error   { return nil }
+func (w *partialWitness) AppendRows(b *trace.Batch) error { return w.Consume(b) }
+func (w *partialWitness) Reads() bool                     { return w.rows < w.most }
+func (w *partialWitness) Append(*profile.Profile) error   { return nil }
 
 // TestNarrowEqualsRunner checks that a run whose helpers read fewer events has a byte-identical
 // result to a run that reads all events, even if helpers end segments within chunks. (The run
 // itself also reads fewer events as soon as no analysis needs all rows.)
 func TestNarrowEqualsRunner(t *testing.T) {
 	most := 0
-	var w *weary
+	var w *partialWitness
 	tag, undo := analysis.Register("weary", func() analysis.Analysis {
-		w = &weary{most: most}
+		w = &partialWitness{most: most}
 		return w
 	})
 	defer undo()
@@ -47,25 +47,25 @@ func TestNarrowEqualsRunner(t *testing.T) {
 		spec := analysis.Spec{Kinds: trace.AllKinds, Analyses: tag | analysis.Blocks | analysis.Counters}
 		var file []byte
 		if rng.IntN(2) == 0 {
-			p := branching(rng)
-			walk, _ := walked(rng, p, 1+rng.IntN(12_000))
+			p := branchingProgram(rng)
+			walk, _ := randomRun(rng, p, 1+rng.IntN(12_000))
 			file = container(t, rng, p, walk.steps)
 		} else {
-			p := allocating()
+			p := allocatingProgram()
 			file = container(t, rng, p, loopingSteps(rng, p, 1+rng.IntN(12_000)))
 			if spec.Analyses |= analysis.Sites; rng.IntN(2) == 0 {
 				spec.Analyses = tag | analysis.Blocks | analysis.Loops | analysis.Locality
 			}
 		}
 		most = rng.IntN(8000)
-		want, _ := alone(t, spec, readerOf(file))
+		want, _ := analyseSequentially(t, spec, readerOf(file))
 		hash := w.hash
 		for _, segment := range []int{0, 1 + rng.IntN(1000), 1 + rng.IntN(4000)} {
-			helpers := counting(&joined)
+			helpers := countingHelpers(&joined)
 			if segment == 0 {
 				helpers = func(n int, spec analysis.Spec, source trace.Source) func(func()) []analysis.Helper {
 					return func(func()) []analysis.Helper {
-						return []analysis.Helper{&moody{spec: spec, source: source, rng: rng}}
+						return []analysis.Helper{&unreliableHelper{spec: spec, source: source, rng: rng}}
 					}
 				}
 				segment = 1 + rng.IntN(2000)
@@ -95,7 +95,7 @@ func TestNarrowEqualsRunner(t *testing.T) {
 func TestCutBetweenChunks(t *testing.T) {
 	for seed := range uint64(30) {
 		rng := rand.New(rand.NewPCG(seed, 26))
-		p := allocating()
+		p := allocatingProgram()
 		source := sourceOf(t, container(t, rng, p, allocatingSteps(rng, p, 1+rng.IntN(12_000))))
 		chunks := source.Chunks()
 		first := rng.IntN(len(chunks))

@@ -56,8 +56,8 @@ type Parallel struct {
 	closed  bool    // all goroutines must end
 	ended   *ending // how reading ended; nil: reading has not ended
 
-	told  told // copies of the header for blocks
-	moves moves
+	headerCopies headerCopies // copies of the header for blocks
+	moves        layoutChanges
 }
 
 // ParallelOptions configures the division of the work.
@@ -91,7 +91,7 @@ func NewParallel(spec Spec, r trace.Reader, o ParallelOptions) (*Parallel, error
 	p.live.batch = &p.none
 	p.live.analyses = table(spec, func() *trace.Program { return p.header.Program })
 	p.runConcurrently()
-	events := p.live.ask()
+	events := p.live.selectRows()
 	p.intake = newIntake(spec, r, events)
 	p.moves.wanted = events & contract.LayoutEvents
 	return p, nil
@@ -121,8 +121,8 @@ func (p *Parallel) begin() {
 	for range p.options.Workers - 1 {
 		w := &worker{p: p, header: &trace.Header{}}
 		if p.restored != nil && p.moves.wanted != 0 {
-			w.before = p.spec.newLayout(w.program)
-			if w.before.Restore(p.restored) != nil { // not expected, because Restore succeeded for the live analyses
+			w.layout = p.spec.newLayout(w.program)
+			if w.layout.Restore(p.restored) != nil { // not expected, because Restore succeeded for the live analyses
 				p.alone = true
 			}
 		}
@@ -160,7 +160,7 @@ func (s signal) wait() {
 func (p *Parallel) read(rows int) {
 	defer close(p.reading)
 	analysed := p.live.analysed
-	taken := p.intake.left() // totals up to the previous block
+	taken := p.intake.omitted() // totals up to the previous block
 	for {
 		b := p.batch(rows)
 		if b == nil {
@@ -171,11 +171,11 @@ func (p *Parallel) read(rows int) {
 		if !p.intake.isDone(analysed) {
 			mixed, err = p.intake.read(b, analysed)
 		}
-		left := p.intake.left()
+		left := p.intake.omitted()
 		since := profile.Totals{Unselected: left.Unselected - taken.Unselected, BadRecords: left.BadRecords - taken.BadRecords}
 		if err != nil {
 			p.mu.Lock()
-			p.ended = &ending{err, p.told.header(p.intake.reader), since}
+			p.ended = &ending{err, p.headerCopies.header(p.intake.reader), since}
 			p.notify()
 			p.mu.Unlock()
 			return
@@ -187,9 +187,9 @@ func (p *Parallel) read(rows int) {
 			continue
 		}
 		taken = left
-		made := block{rows: b, mixed: mixed, first: analysed, references: uint64(b.Len()), header: p.told.header(p.intake.reader), left: since, position: p.intake.position()}
+		made := block{rows: b, mixed: mixed, first: analysed, references: uint64(b.Len()), header: p.headerCopies.header(p.intake.reader), left: since, position: p.intake.position()}
 		if mixed {
-			made.look()
+			made.countReferences()
 		}
 		analysed += made.references
 		p.mu.Lock()
@@ -200,9 +200,9 @@ func (p *Parallel) read(rows int) {
 	}
 }
 
-// look counts the references of the block, and determines whether the block changes the layout of
+// countReferences counts the references of the block, and determines whether the block changes the layout of
 // memory blocks.
-func (b *block) look() {
+func (b *block) countReferences() {
 	all, events := trace.Kinds(0), uint64(0)
 	for _, k := range b.rows.Kind {
 		all |= 1 << (k & 31)
@@ -214,13 +214,13 @@ func (b *block) look() {
 	b.moves = all&contract.LayoutEvents != 0
 }
 
-// room returns the maximum number of blocks that wait for analysis. If workers do not analyse the
+// maxBlocks returns the maximum number of blocks that wait for analysis. If workers do not analyse the
 // blocks, all of them should fit in a processor's cache.
-func (p *Parallel) room() int {
+func (p *Parallel) maxBlocks() int {
 	if p.alone {
 		return aloneBlocks
 	}
-	return p.claims.room()
+	return p.claims.maxBlocks()
 }
 
 const aloneBlocks = 4
@@ -229,11 +229,11 @@ const aloneBlocks = 4
 func (p *Parallel) batch(rows int) *trace.Batch {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for !p.closed && !p.halted && len(p.blocks) >= p.room() {
+	for !p.closed && !p.halted && len(p.blocks) >= p.maxBlocks() {
 		p.changed.Wait()
 	}
 	if p.halted {
-		p.ended = &ending{err: ErrStopped, header: p.told.header(p.intake.reader)}
+		p.ended = &ending{err: ErrStopped, header: p.headerCopies.header(p.intake.reader)}
 		p.notify()
 	}
 	if p.closed || p.halted {
@@ -268,11 +268,11 @@ func (p *Parallel) Step() error {
 	}
 	p.mu.Lock()
 	p.finishBlock()
-	c := p.arrive()
+	c := p.currentClaim()
 	switch {
 	case c != nil && c.ended:
 		p.mu.Unlock()
-		return p.take(c)
+		return p.appendClaim(c)
 	case c == nil && len(p.blocks) > 0:
 		p.current = &p.blocks[0]
 		p.mu.Unlock()
@@ -301,19 +301,19 @@ func (p *Parallel) finishBlock() {
 	}
 	p.current = nil
 	p.live.batch, p.live.next = &p.none, 0 // the batch will be filled again
-	p.leave(1)
+	p.dropBlocks(1)
 	if !p.alone {
 		var later bool
-		if p.joining, later = p.live.joins(nil); !later || !p.claims.fixed && p.live.several() {
-			p.alone, p.moves, p.free = true, moves{}, nil
+		if p.joining, later = p.live.canJoin(nil); !later || !p.claims.fixed && p.live.hasSeveralCores() {
+			p.alone, p.moves, p.free = true, layoutChanges{}, nil
 		}
-		p.lone = p.live.alone(nil)
+		p.lone = p.live.isSingleCore(nil)
 	}
 	p.notify()
 }
 
-// leave drops the batches of blocks that have been analysed.
-func (p *Parallel) leave(blocks int) {
+// dropBlocks drops the batches of blocks that have been analysed.
+func (p *Parallel) dropBlocks(blocks int) {
 	for i := range p.blocks[:blocks] {
 		p.free = append(p.free, p.blocks[i].rows)
 	}
@@ -321,9 +321,9 @@ func (p *Parallel) leave(blocks int) {
 	p.at += blocks
 }
 
-// arrive returns the claim that begins at the position of the live analyses, or nil. If the claim
+// currentClaim returns the claim that begins at the position of the live analyses, or nil. If the claim
 // is unfinished, but long enough to be worth joining, arrive cuts it.
-func (p *Parallel) arrive() *claim {
+func (p *Parallel) currentClaim() *claim {
 	if len(p.claims.list) == 0 || p.claims.list[0].from != p.at {
 		return nil
 	}
@@ -334,18 +334,18 @@ func (p *Parallel) arrive() *claim {
 	return c
 }
 
-// take appends a segment. If the segment cannot be appended, the live analyses analyse its rows,
+// appendClaim appends a segment. If the segment cannot be appended, the live analyses analyse its rows,
 // and report any error.
-func (p *Parallel) take(c *claim) error {
+func (p *Parallel) appendClaim(c *claim) error {
 	s := c.result
-	if s != nil && (p.live.analysed == 0 || !p.live.takes(s, c.lone)) {
+	if s != nil && (p.live.analysed == 0 || !p.live.canAppend(s, c.lone)) {
 		s = nil
 	}
 	if s != nil {
 		if err := p.live.append(s, c.lone); err != nil {
 			return err
 		}
-		blocks, follows := find[contract.LayoutFollower](p.live.analyses)
+		blocks, follows := findOptional[contract.LayoutFollower](p.live.analyses)
 		for i := range c.blocks[:c.to-c.from] {
 			b := &c.blocks[i]
 			p.left, p.header, p.position = addTotals(p.left, b.left), b.header, b.position
@@ -361,8 +361,8 @@ func (p *Parallel) take(c *claim) error {
 	defer p.mu.Unlock()
 	p.claims.list = p.claims.list[1:]
 	if s != nil {
-		p.claims.learn(s, c.to)
-		p.leave(c.to - c.from)
+		p.claims.adaptTo(s, c.to)
+		p.dropBlocks(c.to - c.from)
 	}
 	p.notify()
 	return nil
@@ -380,7 +380,7 @@ func (p *Parallel) Progress() Progress {
 
 // Profile returns the result so far. The result shares no memory with the running analyses.
 func (p *Parallel) Profile(state profile.State) *profile.Profile {
-	return forGood(p.profile(state, p.spec.Mergeable))
+	return withoutRunState(p.profile(state, p.spec.Mergeable))
 }
 
 func (p *Parallel) profile(state profile.State, segment bool) *profile.Profile {
@@ -395,7 +395,7 @@ func (p *Parallel) profile(state profile.State, segment bool) *profile.Profile {
 // [Runner.State].
 func (p *Parallel) State() *State {
 	if p.failed == nil {
-		p.failed = p.live.all()
+		p.failed = p.live.analyseBatch()
 	}
 	s := p.intake.state(p.position, p.profile(saved, true))
 	s.failed = p.live.settle()
@@ -419,7 +419,7 @@ func (p *Parallel) Restore(saved []byte) error {
 	p.runConcurrently()
 	p.live.restore(&from.Totals)
 	p.intake.restore(&from.Totals, at)
-	p.left, p.position = p.intake.left(), at
+	p.left, p.position = p.intake.omitted(), at
 	return nil
 }
 
@@ -462,10 +462,10 @@ func (p *Parallel) Close() (unused bool) {
 	}
 }
 
-// told keeps a copy of the header for each block, because readers extend the header's tables later.
-type told struct{ latest *trace.Header }
+// headerCopies keeps a copy of the header for each block, because readers extend the header's tables later.
+type headerCopies struct{ latest *trace.Header }
 
-func (t *told) header(r trace.Reader) *trace.Header {
+func (t *headerCopies) header(r trace.Reader) *trace.Header {
 	d, ok := r.(trace.Describer)
 	if !ok {
 		return &trace.Header{}

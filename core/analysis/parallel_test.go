@@ -12,8 +12,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// shared analyses a trace with several goroutines.
-func shared(t *testing.T, spec analysis.Spec, r trace.Reader, workers, segment int) (*profile.Profile, error) {
+// analyseInParallel analyses a trace with several goroutines.
+func analyseInParallel(t *testing.T, spec analysis.Spec, r trace.Reader, workers, segment int) (*profile.Profile, error) {
 	t.Helper()
 	p, err := analysis.NewParallel(spec, r, analysis.ParallelOptions{Workers: workers, SegmentReferences: segment})
 	if err != nil {
@@ -29,8 +29,8 @@ func shared(t *testing.T, spec analysis.Spec, r trace.Reader, workers, segment i
 	return checked(t, p.Finish(analysis.StateAfter(err, p.Progress().References))), err
 }
 
-// alone analyses a trace with one goroutine.
-func alone(t *testing.T, spec analysis.Spec, r trace.Reader) (*profile.Profile, error) {
+// analyseSequentially analyses a trace with one goroutine.
+func analyseSequentially(t *testing.T, spec analysis.Spec, r trace.Reader) (*profile.Profile, error) {
 	t.Helper()
 	runner, err := analysis.NewRunner(spec, r)
 	if err != nil {
@@ -47,14 +47,14 @@ func alone(t *testing.T, spec analysis.Spec, r trace.Reader) (*profile.Profile, 
 
 func spoiledReader(whole *trace.Batch) trace.Reader {
 	r := tracetest.NewReader(whole, 4096)
-	return spoiled{tracetest.Spoil(r), r}
+	return overwritingReader{tracetest.Spoil(r), r}
 }
 
 func TestParallelEqualsRunner(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 9))
 		n := 1 + rng.IntN(20_000)
-		whole := random(rng, n)
+		whole := randomTrace(rng, n)
 		spec := specs(rng, n)
 		if rng.IntN(2) == 0 {
 			whole.Thread = nil
@@ -67,10 +67,10 @@ func TestParallelEqualsRunner(t *testing.T) {
 			}
 			spec.Analyses, spec.Previous = analysis.Sites, rng.IntN(2) == 0
 		}
-		want, _ := alone(t, spec, tracetest.NewReader(whole, 4096))
+		want, _ := analyseSequentially(t, spec, tracetest.NewReader(whole, 4096))
 		for _, workers := range []int{2, 3, 8} {
 			segment := 1 + rng.IntN(n)
-			got, _ := shared(t, spec, spoiledReader(whole), workers, segment)
+			got, _ := analyseInParallel(t, spec, spoiledReader(whole), workers, segment)
 			if !bytes.Equal(got.Encode(), want.Encode()) {
 				t.Fatalf("seed %d: the result of %d workers with segments of %d references differs from the result of one worker; spec: %+v", seed, workers, segment, spec)
 			}
@@ -82,7 +82,7 @@ func TestParallelEqualsRunner(t *testing.T) {
 func TestParallelFollowsBlocks(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 10))
-		p := allocating()
+		p := allocatingProgram()
 		steps := allocatingSteps(rng, p, 1+rng.IntN(12_000))
 		lone := [...]int{0, len(steps) / 2, len(steps), len(steps)}[rng.IntN(4)]
 		for i := range steps[:lone] {
@@ -105,10 +105,10 @@ func TestParallelFollowsBlocks(t *testing.T) {
 			spec.Skip, spec.Limit = rng.Uint64N(2000), 1+rng.Uint64N(8000)
 		}
 		spec.Mergeable = rng.IntN(4) == 0
-		want, _ := alone(t, spec, tracetest.NewProgramReader(p, tracetest.Rows(p, steps...), 4096))
+		want, _ := analyseSequentially(t, spec, tracetest.NewProgramReader(p, tracetest.Rows(p, steps...), 4096))
 		for _, workers := range []int{2, 3, 8} {
 			segment := 1 + rng.IntN(4000)
-			got, _ := shared(t, spec, tracetest.NewProgramReader(p, tracetest.Rows(p, steps...), 4096), workers, segment)
+			got, _ := analyseInParallel(t, spec, tracetest.NewProgramReader(p, tracetest.Rows(p, steps...), 4096), workers, segment)
 			if !bytes.Equal(got.Encode(), want.Encode()) {
 				t.Fatalf("seed %d: the result of %d workers with segments of %d references differs from the result of one worker; spec: %+v", seed, workers, segment, spec)
 			}
@@ -120,13 +120,13 @@ func TestParallelFollowsBlocks(t *testing.T) {
 func TestParallelResumes(t *testing.T) {
 	for seed := range uint64(30) {
 		rng := rand.New(rand.NewPCG(seed, 11))
-		p := allocating()
+		p := allocatingProgram()
 		rows := tracetest.Rows(p, allocatingSteps(rng, p, 2000+rng.IntN(12_000))...)
 		for i := range rows.Thread {
 			rows.Thread[i] = 1
 		}
 		spec := analysis.Spec{Mergeable: seed%3 == 0}
-		want, _ := alone(t, spec, tracetest.NewProgramReader(p, rows, 4096))
+		want, _ := analyseSequentially(t, spec, tracetest.NewProgramReader(p, rows, 4096))
 		options := analysis.ParallelOptions{Workers: 2 + rng.IntN(3), SegmentReferences: 1 + rng.IntN(2000)}
 		first, err := analysis.NewParallel(spec, tracetest.NewProgramReader(p, rows, 4096), options)
 		if err != nil {
@@ -173,7 +173,7 @@ func TestParallelResumes(t *testing.T) {
 func TestParallelEndsLikeRunner(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 12))
-		whole := random(rng, 1+rng.IntN(20_000))
+		whole := randomTrace(rng, 1+rng.IntN(20_000))
 		bad := map[int]bool{}
 		for range rng.IntN(8) {
 			bad[rng.IntN(whole.Len())] = true
@@ -182,10 +182,10 @@ func TestParallelEndsLikeRunner(t *testing.T) {
 		if rng.IntN(2) == 0 {
 			end = io.ErrUnexpectedEOF
 		}
-		broken := func() trace.Reader { return &faulty{rows: whole, bad: bad, end: end} }
+		broken := func() trace.Reader { return &badRecordReader{rows: whole, bad: bad, end: end} }
 		spec := analysis.Spec{SkipBad: rng.Uint64N(6), Kinds: trace.AllKinds, Limit: rng.Uint64N(3) * 5000}
-		want, wantErr := alone(t, spec, broken())
-		got, err := shared(t, spec, broken(), 2+rng.IntN(3), 1+rng.IntN(3000))
+		want, wantErr := analyseSequentially(t, spec, broken())
+		got, err := analyseInParallel(t, spec, broken(), 2+rng.IntN(3), 1+rng.IntN(3000))
 		if (err == nil) != (wantErr == nil) || err != nil && err.Error() != wantErr.Error() {
 			t.Fatalf("seed %d: the run ended with %v, want %v", seed, err, wantErr)
 		}
@@ -195,19 +195,19 @@ func TestParallelEndsLikeRunner(t *testing.T) {
 	}
 }
 
-// faulty is a reader that reports bad records before some rows.
-type faulty struct {
-	rows *trace.Batch
-	bad  map[int]bool
-	end  error
-	next int
-	told bool // whether the bad record before row next has been reported
+// badRecordReader is a reader that reports bad records before some rows.
+type badRecordReader struct {
+	rows     *trace.Batch
+	bad      map[int]bool
+	end      error
+	next     int
+	reported bool // whether the bad record before row next has been reported
 }
 
-func (f *faulty) Next(b *trace.Batch) error {
+func (f *badRecordReader) Next(b *trace.Batch) error {
 	b.Reset()
-	if f.bad[f.next] && !f.told {
-		f.told = true
+	if f.bad[f.next] && !f.reported {
+		f.reported = true
 		return &trace.SyntaxError{File: "a", Line: f.next, What: "label", Got: "x", Want: "y"}
 	}
 	if f.next == f.rows.Len() {
@@ -219,6 +219,6 @@ func (f *faulty) Next(b *trace.Batch) error {
 		b.Append(r.Kind[i], r.Addr[i], r.Bytes[i], r.Thread[i], 0)
 		f.next++
 	}
-	f.told = false
+	f.reported = false
 	return nil
 }

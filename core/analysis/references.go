@@ -2,17 +2,17 @@ package analysis
 
 import "github.com/stackglass/stackglass/core/trace"
 
-// references extracts the references of a part of a batch, with the necessary columns, for analyses
+// referenceExtractor extracts the references of a part of a batch, with the necessary columns, for analyses
 // that do not request events.
-type references struct {
+type referenceExtractor struct {
 	sites, pcs bool         // whether the columns Site and PC are needed
 	view       trace.Batch  // view of a part without events
-	apart      *trace.Batch // copy of the references of a part with events
+	copied     *trace.Batch // copy of the references of a part with events
 }
 
-// of returns the references of a part. mixed reports whether the part may also
+// extract returns the references of a part. mixed reports whether the part may also
 // contain events.
-func (r *references) of(part *trace.Batch, mixed bool) *trace.Batch {
+func (r *referenceExtractor) extract(part *trace.Batch, mixed bool) *trace.Batch {
 	if !mixed {
 		into := part.View(&r.view, 0, part.Len())
 		into.Arg = nil
@@ -24,14 +24,14 @@ func (r *references) of(part *trace.Batch, mixed bool) *trace.Batch {
 		}
 		return into
 	}
-	if r.apart == nil || r.apart.Cap() < part.Len() {
-		r.apart = trace.NewBatch(part.Len())
+	if r.copied == nil || r.copied.Cap() < part.Len() {
+		r.copied = trace.NewBatch(part.Len())
 	}
 	return r.compact(part)
 }
 
-func (r *references) compact(part *trace.Batch) *trace.Batch {
-	into := r.apart
+func (r *referenceExtractor) compact(part *trace.Batch) *trace.Batch {
+	into := r.copied
 	into.Reset()
 	if part.Thread != nil {
 		into.NeedThread()

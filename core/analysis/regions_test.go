@@ -19,8 +19,8 @@ const (
 	endBlock
 )
 
-// marking returns a program in which each block produces one row.
-func marking() *trace.Program {
+// markingProgram returns a program in which each block produces one row.
+func markingProgram() *trace.Program {
 	p := &trace.Program{Modules: []trace.Module{{Name: "m"}}, Tags: []string{"read", "solve", "write"}}
 	for i, kind := range []trace.Kind{trace.Load, trace.RegionBegin, trace.RegionEnd} {
 		p.Blocks = append(p.Blocks, trace.Block{Function: trace.NoFunction, Flags: trace.Synthetic, FirstSite: uint32(i), Sites: 1})
@@ -119,9 +119,9 @@ func TestRegionsEqualNaive(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 61))
 		most := 1 + rng.IntN(40)
 		undo := analysis.LimitRegions(most)
-		p := marking()
+		p := markingProgram()
 		rows := tracetest.Rows(p, markingSteps(rng, p, rng.IntN(3000), 1+rng.IntN(3), true)...)
-		got := passed(t, regionSpec, reading(p, rows, 1+rng.IntN(400)))
+		got := resultOf(t, regionSpec, reading(p, rows, 1+rng.IntN(400)))
 		undo()
 		want := naiveRegions(p, rows, most)
 		if !sameRegions(got.Regions, want) {
@@ -149,19 +149,19 @@ func TestRegionsOfDividedRuns(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 62))
 		undo := analysis.LimitRegions(1 + rng.IntN(60))
-		p := marking()
+		p := markingProgram()
 		stray := seed%3 == 0
 		steps := markingSteps(rng, p, 1+rng.IntN(6000), 1, stray)
 		file := container(t, rng, p, steps)
-		want, _ := alone(t, regionSpec, readerOf(file))
+		want, _ := analyseSequentially(t, regionSpec, readerOf(file))
 		for _, workers := range []int{2, 5} {
-			if got := toItsEnd(t, divided(t, regionSpec, file, workers, 1+rng.IntN(1500), counting(&parts))); !bytes.Equal(got, want.Encode()) {
+			if got := toItsEnd(t, divided(t, regionSpec, file, workers, 1+rng.IntN(1500), countingHelpers(&parts))); !bytes.Equal(got, want.Encode()) {
 				t.Fatalf("seed %d: the result of %d workers that read the trace themselves differs from the result of one worker", seed, workers)
 			}
 		}
 		rows := tracetest.Rows(p, markingSteps(rng, p, 1+rng.IntN(6000), 1+rng.IntN(3), stray)...)
-		want, _ = alone(t, regionSpec, reading(p, rows, 4096))
-		got, err := shared(t, regionSpec, reading(p, rows, 1+rng.IntN(500)), 1+rng.IntN(4), 1+rng.IntN(1500))
+		want, _ = analyseSequentially(t, regionSpec, reading(p, rows, 4096))
+		got, err := analyseInParallel(t, regionSpec, reading(p, rows, 1+rng.IntN(500)), 1+rng.IntN(4), 1+rng.IntN(1500))
 		if err != nil || !bytes.Equal(got.Encode(), want.Encode()) {
 			t.Fatalf("seed %d: the result of several workers differs from the result of one worker (%v)", seed, err)
 		}
@@ -183,17 +183,17 @@ func TestRegionsAppend(t *testing.T) {
 	for seed := range uint64(80) {
 		rng := rand.New(rand.NewPCG(seed, 63))
 		undo := analysis.LimitRegions(1 + rng.IntN(60))
-		p := marking()
+		p := markingProgram()
 		rows := tracetest.Rows(p, markingSteps(rng, p, 1+rng.IntN(3000), 1+rng.IntN(3), false)...)
 		spec := regionSpec
 		spec.Mergeable = true
-		want := passed(t, spec, reading(p, rows, 4096))
+		want := resultOf(t, spec, reading(p, rows, 4096))
 		var parts []*profile.Profile
 		for lo, before := 0, uint64(0); lo < rows.Len(); {
 			hi := min(rows.Len(), lo+1+rng.IntN(1+rows.Len()/2))
 			part := spec
 			part.Start = before
-			parts = append(parts, passed(t, part, reading(p, tracetest.Part(rows, lo, hi), 1+rng.IntN(400))))
+			parts = append(parts, resultOf(t, part, reading(p, tracetest.Part(rows, lo, hi), 1+rng.IntN(400))))
 			for _, k := range rows.Kind[lo:hi] {
 				if k.IsReference() {
 					before++
@@ -219,9 +219,9 @@ func TestRegionsAppend(t *testing.T) {
 // A saved run with damaged regions is either rejected or continued, without a panic.
 func TestRegionsRejectDamage(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 64))
-	p := marking()
+	p := markingProgram()
 	rows := tracetest.Rows(p, markingSteps(rng, p, 3000, 2, false)...)
-	state, saved, head := afterStep(t, regionSpec, reading(p, rows, 500))
+	state, saved, head := stateAfterStep(t, regionSpec, reading(p, rows, 500))
 	refused := 0
 	for seed := range uint64(300) {
 		rng := rand.New(rand.NewPCG(seed, 65))

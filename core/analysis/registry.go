@@ -25,13 +25,13 @@ type registration struct {
 	name  string   // name that [ParseAnalyses] accepts
 	needs Analyses // other analyses that must run, because the analysis uses their results or is an option of one of them
 
-	// beside is true if Default does not include the analysis, and if selecting only this analysis
+	// additional is true if Default does not include the analysis, and if selecting only this analysis
 	// adds the analysis to Default.
-	beside bool
-	// inOrder is the reason why segments of a trace cannot be analysed separately, or "" if they
+	additional bool
+	// orderReason is the reason why segments of a trace cannot be analysed separately, or "" if they
 	// can. If other analyses have segments, an analysis without segments must be a
 	// [contract.RowAppender].
-	inOrder string
+	orderReason string
 	// estimated is true if, in a run with a [Sampling], the analyses of the sample replace this
 	// analysis.
 	estimated bool
@@ -68,7 +68,7 @@ var registered []registration
 var (
 	analysisNames []string // indexed by the bit of the tag
 	allAnalyses   Analyses
-	beside        Analyses // analyses that are added to Default
+	additional    Analyses // analyses that are added to Default
 	byLine        Analyses // analyses that store more data per line than stacks do
 	bounded       Analyses // analyses that continue if the stacks are spilled
 )
@@ -79,13 +79,13 @@ func init() { register(registrations()) }
 // unique.
 func register(list []registration) {
 	registered, analysisNames = list, make([]string, len(list))
-	allAnalyses, beside, byLine, bounded = 0, 0, 0, 0
+	allAnalyses, additional, byLine, bounded = 0, 0, 0, 0
 	for i := range registered {
 		r := &registered[i]
 		analysisNames[bits.TrailingZeros32(uint32(r.tag))] = r.name
 		allAnalyses |= r.tag
-		if r.beside {
-			beside |= r.tag
+		if r.additional {
+			additional |= r.tag
 		}
 		if r.byLine {
 			byLine |= r.tag
@@ -113,7 +113,7 @@ func AnalysisNames() []string { return analysisNames }
 // String returns the names of the analyses, separated by commas. The name of [Default] is default.
 func (a Analyses) String() string {
 	list := names(a)
-	if a&^beside == Default {
+	if a&^additional == Default {
 		list = slices.Insert(list, 0, "default")
 	}
 	return strings.Join(list, ",")
@@ -145,8 +145,8 @@ func ParseAnalyses(list string) (Analyses, error) {
 		}
 		return 0, &trace.OptionError{Option: "analyses", Got: word, Want: "one or more of " + strings.Join(analysisNames, ", ") + ", separated by commas, or default"}
 	}
-	if byDefault && set&^beside != 0 {
-		return 0, &trace.OptionError{Option: "analyses", Got: list, Want: "either default, which can be combined with " + strings.Join(names(beside), ", ") + ", or a list of analyses without default"}
+	if byDefault && set&^additional != 0 {
+		return 0, &trace.OptionError{Option: "analyses", Got: list, Want: "either default, which can be combined with " + strings.Join(names(additional), ", ") + ", or a list of analyses without default"}
 	}
 	return set, nil
 }
@@ -188,7 +188,7 @@ func numbersOf(t *profile.SetTable) stack.SetNumbers {
 func (s Spec) wants() (all Analyses) {
 	all = s.Analyses
 	if s.isDefault() {
-		all |= allAnalyses &^ beside
+		all |= allAnalyses &^ additional
 	}
 	for before := Default; all != before; {
 		before = all
@@ -206,10 +206,10 @@ func registrationOf(a Analyses) *registration {
 	return &registered[slices.IndexFunc(registered, func(r registration) bool { return r.tag == a })]
 }
 
-// inOrder returns an analysis of the run that has no segments, or nil.
-func (s Spec) inOrder() *registration {
+// withoutSegments returns an analysis of the run that has no segments, or nil.
+func (s Spec) withoutSegments() *registration {
 	for i := range registered {
-		if r := &registered[i]; r.inOrder != "" && s.has(r.tag) {
+		if r := &registered[i]; r.orderReason != "" && s.has(r.tag) {
 			return r
 		}
 	}
@@ -231,7 +231,7 @@ func (s Spec) graft(some Analyses, to, from *profile.Profile) {
 }
 
 // isDefault reports whether the run includes the analyses of [Default].
-func (s Spec) isDefault() bool { return s.Analyses&^beside == Default }
+func (s Spec) isDefault() bool { return s.Analyses&^additional == Default }
 
 // SiteLineBytes returns the line size for which sites are analysed.
 func (s Spec) SiteLineBytes() uint32 {
@@ -246,8 +246,8 @@ type member struct {
 	tag Analyses // 0: an analysis of the sample
 }
 
-// find returns the first analysis of the list that implements the interface Optional.
-func find[Optional any](list []member) (found Optional, ok bool) {
+// findOptional returns the first analysis of the list that implements the interface Optional.
+func findOptional[Optional any](list []member) (found Optional, ok bool) {
 	for _, m := range list {
 		if found, ok = m.Analysis.(Optional); ok {
 			return found, true
@@ -260,15 +260,15 @@ func find[Optional any](list []member) (found Optional, ok bool) {
 type maker struct {
 	spec    Spec
 	program func() *trace.Program // returns the code that the trace has described so far, or nil
-	part    part
+	part    segmentInfo
 	made    []member
 }
 
-// part describes a segment that the framework will append to a run. The zero value represents a
+// segmentInfo describes a segment that the framework will append to a run. The zero value represents a
 // whole run.
-type part struct {
-	is   bool
-	told bool // the layout of memory blocks at the beginning of the part is known
+type segmentInfo struct {
+	is          bool
+	layoutKnown bool // the layout of memory blocks at the beginning of the part is known
 	// all references of the part are assumed to belong to one core; otherwise, the part is
 	// discarded
 	lone bool
@@ -293,11 +293,11 @@ func (m *maker) get(tag Analyses) Analysis {
 // table creates the analyses of a run, in the order in which they read batches. program returns the
 // part of the code that the trace has described so far, or nil.
 func table(s Spec, program func() *trace.Program) []member {
-	return s.tableFor(program, part{})
+	return s.tableFor(program, segmentInfo{})
 }
 
 // tableFor is like table, but for a part.
-func (s Spec) tableFor(program func() *trace.Program, of part) (list []member) {
+func (s Spec) tableFor(program func() *trace.Program, of segmentInfo) (list []member) {
 	m := maker{spec: s, program: program, part: of}
 	sampled := s.Sample != nil && s.has(Locality)
 	if sampled {
@@ -322,7 +322,7 @@ func (s Spec) tableFor(program func() *trace.Program, of part) (list []member) {
 func (s Spec) segmentTable(program func() *trace.Program, lone bool) []member {
 	told := !s.Mergeable
 	s.Mergeable = true
-	return s.tableFor(program, part{is: true, told: told, lone: lone})
+	return s.tableFor(program, segmentInfo{is: true, layoutKnown: told, lone: lone})
 }
 
 // newLayout returns an analysis that only tracks the layout of memory blocks.

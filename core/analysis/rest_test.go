@@ -12,9 +12,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// ranges returns a trace of small references and of references that span megabytes, at addresses
+// rangeTrace returns a trace of small references and of references that span megabytes, at addresses
 // within pages and at the end of the address space.
-func ranges() *trace.Batch {
+func rangeTrace() *trace.Batch {
 	whole := &trace.Batch{PC: []trace.Addr{}}
 	for i := range uint64(3) {
 		whole.Append(trace.Store, 5000*i, 8, 0, 1)
@@ -29,7 +29,7 @@ func ranges() *trace.Batch {
 // TestRangesInPieces checks that no step processes more than a few megabytes of a reference, and
 // that this division does not change the results.
 func TestRangesInPieces(t *testing.T) {
-	whole := ranges()
+	whole := rangeTrace()
 	spec := analysis.Spec{LineBytes: []uint32{2048, 4096}, Kinds: trace.AllKinds, Utilisation: []uint64{1 << 20}}
 	reader := tracetest.NewReader(whole, 100)
 	r, err := analysis.NewRunner(spec, reader)
@@ -49,7 +49,7 @@ func TestRangesInPieces(t *testing.T) {
 	}
 	p := checked(t, r.Profile(profile.State{}))
 	for i, size := range spec.LineBytes {
-		want, references := naive(whole, spec, uint64(size))
+		want, references := naiveLocality(whole, spec, uint64(size))
 		twin := profile.Profile{Input: p.Input, Totals: p.Totals, Locality: []profile.Locality{want}}
 		got := profile.Profile{Input: p.Input, Totals: p.Totals, Locality: p.Locality[i : i+1]}
 		if p.Totals.References != references || got.Digest() != twin.Digest() {

@@ -70,7 +70,7 @@ func newRunner(spec Spec, r trace.Reader) *Runner {
 		}
 	}
 	run.analyses = table(spec, run.program)
-	events := run.feed.ask()
+	events := run.feed.selectRows()
 	if b := spec.Budget; b != nil {
 		events |= b.Events
 	}
@@ -134,7 +134,7 @@ func (r *Runner) Progress() Progress {
 
 // Profile returns the result so far. The result shares no memory with the running analyses.
 func (r *Runner) Profile(state profile.State) *profile.Profile {
-	p := forGood(r.profile(state, r.spec.Mergeable))
+	p := withoutRunState(r.profile(state, r.spec.Mergeable))
 	if r.stretches != nil {
 		p.Sampled = r.stretches.Sampled()
 	}
@@ -156,7 +156,7 @@ func (r *Runner) profile(state profile.State, segment bool) *profile.Profile {
 		header = d.Header()
 		header.Join(r.header)
 	}
-	return r.feed.profile(&r.spec, header, r.left(), state, segment)
+	return r.feed.profile(&r.spec, header, r.omitted(), state, segment)
 }
 
 // State is the saved state of a run. State shares no memory with the run.
@@ -169,7 +169,7 @@ type State struct {
 // State returns the state of the run. State first analyses all rows that have already been read.
 func (r *Runner) State() *State {
 	if r.failed == nil {
-		r.failed = r.all()
+		r.failed = r.analyseBatch()
 	}
 	s := r.intake.state(r.intake.position(), r.profile(saved, true))
 	s.failed = r.settle()

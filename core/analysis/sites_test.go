@@ -20,9 +20,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// allocating returns a program of references, allocations and releases, with all kinds of
+// allocatingProgram returns a program of references, allocations and releases, with all kinds of
 // variables. Each site is in a separate basic block.
-func allocating() *trace.Program {
+func allocatingProgram() *trace.Program {
 	p := &trace.Program{
 		Modules:   []trace.Module{{Name: "src/a.c", Base: 0x400000, End: 0x500000}},
 		Functions: []trace.Function{{Name: "main"}, {Name: "walk"}},
@@ -282,8 +282,8 @@ func (n *naiveSites) reference(b *trace.Batch, i int) {
 	s.Strides[strideOf(walk)]++
 	for line := b.Addr[i] / n.line; line <= (b.Addr[i]+bytes-1)/n.line; line++ {
 		n.access(line, b.Addr[i], bytes, id, of)
-		n.accessOn(thread, line, b.Kind[i] == trace.Store || b.Kind[i] == trace.Modify || b.Kind[i] == trace.RangeWrite, id, of)
-		n.useOn(n.cores[thread], line, b.Addr[i], bytes, id, of)
+		n.accessFrom(thread, line, b.Kind[i] == trace.Store || b.Kind[i] == trace.Modify || b.Kind[i] == trace.RangeWrite, id, of)
+		n.useInCore(n.cores[thread], line, b.Addr[i], bytes, id, of)
 	}
 }
 
@@ -300,16 +300,16 @@ func (n *naiveSites) newCore() *naiveCore {
 	return c
 }
 
-// useOn makes the private caches of a core fetch a line, unless they already contain the line, and
+// useInCore makes the private caches of a core fetch a line, unless they already contain the line, and
 // marks bytes of the line as used.
-func (n *naiveSites) useOn(c *naiveCore, line trace.Line, addr, bytes uint64, id siteID, of objectID) {
+func (n *naiveSites) useInCore(c *naiveCore, line trace.Line, addr, bytes uint64, id siteID, of objectID) {
 	if c.stays[line] == nil {
 		c.stays[line] = make([]naiveStay, len(c.caches))
 	}
 	for i := range c.caches {
 		stay := &c.stays[line][i]
 		if !c.caches[i].Do(stacktest.Event{Op: stack.AccessOp, Line: line}) {
-			n.endOn(stay, i)
+			n.endInCore(stay, i)
 			*stay = naiveStay{id, of, map[uint64]bool{}}
 		}
 		for b := max(addr, line*n.line); b < min(addr+bytes, (line+1)*n.line); b++ {
@@ -318,8 +318,8 @@ func (n *naiveSites) useOn(c *naiveCore, line trace.Line, addr, bytes uint64, id
 	}
 }
 
-// endOn updates the counts when a line leaves a private cache.
-func (n *naiveSites) endOn(stay *naiveStay, cache int) {
+// endInCore updates the counts when a line leaves a private cache.
+func (n *naiveSites) endInCore(stay *naiveStay, cache int) {
 	if stay.bytes == nil {
 		return
 	}
@@ -336,8 +336,8 @@ func (n *naiveSites) usedOf(who any) []profile.Utilisation {
 	return n.used[who]
 }
 
-// accessOn performs an access by a thread that has its own core.
-func (n *naiveSites) accessOn(thread uint32, line trace.Line, write bool, id siteID, of objectID) {
+// accessFrom performs an access by a thread that has its own core.
+func (n *naiveSites) accessFrom(thread uint32, line trace.Line, write bool, id siteID, of objectID) {
 	if n.cores[thread] == nil {
 		n.cores[thread] = n.newCore()
 	}
@@ -412,7 +412,7 @@ func (n *naiveSites) access(line trace.Line, addr, bytes uint64, id siteID, of o
 	for c, capacity := range n.spec.Utilisation {
 		missed := uint64(d) >= capacity/n.line
 		if ways := waysOf(n.spec, c); ways > 0 {
-			missed = n.conflict(c, line, capacity/n.line/ways, ways)
+			missed = n.accessSet(c, line, capacity/n.line/ways, ways)
 		}
 		if missed {
 			n.end(at, c, d == stack.Cold)
@@ -424,9 +424,9 @@ func (n *naiveSites) access(line trace.Line, addr, bytes uint64, id siteID, of o
 	}
 }
 
-// conflict simulates an access to a line in a set-associative cache, and reports whether the access
+// accessSet simulates an access to a line in a set-associative cache, and reports whether the access
 // misses.
-func (n *naiveSites) conflict(c int, line trace.Line, sets, ways uint64) bool {
+func (n *naiveSites) accessSet(c int, line trace.Line, sets, ways uint64) bool {
 	key := [2]uint64{uint64(c), line % sets}
 	at := slices.Index(n.sets[key], line)
 	held := slices.DeleteFunc(n.sets[key], func(l trace.Line) bool { return l == line })
@@ -498,7 +498,7 @@ func (n *naiveSites) coherent(of *profile.Sites, ids []siteID) *profile.Coherent
 	for _, c := range n.cores {
 		for _, stays := range c.stays {
 			for i := range stays {
-				n.endOn(&stays[i], i)
+				n.endInCore(&stays[i], i)
 			}
 		}
 	}
@@ -561,7 +561,7 @@ func sitesSpec(rng *rand.Rand) analysis.Spec {
 // asPCs replaces the sites of rows with instruction addresses, and returns the rows and a reader of
 // these rows.
 func asPCs(p *trace.Program, b *trace.Batch, rows int) (*trace.Batch, trace.Reader) {
-	only := chosen(b, trace.AllKinds)
+	only := rowsOfKinds(b, trace.AllKinds)
 	only.Arg, only.PC = nil, make([]trace.Addr, only.Len())
 	for i, n := range only.Site {
 		only.PC[i] = 0x1000 + trace.Addr(n)/2*7 // every instruction has two sites, sometimes of the same kind
@@ -573,7 +573,7 @@ func asPCs(p *trace.Program, b *trace.Batch, rows int) (*trace.Batch, trace.Read
 func TestSitesEqualNaive(t *testing.T) {
 	for seed := range uint64(150) {
 		rng := rand.New(rand.NewPCG(seed, 20))
-		p := allocating()
+		p := allocatingProgram()
 		whole := tracetest.Rows(p, allocatingSteps(rng, p, 1+rng.IntN(1500))...)
 		spec := sitesSpec(rng)
 		spec.Mergeable = rng.IntN(3) == 0
@@ -582,7 +582,7 @@ func TestSitesEqualNaive(t *testing.T) {
 		if seed%3 == 0 {
 			whole, reader = asPCs(p, whole, rows)
 		}
-		got := passed(t, spec, reader)
+		got := resultOf(t, spec, reader)
 		want := sitesByDefinition(p, whole, spec, spec.LineBytes[0])
 		equalSites(t, fmt.Sprint("seed ", seed), got.Sites, want)
 	}
@@ -613,10 +613,10 @@ func equalSites(t *testing.T, name string, got, want *profile.Sites) {
 func TestUtilisationCountsMisses(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 21))
-		p := allocating()
+		p := allocatingProgram()
 		whole := tracetest.Rows(p, allocatingSteps(rng, p, 1+rng.IntN(500))...)
 		lines := uint64(rapid.IntRange(1, 100).Draw(rt, "lines"))
-		got := passed(t, analysis.Spec{Kinds: trace.AllKinds, Utilisation: []uint64{64 * lines}}, tracetest.NewProgramReader(p, whole, 0))
+		got := resultOf(t, analysis.Spec{Kinds: trace.AllKinds, Utilisation: []uint64{64 * lines}}, tracetest.NewProgramReader(p, whole, 0))
 		var fetched, used uint64
 		if got.Sites == nil {
 			return
@@ -636,7 +636,7 @@ func TestUtilisationCountsMisses(t *testing.T) {
 func TestSitesSaveRestore(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 22))
-		p := allocating()
+		p := allocatingProgram()
 		whole := tracetest.Rows(p, allocatingSteps(rng, p, 1+rng.IntN(4000))...)
 		spec := sitesSpec(rng)
 		spec.Mergeable = rng.IntN(3) == 0
@@ -647,7 +647,7 @@ func TestSitesSaveRestore(t *testing.T) {
 			}
 			return tracetest.NewProgramReader(p, whole, 1+rng.IntN(500))
 		}
-		want := passed(t, spec, open())
+		want := resultOf(t, spec, open())
 		got := interrupted(t, rng, spec, 8, open, nil)
 		equalSites(t, fmt.Sprint("seed ", seed), got.Sites, want.Sites)
 		if !bytes.Equal(got.Encode(), want.Encode()) {
@@ -661,7 +661,7 @@ func TestSitesSaveRestore(t *testing.T) {
 func TestSitesAppend(t *testing.T) {
 	for seed := range uint64(80) {
 		rng := rand.New(rand.NewPCG(seed, 23))
-		p := allocating()
+		p := allocatingProgram()
 		whole := tracetest.Rows(p, allocatingSteps(rng, p, 1+rng.IntN(3000))...)
 		spec := sitesSpec(rng)
 		spec.Mergeable = true
@@ -672,13 +672,13 @@ func TestSitesAppend(t *testing.T) {
 			}
 			return tracetest.NewProgramReader(p, b, 1+rng.IntN(500))
 		}
-		want := analysis.AsSegment(passed(t, spec, reader(whole)))
+		want := analysis.AsSegment(resultOf(t, spec, reader(whole)))
 		var parts []*profile.Profile
 		for lo := 0; lo < whole.Len(); {
 			hi := min(whole.Len(), lo+rng.IntN(2+whole.Len()/2)) // the part may contain no rows
 			part := spec
-			part.Start = references(whole, lo)
-			parts = append(parts, passed(t, part, reader(tracetest.Part(whole, lo, hi))))
+			part.Start = referencesBefore(whole, lo)
+			parts = append(parts, resultOf(t, part, reader(tracetest.Part(whole, lo, hi))))
 			lo = hi
 		}
 		got, err := appended(t, rng, spec, parts)
@@ -697,14 +697,14 @@ func TestSitesAppend(t *testing.T) {
 func TestSitesInFilesWithSameName(t *testing.T) {
 	var first *profile.Profile
 	for _, folder := range []string{"/one/place/", "/another/", ""} {
-		p := allocating()
+		p := allocatingProgram()
 		for n := range p.Sites {
 			p.Sites[n].Place.File = folder + []string{"a/util.c", "b/util.c", "main.c"}[n%3]
 		}
 		p.Objects[0].Place.File, p.Objects[2].Place.File = folder+"a/table.h", folder+"b/table.h"
 		whole := tracetest.Rows(p, allocatingSteps(rand.New(rand.NewPCG(1, 30)), p, 2000)...)
 		spec := analysis.Spec{Kinds: trace.AllKinds, Mergeable: true}
-		got := analysis.AsSegment(passed(t, spec, tracetest.NewProgramReader(p, whole, 100)))
+		got := analysis.AsSegment(resultOf(t, spec, tracetest.NewProgramReader(p, whole, 100)))
 		for i := range got.Sites.Code {
 			s := &got.Sites.Code[i]
 			if want := strings.TrimPrefix(p.Sites[s.Number].Place.File, folder); s.File != want {
@@ -726,9 +726,9 @@ func TestSitesInFilesWithSameName(t *testing.T) {
 		equalSites(t, "in "+folder, got.Sites, first.Sites)
 		for _, cut := range []int{1, 700, whole.Len() - 1} {
 			behind := spec
-			behind.Start = references(whole, cut)
-			joined, err := analysis.Append(spec, passed(t, spec, tracetest.NewProgramReader(p, tracetest.Part(whole, 0, cut), 100)),
-				passed(t, behind, tracetest.NewProgramReader(p, tracetest.Part(whole, cut, whole.Len()), 100)))
+			behind.Start = referencesBefore(whole, cut)
+			joined, err := analysis.Append(spec, resultOf(t, spec, tracetest.NewProgramReader(p, tracetest.Part(whole, 0, cut), 100)),
+				resultOf(t, behind, tracetest.NewProgramReader(p, tracetest.Part(whole, cut, whole.Len()), 100)))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -742,13 +742,13 @@ func TestSitesInFilesWithSameName(t *testing.T) {
 // If there are several line sizes, sites are analysed for lines of 64 bytes or, if 64 is not among
 // the sizes, for the first size.
 func TestSitesLineSize(t *testing.T) {
-	p := allocating()
+	p := allocatingProgram()
 	whole := tracetest.Rows(p, allocatingSteps(rand.New(rand.NewPCG(1, 1)), p, 300)...)
 	for _, c := range []struct {
 		lines []uint32
 		want  uint32
 	}{{[]uint32{32, 64, 128}, 64}, {[]uint32{16, 256}, 16}} {
-		if got := passed(t, analysis.Spec{LineBytes: c.lines}, tracetest.NewProgramReader(p, whole, 0)); got.Sites.LineBytes != c.want {
+		if got := resultOf(t, analysis.Spec{LineBytes: c.lines}, tracetest.NewProgramReader(p, whole, 0)); got.Sites.LineBytes != c.want {
 			t.Errorf("with line sizes %v, sites were analysed for lines of %d bytes, want %d", c.lines, got.Sites.LineBytes, c.want)
 		}
 	}
@@ -756,9 +756,9 @@ func TestSitesLineSize(t *testing.T) {
 
 // The profile of a trace without code contains all results except sites.
 func TestNoSites(t *testing.T) {
-	whole := random(rand.New(rand.NewPCG(1, 24)), 5000)
-	with := passed(t, analysis.Spec{Analyses: analysis.Sites, Utilisation: []uint64{1 << 15}, Previous: true}, tracetest.NewReader(whole, 0))
-	without := passed(t, analysis.Spec{Analyses: analysis.Locality}, tracetest.NewReader(whole, 0))
+	whole := randomTrace(rand.New(rand.NewPCG(1, 24)), 5000)
+	with := resultOf(t, analysis.Spec{Analyses: analysis.Sites, Utilisation: []uint64{1 << 15}, Previous: true}, tracetest.NewReader(whole, 0))
+	without := resultOf(t, analysis.Spec{Analyses: analysis.Locality}, tracetest.NewReader(whole, 0))
 	if with.Sites != nil || with.Digest() != without.Digest() {
 		t.Errorf("a trace without code has sites %+v, or its profile differs", with.Sites)
 	}
@@ -766,7 +766,7 @@ func TestNoSites(t *testing.T) {
 
 // If a row refers to a site that is not in the tables, the error contains the site's number.
 func TestUnknownSite(t *testing.T) {
-	p := allocating()
+	p := allocatingProgram()
 	whole := tracetest.Rows(p, tracetest.Step{Block: 0, Values: []uint64{64}})
 	whole.Site[whole.Len()-1] = 99
 	r, err := analysis.NewRunner(analysis.Spec{Analyses: analysis.Sites}, &copier{rows: whole, p: p})
@@ -797,7 +797,7 @@ func TestSitesAllocateNothing(t *testing.T) {
 // FuzzSitesState checks that a saved run with damaged sites is either rejected or continued,
 // without a panic.
 func FuzzSitesState(f *testing.F) {
-	p := allocating()
+	p := allocatingProgram()
 	specs := []analysis.Spec{
 		{Kinds: trace.AllKinds, Utilisation: []uint64{128}, Previous: true},
 		{Kinds: trace.AllKinds, Mergeable: true, LineBytes: []uint32{128}, Utilisation: []uint64{256}},
@@ -827,7 +827,7 @@ func FuzzSitesState(f *testing.F) {
 			t.Fatal(err)
 		}
 		at.Segment.Sites = state
-		continues(t, specs[i], tracetest.NewProgramReader(p, whole, 0), append(slices.Clone(saved[i][:head]), at.Encode()...))
+		canContinue(t, specs[i], tracetest.NewProgramReader(p, whole, 0), append(slices.Clone(saved[i][:head]), at.Encode()...))
 	})
 }
 

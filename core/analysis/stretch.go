@@ -37,7 +37,7 @@ type Stretcher struct {
 	runner *Runner
 	rows   *trace.Batch
 
-	before  contract.LayoutFollower // tracks the layout of memory blocks; nil: not needed
+	tracker contract.LayoutFollower // tracks the layout of memory blocks; nil: not needed
 	settled bool                    // before contains the layout at position known
 	known   trace.Position
 	laid    bool // whether layout is the layout at the beginning of the stretch
@@ -76,10 +76,10 @@ func (s *Stretcher) begin(next Stretch) {
 	// these events.
 	s.settled = s.settled && next.Events == s.now.Events
 	s.now, s.runner = next, nil
-	if s.stage = toKnown; s.laid || !s.follows() {
-		s.before, s.known, s.passed = nil, trace.Position{Chunk: next.From.Chunk}, next.First
+	if s.stage = toKnown; s.laid || !s.dependsOnLayout() {
+		s.tracker, s.known, s.passed = nil, trace.Position{Chunk: next.From.Chunk}, next.First
 	} else if !s.settled || next.From.Before(s.known) {
-		s.before, s.known, s.passed = s.spec.newLayout(s.program), trace.Position{}, 0
+		s.tracker, s.known, s.passed = s.spec.newLayout(s.program), trace.Position{}, 0
 	}
 	s.settled = false
 	s.reader = s.source.Open(s.known.Chunk, trace.AllKinds|next.Events)
@@ -89,8 +89,10 @@ func (s *Stretcher) begin(next Stretch) {
 	}
 }
 
-// follows reports whether the results depend on the layout of memory blocks.
-func (s *Stretcher) follows() bool { return blocksMatter(s.now.Events, s.source, s.spec.Mergeable) }
+// dependsOnLayout reports whether the results depend on the layout of memory blocks.
+func (s *Stretcher) dependsOnLayout() bool {
+	return blocksMatter(s.now.Events, s.source, s.spec.Mergeable)
+}
 
 // blocksMatter reports whether the results of a run that reads the given events depend on the
 // layout of memory blocks. Mergeable segments do not depend on the layout, because they do not
@@ -109,12 +111,12 @@ func (s *Stretcher) Step() error {
 	}
 	switch err := s.reader.Next(s.rows); {
 	case err == nil && s.stage == toStretch:
-		s.pass()
+		s.countSkipped()
 		return nil
 	case err == nil:
 		return nil
 	case err != trace.ErrThere:
-		return short(err)
+		return errorOrShort(err)
 	}
 	if s.stage++; s.stage == toStretch {
 		s.reader.Until(s.now.From)
@@ -124,15 +126,15 @@ func (s *Stretcher) Step() error {
 	return nil
 }
 
-// pass counts the references before the stretch, and tracks the layout of memory blocks.
-func (s *Stretcher) pass() {
+// countSkipped counts the references before the stretch, and tracks the layout of memory blocks.
+func (s *Stretcher) countSkipped() {
 	for _, k := range s.rows.Kind {
 		if k.IsReference() {
 			s.passed++
 		}
 	}
-	if s.before != nil {
-		s.before.Move(s.rows)
+	if s.tracker != nil {
+		s.tracker.Move(s.rows)
 	}
 }
 
@@ -140,9 +142,9 @@ func (s *Stretcher) prepare() {
 	spec := s.spec
 	spec.Start = s.passed
 	r := &Runner{spec: spec, feed: feed{batch: s.rows, analyses: spec.segmentTable(s.program, s.now.Lone)}}
-	r.feed.ask()
-	if blocks, ok := find[contract.LayoutFollower](r.analyses); ok && s.before != nil {
-		blocks.Succeed(s.before)
+	r.feed.selectRows()
+	if blocks, ok := findOptional[contract.LayoutFollower](r.analyses); ok && s.tracker != nil {
+		blocks.Succeed(s.tracker)
 	} else if ok && s.laid {
 		blocks.Lay(s.layout)
 	}
@@ -160,11 +162,11 @@ func (s *Stretcher) analyse() error {
 		err == io.EOF && s.now.To.Chunk == trace.AtEnd:
 		return io.EOF
 	}
-	return short(err)
+	return errorOrShort(err)
 }
 
-// short returns err, or errShort if the trace ended too early.
-func short(err error) error {
+// errorOrShort returns err, or errShort if the trace ended too early.
+func errorOrShort(err error) error {
 	if err == io.EOF || err == trace.ErrThere {
 		return errShort
 	}
@@ -205,15 +207,15 @@ func (s *Stretcher) Cut() {
 // analysed completely.
 func (s *Stretcher) Segment(whole bool) Segment {
 	r := s.runner
-	if r == nil || !whole && r.rows == 0 || r.feed.all() != nil {
+	if r == nil || !whole && r.rows == 0 || r.feed.analyseBatch() != nil {
 		return Segment{}
 	}
 	made := Segment{To: s.now.To, Rows: r.rows, Profile: r.profile(profile.State{}, true)}
 	if !whole {
 		made.To = s.reader.Position()
 	}
-	if s.follows() {
-		s.before, _ = find[contract.LayoutFollower](r.analyses)
+	if s.dependsOnLayout() {
+		s.tracker, _ = findOptional[contract.LayoutFollower](r.analyses)
 		s.known, s.passed, s.settled = made.To, s.passed+r.analysed, true
 	}
 	return made
@@ -222,10 +224,10 @@ func (s *Stretcher) Segment(whole bool) Segment {
 // Layout returns the layout of memory blocks at the end of the latest segment, or nil if the
 // analyses do not need the layout.
 func (s *Stretcher) Layout() []contract.Block {
-	if !s.settled || s.before == nil {
+	if !s.settled || s.tracker == nil {
 		return nil
 	}
-	return s.before.Layout()
+	return s.tracker.Layout()
 }
 
 // Goroutines returns a function that creates helpers in this process, for [DividedOptions].

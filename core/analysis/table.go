@@ -58,7 +58,7 @@ const Usual = Loops | Regular | Blocks
 func registrations() []registration {
 	return []registration{
 		{
-			tag: Blocks, name: "blocks", beside: true, bounded: true,
+			tag: Blocks, name: "blocks", additional: true, bounded: true,
 			make: func(m *maker) Analysis {
 				a := branches.New(m.spec.Kinds, m.spec.Start > 0, m.program)
 				if m.part.is {
@@ -71,7 +71,7 @@ func registrations() []registration {
 			tag: Sites, name: "sites", needs: Locality, estimated: true, byLine: true,
 			make: func(m *maker) Analysis {
 				o := m.spec.sites()
-				o.Follows = m.part.told
+				o.Follows = m.part.layoutKnown
 				o.Segment, o.TimelinePlaces = m.part.is || m.spec.Start > 0, timelinePlaces
 				o.Callers, _ = m.get(Blocks).(*branches.Analysis)
 				a := sites.New(o, m.program)
@@ -88,7 +88,7 @@ func registrations() []registration {
 				if m.part.is || m.spec.Start > 0 {
 					return nil // segments exist only in runs without communication
 				}
-				return communication.New(m.spec.SiteLineBytes(), m.get(Sites).(*sites.Analysis), m.spec.decides(m.program))
+				return communication.New(m.spec.SiteLineBytes(), m.get(Sites).(*sites.Analysis), m.spec.communicationDecision(m.program))
 			},
 			graft:  func(to, from *profile.Profile) { to.Communication = from.Communication },
 			finish: Spec.explainCommunication,
@@ -131,8 +131,8 @@ func registrations() []registration {
 			tag: Operations, name: "operations", needs: Counters, bounded: true,
 		},
 		{
-			tag: Loops, name: "loops", beside: true, bounded: true,
-			inOrder: "the records must be compressed over the whole trace, in order",
+			tag: Loops, name: "loops", additional: true, bounded: true,
+			orderReason: "the records must be compressed over the whole trace, in order",
 			make: func(m *maker) Analysis {
 				if m.part.is {
 					return nil // the analysis reads the rows of a segment when the segment is appended
@@ -142,12 +142,12 @@ func registrations() []registration {
 			graft: func(to, from *profile.Profile) { to.Loops = from.Loops },
 		},
 		{
-			tag: Regular, name: "regular", needs: Loops, beside: true, bounded: true,
+			tag: Regular, name: "regular", needs: Loops, additional: true, bounded: true,
 		},
 		{
-			tag: Footprint, name: "footprint", beside: true, byLine: true,
-			inOrder:  "the footprint must be measured over the whole trace, in order",
-			inSample: func(Sampling) bool { return false },
+			tag: Footprint, name: "footprint", additional: true, byLine: true,
+			orderReason: "the footprint must be measured over the whole trace, in order",
+			inSample:    func(Sampling) bool { return false },
 			make: func(m *maker) Analysis {
 				if m.part.is {
 					return nil // the analysis reads the rows of a segment when the segment is appended
@@ -157,9 +157,9 @@ func registrations() []registration {
 			graft: func(to, from *profile.Profile) { to.Footprint = from.Footprint },
 		},
 		{
-			tag: Data, name: "data", beside: true, byLine: true,
-			inOrder:  "the lifetimes of memory blocks must be tracked over the whole trace, in order",
-			inSample: func(Sampling) bool { return false },
+			tag: Data, name: "data", additional: true, byLine: true,
+			orderReason: "the lifetimes of memory blocks must be tracked over the whole trace, in order",
+			inSample:    func(Sampling) bool { return false },
 			make: func(m *maker) Analysis {
 				if m.part.is || !m.spec.has(Sites) {
 					return nil // the analysis reads the rows of a segment when the segment is appended
@@ -201,7 +201,7 @@ type Wanted struct {
 
 // wanted returns the analyses whose results are estimated from a sample.
 func (s Spec) wanted(program func() *trace.Program) Wanted {
-	w := Wanted{LineBytes: s.SiteLineBytes(), Communication: s.has(Communication), Program: program, Decides: s.decides(program)}
+	w := Wanted{LineBytes: s.SiteLineBytes(), Communication: s.has(Communication), Program: program, Decides: s.communicationDecision(program)}
 	if s.has(Sites) {
 		o := s.sites()
 		w.Sites = &o
@@ -213,31 +213,31 @@ func (s Spec) wanted(program func() *trace.Program) Wanted {
 	return w
 }
 
-// decides returns the function from whose result communication decides whether to run. If the user
+// communicationDecision returns the function from whose result communication decides whether to run. If the user
 // selected communication, the analysis always runs, and decides returns nil.
-func (s Spec) decides(program func() *trace.Program) func() *trace.Program {
+func (s Spec) communicationDecision(program func() *trace.Program) func() *trace.Program {
 	if !s.isDefault() {
 		return nil
 	}
 	return program
 }
 
-// apart returns the analyses of the run that have no segments, with their options. threads is the
+// inOrderAnalyses returns the analyses of the run that have no segments, with their options. threads is the
 // number of threads of the trace, or 0 if the number is unknown.
-func (s Spec) apart(threads int) (some Analyses) {
+func (s Spec) inOrderAnalyses(threads int) (some Analyses) {
 	if s.has(Communication) && (threads > 1 || !s.isDefault()) {
 		some = Communication
 	}
 	for i := range registered {
-		if r := &registered[i]; s.has(r.tag) && (r.inOrder != "" || r.needs&some != 0) {
+		if r := &registered[i]; s.has(r.tag) && (r.orderReason != "" || r.needs&some != 0) {
 			some |= r.tag
 		}
 	}
 	return some
 }
 
-// without returns the spec of the run without the analyses that apart returned.
-func (s Spec) without(some Analyses) Spec {
+// withoutAnalyses returns the spec of the run without the analyses that apart returned.
+func (s Spec) withoutAnalyses(some Analyses) Spec {
 	if all := s.wants(); some&Communication != 0 {
 		s.Analyses = all&^Counters | s.Analyses&Counters // so that counting per byte is not selected in addition
 	}
@@ -245,9 +245,9 @@ func (s Spec) without(some Analyses) Spec {
 	return s
 }
 
-// only returns the spec of a run with the analyses that apart returned. This run includes only the
+// onlyAnalyses returns the spec of a run with the analyses that apart returned. This run includes only the
 // analyses on which their results depend.
-func (s Spec) only(some Analyses) Spec {
+func (s Spec) onlyAnalyses(some Analyses) Spec {
 	all := s.wants()
 	s.Analyses = some | Locality // a list with Locality does not include Default
 	if some&(Communication|Data) != 0 {

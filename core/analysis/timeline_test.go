@@ -14,19 +14,19 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// timed returns a program, its steps and a spec. The program either has several threads and data
+// timelineProgram returns a program, its steps and a spec. The program either has several threads and data
 // objects, or makes calls.
-func timed(rng *rand.Rand, steps int) (*trace.Program, []tracetest.Step, analysis.Spec) {
+func timelineProgram(rng *rand.Rand, steps int) (*trace.Program, []tracetest.Step, analysis.Spec) {
 	if rng.IntN(2) == 0 {
-		p := allocating()
+		p := allocatingProgram()
 		spec := analysis.Spec{Kinds: trace.AllKinds, Analyses: analysis.Sites | analysis.Sharing}
 		if rng.IntN(3) == 0 {
 			spec.Utilisation = []uint64{1 << 9}
 		}
 		return p, allocatingSteps(rng, p, 1+rng.IntN(steps)), spec
 	}
-	p := calling(rng)
-	w, _ := walked(rng, p, 1+rng.IntN(steps))
+	p := callingProgram(rng)
+	w, _ := randomRun(rng, p, 1+rng.IntN(steps))
 	spec := callSpec
 	if rng.IntN(2) == 0 {
 		spec.Analyses |= analysis.Sharing
@@ -116,9 +116,9 @@ func TestTimelineCountsByDefinition(t *testing.T) {
 		if seed%3 == 0 {
 			undo = analysis.LimitTimeline(1 + rng.IntN(200))
 		}
-		p, steps, spec := timed(rng, 6000)
+		p, steps, spec := timelineProgram(rng, 6000)
 		whole := tracetest.Rows(p, steps...)
-		got := passed(t, spec, reading(p, whole, 1+rng.IntN(4096)))
+		got := resultOf(t, spec, reading(p, whole, 1+rng.IntN(4096)))
 		undo()
 		if got.Sites == nil {
 			continue
@@ -128,7 +128,7 @@ func TestTimelineCountsByDefinition(t *testing.T) {
 		for i := range line.Windows {
 			part := spec
 			part.Limit = uint64(i+1) * line.References
-			end := passed(t, part, reading(p, whole, 4096))
+			end := resultOf(t, part, reading(p, whole, 4096))
 			after, want := countsByPart(end, wholeCounts(end)), map[string]uint64{}
 			for name, n := range after {
 				if n != before[name] {
@@ -163,7 +163,7 @@ func TestTimelineCountsByDefinition(t *testing.T) {
 			for _, thread := range got.Totals.Threads {
 				only := spec
 				only.Threads = []uint32{thread}
-				want[thread] = passed(t, only, reading(p, whole, 4096)).Locality[0].Accesses()
+				want[thread] = resultOf(t, only, reading(p, whole, 4096)).Locality[0].Accesses()
 			}
 			if !maps.Equal(accesses, want) {
 				t.Fatalf("seed %d: the accesses by thread are %v, want %v", seed, accesses, want)
@@ -182,19 +182,19 @@ func TestTimelineOfDividedRuns(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 42))
 		undo := analysis.LimitTimeline(1 + rng.IntN(150))
-		p, steps, spec := timed(rng, 12_000)
+		p, steps, spec := timelineProgram(rng, 12_000)
 		file := container(t, rng, p, steps)
-		want, _ := alone(t, spec, readerOf(file))
+		want, _ := analyseSequentially(t, spec, readerOf(file))
 		if l := want.Timeline; l != nil && l.References > profile.TimelineWindow(want.Totals.AllReferences()) && len(l.Windows) > 1 {
 			coarse++
 		}
 		for _, workers := range []int{2, 5} {
-			if got := toItsEnd(t, divided(t, spec, file, workers, 1+rng.IntN(3000), counting(&joined))); !bytes.Equal(got, want.Encode()) {
+			if got := toItsEnd(t, divided(t, spec, file, workers, 1+rng.IntN(3000), countingHelpers(&joined))); !bytes.Equal(got, want.Encode()) {
 				t.Fatalf("seed %d: the result of %d workers differs from the result of one worker", seed, workers)
 			}
 		}
 		whole := tracetest.Rows(p, steps...)
-		again, _ := alone(t, spec, reading(p, whole, 4096))
+		again, _ := analyseSequentially(t, spec, reading(p, whole, 4096))
 		got := interrupted(t, rng, spec, 12, func() trace.Reader { return reading(p, whole, 1+rng.IntN(500)) }, nil)
 		if !bytes.Equal(got.Encode(), again.Encode()) {
 			t.Fatalf("seed %d: interruptions change the result", seed)
@@ -213,7 +213,7 @@ func TestTimelineIsBounded(t *testing.T) {
 	whole := tracetest.Rows(p, slices.Repeat(steps, 60)...)
 	for _, limit := range []int{1, 40, 1 << 17} {
 		undo := analysis.LimitTimeline(limit)
-		got := passed(t, analysis.Spec{Kinds: trace.AllKinds, Analyses: analysis.Sites}, reading(p, whole, 1000))
+		got := resultOf(t, analysis.Spec{Kinds: trace.AllKinds, Analyses: analysis.Sites}, reading(p, whole, 1000))
 		undo()
 		line, size := got.Timeline, profile.TimelineWindow(got.Totals.AllReferences())
 		places := 0

@@ -12,31 +12,31 @@ type worker struct {
 	p      *Parallel
 	header *trace.Header // header of the rows that are being analysed
 	// analysis with the layout of memory blocks at block number at; nil: not created yet
-	before contract.LayoutFollower
+	layout contract.LayoutFollower
 	at     int
 }
 
-// moves contains the rows that change the layout of memory blocks, and the headers for these rows.
+// layoutChanges contains the rows that change the layout of memory blocks, and the headers for these rows.
 // Rows are kept until all workers have processed them.
-type moves struct {
+type layoutChanges struct {
 	wanted    trace.Kinds // the layout events; 0: not needed
-	list      []move
+	list      []layoutChange
 	latest    *trace.Header
 	followers []*worker
 }
 
-type move struct {
+type layoutChange struct {
 	block  int
 	rows   *trace.Batch // the rows; nil: none
 	header *trace.Header
 }
 
-func (m *moves) note(number int, b *block) {
+func (m *layoutChanges) note(number int, b *block) {
 	if m.wanted == 0 || !b.moves && b.header == m.latest {
 		return
 	}
 	m.latest = b.header
-	one := move{block: number, header: b.header}
+	one := layoutChange{block: number, header: b.header}
 	if b.moves {
 		one.rows = eventsOf(b.rows, m.wanted)
 	}
@@ -61,9 +61,9 @@ func eventsOf(b *trace.Batch, kinds trace.Kinds) *trace.Batch {
 	return some
 }
 
-// since returns the moves of the blocks [from, to), and drops the moves that all workers have
+// between returns the moves of the blocks [from, to), and drops the moves that all workers have
 // processed.
-func (m *moves) since(from, to int) (list []move) {
+func (m *layoutChanges) between(from, to int) (list []layoutChange) {
 	known := to
 	for _, w := range m.followers {
 		known = min(known, w.at)
@@ -94,14 +94,14 @@ func (w *worker) claim() *claim {
 	defer p.mu.Unlock()
 	for !p.closed && !p.alone {
 		end := p.at + len(p.blocks)
-		if from, to := p.claims.next(p.at, end, p.ended != nil); to > from && p.joining {
+		if from, to := p.claims.nextBlocks(p.at, end, p.ended != nil); to > from && p.joining {
 			c := &claim{from: from, to: to, blocks: p.blocks[from-p.at : to-p.at], lone: p.lone}
 			p.claims.list = append(p.claims.list, c)
-			w.follow(from)
+			w.updateLayout(from)
 			return c
 		}
 		if w.at+maxBehind < p.at {
-			w.follow(p.at)
+			w.updateLayout(p.at)
 			continue
 		}
 		p.changed.Wait()
@@ -112,25 +112,25 @@ func (w *worker) claim() *claim {
 // maximum number of blocks whose moves an idle worker has not processed yet
 const maxBehind = 256
 
-// follow updates the worker's layout of memory blocks up to a block. follow releases the lock
+// updateLayout updates the worker's layout of memory blocks up to a block. updateLayout releases the lock
 // during the update.
-func (w *worker) follow(to int) {
-	list := w.p.moves.since(w.at, to)
+func (w *worker) updateLayout(to int) {
+	list := w.p.moves.between(w.at, to)
 	w.at = to
 	if len(list) == 0 {
 		return
 	}
 	w.p.mu.Unlock()
 	defer w.p.mu.Lock()
-	if w.before == nil {
-		w.before = w.p.spec.newLayout(w.program)
+	if w.layout == nil {
+		w.layout = w.p.spec.newLayout(w.program)
 	}
 	for _, one := range list {
 		w.header = one.header
 		if one.rows == nil {
 			one.rows = &trace.Batch{}
 		}
-		w.before.Move(one.rows)
+		w.layout.Move(one.rows)
 	}
 }
 
@@ -143,16 +143,16 @@ func (w *worker) analyse(c *claim) {
 	spec := w.p.spec
 	spec.Start += first.first
 	f := feed{analyses: spec.segmentTable(w.program, c.lone)}
-	f.ask()
-	blocks, follows := find[contract.LayoutFollower](f.analyses)
-	if follows && w.before != nil {
-		blocks.Succeed(w.before)
+	f.selectRows()
+	blocks, follows := findOptional[contract.LayoutFollower](f.analyses)
+	if follows && w.layout != nil {
+		blocks.Succeed(w.layout)
 	}
 	done, ok := 0, true
 	for ; ok && done < len(c.blocks) && !c.cut.Load(); done++ {
 		b := &c.blocks[done]
 		w.header, f.batch, f.mixed, f.next = b.header, b.rows, b.mixed, 0
-		ok = f.all() == nil
+		ok = f.analyseBatch() == nil
 		c.done.Add(1)
 	}
 	var result *profile.Profile
@@ -163,15 +163,15 @@ func (w *worker) analyse(c *claim) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if follows {
-		w.before = blocks
+		w.layout = blocks
 	}
 	c.to, c.result, c.ended = c.from+done, result, true
 	w.at = c.to
 	p.notify()
 }
 
-// all analyses the remaining rows of the batch.
-func (f *feed) all() error {
+// analyseBatch analyses the remaining rows of the batch.
+func (f *feed) analyseBatch() error {
 	for f.pending() || f.rest.pending() {
 		if f.rest.pending() {
 			f.rest.consume()
@@ -241,11 +241,11 @@ func newSizes(workers, blocks int, memoryBytes uint64) sizes {
 	return s
 }
 
-// room returns the maximum number of blocks that are waiting or being analysed.
-func (s *sizes) room() int { return (s.workers + 2) * s.blocks }
+// maxBlocks returns the maximum number of blocks that are waiting or being analysed.
+func (s *sizes) maxBlocks() int { return (s.workers + 2) * s.blocks }
 
-// learn adapts the sizes to the cost of joining a segment. The segment ends before block number to.
-func (s *sizes) learn(p *profile.Profile, to int) {
+// adaptTo adapts the sizes to the cost of joining a segment. The segment ends before block number to.
+func (s *sizes) adaptTo(p *profile.Profile, to int) {
 	if s.fixed {
 		return
 	}
@@ -267,11 +267,11 @@ type claims struct {
 	list []*claim
 }
 
-// next chooses the blocks for an idle worker, up to end. If from == to, no blocks are available
+// nextBlocks chooses the blocks for an idle worker, up to end. If from == to, no blocks are available
 // yet. at is the block that the live analyses reach next. last is true if no more blocks follow.
 // The blocks between two claims are left to the live analyses, whose results need not be joined.
 // Ideally, the live analyses reach a claim exactly when it has been analysed.
-func (c *claims) next(at, end int, last bool) (from, to int) {
+func (c *claims) nextBlocks(at, end int, last bool) (from, to int) {
 	reserve, frontier := 0, at
 	for _, taken := range c.list {
 		reserve += taken.from - frontier

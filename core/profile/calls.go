@@ -44,7 +44,7 @@ const FurtherPaths = "(further call paths)"
 func (s *Calls) code(c *coder) {
 	c.Flag(&s.Coherent)
 	next := uint64(0)
-	c.named(func() {
+	c.withStrings(func() {
 		codec.Slice(c.Coder, &s.Paths, 11, func(p *Path) {
 			codec.Below(c.Coder, &p.Parent, max(next, 1))
 			next++

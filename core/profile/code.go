@@ -48,8 +48,8 @@ func (t *stringTable) index(s string) uint64 {
 	return n
 }
 
-// named encodes or decodes the list of strings that body uses, and then calls body.
-func (c *coder) named(body func()) {
+// withStrings encodes or decodes the list of strings that body uses, and then calls body.
+func (c *coder) withStrings(body func()) {
 	if c.Reads() {
 		codec.Slice(c.Coder, &c.names.list, 1, c.Text)
 		body()

@@ -10,7 +10,7 @@ import (
 func (c *Communication) code(w *coder) {
 	if w.Reads() {
 		for i := range w.of.Locality {
-			w.most = max(w.most, w.of.longest(&w.of.Locality[i]))
+			w.most = max(w.most, w.of.longestDistance(&w.of.Locality[i]))
 		}
 		w.crowded = "the histograms of long distances between many threads need gigabytes; analyze fewer threads together"
 	}
@@ -133,9 +133,9 @@ func (p *Profile) checkCommunication() error {
 	return nil
 }
 
-// slack returns the maximum difference between two sums of the given number of estimates. The sums
+// roundingSlack returns the maximum difference between two sums of the given number of estimates. The sums
 // differ because each estimate is rounded.
-func (p *Profile) slack(counts int) uint64 {
+func (p *Profile) roundingSlack(counts int) uint64 {
 	if !p.Sampled.Chosen() {
 		return 0
 	}
@@ -150,12 +150,12 @@ func (s *flowSums) add(events, transfers uint64) {
 	s.transfers.add(transfers)
 }
 
-// near reports whether two sums differ by at most slack.
-func (s *flowSums) near(other flowSums, slack uint64) bool {
-	return s.events.near(other.events, slack) && s.transfers.near(other.transfers, slack)
+// isNear reports whether two sums differ by at most slack.
+func (s *flowSums) isNear(other flowSums, slack uint64) bool {
+	return s.events.isNear(other.events, slack) && s.transfers.isNear(other.transfers, slack)
 }
 
-func (c *counter) near(other counter, slack uint64) bool {
+func (c *counter) isNear(other counter, slack uint64) bool {
 	return c.over == other.over && max(c.n, other.n)-min(c.n, other.n) <= slack
 }
 
@@ -189,7 +189,7 @@ func (p *Profile) checkGranule(g *Granule) error {
 			return &CheckError{"a class of shared memory has fewer references than granules or events"}
 		}
 	}
-	if !sum.events.near(events, p.slack(len(g.Flows)+len(g.Classes))) {
+	if !sum.events.isNear(events, p.roundingSlack(len(g.Flows)+len(g.Classes))) {
 		return &CheckError{"the events of shared memory do not add up to the flows between threads"}
 	}
 	return nil
@@ -221,7 +221,7 @@ func (p *Profile) checkPairs(c *Communication) error {
 		}
 		sum.add(s.Events, s.Transfers)
 	}
-	if !sum.near(c.words(), p.slack(len(c.Pairs)+len(c.Granules[0].Flows))) {
+	if !sum.isNear(c.words(), p.roundingSlack(len(c.Pairs)+len(c.Granules[0].Flows))) {
 		return &CheckError{"the pairs of sites do not add up to the flows between threads"}
 	}
 	return nil
@@ -243,7 +243,7 @@ func (p *Profile) checkFlowWindows(c *Communication) error {
 			return err
 		}
 	}
-	if !sum.near(c.words(), p.slack(flows)) {
+	if !sum.isNear(c.words(), p.roundingSlack(flows)) {
 		return &CheckError{"the windows of the flows between threads do not add up to the flows"}
 	}
 	return nil
@@ -268,7 +268,7 @@ func (p *Profile) checkOwners(c *Communication) error {
 	for _, class := range c.Granules[0].Classes {
 		made.add(class.References)
 	}
-	if c.Owners != nil && !references.near(made, p.slack(parts)) {
+	if c.Owners != nil && !references.isNear(made, p.roundingSlack(parts)) {
 		return &CheckError{"the owners of data do not add up to the references"}
 	}
 	return nil
@@ -293,7 +293,7 @@ func (p *Profile) checkFalse(c *Communication) error {
 		}
 		lines.add(f.Lines)
 	}
-	if len(c.False) > 0 && (len(c.Granules) < 2 || lines.over || lines.n > c.Granules[1].Classes[FalselyShared].Granules+p.slack(len(c.False))) {
+	if len(c.False) > 0 && (len(c.Granules) < 2 || lines.over || lines.n > c.Granules[1].Classes[FalselyShared].Granules+p.roundingSlack(len(c.False))) {
 		return &CheckError{"the list of falsely shared lines contains more lines than the communication counts as falsely shared"}
 	}
 	return nil

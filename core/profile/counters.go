@@ -354,7 +354,7 @@ func (c *Counters) code(w *coder) {
 		w.In.Fail("the profile does not have the " + strconv.Itoa(int(NumCounters)) + " counters of this version; use a newer stackglass")
 		return
 	}
-	w.named(func() {
+	w.withStrings(func() {
 		next := uint64(0)
 		codec.Slice(w.Coder, &c.Functions, 7, func(f *FunctionCounters) {
 			codec.Next(w.Coder, &f.Number, &next, 1<<32)

@@ -37,7 +37,7 @@ func counted() *profile.Counters {
 }
 
 func withCounters() *profile.Profile {
-	p := sample(true)
+	p := testProfile(true)
 	p.Counters = counted()
 	p.Segment.Touched = []byte{1, 2, 3}
 	return p
@@ -53,7 +53,7 @@ func TestCountersSurviveEncoding(t *testing.T) {
 	if !reflect.DeepEqual(got.Counters, p.Counters) || !bytes.Equal(got.Segment.Touched, p.Segment.Touched) {
 		t.Errorf("the decoded counters are %+v, want %+v", got.Counters, p.Counters)
 	}
-	if !bytes.Equal(got.Encode(), data) || got.Digest() == sample(true).Digest() {
+	if !bytes.Equal(got.Encode(), data) || got.Digest() == testProfile(true).Digest() {
 		t.Error("decoding and encoding changes the bytes, or the digest does not cover the counters")
 	}
 	for i := range data {
@@ -83,7 +83,7 @@ func TestCountersCheck(t *testing.T) {
 	} {
 		p := withCounters()
 		breakIt(p.Counters)
-		invalid(t, name, p)
+		checkInvalid(t, name, p)
 	}
 }
 

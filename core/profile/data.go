@@ -153,7 +153,7 @@ func MapClassFrom(class int) uint64 {
 }
 
 // Accesses returns the number of line accesses in the cell.
-func (m *MapCell) Accesses() uint64 { return counted(m.Counts) }
+func (m *MapCell) Accesses() uint64 { return testCounters(m.Counts) }
 
 // Cold returns the number of first accesses to lines.
 func (m *MapCell) Cold() uint64 {
@@ -178,7 +178,7 @@ func (m *MapCell) Misses(lines uint64) (n uint64) {
 func (d *Data) code(c *coder) {
 	c.U32(&d.LineBytes)
 	c.U64(&d.ColumnReferences)
-	c.named(func() {
+	c.withStrings(func() {
 		codec.Slice(c.Coder, &d.Structures, 3, func(s *trace.Structure) {
 			c.name(&s.Name)
 			c.U64(&s.Bytes)
@@ -277,7 +277,7 @@ func validMembers(s *trace.Structure) bool {
 }
 
 func (l *BlockLives) fits(o *DataObject) bool {
-	return counted(l.Lifetimes) == l.Freed && l.Freed <= o.Blocks && l.Kept <= o.Blocks-l.Freed && l.KeptBytes <= o.Bytes &&
+	return testCounters(l.Lifetimes) == l.Freed && l.Freed <= o.Blocks && l.Kept <= o.Blocks-l.Freed && l.KeptBytes <= o.Bytes &&
 		l.PeakBytes <= o.Bytes && l.UnreadFreed <= l.UnreadBlocks && l.UnreadBlocks <= l.Freed+l.Kept && l.Unread <= o.Bytes && l.Unwritten <= o.Bytes
 }
 

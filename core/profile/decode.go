@@ -86,13 +86,13 @@ func decodeSections(data []byte, r *codec.Decoder) (*Profile, error) {
 	start, end := r.Offset(), r.Offset()
 	optional := false // an optional section has been read
 	for next := 0; r.Err() == nil; {
-		tag, payload := section(data, r)
+		tag, payload := readSection(data, r)
 		c := coder{Coder: &codec.Coder{In: payload}, version: version, of: p, room: &room}
 		switch {
 		case r.Err() != nil:
 			return nil, nil
 		case tag == endTag:
-			finish(r, payload, next, digestSections(data[start:end]))
+			checkEnd(r, payload, next, digestSections(data[start:end]))
 			return p, nil
 		case tag[0] >= 'a':
 			optional = true
@@ -141,8 +141,8 @@ func (p *Profile) decodeOptional(tag string, c *coder) {
 
 func (c *coder) raw() []byte { return append([]byte{}, c.In.Take()...) }
 
-// finish checks that all mandatory sections are present, and that the digest is correct.
-func finish(r, payload *codec.Decoder, next int, digest [32]byte) {
+// checkEnd checks that all mandatory sections are present, and that the digest is correct.
+func checkEnd(r, payload *codec.Decoder, next int, digest [32]byte) {
 	switch {
 	case next < onceSections:
 		r.Fail("one of the sections INPT, TOTL and STAT is missing")
@@ -156,7 +156,7 @@ func finish(r, payload *codec.Decoder, next int, digest [32]byte) {
 // decodeSection reads a section that the digest covers. next is the smallest index in forms that
 // this section may have. The result is the smallest index that the next section may have.
 func (p *Profile) decodeSection(tag string, c *coder, next int) int {
-	place := slices.IndexFunc(forms, func(f form) bool { return slices.Contains(f.tags, tag) })
+	place := slices.IndexFunc(forms, func(f sectionForm) bool { return slices.Contains(f.tags, tag) })
 	switch {
 	case place < 0:
 		c.In.Fail("section " + strconv.Quote(tag) + " is unknown to this program; use a newer stackglass")
@@ -172,8 +172,8 @@ func (p *Profile) decodeSection(tag string, c *coder, next int) int {
 	return place + 1
 }
 
-// section reads one section of data and checks its checksum.
-func section(data []byte, r *codec.Decoder) (tag string, payload *codec.Decoder) {
+// readSection reads one section of data and checks its checksum.
+func readSection(data []byte, r *codec.Decoder) (tag string, payload *codec.Decoder) {
 	start := r.Offset()
 	tag = string(r.Part(4).Rest())
 	payload = r.Part(r.Uint())

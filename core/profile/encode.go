@@ -50,7 +50,7 @@ func (p *Profile) EncodeTo(to io.Writer) error {
 		w.section("coml", c.codeLineSharing)
 	}
 	if p.NoCommunication != AbsenceUnknown {
-		w.put("comx", []byte{byte(p.NoCommunication)})
+		w.putSection("comx", []byte{byte(p.NoCommunication)})
 	}
 	if len(p.Sources) > 0 {
 		w.section("srcs", p.codeSources)
@@ -60,11 +60,11 @@ func (p *Profile) EncodeTo(to io.Writer) error {
 		w.payload = nil // the memory may be large
 		for i := range states {
 			if state := *states[i].field(s); state != nil {
-				w.put(states[i].tag, state)
+				w.putSection(states[i].tag, state)
 			}
 		}
 	}
-	w.put(endTag, sum[:])
+	w.putSection(endTag, sum[:])
 	return w.err
 }
 
@@ -128,13 +128,13 @@ func (w *writer) section(tag string, code func(*coder)) {
 	c := coder{Coder: codec.Writer(w.payload[:0])}
 	code(&c)
 	w.payload = c.Out
-	w.put(tag, w.payload)
+	w.putSection(tag, w.payload)
 }
 
-// put writes a section, without copying the payload.
-func (w *writer) put(tag string, payload []byte) {
-	check := w.head(tag, len(payload))
-	w.body(tag, payload, &check)
+// putSection writes a section, without copying the payload.
+func (w *writer) putSection(tag string, payload []byte) {
+	check := w.writeHead(tag, len(payload))
+	w.writeBody(tag, payload, &check)
 	w.send(binary.LittleEndian.AppendUint32(nil, check))
 }
 
@@ -147,23 +147,23 @@ func (w *writer) inPieces(tag string, code func(*coder)) {
 	length := 0
 	count := coder{Coder: codec.Writer(w.payload[:0]), full: func(b []byte) { length += len(b) }}
 	code(&count)
-	check := w.head(tag, length+len(count.Out))
-	send := coder{Coder: codec.Writer(count.Out[:0]), full: func(b []byte) { w.body(tag, b, &check) }}
+	check := w.writeHead(tag, length+len(count.Out))
+	send := coder{Coder: codec.Writer(count.Out[:0]), full: func(b []byte) { w.writeBody(tag, b, &check) }}
 	code(&send)
 	w.payload = send.Out
-	w.body(tag, w.payload, &check)
+	w.writeBody(tag, w.payload, &check)
 	w.send(binary.LittleEndian.AppendUint32(nil, check))
 }
 
-// head writes the beginning of a section and returns the checksum of the bytes so far.
-func (w *writer) head(tag string, length int) (check uint32) {
+// writeHead writes the beginning of a section and returns the checksum of the bytes so far.
+func (w *writer) writeHead(tag string, length int) (check uint32) {
 	head := binary.AppendUvarint(append(make([]byte, 0, 16), tag...), uint64(length))
-	w.body(tag, head, &check)
+	w.writeBody(tag, head, &check)
 	return check
 }
 
-// body writes a part of a section's payload, and updates the checksum.
-func (w *writer) body(tag string, part []byte, check *uint32) {
+// writeBody writes a part of a section's payload, and updates the checksum.
+func (w *writer) writeBody(tag string, part []byte, check *uint32) {
 	*check = crc32.Update(*check, castagnoli, part)
 	if tag != endTag && tag[0] < 'a' {
 		w.digest.Write(part)

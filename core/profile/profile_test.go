@@ -234,8 +234,8 @@ func TestCurveIsSmall(t *testing.T) {
 	}
 }
 
-// sample returns a profile that satisfies every invariant.
-func sample(segment bool) *profile.Profile {
+// testProfile returns a profile that satisfies every invariant.
+func testProfile(segment bool) *profile.Profile {
 	p := &profile.Profile{
 		Input: profile.Input{Header: trace.Header{Format: "din", PCs: true}, Kinds: trace.DataKinds, Skip: 3, Limit: 9, Threads: []uint32{1, 7}},
 		State: profile.State{Partial: true, Reason: "cancelled"},
@@ -261,7 +261,7 @@ func sample(segment bool) *profile.Profile {
 
 func TestEncodeDecode(t *testing.T) {
 	for _, segment := range []bool{false, true} {
-		p := sample(segment)
+		p := testProfile(segment)
 		data := p.Encode()
 		got, err := profile.Decode(data)
 		if err != nil {
@@ -270,14 +270,14 @@ func TestEncodeDecode(t *testing.T) {
 		if !bytes.Equal(got.Encode(), data) {
 			t.Errorf("segment %v: decoding and encoding changes the bytes", segment)
 		}
-		if got.Digest() != p.Digest() || got.Digest() != sample(false).Digest() {
+		if got.Digest() != p.Digest() || got.Digest() != testProfile(false).Digest() {
 			t.Errorf("segment %v: decoding and encoding changes the digest", segment)
 		}
 	}
 }
 
 func TestEncodedDigest(t *testing.T) {
-	p := sample(true)
+	p := testProfile(true)
 	if got, ok := profile.EncodedDigest(p.Encode()); !ok || got != p.Digest() {
 		t.Errorf("the encoded digest is %x (%v), want %x", got, ok, p.Digest())
 	}
@@ -298,7 +298,7 @@ func TestDocumentedExample(t *testing.T) {
 }
 
 func TestDecodeDamaged(t *testing.T) {
-	data := sample(true).Encode()
+	data := testProfile(true).Encode()
 	for i := range data {
 		damaged := bytes.Clone(data)
 		damaged[i] ^= 0x20
@@ -441,7 +441,7 @@ func TestDecodeWrongLengths(t *testing.T) {
 }
 
 func TestDecodeNewerVersion(t *testing.T) {
-	data := sample(false).Encode()
+	data := testProfile(false).Encode()
 	data[8] = profile.Version + 1
 	var newer *profile.VersionError
 	if _, err := profile.Decode(data); !errors.As(err, &newer) || newer.Version != profile.Version+1 {
@@ -470,14 +470,14 @@ func TestCheck(t *testing.T) {
 		"kind missing": func(p *profile.Profile) { p.Totals.References[trace.Store] = 1 },
 		"line sizes":   func(p *profile.Profile) { p.Locality = append(p.Locality, p.Locality[0]) },
 	} {
-		p := sample(true)
+		p := testProfile(true)
 		breakIt(p)
-		invalid(t, name, p)
+		checkInvalid(t, name, p)
 	}
 }
 
-// invalid checks that neither Check nor Decode accepts the profile p.
-func invalid(t *testing.T, name string, p *profile.Profile) {
+// checkInvalid checks that neither Check nor Decode accepts the profile p.
+func checkInvalid(t *testing.T, name string, p *profile.Profile) {
 	t.Helper()
 	if p.Check() == nil {
 		t.Errorf("%s: Check() = nil, want an error", name)
@@ -488,8 +488,8 @@ func invalid(t *testing.T, name string, p *profile.Profile) {
 }
 
 func FuzzDecode(f *testing.F) {
-	f.Add(sample(false).Encode())
-	f.Add(sample(true).Encode())
+	f.Add(testProfile(false).Encode())
+	f.Add(testProfile(true).Encode())
 	f.Add(withCounters().Encode())
 	f.Add(withSites().Encode())
 	f.Add(withSets().Encode())

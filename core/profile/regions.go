@@ -39,7 +39,7 @@ func (r *Regions) code(c *coder) {
 	c.Flag(&r.TooMany)
 	c.U64(&r.Gap)
 	from := uint64(0)
-	c.named(func() {
+	c.withStrings(func() {
 		codec.Bounded(c.Coder, &r.List, MostRegions, func(of *Region) {
 			c.name(&of.Name)
 			c.U32s(&of.Thread, &of.Depth)

@@ -253,9 +253,9 @@ func (p *Profile) codeIntervals(c *coder) {
 	}
 }
 
-// there encodes or decodes a flag that is set if *v is not nil. While reading, it allocates *v if
+// codePresence encodes or decodes a flag that is set if *v is not nil. While reading, it allocates *v if
 // necessary.
-func there[T any](c *coder, v **T) bool {
+func codePresence[T any](c *coder, v **T) bool {
 	is := *v != nil
 	if c.Flag(&is); is && c.Reads() {
 		*v = new(T)
@@ -264,7 +264,7 @@ func there[T any](c *coder, v **T) bool {
 }
 
 func (c *coder) core(off **CoreIntervals) {
-	if !there(c, off) {
+	if !codePresence(c, off) {
 		return
 	}
 	o := *off
@@ -297,7 +297,7 @@ func (c *coder) off(list *[]BinCount) {
 }
 
 func (c *Communication) codeOff(w *coder) {
-	if !there(w, &c.Off) {
+	if !codePresence(w, &c.Off) {
 		return
 	}
 	o := c.Off

@@ -152,17 +152,17 @@ package profile
 //	                           no limit, all threads
 //	xx xx xx xx              check
 
-// form defines how the sections of a tag, which the digest covers, are written and read.
-type form struct {
+// sectionForm defines how the sections of a tag, which the digest covers, are written and read.
+type sectionForm struct {
 	tags    []string
 	repeats bool                                   // whether a profile may contain the section several times
 	write   func(p *Profile, w *writer)            // writes all sections
 	read    func(p *Profile, tag string, c *coder) // reads one section
 }
 
-// once returns the form of a section that occurs at most once in a profile.
-func once(tag string, has func(p *Profile) bool, code func(p *Profile, c *coder)) form {
-	return form{
+// onceForm returns the form of a section that occurs at most once in a profile.
+func onceForm(tag string, has func(p *Profile) bool, code func(p *Profile, c *coder)) sectionForm {
+	return sectionForm{
 		tags: []string{tag},
 		write: func(p *Profile, w *writer) {
 			if has(p) {
@@ -175,12 +175,12 @@ func once(tag string, has func(p *Profile) bool, code func(p *Profile, c *coder)
 
 func always(*Profile) bool { return true }
 
-// optional returns the form of a section for a field that may be nil.
-func optional[T any, P interface {
+// optionalForm returns the form of a section for a field that may be nil.
+func optionalForm[T any, P interface {
 	*T
 	code(c *coder)
-}](tag string, field func(p *Profile) **T) form {
-	return once(tag, func(p *Profile) bool { return *field(p) != nil }, func(p *Profile, c *coder) {
+}](tag string, field func(p *Profile) **T) sectionForm {
+	return onceForm(tag, func(p *Profile) bool { return *field(p) != nil }, func(p *Profile, c *coder) {
 		if c.Reads() {
 			*field(p) = new(T)
 		}
@@ -188,14 +188,14 @@ func optional[T any, P interface {
 	})
 }
 
-// raw returns the form of a section whose payload is the content of a byte slice. The slice may be
+// rawForm returns the form of a section whose payload is the content of a byte slice. The slice may be
 // nil.
-func raw(tag string, field func(p *Profile) *[]byte) form {
-	return form{
+func rawForm(tag string, field func(p *Profile) *[]byte) sectionForm {
+	return sectionForm{
 		tags: []string{tag},
 		write: func(p *Profile, w *writer) {
 			if payload := *field(p); payload != nil {
-				w.put(tag, payload)
+				w.putSection(tag, payload)
 			}
 		},
 		read: func(p *Profile, _ string, c *coder) { *field(p) = c.raw() },
@@ -204,15 +204,15 @@ func raw(tag string, field func(p *Profile) *[]byte) form {
 
 // forms lists the sections that the digest covers, in order. The first onceSections are
 // mandatory.
-var forms = []form{
-	once("INPT", always, func(p *Profile, c *coder) { p.Input.code(c) }),
-	once("TOTL", always, func(p *Profile, c *coder) { p.Totals.code(c) }),
-	once("STAT", always, func(p *Profile, c *coder) { p.State.code(c) }),
-	optional("SAMP", func(p *Profile) **Sampled { return &p.Sampled }),
-	optional("PRED", func(p *Profile) **Predicted { return &p.Predicted }),
+var forms = []sectionForm{
+	onceForm("INPT", always, func(p *Profile, c *coder) { p.Input.code(c) }),
+	onceForm("TOTL", always, func(p *Profile, c *coder) { p.Totals.code(c) }),
+	onceForm("STAT", always, func(p *Profile, c *coder) { p.State.code(c) }),
+	optionalForm("SAMP", func(p *Profile) **Sampled { return &p.Sampled }),
+	optionalForm("PRED", func(p *Profile) **Predicted { return &p.Predicted }),
 	{tags: []string{"LOCA", "WIND", "SETS"}, repeats: true, write: (*Profile).writeLocality, read: (*Profile).readLocality},
-	optional("SITE", func(p *Profile) **Sites { return &p.Sites }),
-	optional("CNTR", func(p *Profile) **Counters { return &p.Counters }),
+	optionalForm("SITE", func(p *Profile) **Sites { return &p.Sites }),
+	optionalForm("CNTR", func(p *Profile) **Counters { return &p.Counters }),
 	{tags: []string{"SHAR"}, repeats: true, write: func(p *Profile, w *writer) {
 		for i := range p.Sharing {
 			w.section("SHAR", p.Sharing[i].code)
@@ -225,18 +225,18 @@ var forms = []form{
 		s := &p.Sharing[len(p.Sharing)-1]
 		s.code(c)
 		if l := p.LocalityAt(s.LineBytes); l != nil && l.Sets != nil {
-			s.omit(l.Sets.Omitted)
+			s.dropSetCounts(l.Sets.Omitted)
 		}
 	}},
-	once("SCOH", func(p *Profile) bool { return p.Sites != nil && p.Sites.Coherent != nil }, (*Profile).codeCoherent),
-	optional("COMM", func(p *Profile) **Communication { return &p.Communication }),
-	raw("LOOP", func(p *Profile) *[]byte { return &p.Loops }),
-	raw("BLCK", func(p *Profile) *[]byte { return &p.Blocks }),
-	optional("FOOT", func(p *Profile) **Footprint { return &p.Footprint }),
-	optional("CALL", func(p *Profile) **Calls { return &p.Calls }),
-	optional("TIME", func(p *Profile) **Timeline { return &p.Timeline }),
-	optional("DATA", func(p *Profile) **Data { return &p.Data }),
-	optional("REGN", func(p *Profile) **Regions { return &p.Regions }),
+	onceForm("SCOH", func(p *Profile) bool { return p.Sites != nil && p.Sites.Coherent != nil }, (*Profile).codeCoherent),
+	optionalForm("COMM", func(p *Profile) **Communication { return &p.Communication }),
+	rawForm("LOOP", func(p *Profile) *[]byte { return &p.Loops }),
+	rawForm("BLCK", func(p *Profile) *[]byte { return &p.Blocks }),
+	optionalForm("FOOT", func(p *Profile) **Footprint { return &p.Footprint }),
+	optionalForm("CALL", func(p *Profile) **Calls { return &p.Calls }),
+	optionalForm("TIME", func(p *Profile) **Timeline { return &p.Timeline }),
+	optionalForm("DATA", func(p *Profile) **Data { return &p.Data }),
+	optionalForm("REGN", func(p *Profile) **Regions { return &p.Regions }),
 }
 
 const onceSections = 3

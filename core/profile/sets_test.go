@@ -12,7 +12,7 @@ import (
 // 1. With 2 sets, one of these accesses has distance 0 within its set. With 4 sets, all three
 // accesses have distance 0.
 func withSets() *profile.Profile {
-	p := sample(true)
+	p := testProfile(true)
 	t := new(profile.SetTable)
 	t.Depths[0][1] = 3
 	t.Depths[1][0], t.Depths[1][1] = 1, 2
@@ -50,7 +50,7 @@ func TestEncodeSets(t *testing.T) {
 	if *got.Locality[0].Sets != *p.Locality[0].Sets {
 		t.Error("encoding and decoding changes the set table")
 	}
-	if got.Digest() == sample(true).Digest() {
+	if got.Digest() == testProfile(true).Digest() {
 		t.Error("the digest does not cover the set table")
 	}
 }
@@ -88,7 +88,7 @@ func TestCheckSets(t *testing.T) {
 	} {
 		p := withSets()
 		breakIt(p.Locality[0].Sets)
-		invalid(t, name, p)
+		checkInvalid(t, name, p)
 	}
 }
 

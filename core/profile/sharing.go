@@ -129,7 +129,7 @@ func (s *Sharing) code(c *coder) {
 			c.In.Fail("the line sizes of the threads' stacks are not in ascending order, or have no histogram")
 			return
 		}
-		c.most, c.crowded = c.of.longest(l), "the histograms of long distances on many cores need gigabytes; analyze fewer cores together"
+		c.most, c.crowded = c.of.longestDistance(l), "the histograms of long distances on many cores need gigabytes; analyze fewer cores together"
 	}
 	codec.Bounded(c.Coder, &s.Cores, MaxCores, func(k *Core) {
 		c.ascending(&k.Threads, 1<<32)
@@ -151,8 +151,8 @@ func (s *Sharing) code(c *coder) {
 	})
 }
 
-// omit removes the counts for the omitted numbers of sets from all tables.
-func (s *Sharing) omit(omitted uint32) {
+// dropSetCounts removes the counts for the omitted numbers of sets from all tables.
+func (s *Sharing) dropSetCounts(omitted uint32) {
 	for i := range s.Cores {
 		k := &s.Cores[i]
 		k.Private.Sets.Omit(omitted)
@@ -176,9 +176,9 @@ func (c *Change) counts() []*uint64 {
 	return []*uint64{&c.Same, &c.Dilated, &c.Overlapped, &c.Intercepted, &c.Brought}
 }
 
-// longest returns the longest possible distance for a line size. In a sample of lines, the number
+// longestDistance returns the longest possible distance for a line size. In a sample of lines, the number
 // of lines is estimated separately for each stack, so the estimates may differ.
-func (p *Profile) longest(l *Locality) uint64 {
+func (p *Profile) longestDistance(l *Locality) uint64 {
 	if p.Sampled.Chosen() {
 		return min(max(l.Lines(), l.Accesses()), MaxDistance)
 	}
@@ -217,10 +217,10 @@ func (s *Sharing) check(l *Locality, estimated bool) error {
 	}
 	var accesses counter
 	for i := range s.Cores {
-		if err := s.Cores[i].check(l.Accesses(), estimated); err != nil {
+		if err := s.Cores[i].checkStacks(l.Accesses(), estimated); err != nil {
 			return err
 		}
-		n, _ := s.Cores[i].Private.sum(l.Accesses())
+		n, _ := s.Cores[i].Private.accessesWithin(l.Accesses())
 		accesses.add(n)
 	}
 	if accesses.over || accesses.n > l.Accesses() || !estimated && accesses.n != l.Accesses() {
@@ -258,20 +258,20 @@ func (s *Sharing) threadsInOrder() bool {
 
 func compareNumbers(x, y *uint32) int { return cmp.Compare(*x, *y) }
 
-func (c *Core) check(most uint64, estimated bool) error {
-	accesses, ok := c.Private.sum(most)
+func (c *Core) checkStacks(most uint64, estimated bool) error {
+	accesses, ok := c.Private.accessesWithin(most)
 	if !ok {
 		return &CheckError{"a core has more accesses than the trace contains"}
 	}
-	lost, fits := summed(&c.Coherent.Lost, most)
-	if coherent, ok := c.Coherent.sum(most); !ok || !fits || c.Coherent.Cold != c.Private.Cold || coherent+lost != accesses {
+	lost, fits := sumWithin(&c.Coherent.Lost, most)
+	if coherent, ok := c.Coherent.accessesWithin(most); !ok || !fits || c.Coherent.Cold != c.Private.Cold || coherent+lost != accesses {
 		return &CheckError{"the coherent and the private stack of a core have different numbers of accesses"}
 	}
 	if lost > c.Coherent.Invalidations {
 		return &CheckError{"a core has more coherence misses than invalidations of its lines"}
 	}
 	for _, h := range []*Histogram{&c.Private.Distances, &c.Coherent.Distances, &c.Coherent.Lost} {
-		if !h.below(c.Private.Cold) {
+		if !h.isBelow(c.Private.Cold) {
 			return &CheckError{"a distance on a core's stack is not smaller than the number of lines on the stack"}
 		}
 	}
@@ -328,7 +328,7 @@ func (d *Domain) check(cores []Core, estimated bool) error {
 		lines.add(d.Members[i].Cold)
 	}
 	sum, cold := d.Concurrent()
-	if lines.over || !sum.below(cold) {
+	if lines.over || !sum.isBelow(cold) {
 		return &CheckError{"a distance in a domain is not smaller than the number of lines of the domain"}
 	}
 	if err := d.Sets.checkOf(sum, estimated); err != nil {
@@ -340,8 +340,8 @@ func (d *Domain) check(cores []Core, estimated bool) error {
 // fits reports whether a member's counts are consistent with the private counts of its core, and
 // whether the kinds of changes add up to all accesses.
 func (m *Member) fits(private *StackCounts, estimated bool) bool {
-	accesses, _ := private.sum(^uint64(0))
-	finite, ok := summed(&m.Distances, accesses)
+	accesses, _ := private.accessesWithin(^uint64(0))
+	finite, ok := sumWithin(&m.Distances, accesses)
 	if !ok || m.Cold != accesses-finite || m.Cold > private.Cold {
 		return false
 	}
@@ -369,15 +369,15 @@ func (d *Domain) checkAll(s *Sharing, l *Locality) error {
 	return nil
 }
 
-// sum returns the number of accesses. ok is false if it exceeds most.
-func (c *StackCounts) sum(most uint64) (accesses uint64, ok bool) {
-	n, ok := summed(&c.Distances, most)
+// accessesWithin returns the number of accesses. ok is false if it exceeds most.
+func (c *StackCounts) accessesWithin(most uint64) (accesses uint64, ok bool) {
+	n, ok := sumWithin(&c.Distances, most)
 	return n + c.Cold, ok && n+c.Cold >= n && n+c.Cold <= most
 }
 
-// summed returns the total count of a histogram, and reports whether the total is within the limit
+// sumWithin returns the total count of a histogram, and reports whether the total is within the limit
 // most.
-func summed(h *Histogram, most uint64) (uint64, bool) {
+func sumWithin(h *Histogram, most uint64) (uint64, bool) {
 	var sum counter
 	for _, n := range h.All() {
 		sum.add(n)
@@ -385,8 +385,8 @@ func summed(h *Histogram, most uint64) (uint64, bool) {
 	return sum.n, !sum.over && sum.n <= most
 }
 
-// below reports whether every distance is below limit.
-func (h *Histogram) below(limit uint64) bool {
+// isBelow reports whether every distance is below limit.
+func (h *Histogram) isBelow(limit uint64) bool {
 	for d := range h.All() {
 		if d >= limit {
 			return false

@@ -10,8 +10,8 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// apart sets the rows of a table as if lines conflicted only in a cache with one set.
-func apart(c *profile.StackCounts) {
+// separateLines sets the rows of a table as if lines conflicted only in a cache with one set.
+func separateLines(c *profile.StackCounts) {
 	for d, n := range c.Distances.All() {
 		c.Sets.Depths[0][d] += n
 		for a := 1; a < profile.SetCounts; a++ {
@@ -23,14 +23,14 @@ func apart(c *profile.StackCounts) {
 // withSharing returns the sample profile with accesses by two threads. Thread 1 loads line 9, line
 // 4, and line 9 again. Thread 7 stores to lines 4 and 9.
 func withSharing() *profile.Profile {
-	p := sample(true)
+	p := testProfile(true)
 	p.Input.Header.Sliced = true
 	s := profile.Sharing{LineBytes: 64, Cores: make([]profile.Core, 2), Domains: make([]profile.Domain, 1)}
 	one, two, all := &s.Cores[0], &s.Cores[1], &s.Domains[0]
 	one.Threads, two.Threads = []uint32{1}, []uint32{7, 1<<32 - 1}
 	one.Private.Cold, two.Private.Cold, two.Foreign.Cold = 2, 2, 2
 	one.Private.Distances.AddN(1, 1)
-	apart(&one.Private)
+	separateLines(&one.Private)
 	one.Coherent.StackCounts = one.Private
 	one.Coherent.Invalidations = 2
 	two.Coherent.StackCounts = two.Private
@@ -40,10 +40,10 @@ func withSharing() *profile.Profile {
 	all.Members[1].Change.Brought = 2
 	all.Members[1].Distances.AddN(1, 2)
 	all.Foreign.Distances.AddN(1, 2)
-	apart(&all.Foreign)
+	separateLines(&all.Foreign)
 	whole := profile.StackCounts{}
 	whole.Distances.AddN(1, 3)
-	apart(&whole)
+	separateLines(&whole)
 	all.Sets = whole.Sets
 	p.Sharing = []profile.Sharing{s}
 	return p
@@ -63,7 +63,7 @@ func TestSharingSurvivesEncoding(t *testing.T) {
 	if !got.Input.Header.Sliced {
 		t.Error("encoding and decoding loses the mark that the order of threads is not exact")
 	}
-	if got.Digest() == sample(false).Digest() {
+	if got.Digest() == testProfile(false).Digest() {
 		t.Error("the digest does not cover the stacks of threads")
 	}
 	if sum, cold := got.Sharing[0].Domains[0].Concurrent(); sum.Count(1) != 3 || cold != 2 {
@@ -108,7 +108,7 @@ func TestCheckSharing(t *testing.T) {
 	} {
 		p := withSharing()
 		breakIt(&p.Sharing[0])
-		invalid(t, name, p)
+		checkInvalid(t, name, p)
 	}
 }
 

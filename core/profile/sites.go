@@ -151,7 +151,7 @@ func (r *Reuse) Misses(lines uint64) uint64 {
 }
 
 // Accesses returns the number of line accesses.
-func (r *Reuse) Accesses() uint64 { return r.Cold + counted(r.Bins) }
+func (r *Reuse) Accesses() uint64 { return r.Cold + testCounters(r.Bins) }
 
 // BinCount contains the count of a bin of distances: see [SiteBin].
 type BinCount struct {
@@ -159,7 +159,7 @@ type BinCount struct {
 	Count uint64
 }
 
-func counted(bins []BinCount) (n uint64) {
+func testCounters(bins []BinCount) (n uint64) {
 	for _, b := range bins {
 		n += b.Count
 	}
@@ -277,10 +277,10 @@ type CoherentReuse struct {
 func (r *CoherentReuse) OffAt(lines uint64) uint64 { return offAt(r.Off, lines) }
 
 // Coherence returns the number of coherence misses in private caches of unlimited size.
-func (r *CoherentReuse) Coherence() uint64 { return counted(r.Lost) }
+func (r *CoherentReuse) Coherence() uint64 { return testCounters(r.Lost) }
 
 // Accesses returns the number of line accesses.
-func (r *CoherentReuse) Accesses() uint64 { return r.Cold + r.Coherence() + counted(r.Bins) }
+func (r *CoherentReuse) Accesses() uint64 { return r.Cold + r.Coherence() + testCounters(r.Bins) }
 
 func (p *Profile) codeCoherent(c *coder) {
 	s := p.Sites

@@ -15,7 +15,7 @@ import (
 
 // withSites returns the sample profile with sites and data objects that add up to its counts.
 func withSites() *profile.Profile {
-	p := sample(false)
+	p := testProfile(false)
 	used := func(fetched, bytes uint64) []profile.Utilisation { return []profile.Utilisation{{fetched, bytes}} }
 	p.Sites = &profile.Sites{
 		LineBytes: 64, Capacities: []uint64{512}, Ways: []uint32{0}, Previous: true,
@@ -37,9 +37,9 @@ func withSites() *profile.Profile {
 	return p
 }
 
-// far changes p so that one access, which belongs to the third site and the first object, has a
+// withLongDistance changes p so that one access, which belongs to the third site and the first object, has a
 // long distance.
-func far(p *profile.Profile) *profile.Profile {
+func withLongDistance(p *profile.Profile) *profile.Profile {
 	p.Locality[0].Kinds[0].Distances = profile.Histogram{}
 	p.Locality[0].Kinds[0].Distances.AddN(1, 2)
 	p.Locality[0].Kinds[0].Cold = 40
@@ -56,7 +56,7 @@ func far(p *profile.Profile) *profile.Profile {
 }
 
 func TestSitesSurviveEncoding(t *testing.T) {
-	for name, p := range map[string]*profile.Profile{"near": withSites(), "far": far(withSites())} {
+	for name, p := range map[string]*profile.Profile{"near": withSites(), "far": withLongDistance(withSites())} {
 		data := p.Encode()
 		got, err := profile.Decode(data)
 		if err != nil {
@@ -97,7 +97,7 @@ func TestCheckSites(t *testing.T) {
 	} {
 		p := withSites()
 		breakIt(p.Sites)
-		invalid(t, name, p)
+		checkInvalid(t, name, p)
 	}
 	for name, breakIt := range map[string]func(s *profile.Sites){
 		"no previous sites": func(s *profile.Sites) { s.Code[2].Reuse.Before = nil },
@@ -105,7 +105,7 @@ func TestCheckSites(t *testing.T) {
 		"unknown site":      func(s *profile.Sites) { s.Code[2].Reuse.Before[0].Site = 3 },
 		"not requested":     func(s *profile.Sites) { s.Previous = false },
 	} {
-		p := far(withSites())
+		p := withLongDistance(withSites())
 		if breakIt(p.Sites); p.Check() == nil {
 			t.Errorf("Reuse.Before, %s: Check() = nil, want an error", name)
 		}
@@ -199,7 +199,7 @@ func TestSiteBins(t *testing.T) {
 // memory than the decoded sites.
 func TestMillionSites(t *testing.T) {
 	const n = 1_000_000
-	p := sample(false)
+	p := testProfile(false)
 	p.Totals.References[trace.Load] = n
 	p.Locality[0].Kinds[0] = profile.KindLocality{Cold: 2}
 	p.Locality[0].Kinds[0].Distances.AddN(1, n-2)

@@ -70,7 +70,7 @@ func (s *Sites) code(c *coder) {
 	if c.Reads() && objects {
 		s.Data = []DataObject{}
 	}
-	c.named(func() {
+	c.withStrings(func() {
 		last := &noSiteYet
 		n := c.Length(len(s.Code), 4+2*c.capacities)
 		if c.Reads() {
@@ -167,12 +167,12 @@ func members[T any](c *coder, room, list *[]T, n int, member func(*T)) {
 	}
 	from := len(*room)
 	codec.Members(c.Coder, room, n, member)
-	*list, *room = taken(*room, from)
+	*list, *room = cutList(*room, from)
 }
 
-// taken returns the part of list from an index on, and the list to append to next, which is a new
+// cutList returns the part of list from an index on, and the list to append to next, which is a new
 // list if list is long.
-func taken[T any](list []T, from int) (part, rest []T) {
+func cutList[T any](list []T, from int) (part, rest []T) {
 	const longList = 1 << 14
 	if part = list[from:len(list):len(list)]; len(part) == 0 {
 		return nil, list

@@ -63,7 +63,7 @@ func TestCheckWorkingSets(t *testing.T) {
 	} {
 		p := withWorkingSets()
 		breakIt(&p.Locality[0].Windows, &p.Segment.Lines[0].WorkingSets)
-		invalid(t, name, p)
+		checkInvalid(t, name, p)
 	}
 	p := withWorkingSets()
 	p.Segment.Start = ^uint64(0) - 5

@@ -57,7 +57,7 @@ type Analysis struct {
 	threads  []*thread   // in the order of the threads' first records
 	threadAt index.Table // indexed by the thread's number
 	now      *thread     // thread of the latest record
-	encoded  encoded
+	encoded  encodedProgram
 
 	enters    [32][]uint32       // by kind and site: the block that a record enters; 0: none
 	entered   [mostPicked]uint32 // the blocks that the current records enter
@@ -121,14 +121,14 @@ func (a *Analysis) Consume(b *trace.Batch) error {
 	for lo := 0; lo < b.Len(); {
 		hi := min(lo+len(a.entered), b.Len())
 		if b.Thread != nil {
-			hi = lo + runOf(b.Thread[lo:hi])
+			hi = lo + equalPrefix(b.Thread[lo:hi])
 		}
 		if b.Thread != nil && b.Thread[lo] != a.now.number {
 			a.now = a.thread(b.Thread[lo])
 		}
-		a.note(a.passed, a.now.row)
-		n, unknown := a.pick(b.Kind[lo:hi], b.Site[lo:hi])
-		if err := a.follow(a.now, a.entered[:n], a.enteredAt[:n]); err != nil {
+		a.notePath(a.passed, a.now.row)
+		n, unknown := a.collectEntries(b.Kind[lo:hi], b.Site[lo:hi])
+		if err := a.moveThrough(a.now, a.entered[:n], a.enteredAt[:n]); err != nil {
 			return err
 		}
 		if unknown != nil {
@@ -139,8 +139,8 @@ func (a *Analysis) Consume(b *trace.Batch) error {
 	return nil
 }
 
-// runOf returns the length of the run of equal elements at the beginning of the list.
-func runOf(threads []uint32) int {
+// equalPrefix returns the length of the run of equal elements at the beginning of the list.
+func equalPrefix(threads []uint32) int {
 	const block = 64 // number of elements compared at a time
 	n := 1
 	for n+block <= len(threads) && *(*[block]uint32)(threads[n:]) == *(*[block]uint32)(threads[n-1:]) {
@@ -152,10 +152,10 @@ func runOf(threads []uint32) int {
 	return n
 }
 
-// pick writes the blocks that the records enter to a.entered, and returns the number of these
+// collectEntries writes the blocks that the records enter to a.entered, and returns the number of these
 // blocks, n. If a record cannot be used, err is the reason, and n is the number of blocks before
 // this record.
-func (a *Analysis) pick(kinds []trace.Kind, sites []uint32) (n int, err error) {
+func (a *Analysis) collectEntries(kinds []trace.Kind, sites []uint32) (n int, err error) {
 	sites = sites[:len(kinds)]
 	entered, at, passed := &a.entered, &a.enteredAt, a.passed
 	for i, k := range kinds {
@@ -172,7 +172,7 @@ func (a *Analysis) pick(kinds []trace.Kind, sites []uint32) (n int, err error) {
 				}
 				continue
 			}
-			if err := a.meet(what, site); err != nil {
+			if err := a.readTables(what, site); err != nil {
 				a.passed = passed
 				return n, err
 			}
@@ -189,13 +189,13 @@ func (a *Analysis) pick(kinds []trace.Kind, sites []uint32) (n int, err error) {
 
 const mostPicked = 1 << 10 // maximum number of records that pick examines at a time
 
-// follow moves a thread through the given blocks. before contains the number of references before
+// moveThrough moves a thread through the given blocks. before contains the number of references before
 // each block.
-func (a *Analysis) follow(t *thread, entered, before []uint32) error {
+func (a *Analysis) moveThrough(t *thread, entered, before []uint32) error {
 	nodes, taken, at, returned := a.code.nodes, a.counts.taken, t.at, t.returned
 	if returned != 0 && len(entered) > 0 {
 		t.row = t.path
-		a.note(before[0], t.row)
+		a.notePath(before[0], t.row)
 	}
 	instructions := uint64(0) // number of instructions executed on the path of the topmost invocation
 	for i, to := range entered {
@@ -209,7 +209,7 @@ func (a *Analysis) follow(t *thread, entered, before []uint32) error {
 			continue
 		}
 		if from.jump != 0 && nodes[to].plain {
-			if edge, found := a.code.follows(at, to); found {
+			if edge, found := a.code.findEdge(at, to); found {
 				taken[edge]++
 				at, returned = to, 0
 				instructions += uint64(nodes[to].instructions)
@@ -219,16 +219,16 @@ func (a *Analysis) follow(t *thread, entered, before []uint32) error {
 		t.at, t.returned = at, returned
 		a.paths.list[t.path].instructions += instructions
 		instructions = 0
-		if err := a.visit(t, to-1); err != nil {
+		if err := a.enterBlock(t, to-1); err != nil {
 			return err
 		}
 		if at, returned = t.at, t.returned; a.gone {
 			return nil
 		}
 		a.paths.list[t.row].instructions += uint64(nodes[to].instructions)
-		if a.note(before[i], t.row); returned != 0 && i+1 < len(entered) {
+		if a.notePath(before[i], t.row); returned != 0 && i+1 < len(entered) {
 			t.row = t.path
-			a.note(before[i+1], t.row)
+			a.notePath(before[i+1], t.row)
 		}
 	}
 	t.at, t.returned = at, returned
@@ -236,9 +236,9 @@ func (a *Analysis) follow(t *thread, entered, before []uint32) error {
 	return nil
 }
 
-// meet reads the program's tables again, because a record refers to an unknown block or site.
-func (a *Analysis) meet(what string, number uint32) error {
-	a.learn(a.program())
+// readTables reads the program's tables again, because a record refers to an unknown block or site.
+func (a *Analysis) readTables(what string, number uint32) error {
+	a.addProgram(a.program())
 	known := len(a.code.nodes) - 1
 	if what == "site" {
 		known = len(a.code.firstOf)
@@ -255,9 +255,9 @@ func (a *Analysis) thread(number uint32) *thread {
 	if !known {
 		n = uint32(len(a.threads))
 		a.threadAt.Add(uint64(number), n)
-		t := &thread{number: number, fresh: a.segment}
+		t := &thread{number: number, unstarted: a.segment}
 		if a.segment {
-			t.start = a.paths.unknown()
+			t.start = a.paths.addUnknown()
 			t.row = t.start
 		}
 		a.threads = append(a.threads, t)

@@ -24,8 +24,8 @@ type code struct {
 	// entered. firstOf maps the site of a block's first reference to the block, and every other
 	// site to 0. bare maps a block without references to its own number, and every other block to
 	// 0. none contains only zeros, and is as long as the longer of firstOf and bare.
-	bySite              bool
-	firstOf, bare, none []uint32
+	bySite               bool
+	firstOf, bare, zeros []uint32
 }
 
 type node struct {
@@ -50,8 +50,8 @@ type jump struct{ low, span, at uint32 }
 // The edges of a jump are in more if its targets span mostSpan or more nodes per edge.
 const mostSpan = 16
 
-// learn adds the functions, blocks and sites of p that are not yet known.
-func (c *code) learn(p *trace.Program) {
+// addProgram adds the functions, blocks and sites of p that are not yet known.
+func (c *code) addProgram(p *trace.Program) {
 	if p == nil {
 		return
 	}
@@ -60,24 +60,24 @@ func (c *code) learn(p *trace.Program) {
 		c.program = p
 	}
 	for f := len(c.nameOf); f < len(p.Functions); f++ {
-		c.nameOf = append(c.nameOf, c.name(p.Functions[f].Name))
+		c.nameOf = append(c.nameOf, c.nameNumber(p.Functions[f].Name))
 	}
 	for n := len(c.nodes) - 1; n < len(p.Blocks); n++ {
 		c.add(uint32(n), &p.Blocks[n])
 	}
 	for s := len(c.firstOf); s < len(p.Sites) && c.bySite; s++ {
 		first := uint32(0)
-		if c.shows(p, uint32(s)) {
+		if c.isAccessedOnce(p, uint32(s)) {
 			bare := &c.bare[p.Sites[s].Block]
 			first, *bare = *bare, 0
 		}
 		c.firstOf = append(c.firstOf, first)
 	}
-	c.none = extend(c.none, max(len(c.firstOf), len(c.bare)))
+	c.zeros = extend(c.zeros, max(len(c.firstOf), len(c.bare)))
 }
 
-// shows reports whether each execution of a site's block makes exactly one reference of the site.
-func (c *code) shows(p *trace.Program, site uint32) bool {
+// isAccessedOnce reports whether each execution of a site's block makes exactly one reference of the site.
+func (c *code) isAccessedOnce(p *trace.Program, site uint32) bool {
 	s := &p.Sites[site]
 	if s.Kind > trace.Modify || uint64(s.Block) >= uint64(len(p.Blocks)) {
 		return false
@@ -86,8 +86,8 @@ func (c *code) shows(p *trace.Program, site uint32) bool {
 	return b.Flags&trace.Synthetic == 0 && site-b.FirstSite < b.Sites
 }
 
-// name returns the number of a function name, or 0 if no function can have that name.
-func (c *code) name(name string) uint32 {
+// nameNumber returns the number of a function name, or 0 if no function can have that name.
+func (c *code) nameNumber(name string) uint32 {
 	if name == "" || name == "*" {
 		return 0
 	}
@@ -113,19 +113,19 @@ func (c *code) add(number uint32, b *trace.Block) {
 		n.second = b.Successors[1] + 1
 	}
 	if len(b.Successors) > 2 {
-		c.jumps = append(c.jumps, c.jump(number+1, n.edge, b.Successors))
+		c.jumps = append(c.jumps, c.newJump(number+1, n.edge, b.Successors))
 		n.jump = uint32(len(c.jumps))
 	}
 	c.edges += uint32(len(b.Successors))
-	call := c.name(b.Callee)
+	call := c.nameNumber(b.Callee)
 	n.passes = call != 0 && !n.returns && len(b.Successors) == 1 && uint64(b.Successors[0]) < uint64(len(c.program.Blocks)) && c.program.Blocks[b.Successors[0]].Part == 0
 	c.calls = append(c.calls, call)
 	c.nodes = append(c.nodes, n)
 	c.bare = append(c.bare, number+1)
 }
 
-// jump returns the jump of a node with more than two edges; first is the number of the first edge.
-func (c *code) jump(from, first uint32, successors []uint32) jump {
+// newJump returns the jump of a node with more than two edges; first is the number of the first edge.
+func (c *code) newJump(from, first uint32, successors []uint32) jump {
 	low, high := slices.Min(successors), slices.Max(successors)
 	if uint64(high-low) >= mostSpan*uint64(len(successors)) {
 		for i, to := range successors {
@@ -164,8 +164,8 @@ func instructionsOf(b *trace.Block) (n uint32) {
 
 func edgeKey(from, to uint32) uint64 { return uint64(from)<<32 | uint64(to) }
 
-// follows returns the edge from one node to another node.
-func (c *code) follows(from, to uint32) (edge uint32, found bool) {
+// findEdge returns the edge from one node to another node.
+func (c *code) findEdge(from, to uint32) (edge uint32, found bool) {
 	n := &c.nodes[from]
 	switch {
 	case to == n.first:

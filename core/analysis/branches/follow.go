@@ -19,15 +19,15 @@ type thread struct {
 	returned, before uint32
 	reached          bool
 
-	// For segments: fresh is true if the thread has not entered a block yet. based is true if the
+	// For segments: fresh is true if the thread has not entered a block yet. beganEarlier is true if the
 	// thread's bottommost invocation began before the segment. reaches lists the blocks in which
 	// invocations that began before the segment continued.
-	fresh, based bool
-	reaches      []reach
+	unstarted, beganEarlier bool
+	continuations           []continuation
 }
 
-// reach is a block in which an invocation that began before the segment continues.
-type reach struct {
+// continuation is a block in which an invocation that began before the segment continues.
+type continuation struct {
 	block uint32 // 0: the segment began with a call
 	then  uint32 // the first block of a function that was entered directly afterwards; 0: none
 	path  uint32 // path of the invocation
@@ -74,8 +74,8 @@ func (c *counts) call(caller, function uint32, n uint64) {
 	c.other[at] += n
 }
 
-// calls returns the number of calls of a function that a block calls by name.
-func (c *counts) calls(caller, function uint32) uint64 {
+// callCount returns the number of calls of a function that a block calls by name.
+func (c *counts) callCount(caller, function uint32) uint64 {
 	if c.callee[caller] == function+1 {
 		return c.made[caller]
 	}
@@ -85,13 +85,13 @@ func (c *counts) calls(caller, function uint32) uint64 {
 	return 0
 }
 
-func (a *Analysis) learn(p *trace.Program) {
-	a.code.learn(p)
+func (a *Analysis) addProgram(p *trace.Program) {
+	a.code.addProgram(p)
 	c, nodes := &a.counts, len(a.code.nodes)
 	c.taken = extend(c.taken, int(a.code.edges))
 	c.left, c.resumed, c.made, c.callee = extend(c.left, nodes), extend(c.resumed, nodes), extend(c.made, nodes), extend(c.callee, nodes)
 	for k := range a.enters {
-		a.enters[k] = a.code.none
+		a.enters[k] = a.code.zeros
 	}
 	a.enters[trace.BlockEntry] = a.code.bare
 	if a.code.bySite {
@@ -100,17 +100,17 @@ func (a *Analysis) learn(p *trace.Program) {
 	}
 }
 
-// visit moves a thread to a block of the known program.
-func (a *Analysis) visit(t *thread, block uint32) error {
+// enterBlock moves a thread to a block of the known program.
+func (a *Analysis) enterBlock(t *thread, block uint32) error {
 	to := block + 1
 	if a.code.nodes[to].enters {
 		if a.enter(t, to); a.gone {
 			return nil
 		}
-		if a.segment && a.paths.exceeds() {
+		if a.segment && a.paths.exceedsLimits() {
 			return ErrManyPaths
 		}
-	} else if err := a.arrive(t, to); err != nil {
+	} else if err := a.enterInnerBlock(t, to); err != nil {
 		return err
 	}
 	t.row = t.path
@@ -122,33 +122,33 @@ func (a *Analysis) visit(t *thread, block uint32) error {
 }
 
 func (a *Analysis) enter(t *thread, to uint32) {
-	a.called(t, to)
-	path := a.paths.callee(a.caller(t), a.code.function(to), 1)
+	a.countCaller(t, to)
+	path := a.paths.callee(a.topPath(t), a.code.function(to), 1)
 	t.push()
 	t.at, t.path, t.returned, t.before, t.reached = to, path, 0, 0, false
 	a.gone = len(t.stack) >= mostFrames
 }
 
-// called counts the call of the function that a thread enters, if a block called the function by
+// countCaller counts the call of the function that a thread enters, if a block called the function by
 // name.
-func (a *Analysis) called(t *thread, to uint32) {
+func (a *Analysis) countCaller(t *thread, to uint32) {
 	function := a.code.function(to)
 	switch {
-	case t.fresh:
-		t.reaches = append(t.reaches, reach{then: to})
+	case t.unstarted:
+		t.continuations = append(t.continuations, continuation{then: to})
 	case t.returned == 0:
-		a.calledBy(t.at, function)
-	case a.calledBy(t.returned, function):
+		a.countCallBy(t.at, function)
+	case a.countCallBy(t.returned, function):
 	case t.reached:
-		t.reaches[len(t.reaches)-1].then = to
+		t.continuations[len(t.continuations)-1].then = to
 	case a.code.nodes[t.before].passes && a.code.nodes[t.before].first == t.returned:
-		a.calledBy(t.before, function)
+		a.countCallBy(t.before, function)
 	}
-	t.fresh = false
+	t.unstarted = false
 }
 
-// calledBy reports whether a block calls a function by name, and counts the call if it does.
-func (a *Analysis) calledBy(caller, function uint32) bool {
+// countCallBy reports whether a block calls a function by name, and counts the call if it does.
+func (a *Analysis) countCallBy(caller, function uint32) bool {
 	name := a.code.calls[caller]
 	if name == 0 || uint64(function) >= uint64(len(a.code.nameOf)) || a.code.nameOf[function] != name {
 		return false
@@ -157,7 +157,7 @@ func (a *Analysis) calledBy(caller, function uint32) bool {
 	return true
 }
 
-func (t *thread) blank() bool { return t.at == 0 && t.returned == 0 && len(t.reaches) == 0 }
+func (t *thread) blank() bool { return t.at == 0 && t.returned == 0 && len(t.continuations) == 0 }
 
 // push adds an invocation on top of a thread's stack.
 func (t *thread) push() {
@@ -174,31 +174,31 @@ func (t *thread) leave() {
 func (t *thread) pop() {
 	last := len(t.stack) - 1
 	if last < 0 {
-		t.at, t.path, t.based = 0, 0, false
+		t.at, t.path, t.beganEarlier = 0, 0, false
 		return
 	}
 	t.at, t.stack = t.stack[last], t.stack[:last]
 	t.path, t.under = t.under[last], t.under[:last]
 }
 
-// arrive moves a thread to a block that is not the first block of a function.
-func (a *Analysis) arrive(t *thread, to uint32) error {
-	edge, found := a.code.follows(t.at, to)
+// enterInnerBlock moves a thread to a block that is not the first block of a function.
+func (a *Analysis) enterInnerBlock(t *thread, to uint32) error {
+	edge, found := a.code.findEdge(t.at, to)
 	if !found {
-		return a.jump(t, to)
+		return a.jumpTo(t, to)
 	}
-	a.edge(t, edge, to)
+	a.takeEdge(t, edge, to)
 	return nil
 }
 
-// jump moves a thread to a block that is not a successor of the latest block of the topmost
+// jumpTo moves a thread to a block that is not a successor of the latest block of the topmost
 // invocation.
-func (a *Analysis) jump(t *thread, to uint32) error {
+func (a *Analysis) jumpTo(t *thread, to uint32) error {
 	node := &a.code.nodes[to]
 	if !node.jumps {
 		if depth, edge := a.invocationBefore(t, to); depth >= 0 {
-			a.drop(t, depth)
-			a.edge(t, edge, to)
+			a.dropInvocations(t, depth)
+			a.takeEdge(t, edge, to)
 			return nil
 		}
 	}
@@ -209,27 +209,27 @@ func (a *Analysis) jump(t *thread, to uint32) error {
 	if depth >= 0 && a.segment && !node.jumps {
 		return ErrTorn
 	}
-	t.fresh = false
+	t.unstarted = false
 	t.returned, t.before, t.reached = 0, 0, false
-	if a.drop(t, depth); depth >= 0 {
+	if a.dropInvocations(t, depth); depth >= 0 {
 		a.counts.left[t.at]++
 		a.counts.resumed[to]++
 		t.at = to
 		return nil
 	}
 	if t.at = to; !a.segment {
-		t.path = a.paths.child(0, node.function)
+		t.path = a.paths.calleePath(0, node.function)
 		a.counts.resumed[to]++
 		return nil
 	}
-	t.path = a.paths.unknown()
-	t.based, t.reached = true, true
-	t.reaches = append(t.reaches, reach{block: to, path: t.path})
+	t.path = a.paths.addUnknown()
+	t.beganEarlier, t.reached = true, true
+	t.continuations = append(t.continuations, continuation{block: to, path: t.path})
 	return nil
 }
 
-// edge moves a thread's topmost invocation along an edge to a block.
-func (a *Analysis) edge(t *thread, edge, to uint32) {
+// takeEdge moves a thread's topmost invocation along an edge to a block.
+func (a *Analysis) takeEdge(t *thread, edge, to uint32) {
 	a.counts.taken[edge]++
 	t.before, t.at, t.returned, t.reached = t.at, to, 0, false
 }
@@ -239,7 +239,7 @@ func (a *Analysis) edge(t *thread, edge, to uint32) {
 // -1 if there is no such invocation.
 func (a *Analysis) invocationBefore(t *thread, to uint32) (depth int, edge uint32) {
 	for i := len(t.stack) - 1; i >= 0; i-- {
-		if edge, found := a.code.follows(t.stack[i], to); found {
+		if edge, found := a.code.findEdge(t.stack[i], to); found {
 			return len(t.stack) - i, edge
 		}
 	}
@@ -258,9 +258,9 @@ func (a *Analysis) invocationOf(t *thread, function uint32) (depth int) {
 	return -1
 }
 
-// drop ends the given number of topmost invocations at their latest blocks, or all invocations if
+// dropInvocations ends the given number of topmost invocations at their latest blocks, or all invocations if
 // the number is -1.
-func (a *Analysis) drop(t *thread, depth int) {
+func (a *Analysis) dropInvocations(t *thread, depth int) {
 	for ; t.at != 0 && depth != 0; depth-- {
 		a.counts.left[t.at]++
 		t.pop()

@@ -65,8 +65,8 @@ func newPaths(segment bool) paths {
 	return p
 }
 
-// exceeds reports whether a segment has more paths, or deeper paths, than a run distinguishes.
-func (p *paths) exceeds() bool { return len(p.list) > MostPaths || p.deepest > MostDepth }
+// exceedsLimits reports whether a segment has more paths, or deeper paths, than a run distinguishes.
+func (p *paths) exceedsLimits() bool { return len(p.list) > MostPaths || p.deepest > MostDepth }
 
 func (p *paths) callee(from, function uint32, times uint64) uint32 {
 	at := &p.list[from]
@@ -78,13 +78,13 @@ func (p *paths) callee(from, function uint32, times uint64) uint32 {
 		at.back += times
 		return at.parent
 	}
-	n := p.child(from, function)
+	n := p.calleePath(from, function)
 	p.list[n].calls += times
 	return n
 }
 
-// child returns the path of a function called from a path, and creates it if necessary.
-func (p *paths) child(from, function uint32) uint32 {
+// calleePath returns the path of a function called from a path, and creates it if necessary.
+func (p *paths) calleePath(from, function uint32) uint32 {
 	if p.list[from].depth >= p.deep {
 		function = further
 	}
@@ -108,24 +108,24 @@ func (p *paths) child(from, function uint32) uint32 {
 func (p *paths) add(parent, function uint32) uint32 {
 	p.list = append(p.list, path{parent: parent, function: function})
 	n := uint32(len(p.list) - 1)
-	p.measure(n)
+	p.setDepth(n)
 	return n
 }
 
-// measure sets the depth of a path. The parent's depth must be known.
-func (p *paths) measure(n uint32) {
+// setDepth sets the depth of a path. The parent's depth must be known.
+func (p *paths) setDepth(n uint32) {
 	if at := &p.list[n]; n > 0 && at.function != below {
 		at.depth = p.list[at.parent].depth + 1
 		p.deepest = max(p.deepest, at.depth)
 	}
 }
 
-// unknown adds a path that represents an unknown path from before the segment.
-func (p *paths) unknown() uint32 { return p.add(0, below) }
+// addUnknown adds a path that represents an unknown path from before the segment.
+func (p *paths) addUnknown() uint32 { return p.add(0, below) }
 
-// inOrder returns the numbers of all paths in the order of results: parents precede their callees,
+// sorted returns the numbers of all paths in the order of results: parents precede their callees,
 // and the callees of a path are sorted by function.
-func (p *paths) inOrder() []uint32 {
+func (p *paths) sorted() []uint32 {
 	callees := make([][]uint32, len(p.list))
 	for n := range p.list[1:] {
 		parent := p.list[n+1].parent
@@ -149,8 +149,8 @@ func (p *paths) inOrder() []uint32 {
 // Path.
 type Change struct{ From, Path uint32 }
 
-// note records that all references of the batch belong to path, starting with number from.
-func (a *Analysis) note(from, path uint32) {
+// notePath records that all references of the batch belong to path, starting with number from.
+func (a *Analysis) notePath(from, path uint32) {
 	n := len(a.changes)
 	switch {
 	case n > 0 && a.changes[n-1].Path == path:
@@ -161,25 +161,25 @@ func (a *Analysis) note(from, path uint32) {
 	}
 }
 
-// caller returns the path of a thread's topmost invocation. The invocation may have begun before
+// topPath returns the path of a thread's topmost invocation. The invocation may have begun before
 // the segment.
-func (a *Analysis) caller(t *thread) uint32 {
+func (a *Analysis) topPath(t *thread) uint32 {
 	switch {
 	case t.at != 0:
 		return t.path
-	case !a.segment || len(t.reaches) == 0:
+	case !a.segment || len(t.continuations) == 0:
 		return 0
 	}
-	last := &t.reaches[len(t.reaches)-1]
+	last := &t.continuations[len(t.continuations)-1]
 	if last.lower == 0 {
-		last.lower = a.paths.unknown()
+		last.lower = a.paths.addUnknown()
 	}
 	return last.lower
 }
 
-// adopt adds the paths of the following segment. known contains the run's numbers of the paths that
+// appendPaths adds the paths of the following segment. known contains the run's numbers of the paths that
 // began before the segment, to which adopt adds the numbers of all other paths.
-func (p *paths) adopt(next *paths, known []uint32) {
+func (p *paths) appendPaths(next *paths, known []uint32) {
 	for n := range next.list {
 		from := &next.list[n]
 		if from.function != outside && from.function != below {
@@ -218,7 +218,7 @@ func (a *Analysis) Adopted() []uint32 { return a.adopted }
 
 // Describe returns the call paths and their numbers, in the order in which results list them.
 func (a *Analysis) Describe() (list []profile.Path, numbers []uint32) {
-	numbers = a.paths.inOrder()
+	numbers = a.paths.sorted()
 	at := make([]uint32, len(numbers))
 	list = make([]profile.Path, len(numbers))
 	for i, n := range numbers {

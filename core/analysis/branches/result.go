@@ -6,8 +6,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// encoded is the latest binary encoding of the program.
-type encoded struct {
+// encodedProgram is the latest binary encoding of the program.
+type encodedProgram struct {
 	bytes             []byte
 	blocks, functions int
 	partial           bool // the result is for a segment, so it omits the program
@@ -20,21 +20,21 @@ func (a *Analysis) Bare() { a.encoded.partial = true }
 // Result implements [contract.Analysis]. The result is empty if there are no blocks, or if calls
 // are nested too deeply.
 func (a *Analysis) Result(p *profile.Profile, state bool) {
-	a.learn(a.program())
+	a.addProgram(a.program())
 	p.Blocks = []byte{}
 	if state {
 		p.Segment.Blocks = a.state()
 	}
-	highest := a.highest()
+	highest := a.lastCounted()
 	if a.gone || highest == 0 {
 		return
 	}
-	known := upTo(a.code.program, highest)
+	known := programUpTo(a.code.program, highest)
 	p.Blocks = blocks.AppendRun(p.Blocks, a.encode(known), a.edges(known))
 }
 
-// highest returns the last block with any counts.
-func (a *Analysis) highest() uint32 {
+// lastCounted returns the last block with any counts.
+func (a *Analysis) lastCounted() uint32 {
 	most := uint32(0)
 	for n := uint32(len(a.code.nodes) - 1); n > 0 && most == 0; n-- {
 		if a.counts.left[n]|a.counts.resumed[n] != 0 {
@@ -62,9 +62,9 @@ func (c *code) endOf(n uint32) uint32 {
 	return c.edges
 }
 
-// upTo returns the program up to the module of a block. upTo omits later modules, which the header
+// programUpTo returns the program up to the module of a block. programUpTo omits later modules, which the header
 // contains only if the trace has been read far enough.
-func upTo(p *trace.Program, block uint32) *trace.Program {
+func programUpTo(p *trace.Program, block uint32) *trace.Program {
 	last := &p.Blocks[block-1]
 	some := *p
 	some.Blocks = p.Blocks[:block]
@@ -110,7 +110,7 @@ func (a *Analysis) edges(p *trace.Program) *blocks.Edges {
 		for _, n := range t.frames() {
 			e.Left[n-1]++
 		}
-		for _, r := range t.reaches {
+		for _, r := range t.continuations {
 			if r.block != 0 {
 				e.Resumed[r.block-1]++
 			}
@@ -134,7 +134,7 @@ func (a *Analysis) edges(p *trace.Program) *blocks.Edges {
 		if f == trace.NoFunction {
 			continue
 		}
-		made := a.counts.calls(uint32(b)+1, f)
+		made := a.counts.callCount(uint32(b)+1, f)
 		e.Unmade[b] = e.Visits[b] - made
 		e.Entered[f] -= made
 	}

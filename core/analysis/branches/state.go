@@ -86,7 +86,7 @@ func (a *Analysis) codeState(c *codec.Coder) (threads []*thread, listed paths) {
 func (a *Analysis) codePaths(c *codec.Coder) (listed paths, number []uint32) {
 	var list []path
 	if !c.Reads() {
-		order := a.paths.inOrder()
+		order := a.paths.sorted()
 		number = make([]uint32, len(order))
 		for i, n := range order {
 			number[n] = uint32(i)
@@ -118,12 +118,12 @@ func (a *Analysis) codePaths(c *codec.Coder) (listed paths, number []uint32) {
 	if c.Reads() {
 		listed.list = append(listed.list, list...)
 		for i := range listed.list {
-			listed.measure(uint32(i))
+			listed.setDepth(uint32(i))
 			c.U64(&listed.list[i].instructions)
 		}
 		return listed, nil
 	}
-	for _, n := range a.paths.inOrder() {
+	for _, n := range a.paths.sorted() {
 		instructions := a.paths.list[n].instructions
 		c.U64(&instructions)
 	}
@@ -134,7 +134,7 @@ func (a *Analysis) codePaths(c *codec.Coder) (listed paths, number []uint32) {
 // which invocations ended no longer include the frames that it reads.
 func (a *Analysis) codeThread(c *codec.Coder, t *thread, path func(*uint32)) {
 	block := func(n *uint32) { codec.Below(c, n, uint64(len(a.code.nodes))) }
-	based, reached, before, frames, under := t.based, t.reached, t.before, t.frames(), t.framePaths()
+	based, reached, before, frames, under := t.beganEarlier, t.reached, t.before, t.frames(), t.framePaths()
 	if t.returned == 0 {
 		reached, before = false, 0
 	}
@@ -151,30 +151,30 @@ func (a *Analysis) codeThread(c *codec.Coder, t *thread, path func(*uint32)) {
 			under = append(under, 0)
 		}
 		path(&under[at])
-		if at++; c.Reads() && take(c, a.counts.left, *n) {
+		if at++; c.Reads() && decrement(c, a.counts.left, *n) {
 			t.stack, t.under = append(t.stack, *n), append(t.under, under[at-1])
 		}
 	})
 	if c.Reads() {
-		t.based, t.reached, t.before = based, reached, before
+		t.beganEarlier, t.reached, t.before = based, reached, before
 		t.pop()
 	}
-	codec.Slice(c, &t.reaches, 4, func(r *reach) {
+	codec.Slice(c, &t.continuations, 4, func(r *continuation) {
 		block(&r.block)
 		if block(&r.then); c.Reads() && r.block != 0 {
-			take(c, a.counts.resumed, r.block)
+			decrement(c, a.counts.resumed, r.block)
 		} else {
-			c.Check(r.then != 0 && len(t.reaches) == 1, errState.Error())
+			c.Check(r.then != 0 && len(t.continuations) == 1, errState.Error())
 		}
 		path(&r.path)
 		path(&r.lower)
 	})
-	t.fresh = t.fresh || c.Reads() && a.segment && t.blank()
-	c.Check(!t.reached || (t.returned != 0 || t.at != 0) && len(t.reaches) > 0, errState.Error())
+	t.unstarted = t.unstarted || c.Reads() && a.segment && t.blank()
+	c.Check(!t.reached || (t.returned != 0 || t.at != 0) && len(t.continuations) > 0, errState.Error())
 }
 
-// take decrements the count of a block. take returns false if the count is zero.
-func take(c *codec.Coder, counts []uint64, block uint32) bool {
+// decrement decrements the count of a block. decrement returns false if the count is zero.
+func decrement(c *codec.Coder, counts []uint64, block uint32) bool {
 	if c.Check(block != 0 && counts[block] > 0, errState.Error()); c.Failed() {
 		return false
 	}
@@ -207,7 +207,7 @@ var errState = errors.New("the saved block counts of this part of the trace are 
 
 // Restore implements [contract.Analysis].
 func (a *Analysis) Restore(p *profile.Profile) error {
-	threads, listed, err := a.load(p)
+	threads, listed, err := a.addProfile(p)
 	if err != nil || a.gone {
 		return err
 	}
@@ -230,7 +230,7 @@ func (p *paths) restore(listed *paths, segment bool) {
 	*p = newPaths(segment)
 	p.list = slices.Clone(listed.list)
 	for n, of := range p.list {
-		p.measure(uint32(n))
+		p.setDepth(uint32(n))
 		switch {
 		case of.function == outside || of.function == below:
 		case of.function == further && of.parent == 0:
@@ -243,25 +243,25 @@ func (p *paths) restore(listed *paths, segment bool) {
 
 // Append implements [contract.Analysis].
 func (a *Analysis) Append(next *profile.Profile) error {
-	threads, listed, err := a.load(next)
+	threads, listed, err := a.addProfile(next)
 	if err != nil || a.gone {
 		return err
 	}
-	if !a.fits(len(listed.list), listed.deepest) {
+	if !a.hasRoomFor(len(listed.list), listed.deepest) {
 		return ErrManyPaths
 	}
 	known := make([]uint32, len(listed.list))
 	for _, from := range threads {
-		if err := a.arriveAll(a.thread(from.number), from, known); err != nil {
+		if err := a.replayContinuations(a.thread(from.number), from, known); err != nil {
 			return err
 		}
 	}
-	a.paths.adopt(&listed, known)
+	a.paths.appendPaths(&listed, known)
 	a.adopted = known
 	for _, from := range threads {
-		a.join(a.thread(from.number), from, known)
+		a.joinThread(a.thread(from.number), from, known)
 	}
-	if a.segment && a.paths.exceeds() {
+	if a.segment && a.paths.exceedsLimits() {
 		return ErrManyPaths
 	}
 	return nil
@@ -274,7 +274,7 @@ func (a *Analysis) Joins(next *profile.Profile) (now, later bool) {
 	if next != nil && next.Segment != nil {
 		paths, deepest = sizeOf(next.Segment.Blocks)
 	}
-	return a.fits(1+paths, deepest), a.fits(1, 0)
+	return a.hasRoomFor(1+paths, deepest), a.hasRoomFor(1, 0)
 }
 
 // sizeOf returns the number and the greatest depth of the call paths of an encoded segment,
@@ -300,11 +300,11 @@ func sizeOf(segment []byte) (paths int, deepest uint32) {
 	return paths, deepest
 }
 
-// fits reports whether a run can have the given number of additional call paths with the given
+// hasRoomFor reports whether a run can have the given number of additional call paths with the given
 // depth. Most segments have the same paths, so the paths of segments are counted only after the
 // segments are joined. Because of recursion, a joined path may be shallower than the sum of the
 // depths, but it is never deeper.
-func (a *Analysis) fits(paths int, deepest uint32) bool {
+func (a *Analysis) hasRoomFor(paths int, deepest uint32) bool {
 	if a.gone || a.segment {
 		return true
 	}
@@ -329,9 +329,9 @@ func (a *Analysis) openDepth() (deepest uint32) {
 	return deepest
 }
 
-// load adds the counts of a profile to the analysis, and returns the profile's threads and their
+// addProfile adds the counts of a profile to the analysis, and returns the profile's threads and their
 // paths.
-func (a *Analysis) load(p *profile.Profile) ([]*thread, paths, error) {
+func (a *Analysis) addProfile(p *profile.Profile) ([]*thread, paths, error) {
 	if p.Segment == nil || p.Segment.Blocks == nil {
 		return nil, paths{}, errState
 	}
@@ -352,7 +352,7 @@ func (a *Analysis) load(p *profile.Profile) ([]*thread, paths, error) {
 // loadCounts adds the counts of a profile, and also its program if it is larger than the known
 // program.
 func (a *Analysis) loadCounts(c *blocks.RunDecoder) error {
-	a.learn(a.program())
+	a.addProgram(a.program())
 	if err := c.Err(); err != nil {
 		return err
 	}
@@ -362,7 +362,7 @@ func (a *Analysis) loadCounts(c *blocks.RunDecoder) error {
 			return err
 		}
 		if len(p.Blocks)+1 > len(a.code.nodes) {
-			a.learn(p)
+			a.addProgram(p)
 			a.encoded.bytes, a.encoded.blocks, a.encoded.functions = slices.Clone(told), len(p.Blocks), len(p.Functions)
 		}
 	}
@@ -380,45 +380,45 @@ func (a *Analysis) loadCounts(c *blocks.RunDecoder) error {
 	})
 }
 
-// arriveAll moves a thread through the blocks of the following segment that belong to earlier
+// replayContinuations moves a thread through the blocks of the following segment that belong to earlier
 // invocations, and finds the paths of these invocations.
-func (a *Analysis) arriveAll(t, next *thread, known []uint32) error {
+func (a *Analysis) replayContinuations(t, next *thread, known []uint32) error {
 	if next.start != 0 {
 		known[next.start] = t.row
 	}
 	based := false
-	for i := range next.reaches {
-		r := &next.reaches[i]
+	for i := range next.continuations {
+		r := &next.continuations[i]
 		if r.block != 0 {
-			if err := a.arrive(t, r.block); err != nil {
+			if err := a.enterInnerBlock(t, r.block); err != nil {
 				return err
 			}
 			known[r.path] = t.path
-			if based = t.based && len(t.stack) == 0; a.code.nodes[r.block].returns {
+			if based = t.beganEarlier && len(t.stack) == 0; a.code.nodes[r.block].returns {
 				t.leave()
 			} else {
 				t.pop()
 			}
 		}
 		if r.then != 0 {
-			a.called(t, r.then)
+			a.countCaller(t, r.then)
 		}
 		if r.lower != 0 {
-			known[r.lower] = a.caller(t)
+			known[r.lower] = a.topPath(t)
 		}
 	}
-	next.based = next.based && based
+	next.beganEarlier = next.beganEarlier && based
 	return nil
 }
 
-// join continues a thread with the open invocations of the following segment.
-func (a *Analysis) join(t, next *thread, known []uint32) {
+// joinThread continues a thread with the open invocations of the following segment.
+func (a *Analysis) joinThread(t, next *thread, known []uint32) {
 	if next.blank() {
 		return
 	}
 	if frames := next.frames(); len(frames) > 0 {
 		if t.at == 0 {
-			t.based = next.based
+			t.beganEarlier = next.beganEarlier
 		}
 		t.push()
 		t.stack = append(t.stack, frames...)
@@ -427,7 +427,7 @@ func (a *Analysis) join(t, next *thread, known []uint32) {
 		}
 		t.pop()
 	}
-	t.fresh, t.row = false, known[next.row]
+	t.unstarted, t.row = false, known[next.row]
 	if t.returned = next.returned; t.returned == 0 || !next.reached {
 		t.before, t.reached = next.before, next.reached && t.returned != 0
 	}

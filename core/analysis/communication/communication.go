@@ -81,7 +81,7 @@ type Analysis struct {
 	sources sources
 
 	done  uint64 // number of references so far
-	among among
+	among rowSelection
 	at    reference
 }
 
@@ -135,18 +135,18 @@ func (a *Analysis) Consume(b *trace.Batch) error {
 	a.sources.begin()
 	if b.Thread == nil {
 		for i := range b.Len() {
-			a.number(i)
+			a.countReference(i)
 		}
 		return nil
 	}
 	pairs, begins := a.sites.Rows()
 	for i, addr := range b.Addr {
-		a.meet(b, i, pairs, begins)
+		a.setReference(b, i, pairs, begins)
 		bytes := uint64(max(b.Bytes[i], 1))
 		if addr+bytes-1 < addr {
 			bytes = 1 // the reference extends beyond the end of the address space
 		}
-		a.follow(addr, addr+bytes-1)
+		a.recordReference(addr, addr+bytes-1)
 	}
 	return nil
 }
@@ -161,16 +161,16 @@ func (a *Analysis) ConsumePiece(b *trace.Batch, from, end uint64) {
 	}
 	a.sources.begin()
 	if b.Thread == nil && from == 0 {
-		a.number(0)
+		a.countReference(0)
 	}
 	if b.Thread == nil {
 		return
 	}
 	if from == 0 {
 		pairs, begins := a.sites.Rows()
-		a.meet(b, 0, pairs, begins)
+		a.setReference(b, 0, pairs, begins)
 	}
-	a.follow(b.Addr[0]+from, b.Addr[0]+end-1)
+	a.recordReference(b.Addr[0]+from, b.Addr[0]+end-1)
 }
 
 // Trial is the number of references after which the analysis stops if no second thread has
@@ -197,28 +197,28 @@ func (a *Analysis) decide(b *trace.Batch) {
 	switch several, known := Expects(a.program()); {
 	case len(a.threads.numbers) > 1 || several:
 		a.program = nil
-	case b.Thread == nil || known || a.coming(b.Len()-1) >= Trial && !a.another(b):
+	case b.Thread == nil || known || a.nextNumber(b.Len()-1) >= Trial && !a.hasSecondThread(b):
 		a.turnOff()
 	}
 }
 
-// coming returns the number that the reference in row i will have.
-func (a *Analysis) coming(i int) uint64 {
+// nextNumber returns the number that the reference in row i will have.
+func (a *Analysis) nextNumber(i int) uint64 {
 	if a.among.rows != nil {
 		return a.among.first + uint64(a.among.rows[i])
 	}
 	return a.done + uint64(i)
 }
 
-// another reports whether any reference of the batch before number Trial belongs to a second
+// hasSecondThread reports whether any reference of the batch before number Trial belongs to a second
 // thread.
-func (a *Analysis) another(b *trace.Batch) bool {
+func (a *Analysis) hasSecondThread(b *trace.Batch) bool {
 	first := b.Thread[0]
 	if len(a.threads.numbers) > 0 {
 		first = a.threads.numbers[0]
 	}
 	for i, t := range b.Thread {
-		if a.coming(i) >= Trial {
+		if a.nextNumber(i) >= Trial {
 			break
 		}
 		if t != first {
@@ -245,8 +245,8 @@ var what = [8]uint8{
 	trace.RangeRead: loading, trace.RangeWrite: storing,
 }
 
-// meet sets a.at to the reference of a row.
-func (a *Analysis) meet(b *trace.Batch, i int, pairs []uint32, begins []trace.Addr) {
+// setReference sets a.at to the reference of a row.
+func (a *Analysis) setReference(b *trace.Batch, i int, pairs []uint32, begins []trace.Addr) {
 	r := &a.at
 	if t := b.Thread[i]; t != a.threads.latest || !a.threads.known {
 		r.thread, r.number = a.threads.slot(t), t
@@ -255,10 +255,10 @@ func (a *Analysis) meet(b *trace.Batch, i int, pairs []uint32, begins []trace.Ad
 	}
 	does := what[b.Kind[i]&7]
 	r.loads, r.stores = does&loading != 0, does&storing != 0
-	r.row, r.at = uint32(i), a.number(i)
+	r.row, r.at = uint32(i), a.countReference(i)
 	r.site, r.object, r.begin = 1, 0, 0
 	if pairs != nil {
-		i = a.among.row(i)
+		i = a.among.originalRow(i)
 		slot, object := a.sites.Pair(pairs[i])
 		r.site, r.pair, r.object, r.begin = slot+1, pairs[i], object, begins[i]
 	}
@@ -266,32 +266,32 @@ func (a *Analysis) meet(b *trace.Batch, i int, pairs []uint32, begins []trace.Ad
 
 func (a *Analysis) count() {
 	if a.windows.next == a.done {
-		a.windows.turn(a.done, &a.flows[words])
+		a.windows.beginWindow(a.done, &a.flows[words])
 	}
 	a.done++
 }
 
-// follow records a reference to the bytes first to last, inclusive.
-func (a *Analysis) follow(first, last trace.Addr) {
+// recordReference records a reference to the bytes first to last, inclusive.
+func (a *Analysis) recordReference(first, last trace.Addr) {
 	if line := first >> a.lineShift; line == last>>a.lineShift {
 		l := a.memory.lineOf(line, a.at.thread)
-		events := a.line(l, first>>wordShift, last>>wordShift)
-		a.page(l.page, events)
+		events := a.recordLine(l, first>>wordShift, last>>wordShift)
+		a.recordPage(l.page, events)
 		return
 	}
-	a.followLines(first, last)
+	a.recordLines(first, last)
 }
 
-// followLines is like follow, but for references that span several lines. followLines counts one
+// recordLines is like follow, but for references that span several lines. recordLines counts one
 // reference to each page.
-func (a *Analysis) followLines(first, last trace.Addr) {
+func (a *Analysis) recordLines(first, last trace.Addr) {
 	var events uint64
 	for line := first >> a.lineShift; ; line++ {
 		from, end := max(first, line<<a.lineShift), min(last, line<<a.lineShift|(1<<a.lineShift-1))
 		l := a.memory.lineOf(line, a.at.thread)
-		events += a.line(l, from>>wordShift, end>>wordShift)
+		events += a.recordLine(l, from>>wordShift, end>>wordShift)
 		if end == last || end>>pageShift != (end+1)>>pageShift {
-			a.page(l.page, events)
+			a.recordPage(l.page, events)
 			events = 0
 		}
 		if end == last {
@@ -300,27 +300,27 @@ func (a *Analysis) followLines(first, last trace.Addr) {
 	}
 }
 
-// line records a reference to the words first to last of a line, and returns the number of these
+// recordLine records a reference to the words first to last of a line, and returns the number of these
 // words that have a source.
-func (a *Analysis) line(l *line, first, last uint64) (events uint64) {
+func (a *Analysis) recordLine(l *line, first, last uint64) (events uint64) {
 	r := &a.at
-	place := a.owners.place(r, first, last)
+	place := a.owners.findParts(r, first, last)
 	if !l.shared {
-		if l.owner == r.thread && !r.beyond && a.memory.alone(l, r, first, last) {
+		if l.owner == r.thread && !r.beyond && a.memory.countUnshared(l, r, first, last) {
 			return 0
 		}
-		a.memory.share(l)
-		a.memory.shares.at(l.words).wrote = a.threads.numbers[l.owner]
+		a.memory.convertToShared(l)
+		a.memory.shares.first(l.words).wrote = a.threads.numbers[l.owner]
 	}
-	events = a.words(l, place, first, last)
-	s := a.memory.shares.at(l.words)
+	events = a.recordWords(l, place, first, last)
+	s := a.memory.shares.first(l.words)
 	wrote := s.wrote
-	from, miss := s.refer(r)
+	from, miss := s.recordReference(r)
 	if !from.event {
 		return events
 	}
 	a.flows[lines].add(from, r.thread)
-	place.lineEvent(events == 0)
+	place.recordLineEvent(events == 0)
 	if events == 0 {
 		s.falseEvents++
 	}
@@ -334,29 +334,29 @@ func (a *Analysis) line(l *line, first, last uint64) (events uint64) {
 	return events
 }
 
-// words records a reference to words of a shared line.
-func (a *Analysis) words(l *line, place place, first, last uint64) (events uint64) {
+// recordWords records a reference to words of a shared line.
+func (a *Analysis) recordWords(l *line, place touchedParts, first, last uint64) (events uint64) {
 	r := &a.at
 	cells := a.memory.cells.run(l.words)
 	for w := first; w <= last; w++ {
-		from := cells[w&a.memory.wordMask].refer(r)
+		from := cells[w&a.memory.wordMask].recordReference(r)
 		if !from.event {
 			continue
 		}
 		events++
 		a.flows[words].add(from, r.thread)
-		a.pairs.of(from.site, r.pair, placeOf(from.thread, r.thread)).add(from)
+		a.pairs.countsFor(from.site, r.pair, placeOf(from.thread, r.thread)).add(from)
 		if from.transfer {
-			place.transfer(r, w, from)
+			place.recordTransfer(r, w, from)
 		}
 	}
 	return events
 }
 
-// page records a reference to a page. wordEvents is the number of words that had a source.
-func (a *Analysis) page(number uint32, wordEvents uint64) {
-	p := a.memory.pages.at(number)
-	from := p.refer(&a.at)
+// recordPage records a reference to a page. wordEvents is the number of words that had a source.
+func (a *Analysis) recordPage(number uint32, wordEvents uint64) {
+	p := a.memory.pages.first(number)
+	from := p.recordReference(&a.at)
 	if !from.event {
 		return
 	}
@@ -366,14 +366,14 @@ func (a *Analysis) page(number uint32, wordEvents uint64) {
 	}
 }
 
-// among maps the rows of a batch of sampled references to the rows of the whole batch.
-type among struct {
+// rowSelection maps the rows of a batch of sampled references to the rows of the whole batch.
+type rowSelection struct {
 	first uint64   // number of the first reference of package sites' batch
 	rows  []uint32 // analysed rows of that batch, ascending; nil: all rows
 }
 
-// row returns a row's index in the batch that package sites read.
-func (m *among) row(i int) int {
+// originalRow returns a row's index in the batch that package sites read.
+func (m *rowSelection) originalRow(i int) int {
 	if m.rows == nil {
 		return i
 	}
@@ -383,7 +383,7 @@ func (m *among) row(i int) int {
 // Among announces that the next batch consists of the given rows of the latest batch of package
 // sites. first is the number of the first reference in the latest batch. Several rows of the next
 // batch may be parts of one reference.
-func (a *Analysis) Among(rows []uint32, first uint64) { a.among = among{first, rows} }
+func (a *Analysis) Among(rows []uint32, first uint64) { a.among = rowSelection{first, rows} }
 
 // Reach advances the number of references to the given total, without analysing the skipped
 // references.
@@ -392,13 +392,13 @@ func (a *Analysis) Reach(references uint64) {
 		return
 	}
 	for a.windows.next < references {
-		a.windows.turn(a.windows.next, &a.flows[words])
+		a.windows.beginWindow(a.windows.next, &a.flows[words])
 	}
 	a.done = max(a.done, references)
 }
 
-// number counts the reference of a row, and returns its number.
-func (a *Analysis) number(i int) uint64 {
+// countReference counts the reference of a row, and returns its number.
+func (a *Analysis) countReference(i int) uint64 {
 	n := a.done
 	if a.among.rows != nil {
 		if n = a.among.first + uint64(a.among.rows[i]); n < a.done {

@@ -23,17 +23,17 @@ func (a *Analysis) falseSharing() []profile.FalseSharing {
 	sets := map[falseKey]*falseSet{}
 	m := &a.memory
 	for n := range m.lines.count {
-		l := m.lines.at(n)
+		l := m.lines.first(n)
 		if !l.shared {
 			continue
 		}
-		if s := m.shares.at(l.words); s.tallies != 0 && s.class.of(s.events, s.falseEvents) == profile.FalselyShared {
+		if s := m.shares.first(l.words); s.tallies != 0 && s.class.sharingClass(s.events, s.falseEvents) == profile.FalselyShared {
 			a.addFalse(sets, l, s)
 		}
 	}
 	list := make([]profile.FalseSharing, 0, len(sets))
 	for _, s := range sets {
-		s.Threads = mostOf(s.threads, comparePairs)
+		s.Threads = largestKey(s.threads, comparePairs)
 		list = append(list, s.FalseSharing)
 	}
 	sort.Slice(list, func(i, j int) bool {
@@ -48,8 +48,8 @@ func (a *Analysis) addFalse(sets map[falseKey]*falseSet, l *line, s *sharedLine)
 	places, threads, offsets := map[falseKey]uint64{}, map[falseKey]map[[2]uint32]uint64{}, map[falseKey]uint64{}
 	for n := s.tallies; n != 0; n = a.memory.tallies[n].next {
 		t := &a.memory.tallies[n]
-		code, data := a.user(t.pair)
-		key := falseKey{data, [2]uint32{a.code(t.site), code}}
+		code, data := a.pairIndices(t.pair)
+		key := falseKey{data, [2]uint32{a.codeIndex(t.site), code}}
 		if offset, met := offsets[key]; !met || t.offset < offset {
 			offsets[key] = t.offset
 		}
@@ -59,11 +59,11 @@ func (a *Analysis) addFalse(sets map[falseKey]*falseSet, l *line, s *sharedLine)
 		places[key] += t.misses
 		threads[key][[2]uint32{a.threads.numbers[t.from], a.threads.numbers[t.to]}] += t.misses
 	}
-	key, misses := mostOf(places, falseKey.compare), uint64(0)
+	key, misses := largestKey(places, falseKey.compare), uint64(0)
 	for _, n := range places {
 		misses += n
 	}
-	set, apart := sets[key], a.apart(l)
+	set, apart := sets[key], a.minDistance(l)
 	if set == nil {
 		set = &falseSet{FalseSharing: profile.FalseSharing{Object: key.object, Sites: key.sites, Offset: offsets[key], Apart: apart}, threads: map[[2]uint32]uint64{}}
 		sets[key] = set
@@ -83,8 +83,8 @@ func (k falseKey) compare(other falseKey) int {
 
 func comparePairs(x, y [2]uint32) int { return slices.Compare(x[:], y[:]) }
 
-// apart returns the smallest distance in bytes between words that different threads access.
-func (a *Analysis) apart(l *line) uint32 {
+// minDistance returns the smallest distance in bytes between words that different threads access.
+func (a *Analysis) minDistance(l *line) uint32 {
 	cells := a.memory.cells.run(l.words)
 	least := uint32(len(cells))
 	last := -1 // the previous word with references

@@ -50,8 +50,8 @@ func ownersOf(cells []cell) (o lineOwners) {
 	return o
 }
 
-// apart returns the smallest distance in bytes between words of different owners.
-func (o *lineOwners) apart(cells []cell) uint32 {
+// minDistance returns the smallest distance in bytes between words of different owners.
+func (o *lineOwners) minDistance(cells []cell) uint32 {
 	least, last, before := len(cells), -1, uint8(0)
 	for i := range cells {
 		t, _, ok := ownerOf(&cells[i])
@@ -66,9 +66,9 @@ func (o *lineOwners) apart(cells []cell) uint32 {
 	return uint32(least) << wordShift
 }
 
-// moves returns the maximum number of times that the line moves if its owners run at the same time,
+// maxMoves returns the maximum number of times that the line moves if its owners run at the same time,
 // and the two owners that use their words most often.
-func (o *lineOwners) moves() (n uint64, first, second uint8) {
+func (o *lineOwners) maxMoves() (n uint64, first, second uint8) {
 	var all uint64
 	first, second = noOwner, noOwner
 	for set := o.threads; set != 0; set &= set - 1 {
@@ -100,14 +100,14 @@ type lineMoves struct {
 // movesOf returns the moves of a line between threads that own words of the line or that invalidate
 // each other's copies of it. If the line does not move, the field moves is 0.
 func (a *Analysis) movesOf(l *line) (x lineMoves) {
-	s, cells := a.memory.shares.at(l.words), a.memory.cells.run(l.words)
+	s, cells := a.memory.shares.first(l.words), a.memory.cells.run(l.words)
 	a.pingPongs(s, &x)
 	owners := ownersOf(cells)
-	if n, first, second := owners.moves(); n > 0 {
-		x.moves, x.owners, x.between, x.apart = max(n, x.pingPongs), owners.threads, [2]uint8{first, second}, owners.apart(cells)
-		x.sites = [2]uint32{a.code(owners.site[first]), a.code(owners.site[second])}
+	if n, first, second := owners.maxMoves(); n > 0 {
+		x.moves, x.owners, x.between, x.apart = max(n, x.pingPongs), owners.threads, [2]uint8{first, second}, owners.minDistance(cells)
+		x.sites = [2]uint32{a.codeIndex(owners.site[first]), a.codeIndex(owners.site[second])}
 	} else if x.pingPongs >= leastPingPongs {
-		x.moves, x.owners, x.apart = x.pingPongs, 1<<x.between[0]|1<<x.between[1], a.apart(l)
+		x.moves, x.owners, x.apart = x.pingPongs, 1<<x.between[0]|1<<x.between[1], a.minDistance(l)
 	}
 	return x
 }
@@ -134,7 +134,7 @@ func (a *Analysis) pingPongs(s *sharedLine, x *lineMoves) {
 		if after[t.from] == nil {
 			after[t.from] = map[uint32]uint64{}
 		}
-		after[t.from][a.code(t.site)] += t.misses
+		after[t.from][a.codeIndex(t.site)] += t.misses
 	}
 	var most, next uint64
 	first, second := uint8(noOwner), uint8(noOwner)
@@ -153,12 +153,12 @@ func (a *Analysis) pingPongs(s *sharedLine, x *lineMoves) {
 	if 2*x.pingPongs >= all {
 		x.pingPongs = all
 	}
-	x.between, x.sites = [2]uint8{first, second}, [2]uint32{mostOf(after[first], cmp.Compare), mostOf(after[second], cmp.Compare)}
+	x.between, x.sites = [2]uint8{first, second}, [2]uint32{largestKey(after[first], cmp.Compare), largestKey(after[second], cmp.Compare)}
 }
 
-// mostOf returns the key with the largest count. If several keys have the same count, it returns
+// largestKey returns the key with the largest count. If several keys have the same count, it returns
 // the smallest of these keys.
-func mostOf[K comparable](counts map[K]uint64, compare func(x, y K) int) (key K) {
+func largestKey[K comparable](counts map[K]uint64, compare func(x, y K) int) (key K) {
 	best := uint64(0)
 	for k, n := range counts {
 		if n > best || n == best && compare(k, key) < 0 {
@@ -178,7 +178,7 @@ func (a *Analysis) lineSharing() []profile.LineSharing {
 	sets := map[uint32]*set{}
 	m := &a.memory
 	for n := range m.lines.count {
-		l := m.lines.at(n)
+		l := m.lines.first(n)
 		if !l.shared {
 			continue
 		}
@@ -186,8 +186,8 @@ func (a *Analysis) lineSharing() []profile.LineSharing {
 		if x.moves == 0 {
 			continue
 		}
-		s := m.shares.at(l.words)
-		_, object := a.user(s.pair)
+		s := m.shares.first(l.words)
+		_, object := a.pairIndices(s.pair)
 		offset := max(l.number<<m.lineShift, s.begin) - s.begin
 		of := sets[object]
 		if of == nil {

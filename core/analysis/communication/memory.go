@@ -80,7 +80,7 @@ type usage struct {
 
 const manyProducers = 0xff // value of producer if several threads have written values that other threads used
 
-func (u *usage) refer(thread uint8, isFirst bool) {
+func (u *usage) recordReference(thread uint8, isFirst bool) {
 	if isFirst {
 		u.first = thread
 	}
@@ -103,7 +103,7 @@ func (u *usage) join(next usage) {
 	}
 }
 
-func (u *usage) of(events, falseEvents uint64) profile.SharingClass {
+func (u *usage) sharingClass(events, falseEvents uint64) profile.SharingClass {
 	switch {
 	case !u.several:
 		return profile.PrivateData
@@ -123,8 +123,8 @@ type source struct {
 	site            uint32 // 1 + the slot of the site that wrote the value
 }
 
-func (c *cell) refer(r *reference) (from source) {
-	c.class.refer(r.thread, c.references == 0)
+func (c *cell) recordReference(r *reference) (from source) {
+	c.class.recordReference(r.thread, c.references == 0)
 	c.references++
 	if c.site != 0 && c.writer != r.thread {
 		c.events++
@@ -156,10 +156,10 @@ type share struct {
 // coherence miss.
 type sharedLine struct {
 	share
-	// had is the bit set of the threads that have ever accessed the line. has is the bit set of the
+	// everAccessed is the bit set of the threads that have ever accessed the line. sinceStore is the bit set of the
 	// threads that have accessed the line since the latest store by another thread.
-	had, has uint64
-	tallies  uint32 // the first tally for false misses of the line; 0: none
+	everAccessed, sinceStore uint64
+	tallies                  uint32 // the first tally for false misses of the line; 0: none
 	// number of the thread that last wrote the line; a slot is not sufficient, because several
 	// threads may share it
 	wrote uint32
@@ -170,16 +170,16 @@ type sharedLine struct {
 	begin trace.Addr
 }
 
-// refer records a reference to a line, and reports whether the reference is a coherence miss.
-func (s *sharedLine) refer(r *reference) (from source, miss bool) {
-	miss = s.had&^s.has&r.bit != 0
-	s.had |= r.bit
-	s.has |= r.bit
+// recordReference records a reference to a line, and reports whether the reference is a coherence miss.
+func (s *sharedLine) recordReference(r *reference) (from source, miss bool) {
+	miss = s.everAccessed&^s.sinceStore&r.bit != 0
+	s.everAccessed |= r.bit
+	s.sinceStore |= r.bit
 	s.pair, s.begin = r.pair, r.begin
 	if r.stores {
-		s.has, s.wrote = r.bit, r.number
+		s.sinceStore, s.wrote = r.bit, r.number
 	}
-	return s.cell.refer(r), miss
+	return s.cell.recordReference(r), miss
 }
 
 // tally counts the coherence misses at false events that have the same writer and the same
@@ -217,9 +217,9 @@ func (m *memory) lineOf(number trace.Line, thread uint8) *line {
 	n := &m.linesOf.run(page)[number%uint64(m.linesOf.length)]
 	if *n == 0 {
 		*n = m.lines.add() + 1
-		*m.lines.at(*n - 1) = line{number: number, page: page, words: m.newPrivate(), owner: thread}
+		*m.lines.first(*n - 1) = line{number: number, page: page, words: m.newPrivate(), owner: thread}
 	}
-	*seen = m.lines.at(*n - 1)
+	*seen = m.lines.first(*n - 1)
 	return *seen
 }
 
@@ -248,9 +248,9 @@ func (m *memory) newPrivate() uint32 {
 	return n
 }
 
-// alone counts a reference to words of a line that only one thread uses. alone returns false if a
+// countUnshared counts a reference to words of a line that only one thread uses. countUnshared returns false if a
 // counter is full.
-func (m *memory) alone(l *line, r *reference, first, last uint64) bool {
+func (m *memory) countUnshared(l *line, r *reference, first, last uint64) bool {
 	if l.references >= mostPrivate {
 		return false
 	}
@@ -272,16 +272,16 @@ func (m *memory) alone(l *line, r *reference, first, last uint64) bool {
 	return true
 }
 
-// share converts the words of a line to cells.
-func (m *memory) share(l *line) {
+// convertToShared converts the words of a line to cells.
+func (m *memory) convertToShared(l *line) {
 	n := m.shares.add()
 	m.cells.add()
 	of := func(references uint64, site uint32) cell {
 		return cell{references: references, site: site, writer: l.owner, class: usage{first: l.owner}}
 	}
-	s := m.shares.at(n)
+	s := m.shares.first(n)
 	if s.cell = of(l.references, l.site); l.references > 0 {
-		s.had, s.has = 1<<l.owner, 1<<l.owner
+		s.everAccessed, s.sinceStore = 1<<l.owner, 1<<l.owner
 	}
 	cells := m.cells.run(n)
 	for i, w := range m.private.run(l.words) {
@@ -360,5 +360,5 @@ func (a *arena[T]) run(n uint32) []T {
 	return a.chunks[n>>chunkBits][int(n%chunkRuns)*a.length:][:a.length]
 }
 
-// at returns the only element of a run.
-func (a *arena[T]) at(n uint32) *T { return &a.chunks[n>>chunkBits][n%chunkRuns] }
+// first returns the only element of a run.
+func (a *arena[T]) first(n uint32) *T { return &a.chunks[n>>chunkBits][n%chunkRuns] }

@@ -26,30 +26,30 @@ type part struct {
 
 const leastPart = 6 // log2 of the size of the smallest part, a line of 64 bytes
 
-// place identifies the parts of a reference to words of a line.
-type place struct {
+// touchedParts identifies the parts of a reference to words of a line.
+type touchedParts struct {
 	*owned
 	part int // the part that contains the first word
 }
 
-// place counts a reference to the words first to last.
-func (o *owners) place(r *reference, first, last uint64) place {
+// findParts counts a reference to the words first to last.
+func (o *owners) findParts(r *reference, first, last uint64) touchedParts {
 	if uint64(r.object) >= uint64(len(o.objects)) {
 		o.grow(r.object)
 	}
 	of := &o.objects[r.object]
 	from, end := offset(r, first)>>of.shift, offset(r, last)>>of.shift
 	if from-of.first >= uint64(len(of.parts)) || end-of.first >= uint64(len(of.parts)) {
-		of.extend(offset(r, first), offset(r, last))
+		of.coverOffsets(offset(r, first), offset(r, last))
 		from, end = offset(r, first)>>of.shift, offset(r, last)>>of.shift
 	}
-	at := place{of, int(from - of.first)}
+	at := touchedParts{of, int(from - of.first)}
 	if from == end {
-		of.refer(r, at.part, last-first+1)
+		of.recordReference(r, at.part, last-first+1)
 		return at
 	}
 	for w := first; w <= last; w++ {
-		of.refer(r, at.of(r, w), 1)
+		of.recordReference(r, at.partOf(r, w), 1)
 	}
 	return at
 }
@@ -58,7 +58,7 @@ func offset(r *reference, word uint64) uint64 {
 	return max(word<<wordShift, r.begin) - r.begin
 }
 
-func (p place) of(r *reference, word uint64) int {
+func (p touchedParts) partOf(r *reference, word uint64) int {
 	return int(offset(r, word)>>p.shift - p.first)
 }
 
@@ -68,10 +68,10 @@ func (o *owners) grow(object uint32) {
 	}
 }
 
-// refer counts a reference to the given number of words in part n.
-func (o *owned) refer(r *reference, n int, words uint64) {
+// recordReference counts a reference to the given number of words in part n.
+func (o *owned) recordReference(r *reference, n int, words uint64) {
 	p := &o.parts[n]
-	p.class.refer(r.thread, p.since == 0)
+	p.class.recordReference(r.thread, p.since == 0)
 	if p.since == 0 {
 		p.since = r.at + 1
 	}
@@ -95,8 +95,8 @@ func (o *owned) count(thread uint8) {
 	*of = append(*of, make([]uint64, len(o.parts)-len(*of))...)
 }
 
-// lineEvent counts an event of a line, in the part that contains the first word of the reference.
-func (p place) lineEvent(isFalse bool) {
+// recordLineEvent counts an event of a line, in the part that contains the first word of the reference.
+func (p touchedParts) recordLineEvent(isFalse bool) {
 	at := &p.parts[p.part]
 	at.events++
 	if isFalse {
@@ -104,13 +104,13 @@ func (p place) lineEvent(isFalse bool) {
 	}
 }
 
-// transfer records that the thread uses a word's value that another thread wrote.
-func (p place) transfer(r *reference, word uint64, from source) {
-	p.parts[p.of(r, word)].class.produce(from.thread)
+// recordTransfer records that the thread uses a word's value that another thread wrote.
+func (p touchedParts) recordTransfer(r *reference, word uint64, from source) {
+	p.parts[p.partOf(r, word)].class.produce(from.thread)
 }
 
-// extend makes room for the parts that contain the offsets first to last.
-func (o *owned) extend(first, last uint64) {
+// coverOffsets makes room for the parts that contain the offsets first to last.
+func (o *owned) coverOffsets(first, last uint64) {
 	if len(o.parts) == 0 {
 		o.first = first >> o.shift
 	}
@@ -118,28 +118,28 @@ func (o *owned) extend(first, last uint64) {
 		low := min(o.first, first>>o.shift)
 		high := max(o.first+uint64(len(o.parts)), last>>o.shift+1)
 		if high-low <= profile.MaxParts {
-			o.reach(low, high)
+			o.coverParts(low, high)
 			return
 		}
 		o.coarsen()
 	}
 }
 
-// reach extends the list of parts to the parts low to high.
-func (o *owned) reach(low, high uint64) {
+// coverParts extends the list of parts to the parts low to high.
+func (o *owned) coverParts(low, high uint64) {
 	before := int(o.first - low)
 	o.first = low
-	o.parts = stretched(o.parts, before, int(high-low))
+	o.parts = paddedList(o.parts, before, int(high-low))
 	for t := range o.counts {
 		if o.counts[t] != nil {
-			o.counts[t] = stretched(o.counts[t], before, before+len(o.counts[t]))
+			o.counts[t] = paddedList(o.counts[t], before, before+len(o.counts[t]))
 		}
 	}
 }
 
-// stretched returns a list of the given length: zeros (before), the elements of list, and more
+// paddedList returns a list of the given length: zeros (before), the elements of list, and more
 // zeros.
-func stretched[T any](list []T, before, length int) []T {
+func paddedList[T any](list []T, before, length int) []T {
 	out := list
 	if length > cap(list) {
 		out = make([]T, length, min(2*length, profile.MaxParts))

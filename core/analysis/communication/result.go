@@ -17,8 +17,8 @@ func (a *Analysis) Result(p *profile.Profile, state bool) {
 		return
 	}
 	if state {
-		f := form{Coder: codec.Writer([]byte{}), sites: a.sites}
-		a.all(&f)
+		f := stateCoder{Coder: codec.Writer([]byte{}), sites: a.sites}
+		a.codeAll(&f)
 		p.Segment.Communication = f.Out
 	}
 	if a.Threads() >= 2 {
@@ -50,20 +50,20 @@ func (a *Analysis) granules() (list []profile.Granule) {
 		if len(list) > 0 && list[len(list)-1].Bytes == bytes {
 			continue
 		}
-		list = append(list, profile.Granule{Bytes: bytes, Flows: a.flowsOf(a.flows[g].all(), uint64(bytes)), Classes: classes[g]})
+		list = append(list, profile.Granule{Bytes: bytes, Flows: a.flowsOf(a.flows[g].nonzero(), uint64(bytes)), Classes: classes[g]})
 	}
 	return list
 }
 
-// all returns the flows that are not zero.
-func (f flows) all() window {
+// nonzero returns the flows that are not zero.
+func (f flows) nonzero() window {
 	var none windows
-	return none.since(f, nil)
+	return none.openCounts(f, nil)
 }
 
 func (a *Analysis) flowsOf(w window, bytes uint64) (list []profile.Flow) {
 	for _, c := range w {
-		from, to := a.ends(c.place)
+		from, to := a.flowThreads(c.place)
 		list = append(list, profile.Flow{From: from, To: to, Events: c.events, Transfers: c.transfers, Bytes: c.transfers * bytes})
 	}
 	sort.Slice(list, func(i, j int) bool {
@@ -72,8 +72,8 @@ func (a *Analysis) flowsOf(w window, bytes uint64) (list []profile.Flow) {
 	return list
 }
 
-// ends returns the source and the destination thread for an index in flows.
-func (a *Analysis) ends(place uint32) (from, to uint32) {
+// flowThreads returns the source and the destination thread for an index in flows.
+func (a *Analysis) flowThreads(place uint32) (from, to uint32) {
 	return a.threads.numbers[place/mostThreads], a.threads.numbers[place%mostThreads]
 }
 
@@ -88,7 +88,7 @@ func (c *classCounts) add(class profile.SharingClass, references, events uint64)
 func (a *Analysis) classes() (classes [granularities]classCounts) {
 	m := &a.memory
 	for n := range m.lines.count {
-		l := m.lines.at(n)
+		l := m.lines.first(n)
 		if !l.shared {
 			classes[lines].add(profile.PrivateData, l.references, 0)
 			for _, w := range m.private.run(l.words) {
@@ -98,28 +98,28 @@ func (a *Analysis) classes() (classes [granularities]classCounts) {
 			}
 			continue
 		}
-		classes[lines].share(&m.shares.at(l.words).share)
+		classes[lines].share(&m.shares.first(l.words).share)
 		for i := range m.cells.run(l.words) {
 			if c := &m.cells.run(l.words)[i]; c.references > 0 {
-				classes[words].add(c.class.of(c.events, 0), c.references, c.events)
+				classes[words].add(c.class.sharingClass(c.events, 0), c.references, c.events)
 			}
 		}
 	}
 	for n := range m.pages.count {
-		classes[pages].share(m.pages.at(n))
+		classes[pages].share(m.pages.first(n))
 	}
 	return classes
 }
 
 func (c *classCounts) share(s *share) {
-	c.add(s.class.of(s.events, s.falseEvents), s.references, s.events)
+	c.add(s.class.sharingClass(s.events, s.falseEvents), s.references, s.events)
 }
 
-// code returns the index in the profile of a site, which is given as 1 + its slot.
-func (a *Analysis) code(site uint32) uint32 { return a.sites.Code(site - 1) }
+// codeIndex returns the index in the profile of a site, which is given as 1 + its slot.
+func (a *Analysis) codeIndex(site uint32) uint32 { return a.sites.Code(site - 1) }
 
-// user returns the indices in the profile of a pair's site and object.
-func (a *Analysis) user(pair uint32) (code, data uint32) {
+// pairIndices returns the indices in the profile of a pair's site and object.
+func (a *Analysis) pairIndices(pair uint32) (code, data uint32) {
 	slot, object := a.sites.Pair(pair)
 	return a.sites.Code(slot), a.sites.Data(object)
 }
@@ -127,9 +127,9 @@ func (a *Analysis) user(pair uint32) (code, data uint32) {
 func (a *Analysis) sitePairs() (list []profile.SitePair) {
 	for i := range a.pairs.list {
 		p := &a.pairs.list[i]
-		code, data := a.user(p.pair)
-		from, to := a.ends(p.place)
-		list = append(list, profile.SitePair{Producer: a.code(p.site), Consumer: code, Object: data, From: from, To: to, Events: p.events, Transfers: p.transfers})
+		code, data := a.pairIndices(p.pair)
+		from, to := a.flowThreads(p.place)
+		list = append(list, profile.SitePair{Producer: a.codeIndex(p.site), Consumer: code, Object: data, From: from, To: to, Events: p.events, Transfers: p.transfers})
 	}
 	sort.Slice(list, func(i, j int) bool { return profile.ComparePairs(&list[i], &list[j]) < 0 })
 	return joinPairs(list)
@@ -153,7 +153,7 @@ func joinPairs(list []profile.SitePair) []profile.SitePair {
 func (a *Analysis) flowWindows() (list []profile.FlowWindow) {
 	all := a.windows.closed
 	if a.windows.next-a.windows.size < a.done {
-		all = append(slices.Clip(all), a.windows.since(a.flows[words], nil))
+		all = append(slices.Clip(all), a.windows.openCounts(a.flows[words], nil))
 	}
 	for _, w := range all {
 		list = append(list, profile.FlowWindow{Flows: a.flowsOf(w, profile.WordBytes)})
@@ -190,7 +190,7 @@ func (a *Analysis) ownedPart(o *owned, i int) (out profile.OwnedPart) {
 	}
 	out = profile.OwnedPart{
 		FirstTouch: a.threads.numbers[p.class.first], Readers: uint32(bits.OnesCount64(p.readers)), Writers: uint32(bits.OnesCount64(p.writers)),
-		Class: p.class.of(p.events, p.falseEvents),
+		Class: p.class.sharingClass(p.events, p.falseEvents),
 	}
 	for slot, counts := range o.counts {
 		if i >= len(counts) {

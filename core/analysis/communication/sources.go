@@ -46,9 +46,9 @@ type distances struct {
 	events, transfers profile.Histogram
 }
 
-// deepest returns an upper bound for the depths of lines. The bound exceeds the number of lines,
+// maxDepth returns an upper bound for the depths of lines. The bound exceeds the number of lines,
 // because the depths on estimated stacks can exceed this number.
-func (s *sources) deepest(lines uint32) uint32 {
+func (s *sources) maxDepth(lines uint32) uint32 {
 	if _, all := s.stacks.(*sharing.Analysis); all || s.stacks == nil {
 		return lines
 	}
@@ -139,7 +139,7 @@ func (a *Analysis) sourceDistances() (list []profile.SourceDistances) {
 	for i := range a.sources.list {
 		d := &a.sources.list[i]
 		var out profile.SourceDistances
-		out.From, out.To = a.ends(d.place)
+		out.From, out.To = a.flowThreads(d.place)
 		out.Distances.Merge(&d.events)
 		out.Transfers.Merge(&d.transfers)
 		list = append(list, out)

@@ -10,27 +10,27 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// form reads or writes the state of a saved run, in section segc. The section contains all fields
+// stateCoder reads or writes the state of a saved run, in section segc. The section contains all fields
 // in the order below. Each number is an unsigned LEB128 varint, and each list is encoded as its
 // length followed by its members. A site or object is encoded as its index in the profile plus 1,
 // or as 0 if there is none. The same functions encode and decode the fields.
-type form struct {
+type stateCoder struct {
 	*codec.Coder
 	sites   *sites.Analysis
 	threads int // number of slots in use
 	slots   *threads
 }
 
-// hold records an error if a decoded value is impossible.
-func (f *form) hold(possible bool) { f.Check(possible, "a number is out of range") }
+// failUnless records an error if a decoded value is impossible.
+func (f *stateCoder) failUnless(possible bool) { f.Check(possible, "a number is out of range") }
 
-func (f *form) u8(v *uint8) { codec.Below(f.Coder, v, 1<<8) }
+func (f *stateCoder) u8(v *uint8) { codec.Below(f.Coder, v, 1<<8) }
 
 // thread reads or writes the slot of a thread.
-func (f *form) thread(v *uint8) { codec.Below(f.Coder, v, uint64(f.threads)) }
+func (f *stateCoder) thread(v *uint8) { codec.Below(f.Coder, v, uint64(f.threads)) }
 
 // slot reads or writes the slot of a site.
-func (f *form) slot(v *uint32) {
+func (f *stateCoder) slot(v *uint32) {
 	code := f.sites.Code(*v) + 1
 	f.U32(&code)
 	if f.Reads() {
@@ -39,7 +39,7 @@ func (f *form) slot(v *uint32) {
 }
 
 // site reads or writes 0, or 1 + the slot of a site.
-func (f *form) site(v *uint32) {
+func (f *stateCoder) site(v *uint32) {
 	var code uint32 // 0: none; 1: an unknown site; otherwise 2 + index of the site
 	if *v != 0 {
 		code = f.sites.Code(*v-1) + 2
@@ -53,7 +53,7 @@ func (f *form) site(v *uint32) {
 	}
 }
 
-func (f *form) object(v *uint32) {
+func (f *stateCoder) object(v *uint32) {
 	data := f.sites.Data(*v) + 1
 	f.U32(&data)
 	if f.Reads() {
@@ -62,7 +62,7 @@ func (f *form) object(v *uint32) {
 }
 
 // pair reads or writes a pair of package sites.
-func (f *form) pair(v *uint32) {
+func (f *stateCoder) pair(v *uint32) {
 	var slot, object uint32
 	if !f.Reads() {
 		slot, object = f.sites.Pair(*v)
@@ -74,16 +74,16 @@ func (f *form) pair(v *uint32) {
 	}
 }
 
-func (f *form) counts(c *counts) { f.U64s(&c.events, &c.transfers) }
+func (f *stateCoder) counts(c *counts) { f.U64s(&c.events, &c.transfers) }
 
-func (f *form) usage(u *usage) {
+func (f *stateCoder) usage(u *usage) {
 	f.thread(&u.first)
 	f.Flag(&u.several)
 	f.u8(&u.producer)
-	f.hold(int(u.producer) <= f.threads || u.producer == manyProducers)
+	f.failUnless(int(u.producer) <= f.threads || u.producer == manyProducers)
 }
 
-func (f *form) cell(c *cell) {
+func (f *stateCoder) cell(c *cell) {
 	f.U64(&c.references)
 	if c.references == 0 {
 		return
@@ -95,7 +95,7 @@ func (f *form) cell(c *cell) {
 }
 
 // word reads or writes a cell with the additional fields of words.
-func (f *form) word(c *cell) {
+func (f *stateCoder) word(c *cell) {
 	if f.cell(c); c.references == 0 {
 		return
 	}
@@ -103,29 +103,29 @@ func (f *form) word(c *cell) {
 	f.u8(&c.stores)
 }
 
-// list reads or writes a list. Each member needs at least the given number of bytes (least).
-func list[T any](f *form, l *[]T, least int, member func(*T)) {
+// codeList reads or writes a list. Each member needs at least the given number of bytes (least).
+func codeList[T any](f *stateCoder, l *[]T, least int, member func(*T)) {
 	if f.Reads() {
 		*l = nil
 	}
 	codec.Slice(f.Coder, l, least, member)
 }
 
-// place reads or writes an index in flows.
-func (f *form) place(v *uint32) {
+// flowIndex reads or writes an index in flows.
+func (f *stateCoder) flowIndex(v *uint32) {
 	f.U32(v)
-	f.hold(*v/mostThreads < uint32(f.threads) && *v%mostThreads < uint32(f.threads))
+	f.failUnless(*v/mostThreads < uint32(f.threads) && *v%mostThreads < uint32(f.threads))
 }
 
-func (f *form) placed(c *placed) {
-	f.place(&c.place)
+func (f *stateCoder) placed(c *placed) {
+	f.flowIndex(&c.place)
 	f.counts(&c.counts)
 }
 
 // flows reads or writes the flows that are not zero.
-func (f *form) flows(to *flows) {
-	all := to.all()
-	list(f, (*[]placed)(&all), 3, f.placed)
+func (f *stateCoder) flows(to *flows) {
+	all := to.nonzero()
+	codeList(f, (*[]placed)(&all), 3, f.placed)
 	if !f.Reads() || len(all) == 0 || f.Failed() {
 		return
 	}
@@ -137,36 +137,36 @@ func (f *form) flows(to *flows) {
 
 // histogram reads or writes a histogram of depths. The depths must be less than the number of
 // lines.
-func (f *form) histogram(h *profile.Histogram, lines uint32) {
+func (f *stateCoder) histogram(h *profile.Histogram, lines uint32) {
 	var counted [][2]uint64
 	if !f.Reads() {
 		for d, n := range h.All() {
 			counted = append(counted, [2]uint64{d, n})
 		}
 	}
-	list(f, &counted, 2, func(c *[2]uint64) {
+	codeList(f, &counted, 2, func(c *[2]uint64) {
 		f.U64s(&c[0], &c[1])
-		if f.hold(c[0] < uint64(lines)); f.Reads() && !f.Failed() {
+		if f.failUnless(c[0] < uint64(lines)); f.Reads() && !f.Failed() {
 			h.AddN(c[0], c[1])
 		}
 	})
 }
 
-func (f *form) owned(o *owned) {
+func (f *stateCoder) owned(o *owned) {
 	shift := uint8(o.shift)
 	f.u8(&shift)
 	f.U64(&o.first)
-	list(f, &o.parts, 1, f.part)
-	list(f, &o.counts, 1, func(counts *[]uint64) {
-		list(f, counts, 1, f.U64)
-		f.hold(len(*counts) <= len(o.parts))
+	codeList(f, &o.parts, 1, f.part)
+	codeList(f, &o.counts, 1, func(counts *[]uint64) {
+		codeList(f, counts, 1, f.U64)
+		f.failUnless(len(*counts) <= len(o.parts))
 	})
 	o.shift = uint(shift)
-	f.hold(shift <= 63 && len(o.parts) <= profile.MaxParts && len(o.counts) <= f.threads)
-	f.hold(len(o.parts) == 0 || shift >= leastPart && o.first+uint64(len(o.parts))-1 <= math.MaxUint64>>(shift&63))
+	f.failUnless(shift <= 63 && len(o.parts) <= profile.MaxParts && len(o.counts) <= f.threads)
+	f.failUnless(len(o.parts) == 0 || shift >= leastPart && o.first+uint64(len(o.parts))-1 <= math.MaxUint64>>(shift&63))
 }
 
-func (f *form) part(p *part) {
+func (f *stateCoder) part(p *part) {
 	f.U64(&p.since)
 	if p.since == 0 {
 		return
@@ -175,48 +175,48 @@ func (f *form) part(p *part) {
 	f.usage(&p.class)
 }
 
-func (f *form) sitePair(p *sitePair) {
+func (f *stateCoder) sitePair(p *sitePair) {
 	f.site(&p.site)
 	f.pair(&p.pair)
-	f.place(&p.place)
+	f.flowIndex(&p.place)
 	f.counts(&p.counts)
 }
 
 // formVersion is added to the first number, so that states of earlier versions are rejected.
 const formVersion = 17
 
-// all reads or writes the complete state of an analysis.
-func (a *Analysis) all(f *form) {
+// codeAll reads or writes the complete state of an analysis.
+func (a *Analysis) codeAll(f *stateCoder) {
 	line := uint8(a.lineShift) + formVersion
 	f.u8(&line)
-	f.hold(uint(line) == a.lineShift+formVersion)
+	f.failUnless(uint(line) == a.lineShift+formVersion)
 	f.U64(&a.done)
-	a.threads.form(f)
+	a.threads.codeThreads(f)
 	for g := range a.flows {
 		f.flows(&a.flows[g])
 	}
-	list(f, &a.pairs.list, 5, f.sitePair)
+	codeList(f, &a.pairs.list, 5, f.sitePair)
 	f.U64s(&a.windows.size, &a.windows.next)
-	list(f, &a.windows.closed, 1, func(w *window) { list(f, (*[]placed)(w), 3, f.placed) })
-	a.owners.form(f)
-	a.memory.form(f)
-	list(f, &a.sources.list, 3, func(d *distances) {
-		f.place(&d.place)
-		f.histogram(&d.events, a.sources.deepest(a.memory.lines.count))
-		f.histogram(&d.transfers, a.sources.deepest(a.memory.lines.count))
+	codeList(f, &a.windows.closed, 1, func(w *window) { codeList(f, (*[]placed)(w), 3, f.placed) })
+	a.owners.codeOwners(f)
+	a.memory.codeMemory(f)
+	codeList(f, &a.sources.list, 3, func(d *distances) {
+		f.flowIndex(&d.place)
+		f.histogram(&d.events, a.sources.maxDepth(a.memory.lines.count))
+		f.histogram(&d.transfers, a.sources.maxDepth(a.memory.lines.count))
 	})
 }
 
-func (t *threads) form(f *form) {
-	list(f, &t.numbers, 1, f.U32)
+func (t *threads) codeThreads(f *stateCoder) {
+	codeList(f, &t.numbers, 1, f.U32)
 	f.threads, f.slots = len(t.numbers), t
 	f.U32(&t.beyond)
-	f.hold(len(t.numbers) <= mostThreads)
+	f.failUnless(len(t.numbers) <= mostThreads)
 	var others []uint32 // threads that share the last slot, except its first thread
 	if !f.Reads() {
-		others = t.others()
+		others = t.overflowThreads()
 	}
-	list(f, &others, 1, f.U32)
+	codeList(f, &others, 1, f.U32)
 	if !f.Reads() || f.Failed() {
 		return
 	}
@@ -227,18 +227,18 @@ func (t *threads) form(f *form) {
 	for _, number := range others {
 		t.slotOf[number] = mostThreads - 1
 	}
-	f.hold(len(t.slotOf) == len(t.numbers)+int(t.beyond))
+	f.failUnless(len(t.slotOf) == len(t.numbers)+int(t.beyond))
 }
 
-// form reads or writes the objects that have parts.
-func (o *owners) form(f *form) {
+// codeOwners reads or writes the objects that have parts.
+func (o *owners) codeOwners(f *stateCoder) {
 	var numbers []uint32
 	for n := range o.objects {
 		if len(o.objects[n].parts) > 0 {
 			numbers = append(numbers, uint32(n))
 		}
 	}
-	list(f, &numbers, 5, func(n *uint32) {
+	codeList(f, &numbers, 5, func(n *uint32) {
 		f.object(n)
 		if f.Failed() {
 			return
@@ -250,8 +250,8 @@ func (o *owners) form(f *form) {
 	})
 }
 
-// form reads or writes the lines in the order of their indices, so that the indices stay the same.
-func (m *memory) form(f *form) {
+// codeMemory reads or writes the lines in the order of their indices, so that the indices stay the same.
+func (m *memory) codeMemory(f *stateCoder) {
 	n := f.Length(int(m.pages.count), 1)
 	pages := m.pageNumbers()
 	for i := 0; i < n && !f.Failed(); i++ {
@@ -260,13 +260,13 @@ func (m *memory) form(f *form) {
 		}
 		f.U64(&pages[i])
 		if _, known := m.pageAt.Find(pages[i]); f.Reads() && (known || f.Failed()) {
-			f.hold(false)
+			f.failUnless(false)
 			return
 		}
 		if f.Reads() {
 			m.pageOf(pages[i])
 		}
-		f.share(m.pages.at(uint32(i)))
+		f.share(m.pages.first(uint32(i)))
 	}
 	n = f.Length(int(m.lines.count), 4)
 	for i := 0; i < n && !f.Failed(); i++ {
@@ -278,51 +278,51 @@ func (m *memory) form(f *form) {
 func (m *memory) pageNumbers() []uint64 {
 	numbers := make([]uint64, m.pages.count)
 	for n := range m.lines.count {
-		l := m.lines.at(n)
+		l := m.lines.first(n)
 		numbers[l.page] = l.number >> (pageShift - m.lineShift)
 	}
 	return numbers
 }
 
-func (f *form) share(s *share) {
+func (f *stateCoder) share(s *share) {
 	f.cell(&s.cell)
 	f.U64(&s.falseEvents)
-	f.hold(s.falseEvents <= s.events)
+	f.failUnless(s.falseEvents <= s.events)
 }
 
-// wrote reads or writes the number of the thread that last wrote a line, if several threads share
+// lastWriter reads or writes the number of the thread that last wrote a line, if several threads share
 // the thread's slot.
-func (f *form) wrote(s *sharedLine) {
+func (f *stateCoder) lastWriter(s *sharedLine) {
 	switch {
 	case f.Failed():
 	case f.slots.beyond > 0 && s.writer == mostThreads-1:
 		f.U32(&s.wrote)
 		slot, known := f.slots.slotOf[s.wrote]
-		f.hold(known && slot == s.writer)
+		f.failUnless(known && slot == s.writer)
 	case f.Reads():
 		s.wrote = f.slots.numbers[s.writer]
 	}
 }
 
 // sharedLine reads or writes the share of a line, and its tallies.
-func (m *memory) sharedLine(f *form, number uint32) {
-	s := m.shares.at(number)
+func (m *memory) sharedLine(f *stateCoder, number uint32) {
+	s := m.shares.first(number)
 	f.share(&s.share)
-	f.U64s(&s.had, &s.has)
-	f.wrote(s)
+	f.U64s(&s.everAccessed, &s.sinceStore)
+	f.lastWriter(s)
 	f.pair(&s.pair)
 	f.U64(&s.begin)
 	var tallies []tally
 	for n := s.tallies; n != 0 && !f.Reads(); n = m.tallies[n].next {
 		tallies = append(tallies, m.tallies[n])
 	}
-	list(f, &tallies, 6, func(t *tally) {
+	codeList(f, &tallies, 6, func(t *tally) {
 		f.site(&t.site)
 		f.pair(&t.pair)
 		f.thread(&t.from)
 		f.thread(&t.to)
 		f.U64s(&t.offset, &t.misses)
-		f.hold(t.site != 0 && t.misses > 0)
+		f.failUnless(t.site != 0 && t.misses > 0)
 	})
 	if !f.Reads() {
 		return
@@ -333,12 +333,12 @@ func (m *memory) sharedLine(f *form, number uint32) {
 	}
 }
 
-func (m *memory) line(f *form, n uint32) {
+func (m *memory) line(f *stateCoder, n uint32) {
 	var number uint64
 	var shared bool
 	var owner uint8
 	if !f.Reads() {
-		l := m.lines.at(n)
+		l := m.lines.first(n)
 		number, owner, shared = l.number, l.owner, l.shared
 	}
 	f.U64(&number)
@@ -347,11 +347,11 @@ func (m *memory) line(f *form, n uint32) {
 	if f.Failed() {
 		return
 	}
-	if f.Reads() && !m.again(number, owner, shared) {
-		f.hold(false)
+	if f.Reads() && !m.restoreLine(number, owner, shared) {
+		f.failUnless(false)
 		return
 	}
-	l := m.lines.at(n)
+	l := m.lines.first(n)
 	if l.shared {
 		m.sharedLine(f, l.words)
 		for i := range m.cells.run(l.words) {
@@ -371,16 +371,16 @@ func (m *memory) line(f *form, n uint32) {
 	}
 }
 
-// again recreates a saved line. again returns false if the state is invalid, because the page is
+// restoreLine recreates a saved line. restoreLine returns false if the state is invalid, because the page is
 // unknown or the line already exists.
-func (m *memory) again(number uint64, owner uint8, shared bool) bool {
+func (m *memory) restoreLine(number uint64, owner uint8, shared bool) bool {
 	page, known := m.pageAt.Find(number >> (pageShift - m.lineShift))
 	if !known || m.linesOf.run(page)[number%uint64(m.linesOf.length)] != 0 {
 		return false
 	}
 	l := m.lineOf(number, owner)
 	if shared && !l.shared {
-		m.share(l)
+		m.convertToShared(l)
 	}
 	return l.shared == shared
 }
@@ -399,9 +399,9 @@ func (a *Analysis) Restore(p *profile.Profile) error {
 		}
 		return nil
 	}
-	f := form{Coder: codec.Reader(p.Segment.Communication), sites: a.sites}
-	a.all(&f)
-	if f.Failed() || f.More() || !a.fits() {
+	f := stateCoder{Coder: codec.Reader(p.Segment.Communication), sites: a.sites}
+	a.codeAll(&f)
+	if f.Failed() || f.More() || !a.rebuildAndCheck() {
 		return errState
 	}
 	return nil
@@ -421,9 +421,9 @@ var errSegment = errors.New("segments of the trace cannot be joined with communi
 // off.
 func (a *Analysis) Joins(*profile.Profile) (now, later bool) { return a.off, a.off || a.program != nil }
 
-// fits recomputes data that can be derived from the state, and reports whether the state is
+// rebuildAndCheck recomputes data that can be derived from the state, and reports whether the state is
 // consistent.
-func (a *Analysis) fits() bool {
+func (a *Analysis) rebuildAndCheck() bool {
 	w := &a.windows
 	if w.size < leastWindow || w.size&(w.size-1) != 0 {
 		return false

@@ -71,8 +71,8 @@ func placeOf(from, to uint8) uint32 {
 	return uint32(from%mostThreads)*mostThreads + uint32(to%mostThreads)
 }
 
-// others returns the threads that share the last slot, except its first thread, in ascending order.
-func (t *threads) others() (list []uint32) {
+// overflowThreads returns the threads that share the last slot, except its first thread, in ascending order.
+func (t *threads) overflowThreads() (list []uint32) {
 	for number, slot := range t.slotOf {
 		if t.numbers[slot] != number {
 			list = append(list, number)
@@ -97,8 +97,8 @@ type sitePair struct {
 	counts
 }
 
-// of returns the counts of a combination of sites for an index in flows.
-func (p *pairs) of(site, pair, place uint32) *counts {
+// countsFor returns the counts of a combination of sites for an index in flows.
+func (p *pairs) countsFor(site, pair, place uint32) *counts {
 	key := p.key(site, pair, place)
 	n, known := p.placed.Find(key)
 	if !known {
@@ -142,24 +142,24 @@ const leastWindow = 1024 // initial number of references in a window
 
 func (w *windows) init() { w.size = leastWindow }
 
-// turn begins a new window with reference number done.
-func (w *windows) turn(done uint64, f *flows) {
+// beginWindow begins a new window with reference number done.
+func (w *windows) beginWindow(done uint64, f *flows) {
 	if w.open {
-		last := w.since(*f, w.room())
+		last := w.openCounts(*f, w.room())
 		w.closed = append(w.closed, last)
 		w.count(last)
 	}
 	if len(w.closed) == profile.MaxFlowWindows {
-		w.double()
+		w.joinPairs()
 	}
 	w.open, w.next = true, (done/w.size+1)*w.size
 }
 
-// double joins neighbouring windows in pairs.
-func (w *windows) double() {
+// joinPairs joins neighbouring windows in pairs.
+func (w *windows) joinPairs() {
 	for i := 0; i < len(w.closed); i += 2 {
 		x, y := w.closed[i], w.closed[i+1]
-		w.closed[i/2] = merged(w.room(), x, y)
+		w.closed[i/2] = sumWindows(w.room(), x, y)
 		w.spare = append(w.spare, x, y)
 	}
 	w.closed, w.size = w.closed[:len(w.closed)/2], 2*w.size
@@ -181,8 +181,8 @@ func (w *windows) room() window {
 	return room
 }
 
-// since appends the counts of f that no closed window contains to last, and returns the result.
-func (w *windows) since(f flows, last window) window {
+// openCounts appends the counts of f that no closed window contains to last, and returns the result.
+func (w *windows) openCounts(f flows, last window) window {
 	for place, c := range f {
 		if w.counted != nil {
 			c.events -= w.counted[place].events
@@ -195,8 +195,8 @@ func (w *windows) since(f flows, last window) window {
 	return last
 }
 
-// merged appends the sum of two windows to the list sum.
-func merged(sum, x, y window) window {
+// sumWindows appends the sum of two windows to the list sum.
+func sumWindows(sum, x, y window) window {
 	for len(x) > 0 && len(y) > 0 {
 		switch {
 		case x[0].place < y[0].place:

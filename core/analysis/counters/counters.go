@@ -87,7 +87,7 @@ type Analysis struct {
 	rows       []uint64          // number of references of each site whose references are counted one by one
 	bytes      []uint64          // number of bytes of each site's references
 	siteless   siteless
-	touched    *touched // nil: accesses to each byte are not counted
+	touched    *touchedBytes // nil: accesses to each byte are not counted
 }
 
 // New returns an analysis of references of the given kinds. program returns the part of the code
@@ -129,9 +129,9 @@ func (a *Analysis) Consume(b *trace.Batch) error {
 		return nil
 	}
 	if a.bySite() {
-		return a.pass(b)
+		return a.countReferences(b)
 	}
-	if err := a.enter(b); err != nil {
+	if err := a.countEvents(b); err != nil {
 		return err
 	}
 	if a.code.sized || !a.auto {
@@ -145,8 +145,8 @@ func (a *Analysis) Consume(b *trace.Batch) error {
 	return nil
 }
 
-// enter counts ranges and block entries.
-func (a *Analysis) enter(b *trace.Batch) error {
+// countEvents counts ranges and block entries.
+func (a *Analysis) countEvents(b *trace.Batch) error {
 	sites := b.Site[:len(b.Kind)]
 	for i, k := range b.Kind {
 		if k < trace.RangeRead {
@@ -167,7 +167,7 @@ func (a *Analysis) enter(b *trace.Batch) error {
 
 func (a *Analysis) addEntry(block uint32) error {
 	if uint64(block) >= uint64(len(a.executions)) {
-		if err := a.grow("block", block); err != nil {
+		if err := a.readTables("block", block); err != nil {
 			return err
 		}
 	}
@@ -175,8 +175,8 @@ func (a *Analysis) addEntry(block uint32) error {
 	return nil
 }
 
-// pass counts the references of each site, and the entries of blocks without references.
-func (a *Analysis) pass(b *trace.Batch) error {
+// countReferences counts the references of each site, and the entries of blocks without references.
+func (a *Analysis) countReferences(b *trace.Batch) error {
 	rows, executions, kinds := a.rows, a.executions, b.Kind[:len(b.Site)]
 	for i, site := range b.Site {
 		if k := kinds[i]; k >= trace.RangeRead {
@@ -184,14 +184,14 @@ func (a *Analysis) pass(b *trace.Batch) error {
 				executions[site]++
 				continue
 			}
-			if err := a.passOther(b, i); err != nil {
+			if err := a.countOther(b, i); err != nil {
 				return err
 			}
 			rows, executions = a.rows, a.executions
 			continue
 		}
 		if uint64(site) >= uint64(len(rows)) {
-			if err := a.grow("site", site); err != nil {
+			if err := a.readTables("site", site); err != nil {
 				return err
 			}
 			rows, executions = a.rows, a.executions
@@ -209,8 +209,8 @@ func (a *Analysis) pass(b *trace.Batch) error {
 	return nil
 }
 
-// passOther counts a range or a block entry.
-func (a *Analysis) passOther(b *trace.Batch, i int) error {
+// countOther counts a range or a block entry.
+func (a *Analysis) countOther(b *trace.Batch, i int) error {
 	switch k := b.Kind[i]; {
 	case k <= trace.RangeWrite:
 		return a.addRow(b, i)
@@ -239,7 +239,7 @@ func (a *Analysis) addRows(b *trace.Batch) error {
 func (a *Analysis) addRow(b *trace.Batch, i int) error {
 	site := b.Site[i]
 	if uint64(site) >= uint64(len(a.code.byRow)) {
-		if err := a.grow("site", site); err != nil {
+		if err := a.readTables("site", site); err != nil {
 			return err
 		}
 	}
@@ -250,9 +250,9 @@ func (a *Analysis) addRow(b *trace.Batch, i int) error {
 	return nil
 }
 
-// grow reads the program's tables again, because a record refers to an unknown block or site.
-func (a *Analysis) grow(what string, number uint32) error {
-	a.learn()
+// readTables reads the program's tables again, because a record refers to an unknown block or site.
+func (a *Analysis) readTables(what string, number uint32) error {
+	a.addProgram()
 	known := len(a.executions)
 	if what == "site" {
 		known = len(a.code.byRow)
@@ -263,12 +263,12 @@ func (a *Analysis) grow(what string, number uint32) error {
 	return nil
 }
 
-func (a *Analysis) learn() {
+func (a *Analysis) addProgram() {
 	p := a.program()
 	if p == nil {
 		return
 	}
-	a.code.learn(p, !a.auto)
+	a.code.addProgram(p, !a.auto)
 	a.executions = append(a.executions, make([]uint64, len(a.code.blocks)-len(a.executions))...)
 	a.rows = append(a.rows, make([]uint64, len(a.code.byRow)-len(a.rows))...)
 	a.bytes = append(a.bytes, make([]uint64, len(a.code.byRow)-len(a.bytes))...)
@@ -322,8 +322,8 @@ type opCount struct {
 	count uint32
 }
 
-// learn adds the blocks and sites of p that are not yet known.
-func (c *code) learn(p *trace.Program, bySynthetic bool) {
+// addProgram adds the blocks and sites of p that are not yet known.
+func (c *code) addProgram(p *trace.Program, bySynthetic bool) {
 	c.program = p
 	if c.kindOf == nil {
 		c.kindOf = map[opKey]uint32{}

@@ -10,8 +10,8 @@ import (
 
 // Result implements [contract.Analysis].
 func (a *Analysis) Result(p *profile.Profile, state bool) {
-	a.learn()
-	c, err := profile.AddCounters(a.base, a.counted())
+	a.addProgram()
+	c, err := profile.AddCounters(a.base, a.currentCounts())
 	if err != nil || c == nil || a.auto && !c.Ops && !state {
 		return // unreachable: segments of different programs are rejected when they are appended
 	}
@@ -41,8 +41,8 @@ func (a *Analysis) Append(next *profile.Profile) (err error) {
 	return a.touched.decode(next.Segment.Touched)
 }
 
-// counted returns the counts since the run was restored, or nil if there are no counts.
-func (a *Analysis) counted() *profile.Counters {
+// currentCounts returns the counts since the run was restored, or nil if there are no counts.
+func (a *Analysis) currentCounts() *profile.Counters {
 	s := &sum{
 		c:          &profile.Counters{},
 		code:       &a.code,
@@ -50,12 +50,12 @@ func (a *Analysis) counted() *profile.Counters {
 		executed:   make([]uint64, len(a.code.kinds)),
 		functions:  map[uint32]*profile.FunctionCounters{},
 		tallies:    map[tallyKey]*profile.Tally{},
-		executions: a.entered(), rows: a.rows, bytes: a.bytes,
+		executions: a.blockEntries(), rows: a.rows, bytes: a.bytes,
 	}
 	s.addSiteless(&a.siteless)
 	if a.code.program != nil {
 		s.addCode()
-		s.addLoose()
+		s.addUnattributed()
 	}
 	if a.auto && !s.c.Blocks {
 		return nil
@@ -63,8 +63,8 @@ func (a *Analysis) counted() *profile.Counters {
 	return s.finish()
 }
 
-// entered returns the number of entries of each block. Synthetic blocks are never entered.
-func (a *Analysis) entered() []uint64 {
+// blockEntries returns the number of entries of each block. Synthetic blocks are never entered.
+func (a *Analysis) blockEntries() []uint64 {
 	if !a.bySite() {
 		return a.executions
 	}
@@ -114,21 +114,21 @@ func (s *sum) addCode() {
 	p := s.code.program
 	for n := 0; n < len(s.executions); {
 		first := n
-		for n++; n < len(s.executions) && continues(&p.Blocks[n], &p.Blocks[first]); n++ {
+		for n++; n < len(s.executions) && isLaterPart(&p.Blocks[n], &p.Blocks[first]); n++ {
 		}
 		s.addBasicBlock(first, n)
 	}
 }
 
-// continues reports whether b is a later part of the basic block whose first part is first.
-func continues(b, first *trace.Block) bool {
+// isLaterPart reports whether b is a later part of the basic block whose first part is first.
+func isLaterPart(b, first *trace.Block) bool {
 	return b.Part > 0 && b.Function == first.Function && b.Label == first.Label && b.Flags&trace.Synthetic == 0
 }
 
 // addBasicBlock counts the blocks [first, end), which form one basic block.
 func (s *sum) addBasicBlock(first, end int) {
 	b := &s.code.program.Blocks[first]
-	if !s.ran(first, end) {
+	if !s.wasExecuted(first, end) {
 		return
 	}
 	s.c.Blocks = true
@@ -150,10 +150,10 @@ func (s *sum) addBasicBlock(first, end int) {
 	s.c.Code = append(s.c.Code, row)
 }
 
-// ran reports whether one of the blocks was entered, or made a reference that is counted one by
+// wasExecuted reports whether one of the blocks was entered, or made a reference that is counted one by
 // one. A block that was entered in the previous segment can make references in this segment without
 // being entered.
-func (s *sum) ran(first, end int) bool {
+func (s *sum) wasExecuted(first, end int) bool {
 	for n := first; n < end; n++ {
 		if s.executions[n] != 0 {
 			return true
@@ -204,8 +204,8 @@ func (s *sum) addSite(counts *profile.Counts, n uint32, times uint64) {
 	}
 }
 
-// addLoose counts references of sites that belong to no entered block.
-func (s *sum) addLoose() {
+// addUnattributed counts references of sites that belong to no entered block.
+func (s *sum) addUnattributed() {
 	p := s.code.program
 	for n := range s.code.byRow {
 		site := &p.Sites[n]

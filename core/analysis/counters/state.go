@@ -21,7 +21,7 @@ import (
 //
 // where uv is an unsigned LEB128 varint and masks and sets are little-endian.
 
-func (t *touched) encode() []byte {
+func (t *touchedBytes) encode() []byte {
 	c := codec.Writer([]byte{})
 	t.code(c)
 	return c.Out
@@ -30,7 +30,7 @@ func (t *touched) encode() []byte {
 var errState = errors.New("the saved access counts of bytes are damaged; analyse the trace again from its start")
 
 // decode adds the counts of an encoded state.
-func (t *touched) decode(state []byte) error {
+func (t *touchedBytes) decode(state []byte) error {
 	c := codec.Reader(state)
 	if t.code(c); c.Failed() || c.More() {
 		return errState
@@ -39,7 +39,7 @@ func (t *touched) decode(state []byte) error {
 }
 
 // code reads or writes the pages. When reading, it adds their counts.
-func (t *touched) code(c *codec.Coder) {
+func (t *touchedBytes) code(c *codec.Coder) {
 	var numbers []uint64
 	if !c.Reads() {
 		numbers = slices.Sorted(maps.Keys(t.pages))
@@ -54,7 +54,7 @@ func (t *touched) code(c *codec.Coder) {
 	})
 }
 
-func (t *touched) codePage(c *codec.Coder, number uint64) {
+func (t *touchedBytes) codePage(c *codec.Coder, number uint64) {
 	p := t.pageAt(number)
 	for _, size := range []uint8{8, 4, 1} {
 		t.codeCounters(c, p, granule{page: number, bytes: size})
@@ -78,9 +78,9 @@ func (t *touched) codePage(c *codec.Coder, number uint64) {
 
 // codeCounters reads or writes the counters of the words, half words or bytes of a page, depending
 // on g.
-func (t *touched) codeCounters(c *codec.Coder, p *page, g granule) {
+func (t *touchedBytes) codeCounters(c *codec.Coder, p *page, g granule) {
 	list, there := p.counters(g.bytes), false
-	full := func(i int) uint64 { return t.full(granule{g.page, g.bytes, uint16(i)}, list[i]) }
+	full := func(i int) uint64 { return t.fullCount(granule{g.page, g.bytes, uint16(i)}, list[i]) }
 	for i := 0; i < len(list) && !there && !c.Reads(); i++ {
 		there = full(i) != 0
 	}
@@ -130,7 +130,7 @@ func (p *page) newCounters(bytes uint8) []uint32 {
 	return p.counters(bytes)
 }
 
-func (t *touched) addCount(g granule, counter *uint32, n uint64) {
+func (t *touchedBytes) addCount(g granule, counter *uint32, n uint64) {
 	sum := uint64(*counter) + n&(1<<32-1)
 	*counter = uint32(sum)
 	if wraps := sum>>32 + n>>32; wraps != 0 {

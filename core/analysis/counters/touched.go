@@ -9,14 +9,14 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// touched counts the accesses to each byte, and records which functions touched the byte.
+// touchedBytes counts the accesses to each byte, and records which functions touched the byte.
 //
 // Memory is divided into pages of 512 bytes, which are found in a small array of recent pages or in
 // a hash table. A page counts accesses to whole aligned 8-byte words. Half words and bytes have
 // separate counters, which exist only if half words or bytes of the page have been accessed. The
 // count of a byte is the sum of three counters: of its word, of its half word, and of the byte
 // itself. Counters have 32 bits, and a map counts how often each counter wraps around.
-type touched struct {
+type touchedBytes struct {
 	pages  map[uint64]*page
 	recent [recentPages]recentPage
 	slab   []page
@@ -55,13 +55,13 @@ type granule struct {
 	index uint16
 }
 
-func newTouched() *touched {
-	return &touched{pages: map[uint64]*page{}, wraps: map[granule]uint64{}}
+func newTouched() *touchedBytes {
+	return &touchedBytes{pages: map[uint64]*page{}, wraps: map[granule]uint64{}}
 }
 
 // addRows counts a batch's references. functionOf is indexed by site; it is nil if the trace has no
 // sites.
-func (t *touched) addRows(b *trace.Batch, functionOf []uint32) {
+func (t *touchedBytes) addRows(b *trace.Batch, functionOf []uint32) {
 	for i, k := range b.Kind {
 		if !k.IsReference() || k == trace.Fetch {
 			continue
@@ -80,7 +80,7 @@ func (t *touched) addRows(b *trace.Batch, functionOf []uint32) {
 	}
 }
 
-func (t *touched) add(addr, bytes uint64, function uint32) {
+func (t *touchedBytes) add(addr, bytes uint64, function uint32) {
 	for {
 		p := t.pageAt(addr >> pageBits)
 		offset := addr % pageBytes
@@ -95,7 +95,7 @@ func (t *touched) add(addr, bytes uint64, function uint32) {
 }
 
 // count counts one access to the given number of bytes of a page, beginning at offset.
-func (t *touched) count(p *page, number, offset, bytes uint64) {
+func (t *touchedBytes) count(p *page, number, offset, bytes uint64) {
 	for end := offset + bytes; offset < end; {
 		switch {
 		case offset%8 == 0 && end-offset >= 8:
@@ -123,7 +123,7 @@ func (t *touched) count(p *page, number, offset, bytes uint64) {
 	}
 }
 
-func (t *touched) pageAt(number uint64) *page {
+func (t *touchedBytes) pageAt(number uint64) *page {
 	r := &t.recent[number%recentPages]
 	if r.number != number+1 {
 		p := t.pages[number]
@@ -169,44 +169,44 @@ func (s *byteSet) len() (n uint64) {
 	return n
 }
 
-// each calls give for each run of adjacent bytes of a page with equal numbers of accesses.
-func (t *touched) each(number uint64, p *page, give func(accesses, bytes uint64)) {
+// eachRun calls give for each run of adjacent bytes of a page with equal numbers of accesses.
+func (t *touchedBytes) eachRun(number uint64, p *page, yield func(accesses, bytes uint64)) {
 	for w := range uint64(pageBytes / 8) {
-		word := t.full(granule{number, 8, uint16(w)}, p.words[w])
+		word := t.fullCount(granule{number, 8, uint16(w)}, p.words[w])
 		if p.halves == nil && p.bytes == nil {
-			give(word, 8)
+			yield(word, 8)
 			continue
 		}
 		for h := 2 * w; h < 2*w+2; h++ {
 			half := word
 			if p.halves != nil {
-				half += t.full(granule{number, 4, uint16(h)}, p.halves[h])
+				half += t.fullCount(granule{number, 4, uint16(h)}, p.halves[h])
 			}
 			if p.bytes == nil {
-				give(half, 4)
+				yield(half, 4)
 				continue
 			}
 			for b := 4 * h; b < 4*h+4; b++ {
-				give(half+t.full(granule{number, 1, uint16(b)}, p.bytes[b]), 1)
+				yield(half+t.fullCount(granule{number, 1, uint16(b)}, p.bytes[b]), 1)
 			}
 		}
 	}
 }
 
-// full returns the full value of a counter, including wrap-arounds.
-func (t *touched) full(g granule, counter uint32) uint64 {
+// fullCount returns the full value of a counter, including wrap-arounds.
+func (t *touchedBytes) fullCount(g granule, counter uint32) uint64 {
 	if len(t.wraps) == 0 {
 		return uint64(counter)
 	}
 	return uint64(counter) + t.wraps[g]<<32
 }
 
-func (t *touched) result(c *profile.Counters) {
+func (t *touchedBytes) result(c *profile.Counters) {
 	var few [1 << 12]uint64 // number of bytes, by their number of accesses
 	many := map[uint64]uint64{}
 	unique := map[uint32]uint64{}
 	for number, p := range t.pages {
-		t.each(number, p, func(accesses, bytes uint64) {
+		t.eachRun(number, p, func(accesses, bytes uint64) {
 			if accesses < uint64(len(few)) {
 				few[accesses] += bytes
 			} else {
@@ -239,7 +239,7 @@ func usage(bytes map[uint64]uint64) (unique uint64, steps [profile.UsageSteps]ui
 	held, step := uint64(0), uint64(0)
 	for _, n := range slices.Backward(slices.Sorted(maps.Keys(bytes))) {
 		for ; step < profile.UsageSteps; step++ {
-			want := share(total, step+1)
+			want := shareOf(total, step+1)
 			if held+n*bytes[n] < want {
 				break
 			}
@@ -251,8 +251,8 @@ func usage(bytes map[uint64]uint64) (unique uint64, steps [profile.UsageSteps]ui
 	return unique, steps
 }
 
-// share returns part/20 of total, rounded up.
-func share(total, part uint64) uint64 {
+// shareOf returns part/20 of total, rounded up.
+func shareOf(total, part uint64) uint64 {
 	const parts = profile.UsageSteps
 	return total/parts*part + (total%parts*part+parts-1)/parts
 }

@@ -24,11 +24,11 @@ type Analysis struct {
 	shift  uint
 	found  profile.Footprint // the footprint so far, without the intervals after the last accesses
 	number index.Table       // indices of lines, in the order of first accesses
-	lines  []use
+	lines  []lastAccess
 }
 
-// use is the last access to a line. Accesses are numbered from 1.
-type use struct{ line, at uint64 }
+// lastAccess is the last access to a line. Accesses are numbered from 1.
+type lastAccess struct{ line, at uint64 }
 
 var (
 	_ contract.Analysis      = (*Analysis)(nil)
@@ -78,7 +78,7 @@ func (a *Analysis) access(line uint64) {
 	n, known := a.number.Find(line)
 	if !known {
 		a.number.Add(line, uint32(len(a.lines)))
-		a.lines = append(a.lines, use{line, now})
+		a.lines = append(a.lines, lastAccess{line, now})
 		a.found.Absent(now-1, 1)
 		return
 	}
@@ -104,9 +104,9 @@ func (a *Analysis) Result(p *profile.Profile, state bool) {
 }
 
 // codeLines reads or writes lines in the order of their first accesses.
-func codeLines(c *codec.Coder, lines *[]use) {
+func codeLines(c *codec.Coder, lines *[]lastAccess) {
 	before := uint64(0)
-	codec.Slice(c, lines, 2, func(l *use) {
+	codec.Slice(c, lines, 2, func(l *lastAccess) {
 		c.Near(&l.line, &before)
 		c.U64(&l.at)
 	})

@@ -49,7 +49,7 @@ func (a *Accesses) Row(i int) int {
 
 // Feed adds a follower for a line size. Followers are called in the order in which they were added.
 func (a *Analysis) Feed(lineBytes uint32, f Follower) {
-	if s := a.size(lineBytes); s != nil {
+	if s := a.sizeOf(lineBytes); s != nil {
 		s.followers = append(s.followers, f)
 		if m, ok := f.(Marker); ok && s.sets != nil {
 			s.marker = m
@@ -59,24 +59,26 @@ func (a *Analysis) Feed(lineBytes uint32, f Follower) {
 
 // At returns the result so far for a line size, and the LRU stack, most recently used line first.
 func (a *Analysis) At(lineBytes uint32) (profile.Locality, []trace.Line) {
-	s := a.size(lineBytes)
+	s := a.sizeOf(lineBytes)
 	return s.result(), s.model.Stack()
 }
 
 // Stop ends the measurement of distances for a line size. The marker and the followers of the line
 // size still receive the later accesses, but without distances.
-func (a *Analysis) Stop(lineBytes uint32) { a.size(lineBytes).stopped = true }
+func (a *Analysis) Stop(lineBytes uint32) { a.sizeOf(lineBytes).stopped = true }
 
 // FirstTouches returns the first touches so far for a line size, if they are recorded.
 func (a *Analysis) FirstTouches(lineBytes uint32) []profile.FirstTouch {
-	return a.size(lineBytes).firstTouches
+	return a.sizeOf(lineBytes).firstTouches
 }
 
 // Table returns the current set table for a line size, or nil if there is no table.
-func (a *Analysis) Table(lineBytes uint32) *profile.SetTable { return a.size(lineBytes).setTable() }
+func (a *Analysis) Table(lineBytes uint32) *profile.SetTable { return a.sizeOf(lineBytes).setTable() }
 
 // Marked returns the counts of the accesses that are counted separately.
-func (a *Analysis) Marked(lineBytes uint32) profile.SetTable { return a.size(lineBytes).markedTable() }
+func (a *Analysis) Marked(lineBytes uint32) profile.SetTable {
+	return a.sizeOf(lineBytes).markedTable()
+}
 
 func (s *lineSize) markedTable() profile.SetTable {
 	if s.sets == nil {
@@ -122,8 +124,8 @@ func StackOf(p *profile.Profile, lineBytes uint32) []trace.Line {
 	return nil
 }
 
-// size returns the analysis for a line size, or nil.
-func (a *Analysis) size(lineBytes uint32) *lineSize {
+// sizeOf returns the analysis for a line size, or nil.
+func (a *Analysis) sizeOf(lineBytes uint32) *lineSize {
 	for _, s := range a.sizes {
 		if s.Shift == uint(bits.TrailingZeros32(lineBytes)) {
 			return s

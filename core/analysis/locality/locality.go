@@ -92,7 +92,7 @@ func (a *Analysis) Close() {
 func (a *Analysis) Consume(b *trace.Batch) error {
 	EachWindow(b.Len(), a.start+a.done, func(lo, hi int, at, size uint64) {
 		for _, s := range a.sizes {
-			s.window(at, size)
+			s.windowFor(at, size)
 			s.accesses.Batch = b
 			s.Each(b, lo, hi, func(first, n int, kinds []trace.Kind, rows []uint32) {
 				s.accesses.First = first
@@ -112,7 +112,7 @@ func (a *Analysis) ConsumePiece(b *trace.Batch, from, end uint64) {
 	at := a.start + a.done - 1
 	addrs, bytes := []trace.Addr{b.Addr[0] + from}, []uint32{uint32(end - from)}
 	for _, s := range a.sizes {
-		s.window(at, profile.WindowSize(at+1))
+		s.windowFor(at, profile.WindowSize(at+1))
 		s.accesses.Batch, s.accesses.First = b, 0
 		s.Split(addrs, bytes, b.Kind, func(n int, kinds []trace.Kind, rows []uint32) { s.settle(n, kinds, rows, at) })
 	}
@@ -173,10 +173,10 @@ func (s *lineSize) settle(n int, kinds []trace.Kind, origin []uint32, at uint64)
 	}
 	kinds = kinds[:n]
 	level := s.working.least
-	least := s.working.from(level)
+	least := s.working.smallestNoted(level)
 	for i, d := range distances {
 		if uint64(d) >= least {
-			least = s.working.note(level, uint64(d))
+			least = s.working.countAccess(level, uint64(d))
 		}
 		if d < topDepths {
 			s.top[i&1][int(kinds[i]&(kindSlots-1))<<4|int(d)]++
@@ -201,9 +201,9 @@ func (s *lineSize) settle(n int, kinds []trace.Kind, origin []uint32, at uint64)
 	}
 }
 
-// window appends rows, if necessary, until the last row belongs to the window that contains
+// windowFor appends rows, if necessary, until the last row belongs to the window that contains
 // reference number at. A window has size references.
-func (s *lineSize) window(at, size uint64) {
+func (s *lineSize) windowFor(at, size uint64) {
 	w := &s.windows
 	if n := w.First + uint64(len(w.Rows)); n > at/w.References {
 		return // the last window still contains the reference
@@ -212,7 +212,7 @@ func (s *lineSize) window(at, size uint64) {
 	coarsen(w, size)
 	if w.First+uint64(len(w.Rows)) <= at/w.References {
 		w.Rows = append(w.Rows, profile.WindowRow{})
-		s.working.begin(at, levelOf(w.References))
+		s.working.beginWindows(at, levelOf(w.References))
 	}
 }
 

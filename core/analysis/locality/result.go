@@ -11,7 +11,7 @@ import (
 // Result implements [contract.Analysis].
 func (a *Analysis) Result(p *profile.Profile, state bool) {
 	for _, s := range a.sizes {
-		l, above := s.whole()
+		l, above := s.wholeResult()
 		p.Locality = append(p.Locality, l)
 		if state {
 			p.Segment.Lines = append(p.Segment.Lines, profile.SegmentLines{
@@ -23,8 +23,8 @@ func (a *Analysis) Result(p *profile.Profile, state bool) {
 	}
 }
 
-// whole returns the result with its working sets, and the working sets of larger windows (above).
-func (s *lineSize) whole() (l profile.Locality, above [][]uint64) {
+// wholeResult returns the result with its working sets, and the working sets of larger windows (above).
+func (s *lineSize) wholeResult() (l profile.Locality, above [][]uint64) {
 	l = s.result()
 	l.Windows.Distinct, above = s.working.result(len(l.Windows.Rows))
 	return l, above
@@ -88,15 +88,15 @@ func (a *Analysis) Restore(p *profile.Profile) error {
 	a.start, a.done = p.Segment.Start, p.Totals.AllReferences()
 	for i, s := range a.sizes {
 		l, segment := &p.Locality[i], &p.Segment.Lines[i]
-		s.goOn(l, segment.WorkingSets)
+		s.continueFrom(l, segment.WorkingSets)
 		s.firstTouches = slices.Clone(segment.FirstTouches)
 		s.push(segment.Stack)
 	}
 	return nil
 }
 
-// goOn makes a new lineSize continue from a saved result.
-func (s *lineSize) goOn(l *profile.Locality, above [][]uint64) {
+// continueFrom makes a new lineSize continue from a saved result.
+func (s *lineSize) continueFrom(l *profile.Locality, above [][]uint64) {
 	s.add(l)
 	s.windows = l.Windows
 	s.windows.Rows, s.windows.Distinct = slices.Clone(l.Windows.Rows), nil
@@ -161,8 +161,8 @@ func (a *Analysis) Append(next *profile.Profile) error {
 		s.add(l)
 		s.appendWindows(&l.Windows)
 		j := s.working.join(next.Segment.Start, references, false, &l.Windows)
-		s.replay(segment.FirstTouches, j, s.model)
-		j.close(&l.Windows, segment.WorkingSets)
+		s.replayTouches(segment.FirstTouches, j, s.model)
+		j.addInnerWindows(&l.Windows, segment.WorkingSets)
 		s.push(segment.Stack)
 		s.recount()
 	}
@@ -183,9 +183,9 @@ func (s *lineSize) appendWindows(next *profile.Windows) {
 	}
 }
 
-// replay computes the distances of first touches, which were counted as cold, on the stack at the
+// replayTouches computes the distances of first touches, which were counted as cold, on the stack at the
 // beginning of the segment.
-func (s *lineSize) replay(touches []profile.FirstTouch, j joint, on interface {
+func (s *lineSize) replayTouches(touches []profile.FirstTouch, j segmentJoin, on interface {
 	Distances(lines []trace.Line, out []uint32)
 }) {
 	for len(touches) > 0 {
@@ -196,7 +196,7 @@ func (s *lineSize) replay(touches []profile.FirstTouch, j joint, on interface {
 		}
 		for i, t := range touches[:n] {
 			d := s.distances[i]
-			j.note(t.Reference, d)
+			j.countAccess(t.Reference, d)
 			if d == stack.Cold {
 				if s.mergeable {
 					s.firstTouches = append(s.firstTouches, t)

@@ -61,13 +61,13 @@ func (a *Analysis) Spill(b Budget) contract.Analysis {
 	to := NewShelved(lineBytes, a.SetNumbers, b)
 	references := a.start + a.done
 	for i, s := range a.sizes {
-		l, above := s.whole()
+		l, above := s.wholeResult()
 		if err := to.far.sizes[i].shelved.Adopt(s.model.(stack.Segment)); err != nil && to.failed == nil {
 			to.failed = err
 		}
 		*s = lineSize{} // frees the memory of this line size before the next line size is converted
-		to.far.sizes[i].goOn(&l, above)
-		to.near.sizes[i].again(references)
+		to.far.sizes[i].continueFrom(&l, above)
+		to.near.sizes[i].beginSegment(references)
 	}
 	to.far.done, to.near.start = references, references
 	to.lines = uint64(to.far.sizes[0].shelved.Lines())
@@ -185,8 +185,8 @@ func (a *Shelved) Settle() error {
 // append moves the lines of a segment to the spill store. If this fails, the segment's first
 // touches are counted as cold misses.
 func (a *Shelved) append(n, f *lineSize, references uint64) {
-	l, above := n.whole()
-	if err := f.shelved.Join(n.model.(stack.Segment), n.touched); err != nil && a.failed == nil {
+	l, above := n.wholeResult()
+	if err := f.shelved.Join(n.model.(stack.Segment), n.touchedLines); err != nil && a.failed == nil {
 		a.failed = err
 	}
 	f.closeRow()
@@ -195,15 +195,15 @@ func (a *Shelved) append(n, f *lineSize, references uint64) {
 	f.working.off = f.working.off || a.failed != nil
 	j := f.working.join(a.near.start, references, a.resumed, &l.Windows)
 	if a.failed == nil {
-		f.replay(n.firstTouches, j, f.shelved)
+		f.replayTouches(n.firstTouches, j, f.shelved)
 	}
-	j.close(&l.Windows, above)
+	j.addInnerWindows(&l.Windows, above)
 	f.recount()
-	n.again(a.near.start + references)
+	n.beginSegment(a.near.start + references)
 }
 
-// touched yields the lines of the segment, each once, in the order of first touches.
-func (s *lineSize) touched(yield func(trace.Line) bool) {
+// touchedLines yields the lines of the segment, each once, in the order of first touches.
+func (s *lineSize) touchedLines(yield func(trace.Line) bool) {
 	for i := range s.firstTouches {
 		if !yield(s.firstTouches[i].Line) {
 			return
@@ -211,8 +211,8 @@ func (s *lineSize) touched(yield func(trace.Line) bool) {
 	}
 }
 
-// again begins a new segment in the same memory.
-func (s *lineSize) again(start uint64) {
+// beginSegment begins a new segment in the same memory.
+func (s *lineSize) beginSegment(start uint64) {
 	*s = lineSize{Splitter: Splitter{Shift: s.Shift}, model: s.model, numbers: s.numbers, sets: s.sets, mergeable: true, firstTouches: s.firstTouches[:0]}
 	if s.sets != nil {
 		s.sets.Reset()
@@ -230,7 +230,7 @@ func (a *Shelved) Result(p *profile.Profile, state bool) {
 	}
 	a.far.Result(p, false)
 	if state {
-		if err := a.keep(p.Segment); err != nil && a.failed == nil {
+		if err := a.keepState(p.Segment); err != nil && a.failed == nil {
 			a.failed = err
 		}
 	}
@@ -239,9 +239,9 @@ func (a *Shelved) Result(p *profile.Profile, state bool) {
 	}
 }
 
-// keep writes the data that Restore needs to a segment, and makes the spill store retain the data
+// keepState writes the data that Restore needs to a segment, and makes the spill store retain the data
 // that it contains.
-func (a *Shelved) keep(to *profile.Segment) error {
+func (a *Shelved) keepState(to *profile.Segment) error {
 	c := codec.Writer([]byte{})
 	for _, s := range a.far.sizes {
 		_, above := s.working.result(len(s.windows.Rows))
@@ -271,8 +271,8 @@ func (a *Shelved) Restore(p *profile.Profile) error {
 		if uint64(s.shelved.Lines()) != l.Lines() {
 			return stack.ErrShelvedState
 		}
-		s.goOn(l, p.Segment.Lines[i].WorkingSets)
-		a.near.sizes[i].again(p.Totals.AllReferences())
+		s.continueFrom(l, p.Segment.Lines[i].WorkingSets)
+		a.near.sizes[i].beginSegment(p.Totals.AllReferences())
 	}
 	a.far.done, a.near.start = p.Totals.AllReferences(), p.Totals.AllReferences()
 	a.lines = uint64(a.far.sizes[0].shelved.Lines())

@@ -39,10 +39,10 @@ func levelOf(references uint64) int {
 // window returns the index of the window at a level that contains a reference.
 func window(level int, reference uint64) uint64 { return reference / profile.MinWindow >> level }
 
-// begin starts a new window at each level with a window border at reference at, and drops the
+// beginWindows starts a new window at each level with a window border at reference at, and drops the
 // levels below least.
-func (w *workingSets) begin(at uint64, least int) {
-	w.raise(least, at)
+func (w *workingSets) beginWindows(at uint64, least int) {
+	w.addLevels(least, at)
 	for j := w.least; j <= w.top; j++ {
 		if at > w.start && window(j, at) != window(j, at-1) {
 			w.closed[j] = append(w.closed[j], w.open[j])
@@ -51,9 +51,9 @@ func (w *workingSets) begin(at uint64, least int) {
 	}
 }
 
-// raise adds levels up to the first level at which one window contains reference at and all earlier
+// addLevels adds levels up to the first level at which one window contains reference at and all earlier
 // references, and drops the levels below least.
-func (w *workingSets) raise(least int, at uint64) {
+func (w *workingSets) addLevels(least int, at uint64) {
 	for w.top < least || window(w.top, w.start) != window(w.top, at) {
 		w.top++
 		w.open[w.top] = w.open[w.top-1]
@@ -63,25 +63,25 @@ func (w *workingSets) raise(least int, at uint64) {
 	}
 }
 
-// from returns the smallest distance that must be passed to note at a level.
-func (w *workingSets) from(level int) uint64 {
+// smallestNoted returns the smallest distance that must be passed to note at a level.
+func (w *workingSets) smallestNoted(level int) uint64 {
 	if w.off {
 		return math.MaxUint64
 	}
 	return w.open[level]
 }
 
-// note counts an access at distance d in the windows from the given level on. note returns the
+// countAccess counts an access at distance d in the windows from the given level on. countAccess returns the
 // smallest distance of a later access that must be passed to note at that level.
-func (w *workingSets) note(level int, d uint64) uint64 {
+func (w *workingSets) countAccess(level int, d uint64) uint64 {
 	for j := level; j <= w.top && d >= w.open[j]; j++ {
 		w.open[j]++
 	}
 	return w.open[level]
 }
 
-// of returns the number of lines in every window of a level so far.
-func (w *workingSets) of(level int) []uint64 {
+// lineCounts returns the number of lines in every window of a level so far.
+func (w *workingSets) lineCounts(level int) []uint64 {
 	return append(slices.Clone(w.closed[level]), w.open[level])
 }
 
@@ -92,9 +92,9 @@ func (w *workingSets) result(windows int) (rows []uint64, above [][]uint64) {
 		return nil, nil
 	}
 	for j := w.least + 1; j <= w.top; j++ {
-		above = append(above, w.of(j))
+		above = append(above, w.lineCounts(j))
 	}
-	return w.of(w.least), above
+	return w.lineCounts(w.least), above
 }
 
 // restore continues from a result.
@@ -112,36 +112,36 @@ func (w *workingSets) restore(rows *profile.Windows, above [][]uint64) {
 	}
 }
 
-// joint counts the windows that contain the end of one segment and the beginning of the next
+// segmentJoin counts the windows that contain the end of one segment and the beginning of the next
 // segment. A line that the next segment accesses for the first time is new to such a window, unless
 // the part of the window in the earlier segment contains the line.
-type joint struct {
+type segmentJoin struct {
 	*workingSets
 	start uint64 // first reference of the next segment
 }
 
 // join begins to append a segment with the given rows. resumed is true if the segment begins within
 // the last reference of the previous segment.
-func (w *workingSets) join(start, references uint64, resumed bool, rows *profile.Windows) joint {
+func (w *workingSets) join(start, references uint64, resumed bool, rows *profile.Windows) segmentJoin {
 	if references > 0 {
 		w.off = w.off || rows.Distinct == nil
 		if resumed {
-			w.raise(levelOf(rows.References), start)
+			w.addLevels(levelOf(rows.References), start)
 		} else {
-			w.begin(start, levelOf(rows.References))
+			w.beginWindows(start, levelOf(rows.References))
 		}
-		w.raise(w.least, start+references-1)
+		w.addLevels(w.least, start+references-1)
 	}
-	return joint{w, start}
+	return segmentJoin{w, start}
 }
 
-func (j joint) note(reference uint64, d uint32) {
+func (j segmentJoin) countAccess(reference uint64, d uint32) {
 	from := bits.Len64(window(0, reference) ^ window(0, j.start))
-	j.workingSets.note(max(from, j.least), uint64(d))
+	j.workingSets.countAccess(max(from, j.least), uint64(d))
 }
 
-// close adds the windows that lie entirely within the next segment.
-func (j joint) close(rows *profile.Windows, above [][]uint64) {
+// addInnerWindows adds the windows that lie entirely within the next segment.
+func (j segmentJoin) addInnerWindows(rows *profile.Windows, above [][]uint64) {
 	w := j.workingSets
 	if w.off {
 		return

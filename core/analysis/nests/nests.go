@@ -64,15 +64,15 @@ func (a *Analysis) Consume(b *trace.Batch) error {
 			return err
 		}
 		a.rows += uint64(hi - lo)
-		if lo = hi; a.rows%lookEvery == 0 && (a.folder.Bytes() > a.MostBytes || a.irregular()) {
+		if lo = hi; a.rows%lookEvery == 0 && (a.folder.Bytes() > a.MostBytes || a.isIrregular()) {
 			a.folder = nil
 		}
 	}
 	return nil
 }
 
-// irregular reports whether the analysis should stop because the trace does not compress.
-func (a *Analysis) irregular() bool {
+// isIrregular reports whether the analysis should stop because the trace does not compress.
+func (a *Analysis) isIrregular() bool {
 	return a.IfRegular && (!a.coded || a.folder.Unpredicted() > a.rows/unpredictedOf+allowedRows)
 }
 
@@ -80,7 +80,7 @@ func (a *Analysis) irregular() bool {
 // stopped.
 func (a *Analysis) Result(p *profile.Profile, state bool) {
 	switch {
-	case a.folder != nil && (state || !a.irregular()):
+	case a.folder != nil && (state || !a.isIrregular()):
 		p.Loops = a.folder.Tree().Append([]byte{})
 	case !a.IfRegular || state:
 		p.Loops = []byte{}

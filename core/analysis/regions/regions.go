@@ -77,7 +77,7 @@ func (a *Analysis) Takes() (events trace.Kinds, sites, pcs bool) {
 
 // Consume counts references, and records the regions that begin or end between them.
 func (a *Analysis) Consume(b *trace.Batch) error {
-	if references, marks := look(b.Kind); !marks {
+	if references, marks := countReferences(b.Kind); !marks {
 		a.at += references
 		return nil
 	}
@@ -95,22 +95,22 @@ func (a *Analysis) Consume(b *trace.Batch) error {
 		}
 		t := a.thread(number)
 		if k == trace.RegionEnd {
-			a.end(t, a.at)
+			a.endRegion(t, a.at)
 			continue
 		}
 		name := ""
 		if p := a.program(); p != nil && b.Addr[i] < uint64(len(p.Tags)) {
 			name = p.Tags[b.Addr[i]]
 		}
-		t.open = append(t.open, a.add(region{key: key{name, number, t.depth()}, from: a.at, times: 1}))
-		a.bound()
+		t.open = append(t.open, a.addRegion(region{key: key{name, number, t.depth()}, from: a.at, times: 1}))
+		a.limitRegions()
 	}
 	return nil
 }
 
-// look counts references, and reports whether a region begins or ends. Few batches contain the
+// countReferences counts references, and reports whether a region begins or ends. Few batches contain the
 // beginning or the end of a region.
-func look(kinds []trace.Kind) (references uint64, marks bool) {
+func countReferences(kinds []trace.Kind) (references uint64, marks bool) {
 	for _, k := range kinds { // without branches, because references and events alternate irregularly
 		is := uint64(0)
 		if k.IsReference() {
@@ -134,9 +134,9 @@ func (a *Analysis) thread(number uint32) *thread {
 // beginning of the segment.
 func (t *thread) depth() int64 { return int64(len(t.open)) - int64(len(t.ends)) }
 
-// end ends the innermost region of a thread. If the beginning of the trace was skipped, the ends of
+// endRegion ends the innermost region of a thread. If the beginning of the trace was skipped, the ends of
 // regions that began in the skipped part have no effect.
-func (a *Analysis) end(t *thread, at uint64) {
+func (a *Analysis) endRegion(t *thread, at uint64) {
 	if n := len(t.open); n > 0 {
 		t.open[n-1].to = at
 		t.open = t.open[:n-1]
@@ -145,10 +145,10 @@ func (a *Analysis) end(t *thread, at uint64) {
 	}
 }
 
-// add adds a region, or joins it to the previous region with the same key. add returns the region
+// addRegion adds a region, or joins it to the previous region with the same key. addRegion returns the region
 // that now contains the added region.
-func (a *Analysis) add(r region) *region {
-	if before := a.latest[r.key]; before != nil && before.takes(&r, a.gap) {
+func (a *Analysis) addRegion(r region) *region {
+	if before := a.latest[r.key]; before != nil && before.joinsWith(&r, a.gap) {
 		return before
 	}
 	a.list = append(a.list, &r)
@@ -156,9 +156,9 @@ func (a *Analysis) add(r region) *region {
 	return &r
 }
 
-// takes joins the following region with the same key to r, if fewer than gap references lie between
+// joinsWith joins the following region with the same key to r, if fewer than gap references lie between
 // the two regions.
-func (r *region) takes(next *region, gap uint64) bool {
+func (r *region) joinsWith(next *region, gap uint64) bool {
 	between := next.from - r.to
 	if between >= gap {
 		return false
@@ -167,27 +167,27 @@ func (r *region) takes(next *region, gap uint64) bool {
 	return true
 }
 
-// bound doubles the gap until the number of regions is within the limit.
-func (a *Analysis) bound() {
+// limitRegions doubles the gap until the number of regions is within the limit.
+func (a *Analysis) limitRegions() {
 	for len(a.list) > a.most && !a.tooMany {
-		a.widen(max(1, 2*a.gap))
+		a.enlargeGap(max(1, 2*a.gap))
 	}
 }
 
-// widen sets a larger gap, and joins the regions with fewer than gap references between them.
-func (a *Analysis) widen(gap uint64) {
+// enlargeGap sets a larger gap, and joins the regions with fewer than gap references between them.
+func (a *Analysis) enlargeGap(gap uint64) {
 	if gap <= a.gap {
 		return
 	}
 	a.gap = gap
 	if gap > 1<<62 { // all regions that can be joined are joined
-		a.drop()
+		a.dropAll()
 		return
 	}
 	clear(a.latest)
 	list := a.list[:0]
 	for _, r := range a.list {
-		if before := a.latest[r.key]; before != nil && before.takes(r, gap) {
+		if before := a.latest[r.key]; before != nil && before.joinsWith(r, gap) {
 			r.into = before
 			continue
 		}
@@ -205,8 +205,8 @@ func (a *Analysis) widen(gap uint64) {
 	}
 }
 
-// drop discards all regions, because there are too many.
-func (a *Analysis) drop() {
+// dropAll discards all regions, because there are too many.
+func (a *Analysis) dropAll() {
 	a.tooMany, a.gap = true, 0
 	a.list, a.order = nil, nil
 	clear(a.latest)
@@ -284,8 +284,8 @@ func (a *Analysis) code(c *codec.Coder) {
 	})
 }
 
-// read returns the analysis of a saved state.
-func (a *Analysis) read(state []byte, segment bool) (*Analysis, error) {
+// readState returns the analysis of a saved state.
+func (a *Analysis) readState(state []byte, segment bool) (*Analysis, error) {
 	next := New(a.program, segment, 0, a.most)
 	if state == nil {
 		next.off = true
@@ -312,7 +312,7 @@ func (a *Analysis) read(state []byte, segment bool) (*Analysis, error) {
 
 // Restore implements [contract.Analysis].
 func (a *Analysis) Restore(p *profile.Profile) error {
-	saved, err := a.read(p.Segment.Regions, a.segment)
+	saved, err := a.readState(p.Segment.Regions, a.segment)
 	if err != nil {
 		return err
 	}
@@ -333,7 +333,7 @@ func (a *Analysis) Joins(next *profile.Profile) (now, later bool) {
 	if next == nil || a.off || a.tooMany || a.segment {
 		return true, true
 	}
-	of, err := a.read(next.Segment.Regions, true)
+	of, err := a.readState(next.Segment.Regions, true)
 	if err != nil || of.off {
 		return true, true
 	}
@@ -350,7 +350,7 @@ func (a *Analysis) Joins(next *profile.Profile) (now, later bool) {
 
 // Append implements [contract.Analysis].
 func (a *Analysis) Append(next *profile.Profile) error {
-	of, err := a.read(next.Segment.Regions, true)
+	of, err := a.readState(next.Segment.Regions, true)
 	if err != nil {
 		return err
 	}
@@ -359,24 +359,24 @@ func (a *Analysis) Append(next *profile.Profile) error {
 		a.off = true
 	}
 	if of.tooMany || a.tooMany || a.off {
-		a.drop()
+		a.dropAll()
 		a.tooMany = !a.off
 		return nil
 	}
-	a.widen(of.gap)
+	a.enlargeGap(of.gap)
 	depths := map[uint32]int64{}
 	for _, number := range of.order {
 		t := a.thread(number)
 		depths[number] = t.depth()
 		for _, at := range of.threads[number].ends {
-			a.end(t, at)
+			a.endRegion(t, at)
 		}
 	}
 	in := map[*region]*region{}
 	for _, r := range of.list {
 		moved := *r
 		moved.depth += depths[r.thread]
-		in[r] = a.add(moved)
+		in[r] = a.addRegion(moved)
 	}
 	for _, number := range of.order {
 		t := a.threads[number]
@@ -384,6 +384,6 @@ func (a *Analysis) Append(next *profile.Profile) error {
 			t.open = append(t.open, in[r])
 		}
 	}
-	a.bound()
+	a.limitRegions()
 	return nil
 }

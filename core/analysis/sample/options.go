@@ -44,16 +44,16 @@ func Parse(text string) (Options, error) {
 		o.Threshold = threshold(rate)
 	case "lines":
 		o.Mode = profile.LinesSample
-		o.Lines, ok = whole(value)
+		o.Lines, ok = parseWhole(value)
 	case "time":
 		o.Mode = profile.TimeSample
-		o.Gap, ok = whole(value)
+		o.Gap, ok = parseWhole(value)
 	case "onoff":
 		o.Mode = profile.OnOffSample
 		on, period, _ := strings.Cut(value, "/")
 		var okOn bool
-		o.On, okOn = whole(on)
-		o.Period, ok = whole(period)
+		o.On, okOn = parseWhole(on)
+		o.Period, ok = parseWhole(period)
 		ok = ok && okOn
 	}
 	if !ok || !o.Valid() {
@@ -82,8 +82,8 @@ func number(text string) (float64, bool) {
 	return x, err == nil
 }
 
-// whole parses a number that may be written as 1e6.
-func whole(text string) (uint64, bool) {
+// parseWhole parses a number that may be written as 1e6.
+func parseWhole(text string) (uint64, bool) {
 	x, ok := number(text)
 	return uint64(x), ok && x >= 0 && x < 1<<63 && x == math.Trunc(x)
 }

@@ -68,7 +68,7 @@ func (a *Analysis) Append(next *profile.Profile) error {
 		return err
 	}
 	if !a.running && len(a.cores.list) > 1 {
-		a.begin()
+		a.createStacks()
 	}
 	for i, s := range a.sizes {
 		if err := s.append(r, to, next, i); err != nil {
@@ -141,7 +141,7 @@ func (s *lineSize) append(r *loader, to []uint8, next *profile.Profile, i int) e
 			return errState
 		}
 		p := r.part(&next.Sharing[i], lines)
-		if r.Failed() || !p.begins(touches) {
+		if r.Failed() || !p.beginsWith(touches) {
 			return errState
 		}
 		return s.join(p, to)
@@ -152,17 +152,17 @@ func (s *lineSize) append(r *loader, to []uint8, next *profile.Profile, i int) e
 		return errState
 	case s.analysis.running:
 		s.addCores(len(s.analysis.cores.list))
-		return s.join(s.alone(&next.Locality[i], touches, lines, stores, to[0]), to)
+		return s.join(s.singleCorePart(&next.Locality[i], touches, lines, stores, to[0]), to)
 	}
-	s.joint = &joint{stores: stores, touches: len(touches)}
+	s.joint = &segmentJoin{stores: stores, touches: len(touches)}
 	return nil
 }
 
-// alone returns the sizePart of a segment with a single core.
-func (s *lineSize) alone(l *profile.Locality, touches []profile.FirstTouch, lines []trace.Line, stores []store, core uint8) *sizePart {
+// singleCorePart returns the sizePart of a segment with a single core.
+func (s *lineSize) singleCorePart(l *profile.Locality, touches []profile.FirstTouch, lines []trace.Line, stores []store, core uint8) *sizePart {
 	h, cold := l.Histogram(trace.AllKinds)
 	all := profile.StackCounts{Cold: cold, Distances: *h, Sets: *l.Sets}
-	p := &sizePart{notes: alone(touches, stores)}
+	p := &sizePart{notes: singleCoreNotes(touches, stores)}
 	p.cores = []corePart{{&profile.Core{Private: all, Coherent: profile.CoherentCounts{StackCounts: all}}, lines, stack.CoherentState(lines)}}
 	p.lines.reset()
 	for _, store := range stores {
@@ -182,8 +182,8 @@ func (s *lineSize) alone(l *profile.Locality, touches []profile.FirstTouch, line
 	return p
 }
 
-// begins reports whether the first touches of the notes are the first touches of the pass.
-func (p *sizePart) begins(touches []profile.FirstTouch) bool {
+// beginsWith reports whether the first touches of the notes are the first touches of the pass.
+func (p *sizePart) beginsWith(touches []profile.FirstTouch) bool {
 	var seen directory
 	seen.reset()
 	for _, n := range p.notes {

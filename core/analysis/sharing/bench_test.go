@@ -37,7 +37,7 @@ func BenchmarkViews(b *testing.B) {
 }
 
 func benchmark(b *testing.B, whole *trace.Batch, a analysis.Analyses) {
-	before := processor(b)
+	before := cpuTime(b)
 	for b.Loop() {
 		runner, err := analysis.NewRunner(analysis.Spec{Analyses: a}, &reader{whole: whole})
 		for err == nil {
@@ -47,11 +47,11 @@ func benchmark(b *testing.B, whole *trace.Batch, a analysis.Analyses) {
 			b.Fatal(err)
 		}
 	}
-	b.ReportMetric(float64(processor(b)-before)/float64(b.N)/float64(whole.Len()), "cpu-ns/ref")
+	b.ReportMetric(float64(cpuTime(b)-before)/float64(b.N)/float64(whole.Len()), "cpu-ns/ref")
 }
 
-// processor returns the CPU time of this process in ns.
-func processor(b *testing.B) int64 {
+// cpuTime returns the CPU time of this process in ns.
+func cpuTime(b *testing.B) int64 {
 	var used syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
 		b.Fatal(err)

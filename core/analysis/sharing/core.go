@@ -25,8 +25,8 @@ type core struct {
 	lines   []trace.Line
 	foreign []bool // whether each access is foreign
 	several bool   // at least one access is foreign
-	turns   []turn
-	others  []other
+	turns   []coreRun
+	others  []stackOperation
 
 	alone          bool // the distances on the private stack are counted
 	noting         bool // the analysis records which holes accesses fill
@@ -35,11 +35,11 @@ type core struct {
 	asked          []uint32 // the depths for the latest questions
 }
 
-// turn is a run of accesses of the core, with its position among the accesses from the pass.
-type turn struct{ first, accesses int }
+// coreRun is a run of accesses of the core, with its position among the accesses from the pass.
+type coreRun struct{ first, accesses int }
 
-// other is an invalidation or a question that precedes one of the accesses.
-type other struct {
+// stackOperation is an invalidation or a question that precedes one of the accesses.
+type stackOperation struct {
 	access int
 	op     stack.Op
 	line   trace.Line
@@ -48,7 +48,7 @@ type other struct {
 func newCore(sets stack.SetNumbers, stacks Stacks, noting bool) *core {
 	c := &core{sets: sets, private: stack.NewSets(sets), coherent: stack.NewCoherent(sets), noting: noting, alone: stacks.has(Private)}
 	c.omit(locality.Omitted(sets))
-	c.privateSets.model, c.coherentSets.model, c.foreignSets.model = c.private, c.coherent, marked{c.private}
+	c.privateSets.model, c.coherentSets.model, c.foreignSets.model = c.private, c.coherent, markedModel{c.private}
 	return c
 }
 
@@ -56,9 +56,9 @@ func (c *core) omit(omitted uint32) {
 	c.privateSets.omitted, c.coherentSets.omitted, c.foreignSets.omitted = omitted, omitted, omitted
 }
 
-// start initialises a core with the counts so far, and with the lines on the stacks, most recently
+// initialise initialises a core with the counts so far, and with the lines on the stacks, most recently
 // used first.
-func (c *core) start(before *profile.StackCounts, lines []trace.Line) {
+func (c *core) initialise(before *profile.StackCounts, lines []trace.Line) {
 	c.privateCounts.load(&before.Distances, before.Cold)
 	c.coherentCounts.load(&before.Distances, before.Cold)
 	c.privateSets.before.Add(&before.Sets)
@@ -74,17 +74,17 @@ func (c *core) pushCoherent(lines []trace.Line) {
 	c.coherent.Access(lines, c.depths, c.lostAt)
 }
 
-// take adds a run of accesses. first is the run's position among the accesses from the pass.
+// addAccesses adds a run of accesses. first is the run's position among the accesses from the pass.
 // several is true if any access is foreign; foreign, which marks the foreign accesses, is used only
 // in this case.
-func (c *core) take(lines []trace.Line, foreign []bool, first int, several bool) {
+func (c *core) addAccesses(lines []trace.Line, foreign []bool, first int, several bool) {
 	c.lines, c.foreign = append(c.lines, lines...), append(c.foreign, foreign...)
-	c.turns = append(c.turns, turn{first, len(lines)})
+	c.turns = append(c.turns, coreRun{first, len(lines)})
 	c.several = c.several || several
 }
 
-func (c *core) other(op stack.Op, line trace.Line) {
-	c.others = append(c.others, other{len(c.lines), op, line})
+func (c *core) addOperation(op stack.Op, line trace.Line) {
+	c.others = append(c.others, stackOperation{len(c.lines), op, line})
 }
 
 // run performs the accesses and other operations. run writes the distances on the private stack to
@@ -101,7 +101,7 @@ func (c *core) run(s *lineSize) {
 		// count.
 		c.coherent.NoteHoles()
 	}
-	c.coherence = c.cohere()
+	c.coherence = c.runCoherent()
 	if s.follower != nil {
 		c.scatter(&s.coherent, c.depths)
 		if c.coherence {
@@ -135,9 +135,9 @@ func (c *core) measure(private *[maxAccesses]uint32) {
 	c.scatter(private, depths)
 }
 
-// cohere performs all operations on the coherent stack. cohere reports whether there were coherence
+// runCoherent performs all operations on the coherent stack. runCoherent reports whether there were coherence
 // misses.
-func (c *core) cohere() (lost bool) {
+func (c *core) runCoherent() (lost bool) {
 	done := 0
 	for i := range c.others {
 		o := &c.others[i]
@@ -242,17 +242,17 @@ func (c *counts) histogram() (h profile.Histogram) {
 	return h
 }
 
-func (c *counts) with(t *table) profile.StackCounts {
+func (c *counts) withTable(t *table) profile.StackCounts {
 	return profile.StackCounts{Cold: c.cold, Distances: c.histogram(), Sets: t.sum()}
 }
 
 type tabled interface{ Depths() *stack.SetDepths }
 
-// marked is a model whose Depths are the counts of the marked accesses.
-type marked struct{ *stack.Sets }
+// markedModel is a model whose Depths are the counts of the marked accesses.
+type markedModel struct{ *stack.Sets }
 
 // Depths implements tabled.
-func (m marked) Depths() *stack.SetDepths { return m.MarkedDepths() }
+func (m markedModel) Depths() *stack.SetDepths { return m.MarkedDepths() }
 
 // table is the sum of earlier counts and a model's counts. model is nil if the model has been
 // closed.

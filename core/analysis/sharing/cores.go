@@ -42,8 +42,8 @@ func (c *Grouping) reset(groups [][]uint32) {
 	}
 }
 
-// several assigns the threads of references to cores, and reports whether there are several cores.
-func (c *Grouping) several(threads []uint32) bool {
+// assignAll assigns the threads of references to cores, and reports whether there are several cores.
+func (c *Grouping) assignAll(threads []uint32) bool {
 	if len(threads) == 0 {
 		return false
 	}
@@ -65,9 +65,9 @@ func (c *Grouping) several(threads []uint32) bool {
 	return len(c.list) > 1
 }
 
-// find determines the core of each reference, and writes it to into. References without a thread
+// findCores determines the core of each reference, and writes it to into. References without a thread
 // belong to thread 0.
-func (c *Grouping) find(threads []uint32, into []uint8) {
+func (c *Grouping) findCores(threads []uint32, into []uint8) {
 	if threads == nil {
 		core := c.core(0)
 		for i := range into {
@@ -96,15 +96,15 @@ func (c *Grouping) core(thread uint32) uint8 {
 	if n, known := c.of[thread]; known {
 		return n
 	}
-	n := c.place(thread)
+	n := c.assignThread(thread)
 	c.of[thread], c.appeared = uint8(n), append(c.appeared, thread)
 	at, _ := slices.BinarySearch(c.list[n].threads, thread)
 	c.list[n].threads = slices.Insert(c.list[n].threads, at, thread)
 	return uint8(n)
 }
 
-// place assigns a new thread to a core, and creates the core if necessary.
-func (c *Grouping) place(thread uint32) int {
+// assignThread assigns a new thread to a core, and creates the core if necessary.
+func (c *Grouping) assignThread(thread uint32) int {
 	waiting := 0
 	for i, threads := range c.groups {
 		if _, found := slices.BinarySearch(threads, thread); found {

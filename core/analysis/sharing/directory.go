@@ -11,7 +11,7 @@ import (
 // additional memory. Recently used lines are found without a search, because threads mostly access
 // lines that a thread has just used.
 type directory struct {
-	parts  []part
+	parts  []beginningOf
 	recent [recentLines]found
 	lines  int
 
@@ -24,7 +24,7 @@ type found struct {
 	entry *entry
 }
 
-type part struct {
+type beginningOf struct {
 	slots []entry
 	used  int
 	limit int // the part grows when used reaches 70 % of the slots
@@ -45,7 +45,7 @@ const (
 	recentLines = 1 << recentBits
 )
 
-func (d *directory) reset() { *d = directory{parts: make([]part, 1<<partBits)} }
+func (d *directory) reset() { *d = directory{parts: make([]beginningOf, 1<<partBits)} }
 
 func hash(line trace.Line) uint64 {
 	h := line * 0x9e3779b97f4a7c15
@@ -67,9 +67,9 @@ func (d *directory) entry(line trace.Line) *entry {
 	return r.entry
 }
 
-// expect prefetches the entries of lines into the machine's cache by reading them. The reads are
+// prefetch prefetches the entries of lines into the machine's cache by reading them. The reads are
 // independent, so several cache misses can overlap.
-func (d *directory) expect(lines []trace.Line) {
+func (d *directory) prefetch(lines []trace.Line) {
 	touched := uint64(0)
 	for _, line := range lines {
 		if d.recent[line*0x9e3779b97f4a7c15>>(64-recentBits)].key == line+1 {
@@ -108,8 +108,8 @@ func (d *directory) find(line trace.Line) *entry {
 	}
 }
 
-// known returns the entry of a line, or nil if there is none.
-func (d *directory) known(line trace.Line) *entry {
+// lookUp returns the entry of a line, or nil if there is none.
+func (d *directory) lookUp(line trace.Line) *entry {
 	h := hash(line)
 	slots := d.parts[h>>(64-partBits)].slots
 	if len(slots) == 0 {
@@ -128,7 +128,7 @@ func (d *directory) known(line trace.Line) *entry {
 	}
 }
 
-func (p *part) grow() {
+func (p *beginningOf) grow() {
 	n := max(firstSlots, 2*len(p.slots))
 	if len(p.slots) >= slowGrowth {
 		n = len(p.slots) + len(p.slots)/4
@@ -150,7 +150,7 @@ func (p *part) grow() {
 	}
 }
 
-// overlaps determines, for an access of a core, whether a line y exists that both this core and
+// overlapTracker determines, for an access of a core, whether a line y exists that both this core and
 // another core have touched since this core last touched the accessed line.
 //
 // For a line y and two cores, the relevant time is the earlier of the two cores' last touches of y.
@@ -159,14 +159,14 @@ func (p *part) grow() {
 // core touched last. The relevant time is then, for both cores, the time of the previous touch. If
 // the core itself touched the accessed line last, the time of the line's last touch is also the
 // time of the core's last touch. One time per line is therefore sufficient.
-type overlaps struct {
+type overlapTracker struct {
 	now  uint64
 	both [profile.MaxCores]uint64 // for each core: the maximum of the relevant times
 }
 
-// touch records that a core touches a line. touch reports whether the access is foreign, that is,
+// recordTouch records that a core touches a line. recordTouch reports whether the access is foreign, that is,
 // another core touched the line last, and whether there was an overlap.
-func (o *overlaps) touch(e *entry, core uint8) (foreign, overlap bool) {
+func (o *overlapTracker) recordTouch(e *entry, core uint8) (foreign, overlap bool) {
 	o.now++
 	last, before := uint8(e.last), e.last>>8
 	e.last = o.now<<8 | uint64(core)

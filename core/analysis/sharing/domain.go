@@ -15,7 +15,7 @@ type domain struct {
 	table     table
 	members   []*member // indexed by core; nil: the core is not in the domain
 	directory directory
-	overlaps  overlaps
+	overlaps  overlapTracker
 
 	foreign      counts
 	foreignTable table
@@ -41,7 +41,7 @@ type member struct {
 
 func newDomain(sets stack.SetNumbers, threads []uint32) *domain {
 	d := &domain{threads: threads, sets: stack.NewSets(sets)}
-	d.table.model, d.foreignTable.model = d.sets, marked{d.sets}
+	d.table.model, d.foreignTable.model = d.sets, markedModel{d.sets}
 	d.table.omitted, d.foreignTable.omitted = locality.Omitted(sets), locality.Omitted(sets)
 	d.directory.reset()
 	return d
@@ -67,13 +67,13 @@ func (d *domain) set() (members uint64) {
 	return members
 }
 
-// start initialises a domain with the counts so far, which belong to one core, and with the lines
+// initialise initialises a domain with the counts so far, which belong to one core, and with the lines
 // on the stack, most recently used first.
-func (d *domain) start(core uint8, before *profile.StackCounts, lines []trace.Line) {
+func (d *domain) initialise(core uint8, before *profile.StackCounts, lines []trace.Line) {
 	d.members[core].load(&before.Distances, before.Cold)
 	for i := range lines {
 		e := d.directory.entry(lines[len(lines)-1-i])
-		d.overlaps.touch(e, core)
+		d.overlaps.recordTouch(e, core)
 		e.holders = 1 << core
 	}
 	if d.sets != nil {
@@ -82,17 +82,17 @@ func (d *domain) start(core uint8, before *profile.StackCounts, lines []trace.Li
 	}
 }
 
-// touch records that access i of a core touches a line. touch reports whether the access is
+// recordTouch records that access i of a core touches a line. recordTouch reports whether the access is
 // foreign.
-func (d *domain) touch(e *entry, core uint8, i int) (foreign bool) {
-	foreign, d.isOverlap[i] = d.overlaps.touch(e, core)
+func (d *domain) recordTouch(e *entry, core uint8, i int) (foreign bool) {
+	foreign, d.isOverlap[i] = d.overlaps.recordTouch(e, core)
 	d.isForeign[i] = foreign
 	d.several = d.several || foreign
 	return foreign
 }
 
-// marked reports which accesses are foreign. marked returns nil if no access is foreign.
-func (d *domain) marked(n int) []bool {
+// foreignAccesses reports which accesses are foreign. foreignAccesses returns nil if no access is foreign.
+func (d *domain) foreignAccesses(n int) []bool {
 	if !d.several {
 		return nil
 	}
@@ -100,8 +100,8 @@ func (d *domain) marked(n int) []bool {
 	return d.isForeign[:n]
 }
 
-// follow counts the accesses of the members.
-func (d *domain) follow(lines []trace.Line, cores []uint8, private []uint32) {
+// countMembers counts the accesses of the members.
+func (d *domain) countMembers(lines []trace.Line, cores []uint8, private []uint32) {
 	d.lines, d.core, d.private = d.lines[:0], d.core[:0], d.private[:0]
 	for i, core := range cores {
 		if d.has(core) {
@@ -112,29 +112,29 @@ func (d *domain) follow(lines []trace.Line, cores []uint8, private []uint32) {
 		d.distances = make([]uint32, max(n, maxAccesses))
 	}
 	for i, x := range d.lines {
-		d.touch(d.directory.entry(x), d.core[i], i)
+		d.recordTouch(d.directory.entry(x), d.core[i], i)
 	}
-	if foreign := d.marked(len(d.lines)); foreign != nil {
+	if foreign := d.foreignAccesses(len(d.lines)); foreign != nil {
 		d.sets.DistancesMarked(d.lines, foreign, d.distances)
 	} else {
 		d.sets.Distances(d.lines, d.distances)
 	}
-	d.count(d.core, d.private, d.distances)
+	d.countByCore(d.core, d.private, d.distances)
 }
 
-// count counts accesses by their distances on the private and the shared stack.
-func (d *domain) count(cores []uint8, private, concurrent []uint32) {
+// countByCore counts accesses by their distances on the private and the shared stack.
+func (d *domain) countByCore(cores []uint8, private, concurrent []uint32) {
 	concurrent, private = concurrent[:len(cores)], private[:len(cores)]
 	for lo := 0; lo < len(cores); {
 		m, at := d.members[cores[lo]], lo
 		for lo++; lo < len(cores) && cores[lo] == cores[at]; lo++ {
 		}
-		d.countOf(m, at, private[at:lo], concurrent[at:lo])
+		d.countRun(m, at, private[at:lo], concurrent[at:lo])
 	}
 }
 
-// countOf counts a run of accesses of one core. first is the number of its first access.
-func (d *domain) countOf(m *member, first int, private, concurrent []uint32) {
+// countRun counts a run of accesses of one core. first is the number of its first access.
+func (d *domain) countRun(m *member, first int, private, concurrent []uint32) {
 	foreign := d.isForeign[first:][:len(private)]
 	for i, near := range private {
 		far := concurrent[i]

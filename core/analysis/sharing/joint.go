@@ -7,8 +7,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// joint is a segment that is being appended, for one line size.
-type joint struct {
+// segmentJoin is a segment that is being appended, for one line size.
+type segmentJoin struct {
 	*sizePart
 	// for each line, holders contains the cores that have touched the line in the segment so far
 	touchedBy directory
@@ -54,14 +54,14 @@ type firstTouch struct {
 func (s *lineSize) join(p *sizePart, to []uint8) error {
 	s.addCores(len(s.analysis.cores.list))
 	p.renumber(to, len(s.cores))
-	j := &joint{sizePart: p, kept: make([]bool, len(p.notes)), near: make([]uint32, len(p.notes))}
+	j := &segmentJoin{sizePart: p, kept: make([]bool, len(p.notes)), near: make([]uint32, len(p.notes))}
 	j.depths, j.lostAt = make([]uint32, len(p.notes)), make([]uint32, len(p.notes))
 	j.touchedBy.reset()
 	j.work, j.first = make([]work, len(s.cores)), make([]firsts, len(p.domains))
 	s.joint = j
 	s.add(p)
 	for i := range p.notes {
-		s.meet(j, i)
+		s.findLineState(j, i)
 	}
 	for n, c := range s.cores {
 		c.measureFirst(&j.work[n], j.near)
@@ -77,10 +77,10 @@ func (s *lineSize) join(p *sizePart, to []uint8) error {
 		s.follower.JoinCores(depths, lostAt)
 	}
 	for k, d := range s.domains {
-		d.resolve(j, k+1)
+		d.replayFirstTouches(j, k+1)
 	}
 	for _, note := range j.first[0].others {
-		s.all.members[p.notes[note].core()].met(j.near[note])
+		s.all.members[p.notes[note].core()].countForeignTouch(j.near[note])
 	}
 	s.putOnTop(j)
 	s.keepNotes(j)
@@ -134,19 +134,19 @@ func (s *lineSize) add(p *sizePart) {
 	}
 }
 
-// meet determines the state of a note's line at the beginning of the segment.
-func (s *lineSize) meet(j *joint, i int) {
+// findLineState determines the state of a note's line at the beginning of the segment.
+func (s *lineSize) findLineState(j *segmentJoin, i int) {
 	n := j.notes[i]
 	e, bit := j.touchedBy.entry(n.line), uint64(1)<<n.core()
 	if n.op() == stored {
-		if before := s.all.directory.known(n.line); before != nil {
+		if before := s.all.directory.lookUp(n.line); before != nil {
 			for victims := before.holders &^ e.holders &^ bit; victims != 0; victims &= victims - 1 {
 				w := &j.work[lowest(victims)]
 				w.steps = append(w.steps, i)
 			}
 		}
 		if s.segment != nil {
-			before := s.segment.lines.known(n.line)
+			before := s.segment.lines.lookUp(n.line)
 			j.kept[i] = before == nil || before.last == 0
 		}
 		return
@@ -158,7 +158,7 @@ func (s *lineSize) meet(j *joint, i int) {
 	j.touched = append(j.touched, i)
 	foreign := false
 	for k, d := range s.allDomains() {
-		if d.has(n.core()) && d.meet(&j.first[k], i, n, e.holders) && k == 0 {
+		if d.has(n.core()) && d.findForeign(&j.first[k], i, n, e.holders) && k == 0 {
 			foreign = true
 		}
 	}
@@ -167,10 +167,10 @@ func (s *lineSize) meet(j *joint, i int) {
 	e.holders |= bit
 }
 
-// meet determines which core of a domain touched a line before a core's first touch. others is the
-// set of the cores that touched the line earlier in the segment. meet reports whether a different
+// findForeign determines which core of a domain touched a line before a core's first touch. others is the
+// set of the cores that touched the line earlier in the segment. findForeign reports whether a different
 // core touched the line last.
-func (d *domain) meet(f *firsts, i int, n note, others uint64) (foreign bool) {
+func (d *domain) findForeign(f *firsts, i int, n note, others uint64) (foreign bool) {
 	core, o := n.core(), &d.overlaps
 	if others &= d.set(); others != 0 { // the first core now has an overlap, and the other cores already had one
 		f.overlapped |= others | 1<<core
@@ -178,7 +178,7 @@ func (d *domain) meet(f *firsts, i int, n note, others uint64) (foreign bool) {
 		return true
 	}
 	at := firstTouch{note: i}
-	if e := d.directory.known(n.line); e != nil {
+	if e := d.directory.lookUp(n.line); e != nil {
 		last, before := uint8(e.last), e.last>>8
 		if at.foreign = last != core; at.foreign {
 			o.both[core], o.both[last] = max(o.both[core], before), max(o.both[last], before)
@@ -212,7 +212,7 @@ func (c *core) measureFirst(w *work, near []uint32) {
 
 // joinCoherent places the coherent stack of a segment on top of a core's coherent stack, and
 // resolves the notes of the core.
-func (c *core) joinCoherent(j *joint, number int) error {
+func (c *core) joinCoherent(j *segmentJoin, number int) error {
 	steps := j.work[number].steps
 	if len(steps) == 0 {
 		return nil
@@ -229,9 +229,9 @@ func (c *core) joinCoherent(j *joint, number int) error {
 			c.invalidations++
 		case again:
 			*n = noteOf(n.line, again, n.core(), below.Again(n.line, n.filled()))
-			j.kept[i] = n.matters()
+			j.kept[i] = n.dependsOnEarlier()
 		default:
-			j.depths[i], j.lostAt[i], j.kept[i] = c.touch(below, n)
+			j.depths[i], j.lostAt[i], j.kept[i] = c.resolveTouch(below, n)
 		}
 	}
 	state := j.cores[number].coherent
@@ -248,9 +248,9 @@ func (c *core) joinCoherent(j *joint, number int) error {
 	return c.coherent.Restore(state)
 }
 
-// touch counts a first touch in a segment. touch returns the depth, the depth at which the line was
+// resolveTouch counts a first touch in a segment. resolveTouch returns the depth, the depth at which the line was
 // invalidated (if it was invalidated), and whether the note still depends on earlier segments.
-func (c *core) touch(below *stack.Below, n *note) (depth, lostAt uint32, remains bool) {
+func (c *core) resolveTouch(below *stack.Below, n *note) (depth, lostAt uint32, remains bool) {
 	depth, lostAt, filled := below.Touch(n.line, n.filled())
 	switch depth {
 	case cold:
@@ -260,15 +260,15 @@ func (c *core) touch(below *stack.Below, n *note) (depth, lostAt uint32, remains
 		c.coherentCounts.cold--
 		c.lost.add(lostAt)
 		*n = noteOf(n.line, again, n.core(), filled)
-		return depth, lostAt, n.matters()
+		return depth, lostAt, n.dependsOnEarlier()
 	}
 	c.coherentCounts.cold--
 	c.coherentCounts.add(depth)
 	return depth, 0, false
 }
 
-// resolve performs the first touches of a segment on the stack of a domain.
-func (d *domain) resolve(j *joint, k int) {
+// replayFirstTouches performs the first touches of a segment on the stack of a domain.
+func (d *domain) replayFirstTouches(j *segmentJoin, k int) {
 	f := &j.first[k]
 	for len(f.list) > 0 {
 		var lines [maxAccesses]trace.Line
@@ -281,17 +281,17 @@ func (d *domain) resolve(j *joint, k int) {
 			d.distances = make([]uint32, maxAccesses)
 		}
 		d.sets.DistancesMarked(lines[:n], foreign[:n], d.distances)
-		d.settle(j, f.list[:n], d.distances)
+		d.countFirstTouches(j, f.list[:n], d.distances)
 		f.list = f.list[n:]
 	}
 	for _, note := range f.others {
-		d.members[j.notes[note].core()].met(j.near[note])
+		d.members[j.notes[note].core()].countForeignTouch(j.near[note])
 	}
 }
 
-// settle counts first touches, which the segment counted as cold, by their distances on the stack
+// countFirstTouches counts first touches, which the segment counted as cold, by their distances on the stack
 // of the domain.
-func (d *domain) settle(j *joint, list []firstTouch, distances []uint32) {
+func (d *domain) countFirstTouches(j *segmentJoin, list []firstTouch, distances []uint32) {
 	for i, at := range list {
 		m, near, far := d.members[j.notes[at.note].core()], j.near[at.note], distances[i]
 		if far == cold {
@@ -316,15 +316,15 @@ func (d *domain) settle(j *joint, list []firstTouch, distances []uint32) {
 	}
 }
 
-// met counts a core's first touch of a line that a different core touched earlier in the segment.
-func (m *member) met(near uint32) {
+// countForeignTouch counts a core's first touch of a line that a different core touched earlier in the segment.
+func (m *member) countForeignTouch(near uint32) {
 	if near != cold {
 		m.brought--
 		m.intercepted++
 	}
 }
 
-func (s *lineSize) putOnTop(j *joint) {
+func (s *lineSize) putOnTop(j *segmentJoin) {
 	for n, c := range s.cores {
 		locality.PushAll(j.cores[n].private, c.private.Push)
 	}
@@ -340,7 +340,7 @@ func (d *domain) putOnTop(p *domainPart, f *firsts, stored *directory) {
 	before := o.now
 	for i := len(p.stack) - 1; i >= 0; i-- {
 		t, e := p.touchers[i], d.directory.entry(p.stack[i])
-		if of := stored.known(p.stack[i]); of == nil || of.last == 0 {
+		if of := stored.lookUp(p.stack[i]); of == nil || of.last == 0 {
 			t.holders |= e.holders
 		}
 		o.now++
@@ -357,7 +357,7 @@ func (d *domain) putOnTop(p *domainPart, f *firsts, stored *directory) {
 }
 
 // keepNotes keeps the notes that depend on even earlier segments.
-func (s *lineSize) keepNotes(j *joint) {
+func (s *lineSize) keepNotes(j *segmentJoin) {
 	g := s.segment
 	if g == nil {
 		return
@@ -398,32 +398,32 @@ func (s *lineSize) Resolve(touches []profile.FirstTouch, distances []uint32) {
 	case j.sizePart == nil && s.segment == nil:
 		return
 	case j.sizePart == nil:
-		s.segment.resolve(j, distances[:len(touches)])
+		s.segment.resolveSingleCore(j, distances[:len(touches)])
 		return
 	}
 	f := &j.first[0]
-	s.all.settle(j, f.list[:len(touches)], distances)
+	s.all.countFirstTouches(j, f.list[:len(touches)], distances)
 	if f.list = f.list[len(touches):]; len(f.list) == 0 {
 		s.joint = nil
 	}
 }
 
-// resolve appends the accesses of the segment if there is only one core, both before and after the
+// resolveSingleCore appends the accesses of the segment if there is only one core, both before and after the
 // segment is appended.
-func (g *segment) resolve(j *joint, distances []uint32) {
+func (g *segment) resolveSingleCore(j *segmentJoin, distances []uint32) {
 	for _, d := range distances {
-		j.settle(g)
+		j.appendStores(g)
 		if j.resolved++; d == cold {
 			g.touches++
 		}
 	}
 	if j.resolved == j.touches {
-		j.settle(g)
+		j.appendStores(g)
 	}
 }
 
-// settle appends the stores before the next first touch.
-func (j *joint) settle(g *segment) {
+// appendStores appends the stores before the next first touch.
+func (j *segmentJoin) appendStores(g *segment) {
 	for len(j.stores) > 0 && j.stores[0].touches <= uint64(j.resolved) {
 		if g.isFirst(j.stores[0].line) {
 			g.stores = append(g.stores, store{j.stores[0].line, g.touches})

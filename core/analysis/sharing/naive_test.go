@@ -41,9 +41,9 @@ func distancesOn(all []access, has func(core int) bool) []uint32 {
 	return distances
 }
 
-// before returns the index of the last access before index i that is wanted, or -1 if there is
+// lastBefore returns the index of the last access before index i that is wanted, or -1 if there is
 // none.
-func before(all []access, i int, wanted func(a access) bool) int {
+func lastBefore(all []access, i int, wanted func(a access) bool) int {
 	for i--; i >= 0 && !wanted(all[i]); i-- {
 	}
 	return i
@@ -68,7 +68,7 @@ func naiveCore(all []access, core int) (private, foreign profile.StackCounts) {
 		}
 		lines, marked = append(lines, a.line), append(marked, false)
 		add(&private, distances[i])
-		if last := before(all, i, func(b access) bool { return b.line == a.line }); last >= 0 && all[last].core != core {
+		if last := lastBefore(all, i, func(b access) bool { return b.line == a.line }); last >= 0 && all[last].core != core {
 			add(&foreign, distances[i])
 			marked[len(lines)-1] = true
 		}
@@ -103,7 +103,7 @@ func naiveDomain(all []access, cores []int) (d profile.Domain) {
 			}
 			m.Distances.Add(uint64(shared[i]))
 			*changeOf(&m.Change, some, i, private[i], shared[i])++
-			if last := before(some, i, func(b access) bool { return b.line == a.line }); some[last].core != core {
+			if last := lastBefore(some, i, func(b access) bool { return b.line == a.line }); some[last].core != core {
 				d.Foreign.Distances.Add(uint64(shared[i]))
 			}
 		}
@@ -111,7 +111,7 @@ func naiveDomain(all []access, cores []int) (d profile.Domain) {
 	marked := make([]bool, len(some))
 	for i, a := range some {
 		lines = append(lines, a.line)
-		last := before(some, i, func(b access) bool { return b.line == a.line })
+		last := lastBefore(some, i, func(b access) bool { return b.line == a.line })
 		marked[i] = last >= 0 && some[last].core != a.core
 	}
 	d.Sets.Depths = *stacktest.DepthsInLists(lines)
@@ -123,7 +123,7 @@ func naiveDomain(all []access, cores []int) (d profile.Domain) {
 // counter for this kind of change.
 func changeOf(c *profile.Change, all []access, i int, private, shared uint32) *uint64 {
 	x := all[i]
-	since := before(all, i, func(b access) bool { return b.core == x.core && b.line == x.line })
+	since := lastBefore(all, i, func(b access) bool { return b.core == x.core && b.line == x.line })
 	if since < 0 {
 		return &c.Brought
 	}

@@ -42,10 +42,10 @@ func (s *lineSize) result(order []int) profile.Sharing {
 func (c *core) result(threads []uint32) profile.Core {
 	return profile.Core{
 		Threads: slices.Clone(threads),
-		Private: c.privateCounts.with(&c.privateSets),
-		Foreign: c.foreignCounts.with(&c.foreignSets),
+		Private: c.privateCounts.withTable(&c.privateSets),
+		Foreign: c.foreignCounts.withTable(&c.foreignSets),
 		Coherent: profile.CoherentCounts{
-			StackCounts:   c.coherentCounts.with(&c.coherentSets),
+			StackCounts:   c.coherentCounts.withTable(&c.coherentSets),
 			Lost:          c.lost.histogram(),
 			Invalidations: c.invalidations,
 		},

@@ -73,8 +73,8 @@ func (g *segment) isFirst(line trace.Line) bool {
 	return true
 }
 
-// follow records the accesses of the only core.
-func (g *segment) follow(a *locality.Accesses) {
+// recordStores records the accesses of the only core.
+func (g *segment) recordStores(a *locality.Accesses) {
 	for i, line := range a.Lines {
 		if trace.WriteKinds.Has(a.Batch.Kind[a.Row(i)]) && g.isFirst(line) {
 			g.stores = append(g.stores, store{line, g.touches})
@@ -87,15 +87,15 @@ func (g *segment) follow(a *locality.Accesses) {
 
 // begin records the accesses of the first core before a second core appeared.
 func (g *segment) begin(touches []profile.FirstTouch) {
-	g.notes = alone(touches, g.stores)
+	g.notes = singleCoreNotes(touches, g.stores)
 	for _, t := range touches {
 		g.lines.entry(t.Line).holders = 1
 	}
 	g.stores, g.touches, g.from = nil, 0, len(g.notes)
 }
 
-// alone returns the notes for the accesses of a single core.
-func alone(touches []profile.FirstTouch, stores []store) (notes []note) {
+// singleCoreNotes returns the notes for the accesses of a single core.
+func singleCoreNotes(touches []profile.FirstTouch, stores []store) (notes []note) {
 	for i, t := range touches {
 		for len(stores) > 0 && stores[0].touches == uint64(i) {
 			notes, stores = append(notes, noteOf(stores[0].line, stored, 0, 0)), stores[1:]
@@ -108,8 +108,8 @@ func alone(touches []profile.FirstTouch, stores []store) (notes []note) {
 	return notes
 }
 
-// note records an access of one of several cores.
-func (g *segment) note(line trace.Line, core uint8, writes, missing bool) {
+// recordAccess records an access of one of several cores.
+func (g *segment) recordAccess(line trace.Line, core uint8, writes, missing bool) {
 	if writes && g.isFirst(line) {
 		g.notes = append(g.notes, noteOf(line, stored, core, 0))
 	}
@@ -125,27 +125,27 @@ func (g *segment) note(line trace.Line, core uint8, writes, missing bool) {
 	g.notes = append(g.notes, noteOf(line, op, core, 0))
 }
 
-// fill records the holes that the accesses of a core filled.
-func (g *segment) fill(core int, filled []uint32) {
+// recordHoles records the holes that the accesses of a core filled.
+func (g *segment) recordHoles(core int, filled []uint32) {
 	for i, at := range g.open[core] {
 		g.notes[at].what |= filled[i] << 8
 	}
 	g.open[core] = g.open[core][:0]
 }
 
-// settle drops the notes of accesses that filled a hole of the segment for every number of sets.
-func (g *segment) settle() {
+// dropFilled drops the notes of accesses that filled a hole of the segment for every number of sets.
+func (g *segment) dropFilled() {
 	kept := g.notes[:g.from]
 	for _, n := range g.notes[g.from:] {
-		if n.matters() {
+		if n.dependsOnEarlier() {
 			kept = append(kept, n)
 		}
 	}
 	g.notes, g.from = kept, len(kept)
 }
 
-// matters reports whether a note depends on the stack from before the segment.
-func (n note) matters() bool { return n.op() != again || n.filled() != everywhere }
+// dependsOnEarlier reports whether a note depends on the stack from before the segment.
+func (n note) dependsOnEarlier() bool { return n.op() != again || n.filled() != everywhere }
 
 func codeNotes(c *codec.Coder, notes *[]note) {
 	last := trace.Line(0)
@@ -160,7 +160,7 @@ func (r *loader) notes(cores int) (notes []note, lines directory) {
 	lines.reset()
 	codeNotes(r.Coder, &notes)
 	for _, n := range notes {
-		if !r.hold(n.line < 1<<61 && int(n.core()) < cores) {
+		if !r.failUnless(n.line < 1<<61 && int(n.core()) < cores) {
 			return nil, lines
 		}
 		e := lines.entry(n.line)
@@ -168,11 +168,11 @@ func (r *loader) notes(cores int) (notes []note, lines directory) {
 		switch n.op() {
 		case touched:
 			e.holders |= 1 << n.core()
-			r.hold(!known)
+			r.failUnless(!known)
 		case again:
-			r.hold(known && n.matters())
+			r.failUnless(known && n.dependsOnEarlier())
 		default:
-			r.hold(n.op() == stored && n.filled() == 0 && e.last == 0)
+			r.failUnless(n.op() == stored && n.filled() == 0 && e.last == 0)
 			e.last = 1
 		}
 	}
@@ -194,7 +194,7 @@ func (r *loader) stores(touches uint64) (stores []store) {
 	codeStores(r.Coder, &stores)
 	last := uint64(0)
 	for _, s := range stores {
-		if !r.hold(s.line < 1<<61 && s.touches >= last && s.touches <= touches) || !r.hold(lines.entry(s.line).last == 0) {
+		if !r.failUnless(s.line < 1<<61 && s.touches >= last && s.touches <= touches) || !r.failUnless(lines.entry(s.line).last == 0) {
 			return nil
 		}
 		lines.entry(s.line).last, last = 1, s.touches

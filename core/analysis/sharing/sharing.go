@@ -112,20 +112,20 @@ func (a *Analysis) Consume(b *trace.Batch) error {
 	if a.absent {
 		return nil
 	}
-	if !a.running && !a.cores.several(b.Thread) {
+	if !a.running && !a.cores.assignAll(b.Thread) {
 		return nil
 	}
 	if len(a.rows) < b.Len() {
 		a.rows = make([]uint8, b.Len())
 	}
-	a.cores.find(b.Thread, a.rows[:b.Len()])
+	a.cores.findCores(b.Thread, a.rows[:b.Len()])
 	if !a.running {
-		a.begin()
+		a.createStacks()
 	}
 	return nil
 }
 
-func (a *Analysis) begin() {
+func (a *Analysis) createStacks() {
 	a.running = true
 	for _, s := range a.sizes {
 		s.begin()
@@ -216,10 +216,10 @@ const maxAccesses = 4096 // maximum number of accesses from the pass at a time
 type lineSize struct {
 	analysis *Analysis
 	bytes    uint32
-	asker    Asker    // the asker, or nil
-	follower Follower // the follower, or nil
-	segment  *segment // the segment that is being recorded, or nil
-	joint    *joint   // the segment that is being appended, or nil
+	asker    Asker        // the asker, or nil
+	follower Follower     // the follower, or nil
+	segment  *segment     // the segment that is being recorded, or nil
+	joint    *segmentJoin // the segment that is being appended, or nil
 
 	all     domain    // the domain of all cores
 	domains []*domain // all other domains
@@ -247,11 +247,11 @@ func (s *lineSize) begin() {
 	h, cold := l.Histogram(trace.AllKinds)
 	before := profile.StackCounts{Cold: cold, Distances: *h, Sets: *l.Sets}
 	s.addCores(1)
-	s.cores[0].start(&before, lines)
-	s.all.start(0, &before, lines)
+	s.cores[0].initialise(&before, lines)
+	s.all.initialise(0, &before, lines)
 	for _, d := range s.domains {
 		if d.has(0) {
-			d.start(0, &before, lines)
+			d.initialise(0, &before, lines)
 		}
 	}
 	if s.segment != nil {
@@ -298,7 +298,7 @@ func (s *lineSize) Mark(a *locality.Accesses) (foreign []bool) {
 		s.accesses = Accesses{*a, s.core[:len(a.Lines)]}
 		s.questions = s.asker.Ask(&s.accesses, s.questions)
 	}
-	s.deal(a.Lines)
+	s.distribute(a.Lines)
 	if s.analysis.concurrent {
 		for _, c := range s.cores {
 			s.runs.Add(1)
@@ -308,14 +308,14 @@ func (s *lineSize) Mark(a *locality.Accesses) (foreign []bool) {
 			}()
 		}
 	}
-	return s.all.marked(len(a.Lines))
+	return s.all.foreignAccesses(len(a.Lines))
 }
 
 // Follow implements locality.Follower.
 func (s *lineSize) Follow(a *locality.Accesses) {
 	if !s.analysis.running {
 		if s.segment != nil {
-			s.segment.follow(a)
+			s.segment.recordStores(a)
 		}
 		return
 	}
@@ -327,22 +327,22 @@ func (s *lineSize) Follow(a *locality.Accesses) {
 		}
 		lost = lost || c.coherence
 		if s.segment != nil {
-			s.segment.fill(n, c.coherent.Filled())
+			s.segment.recordHoles(n, c.coherent.Filled())
 		}
 	}
 	if s.follower != nil {
 		s.follower.FollowCores(s.core[:len(a.Lines)], s.coherent[:len(a.Lines)], s.lostAt[:len(a.Lines)], lost)
 	}
 	if s.segment != nil {
-		s.segment.settle()
+		s.segment.dropFilled()
 	}
 	s.answer()
 	n := len(a.Lines)
 	if a.Distances != nil {
-		s.all.count(s.core[:n], s.private[:n], a.Distances)
+		s.all.countByCore(s.core[:n], s.private[:n], a.Distances)
 	}
 	for _, d := range s.domains {
-		d.follow(a.Lines, s.core[:n], s.private[:n])
+		d.countMembers(a.Lines, s.core[:n], s.private[:n])
 	}
 }
 
@@ -360,10 +360,10 @@ func (s *lineSize) take(a *locality.Accesses) {
 	}
 }
 
-// deal distributes accesses, invalidations and questions to their cores, in runs of accesses of one
+// distribute distributes accesses, invalidations and questions to their cores, in runs of accesses of one
 // core.
-func (s *lineSize) deal(lines []trace.Line) {
-	s.all.directory.expect(lines)
+func (s *lineSize) distribute(lines []trace.Line) {
+	s.all.directory.prefetch(lines)
 	questions := s.questions
 	for lo := 0; lo < len(lines); {
 		limit := len(lines)
@@ -371,7 +371,7 @@ func (s *lineSize) deal(lines []trace.Line) {
 			if q := &questions[0]; int(q.Access) > lo {
 				limit = int(q.Access)
 			} else {
-				s.cores[q.Core].other(stack.AskOp, q.Line)
+				s.cores[q.Core].addOperation(stack.AskOp, q.Line)
 				questions = questions[1:]
 			}
 		}
@@ -379,35 +379,35 @@ func (s *lineSize) deal(lines []trace.Line) {
 		for hi < limit && s.core[hi] == s.core[lo] {
 			hi++
 		}
-		s.turn(lines[lo:hi], lo)
+		s.processRun(lines[lo:hi], lo)
 		lo = hi
 	}
 }
 
-// turn processes a run of accesses of one core.
-func (s *lineSize) turn(lines []trace.Line, first int) {
+// processRun processes a run of accesses of one core.
+func (s *lineSize) processRun(lines []trace.Line, first int) {
 	number, d := s.core[first], &s.all
 	holder, foreign, apart := uint64(1)<<number, false, s.analysis.options.Stacks.has(Private)
 	for i, x := range lines {
 		e := d.directory.entry(x)
 		if apart {
-			foreign = d.touch(e, number, first+i) || foreign
+			foreign = d.recordTouch(e, number, first+i) || foreign
 		}
 		if s.segment != nil {
-			s.segment.note(x, number, s.write[first+i], e.holders&holder == 0)
+			s.segment.recordAccess(x, number, s.write[first+i], e.holders&holder == 0)
 		}
 		if e.holders == holder {
 			continue
 		}
 		if s.write[first+i] {
 			for others := e.holders &^ holder; others != 0; others &= others - 1 {
-				s.cores[lowest(others)].other(stack.LoseOp, x)
+				s.cores[lowest(others)].addOperation(stack.LoseOp, x)
 			}
 			e.holders = 0
 		}
 		e.holders |= holder
 	}
-	s.cores[number].take(lines, d.isForeign[first:first+len(lines)], first, foreign)
+	s.cores[number].addAccesses(lines, d.isForeign[first:first+len(lines)], first, foreign)
 }
 
 func (s *lineSize) answer() {

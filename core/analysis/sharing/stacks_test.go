@@ -28,7 +28,7 @@ func TestSelectedStacks(t *testing.T) {
 		want := analyse(t, spec, tracetest.NewReader(b, rows))
 		spec.SetNumbers = rapid.SampledFrom([]stack.SetNumbers{0, stack.MostSetNumbers, 1<<1 | 1<<6, 1}).Draw(t, "numbers of sets")
 		spec.Stacks = sharing.Coherent | sharing.Stacks(rapid.IntRange(0, 3).Draw(t, "stacks"))<<1
-		got := some(t, spec, tracetest.NewReader(b, rows))
+		got := analyseSome(t, spec, tracetest.NewReader(b, rows))
 		if len(got.Sharing) != len(want.Sharing) {
 			t.Fatal("the profile has no counts by core")
 		}
@@ -47,7 +47,7 @@ func TestSelectedStacks(t *testing.T) {
 
 // The function some analyses a trace. It does not check the profile, because the counts are
 // meaningless for stacks that are not selected.
-func some(t rapid.TB, spec analysis.Spec, r *tracetest.Reader) *profile.Profile {
+func analyseSome(t rapid.TB, spec analysis.Spec, r *tracetest.Reader) *profile.Profile {
 	t.Helper()
 	runner, err := analysis.NewRunner(spec, tracetest.Spoil(r))
 	for err == nil {

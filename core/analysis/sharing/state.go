@@ -121,7 +121,7 @@ func (a *Analysis) Restore(p *profile.Profile) error {
 		return a.restore(p)
 	case a.options.Mergeable:
 		a.absent = a.seen
-	case len(p.Sharing) > 0 || a.cores.several(p.Totals.Threads):
+	case len(p.Sharing) > 0 || a.cores.assignAll(p.Totals.Threads):
 		return errState
 	}
 	return nil
@@ -130,8 +130,8 @@ func (a *Analysis) Restore(p *profile.Profile) error {
 func (a *Analysis) restore(p *profile.Profile) error {
 	r := &loader{codec.Reader(p.Segment.Sharing), a}
 	r.threads()
-	r.hold(!slices.ContainsFunc(p.Locality, func(l profile.Locality) bool { return l.Sets == nil }))
-	if a.running = len(p.Sharing) > 0; !r.hold(a.running == (len(a.cores.list) > 1) && (len(p.Sharing) == len(a.sizes) || !a.running && a.options.Mergeable)) {
+	r.failUnless(!slices.ContainsFunc(p.Locality, func(l profile.Locality) bool { return l.Sets == nil }))
+	if a.running = len(p.Sharing) > 0; !r.failUnless(a.running == (len(a.cores.list) > 1) && (len(p.Sharing) == len(a.sizes) || !a.running && a.options.Mergeable)) {
 		return errState
 	}
 	for i, s := range a.sizes {
@@ -144,7 +144,7 @@ func (a *Analysis) restore(p *profile.Profile) error {
 		} else if p.Sharing[i].LineBytes != s.bytes || len(p.Sharing[i].Cores) != len(a.cores.list) {
 			return errState
 		} else if at := r.part(&p.Sharing[i], locality.StackOf(p, s.bytes)); at != nil {
-			r.hold(s.load(at))
+			r.failUnless(s.continueFrom(at))
 		}
 		if r.Failed() {
 			return errState
@@ -161,14 +161,14 @@ type loader struct {
 	a *Analysis
 }
 
-// hold records an error unless possible is true. hold returns false after any error.
-func (r *loader) hold(possible bool) bool {
+// failUnless records an error unless possible is true. failUnless returns false after any error.
+func (r *loader) failUnless(possible bool) bool {
 	r.Check(possible, errState.Error())
 	return !r.Failed()
 }
 
 func (r *loader) stack() (lines []trace.Line) {
-	if r.Stack(&lines); !r.hold(!beyond(lines)) {
+	if r.Stack(&lines); !r.failUnless(!beyondAddressSpace(lines)) {
 		return nil
 	}
 	return lines
@@ -180,14 +180,14 @@ func (r *loader) threads() {
 	for _, chosen := range [][][]uint32{r.a.options.Cores, r.a.options.Domains} {
 		var groups [][]uint32
 		codeGroups(r.Coder, &groups)
-		r.hold(slices.EqualFunc(groups, chosen, slices.Equal[[]uint32]))
+		r.failUnless(slices.EqualFunc(groups, chosen, slices.Equal[[]uint32]))
 	}
 	codec.Below(r.Coder, &c.turn, 1<<32)
 	for range r.In.UintBelow(profile.MaxCores + 1) {
 		var m madeCore
 		m.code(r.Coder, len(c.groups))
 		group, threads := m.group-1, m.threads
-		if !r.hold(len(threads) > 0 && slices.IsSorted(threads) && (group < 0 || c.number[group] < 0)) {
+		if !r.failUnless(len(threads) > 0 && slices.IsSorted(threads) && (group < 0 || c.number[group] < 0)) {
 			return
 		}
 		n := c.add([]uint32{m.own})
@@ -238,19 +238,19 @@ func (r *loader) part(known *profile.Sharing, stack []trace.Line) *sizePart {
 	order := r.a.cores.Order()
 	for n := range list {
 		c := corePart{Core: &known.Cores[slices.Index(order, n)], private: r.stack()}
-		if r.Bytes(&c.coherent); !r.hold(uint64(len(c.private)) == c.Private.Cold) {
+		if r.Bytes(&c.coherent); !r.failUnless(uint64(len(c.private)) == c.Private.Cold) {
 			return nil
 		}
 		p.cores = append(p.cores, c)
 	}
 	at := 0 // index in known.Domains
 	for i := range len(r.a.options.Domains) + 1 {
-		d, members := domainPart{}, r.a.cores.in(i, r.a.options.Domains)
+		d, members := domainPart{}, r.a.cores.coresIn(i, r.a.options.Domains)
 		if members == 0 {
 			p.domains = append(p.domains, d)
 			continue
 		}
-		if !r.hold(at < len(known.Domains)) {
+		if !r.failUnless(at < len(known.Domains)) {
 			return nil
 		}
 		d.Domain, d.stack = &known.Domains[at], stack
@@ -260,14 +260,14 @@ func (r *loader) part(known *profile.Sharing, stack []trace.Line) *sizePart {
 		p.domains = append(p.domains, d)
 		at++
 	}
-	if r.hold(at == len(known.Domains)) && r.a.options.Mergeable {
+	if r.failUnless(at == len(known.Domains)) && r.a.options.Mergeable {
 		p.notes, p.lines = r.notes(len(list))
 	}
 	return p
 }
 
-// in returns the set of the cores in the domain with the given number. Domain 0 contains all cores.
-func (c *Grouping) in(number int, domains [][]uint32) (members uint64) {
+// coresIn returns the set of the cores in the domain with the given number. Domain 0 contains all cores.
+func (c *Grouping) coresIn(number int, domains [][]uint32) (members uint64) {
 	if number == 0 {
 		return 1<<len(c.list) - 1
 	}
@@ -279,8 +279,8 @@ func (c *Grouping) in(number int, domains [][]uint32) (members uint64) {
 	return members
 }
 
-// load makes a line size continue from a saved part. load reports whether the part is consistent.
-func (s *lineSize) load(p *sizePart) bool {
+// continueFrom makes a line size continue from a saved part. continueFrom reports whether the part is consistent.
+func (s *lineSize) continueFrom(p *sizePart) bool {
 	s.reset()
 	s.addCores(len(p.cores))
 	for n, c := range s.cores {
@@ -295,7 +295,7 @@ func (s *lineSize) load(p *sizePart) bool {
 			continue
 		}
 		d.load(&p.domains[i])
-		if !d.place(&p.domains[i]) {
+		if !d.restoreStack(&p.domains[i]) {
 			return false
 		}
 	}
@@ -307,8 +307,8 @@ func (s *lineSize) load(p *sizePart) bool {
 
 func (s *lineSize) allDomains() []*domain { return append([]*domain{&s.all}, s.domains...) }
 
-// beyond reports whether a line lies beyond the end of the address space.
-func beyond(lines []trace.Line) bool {
+// beyondAddressSpace reports whether a line lies beyond the end of the address space.
+func beyondAddressSpace(lines []trace.Line) bool {
 	return slices.ContainsFunc(lines, func(x trace.Line) bool { return x >= 1<<61 })
 }
 
@@ -330,20 +330,20 @@ func (r *loader) domain(d *domainPart, own bool, members uint64, order []int) {
 		d.stack = r.stack()
 	}
 	_, cold := d.Concurrent()
-	if !r.hold(uint64(len(d.stack)) == cold && !beyond(d.stack) && len(d.Cores) == bits.OnesCount64(members)) {
+	if !r.failUnless(uint64(len(d.stack)) == cold && !beyondAddressSpace(d.stack) && len(d.Cores) == bits.OnesCount64(members)) {
 		return
 	}
 	d.members = make([]*profile.Member, len(order))
 	for i, at := range d.Cores {
 		n := order[at]
 		d.members[n] = &d.Members[i]
-		r.hold(members>>n&1 != 0)
+		r.failUnless(members>>n&1 != 0)
 	}
 	d.touchers, d.overlaps = make([]toucher, len(d.stack)), make([]uint64, len(order))
 	for i := range d.touchers {
 		t := &d.touchers[i]
 		t.code(r.Coder, own, len(order))
-		r.hold(members>>t.last&1 != 0 && bits.Len64(t.holders) <= len(order))
+		r.failUnless(members>>t.last&1 != 0 && bits.Len64(t.holders) <= len(order))
 	}
 	for n := range d.overlaps {
 		codec.Below(r.Coder, &d.overlaps[n], uint64(len(d.stack))+1)
@@ -388,9 +388,9 @@ func (d *domain) load(known *domainPart) {
 	}
 }
 
-// place pushes the lines of a part onto the stack of an empty domain. place reports whether all
+// restoreStack pushes the lines of a part onto the stack of an empty domain. restoreStack reports whether all
 // lines are distinct.
-func (d *domain) place(known *domainPart) bool {
+func (d *domain) restoreStack(known *domainPart) bool {
 	if d.sets != nil {
 		locality.PushAll(known.stack, d.sets.Push)
 	}

@@ -30,11 +30,11 @@ func TestSaveRestore(t *testing.T) {
 		var saved []byte
 		for range rapid.IntRange(1, 2).Draw(t, "stops") {
 			runner := resumed(t, spec, tracetest.NewReader(b, rows), saved)
-			steps(t, runner, rapid.IntRange(0, 1+b.Len()/rows).Draw(t, "steps"))
+			runSteps(t, runner, rapid.IntRange(0, 1+b.Len()/rows).Draw(t, "steps"))
 			saved = runner.Save()
 		}
 		runner := resumed(t, spec, tracetest.NewReader(b, rows), saved)
-		steps(t, runner, b.Len()+1)
+		runSteps(t, runner, b.Len()+1)
 		if got := runner.Finish(profile.State{}); !bytes.Equal(got.Encode(), want.Encode()) {
 			t.Fatal("the result of the resumed run differs from the result of the uninterrupted run")
 		}
@@ -55,8 +55,8 @@ func resumed(t rapid.TB, spec analysis.Spec, r trace.Reader, saved []byte) *anal
 	return runner
 }
 
-// steps runs n steps, or fewer steps if the run ends earlier.
-func steps(t rapid.TB, runner *analysis.Runner, n int) {
+// runSteps runs n steps, or fewer steps if the run ends earlier.
+func runSteps(t rapid.TB, runner *analysis.Runner, n int) {
 	t.Helper()
 	for range n {
 		if err := runner.Step(); err == io.EOF {
@@ -67,22 +67,22 @@ func steps(t rapid.TB, runner *analysis.Runner, n int) {
 	}
 }
 
-// saved returns the profile of an unfinished run with three threads.
-func saved(t rapid.TB) (*profile.Profile, sharing.Options) {
+// savedProfile returns the profile of an unfinished run with three threads.
+func savedProfile(t rapid.TB) (*profile.Profile, sharing.Options) {
 	spec := analysis.Spec{Analyses: analysis.Sharing, Cores: [][]uint32{{1, 2}}, Domains: [][]uint32{{1, 2}, {3}, {4}}}
 	b := batchOf("abAcbaBdDaxyzXab", 1, 1, 2, 1, 3, 3, 3, 2, 1, 3, 1, 3, 2, 1, 3, 1)
 	runner := resumed(t, spec, tracetest.NewReader(b, 0), nil)
-	steps(t, runner, 2)
-	p, err := profile.Decode(behindOptions(t, runner.Save()))
+	runSteps(t, runner, 2)
+	p, err := profile.Decode(profileInState(t, runner.Save()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return p, sharing.Options{LineBytes: []uint32{64}, Cores: spec.Cores, Domains: spec.Domains}
 }
 
-// behindOptions returns the profile in a runner's saved state. Five numbers precede the profile in
+// profileInState returns the profile in a runner's saved state. Five numbers precede the profile in
 // the state.
-func behindOptions(t rapid.TB, saved []byte) []byte {
+func profileInState(t rapid.TB, saved []byte) []byte {
 	d := codec.NewDecoder(saved)
 	for range 5 {
 		d.Uint()
@@ -96,10 +96,10 @@ func behindOptions(t rapid.TB, saved []byte) []byte {
 // FuzzRestore checks that a run with a damaged state is either rejected or continued, without a
 // panic.
 func FuzzRestore(f *testing.F) {
-	p, options := saved(f)
+	p, options := savedProfile(f)
 	f.Add(p.Segment.Sharing)
 	f.Fuzz(func(t *testing.T, state []byte) {
-		p, _ := saved(t)
+		p, _ := savedProfile(t)
 		p.Segment.Sharing = state
 		pass := locality.New(options.LineBytes, 0, false, stack.AllSetNumbers)
 		a := sharing.New(options, pass)
@@ -126,7 +126,7 @@ func FuzzRestore(f *testing.F) {
 
 // A state whose threads are grouped differently is rejected.
 func TestRestoreRejectsOtherGroups(t *testing.T) {
-	p, options := saved(t)
+	p, options := savedProfile(t)
 	restore := func(o sharing.Options) error {
 		return sharing.New(o, locality.New(o.LineBytes, 0, false, stack.AllSetNumbers)).Restore(p)
 	}

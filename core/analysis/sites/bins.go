@@ -69,9 +69,9 @@ func (t *bins) addCoherent(lost *bins, lists, depths, lostAt []uint32) {
 	lists, lostAt = lists[:len(depths)], lostAt[:len(depths)]
 	for i, d := range depths {
 		if d != stack.Lost {
-			*t.at(lists[i], binOf(d))++
+			*t.counter(lists[i], binOf(d))++
 		} else {
-			*lost.at(lists[i], binOf(lostAt[i]))++
+			*lost.counter(lists[i], binOf(lostAt[i]))++
 		}
 	}
 }
@@ -82,7 +82,7 @@ func binOf(d uint32) int {
 	return e*subBins + int(d>>e) + int((uint64(d)+1)>>32)
 }
 
-func (t *bins) at(list uint32, bin int) *uint64 { return &t.counts[t.index(list, bin)] }
+func (t *bins) counter(list uint32, bin int) *uint64 { return &t.counts[t.index(list, bin)] }
 
 // index returns the index of a bin in counts.
 func (t *bins) index(list uint32, bin int) uint32 {
@@ -114,10 +114,10 @@ func (t *bins) newGroup(list uint32, bin int) uint32 {
 	return group
 }
 
-// move changes one access of a list from cold to an access at a distance.
-func (t *bins) move(list, distance uint32) {
-	*t.at(list, coldBin)--
-	*t.at(list, binOf(distance))++
+// moveFromCold changes one access of a list from cold to an access at a distance.
+func (t *bins) moveFromCold(list, distance uint32) {
+	*t.counter(list, coldBin)--
+	*t.counter(list, binOf(distance))++
 }
 
 func (t *bins) addTo(sum *[coldBin + 1]uint64, list uint32) {
@@ -135,14 +135,14 @@ func (t *bins) addTo(sum *[coldBin + 1]uint64, list uint32) {
 
 // addTimes adds the counts from a profile, multiplied by times.
 func (t *bins) addTimes(list uint32, times, cold uint64, counts []profile.BinCount) {
-	*t.at(list, coldBin) += times * cold
+	*t.counter(list, coldBin) += times * cold
 	for _, b := range counts {
-		*t.at(list, int(b.Bin)) += times * b.Count
+		*t.counter(list, int(b.Bin)) += times * b.Count
 	}
 }
 
-// counted returns the bins that are not zero.
-func counted(sum *[coldBin + 1]uint64) (list []profile.BinCount) {
+// nonzeroBins returns the bins that are not zero.
+func nonzeroBins(sum *[coldBin + 1]uint64) (list []profile.BinCount) {
 	for bin, n := range sum[:coldBin] {
 		if n != 0 {
 			list = append(list, profile.BinCount{Bin: uint8(bin), Count: n})
@@ -152,7 +152,7 @@ func counted(sum *[coldBin + 1]uint64) (list []profile.BinCount) {
 }
 
 func reuse(sum *[coldBin + 1]uint64) profile.Reuse {
-	return profile.Reuse{Cold: sum[coldBin], Bins: counted(sum)}
+	return profile.Reuse{Cold: sum[coldBin], Bins: nonzeroBins(sum)}
 }
 
 func isCold(d uint32) bool { return d == stack.Cold }

@@ -53,10 +53,10 @@ func (c *code) init() {
 	c.slotAt = map[siteKey]uint32{}
 }
 
-// find determines the slot of each reference of the batch.
-func (c *code) find(b *trace.Batch, slots []uint32) error {
+// findSlots determines the slot of each reference of the batch.
+func (c *code) findSlots(b *trace.Batch, slots []uint32) error {
 	if b.Site == nil {
-		c.findPCs(b, slots)
+		c.findSlotsByPC(b, slots)
 		return nil
 	}
 	kinds, slotOf := b.Kind[:len(slots)], c.slotOf
@@ -68,7 +68,7 @@ func (c *code) find(b *trace.Batch, slots []uint32) error {
 			slots[i] = slotOf[number]
 			continue
 		}
-		if err := c.meet(number); err != nil {
+		if err := c.addSite(number); err != nil {
 			return err
 		}
 		slotOf = c.slotOf
@@ -77,7 +77,7 @@ func (c *code) find(b *trace.Batch, slots []uint32) error {
 	return nil
 }
 
-func (c *code) meet(number uint32) error {
+func (c *code) addSite(number uint32) error {
 	known := 0
 	if c.program != nil {
 		known = len(c.program.Sites)
@@ -107,8 +107,8 @@ func (c *code) slot(key siteKey) uint32 {
 	return slot
 }
 
-// findPCs is like find, but for references without a site number. findPCs finds their slots by PC.
-func (c *code) findPCs(b *trace.Batch, slots []uint32) {
+// findSlotsByPC is like find, but for references without a site number. findSlotsByPC finds their slots by PC.
+func (c *code) findSlotsByPC(b *trace.Batch, slots []uint32) {
 	kinds, sizes := b.Kind[:len(slots)], b.Bytes[:len(slots)]
 	for i, pc := range b.PC[:len(slots)] {
 		kind := kinds[i]
@@ -226,9 +226,9 @@ type stride struct {
 	counts strideCounts
 }
 
-// seen reports whether the site has made a reference. seen uses the fact that the first reference
+// isUsed reports whether the site has made a reference. isUsed uses the fact that the first reference
 // counts as irregular.
-func (s *stride) seen() bool { return s.counts[profile.IrregularStride] != 0 }
+func (s *stride) isUsed() bool { return s.counts[profile.IrregularStride] != 0 }
 
 func (s *stride) add(addr trace.Addr, bytes uint32) {
 	step := addr - s.last

@@ -38,8 +38,8 @@ func (p *privateLines) addPair() {
 	}
 }
 
-// begin copies the state of the first core, which has been the only core so far.
-func (p *privateLines) begin(l *lines) {
+// copyFirstCore copies the state of the first core, which has been the only core so far.
+func (p *privateLines) copyFirstCore(l *lines) {
 	p.used = slices.Clone(*l.used)
 	first := *l
 	first.previous, first.used = false, &p.used
@@ -80,25 +80,25 @@ func (p *privateLines) holdersOf(line trace.Line) *uint64 {
 	return &p.holders[n]
 }
 
-// follow processes accesses with their cores, their pairs, and their depths on the coherent stacks.
-func (p *privateLines) follow(x *locality.Accesses, cores []uint8, depths, pairs []uint32) {
+// recordAccesses processes accesses with their cores, their pairs, and their depths on the coherent stacks.
+func (p *privateLines) recordAccesses(x *locality.Accesses, cores []uint8, depths, pairs []uint32) {
 	for i, d := range depths {
 		line, row := x.Lines[i], x.Row(i)
 		holders, bit := p.holdersOf(line), uint64(1)<<cores[i]
 		if trace.WriteKinds.Has(x.Batch.Kind[row]) {
 			for others := *holders &^ bit; others != 0; others &= others - 1 {
-				p.cores[bits.TrailingZeros64(others)].lose(line)
+				p.cores[bits.TrailingZeros64(others)].invalidate(line)
 			}
 			*holders = 0
 		}
 		*holders |= bit
 		l := p.core(cores[i])
-		l.use(line, l.number(line), d, pairs[i], x.Batch.Addr[row], x.Batch.Bytes[row])
+		l.markUsed(line, l.number(line), d, pairs[i], x.Batch.Addr[row], x.Batch.Bytes[row])
 	}
 }
 
-// lose removes a line from the set-associative caches.
-func (l *lines) lose(line trace.Line) {
+// invalidate removes a line from the set-associative caches.
+func (l *lines) invalidate(line trace.Line) {
 	n, known := l.at.Find(line)
 	if !known {
 		return
@@ -108,7 +108,7 @@ func (l *lines) lose(line trace.Line) {
 		if s.ways == 0 {
 			continue
 		}
-		set := s.of(line)
+		set := s.setOf(line)
 		if way := slices.Index(set, n+1); way >= 0 {
 			copy(set[way:], set[way+1:])
 			set[len(set)-1] = 0
@@ -116,35 +116,35 @@ func (l *lines) lose(line trace.Line) {
 	}
 }
 
-// ended returns the line utilisation, by pair and capacity, as if all lines left the caches at this
+// utilisation returns the line utilisation, by pair and capacity, as if all lines left the caches at this
 // point.
-func (p *privateLines) ended() []profile.Utilisation {
+func (p *privateLines) utilisation() []profile.Utilisation {
 	used := slices.Clone(p.used)
 	for _, l := range p.cores {
-		l.endIn(used)
+		l.addUnfinished(used)
 	}
 	return used
 }
 
-// private reads or writes, for each core, the list of its lines, ascending. Each line is encoded as
+// codePrivate reads or writes, for each core, the list of its lines, ascending. Each line is encoded as
 //
 //	uv line − the previous one; for each capacity: uv site · uv object, that fetched it · mask of the bytes used
 //
 // The list is followed by the sets of each set-associative cache: the positions, in the list, of
 // the lines in each set, least recently used first. When private reads, it subtracts the unfinished
 // stays from the counts, in which they count as ended.
-func (f *form) private(p *privateLines) {
+func (f *stateCoder) codePrivate(p *privateLines) {
 	cores := len(p.cores)
 	codec.Below(f.Coder, &cores, profile.MaxCores+1)
 	for n := 0; n < cores && !f.Failed(); n++ {
-		f.privateCore(p, n)
+		f.codePrivateCore(p, n)
 	}
 }
 
-func (f *form) privateCore(p *privateLines, core int) {
+func (f *stateCoder) codePrivateCore(p *privateLines, core int) {
 	l, order := p.core(uint8(core)), []uint32{}
 	if !f.Reads() {
-		order = l.inOrder()
+		order = l.sortedNumbers()
 	}
 	next, places := uint64(0), make([]uint32, len(order)) // indexed by the line's number
 	for place, n := 0, f.Length(len(order), 1+2*len(l.capacities)); place < n && !f.Failed(); place++ {
@@ -161,7 +161,7 @@ func (f *form) privateCore(p *privateLines, core int) {
 			mask := s.masks[c*l.words:][:l.words]
 			f.pair(&s.stays[c].pair)
 			if f.Words(mask); f.Reads() {
-				l.goOn(s.stays[c].pair, c, mask)
+				l.resumeStay(s.stays[c].pair, c, mask)
 			}
 		}
 	}

@@ -49,11 +49,11 @@ func (a *Analysis) BeginCores() {
 	}
 	if a.options.measuresPrivate() {
 		a.cores.private = newPrivateLines(a.options)
-		a.cores.private.begin(a.lines)
+		a.cores.private.copyFirstCore(a.lines)
 	}
 	// subtract the counts of the segment, which bins already contains: they are joined later
 	if part := a.joining.part; part != nil {
-		part.addCoherent(alone(part.in), ^uint64(0))
+		part.addCoherent(singleCoreCounts(part.in), ^uint64(0))
 	}
 }
 
@@ -84,7 +84,7 @@ func (a *Analysis) FollowCores(cores []uint8, depths, lostAt []uint32, lost bool
 		}
 	}
 	if c.private != nil {
-		c.private.follow(a.accesses, cores, depths, pairs)
+		c.private.recordAccesses(a.accesses, cores, depths, pairs)
 	}
 	if a.options.Mergeable {
 		c.firsts = appendCold(c.firsts, pairs, depths)
@@ -109,7 +109,7 @@ func (a *Analysis) JoinCores(depths, lostAt []uint32) {
 	}
 	counts, firsts, firstPaths := part.in.Coherent, part.coreFirsts, part.coreFirstPaths
 	if !part.several {
-		counts, firsts, firstPaths = alone(part.in), part.firstTouches, part.touchPaths
+		counts, firsts, firstPaths = singleCoreCounts(part.in), part.firstTouches, part.touchPaths
 	}
 	if c.absent = counts == nil || depths != nil && len(depths) != len(firsts); c.absent {
 		return
@@ -122,16 +122,16 @@ func (a *Analysis) JoinCores(depths, lostAt []uint32) {
 			t.next.joinCores(part, depths, lostAt, firsts)
 		}
 	}
-	c.firsts = c.join(c.firsts, firsts, depths, lostAt, a.options.Mergeable)
+	c.firsts = c.appendSegment(c.firsts, firsts, depths, lostAt, a.options.Mergeable)
 	if a.paths != nil {
-		c.firstPaths = c.join(c.firstPaths, firstPaths, depths, lostAt, a.options.Mergeable)
+		c.firstPaths = c.appendSegment(c.firstPaths, firstPaths, depths, lostAt, a.options.Mergeable)
 	}
 }
 
-// join counts the first touches of a segment at their depths, in their lists. depths is nil if all
+// appendSegment counts the first touches of a segment at their depths, in their lists. depths is nil if all
 // first touches of the segment remain first touches. If the run is mergeable, join returns soFar,
 // extended by the touches that remain first touches.
-func (c *cores) join(soFar, firsts, depths, lostAt []uint32, mergeable bool) []uint32 {
+func (c *cores) appendSegment(soFar, firsts, depths, lostAt []uint32, mergeable bool) []uint32 {
 	if depths == nil {
 		if mergeable {
 			soFar = append(soFar, firsts...)
@@ -145,17 +145,17 @@ func (c *cores) join(soFar, firsts, depths, lostAt []uint32, mergeable bool) []u
 				soFar = append(soFar, n)
 			}
 		case stack.Lost:
-			*c.bins.at(n, coldBin)--
-			*c.lost.at(n, binOf(lostAt[i]))++
+			*c.bins.counter(n, coldBin)--
+			*c.lost.counter(n, binOf(lostAt[i]))++
 		default:
-			c.bins.move(n, d)
+			c.bins.moveFromCold(n, d)
 		}
 	}
 	return soFar
 }
 
 // restoreCores loads the counts of a profile with several cores.
-func (f *form) restoreCores() {
+func (f *stateCoder) restoreCores() {
 	a := f.a
 	a.cores = &cores{absent: f.in.Coherent == nil, firsts: f.coreFirsts, firstPaths: f.coreFirstPaths}
 	for range a.pairs {
@@ -175,17 +175,17 @@ func (f *form) restoreCores() {
 	for range a.pairs {
 		a.cores.private.addPair()
 	}
-	if f.hold(f.in.Coherent.Measured); !f.Failed() {
+	if f.failUnless(f.in.Coherent.Measured); !f.Failed() {
 		f.eachCoherent(f.in.Coherent, func(n uint32, counts *profile.CoherentReuse) {
 			addUsed(a.cores.private.used[int(n)*len(counts.Used):], counts.Used)
 		})
-		f.private(a.cores.private)
+		f.codePrivate(a.cores.private)
 	}
 }
 
-// alone returns the counts on the coherent stack of the only core, which equal the counts of all
+// singleCoreCounts returns the counts on the coherent stack of the only core, which equal the counts of all
 // accesses.
-func alone(s *profile.Sites) *profile.CoherentSites {
+func singleCoreCounts(s *profile.Sites) *profile.CoherentSites {
 	out := new(profile.CoherentSites)
 	for i := range s.Code {
 		out.Code = append(out.Code, profile.CoherentReuse{Cold: s.Code[i].Reuse.Cold, Bins: s.Code[i].Reuse.Bins})
@@ -198,7 +198,7 @@ func alone(s *profile.Sites) *profile.CoherentSites {
 
 // addCoherent adds the counts of the profile's sites and objects (times = 1), or subtracts them
 // (times = 2^64 - 1).
-func (f *form) addCoherent(from *profile.CoherentSites, times uint64) {
+func (f *stateCoder) addCoherent(from *profile.CoherentSites, times uint64) {
 	f.eachCoherent(from, func(n uint32, counts *profile.CoherentReuse) {
 		f.a.cores.bins.addTimes(n, times, counts.Cold, counts.Bins)
 		f.a.cores.lost.addTimes(n, times, 0, counts.Lost)
@@ -207,7 +207,7 @@ func (f *form) addCoherent(from *profile.CoherentSites, times uint64) {
 
 // eachCoherent calls add for each of the profile's sites, objects and call paths, with its list of
 // bins and its counts.
-func (f *form) eachCoherent(from *profile.CoherentSites, add func(pair uint32, counts *profile.CoherentReuse)) {
+func (f *stateCoder) eachCoherent(from *profile.CoherentSites, add func(pair uint32, counts *profile.CoherentReuse)) {
 	for i := range from.Code {
 		add(f.a.pairNumber(pair{f.slots[i], noObject}), &from.Code[i])
 		if f.in.Data == nil {
@@ -247,7 +247,7 @@ func (s *summary) coherent(of *profile.Sites) *profile.CoherentSites {
 	out := &profile.CoherentSites{Code: make([]profile.CoherentReuse, len(of.Code)), Measured: s.a.cores.private != nil}
 	var used []profile.Utilisation
 	if out.Measured {
-		used = s.a.cores.private.ended()
+		used = s.a.cores.private.utilisation()
 	}
 	for slot, at := range s.codeAt {
 		if at > 0 {
@@ -273,9 +273,9 @@ func (s *summary) coherentReuse(pairs []uint32, used []profile.Utilisation) prof
 		s.a.cores.bins.addTo(&found, n)
 		s.a.cores.lost.addTo(&lost, n)
 	}
-	r := profile.CoherentReuse{Cold: found[coldBin], Bins: counted(&found), Lost: counted(&lost)}
+	r := profile.CoherentReuse{Cold: found[coldBin], Bins: nonzeroBins(&found), Lost: nonzeroBins(&lost)}
 	if used != nil {
-		r.Used = s.usedBy(pairs, used)
+		r.Used = s.sumUtilisation(pairs, used)
 	}
 	return r
 }

@@ -35,15 +35,15 @@ func NewFinder(program func() *trace.Program, w Watcher) *Finder {
 
 // Begin prepares for the rows of a batch that has the column Site.
 func (f *Finder) Begin(b *trace.Batch) error {
-	f.a.learn()
+	f.a.addProgram()
 	if len(f.slots) < b.Len() {
 		f.slots = make([]uint32, b.Len())
 	}
-	if err := f.a.code.find(b, f.slots[:b.Len()]); err != nil {
+	if err := f.a.code.findSlots(b, f.slots[:b.Len()]); err != nil {
 		return err
 	}
 	for len(f.a.near) < len(f.a.code.list) {
-		f.a.near = append(f.a.near, near{})
+		f.a.near = append(f.a.near, lastTarget{})
 	}
 	return nil
 }
@@ -56,8 +56,8 @@ func (f *Finder) Event(b *trace.Batch, i int) { f.a.event(b, i, true) }
 func (f *Finder) Find(i int, addr trace.Addr) (object, block uint32) {
 	slot, m := f.slots[i], &f.a.memory
 	at := &f.a.near[slot]
-	if !m.holds(at.block, addr) {
-		at.block, at.object = m.find(addr, &f.a.code.list[slot].hint)
+	if !m.contains(at.block, addr) {
+		at.block, at.object = m.findObject(addr, &f.a.code.list[slot].hint)
 	}
 	return at.object, at.block
 }
@@ -113,11 +113,11 @@ func (f *Finder) Object(of *profile.DataObject) uint32 { return f.a.memory.objec
 // structure at each index. The function each encodes or decodes additional data about a block.
 func (f *Finder) Code(c *codec.Coder, objects []uint32, each func(block uint32)) {
 	m := &f.a.memory
-	var list []placedBlock
+	var list []savedBlock
 	if !c.Reads() {
-		list = (&summary{a: f.a}).placed()
+		list = (&summary{a: f.a}).currentBlocks()
 	}
-	codec.Slice(c, &list, 1+8+1+1, func(b *placedBlock) {
+	codec.Slice(c, &list, 1+8+1+1, func(b *savedBlock) {
 		object := b.object
 		if !c.Reads() {
 			object = objects[object]
@@ -134,9 +134,9 @@ func (f *Finder) Code(c *codec.Coder, objects []uint32, each func(block uint32))
 			if c.Check(ok, "a memory block belongs to no known allocation"); c.Failed() {
 				return
 			}
-			m.place(objects[object], b.from, b.bytes)
+			m.addBlock(objects[object], b.from, b.bytes)
 		}
-		if n, _ := m.placed.around(b.from); m.holds(n, b.from) {
+		if n, _ := m.placed.neighbours(b.from); m.contains(n, b.from) {
 			each(n)
 		} else {
 			c.Check(false, "memory blocks overlap")

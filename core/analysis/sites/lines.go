@@ -76,8 +76,8 @@ type sets struct {
 
 const setsOfPage = 64
 
-// of returns the set to which a line belongs.
-func (s *sets) of(line trace.Line) []uint32 {
+// setOf returns the set to which a line belongs.
+func (s *sets) setOf(line trace.Line) []uint32 {
 	at := line & s.mask
 	if s.mask == 0 {
 		at = line % s.number // only without a mask, because divisions are slow
@@ -92,7 +92,7 @@ func (s *sets) of(line trace.Line) []uint32 {
 
 // touch accesses a line and reports whether it was in the cache.
 func (s *sets) touch(line trace.Line, number int) bool {
-	set, entry := s.of(line), uint32(number)+1
+	set, entry := s.setOf(line), uint32(number)+1
 	return set[0] == entry || moveToFront(set, entry)
 }
 
@@ -121,8 +121,8 @@ func (l *lines) misses(c int, line trace.Line, number int, distance uint32) bool
 	return uint64(distance) >= min(l.capacities[c], stack.Lost) // an invalidated line misses in every cache
 }
 
-// push accesses the lines in reverse order, to fill the sets.
-func (l *lines) push(used []trace.Line) {
+// fillSets accesses the lines in reverse order, to fill the sets.
+func (l *lines) fillSets(used []trace.Line) {
 	for i := len(used) - 1; i >= 0; i-- {
 		for c := range l.sets {
 			if l.sets[c].ways > 0 {
@@ -161,9 +161,9 @@ func (l *lines) add(line trace.Line) uint32 {
 	return n
 }
 
-// follow processes accesses with their pairs. If two successive accesses are to the same line, the
+// recordAccesses processes accesses with their pairs. If two successive accesses are to the same line, the
 // line usually is the most recently used line in all caches.
-func (l *lines) follow(x *locality.Accesses, pairs []uint32, all []pair) {
+func (l *lines) recordAccesses(x *locality.Accesses, pairs []uint32, all []pair) {
 	n, line := -1, trace.Line(0)
 	for i, d := range x.Distances {
 		again := n >= 0 && x.Lines[i] == line
@@ -180,25 +180,25 @@ func (l *lines) follow(x *locality.Accesses, pairs []uint32, all []pair) {
 		}
 		row := x.Row(i)
 		if !again || d > 0 || l.words > 1 {
-			l.use(line, n, d, pairs[i], x.Batch.Addr[row], x.Batch.Bytes[row])
+			l.markUsed(line, n, d, pairs[i], x.Batch.Addr[row], x.Batch.Bytes[row])
 			continue
 		}
-		used := bitsOf(l.part(line, x.Batch.Addr[row], x.Batch.Bytes[row]))
+		used := bitsOf(l.touchedBytes(line, x.Batch.Addr[row], x.Batch.Bytes[row]))
 		for at := n * len(l.capacities); at < (n+1)*len(l.capacities); at++ {
 			l.masks[at] |= used
 		}
 	}
 }
 
-// use marks bytes of line number n as used in all caches. distance is the stack distance of the
+// markUsed marks bytes of line number n as used in all caches. distance is the stack distance of the
 // access.
-func (l *lines) use(line trace.Line, n int, distance, pair uint32, addr trace.Addr, bytes uint32) {
-	from, end := l.part(line, addr, bytes)
+func (l *lines) markUsed(line trace.Line, n int, distance, pair uint32, addr trace.Addr, bytes uint32) {
+	from, end := l.touchedBytes(line, addr, bytes)
 	at := n * len(l.capacities)
 	for c, capacity := range l.capacities {
 		missed := false
 		if s := &l.sets[c]; s.ways > 0 {
-			set, entry := s.of(line), uint32(n)+1
+			set, entry := s.setOf(line), uint32(n)+1
 			missed = set[0] != entry && !moveToFront(set, entry)
 		} else {
 			missed = uint64(distance) >= min(capacity, stack.Lost)
@@ -209,13 +209,13 @@ func (l *lines) use(line trace.Line, n int, distance, pair uint32, addr trace.Ad
 		if l.words == 1 {
 			l.masks[at+c] |= bitsOf(from, end)
 		} else {
-			mark(l.mask(at+c), from, end)
+			setBits(l.mask(at+c), from, end)
 		}
 	}
 }
 
-// part returns the bytes of a line that a reference touches, as a half-open interval.
-func (l *lines) part(line trace.Line, addr trace.Addr, bytes uint32) (from, end uint64) {
+// touchedBytes returns the bytes of a line that a reference touches, as a half-open interval.
+func (l *lines) touchedBytes(line trace.Line, addr trace.Addr, bytes uint32) (from, end uint64) {
 	first := line << l.shift
 	if addr > first {
 		from = addr - first
@@ -228,14 +228,14 @@ func (l *lines) mask(at int) []uint64 { return l.masks[at*l.words:][:l.words] }
 
 func (l *lines) fetch(at, capacity int, pair uint32, first bool) {
 	if !first {
-		l.end(at, capacity)
+		l.endStay(at, capacity)
 	}
 	l.stays[at] = stay{pair: pair, later: !first}
 	clear(l.mask(at))
 }
 
-// end counts the utilisation of a stay that ends.
-func (l *lines) end(at, capacity int) {
+// endStay counts the utilisation of a stay that ends.
+func (l *lines) endStay(at, capacity int) {
 	s, mask := l.stays[at], l.mask(at)
 	if l.mergeable && !s.later {
 		copy(l.firsts[at*l.words:], mask)
@@ -248,8 +248,8 @@ func (l *lines) end(at, capacity int) {
 // bitsOf returns a mask with the bits [from, end), of which there are at most 64.
 func bitsOf(from, end uint64) uint64 { return ^uint64(0) >> ((64 - (end - from)) & 63) << (from & 63) }
 
-// mark sets the bits [from, end).
-func mark(mask []uint64, from, end uint64) {
+// setBits sets the bits [from, end).
+func setBits(mask []uint64, from, end uint64) {
 	for ; from < end; from = (from | 63) + 1 {
 		here := min(end, (from|63)+1) - from
 		mask[from/64] |= ^uint64(0) >> (64 - here) << (from % 64)
@@ -263,15 +263,15 @@ func count(mask []uint64) (n uint64) {
 	return n
 }
 
-// ended returns the utilisation, by pair and capacity, as if all lines left the caches now.
-func (l *lines) ended() []profile.Utilisation {
+// utilisation returns the utilisation, by pair and capacity, as if all lines left the caches now.
+func (l *lines) utilisation() []profile.Utilisation {
 	used := append([]profile.Utilisation{}, *l.used...)
-	l.endIn(used)
+	l.addUnfinished(used)
 	return used
 }
 
-// endIn adds the utilisation of unfinished stays.
-func (l *lines) endIn(used []profile.Utilisation) {
+// addUnfinished adds the utilisation of unfinished stays.
+func (l *lines) addUnfinished(used []profile.Utilisation) {
 	for at, s := range l.stays {
 		u := &used[int(s.pair)*len(l.capacities)+at%len(l.capacities)]
 		u.Fetched++
@@ -279,8 +279,8 @@ func (l *lines) endIn(used []profile.Utilisation) {
 	}
 }
 
-// inOrder returns the numbers of the lines, sorted by address.
-func (l *lines) inOrder() []uint32 {
+// sortedNumbers returns the numbers of the lines, sorted by address.
+func (l *lines) sortedNumbers() []uint32 {
 	sorted, order := slices.Clone(l.list), make([]uint32, len(l.list))
 	slices.Sort(sorted)
 	for i, line := range sorted {

@@ -18,11 +18,11 @@ import (
 // remembered block remains valid.
 type memory struct {
 	blocks   []block
-	objectOf []uint32 // indexed by block
-	placed   ordered  // current blocks, excluding gaps
-	gaps     ordered
+	objectOf []uint32  // indexed by block
+	placed   blockList // current blocks, excluding gaps
+	gaps     blockList
 	recent   [recentBlocks]uint32 // recently found blocks, by address
-	granules granules
+	granules wordCache
 
 	objects []object
 	number  map[objectKey]uint32
@@ -88,14 +88,14 @@ func (m *memory) local(function, name string) uint32 {
 	return m.object(objectKey{profile.StackObject, profile.NoSite, function, name})
 }
 
-// learn adds the variables and stacks that the trace has declared since the last call.
-func (m *memory) learn(p *trace.Program) {
+// addProgram adds the variables and stacks that the trace has declared since the last call.
+func (m *memory) addProgram(p *trace.Program) {
 	if m.globals == len(p.Objects) && m.threads == len(p.Threads) {
 		return
 	}
 	for n := m.globals; n < len(p.Objects); n++ {
 		if o := &p.Objects[n]; o.Addr != 0 && o.Bytes != 0 {
-			m.place(m.object(objectKey{kind: profile.GlobalObject, number: uint32(n)}), o.Addr, o.Bytes)
+			m.addBlock(m.object(objectKey{kind: profile.GlobalObject, number: uint32(n)}), o.Addr, o.Bytes)
 		}
 	}
 	for _, t := range p.Threads[m.threads:] {
@@ -107,9 +107,9 @@ func (m *memory) learn(p *trace.Program) {
 	m.globals, m.threads = len(p.Objects), len(p.Threads)
 }
 
-// find returns the block and the object of an address. h is the hint of the site that refers to the
+// findObject returns the block and the object of an address. h is the hint of the site that refers to the
 // address.
-func (m *memory) find(addr trace.Addr, h *hint) (in, of uint32) {
+func (m *memory) findObject(addr trace.Addr, h *hint) (in, of uint32) {
 	if h.local {
 		return everywhere, m.local(h.function, h.name)
 	}
@@ -126,32 +126,32 @@ func (m *memory) find(addr trace.Addr, h *hint) (in, of uint32) {
 // blockAt returns the block of an address, or noBlock for the last address of the address space.
 func (m *memory) blockAt(addr trace.Addr) uint32 {
 	seen := &m.recent[index.Hash(addr>>recentShift)%recentBlocks]
-	if m.holds(*seen, addr) {
+	if m.contains(*seen, addr) {
 		return *seen
 	}
-	below, above := m.placed.around(addr)
-	if m.holds(below, addr) {
+	below, above := m.placed.neighbours(addr)
+	if m.contains(below, addr) {
 		*seen = below
-		m.granules.note(addr, m.blocks[below], m.objectOf[below])
+		m.granules.cacheObject(addr, m.blocks[below], m.objectOf[below])
 		return below
 	}
-	gap, _ := m.gaps.around(addr)
-	if !m.holds(gap, addr) {
+	gap, _ := m.gaps.neighbours(addr)
+	if !m.contains(gap, addr) {
 		if addr == math.MaxUint64 {
 			return noBlock
 		}
-		gap = m.gap(addr, below, above)
+		gap = m.newGap(addr, below, above)
 	}
 	*seen = gap
 	return gap
 }
 
-func (m *memory) holds(n uint32, addr trace.Addr) bool {
+func (m *memory) contains(n uint32, addr trace.Addr) bool {
 	return addr-m.blocks[n].from < m.blocks[n].bytes
 }
 
-// gap creates a block for the free addresses around an address, up to the neighbouring blocks.
-func (m *memory) gap(addr trace.Addr, below, above uint32) uint32 {
+// newGap creates a block for the free addresses around an address, up to the neighbouring blocks.
+func (m *memory) newGap(addr trace.Addr, below, above uint32) uint32 {
 	free := extent{0, math.MaxUint64}
 	if below != noBlock {
 		free.from = m.blocks[below].from + m.blocks[below].bytes
@@ -205,12 +205,12 @@ func (m *memory) alloc(of uint32, addr trace.Addr, bytes uint64, counted bool) {
 		m.objects[of].blocks++
 		m.objects[of].bytes += bytes
 	}
-	m.place(of, addr, bytes)
+	m.addBlock(of, addr, bytes)
 }
 
-// place adds a block. place removes earlier blocks that overlap, because their releases are missing
+// addBlock adds a block. addBlock removes earlier blocks that overlap, because their releases are missing
 // in the trace, but never removes declared variables.
-func (m *memory) place(of uint32, addr trace.Addr, bytes uint64) {
+func (m *memory) addBlock(of uint32, addr trace.Addr, bytes uint64) {
 	if bytes == 0 || addr+bytes < addr {
 		return
 	}
@@ -237,7 +237,7 @@ func (m *memory) place(of uint32, addr trace.Addr, bytes uint64) {
 
 // lastIn returns the last block with an address in [addr, end).
 func (m *memory) lastIn(addr, end trace.Addr) uint32 {
-	n, _ := m.placed.around(end - 1)
+	n, _ := m.placed.neighbours(end - 1)
 	if n == noBlock || m.blocks[n].from+m.blocks[n].bytes <= addr {
 		return noBlock
 	}
@@ -250,11 +250,11 @@ func (m *memory) closeGaps() {
 			m.drop(gap.block)
 		}
 	}
-	m.gaps = ordered{}
+	m.gaps = blockList{}
 }
 
 func (m *memory) free(addr trace.Addr) {
-	n, _ := m.placed.around(addr)
+	n, _ := m.placed.neighbours(addr)
 	if n != noBlock && m.blocks[n].from == addr && m.objects[m.objectOf[n]].kind == profile.HeapObject {
 		m.remove(n)
 	}
@@ -269,8 +269,8 @@ func (m *memory) remove(n uint32) {
 	m.drop(n)
 }
 
-// ordered contains blocks sorted by address, in pieces that are short, so that insertions are fast.
-type ordered struct {
+// blockList contains blocks sorted by address, in pieces that are short, so that insertions are fast.
+type blockList struct {
 	pieces [][]place
 	firsts []trace.Addr // a lower bound of each piece's addresses
 }
@@ -282,9 +282,9 @@ type place struct {
 
 const longestPiece = 256
 
-// piece returns the index of the last piece that begins at or before addr, or of the first piece if
+// chunkOf returns the index of the last piece that begins at or before addr, or of the first piece if
 // there is none.
-func (o *ordered) piece(addr trace.Addr) int {
+func (o *blockList) chunkOf(addr trace.Addr) int {
 	lo, hi := 0, len(o.firsts)
 	for lo+1 < hi {
 		if mid := (lo + hi) / 2; o.firsts[mid] <= addr {
@@ -296,8 +296,8 @@ func (o *ordered) piece(addr trace.Addr) int {
 	return lo
 }
 
-// upTo returns the number of blocks of a piece that begin at or before addr.
-func upTo(piece []place, addr trace.Addr) int {
+// countUpTo returns the number of blocks of a piece that begin at or before addr.
+func countUpTo(piece []place, addr trace.Addr) int {
 	lo, hi := 0, len(piece)
 	for lo < hi {
 		if mid := (lo + hi) / 2; piece[mid].from <= addr {
@@ -309,13 +309,13 @@ func upTo(piece []place, addr trace.Addr) int {
 	return lo
 }
 
-// around returns the last block at or before addr, and the next block.
-func (o *ordered) around(addr trace.Addr) (below, above uint32) {
+// neighbours returns the last block at or before addr, and the next block.
+func (o *blockList) neighbours(addr trace.Addr) (below, above uint32) {
 	if len(o.pieces) == 0 {
 		return noBlock, noBlock
 	}
-	p := o.piece(addr)
-	i := upTo(o.pieces[p], addr)
+	p := o.chunkOf(addr)
+	i := countUpTo(o.pieces[p], addr)
 	if i > 0 {
 		below = o.pieces[p][i-1].block
 	}
@@ -328,13 +328,13 @@ func (o *ordered) around(addr trace.Addr) (below, above uint32) {
 	return below, above
 }
 
-func (o *ordered) insert(addr trace.Addr, n uint32) {
+func (o *blockList) insert(addr trace.Addr, n uint32) {
 	if len(o.pieces) == 0 {
 		o.pieces, o.firsts = [][]place{{{addr, n}}}, []trace.Addr{0}
 		return
 	}
-	p := o.piece(addr)
-	piece := slices.Insert(o.pieces[p], upTo(o.pieces[p], addr), place{addr, n})
+	p := o.chunkOf(addr)
+	piece := slices.Insert(o.pieces[p], countUpTo(o.pieces[p], addr), place{addr, n})
 	o.pieces[p] = piece
 	if half := len(piece) / 2; len(piece) > longestPiece {
 		o.pieces[p] = piece[:half:half]
@@ -343,9 +343,9 @@ func (o *ordered) insert(addr trace.Addr, n uint32) {
 	}
 }
 
-func (o *ordered) remove(addr trace.Addr) {
-	p := o.piece(addr)
-	i := upTo(o.pieces[p], addr)
+func (o *blockList) remove(addr trace.Addr) {
+	p := o.chunkOf(addr)
+	i := countUpTo(o.pieces[p], addr)
 	o.pieces[p] = slices.Delete(o.pieces[p], i-1, i)
 	if len(o.pieces[p]) == 0 {
 		o.pieces, o.firsts = slices.Delete(o.pieces, p, p+1), slices.Delete(o.firsts, p, p+1)
@@ -355,11 +355,11 @@ func (o *ordered) remove(addr trace.Addr) {
 	}
 }
 
-// granules caches the objects of 8-byte words in small blocks. In a traversal of a linked list or a
+// wordCache caches the objects of 8-byte words in small blocks. In a traversal of a linked list or a
 // tree, every reference refers to a different block, and a search among all blocks would cause a
 // dozen cache misses. A word is cached if it lies entirely within one block, and is removed
 // together with the block.
-type granules struct {
+type wordCache struct {
 	at    index.Table // pages by number
 	pages []granulePage
 }
@@ -375,7 +375,7 @@ const (
 )
 
 // object returns the object of an address, or noObject if it is not cached.
-func (g *granules) object(addr trace.Addr) uint32 {
+func (g *wordCache) object(addr trace.Addr) uint32 {
 	page, known := g.at.Find(addr >> pageBits)
 	if !known {
 		return noObject
@@ -383,8 +383,8 @@ func (g *granules) object(addr trace.Addr) uint32 {
 	return uint32(g.pages[page][addr>>granuleBits%pageGranules])
 }
 
-// note caches the object of an address within a block.
-func (g *granules) note(addr trace.Addr, in block, of uint32) {
+// cacheObject caches the object of an address within a block.
+func (g *wordCache) cacheObject(addr trace.Addr, in block, of uint32) {
 	first := addr &^ (1<<granuleBits - 1)
 	if in.bytes >= smallBlock || of >= mostObjects || first < in.from || first+1<<granuleBits > in.from+in.bytes {
 		return
@@ -398,7 +398,7 @@ func (g *granules) note(addr trace.Addr, in block, of uint32) {
 	g.pages[page][addr>>granuleBits%pageGranules] = uint16(of)
 }
 
-func (g *granules) forget(b block) {
+func (g *wordCache) forget(b block) {
 	if b.bytes >= smallBlock {
 		return
 	}

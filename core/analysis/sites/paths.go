@@ -23,9 +23,9 @@ type pathCounts struct {
 	latest []uint32 // lists of the latest accesses that Follow received
 }
 
-// needPaths creates lists of bins for new paths. If the analysis of callers has no result, it stops
+// addPathLists creates lists of bins for new paths. If the analysis of callers has no result, it stops
 // counting by path.
-func (a *Analysis) needPaths() {
+func (a *Analysis) addPathLists() {
 	p := a.paths
 	if p == nil || p.callers.Paths() == 0 {
 		a.paths = nil
@@ -52,10 +52,10 @@ func grown(list []uint64, n int) []uint64 {
 	return append(list, make([]uint64, n-len(list))...)
 }
 
-// takePaths counts the references of a batch by path, and records the list of bins of each
+// countPaths counts the references of a batch by path, and records the list of bins of each
 // reference.
-func (a *Analysis) takePaths(b *trace.Batch, references int) {
-	a.needPaths()
+func (a *Analysis) countPaths(b *trace.Batch, references int) {
+	a.addPathLists()
 	p := a.paths
 	if p == nil {
 		return
@@ -114,7 +114,7 @@ func (a *Analysis) pathsOf(x *locality.Accesses) []uint32 {
 
 // calls returns the counts by path. For a trace without calls, it returns nil unless state is true.
 func (a *Analysis) calls(state bool) *profile.Calls {
-	a.needPaths()
+	a.addPathLists()
 	p := a.paths
 	if p == nil || !state && p.callers.Paths() == 1 {
 		return nil
@@ -129,7 +129,7 @@ func (a *Analysis) calls(state bool) *profile.Calls {
 			var found, lost [coldBin + 1]uint64
 			a.cores.bins.addTo(&found, p.lists[n])
 			a.cores.lost.addTo(&lost, p.lists[n])
-			at.OnCores = profile.CoherentReuse{Cold: found[coldBin], Bins: counted(&found), Lost: counted(&lost)}
+			at.OnCores = profile.CoherentReuse{Cold: found[coldBin], Bins: nonzeroBins(&found), Lost: nonzeroBins(&lost)}
 		}
 	}
 	return &profile.Calls{Paths: list, Coherent: a.OnCores()}
@@ -145,15 +145,15 @@ func (c *code) fileName(path string) string {
 }
 
 // pathResults adds a profile's counts by path.
-func (f *form) pathResults() {
+func (f *stateCoder) pathResults() {
 	a := f.a
-	a.needPaths()
+	a.addPathLists()
 	if a.paths == nil || f.calls == nil {
 		a.paths, f.calls = nil, nil
 		return
 	}
 	adopted := a.paths.callers.Adopted()
-	if f.hold(len(adopted) == len(f.calls.Paths)); f.Failed() {
+	if f.failUnless(len(adopted) == len(f.calls.Paths)); f.Failed() {
 		return
 	}
 	for i := range f.calls.Paths {
@@ -167,14 +167,14 @@ func (f *form) pathResults() {
 }
 
 // firstPaths reads or writes the paths of first touches. touches is the number of first touches.
-func (f *form) firstPaths(list *[]uint32, touches int) {
+func (f *stateCoder) firstPaths(list *[]uint32, touches int) {
 	if f.calls == nil {
 		return
 	}
 	if f.Reads() {
 		*list = make([]uint32, min(touches, len(f.In.Rest())))
 	}
-	f.hold(len(*list) == touches)
+	f.failUnless(len(*list) == touches)
 	for i := range *list {
 		if v := &(*list)[i]; !f.Reads() {
 			index := f.s.pathAt[*v]
@@ -187,7 +187,7 @@ func (f *form) firstPaths(list *[]uint32, touches int) {
 
 // eachPath calls add for each path, with its list of bins and its counts on the coherent stacks. If
 // alone is true, there is only one core, so the counts on the stack of the trace are used.
-func (f *form) eachPath(alone bool, add func(list uint32, counts *profile.CoherentReuse)) {
+func (f *stateCoder) eachPath(alone bool, add func(list uint32, counts *profile.CoherentReuse)) {
 	for i, list := range f.paths {
 		counts := f.calls.Paths[i].OnCores
 		if of := &f.calls.Paths[i].Reuse; alone {

@@ -14,7 +14,7 @@ func (a *Analysis) Result(p *profile.Profile, state bool) {
 	if a.absent || len(a.code.list) == 1 {
 		return // there are no references, or the trace has no sites
 	}
-	a.learn()
+	a.addProgram()
 	a.code.nameFiles()
 	s := summary{a: a, bySlot: make([][]uint32, len(a.code.list)), byObject: make([][]uint32, len(a.memory.objects))}
 	s.group()
@@ -59,7 +59,7 @@ func (s *summary) group() {
 		s.byObject[p.object] = append(s.byObject[p.object], uint32(n))
 	}
 	if l := s.a.lines; l != nil {
-		s.used = l.ended()
+		s.used = l.utilisation()
 		s.before = make([][]beforeCount, len(s.a.pairs))
 		for key, n := range l.before {
 			s.before[key.pair] = append(s.before[key.pair], beforeCount{key.slot, n})
@@ -102,7 +102,7 @@ func (s *summary) reuse(pairs []uint32) profile.Reuse {
 		return r
 	}
 	if len(s.a.options.Capacities) > 0 {
-		r.Used = s.usedBy(pairs, s.used)
+		r.Used = s.sumUtilisation(pairs, s.used)
 	}
 	before := map[uint32]uint64{}
 	for _, n := range pairs {
@@ -119,9 +119,9 @@ func (s *summary) reuse(pairs []uint32) profile.Reuse {
 	return r
 }
 
-// usedBy adds up the line utilisation of pairs for each capacity. used is indexed by pair and
+// sumUtilisation adds up the line utilisation of pairs for each capacity. used is indexed by pair and
 // capacity.
-func (s *summary) usedBy(pairs []uint32, used []profile.Utilisation) []profile.Utilisation {
+func (s *summary) sumUtilisation(pairs []uint32, used []profile.Utilisation) []profile.Utilisation {
 	sum := make([]profile.Utilisation, len(s.a.options.Capacities))
 	for _, n := range pairs {
 		addUsed(sum, used[int(n)*len(sum):][:len(sum)])
@@ -208,8 +208,8 @@ func (c *code) objectFile(o *object) string {
 	return o.file
 }
 
-// places maps sites and objects to their indices in profiles, for other analyses.
-type places struct {
+// profileIndices maps sites and objects to their indices in profiles, for other analyses.
+type profileIndices struct {
 	codeAt, dataAt []uint32 // for the latest result: 1 + the index in the profile; 0: not in the profile
 	slots, objects []uint32 // slots and objects of the profile that was loaded last, by index in the profile
 }
@@ -276,11 +276,11 @@ func (a *Analysis) Object(data uint32) uint32 {
 	return rest
 }
 
-// begin returns the beginning of a reference's block, or 0 if the reference is outside all blocks
+// blockBegin returns the beginning of a reference's block, or 0 if the reference is outside all blocks
 // with names. block is the block that the reference's site remembers.
-func (a *Analysis) begin(block uint32, addr trace.Addr) trace.Addr {
+func (a *Analysis) blockBegin(block uint32, addr trace.Addr) trace.Addr {
 	m := &a.memory
-	if block == everywhere || !m.holds(block, addr) {
+	if block == everywhere || !m.contains(block, addr) {
 		block = m.blockAt(addr)
 	}
 	o := &m.objects[m.objectOf[block]]

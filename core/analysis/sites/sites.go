@@ -83,7 +83,7 @@ type Analysis struct {
 
 	code   code
 	memory memory
-	near   []near // indexed by slot
+	near   []lastTarget // indexed by slot
 	pairs  []pair
 	pairOf map[pair]uint32
 
@@ -107,7 +107,7 @@ type Analysis struct {
 	timeline *timeline   // counts over time; nil: not requested
 
 	joining joining // the segment that is being appended
-	places  places
+	places  profileIndices
 }
 
 // pair is a combination of a site, given by its slot, and an object. Slot 0 means no site, and
@@ -115,8 +115,8 @@ type Analysis struct {
 // separately by site and by object.
 type pair struct{ slot, object uint32 }
 
-// near describes the target of a site's last reference.
-type near struct {
+// lastTarget describes the target of a site's last reference.
+type lastTarget struct {
 	block  uint32 // block of memory
 	object uint32 // the object to which the site refers
 	pair   uint32 // pair of the site and the object
@@ -125,7 +125,7 @@ type near struct {
 // New returns an analysis. program returns the part of the code that the trace has described so
 // far, or nil.
 func New(o Options, program func() *trace.Program) *Analysis {
-	a := &Analysis{options: o, program: program, pairOf: map[pair]uint32{}, near: make([]near, 1), timeline: newTimeline(o)}
+	a := &Analysis{options: o, program: program, pairOf: map[pair]uint32{}, near: make([]lastTarget, 1), timeline: newTimeline(o)}
 	if len(o.Capacities) > 0 || o.Previous {
 		a.lines = newLines(o)
 	}
@@ -154,7 +154,7 @@ var (
 
 // Move updates the layout of memory blocks from rows, without counting their references.
 func (a *Analysis) Move(b *trace.Batch) {
-	a.learn()
+	a.addProgram()
 	for i, k := range b.Kind {
 		if contract.LayoutEvents.Has(k) {
 			a.event(b, i, false)
@@ -182,18 +182,18 @@ func (a *Analysis) Consume(b *trace.Batch) error {
 	if a.absent = a.absent || b.Site == nil && b.PC == nil; a.absent {
 		return nil
 	}
-	a.learn()
+	a.addProgram()
 	if len(a.slots) < b.Len() {
 		a.slots, a.rows = make([]uint32, b.Len()), make([]uint32, b.Len())
 		if a.begins != nil {
 			a.begins = make([]trace.Addr, b.Len())
 		}
 	}
-	if err := a.code.find(b, a.slots[:b.Len()]); err != nil {
+	if err := a.code.findSlots(b, a.slots[:b.Len()]); err != nil {
 		return err
 	}
 	for len(a.near) < len(a.code.list) {
-		a.near = append(a.near, near{})
+		a.near = append(a.near, lastTarget{})
 	}
 	references := 0
 	for lo := 0; lo < b.Len(); {
@@ -203,26 +203,26 @@ func (a *Analysis) Consume(b *trace.Batch) error {
 			for hi = lo + 1; hi < b.Len() && b.Thread[hi] == thread; hi++ {
 			}
 		}
-		references = a.take(b, lo, hi, a.threads.walksOf(thread, len(a.code.list), a.options.Mergeable), references)
+		references = a.processThread(b, lo, hi, a.threads.walksOf(thread, len(a.code.list), a.options.Mergeable), references)
 		lo = hi
 	}
-	a.takePaths(b, references)
+	a.countPaths(b, references)
 	return nil
 }
 
-// learn adds new parts of the program from the trace.
-func (a *Analysis) learn() {
+// addProgram adds new parts of the program from the trace.
+func (a *Analysis) addProgram() {
 	p := a.program()
 	if p == nil {
 		return
 	}
 	a.known, a.code.program = p, p
-	a.memory.learn(p)
+	a.memory.addProgram(p)
 }
 
-// take counts the strides and finds the pairs of rows [lo, hi), which belong to one thread.
+// processThread counts the strides and finds the pairs of rows [lo, hi), which belong to one thread.
 // references is the number of references in the batch before row lo.
-func (a *Analysis) take(b *trace.Batch, lo, hi int, w *walks, references int) int {
+func (a *Analysis) processThread(b *trace.Batch, lo, hi int, w *walks, references int) int {
 	strides := w.sites
 	addrs := b.Addr[lo:hi]
 	kinds, sizes, slots := b.Kind[lo:hi][:len(addrs)], b.Bytes[lo:hi][:len(addrs)], a.slots[lo:hi][:len(addrs)]
@@ -238,12 +238,12 @@ func (a *Analysis) take(b *trace.Batch, lo, hi int, w *walks, references int) in
 		slot := slots[i]
 		at := &a.near[slot]
 		if block := &blocks[at.block]; addr-block.from >= block.bytes {
-			a.locate(slot, addr)
+			a.findBlock(slot, addr)
 			blocks = a.memory.blocks
 		}
 		a.rows[references] = at.pair
 		if a.begins != nil {
-			a.begins[references] = a.begin(at.block, addr)
+			a.begins[references] = a.blockBegin(at.block, addr)
 			blocks = a.memory.blocks
 		}
 		references++
@@ -255,13 +255,13 @@ func (a *Analysis) take(b *trace.Batch, lo, hi int, w *walks, references int) in
 	return references
 }
 
-// locate finds the object to which a site's current reference refers.
-func (a *Analysis) locate(slot uint32, addr trace.Addr) {
+// findBlock finds the object to which a site's current reference refers.
+func (a *Analysis) findBlock(slot uint32, addr trace.Addr) {
 	at, h := &a.near[slot], &a.code.list[slot].hint
 	object := a.memory.granules.object(addr)
 	switch {
 	case object == noObject || h.local || h.global && a.memory.objects[object].kind == profile.StackObject:
-		at.block, object = a.memory.find(addr, h)
+		at.block, object = a.memory.findObject(addr, h)
 	case object != at.object:
 		at.block = noBlock // the remembered block belongs to the previous object
 	}
@@ -319,13 +319,13 @@ func (a *Analysis) Follow(x *locality.Accesses) {
 	}
 	pairs := a.rows[x.First:]
 	if x.Rows != nil {
-		pairs = a.gather(x)
+		pairs = a.accessPairs(x)
 	}
 	pairs = pairs[:len(x.Distances)]
 	a.latest, a.accesses = pairs, x
 	if a.timeline.counting() {
-		a.timeline.begin(a, x.Reference)
-		a.timeline.follow(x)
+		a.timeline.prepare(a, x.Reference)
+		a.timeline.countByThread(x)
 	}
 	if paths := a.pathsOf(x); paths != nil {
 		a.bins.addBoth(pairs, paths, x.Distances)
@@ -333,15 +333,15 @@ func (a *Analysis) Follow(x *locality.Accesses) {
 		a.bins.add(pairs, x.Distances)
 	}
 	if a.lines != nil {
-		a.lines.follow(x, pairs, a.pairs)
+		a.lines.recordAccesses(x, pairs, a.pairs)
 	}
 	if a.options.Mergeable {
 		a.joining.firsts = appendCold(a.joining.firsts, pairs, x.Distances)
 	}
 }
 
-// gather returns the pair of each line access, for references that make several accesses.
-func (a *Analysis) gather(x *locality.Accesses) []uint32 {
+// accessPairs returns the pair of each line access, for references that make several accesses.
+func (a *Analysis) accessPairs(x *locality.Accesses) []uint32 {
 	if len(a.split) < len(x.Rows) {
 		a.split = make([]uint32, len(x.Rows))
 	}
@@ -384,7 +384,7 @@ func (a *Analysis) Layout() []Block {
 // Lay sets the memory blocks to a layout of the same trace, in addition to the blocks that the
 // tables declare.
 func (a *Analysis) Lay(layout []Block) {
-	a.learn()
+	a.addProgram()
 	for i := range layout {
 		b := &layout[i]
 		of := uint32(noObject)
@@ -393,6 +393,6 @@ func (a *Analysis) Lay(layout []Block) {
 		} else {
 			of = a.memory.local(b.Function, b.Name)
 		}
-		a.memory.place(of, b.From, b.Bytes)
+		a.memory.addBlock(of, b.From, b.Bytes)
 	}
 }

@@ -53,9 +53,9 @@ type joining struct {
 	firstPaths []uint32 // lists of bins for the call paths of the first touches
 
 	// The following fields describe the segment that is being appended.
-	part  *form    // nil after more references have been analysed
-	next  []uint32 // pairs of the segment's first touches that have not been resolved yet
-	paths []uint32 // lists of bins for the call paths of the first touches in next
+	part  *stateCoder // nil after more references have been analysed
+	next  []uint32    // pairs of the segment's first touches that have not been resolved yet
+	paths []uint32    // lists of bins for the call paths of the first touches in next
 	lines map[trace.Line]*lineState
 	stack []trace.Line // the stack at the segment's end
 }
@@ -70,8 +70,8 @@ type lineState struct {
 	firsts []uint64
 }
 
-// form reads or writes the state of a segment.
-type form struct {
+// stateCoder reads or writes the state of a segment.
+type stateCoder struct {
 	*codec.Coder
 	a         *Analysis
 	mergeable bool // the segment can be appended to any run
@@ -92,44 +92,44 @@ type form struct {
 	touchPaths, coreFirstPaths []uint32       // lists for the paths of first touches
 }
 
-// hold records an error if a decoded value is impossible.
-func (f *form) hold(possible bool) { f.Check(possible, "a number is out of range") }
+// failUnless records an error if a decoded value is impossible.
+func (f *stateCoder) failUnless(possible bool) { f.Check(possible, "a number is out of range") }
 
 func (s *summary) state(in *profile.Sites, calls *profile.Calls) []byte {
 	a := s.a
-	f := form{Coder: codec.Writer([]byte{}), a: a, s: s, in: in, mergeable: a.options.Mergeable, firstTouches: a.joining.firsts, touchPaths: a.joining.firstPaths, calls: calls}
+	f := stateCoder{Coder: codec.Writer([]byte{}), a: a, s: s, in: in, mergeable: a.options.Mergeable, firstTouches: a.joining.firsts, touchPaths: a.joining.firstPaths, calls: calls}
 	if in.Coherent != nil {
 		f.coreFirsts, f.coreFirstPaths = a.cores.firsts, a.cores.firstPaths
 	}
 	f.Flag(&f.mergeable)
-	f.all()
+	f.codeAll()
 	if in.Coherent != nil && a.cores.private != nil {
-		f.private(a.cores.private)
+		f.codePrivate(a.cores.private)
 	}
 	return f.Out
 }
 
-// all reads or writes the state, except for the flags at the beginning and the private caches. all
+// codeAll reads or writes the state, except for the flags at the beginning and the private caches. all
 // returns the lines that it reads.
-func (f *form) all() (states []lineState) {
+func (f *stateCoder) codeAll() (states []lineState) {
 	var threads []walks
-	var placed []placedBlock
+	var placed []savedBlock
 	if !f.Reads() {
-		threads, placed = f.a.threads.list, f.s.placed()
+		threads, placed = f.a.threads.list, f.s.currentBlocks()
 	}
 	codec.Slice(f.Coder, &threads, 2, f.walks)
 	states = f.lines()
-	f.firsts(&f.firstTouches, func(i int) uint64 { return f.in.Code[i].Reuse.Cold })
+	f.codeFirsts(&f.firstTouches, func(i int) uint64 { return f.in.Code[i].Reuse.Cold })
 	f.firstPaths(&f.touchPaths, len(f.firstTouches))
 	codec.Slice(f.Coder, &placed, 1+8+1, f.block)
 	if f.in.Coherent != nil {
-		f.firsts(&f.coreFirsts, func(i int) uint64 { return f.in.Coherent.Code[i].Cold })
+		f.codeFirsts(&f.coreFirsts, func(i int) uint64 { return f.in.Coherent.Code[i].Cold })
 		f.firstPaths(&f.coreFirstPaths, len(f.coreFirsts))
 	}
 	return states
 }
 
-func (f *form) slot(v *uint32) {
+func (f *stateCoder) slot(v *uint32) {
 	if !f.Reads() {
 		code := f.s.codeAt[*v] - 1
 		f.U32(&code)
@@ -141,7 +141,7 @@ func (f *form) slot(v *uint32) {
 	}
 }
 
-func (f *form) object(v *uint32) {
+func (f *stateCoder) object(v *uint32) {
 	if !f.Reads() {
 		f.U32(&f.s.dataAt[*v])
 		return
@@ -153,7 +153,7 @@ func (f *form) object(v *uint32) {
 }
 
 // pair reads or writes a site and an object.
-func (f *form) pair(v *uint32) {
+func (f *stateCoder) pair(v *uint32) {
 	var p pair
 	if !f.Reads() {
 		p = f.a.pairs[*v]
@@ -172,13 +172,13 @@ type walk struct {
 	start walkStart
 }
 
-func (f *form) walks(w *walks) {
+func (f *stateCoder) walks(w *walks) {
 	thread := w.thread
 	f.U32(&thread)
 	var list []walk
 	if !f.Reads() {
 		for _, slot := range f.s.order {
-			if int(slot) < len(w.sites) && w.sites[slot].seen() {
+			if int(slot) < len(w.sites) && w.sites[slot].isUsed() {
 				list = append(list, walk{slot: slot, at: w.sites[slot]})
 				if f.mergeable {
 					list[len(list)-1].start = w.starts[slot]
@@ -199,24 +199,24 @@ func (f *form) walks(w *walks) {
 	})
 }
 
-func (f *form) start(w *walkStart) {
+func (f *stateCoder) start(w *walkStart) {
 	codec.Below(f.Coder, &w.references, uint64(len(w.addr))+1)
 	for i := range w.references {
 		f.Word(&w.addr[i])
 		f.U32(&w.bytes[i])
 	}
-	f.hold(w.references > 0)
+	f.failUnless(w.references > 0)
 }
 
 // lines reads or writes the states of lines. When it reads, it subtracts the stays that continue
 // from the counts, in which they count as ended.
-func (f *form) lines() (states []lineState) {
+func (f *stateCoder) lines() (states []lineState) {
 	l, order, next := f.a.lines, []uint32{}, uint64(0)
 	if l != nil && !f.Reads() {
-		order = l.inOrder()
+		order = l.sortedNumbers()
 	}
 	n := f.Length(len(order), 2)
-	f.hold(n == 0 || l != nil)
+	f.failUnless(n == 0 || l != nil)
 	for i := 0; i < n && !f.Failed(); i++ {
 		var s lineState
 		if f.Reads() {
@@ -236,7 +236,7 @@ func (f *form) lines() (states []lineState) {
 				f.Words(s.firsts[c*l.words:][:l.words])
 			}
 			if f.Reads() {
-				l.goOn(at.pair, c, mask)
+				l.resumeStay(at.pair, c, mask)
 			}
 		}
 		if f.Reads() {
@@ -258,46 +258,46 @@ func (l *lines) state(n uint32) lineState {
 	return s
 }
 
-// goOn continues a stay in a cache that was counted as ended: it subtracts the stay from the
+// resumeStay continues a stay in a cache that was counted as ended: it subtracts the stay from the
 // counts.
-func (l *lines) goOn(pair uint32, capacity int, mask []uint64) {
+func (l *lines) resumeStay(pair uint32, capacity int, mask []uint64) {
 	u := &(*l.used)[int(pair)*len(l.capacities)+capacity]
 	u.Fetched--
 	u.BytesUsed -= count(mask)
 }
 
-// firsts reads or writes the pairs of first touches. of returns the number of a site's first
+// codeFirsts reads or writes the pairs of first touches. of returns the number of a site's first
 // touches.
-func (f *form) firsts(list *[]uint32, of func(site int) uint64) {
+func (f *stateCoder) codeFirsts(list *[]uint32, of func(site int) uint64) {
 	codec.Slice(f.Coder, list, 2, f.pair)
 	cold := uint64(0)
 	for i := range f.in.Code {
 		cold += of(i)
 	}
-	f.hold(f.mergeable && uint64(len(*list)) == cold || !f.mergeable && len(*list) == 0)
+	f.failUnless(f.mergeable && uint64(len(*list)) == cold || !f.mergeable && len(*list) == 0)
 }
 
-type placedBlock struct {
+type savedBlock struct {
 	object uint32
 	from   trace.Addr
 	bytes  uint64
 }
 
-// placed returns the current blocks, or nil if the segment is mergeable.
-func (s *summary) placed() (list []placedBlock) {
+// currentBlocks returns the current blocks, or nil if the segment is mergeable.
+func (s *summary) currentBlocks() (list []savedBlock) {
 	m := &s.a.memory
 	for _, piece := range m.placed.pieces {
 		for _, p := range piece {
 			b := &m.blocks[p.block]
 			if of := m.objectOf[p.block]; !s.a.options.Mergeable && m.objects[of].kind != profile.GlobalObject {
-				list = append(list, placedBlock{of, b.from, b.bytes})
+				list = append(list, savedBlock{of, b.from, b.bytes})
 			}
 		}
 	}
 	return list
 }
 
-func (f *form) block(b *placedBlock) {
+func (f *stateCoder) block(b *savedBlock) {
 	f.object(&b.object)
 	f.Word(&b.from)
 	f.U64(&b.bytes)
@@ -306,22 +306,22 @@ func (f *form) block(b *placedBlock) {
 	}
 	m := &f.a.memory
 	kind := m.objects[b.object].kind
-	if f.hold(f.restore && !f.a.options.Mergeable && (kind == profile.HeapObject || kind == profile.StackObject)); !f.Failed() {
-		m.place(b.object, b.from, b.bytes)
+	if f.failUnless(f.restore && !f.a.options.Mergeable && (kind == profile.HeapObject || kind == profile.StackObject)); !f.Failed() {
+		m.addBlock(b.object, b.from, b.bytes)
 	}
 }
 
 var errState = errors.New("the saved state of the sites analysis is damaged; analyse the trace again from its start")
 
 // Restore implements [contract.Analysis].
-func (a *Analysis) Restore(p *profile.Profile) error { return a.load(p, true) }
+func (a *Analysis) Restore(p *profile.Profile) error { return a.loadProfile(p, true) }
 
 // Append implements [contract.Analysis]. Append must be called before the Append method of package
 // locality's analysis, which calls Resolve.
-func (a *Analysis) Append(next *profile.Profile) error { return a.load(next, false) }
+func (a *Analysis) Append(next *profile.Profile) error { return a.loadProfile(next, false) }
 
-// load adds the profile of the run so far, or of the next segment.
-func (a *Analysis) load(p *profile.Profile, restore bool) error {
+// loadProfile adds the profile of the run so far, or of the next segment.
+func (a *Analysis) loadProfile(p *profile.Profile, restore bool) error {
 	a.joining.part = nil
 	if p.Totals.AllReferences() == 0 {
 		return nil
@@ -330,10 +330,10 @@ func (a *Analysis) load(p *profile.Profile, restore bool) error {
 		return nil
 	}
 	if t := a.timeline; t.counting() {
-		t.settle(a)
-		t.flush(a)
+		t.addNext(a)
+		t.addToOpenWindow(a)
 	}
-	f := &form{Coder: codec.Reader(p.Segment.Sites), a: a, in: p.Sites, calls: p.Calls, restore: restore, several: p.Sites.Coherent != nil || p.SharingAt(p.Sites.LineBytes) != nil}
+	f := &stateCoder{Coder: codec.Reader(p.Segment.Sites), a: a, in: p.Sites, calls: p.Calls, restore: restore, several: p.Sites.Coherent != nil || p.SharingAt(p.Sites.LineBytes) != nil}
 	o := a.options
 	f.Flag(&f.mergeable)
 	if p.Sites.LineBytes != o.LineBytes || !slices.Equal(p.Sites.Capacities, o.Capacities) || !slices.Equal(p.Sites.Ways, o.Ways) || p.Sites.Previous != o.Previous ||
@@ -343,10 +343,10 @@ func (a *Analysis) load(p *profile.Profile, restore bool) error {
 	f.results()
 	f.pathResults()
 	if a.timeline.counting() && !f.Failed() {
-		a.timeline.read(f, p)
+		a.timeline.readTimeline(f, p)
 	}
 	a.places.slots, a.places.objects = f.slots, f.objects
-	states := f.all()
+	states := f.codeAll()
 	if restore && f.several {
 		f.restoreCores()
 	}
@@ -356,7 +356,7 @@ func (a *Analysis) load(p *profile.Profile, restore bool) error {
 	stack := locality.StackOf(p, o.LineBytes)
 	if restore {
 		a.joining.firstPaths = f.touchPaths
-		return a.resume(states, f.firstTouches, stack)
+		return a.resumeLines(states, f.firstTouches, stack)
 	}
 	a.joining.stack, a.joining.part = stack, f
 	a.joining.next, a.joining.paths, a.joining.lines = f.firstTouches, f.touchPaths, map[trace.Line]*lineState{}
@@ -366,26 +366,26 @@ func (a *Analysis) load(p *profile.Profile, restore bool) error {
 	return nil
 }
 
-// resume continues with the saved states of lines. resume derives the contents of sets from the
+// resumeLines continues with the saved states of lines. resumeLines derives the contents of sets from the
 // stack.
-func (a *Analysis) resume(states []lineState, firsts []uint32, stack []trace.Line) error {
+func (a *Analysis) resumeLines(states []lineState, firsts []uint32, stack []trace.Line) error {
 	a.joining.firsts = firsts
 	for i := range states {
 		if _, known := a.lines.at.Find(states[i].line); known {
 			return errState
 		}
-		a.lines.adopt(&states[i])
+		a.lines.addLine(&states[i])
 	}
 	if a.lines != nil {
 		if len(a.lines.list) != len(stack) {
 			return errState
 		}
-		a.lines.push(stack)
+		a.lines.fillSets(stack)
 	}
 	return nil
 }
 
-func (f *form) results() {
+func (f *stateCoder) results() {
 	a := f.a
 	a.code.list = slices.Grow(a.code.list, len(f.in.Code))
 	f.slots = slices.Grow(f.slots, len(f.in.Code))
@@ -420,7 +420,7 @@ func (f *form) results() {
 	}
 }
 
-func (f *form) load(p pair, from *profile.Reuse) uint32 {
+func (f *stateCoder) load(p pair, from *profile.Reuse) uint32 {
 	a := f.a
 	n := a.pairNumber(p)
 	a.bins.addTimes(n, 1, from.Cold, from.Bins)
@@ -468,17 +468,17 @@ func (o *object) load(from *profile.DataObject) {
 	o.file = from.File
 }
 
-func (f *form) joinWalk(thread uint32, x *walk) {
+func (f *stateCoder) joinWalk(thread uint32, x *walk) {
 	w := f.a.threads.walksOf(thread, len(f.a.code.list), f.a.options.Mergeable)
 	base := &f.a.code.list[x.slot].base
-	if at := &w.sites[x.slot]; !at.seen() {
+	if at := &w.sites[x.slot]; !at.isUsed() {
 		x.at.counts[profile.IrregularStride] = 1
 		base[profile.IrregularStride]--
 		*at = x.at
 	} else if f.mergeable {
-		at.join(&x.at, &x.start, base)
+		at.appendStride(&x.at, &x.start, base)
 	} else {
-		f.hold(false)
+		f.failUnless(false)
 	}
 	if f.a.options.Mergeable {
 		for i := range x.start.references {
@@ -487,9 +487,9 @@ func (f *form) joinWalk(thread uint32, x *walk) {
 	}
 }
 
-// join appends the walk of the next segment. The next segment counted its first reference as
+// appendStride appends the walk of the next segment. The next segment counted its first reference as
 // irregular, and its second reference without knowing the previous distance.
-func (s *stride) join(next *stride, start *walkStart, counts *strideCounts) {
+func (s *stride) appendStride(next *stride, start *walkStart, counts *strideCounts) {
 	step := start.addr[0] - s.last
 	counts[profile.IrregularStride]--
 	counts[strideClass(step, s.step, start.bytes[0])]++
@@ -515,7 +515,7 @@ func (a *Analysis) Resolve(touches []profile.FirstTouch, distances []uint32) {
 		a.joining.paths = a.joining.paths[len(next):]
 		for i, n := range paths {
 			if d := distances[i]; !isCold(d) {
-				a.resolve(n, d, touches[i].Reference)
+				a.resolveFirstTouch(n, d, touches[i].Reference)
 			} else if a.options.Mergeable {
 				a.joining.firstPaths = append(a.joining.firstPaths, n)
 			}
@@ -524,7 +524,7 @@ func (a *Analysis) Resolve(touches []profile.FirstTouch, distances []uint32) {
 	for i, n := range next {
 		d := distances[i]
 		if !isCold(d) {
-			a.resolve(n, d, touches[i].Reference)
+			a.resolveFirstTouch(n, d, touches[i].Reference)
 		} else if a.options.Mergeable {
 			a.joining.firsts = append(a.joining.firsts, n)
 		}
@@ -532,25 +532,25 @@ func (a *Analysis) Resolve(touches []profile.FirstTouch, distances []uint32) {
 			continue
 		}
 		if s := a.joining.lines[touches[i].Line]; s != nil {
-			a.lines.join(s, d, n)
+			a.lines.appendLine(s, d, n)
 		}
 	}
 	if a.lines != nil && len(a.joining.next) == 0 {
-		a.lines.push(a.joining.stack)
+		a.lines.fillSets(a.joining.stack)
 		a.joining.stack = nil
 	}
 }
 
-// resolve moves a first touch of a list from the cold accesses to the given distance.
-func (a *Analysis) resolve(list, distance uint32, reference uint64) {
-	a.bins.move(list, distance)
+// resolveFirstTouch moves a first touch of a list from the cold accesses to the given distance.
+func (a *Analysis) resolveFirstTouch(list, distance uint32, reference uint64) {
+	a.bins.moveFromCold(list, distance)
 	if t := a.timeline; t.counting() && t.next != nil {
 		t.next.resolve(&a.bins, t.next.window(reference), profile.TimeWhole, list, distance)
 	}
 }
 
-// adopt adds a new line.
-func (l *lines) adopt(s *lineState) {
+// addLine adds a new line.
+func (l *lines) addLine(s *lineState) {
 	n := l.number(s.line)
 	l.last[n] = s.last
 	at := n * len(l.capacities)
@@ -561,11 +561,11 @@ func (l *lines) adopt(s *lineState) {
 	}
 }
 
-// join appends the state of a line in the next segment. distance and pair are the distance and the
+// appendLine appends the state of a line in the next segment. distance and pair are the distance and the
 // pair of the first access to the line in the next segment.
-func (l *lines) join(s *lineState, distance, pair uint32) {
+func (l *lines) appendLine(s *lineState, distance, pair uint32) {
 	if isCold(distance) {
-		l.adopt(s)
+		l.addLine(s)
 		for c := range l.capacities {
 			l.misses(c, s.line, l.number(s.line), distance)
 		}
@@ -589,7 +589,7 @@ func (l *lines) join(s *lineState, distance, pair uint32) {
 			u.BytesUsed -= count(first)
 			unite(l.mask(at), first)
 		}
-		l.end(at, c)
+		l.endStay(at, c)
 		l.stays[at] = stay{pair: s.stays[c].pair, later: true}
 		copy(l.mask(at), mask)
 	}

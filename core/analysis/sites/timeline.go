@@ -71,14 +71,14 @@ func (a *Analysis) stacks() (list [timeStacks]*bins) {
 	return list
 }
 
-// begin prepares for the accesses of the references that begin with number at.
-func (t *timeline) begin(a *Analysis, at uint64) {
-	t.settle(a)
+// prepare prepares for the accesses of the references that begin with number at.
+func (t *timeline) prepare(a *Analysis, at uint64) {
+	t.addNext(a)
 	if at/t.size == t.open && len(t.windows) > 0 {
 		return
 	}
-	t.flush(a)
-	t.grow(a, profile.TimelineWindow(at+1))
+	t.addToOpenWindow(a)
+	t.enlargeWindows(a, profile.TimelineWindow(at+1))
 	if t.open = at / t.size; len(t.windows) == 0 {
 		t.first = t.open
 	}
@@ -92,24 +92,24 @@ func (t *timeline) window(number uint64) *timeWindow {
 	return &t.windows[number-t.first]
 }
 
-// flush moves the counts since the last call to the open window.
-func (t *timeline) flush(a *Analysis) {
+// addToOpenWindow moves the counts since the last call to the open window.
+func (t *timeline) addToOpenWindow(a *Analysis) {
 	if len(t.windows) == 0 {
 		return
 	}
 	w := t.window(t.open)
 	for s, b := range a.stacks() {
 		if b != nil {
-			t.room = b.since(&t.known[s], t.room[:0])
-			w.counts[s] = merged(w.counts[s], slices.Clone(t.room))
+			t.room = b.changesSince(&t.known[s], t.room[:0])
+			w.counts[s] = mergeCounts(w.counts[s], slices.Clone(t.room))
 		}
 	}
 	w.places = 0
-	t.bound(a)
+	t.limitPlaces(a)
 }
 
-// since appends the counts since known was updated to list, and updates known.
-func (b *bins) since(known *[]uint64, list []binDelta) []binDelta {
+// changesSince appends the counts since known was updated to list, and updates known.
+func (b *bins) changesSince(known *[]uint64, list []binDelta) []binDelta {
 	old := len(*known)
 	before := slices.Grow(*known, len(b.counts)-old)[:len(b.counts)]
 	clear(before[old:])
@@ -129,8 +129,8 @@ func (b *bins) since(known *[]uint64, list []binDelta) []binDelta {
 	return list
 }
 
-// merged adds up two lists of counts. merged may return one of the lists.
-func merged(a, b []binDelta) []binDelta {
+// mergeCounts adds up two lists of counts. mergeCounts may return one of the lists.
+func mergeCounts(a, b []binDelta) []binDelta {
 	switch {
 	case len(a) == 0:
 		return b
@@ -154,7 +154,7 @@ func merged(a, b []binDelta) []binDelta {
 
 func (w *timeWindow) add(other *timeWindow) {
 	for s := range w.counts {
-		w.counts[s] = merged(w.counts[s], other.counts[s])
+		w.counts[s] = mergeCounts(w.counts[s], other.counts[s])
 	}
 	for i, n := range other.lanes {
 		*w.lane(i) += n
@@ -169,21 +169,21 @@ func (w *timeWindow) lane(i int) *uint64 {
 	return &w.lanes[i]
 }
 
-// grow doubles the size of the windows until each contains at least size references.
-func (t *timeline) grow(a *Analysis, size uint64) {
+// enlargeWindows doubles the size of the windows until each contains at least size references.
+func (t *timeline) enlargeWindows(a *Analysis, size uint64) {
 	if t.size >= size {
 		return
 	}
 	for t.size < size {
-		t.windows = paired(t.first, t.windows)
+		t.windows = joinWindowPairs(t.first, t.windows)
 		t.size, t.first, t.open = 2*t.size, t.first/2, t.open/2
 	}
-	t.bound(a)
+	t.limitPlaces(a)
 }
 
-// paired joins each window with an even number and the following window. first is the number of the
+// joinWindowPairs joins each window with an even number and the following window. first is the number of the
 // first window.
-func paired(first uint64, windows []timeWindow) []timeWindow {
+func joinWindowPairs(first uint64, windows []timeWindow) []timeWindow {
 	joined := windows[:0]
 	for i := range windows {
 		if w := windows[i]; i > 0 && (first+uint64(i))%2 == 1 {
@@ -196,8 +196,8 @@ func paired(first uint64, windows []timeWindow) []timeWindow {
 	return joined
 }
 
-// bound doubles the size of the windows while the total number of places is too large.
-func (t *timeline) bound(a *Analysis) {
+// limitPlaces doubles the size of the windows while the total number of places is too large.
+func (t *timeline) limitPlaces(a *Analysis) {
 	atMost := 0
 	for i := range t.windows {
 		atMost += timeParts * len(t.windows[i].counts[profile.TimeWhole])
@@ -208,17 +208,17 @@ func (t *timeline) bound(a *Analysis) {
 	places := 0
 	for i := range t.windows {
 		if w := &t.windows[i]; w.places == 0 {
-			w.places = t.count(a, w)
+			w.places = t.countPlaces(a, w)
 		}
 		places += t.windows[i].places
 	}
 	if places > t.most {
-		t.grow(a, 2*t.size)
+		t.enlargeWindows(a, 2*t.size)
 	}
 }
 
-// count returns the number of places of a window.
-func (t *timeline) count(a *Analysis, w *timeWindow) (places int) {
+// countPlaces returns the number of places of a window.
+func (t *timeline) countPlaces(a *Analysis, w *timeWindow) (places int) {
 	t.counts++
 	mark := func(part profile.TimePart, n uint32) {
 		list := &t.marks[part]
@@ -246,8 +246,8 @@ func (t *timeline) count(a *Analysis, w *timeWindow) (places int) {
 	return places
 }
 
-// follow counts accesses by thread.
-func (t *timeline) follow(x *locality.Accesses) {
+// countByThread counts accesses by thread.
+func (t *timeline) countByThread(x *locality.Accesses) {
 	threads := x.Batch.Thread
 	if threads == nil {
 		return
@@ -282,8 +282,8 @@ func (t *timeline) lane(thread uint32) int {
 func (t *timeline) beforeCores(a *Analysis) {
 	// If a segment is being appended, the bins already contain the segment, but the windows do not.
 	if a.joining.part == nil {
-		t.settle(a)
-		t.flush(a)
+		t.addNext(a)
+		t.addToOpenWindow(a)
 		t.known[profile.TimeFound], t.known[profile.TimeLost] = slices.Clone(t.known[profile.TimeWhole]), nil
 	}
 	for i := range t.windows {
@@ -300,14 +300,14 @@ type nextTimeline struct {
 	of          *profile.Timeline
 }
 
-// read begins to add the timeline of a profile.
-func (t *timeline) read(f *form, p *profile.Profile) {
+// readTimeline begins to add the timeline of a profile.
+func (t *timeline) readTimeline(f *stateCoder, p *profile.Profile) {
 	from := p.Timeline
 	if t.off = t.off || from == nil; t.off {
 		return
 	}
 	t.next = &nextTimeline{from.References, from.First, make([]timeWindow, len(from.Windows)), from}
-	t.next.add(f, profile.TimeWhole, profile.TimeWhole)
+	t.next.addSegment(f, profile.TimeWhole, profile.TimeWhole)
 	for i := range from.Windows {
 		w := &t.next.windows[i]
 		for n, thread := range p.Totals.Threads {
@@ -325,8 +325,8 @@ func (t *timeline) read(f *form, p *profile.Profile) {
 	}
 }
 
-// add adds the segment's counts on one stack (from) to the counts on a stack (to).
-func (n *nextTimeline) add(f *form, from, to profile.TimeStack) {
+// addSegment adds the segment's counts on one stack (from) to the counts on a stack (to).
+func (n *nextTimeline) addSegment(f *stateCoder, from, to profile.TimeStack) {
 	b := f.a.stacks()[to]
 	for i, counts := range n.of.Windows {
 		for _, c := range counts {
@@ -368,14 +368,14 @@ func (n *nextTimeline) window(reference uint64) int { return int(reference/n.siz
 // joinCores adds the counts of the segment on the coherent stacks of the cores, and resolves the
 // first touches of the cores. depths and lostAt are as in cores.join. Each list in firsts contains
 // the first touches in the same order.
-func (n *nextTimeline) joinCores(f *form, depths, lostAt []uint32, firsts ...[]uint32) {
+func (n *nextTimeline) joinCores(f *stateCoder, depths, lostAt []uint32, firsts ...[]uint32) {
 	stack := profile.TimeFound
 	if !f.several {
 		stack = profile.TimeWhole
 	} else {
-		n.add(f, profile.TimeLost, profile.TimeLost)
+		n.addSegment(f, profile.TimeLost, profile.TimeLost)
 	}
-	n.add(f, stack, profile.TimeFound)
+	n.addSegment(f, stack, profile.TimeFound)
 	c, at := f.a.cores, 0
 	for i, counts := range n.of.Windows {
 		// number of first touches in this window, which follow the first touches of earlier windows
@@ -404,8 +404,8 @@ func (n *nextTimeline) joinCores(f *form, depths, lostAt []uint32, firsts ...[]u
 
 func isLost(d uint32) bool { return d == stack.Lost }
 
-// settle adds the profile that was restored or appended to the windows.
-func (t *timeline) settle(a *Analysis) {
+// addNext adds the profile that was restored or appended to the windows.
+func (t *timeline) addNext(a *Analysis) {
 	next := t.next
 	if next == nil {
 		return
@@ -421,9 +421,9 @@ func (t *timeline) settle(a *Analysis) {
 			next.windows[i].counts[s] = profile.SumTimes(next.windows[i].counts[s])
 		}
 	}
-	t.grow(a, next.size)
+	t.enlargeWindows(a, next.size)
 	for next.size < t.size {
-		next.windows = paired(next.first, next.windows)
+		next.windows = joinWindowPairs(next.first, next.windows)
 		next.size, next.first = 2*next.size, next.first/2
 	}
 	if len(t.windows) == 0 {
@@ -433,14 +433,14 @@ func (t *timeline) settle(a *Analysis) {
 		t.open = next.first + uint64(i)
 		t.window(t.open).add(&next.windows[i])
 	}
-	t.bound(a)
+	t.limitPlaces(a)
 }
 
 // result returns the windows. In the result, places are identified by their indices in the profile.
 func (t *timeline) result(s *summary, p *profile.Profile) *profile.Timeline {
 	a := s.a
-	t.settle(a)
-	t.flush(a)
+	t.addNext(a)
+	t.addToOpenWindow(a)
 	out := &profile.Timeline{References: t.size, First: t.first, Windows: make([][]profile.TimeCount, len(t.windows))}
 	sums := timeSums{code: len(p.Sites.Code), data: len(p.Sites.Data)}
 	var paths []uint32 // indices of the paths
@@ -471,7 +471,7 @@ func (t *timeline) result(s *summary, p *profile.Profile) *profile.Timeline {
 				}
 			}
 		}
-		out.Windows[i] = sums.take()
+		out.Windows[i] = sums.takeCounts()
 	}
 	if len(p.Totals.Threads) > 1 {
 		for _, thread := range p.Totals.Threads {
@@ -508,11 +508,11 @@ func (t *timeSums) add(stack, list, bin int, count uint64) {
 		t.seen[list] = true
 		t.touched = append(t.touched, list)
 	}
-	*t.stacks[stack].at(uint32(list), bin) += count
+	*t.stacks[stack].counter(uint32(list), bin) += count
 }
 
-// take returns the counts in order, and resets them.
-func (t *timeSums) take() (counts []profile.TimeCount) {
+// takeCounts returns the counts in order, and resets them.
+func (t *timeSums) takeCounts() (counts []profile.TimeCount) {
 	slices.Sort(t.touched)
 	for _, list := range t.touched {
 		part, index := profile.TimeSite, list

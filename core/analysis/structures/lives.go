@@ -10,8 +10,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// lives tracks memory blocks from their allocation to their release.
-type lives struct {
+// blockTracker tracks memory blocks from their allocation to their release.
+type blockTracker struct {
 	born  []uint64 // by block: number of references before its allocation
 	at    index.Cached
 	pages []page
@@ -33,7 +33,7 @@ const (
 type watcher Analysis
 
 // block returns the first address and the size of a block, and the use of its data structure.
-func (w *watcher) block(block uint32) (a *Analysis, from trace.Addr, bytes uint64, u *use) {
+func (w *watcher) block(block uint32) (a *Analysis, from trace.Addr, bytes uint64, u *dataUse) {
 	a = (*Analysis)(w)
 	from, bytes, object := a.finder.Block(block)
 	return a, from, bytes, a.useOf(object)
@@ -68,17 +68,17 @@ func (w *watcher) Removed(block uint32) {
 	u.ages[profile.SiteBin(uint32(min(age, math.MaxUint32)))]++
 	u.lives.Freed++
 	u.lives.Longest = max(u.lives.Longest, age)
-	if a.lives.end(from, bytes, &u.lives, 1) {
+	if a.lives.endBlock(from, bytes, &u.lives, 1) {
 		u.lives.UnreadFreed++
 	}
 }
 
-// end adds the number of bytes of a block that were never read, and the number that were never
-// written, to the counts. If sign is -1, it subtracts these numbers. end returns true if no byte of
+// endBlock adds the number of bytes of a block that were never read, and the number that were never
+// written, to the counts. If sign is -1, it subtracts these numbers. endBlock returns true if no byte of
 // the block was read.
-func (l *lives) end(from trace.Addr, bytes uint64, to *profile.BlockLives, sign int64) (unread bool) {
+func (l *blockTracker) endBlock(from trace.Addr, bytes uint64, to *profile.BlockLives, sign int64) (unread bool) {
 	read, written := uint64(0), uint64(0)
-	l.each(from, bytes, func(p *page, word int, mask uint64) {
+	l.eachWord(from, bytes, func(p *page, word int, mask uint64) {
 		read += uint64(bits.OnesCount64(p.read[word] & mask))
 		written += uint64(bits.OnesCount64(p.written[word] & mask))
 	})
@@ -91,15 +91,15 @@ func (l *lives) end(from trace.Addr, bytes uint64, to *profile.BlockLives, sign 
 }
 
 // clear marks all bytes of a block as neither read nor written.
-func (l *lives) clear(from trace.Addr, bytes uint64) {
-	l.each(from, bytes, func(p *page, word int, mask uint64) {
+func (l *blockTracker) clear(from trace.Addr, bytes uint64) {
+	l.eachWord(from, bytes, func(p *page, word int, mask uint64) {
 		p.read[word] &^= mask
 		p.written[word] &^= mask
 	})
 }
 
-// note records a reference to a heap block. Bytes outside the block do not count.
-func (l *lives) note(f *sites.Finder, block uint32, addr trace.Addr, bytes uint64, kind trace.Kind) {
+// recordReference records a reference to a heap block. Bytes outside the block do not count.
+func (l *blockTracker) recordReference(f *sites.Finder, block uint32, addr trace.Addr, bytes uint64, kind trace.Kind) {
 	from, size, _ := f.Block(block)
 	if addr < from || addr-from >= size {
 		return
@@ -122,7 +122,7 @@ func (l *lives) note(f *sites.Finder, block uint32, addr trace.Addr, bytes uint6
 	for number := addr >> pageBits; number <= (addr+bytes-1)>>pageBits; number++ {
 		l.page(number)
 	}
-	l.each(addr, bytes, func(p *page, word int, mask uint64) {
+	l.eachWord(addr, bytes, func(p *page, word int, mask uint64) {
 		if reads {
 			p.read[word] |= mask
 		}
@@ -133,7 +133,7 @@ func (l *lives) note(f *sites.Finder, block uint32, addr trace.Addr, bytes uint6
 }
 
 // page returns a page, and creates it if necessary.
-func (l *lives) page(number uint64) *page {
+func (l *blockTracker) page(number uint64) *page {
 	if uint64(l.last) < uint64(len(l.pages)) && l.pages[l.last].number == number {
 		return &l.pages[l.last]
 	}
@@ -147,9 +147,9 @@ func (l *lives) page(number uint64) *page {
 	return &l.pages[n]
 }
 
-// each calls visit for each word of the masks that contains bytes of a range, with a mask of these
-// bytes. each skips pages that do not exist.
-func (l *lives) each(from trace.Addr, bytes uint64, visit func(p *page, word int, mask uint64)) {
+// eachWord calls visit for each word of the masks that contains bytes of a range, with a mask of these
+// bytes. eachWord skips pages that do not exist.
+func (l *blockTracker) eachWord(from trace.Addr, bytes uint64, visit func(p *page, word int, mask uint64)) {
 	if bytes == 0 {
 		return
 	}

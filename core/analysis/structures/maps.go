@@ -8,12 +8,12 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// maps counts the accesses to data structures by address (row) and time (column). All maps have the
+// accessMaps counts the accesses to data structures by address (row) and time (column). All maps have the
 // same columns. If there are too many columns, neighbouring columns are joined in pairs, so each
 // column covers twice as many references. If an address is outside a map's rows, the rows are
 // joined in the same way. Rows begin at multiples of their size, so the result depends only on the
 // lowest and the highest address.
-type maps struct {
+type accessMaps struct {
 	references uint64 // number of references in each column, a power of two
 	column     uint64 // the current column
 	list       []addressMap
@@ -54,12 +54,12 @@ func placeOf(key profile.TimeKey) (column, row uint64, class uint8) {
 	return uint64(key >> 16), uint64(key >> 8 & 0xff), uint8(key)
 }
 
-func (m *maps) init() { m.references = firstReferences }
+func (m *accessMaps) init() { m.references = firstReferences }
 
-// full reports whether the current column ends before reference number now, counted from 1.
-func (m *maps) full(now uint64) bool { return now > (m.column+1)*m.references }
+// isColumnFull reports whether the current column ends before reference number now, counted from 1.
+func (m *accessMaps) isColumnFull(now uint64) bool { return now > (m.column+1)*m.references }
 
-func (m *maps) nextColumn() {
+func (m *accessMaps) nextColumn() {
 	for i := range m.list {
 		m.list[i].before = m.list[i].counts(m.column)
 		for _, c := range m.list[i].current {
@@ -74,7 +74,7 @@ func (m *maps) nextColumn() {
 	m.column /= 2
 	m.references *= 2
 	for i := range m.list {
-		m.list[i].move(func(column, row uint64) (uint64, uint64) { return column / 2, row })
+		m.list[i].rewriteCells(func(column, row uint64) (uint64, uint64) { return column / 2, row })
 	}
 }
 
@@ -94,8 +94,8 @@ func (x *addressMap) counts(column uint64) []profile.TimeCount {
 	return list
 }
 
-// move moves the counts of the earlier columns to new cells, and adds up the counts of equal cells.
-func (x *addressMap) move(to func(column, row uint64) (uint64, uint64)) {
+// rewriteCells moves the counts of the earlier columns to new cells, and adds up the counts of equal cells.
+func (x *addressMap) rewriteCells(to func(column, row uint64) (uint64, uint64)) {
 	for i, c := range x.before {
 		column, row, class := placeOf(c.Key)
 		column, row = to(column, row)
@@ -104,9 +104,9 @@ func (x *addressMap) move(to func(column, row uint64) (uint64, uint64)) {
 	x.before = profile.SumTimes(x.before)
 }
 
-// at returns the cell of an access in the map of a data structure, and extends the map if
+// cellOf returns the cell of an access in the map of a data structure, and extends the map if
 // necessary.
-func (m *maps) at(a *Analysis, object uint32, addr trace.Addr) cell {
+func (m *accessMaps) cellOf(a *Analysis, object uint32, addr trace.Addr) cell {
 	if uint64(object) >= uint64(len(m.of)) {
 		m.of = append(m.of, make([]uint32, a.finder.Objects()-len(m.of))...)
 	}
@@ -158,14 +158,14 @@ func (x *addressMap) extend(addr trace.Addr) {
 				(*at)[class] += n
 			}
 		}
-		x.move(func(column, row uint64) (uint64, uint64) { return column, to(row) })
+		x.rewriteCells(func(column, row uint64) (uint64, uint64) { return column, to(row) })
 	}
 	x.shift += by
 	x.low, x.rows = first, high>>by-first+1
 }
 
 // count counts an access with the given stack distance in the current column.
-func (m *maps) count(at cell, distance uint32) {
+func (m *accessMaps) count(at cell, distance uint32) {
 	if at.of == 0 {
 		return
 	}

@@ -35,7 +35,7 @@ func (a *Analysis) Result(p *profile.Profile, state bool) {
 	}
 	at := a.finder.IndexIn(p.Sites.Data)
 	d := &profile.Data{LineBytes: a.lineBytes, ColumnReferences: a.maps.references}
-	numbers := a.used(d)
+	numbers := a.usedStructures(d)
 	order := make([]uint32, 0, len(at))
 	for object, i := range at {
 		if i != profile.NoSite && object < len(a.uses) && a.uses[object].known {
@@ -43,21 +43,21 @@ func (a *Analysis) Result(p *profile.Profile, state bool) {
 		}
 	}
 	sort.Slice(order, func(i, j int) bool { return at[order[i]] < at[order[j]] })
-	a.complete(1)
+	a.addUnfinished(1)
 	for _, object := range order {
 		d.Uses = append(d.Uses, a.use(object, at[object], numbers))
 	}
 	if p.Data = d; state {
 		c := codec.Writer([]byte{})
-		(&form{Coder: c, a: a, objects: at, structures: numbers}).all()
+		(&stateCoder{Coder: c, a: a, objects: at, structures: numbers}).codeAll()
 		p.Segment.Structures = c.Out
 	}
-	a.complete(-1)
+	a.addUnfinished(-1)
 }
 
-// used adds the structures that have elements to d, in sorted order, and returns the index in d of
+// usedStructures adds the structures that have elements to d, in sorted order, and returns the index in d of
 // each structure.
-func (a *Analysis) used(d *profile.Data) (numbers []uint32) {
+func (a *Analysis) usedStructures(d *profile.Data) (numbers []uint32) {
 	numbers = make([]uint32, len(a.structures))
 	var list []uint32
 	for i := range a.elements {
@@ -81,12 +81,12 @@ func compare(x, y *trace.Structure) int {
 	}))
 }
 
-// complete counts unfinished visits as ended, and includes the current blocks. If sign is -1, it
+// addUnfinished counts unfinished visits as ended, and includes the current blocks. If sign is -1, it
 // subtracts these visits and blocks again.
-func (a *Analysis) complete(sign int64) {
+func (a *Analysis) addUnfinished(sign int64) {
 	for i := range a.visits.list {
 		if x := &a.visits.list[i]; x.elements != 0 {
-			a.end(x, sign)
+			a.endVisit(x, sign)
 		}
 	}
 	a.finder.Each(func(block uint32) {
@@ -94,7 +94,7 @@ func (a *Analysis) complete(sign int64) {
 		if u := a.useOf(object); u.heap {
 			u.lives.Kept += uint64(sign)
 			u.lives.KeptBytes += uint64(sign) * bytes
-			a.lives.end(from, bytes, &u.lives, sign)
+			a.lives.endBlock(from, bytes, &u.lives, sign)
 		}
 	})
 }
@@ -152,7 +152,7 @@ func (a *Analysis) Restore(p *profile.Profile) error {
 			return errState
 		}
 	}
-	f := &form{Coder: codec.Reader(p.Segment.Structures), a: a}
+	f := &stateCoder{Coder: codec.Reader(p.Segment.Structures), a: a}
 	for i := range p.Sites.Data {
 		f.objects = append(f.objects, a.finder.Object(&p.Sites.Data[i]))
 	}
@@ -161,10 +161,10 @@ func (a *Analysis) Restore(p *profile.Profile) error {
 	}
 	a.maps.references = p.Data.ColumnReferences
 	f.maps = p.Data.Uses
-	if f.all(); f.Failed() || f.More() {
+	if f.codeAll(); f.Failed() || f.More() {
 		return errState
 	}
-	a.complete(-1)
+	a.addUnfinished(-1)
 	return nil
 }
 
@@ -201,8 +201,8 @@ func (a *Analysis) load(from *profile.DataUse, objects []uint32) {
 	}
 }
 
-// form writes or reads the state of a saved run.
-type form struct {
+// stateCoder writes or reads the state of a saved run.
+type stateCoder struct {
 	*codec.Coder
 	a *Analysis
 	// For writing, objects contains the index in the profile of each data structure. For reading,
@@ -212,7 +212,7 @@ type form struct {
 	maps       []profile.DataUse // only for reading
 }
 
-func (f *form) all() {
+func (f *stateCoder) codeAll() {
 	a := f.a
 	f.U64(&a.now)
 	a.visits.now = a.now
@@ -225,11 +225,11 @@ func (f *form) all() {
 	a.finder.Code(f.Coder, f.objects, f.block)
 	f.pages()
 	f.visits()
-	f.places()
+	f.codeMaps()
 	f.stack()
 }
 
-func (f *form) block(n uint32) {
+func (f *stateCoder) block(n uint32) {
 	_, _, object := f.a.finder.Block(n)
 	u := f.a.useOf(object)
 	if !u.heap {
@@ -240,7 +240,7 @@ func (f *form) block(n uint32) {
 	f.Check(*born <= f.a.now, "an allocation lies after the end of the trace")
 }
 
-func (f *form) pages() {
+func (f *stateCoder) pages() {
 	l := &f.a.lives
 	var order []uint32
 	last := uint64(0)
@@ -273,7 +273,7 @@ func (f *form) pages() {
 }
 
 // object writes or reads a data structure.
-func (f *form) object(object *uint32) {
+func (f *stateCoder) object(object *uint32) {
 	if !f.Reads() {
 		at := f.objects[*object]
 		f.U32(&at)
@@ -285,7 +285,7 @@ func (f *form) object(object *uint32) {
 	}
 }
 
-func (f *form) visits() {
+func (f *stateCoder) visits() {
 	v := &f.a.visits
 	var list []visit
 	if !f.Reads() {
@@ -340,9 +340,9 @@ func (v *visits) resume(x *visit) bool {
 	return true
 }
 
-// places writes or reads the data structures of the maps, in the order of the maps' creation, and
+// codeMaps writes or reads the data structures of the maps, in the order of the maps' creation, and
 // the first row of each map.
-func (f *form) places() {
+func (f *stateCoder) codeMaps() {
 	m := &f.a.maps
 	n := f.Length(len(m.list), 1+8)
 	for i := 0; i < n && !f.Failed(); i++ {
@@ -375,7 +375,7 @@ func (f *form) places() {
 	}
 }
 
-func (f *form) stack() {
+func (f *stateCoder) stack() {
 	var lines []trace.Line
 	if !f.Reads() {
 		lines = f.a.model.Stack()

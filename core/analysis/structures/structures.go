@@ -33,15 +33,15 @@ type Analysis struct {
 	absent    bool   // rows have no sites
 	now       uint64 // number of references so far
 
-	structures []structure // distinct structures
-	canonical  []uint32    // for each structure of the program: 1 + its index in structures
-	roles      []role      // by slot of the finder
+	structures []structure  // distinct structures
+	canonical  []uint32     // for each structure of the program: 1 + its index in structures
+	roles      []accessRole // by slot of the finder
 
-	uses     []use // by number of the data structure
+	uses     []dataUse // by number of the data structure
 	elements []elements
-	lives    lives
+	lives    blockTracker
 	visits   visits
-	maps     maps
+	maps     accessMaps
 
 	model     *stack.Exact
 	lines     []trace.Line // line accesses whose distances are not known yet
@@ -55,15 +55,15 @@ type structure struct {
 	memberAt []uint16 // len(Members) means padding
 }
 
-// role describes the structure member that a site accesses according to the code, and the target of
+// accessRole describes the structure member that a site accesses according to the code, and the target of
 // the site's latest reference.
-type role struct {
+type accessRole struct {
 	structure, offset uint32 // 1 + the structure that the site accesses, or 0; offset of the access in it
 
 	object, of, elements uint32 // elements is 1 + the index of the elements of this object and structure
 }
 
-type use struct {
+type dataUse struct {
 	known    bool
 	heap     bool
 	looked   bool   // whether declared is known
@@ -147,7 +147,7 @@ func (a *Analysis) Consume(b *trace.Batch) error {
 	if a.absent = a.absent || b.Site == nil; a.absent {
 		return nil
 	}
-	a.learn()
+	a.addProgram()
 	if err := a.finder.Begin(b); err != nil {
 		return err
 	}
@@ -159,12 +159,12 @@ func (a *Analysis) Consume(b *trace.Batch) error {
 			a.finder.Event(b, i)
 		}
 	}
-	a.settle()
+	a.computeDistances()
 	return nil
 }
 
-// learn adds the structures that the trace has described since the last call.
-func (a *Analysis) learn() {
+// addProgram adds the structures that the trace has described since the last call.
+func (a *Analysis) addProgram() {
 	p := a.program()
 	if p == nil {
 		return
@@ -196,9 +196,9 @@ func (a *Analysis) structure(s trace.Structure) uint32 {
 	return uint32(len(a.structures) - 1)
 }
 
-// usable returns 1 + the index of a structure, given 1 + its number in the program. usable returns
+// countedStructure returns 1 + the index of a structure, given 1 + its number in the program. countedStructure returns
 // 0 if the members of the structure are not counted.
-func (a *Analysis) usable(number uint32) uint32 {
+func (a *Analysis) countedStructure(number uint32) uint32 {
 	if number == 0 || uint64(number) > uint64(len(a.canonical)) {
 		return 0
 	}
@@ -209,48 +209,48 @@ func (a *Analysis) usable(number uint32) uint32 {
 	return n
 }
 
-func (a *Analysis) roleOf(b *trace.Batch, i int) *role {
+func (a *Analysis) roleOf(b *trace.Batch, i int) *accessRole {
 	slot := a.finder.Slot(i)
 	for uint64(slot) >= uint64(len(a.roles)) {
-		a.roles = append(a.roles, role{object: profile.NoSite})
+		a.roles = append(a.roles, accessRole{object: profile.NoSite})
 	}
 	r := &a.roles[slot]
 	if r.object == profile.NoSite {
 		r.object = 0
 		if p := a.program(); p != nil && uint64(b.Site[i]) < uint64(len(p.Sites)) {
-			r.structure, r.offset = a.usable(p.Sites[b.Site[i]].Structure), p.Sites[b.Site[i]].Offset
+			r.structure, r.offset = a.countedStructure(p.Sites[b.Site[i]].Structure), p.Sites[b.Site[i]].Offset
 		}
 	}
 	return r
 }
 
 // useOf returns the use of a data structure.
-func (a *Analysis) useOf(object uint32) *use {
+func (a *Analysis) useOf(object uint32) *dataUse {
 	for uint64(object) >= uint64(len(a.uses)) {
-		a.uses = append(a.uses, make([]use, a.finder.Objects()-len(a.uses))...)
+		a.uses = append(a.uses, make([]dataUse, a.finder.Objects()-len(a.uses))...)
 	}
 	u := &a.uses[object]
 	if !u.looked {
-		a.look(u, object)
+		a.findStructure(u, object)
 	}
 	return u
 }
 
-// look finds the structure of the elements of a data structure. look is called at references, and
+// findStructure finds the structure of the elements of a data structure. findStructure is called at references, and
 // not when a saved run is restored, because the program is not known yet at that time.
-func (a *Analysis) look(u *use, object uint32) {
+func (a *Analysis) findStructure(u *dataUse, object uint32) {
 	kind, number := a.finder.Describe(object)
 	u.known, u.heap = true, kind == profile.HeapObject
 	p := a.program()
 	if p == nil {
 		return
 	}
-	a.learn()
+	a.addProgram()
 	switch {
 	case u.heap && uint64(number) < uint64(len(p.Sites)):
-		u.declared = a.usable(p.Sites[number].Structure)
+		u.declared = a.countedStructure(p.Sites[number].Structure)
 	case kind == profile.GlobalObject && uint64(number) < uint64(len(p.Objects)):
-		u.declared = a.usable(p.Objects[number].Structure)
+		u.declared = a.countedStructure(p.Objects[number].Structure)
 	case number != profile.NoSite:
 		return
 	}
@@ -264,26 +264,26 @@ func (a *Analysis) reference(b *trace.Batch, i int, kind trace.Kind) {
 	}
 	object, block := a.finder.Find(i, addr)
 	u := a.useOf(object)
-	if a.now++; a.maps.full(a.now) {
-		a.settle() // counts the pending accesses in the column that ends
+	if a.now++; a.maps.isColumnFull(a.now) {
+		a.computeDistances() // counts the pending accesses in the column that ends
 		a.maps.nextColumn()
 	}
 	if u.heap && block != sites.Nowhere {
-		a.lives.note(a.finder, block, addr, bytes, kind)
+		a.lives.recordReference(a.finder, block, addr, bytes, kind)
 	}
 	base, of := a.elementAt(a.roleOf(b, i), u, object, block, addr)
 	if of != 0 {
-		a.access(of-1, base, addr, bytes, kind)
+		a.countElement(of-1, base, addr, bytes, kind)
 	} else {
-		a.visits.pass(a)
+		a.visits.skipReference(a)
 	}
 	last := (addr + bytes - 1) >> a.shift
 	for line := addr >> a.shift; ; line++ {
 		if len(a.lines) == pending {
-			a.settle()
+			a.computeDistances()
 		}
 		first := max(addr, line<<a.shift)
-		to := owner{elements: of, cell: a.maps.at(a, object, first)}
+		to := owner{elements: of, cell: a.maps.cellOf(a, object, first)}
 		if of != 0 {
 			to.member = a.structures[a.elements[of-1].structure].member(first - base)
 		}
@@ -297,7 +297,7 @@ func (a *Analysis) reference(b *trace.Batch, i int, kind trace.Kind) {
 // elementAt returns the address of the element to which a reference belongs, and 1 + the index of
 // its elements, or 0. If the program declares the structure of the block's elements, the address
 // determines the element. Otherwise, the code determines the element.
-func (a *Analysis) elementAt(r *role, u *use, object, block uint32, addr trace.Addr) (base trace.Addr, of uint32) {
+func (a *Analysis) elementAt(r *accessRole, u *dataUse, object, block uint32, addr trace.Addr) (base trace.Addr, of uint32) {
 	n := uint32(0)
 	if u.declared != 0 && block != sites.Nowhere {
 		size := a.structures[u.declared-1].Bytes
@@ -318,7 +318,7 @@ func (a *Analysis) elementAt(r *role, u *use, object, block uint32, addr trace.A
 }
 
 // elementsOf returns the index of the elements of a structure in a data structure.
-func (a *Analysis) elementsOf(u *use, object, structure uint32) uint32 {
+func (a *Analysis) elementsOf(u *dataUse, object, structure uint32) uint32 {
 	for _, n := range u.elements {
 		if a.elements[n].structure == structure {
 			return n
@@ -344,16 +344,16 @@ func (s *structure) member(offset uint64) uint16 {
 	return uint16(len(s.Members))
 }
 
-// access counts a reference to an element. A reference to several members counts for each of these
+// countElement counts a reference to an element. A reference to several members counts for each of these
 // members.
-func (a *Analysis) access(n uint32, base, addr trace.Addr, bytes uint64, kind trace.Kind) {
+func (a *Analysis) countElement(n uint32, base, addr trace.Addr, bytes uint64, kind trace.Kind) {
 	e := &a.elements[n]
 	s := &a.structures[e.structure]
 	offset, rest := addr-base, len(s.Members)
 	// the reference is to several elements or to no element
 	if offset >= s.Bytes || bytes > s.Bytes-offset {
 		e.members[rest].count(kind)
-		a.visits.pass(a)
+		a.visits.skipReference(a)
 		return
 	}
 	var used memberSet
@@ -373,7 +373,7 @@ func (a *Analysis) access(n uint32, base, addr trace.Addr, bytes uint64, kind tr
 	if to == rest { // padding
 		e.members[rest].count(kind)
 	}
-	a.visits.access(a, n, base, used)
+	a.visits.recordElement(a, n, base, used)
 }
 
 func (m *member) count(kind trace.Kind) {
@@ -388,8 +388,8 @@ func (m *member) count(kind trace.Kind) {
 	}
 }
 
-// settle computes the distances of the pending line accesses, and counts them.
-func (a *Analysis) settle() {
+// computeDistances computes the distances of the pending line accesses, and counts them.
+func (a *Analysis) computeDistances() {
 	distances := a.distances[:len(a.lines)]
 	a.model.Distances(a.lines, distances)
 	for i, d := range distances {

@@ -52,26 +52,26 @@ func (v *visits) init() {
 	}
 }
 
-// pass records a reference that belongs to no element.
-func (v *visits) pass(a *Analysis) { v.recent[v.step(a)] = 0 }
+// skipReference records a reference that belongs to no element.
+func (v *visits) skipReference(a *Analysis) { v.recent[v.nextReference(a)] = 0 }
 
-// step begins the next reference. step ends the visit whose last reference is no longer in the
+// nextReference begins the next reference. nextReference ends the visit whose last reference is no longer in the
 // window.
-func (v *visits) step(a *Analysis) (at uint64) {
+func (v *visits) nextReference(a *Analysis) (at uint64) {
 	v.now++
 	at = v.now % window
 	if n := v.recent[at]; n != 0 {
 		if x := &v.list[n-1]; x.elements != 0 && v.now-x.last >= window {
-			a.end(x, 1)
+			a.endVisit(x, 1)
 			v.remove(n)
 		}
 	}
 	return at
 }
 
-// access records a reference to members of the element at base.
-func (v *visits) access(a *Analysis, elements uint32, base trace.Addr, used memberSet) {
-	at := v.step(a)
+// recordElement records a reference to members of the element at base.
+func (v *visits) recordElement(a *Analysis, elements uint32, base trace.Addr, used memberSet) {
+	at := v.nextReference(a)
 	slot := hash(base, elements+1)
 	for ; v.table[slot] != 0; slot = (slot + 1) & tableMask {
 		if x := &v.list[v.table[slot]-1]; x.base == base && x.elements == elements+1 {
@@ -114,8 +114,8 @@ func (v *visits) remove(n uint8) {
 	v.free = append(v.free, n-1)
 }
 
-// end adds a visit that ends to the counts. If sign is -1, it subtracts the visit.
-func (a *Analysis) end(x *visit, sign int64) {
+// endVisit adds a visit that ends to the counts. If sign is -1, it subtracts the visit.
+func (a *Analysis) endVisit(x *visit, sign int64) {
 	e, one := &a.elements[x.elements-1], uint64(sign)
 	e.visits += one
 	e.starts[x.base%uint64(a.lineBytes)/profile.StartBytes] += one

@@ -125,16 +125,16 @@ func isPrime(n uint64) bool {
 func fraction(prime uint64, degree int) uint32 {
 	root := uint64(0) // in units of 2^-32
 	for bit := uint64(1) << 36; bit > 0; bit >>= 1 {
-		if below(root|bit, degree, prime) {
+		if powerIsBelow(root|bit, degree, prime) {
 			root |= bit
 		}
 	}
 	return uint32(root)
 }
 
-// below reports whether root to the power of degree, which is 2 or 3, is less than n. root has at
-// most 37 bits. below computes the power exactly, in three words.
-func below(root uint64, degree int, n uint64) bool {
+// powerIsBelow reports whether root to the power of degree, which is 2 or 3, is less than n. root has at
+// most 37 bits. powerIsBelow computes the power exactly, in three words.
+func powerIsBelow(root uint64, degree int, n uint64) bool {
 	high, low := bits.Mul64(root, root) // in units of 2^-64
 	if degree == 2 {
 		return high < n

@@ -16,13 +16,13 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// bySite estimates the misses of sites and data objects. Package sites counts all accesses: hits in
+// siteSampler estimates the misses of sites and data objects. Package sites counts all accesses: hits in
 // the front at their exact distances, and all other accesses at the shortest distance beyond the
-// front. bySite counts the sampled accesses beyond the front.
-type bySite struct {
+// front. siteSampler counts the sampled accesses beyond the front.
+type siteSampler struct {
 	sites *sites.Analysis
-	space *space // nil if single accesses are sampled
-	time  *timed
+	space *spaceSampler // nil if single accesses are sampled
+	time  *timeSampler
 	first knownFirsts
 
 	counts  pairCounts
@@ -70,7 +70,7 @@ func (c pairCounts) add(key pairBin, weight uint64, group int) {
 // placeCounts contains the counts of one site or data object: distances and first accesses by bin,
 // and coherence misses by the bin of the depth at which the line was invalidated.
 type placeCounts struct {
-	found     spread
+	found     groupWeights
 	lost      [profile.SiteBins]uint64
 	lostParts [groups]uint64
 }
@@ -86,10 +86,10 @@ func (p *placeCounts) add(bin uint32, parts *[groups]uint64) {
 	}
 }
 
-// byPlace adds up the counts of each site and each object. The lists are indexed by the site's or
+// sumBySiteAndObject adds up the counts of each site and each object. The lists are indexed by the site's or
 // object's index in the latest result of package sites, which contains codes sites and datas
 // objects. Elements without counts are nil.
-func (c pairCounts) byPlace(s *sites.Analysis, codes, datas int) (code, data []*placeCounts) {
+func (c pairCounts) sumBySiteAndObject(s *sites.Analysis, codes, datas int) (code, data []*placeCounts) {
 	code, data = make([]*placeCounts, codes), make([]*placeCounts, datas)
 	add := func(list []*placeCounts, at, bin uint32, parts *[groups]uint64) {
 		if uint64(at) >= uint64(len(list)) {
@@ -153,11 +153,11 @@ type knownFirsts struct {
 	lines           map[trace.Line]struct{}
 }
 
-func newBySite(o sample.Options, s *sites.Analysis) *bySite {
-	p := &bySite{sites: s, counts: pairCounts{}}
+func newBySite(o sample.Options, s *sites.Analysis) *siteSampler {
+	p := &siteSampler{sites: s, counts: pairCounts{}}
 	switch o.Mode {
 	case profile.TimeSample:
-		p.time = newTime(o.Gap, mix(0, o.Seed))
+		p.time = newTime(o.Gap, hashLine(0, o.Seed))
 		p.first = knownFirsts{seed: o.Seed, threshold: math.MaxUint64, lines: map[trace.Line]struct{}{}}
 	case profile.LinesSample:
 		p.space = newSpace(math.MaxUint64, o.Seed, int(o.Lines))
@@ -167,16 +167,16 @@ func newBySite(o sample.Options, s *sites.Analysis) *bySite {
 	return p
 }
 
-// shortest returns the distance at which package sites counts accesses with an unknown distance.
-func (p *bySite) shortest() uint32 {
+// shortestDistance returns the distance at which package sites counts accesses with an unknown distance.
+func (p *siteSampler) shortestDistance() uint32 {
 	if p.time != nil {
 		return 0
 	}
 	return frontLines
 }
 
-// take processes the line accesses of a batch.
-func (p *bySite) take(b *trace.Batch, lines []trace.Line, rows []uint32) {
+// processAccesses processes the line accesses of a batch.
+func (p *siteSampler) processAccesses(b *trace.Batch, lines []trace.Line, rows []uint32) {
 	if len(p.distances) < len(lines) {
 		p.distances = make([]uint32, max(len(lines), maxLines))
 	}
@@ -187,26 +187,26 @@ func (p *bySite) take(b *trace.Batch, lines []trace.Line, rows []uint32) {
 		if pairs != nil {
 			pair = pairs[rows[i]]
 		}
-		if told[i] = p.shortest(); p.time != nil {
+		if told[i] = p.shortestDistance(); p.time != nil {
 			p.takeTimed(line, pair)
 		} else if d := p.space.access(line); d < frontLines {
 			told[i] = d
 		} else if d != passed {
 			p.count(pair, d, p.space.weight(), p.space.group(line))
-			p.space.after()
+			p.space.limitLines()
 		}
 	}
 	p.accesses += uint64(len(lines))
 	p.sites.Follow(&locality.Accesses{Lines: lines, Distances: told, Batch: b, Rows: rows})
 }
 
-func (p *bySite) takeTimed(line trace.Line, pair uint32) {
+func (p *siteSampler) takeTimed(line trace.Line, pair uint32) {
 	if d, _ := p.time.access(line); d != passed {
 		p.samples++
 		p.count(pair, d, 1, p.samples)
 	}
 	f := &p.first
-	h := mix(line, f.seed)
+	h := hashLine(line, f.seed)
 	if h > f.threshold {
 		return
 	}
@@ -219,18 +219,18 @@ func (p *bySite) takeTimed(line trace.Line, pair uint32) {
 		f.threshold /= 2
 		f.halvings++
 		for line := range f.lines {
-			if mix(line, f.seed) > f.threshold {
+			if hashLine(line, f.seed) > f.threshold {
 				delete(f.lines, line)
 			}
 		}
 	}
 }
 
-func (p *bySite) count(pair, distance uint32, weight uint64, group int) {
+func (p *siteSampler) count(pair, distance uint32, weight uint64, group int) {
 	p.counts.add(pairBin{pair, binOf(distance, 0)}, weight, group)
 }
 
-func (p *bySite) weighing() weighing {
+func (p *siteSampler) weighing() weighing {
 	if p.time == nil {
 		return newWeighing(p.space.threshold, p.space.halvings, p.space, nil, 0, 0)
 	}
@@ -238,19 +238,19 @@ func (p *bySite) weighing() weighing {
 }
 
 // result converts the counts of package sites to estimates.
-func (p *bySite) result(of *profile.Sites) {
-	code, data := p.counts.byPlace(p.sites, len(of.Code), len(of.Data))
+func (p *siteSampler) result(of *profile.Sites) {
+	code, data := p.counts.sumBySiteAndObject(p.sites, len(of.Code), len(of.Data))
 	w := p.weighing()
 	for i := range of.Code {
-		w.reuse(&of.Code[i].Reuse, code[i])
+		w.distributeReuse(&of.Code[i].Reuse, code[i])
 	}
 	for i := range of.Data {
-		w.reuse(&of.Data[i].Reuse, data[i])
+		w.distributeReuse(&of.Data[i].Reuse, data[i])
 	}
 }
 
-// reuse is like distribute, but for a site or an object without coherence misses.
-func (w *weighing) reuse(r *profile.Reuse, p *placeCounts) {
+// distributeReuse is like distribute, but for a site or an object without coherence misses.
+func (w *weighing) distributeReuse(r *profile.Reuse, p *placeCounts) {
 	all := profile.CoherentReuse{Cold: r.Cold, Bins: r.Bins, Off: r.Off}
 	w.distribute(&all, p)
 	r.Cold, r.Bins, r.Off = all.Cold, all.Bins, all.Off
@@ -268,7 +268,7 @@ func (w *weighing) distribute(r *profile.CoherentReuse, p *placeCounts) {
 	if p == nil {
 		p = new(placeCounts)
 	}
-	b := budget{left: r.Bins[i].Count, factor: w.cold}
+	b := scaledCounts{left: r.Bins[i].Count, factor: w.cold}
 	r.Bins = slices.Delete(r.Bins, i, i+1)
 	sums := p.found.sums()
 	r.Cold = b.take(sums[outOf])
@@ -284,7 +284,7 @@ func (w *weighing) distribute(r *profile.CoherentReuse, p *placeCounts) {
 		}
 	}
 	r.Bins = addBin(r.Bins, shortest, b.left)
-	r.Off = w.offs(r.Cold+r.Coherence(), r.Bins, &p.found, &p.lostParts)
+	r.Off = w.halfWidths(r.Cold+r.Coherence(), r.Bins, &p.found, &p.lostParts)
 }
 
 func addBin(list []profile.BinCount, bin uint8, n uint64) []profile.BinCount {
@@ -299,10 +299,10 @@ func addBin(list []profile.BinCount, bin uint8, n uint64) []profile.BinCount {
 	return slices.Insert(list, i, profile.BinCount{Bin: bin, Count: n})
 }
 
-// offs computes the errors of miss counts from the spread of the groups. certain is the number of
+// halfWidths computes the errors of miss counts from the spread of the groups. certain is the number of
 // accesses that certainly miss. bins contains all other accesses, and s is their spread. lost is
 // the spread of the coherence misses.
-func (w *weighing) offs(certain uint64, bins []profile.BinCount, s *spread, lost *[groups]uint64) (list []profile.BinCount) {
+func (w *weighing) halfWidths(certain uint64, bins []profile.BinCount, s *groupWeights, lost *[groups]uint64) (list []profile.BinCount) {
 	if w.deepRest <= 0 && w.coldRest <= 0 {
 		return nil
 	}
@@ -326,7 +326,7 @@ func (w *weighing) offs(certain uint64, bins []profile.BinCount, s *spread, lost
 }
 
 // sums returns the sum over all groups for each bin.
-func (s *spread) sums() (sums [outOf + 1]uint64) {
+func (s *groupWeights) sums() (sums [outOf + 1]uint64) {
 	for g := range s {
 		for bin, n := range s[g] {
 			sums[bin] += n

@@ -29,8 +29,8 @@ type siteCores struct {
 
 // newSiteCores is called when a second core appears. Until then, the coherent stack of the only
 // core was the stack of all accesses.
-func newSiteCores(p *bySite, w weighing) *siteCores {
-	c := &siteCores{sites: p.sites, counts: pairCounts{}, shortest: p.shortest()}
+func newSiteCores(p *siteSampler, w weighing) *siteCores {
+	c := &siteCores{sites: p.sites, counts: pairCounts{}, shortest: p.shortestDistance()}
 	before := p.weighing()
 	for key, parts := range p.counts {
 		for group, weight := range parts {
@@ -45,19 +45,19 @@ func newSiteCores(p *bySite, w weighing) *siteCores {
 
 func (c *siteCores) begin() { c.depths, c.lostAt, c.lost = c.depths[:0], c.lostAt[:0], false }
 
-// next begins the next access, which belongs to the given pair.
-func (c *siteCores) next(pair uint32) { c.pair, c.depth, c.at = pair, c.shortest, 0 }
+// beginAccess begins the next access, which belongs to the given pair.
+func (c *siteCores) beginAccess(pair uint32) { c.pair, c.depth, c.at = pair, c.shortest, 0 }
 
-// near sets the exact depth of the access, or the exact depth at which its line was invalidated.
-func (c *siteCores) near(depth, lostAt uint32) {
+// setDepths sets the exact depth of the access, or the exact depth at which its line was invalidated.
+func (c *siteCores) setDepths(depth, lostAt uint32) {
 	if c != nil {
 		c.depth, c.at, c.lost = depth, lostAt, c.lost || depth == stack.Lost
 	}
 }
 
-// sampled counts a sampled access of a group at its depth. A coherence miss is counted at lostAt,
+// countSampled counts a sampled access of a group at its depth. A coherence miss is counted at lostAt,
 // the depth at which its line was invalidated.
-func (c *siteCores) sampled(depth, lostAt uint32, weight uint64, group int) {
+func (c *siteCores) countSampled(depth, lostAt uint32, weight uint64, group int) {
 	if c != nil {
 		c.counts.add(pairBin{c.pair, binOf(depth, lostAt)}, weight, group)
 	}
@@ -65,12 +65,12 @@ func (c *siteCores) sampled(depth, lostAt uint32, weight uint64, group int) {
 
 func (c *siteCores) done() { c.depths, c.lostAt = append(c.depths, c.depth), append(c.lostAt, c.at) }
 
-// end passes the depths of the latest accesses to package sites.
-func (c *siteCores) end(cores []uint8) { c.sites.FollowCores(cores, c.depths, c.lostAt, c.lost) }
+// passDepths passes the depths of the latest accesses to package sites.
+func (c *siteCores) passDepths(cores []uint8) { c.sites.FollowCores(cores, c.depths, c.lostAt, c.lost) }
 
 // result turns the counts of package sites into estimates.
 func (c *siteCores) result(of *profile.CoherentSites, w weighing) {
-	code, data := c.counts.byPlace(c.sites, len(of.Code), len(of.Data))
+	code, data := c.counts.sumBySiteAndObject(c.sites, len(of.Code), len(of.Data))
 	for i := range of.Code {
 		w.distribute(&of.Code[i], code[i])
 	}
@@ -83,7 +83,7 @@ func (c *siteCores) code(w *codec.Coder) { c.counts.code(w, c.sites, lostBin+pro
 
 // beginSites starts counting by core. beginSites is called before the first access of the second
 // core.
-func (s *keptSize) beginSites() {
+func (s *sampledLineSize) beginSites() {
 	if s.bySite == nil || s.threads == nil || s.siteCores != nil || s.without || len(s.threads.cores) < 2 {
 		return
 	}
@@ -96,14 +96,14 @@ func (s *keptSize) beginSites() {
 }
 
 // continueSites restores the state that began with [keptSize.beginSites].
-func (s *keptSize) continueSites() {
+func (s *sampledLineSize) continueSites() {
 	if s.bySite == nil || s.threads == nil || len(s.threads.cores) < 2 {
 		return
 	}
 	if s.without = !s.bySite.sites.OnCores(); s.without { // the run was saved by a different version
 		return
 	}
-	s.siteCores = &siteCores{sites: s.bySite.sites, counts: pairCounts{}, shortest: s.bySite.shortest()}
+	s.siteCores = &siteCores{sites: s.bySite.sites, counts: pairCounts{}, shortest: s.bySite.shortestDistance()}
 	s.threads.sites = s.siteCores
 }
 

@@ -41,9 +41,9 @@ func (f *holedFront) access(line trace.Line) (at int, left trace.Line) {
 	return at, left
 }
 
-// lose replaces a line with a hole. lose returns the depth of the line, or frontLines if the front
+// invalidate replaces a line with a hole. invalidate returns the depth of the line, or frontLines if the front
 // does not contain the line.
-func (f *holedFront) lose(line trace.Line) (at int) {
+func (f *holedFront) invalidate(line trace.Line) (at int) {
 	if at = slices.Index(f[:], line); at < 0 {
 		return frontLines
 	}
@@ -59,18 +59,18 @@ func (f *holedFront) depth(line trace.Line) int {
 	return frontLines
 }
 
-// holed is a coherent stack of sampled lines. Like order, it uses sums to count the lines and holes
+// holedStack is a coherent stack of sampled lines. Like order, it uses sums to count the lines and holes
 // above a stamp. An access always fills the topmost hole.
-type holed struct {
+type holedStack struct {
 	place map[trace.Line]uint32 // stamp of a line; away if another core's store has invalidated the line
 	lines []trace.Line          // the line with each stamp; hole marks a hole, and noLine a line that has moved
-	sums  sums                  // counts lines and holes
+	sums  stampCounts           // counts lines and holes
 	holes []uint32              // stamps of the holes, ascending
 	live  int
 }
 
-func newHoled() *holed {
-	h := &holed{place: map[trace.Line]uint32{}}
+func newHoled() *holedStack {
+	h := &holedStack{place: map[trace.Line]uint32{}}
 	h.renumber()
 	return h
 }
@@ -85,7 +85,7 @@ const (
 
 // access moves a line to the top. If the line was on the stack, above is its previous depth among
 // the sampled lines.
-func (h *holed) access(line trace.Line) (above int, how found) {
+func (h *holedStack) access(line trace.Line) (above int, how found) {
 	stamp, known := h.place[line]
 	how = foundHere
 	switch {
@@ -109,8 +109,8 @@ func (h *holed) access(line trace.Line) (above int, how found) {
 	return above, how
 }
 
-// lose replaces a line with a hole. above is the line's depth among the sampled lines.
-func (h *holed) lose(line trace.Line) (above int, here bool) {
+// invalidate replaces a line with a hole. above is the line's depth among the sampled lines.
+func (h *holedStack) invalidate(line trace.Line) (above int, here bool) {
 	stamp, known := h.place[line]
 	if !known || stamp == away {
 		return 0, false
@@ -122,7 +122,7 @@ func (h *holed) lose(line trace.Line) (above int, here bool) {
 }
 
 // depth returns the number of sampled lines and holes above a line.
-func (h *holed) depth(line trace.Line) (above int, here bool) {
+func (h *holedStack) depth(line trace.Line) (above int, here bool) {
 	stamp, known := h.place[line]
 	if !known || stamp == away {
 		return 0, false
@@ -130,13 +130,13 @@ func (h *holed) depth(line trace.Line) (above int, here bool) {
 	return h.above(stamp), true
 }
 
-func (h *holed) dig(stamp uint32) {
+func (h *holedStack) dig(stamp uint32) {
 	h.lines[stamp] = hole
 	at, _ := slices.BinarySearch(h.holes, stamp)
 	h.holes = slices.Insert(h.holes, at, stamp)
 }
 
-func (h *holed) push(line trace.Line) {
+func (h *holedStack) push(line trace.Line) {
 	if len(h.lines) == cap(h.lines) {
 		h.renumber()
 	}
@@ -147,9 +147,9 @@ func (h *holed) push(line trace.Line) {
 	h.sums.add(stamp)
 }
 
-func (h *holed) above(stamp uint32) int { return h.live - h.sums.upto(stamp+1) }
+func (h *holedStack) above(stamp uint32) int { return h.live - h.sums.liveBelow(stamp+1) }
 
-func (h *holed) remove(stamp uint32) {
+func (h *holedStack) remove(stamp uint32) {
 	h.lines[stamp] = noLine
 	h.live--
 	h.sums.remove(stamp)
@@ -157,7 +157,7 @@ func (h *holed) remove(stamp uint32) {
 
 // renumber assigns new stamps, starting from 0, to the lines and holes on the stack, and makes room
 // for more stamps.
-func (h *holed) renumber() {
+func (h *holedStack) renumber() {
 	old := h.lines
 	h.lines = make([]trace.Line, 0, max(firstRoom, h.live*orderSlack))
 	h.holes = h.holes[:0]
@@ -176,9 +176,9 @@ func (h *holed) renumber() {
 	h.live = len(h.lines)
 }
 
-// drop removes the lines for which keep returns false. drop also removes every second hole, because
+// dropLines removes the lines for which keep returns false. dropLines also removes every second hole, because
 // about half of the lines are removed.
-func (h *holed) drop(keep func(trace.Line) bool) {
+func (h *holedStack) dropLines(keep func(trace.Line) bool) {
 	for line := range h.place {
 		if !keep(line) {
 			delete(h.place, line)
@@ -198,7 +198,7 @@ func (h *holed) drop(keep func(trace.Line) bool) {
 }
 
 // code reads or writes lines and holes in order, and the invalidated lines.
-func (h *holed) code(c *codec.Coder) {
+func (h *holedStack) code(c *codec.Coder) {
 	var lines, lost []trace.Line
 	if !c.Reads() {
 		h.renumber()
@@ -267,7 +267,7 @@ func (x *lineCores) find(line trace.Line) int {
 	}
 }
 
-func (x *lineCores) of(line trace.Line) uint64 {
+func (x *lineCores) coresOf(line trace.Line) uint64 {
 	if x.used == 0 {
 		return 0
 	}

@@ -55,14 +55,14 @@ func TestHoledStackEqualsList(t *testing.T) {
 		lines := rapid.Uint64Range(1, 60).Draw(t, "lines")
 		choose := rapid.Uint64().Draw(t, "seed")
 		for i := range rapid.Uint64Range(0, 4000).Draw(t, "steps") {
-			r := mix(i, choose)
+			r := hashLine(i, choose)
 			line := r >> 8 % lines
 			if r%4 == 0 {
 				at, here := slow.lose(line)
-				if d, is := fast.lose(line); d != at || is != here {
+				if d, is := fast.invalidate(line); d != at || is != here {
 					t.Fatalf("step %d: the line was invalidated at depth %d, %v, want %d, %v", i, d, is, at, here)
 				}
-				if got := top.lose(line); here && at < frontLines && got != at || (!here || at >= frontLines) && got != frontLines {
+				if got := top.invalidate(line); here && at < frontLines && got != at || (!here || at >= frontLines) && got != frontLines {
 					t.Fatalf("step %d: the line was invalidated at depth %d of the front, want %d", i, got, at)
 				}
 				continue

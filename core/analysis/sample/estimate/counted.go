@@ -9,17 +9,17 @@ import (
 	"github.com/stackglass/stackglass/core/stack"
 )
 
-// counted contains the counts of accesses on one stack: all hits in the front, and the weights of
+// stackSample contains the counts of accesses on one stack: all hits in the front, and the weights of
 // the sampled accesses beyond the front.
-type counted struct {
+type stackSample struct {
 	near   [frontLines]uint64
 	deep   profile.Histogram
 	cold   uint64
-	spread spread // spread of deep and cold over the groups
+	spread groupWeights // spread of deep and cold over the groups
 }
 
 // add counts an access at a distance. If the access is in the sample, group is its group.
-func (c *counted) add(distance uint32, weight uint64, group int) {
+func (c *stackSample) add(distance uint32, weight uint64, group int) {
 	switch {
 	case distance == passed:
 	case distance < frontLines:
@@ -28,18 +28,18 @@ func (c *counted) add(distance uint32, weight uint64, group int) {
 		c.cold += weight
 		c.spread[group&(groups-1)][outOf] += weight
 	default:
-		c.sampled(distance, weight, group)
+		c.addSampled(distance, weight, group)
 	}
 }
 
-// sampled counts a sampled access at a finite distance.
-func (c *counted) sampled(distance uint32, weight uint64, group int) {
+// addSampled counts a sampled access at a finite distance.
+func (c *stackSample) addSampled(distance uint32, weight uint64, group int) {
 	c.deep.AddN(uint64(distance), weight)
 	c.spread[group&(groups-1)][profile.SiteBin(distance)] += weight
 }
 
 // nearTotal returns the number of accesses that hit in the front.
-func (c *counted) nearTotal() uint64 { return sum(c.near[:]) }
+func (c *stackSample) nearTotal() uint64 { return sum(c.near[:]) }
 
 func sum(list []uint64) (n uint64) {
 	for _, x := range list {
@@ -48,35 +48,35 @@ func sum(list []uint64) (n uint64) {
 	return n
 }
 
-func (c *counted) addNear(h *profile.Histogram) {
+func (c *stackSample) addNear(h *profile.Histogram) {
 	for d, n := range c.near {
 		h.AddN(uint64(d), n)
 	}
 }
 
-func (c *counted) code(w *codec.Coder) {
+func (c *stackSample) code(w *codec.Coder) {
 	w.Array(c.near[:])
 	codeHistogram(w, &c.deep)
 	w.U64(&c.cold)
 	c.spread.code(w)
 }
 
-// numbered is an element of a sparse list: an index and a nonzero number.
-type numbered struct{ at, n uint64 }
+// sparseElement is an element of a sparse list: an index and a nonzero number.
+type sparseElement struct{ at, n uint64 }
 
-func numbers(h *profile.Histogram) (list []numbered) {
+func numbers(h *profile.Histogram) (list []sparseElement) {
 	for d, n := range h.All() {
-		list = append(list, numbered{d, n})
+		list = append(list, sparseElement{d, n})
 	}
 	return list
 }
 
 func codeHistogram(c *codec.Coder, h *profile.Histogram) {
-	var list []numbered
+	var list []sparseElement
 	if !c.Reads() {
 		list = numbers(h)
 	}
-	codec.Slice(c, &list, 2, func(x *numbered) {
+	codec.Slice(c, &list, 2, func(x *sparseElement) {
 		codec.Below(c, &x.at, profile.MaxDistance)
 		if c.U64(&x.n); c.Reads() {
 			h.AddN(x.at, x.n)
@@ -84,23 +84,23 @@ func codeHistogram(c *codec.Coder, h *profile.Histogram) {
 	})
 }
 
-// spread contains weights by group and by profile.SiteBin. The last element of a group counts cold
+// groupWeights contains weights by group and by profile.SiteBin. The last element of a group counts cold
 // accesses. The groups are independent, so the variance between groups shows the error of the sum.
-type spread [groups][outOf + 1]uint64
+type groupWeights [groups][outOf + 1]uint64
 
 // code reads or writes the nonzero weights.
-func (s *spread) code(c *codec.Coder) {
+func (s *groupWeights) code(c *codec.Coder) {
 	for g := range s {
-		var list []numbered
+		var list []sparseElement
 		for bin, x := range s[g] {
 			if x != 0 {
-				list = append(list, numbered{uint64(bin), x})
+				list = append(list, sparseElement{uint64(bin), x})
 			}
 		}
 		if c.Reads() {
 			list = nil
 		}
-		codec.Slice(c, &list, 2, func(x *numbered) {
+		codec.Slice(c, &list, 2, func(x *sparseElement) {
 			codec.Below(c, &x.at, outOf+1)
 			if c.U64(&x.n); c.Reads() {
 				s[g][x.at] = x.n
@@ -135,18 +135,18 @@ func halfWidth(parts []float64, factor, rest float64) float64 {
 	return max(noneSeen*factor, quantile*factor*math.Sqrt(rest*squares*n/(n-1)))
 }
 
-// budget scales the counts of a sample by a factor. The sum of the scaled counts is correctly
+// scaledCounts scales the counts of a sample by a factor. The sum of the scaled counts is correctly
 // rounded, too, and does not exceed the known number of accesses. More certain counts take
 // precedence: first accesses, and then the longest distances. The difference from the known number
 // is added at the shortest distances (SHARDS-adj; Waldspurger and others, FAST 2015, section 3.2),
 // because it is caused by a few very frequent lines, which may or may not be in the sample.
-type budget struct {
+type scaledCounts struct {
 	left   uint64
 	factor float64
 	whole  float64
 }
 
-func (b *budget) take(n uint64) uint64 {
+func (b *scaledCounts) take(n uint64) uint64 {
 	before := math.Round(b.whole)
 	b.whole += float64(n) * b.factor
 	got := min(uint64(math.Round(b.whole)-before), b.left)
@@ -154,16 +154,16 @@ func (b *budget) take(n uint64) uint64 {
 	return got
 }
 
-// histogram adds scaled counts, longest distances first. Distances longer than longest are counted
+// addHistogram adds scaled counts, longest distances first. Distances longer than longest are counted
 // at longest.
-func (b *budget) histogram(h, out *profile.Histogram, longest uint64) {
+func (b *scaledCounts) addHistogram(h, out *profile.Histogram, longest uint64) {
 	for _, x := range slices.Backward(numbers(h)) {
 		out.AddN(min(x.at, longest), b.take(x.n))
 	}
 }
 
-// rest adds the accesses that the sample does not represent, at the given distance.
-func (b *budget) rest(out *profile.Histogram, distance uint64) {
+// addRemaining adds the accesses that the sample does not represent, at the given distance.
+func (b *scaledCounts) addRemaining(out *profile.Histogram, distance uint64) {
 	out.AddN(distance, b.left)
 	b.left = 0
 }

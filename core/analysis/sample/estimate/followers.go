@@ -18,7 +18,7 @@ func followers(o sample.Options, w analysis.Wanted) []analysis.Analysis {
 	if w.Sites == nil && w.Sharing == nil {
 		return nil
 	}
-	k := &kept{options: o, lineBytes: w.LineBytes}
+	k := &sampledAnalyses{options: o, lineBytes: w.LineBytes}
 	var list []analysis.Analysis
 	var lineBytes []uint32
 	if w.Sharing != nil {
@@ -26,7 +26,7 @@ func followers(o sample.Options, w analysis.Wanted) []analysis.Analysis {
 	}
 	if w.Sites != nil {
 		k.sites = sites.New(*w.Sites, w.Program)
-		list = append(list, ahead{k.sites})
+		list = append(list, siteFeeder{k.sites})
 		if !slices.Contains(lineBytes, w.LineBytes) {
 			lineBytes = append(lineBytes, w.LineBytes)
 		}
@@ -38,57 +38,57 @@ func followers(o sample.Options, w analysis.Wanted) []analysis.Analysis {
 	return append(list, k)
 }
 
-// ahead passes batches to the sites analysis. kept writes the results of the sites analysis.
-type ahead struct{ sites *sites.Analysis }
+// siteFeeder passes batches to the sites analysis. kept writes the results of the sites analysis.
+type siteFeeder struct{ sites *sites.Analysis }
 
-func (a ahead) Takes() (events trace.Kinds, sites, pcs bool) { return a.sites.Takes() }
-func (a ahead) Consume(b *trace.Batch) error                 { return a.sites.Consume(b) }
-func (ahead) Result(*profile.Profile, bool)                  {}
-func (ahead) Close()                                         {}
-func (ahead) Restore(*profile.Profile) error                 { return nil }
-func (ahead) Append(*profile.Profile) error                  { return nil }
+func (a siteFeeder) Takes() (events trace.Kinds, sites, pcs bool) { return a.sites.Takes() }
+func (a siteFeeder) Consume(b *trace.Batch) error                 { return a.sites.Consume(b) }
+func (siteFeeder) Result(*profile.Profile, bool)                  {}
+func (siteFeeder) Close()                                         {}
+func (siteFeeder) Restore(*profile.Profile) error                 { return nil }
+func (siteFeeder) Append(*profile.Profile) error                  { return nil }
 
-// kept estimates sites, threads and communication from a sample: see the package comment.
-type kept struct {
+// sampledAnalyses estimates sites, threads and communication from a sample: see the package comment.
+type sampledAnalyses struct {
 	options   sample.Options
 	lineBytes uint32          // line size for sites and communication
 	done      uint64          // number of references so far
 	sites     *sites.Analysis // receives all references; nil: not requested
-	sizes     []*keptSize
+	sizes     []*sampledLineSize
 	failed    error
 }
 
 var (
-	_ contract.Analysis      = (*kept)(nil)
-	_ contract.PieceConsumer = (*kept)(nil)
+	_ contract.Analysis      = (*sampledAnalyses)(nil)
+	_ contract.PieceConsumer = (*sampledAnalyses)(nil)
 )
 
-// keptSize contains the followers of a sample for one line size.
-type keptSize struct {
-	of      *kept
+// sampledLineSize contains the followers of a sample for one line size.
+type sampledLineSize struct {
+	of      *sampledAnalyses
 	bytes   uint32
 	shift   uint
-	bySite  *bySite  // nil: not requested, or for a different line size
-	threads *threads // nil: not requested
-	talk    *talk    // nil: not requested, or for a different line size
+	bySite  *siteSampler          // nil: not requested, or for a different line size
+	threads *threads              // nil: not requested
+	talk    *sampledCommunication // nil: not requested, or for a different line size
 
 	siteCores *siteCores // nil unless sites and threads are requested and there are several cores
 	without   bool       // siteCores will not be created
 
 	lines []trace.Line // line accesses, and their rows in the batch
 	rows  []uint32
-	parts []part // the touched parts of references, if a follower needs them
+	parts []touchedPart // the touched parts of references, if a follower needs them
 	cores []uint8
 }
 
-// part is the part of a reference that lies in one line.
-type part struct {
+// touchedPart is the part of a reference that lies in one line.
+type touchedPart struct {
 	addr  trace.Addr
 	bytes uint32
 }
 
-func newKeptSize(k *kept, lineBytes uint32, w analysis.Wanted) *keptSize {
-	s := &keptSize{of: k, bytes: lineBytes, shift: uint(bits.TrailingZeros32(lineBytes)), lines: make([]trace.Line, 0, maxLines), rows: make([]uint32, 0, maxLines)}
+func newKeptSize(k *sampledAnalyses, lineBytes uint32, w analysis.Wanted) *sampledLineSize {
+	s := &sampledLineSize{of: k, bytes: lineBytes, shift: uint(bits.TrailingZeros32(lineBytes)), lines: make([]trace.Line, 0, maxLines), rows: make([]uint32, 0, maxLines)}
 	if w.Sharing != nil && slices.Contains(w.Sharing.LineBytes, lineBytes) {
 		s.threads = newThreads(k.options, lineBytes, w.Sharing)
 	}
@@ -97,26 +97,26 @@ func newKeptSize(k *kept, lineBytes uint32, w analysis.Wanted) *keptSize {
 	}
 	s.bySite = newBySite(k.options, k.sites)
 	if w.Communication && k.options.KeepsLines() {
-		s.talk = &talk{size: s, decides: w.Decides}
-		s.talk.octave(0)
+		s.talk = &sampledCommunication{size: s, decides: w.Decides}
+		s.talk.analysesFor(0)
 	}
 	return s
 }
 
 // Takes implements [contract.Analysis].
-func (k *kept) Takes() (events trace.Kinds, sites, pcs bool) {
+func (k *sampledAnalyses) Takes() (events trace.Kinds, sites, pcs bool) {
 	return 0, k.sites != nil, k.sites != nil
 }
 
 // Close implements [contract.Analysis]. Close does nothing, because results need all data.
-func (k *kept) Close() {}
+func (k *sampledAnalyses) Close() {}
 
 // Consume implements [contract.Analysis]. Consume must be called after the Consume method of the
 // sites analysis.
-func (k *kept) Consume(b *trace.Batch) error {
+func (k *sampledAnalyses) Consume(b *trace.Batch) error {
 	for _, s := range k.sizes {
-		for at := 0; at < b.Len(); at = s.takeWhole(b, at) {
-			s.take(b, at, b.Addr[at], b.Bytes[at])
+		for at := 0; at < b.Len(); at = s.addWholeRows(b, at) {
+			s.addAccesses(b, at, b.Addr[at], b.Bytes[at])
 			at++
 		}
 		s.flush(b)
@@ -125,18 +125,18 @@ func (k *kept) Consume(b *trace.Batch) error {
 }
 
 // ConsumePiece implements [contract.PieceConsumer].
-func (k *kept) ConsumePiece(b *trace.Batch, from, end uint64) {
+func (k *sampledAnalyses) ConsumePiece(b *trace.Batch, from, end uint64) {
 	if from > 0 {
 		k.done-- // the previous piece counted the reference
 	}
 	for _, s := range k.sizes {
-		s.take(b, 0, b.Addr[0]+from, uint32(end-from))
+		s.addAccesses(b, 0, b.Addr[0]+from, uint32(end-from))
 		s.flush(b)
 	}
 	k.failed = k.reach(k.done + 1)
 }
 
-func (k *kept) reach(references uint64) error {
+func (k *sampledAnalyses) reach(references uint64) error {
 	k.done = references
 	for _, s := range k.sizes {
 		if s.talk != nil {
@@ -146,9 +146,9 @@ func (k *kept) reach(references uint64) error {
 	return k.failed
 }
 
-// takeWhole adds the rows before the first row that touches several lines, and returns the index of
+// addWholeRows adds the rows before the first row that touches several lines, and returns the index of
 // that row.
-func (s *keptSize) takeWhole(b *trace.Batch, at int) int {
+func (s *sampledLineSize) addWholeRows(b *trace.Batch, at int) int {
 	if s.talk != nil {
 		return at
 	}
@@ -176,8 +176,8 @@ func (s *keptSize) takeWhole(b *trace.Batch, at int) int {
 	return at
 }
 
-// take adds the line accesses for the given bytes of row i of a batch.
-func (s *keptSize) take(b *trace.Batch, i int, addr trace.Addr, bytes uint32) {
+// addAccesses adds the line accesses for the given bytes of row i of a batch.
+func (s *sampledLineSize) addAccesses(b *trace.Batch, i int, addr trace.Addr, bytes uint32) {
 	first, end := addr>>s.shift, addr+uint64(max(bytes, 1))-1
 	last := end >> s.shift
 	if last < first {
@@ -191,13 +191,13 @@ func (s *keptSize) take(b *trace.Batch, i int, addr trace.Addr, bytes uint32) {
 		if s.talk != nil {
 			from := max(addr, line<<s.shift)
 			upto := min(end, line<<s.shift|(uint64(s.bytes)-1))
-			s.parts = append(s.parts, part{from, uint32(upto - from + 1)})
+			s.parts = append(s.parts, touchedPart{from, uint32(upto - from + 1)})
 		}
 	}
 }
 
 // flush passes the collected accesses to the followers.
-func (s *keptSize) flush(b *trace.Batch) {
+func (s *sampledLineSize) flush(b *trace.Batch) {
 	if len(s.lines) == 0 {
 		return
 	}
@@ -207,21 +207,21 @@ func (s *keptSize) flush(b *trace.Batch) {
 		s.beginSites()
 	}
 	if s.bySite != nil {
-		s.bySite.take(b, s.lines, s.rows)
+		s.bySite.processAccesses(b, s.lines, s.rows)
 	}
 	if several {
 		s.flushThreads(b)
 	} else if s.talk != nil && s.of.failed == nil {
-		s.of.failed = s.talk.take(b)
+		s.of.failed = s.talk.processBatch(b)
 	}
 	s.lines, s.rows, s.parts = s.lines[:0], s.rows[:0], s.parts[:0]
 }
 
-func (s *keptSize) flushThreads(b *trace.Batch) {
-	var ask asking
+func (s *sampledLineSize) flushThreads(b *trace.Batch) {
+	var ask questions
 	if s.talk != nil && s.of.failed == nil {
-		if s.of.failed = s.talk.take(b); s.of.failed == nil {
-			ask = s.talk.ask()
+		if s.of.failed = s.talk.processBatch(b); s.of.failed == nil {
+			ask = s.talk.collectQuestions()
 		}
 	}
 	rows, cores := s.rows[:len(s.lines)], s.cores[:len(s.lines)]
@@ -231,22 +231,22 @@ func (s *keptSize) flushThreads(b *trace.Batch) {
 		pairs, _ = s.bySite.sites.Rows()
 	}
 	for i, line := range s.lines {
-		ask.upTo(i, s.threads)
+		ask.answerUpTo(i, s.threads)
 		if pairs != nil {
-			s.siteCores.next(pairs[rows[i]])
+			s.siteCores.beginAccess(pairs[rows[i]])
 		}
 		s.threads.access(cores[i], line, trace.WriteKinds.Has(b.Kind[rows[i]]))
 		if pairs != nil {
 			s.siteCores.done()
 		}
 	}
-	ask.done()
+	ask.passAnswers()
 	if pairs != nil {
-		s.siteCores.end(cores)
+		s.siteCores.passDepths(cores)
 	}
 }
 
-func (s *keptSize) findCores(b *trace.Batch) {
+func (s *sampledLineSize) findCores(b *trace.Batch) {
 	s.cores = s.cores[:0]
 	thread, core := uint32(0), s.threads.coreOf(threadOf(b, s.rows[0]))
 	for i, row := range s.rows {
@@ -265,6 +265,6 @@ func threadOf(b *trace.Batch, row uint32) uint32 {
 }
 
 // Append implements [contract.Analysis].
-func (k *kept) Append(*profile.Profile) error {
+func (k *sampledAnalyses) Append(*profile.Profile) error {
 	return errors.New("sampled profiles cannot be joined; sample the whole trace in one pass")
 }

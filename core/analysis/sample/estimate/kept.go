@@ -12,7 +12,7 @@ import (
 
 // Result implements [contract.Analysis]. Result must be called after the Result method of the
 // sampled locality analysis.
-func (k *kept) Result(p *profile.Profile, state bool) {
+func (k *sampledAnalyses) Result(p *profile.Profile, state bool) {
 	var saved *codec.Coder
 	if state {
 		saved = codec.Writer([]byte{})
@@ -42,7 +42,7 @@ func (k *kept) Result(p *profile.Profile, state bool) {
 	}
 }
 
-func (s *keptSize) code(c *codec.Coder, p *profile.Profile) error {
+func (s *sampledLineSize) code(c *codec.Coder, p *profile.Profile) error {
 	if s.bySite != nil {
 		s.bySite.code(c)
 	}
@@ -63,7 +63,7 @@ func (s *keptSize) code(c *codec.Coder, p *profile.Profile) error {
 
 // describe adds a description of the sample if the run has no stack of all accesses, whose analysis
 // would otherwise add the description. The stack of the first domain contains the same lines.
-func (k *kept) describe(p *profile.Profile) {
+func (k *sampledAnalyses) describe(p *profile.Profile) {
 	p.Sampled = sampledOf(k.options)
 	p.Sampled.Read = p.Totals.AllReferences()
 	for _, s := range k.sizes {
@@ -79,7 +79,7 @@ func (k *kept) describe(p *profile.Profile) {
 
 // siteResult writes the result of the sites analysis. The saved state is a profile with the counts
 // of package sites and the histograms of the sample.
-func (k *kept) siteResult(p *profile.Profile, saved *codec.Coder) {
+func (k *sampledAnalyses) siteResult(p *profile.Profile, saved *codec.Coder) {
 	state := saved != nil
 	whole := &profile.Profile{Input: p.Input, Totals: p.Totals, Sampled: sampledOf(k.options)}
 	whole.Sampled.Read = p.Totals.AllReferences()
@@ -114,7 +114,7 @@ func (k *kept) siteResult(p *profile.Profile, saved *codec.Coder) {
 // encoded as its length (uv) and its bytes.
 
 // Restore implements [contract.Analysis].
-func (k *kept) Restore(p *profile.Profile) error {
+func (k *sampledAnalyses) Restore(p *profile.Profile) error {
 	if p.Segment == nil || p.Segment.Kept == nil || p.Sampled == nil || optionsOf(p.Sampled) != k.options {
 		return errors.New("the checkpoint was saved without a sample, or with a different sample; analyse the trace again from its start")
 	}
@@ -159,7 +159,7 @@ func profileOf(d *codec.Decoder) (*profile.Profile, error) {
 	return p, err
 }
 
-func (p *bySite) code(c *codec.Coder) {
+func (p *siteSampler) code(c *codec.Coder) {
 	c.U64(&p.accesses)
 	codec.Below(c, &p.samples, 1<<62)
 	p.counts.code(c, p.sites, outOf+1)
@@ -242,7 +242,7 @@ func (c *coreStacks) code(w *codec.Coder) {
 	w.Array(c.taken[:])
 	if c.time != nil {
 		c.time.code(w)
-		codeByLine(w, c.waits, 3, func(x *wait) {
+		codeByLine(w, c.waits, 3, func(x *pendingSample) {
 			w.Flags(&x.foreign, &x.lost)
 			w.U32(&x.at)
 		})
@@ -266,7 +266,7 @@ func (c *coreStacks) code(w *codec.Coder) {
 	codec.Slice(w, &near, 2, func(x *nearLost) {
 		codec.Below(w, &x.line, beyond)
 		if codec.Below(w, &x.at, frontLines); w.Reads() {
-			c.loseNear(x.line, x.at)
+			c.recordNearLost(x.line, x.at)
 		}
 	})
 	c.own.code(w)
@@ -293,7 +293,7 @@ func (d *domainStacks) code(c *codec.Coder, cores int) {
 // code reads or writes the decision whether to run (0: not made, 1: yes, 2: no, otherwise 3 + the
 // thread of the first reference), and the states of the analyses. There is one state for each
 // power-of-two range of hashes.
-func (t *talk) code(c *codec.Coder, p *profile.Profile) error {
+func (t *sampledCommunication) code(c *codec.Coder, p *profile.Profile) error {
 	how := uint64(0)
 	switch {
 	case t.off:
@@ -316,7 +316,7 @@ func (t *talk) code(c *codec.Coder, p *profile.Profile) error {
 	}
 	var octaves []int
 	if !c.Reads() {
-		t.live()
+		t.liveAnalyses()
 		for n, o := range t.octaves {
 			if o != nil {
 				octaves = append(octaves, n)
@@ -332,7 +332,7 @@ func (t *talk) code(c *codec.Coder, p *profile.Profile) error {
 		if err != nil {
 			return
 		}
-		for _, l := range t.octave(*n).listeners() {
+		for _, l := range t.analysesFor(*n).listeners() {
 			part := &profile.Profile{Input: p.Input, Totals: p.Totals, Sites: p.Sites, Segment: new(profile.Segment)}
 			if !c.Reads() {
 				l.Result(part, true)

@@ -89,7 +89,7 @@ func TestFullSampleEqualsAllAccesses(t *testing.T) {
 		want.Timeline = nil                                     // samples have no timeline
 		if string(want.Encode()) != string(got.Encode()) {
 			t.Errorf("seed %d: the results differ from the results of a run without a sample", seed)
-			difference(t, want, got)
+			reportDifferences(t, want, got)
 		}
 	}
 }
@@ -169,8 +169,8 @@ func TestSampleRestore(t *testing.T) {
 	})
 }
 
-// told returns the totals that are estimated from a sample.
-func told(p *profile.Profile) map[string]float64 {
+// estimatedTotals returns the totals that are estimated from a sample.
+func estimatedTotals(p *profile.Profile) map[string]float64 {
 	list := map[string]float64{}
 	for i := range p.Sites.Code {
 		s := &p.Sites.Code[i]
@@ -212,12 +212,12 @@ func told(p *profile.Profile) map[string]float64 {
 func TestSampleIsUnbiased(t *testing.T) {
 	const samples = 40
 	all := threadRows(7, 20000)
-	want := told(run(t, everythingOf(t, "", 0), &threadReader{all: all, step: 4000}))
+	want := estimatedTotals(run(t, everythingOf(t, "", 0), &threadReader{all: all, step: 4000}))
 	for _, mode := range []string{"space=0.2", "lines=700", "time=20"} {
 		t.Run(mode, func(t *testing.T) {
 			sums, squares := map[string]float64{}, map[string]float64{}
 			for seed := range uint64(samples) {
-				for name, x := range told(run(t, everythingOf(t, mode, seed), &threadReader{all: all, step: 4000})) {
+				for name, x := range estimatedTotals(run(t, everythingOf(t, mode, seed), &threadReader{all: all, step: 4000})) {
 					sums[name] += x
 					squares[name] += x * x
 				}
@@ -267,8 +267,8 @@ func TestSiteMissesAddUp(t *testing.T) {
 	}
 }
 
-// difference reports the parts in which two profiles differ.
-func difference(t *testing.T, want, got *profile.Profile) {
+// reportDifferences reports the parts in which two profiles differ.
+func reportDifferences(t *testing.T, want, got *profile.Profile) {
 	t.Helper()
 	parts := func(p *profile.Profile) map[string]any {
 		list := map[string]any{"sites": p.Sites, "totals": p.Totals}

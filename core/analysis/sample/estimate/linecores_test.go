@@ -30,7 +30,7 @@ func TestLineCoresEqualsMap(t *testing.T) {
 					delete(slow, line)
 				}
 			}
-			if got := fast.of(line); got != slow[line] {
+			if got := fast.coresOf(line); got != slow[line] {
 				t.Fatalf("line %d has cores %b, want %b", line, got, slow[line])
 			}
 		}
@@ -38,7 +38,7 @@ func TestLineCoresEqualsMap(t *testing.T) {
 			t.Fatalf("the table has %d lines, want %d", fast.used, len(slow))
 		}
 		for line, want := range slow {
-			if got := fast.of(line); got != want {
+			if got := fast.coresOf(line); got != want {
 				t.Fatalf("at the end, line %d has cores %b, want %b", line, got, want)
 			}
 		}

@@ -8,14 +8,14 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// order is the sampled part of an LRU stack. order stores lines in the order in which they were
-// pushed onto the stack, and counts the lines that were pushed after a given line. order uses a
+// sampledOrder is the sampled part of an LRU stack. sampledOrder stores lines in the order in which they were
+// pushed onto the stack, and counts the lines that were pushed after a given line. sampledOrder uses a
 // Fenwick tree over live stamps (Bennett and Kruskal, 1975). When all stamps have been used, the
 // lines are renumbered.
-type order struct {
+type sampledOrder struct {
 	place map[trace.Line]uint32 // a line's stamp, which is its index in lines, or away
 	lines []placed              // lines by stamp, from 0
-	sums  sums                  // counts the live stamps
+	sums  stampCounts           // counts the live stamps
 	live  int
 }
 
@@ -32,26 +32,26 @@ const (
 	orderSlack = 3 // room for stamps after renumbering, per live line
 )
 
-func newOrder() *order {
-	o := &order{place: map[trace.Line]uint32{}}
+func newOrder() *sampledOrder {
+	o := &sampledOrder{place: map[trace.Line]uint32{}}
 	o.renumber()
 	return o
 }
 
-// known returns the number of lines that have been registered with note, including all lines on the
+// registeredLines returns the number of lines that have been registered with note, including all lines on the
 // stack.
-func (o *order) known() int { return len(o.place) }
+func (o *sampledOrder) registeredLines() int { return len(o.place) }
 
-// note registers a line. note reports whether the line was already registered.
-func (o *order) note(line trace.Line) (known bool) {
+// register registers a line. register reports whether the line was already registered.
+func (o *sampledOrder) register(line trace.Line) (known bool) {
 	if _, known = o.place[line]; !known {
 		o.place[line] = away
 	}
 	return known
 }
 
-// put pushes a registered line onto the stack.
-func (o *order) put(line trace.Line, at uint64) {
+// push pushes a registered line onto the stack.
+func (o *sampledOrder) push(line trace.Line, at uint64) {
 	if len(o.lines) == cap(o.lines) {
 		o.renumber()
 	}
@@ -62,32 +62,32 @@ func (o *order) put(line trace.Line, at uint64) {
 	o.sums.add(stamp)
 }
 
-// take removes a line. take returns the number of lines above the line, and the time when the line
+// removeLine removes a line. removeLine returns the number of lines above the line, and the time when the line
 // was pushed onto the stack. down is false if the line was not on the stack.
-func (o *order) take(line trace.Line) (above int, at uint64, down bool) {
+func (o *sampledOrder) removeLine(line trace.Line) (above int, at uint64, down bool) {
 	stamp, known := o.place[line]
 	if !known || stamp == away {
 		return 0, 0, false
 	}
-	above, at = o.live-o.sums.upto(stamp+1), o.lines[stamp].at
+	above, at = o.live-o.sums.liveBelow(stamp+1), o.lines[stamp].at
 	o.remove(stamp)
 	o.place[line] = away
 	return above, at, true
 }
 
-// since returns the number of live lines that were pushed after time at.
-func (o *order) since(at uint64) int {
+// pushedSince returns the number of live lines that were pushed after time at.
+func (o *sampledOrder) pushedSince(at uint64) int {
 	first := sort.Search(len(o.lines), func(i int) bool { return o.lines[i].at > at })
-	return o.live - o.sums.upto(uint32(first))
+	return o.live - o.sums.liveBelow(uint32(first))
 }
 
-func (o *order) remove(stamp uint32) {
+func (o *sampledOrder) remove(stamp uint32) {
 	o.live--
 	o.sums.remove(stamp)
 }
 
 // renumber assigns new stamps, starting from 0, to the live lines, and makes room for more stamps.
-func (o *order) renumber() {
+func (o *sampledOrder) renumber() {
 	old := o.lines
 	o.lines = make([]placed, 0, max(firstRoom, o.live*orderSlack))
 	for stamp, p := range old {
@@ -99,8 +99,8 @@ func (o *order) renumber() {
 	o.sums = newSums(cap(o.lines), len(o.lines))
 }
 
-// drop removes the lines for which keep returns false.
-func (o *order) drop(keep func(trace.Line) bool) {
+// dropLines removes the lines for which keep returns false.
+func (o *sampledOrder) dropLines(keep func(trace.Line) bool) {
 	for line, stamp := range o.place {
 		if keep(line) {
 			continue
@@ -114,7 +114,7 @@ func (o *order) drop(keep func(trace.Line) bool) {
 }
 
 // code reads or writes the live lines, in order, and the lines that were removed.
-func (o *order) code(c *codec.Coder) {
+func (o *sampledOrder) code(c *codec.Coder) {
 	var lines []placed
 	var gone []trace.Line
 	if !c.Reads() {
@@ -134,22 +134,22 @@ func (o *order) code(c *codec.Coder) {
 			return
 		}
 		if _, twice := o.place[p.line]; !twice {
-			o.put(p.line, p.at)
+			o.push(p.line, p.at)
 		}
 	})
 	if codeLines(c, &gone); c.Reads() {
 		for _, line := range gone {
-			o.note(line)
+			o.register(line)
 		}
 	}
 }
 
-// sums is a Fenwick tree (Fenwick, 1994) that counts live stamps. sums[0] is unused.
-type sums []uint32
+// stampCounts is a Fenwick tree (Fenwick, 1994) that counts live stamps. sums[0] is unused.
+type stampCounts []uint32
 
 // newSums returns a tree with the given room for stamps. The stamps less than live are live.
-func newSums(room, live int) sums {
-	s := make(sums, room+1)
+func newSums(room, live int) stampCounts {
+	s := make(stampCounts, room+1)
 	for i := range live {
 		s[i+1] = 1
 	}
@@ -161,20 +161,20 @@ func newSums(room, live int) sums {
 	return s
 }
 
-func (s sums) add(stamp uint32) {
+func (s stampCounts) add(stamp uint32) {
 	for i := stamp + 1; int(i) < len(s); i += i & -i {
 		s[i]++
 	}
 }
 
-func (s sums) remove(stamp uint32) {
+func (s stampCounts) remove(stamp uint32) {
 	for i := stamp + 1; int(i) < len(s); i += i & -i {
 		s[i]--
 	}
 }
 
-// upto returns the number of live stamps that are less than stamps.
-func (s sums) upto(stamps uint32) (n int) {
+// liveBelow returns the number of live stamps that are less than stamps.
+func (s stampCounts) liveBelow(stamps uint32) (n int) {
 	for i := stamps; i > 0; i -= i & -i {
 		n += int(s[i])
 	}

@@ -89,10 +89,10 @@ func (s *lineSize) estimate(kind int, factor float64, open uint64) (e estimate) 
 	if factor == 0 && sampled > 0 {
 		factor = float64(all) / float64(sampled)
 	}
-	b := budget{left: all, factor: factor}
+	b := scaledCounts{left: all, factor: factor}
 	e.cold = b.take(cold)
-	b.histogram(&s.deep[kind], &e.deep, math.MaxUint64)
-	b.rest(&e.deep, uint64(s.front))
+	b.addHistogram(&s.deep[kind], &e.deep, math.MaxUint64)
+	b.addRemaining(&e.deep, uint64(s.front))
 	return e
 }
 

@@ -84,7 +84,7 @@ func (a *Analysis) Lines() uint64 {
 func (a *Analysis) Consume(b *trace.Batch) error {
 	locality.EachWindow(b.Len(), a.done, func(lo, hi int, reference, size uint64) {
 		for _, s := range a.sizes {
-			s.reach(reference, size)
+			s.appendRows(reference, size)
 			s.Each(b, lo, hi, func(_, n int, kinds []trace.Kind, _ []uint32) { s.settle(n, kinds) })
 		}
 	})
@@ -99,7 +99,7 @@ func (a *Analysis) ConsumePiece(b *trace.Batch, from, end uint64) {
 	}
 	addrs, sizes := []trace.Addr{b.Addr[0] + from}, []uint32{uint32(end - from)}
 	for _, s := range a.sizes {
-		s.reach(a.done-1, profile.WindowSize(a.done))
+		s.appendRows(a.done-1, profile.WindowSize(a.done))
 		s.Split(addrs, sizes, b.Kind, func(n int, kinds []trace.Kind, _ []uint32) { s.settle(n, kinds) })
 	}
 }
@@ -122,13 +122,13 @@ type counts struct {
 	deep   [trace.NumKinds]profile.Histogram
 	cold   [trace.NumKinds]uint64
 
-	taken   []taken // the sampled accesses of the current call
+	taken   []sampledAccess // the sampled accesses of the current call
 	samples uint64
 	spread  [groups][outOf + 1]uint64 // weights by group and profile.SiteBin; the last element counts cold accesses
 }
 
-// taken is a sampled access. The distance of a sampled access may be stack.Cold.
-type taken struct {
+// sampledAccess is a sampled access. The distance of a sampled access may be stack.Cold.
+type sampledAccess struct {
 	line     trace.Line
 	weight   uint64 // number of accesses that the sampled access represents, divided by the sampler's factor
 	distance uint32
@@ -153,7 +153,7 @@ func (s *lineSize) settle(n int, kinds []trace.Kind) {
 	s.taken = s.taken[:0]
 }
 
-func (s *lineSize) count(x *taken, row *row) {
+func (s *lineSize) count(x *sampledAccess, row *row) {
 	weight := x.weight
 	s.samples++
 	bin, siteBin := profile.ColdBin, outOf
@@ -188,9 +188,9 @@ type row struct {
 
 func (w *windows) last() *row { return &w.rows[len(w.rows)-1] }
 
-// reach appends rows, if necessary, until the last row belongs to the window that contains
+// appendRows appends rows, if necessary, until the last row belongs to the window that contains
 // reference number at. A window has size references.
-func (s *lineSize) reach(at, size uint64) {
+func (s *lineSize) appendRows(at, size uint64) {
 	w := &s.windows
 	if w.References >= size && uint64(len(w.rows)) > at/w.References {
 		return

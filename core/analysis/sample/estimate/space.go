@@ -17,17 +17,17 @@ const (
 	groups   = 16             // number of groups of the sample, from whose variance the intervals are computed; a power of two
 )
 
-// mix hashes a line (the finaliser of SplitMix64; Steele, Lea and Flood, 2014). A line is sampled
+// hashLine hashes a line (the finaliser of SplitMix64; Steele, Lea and Flood, 2014). A line is sampled
 // if its hash is small enough. The low bits of the hash select the group.
-func mix(line trace.Line, seed uint64) uint64 {
+func hashLine(line trace.Line, seed uint64) uint64 {
 	h := line + seed*0x9e3779b97f4a7c15
 	h = (h ^ h>>30) * 0xbf58476d1ce4e5b9
 	h = (h ^ h>>27) * 0x94d049bb133111eb
 	return h ^ h>>31
 }
 
-// space samples lines: see the package comment.
-type space struct {
+// spaceSampler samples lines: see the package comment.
+type spaceSampler struct {
 	seed      uint64
 	threshold uint64 // the largest hash of a sampled line
 	rate      float64
@@ -35,34 +35,34 @@ type space struct {
 	halvings  uint
 
 	front   front
-	below   *order
-	times   reuse
+	below   *sampledOrder
+	times   reuseTimes
 	fetches uint64 // the clock: number of lines that have left the front
 	looked  uint64 // number of accesses to sampled lines beyond the front
 	queue   [chunk]fetch
 }
 
-func newSpace(threshold, seed uint64, most int) *space {
-	s := &space{seed: seed, threshold: threshold, most: most, below: newOrder()}
+func newSpace(threshold, seed uint64, most int) *spaceSampler {
+	s := &spaceSampler{seed: seed, threshold: threshold, most: most, below: newOrder()}
 	s.rate = profile.RateOf(threshold)
 	s.front.clear()
 	return s
 }
 
-func (s *space) sample(lines []trace.Line, kinds []trace.Kind, c *counts) (beyond uint64) {
+func (s *spaceSampler) sample(lines []trace.Line, kinds []trace.Kind, c *counts) (beyond uint64) {
 	for len(lines) > 0 {
 		n := min(len(lines), chunk)
 		fetches := s.front.scan(lines[:n], kinds[:n], &c.near, &s.queue)
 		for i := range s.queue[:fetches] {
 			q := &s.queue[i]
 			c.beyond[q.kind&(kindSlots-1)]++
-			if min(mix(q.line, s.seed), mix(q.left, s.seed)) > s.threshold { // neither line is in the sample
+			if min(hashLine(q.line, s.seed), hashLine(q.left, s.seed)) > s.threshold { // neither line is in the sample
 				s.fetches++
 				continue
 			}
-			if d := s.exchange(q.line, mix(q.line, s.seed), q.left); d != passed {
-				c.taken = append(c.taken, taken{q.line, s.weight(), d, q.kind})
-				s.after()
+			if d := s.fetchIntoFront(q.line, hashLine(q.line, s.seed), q.left); d != passed {
+				c.taken = append(c.taken, sampledAccess{q.line, s.weight(), d, q.kind})
+				s.limitLines()
 			}
 		}
 		beyond += uint64(fetches)
@@ -71,16 +71,16 @@ func (s *space) sample(lines []trace.Line, kinds []trace.Kind, c *counts) (beyon
 	return beyond
 }
 
-// exchange moves a line with hash h into the front, where it replaces the line left. exchange
+// fetchIntoFront moves a line with hash h into the front, where it replaces the line left. exchange
 // returns the distance of the access, or passed.
-func (s *space) exchange(line trace.Line, h uint64, left trace.Line) uint32 {
+func (s *spaceSampler) fetchIntoFront(line trace.Line, h uint64, left trace.Line) uint32 {
 	d := uint32(passed)
 	if h <= s.threshold {
-		d = s.fetch(line)
+		d = s.sampledDistance(line)
 	}
 	s.fetches++
-	if left != noLine && mix(left, s.seed) <= s.threshold {
-		s.below.put(left, s.fetches)
+	if left != noLine && hashLine(left, s.seed) <= s.threshold {
+		s.below.push(left, s.fetches)
 		s.times.left++
 	}
 	return d
@@ -88,62 +88,62 @@ func (s *space) exchange(line trace.Line, h uint64, left trace.Line) uint32 {
 
 // access performs one access and returns its distance, or passed. Distances less than frontLines
 // are exact.
-func (s *space) access(line trace.Line) uint32 {
+func (s *spaceSampler) access(line trace.Line) uint32 {
 	d, left := s.front.access(line)
 	if d < frontLines {
 		return uint32(d)
 	}
-	return s.exchange(line, mix(line, s.seed), left)
+	return s.fetchIntoFront(line, hashLine(line, s.seed), left)
 }
 
-// fetch returns the distance of a sampled line that is not in the front.
-func (s *space) fetch(line trace.Line) uint32 {
+// sampledDistance returns the distance of a sampled line that is not in the front.
+func (s *spaceSampler) sampledDistance(line trace.Line) uint32 {
 	s.looked++
-	above, at, down := s.below.take(line)
+	above, at, down := s.below.removeLine(line)
 	if !down {
-		s.below.note(line)
+		s.below.register(line)
 		return stack.Cold
 	}
 	time := s.fetches - at
-	distance := weigh(s.times.distance(time), above, s.rate)
+	distance := weightedMean(s.times.distance(time), above, s.rate)
 	s.times.times[reuseBin(time)]++
 	distance = min(distance, float64(time))
 	return frontLines + uint32(min(math.Round(distance), farthest-frontLines))
 }
 
-// after halves the rate while there are too many sampled lines.
-func (s *space) after() {
-	for s.most > 0 && s.below.known() > s.most {
+// limitLines halves the rate while there are too many sampled lines.
+func (s *spaceSampler) limitLines() {
+	for s.most > 0 && s.below.registeredLines() > s.most {
 		s.halve()
 	}
 }
 
 // halve halves the rate, and drops the lines that are no longer sampled.
-func (s *space) halve() {
+func (s *spaceSampler) halve() {
 	s.threshold /= 2
 	s.rate = profile.RateOf(s.threshold)
 	s.halvings++
-	s.below.drop(func(line trace.Line) bool { return mix(line, s.seed) <= s.threshold })
+	s.below.dropLines(func(line trace.Line) bool { return hashLine(line, s.seed) <= s.threshold })
 }
 
-func (s *space) weight() uint64 { return 1 << s.halvings }
+func (s *spaceSampler) weight() uint64 { return 1 << s.halvings }
 
-func (s *space) group(line trace.Line) int { return int(mix(line, s.seed) % groups) }
+func (s *spaceSampler) group(line trace.Line) int { return int(hashLine(line, s.seed) % groups) }
 
-func (s *space) describe(size *profile.SampledSize) (factor float64, open [trace.NumKinds]uint64) {
-	size.Threshold, size.Lines, size.Analysed = s.threshold, uint64(s.below.known()), s.looked
+func (s *spaceSampler) describe(size *profile.SampledSize) (factor float64, open [trace.NumKinds]uint64) {
+	size.Threshold, size.Lines, size.Analysed = s.threshold, uint64(s.below.registeredLines()), s.looked
 	return math.Exp2(-float64(s.halvings)) / s.rate, open
 }
 
 // deviation implements sampler: see weigh.
-func (s *space) deviation(distance float64) float64 {
+func (s *spaceSampler) deviation(distance float64) float64 {
 	if s.rate >= 1 {
 		return 0
 	}
 	return 1 / math.Sqrt(trust+s.rate/(1-s.rate)*distance)
 }
 
-func (s *space) code(c *codec.Coder) {
+func (s *spaceSampler) code(c *codec.Coder) {
 	c.U64(&s.threshold)
 	codec.Below(c, &s.halvings, 64)
 	c.U64s(&s.fetches, &s.looked, &s.times.left, &s.times.built)
@@ -163,7 +163,7 @@ func (s *space) code(c *codec.Coder) {
 	s.below.code(c)
 }
 
-// reuse converts reuse times to expected stack distances (Eklov and Hagersten, StatStack, ISPASS
+// reuseTimes converts reuse times to expected stack distances (Eklov and Hagersten, StatStack, ISPASS
 // 2010). The unit of time is one line leaving the front. A line that leaves the front returns to it
 // after some time. Of the lines that left j steps ago, a share P(time > j) has not returned. The
 // lines that left within a time t and have not returned are distinct, so their expected number is
@@ -171,7 +171,7 @@ func (s *space) code(c *codec.Coder) {
 //	D(t) = Σ_{j<t} P(time > j)
 //
 // To compute D, only the binned times of sampled lines are needed.
-type reuse struct {
+type reuseTimes struct {
 	left  uint64            // number of lines that left the front
 	times [reuseBins]uint64 // histogram of the times after which lines return
 	upto  [reuseBins]float64
@@ -198,9 +198,9 @@ func reuseFrom(bin int) uint64 {
 }
 
 // distance returns D(t).
-func (r *reuse) distance(t uint64) float64 {
+func (r *reuseTimes) distance(t uint64) float64 {
 	if r.left >= r.built+r.built/8+16 {
-		r.build()
+		r.computeDistances()
 	}
 	bin := reuseBin(t)
 	from := reuseFrom(bin)
@@ -211,8 +211,8 @@ func (r *reuse) distance(t uint64) float64 {
 	return r.upto[bin] + share*(r.upto[bin+1]-r.upto[bin])
 }
 
-// build computes D at the lower bounds of the bins.
-func (r *reuse) build() {
+// computeDistances computes D at the lower bounds of the bins.
+func (r *reuseTimes) computeDistances() {
 	r.built = r.left
 	away, sum := float64(r.left), 0.
 	for bin := range reuseBins {
@@ -227,10 +227,10 @@ func (r *reuse) build() {
 // 1/√trust.
 const trust = 24
 
-// weigh returns the mean of two estimates of a distance, each weighted by the inverse of its
+// weightedMean returns the mean of two estimates of a distance, each weighted by the inverse of its
 // variance: the expected distance, and the number of sampled lines in between (counted), divided by
 // the rate. The variance of counted is binomial, and is 0 at a rate of 1.
-func weigh(expected float64, counted int, rate float64) float64 {
+func weightedMean(expected float64, counted int, rate float64) float64 {
 	exact := float64(counted) / rate
 	if rate >= 1 {
 		return exact

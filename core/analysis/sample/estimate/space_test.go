@@ -22,7 +22,7 @@ func drawLines(t *rapid.T) []trace.Line {
 	choose := rapid.Uint64().Draw(t, "seed")
 	lines := make([]trace.Line, n)
 	for i := range lines {
-		r := mix(uint64(i), choose)
+		r := hashLine(uint64(i), choose)
 		lines[i] = r >> 8 % few
 		if r%4 == 0 {
 			lines[i] = r >> 8 % many
@@ -38,7 +38,7 @@ type naive struct {
 	stack           []trace.Line
 	left            map[trace.Line]int // the value that fetches had when the line last left the front
 	fetches         int
-	times           reuse
+	times           reuseTimes
 }
 
 func (n *naive) access(line trace.Line) uint32 {
@@ -54,7 +54,7 @@ func (n *naive) access(line trace.Line) uint32 {
 	d := n.distance(line, at, whole)
 	n.fetches++
 	if len(whole) >= frontLines {
-		if out := whole[frontLines-1]; mix(out, n.seed) <= n.threshold {
+		if out := whole[frontLines-1]; hashLine(out, n.seed) <= n.threshold {
 			n.left[out] = n.fetches
 			n.times.left++
 		}
@@ -63,7 +63,7 @@ func (n *naive) access(line trace.Line) uint32 {
 }
 
 func (n *naive) distance(line trace.Line, at int, whole []trace.Line) uint32 {
-	if mix(line, n.seed) > n.threshold {
+	if hashLine(line, n.seed) > n.threshold {
 		return passed
 	}
 	if at < 0 {
@@ -71,12 +71,12 @@ func (n *naive) distance(line trace.Line, at int, whole []trace.Line) uint32 {
 	}
 	above := 0
 	for _, other := range whole[frontLines:at] {
-		if mix(other, n.seed) <= n.threshold {
+		if hashLine(other, n.seed) <= n.threshold {
 			above++
 		}
 	}
 	time := uint64(n.fetches - n.left[line])
-	d := weigh(n.times.distance(time), above, profile.RateOf(n.threshold))
+	d := weightedMean(n.times.distance(time), above, profile.RateOf(n.threshold))
 	n.times.times[reuseBin(time)]++
 	return frontLines + uint32(math.Round(min(d, float64(time))))
 }
@@ -139,13 +139,13 @@ func TestLineLimitIsRespected(t *testing.T) {
 			for i := range c.taken {
 				weights += float64(c.taken[i].weight)
 			}
-			if s.below.known() > 300 {
-				t.Fatalf("seed %d: the sample has %d lines, which exceeds the limit", seed, s.below.known())
+			if s.below.registeredLines() > 300 {
+				t.Fatalf("seed %d: the sample has %d lines, which exceeds the limit", seed, s.below.registeredLines())
 			}
 			rest = rest[n:]
 		}
 		for line := range s.below.place {
-			if mix(line, seed) > s.threshold {
+			if hashLine(line, seed) > s.threshold {
 				t.Fatalf("seed %d: line %d is in the sample, but its hash exceeds the threshold", seed, line)
 			}
 		}
@@ -159,10 +159,10 @@ func TestLineLimitIsRespected(t *testing.T) {
 // random: within a time t, n(1-(1-1/n)^t) distinct lines leave the front.
 func TestReuseTimes(t *testing.T) {
 	const lines = 1000
-	var r reuse
+	var r reuseTimes
 	last := map[uint64]uint64{}
 	for now := range uint64(400_000) {
-		line := mix(now, 3) % lines
+		line := hashLine(now, 3) % lines
 		if then, known := last[line]; known {
 			r.times[reuseBin(now-then)]++
 		}
@@ -185,10 +185,10 @@ func TestOrderEqualsList(t *testing.T) {
 		o, list := newOrder(), naiveOrder{}
 		choose := rapid.Uint64().Draw(t, "seed")
 		for i := range rapid.Uint64Range(0, 5000).Draw(t, "steps") {
-			r := mix(i, choose)
+			r := hashLine(i, choose)
 			line := r >> 32 % 300
 			at := slices.IndexFunc(list, func(p placed) bool { return p.line == line })
-			above, when, down := o.take(line)
+			above, when, down := o.removeLine(line)
 			if down != (at >= 0) || down && (above != len(list)-1-at || when != list[at].at) {
 				t.Fatalf("step %d: take returned %d, %d, %v, but the line was at index %d of %d", i, above, when, down, at, len(list))
 			}
@@ -196,7 +196,7 @@ func TestOrderEqualsList(t *testing.T) {
 				list = slices.Delete(list, at, at+1)
 			}
 			if r%8 > 0 {
-				o.put(line, i)
+				o.push(line, i)
 				list = append(list, placed{line, i})
 			}
 			since := i - min(i, r>>16%1000)
@@ -206,12 +206,12 @@ func TestOrderEqualsList(t *testing.T) {
 					newer++
 				}
 			}
-			if got := o.since(since); got != newer {
+			if got := o.pushedSince(since); got != newer {
 				t.Fatalf("step %d: %d lines were pushed since time %d, want %d", i, got, since, newer)
 			}
 			if r>>8%1000 == 0 {
 				keep := func(line trace.Line) bool { return line%3 != 0 }
-				o.drop(keep)
+				o.dropLines(keep)
 				list = slices.DeleteFunc(list, func(p placed) bool { return !keep(p.line) })
 			}
 		}

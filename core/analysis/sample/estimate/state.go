@@ -37,7 +37,7 @@ func (a *Analysis) Restore(p *profile.Profile) error {
 		return errors.New(otherSizes)
 	}
 	for _, s := range a.sizes {
-		if s.code(c); !c.Failed() && !s.windows.cover(a.done) {
+		if s.code(c); !c.Failed() && !s.windows.coverReferences(a.done) {
 			return errors.New("the checkpoint is damaged: the windows do not match the references; analyse the trace again from its start")
 		}
 	}
@@ -106,8 +106,8 @@ func (w *windows) code(c *codec.Coder) {
 	c.Array(w.counted[:])
 }
 
-// cover reports whether the windows contain the given number of references.
-func (w *windows) cover(references uint64) bool {
+// coverReferences reports whether the windows contain the given number of references.
+func (w *windows) coverReferences(references uint64) bool {
 	of := profile.Windows{References: w.References}
 	if w.References != profile.WindowSize(references) {
 		return false

@@ -12,13 +12,13 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// talk passes only the references to sampled lines to package communication. A reference to several
+// sampledCommunication passes only the references to sampled lines to package communication. A reference to several
 // lines becomes several rows.
-type talk struct {
-	size *keptSize
+type sampledCommunication struct {
+	size *sampledLineSize
 	// the analyses, by the number of leading zeros of the hash; if the rate is fixed, only the
 	// first element is used
-	octaves [65]*talker
+	octaves [65]*octaveAnalyses
 
 	// returns the program, from which decide determines whether to run; nil after the decision
 	decides func() *trace.Program
@@ -29,7 +29,7 @@ type talk struct {
 
 const talkGroups = 8 // number of groups of sampled lines
 
-type talker struct {
+type octaveAnalyses struct {
 	whole  listener
 	parts  [talkGroups]listener
 	at     []int // index of the access of each row
@@ -44,10 +44,10 @@ type listener struct {
 	rows  []uint32 // for each row of this batch: its index in the whole batch
 }
 
-// octave returns the analyses for the lines whose hashes have n leading zeros.
-func (t *talk) octave(n int) *talker {
+// analysesFor returns the analyses for the lines whose hashes have n leading zeros.
+func (t *sampledCommunication) analysesFor(n int) *octaveAnalyses {
 	if t.octaves[n] == nil {
-		t.octaves[n] = new(talker)
+		t.octaves[n] = new(octaveAnalyses)
 		t.octaves[n].whole = t.listener()
 		if t.size.threads != nil {
 			t.octaves[n].whole.Follow(t)
@@ -59,26 +59,26 @@ func (t *talk) octave(n int) *talker {
 	return t.octaves[n]
 }
 
-func (t *talk) listener() listener {
+func (t *sampledCommunication) listener() listener {
 	l := listener{Analysis: communication.New(t.size.bytes, t.size.of.sites, nil), batch: trace.NewBatch(16)}
 	l.Reach(t.size.of.done)
 	return l
 }
 
 // Core implements communication.Stacks.
-func (t *talk) Core(thread uint32) (core uint8, known bool) {
+func (t *sampledCommunication) Core(thread uint32) (core uint8, known bool) {
 	return t.size.threads.grouping.Known(thread)
 }
 
 // Feed implements communication.Stacks. Feed does nothing, because [talk.ask] asks the questions.
-func (t *talk) Feed(uint32, sharing.Asker) {}
+func (t *sampledCommunication) Feed(uint32, sharing.Asker) {}
 
-func (t *talk) threshold() uint64 { return t.size.bySite.space.threshold }
+func (t *sampledCommunication) threshold() uint64 { return t.size.bySite.space.threshold }
 
-func (t *talk) rate() float64 { return profile.RateOf(t.threshold()) }
+func (t *sampledCommunication) rate() float64 { return profile.RateOf(t.threshold()) }
 
-// live returns the analyses for lines that are still sampled.
-func (t *talk) live() (list []*talker) {
+// liveAnalyses returns the analyses for lines that are still sampled.
+func (t *sampledCommunication) liveAnalyses() (list []*octaveAnalyses) {
 	for n, o := range t.octaves {
 		if o != nil && n < int(t.size.bySite.space.halvings) {
 			t.octaves[n] = nil
@@ -91,7 +91,7 @@ func (t *talk) live() (list []*talker) {
 
 // decide makes the same decision as package communication, but once for all analyses, because each
 // analysis reads only a part of the references.
-func (t *talk) decide(b *trace.Batch) {
+func (t *sampledCommunication) decide(b *trace.Batch) {
 	if t.decides == nil {
 		return
 	}
@@ -113,23 +113,23 @@ func (t *talk) decide(b *trace.Batch) {
 	}
 }
 
-func (t *talk) turnOff() {
+func (t *sampledCommunication) turnOff() {
 	t.decides, t.off = nil, true
 	clear(t.octaves[:])
 	t.size.of.sites.Locate(false)
 }
 
-// take processes the accesses to sampled lines.
-func (t *talk) take(b *trace.Batch) error {
+// processBatch processes the accesses to sampled lines.
+func (t *sampledCommunication) processBatch(b *trace.Batch) error {
 	if t.decide(b); t.off {
 		return nil
 	}
-	for _, o := range t.live() {
+	for _, o := range t.liveAnalyses() {
 		o.reset(b)
 	}
 	s := t.size
 	for i, line := range s.lines {
-		h := mix(line, s.of.options.Seed)
+		h := hashLine(line, s.of.options.Seed)
 		if h > t.threshold() {
 			continue
 		}
@@ -139,7 +139,7 @@ func (t *talk) take(b *trace.Batch) error {
 		}
 		o := t.octaves[n]
 		if o == nil {
-			o = t.octave(n)
+			o = t.analysesFor(n)
 			o.reset(b)
 		}
 		row := s.rows[i]
@@ -147,7 +147,7 @@ func (t *talk) take(b *trace.Batch) error {
 		o.whole.add(b, row, s.parts[i])
 		o.parts[h%talkGroups].add(b, row, s.parts[i])
 	}
-	for _, o := range t.live() {
+	for _, o := range t.liveAnalyses() {
 		for _, l := range o.listeners() {
 			if l.batch.Len() == 0 {
 				continue
@@ -161,7 +161,7 @@ func (t *talk) take(b *trace.Batch) error {
 	return nil
 }
 
-func (o *talker) reset(b *trace.Batch) {
+func (o *octaveAnalyses) reset(b *trace.Batch) {
 	o.at = o.at[:0]
 	for _, l := range o.listeners() {
 		l.rows = l.rows[:0]
@@ -171,7 +171,7 @@ func (o *talker) reset(b *trace.Batch) {
 	}
 }
 
-func (o *talker) listeners() (list []*listener) {
+func (o *octaveAnalyses) listeners() (list []*listener) {
 	list = append(list, &o.whole)
 	for g := range o.parts {
 		list = append(list, &o.parts[g])
@@ -179,36 +179,36 @@ func (o *talker) listeners() (list []*listener) {
 	return list
 }
 
-func (l *listener) add(b *trace.Batch, row uint32, p part) {
+func (l *listener) add(b *trace.Batch, row uint32, p touchedPart) {
 	l.batch.Append(b.Kind[row], p.addr, p.bytes, threadOf(b, row), 0)
 	l.rows = append(l.rows, row)
 }
 
-func (t *talk) reach(references uint64) {
-	for _, o := range t.live() {
+func (t *sampledCommunication) reach(references uint64) {
+	for _, o := range t.liveAnalyses() {
 		for _, l := range o.listeners() {
 			l.Reach(references)
 		}
 	}
 }
 
-// asking iterates over the questions of all analyses in the order of their accesses.
-type asking struct {
+// questions iterates over the questions of all analyses in the order of their accesses.
+type questions struct {
 	list  []askedOf
 	given int
-	of    []*talker
+	of    []*octaveAnalyses
 }
 
 type askedOf struct {
 	sharing.Question
 	access int
-	of     *talker
+	of     *octaveAnalyses
 }
 
-// ask collects the questions of all analyses about the current accesses.
-func (t *talk) ask() (a asking) {
+// collectQuestions collects the questions of all analyses about the current accesses.
+func (t *sampledCommunication) collectQuestions() (a questions) {
 	s := t.size
-	for _, o := range t.live() {
+	for _, o := range t.liveAnalyses() {
 		x := sharing.Accesses{Accesses: locality.Accesses{Batch: o.whole.batch}}
 		for _, at := range o.at {
 			x.Lines, x.Cores = append(x.Lines, s.lines[at]), append(x.Cores, s.cores[at])
@@ -223,16 +223,16 @@ func (t *talk) ask() (a asking) {
 	return a
 }
 
-// upTo answers the questions that precede an access.
-func (a *asking) upTo(access int, t *threads) {
+// answerUpTo answers the questions that precede an access.
+func (a *questions) answerUpTo(access int, t *threads) {
 	for ; a.given < len(a.list) && a.list[a.given].access <= access; a.given++ {
 		q := &a.list[a.given]
 		q.of.depths = append(q.of.depths, t.depth(q.Core, q.Line))
 	}
 }
 
-// done passes the answers to the analyses.
-func (a *asking) done() {
+// passAnswers passes the answers to the analyses.
+func (a *questions) passAnswers() {
 	for _, o := range a.of {
 		o.whole.Answer(o.depths)
 	}
@@ -240,17 +240,17 @@ func (a *asking) done() {
 
 // result returns the estimated communication of all lines, or nil. result must be called after the
 // result of sites.
-func (t *talk) result() *profile.Communication {
+func (t *sampledCommunication) result() *profile.Communication {
 	var wholes []*profile.Communication
 	var parts [talkGroups][]*profile.Communication
 	threads := 0
-	for _, o := range t.live() {
+	for _, o := range t.liveAnalyses() {
 		threads = max(threads, o.whole.Threads())
 	}
 	if threads < 2 {
 		return nil
 	}
-	for _, o := range t.live() {
+	for _, o := range t.liveAnalyses() {
 		wholes = append(wholes, o.whole.Told())
 		for g := range o.parts {
 			parts[g] = append(parts[g], o.parts[g].Told())
@@ -262,20 +262,20 @@ func (t *talk) result() *profile.Communication {
 	}
 	rate := t.rate()
 	if rate < 1 {
-		var off offs
+		var off groupCounts
 		for g := range parts {
 			for _, c := range parts[g] {
 				off.add(c, g)
 			}
 		}
-		sum.Off = off.of(sum, 1/rate, 1-rate)
+		sum.Off = off.halfWidths(sum, 1/rate, 1-rate)
 	}
 	scaleCommunication(sum, rate, t.size.bytes)
 	return sum
 }
 
-// offs contains counts by group for each key.
-type offs map[offKey]*[3][talkGroups]float64
+// groupCounts contains counts by group for each key.
+type groupCounts map[offKey]*[3][talkGroups]float64
 
 // offKey identifies a flow, a class, or a pair of sites at a granularity.
 type offKey struct {
@@ -285,9 +285,9 @@ type offKey struct {
 	pair     profile.SitePair
 }
 
-func (o *offs) at(k offKey) *[3][talkGroups]float64 {
+func (o *groupCounts) at(k offKey) *[3][talkGroups]float64 {
 	if *o == nil {
-		*o = offs{}
+		*o = groupCounts{}
 	}
 	n := (*o)[k]
 	if n == nil {
@@ -313,7 +313,7 @@ func falseKey(f *profile.FalseSharing) offKey {
 	return offKey{class: uint8(noClass) + 1, pair: profile.SitePair{Producer: f.Sites[0], Consumer: f.Sites[1], Object: f.Object}}
 }
 
-func (o *offs) add(c *profile.Communication, part int) {
+func (o *groupCounts) add(c *profile.Communication, part int) {
 	eachCount(c, func(k offKey, counts ...*uint64) {
 		at := o.at(k)
 		for i, n := range counts {
@@ -342,8 +342,8 @@ func eachCount(c *profile.Communication, each func(k offKey, counts ...*uint64))
 	}
 }
 
-// of returns the half-widths of the confidence intervals of c, which is the sum over all groups.
-func (o *offs) of(c *profile.Communication, factor, rest float64) *profile.CommunicationOff {
+// halfWidths returns the half-widths of the confidence intervals of c, which is the sum over all groups.
+func (o *groupCounts) halfWidths(c *profile.Communication, factor, rest float64) *profile.CommunicationOff {
 	half := func(k offKey, i int) uint64 {
 		parts := o.at(k)[i]
 		return uint64(math.Ceil(halfWidth(parts[:], factor, rest)))

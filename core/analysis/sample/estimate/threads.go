@@ -49,24 +49,24 @@ const firstLines = 1 << 13 // number of known lines if single accesses are sampl
 
 type coreStacks struct {
 	accesses                   uint64
-	private, coherent, foreign counted
+	private, coherent, foreign stackSample
 	lostNear                   [frontLines]uint64 // number of coherence misses on lines in the front of the private stack
 	lost                       profile.Histogram  // sampled coherence misses on all other lines
 	lostSpread                 [groups]uint64
 	taken                      [groups]uint64 // number of lines that other cores' stores have invalidated
 
 	// These fields are used in samples of lines.
-	space    *space
-	top      holedFront // front of the coherent stack; not updated while the two fronts are equal
-	same     bool       // the two fronts are equal, because no line has been invalidated
-	nearLost []nearLost // invalidated lines that are still in the private front
-	own      *order     // sampled lines on the private stack
-	holed    *holed     // sampled lines on the coherent stack
+	space    *spaceSampler
+	top      holedFront    // front of the coherent stack; not updated while the two fronts are equal
+	same     bool          // the two fronts are equal, because no line has been invalidated
+	nearLost []nearLost    // invalidated lines that are still in the private front
+	own      *sampledOrder // sampled lines on the private stack
+	holed    *holedStack   // sampled lines on the coherent stack
 	lostAt   map[trace.Line]uint32
 
 	// These fields are used in samples of single accesses.
-	time  *timed
-	waits map[trace.Line]wait
+	time  *timeSampler
+	waits map[trace.Line]pendingSample
 }
 
 // nearLost is an invalidated line, and its depth at the time of the invalidation.
@@ -75,8 +75,8 @@ type nearLost struct {
 	at   int
 }
 
-// wait records the accesses of other cores to the line of a sample since the sampled access.
-type wait struct {
+// pendingSample records the accesses of other cores to the line of a sample since the sampled access.
+type pendingSample struct {
 	foreign bool // another core has accessed the line
 	lost    bool // another core has stored to the line
 	at      uint32
@@ -86,10 +86,10 @@ type wait struct {
 type domainStacks struct {
 	threads  []uint32 // nil: all threads
 	accesses uint64
-	members  []*counted // indexed by core; nil: the core is not in the domain
-	foreign  counted
-	space    *space
-	time     *timed
+	members  []*stackSample // indexed by core; nil: the core is not in the domain
+	foreign  stackSample
+	space    *spaceSampler
+	time     *timeSampler
 	waits    map[trace.Line]uint8 // by line: the core that began the sample
 }
 
@@ -123,10 +123,10 @@ func (t *threads) addDomain(threads []uint32) {
 func (t *threads) single() bool { return t.options.Mode == profile.TimeSample }
 
 // seedOf returns the seed for the samples of a stack.
-func (t *threads) seedOf(number int) uint64 { return mix(uint64(number)+1, t.options.Seed) }
+func (t *threads) seedOf(number int) uint64 { return hashLine(uint64(number)+1, t.options.Seed) }
 
 // newSpace returns a stack for the lines that are currently sampled.
-func (t *threads) newSpace() *space {
+func (t *threads) newSpace() *spaceSampler {
 	s := newSpace(t.lines.threshold, t.lines.seed, 0)
 	s.halvings = t.lines.halvings
 	return s
@@ -139,16 +139,16 @@ func (t *threads) coreOf(thread uint32) uint8 {
 		number := uint8(len(t.cores))
 		c := &coreStacks{}
 		if t.single() {
-			c.time, c.waits = newTime(t.options.Gap, t.seedOf(int(number))), map[trace.Line]wait{}
+			c.time, c.waits = newTime(t.options.Gap, t.seedOf(int(number))), map[trace.Line]pendingSample{}
 		} else {
 			c.space, c.own, c.holed = t.newSpace(), newOrder(), newHoled()
 			c.lostAt, c.same = map[trace.Line]uint32{}, true
 		}
 		t.cores = append(t.cores, c)
 		for _, d := range t.domains {
-			member := (*counted)(nil)
+			member := (*stackSample)(nil)
 			if d.threads == nil || t.grouping.IsIn(number, d.threads) {
-				member = new(counted)
+				member = new(stackSample)
 			}
 			d.members = append(d.members, member)
 		}
@@ -162,7 +162,7 @@ func (l *knownLines) weight() uint64 { return 1 << l.halvings }
 func (t *threads) access(core uint8, line trace.Line, write bool) {
 	c, bit := t.cores[core], uint64(1)<<core
 	c.accesses++
-	h := mix(line, t.lines.seed)
+	h := hashLine(line, t.lines.seed)
 	group := int(h % groups)
 	var known *knownLine
 	if h <= t.lines.threshold {
@@ -194,7 +194,7 @@ func (t *threads) access(core uint8, line trace.Line, write bool) {
 		}
 	}
 	for t.lines.most > 0 && len(t.lines.of) > t.lines.most {
-		t.halve()
+		t.halveRate()
 	}
 }
 
@@ -206,12 +206,12 @@ func (t *threads) accessSampled(c *coreStacks, core uint8, line trace.Line, h ui
 	if d < frontLines {
 		c.private.near[d]++
 	} else {
-		d = int(c.space.exchange(line, h, left))
+		d = int(c.space.fetchIntoFront(line, h, left))
 		c.private.add(uint32(d), weight, group)
 	}
 	t.accessCoherent(c, core, line, left, uint32(d), known, group)
 	if write {
-		t.take(core, line, known)
+		t.invalidateOthers(core, line, known)
 	}
 	for i, dom := range t.domains {
 		member := dom.members[core]
@@ -223,17 +223,17 @@ func (t *threads) accessSampled(c *coreStacks, core uint8, line trace.Line, h ui
 		if together < frontLines {
 			member.near[together]++
 		} else {
-			together = int(dom.space.exchange(line, h, left))
+			together = int(dom.space.fetchIntoFront(line, h, left))
 			member.add(uint32(together), weight, group)
 		}
 		if known == nil || known.last[i] == 0 || known.last[i] == core+1 {
 			continue
 		}
-		dom.foreign.sampled(uint32(together), weight, group)
+		dom.foreign.addSampled(uint32(together), weight, group)
 		if i == 0 && d == stack.Cold {
 			c.foreign.add(uint32(d), weight, group)
 		} else if i == 0 {
-			c.foreign.sampled(uint32(d), weight, group)
+			c.foreign.addSampled(uint32(d), weight, group)
 		}
 	}
 }
@@ -253,7 +253,7 @@ func (t *threads) accessCoherent(c *coreStacks, core uint8, line, left trace.Lin
 	}
 	if at < frontLines {
 		c.coherent.near[at]++
-		t.sites.near(uint32(at), 0)
+		t.sites.setDepths(uint32(at), 0)
 	} else {
 		t.inFront.add(line, core)
 		if left != noLine {
@@ -261,15 +261,15 @@ func (t *threads) accessCoherent(c *coreStacks, core uint8, line, left trace.Lin
 		}
 		if lost := c.foundNearLost(line); private < frontLines {
 			c.lostNear[lost&(frontLines-1)]++
-			t.sites.near(stack.Lost, uint32(lost&(frontLines-1)))
+			t.sites.setDepths(stack.Lost, uint32(lost&(frontLines-1)))
 		}
 	}
 	if known == nil || at == 0 {
 		return // if the line is on top of the stack, it is also on top of the sampled stack
 	}
-	ownAbove, _, _ := c.own.take(line)
-	c.own.note(line)
-	c.own.put(line, 0)
+	ownAbove, _, _ := c.own.removeLine(line)
+	c.own.register(line)
+	c.own.push(line, 0)
 	above, how := c.holed.access(line)
 	lostAt := c.lostAt[line]
 	if how == foundLost {
@@ -281,14 +281,14 @@ func (t *threads) accessCoherent(c *coreStacks, core uint8, line, left trace.Lin
 	case how == foundLost:
 		c.lost.AddN(uint64(lostAt), weight)
 		c.lostSpread[group] += weight
-		t.sites.sampled(stack.Lost, lostAt, weight, group)
+		t.sites.countSampled(stack.Lost, lostAt, weight, group)
 	case how == foundNew || private == stack.Cold:
 		c.coherent.add(stack.Cold, weight, group)
-		t.sites.sampled(stack.Cold, 0, weight, group)
+		t.sites.countSampled(stack.Cold, 0, weight, group)
 	default:
-		depth := c.deeper(private, ownAbove, above)
-		c.coherent.sampled(depth, weight, group)
-		t.sites.sampled(depth, 0, weight, group)
+		depth := c.coherentDistance(private, ownAbove, above)
+		c.coherent.addSampled(depth, weight, group)
+		t.sites.countSampled(depth, 0, weight, group)
 	}
 }
 
@@ -304,8 +304,8 @@ func (c *coreStacks) foundNearLost(line trace.Line) (at int) {
 	return 0
 }
 
-// deeper returns the coherent distance of a line that is not in the front.
-func (c *coreStacks) deeper(private uint32, ownAbove, above int) uint32 {
+// coherentDistance returns the coherent distance of a line that is not in the front.
+func (c *coreStacks) coherentDistance(private uint32, ownAbove, above int) uint32 {
 	if c.space.rate >= 1 {
 		return uint32(above)
 	}
@@ -317,21 +317,21 @@ func (c *coreStacks) deeper(private uint32, ownAbove, above int) uint32 {
 
 const mostNearLost = 4 * frontLines // maximum number of recorded lines; only frontLines of them can be in the private front
 
-// take invalidates a line in all other cores after a core's store.
-func (t *threads) take(core uint8, line trace.Line, known *knownLine) {
-	for others := t.inFront.of(line) &^ (1 << core); others != 0; others &= others - 1 {
+// invalidateOthers invalidates a line in all other cores after a core's store.
+func (t *threads) invalidateOthers(core uint8, line trace.Line, known *knownLine) {
+	for others := t.inFront.coresOf(line) &^ (1 << core); others != 0; others &= others - 1 {
 		other := uint8(bits.TrailingZeros64(others))
 		c := t.cores[other]
 		if c.same {
 			c.top, c.same = holedFront(c.space.front), false
 		}
-		at := c.top.lose(line)
+		at := c.top.invalidate(line)
 		t.inFront.remove(line, other)
 		if known != nil {
 			c.lostAt[line] = uint32(at)
 		}
 		if slices.Contains(c.space.front[:], line) {
-			c.loseNear(line, at)
+			c.recordNearLost(line, at)
 		}
 	}
 	if known == nil {
@@ -339,9 +339,9 @@ func (t *threads) take(core uint8, line trace.Line, known *knownLine) {
 	}
 	for others := known.holders &^ (1 << core); others != 0; others &= others - 1 {
 		c := t.cores[bits.TrailingZeros64(others)]
-		above, here := c.holed.lose(line)
+		above, here := c.holed.invalidate(line)
 		if _, near := c.lostAt[line]; here && !near {
-			c.lostAt[line] = c.scaled(above)
+			c.lostAt[line] = c.toDepth(above)
 		}
 	}
 }
@@ -353,8 +353,8 @@ func (c *coreStacks) coherentTop() *holedFront {
 	return &c.top
 }
 
-// loseNear records the depth of an invalidated line in the private front.
-func (c *coreStacks) loseNear(line trace.Line, at int) {
+// recordNearLost records the depth of an invalidated line in the private front.
+func (c *coreStacks) recordNearLost(line trace.Line, at int) {
 	c.foundNearLost(line)
 	if len(c.nearLost) == mostNearLost {
 		c.nearLost = slices.DeleteFunc(c.nearLost, func(x nearLost) bool { return !slices.Contains(c.space.front[:], x.line) })
@@ -362,9 +362,9 @@ func (c *coreStacks) loseNear(line trace.Line, at int) {
 	c.nearLost = append(c.nearLost, nearLost{line, at})
 }
 
-// scaled converts the number of sampled lines above a line to a depth. The front must not contain
+// toDepth converts the number of sampled lines above a line to a depth. The front must not contain
 // the line.
-func (c *coreStacks) scaled(above int) uint32 {
+func (c *coreStacks) toDepth(above int) uint32 {
 	if c.space.rate >= 1 {
 		return uint32(above)
 	}
@@ -381,7 +381,7 @@ func (t *threads) depth(core uint8, line trace.Line) uint32 {
 		return uint32(at)
 	}
 	if above, here := c.holed.depth(line); here {
-		return c.scaled(above)
+		return c.toDepth(above)
 	}
 	return stack.Cold
 }
@@ -396,7 +396,7 @@ func (t *threads) accessTimed(c *coreStacks, core uint8, line trace.Line, write 
 			other := t.cores[bits.TrailingZeros64(others)]
 			w := other.waits[line]
 			if w.foreign = true; write && !w.lost {
-				w.lost, w.at = true, other.time.soFar(line)
+				w.lost, w.at = true, other.time.currentDistance(line)
 			}
 			other.waits[line] = w
 		}
@@ -407,28 +407,28 @@ func (t *threads) accessTimed(c *coreStacks, core uint8, line trace.Line, write 
 		delete(c.waits, line)
 		t.stopWaiting(line, bit)
 		of := t.draw()
-		c.private.sampled(d, 1, of)
+		c.private.addSampled(d, 1, of)
 		if w.foreign {
-			c.foreign.sampled(d, 1, of)
+			c.foreign.addSampled(d, 1, of)
 		}
 		if w.lost {
 			c.lost.Add(uint64(w.at))
 			c.lostSpread[of]++
-			t.sites.sampled(stack.Lost, w.at, 1, of)
+			t.sites.countSampled(stack.Lost, w.at, 1, of)
 		} else {
-			c.coherent.sampled(d, 1, of)
-			t.sites.sampled(d, 0, 1, of)
+			c.coherent.addSampled(d, 1, of)
+			t.sites.countSampled(d, 0, 1, of)
 		}
 	}
 	if began {
-		c.waits[line] = wait{}
+		c.waits[line] = pendingSample{}
 		t.waiting[line] |= bit
 	}
 	weight := t.lines.weight()
 	if known != nil && known.ever&bit == 0 {
 		c.private.add(stack.Cold, weight, group)
 		c.coherent.add(stack.Cold, weight, group)
-		t.sites.sampled(stack.Cold, 0, weight, group)
+		t.sites.countSampled(stack.Cold, 0, weight, group)
 	}
 	for i, dom := range t.domains {
 		member := dom.members[core]
@@ -442,9 +442,9 @@ func (t *threads) accessTimed(c *coreStacks, core uint8, line trace.Line, write 
 		d, began := dom.time.access(line)
 		if d != passed {
 			of := t.draw()
-			member.sampled(d, 1, of)
+			member.addSampled(d, 1, of)
 			if dom.waits[line] != core {
-				dom.foreign.sampled(d, 1, of)
+				dom.foreign.addSampled(d, 1, of)
 			}
 			delete(dom.waits, line)
 		}
@@ -471,11 +471,11 @@ func (t *threads) stopWaiting(line trace.Line, bit uint64) {
 	}
 }
 
-// halve halves the sampling rate of lines for all stacks.
-func (t *threads) halve() {
+// halveRate halves the sampling rate of lines for all stacks.
+func (t *threads) halveRate() {
 	t.lines.threshold /= 2
 	t.lines.halvings++
-	keep := func(line trace.Line) bool { return mix(line, t.lines.seed) <= t.lines.threshold }
+	keep := func(line trace.Line) bool { return hashLine(line, t.lines.seed) <= t.lines.threshold }
 	for line := range t.lines.of {
 		if !keep(line) {
 			delete(t.lines.of, line)
@@ -489,8 +489,8 @@ func (t *threads) halve() {
 	}
 	for _, c := range t.cores {
 		c.space.halve()
-		c.own.drop(keep)
-		c.holed.drop(keep)
+		c.own.dropLines(keep)
+		c.holed.dropLines(keep)
 		for line := range c.lostAt {
 			if !keep(line) {
 				delete(c.lostAt, line)

@@ -42,7 +42,7 @@ type weighing struct {
 // accesses are sampled, the given number of samples. First accesses are estimated from lines with
 // hashes up to threshold, which has been halved halvings times. lines is nil if single accesses are
 // sampled; otherwise, single is nil.
-func newWeighing(threshold uint64, halvings uint, lines *space, single *timed, accesses, samples uint64) (w weighing) {
+func newWeighing(threshold uint64, halvings uint, lines *spaceSampler, single *timeSampler, accesses, samples uint64) (w weighing) {
 	rate := profile.RateOf(threshold)
 	w.cold, w.coldRest = math.Exp2(-float64(halvings))/rate, 1-rate
 	if single == nil {
@@ -60,7 +60,7 @@ func newWeighing(threshold uint64, halvings uint, lines *space, single *timed, a
 }
 
 // weighing returns the weighing for one of the stacks.
-func (t *threads) weighing(lines *space, single *timed, accesses uint64) weighing {
+func (t *threads) weighing(lines *spaceSampler, single *timeSampler, accesses uint64) weighing {
 	if single != nil {
 		w := newWeighing(t.lines.threshold, t.lines.halvings, nil, single, accesses, single.samples)
 		w.least = 1
@@ -77,36 +77,36 @@ func (t *threads) weighing(lines *space, single *timed, accesses uint64) weighin
 func (c *coreStacks) result(t *threads) (out profile.Core) {
 	w := t.weighing(c.space, c.time, c.accesses)
 	near, nearCoherent := c.private.nearTotal(), c.coherent.nearTotal()+sum(c.lostNear[:])
-	b := budget{left: c.accesses - nearCoherent, factor: w.cold} // only accesses beyond the front
+	b := scaledCounts{left: c.accesses - nearCoherent, factor: w.cold} // only accesses beyond the front
 	cold := min(max(b.take(c.private.cold), w.least), c.accesses-nearCoherent)
 	longest := max(cold, 1) - 1
 	shortest := min(uint64(w.front), longest)
 
 	p := &out.Private
-	b = budget{left: c.accesses - near - cold, factor: w.deep}
+	b = scaledCounts{left: c.accesses - near - cold, factor: w.deep}
 	p.Cold = cold
 	c.private.addNear(&p.Distances)
-	b.histogram(&c.private.deep, &p.Distances, longest)
-	b.rest(&p.Distances, shortest)
+	b.addHistogram(&c.private.deep, &p.Distances, longest)
+	b.addRemaining(&p.Distances, shortest)
 
 	x := &out.Coherent
-	b = budget{left: c.accesses - nearCoherent - cold, factor: w.deep}
+	b = scaledCounts{left: c.accesses - nearCoherent - cold, factor: w.deep}
 	x.Cold = cold
 	for d, n := range c.lostNear {
 		x.Lost.AddN(uint64(d), n)
 	}
-	b.histogram(&c.lost, &x.Lost, longest)
+	b.addHistogram(&c.lost, &x.Lost, longest)
 	c.coherent.addNear(&x.Distances)
-	b.histogram(&c.coherent.deep, &x.Distances, longest)
-	b.rest(&x.Distances, shortest)
+	b.addHistogram(&c.coherent.deep, &x.Distances, longest)
+	b.addRemaining(&x.Distances, shortest)
 	x.Invalidations = max(uint64(math.Round(float64(sum(c.taken[:]))*w.cold)), x.Lost.Total())
-	w.within(&out.Foreign, &c.foreign, &p.Distances, cold, longest)
+	w.addSubset(&out.Foreign, &c.foreign, &p.Distances, cold, longest)
 	out.Off = c.intervals(&out, w)
 	return out
 }
 
-// within estimates the counts of a subset of the accesses. all is the histogram of all accesses.
-func (w *weighing) within(out *profile.StackCounts, c *counted, all *profile.Histogram, cold, longest uint64) {
+// addSubset estimates the counts of a subset of the accesses. all is the histogram of all accesses.
+func (w *weighing) addSubset(out *profile.StackCounts, c *stackSample, all *profile.Histogram, cold, longest uint64) {
 	out.Cold = min(uint64(math.Round(float64(c.cold)*w.cold)), cold)
 	for d, n := range c.deep.All() {
 		to := min(d, longest)
@@ -116,14 +116,14 @@ func (w *weighing) within(out *profile.StackCounts, c *counted, all *profile.His
 
 func (d *domainStacks) result(t *threads, order []int, cores []profile.Core) (r profile.Domain) {
 	w := t.weighing(d.space, d.time, d.accesses)
-	var budgets []budget
+	var budgets []scaledCounts
 	lines := uint64(0)
 	for at, n := range order {
 		if d.members[n] == nil {
 			continue
 		}
 		r.Cores = append(r.Cores, uint32(at))
-		b := budget{left: t.cores[n].accesses - d.members[n].nearTotal(), factor: w.cold}
+		b := scaledCounts{left: t.cores[n].accesses - d.members[n].nearTotal(), factor: w.cold}
 		b.left = min(b.left, cores[at].Private.Cold)
 		m := profile.Member{Cold: b.take(d.members[n].cold)}
 		lines += m.Cold
@@ -139,14 +139,14 @@ func (d *domainStacks) result(t *threads, order []int, cores []profile.Core) (r 
 	for k := range r.Members {
 		m, c := &r.Members[k], d.members[order[r.Cores[k]]]
 		c.addNear(&m.Distances)
-		b := budget{left: t.cores[order[r.Cores[k]]].accesses - c.nearTotal() - m.Cold, factor: w.deep}
-		b.histogram(&c.deep, &m.Distances, longest)
-		b.rest(&m.Distances, shortest)
+		b := scaledCounts{left: t.cores[order[r.Cores[k]]].accesses - c.nearTotal() - m.Cold, factor: w.deep}
+		b.addHistogram(&c.deep, &m.Distances, longest)
+		b.addRemaining(&m.Distances, shortest)
 		m.Bounds = w.bounds(&m.Distances, m.Cold, &c.spread, nil)
 	}
 	if len(r.Members) > 0 {
 		all, _ := r.Concurrent()
-		w.within(&r.Foreign, &d.foreign, all, 0, longest)
+		w.addSubset(&r.Foreign, &d.foreign, all, 0, longest)
 	}
 	return r
 }
@@ -172,7 +172,7 @@ func (c *coreStacks) intervals(of *profile.Core, w weighing) *profile.CoreInterv
 
 // bounds returns the confidence intervals of misses, computed from the spread of accesses (s) and
 // of coherence misses (lost).
-func (w *weighing) bounds(h *profile.Histogram, cold uint64, s *spread, lost *[groups]uint64) []profile.Bound {
+func (w *weighing) bounds(h *profile.Histogram, cold uint64, s *groupWeights, lost *[groups]uint64) []profile.Bound {
 	if w.deepRest <= 0 && w.coldRest <= 0 {
 		return nil
 	}
@@ -180,8 +180,8 @@ func (w *weighing) bounds(h *profile.Histogram, cold uint64, s *spread, lost *[g
 	return w.boundsOf(&misses, s, lost)
 }
 
-func (w *weighing) boundsOf(misses *[outOf + 1]uint64, s *spread, lost *[groups]uint64) []profile.Bound {
-	off := w.off(s, lost)
+func (w *weighing) boundsOf(misses *[outOf + 1]uint64, s *groupWeights, lost *[groups]uint64) []profile.Bound {
+	off := w.missErrors(s, lost)
 	var bounds [outOf + 1]profile.Bound
 	for bin, half := range off {
 		n := uint64(math.Ceil(half))
@@ -191,9 +191,9 @@ func (w *weighing) boundsOf(misses *[outOf + 1]uint64, s *spread, lost *[groups]
 	return slices.Clip(list[:min(len(list), profile.SiteBins)])
 }
 
-// off returns the error of the number of misses for each bin, computed from a spread. First
+// missErrors returns the error of the number of misses for each bin, computed from a spread. First
 // accesses and distances from different samples have independent errors.
-func (w *weighing) off(s *spread, lost *[groups]uint64) (off [outOf + 1]float64) {
+func (w *weighing) missErrors(s *groupWeights, lost *[groups]uint64) (off [outOf + 1]float64) {
 	var deep, cold [groups]float64
 	for g := range s {
 		cold[g] = float64(s[g][outOf])

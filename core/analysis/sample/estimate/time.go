@@ -21,19 +21,19 @@ const (
 	oldBits = 6
 )
 
-// timed samples accesses: see the package comment.
-type timed struct {
+// timeSampler samples accesses: see the package comment.
+type timeSampler struct {
 	seed, gap uint64
 	draws     uint64 // number of gaps drawn so far
 	next      uint64 // number of accesses until the next sample
 	now       uint64 // number of accesses so far
 
-	watched map[trace.Line]watch
+	watched map[trace.Line]openSample
 	filter  [1 << 8]uint64 // bit set of the hashes of all watched lines, and of some lines that are no longer watched
 	// the young samples, and some samples that are no longer young, in order
 	young  []watching
-	recent *stack.Exact // stack of all lines since the first element of young; nil: no sample is young
-	old    *order       // order of one line in 1 << oldBits since the first open sample
+	recent *stack.Exact  // stack of all lines since the first element of young; nil: no sample is young
+	old    *sampledOrder // order of one line in 1 << oldBits since the first open sample
 
 	analysed, samples uint64
 	// by profile.DistanceBin: number of all ended samples, and of ended samples that were no longer
@@ -43,8 +43,8 @@ type timed struct {
 	one           counts // counts of a single access
 }
 
-// watch is a sample that waits for the next access to its line.
-type watch struct {
+// openSample is a sample that waits for the next access to its line.
+type openSample struct {
 	kind trace.Kind // kind of the sampled access
 	at   uint64     // time of the sampled access
 	old  bool
@@ -55,25 +55,25 @@ type watching struct {
 	at   uint64
 }
 
-func newTime(gap, seed uint64) *timed {
-	t := &timed{seed: seed, gap: gap, watched: map[trace.Line]watch{}}
+func newTime(gap, seed uint64) *timeSampler {
+	t := &timeSampler{seed: seed, gap: gap, watched: map[trace.Line]openSample{}}
 	t.next = t.draw()
 	return t
 }
 
 // draw returns the number of accesses to skip before the next sample. This number is geometrically
 // distributed, so each access is sampled with the same probability, 1/gap.
-func (t *timed) draw() uint64 {
+func (t *timeSampler) draw() uint64 {
 	if t.gap <= 1 {
 		return 0
 	}
 	t.draws++
-	u := (float64(mix(t.draws, ^t.seed)>>11) + 0.5) / (1 << 53)
+	u := (float64(hashLine(t.draws, ^t.seed)>>11) + 0.5) / (1 << 53)
 	return uint64(math.Log(u) / math.Log1p(-1/float64(t.gap)))
 }
 
 // sample implements sampler. sample skips accesses as long as no line is watched.
-func (t *timed) sample(lines []trace.Line, kinds []trace.Kind, c *counts) (beyond uint64) {
+func (t *timeSampler) sample(lines []trace.Line, kinds []trace.Kind, c *counts) (beyond uint64) {
 	for _, kind := range kinds {
 		c.beyond[kind&(kindSlots-1)]++
 	}
@@ -82,12 +82,12 @@ func (t *timed) sample(lines []trace.Line, kinds []trace.Kind, c *counts) (beyon
 		n := int(min(uint64(len(lines)), t.next))
 		if len(t.watched) > 0 {
 			n = min(n, chunk)
-			t.follow(lines[:n], kinds, c)
+			t.processWatched(lines[:n], kinds, c)
 		}
 		t.now += uint64(n)
 		t.next -= uint64(n)
 		if t.next == 0 && n < len(lines) {
-			t.begin(lines[n], kinds[n], c)
+			t.beginSample(lines[n], kinds[n], c)
 			t.next = t.draw()
 			n++
 		}
@@ -98,7 +98,7 @@ func (t *timed) sample(lines []trace.Line, kinds []trace.Kind, c *counts) (beyon
 
 // access processes one access. access returns the distance if the access ends a sample, and passed
 // otherwise. access also reports whether the access itself is sampled.
-func (t *timed) access(line trace.Line) (distance uint32, began bool) {
+func (t *timeSampler) access(line trace.Line) (distance uint32, began bool) {
 	if len(t.watched) == 0 && t.next > 0 {
 		t.now, t.next = t.now+1, t.next-1
 		return passed, false
@@ -113,24 +113,24 @@ func (t *timed) access(line trace.Line) (distance uint32, began bool) {
 	return distance, t.samples != before
 }
 
-// soFar returns the stack distance that an access to the line of a sample would have at the current
+// currentDistance returns the stack distance that an access to the line of a sample would have at the current
 // time.
-func (t *timed) soFar(line trace.Line) uint32 {
+func (t *timeSampler) currentDistance(line trace.Line) uint32 {
 	w, found := t.watched[line]
 	if !found || !w.old && t.recent == nil {
 		return 0
 	}
 	if w.old {
-		return uint32(min(t.old.since(w.at)<<oldBits, farthest))
+		return uint32(min(t.old.pushedSince(w.at)<<oldBits, farthest))
 	}
 	return uint32(max(0, slices.Index(t.recent.Stack(), line))) // slow, but called at most once per sample
 }
 
-// begin starts a sample at an access. The access may also end an earlier sample.
-func (t *timed) begin(line trace.Line, kind trace.Kind, c *counts) {
+// beginSample starts a sample at an access. The access may also end an earlier sample.
+func (t *timeSampler) beginSample(line trace.Line, kind trace.Kind, c *counts) {
 	one := [1]trace.Line{line}
 	if len(t.watched) > 0 {
-		t.follow(one[:], []trace.Kind{kind}, c)
+		t.processWatched(one[:], []trace.Kind{kind}, c)
 	}
 	t.now++
 	if t.recent == nil {
@@ -142,27 +142,27 @@ func (t *timed) begin(line trace.Line, kind trace.Kind, c *counts) {
 		t.old = newOrder()
 	}
 	t.samples++
-	t.watch(line, watch{kind: kind, at: t.now})
+	t.watch(line, openSample{kind: kind, at: t.now})
 	t.young = append(t.young, watching{line, t.now})
 }
 
-func (t *timed) watch(line trace.Line, w watch) {
+func (t *timeSampler) watch(line trace.Line, w openSample) {
 	t.watched[line] = w
-	h := mix(line, t.seed)
+	h := hashLine(line, t.seed)
 	t.filter[h&255] |= 1 << (h >> 8 & 63)
 }
 
-// follow processes accesses as long as lines are watched.
-func (t *timed) follow(lines []trace.Line, kinds []trace.Kind, c *counts) {
+// processWatched processes accesses as long as lines are watched.
+func (t *timeSampler) processWatched(lines []trace.Line, kinds []trace.Kind, c *counts) {
 	exact, counted := t.recent != nil, 0
 	if exact {
 		t.recent.Distances(lines, t.distances[:])
 	}
 	for i, line := range lines {
-		h := mix(line, t.seed)
+		h := hashLine(line, t.seed)
 		if t.filter[h&255]>>(h>>8&63)&1 != 0 {
 			if w, found := t.watched[line]; found {
-				c.taken = append(c.taken, taken{line, 1, t.end(line, w, t.distances[i]), kinds[i]})
+				c.taken = append(c.taken, sampledAccess{line, 1, t.endSample(line, w, t.distances[i]), kinds[i]})
 				if len(t.watched) == 0 {
 					lines = lines[:i+1]
 					break
@@ -170,8 +170,8 @@ func (t *timed) follow(lines []trace.Line, kinds []trace.Kind, c *counts) {
 			}
 		}
 		if h>>(64-oldBits) == 0 {
-			t.old.take(line)
-			t.old.put(line, t.now+uint64(i)+1)
+			t.old.removeLine(line)
+			t.old.push(line, t.now+uint64(i)+1)
 			counted++
 		}
 	}
@@ -179,24 +179,24 @@ func (t *timed) follow(lines []trace.Line, kinds []trace.Kind, c *counts) {
 		counted = len(lines)
 	}
 	t.analysed += uint64(counted)
-	t.age()
+	t.dropOldData()
 }
 
-// end ends a sample, and returns the distance of the access that ends the sample.
-func (t *timed) end(line trace.Line, w watch, exact uint32) uint32 {
+// endSample ends a sample, and returns the distance of the access that ends the sample.
+func (t *timeSampler) endSample(line trace.Line, w openSample, exact uint32) uint32 {
 	delete(t.watched, line)
 	if !w.old {
 		t.ends[profile.DistanceBin(uint64(exact))]++
 		return exact
 	}
-	d := min(t.old.since(w.at)<<oldBits, farthest)
+	d := min(t.old.pushedSince(w.at)<<oldBits, farthest)
 	t.ends[profile.DistanceBin(uint64(d))]++
 	t.oldEnds[profile.DistanceBin(uint64(d))]++
 	return uint32(d)
 }
 
-// age removes data that samples no longer need.
-func (t *timed) age() {
+// dropOldData removes data that samples no longer need.
+func (t *timeSampler) dropOldData() {
 	if len(t.watched) == 0 {
 		t.young, t.recent, t.old, t.filter = t.young[:0], nil, nil, [1 << 8]uint64{}
 		return
@@ -220,10 +220,10 @@ func (t *timed) age() {
 }
 
 // All samples have the same weight, so there are no groups.
-func (t *timed) weight() uint64            { return 1 }
-func (t *timed) group(line trace.Line) int { return 0 }
+func (t *timeSampler) weight() uint64            { return 1 }
+func (t *timeSampler) group(line trace.Line) int { return 0 }
 
-func (t *timed) describe(s *profile.SampledSize) (factor float64, open [trace.NumKinds]uint64) {
+func (t *timeSampler) describe(s *profile.SampledSize) (factor float64, open [trace.NumKinds]uint64) {
 	s.Analysed = t.analysed
 	for _, w := range t.watched {
 		open[w.kind]++
@@ -234,7 +234,7 @@ func (t *timed) describe(s *profile.SampledSize) (factor float64, open [trace.Nu
 // deviation implements sampler. Young samples are exact, but older samples count only a fixed
 // selection of lines. The deviation therefore depends on the share of older samples among the
 // samples with about the given distance.
-func (t *timed) deviation(distance float64) float64 {
+func (t *timeSampler) deviation(distance float64) float64 {
 	bin := profile.DistanceBin(uint64(distance))
 	ends, old := t.ends[bin], t.oldEnds[bin]
 	if bin > 0 {
@@ -243,7 +243,7 @@ func (t *timed) deviation(distance float64) float64 {
 	return float64(old) / float64(max(ends, 1)) * math.Sqrt((1<<oldBits-1)/distance)
 }
 
-func (t *timed) code(c *codec.Coder) {
+func (t *timeSampler) code(c *codec.Coder) {
 	c.U64s(&t.draws, &t.next, &t.now, &t.analysed, &t.samples)
 	c.Array(t.ends[:])
 	c.Array(t.oldEnds[:])

@@ -23,11 +23,11 @@ func TestTimeSampleIsUnbiased(t *testing.T) {
 		"zipf":            generated(100_000, tracetest.Zipf(1<<14, 1.1, 7)),
 	} {
 		t.Run(name, func(t *testing.T) {
-			truth := bins(exact(lines))
+			truth := distanceShares(exact(lines))
 			var sum, squares [profile.WindowBins]float64
 			for seed := range uint64(seeds) {
 				l, _ := sampled(sample.Options{Mode: profile.TimeSample, Gap: 300, Seed: seed}, lines)
-				for bin, x := range bins(l) {
+				for bin, x := range distanceShares(l) {
 					sum[bin] += x
 					squares[bin] += x * x
 				}
@@ -61,8 +61,8 @@ func quantileOfChi2(degrees float64) float64 {
 	return degrees * x * x * x
 }
 
-// bins returns the shares of all accesses by distance.
-func bins(l *profile.Locality) (shares [profile.WindowBins]float64) {
+// distanceShares returns the shares of all accesses by distance.
+func distanceShares(l *profile.Locality) (shares [profile.WindowBins]float64) {
 	counts, cold := l.Histogram(trace.AllKinds)
 	for d, n := range counts.All() {
 		shares[profile.DistanceBin(d)] += float64(n) / float64(l.Accesses())

@@ -74,14 +74,14 @@ func put(t *testing.T, s profile.Store, e profile.Entry, data []byte) {
 
 func save(t *testing.T, s profile.Checkpoints, key string, data []byte) {
 	t.Helper()
-	if err := s.Save(profile.Entry{Key: key}, writing(data)); err != nil {
+	if err := s.Save(profile.Entry{Key: key}, writeInParts(data)); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// writing returns a function that writes data in a few parts whose boundaries are not the
+// writeInParts returns a function that writes data in a few parts whose boundaries are not the
 // boundaries of the store's pieces.
-func writing(data []byte) func(io.Writer) error {
+func writeInParts(data []byte) func(io.Writer) error {
 	return func(w io.Writer) error {
 		for _, part := range [][]byte{data[:len(data)/3], data[len(data)/3 : len(data)/2], data[len(data)/2:]} {
 			if _, err := w.Write(part); err != nil {
@@ -130,7 +130,7 @@ func testFinished(t *testing.T, s profile.Store) {
 	}
 	for _, finished := range []profile.EntryState{profile.EntryPartial, profile.EntryComplete} {
 		put(t, s, profile.Entry{Key: "k", State: finished}, pattern(30, 3))
-		if err := s.Save(profile.Entry{Key: "k"}, writing(pattern(40, 4))); !errors.Is(err, profile.ErrFinished) {
+		if err := s.Save(profile.Entry{Key: "k"}, writeInParts(pattern(40, 4))); !errors.Is(err, profile.ErrFinished) {
 			t.Errorf("Save of a checkpoint over a %s analysis = %v, want ErrFinished", finished, err)
 		}
 		wantData(t, s, "k", pattern(30, 3))
@@ -276,11 +276,11 @@ func testEntry(t *testing.T, s profile.Store) {
 // of its key. s must be empty and have room for 16 MiB, but not for 64 MiB.
 func TestFull(t *testing.T, s profile.Store) {
 	old := pattern(5<<20, 9)
-	if err := s.Save(profile.Entry{Key: "k", Name: "old"}, writing(old)); err != nil {
+	if err := s.Save(profile.Entry{Key: "k", Name: "old"}, writeInParts(old)); err != nil {
 		t.Fatal(err)
 	}
 	for _, key := range []string{"k", "other"} {
-		if err := s.Save(profile.Entry{Key: key, Name: "new"}, writing(pattern(64<<20, 8))); !errors.Is(err, profile.ErrFull) {
+		if err := s.Save(profile.Entry{Key: key, Name: "new"}, writeInParts(pattern(64<<20, 8))); !errors.Is(err, profile.ErrFull) {
 			t.Fatalf("Save of 64 MiB under %q into a full store: %v, want %v", key, err, profile.ErrFull)
 		}
 		err := s.Put(profile.Entry{Key: key, Name: "new", State: profile.EntryComplete}, pattern(64<<20, 8))
