@@ -5,12 +5,12 @@
 //     trace, the line sizes, and the analyses.
 //  2. A [Runner] reads the trace in batches, counts the records that the spec selects, and passes
 //     these records to every requested analysis (table.go lists the analyses). Every analysis
-//     receives the references, and also the events if it requests them. Package contract defines
-//     the interface of an analysis.
-//  3. [Runner.Profile] collects the results while the run continues; [Runner.Finish] collects them
-//     at the end of the run.
+//     receives the references. Analyses that request events also receive the events. Package
+//     contract defines the interface of an analysis.
+//  3. [Runner.Profile] returns the results so far. [Runner.Finish] ends the run and returns the
+//     final results.
 //
-// A run can be interrupted between two batches. If the run is saved with [Runner.Save] and restored
+// A run can be interrupted between batches. If the run is saved with [Runner.Save] and restored
 // with [Runner.Restore], its profile is byte-identical to the profile of an uninterrupted run. A
 // run can also be divided: [JoinSegments] joins the results of segments of a trace exactly
 // (MODELS §9). [Divided] divides a run among processors or web workers, each of which reads one
@@ -38,7 +38,7 @@ type Spec struct {
 	Threads   []uint32    // threads to analyse, ascending; nil: all threads
 	LineBytes []uint32    // line sizes, ascending, powers of two from 8 to 4,096; nil: 64
 	SkipBad   uint64      // maximum number of bad records to tolerate
-	Mergeable bool        // keep the run's final state, which contains addresses, in the profile
+	Mergeable bool        // store the run's final state, which contains addresses, in the profile
 	Analyses  Analyses    // analyses to run; 0: [Default]
 
 	// SetNumbers selects the numbers of sets that set tables cover; 0: all numbers.
@@ -47,8 +47,8 @@ type Spec struct {
 	// Utilisation lists the capacities, in bytes and ascending, of the LRU caches in which package
 	// sites measures line utilisation. UtilisationWays lists the number of ways of each cache; 0 or
 	// missing: fully associative. If Previous is set, package sites records, for each access, the
-	// site that last accessed the line. Utilisation and Previous cost time, and need memory for
-	// each line.
+	// site that last accessed the line. Utilisation and Previous increase the time of the run, and
+	// the memory for each line.
 	Utilisation     []uint64
 	UtilisationWays []uint32
 	Previous        bool
@@ -59,8 +59,8 @@ type Spec struct {
 	// threads of a group are in ascending order. Only the analysis Sharing uses Cores and Domains.
 	Cores, Domains [][]uint32
 	// Stacks selects the multi-core stacks that Sharing counts; 0: all stacks. The counts of the
-	// stacks that are not selected are meaningless, so the profile should not be stored. Mergeable,
-	// Sites and Communication require all stacks.
+	// stacks that are not selected are meaningless, so the profile should not be stored. Mergeable
+	// profiles, Sites and Communication require all stacks.
 	Stacks Stacks
 
 	// Sample selects the accesses from which package locality estimates its counts; nil: all
@@ -73,8 +73,8 @@ type Spec struct {
 	Budget *contract.Budget
 
 	// Start is the number of references in earlier segments. The reader of a segment begins at the
-	// segment's first reference, so Skip no longer applies. Limit counts from the beginning of the
-	// trace.
+	// segment's first reference, so Skip is ignored. Limit counts references from the beginning of
+	// the trace.
 	Start uint64
 }
 
@@ -82,32 +82,32 @@ type Spec struct {
 // Package analysis/sample implements it, and analysis/sample/estimate creates its analyses.
 type Sampling interface {
 	Locality(lineBytes []uint32) SampledLocality
-	// KeepsLines reports whether the sample contains all accesses to some lines, so that their last
-	// writers are known.
+	// KeepsLines reports whether the sample consists of lines, with all accesses to each of them.
+	// The last writer of such a line is known.
 	KeepsLines() bool
-	// Followers returns the analyses that use the same sample as package locality, in the order in
-	// which they read batches.
+	// Followers returns the other analyses of the sample, in the order in which they read batches.
 	Followers(w Wanted) []Analysis
-	// Stretches returns a reader of the sampled parts of r, or nil if the sample does not consist
-	// of parts of the run.
+	// Stretches returns a reader of the sampled intervals of the run, or nil if the sample consists
+	// of accesses or lines.
 	Stretches(r trace.Reader, kinds trace.Kinds, threads []uint32) Stretches
 }
 
-// SampledLocality is an analysis that estimates the counts of package locality.
+// SampledLocality estimates the counts of package locality.
 type SampledLocality interface {
 	Analysis
 	contract.LineCounter
 	contract.PieceConsumer
 }
 
-// Stretches reads the sampled parts of a run. Every analysis receives all records of these parts.
+// Stretches reads the sampled intervals of a run. Every analysis receives all records in these
+// intervals.
 type Stretches interface {
 	trace.Reader
-	Sampled() *profile.Sampled // Sampled describes the parts that have been read.
+	Sampled() *profile.Sampled // Sampled describes the intervals that have been read.
 }
 
-// ToRead returns the number of references that a run reads from a trace with the given number of
-// references. References of kinds or threads that are not selected do not count towards a limit.
+// ToRead returns the number of references that a run reads if the trace contains the given number
+// of references. It assumes that the spec selects all kinds and threads.
 func (s Spec) ToRead(references uint64) uint64 {
 	references -= min(s.Skip, references)
 	if s.Limit > 0 {
@@ -231,9 +231,9 @@ func (s Spec) checkUtilisation() error {
 	return nil
 }
 
-// Measure adds a cache to the sorted list of caches in which line utilisation is measured, unless
-// the list contains the cache, the list is full, or line utilisation cannot be measured in such a
-// cache. ways = 0 means fully associative.
+// Measure adds a cache to the sorted list of caches in which line utilisation is measured. Measure
+// does nothing if the list already contains the cache or is full, or if line utilisation cannot be
+// measured in such a cache. Zero ways means a fully associative cache.
 func (s *Spec) Measure(bytes uint64, ways uint32) {
 	line := uint64(s.SiteLineBytes())
 	if bytes%line != 0 || !profile.ValidUtilisation(bytes/line, ways) || len(s.Utilisation) == profile.MaxCapacities {
@@ -252,7 +252,8 @@ func (s *Spec) Measure(bytes uint64, ways uint32) {
 	s.UtilisationWays = slices.Insert(all, at, ways)
 }
 
-// waysOf returns the ways of the i-th measured cache, or 0 if it is fully associative.
+// waysOf returns the number of ways of the i-th measured cache, or 0 if the cache is fully
+// associative.
 func (s Spec) waysOf(i int) uint32 {
 	if i < len(s.UtilisationWays) {
 		return s.UtilisationWays[i]
@@ -260,7 +261,7 @@ func (s Spec) waysOf(i int) uint32 {
 	return 0
 }
 
-// checkSharing checks the groups of threads.
+// checkSharing checks the options Cores and Domains.
 func (s Spec) checkSharing() error {
 	if len(s.Cores) > profile.MaxCores {
 		return &trace.OptionError{Option: "cores", Got: strconv.Itoa(len(s.Cores)) + " groups", Want: "at most " + strconv.Itoa(profile.MaxCores)}
@@ -278,8 +279,8 @@ func (s Spec) checkSharing() error {
 	return s.checkOverlap()
 }
 
-// checkOverlap checks that no thread is assigned to two cores, and that domains contain all threads
-// of their cores.
+// checkOverlap checks that no thread is assigned to two cores, and that a domain contains either
+// all threads of a core or none.
 func (s Spec) checkOverlap() error {
 	for i, threads := range s.Cores {
 		shared := func(other []uint32) (n int) {

@@ -12,42 +12,42 @@ import (
 // Plan divides a run among machines that share only the trace and exchange messages. The resulting
 // profile is byte-identical to the profile of a [Runner] (MODELS §9):
 //
-//  1. A [Stretcher] analyses a stretch of the trace as a segment. Stretches can be analysed on any
-//     machine and in any order.
-//  2. [JoinSegments] joins neighbouring segments into one segment. Segments can be joined in any
+//  1. A [Stretcher] analyses one segment of the trace. Segments can be analysed on any machine and
+//     in any order.
+//  2. [JoinSegments] joins the results of neighbouring segments. The results can be joined in any
 //     grouping.
-//  3. [Plan.Finish] analyses the trace up to the first stretch, and appends the joined segments.
-//     The first part of the trace belongs to no segment, because some decisions of the analyses
-//     depend on it.
+//  3. [Plan.Finish] analyses the trace up to the first segment, and appends the joined results. The
+//     beginning of the trace belongs to no segment, because some decisions of the analyses depend
+//     on it.
 //  4. Some analyses do not support segments. [Plan.InOrder] runs only these analyses, on one
 //     machine and over the whole trace, and returns the results that Finish needs.
 //
-// If a run cannot be divided, the plan has no stretches, and Finish analyses the whole trace.
+// If a run cannot be divided, the plan has no segments, and Finish analyses the whole trace.
 type Plan struct {
 	Stretches  []Stretch
 	References uint64 // number of references in the trace, according to its index
 
 	// Moves reports whether Stretchers need the layout of the allocated memory blocks. A Stretcher
-	// can compute the layout by reading the whole trace up to its stretch. Alternatively, MovesOf
-	// reads the changes of the layout from each part of the trace, and Layouts combines these
+	// can compute the layout by reading the trace from the beginning up to its segment.
+	// Alternatively, MovesOf reads the layout changes from each segment, and Layouts combines these
 	// changes.
 	Moves bool
 
 	spec    Spec
 	inOrder Analyses // analyses that InOrder runs
-	head    Stretch  // the part of the trace before the first stretch
+	head    Stretch  // the part of the trace before the first segment
 	index   chunkIndex
-	lone    bool // the run has several cores, but each stretch is analysed as if it belonged to one core
+	lone    bool // each segment is analysed as if all its references belonged to one core
 }
 
-// headReferences is the maximum number of references that are analysed before the first stretch.
+// headReferences is the maximum number of references that are analysed before the first segment.
 // After this number of references, package communication knows whether the trace has a single
 // thread, even if the trace's tables do not list its threads.
 const headReferences = leastStretch
 
-// NewPlan divides a run into stretches of about the given number of references. A stretch begins at
-// the start of a chunk, unless chunks are longer than stretches. If source is nil, the run cannot
-// be divided. The error is a [*trace.OptionError].
+// NewPlan divides a run into segments of approximately the given number of references. A segment
+// begins at the start of a chunk, unless chunks are longer than segments. If source is nil, the run
+// cannot be divided. The error is a [*trace.OptionError].
 func NewPlan(spec Spec, source trace.Source, references uint64) (*Plan, error) {
 	return newPlan(spec, source, references, headReferences)
 }
@@ -80,12 +80,12 @@ func newPlan(spec Spec, source trace.Source, references, head uint64) (*Plan, er
 		return p, nil // the assignment of threads to cores depends on the whole trace
 	}
 	p.inOrder = p.spec.inOrderAnalyses(threads)
-	references = min(references, p.References) // so that sums do not overflow
-	events := p.prepare(source, threads)
+	references = min(references, p.References) // prevents overflows in the sums below
+	events := p.selectEvents(source, threads)
 	at := func(chunk int, rows, before uint64) Stretch {
 		return Stretch{From: trace.Position{Chunk: chunks[chunk].At, Rows: rows}, First: before, Events: events, Lone: p.lone}
 	}
-	next := head // reference at which the next stretch should begin
+	next := head // reference at which the next segment should begin
 	for i, c := range chunks {
 		before := p.index.before[i]
 		for next < before+c.References {
@@ -110,8 +110,8 @@ func newPlan(spec Spec, source trace.Source, references, head uint64) (*Plan, er
 	return p, nil
 }
 
-// prepare returns the events that the analyses of the whole run read.
-func (p *Plan) prepare(source trace.Source, threads int) (events trace.Kinds) {
+// selectEvents returns the kinds of events that the analyses read.
+func (p *Plan) selectEvents(source trace.Source, threads int) (events trace.Kinds) {
 	f := feed{analyses: table(p.segmentSpec(), noProgram)}
 	_, several := findOptional[contract.MultiCore](f.analyses)
 	p.lone = several && threads < 2
@@ -123,19 +123,18 @@ func (p *Plan) prepare(source trace.Source, threads int) (events trace.Kinds) {
 	return events
 }
 
-// segmentSpec returns the spec of the analyses that have segments.
+// segmentSpec returns the spec without the analyses that do not support segments.
 func (p *Plan) segmentSpec() Spec { return p.spec.withoutAnalyses(p.inOrder) }
 
 // Ordered reports whether some analyses of the run do not support segments, so that Finish needs
 // the result of InOrder.
 func (p *Plan) Ordered() bool { return p.inOrder != 0 && len(p.Stretches) > 0 }
 
-// InOrder reads the whole trace with only the analyses that do not support segments, and returns
-// their results. InOrder calls goesOn between steps. If goesOn returns an error, InOrder stops and
-// returns this error.
-func (p *Plan) InOrder(r trace.Reader, goesOn func(Progress) error) (*profile.Profile, error) {
+// InOrder reads the whole trace with only the analyses that do not support segments, and returns their
+// results. InOrder calls onProgress between steps. If onProgress fails, InOrder returns its error.
+func (p *Plan) InOrder(r trace.Reader, onProgress func(Progress) error) (*profile.Profile, error) {
 	run := newRunner(p.spec.onlyAnalyses(p.inOrder), r)
-	if err := toEnd(run, goesOn); err != io.EOF {
+	if err := runToEnd(run, onProgress); err != io.EOF {
 		return nil, err
 	}
 	whole := run.Finish(profile.State{})
@@ -143,8 +142,8 @@ func (p *Plan) InOrder(r trace.Reader, goesOn func(Progress) error) (*profile.Pr
 	return whole, nil
 }
 
-// Range returns the numbers of the first reference of a stretch and of the first reference after
-// the stretch. The numbers are approximate if stretches begin within chunks that contain events.
+// Range returns the range of reference numbers [from, to) of a segment. The numbers are approximate
+// if segments begin within chunks that contain events.
 func (p *Plan) Range(stretch int) (from, to uint64) {
 	at := func(s *Stretch) uint64 { return s.First + s.From.Rows }
 	to = p.References
@@ -154,23 +153,23 @@ func (p *Plan) Range(stretch int) (from, to uint64) {
 	return at(&p.Stretches[stretch]), to
 }
 
-// Rest returns the part of one of the plan's stretches after a position in it.
+// Rest returns the remainder of a segment, starting at a position in the segment.
 func (p *Plan) Rest(of Stretch, from trace.Position) Stretch {
 	of.From, of.First = from, p.index.referencesBeforeChunk(from)
 	return of
 }
 
-// Moves contains the records of one part of a trace that change the layout of memory blocks.
+// Moves contains the records of a segment that change the layout of memory blocks.
 type Moves []Move
 
 // Move contains consecutive records from one chunk that change the layout of memory blocks.
 type Move struct {
-	Chunk uint64       // the chunk that contains the records; its header tables name the blocks
+	Chunk uint64       // the chunk that contains the records; the tables in its header describe the blocks
 	Rows  *trace.Batch // the records, with their kinds, addresses, sites and arguments
 }
 
-// MovesOf reads the changes of the layout in the stretch with the given index, or in the part
-// before the first stretch if the index is -1.
+// MovesOf reads the layout changes in the segment with the given index. Index -1 means the
+// beginning of the trace, before the first segment.
 func (p *Plan) MovesOf(source trace.Source, stretch int) (all Moves, err error) {
 	of := p.head
 	if stretch >= 0 {
@@ -202,7 +201,7 @@ func (p *Plan) MovesOf(source trace.Source, stretch int) (all Moves, err error) 
 	}
 }
 
-// Layouts computes the layout of memory blocks after each part of a trace.
+// Layouts computes the layout of memory blocks at the end of each segment.
 type Layouts struct {
 	source trace.Source
 	chunk  uint64
@@ -217,8 +216,9 @@ func (p *Plan) Layouts(source trace.Source) *Layouts {
 	return l
 }
 
-// Behind returns the layout of memory blocks at the end of the next part of the trace. moves
-// contains the changes in this part. The parts must be passed in the order of the trace.
+// Behind returns the layout of memory blocks at the end of the next segment. The parameter moves
+// contains the layout changes in this segment. Behind must be called for each segment, in the order
+// of the trace.
 func (l *Layouts) Behind(moves Moves) []contract.Block {
 	for _, m := range moves {
 		if m.Chunk != l.chunk {
@@ -229,7 +229,7 @@ func (l *Layouts) Behind(moves Moves) []contract.Block {
 	return l.blocks.Layout()
 }
 
-// JoinSegments joins neighbouring segments of a plan into one segment, in the order of the trace.
+// JoinSegments joins the results of neighbouring segments, which must be in the order of the trace.
 // The error is an [*AppendError] if a segment does not begin where the previous segment ends, or
 // the error of an analysis whose state is damaged.
 func JoinSegments(spec Spec, segments ...*profile.Profile) (*profile.Profile, error) {
@@ -242,17 +242,17 @@ func JoinSegments(spec Spec, segments ...*profile.Profile) (*profile.Profile, er
 		spec.Start = first.Segment.Start
 	}
 	lone := !slices.ContainsFunc(segments, func(p *profile.Profile) bool { return p.Segment != nil && p.Segment.Sharing != nil })
-	return join(spec.segmentTable(noProgram, lone), first, segments[1:]...)
+	return joinResults(spec.segmentTable(noProgram, lone), first, segments[1:]...)
 }
 
-// Finish returns the profile of the run. Finish analyses the trace up to the first stretch, and
-// then appends rest, the joined segment of all stretches. r is a reader of source, at the beginning
-// of the trace. ordered is the result of InOrder if the plan requires it. If rest cannot be
-// appended, Finish analyses the rest of the trace, and joined is false. Finish calls goesOn between
-// steps. If goesOn returns an error, Finish stops and returns this error. Any other error is an
-// error of the reader r, an [*AppendError] if segments are missing, or [trace.ErrNotThere]. The
-// profile then contains everything before the error.
-func (p *Plan) Finish(r trace.Mover, source trace.Source, rest, ordered *profile.Profile, goesOn func(Progress) error) (whole *profile.Profile, joined bool, err error) {
+// Finish returns the profile of the run. Finish analyses the trace up to the first segment, and then
+// appends the joined result of all segments, which the parameter rest contains. The parameter r is a
+// reader of the parameter source, positioned at the beginning of the trace. If the plan requires the
+// result of InOrder, the parameter ordered contains it. If rest cannot be appended, Finish analyses the
+// remaining references itself, and returns joined = false. Finish calls onProgress between steps. If
+// onProgress fails, Finish returns its error. Any other error is a read error, an [*AppendError] if
+// segments are missing, or [trace.ErrNotThere]. The profile then contains the results up to the error.
+func (p *Plan) Finish(r trace.Mover, source trace.Source, rest, ordered *profile.Profile, onProgress func(Progress) error) (whole *profile.Profile, joined bool, err error) {
 	spec := p.spec
 	if p.Ordered() {
 		if ordered == nil {
@@ -268,15 +268,15 @@ func (p *Plan) Finish(r trace.Mover, source trace.Source, rest, ordered *profile
 	if len(p.Stretches) > 0 {
 		from := p.Stretches[0].From
 		r.Until(from)
-		if err = toEnd(d.Runner, goesOn); err == trace.ErrThere {
-			joined, err = p.append(d, from, rest, goesOn)
+		if err = runToEnd(d.Runner, onProgress); err == trace.ErrThere {
+			joined, err = p.append(d, from, rest, onProgress)
 		}
 	}
 	if !joined && err == nil {
 		if len(p.Stretches) > 0 {
 			r.Until(trace.Position{Chunk: trace.AtEnd})
 		}
-		err = toEnd(d.Runner, goesOn)
+		err = runToEnd(d.Runner, onProgress)
 	}
 	if err == io.EOF {
 		err = nil
@@ -288,12 +288,13 @@ func (p *Plan) Finish(r trace.Mover, source trace.Source, rest, ordered *profile
 	return whole, joined, err
 }
 
-// toEnd calls Step until the trace or the run ends. toEnd calls goesOn between two steps.
-func toEnd(r *Runner, goesOn func(Progress) error) error {
+// runToEnd calls Step until Step or onProgress returns an error, which is io.EOF at the end of the
+// trace. It calls onProgress between two steps.
+func runToEnd(r *Runner, onProgress func(Progress) error) error {
 	for {
 		err := r.Step()
 		if err == nil {
-			err = goesOn(r.Progress())
+			err = onProgress(r.Progress())
 		}
 		if err != nil {
 			return err
@@ -301,8 +302,8 @@ func toEnd(r *Runner, goesOn func(Progress) error) error {
 	}
 }
 
-// append appends the joined segments if the state before the first segment allows it.
-func (p *Plan) append(d *Divided, from trace.Position, rest *profile.Profile, goesOn func(Progress) error) (done bool, err error) {
+// append appends the joined result of the segments, if all analyses can append it.
+func (p *Plan) append(d *Divided, from trace.Position, rest *profile.Profile, onProgress func(Progress) error) (done bool, err error) {
 	if rest == nil || rest.Segment == nil || rest.Segment.Start != d.analysed || rest.Totals.AllReferences()+d.analysed != p.References {
 		return false, &AppendError{"the segments do not cover the rest of the trace"}
 	}
@@ -317,7 +318,7 @@ func (p *Plan) append(d *Divided, from trace.Position, rest *profile.Profile, go
 		return false, err
 	}
 	d.mover.Until(trace.Position{Chunk: trace.AtEnd})
-	return true, toEnd(d.Runner, goesOn)
+	return true, runToEnd(d.Runner, onProgress)
 }
 
 // AppendError explains why segments cannot be joined.
@@ -327,10 +328,10 @@ func (e *AppendError) Error() string { return e.What }
 
 func noProgram() *trace.Program { return nil }
 
-// join appends the segments after the first segment to the analyses of the first segment. All
-// analyses append a segment before any analysis appends the next segment, because an analysis may
-// need the result of a different analysis for the segment.
-func join(analyses []member, first *profile.Profile, following ...*profile.Profile) (*profile.Profile, error) {
+// joinResults restores the analyses from the first segment and appends the following segments. All
+// analyses append a segment before any analysis appends the next segment, because some analyses use
+// the results that other analyses have for the same segment.
+func joinResults(analyses []member, first *profile.Profile, following ...*profile.Profile) (*profile.Profile, error) {
 	joined := &profile.Profile{Input: first.Input, Totals: first.Totals, State: first.State, Segment: &profile.Segment{}, Sources: slices.Clone(first.Sources)}
 	if first.Segment != nil {
 		joined.Segment.Start = first.Segment.Start

@@ -13,7 +13,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/sgt"
 )
 
-// segmentOf analyses a single stretch. begin moves the stretcher to the start of the stretch.
+// segmentOf analyses a single segment. begin moves the stretcher to the start of the segment.
 func segmentOf(t *testing.T, spec analysis.Spec, source trace.Source, begin func(*analysis.Stretcher)) *profile.Profile {
 	t.Helper()
 	s := analysis.NewStretcher(spec, source)
@@ -128,7 +128,7 @@ func planEqualsRunner(t *testing.T, seeds uint64, thread func(uint32) uint32, le
 	}
 }
 
-// If the requested length exceeds the length of the trace, the plan has one stretch.
+// If the requested length exceeds the length of the trace, the plan has one segment.
 func TestPlanWithOneStretch(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 22))
 	p := allocatingProgram()

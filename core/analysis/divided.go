@@ -10,72 +10,74 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Divided is a [Runner] with helpers that read parts of the trace independently. The result is
-// byte-identical to the result of a Runner (MODELS §9). Divided requires a file that can be read
-// from any position. For all other files, use [Parallel].
+// Divided is a [Runner] with helpers that independently read and analyse segments of the trace. The
+// result is byte-identical to the result of a Runner (MODELS §9). Divided requires a file that can
+// be read from any position. For all other files, use [Parallel].
 //
 //  1. The live analyses read rows in order, in [Divided.Step], as in a Runner.
 //  2. Helpers analyse later segments of the trace. The lengths of the segments are chosen from the
 //     file's index, so that all helpers and the live analyses finish at about the same time.
-//  3. When the live analyses reach a segment, they append it and continue after it. If the segment
-//     is unfinished, it is cut at the helper's position, and the remaining part is divided again.
+//  3. When the live analyses reach a segment, they append it and continue after it. If the helper
+//     has not finished the segment, the segment is shortened to the part that the helper has
+//     analysed, and the remaining references are divided again.
 //
 // This is the scheme of PARDA (Niu, Dinan, Lu and Sadayappan, IPDPS 2012) with one difference:
-// PARDA joins all parts in its last step, but Divided appends segments as early as possible, and
-// need not join the part that is analysed live.
+// PARDA joins all segments in its last step. Divided appends each segment as early as possible, and
+// need not join the references that the live analyses read.
 type Divided struct {
 	*Runner
-	mover   trace.Mover // reader of the runner
+	mover   trace.Mover // the runner's reader
 	source  trace.Source
 	index   chunkIndex
 	helpers []*helping
 	claims  []*segmentClaim // ascending
-	wake    signal          // receives a signal when a helper may have a result
+	wake    signal          // signals that a helper may have a result
 	over    bool            // no more segments are assigned
 
-	least, most uint64  // minimum and maximum length of stretches, in references
+	least, most uint64  // minimum and maximum length of segments, in references
 	joining     float64 // cost of appending the latest segment, relative to the cost of analysing it
-	live        uint64  // no stretch may begin before this reference, at which a helper failed
+	live        uint64  // no segment may begin before this reference, at which a helper failed
 	fixed       bool
 	moves       bool // the results depend on the layout of memory blocks
-	reads       bool // an analysis reads the rows of segments: see contract.RowAppender
+	reads       bool // an analysis must also read the rows of segments: see contract.RowAppender
 
 	helped trace.Kinds // events that helpers read
-	wide   bool        // the run itself reads more events than its helpers
-	narrow uint64      // number of the reference at which the run itself stopped reading more events
+	wide   bool        // the run itself reads events that its helpers omit
+	narrow uint64      // number of the reference after which the run itself no longer reads additional events
 }
 
-// Helper analyses stretches in a separate goroutine, worker or process. The goroutine that calls
+// Helper analyses segments in a separate goroutine, worker or process. The goroutine that calls
 // Step calls the methods of Helper, which must not block.
 type Helper interface {
-	// Begin starts the analysis of a stretch. The helper must be idle.
+	// Begin starts the analysis of a segment. The helper must be idle.
 	Begin(Stretch)
-	// Cut makes the helper end the stretch as soon as possible, near its current position.
+	// Cut makes the helper stop as soon as possible, so that the segment ends near its current
+	// position.
 	Cut()
-	// Analysed returns the number of analysed references of the stretch, and whether the stretch
-	// has ended.
+	// Analysed returns the number of references that the helper has analysed, and whether the
+	// result of the segment is available.
 	Analysed() (references uint64, ended bool)
-	// Segment returns the result of a stretch that has ended. Segment is called once for each
-	// stretch.
+	// Segment returns the result of a segment. Segment is called exactly once for each segment.
 	Segment() Segment
 	// Gone reports whether the helper has terminated unexpectedly.
 	Gone() bool
-	// Close ends the helper. Close may be called in any state.
+	// Close terminates the helper. Close may be called in any state.
 	Close()
 }
 
 // DividedOptions configures the division of the work.
 type DividedOptions struct {
-	// Helpers creates the helpers. The helpers must call wake whenever a stretch has ended.
+	// Helpers creates the helpers. A helper must call wake whenever the result of a segment is
+	// available.
 	Helpers func(wake func()) []Helper
 	// SegmentReferences is the length of segments; 0: the length is chosen automatically.
 	SegmentReferences int
 	// memory limit of the run, mostly for its analyses; 0: no limit
 	MemoryBytes uint64
-	// Narrow omits events that are needed only by analyses that do not support segments, such as
-	// loop compression. These events are omitted from segments and, as soon as these analyses need
-	// no more rows, also from the run itself. [Divided.State] then fails, because positions in a
-	// state are numbers of rows, including all events.
+	// Narrow omits events that only some analyses need, such as loop compression, because these
+	// analyses do not support segments. Helpers always omit the events. The run itself omits them
+	// as soon as these analyses need no more rows. [Divided.State] then fails, because positions in
+	// a state are numbers of rows, including all events.
 	Narrow bool
 }
 
@@ -86,7 +88,7 @@ type helping struct {
 
 // segmentClaim is a segment that a helper analyses or has analysed.
 type segmentClaim struct {
-	from, to uint64 // numbers of references before the segment and up to its end; approximate if there are events
+	from, to uint64 // range of reference numbers; approximate if the trace contains events
 	start    trace.Position
 	lone     bool
 	wide     bool // the segment contains all events, and begins or ends within a chunk
@@ -96,31 +98,31 @@ type segmentClaim struct {
 	segment  Segment
 }
 
-// Lengths of stretches, in references. Long stretches are cheaper to join. With short stretches,
-// saved states are more recent.
+// Lengths of segments, in references. Joining is cheaper with long segments. Saved states are more
+// recent with short segments.
 const (
 	leastStretch = 1 << 17
 	mostStretch  = 1 << 26
-	lastStretch  = 1 << 29 // maximum length if joining is expensive
+	lastStretch  = 1 << 29 // maximum length of a segment if joining is expensive
 
-	// maximum length if records are loop-compressed; a stretch is then joined and compressed in a
-	// single step
+	// maximum length of a segment with loop compression, which processes all records of a segment
+	// in a single step
 	foldedStretch = 1 << 22
 
-	readingShare = 0.25 // share of the live analyses' time that is spent on reading and loop compression
+	readingShare = 0.25 // time for reading and loop compression, relative to the time of the live analyses
 )
 
-// Divides reports whether a run can be divided among helpers that read a source independently. This
-// requires that the run analyses every reference, because otherwise the positions of references are
+// Divides reports whether a run can be divided among helpers that read a source independently. The
+// run must analyse every reference, because otherwise the positions of the analysed references are
 // unknown.
 func (s Spec) Divides(kinds trace.Kinds) bool {
 	s = s.WithDefaults()
 	return s.Splits() && s.Skip == 0 && s.Limit == 0 && s.Threads == nil && s.Start == 0 && kinds&trace.AllKinds&^s.Kinds == 0
 }
 
-// NewDivided checks spec and returns a run that reads r. mover moves r to a different position.
-// source is the same file, from which helpers read. The caller must call Close. The error is a
-// [*trace.OptionError].
+// NewDivided checks spec and returns a run that reads r. The parameter mover moves r to other
+// positions in the file. Helpers read the same file through the parameter source. The caller must
+// call Close. The error is a [*trace.OptionError].
 func NewDivided(spec Spec, r trace.Reader, mover trace.Mover, source trace.Source, o DividedOptions) (*Divided, error) {
 	runner, err := NewRunner(spec, r)
 	if err != nil {
@@ -149,13 +151,13 @@ func NewDivided(spec Spec, r trace.Reader, mover trace.Mover, source trace.Sourc
 	return d, nil
 }
 
-// memoryShare is the number of bytes of memory to reserve for each reference of a stretch. Each
-// reference may access a new line, which needs about 60 bytes each in the stack, the set tables and
-// the join.
+// memoryShare is the number of bytes of memory to reserve for each reference of a segment. Each
+// reference may access a new line, which needs about 60 bytes in each of three data structures: the
+// stack, the set tables and the lists for joining.
 const memoryShare = 512
 
-// State returns the state of the run: see [Runner.State]. The state cannot be encoded if events
-// were omitted.
+// State returns the state of the run: see [Runner.State]. If events were omitted, encoding the
+// state fails.
 func (d *Divided) State() *State {
 	s := d.Runner.State()
 	if d.helped != d.events {
@@ -166,11 +168,11 @@ func (d *Divided) State() *State {
 
 var errNarrow = errors.New("analysis: the state of a run that omits events cannot be saved; see DividedOptions.Narrow")
 
-// dropUnneededEvents determines whether the rows of segments must still be read, and whether all events must
-// still be read.
+// dropUnneededEvents checks whether an analysis still needs the rows of segments. If none does, the run
+// stops reading the events that its helpers omit.
 func (d *Divided) dropUnneededEvents() {
 	if d.reads = d.reads && d.readsSegmentRows(); d.wide && !d.reads {
-		d.wide, d.narrow = false, d.index.nextBorder(d.index.references(d.mover.Position())+1)
+		d.wide, d.narrow = false, d.index.nextBorder(d.index.referencesAt(d.mover.Position())+1)
 		d.mover.Narrow(trace.AllKinds | d.helped)
 		d.claims = slices.DeleteFunc(d.claims, func(c *segmentClaim) bool {
 			if c.wide && !c.ended {
@@ -193,7 +195,7 @@ func (d *Divided) Step() error {
 	return d.handleClaim()
 }
 
-// assignSegments collects the results of helpers, and assigns stretches to idle helpers.
+// assignSegments collects the results of helpers, and assigns segments to idle helpers.
 func (d *Divided) assignSegments() {
 	if d.rows < d.resumeRows || d.pending() || d.rest.pending() {
 		return
@@ -206,7 +208,7 @@ func (d *Divided) assignSegments() {
 			}
 			d.finishClaim(h.claim, h.Segment())
 			if h.Gone() && h.claim.segment.Profile == nil {
-				if i := slices.Index(d.claims, h.claim); i >= 0 { // claims that are not in the list have been taken over by the live analyses
+				if i := slices.Index(d.claims, h.claim); i >= 0 { // the live analyses have taken over the claims that are no longer in the list
 					d.claims = slices.Delete(d.claims, i, i+1)
 					d.setStop()
 				}
@@ -222,18 +224,18 @@ func (d *Divided) assignSegments() {
 			if c.wide {
 				events = d.events
 			}
-			h.Begin(Stretch{From: c.start, To: d.index.position(c.to), First: d.index.referencesBeforeChunk(c.start), Events: events, Whole: d.wide && !c.wide, Lone: c.lone})
+			h.Begin(Stretch{From: c.start, To: d.index.positionOf(c.to), First: d.index.referencesBeforeChunk(c.start), Events: events, Whole: d.wide && !c.wide, Lone: c.lone})
 			d.setStop()
 		}
 	}
 }
 
-// finishClaim records the result of a segment. If the segment was cut, its remaining part can be assigned
-// again.
+// finishClaim records the result of a segment. If a helper has analysed only a part of the segment, the
+// remaining references can be assigned again.
 func (d *Divided) finishClaim(c *segmentClaim, s Segment) {
 	c.segment, c.ended = s, true
 	if p := s.Profile; p != nil && p.Segment != nil {
-		c.to = d.index.references(s.To)
+		c.to = d.index.referencesAt(s.To)
 	}
 }
 
@@ -249,10 +251,10 @@ func (d *Divided) setStop() {
 // gap is a part of the trace that is not assigned to a helper.
 type gap struct{ from, to uint64 }
 
-// gaps returns the gaps before each claim and after the last claim, and the total length of the
-// gaps.
+// gaps returns the gap before each claim, the gap after the last claim, and the total length of
+// these gaps.
 func (d *Divided) gaps() (list []gap, references uint64) {
-	at := max(d.index.references(d.mover.Position()), d.live)
+	at := max(d.index.referencesAt(d.mover.Position()), d.live)
 	for _, c := range d.claims {
 		list = append(list, gap{min(at, c.from), c.from})
 		at = c.to
@@ -318,15 +320,15 @@ func (d *Divided) claim() *segmentClaim {
 		return nil
 	}
 	cores, several := findOptional[contract.MultiCore](d.analyses)
-	c := &segmentClaim{from: from, to: to, start: d.index.position(from), wide: wide, lone: several && (cores.Alone(nil) || d.analysed == 0 && !d.spec.Mergeable)}
+	c := &segmentClaim{from: from, to: to, start: d.index.positionOf(from), wide: wide, lone: several && (cores.Alone(nil) || d.analysed == 0 && !d.spec.Mergeable)}
 	d.claims = append(d.claims, nil)
 	copy(d.claims[at+1:], d.claims[at:])
 	d.claims[at] = c
 	return c
 }
 
-// appendCost converts the time for appending the claimed segments to a number of references: the
-// references that the live analyses could read in this time.
+// appendCost returns the number of references that the live analyses could read in the time that
+// they need to append all claimed segments.
 func (d *Divided) appendCost() uint64 {
 	claimed := 0.
 	for _, c := range d.claims {
@@ -339,10 +341,10 @@ func (d *Divided) appendCost() uint64 {
 	return uint64(claimed * min(share, 1))
 }
 
-// chooseSegment returns a segment of about want references before claim number at. chooseSegment prefers the last
-// gap. If the live analyses have little else to read, it leaves the beginning of this gap to them.
-// If the last gap is empty, it returns the second half of the longest gap. owed is the time that
-// the live analyses need to append the claimed segments, as a number of references.
+// chooseSegment returns a segment of approximately want references, and the index of the gap that contains the
+// segment. It prefers the last gap. If the live analyses have little else to read, chooseSegment leaves the
+// beginning of this gap to them. If the last gap is empty, it returns the second half of the longest gap. The
+// parameter owed is the result of appendCost.
 func (d *Divided) chooseSegment(gaps []gap, references, owed, want uint64) (from, to uint64, at int) {
 	at = len(gaps) - 1
 	tail := gaps[at]
@@ -371,7 +373,7 @@ func (d *Divided) chooseSegment(gaps []gap, references, owed, want uint64) (from
 	return max(g.from, d.index.roundToChunk(g.from+(g.to-g.from)/2, g.to-g.from)), g.to, at
 }
 
-// alignToChunks moves the borders of a segment to chunk borders, because the positions of rows within a
+// alignToChunks moves both ends of a segment to chunk borders, because the positions of rows within a
 // chunk depend on the selected events. The result is empty if the segment contains no chunk border.
 func (d *Divided) alignToChunks(g gap, from, to uint64) (uint64, uint64) {
 	if from = d.index.previousBorder(from); from < g.from {
@@ -383,7 +385,7 @@ func (d *Divided) alignToChunks(g gap, from, to uint64) (uint64, uint64) {
 	return from, max(d.index.previousBorder(to), d.index.nextBorder(from+1))
 }
 
-// handleClaim handles the claim that the live analyses have reached.
+// handleClaim appends the claim that the live analyses have reached, or waits for its result.
 func (d *Divided) handleClaim() error {
 	if len(d.claims) == 0 {
 		d.setStop()
@@ -405,7 +407,7 @@ func (d *Divided) handleClaim() error {
 	return nil
 }
 
-// returnClaim assigns a segment to the live analyses.
+// returnClaim removes the first claim, so that the live analyses read the segment.
 func (d *Divided) returnClaim(c *segmentClaim) {
 	d.claims, d.live = d.claims[1:], c.to
 	if !c.ended {
@@ -414,8 +416,8 @@ func (d *Divided) returnClaim(c *segmentClaim) {
 	d.setStop()
 }
 
-// appendClaim appends a segment. If the segment cannot be appended, the live analyses analyse its rows,
-// and report any error.
+// appendClaim appends the result of a helper. If this is impossible, the live analyses read the segment
+// themselves, and report any error.
 func (d *Divided) appendClaim(c *segmentClaim) error {
 	s := c.segment.Profile
 	if s == nil || d.analysed == 0 || s.Segment == nil || s.Segment.Start != d.analysed || !d.canAppend(s, c.lone) || !d.source.Agrees(d.mover, c.start.Chunk) {
@@ -442,8 +444,8 @@ func (d *Divided) appendClaim(c *segmentClaim) error {
 	return nil
 }
 
-// moveTo moves the reader to the end of a segment. If the results depend on the layout of memory
-// blocks, or if loops are compressed, it reads the segment.
+// moveTo moves the reader to the end of a segment. It reads the segment's rows only if an analysis
+// needs them: to track the layout of memory blocks, or to compress loops.
 func (d *Divided) moveTo(to trace.Position) error {
 	if !d.moves && !d.reads && d.mover.Position().Chunk != to.Chunk {
 		if err := d.mover.Pass(to.Chunk); err != nil {
@@ -475,7 +477,7 @@ func (d *Divided) moveTo(to trace.Position) error {
 	}
 }
 
-// adaptLengths adapts the length of stretches to the cost of joining a segment.
+// adaptLengths adapts the length of segments to the cost of joining a segment.
 func (d *Divided) adaptLengths(s *profile.Profile) {
 	d.dropUnneededEvents()
 	cost, references := joinCost(s), s.Totals.AllReferences()
@@ -489,7 +491,7 @@ func (d *Divided) adaptLengths(s *profile.Profile) {
 	}
 }
 
-// Close ends the helpers.
+// Close terminates the helpers.
 func (d *Divided) Close() {
 	d.over = true
 	for _, h := range d.helpers {
@@ -499,8 +501,8 @@ func (d *Divided) Close() {
 	d.setStop()
 }
 
-// Spill moves the stacks out of memory: see [Runner.Spill]. Segments can no longer be appended
-// afterwards.
+// Spill moves the stacks out of memory: see [Runner.Spill]. Afterwards, no segments can be
+// appended.
 func (d *Divided) Spill(b contract.Budget) (now Spec, ok bool) {
 	d.Close()
 	return d.Runner.Spill(b)

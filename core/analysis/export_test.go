@@ -12,7 +12,7 @@ func Append(spec Spec, segments ...*profile.Profile) (*profile.Profile, error) {
 	spec = spec.WithDefaults()
 	spec.Start = segments[0].Segment.Start
 	analyses := slices.DeleteFunc(table(spec, noProgram), func(m member) bool { return m.tag == Communication })
-	return join(analyses, segments[0], segments[1:]...)
+	return joinResults(analyses, segments[0], segments[1:]...)
 }
 
 // AsSegment removes the parts of a profile that segments do not have.

@@ -15,19 +15,18 @@ type feed struct {
 	batch    *trace.Batch
 	mixed    bool        // the batch may contain events
 	next     int         // index of the first row of the batch that has not been analysed yet
-	view     trace.Batch // the part of the batch that is being analysed
+	view     trace.Batch // the rows of the batch that are being analysed
 
-	references referenceExtractor       // the references in the part of the batch that is being analysed
-	rest       cutReference             // the rest of a reference that is analysed in pieces
+	references referenceExtractor       // extracts the references from these rows
+	rest       cutReference             // the reference that is being analysed in pieces
 	beside     func(*trace.Batch) error // additional consumer, or nil
 
 	totals   profile.Totals // totals so far; threads are in the order of their first references
 	threads  index.Table    // the known threads
-	analysed uint64         // the sum over totals.References
+	analysed uint64         // the sum of totals.References
 }
 
-// selectRows determines the columns and the kinds of rows that the analyses read, and returns the events
-// among these kinds.
+// selectRows determines which columns the analyses read, and returns the kinds of events that they read.
 func (f *feed) selectRows() (events trace.Kinds) {
 	for _, a := range f.analyses {
 		kinds, sites, pcs := a.Takes()
@@ -43,8 +42,8 @@ func (f *feed) pending() bool { return f.next < f.batch.Len() }
 
 const stepBytes = 4 << 20 // maximum number of bytes that one step may touch: a power of two, and a multiple of every line size
 
-// consume analyses rows of the batch, starting with row f.next, until these rows have touched
-// stepBytes bytes.
+// consume analyses the next rows of the batch, starting with row f.next. The references in these
+// rows touch at most stepBytes bytes, unless a single reference touches more.
 func (f *feed) consume() error {
 	b := f.batch
 	end, bytes := f.next, uint64(0)
@@ -102,7 +101,7 @@ func (f *feed) count(b *trace.Batch) {
 	f.countThreads(b)
 }
 
-// countThreads adds the rows to the totals, and records their threads.
+// countThreads adds the number of rows to the total, and records the threads of the rows.
 func (f *feed) countThreads(b *trace.Batch) {
 	f.analysed += uint64(b.Len())
 	if b.Thread == nil {
@@ -117,19 +116,19 @@ func (f *feed) countThreads(b *trace.Batch) {
 	}
 }
 
-// countedRows is the maximum number of rows that one word can count. The upper bits of the word,
-// from numberBit on, contain the number of rows, and the lower bits contain the total number of
-// bytes.
+// One 64-bit word counts both the references of a kind and their bytes. The bits from numberBit
+// upwards contain the number of references, and the lower bits contain the number of bytes. A word
+// can count at most countedRows references.
 const (
 	countedRows = 1 << 12
 	numberBit   = 48
 )
 
-// kindCounts contains a word of counts for each kind.
+// kindCounts contains one such word for each kind of reference.
 type kindCounts [8]uint64
 
-// countKinds counts at most countedRows references. countKinds uses four tables in turn, because
-// each increment of a counter must wait for the previous store to the counter.
+// countKinds counts at most countedRows references. It uses four tables alternately, because
+// otherwise an increment of a counter often has to wait for the previous store to the same counter.
 func countKinds(kinds []trace.Kind, sizes []uint32) kindCounts {
 	var a, b, c, d kindCounts
 	sizes = sizes[:len(kinds)]
@@ -171,7 +170,7 @@ func (f *feed) seeThread(t uint32) {
 	}
 }
 
-// progress returns the progress of the analyses. The caller sets Resuming.
+// progress returns the progress of the analyses, except for the field Resuming.
 func (f *feed) progress() Progress {
 	p := Progress{References: f.analysed, Threads: len(f.totals.Threads)}
 	for _, a := range f.analyses {
@@ -182,9 +181,9 @@ func (f *feed) progress() Progress {
 	return p
 }
 
-// profile returns the result so far. left counts the references that were not selected. If segment
-// is true, a run can be restored from the result. If the spec is mergeable, the result can also be
-// appended to a run.
+// profile returns the result so far. The parameter omitted counts the references that were not
+// selected. If the parameter segment is true, a run can be restored from the result. If the spec is
+// also mergeable, the result can be appended to a run.
 func (f *feed) profile(spec *Spec, header trace.Header, omitted profile.Totals, state profile.State, segment bool) *profile.Profile {
 	p := &profile.Profile{
 		Input: profile.Input{
@@ -214,7 +213,7 @@ func (f *feed) profile(spec *Spec, header trace.Header, omitted profile.Totals, 
 	return p
 }
 
-// withoutRunState removes data from a final profile that only a saved run needs.
+// withoutRunState removes the data that only a saved run needs from a final profile.
 func withoutRunState(p *profile.Profile) *profile.Profile {
 	if p.Segment != nil {
 		p.Segment.Communication = nil
@@ -222,7 +221,7 @@ func withoutRunState(p *profile.Profile) *profile.Profile {
 	return p
 }
 
-// settle completes the results. settle returns an error if a spill store fails.
+// settle completes the results. It fails if a spill store fails.
 func (f *feed) settle() error {
 	for _, a := range f.analyses {
 		if s, ok := a.Analysis.(contract.Settler); ok {
@@ -250,22 +249,22 @@ func (f *feed) close() {
 	}
 }
 
-// cutReference is the unread part of a reference that touches more bytes than one step may touch. The
-// analysis of a range of several gigabytes can need seconds and gigabytes of memory, so it must be
-// possible to stop the run within such a range. Analyses that are not PieceConsumers read the whole
-// reference at once.
+// cutReference is a reference that touches more bytes than one step may touch, and is therefore
+// analysed in pieces. The analysis of a range of several gigabytes can take seconds and need
+// gigabytes of memory, so it must be possible to stop a run in the middle of such a range. Analyses
+// that are not PieceConsumers process the whole reference at once.
 type cutReference struct {
 	analyses  []contract.PieceConsumer
 	batch     *trace.Batch // the reference
-	from, end uint64       // offsets of the latest piece
+	from, end uint64       // byte range of the latest piece
 	most      uint64
 }
 
 func (r *cutReference) pending() bool { return r.end < r.most }
 
-// begin passes the first piece to a if rows consists of a single reference that must be cut. A
-// reference that extends beyond the end of the address space is not cut, because only its first
-// line counts.
+// begin passes the first piece to an analysis if the rows consist of a single reference that must
+// be cut. A reference that extends beyond the end of the address space is not cut, because only its
+// first line counts.
 func (r *cutReference) begin(a Analysis, rows *trace.Batch) bool {
 	taker, ok := a.(contract.PieceConsumer)
 	if !ok || rows.Len() != 1 {
@@ -297,8 +296,8 @@ func (r *cutReference) consume() {
 	}
 }
 
-// canJoin reports whether the segment can be appended now, and whether segments may be appended
-// later. next is nil if the segment is not known yet.
+// canJoin reports whether a segment can be appended now, and whether segments may be appended
+// later. The parameter next is nil if the result of the segment is not available yet.
 func (f *feed) canJoin(next *profile.Profile) (now, later bool) {
 	now, later = true, true
 	for _, a := range f.analyses {
@@ -310,15 +309,15 @@ func (f *feed) canJoin(next *profile.Profile) (now, later bool) {
 	return now, later
 }
 
-// canAppend reports whether a segment can be appended. lone is true if the segment was analysed without
-// the sharing analysis.
+// canAppend reports whether a segment can be appended. The parameter lone is true if the segment was
+// analysed without the sharing analysis.
 func (f *feed) canAppend(s *profile.Profile, lone bool) bool {
 	now, _ := f.canJoin(s)
 	return now && s.Totals.AllReferences() > 0 && (!lone || f.isSingleCore(s.Totals.Threads))
 }
 
-// isSingleCore reports whether a multi-core analysis assigns all references so far, and all references of
-// the given threads, to one core.
+// isSingleCore reports whether all references so far and all references of the given threads belong to
+// the same core, according to a multi-core analysis.
 func (f *feed) isSingleCore(threads []uint32) bool {
 	cores, ok := findOptional[contract.MultiCore](f.analyses)
 	return ok && cores.Alone(threads)
@@ -330,7 +329,7 @@ func (f *feed) hasSeveralCores() bool {
 	return ok && cores.Several()
 }
 
-// append appends the following segment.
+// append appends the result of the next segment.
 func (f *feed) append(s *profile.Profile, lone bool) error {
 	for _, a := range f.analyses {
 		if _, is := a.Analysis.(contract.MultiCore); is && lone {
@@ -344,7 +343,7 @@ func (f *feed) append(s *profile.Profile, lone bool) error {
 	return nil
 }
 
-// readsSegmentRows reports whether an analysis reads the rows of segments.
+// readsSegmentRows reports whether any analysis must read the rows of segments.
 func (f *feed) readsSegmentRows() bool {
 	return slices.ContainsFunc(f.analyses, func(a member) bool {
 		r, ok := a.Analysis.(contract.RowAppender)
@@ -352,7 +351,7 @@ func (f *feed) readsSegmentRows() bool {
 	})
 }
 
-// segmentEvents returns the events that analyses with segments need.
+// segmentEvents returns the kinds of events that the analyses with support for segments need.
 func (f *feed) segmentEvents() (events trace.Kinds) {
 	for _, a := range f.analyses {
 		if _, reads := a.Analysis.(contract.RowAppender); !reads {
@@ -386,12 +385,11 @@ func (f *feed) add(t *profile.Totals) {
 	f.analysed += t.AllReferences()
 }
 
-// touchCost is the cost of joining a first touch or a line of the stack, as the number of
-// references that can be analysed in the same time. The cost is high because the look-up of the
-// line causes a cache miss.
+// touchCost is the time for joining a first touch or a line of the stack, relative to the time for
+// analysing a reference. It is high because the look-up of the line usually misses in the cache.
 const touchCost = 3
 
-// joinCost estimates the cost of joining a segment, in the same unit as touchCost.
+// joinCost estimates the time for joining a segment, in the unit of touchCost.
 func joinCost(p *profile.Profile) (cost uint64) {
 	for i := range p.Segment.Lines {
 		cost += touchCost * uint64(len(p.Segment.Lines[i].FirstTouches)+len(p.Segment.Lines[i].Stack))

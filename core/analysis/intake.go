@@ -11,7 +11,7 @@ import (
 type intake struct {
 	want   Spec
 	reader trace.Reader
-	events trace.Kinds // events that the analyses take
+	events trace.Kinds // kinds of events that the analyses read
 	keep   []int32
 	toSkip uint64 // number of references that must still be skipped
 	rows   uint64 // number of rows that the reader has delivered, including events
@@ -35,7 +35,7 @@ func newIntake(spec Spec, r trace.Reader, events trace.Kinds) intake {
 	return in
 }
 
-// program returns the part of the code that the trace has described so far, or nil.
+// program returns the code that the trace's tables have described so far, or nil.
 func (in *intake) program() *trace.Program {
 	if d, ok := in.reader.(trace.Describer); ok {
 		return d.Header().Program
@@ -48,13 +48,14 @@ type position struct{ rows, bad, toSkip uint64 }
 
 func (in *intake) position() position { return position{in.rows, in.bad, in.toSkip} }
 
-// restore continues at a position: the reader skips the rows before the position.
+// restore continues at a position: read then drops the rows before the position.
 func (in *intake) restore(t *profile.Totals, at position) {
 	in.unselected, in.tolerated = t.Unselected, t.BadRecords
 	in.resumeRows, in.resumeBad, in.toSkip = at.rows, at.bad, at.toSkip
 }
 
-// omitted returns the numbers of references that were not selected so far, and of bad records.
+// omitted returns the number of references that were not selected so far, and the number of
+// tolerated bad records.
 func (in *intake) omitted() profile.Totals {
 	return profile.Totals{Unselected: in.unselected, BadRecords: in.tolerated}
 }
@@ -64,8 +65,8 @@ func (in *intake) isDone(analysed uint64) bool {
 	return in.want.Limit > 0 && in.want.Start+analysed >= in.want.Limit
 }
 
-// read replaces the rows of b with the next selected rows, if any. mixed is true if b may contain
-// events.
+// read replaces the rows of b with the selected rows of the next batch, if any. The result mixed is
+// true if b may contain events.
 func (in *intake) read(b *trace.Batch, analysed uint64) (mixed bool, err error) {
 	if err := in.reader.Next(b); err != nil {
 		return false, in.tolerate(err)
@@ -139,7 +140,8 @@ func (in *intake) selectRows(b *trace.Batch, analysed uint64) (mixed bool) {
 	return mixed
 }
 
-// remaining returns the number of references before the limit, including references to skip.
+// remaining returns the number of references up to the limit, including the references that are
+// still to be skipped.
 func (in *intake) remaining(analysed uint64) uint64 {
 	if in.want.Limit == 0 {
 		return ^uint64(0)
@@ -148,9 +150,9 @@ func (in *intake) remaining(analysed uint64) uint64 {
 	return in.toSkip + min(left, ^in.toSkip) // avoids an overflow
 }
 
-// selectPart applies Skip and Limit, which count references. The part begins after the last skipped
-// reference, and ends with the last reference within the limit. Events outside the part are
-// dropped.
+// selectPart applies Skip and Limit, which are numbers of references. It keeps the rows after the
+// last skipped reference, up to the last reference within the limit, and drops all other rows,
+// including events.
 func (in *intake) selectPart(b *trace.Batch, mixed bool, analysed uint64) {
 	if !mixed {
 		end := min(uint64(b.Len()), in.remaining(analysed))

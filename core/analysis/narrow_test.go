@@ -90,7 +90,7 @@ func TestNarrowEqualsRunner(t *testing.T) {
 	}
 }
 
-// TestCutBetweenChunks checks that a stretch that is cut ends with the current chunk, and contains
+// TestCutBetweenChunks checks that a segment that is cut ends with the current chunk, and contains
 // all references up to the end of the chunk.
 func TestCutBetweenChunks(t *testing.T) {
 	for seed := range uint64(30) {

@@ -15,17 +15,17 @@ import (
 // the result of a Runner (MODELS §9). The scheme is based on PARDA (Niu, Dinan, Lu and Sadayappan,
 // PARDA: a fast parallel reuse distance analysis algorithm, IPDPS 2012).
 //
-//  1. One goroutine reads the trace and selects rows, ahead of all other goroutines. Therefore, a
-//     limit, a bad record or a truncated file has the same effect as on one processor, and any
-//     trace can be analysed in parallel.
+//  1. A single goroutine reads the trace and selects rows, ahead of all other goroutines. Any trace
+//     can therefore be analysed in parallel, and a limit, a bad record or a truncated file has the
+//     same effect as on one processor.
 //  2. The caller's goroutine runs the live analyses, which read rows in order, in [Parallel.Step].
 //  3. Workers analyse later segments of the trace. When the live analyses reach a segment, they
-//     append it and continue after it. If the segment is unfinished, it is cut at the worker's
-//     position, so the live analyses do not wait.
+//     append it and continue after it. If the worker has not finished the segment, the segment is
+//     shortened to the blocks that the worker has analysed, so the live analyses do not wait.
 //
-// PARDA assigns an equal part of the trace to each processor, and joins all parts at the end. Here,
-// the part that the live analyses read need not be joined, and segments are only as long as
-// necessary to make joining cheap; see [sizes].
+// PARDA assigns an equal share of the trace to each processor, and joins all shares at the end.
+// Here, the references that the live analyses read need not be joined, and segments are only as
+// long as necessary to make joining cheap: see [sizes].
 type Parallel struct {
 	spec    Spec
 	intake  intake
@@ -33,8 +33,8 @@ type Parallel struct {
 
 	live     feed
 	header   *trace.Header    // the trace's header at the position of the live analyses
-	left     profile.Totals   // totals of the rows before the live analyses' position that were not selected
-	position position         // the reader's position after the rows up to the live analyses' position
+	left     profile.Totals   // totals of the rows that were not selected, up to the position of the live analyses
+	position position         // the reader's position that corresponds to the position of the live analyses
 	restored *profile.Profile // state from which the run resumes; nil: the run begins at the start of the trace
 	failed   error            // error that an analysis reported while its state was saved
 	running  bool
@@ -43,10 +43,10 @@ type Parallel struct {
 
 	reading chan struct{} // closed when reading has ended
 	mu      sync.Mutex
-	changed *sync.Cond // signals that one of the following fields changed
-	wake    signal     // signals a change of these fields to Step
-	blocks  []block    // the blocks that have not been dropped, beginning with block number at
-	at      int        // number of the block that the live analyses reach next
+	changed *sync.Cond // signals changes of the following fields
+	wake    signal     // signals these changes to Step
+	blocks  []block    // the blocks that have not been dropped; the first of them has the number in the field at
+	at      int        // number of the next block for the live analyses
 	claims  claims
 	free    []*trace.Batch
 	lone    bool    // all references so far belong to one core
@@ -54,9 +54,9 @@ type Parallel struct {
 	alone   bool    // the live analyses cannot append further segments
 	halted  bool    // reading must stop
 	closed  bool    // all goroutines must end
-	ended   *ending // how reading ended; nil: reading has not ended
+	ended   *ending // the reason why reading ended; nil: reading has not ended
 
-	headerCopies headerCopies // copies of the header for blocks
+	headerCopies headerCopies // copies of the trace's header for the blocks
 	moves        layoutChanges
 }
 
@@ -98,8 +98,8 @@ func NewParallel(spec Spec, r trace.Reader, o ParallelOptions) (*Parallel, error
 }
 
 // runConcurrently makes the stacks of several cores run concurrently, on different processors.
-// Workers then do not analyse segments in advance: if communication is analysed, segments cannot be
-// joined, and otherwise, joining the stacks of several cores would take longer than computing them.
+// Workers then do not analyse segments in advance. If communication is analysed, segments cannot be
+// joined. Otherwise, joining the stacks of several cores would take longer than computing them.
 func (p *Parallel) runConcurrently() {
 	for _, a := range p.live.analyses {
 		if c, ok := a.Analysis.(contract.Concurrent); ok {
@@ -122,7 +122,7 @@ func (p *Parallel) begin() {
 		w := &worker{p: p, header: &trace.Header{}}
 		if p.restored != nil && p.moves.wanted != 0 {
 			w.layout = p.spec.newLayout(w.program)
-			if w.layout.Restore(p.restored) != nil { // not expected, because Restore succeeded for the live analyses
+			if w.layout.Restore(p.restored) != nil { // unexpected, because Restore succeeded for the live analyses
 				p.alone = true
 			}
 		}
@@ -147,7 +147,7 @@ func (s signal) notify() {
 	}
 }
 
-// wait waits for a notification, but at most for the duration patience.
+// wait waits for a notification, but not longer than the constant patience.
 func (s signal) wait() {
 	t := time.NewTimer(patience)
 	defer t.Stop()
@@ -162,7 +162,7 @@ func (p *Parallel) read(rows int) {
 	analysed := p.live.analysed
 	taken := p.intake.omitted() // totals up to the previous block
 	for {
-		b := p.batch(rows)
+		b := p.emptyBatch(rows)
 		if b == nil {
 			return
 		}
@@ -200,8 +200,8 @@ func (p *Parallel) read(rows int) {
 	}
 }
 
-// countReferences counts the references of the block, and determines whether the block changes the layout of
-// memory blocks.
+// countReferences counts the references of the block, and checks whether the block contains events that
+// change the layout of memory blocks.
 func (b *block) countReferences() {
 	all, events := trace.Kinds(0), uint64(0)
 	for _, k := range b.rows.Kind {
@@ -214,8 +214,8 @@ func (b *block) countReferences() {
 	b.moves = all&contract.LayoutEvents != 0
 }
 
-// maxBlocks returns the maximum number of blocks that wait for analysis. If workers do not analyse the
-// blocks, all of them should fit in a processor's cache.
+// maxBlocks returns the maximum number of blocks that wait for analysis. If no workers analyse blocks,
+// all waiting blocks should fit in a processor's cache.
 func (p *Parallel) maxBlocks() int {
 	if p.alone {
 		return aloneBlocks
@@ -225,8 +225,9 @@ func (p *Parallel) maxBlocks() int {
 
 const aloneBlocks = 4
 
-// batch waits until there is room, and returns a batch to fill, or nil if the run ends.
-func (p *Parallel) batch(rows int) *trace.Batch {
+// emptyBatch waits until another block may be read, and returns a batch for it, or nil if the run
+// ends.
+func (p *Parallel) emptyBatch(rows int) *trace.Batch {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for !p.closed && !p.halted && len(p.blocks) >= p.maxBlocks() {
@@ -321,8 +322,9 @@ func (p *Parallel) dropBlocks(blocks int) {
 	p.at += blocks
 }
 
-// currentClaim returns the claim that begins at the position of the live analyses, or nil. If the claim
-// is unfinished, but long enough to be worth joining, arrive cuts it.
+// currentClaim returns the claim that begins at the position of the live analyses, or nil. If the
+// worker has not finished the claim, but has analysed enough blocks to make joining worthwhile,
+// currentClaim stops the worker.
 func (p *Parallel) currentClaim() *claim {
 	if len(p.claims.list) == 0 || p.claims.list[0].from != p.at {
 		return nil
@@ -334,8 +336,8 @@ func (p *Parallel) currentClaim() *claim {
 	return c
 }
 
-// appendClaim appends a segment. If the segment cannot be appended, the live analyses analyse its rows,
-// and report any error.
+// appendClaim appends the result of a worker. If this is impossible, the live analyses analyse the
+// blocks themselves, and report any error.
 func (p *Parallel) appendClaim(c *claim) error {
 	s := c.result
 	if s != nil && (p.live.analysed == 0 || !p.live.canAppend(s, c.lone)) {
@@ -433,7 +435,7 @@ func (p *Parallel) Finish(state profile.State) *profile.Profile {
 	return p.Profile(state)
 }
 
-// Halt stops reading. The records that have already been read are still analysed. Then Step returns
+// Halt stops reading. Step still analyses the records that have already been read, and then returns
 // [ErrStopped].
 func (p *Parallel) Halt() {
 	p.mu.Lock()
@@ -462,7 +464,8 @@ func (p *Parallel) Close() (unused bool) {
 	}
 }
 
-// headerCopies keeps a copy of the header for each block, because readers extend the header's tables later.
+// headerCopies copies the trace's header for each block, because readers later extend the tables in the
+// header.
 type headerCopies struct{ latest *trace.Header }
 
 func (t *headerCopies) header(r trace.Reader) *trace.Header {
@@ -484,7 +487,7 @@ func (t *headerCopies) header(r trace.Reader) *trace.Header {
 }
 
 // sameHeader reports whether a header has not changed since it was copied. Comparing the lengths of
-// tables is sufficient, because tables only grow.
+// the tables is sufficient, because entries are only added.
 func sameHeader(a, b *trace.Header) bool {
 	p, q := a.Program, b.Program
 	return a.Format == b.Format && a.Threads == b.Threads && a.PCs == b.PCs && a.Sizes == b.Sizes && a.Sites == b.Sites && a.Sliced == b.Sliced &&

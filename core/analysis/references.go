@@ -2,16 +2,15 @@ package analysis
 
 import "github.com/stackglass/stackglass/core/trace"
 
-// referenceExtractor extracts the references of a part of a batch, with the necessary columns, for analyses
-// that do not request events.
+// referenceExtractor extracts the references from a batch, with the necessary columns, for analyses that do
+// not request events.
 type referenceExtractor struct {
 	sites, pcs bool         // whether the columns Site and PC are needed
-	view       trace.Batch  // view of a part without events
-	copied     *trace.Batch // copy of the references of a part with events
+	view       trace.Batch  // view of a batch without events
+	copied     *trace.Batch // copy of the references of a batch with events
 }
 
-// extract returns the references of a part. mixed reports whether the part may also
-// contain events.
+// extract returns the references of a batch, which may contain events only if mixed is true.
 func (r *referenceExtractor) extract(part *trace.Batch, mixed bool) *trace.Batch {
 	if !mixed {
 		into := part.View(&r.view, 0, part.Len())
@@ -58,7 +57,7 @@ func (r *referenceExtractor) compact(part *trace.Batch) *trace.Batch {
 	return into
 }
 
-const manyRows = 16 // minimum number of references per event at which copying whole runs of references is faster
+const manyRows = 16 // if there are more references per event, copying whole runs of references is faster
 
 func copyRuns(into, part *trace.Batch) {
 	n, kinds := 0, part.Kind
@@ -83,7 +82,7 @@ func copyRun[T any](into, from []T, n, lo, hi int) {
 	}
 }
 
-// copyRows copies references without a branch on the kind of a row. copyRows writes every row, and
+// copyRows copies references without a branch on the kind of a row: it copies every row, and then
 // overwrites each event with the next row.
 func copyRows(into, part *trace.Batch) {
 	kinds, n := part.Kind, 0

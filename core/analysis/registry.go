@@ -25,58 +25,59 @@ type registration struct {
 	name  string   // name that [ParseAnalyses] accepts
 	needs Analyses // other analyses that must run, because the analysis uses their results or is an option of one of them
 
-	// additional is true if Default does not include the analysis, and if selecting only this analysis
-	// adds the analysis to Default.
+	// additional is true if Default does not include the analysis. Selecting only additional analyses
+	// selects Default, too.
 	additional bool
-	// orderReason is the reason why segments of a trace cannot be analysed separately, or "" if they
-	// can. If other analyses have segments, an analysis without segments must be a
-	// [contract.RowAppender].
+	// orderReason is the reason why the analysis does not support segments and must read the whole
+	// trace in order; "" if it supports segments. An analysis without support for segments must be a
+	// [contract.RowAppender], unless no analysis of the run supports segments.
 	orderReason string
-	// estimated is true if, in a run with a [Sampling], the analyses of the sample replace this
-	// analysis.
+	// estimated is true if the analyses of a [Sampling] replace this analysis in a run with a
+	// sample.
 	estimated bool
 	// inSample reports whether a run with the given sample includes the analysis; nil: always.
 	inSample func(Sampling) bool
-	// byLine is true if the analysis stores more data per line than stacks do. Such an analysis
+	// byLine is true if the analysis stores more data per line than a stack does. Such an analysis
 	// cannot run with a Budget.
 	byLine bool
-	// bounded is true if the memory of the analysis does not grow with the number of lines or bytes
-	// touched. Such an analysis continues if the stacks are spilled.
+	// bounded is true if the memory of the analysis does not grow with the number of touched lines
+	// or bytes. Such an analysis continues if the stacks are spilled.
 	bounded bool
 
-	// make returns the analysis for a run or a segment, or nil if segments do not include the
-	// analysis. An option has no make; the analysis to which the option belongs checks whether the
-	// option is selected.
+	// make creates the analysis for a run or a segment, or returns nil if the segment is analysed
+	// without it. The field is nil for an option: the analysis to which the option belongs checks
+	// whether the option is selected.
 	make func(m *maker) Analysis
-	// layout returns an analysis that only tracks the layout of memory blocks. layout is nil if the
-	// analysis is not a [contract.LayoutFollower].
+	// layout creates an instance of the analysis that only tracks the layout of memory blocks. The
+	// field is nil if the analysis is not a [contract.LayoutFollower].
 	layout func(s Spec, program func() *trace.Program) contract.LayoutFollower
 
-	// graft copies the result of an analysis without segments from the profile of a run that read
-	// the trace in order. Every analysis without segments has a graft; its options have none.
+	// graft copies the result of the analysis from the profile of a run that read the trace in
+	// order. The field is set for every analysis that does not support segments, but not for its
+	// options.
 	graft func(to, from *profile.Profile)
 
-	// finish is called when p contains all results, and records why a result is missing. finish may
-	// be nil.
+	// finish is called when p contains all results, and records why a result is missing. The field
+	// may be nil.
 	finish func(s Spec, p *profile.Profile)
 }
 
-// registered lists the registrations, in the order in which analyses consume batches. registered is
-// set in init, because functions of the registrations refer to registered.
+// registered lists the registrations, in the order in which the analyses consume batches. It is set
+// in init, because functions in the registrations use this variable.
 var registered []registration
 
 var (
 	analysisNames []string // indexed by the bit of the tag
 	allAnalyses   Analyses
-	additional    Analyses // analyses that are added to Default
-	byLine        Analyses // analyses that store more data per line than stacks do
+	additional    Analyses // analyses that run in addition to Default
+	byLine        Analyses // analyses that store more data per line than a stack does
 	bounded       Analyses // analyses that continue if the stacks are spilled
 )
 
 func init() { register(registrations()) }
 
-// register sets the table. The tags of the registrations must be the lowest bits, and each must be
-// unique.
+// register sets the list of registrations. Their tags must be unique, and must occupy the lowest
+// bits.
 func register(list []registration) {
 	registered, analysisNames = list, make([]string, len(list))
 	allAnalyses, additional, byLine, bounded = 0, 0, 0, 0
@@ -98,12 +99,13 @@ func register(list []registration) {
 
 // Default selects the analyses that run if the user does not choose analyses. Default includes
 // locality with sets, so that no cache has to be chosen before the run. If the trace has several
-// threads, Default includes sharing. Default includes communication if the tables or the index list
-// several threads, or if a second thread appears soon (see communication.Expects). If the trace has
-// code, it includes sites and the cheap counters, which do not count accesses per byte.
+// threads, Default includes sharing. Default includes communication if the trace's tables or index
+// list several threads, or if a second thread appears soon (see communication.Expects). If the
+// trace describes code, Default includes sites and the cheap counters, which do not count the
+// accesses to each byte.
 const Default Analyses = 0
 
-// None selects no analyses. The pass then only counts references, and calls the consumer of
+// None selects no analyses. The run then only counts references, and calls the consumer of
 // [Runner.Beside].
 const None Analyses = 1 << 31
 
@@ -162,7 +164,8 @@ func (s Spec) has(a Analyses) bool {
 // SetNumbers is a bit set that selects numbers of sets: bit a represents 2^a sets.
 type SetNumbers = stack.SetNumbers
 
-// setNumbers returns the numbers of sets that set tables cover; 0: there are no set tables.
+// setNumbers returns the numbers of sets that the set tables cover, or 0 if there are no set
+// tables.
 func (s Spec) setNumbers() stack.SetNumbers {
 	if !s.has(Sets) {
 		return 0
@@ -171,7 +174,7 @@ func (s Spec) setNumbers() stack.SetNumbers {
 }
 
 // continuing returns the spec for a run that continues from a profile. Unless the spec selects
-// numbers of sets, the run keeps the numbers in the profile's tables.
+// numbers of sets, the new spec selects the numbers that the profile's set tables cover.
 func (s Spec) continuing(p *profile.Profile) Spec {
 	if s.SetNumbers == 0 && s.has(Sets) && len(p.Locality) > 0 && p.Locality[0].Sets != nil {
 		s.SetNumbers = numbersOf(p.Locality[0].Sets)
@@ -184,7 +187,7 @@ func numbersOf(t *profile.SetTable) stack.SetNumbers {
 	return stack.AllSetNumbers &^ stack.SetNumbers(t.Omitted)
 }
 
-// wants returns the selected analyses and the analyses that they need.
+// wants returns the selected analyses and the analyses on which they depend.
 func (s Spec) wants() (all Analyses) {
 	all = s.Analyses
 	if s.isDefault() {
@@ -206,7 +209,7 @@ func registrationOf(a Analyses) *registration {
 	return &registered[slices.IndexFunc(registered, func(r registration) bool { return r.tag == a })]
 }
 
-// withoutSegments returns an analysis of the run that has no segments, or nil.
+// withoutSegments returns an analysis of the run that does not support segments, or nil.
 func (s Spec) withoutSegments() *registration {
 	for i := range registered {
 		if r := &registered[i]; r.orderReason != "" && s.has(r.tag) {
@@ -216,7 +219,7 @@ func (s Spec) withoutSegments() *registration {
 	return nil
 }
 
-// graft copies the results of analyses that have no segments.
+// graft copies the results of analyses that do not support segments.
 func (s Spec) graft(some Analyses, to, from *profile.Profile) {
 	for i := range registered {
 		if r := &registered[i]; r.tag&some != 0 && r.graft != nil {
@@ -243,10 +246,10 @@ func (s Spec) SiteLineBytes() uint32 {
 
 type member struct {
 	Analysis
-	tag Analyses // 0: an analysis of the sample
+	tag Analyses // 0: an analysis that belongs to the sample
 }
 
-// findOptional returns the first analysis of the list that implements the interface Optional.
+// findOptional returns the first analysis that implements the interface Optional.
 func findOptional[Optional any](list []member) (found Optional, ok bool) {
 	for _, m := range list {
 		if found, ok = m.Analysis.(Optional); ok {
@@ -259,23 +262,23 @@ func findOptional[Optional any](list []member) (found Optional, ok bool) {
 // maker creates the analyses of a run or a segment.
 type maker struct {
 	spec    Spec
-	program func() *trace.Program // returns the code that the trace has described so far, or nil
+	program func() *trace.Program // returns the code that the trace's tables have described so far, or nil
 	part    segmentInfo
 	made    []member
 }
 
-// segmentInfo describes a segment that the framework will append to a run. The zero value represents a
+// segmentInfo describes a segment that the framework will append to a run. The zero value means a
 // whole run.
 type segmentInfo struct {
 	is          bool
-	layoutKnown bool // the layout of memory blocks at the beginning of the part is known
-	// all references of the part are assumed to belong to one core; otherwise, the part is
-	// discarded
+	layoutKnown bool // the layout of memory blocks at the beginning of the segment is known
+	// the analyses assume that all references of the segment belong to one core; otherwise, the
+	// framework discards the result
 	lone bool
 }
 
 // get returns an analysis of the run, or nil if the run does not include it. The first call creates
-// the analysis, so an analysis is created before all analyses that use it.
+// the analysis, so an analysis that uses another analysis is created later.
 func (m *maker) get(tag Analyses) Analysis {
 	for _, a := range m.made {
 		if a.tag == tag {
@@ -290,13 +293,13 @@ func (m *maker) get(tag Analyses) Analysis {
 	return made
 }
 
-// table creates the analyses of a run, in the order in which they read batches. program returns the
-// part of the code that the trace has described so far, or nil.
+// table creates the analyses of a run, in the order in which they read batches. The function
+// program returns the code that the trace's tables have described so far, or nil.
 func table(s Spec, program func() *trace.Program) []member {
 	return s.tableFor(program, segmentInfo{})
 }
 
-// tableFor is like table, but for a part.
+// tableFor is like table, but can also create the analyses of a segment.
 func (s Spec) tableFor(program func() *trace.Program, of segmentInfo) (list []member) {
 	m := maker{spec: s, program: program, part: of}
 	sampled := s.Sample != nil && s.has(Locality)
@@ -325,7 +328,7 @@ func (s Spec) segmentTable(program func() *trace.Program, lone bool) []member {
 	return s.tableFor(program, segmentInfo{is: true, layoutKnown: told, lone: lone})
 }
 
-// newLayout returns an analysis that only tracks the layout of memory blocks.
+// newLayout creates an analysis that only tracks the layout of memory blocks.
 func (s Spec) newLayout(program func() *trace.Program) contract.LayoutFollower {
 	i := slices.IndexFunc(registered, func(r registration) bool { return r.layout != nil })
 	return registered[i].layout(s, program)

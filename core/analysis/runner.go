@@ -27,15 +27,15 @@ type Runner struct {
 	intake
 	feed
 
-	stretches Stretches    // the reader, if the sample skips parts of the run; otherwise nil
+	stretches Stretches    // the reader, if the sample consists of intervals of the run; otherwise nil
 	failed    error        // error that an analysis reported while its state was saved
-	header    trace.Header // facts about the trace from the saved run
+	header    trace.Header // header of the trace in the saved run
 }
 
 // Progress is the progress of a run between two steps.
 type Progress struct {
 	References uint64 // number of references analysed so far
-	LeftOut    uint64 // number of references that were read, but whose kind or thread is not selected
+	LeftOut    uint64 // number of references whose kind or thread is not selected
 	Lines      uint64 // number of distinct lines so far, for the smallest line size
 	Threads    int    // number of threads so far; 0 if the trace records no threads
 	BadRecords uint64 // number of bad records tolerated so far
@@ -78,20 +78,20 @@ func newRunner(spec Spec, r trace.Reader) *Runner {
 	return run
 }
 
-// Beside adds a consumer, such as a simulation, whose results do not belong to the profile. consume
-// is called with the references of each batch, after the analyses.
+// Beside adds a consumer, such as a simulation, whose results do not belong to the profile. The
+// function consume is called for each batch, after all analyses, and receives the references.
 func (r *Runner) Beside(consume func(*trace.Batch) error) { r.beside = consume }
 
-// BesideSites is like Beside, but the consumer also receives the sites of the references, and can
-// read the part of the code that the trace has described so far.
+// BesideSites is like Beside, but the consumer also receives the sites of the references, and a
+// function that returns the code that the trace's tables have described so far.
 func (r *Runner) BesideSites(make func(program func() *trace.Program) func(*trace.Batch) error) {
 	r.beside, r.references.sites = make(r.program), true
 }
 
-// Step analyses one batch. Each step is short: if references of the batch touch very many bytes,
-// Step analyses only a part of the batch, or a piece of a reference. Step returns io.EOF when the
-// trace, or the part that the spec selects, has been analysed completely. Any other error ends the
-// run. After such an error, Profile returns the result up to the error.
+// Step analyses one batch. Each step is short: if the references of a batch touch very many bytes,
+// Step analyses only some rows of the batch, or a piece of a large reference. Step returns io.EOF
+// when the trace, or the part that the spec selects, has been analysed completely. Any other error
+// ends the run. After such an error, Profile returns the result up to the error.
 func (r *Runner) Step() error {
 	err := r.step()
 	if err == io.EOF {
@@ -161,7 +161,7 @@ func (r *Runner) profile(state profile.State, segment bool) *profile.Profile {
 
 // State is the saved state of a run. State shares no memory with the run.
 type State struct {
-	head   []byte // the part of the state that is not in the profile
+	head   []byte // the fields of the state that the profile does not contain
 	so     *profile.Profile
 	failed error // error of the spill store
 }
@@ -208,10 +208,10 @@ func (r *Runner) Save() []byte {
 	return append(s.head, s.so.Encode()...)
 }
 
-// Restore makes a new runner continue where Save was called. The runner must have the same spec,
-// and a reader at the start of the same trace. The runner skips the rows that have already been
-// analysed. If the state is damaged, or was saved with a different spec, Restore returns an error
-// and does not change the runner.
+// Restore makes a new runner continue at the position at which Save was called. The runner must
+// have the same spec, and a reader at the start of the same trace. The runner skips the rows that
+// have already been analysed. If the state is damaged, or was saved with a different spec, Restore
+// returns an error and does not change the runner.
 func (r *Runner) Restore(saved []byte) error {
 	p, at, err := r.intake.restored(saved)
 	if err != nil {
@@ -229,7 +229,7 @@ func (r *Runner) Restore(saved []byte) error {
 	return nil
 }
 
-// restore returns analyses that continue where p ends.
+// restore returns analyses that continue at the end of the run with profile p.
 func restore(spec Spec, p *profile.Profile, program func() *trace.Program) ([]member, error) {
 	analyses := table(spec, program)
 	for _, a := range analyses {
@@ -258,7 +258,7 @@ func (in *intake) restored(saved []byte) (*profile.Profile, position, error) {
 	return p, position{rows, bad, toSkip}, nil
 }
 
-// fits reports whether p is the state of a run with the spec s.
+// fits reports whether p can be the state of a run with the spec s.
 func (s Spec) fits(p *profile.Profile) bool {
 	in := p.Input
 	sizes := make([]uint32, len(p.Locality))
@@ -294,8 +294,8 @@ func (s Spec) Beyond(b contract.Budget) Spec {
 	return s
 }
 
-// Spill moves the stacks to an empty spill store, and drops the analyses that [Spec.Beyond] omits.
-// Spill returns the new spec, which is needed to restore a state of the run. If there are no
+// Spill moves the stacks into an empty spill store, and drops the analyses that [Spec.Beyond]
+// omits. Spill returns the new spec, which is needed to restore a state of the run. If there are no
 // stacks, or the stacks have already been spilled, nothing changes and ok is false. If the store
 // fails, the next step returns the error.
 func (r *Runner) Spill(b contract.Budget) (now Spec, ok bool) {
@@ -326,9 +326,9 @@ func (r *Runner) Spill(b contract.Budget) (now Spec, ok bool) {
 // ErrStopped is the error of a run that the user stopped.
 var ErrStopped = errors.New("stopped by the user")
 
-// StateAfter returns the state that the profile of a run contains if the run ended with err; nil
-// means that the run is complete. The reason is part of the digest, so it must not contain a file
-// name. Errors whose messages contain a file name have a method Nameless, which omits it.
+// StateAfter returns the state for the profile of a run that ended with the error err, or that is
+// complete if err is nil. The reason is part of the digest, so it must not contain a file name.
+// Errors whose messages contain a file name have a method Nameless, which omits it.
 func StateAfter(err error, references uint64) profile.State {
 	if err == nil {
 		return profile.State{}
@@ -357,7 +357,7 @@ func StateAfter(err error, references uint64) profile.State {
 type MemoryError struct {
 	LimitBytes uint64
 	References uint64 // number of references analysed before the end
-	NeedBytes  uint64 // memory needed before the first reference, if it exceeds the limit
+	NeedBytes  uint64 // number of bytes that are needed before the first reference, if this number exceeds the limit; otherwise 0
 }
 
 func (e *MemoryError) Error() string {

@@ -10,24 +10,25 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Stretch is a part of a trace that a different machine or goroutine analyses as a segment.
+// Stretch describes a segment of a trace, which is analysed by a different machine or goroutine.
 type Stretch struct {
 	From, To trace.Position
-	First    uint64      // number of references before the first chunk of the stretch
-	Events   trace.Kinds // events that the analyses of the whole run read
-	Lone     bool        // all references belong to one core, so the stretch is analysed without sharing
-	Whole    bool        // the stretch may be cut only between chunks
+	First    uint64      // number of references before the first chunk of the segment
+	Events   trace.Kinds // kinds of events that the analyses of the whole run read
+	Lone     bool        // all references belong to one core, so the segment is analysed without sharing
+	Whole    bool        // the segment may end only between chunks
 }
 
-// Segment is the result of a stretch.
+// Segment is the result of analysing a segment.
 type Segment struct {
-	Profile *profile.Profile // profile of the segment, to which the next segment can be appended; nil: the stretch could not be analysed
-	// end of the segment; if the stretch was cut, it is before the end of the stretch
+	Profile *profile.Profile // profile of the segment, with the data for appending the next segment; nil: the analysis failed
+	// position at which the analysis ended: before the end of the Stretch if the Stretcher was
+	// interrupted
 	To   trace.Position
 	Rows uint64 // number of rows that were read, including events
 }
 
-// Stretcher analyses stretches of a run, one after the other.
+// Stretcher analyses segments of a run, one after the other.
 type Stretcher struct {
 	spec   Spec
 	source trace.Source
@@ -38,18 +39,18 @@ type Stretcher struct {
 	rows   *trace.Batch
 
 	tracker contract.LayoutFollower // tracks the layout of memory blocks; nil: not needed
-	settled bool                    // before contains the layout at position known
+	settled bool                    // tracker contains the layout at the position known
 	known   trace.Position
-	laid    bool // whether layout is the layout at the beginning of the stretch
+	laid    bool // whether the field layout contains the layout at the beginning of the segment
 	layout  []contract.Block
-	passed  uint64 // number of references before position known, or before the stretch as soon as the stretch has been reached
+	passed  uint64 // number of references before the position known; at and after the start of the segment, number of references before the segment
 }
 
 type stage int
 
 const (
 	toKnown   stage = iota // reading up to the position at which the layout is known
-	toStretch              // reading up to the stretch
+	toStretch              // reading up to the segment
 	inStretch
 )
 
@@ -58,22 +59,23 @@ func NewStretcher(spec Spec, source trace.Source) *Stretcher {
 	return &Stretcher{spec: spec.WithDefaults(), source: source}
 }
 
-// Begin begins a stretch. If the results depend on the layout of memory blocks, the stretcher first
-// reads the rows before the stretch that it has not read yet.
+// Begin begins a segment. If the results depend on the layout of memory blocks, the Stretcher first
+// reads all rows before the segment that it has not read yet.
 func (s *Stretcher) Begin(next Stretch) {
 	s.laid, s.layout = false, nil
 	s.begin(next)
 }
 
-// BeginLaid begins a stretch whose initial layout of memory blocks is given.
+// BeginLaid is like Begin, but the caller provides the layout of memory blocks at the beginning of
+// the segment.
 func (s *Stretcher) BeginLaid(next Stretch, layout []contract.Block) {
 	s.laid, s.layout = true, layout
 	s.begin(next)
 }
 
 func (s *Stretcher) begin(next Stretch) {
-	// The layout is not reused if the selected events differ, because positions count the rows of
-	// these events.
+	// Do not reuse the layout if the selected events differ, because positions are numbers of rows,
+	// including events.
 	s.settled = s.settled && next.Events == s.now.Events
 	s.now, s.runner = next, nil
 	if s.stage = toKnown; s.laid || !s.dependsOnLayout() {
@@ -103,8 +105,8 @@ func blocksMatter(events trace.Kinds, source trace.Source, mergeable bool) bool 
 
 func (s *Stretcher) program() *trace.Program { return s.reader.Header().Program }
 
-// Step reads or analyses the next rows. Step returns io.EOF when the stretch has been analysed
-// completely. After any other error, there is no segment.
+// Step reads or analyses the next rows. Step returns io.EOF when the segment has been analysed
+// completely. After any other error, there is no result.
 func (s *Stretcher) Step() error {
 	if s.stage == inStretch {
 		return s.analyse()
@@ -126,7 +128,7 @@ func (s *Stretcher) Step() error {
 	return nil
 }
 
-// countSkipped counts the references before the stretch, and tracks the layout of memory blocks.
+// countSkipped counts the references before the segment, and tracks the layout of memory blocks.
 func (s *Stretcher) countSkipped() {
 	for _, k := range s.rows.Kind {
 		if k.IsReference() {
@@ -165,7 +167,7 @@ func (s *Stretcher) analyse() error {
 	return errorOrShort(err)
 }
 
-// errorOrShort returns err, or errShort if the trace ended too early.
+// errorOrShort replaces an error that means the end of the trace with errShort.
 func errorOrShort(err error) error {
 	if err == io.EOF || err == trace.ErrThere {
 		return errShort
@@ -175,7 +177,7 @@ func errorOrShort(err error) error {
 
 var errShort = errors.New("the index of the trace does not match its chunks")
 
-// Progress returns the numbers of references and distinct lines of the stretch so far.
+// Progress returns the numbers of references and distinct lines of the segment so far.
 func (s *Stretcher) Progress() (references, lines uint64) {
 	if s.runner == nil {
 		return 0, 0
@@ -184,7 +186,7 @@ func (s *Stretcher) Progress() (references, lines uint64) {
 	return at.References, at.Lines
 }
 
-// Cut ends a stretch at the end of the current chunk.
+// Cut makes the current segment end at the end of the current chunk.
 func (s *Stretcher) Cut() {
 	at := s.now.From.Chunk
 	if s.stage == inStretch {
@@ -203,8 +205,8 @@ func (s *Stretcher) Cut() {
 	}
 }
 
-// Segment returns the result so far, and ends the stretch. whole is true if the stretch has been
-// analysed completely.
+// Segment ends the analysis of the segment and returns its result. The parameter whole must be true
+// if the segment has been analysed completely.
 func (s *Stretcher) Segment(whole bool) Segment {
 	r := s.runner
 	if r == nil || !whole && r.rows == 0 || r.feed.analyseBatch() != nil {
@@ -230,7 +232,8 @@ func (s *Stretcher) Layout() []contract.Block {
 	return s.tracker.Layout()
 }
 
-// Goroutines returns a function that creates helpers in this process, for [DividedOptions].
+// Goroutines returns a function for [DividedOptions] that creates n helpers, each of which is a
+// goroutine of this process.
 func Goroutines(n int, spec Spec, source trace.Source) func(wake func()) []Helper {
 	return func(wake func()) (list []Helper) {
 		for range n {
@@ -250,7 +253,7 @@ type goroutine struct {
 	analysed  atomic.Uint64
 	cut       atomic.Bool
 	closed    atomic.Bool
-	ended     atomic.Bool // segment is available
+	ended     atomic.Bool // the field segment contains a result
 	segment   Segment
 }
 

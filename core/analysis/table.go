@@ -21,8 +21,8 @@ import (
 //  1. a package that implements [contract.Analysis], and the optional interfaces of package
 //     contract that it needs;
 //  2. a tag and a registration here;
-//  3. a field of [profile.Profile], which Result sets, and the encoding of this field. If Append
-//     needs more than the result, the additional data is stored in [profile.Segment];
+//  3. a field of [profile.Profile] that Result sets, and the encoding of this field. if Append
+//     needs data in addition to the result, a field of [profile.Segment] for this data;
 //  4. tests of its result. TestEveryAnalysis checks that the profiles of divided, segmented and
 //     saved runs are byte-identical to the profile of a plain run.
 //
@@ -36,20 +36,20 @@ const (
 	Sets                               // stack distances within sets, for every number of sets; includes Locality
 	Sharing                            // private, shared and coherent stacks of cores; includes Sets
 	Communication                      // values that one thread writes and another thread uses; includes Sites
-	Loops                              // the trace compressed into loops; only together with Default
-	Blocks                             // executions of blocks, and taken branches; only together with Default
+	Loops                              // the loop-compressed trace; always combined with Default
+	Blocks                             // execution counts of blocks and branches; always combined with Default
 	Operations                         // the cheap counters, which are also part of Default
-	Footprint                          // average number of distinct lines in windows of any length; only together with Default
-	Regular                            // option of Loops: stop early if the trace does not compress or has no code
-	// lifetimes of memory blocks, members of structures, and maps of addresses and time; only together
-	// with Default
+	Footprint                          // average number of distinct lines in windows of every length; always combined with Default
+	Regular                            // option of Loops: stop early if the trace does not compress or does not describe code
+	// lifetimes of memory blocks, use of structure members, and accesses by address and time; always
+	// combined with Default
 	Data
 	Regions // the regions that the program has marked
 )
 
-// Usual selects the analyses that the page and the command run if the user does not choose
-// analyses: Default, and the additional analyses for a diagnosis. The results of the additional
-// analyses cannot be joined, and cannot be estimated from a sample.
+// Usual selects the analyses that the page and the command run if the user does not choose any:
+// Default, and the additional analyses for a diagnosis. The results of these additional analyses
+// can neither be joined nor estimated from a sample.
 const Usual = Loops | Regular | Blocks
 
 // registrations returns the table. Blocks precedes Sites, because Sites needs the call paths that
@@ -86,7 +86,7 @@ func registrations() []registration {
 			tag: Communication, name: "communication", needs: Sites, estimated: true, byLine: true, inSample: Sampling.KeepsLines,
 			make: func(m *maker) Analysis {
 				if m.part.is || m.spec.Start > 0 {
-					return nil // segments exist only in runs without communication
+					return nil // runs with communication have no segments
 				}
 				return communication.New(m.spec.SiteLineBytes(), m.get(Sites).(*sites.Analysis), m.spec.communicationDecision(m.program))
 			},
@@ -177,8 +177,8 @@ func registrations() []registration {
 	}
 }
 
-// loopBytes is the memory limit of a tree of loops. If a tree exceeds the limit, it is dropped.
-// Tests set a lower limit.
+// loopBytes is the memory limit of the loop tree. A tree that exceeds the limit is dropped. Tests
+// set a lower limit.
 var loopBytes uint64 = nests.MostBytes
 
 // timelinePlaces is the maximum number of places of a timeline. Tests set a lower limit.
@@ -192,10 +192,11 @@ type Wanted struct {
 	LineBytes uint32           // line size for which sites and communication are analysed
 	Sites     *sites.Options   // nil: not requested
 	Sharing   *sharing.Options // nil: not requested
-	// whether the analysis Communication is requested; if so, Sites is not nil
+	// whether communication is analysed; if so, Sites is not nil
 	Communication bool
-	// Program returns the part of the code that the trace has described so far, or nil. Decides is
-	// the same function if communication stops unless a second thread appears, and nil otherwise.
+	// Program returns the code that the trace's tables have described so far, or nil. Decides is
+	// the same function as Program if the communication analysis stops unless a second thread
+	// appears. Otherwise, Decides is nil.
 	Program, Decides func() *trace.Program
 }
 
@@ -213,8 +214,9 @@ func (s Spec) wanted(program func() *trace.Program) Wanted {
 	return w
 }
 
-// communicationDecision returns the function from whose result communication decides whether to run. If the user
-// selected communication, the analysis always runs, and decides returns nil.
+// communicationDecision returns a function that returns the program. The communication analysis decides from the
+// program whether to run. If the user selected communication, the analysis always runs, and
+// communicationDecision returns nil.
 func (s Spec) communicationDecision(program func() *trace.Program) func() *trace.Program {
 	if !s.isDefault() {
 		return nil
@@ -222,8 +224,8 @@ func (s Spec) communicationDecision(program func() *trace.Program) func() *trace
 	return program
 }
 
-// inOrderAnalyses returns the analyses of the run that have no segments, with their options. threads is the
-// number of threads of the trace, or 0 if the number is unknown.
+// inOrderAnalyses returns the analyses of the run that do not support segments, with their options. The
+// parameter threads is the number of threads of the trace, or 0 if the number is unknown.
 func (s Spec) inOrderAnalyses(threads int) (some Analyses) {
 	if s.has(Communication) && (threads > 1 || !s.isDefault()) {
 		some = Communication
@@ -236,17 +238,17 @@ func (s Spec) inOrderAnalyses(threads int) (some Analyses) {
 	return some
 }
 
-// withoutAnalyses returns the spec of the run without the analyses that apart returned.
+// withoutAnalyses returns the spec of the run without the given analyses.
 func (s Spec) withoutAnalyses(some Analyses) Spec {
 	if all := s.wants(); some&Communication != 0 {
-		s.Analyses = all&^Counters | s.Analyses&Counters // so that counting per byte is not selected in addition
+		s.Analyses = all&^Counters | s.Analyses&Counters // otherwise, the result would also select the counters of each byte
 	}
 	s.Analyses &^= some
 	return s
 }
 
-// onlyAnalyses returns the spec of a run with the analyses that apart returned. This run includes only the
-// analyses on which their results depend.
+// onlyAnalyses returns the spec of a run with the given analyses and the analyses on which their results
+// depend.
 func (s Spec) onlyAnalyses(some Analyses) Spec {
 	all := s.wants()
 	s.Analyses = some | Locality // a list with Locality does not include Default
@@ -260,10 +262,10 @@ func (s Spec) onlyAnalyses(some Analyses) Spec {
 	return s
 }
 
-// Stacks selects stacks of several cores.
+// Stacks selects the multi-core stacks that the analysis Sharing counts.
 type Stacks = sharing.Stacks
 
-// The stacks that Sharing can count.
+// The values of Stacks.
 const (
 	CoherentStacks  = sharing.Coherent
 	PrivateStacks   = sharing.Private
@@ -284,8 +286,8 @@ func (s Spec) sites() sites.Options {
 	return o
 }
 
-// explainCommunication records why a result contains no communication although the trace has
-// several threads, or may have several threads after a segment is appended.
+// explainCommunication records why a result contains no communication, if the trace has several
+// threads or may have several threads after another segment has been appended.
 func (s Spec) explainCommunication(p *profile.Profile) { p.NoCommunication = s.absence(p) }
 
 func (s Spec) absence(p *profile.Profile) profile.Absence {

@@ -11,15 +11,16 @@ import (
 type worker struct {
 	p      *Parallel
 	header *trace.Header // header of the rows that are being analysed
-	// analysis with the layout of memory blocks at block number at; nil: not created yet
+	// analysis that contains the layout of memory blocks before the block with number at; nil: not
+	// created yet
 	layout contract.LayoutFollower
 	at     int
 }
 
-// layoutChanges contains the rows that change the layout of memory blocks, and the headers for these rows.
-// Rows are kept until all workers have processed them.
+// layoutChanges contains the rows that change the layout of memory blocks, and the trace's header at these
+// rows. Rows are kept until all workers have processed them.
 type layoutChanges struct {
-	wanted    trace.Kinds // the layout events; 0: not needed
+	wanted    trace.Kinds // the kinds of layout events; 0: the layout is not needed
 	list      []layoutChange
 	latest    *trace.Header
 	followers []*worker
@@ -61,8 +62,8 @@ func eventsOf(b *trace.Batch, kinds trace.Kinds) *trace.Batch {
 	return some
 }
 
-// between returns the moves of the blocks [from, to), and drops the moves that all workers have
-// processed.
+// between returns the layout changes in the blocks [from, to), and drops the changes that all
+// workers have processed.
 func (m *layoutChanges) between(from, to int) (list []layoutChange) {
 	known := to
 	for _, w := range m.followers {
@@ -87,7 +88,8 @@ func (w *worker) work() {
 	}
 }
 
-// claim waits for a segment to analyse. claim returns nil if there are no more segments.
+// claim waits until there is a segment for the worker. It returns nil if there are no more
+// segments.
 func (w *worker) claim() *claim {
 	p := w.p
 	p.mu.Lock()
@@ -109,11 +111,11 @@ func (w *worker) claim() *claim {
 	return nil
 }
 
-// maximum number of blocks whose moves an idle worker has not processed yet
+// maximum number of blocks by which an idle worker's layout may be out of date
 const maxBehind = 256
 
-// updateLayout updates the worker's layout of memory blocks up to a block. updateLayout releases the lock
-// during the update.
+// updateLayout applies the layout changes in the blocks before number to. It releases the lock during the
+// update.
 func (w *worker) updateLayout(to int) {
 	list := w.p.moves.between(w.at, to)
 	w.at = to
@@ -170,7 +172,7 @@ func (w *worker) analyse(c *claim) {
 	p.notify()
 }
 
-// analyseBatch analyses the remaining rows of the batch.
+// analyseBatch analyses all remaining rows of the batch.
 func (f *feed) analyseBatch() error {
 	for f.pending() || f.rest.pending() {
 		if f.rest.pending() {
@@ -188,7 +190,7 @@ type block struct {
 	mixed      bool   // the rows may contain events
 	first      uint64 // number of references before the block
 	references uint64
-	header     *trace.Header  // header for the rows of the block
+	header     *trace.Header  // the trace's header at the end of the block
 	left       profile.Totals // totals of the rows that were not selected, since the previous block
 	position   position       // position of the reader after the block
 	moves      bool           // the block changes the layout of memory blocks
@@ -199,22 +201,22 @@ type claim struct {
 	from, to int     // block numbers; to is reduced if the segment is cut
 	blocks   []block // the blocks [from, to)
 
-	lone bool         // whether the segment is analysed without sharing: see part
+	lone bool         // whether the segment is analysed without the sharing analysis: see segmentInfo
 	done atomic.Int64 // number of blocks analysed so far
-	cut  atomic.Bool  // the worker must stop before the next block
+	cut  atomic.Bool  // the worker must stop at the end of the current block
 
 	ended  bool             // the worker has finished the segment
 	result *profile.Profile // the result of the segment; nil: the analysis failed
 }
 
-// Segments are short at first, so that all workers start early. Their length grows as long as the
-// cost of joining a segment exceeds a small share of the cost of analysing it.
+// The first segments are short, so that all workers start early. The length then grows as long as
+// the cost of joining a segment exceeds a small share of the cost of analysing it.
 const (
 	leastBlocks = 16      // 65,536 references if every row is a reference
 	firstBlocks = 1 << 6  // initial number of blocks of a segment
 	mostRows    = 1 << 24 // maximum number of rows that are waiting or being analysed
 	mostBlocks  = 256     // maximum number of blocks of a segment
-	rowBytes    = 41      // maximum size of a row
+	rowBytes    = 41      // maximum number of bytes of a row
 	rowsShare   = 8       // rows may use 1/rowsShare of the memory
 )
 
@@ -244,7 +246,8 @@ func newSizes(workers, blocks int, memoryBytes uint64) sizes {
 // maxBlocks returns the maximum number of blocks that are waiting or being analysed.
 func (s *sizes) maxBlocks() int { return (s.workers + 2) * s.blocks }
 
-// adaptTo adapts the sizes to the cost of joining a segment. The segment ends before block number to.
+// adaptTo adapts the sizes to the cost of joining a segment, which ends before the block with number
+// to.
 func (s *sizes) adaptTo(p *profile.Profile, to int) {
 	if s.fixed {
 		return
@@ -261,16 +264,17 @@ func (s *sizes) adaptTo(p *profile.Profile, to int) {
 	}
 }
 
-// claims contains the segments that workers analyse, ascending.
+// claims contains the segments that workers analyse, in the order of the trace.
 type claims struct {
 	sizes
 	list []*claim
 }
 
-// nextBlocks chooses the blocks for an idle worker, up to end. If from == to, no blocks are available
-// yet. at is the block that the live analyses reach next. last is true if no more blocks follow.
-// The blocks between two claims are left to the live analyses, whose results need not be joined.
-// Ideally, the live analyses reach a claim exactly when it has been analysed.
+// nextBlocks chooses the blocks [from, to) for an idle worker; the range is empty if too few blocks
+// are available. The live analyses are at block number at. The latest available block precedes number
+// end, and last is true if no more blocks will follow. The blocks between two claims are left to the
+// live analyses, whose results need not be joined. Ideally, the live analyses reach a claim exactly
+// when the worker has finished it.
 func (c *claims) nextBlocks(at, end int, last bool) (from, to int) {
 	reserve, frontier := 0, at
 	for _, taken := range c.list {

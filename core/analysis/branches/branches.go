@@ -7,19 +7,20 @@
 // active invocation:
 //
 //  1. No edge of a function leads to its first block, so entering the first block is a call. The
-//     preceding block is the caller if it contains a call to the function, or if it ends in a tail
-//     call (the called function's record follows the record of the return). Otherwise, the caller
-//     is unknown: the function is a callback, the start of a thread, or a signal handler.
+//     preceding block is the caller if it contains a call to the function or ends in a tail call.
+//     (The record of the function that is tail-called follows the record of the return.) Otherwise,
+//     the caller is unknown: the function is a callback, the start of a thread, or a signal
+//     handler.
 //  2. If the program's tables list a block as a successor of the latest block of its invocation,
 //     the edge between these two blocks is counted. If several edges lead from the latest block to
 //     this block, the first edge is counted.
 //  3. A block that returns ends its invocation. A tail call also counts as a return, whether or not
 //     the called function returns.
-//  4. In any other case, at least one invocation has ended without a return. The block, for example
-//     a landing pad, belongs to the topmost invocation whose latest block has the block as a
-//     successor. If no invocation has such a latest block, or if the block follows a call to
-//     setjmp, the block belongs to the topmost invocation of its function and counts as resumed.
-//     All invocations above this invocation have ended.
+//  4. Otherwise, at least one invocation has ended without a return. The block, for example a
+//     landing pad, belongs to the topmost invocation whose latest block has the block as a
+//     successor. If there is no such invocation, or if the block follows a call to setjmp, the
+//     block belongs to the topmost invocation of its function and counts as resumed. All
+//     invocations above this invocation have ended.
 //  5. If the block's function has no active invocation, the block counts as resumed, and all
 //     invocations of the thread end. Such blocks occur if a trace begins in the middle of a run, or
 //     if a program switches stacks.
@@ -31,10 +32,10 @@
 // The call stacks at the beginning of a segment are unknown. A segment therefore records its first
 // calls and the blocks that belong to earlier invocations. The edges and callers of these blocks
 // are determined when the segment is appended (state.go), so the result is the same as for the
-// whole trace. If the tables do not declare a jump in recursive code, the jump may lead to a block
-// that could belong to an invocation of the segment or to an earlier invocation. A segment with
-// such a jump cannot be appended (ErrTorn). Segments that together may have more call paths than a
-// run can distinguish cannot be joined (ErrManyPaths).
+// whole trace. In recursive code, after a jump that the tables do not declare, a block may belong
+// either to an invocation of the segment or to an earlier invocation. A segment that contains such
+// a jump cannot be appended (ErrTorn). Segments that together may have more call paths than a run
+// can distinguish cannot be joined (ErrManyPaths).
 package branches
 
 import (
@@ -59,19 +60,19 @@ type Analysis struct {
 	now      *thread     // thread of the latest record
 	encoded  encodedProgram
 
-	enters    [32][]uint32       // by kind and site: the block that a record enters; 0: none
+	enters    [32][]uint32       // the block that a record enters, by the kind and site of the record; 0: none
 	entered   [mostPicked]uint32 // the blocks that the current records enter
-	enteredAt [mostPicked]uint32 // number of references in the batch before each entry
+	enteredAt [mostPicked]uint32 // number of references of the batch before each entry
 
 	paths   paths
-	passed  uint32   // number of references in the batch so far
-	changes []Change // changes of the path within the batch
-	adopted []uint32 // numbers of the paths of the profile that was loaded last
+	passed  uint32   // number of references of the batch so far
+	changes []Change // changes of the call path within the batch
+	adopted []uint32 // for each path of the profile that was restored or appended last: its number in this analysis
 }
 
-// New returns an analysis for a run that reads references of the given kinds. program returns the
-// part of the code that the trace has described so far, or nil. segment is true if the analysis
-// begins in the middle of a run.
+// New returns an analysis for a run that reads references of the given kinds. The function program
+// returns the code that the trace's tables have described so far, or nil. The parameter segment
+// must be true if the analysis begins in the middle of a run.
 func New(kinds trace.Kinds, segment bool, program func() *trace.Program) *Analysis {
 	const needed = 1<<trace.Load | 1<<trace.Store | 1<<trace.Modify
 	a := &Analysis{program: program, segment: segment, paths: newPaths(segment)}
@@ -97,19 +98,19 @@ func (a *Analysis) Close() {}
 
 const mostFrames = 1 << 22 // maximum depth of nested calls; a trace with deeper calls has no result
 
-// ErrTorn reports that a segment enters a block whose invocation cannot be determined within the
-// segment.
+// ErrTorn reports that a segment enters a block whose invocation cannot be determined from the
+// segment alone.
 var ErrTorn = errors.New("a part of the trace contains a jump that may belong to a call in an earlier part, so the block counts of the parts cannot be joined; analyse the trace in one piece")
 
 // ErrManyPaths reports that segments have more than [MostPaths] call paths, or call paths of more
-// than [MostDepth] functions. To determine which paths come first, and how deep they are in the
-// run, the trace must be read in order.
+// than [MostDepth] functions. Such segments cannot be joined, because the order of the paths and
+// their depths in the run are known only if the trace is read in order.
 var ErrManyPaths = errors.New("parts of the trace have more than " + strconv.Itoa(MostPaths) + " call paths, or call paths of more than " + strconv.Itoa(MostDepth) + " functions, so the counts of the parts cannot be joined; analyse the trace in one piece")
 
-// Consume processes the next records. A conditional branch that depends on whether a record enters
-// a block, or on the edge to the block, would be as unpredictable as the branches of the traced
-// program. Records that enter blocks are therefore selected without a branch. An entry along an
-// edge then costs one conditional branch, which almost always has the same outcome.
+// Consume processes the next records. If the code branched on whether a record enters a block, or
+// on the edge to the block, these branches would be as unpredictable as the branches of the traced
+// program. Consume therefore selects the records that enter blocks without a branch. An entry along
+// an edge then costs one conditional branch, whose outcome is almost always the same.
 func (a *Analysis) Consume(b *trace.Batch) error {
 	a.passed, a.changes = 0, append(a.changes[:0], Change{})
 	if b.Site == nil || a.gone {
@@ -139,7 +140,7 @@ func (a *Analysis) Consume(b *trace.Batch) error {
 	return nil
 }
 
-// equalPrefix returns the length of the run of equal elements at the beginning of the list.
+// equalPrefix returns the number of equal elements at the beginning of the list.
 func equalPrefix(threads []uint32) int {
 	const block = 64 // number of elements compared at a time
 	n := 1
@@ -152,9 +153,9 @@ func equalPrefix(threads []uint32) int {
 	return n
 }
 
-// collectEntries writes the blocks that the records enter to a.entered, and returns the number of these
-// blocks, n. If a record cannot be used, err is the reason, and n is the number of blocks before
-// this record.
+// collectEntries writes the blocks that the records enter to a.entered, and returns their number, n. If
+// a record refers to unknown code, collectEntries returns an error, and n is the number of blocks
+// before this record.
 func (a *Analysis) collectEntries(kinds []trace.Kind, sites []uint32) (n int, err error) {
 	sites = sites[:len(kinds)]
 	entered, at, passed := &a.entered, &a.enteredAt, a.passed
@@ -181,28 +182,28 @@ func (a *Analysis) collectEntries(kinds []trace.Kind, sites []uint32) (n int, er
 		to := enters[site]
 		entered[n&(mostPicked-1)], at[n&(mostPicked-1)] = to, passed
 		n += int((to | -to) >> 31)
-		passed += (uint32(k) - uint32(trace.NumKinds)) >> 31 // adds 1 if the record is a reference
+		passed += (uint32(k) - uint32(trace.NumKinds)) >> 31 // adds 1 only if the record is a reference
 	}
 	a.passed = passed
 	return n, nil
 }
 
-const mostPicked = 1 << 10 // maximum number of records that pick examines at a time
+const mostPicked = 1 << 10 // maximum number of records that collectEntries examines at a time
 
-// moveThrough moves a thread through the given blocks. before contains the number of references before
-// each block.
+// moveThrough moves a thread through the blocks of the parameter entered. The parameter before
+// contains the number of references before each block.
 func (a *Analysis) moveThrough(t *thread, entered, before []uint32) error {
 	nodes, taken, at, returned := a.code.nodes, a.counts.taken, t.at, t.returned
 	if returned != 0 && len(entered) > 0 {
 		t.row = t.path
 		a.notePath(before[0], t.row)
 	}
-	instructions := uint64(0) // number of instructions executed on the path of the topmost invocation
+	instructions := uint64(0) // number of executed instructions on the path of the topmost invocation
 	for i, to := range entered {
 		from := &nodes[at]
 		first, second := uint64(from.first^to), uint64(from.second^to)
 		if first*second == 0 && nodes[to].plain {
-			// count the first edge if it leads to the block, and otherwise the second edge
+			// count the first edge if it leads to the block, otherwise the second edge
 			taken[from.edge+uint32(-first>>63)]++
 			at, returned = to, 0
 			instructions += uint64(nodes[to].instructions)
@@ -241,7 +242,7 @@ func (a *Analysis) readTables(what string, number uint32) error {
 	a.addProgram(a.program())
 	known := len(a.code.nodes) - 1
 	if what == "site" {
-		known = len(a.code.firstOf)
+		known = len(a.code.blockOfFirst)
 	}
 	if uint64(number) >= uint64(known) {
 		return &contract.UnknownError{What: what, Number: number, Known: known, Without: "blocks"}

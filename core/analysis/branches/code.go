@@ -15,17 +15,17 @@ type code struct {
 	edges   uint32      // number of edges of all nodes
 	jumps   []jump      // the edges of nodes with more than two edges
 	targets []uint32    // the edges of all jumps, by target; see jump
-	more    index.Table // the edges of jumps whose targets are far apart, by source and target; if several edges are equal, the first
+	more    index.Table // the edges of jumps whose targets are far apart, by source and target; only the first of several equal edges
 	names   map[string]uint32
-	// nameOf contains the number of each function's name. calls contains, for each node, the number
-	// of the name of the function that the node calls; 0: none.
+	// The field nameOf contains the number of each function's name. For each node, the field calls
+	// contains the name's number of the function that the node calls; 0: none.
 	nameOf, calls []uint32
-	// bySite is true if the first load, store or modify of a block shows that the block was
-	// entered. firstOf maps the site of a block's first reference to the block, and every other
-	// site to 0. bare maps a block without references to its own number, and every other block to
-	// 0. none contains only zeros, and is as long as the longer of firstOf and bare.
-	bySite               bool
-	firstOf, bare, zeros []uint32
+	// bySite is true if an entry of a block is detected by the first load, store or modify of the
+	// block. blockOfFirst maps the site of a block's first reference to the block, and every other
+	// site to 0. bareBlocks maps a block without references to its own number, and every other
+	// block to 0. The list of zeros is as long as the longer of these two maps.
+	bySite                          bool
+	blockOfFirst, bareBlocks, zeros []uint32
 }
 
 type node struct {
@@ -34,28 +34,29 @@ type node struct {
 	function      uint32
 	instructions  uint32
 	jump          uint32 // 1 + the index of the node's jump; 0: the node has at most two edges
-	plain         bool   // if the node is entered along an edge, only the edge must be counted
+	plain         bool   // if the node is entered along an edge, nothing else must be counted
 	enters        bool
 	returns       bool
-	lands         bool // the node is a landing pad of exceptions
+	lands         bool // the node is a landing pad for exceptions
 	jumps         bool // longjmp may jump to this node
 	passes        bool // the return after the node represents a tail call
 }
 
 // jump describes the edges of a node with more than two edges, such as a switch. The edge to node
-// low + i has the number targets[at+i] - 1. If targets[at+i] is 0, there is no such edge. If span
-// is 0, the edges are in more instead.
+// low + i has the number targets[at+i] - 1; if targets[at+i] is 0, the edge does not exist. If the
+// span is 0, the edges are in the map code.more instead.
 type jump struct{ low, span, at uint32 }
 
-// The edges of a jump are in more if its targets span mostSpan or more nodes per edge.
+// The edges of a jump are in the map code.more if its targets span at least mostSpan nodes per
+// edge.
 const mostSpan = 16
 
-// addProgram adds the functions, blocks and sites of p that are not yet known.
+// addProgram adds the new functions, blocks and sites of the program p.
 func (c *code) addProgram(p *trace.Program) {
 	if p == nil {
 		return
 	}
-	// A resumed run contains the whole program before it has read all tables again.
+	// A resumed run already knows the whole program before it has read all tables again.
 	if c.program == nil || len(p.Blocks) >= len(c.program.Blocks) {
 		c.program = p
 	}
@@ -65,18 +66,18 @@ func (c *code) addProgram(p *trace.Program) {
 	for n := len(c.nodes) - 1; n < len(p.Blocks); n++ {
 		c.add(uint32(n), &p.Blocks[n])
 	}
-	for s := len(c.firstOf); s < len(p.Sites) && c.bySite; s++ {
+	for s := len(c.blockOfFirst); s < len(p.Sites) && c.bySite; s++ {
 		first := uint32(0)
 		if c.isAccessedOnce(p, uint32(s)) {
-			bare := &c.bare[p.Sites[s].Block]
+			bare := &c.bareBlocks[p.Sites[s].Block]
 			first, *bare = *bare, 0
 		}
-		c.firstOf = append(c.firstOf, first)
+		c.blockOfFirst = append(c.blockOfFirst, first)
 	}
-	c.zeros = extend(c.zeros, max(len(c.firstOf), len(c.bare)))
+	c.zeros = extend(c.zeros, max(len(c.blockOfFirst), len(c.bareBlocks)))
 }
 
-// isAccessedOnce reports whether each execution of a site's block makes exactly one reference of the site.
+// isAccessedOnce reports whether the site makes exactly one reference in each execution of its block.
 func (c *code) isAccessedOnce(p *trace.Program, site uint32) bool {
 	s := &p.Sites[site]
 	if s.Kind > trace.Modify || uint64(s.Block) >= uint64(len(p.Blocks)) {
@@ -86,7 +87,7 @@ func (c *code) isAccessedOnce(p *trace.Program, site uint32) bool {
 	return b.Flags&trace.Synthetic == 0 && site-b.FirstSite < b.Sites
 }
 
-// nameNumber returns the number of a function name, or 0 if no function can have that name.
+// nameNumber returns the number of a function name, or 0 if no function can have this name.
 func (c *code) nameNumber(name string) uint32 {
 	if name == "" || name == "*" {
 		return 0
@@ -121,10 +122,11 @@ func (c *code) add(number uint32, b *trace.Block) {
 	n.passes = call != 0 && !n.returns && len(b.Successors) == 1 && uint64(b.Successors[0]) < uint64(len(c.program.Blocks)) && c.program.Blocks[b.Successors[0]].Part == 0
 	c.calls = append(c.calls, call)
 	c.nodes = append(c.nodes, n)
-	c.bare = append(c.bare, number+1)
+	c.bareBlocks = append(c.bareBlocks, number+1)
 }
 
-// newJump returns the jump of a node with more than two edges; first is the number of the first edge.
+// newJump returns the jump of a node with more than two edges, whose first edge has the number in the
+// parameter first.
 func (c *code) newJump(from, first uint32, successors []uint32) jump {
 	low, high := slices.Min(successors), slices.Max(successors)
 	if uint64(high-low) >= mostSpan*uint64(len(successors)) {
@@ -150,8 +152,8 @@ func (c *code) known(edge uint64) bool {
 	return known
 }
 
-// jumpSetters lists the functions that can return more than once: after a longjmp, the same call
-// returns again.
+// jumpSetters lists the functions that can return more than once, because a longjmp makes the same
+// call return again.
 var jumpSetters = []string{"setjmp", "_setjmp", "sigsetjmp", "__sigsetjmp", "getcontext", "swapcontext", "vfork"}
 
 // instructionsOf returns the number of LLVM IR instructions in one execution of a block.

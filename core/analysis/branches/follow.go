@@ -5,41 +5,41 @@ import "github.com/stackglass/stackglass/core/trace"
 // thread is the state of a thread. Blocks are identified by their numbers in code.
 type thread struct {
 	number uint32
-	at     uint32   // the latest block of the topmost invocation; 0: no invocation is active
+	at     uint32   // the latest block of the topmost invocation; 0: there is no active invocation
 	stack  []uint32 // latest blocks of the lower invocations
 
 	path  uint32   // path of the topmost invocation; 0: no invocation
 	under []uint32 // paths of the lower invocations, in the same order as stack
 	row   uint32   // path of the latest record; after a return, the path changes only at the next record
-	start uint32   // for segments: path of the records before the thread's first block
+	start uint32   // in a segment: the path of the records before the thread's first block
 
-	// returned is the latest block if this block returned, and otherwise 0. before is the preceding
-	// block of the same invocation; 0: none. reached is true if before is unknown, because the
-	// segment begins between the two blocks.
+	// The field returned contains the latest block if this block returned, and otherwise 0. The
+	// field before contains the preceding block of the same invocation; 0: none. The field reached
+	// is true if that block is unknown, because the segment begins between the two blocks.
 	returned, before uint32
 	reached          bool
 
-	// For segments: fresh is true if the thread has not entered a block yet. beganEarlier is true if the
-	// thread's bottommost invocation began before the segment. reaches lists the blocks in which
-	// invocations that began before the segment continued.
+	// In a segment, unstarted is true if the thread has not entered a block yet, and beganEarlier is
+	// true if the thread's bottommost invocation began before the segment. The list continuations
+	// contains the blocks in which invocations that began before the segment continue.
 	unstarted, beganEarlier bool
 	continuations           []continuation
 }
 
 // continuation is a block in which an invocation that began before the segment continues.
 type continuation struct {
-	block uint32 // 0: the segment began with a call
-	then  uint32 // the first block of a function that was entered directly afterwards; 0: none
+	block uint32 // 0: the thread's records in the segment begin with a call
+	then  uint32 // the first block of the function that was entered immediately after the block; 0: none
 	path  uint32 // path of the invocation
 	lower uint32 // path of the next lower invocation; 0: not needed
 }
 
-// counts contains counts for each edge, and for each block by its number in code.
+// counts contains a count for each edge, and counts for each block, by the block's number in code.
 type counts struct {
 	taken         []uint64
 	left, resumed []uint64
-	callee        []uint32 // for each calling block: 1 + the first function that the block called; 0: none
-	made          []uint64 // number of calls of the function in callee
+	callee        []uint32 // for each block that calls a function: 1 + the function that the block called first; 0: none
+	made          []uint64 // number of calls of this function
 	otherAt       map[call]int
 	other         []uint64 // number of calls of other functions
 }
@@ -74,7 +74,7 @@ func (c *counts) call(caller, function uint32, n uint64) {
 	c.other[at] += n
 }
 
-// callCount returns the number of calls of a function that a block calls by name.
+// callCount returns the number of times that a block called a function by name.
 func (c *counts) callCount(caller, function uint32) uint64 {
 	if c.callee[caller] == function+1 {
 		return c.made[caller]
@@ -93,14 +93,14 @@ func (a *Analysis) addProgram(p *trace.Program) {
 	for k := range a.enters {
 		a.enters[k] = a.code.zeros
 	}
-	a.enters[trace.BlockEntry] = a.code.bare
+	a.enters[trace.BlockEntry] = a.code.bareBlocks
 	if a.code.bySite {
-		a.enters[trace.Load], a.enters[trace.Store], a.enters[trace.Modify] = a.code.firstOf, a.code.firstOf, a.code.firstOf
-		a.enters[trace.BareBlock] = a.code.bare
+		a.enters[trace.Load], a.enters[trace.Store], a.enters[trace.Modify] = a.code.blockOfFirst, a.code.blockOfFirst, a.code.blockOfFirst
+		a.enters[trace.BareBlock] = a.code.bareBlocks
 	}
 }
 
-// enterBlock moves a thread to a block of the known program.
+// enterBlock moves a thread to a block that the program's tables contain.
 func (a *Analysis) enterBlock(t *thread, block uint32) error {
 	to := block + 1
 	if a.code.nodes[to].enters {
@@ -129,8 +129,7 @@ func (a *Analysis) enter(t *thread, to uint32) {
 	a.gone = len(t.stack) >= mostFrames
 }
 
-// countCaller counts the call of the function that a thread enters, if a block called the function by
-// name.
+// countCaller finds the block that called the function that a thread enters, and counts the call.
 func (a *Analysis) countCaller(t *thread, to uint32) {
 	function := a.code.function(to)
 	switch {
@@ -147,7 +146,7 @@ func (a *Analysis) countCaller(t *thread, to uint32) {
 	t.unstarted = false
 }
 
-// countCallBy reports whether a block calls a function by name, and counts the call if it does.
+// countCallBy counts a call if the block calls the function by name, and reports whether it does.
 func (a *Analysis) countCallBy(caller, function uint32) bool {
 	name := a.code.calls[caller]
 	if name == 0 || uint64(function) >= uint64(len(a.code.nameOf)) || a.code.nameOf[function] != name {
@@ -159,7 +158,7 @@ func (a *Analysis) countCallBy(caller, function uint32) bool {
 
 func (t *thread) blank() bool { return t.at == 0 && t.returned == 0 && len(t.continuations) == 0 }
 
-// push adds an invocation on top of a thread's stack.
+// push pushes the current invocation onto the thread's stack, to make room for a new invocation.
 func (t *thread) push() {
 	if t.at != 0 {
 		t.stack, t.under = append(t.stack, t.at), append(t.under, t.path)
@@ -235,8 +234,8 @@ func (a *Analysis) takeEdge(t *thread, edge, to uint32) {
 }
 
 // invocationBefore finds the topmost invocation whose latest block has an edge to the given block.
-// invocationBefore returns the edge, and the number of invocations above the invocation, which is
-// -1 if there is no such invocation.
+// It returns the edge, and the number of invocations above this invocation, or -1 if there is no
+// such invocation.
 func (a *Analysis) invocationBefore(t *thread, to uint32) (depth int, edge uint32) {
 	for i := len(t.stack) - 1; i >= 0; i-- {
 		if edge, found := a.code.findEdge(t.stack[i], to); found {
@@ -258,8 +257,8 @@ func (a *Analysis) invocationOf(t *thread, function uint32) (depth int) {
 	return -1
 }
 
-// dropInvocations ends the given number of topmost invocations at their latest blocks, or all invocations if
-// the number is -1.
+// dropInvocations ends the given number of topmost invocations at their latest blocks. The number -1 means
+// all invocations.
 func (a *Analysis) dropInvocations(t *thread, depth int) {
 	for ; t.at != 0 && depth != 0; depth-- {
 		a.counts.left[t.at]++

@@ -13,50 +13,50 @@ import (
 // the path [profile.FurtherPaths].
 const MostPaths = 1 << 14
 
-// MostDepth is the maximum number of functions in a call path. Deeper calls are counted on a path
-// [profile.FurtherPaths] below the last function. Without this limit, a recursion of three or more
-// functions, thousands of calls deep, would have thousands of paths. Exports that write every path
-// in full would then grow with the square of the depth.
+// MostDepth is the maximum number of functions in a call path. Deeper calls are counted on an
+// additional path, [profile.FurtherPaths], below the last function. Without this limit, a recursion
+// among three or more functions that is thousands of calls deep would have thousands of paths. The
+// size of exports that write every path in full would then grow with the square of the depth.
 const MostDepth = 512
 
 // paths is the tree of call paths: the calling context tree of Ammons, Ball and Larus (Exploiting
 // Hardware Performance Counters with Flow and Context Sensitive Profiling, PLDI 1997). If a
 // function calls itself, the path stays the same. If two functions call each other, the calls
 // alternate between two paths. Recursion of any depth therefore adds only a few paths. Whether a
-// call extends a path depends only on the path and its caller, so the paths of a segment can start
-// from unknown callers. When the segment is appended, its paths become paths of the run.
+// call extends a path depends only on the last two functions of the path, so the paths of a segment
+// can start from unknown callers. When the segment is appended, its paths become paths of the run.
 type paths struct {
 	list    []path
 	at      index.Table // parent << 32 | function
-	most    int         // maximum number of distinguished paths
-	rest    uint32      // the path of all calls that exceed the maximum number of paths; 0: none so far
-	deep    uint32      // maximum depth of distinguished paths
+	most    int         // maximum number of paths that are counted separately
+	rest    uint32      // the path that counts all calls beyond the maximum number of paths; 0: no such calls so far
+	deep    uint32      // maximum depth of paths that are counted separately
 	deepest uint32      // greatest depth of any path
 }
 
 // path is a call path: a function, and the path of its caller. Path 0 is outside all functions.
 type path struct {
-	parent, function uint32 // parent path, and the function's number in code or one of the constants below
+	parent, function uint32 // the path of the caller, and the function's number in code or one of the constants below
 	// number of functions on the path; in a segment, excluding functions that were entered before
 	// the segment
 	depth uint32
 
 	calls        uint64 // calls from the parent's function
-	again        uint64 // recursive calls of the function, which stay on the path
-	back         uint64 // recursive calls of the parent's function, which are counted on the parent's path
+	again        uint64 // calls of the function from itself, which stay on the path
+	back         uint64 // calls back to the parent's function, which return to the parent's path
 	instructions uint64 // LLVM IR instructions executed on the path
 }
 
-// These values of function mark paths that do not end in a known function.
+// These values of the field function mark paths that do not end in a known function.
 const (
 	outside = ^uint32(0) - iota // outside all functions
-	below                       // an unknown path from before the segment
-	further                     // all paths that are not distinguished
+	below                       // the path is unknown, because it began before the segment
+	further                     // all paths beyond the limits
 )
 
-// newPaths returns a tree without calls. A segment distinguishes all of its paths, because only an
-// analysis of the whole run knows which paths appear first. If a segment has too many paths or too
-// deep paths, it cannot be appended (ErrManyPaths).
+// newPaths returns a tree without calls. In a segment, all paths are counted separately, because
+// only an analysis of the whole run knows which paths appear first. If a segment's paths exceed the
+// limits of a run, the segment cannot be appended (ErrManyPaths).
 func newPaths(segment bool) paths {
 	p := paths{list: []path{{function: outside}}, most: MostPaths, deep: MostDepth}
 	if segment {
@@ -65,7 +65,7 @@ func newPaths(segment bool) paths {
 	return p
 }
 
-// exceedsLimits reports whether a segment has more paths, or deeper paths, than a run distinguishes.
+// exceedsLimits reports whether a segment's paths exceed the limits of a run.
 func (p *paths) exceedsLimits() bool { return len(p.list) > MostPaths || p.deepest > MostDepth }
 
 func (p *paths) callee(from, function uint32, times uint64) uint32 {
@@ -83,7 +83,8 @@ func (p *paths) callee(from, function uint32, times uint64) uint32 {
 	return n
 }
 
-// calleePath returns the path of a function called from a path, and creates it if necessary.
+// calleePath returns the path of a function that is called from another path. If necessary, it
+// creates the path.
 func (p *paths) calleePath(from, function uint32) uint32 {
 	if p.list[from].depth >= p.deep {
 		function = further
@@ -120,7 +121,7 @@ func (p *paths) setDepth(n uint32) {
 	}
 }
 
-// addUnknown adds a path that represents an unknown path from before the segment.
+// addUnknown adds a placeholder for an unknown path that began before the segment.
 func (p *paths) addUnknown() uint32 { return p.add(0, below) }
 
 // sorted returns the numbers of all paths in the order of results: parents precede their callees,
@@ -145,11 +146,11 @@ func (p *paths) sorted() []uint32 {
 	return order
 }
 
-// Change records that the references of a batch, starting with reference number From, belong to
-// Path.
+// Change records that all references of a batch from number From onwards belong to Path.
 type Change struct{ From, Path uint32 }
 
-// notePath records that all references of the batch belong to path, starting with number from.
+// notePath records that all references of the batch from the given number onwards belong to the
+// path.
 func (a *Analysis) notePath(from, path uint32) {
 	n := len(a.changes)
 	switch {
@@ -177,8 +178,9 @@ func (a *Analysis) topPath(t *thread) uint32 {
 	return last.lower
 }
 
-// appendPaths adds the paths of the following segment. known contains the run's numbers of the paths that
-// began before the segment, to which adopt adds the numbers of all other paths.
+// appendPaths adds the paths of the next segment. The parameter known maps the segment's paths to paths
+// of the run. The caller sets the elements for paths that began before the segment, and appendPaths sets
+// all others.
 func (p *paths) appendPaths(next *paths, known []uint32) {
 	for n := range next.list {
 		from := &next.list[n]

@@ -13,8 +13,8 @@ type encodedProgram struct {
 	partial           bool // the result is for a segment, so it omits the program
 }
 
-// Bare omits the program from results. Results without the program can only be used by an analysis
-// that knows the program.
+// Bare omits the program from results. Only an analysis that knows the program can use such
+// results.
 func (a *Analysis) Bare() { a.encoded.partial = true }
 
 // Result implements [contract.Analysis]. The result is empty if there are no blocks, or if calls
@@ -33,7 +33,7 @@ func (a *Analysis) Result(p *profile.Profile, state bool) {
 	p.Blocks = blocks.AppendRun(p.Blocks, a.encode(known), a.edges(known))
 }
 
-// lastCounted returns the last block with any counts.
+// lastCounted returns the last block that has any counts.
 func (a *Analysis) lastCounted() uint32 {
 	most := uint32(0)
 	for n := uint32(len(a.code.nodes) - 1); n > 0 && most == 0; n-- {
@@ -62,8 +62,8 @@ func (c *code) endOf(n uint32) uint32 {
 	return c.edges
 }
 
-// programUpTo returns the program up to the module of a block. programUpTo omits later modules, which the header
-// contains only if the trace has been read far enough.
+// programUpTo returns the program up to the module of a block. It omits later modules, because the header
+// contains them only if the reader has read far enough ahead.
 func programUpTo(p *trace.Program, block uint32) *trace.Program {
 	last := &p.Blocks[block-1]
 	some := *p
@@ -98,8 +98,8 @@ func (a *Analysis) encode(p *trace.Program) []byte {
 	return e.bytes
 }
 
-// edges returns the counts as if the run ended at this point. All invocations that began before a
-// segment count as resumed.
+// edges returns the counts as if the run had ended now. Invocations that began before the segment
+// count as resumed.
 func (a *Analysis) edges(p *trace.Program) *blocks.Edges {
 	e := blocks.NewEdges(p)
 	for b := range p.Blocks {

@@ -36,8 +36,8 @@ func (a *Analysis) state() []byte {
 }
 
 // codeState reads or writes whether the analysis was stopped and, if not, the paths, threads and
-// calls. codeState adds the calls that it reads to the counts. codeState returns the threads and
-// the paths.
+// calls. When reading, it adds the calls to the counts. codeState returns the threads and the
+// paths.
 func (a *Analysis) codeState(c *codec.Coder) (threads []*thread, listed paths) {
 	gone := a.gone && !c.Reads()
 	if c.Flag(&gone); gone {
@@ -81,8 +81,8 @@ func (a *Analysis) codeState(c *codec.Coder) (threads []*thread, listed paths) {
 	return threads, listed
 }
 
-// codePaths reads or writes the call paths in the order of results. When it writes, it returns the
-// number of each path in this order. When it reads, it returns the paths.
+// codePaths reads or writes the call paths in the order of results. When writing, it returns the
+// number of each path in this order. When reading, it returns the paths.
 func (a *Analysis) codePaths(c *codec.Coder) (listed paths, number []uint32) {
 	var list []path
 	if !c.Reads() {
@@ -130,8 +130,8 @@ func (a *Analysis) codePaths(c *codec.Coder) (listed paths, number []uint32) {
 	return listed, number
 }
 
-// codeThread reads or writes a thread. When it reads, t must be empty, and the counts of blocks in
-// which invocations ended no longer include the frames that it reads.
+// codeThread reads or writes a thread. When reading, t must be empty, and codeThread removes each
+// frame that it reads from the counts of blocks in which invocations ended.
 func (a *Analysis) codeThread(c *codec.Coder, t *thread, path func(*uint32)) {
 	block := func(n *uint32) { codec.Below(c, n, uint64(len(a.code.nodes))) }
 	based, reached, before, frames, under := t.beganEarlier, t.reached, t.before, t.frames(), t.framePaths()
@@ -173,7 +173,7 @@ func (a *Analysis) codeThread(c *codec.Coder, t *thread, path func(*uint32)) {
 	c.Check(!t.reached || (t.returned != 0 || t.at != 0) && len(t.continuations) > 0, errState.Error())
 }
 
-// decrement decrements the count of a block. decrement returns false if the count is zero.
+// decrement decrements the count of a block, and reports whether the count was positive.
 func decrement(c *codec.Coder, counts []uint64, block uint32) bool {
 	if c.Check(block != 0 && counts[block] > 0, errState.Error()); c.Failed() {
 		return false
@@ -267,8 +267,8 @@ func (a *Analysis) Append(next *profile.Profile) error {
 	return nil
 }
 
-// Joins implements [contract.Joiner]. A segment can be appended if the run can distinguish all of
-// the segment's call paths, even if all of them are new and begin at the deepest open path.
+// Joins implements [contract.Joiner]. A segment can be appended if the run stays within its limits
+// even if all call paths of the segment are new and begin at the deepest open path.
 func (a *Analysis) Joins(next *profile.Profile) (now, later bool) {
 	paths, deepest := 0, uint32(0)
 	if next != nil && next.Segment != nil {
@@ -277,8 +277,8 @@ func (a *Analysis) Joins(next *profile.Profile) (now, later bool) {
 	return a.hasRoomFor(1+paths, deepest), a.hasRoomFor(1, 0)
 }
 
-// sizeOf returns the number and the greatest depth of the call paths of an encoded segment,
-// excluding the first path. sizeOf ignores errors of the encoding, because Append reports them.
+// sizeOf returns the number of call paths of an encoded segment, except the first path, and their
+// greatest depth. It ignores encoding errors, because Append reports them.
 func sizeOf(segment []byte) (paths int, deepest uint32) {
 	c := codec.Reader(segment)
 	gone := false
@@ -300,10 +300,10 @@ func sizeOf(segment []byte) (paths int, deepest uint32) {
 	return paths, deepest
 }
 
-// hasRoomFor reports whether a run can have the given number of additional call paths with the given
-// depth. Most segments have the same paths, so the paths of segments are counted only after the
-// segments are joined. Because of recursion, a joined path may be shallower than the sum of the
-// depths, but it is never deeper.
+// hasRoomFor reports whether the run stays within its limits with the given number of additional
+// call paths, whose depths are added to the depths of existing paths. Most segments have the same
+// paths, so joined segments do not check the limits before the segments are joined. Because of
+// recursion, a joined path may be shallower than the sum of the depths, but it is never deeper.
 func (a *Analysis) hasRoomFor(paths int, deepest uint32) bool {
 	if a.gone || a.segment {
 		return true
@@ -311,8 +311,8 @@ func (a *Analysis) hasRoomFor(paths int, deepest uint32) bool {
 	return len(a.paths.list)+paths <= MostPaths && (a.paths.deepest+deepest <= MostDepth || a.openDepth()+deepest <= MostDepth)
 }
 
-// openDepth returns the greatest depth of the paths from which the next records may continue.
-// openDepth ignores the path that combines all further calls, because no path begins there.
+// openDepth returns the greatest depth of the paths from which the next records may continue. It
+// ignores the path that counts all calls beyond the limits, because no other path begins there.
 func (a *Analysis) openDepth() (deepest uint32) {
 	look := func(n uint32) {
 		if at := &a.paths.list[n]; at.function != further {
@@ -349,8 +349,8 @@ func (a *Analysis) addProfile(p *profile.Profile) ([]*thread, paths, error) {
 	return threads, listed, nil
 }
 
-// loadCounts adds the counts of a profile, and also its program if it is larger than the known
-// program.
+// loadCounts adds the counts of a profile. If the profile's program is larger than the known
+// program, it also adds the program.
 func (a *Analysis) loadCounts(c *blocks.RunDecoder) error {
 	a.addProgram(a.program())
 	if err := c.Err(); err != nil {
@@ -380,8 +380,8 @@ func (a *Analysis) loadCounts(c *blocks.RunDecoder) error {
 	})
 }
 
-// replayContinuations moves a thread through the blocks of the following segment that belong to earlier
-// invocations, and finds the paths of these invocations.
+// replayContinuations moves a thread through the blocks of the next segment that belong to invocations
+// from before the segment, and finds the paths of these invocations.
 func (a *Analysis) replayContinuations(t, next *thread, known []uint32) error {
 	if next.start != 0 {
 		known[next.start] = t.row
@@ -411,7 +411,7 @@ func (a *Analysis) replayContinuations(t, next *thread, known []uint32) error {
 	return nil
 }
 
-// joinThread continues a thread with the open invocations of the following segment.
+// joinThread adds the invocations that are open at the end of the next segment to a thread.
 func (a *Analysis) joinThread(t, next *thread, known []uint32) {
 	if next.blank() {
 		return

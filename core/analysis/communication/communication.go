@@ -9,7 +9,7 @@
 //   - transfers: for each value, the first load by each thread that did not write the value. A
 //     store creates a new value, so the overwritten value need not be moved. A modify is one
 //     reference that consists of a load and a store. The number of transfers is therefore a lower
-//     bound on the data that a message-passing version of the program must send.
+//     bound for the amount of data that a message-passing version of the program must send.
 //
 // One pass covers all three sizes of granules. A reference that spans several words counts once for
 // each word. Over the whole run, each granule is in one of these classes:
@@ -25,17 +25,18 @@
 //   - migratory: several threads write values that other threads use.
 //
 // False sharing costs time because of false misses. A false miss is a false event that misses in a
-// cache of any size, because another thread's store invalidated the line. A falsely shared line
-// without false misses was used by one thread after another.
+// cache of any size, because another thread's store invalidated the line. If a falsely shared line
+// has no false misses, its threads used it one after another.
 //
 // # Method
 //
 // In the same pass, package sites assigns numbers to the site and the data object of each
-// reference. While only one thread refers to a line, the analysis stores only a count for each of
-// its words, and the site of the last store, in case a second thread uses the stored value. At the
-// first reference by another thread, the analysis creates a cell for each word. A cell contains the
-// last writer, a bit for each thread that used the value, and the class of the word. Private data
-// therefore needs little memory, and most references need only one look-up in a table of lines.
+// reference. While only one thread has accessed a line, the analysis stores only two values for
+// each word: the number of references, and the site of the last store, in case a second thread uses
+// the stored value. At the first reference by another thread, the analysis creates a cell for each
+// word. A cell contains the last writer, a bit for each thread that used the value, and the class
+// of the word. Private data therefore needs little memory, and most references need only one
+// look-up in a table of lines.
 //
 // Threads are assigned to slots in the order of their first references. There are at most 64 slots,
 // and all threads after the 63rd share the last slot. Threads that share a slot are distinguished
@@ -68,7 +69,7 @@ const (
 type Analysis struct {
 	lineShift uint
 	sites     *sites.Analysis
-	// returns the program, which lists the expected threads; nil: the whole trace is analysed
+	// returns the program, which lists the threads; nil: the whole trace is analysed
 	program func() *trace.Program
 	off     bool // the analysis was stopped
 
@@ -78,11 +79,11 @@ type Analysis struct {
 	pairs   pairs
 	owners  owners
 	windows windows
-	sources sources
+	sources sourceDepths
 
-	done  uint64 // number of references so far
-	among rowSelection
-	at    reference
+	done      uint64 // number of references so far
+	selection rowSelection
+	at        reference
 }
 
 // reference is the reference that is being analysed.
@@ -92,20 +93,20 @@ type reference struct {
 	beyond        bool   // the thread shares the last slot with a different thread
 	bit           uint64 // the bit that represents the slot
 	loads, stores bool
-	site          uint32 // 1 + the slot of the reference's site
-	pair          uint32 // number of the pair in package sites
+	site          uint32 // 1 + the slot of the site
+	pair          uint32 // number of the pair of site and object in package sites
 	object        uint32
 	begin         trace.Addr // address of the memory block that contains the reference
 	at            uint64     // number of the reference
 	row           uint32     // index in the batch
 }
 
-// New returns an analysis that reads every batch after the analysis s has read it. If program is
-// not nil, the trace is analysed only if the program may have several threads (see [Expects]): the
-// analysis of a single-threaded trace would be useless, but would take half as long as the analysis
-// of stack distances. If the number of threads is unknown, the analysis stops at reference number
-// [Trial], unless by then the program lists a second thread, or a second thread has made a
-// reference.
+// New returns an analysis that reads every batch after the analysis s has read it. If the parameter
+// program is nil, the whole trace is analysed. Otherwise, the trace is analysed only if the program
+// may have several threads (see [Expects]), because a single-threaded trace has no communication,
+// but its analysis would take half as long as the analysis of stack distances. If the number of
+// threads is unknown, the analysis stops at reference number [Trial] if no second thread has
+// appeared by then.
 func New(lineBytes uint32, s *sites.Analysis, program func() *trace.Program) *Analysis {
 	a := &Analysis{lineShift: uint(bits.TrailingZeros32(lineBytes)), sites: s, program: program}
 	s.Locate(true)
@@ -126,8 +127,8 @@ func (a *Analysis) Takes() (events trace.Kinds, sites, pcs bool) { return 0, tru
 // Close implements [contract.Analysis]. Close does nothing, because results need all data.
 func (a *Analysis) Close() {}
 
-// Consume implements [contract.Analysis]. Consume must be called after the Consume method of
-// package sites' analysis.
+// Consume implements [contract.Analysis]. Consume must be called after Consume of the analysis of
+// package sites.
 func (a *Analysis) Consume(b *trace.Batch) error {
 	if a.decide(b); a.off {
 		return nil
@@ -177,8 +178,8 @@ func (a *Analysis) ConsumePiece(b *trace.Batch, from, end uint64) {
 // appeared.
 const Trial = profile.SecondThreadBy
 
-// Expects reports whether the tables of a trace list several threads (several), and whether they
-// list any threads (known).
+// Expects reports whether the trace's tables list several threads, and whether they list any
+// thread.
 func Expects(p *trace.Program) (several, known bool) {
 	switch {
 	case p == nil:
@@ -189,7 +190,7 @@ func Expects(p *trace.Program) (several, known bool) {
 	return len(p.Threads) > 1, len(p.Threads) > 1
 }
 
-// decide determines whether to continue the analysis. decide is called before each batch.
+// decide determines before each batch whether to continue the analysis.
 func (a *Analysis) decide(b *trace.Batch) {
 	if a.program == nil || b.Len() == 0 {
 		return
@@ -202,16 +203,16 @@ func (a *Analysis) decide(b *trace.Batch) {
 	}
 }
 
-// nextNumber returns the number that the reference in row i will have.
+// nextNumber returns the reference number of row i of the next batch.
 func (a *Analysis) nextNumber(i int) uint64 {
-	if a.among.rows != nil {
-		return a.among.first + uint64(a.among.rows[i])
+	if a.selection.rows != nil {
+		return a.selection.first + uint64(a.selection.rows[i])
 	}
 	return a.done + uint64(i)
 }
 
-// hasSecondThread reports whether any reference of the batch before number Trial belongs to a second
-// thread.
+// hasSecondThread reports whether the batch contains a reference of a second thread before reference
+// number Trial.
 func (a *Analysis) hasSecondThread(b *trace.Batch) bool {
 	first := b.Thread[0]
 	if len(a.threads.numbers) > 0 {
@@ -239,13 +240,14 @@ const (
 	storing
 )
 
-// what contains the effect of each kind of reference on the values of words.
-var what = [8]uint8{
+// valueEffects contains, for each kind of reference, whether it loads or stores the values of
+// words.
+var valueEffects = [8]uint8{
 	trace.Load: loading, trace.Store: storing, trace.Modify: loading | storing, trace.Fetch: loading,
 	trace.RangeRead: loading, trace.RangeWrite: storing,
 }
 
-// setReference sets a.at to the reference of a row.
+// setReference copies the reference in row i to the field at.
 func (a *Analysis) setReference(b *trace.Batch, i int, pairs []uint32, begins []trace.Addr) {
 	r := &a.at
 	if t := b.Thread[i]; t != a.threads.latest || !a.threads.known {
@@ -253,12 +255,12 @@ func (a *Analysis) setReference(b *trace.Batch, i int, pairs []uint32, begins []
 		r.beyond = a.threads.numbers[r.thread] != t
 		r.bit = 1 << (r.thread & 63)
 	}
-	does := what[b.Kind[i]&7]
+	does := valueEffects[b.Kind[i]&7]
 	r.loads, r.stores = does&loading != 0, does&storing != 0
 	r.row, r.at = uint32(i), a.countReference(i)
 	r.site, r.object, r.begin = 1, 0, 0
 	if pairs != nil {
-		i = a.among.originalRow(i)
+		i = a.selection.originalRow(i)
 		slot, object := a.sites.Pair(pairs[i])
 		r.site, r.pair, r.object, r.begin = slot+1, pairs[i], object, begins[i]
 	}
@@ -271,7 +273,7 @@ func (a *Analysis) count() {
 	a.done++
 }
 
-// recordReference records a reference to the bytes first to last, inclusive.
+// recordReference records a reference to the bytes from first to last, inclusive.
 func (a *Analysis) recordReference(first, last trace.Addr) {
 	if line := first >> a.lineShift; line == last>>a.lineShift {
 		l := a.memory.lineOf(line, a.at.thread)
@@ -282,8 +284,8 @@ func (a *Analysis) recordReference(first, last trace.Addr) {
 	a.recordLines(first, last)
 }
 
-// recordLines is like follow, but for references that span several lines. recordLines counts one
-// reference to each page.
+// recordLines is like recordReference, but for a reference that spans several lines. It counts one
+// reference for each page.
 func (a *Analysis) recordLines(first, last trace.Addr) {
 	var events uint64
 	for line := first >> a.lineShift; ; line++ {
@@ -300,8 +302,8 @@ func (a *Analysis) recordLines(first, last trace.Addr) {
 	}
 }
 
-// recordLine records a reference to the words first to last of a line, and returns the number of these
-// words that have a source.
+// recordLine records a reference to the words from first to last of a line, and returns the number of
+// these words that have a source.
 func (a *Analysis) recordLine(l *line, first, last uint64) (events uint64) {
 	r := &a.at
 	place := a.owners.findParts(r, first, last)
@@ -310,11 +312,11 @@ func (a *Analysis) recordLine(l *line, first, last uint64) (events uint64) {
 			return 0
 		}
 		a.memory.convertToShared(l)
-		a.memory.shares.first(l.words).wrote = a.threads.numbers[l.owner]
+		a.memory.shares.first(l.words).lastWriter = a.threads.numbers[l.owner]
 	}
 	events = a.recordWords(l, place, first, last)
 	s := a.memory.shares.first(l.words)
-	wrote := s.wrote
+	wrote := s.lastWriter
 	from, miss := s.recordReference(r)
 	if !from.event {
 		return events
@@ -325,10 +327,10 @@ func (a *Analysis) recordLine(l *line, first, last uint64) (events uint64) {
 		s.falseEvents++
 	}
 	if events == 0 && miss {
-		a.memory.tally(s, l, from, r).misses++
+		a.memory.tallyFor(s, l, from, r).misses++
 	}
 	if a.sources.stacks != nil {
-		e := lineEvent{row: r.row, wrote: wrote, line: l.number, from: from.thread, to: r.thread, transfer: from.transfer}
+		e := lineEvent{row: r.row, writer: wrote, line: l.number, from: from.thread, to: r.thread, transfer: from.transfer}
 		a.sources.queue = append(a.sources.queue, e)
 	}
 	return events
@@ -353,7 +355,8 @@ func (a *Analysis) recordWords(l *line, place touchedParts, first, last uint64) 
 	return events
 }
 
-// recordPage records a reference to a page. wordEvents is the number of words that had a source.
+// recordPage records a reference to a page. The parameter wordEvents is the number of referenced
+// words that have a source.
 func (a *Analysis) recordPage(number uint32, wordEvents uint64) {
 	p := a.memory.pages.first(number)
 	from := p.recordReference(&a.at)
@@ -366,13 +369,13 @@ func (a *Analysis) recordPage(number uint32, wordEvents uint64) {
 	}
 }
 
-// rowSelection maps the rows of a batch of sampled references to the rows of the whole batch.
+// rowSelection maps the rows of a batch of sampled references to the rows of the complete batch.
 type rowSelection struct {
-	first uint64   // number of the first reference of package sites' batch
-	rows  []uint32 // analysed rows of that batch, ascending; nil: all rows
+	first uint64   // number of the first reference in the complete batch
+	rows  []uint32 // the sampled rows of the complete batch, ascending; nil: all rows
 }
 
-// originalRow returns a row's index in the batch that package sites read.
+// originalRow returns the index of row i in the complete batch.
 func (m *rowSelection) originalRow(i int) int {
 	if m.rows == nil {
 		return i
@@ -380,10 +383,10 @@ func (m *rowSelection) originalRow(i int) int {
 	return int(m.rows[i])
 }
 
-// Among announces that the next batch consists of the given rows of the latest batch of package
-// sites. first is the number of the first reference in the latest batch. Several rows of the next
-// batch may be parts of one reference.
-func (a *Analysis) Among(rows []uint32, first uint64) { a.among = rowSelection{first, rows} }
+// Among announces that the next batch contains only the given rows of the batch that package sites
+// has read. The parameter first is the number of the first reference in the complete batch. A
+// reference that spans several lines may have several rows.
+func (a *Analysis) Among(rows []uint32, first uint64) { a.selection = rowSelection{first, rows} }
 
 // Reach advances the number of references to the given total, without analysing the skipped
 // references.
@@ -400,9 +403,9 @@ func (a *Analysis) Reach(references uint64) {
 // countReference counts the reference of a row, and returns its number.
 func (a *Analysis) countReference(i int) uint64 {
 	n := a.done
-	if a.among.rows != nil {
-		if n = a.among.first + uint64(a.among.rows[i]); n < a.done {
-			return n // the row is another part of the same reference
+	if a.selection.rows != nil {
+		if n = a.selection.first + uint64(a.selection.rows[i]); n < a.done {
+			return n // the row belongs to the same reference as the previous row
 		}
 		a.Reach(n)
 	}

@@ -15,7 +15,7 @@ type falseKey struct {
 
 type falseSet struct {
 	profile.FalseSharing
-	threads map[[2]uint32]uint64 // number of misses, by storing thread and missing thread
+	threads map[[2]uint32]uint64 // number of misses, by the thread that stored and the thread that missed
 }
 
 // falseSharing groups the falsely shared lines with false misses into sets.
@@ -43,7 +43,8 @@ func (a *Analysis) falseSharing() []profile.FalseSharing {
 	return foldFalse(list)
 }
 
-// addFalse adds a line to the set of the two sites that cause most of its false misses.
+// addFalse adds a line to the set that belongs to the two sites with most of the line's false
+// misses.
 func (a *Analysis) addFalse(sets map[falseKey]*falseSet, l *line, s *sharedLine) {
 	places, threads, offsets := map[falseKey]uint64{}, map[falseKey]map[[2]uint32]uint64{}, map[falseKey]uint64{}
 	for n := s.tallies; n != 0; n = a.memory.tallies[n].next {
@@ -87,14 +88,14 @@ func comparePairs(x, y [2]uint32) int { return slices.Compare(x[:], y[:]) }
 func (a *Analysis) minDistance(l *line) uint32 {
 	cells := a.memory.cells.run(l.words)
 	least := uint32(len(cells))
-	last := -1 // the previous word with references
+	last := -1 // the previous word that has references
 	for i := range cells {
 		c := &cells[i]
 		if c.references == 0 {
 			continue
 		}
-		// Comparing neighbouring words is sufficient, because if the two words of each pair of
-		// neighbours belong to one thread, all words belong to that thread.
+		// It is sufficient to compare neighbouring words: if all neighbours belong to the same
+		// thread, all words do.
 		if last >= 0 {
 			if b := &cells[last]; c.class.several || b.class.several || c.class.first != b.class.first {
 				least = min(least, uint32(i-last))
@@ -105,7 +106,7 @@ func (a *Analysis) minDistance(l *line) uint32 {
 	return least << wordShift
 }
 
-// foldFalse merges the sets that exceed the maximum number into the last set.
+// foldFalse merges all sets beyond the maximum number into the last set.
 func foldFalse(list []profile.FalseSharing) []profile.FalseSharing {
 	const kept = profile.MaxFalseSharing - 1
 	if len(list) <= profile.MaxFalseSharing {

@@ -7,11 +7,11 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// These constants determine whether a thread owns words of a line. If the main thread clears a word
-// before the other threads run, and prints it afterwards, the word still belongs to the thread that
-// uses it in between.
+// These constants determine whether a thread owns words of a line. A word still belongs to a thread
+// if the main thread only clears the word before the thread starts and prints it after the thread
+// has ended.
 const (
-	usesPerHandover = 8 // a word belongs to its last writer only if it has at least this number of references per handover
+	usesPerHandover = 8 // minimum number of references per handover for a word to belong to its last writer
 	// a thread with fewer stores to its words of a line probably only initialised them
 	leastStores = 16
 )
@@ -20,7 +20,7 @@ const (
 type lineOwners struct {
 	threads uint64              // bit set of the owners
 	uses    [mostThreads]uint64 // number of references of each owner to its own words
-	site    [mostThreads]uint32 // for the most used word of each owner: the site of the last store, and the number of uses
+	site    [mostThreads]uint32 // the site of the last store to the most used word of each owner, and the number of uses of this word
 	most    [mostThreads]uint64
 }
 
@@ -50,7 +50,7 @@ func ownersOf(cells []cell) (o lineOwners) {
 	return o
 }
 
-// minDistance returns the smallest distance in bytes between words of different owners.
+// minDistance returns the minimum distance in bytes between words of different owners.
 func (o *lineOwners) minDistance(cells []cell) uint32 {
 	least, last, before := len(cells), -1, uint8(0)
 	for i := range cells {
@@ -66,8 +66,8 @@ func (o *lineOwners) minDistance(cells []cell) uint32 {
 	return uint32(least) << wordShift
 }
 
-// maxMoves returns the maximum number of times that the line moves if its owners run at the same time,
-// and the two owners that use their words most often.
+// maxMoves returns the maximum number of moves of the line if its owners run at the same time, and the
+// two owners that use their words most often.
 func (o *lineOwners) maxMoves() (n uint64, first, second uint8) {
 	var all uint64
 	first, second = noOwner, noOwner
@@ -93,21 +93,21 @@ type lineMoves struct {
 	moves, pingPongs uint64
 	owners           uint64    // bit set of threads
 	between          [2]uint8  // the two threads with the most uses or false misses
-	sites            [2]uint32 // the sites of their stores, as indices in the profile
-	apart            uint32
+	sites            [2]uint32 // the sites of the stores by these threads, as indices in the profile
+	minDistance      uint32
 }
 
-// movesOf returns the moves of a line between threads that own words of the line or that invalidate
-// each other's copies of it. If the line does not move, the field moves is 0.
+// movesOf describes the moves of a line between threads that own words of the line, or that
+// invalidate each other's copies of the line. If the line does not move, the number of moves is 0.
 func (a *Analysis) movesOf(l *line) (x lineMoves) {
 	s, cells := a.memory.shares.first(l.words), a.memory.cells.run(l.words)
 	a.pingPongs(s, &x)
 	owners := ownersOf(cells)
 	if n, first, second := owners.maxMoves(); n > 0 {
-		x.moves, x.owners, x.between, x.apart = max(n, x.pingPongs), owners.threads, [2]uint8{first, second}, owners.minDistance(cells)
+		x.moves, x.owners, x.between, x.minDistance = max(n, x.pingPongs), owners.threads, [2]uint8{first, second}, owners.minDistance(cells)
 		x.sites = [2]uint32{a.codeIndex(owners.site[first]), a.codeIndex(owners.site[second])}
 	} else if x.pingPongs >= leastPingPongs {
-		x.moves, x.owners, x.apart = x.pingPongs, 1<<x.between[0]|1<<x.between[1], a.minDistance(l)
+		x.moves, x.owners, x.minDistance = x.pingPongs, 1<<x.between[0]|1<<x.between[1], a.minDistance(l)
 	}
 	return x
 }
@@ -115,10 +115,10 @@ func (a *Analysis) movesOf(l *line) (x lineMoves) {
 // minimum number of ping-pongs for a report if the threads rarely store to the line
 const leastPingPongs = 4
 
-// pingPongs counts how often a line moved back and forth. Each thread contributes the smaller of
-// two numbers: its false misses, and the misses that its own stores cause. If one thread fills a
-// line and other threads then use the line, only the other threads miss, so nothing is counted. If
-// more than half of the misses count, all misses are counted.
+// pingPongs counts how often a line moved back and forth. For each thread, it counts the smaller of
+// two numbers: the thread's false misses, and the misses that the thread's stores cause. If one
+// thread fills a line and other threads then use the line, only the other threads miss, so the
+// count is 0. If the count exceeds half of the misses, pingPongs counts all misses.
 func (a *Analysis) pingPongs(s *sharedLine, x *lineMoves) {
 	if s.tallies == 0 {
 		return
@@ -156,8 +156,8 @@ func (a *Analysis) pingPongs(s *sharedLine, x *lineMoves) {
 	x.between, x.sites = [2]uint8{first, second}, [2]uint32{largestKey(after[first], cmp.Compare), largestKey(after[second], cmp.Compare)}
 }
 
-// largestKey returns the key with the largest count. If several keys have the same count, it returns
-// the smallest of these keys.
+// largestKey returns the key with the largest count, or the smallest such key if several keys have
+// this count.
 func largestKey[K comparable](counts map[K]uint64, compare func(x, y K) int) (key K) {
 	best := uint64(0)
 	for k, n := range counts {
@@ -168,8 +168,8 @@ func largestKey[K comparable](counts map[K]uint64, compare func(x, y K) int) (ke
 	return key
 }
 
-// lineSharing finds the data structures with lines in which several threads own words, even if the
-// threads did not invalidate each other's lines in this run.
+// lineSharing finds the data structures that have lines in which several threads own words, even if
+// the threads did not invalidate each other's lines in this run.
 func (a *Analysis) lineSharing() []profile.LineSharing {
 	type set struct {
 		profile.LineSharing
@@ -192,14 +192,14 @@ func (a *Analysis) lineSharing() []profile.LineSharing {
 		of := sets[object]
 		if of == nil {
 			of = &set{}
-			of.Object, of.Apart, of.Offset = object, x.apart, offset
+			of.Object, of.Apart, of.Offset = object, x.minDistance, offset
 			sets[object] = of
 		}
 		of.Lines++
 		of.Moves += x.moves
 		of.PingPongs += x.pingPongs
 		of.owners |= x.owners
-		of.Apart, of.Offset = min(of.Apart, x.apart), min(of.Offset, offset)
+		of.Apart, of.Offset = min(of.Apart, x.minDistance), min(of.Offset, offset)
 		threads := [2]uint32{a.threads.numbers[x.between[0]], a.threads.numbers[x.between[1]]}
 		if x.moves > of.most || x.moves == of.most && cmp.Or(comparePairs(x.sites, of.Sites), comparePairs(threads, of.Threads)) < 0 {
 			of.most, of.Sites, of.Threads = x.moves, x.sites, threads

@@ -12,34 +12,34 @@ type memory struct {
 
 	lines   arena[line]
 	recent  [recentLines]*line
-	private arena[privateWord] // words of lines that are not shared: one run of words per line
+	private arena[privateWord] // the words of unshared lines: one run of words for each line
 	free    []uint32           // unused runs of private
 	shares  arena[sharedLine]
-	cells   arena[cell] // cells of shared lines: one run of cells per line
+	cells   arena[cell] // the words of shared lines: one run of cells for each line
 
-	pageAt index.Table // index of each page, by the page's number in the address space
+	pageAt index.Table // index of each page, by page number
 	pages  arena[share]
 	latest struct {
 		number uint64
 		page   uint32
 	}
-	linesOf arena[uint32] // for each page: 1 + the index of each of its lines; 0: none yet
+	linesOf arena[uint32] // for each page: 1 + the index of each line of the page; 0: no line yet
 
-	tallies []tally  // indices start at 1
+	tallies []tally  // element 0 is unused
 	tallyAt []uint32 // hash table of the indices of tallies; its length is a power of two; 0: empty
 }
 
 const (
 	recentBits  = 8
-	recentLines = 1 << recentBits // number of lines that are found without a table look-up, enough for a typical loop
+	recentLines = 1 << recentBits // number of recently used lines that are found without a table look-up, sufficient for a typical loop
 )
 
 type line struct {
 	number     trace.Line
-	references uint64 // number of references, while the line is not shared
+	references uint64 // number of references before the line was shared
 	page       uint32
-	words      uint32 // index of the line's run in private, or of its entry in shares
-	site       uint32 // while the line is not shared: 1 + the slot of the site of the last store; 0: never written
+	words      uint32 // index of the line's run in the arena private, or, for a shared line, index in the arena shares
+	site       uint32 // before the line is shared: 1 + the slot of the site of the last store; 0: never written
 	owner      uint8  // the thread of the first reference
 	shared     bool
 }
@@ -48,26 +48,26 @@ type line struct {
 type privateWord struct {
 	site       uint32 // 1 + the slot of the site of the last store; 0: never written
 	references uint32
-	stores     uint8 // as in cell
+	stores     uint8 // see cell
 }
 
-const mostPrivate = 1<<32 - 1 // maximum count of references to a word that is not shared
+const mostPrivate = 1<<32 - 1 // maximum number of references to an unshared word
 
 // cell is a granule that several threads may have accessed.
 type cell struct {
-	used       uint64 // bit set of the threads that used the value but did not write it
+	used       uint64 // bit set of the threads that used the current value, except the thread that wrote it
 	references uint64
 	events     uint64
 	site       uint32 // 1 + the slot of the site of the last store; 0: never written
 	writer     uint8
 	class      usage
-	// For words: handovers counts the stores whose previous store is by a different thread, and
-	// stores counts all stores, up to mostStores.
+	// For words only: handovers is the number of stores that follow a store by a different thread,
+	// and stores is the number of all stores, limited to mostStores.
 	handovers uint32
 	stores    uint8
 }
 
-const mostStores = 255 // maximum value of a word's store count
+const mostStores = 255 // maximum value of the field stores
 
 func addStore(stores uint8) uint8 { return uint8(min(uint(stores)+1, mostStores)) }
 
@@ -78,7 +78,7 @@ type usage struct {
 	producer uint8 // 1 + the thread whose values other threads have used; 0: none
 }
 
-const manyProducers = 0xff // value of producer if several threads have written values that other threads used
+const manyProducers = 0xff // value of the field producer if other threads used values of several threads
 
 func (u *usage) recordReference(thread uint8, isFirst bool) {
 	if isFirst {
@@ -107,7 +107,7 @@ func (u *usage) sharingClass(events, falseEvents uint64) profile.SharingClass {
 	switch {
 	case !u.several:
 		return profile.PrivateData
-	case falseEvents > events-falseEvents: // more than half of the events are false
+	case falseEvents > events-falseEvents: // more than half of the events are false events
 		return profile.FalselyShared
 	case u.producer == 0:
 		return profile.ReadShared
@@ -156,34 +156,35 @@ type share struct {
 // coherence miss.
 type sharedLine struct {
 	share
-	// everAccessed is the bit set of the threads that have ever accessed the line. sinceStore is the bit set of the
-	// threads that have accessed the line since the latest store by another thread.
+	// Bit sets of threads: everAccessed contains the threads that have ever accessed the line, and sinceStore
+	// contains the threads that have accessed the line since the latest store by another thread.
 	everAccessed, sinceStore uint64
-	tallies                  uint32 // the first tally for false misses of the line; 0: none
-	// number of the thread that last wrote the line; a slot is not sufficient, because several
-	// threads may share it
-	wrote uint32
+	tallies                  uint32 // first tally of the line's false misses; 0: none
+	// number of the thread that last wrote the line; its slot would be ambiguous, because several
+	// threads may share a slot
+	lastWriter uint32
 
-	// These fields describe the last reference: its site and data object, and the address of its
-	// memory block.
+	// These fields describe the last reference: its pair of site and data object, and the address
+	// of its memory block.
 	pair  uint32
 	begin trace.Addr
 }
 
-// recordReference records a reference to a line, and reports whether the reference is a coherence miss.
+// recordReference records a reference to a line. It returns the source of the value, and reports
+// whether the reference is a coherence miss.
 func (s *sharedLine) recordReference(r *reference) (from source, miss bool) {
 	miss = s.everAccessed&^s.sinceStore&r.bit != 0
 	s.everAccessed |= r.bit
 	s.sinceStore |= r.bit
 	s.pair, s.begin = r.pair, r.begin
 	if r.stores {
-		s.sinceStore, s.wrote = r.bit, r.number
+		s.sinceStore, s.lastWriter = r.bit, r.number
 	}
 	return s.cell.recordReference(r), miss
 }
 
-// tally counts the coherence misses at false events that have the same writer and the same
-// reference. Dubois et al. (1993) call such misses useless misses.
+// tally counts the coherence misses of false events with the same key. Dubois et al. (1993) call
+// such misses useless misses.
 type tally struct {
 	tallyKey
 	next   uint32 // next tally of the line; 0: none
@@ -191,10 +192,10 @@ type tally struct {
 }
 
 type tallyKey struct {
-	line       uint32 // index of the line's share
-	site, pair uint32 // 1 + the slot of the store's site, and the pair number of the reference
+	line       uint32 // index of the line in the arena shares
+	site, pair uint32 // 1 + the slot of the store's site, and the pair of the missing reference
 	from, to   uint8
-	offset     uint64 // smallest offset of the line in its block; the offset may vary
+	offset     uint64 // smallest offset of the line in its memory block, if the line is accessed in several blocks
 }
 
 func (m *memory) init(lineShift uint) {
@@ -206,8 +207,7 @@ func (m *memory) init(lineShift uint) {
 	m.tallies = make([]tally, 1)
 }
 
-// lineOf returns a line. If the line does not exist yet, lineOf creates it as a line of the given
-// thread.
+// lineOf returns a line. If the line is new, lineOf creates it, with the given thread as its owner.
 func (m *memory) lineOf(number trace.Line, thread uint8) *line {
 	seen := &m.recent[number*0x9e3779b97f4a7c15>>(64-recentBits)] // multiplicative hash, because the rows of a matrix are often a power of two apart
 	if *seen != nil && (*seen).number == number {
@@ -248,8 +248,7 @@ func (m *memory) newPrivate() uint32 {
 	return n
 }
 
-// countUnshared counts a reference to words of a line that only one thread uses. countUnshared returns false if a
-// counter is full.
+// countUnshared counts a reference to words of an unshared line. It returns false if a counter is full.
 func (m *memory) countUnshared(l *line, r *reference, first, last uint64) bool {
 	if l.references >= mostPrivate {
 		return false
@@ -272,7 +271,7 @@ func (m *memory) countUnshared(l *line, r *reference, first, last uint64) bool {
 	return true
 }
 
-// convertToShared converts the words of a line to cells.
+// convertToShared makes a line shared and converts its words to cells.
 func (m *memory) convertToShared(l *line) {
 	n := m.shares.add()
 	m.cells.add()
@@ -292,9 +291,9 @@ func (m *memory) convertToShared(l *line) {
 	l.words, l.shared = n, true
 }
 
-// tally returns the tally for the false misses of a reference. Many source locations can access one
-// line, so tallies are found in a hash table.
-func (m *memory) tally(s *sharedLine, l *line, from source, r *reference) *tally {
+// tallyFor returns the tally that counts the false misses of a reference. It uses a hash table,
+// because many source locations can access the same line.
+func (m *memory) tallyFor(s *sharedLine, l *line, from source, r *reference) *tally {
 	t := tally{tallyKey: tallyKey{line: l.words, site: from.site, pair: r.pair, from: from.thread, to: r.thread}}
 	t.offset = max(l.number<<m.lineShift, r.begin) - r.begin
 	slot := m.tallySlot(t.tallyKey)
@@ -305,7 +304,7 @@ func (m *memory) tally(s *sharedLine, l *line, from source, r *reference) *tally
 	return &m.tallies[*slot]
 }
 
-// tallySlot returns the hash-table slot of a tally's index, or nil if the table is full.
+// tallySlot returns the hash-table slot for the index of a tally, or nil if the table is full.
 func (m *memory) tallySlot(k tallyKey) *uint32 {
 	if len(m.tallyAt) == 0 {
 		return nil
@@ -334,8 +333,8 @@ func (m *memory) addTally(s *sharedLine, t tally) {
 
 const firstTallies = 64 // initial number of slots
 
-// arena allocates runs of elements, all of the same length, which are found by index. Runs never
-// move in memory.
+// arena allocates runs of elements. All runs have the same length and are identified by an index.
+// Runs never move in memory.
 type arena[T any] struct {
 	length int // length of a run
 	count  uint32
@@ -347,7 +346,7 @@ const (
 	chunkRuns = 1 << chunkBits
 )
 
-// add appends a run of zeros and returns its index.
+// add allocates a run of zero elements and returns its index.
 func (a *arena[T]) add() uint32 {
 	if a.count%chunkRuns == 0 {
 		a.chunks = append(a.chunks, make([]T, chunkRuns*a.length))
@@ -360,5 +359,5 @@ func (a *arena[T]) run(n uint32) []T {
 	return a.chunks[n>>chunkBits][int(n%chunkRuns)*a.length:][:a.length]
 }
 
-// first returns the only element of a run.
+// first returns the first element of a run.
 func (a *arena[T]) first(n uint32) *T { return &a.chunks[n>>chunkBits][n%chunkRuns] }

@@ -5,20 +5,20 @@ import "github.com/stackglass/stackglass/core/profile"
 // owners counts the references of each thread to each part of each data object.
 type owners struct{ objects []owned } // indexed by the number of the object
 
-// owned is an object that is divided into parts of equal size. The size of the parts doubles if
-// there are more than profile.MaxParts parts.
+// owned is a data object that is divided into parts of equal size. If there are more than
+// profile.MaxParts parts, their size is doubled.
 type owned struct {
-	shift uint   // log2 of the size of a part in bytes
+	shift uint   // binary logarithm of the number of bytes in a part
 	first uint64 // number of the first part
 	parts []part
-	// counts contains the number of references by slot and part. The list of a thread that has not
-	// accessed the last parts is shorter or nil.
+	// counts contains the number of references by slot and part. If a thread has not accessed the
+	// last parts, its list is shorter or nil.
 	counts [][]uint64
 }
 
-// part is a part of a data object. A reference counts once for each of its words.
+// part describes a part of a data object. A reference counts once for each word that it touches.
 type part struct {
-	since               uint64 // 1 + the number of the first reference; 0: no reference
+	firstReference      uint64 // 1 + the number of the first reference; 0: no reference
 	readers, writers    uint64 // bit sets of threads
 	events, falseEvents uint64 // events on lines
 	class               usage
@@ -26,13 +26,14 @@ type part struct {
 
 const leastPart = 6 // log2 of the size of the smallest part, a line of 64 bytes
 
-// touchedParts identifies the parts of a reference to words of a line.
+// touchedParts identifies the parts of a data object that a reference touches.
 type touchedParts struct {
 	*owned
 	part int // the part that contains the first word
 }
 
-// findParts counts a reference to the words first to last.
+// findParts counts a reference to the words from first to last, and returns the parts that it
+// touches.
 func (o *owners) findParts(r *reference, first, last uint64) touchedParts {
 	if uint64(r.object) >= uint64(len(o.objects)) {
 		o.grow(r.object)
@@ -68,12 +69,12 @@ func (o *owners) grow(object uint32) {
 	}
 }
 
-// recordReference counts a reference to the given number of words in part n.
+// recordReference counts a reference to the given number of words of part n.
 func (o *owned) recordReference(r *reference, n int, words uint64) {
 	p := &o.parts[n]
-	p.class.recordReference(r.thread, p.since == 0)
-	if p.since == 0 {
-		p.since = r.at + 1
+	p.class.recordReference(r.thread, p.firstReference == 0)
+	if p.firstReference == 0 {
+		p.firstReference = r.at + 1
 	}
 	if r.loads {
 		p.readers |= r.bit
@@ -95,7 +96,7 @@ func (o *owned) count(thread uint8) {
 	*of = append(*of, make([]uint64, len(o.parts)-len(*of))...)
 }
 
-// recordLineEvent counts an event of a line, in the part that contains the first word of the reference.
+// recordLineEvent counts an event of a line for the part that contains the first referenced word.
 func (p touchedParts) recordLineEvent(isFalse bool) {
 	at := &p.parts[p.part]
 	at.events++
@@ -104,12 +105,13 @@ func (p touchedParts) recordLineEvent(isFalse bool) {
 	}
 }
 
-// recordTransfer records that the thread uses a word's value that another thread wrote.
+// recordTransfer records that the reference uses a value of the word that another thread wrote.
 func (p touchedParts) recordTransfer(r *reference, word uint64, from source) {
 	p.parts[p.partOf(r, word)].class.produce(from.thread)
 }
 
-// coverOffsets makes room for the parts that contain the offsets first to last.
+// coverOffsets adds the parts that contain the offsets from first to last, if they do not exist
+// yet.
 func (o *owned) coverOffsets(first, last uint64) {
 	if len(o.parts) == 0 {
 		o.first = first >> o.shift
@@ -125,7 +127,7 @@ func (o *owned) coverOffsets(first, last uint64) {
 	}
 }
 
-// coverParts extends the list of parts to the parts low to high.
+// coverParts extends the list of parts so that it includes the parts from low to high.
 func (o *owned) coverParts(low, high uint64) {
 	before := int(o.first - low)
 	o.first = low
@@ -137,8 +139,9 @@ func (o *owned) coverParts(low, high uint64) {
 	}
 }
 
-// paddedList returns a list of the given length: zeros (before), the elements of list, and more
-// zeros.
+// paddedList returns a list of the given length that contains zeros, then the elements of the
+// parameter list, and then zeros again. The parameter before is the number of zeros at the
+// beginning.
 func paddedList[T any](list []T, before, length int) []T {
 	out := list
 	if length > cap(list) {
@@ -177,18 +180,18 @@ func (o *owned) coarsen() {
 	o.shift++
 }
 
-// join adds the counts of the following part.
+// join adds the counts of the next part.
 func (p *part) join(next *part) {
-	if next.since == 0 {
+	if next.firstReference == 0 {
 		return
 	}
-	if p.since == 0 {
+	if p.firstReference == 0 {
 		*p = *next
 		return
 	}
 	p.class.join(next.class)
-	if next.since < p.since {
-		p.since, p.class.first = next.since, next.class.first
+	if next.firstReference < p.firstReference {
+		p.firstReference, p.class.first = next.firstReference, next.class.first
 	}
 	p.readers |= next.readers
 	p.writers |= next.writers

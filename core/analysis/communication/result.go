@@ -10,8 +10,8 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// Result implements [contract.Analysis]. Result must be called after the Result method of package
-// sites' analysis. A trace with one thread has no result.
+// Result implements [contract.Analysis]. Result must be called after Result of the analysis of
+// package sites. A trace with one thread has no result.
 func (a *Analysis) Result(p *profile.Profile, state bool) {
 	if a.off {
 		return
@@ -30,7 +30,7 @@ func (a *Analysis) Result(p *profile.Profile, state bool) {
 func (a *Analysis) Threads() int { return len(a.threads.numbers) }
 
 // Told returns the counts that Result writes, even for a trace with one thread. Told must be called
-// after the Result method of package sites' analysis.
+// after Result of the analysis of package sites.
 func (a *Analysis) Told() *profile.Communication {
 	c := &profile.Communication{
 		Beyond: a.threads.beyond, Granules: a.granules(), Pairs: a.sitePairs(), Window: a.windows.size, Windows: a.flowWindows(),
@@ -42,8 +42,8 @@ func (a *Analysis) Told() *profile.Communication {
 	return c
 }
 
-// granules returns the results for words, lines and pages. granules omits lines if they have the
-// size of words or pages.
+// granules returns the results for words, lines and pages. It omits lines that have the size of a
+// word or of a page.
 func (a *Analysis) granules() (list []profile.Granule) {
 	classes := a.classes()
 	for g, bytes := range [granularities]uint32{profile.WordBytes, 1 << a.lineShift, profile.PageBytes} {
@@ -72,7 +72,7 @@ func (a *Analysis) flowsOf(w window, bytes uint64) (list []profile.Flow) {
 	return list
 }
 
-// flowThreads returns the source and the destination thread for an index in flows.
+// flowThreads returns the source thread and the destination thread of an index in flows.
 func (a *Analysis) flowThreads(place uint32) (from, to uint32) {
 	return a.threads.numbers[place/mostThreads], a.threads.numbers[place%mostThreads]
 }
@@ -115,10 +115,10 @@ func (c *classCounts) share(s *share) {
 	c.add(s.class.sharingClass(s.events, s.falseEvents), s.references, s.events)
 }
 
-// codeIndex returns the index in the profile of a site, which is given as 1 + its slot.
+// codeIndex returns the profile's index of a site. The parameter is 1 + the slot of the site.
 func (a *Analysis) codeIndex(site uint32) uint32 { return a.sites.Code(site - 1) }
 
-// pairIndices returns the indices in the profile of a pair's site and object.
+// pairIndices returns the profile's indices of the site and the object of a pair.
 func (a *Analysis) pairIndices(pair uint32) (code, data uint32) {
 	slot, object := a.sites.Pair(pair)
 	return a.sites.Code(slot), a.sites.Data(object)
@@ -135,8 +135,8 @@ func (a *Analysis) sitePairs() (list []profile.SitePair) {
 	return joinPairs(list)
 }
 
-// joinPairs adds up the counts of equal pairs. Equal pairs exist if only a part of the trace has
-// sites.
+// joinPairs adds up the counts of equal pairs, which exist if the tables name the sites of only a
+// part of the trace.
 func joinPairs(list []profile.SitePair) []profile.SitePair {
 	out := list[:0]
 	for i := range list {
@@ -161,7 +161,8 @@ func (a *Analysis) flowWindows() (list []profile.FlowWindow) {
 	return list
 }
 
-// ownerships returns the owners of data objects, or nil if only a part of the trace names data.
+// ownerships returns the owners of data objects, or nil if the tables name the data of only a part
+// of the trace.
 func (a *Analysis) ownerships() (list []profile.Ownership) {
 	for n := range a.owners.objects {
 		o := &a.owners.objects[n]
@@ -185,7 +186,7 @@ func (a *Analysis) ownerships() (list []profile.Ownership) {
 
 func (a *Analysis) ownedPart(o *owned, i int) (out profile.OwnedPart) {
 	p := &o.parts[i]
-	if p.since == 0 {
+	if p.firstReference == 0 {
 		return out
 	}
 	out = profile.OwnedPart{

@@ -9,17 +9,17 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// sources counts the events of lines by the current depth of the line in the coherent stack of the
+// sourceDepths counts the events of lines by the current depth of the line in the coherent stack of the
 // source thread (Kulkarni, section 4.3). With private caches of C lines, events at depths less than
 // C are cache-to-cache transfers. At larger depths, the line is fetched from memory.
 //
-// The stacks belong to package sharing, which processes the same references later. The events of a
-// batch are therefore queued until package sharing requests them. Events between threads of one
-// core are omitted, because these threads share a private cache.
-type sources struct {
+// The stacks belong to package sharing, which processes each batch later. The events of a batch are
+// therefore queued until package sharing requests them. Events between threads on the same core are
+// omitted, because these threads share a private cache.
+type sourceDepths struct {
 	stacks  Stacks             // coherent stacks of cores; nil: not requested
 	queue   []lineEvent        // events of the batch, by row and line
-	next    int                // index of the first event for which Ask has not asked a question yet
+	next    int                // index of the next event for which Ask must ask a question
 	waiting []lineEvent        // events whose questions have not been answered yet
 	cores   [mostThreads]uint8 // 1 + the core of the first thread of each slot; 0: not known yet
 	list    []distances
@@ -35,7 +35,7 @@ type Stacks interface {
 
 type lineEvent struct {
 	row      uint32
-	wrote    uint32 // number of the thread that wrote the value; the slot is not sufficient, because several threads may share it
+	writer   uint32 // number of the thread that wrote the value; its slot would be ambiguous, because several threads may share a slot
 	line     trace.Line
 	from, to uint8
 	transfer bool
@@ -46,16 +46,16 @@ type distances struct {
 	events, transfers profile.Histogram
 }
 
-// maxDepth returns an upper bound for the depths of lines. The bound exceeds the number of lines,
-// because the depths on estimated stacks can exceed this number.
-func (s *sources) maxDepth(lines uint32) uint32 {
+// maxDepth returns an upper bound for the depths of lines. It exceeds the number of lines, because
+// estimated depths can do so.
+func (s *sourceDepths) maxDepth(lines uint32) uint32 {
 	if _, all := s.stacks.(*sharing.Analysis); all || s.stacks == nil {
 		return lines
 	}
 	return profile.MaxDistance - 1
 }
 
-func (s *sources) begin() { s.queue, s.next = s.queue[:0], 0 }
+func (s *sourceDepths) begin() { s.queue, s.next = s.queue[:0], 0 }
 
 // Follow makes the analysis read the depths of lines from the stacks of cores. The analysis of
 // these stacks must process every batch after this analysis.
@@ -85,17 +85,18 @@ func (a *Analysis) Ask(x *sharing.Accesses, questions []sharing.Question) []shar
 	return questions
 }
 
-// coreOf returns 1 + the core of the thread that wrote an event's value, or 0.
+// coreOf returns 1 + the core of the thread that wrote the value of an event, or 0 if the core is
+// unknown.
 func (a *Analysis) coreOf(e *lineEvent) uint8 {
 	known := &a.sources.cores[e.from%mostThreads]
-	if *known != 0 && e.wrote == a.threads.numbers[e.from] {
+	if *known != 0 && e.writer == a.threads.numbers[e.from] {
 		return *known
 	}
-	core, ok := a.sources.stacks.Core(e.wrote)
+	core, ok := a.sources.stacks.Core(e.writer)
 	if !ok {
 		return 0
 	}
-	if e.wrote == a.threads.numbers[e.from] {
+	if e.writer == a.threads.numbers[e.from] {
 		*known = core + 1
 	}
 	return core + 1
@@ -110,7 +111,7 @@ func (a *Analysis) Answer(depths []uint32) {
 	}
 }
 
-func (s *sources) between(place uint32) *distances {
+func (s *sourceDepths) between(place uint32) *distances {
 	n, known := s.at[place]
 	if !known {
 		if s.at == nil {
@@ -123,7 +124,7 @@ func (s *sources) between(place uint32) *distances {
 	return &s.list[n]
 }
 
-func (s *sources) count(e *lineEvent, depth uint64) {
+func (s *sourceDepths) count(e *lineEvent, depth uint64) {
 	d := s.between(uint32(e.from)*mostThreads + uint32(e.to))
 	d.events.Add(depth)
 	if e.transfer {

@@ -167,8 +167,8 @@ func (f *stateCoder) owned(o *owned) {
 }
 
 func (f *stateCoder) part(p *part) {
-	f.U64(&p.since)
-	if p.since == 0 {
+	f.U64(&p.firstReference)
+	if p.firstReference == 0 {
 		return
 	}
 	f.U64s(&p.readers, &p.writers, &p.events, &p.falseEvents)
@@ -296,11 +296,11 @@ func (f *stateCoder) lastWriter(s *sharedLine) {
 	switch {
 	case f.Failed():
 	case f.slots.beyond > 0 && s.writer == mostThreads-1:
-		f.U32(&s.wrote)
-		slot, known := f.slots.slotOf[s.wrote]
+		f.U32(&s.lastWriter)
+		slot, known := f.slots.slotOf[s.lastWriter]
 		f.failUnless(known && slot == s.writer)
 	case f.Reads():
-		s.wrote = f.slots.numbers[s.writer]
+		s.lastWriter = f.slots.numbers[s.writer]
 	}
 }
 

@@ -11,14 +11,14 @@ const mostThreads = profile.MaxThreads // maximum number of slots; all further t
 
 // threads assigns slots to threads, in the order of their first references.
 type threads struct {
-	numbers []uint32 // number of the first thread of each slot
-	beyond  uint32   // number of threads that share the last slot, except its first thread
+	numbers []uint32 // number of each slot's first thread
+	beyond  uint32   // number of threads that share the last slot, excluding its first thread
 	slotOf  map[uint32]uint8
 	latest  uint32
 	known   bool // whether latest is valid
 }
 
-// slot returns the slot of a thread, and makes it the latest thread.
+// slot returns the slot of a thread, and remembers the thread as the latest thread.
 func (t *threads) slot(number uint32) uint8 {
 	t.latest, t.known = number, true
 	if slot, known := t.slotOf[number]; known {
@@ -40,7 +40,7 @@ func (t *threads) slot(number uint32) uint8 {
 
 type counts struct{ events, transfers uint64 }
 
-// add counts an event, which may also be a transfer.
+// add counts an event, and also a transfer if the event is one.
 func (c *counts) add(from source) {
 	c.events++
 	if from.transfer {
@@ -53,7 +53,8 @@ func (c *counts) join(other counts) {
 	c.transfers += other.transfers
 }
 
-// flows contains counts at index from*mostThreads + to; nil: no counts.
+// flows contains the counts for each pair of threads, at index from*mostThreads + to; nil: no
+// counts.
 type flows []counts
 
 func (f *flows) add(from source, to uint8) {
@@ -71,7 +72,8 @@ func placeOf(from, to uint8) uint32 {
 	return uint32(from%mostThreads)*mostThreads + uint32(to%mostThreads)
 }
 
-// overflowThreads returns the threads that share the last slot, except its first thread, in ascending order.
+// overflowThreads returns the threads that share the last slot, excluding its first thread, in ascending
+// order.
 func (t *threads) overflowThreads() (list []uint32) {
 	for number, slot := range t.slotOf {
 		if t.numbers[slot] != number {
@@ -85,19 +87,19 @@ func (t *threads) overflowThreads() (list []uint32) {
 // pairs counts the values that one site wrote and another site used, by data object and by pair of
 // threads.
 type pairs struct {
-	at     index.Table // numbers of combinations, by the site that wrote the value and the pair that used the value
-	both   uint32      // number of combinations
-	placed index.Table // index in list, by combination and index in flows
-	list   []sitePair
+	at           index.Table // number of each combination of a site that wrote a value and a pair that used it
+	combinations uint32      // number of such combinations
+	placed       index.Table // index in the list, by combination and pair of threads
+	list         []sitePair
 }
 
 type sitePair struct {
-	site, pair uint32 // 1 + the slot of the store's site, and the pair of the reference
+	site, pair uint32 // 1 + the slot of the site that stored, and the pair that used the value
 	place      uint32 // index in flows
 	counts
 }
 
-// countsFor returns the counts of a combination of sites for an index in flows.
+// countsFor returns the counts for a combination of sites and an index in flows.
 func (p *pairs) countsFor(site, pair, place uint32) *counts {
 	key := p.key(site, pair, place)
 	n, known := p.placed.Find(key)
@@ -114,8 +116,8 @@ func (p *pairs) key(site, pair, place uint32) uint64 {
 	two := uint64(site)<<32 | uint64(pair)
 	n, known := p.at.Find(two)
 	if !known {
-		n = p.both
-		p.both++
+		n = p.combinations
+		p.combinations++
 		p.at.Add(two, n)
 	}
 	return uint64(n)*mostThreads*mostThreads + uint64(place)
@@ -124,11 +126,11 @@ func (p *pairs) key(site, pair, place uint32) uint64 {
 // windows divides the run into windows with equal numbers of references, and contains their flows.
 // The window size doubles if there are more than profile.MaxFlowWindows windows.
 type windows struct {
-	size, next uint64   // number of references per window, and the number of the first reference after the last window
-	open       bool     // whether a window is open
-	counted    flows    // the counts of closed windows
-	closed     []window // all closed windows except the last
-	spare      []window // windows to reuse
+	size, next uint64   // number of references in a window, and number of the first reference after the current window
+	open       bool     // there is a current window
+	counted    flows    // sum of the counts of all closed windows
+	closed     []window // the closed windows
+	spare      []window // memory of windows for reuse
 }
 
 type window []placed
@@ -142,7 +144,7 @@ const leastWindow = 1024 // initial number of references in a window
 
 func (w *windows) init() { w.size = leastWindow }
 
-// beginWindow begins a new window with reference number done.
+// beginWindow closes the current window and begins a new window at reference number done.
 func (w *windows) beginWindow(done uint64, f *flows) {
 	if w.open {
 		last := w.openCounts(*f, w.room())
@@ -181,7 +183,8 @@ func (w *windows) room() window {
 	return room
 }
 
-// openCounts appends the counts of f that no closed window contains to last, and returns the result.
+// openCounts returns the counts of the open window: the parameter last, with the counts of f that no
+// closed window contains appended.
 func (w *windows) openCounts(f flows, last window) window {
 	for place, c := range f {
 		if w.counted != nil {
@@ -195,7 +198,7 @@ func (w *windows) openCounts(f flows, last window) window {
 	return last
 }
 
-// sumWindows appends the sum of two windows to the list sum.
+// sumWindows appends the sum of the windows x and y to the parameter sum.
 func sumWindows(sum, x, y window) window {
 	for len(x) > 0 && len(y) > 0 {
 		switch {
