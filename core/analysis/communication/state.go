@@ -10,10 +10,10 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// stateCoder reads or writes the state of a saved run, in section segc. The section contains all fields
-// in the order below. Each number is an unsigned LEB128 varint, and each list is encoded as its
-// length followed by its members. A site or object is encoded as its index in the profile plus 1,
-// or as 0 if there is none. The same functions encode and decode the fields.
+// stateCoder reads or writes the state of a saved run, in section segc. The order of the fields is the
+// order of the code below. Each number is an unsigned LEB128 varint, and each list is encoded as its
+// length followed by its elements. A site or object is encoded as its index in the profile plus 1, or
+// as 0 if there is none. The same functions encode and decode a field.
 type stateCoder struct {
 	*codec.Coder
 	sites   *sites.Analysis
@@ -21,7 +21,7 @@ type stateCoder struct {
 	slots   *threads
 }
 
-// failUnless records an error if a decoded value is impossible.
+// failUnless records a decoding error unless the condition holds.
 func (f *stateCoder) failUnless(possible bool) { f.Check(possible, "a number is out of range") }
 
 func (f *stateCoder) u8(v *uint8) { codec.Below(f.Coder, v, 1<<8) }
@@ -103,7 +103,8 @@ func (f *stateCoder) word(c *cell) {
 	f.u8(&c.stores)
 }
 
-// codeList reads or writes a list. Each member needs at least the given number of bytes (least).
+// codeList reads or writes a list. Every element is encoded in at least the number of bytes in the
+// parameter least.
 func codeList[T any](f *stateCoder, l *[]T, least int, member func(*T)) {
 	if f.Reads() {
 		*l = nil
@@ -135,8 +136,7 @@ func (f *stateCoder) flows(to *flows) {
 	}
 }
 
-// histogram reads or writes a histogram of depths. The depths must be less than the number of
-// lines.
+// histogram reads or writes a histogram of depths. All depths must be below the number of lines.
 func (f *stateCoder) histogram(h *profile.Histogram, lines uint32) {
 	var counted [][2]uint64
 	if !f.Reads() {
@@ -182,7 +182,7 @@ func (f *stateCoder) sitePair(p *sitePair) {
 	f.counts(&p.counts)
 }
 
-// formVersion is added to the first number, so that states of earlier versions are rejected.
+// formVersion is added to the first number, so that decoding rejects states of earlier versions.
 const formVersion = 17
 
 // codeAll reads or writes the complete state of an analysis.
@@ -212,7 +212,7 @@ func (t *threads) codeThreads(f *stateCoder) {
 	f.threads, f.slots = len(t.numbers), t
 	f.U32(&t.beyond)
 	f.failUnless(len(t.numbers) <= mostThreads)
-	var others []uint32 // threads that share the last slot, except its first thread
+	var others []uint32 // threads that share the last slot, excluding its first thread
 	if !f.Reads() {
 		others = t.overflowThreads()
 	}
@@ -230,7 +230,7 @@ func (t *threads) codeThreads(f *stateCoder) {
 	f.failUnless(len(t.slotOf) == len(t.numbers)+int(t.beyond))
 }
 
-// codeOwners reads or writes the objects that have parts.
+// codeOwners reads or writes the data objects that have parts.
 func (o *owners) codeOwners(f *stateCoder) {
 	var numbers []uint32
 	for n := range o.objects {
@@ -250,7 +250,8 @@ func (o *owners) codeOwners(f *stateCoder) {
 	})
 }
 
-// codeMemory reads or writes the lines in the order of their indices, so that the indices stay the same.
+// codeMemory reads or writes the lines. It keeps the order of their indices, so that the indices do not
+// change.
 func (m *memory) codeMemory(f *stateCoder) {
 	n := f.Length(int(m.pages.count), 1)
 	pages := m.pageNumbers()
@@ -290,8 +291,8 @@ func (f *stateCoder) share(s *share) {
 	f.failUnless(s.falseEvents <= s.events)
 }
 
-// lastWriter reads or writes the number of the thread that last wrote a line, if several threads share
-// the thread's slot.
+// lastWriter reads or writes the last writer of a line, but only if several threads share the writer's
+// slot.
 func (f *stateCoder) lastWriter(s *sharedLine) {
 	switch {
 	case f.Failed():
@@ -304,7 +305,7 @@ func (f *stateCoder) lastWriter(s *sharedLine) {
 	}
 }
 
-// sharedLine reads or writes the share of a line, and its tallies.
+// sharedLine reads or writes a shared line and its tallies.
 func (m *memory) sharedLine(f *stateCoder, number uint32) {
 	s := m.shares.first(number)
 	f.share(&s.share)
@@ -371,8 +372,8 @@ func (m *memory) line(f *stateCoder, n uint32) {
 	}
 }
 
-// restoreLine recreates a saved line. restoreLine returns false if the state is invalid, because the page is
-// unknown or the line already exists.
+// restoreLine recreates a saved line. It returns false if the page is unknown or the line already exists,
+// because the state is then invalid.
 func (m *memory) restoreLine(number uint64, owner uint8, shared bool) bool {
 	page, known := m.pageAt.Find(number >> (pageShift - m.lineShift))
 	if !known || m.linesOf.run(page)[number%uint64(m.linesOf.length)] != 0 {
@@ -387,8 +388,8 @@ func (m *memory) restoreLine(number uint64, owner uint8, shared bool) bool {
 
 var errState = errors.New("the saved state of the communication analysis is damaged; analyse the trace again from its start")
 
-// Restore implements [contract.Analysis]. Restore must be called after Restore has been called on
-// the analysis of package sites.
+// Restore implements [contract.Analysis]. Restore must be called after Restore of the analysis of
+// package sites.
 func (a *Analysis) Restore(p *profile.Profile) error {
 	switch {
 	case p.Segment.Communication == nil && a.program == nil:
@@ -417,11 +418,11 @@ func (a *Analysis) Append(next *profile.Profile) error {
 
 var errSegment = errors.New("segments of the trace cannot be joined with communication, because a segment may read values that any earlier segment wrote; analyse the trace in one piece, or without communication")
 
-// Joins reports whether a segment can be appended, which requires that communication was turned
-// off.
+// Joins reports whether a segment can be appended. This is possible only after the analysis has
+// been turned off.
 func (a *Analysis) Joins(*profile.Profile) (now, later bool) { return a.off, a.off || a.program != nil }
 
-// rebuildAndCheck recomputes data that can be derived from the state, and reports whether the state is
+// rebuildAndCheck computes the data that the state does not contain, and reports whether the state is
 // consistent.
 func (a *Analysis) rebuildAndCheck() bool {
 	w := &a.windows

@@ -5,19 +5,19 @@
 // Hardware-independent Application Characterization, IISWC 2013; MODELS §10.
 //
 // A trace records which blocks were entered, and its tables list the instructions of each block.
-// Each count of the run is a sum over its blocks:
+// Each count is a sum over the blocks of the program:
 //
 //	count = Σ over blocks: executions(block) × count in one execution
 //
-// The package computes this in three steps:
+// The package computes the counts in three steps:
 //
 //  1. Consume counts each block that is entered. If no other counts are requested, it counts the
 //     references of each site instead, because readers are faster if they need not report each
 //     entry. The first site of a block makes one reference each time the block is entered, so
-//     entries are counted only for blocks without sites. If records contain a length (ranges,
-//     masked vectors), their bytes are added up.
-//  2. Result multiplies these counts by the contents of the blocks, joins the parts of each basic
-//     block, and adds up the results by basic block, function and opcode.
+//     entries are counted only for blocks without sites. For records that contain a length (ranges,
+//     masked vectors), Consume also adds up the bytes.
+//  2. Result multiplies these counts by the instruction counts of each block, combines the parts of
+//     each basic block, and adds up the results by basic block, function and opcode.
 //  3. On request, the accesses to each byte are counted (touched.go). From these counts, the
 //     package computes the unique bytes of the program and of each function, and the smallest
 //     number of bytes that receive 5 %, 10 %, … of all accesses.
@@ -43,8 +43,8 @@
 //     arithmetic (getelementptr, one each), select, and instructions that insert or extract
 //     elements of vectors and aggregates. Byfl counts all instructions except flops, memory
 //     accesses and terminators as integer operations, and counts one or two operations for every
-//     index of a getelementptr. Neither tool counts phi, bitcast, freeze or landingpad
-//     instructions, which cost nothing.
+//     index of a getelementptr. Neither Byfl nor this package counts phi, bitcast, freeze or
+//     landingpad instructions, which cost nothing.
 //   - Operation bits: the bits of the operands and results of all flops, other floating-point
 //     operations and integer operations. Flop bits: the bits of the operands and results of flops.
 //     Byfl does not count constant operands. This package counts all operands, because the trace's
@@ -52,20 +52,20 @@
 //   - Branches: br with one target is unconditional. br with two targets, switch and indirectbr
 //     count as "conditional or indirect". Returns are ret and resume.
 //   - Calls: call and invoke, except for intrinsics. A function's invocations are the executions of
-//     its entry block. A call to a function that is not traced counts in the calling function.
+//     its entry block. A call to an untraced function counts for the calling function.
 //   - Vector operations: the flops, other floating-point operations and integer operations that
-//     vector instructions perform. (For the vectorised share, Byfl divides the number of vector
-//     instructions by the number of lane operations; this package counts lane operations in the
-//     numerator, too.)
+//     vector instructions perform. (To compute the vectorised share, Byfl divides the number of
+//     vector instructions by the number of lane operations. In this package, the numerator also
+//     counts lane operations.)
 //   - Instructions: the executed instructions of LLVM IR.
 //   - Unique bytes: bytes that a function's own code touched at least once, including ranges.
 //     References without a size count as one byte.
 //   - Memory usage: the smallest number of bytes that receive a given share of all accesses. Byfl
 //     reports the same numbers for different shares.
 //
-// Blocks are counted when they are entered. If only a part of a trace is analysed (with skipped
-// references or a limit), the first and the last block of each thread may be incomplete. Such a
-// block is counted only if it is entered within that part.
+// Blocks are counted when they are entered. If references at the beginning or at the end of a trace
+// are not analysed, the first and the last block of each thread may be incomplete. An incomplete
+// block is counted only if its entry is analysed.
 package counters
 
 import (
@@ -80,19 +80,20 @@ type Analysis struct {
 	kinds   trace.Kinds
 	auto    bool
 	program func() *trace.Program
-	code    code // code of the program
+	code    code // the code of the program
 
 	base       *profile.Counters // counts of the restored run and of appended segments
 	executions []uint64          // number of executions, by block
-	rows       []uint64          // number of references of each site whose references are counted one by one
-	bytes      []uint64          // number of bytes of each site's references
+	rows       []uint64          // number of references, by site; only for sites whose references are counted one by one
+	bytes      []uint64          // number of bytes of the references, by site
 	siteless   siteless
 	touched    *touchedBytes // nil: accesses to each byte are not counted
 }
 
-// New returns an analysis of references of the given kinds. program returns the part of the code
-// that the trace has described so far, or nil. If auto is true, the analysis omits the counts that
-// need time for every reference, and has no result for a trace without instructions.
+// New returns an analysis of references of the given kinds. The function program returns the code
+// that the trace's tables have described so far, or nil. If the parameter auto is true, the
+// analysis omits the counts that cost time for every reference, and has no result for a trace
+// without instructions.
 func New(kinds trace.Kinds, auto bool, program func() *trace.Program) *Analysis {
 	a := &Analysis{kinds: kinds, auto: auto, program: program}
 	if !auto {
@@ -101,9 +102,9 @@ func New(kinds trace.Kinds, auto bool, program func() *trace.Program) *Analysis 
 	return a
 }
 
-// bySite reports whether block entries are counted by the blocks' sites. In this case, the rows
-// must contain all loads and stores, and readers must support BareBlock, so blocks are counted by
-// site only if auto is true.
+// bySite reports whether the analysis derives the number of block entries from the number of
+// references of the blocks' sites. This requires rows that contain all loads and stores, and
+// readers that support BareBlock. It is used only if auto is true.
 func (a *Analysis) bySite() bool {
 	const needed = 1<<trace.Load | 1<<trace.Store | 1<<trace.Modify
 	return a.auto && a.kinds&needed == needed
@@ -220,7 +221,7 @@ func (a *Analysis) countOther(b *trace.Batch, i int) error {
 	return nil
 }
 
-// addRows counts the references of sites whose references are counted one by one, except ranges.
+// addRows counts references, except ranges, of the sites whose references are counted one by one.
 func (a *Analysis) addRows(b *trace.Batch) error {
 	sites := b.Site[:len(b.Kind)]
 	for i, k := range b.Kind {
@@ -283,7 +284,7 @@ type siteless struct {
 	large [trace.NumKinds]uint64
 }
 
-const maxSize = 64 // largest size in bytes with a separate counter
+const maxSize = 64 // largest size, in bytes, that has its own counter
 
 func (s *siteless) add(b *trace.Batch) {
 	sizes := b.Bytes[:len(b.Kind)]
@@ -306,9 +307,9 @@ type code struct {
 	blocks     [][]opCount // instructions of each block
 	kinds      []opclass.Instruction
 	kindOf     map[opKey]uint32
-	byRow      []bool   // by site: whether its references are counted one by one
-	functionOf []uint32 // by site: 1 + the number of its function; 0: none
-	sized      bool     // at least one site is a load, store or modify whose records contain a length
+	byRow      []bool   // whether the references of a site are counted one by one, by site
+	functionOf []uint32 // 1 + the number of a site's function, by site; 0: none
+	sized      bool     // the records of at least one load, store or modify contain a length
 }
 
 type opKey struct {
@@ -316,13 +317,13 @@ type opKey struct {
 	several          bool // a branch with several targets
 }
 
-// opCount is an instruction and the number of times that it occurs in a block.
+// opCount is an instruction and the number of its occurrences in a block.
 type opCount struct {
 	kind  uint32
 	count uint32
 }
 
-// addProgram adds the blocks and sites of p that are not yet known.
+// addProgram adds the new blocks and sites of the program p.
 func (c *code) addProgram(p *trace.Program, bySynthetic bool) {
 	c.program = p
 	if c.kindOf == nil {

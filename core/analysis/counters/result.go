@@ -33,7 +33,7 @@ func (a *Analysis) Restore(p *profile.Profile) error {
 	return a.touched.decode(p.Segment.Touched)
 }
 
-// Append implements [contract.Analysis]. Append adds up the counts.
+// Append implements [contract.Analysis]. Append adds the counts of the segment.
 func (a *Analysis) Append(next *profile.Profile) (err error) {
 	if a.base, err = profile.AddCounters(a.base, next.Counters); err != nil || a.touched == nil {
 		return err
@@ -41,7 +41,8 @@ func (a *Analysis) Append(next *profile.Profile) (err error) {
 	return a.touched.decode(next.Segment.Touched)
 }
 
-// currentCounts returns the counts since the run was restored, or nil if there are no counts.
+// currentCounts returns the counts that are not included in a.base, or nil if there are no such
+// counts.
 func (a *Analysis) currentCounts() *profile.Counters {
 	s := &sum{
 		c:          &profile.Counters{},
@@ -93,7 +94,7 @@ type sum struct {
 	tallies                 map[tallyKey]*profile.Tally
 }
 
-// addSiteless counts references without a site. They do not belong to a function.
+// addSiteless adds the counts of references without a site, which do not belong to any function.
 func (s *sum) addSiteless(r *siteless) {
 	for kind := range trace.Kind(trace.NumKinds) {
 		for size, n := range r.count[kind] {
@@ -109,7 +110,8 @@ func (s *sum) addSiteless(r *siteless) {
 	}
 }
 
-// addCode counts the entered blocks. addCode counts the parts of a basic block as one block.
+// addCode adds the counts of all blocks that were entered. The parts of a basic block count as one
+// block.
 func (s *sum) addCode() {
 	p := s.code.program
 	for n := 0; n < len(s.executions); {
@@ -120,12 +122,12 @@ func (s *sum) addCode() {
 	}
 }
 
-// isLaterPart reports whether b is a later part of the basic block whose first part is first.
+// isLaterPart reports whether b belongs to the basic block that begins with the part first.
 func isLaterPart(b, first *trace.Block) bool {
 	return b.Part > 0 && b.Function == first.Function && b.Label == first.Label && b.Flags&trace.Synthetic == 0
 }
 
-// addBasicBlock counts the blocks [first, end), which form one basic block.
+// addBasicBlock adds the counts of the blocks [first, end), which form one basic block.
 func (s *sum) addBasicBlock(first, end int) {
 	b := &s.code.program.Blocks[first]
 	if !s.wasExecuted(first, end) {
@@ -150,9 +152,9 @@ func (s *sum) addBasicBlock(first, end int) {
 	s.c.Code = append(s.c.Code, row)
 }
 
-// wasExecuted reports whether one of the blocks was entered, or made a reference that is counted one by
-// one. A block that was entered in the previous segment can make references in this segment without
-// being entered.
+// wasExecuted reports whether one of the blocks [first, end) was entered, or made a reference that is
+// counted one by one. A block that was entered at the end of the previous segment makes references in
+// this segment without being entered in it.
 func (s *sum) wasExecuted(first, end int) bool {
 	for n := first; n < end; n++ {
 		if s.executions[n] != 0 {
@@ -204,7 +206,7 @@ func (s *sum) addSite(counts *profile.Counts, n uint32, times uint64) {
 	}
 }
 
-// addUnattributed counts references of sites that belong to no entered block.
+// addUnattributed adds the counts of sites that do not belong to a block that was entered.
 func (s *sum) addUnattributed() {
 	p := s.code.program
 	for n := range s.code.byRow {
@@ -236,8 +238,8 @@ func (s *sum) tally(kind profile.TallyKind, name string, lanes, size uint32) *pr
 	return t
 }
 
-// addReferences counts references of one kind and datatype. each is the size of every reference, or
-// 0 if the sizes differ.
+// addReferences adds the counts of references of one kind and datatype. The parameter each is the
+// size of every reference, or 0 if the sizes differ.
 func (s *sum) addReferences(counts *profile.Counts, kind trace.Kind, datatype string, each uint32, references, bytes uint64) {
 	switch kind {
 	case trace.RangeRead:
@@ -278,7 +280,7 @@ func (s *sum) function(number uint32) *profile.FunctionCounters {
 	return f
 }
 
-// finish sorts the lists.
+// finish sorts the lists and returns the counters.
 func (s *sum) finish() *profile.Counters {
 	c := s.c
 	for n, times := range s.executed {

@@ -38,14 +38,15 @@ func (t *touchedBytes) decode(state []byte) error {
 	return nil
 }
 
-// code reads or writes the pages. When reading, it adds their counts.
+// code reads or writes the pages. When reading, it adds the counts of the pages to the existing
+// counts.
 func (t *touchedBytes) code(c *codec.Coder) {
 	var numbers []uint64
 	if !c.Reads() {
 		numbers = slices.Sorted(maps.Keys(t.pages))
 	}
 	last := uint64(0)
-	const least = 3 + 1 + 1 // a page: number, three flags, no functions
+	const least = 3 + 1 + 1 // the minimum length of a page: its number, three flags, and the number of functions
 	codec.Slice(c, &numbers, least, func(number *uint64) {
 		c.Delta(number, &last)
 		if c.Check(*number < 1<<(64-pageBits), errState.Error()); !c.Failed() {
@@ -76,8 +77,8 @@ func (t *touchedBytes) codePage(c *codec.Coder, number uint64) {
 	})
 }
 
-// codeCounters reads or writes the counters of the words, half words or bytes of a page, depending
-// on g.
+// codeCounters reads or writes the counters of words, half words or bytes of a page. The parameter
+// g selects the granularity.
 func (t *touchedBytes) codeCounters(c *codec.Coder, p *page, g granule) {
 	list, there := p.counters(g.bytes), false
 	full := func(i int) uint64 { return t.fullCount(granule{g.page, g.bytes, uint16(i)}, list[i]) }

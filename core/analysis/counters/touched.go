@@ -14,8 +14,9 @@ import (
 // Memory is divided into pages of 512 bytes, which are found in a small array of recent pages or in
 // a hash table. A page counts accesses to whole aligned 8-byte words. Half words and bytes have
 // separate counters, which exist only if half words or bytes of the page have been accessed. The
-// count of a byte is the sum of three counters: of its word, of its half word, and of the byte
-// itself. Counters have 32 bits, and a map counts how often each counter wraps around.
+// number of accesses to a byte is the sum of three counters: the counters of its word, of its half
+// word, and of the byte itself. Counters have 32 bits, and a map counts how often each counter has
+// wrapped around.
 type touchedBytes struct {
 	pages  map[uint64]*page
 	recent [recentPages]recentPage
@@ -59,8 +60,8 @@ func newTouched() *touchedBytes {
 	return &touchedBytes{pages: map[uint64]*page{}, wraps: map[granule]uint64{}}
 }
 
-// addRows counts a batch's references. functionOf is indexed by site; it is nil if the trace has no
-// sites.
+// addRows counts the references of a batch. The parameter functionOf is indexed by site, or is nil
+// if the trace has no sites.
 func (t *touchedBytes) addRows(b *trace.Batch, functionOf []uint32) {
 	for i, k := range b.Kind {
 		if !k.IsReference() || k == trace.Fetch {
@@ -94,7 +95,7 @@ func (t *touchedBytes) add(addr, bytes uint64, function uint32) {
 	}
 }
 
-// count counts one access to the given number of bytes of a page, beginning at offset.
+// count counts one access to the bytes [offset, offset + bytes) of a page.
 func (t *touchedBytes) count(p *page, number, offset, bytes uint64) {
 	for end := offset + bytes; offset < end; {
 		switch {
@@ -139,8 +140,8 @@ func (t *touchedBytes) pageAt(number uint64) *page {
 	return r.page
 }
 
-// setOf returns the byte set of a function. setOf creates the set if necessary, and moves it to the
-// front.
+// setOf returns the set of bytes that a function touched. If necessary, it creates the set. It
+// moves the set to the front of the list.
 func (p *page) setOf(function uint32) *byteSet {
 	if len(p.by) > 0 && p.by[0].function == function {
 		return &p.by[0].set
@@ -169,7 +170,8 @@ func (s *byteSet) len() (n uint64) {
 	return n
 }
 
-// eachRun calls give for each run of adjacent bytes of a page with equal numbers of accesses.
+// eachRun calls the function yield for each run of adjacent bytes of a page that have the same
+// number of accesses.
 func (t *touchedBytes) eachRun(number uint64, p *page, yield func(accesses, bytes uint64)) {
 	for w := range uint64(pageBytes / 8) {
 		word := t.fullCount(granule{number, 8, uint16(w)}, p.words[w])
@@ -193,7 +195,7 @@ func (t *touchedBytes) eachRun(number uint64, p *page, yield func(accesses, byte
 	}
 }
 
-// fullCount returns the full value of a counter, including wrap-arounds.
+// fullCount returns the value of a counter, including its wrap-arounds.
 func (t *touchedBytes) fullCount(g granule, counter uint32) uint64 {
 	if len(t.wraps) == 0 {
 		return uint64(counter)
@@ -202,7 +204,7 @@ func (t *touchedBytes) fullCount(g granule, counter uint32) uint64 {
 }
 
 func (t *touchedBytes) result(c *profile.Counters) {
-	var few [1 << 12]uint64 // number of bytes, by their number of accesses
+	var few [1 << 12]uint64 // number of bytes by number of accesses
 	many := map[uint64]uint64{}
 	unique := map[uint32]uint64{}
 	for number, p := range t.pages {
@@ -229,8 +231,8 @@ func (t *touchedBytes) result(c *profile.Counters) {
 }
 
 // usage returns the number of distinct bytes and, for each share of all accesses, the minimum
-// number of bytes that receive this share. bytes[n] is the number of bytes with n accesses, for
-// each n > 0.
+// number of bytes that receive this share. For each n > 0, bytes[n] is the number of bytes with n
+// accesses.
 func usage(bytes map[uint64]uint64) (unique uint64, steps [profile.UsageSteps]uint64) {
 	total := uint64(0)
 	for n, count := range bytes {
@@ -251,7 +253,7 @@ func usage(bytes map[uint64]uint64) (unique uint64, steps [profile.UsageSteps]ui
 	return unique, steps
 }
 
-// shareOf returns part/20 of total, rounded up.
+// shareOf returns total × part / 20, rounded up.
 func shareOf(total, part uint64) uint64 {
 	const parts = profile.UsageSteps
 	return total/parts*part + (total%parts*part+parts-1)/parts

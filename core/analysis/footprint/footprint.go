@@ -3,8 +3,9 @@
 // between accesses to the same line. [profile.Footprint] computes the average footprint from these
 // counts.
 //
-// This analysis is the smallest, and can serve as an example for new analyses. It reads every
-// record in order, so it needs no code to join segments: see [contract.RowAppender].
+// This is the smallest analysis. It can serve as an example for new analyses. The analysis reads
+// every record in order and therefore needs no code for joining segments: see
+// [contract.RowAppender].
 package footprint
 
 import (
@@ -22,7 +23,7 @@ import (
 // usable.
 type Analysis struct {
 	shift  uint
-	found  profile.Footprint // the footprint so far, without the intervals after the last accesses
+	found  profile.Footprint // the footprint so far, without the intervals after the last access to each line
 	number index.Table       // indices of lines, in the order of first accesses
 	lines  []lastAccess
 }
@@ -44,8 +45,8 @@ func New(lineBytes uint32) *Analysis {
 // Takes implements [contract.Analysis]. The analysis reads only references.
 func (a *Analysis) Takes() (events trace.Kinds, sites, pcs bool) { return 0, false, false }
 
-// Consume measures the interval between each access of the next references and the previous access
-// to the same line.
+// Consume processes the next references. For each access, it measures the interval since the
+// previous access to the same line.
 func (a *Analysis) Consume(b *trace.Batch) error {
 	for i, kind := range b.Kind {
 		if kind.IsReference() {
@@ -55,13 +56,13 @@ func (a *Analysis) Consume(b *trace.Batch) error {
 	return nil
 }
 
-// ConsumePiece is like Consume, for a part of a long reference.
+// ConsumePiece is like Consume, but for a piece of a large reference.
 func (a *Analysis) ConsumePiece(b *trace.Batch, from, end uint64) {
 	a.touch(b.Addr[0]+from, end-from)
 }
 
-// touch records accesses to the lines of the given bytes. A reference of zero bytes accesses one
-// line.
+// touch records one access to each line that contains any of the given bytes. A reference of zero
+// bytes accesses one line.
 func (a *Analysis) touch(from trace.Addr, bytes uint64) {
 	last := (from + max(bytes, 1) - 1) >> a.shift
 	for line := from >> a.shift; ; line++ {
@@ -86,8 +87,8 @@ func (a *Analysis) access(line uint64) {
 	a.lines[n].at = now
 }
 
-// Result writes the footprint, including the interval from the last access of each line to the end
-// of the run.
+// Result writes the footprint. It includes the intervals from the last access to each line to the
+// end of the run.
 func (a *Analysis) Result(p *profile.Profile, state bool) {
 	f := a.found
 	f.Absences = append([]profile.Absences{}, f.Absences...)
@@ -117,8 +118,8 @@ func (a *Analysis) Close() { a.number = index.Table{} }
 
 var errState = errors.New("the footprint in the checkpoint is damaged; analyse the trace again from its start")
 
-// Restore continues a saved run. Restore subtracts the intervals between the last accesses and the
-// end of the run, which Result added.
+// Restore continues a saved run. It subtracts the intervals from the last accesses to the end of
+// the run, which Result has added.
 func (a *Analysis) Restore(p *profile.Profile) error {
 	if p.Footprint.Check() != nil || p.Footprint == nil || p.Footprint.LineBytes != a.found.LineBytes {
 		return errState

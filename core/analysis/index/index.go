@@ -3,7 +3,7 @@
 // and its values are the numbers that an analysis assigned to the keys.
 package index
 
-// Table is a map from keys to numbers. The zero value is empty and ready to use.
+// Table maps keys to numbers. The zero value is empty and ready to use.
 type Table struct {
 	slots []entry // the number of slots is a power of two
 	used  int

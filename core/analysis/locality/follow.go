@@ -9,21 +9,21 @@ import (
 
 // Follower receives the accesses of one line size with their stack distances.
 type Follower interface {
-	// Follow receives the next accesses, in order. The slices of a are valid until Follow returns.
+	// Follow receives the next accesses, in order. The slices in a are valid until Follow returns.
 	Follow(a *Accesses)
-	// Resolve receives the stack distance of each first touch of a segment, measured on the stack
-	// at the beginning of the segment. The distance is stack.Cold if the stack does not contain the
-	// line. Resolve is called in the order of the touches, before the segment's lines are pushed
-	// onto the stack.
+	// Resolve receives the first touches of an appended segment, and their stack distances on the
+	// stack at the beginning of the segment. The distance is stack.Cold if the stack does not
+	// contain the line. Calls are in the order of the touches, before the segment's lines are
+	// pushed onto the stack.
 	Resolve(touches []profile.FirstTouch, distances []uint32)
 }
 
 // Marker is a follower that selects the accesses that set tables count separately.
 type Marker interface {
-	// Mark reports which of the next accesses are counted separately; nil: none. The distances of
-	// the accesses are not known yet. The result is valid until the next call.
+	// Mark reports which of the next accesses are counted separately; nil means none. The distances
+	// of the accesses are not known yet. The result is valid until the next call.
 	Mark(a *Accesses) []bool
-	// MarkFirst is like Mark, but for the next first touches of an appended segment.
+	// MarkFirst is like Mark, but for first touches of an appended segment.
 	MarkFirst(touches []profile.FirstTouch) []bool
 }
 
@@ -31,11 +31,12 @@ type Marker interface {
 type Accesses struct {
 	Lines     []trace.Line
 	Distances []uint32 // stack.Cold for the first access to a line
-	// Batch contains the references that made the accesses: see Row.
+	// Batch contains the references of the accesses: see Row.
 	Batch *trace.Batch
 	First int
 	Rows  []uint32
-	// Reference is the number, in the whole trace, of the reference in row First.
+	// Reference is the number of the reference in row First, counted from the beginning of the
+	// trace.
 	Reference uint64
 }
 
@@ -57,17 +58,18 @@ func (a *Analysis) Feed(lineBytes uint32, f Follower) {
 	}
 }
 
-// At returns the result so far for a line size, and the LRU stack, most recently used line first.
+// At returns the result so far for a line size, and the lines on the LRU stack, most recently used
+// first.
 func (a *Analysis) At(lineBytes uint32) (profile.Locality, []trace.Line) {
 	s := a.sizeOf(lineBytes)
 	return s.result(), s.model.Stack()
 }
 
-// Stop ends the measurement of distances for a line size. The marker and the followers of the line
-// size still receive the later accesses, but without distances.
+// Stop ends the computation of distances for a line size. The line size's marker and followers
+// still receive all later accesses, but without distances.
 func (a *Analysis) Stop(lineBytes uint32) { a.sizeOf(lineBytes).stopped = true }
 
-// FirstTouches returns the first touches so far for a line size, if they are recorded.
+// FirstTouches returns the first touches that have been recorded for a line size.
 func (a *Analysis) FirstTouches(lineBytes uint32) []profile.FirstTouch {
 	return a.sizeOf(lineBytes).firstTouches
 }
@@ -97,7 +99,7 @@ func (s *lineSize) measure(lines []trace.Line, distances []uint32) {
 	s.model.Distances(lines, distances)
 }
 
-// measureFirst passes the first touches of an appended segment to a model.
+// measureFirst computes the distances of an appended segment's first touches on a model.
 func (s *lineSize) measureFirst(touches []profile.FirstTouch, on interface {
 	Distances(lines []trace.Line, out []uint32)
 }) {
@@ -114,7 +116,7 @@ func (s *lineSize) measureFirst(touches []profile.FirstTouch, on interface {
 	on.Distances(lines, distances)
 }
 
-// StackOf returns the LRU stack for a line size from the state in a profile, or nil.
+// StackOf returns the LRU stack for a line size from the saved state in a profile, or nil.
 func StackOf(p *profile.Profile, lineBytes uint32) []trace.Line {
 	for i := range p.Locality {
 		if p.Locality[i].LineBytes == lineBytes && i < len(p.Segment.Lines) {

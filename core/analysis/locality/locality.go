@@ -5,10 +5,11 @@
 //  1. Batches are divided at the ends of windows.
 //  2. References are divided into line accesses. Most references make one line access.
 //  3. A stack.Model for each line size computes the stack distance of each line access.
-//  4. Distances are counted by kind: distances within the model's top array are counted in small
-//     arrays, and all other distances in a profile.Histogram and in the window's bins.
-//  5. The distances show which accesses are the first accesses to their lines in a window. The
-//     number of first accesses is the size of the window's working set.
+//  4. Distances are counted by kind. The distances on top of the stack, below topDepths, are
+//     counted in small arrays, and all other distances in a profile.Histogram and in the bins of
+//     the window.
+//  5. The distance shows whether an access is the first access to its line in a window. The number
+//     of these first accesses is the size of the window's working set.
 //  6. On request, the model is a stack.Sets, which also counts the stack distances within each set
 //     (MODELS §4).
 //
@@ -29,9 +30,9 @@ import (
 type Analysis struct {
 	sizes []*lineSize
 	start uint64 // number of references in earlier segments
-	done  uint64 // number of references of this segment analysed so far
+	done  uint64 // number of references of this segment that have been analysed
 
-	SetNumbers stack.SetNumbers // numbers of sets that set tables cover
+	SetNumbers stack.SetNumbers // numbers of sets that the set tables cover
 }
 
 var (
@@ -41,9 +42,9 @@ var (
 	_ contract.Spiller       = (*Analysis)(nil)
 )
 
-// New returns an analysis for line sizes in bytes, ascending. start is the number of references in
-// earlier segments. If mergeable is true, first touches are recorded. sets selects the numbers of
-// sets that set tables cover; 0: no tables.
+// New returns an analysis for line sizes in bytes, ascending. The parameter start is the number of
+// references in earlier segments. If the parameter mergeable is true, first touches are recorded.
+// The parameter sets selects the numbers of sets that the set tables cover; 0 means no set tables.
 func New(lineBytes []uint32, start uint64, mergeable bool, sets stack.SetNumbers) *Analysis {
 	a := &Analysis{start: start, SetNumbers: sets}
 	for _, n := range lineBytes {
@@ -60,7 +61,7 @@ func New(lineBytes []uint32, start uint64, mergeable bool, sets stack.SetNumbers
 	return a
 }
 
-// begin makes the first window begin at reference number start.
+// begin sets the number of the reference at which the first window begins.
 func (s *lineSize) begin(start uint64) {
 	s.windows.References = profile.WindowSize(start)
 	s.windows.First = start / s.windows.References
@@ -68,7 +69,7 @@ func (s *lineSize) begin(start uint64) {
 	s.working.top = s.working.least
 }
 
-// Lines returns the number of distinct lines so far, for the smallest line size.
+// Lines returns the number of distinct lines so far, at the smallest line size.
 func (a *Analysis) Lines() uint64 {
 	var lines uint64
 	for _, cold := range a.sizes[0].cold {
@@ -120,7 +121,7 @@ func (a *Analysis) ConsumePiece(b *trace.Batch, from, end uint64) {
 
 const (
 	topDepths = 16 // distances below topDepths are counted in arrays
-	kindSlots = 8  // a power of two ≥ trace.NumKinds, so that masks replace checks
+	kindSlots = 8  // a power of two ≥ trace.NumKinds, so that masks replace bounds checks
 )
 
 // lineSize is the analysis for one line size.
@@ -131,21 +132,21 @@ type lineSize struct {
 	numbers   stack.SetNumbers  // numbers of sets in its set table
 	sets      *stack.Sets       // the model, if it counts stack distances within sets; otherwise nil
 	shelved   *stack.Shelved    // the stack, if it is in a spill store and there is no model; otherwise nil
-	table     *profile.SetTable // counts that are not, or no longer, in the model; nil: none
+	table     *profile.SetTable // counts that the model does not contain; nil: none
 	mergeable bool
 	followers []Follower
-	marker    Marker           // the marker, or nil
-	marked    profile.SetTable // marked counts of a closed model
+	marker    Marker           // nil: no accesses are marked
+	marked    profile.SetTable // counts of the marked accesses, after the model has been closed
 
 	// top counts the accesses of kind k at distance d < 16, at index k<<4 | d. Even and odd
-	// accesses use different tables, because each increment of a counter must wait for the previous
-	// store to the counter.
+	// accesses use different tables, because otherwise an increment of a counter often has to wait
+	// for the previous store to the same counter.
 	top  [2][kindSlots * topDepths]uint64
 	deep [trace.NumKinds]profile.Histogram
 	cold [trace.NumKinds]uint64
 
 	windows profile.Windows
-	counted [topDepths]uint64 // counts of top in closed windows, over all kinds
+	counted [topDepths]uint64 // sum of the counts in top over all kinds, up to the end of the last closed window
 	working workingSets
 
 	firstTouches []profile.FirstTouch
@@ -154,8 +155,8 @@ type lineSize struct {
 	distances [MaxLines]uint32
 }
 
-// settle counts the first n accesses in s.Lines. origin contains the number of each access's
-// reference, relative to at. If origin is nil, access i belongs to reference at + i.
+// settle counts the first n accesses in s.Lines. Access i belongs to reference number at +
+// origin[i], or to reference number at + i if origin is nil.
 func (s *lineSize) settle(n int, kinds []trace.Kind, origin []uint32, at uint64) {
 	distances := s.distances[:n]
 	s.accesses.Lines, s.accesses.Distances, s.accesses.Rows, s.accesses.Reference = s.Lines[:n], nil, origin, at
@@ -201,12 +202,12 @@ func (s *lineSize) settle(n int, kinds []trace.Kind, origin []uint32, at uint64)
 	}
 }
 
-// windowFor appends rows, if necessary, until the last row belongs to the window that contains
-// reference number at. A window has size references.
+// windowFor makes the last row belong to the window that contains reference number at. If
+// necessary, it appends rows. The parameter size is the number of references in a window.
 func (s *lineSize) windowFor(at, size uint64) {
 	w := &s.windows
 	if n := w.First + uint64(len(w.Rows)); n > at/w.References {
-		return // the last window still contains the reference
+		return // the reference is still in the last window
 	}
 	s.closeRow()
 	coarsen(w, size)
@@ -216,7 +217,7 @@ func (s *lineSize) windowFor(at, size uint64) {
 	}
 }
 
-// closeRow completes the last row. closeRow adds the accesses that were counted in top after the
+// closeRow completes the last row: it adds the accesses that have been counted in top since the
 // previous row was completed.
 func (s *lineSize) closeRow() {
 	for d := range topDepths {
@@ -266,13 +267,13 @@ type Splitter struct {
 	rows  [MaxLines]uint32
 }
 
-// oneLineEach writes the line of each reference to Lines, for at most MaxLines references.
-// oneLineEach reports whether every reference stays within one line.
+// oneLineEach writes the line of each reference to Lines, for at most MaxLines references. It
+// returns false if a reference extends into a second line.
 func (s *Splitter) oneLineEach(addrs []trace.Addr, bytes []uint32) bool {
 	lineBytes, shift := int64(1)<<(s.Shift&63), s.Shift&63
 	lines := s.Lines[:len(addrs)]
 	bytes = bytes[:len(addrs)]
-	var room int64 // becomes negative if any reference extends into a second line
+	var room int64 // negative if any reference extends into a second line
 	for i, addr := range addrs {
 		lines[i] = addr >> shift
 		room |= lineBytes - int64(addr&uint64(lineBytes-1)) - int64(bytes[i])
@@ -281,8 +282,8 @@ func (s *Splitter) oneLineEach(addrs []trace.Addr, bytes []uint32) bool {
 }
 
 // Split writes every line of every reference to Lines. Split calls the function settle whenever
-// Lines is full, and at the end. The arguments of settle are the number of accesses, their kinds,
-// and their references.
+// Lines is full, and at the end. The function receives the number of accesses, their kinds, and the
+// rows of their references.
 func (s *Splitter) Split(addrs []trace.Addr, bytes []uint32, kinds []trace.Kind, settle func(n int, kinds []trace.Kind, rows []uint32)) {
 	n := 0
 	for i, addr := range addrs {
@@ -302,10 +303,10 @@ func (s *Splitter) Split(addrs []trace.Addr, bytes []uint32, kinds []trace.Kind,
 	settle(n, s.kinds[:n], s.rows[:n])
 }
 
-// Each divides rows [lo, hi) of batch b into line accesses, and passes them to the function settle,
-// at most MaxLines rows at a time. The arguments of settle are the first row, the number of
-// accesses, their kinds, and their rows relative to the first row. rows is nil if each row makes
-// exactly one access.
+// Each divides the rows [lo, hi) of batch b into line accesses, and passes these accesses to the
+// function settle, at most MaxLines rows at a time. The function receives the first row, the number
+// of accesses, their kinds, and their rows relative to the first row. These rows are nil if each
+// row makes exactly one access.
 func (s *Splitter) Each(b *trace.Batch, lo, hi int, settle func(first, n int, kinds []trace.Kind, rows []uint32)) {
 	for ; lo < hi; lo += MaxLines {
 		n := min(hi-lo, MaxLines)
@@ -318,10 +319,10 @@ func (s *Splitter) Each(b *trace.Batch, lo, hi int, settle func(first, n int, ki
 	}
 }
 
-// EachWindow divides consecutive references into groups of references in the same window, and calls
-// the function each for every group. reference is the number of the first reference. The function's
-// arguments are the group's rows [lo, hi), the number of its first reference, and the length of its
-// window in references.
+// EachWindow divides consecutive references, beginning with the number in the parameter reference,
+// at the ends of windows. It calls the function each for every group of references in the same
+// window. The function receives the rows [lo, hi) of the group, the number of the first reference
+// in the group, and the number of references in a window.
 func EachWindow(rows int, reference uint64, each func(lo, hi int, reference, size uint64)) {
 	for lo := 0; lo < rows; {
 		size, hi := profile.WindowSize(reference+1), rows

@@ -23,7 +23,7 @@ func (a *Analysis) Result(p *profile.Profile, state bool) {
 	}
 }
 
-// wholeResult returns the result with its working sets, and the working sets of larger windows (above).
+// wholeResult returns the result including its working sets, and the working sets of larger windows.
 func (s *lineSize) wholeResult() (l profile.Locality, above [][]uint64) {
 	l = s.result()
 	l.Windows.Distinct, above = s.working.result(len(l.Windows.Rows))
@@ -59,7 +59,7 @@ func (s *lineSize) result() profile.Locality {
 	return l
 }
 
-// setTable returns a new set table with the counts of the model, or nil.
+// setTable returns a new set table with all counts so far, or nil if there is no set table.
 func (s *lineSize) setTable() *profile.SetTable {
 	var t *profile.SetTable
 	switch {
@@ -125,7 +125,7 @@ func (s *lineSize) add(l *profile.Locality) {
 	}
 }
 
-// push pushes lines onto the stack. lines is in stack order, most recently used first.
+// push pushes lines onto the stack. The lines must be in stack order, most recently used first.
 func (s *lineSize) push(lines []trace.Line) {
 	PushAll(lines, func(some []trace.Line) {
 		if s.sets != nil {
@@ -149,9 +149,9 @@ func PushAll(lines []trace.Line, push func([]trace.Line)) {
 	}
 }
 
-// Append implements [contract.Analysis] (MODELS §9). Append replays the next segment's first
-// touches on the stack, which yields their distances in the whole trace, and then moves the
-// segment's lines to the top of the stack.
+// Append implements [contract.Analysis] (MODELS §9). Append replays the first touches of the next
+// segment on the stack, which yields their distances in the whole trace. It then moves the lines of
+// the segment to the top of the stack.
 func (a *Analysis) Append(next *profile.Profile) error {
 	references := next.Totals.AllReferences()
 	a.done += references
@@ -183,8 +183,8 @@ func (s *lineSize) appendWindows(next *profile.Windows) {
 	}
 }
 
-// replayTouches computes the distances of first touches, which were counted as cold, on the stack at the
-// beginning of the segment.
+// replayTouches computes the distances of a segment's first touches on the stack at the beginning of the
+// segment. So far, first touches have been counted as cold.
 func (s *lineSize) replayTouches(touches []profile.FirstTouch, j segmentJoin, on interface {
 	Distances(lines []trace.Line, out []uint32)
 }) {

@@ -17,12 +17,13 @@ type Budget = contract.Budget
 // trace into segments that fit in memory, and appends each segment to a stack in a spill store. The
 // result equals the result of [Analysis].
 type Shelved struct {
-	near   *Analysis // the current segment
-	far    *Analysis // all earlier segments
+	near   *Analysis // analysis of the current segment
+	far    *Analysis // analysis of all earlier segments
 	budget Budget
-	room   int    // maximum number of lines in a segment
-	lines  uint64 // number of lines before the segment, for the smallest line size
-	// resumed is true if the segment begins within the last reference of the previous segment.
+	room   int    // maximum number of lines of a segment
+	lines  uint64 // number of distinct lines before the current segment, at the smallest line size
+	// resumed is true if the current segment begins within the last reference of the previous
+	// segment.
 	resumed bool
 	failed  error
 }
@@ -34,11 +35,11 @@ var (
 	_ contract.Settler       = (*Shelved)(nil)
 )
 
-// leastRoom is the minimum number of lines in a segment. leastRoom is large because the cost of
+// leastRoom is the minimum number of lines of a segment. The minimum is large, because the cost of
 // appending a segment grows with the total number of lines.
 const leastRoom = 1 << 16
 
-// NewShelved is like [New], but returns an analysis with an empty spill store.
+// NewShelved is like [New], but its stacks are in a spill store, which must be empty.
 func NewShelved(lineBytes []uint32, sets stack.SetNumbers, b Budget) *Shelved {
 	a := &Shelved{near: New(lineBytes, 0, true, sets), far: New(lineBytes, 0, false, 0), budget: b}
 	for i, s := range a.far.sizes {
@@ -49,9 +50,9 @@ func NewShelved(lineBytes []uint32, sets stack.SetNumbers, b Budget) *Shelved {
 	return a
 }
 
-// Spill returns a [Shelved] that continues this analysis, with its stacks in an empty spill store.
-// This analysis and its followers must not be used afterwards. If the store fails, the next method
-// call returns the error.
+// Spill returns a [Shelved] that continues this analysis with its stacks in a spill store, which
+// must be empty. Afterwards, the old analysis and its followers must not be used. If the store
+// fails, the next method call returns the error.
 func (a *Analysis) Spill(b Budget) contract.Analysis {
 	var lineBytes []uint32
 	for _, s := range a.sizes {
@@ -65,7 +66,7 @@ func (a *Analysis) Spill(b Budget) contract.Analysis {
 		if err := to.far.sizes[i].shelved.Adopt(s.model.(stack.Segment)); err != nil && to.failed == nil {
 			to.failed = err
 		}
-		*s = lineSize{} // frees the memory of this line size before the next line size is converted
+		*s = lineSize{} // free the memory of this line size before the next line size is converted
 		to.far.sizes[i].continueFrom(&l, above)
 		to.near.sizes[i].beginSegment(references)
 	}
@@ -96,8 +97,8 @@ func (s shelfOf) Drop(run, block uint32) error { return s.Shelf.Drop(s.first+run
 
 const touchBytes = 24 // bytes of memory per first touch
 
-// makeRoom divides the budget: segments may use the memory that the model of all lines does not
-// need.
+// makeRoom sets the maximum size of segments: they may use the memory of the budget that the model
+// of all lines does not need.
 func (a *Shelved) makeRoom() {
 	taken := uint64(0)
 	for i := range a.far.sizes {
@@ -117,8 +118,8 @@ func (a *Shelved) makeRoom() {
 	}
 }
 
-// Lines returns the number of distinct lines so far, for the smallest line size. The number does
-// not include lines of the current segment, unless this segment is the first.
+// Lines returns the number of distinct lines so far, at the smallest line size. It counts the lines
+// of the current segment only if this segment is the first.
 func (a *Shelved) Lines() uint64 {
 	return max(a.lines, a.near.Lines())
 }
@@ -137,7 +138,7 @@ func (a *Shelved) Close() {
 
 // Consume implements [contract.Analysis].
 func (a *Shelved) Consume(b *trace.Batch) error {
-	// Consume the batch even after an error, because the analysis must contain all counted rows.
+	// Consume the batch even after an error, because its rows have already been counted.
 	if err := a.near.Consume(b); err != nil {
 		return err
 	}
@@ -166,7 +167,7 @@ func (a *Shelved) ConsumePiece(b *trace.Batch, from, end uint64) {
 	}
 }
 
-// Settle appends the current segment. Settle returns an error if the spill store fails.
+// Settle appends the current segment. It fails if the spill store fails.
 func (a *Shelved) Settle() error {
 	references := a.near.done
 	if references == 0 {
@@ -182,8 +183,8 @@ func (a *Shelved) Settle() error {
 	return a.failed
 }
 
-// append moves the lines of a segment to the spill store. If this fails, the segment's first
-// touches are counted as cold misses.
+// append appends a segment and moves its lines to the spill store. If the store fails, the
+// segment's first touches are counted as cold misses.
 func (a *Shelved) append(n, f *lineSize, references uint64) {
 	l, above := n.wholeResult()
 	if err := f.shelved.Join(n.model.(stack.Segment), n.touchedLines); err != nil && a.failed == nil {
@@ -202,7 +203,7 @@ func (a *Shelved) append(n, f *lineSize, references uint64) {
 	n.beginSegment(a.near.start + references)
 }
 
-// touchedLines yields the lines of the segment, each once, in the order of first touches.
+// touchedLines yields each line of the segment once, in the order of first touches.
 func (s *lineSize) touchedLines(yield func(trace.Line) bool) {
 	for i := range s.firstTouches {
 		if !yield(s.firstTouches[i].Line) {
@@ -211,7 +212,7 @@ func (s *lineSize) touchedLines(yield func(trace.Line) bool) {
 	}
 }
 
-// beginSegment begins a new segment in the same memory.
+// beginSegment begins a new segment and reuses the memory of the previous segment.
 func (s *lineSize) beginSegment(start uint64) {
 	*s = lineSize{Splitter: Splitter{Shift: s.Shift}, model: s.model, numbers: s.numbers, sets: s.sets, mergeable: true, firstTouches: s.firstTouches[:0]}
 	if s.sets != nil {
@@ -222,8 +223,8 @@ func (s *lineSize) beginSegment(start uint64) {
 	s.begin(start)
 }
 
-// Result implements [contract.Analysis]. The spill store keeps the data of a state until Result has
-// been called twice more with state = true.
+// Result implements [contract.Analysis]. The spill store keeps the data of a saved state until
+// Result has been called two more times with state = true.
 func (a *Shelved) Result(p *profile.Profile, state bool) {
 	if a.near.sizes[0].model != nil {
 		_ = a.Settle()
@@ -239,8 +240,8 @@ func (a *Shelved) Result(p *profile.Profile, state bool) {
 	}
 }
 
-// keepState writes the data that Restore needs to a segment, and makes the spill store retain the data
-// that it contains.
+// keepState writes the data for Restore to the parameter to, and makes the spill store keep its
+// current data.
 func (a *Shelved) keepState(to *profile.Segment) error {
 	c := codec.Writer([]byte{})
 	for _, s := range a.far.sizes {
@@ -259,7 +260,7 @@ func (a *Shelved) keepState(to *profile.Segment) error {
 	return nil
 }
 
-// Restore implements [contract.Analysis]. The spill store must be the spill store of the saved run.
+// Restore implements [contract.Analysis]. The analysis must have the spill store of the saved run.
 func (a *Shelved) Restore(p *profile.Profile) error {
 	states := codec.NewDecoder(p.Segment.Shelved)
 	for i, s := range a.far.sizes {

@@ -11,36 +11,37 @@ import (
 // workingSets counts the distinct lines in each window of references: Denning's working set (The
 // working set model for program behavior, 1968).
 //
-// All lines of the current window are on top of the LRU stack. If the stack distance of an access
-// is less than the number of distinct lines in the window so far, the line is therefore already in
-// the window. Otherwise, the access is the first access to its line in the window. The number of
-// distinct lines is therefore sufficient, and the time of the line's last access is not needed. A
-// window inside a larger window never has more lines than the larger window. The search therefore
-// begins at the smallest window, and ends at the first window that already contains the line.
+// The lines of the current window are on top of the LRU stack. If the stack distance of an access
+// is less than the number of distinct lines in the window so far, the window already contains the
+// line. Otherwise, the access is the first access to its line in the window. It is therefore
+// sufficient to know the number of distinct lines, and the time of each line's last access is not
+// needed. A window inside a larger window never has more lines than the larger window. The search
+// therefore begins at the smallest window, and ends at the first window that already contains the
+// line.
 //
-// The window size doubles as the trace grows. The number of lines in a window of twice the size is
-// not the sum of two windows, so larger windows are also counted from the beginning. Level j
-// consists of windows of MinWindow << j references. The rows of the result come from the lowest
-// level in use. The highest level is the first level with a window that contains the whole segment.
+// The window size doubles as the trace grows. The working set of a window cannot be computed from
+// the working sets of its two halves, so larger windows are also counted from the beginning. Level
+// j consists of windows of MinWindow << j references. The lowest level in use yields the rows of
+// the result. On the highest level, one window contains the whole segment.
 type workingSets struct {
-	off        bool // nothing is counted, because this run continues a saved run that did not count working sets
+	off        bool // nothing is counted, because the run continues a saved run without working sets
 	start      uint64
 	least, top int
 	open       [levels]uint64   // number of lines in the current window, by level
 	closed     [levels][]uint64 // number of lines in earlier windows, by level
 }
 
-const levels = 64 - 10 + 1 // a window of the last level contains every possible reference
+const levels = 64 - 10 + 1 // on the last level, a single window contains all possible references
 
 func levelOf(references uint64) int {
 	return bits.TrailingZeros64(references / profile.MinWindow)
 }
 
-// window returns the index of the window at a level that contains a reference.
+// window returns the index of the window that contains a reference, on the given level.
 func window(level int, reference uint64) uint64 { return reference / profile.MinWindow >> level }
 
-// beginWindows starts a new window at each level with a window border at reference at, and drops the
-// levels below least.
+// beginWindows begins a new window on each level on which a window begins at reference number at,
+// and drops the levels below least.
 func (w *workingSets) beginWindows(at uint64, least int) {
 	w.addLevels(least, at)
 	for j := w.least; j <= w.top; j++ {
@@ -51,8 +52,8 @@ func (w *workingSets) beginWindows(at uint64, least int) {
 	}
 }
 
-// addLevels adds levels up to the first level at which one window contains reference at and all earlier
-// references, and drops the levels below least.
+// addLevels adds levels until a single window contains reference number at and all earlier references,
+// and drops the levels below least.
 func (w *workingSets) addLevels(least int, at uint64) {
 	for w.top < least || window(w.top, w.start) != window(w.top, at) {
 		w.top++
@@ -63,7 +64,8 @@ func (w *workingSets) addLevels(least int, at uint64) {
 	}
 }
 
-// smallestNoted returns the smallest distance that must be passed to note at a level.
+// smallestNoted returns the minimum distance of the accesses that must be passed to countAccess on
+// a level.
 func (w *workingSets) smallestNoted(level int) uint64 {
 	if w.off {
 		return math.MaxUint64
@@ -71,8 +73,8 @@ func (w *workingSets) smallestNoted(level int) uint64 {
 	return w.open[level]
 }
 
-// countAccess counts an access at distance d in the windows from the given level on. countAccess returns the
-// smallest distance of a later access that must be passed to note at that level.
+// countAccess counts an access at distance d in the windows of the given level and of higher levels. It
+// returns the new result of smallestNoted for the level.
 func (w *workingSets) countAccess(level int, d uint64) uint64 {
 	for j := level; j <= w.top && d >= w.open[j]; j++ {
 		w.open[j]++
@@ -80,13 +82,13 @@ func (w *workingSets) countAccess(level int, d uint64) uint64 {
 	return w.open[level]
 }
 
-// lineCounts returns the number of lines in every window of a level so far.
+// lineCounts returns the number of distinct lines in each window of a level so far.
 func (w *workingSets) lineCounts(level int) []uint64 {
 	return append(slices.Clone(w.closed[level]), w.open[level])
 }
 
-// result returns the working sets of the rows, and of all higher levels, which belong to the state
-// of a segment.
+// result returns the working sets of the rows. It also returns the working sets of all higher
+// levels, which are part of a segment's state.
 func (w *workingSets) result(windows int) (rows []uint64, above [][]uint64) {
 	if w.off || windows == 0 {
 		return nil, nil
@@ -112,16 +114,16 @@ func (w *workingSets) restore(rows *profile.Windows, above [][]uint64) {
 	}
 }
 
-// segmentJoin counts the windows that contain the end of one segment and the beginning of the next
-// segment. A line that the next segment accesses for the first time is new to such a window, unless
-// the part of the window in the earlier segment contains the line.
+// segmentJoin counts lines in the windows that contain the border between two segments. A first
+// touch of the second segment adds a line to such a window, unless the line has been accessed in
+// the part of the window that belongs to the first segment.
 type segmentJoin struct {
 	*workingSets
 	start uint64 // first reference of the next segment
 }
 
-// join begins to append a segment with the given rows. resumed is true if the segment begins within
-// the last reference of the previous segment.
+// join begins to append a segment with the given rows. The parameter resumed is true if the segment
+// begins within the last reference of the previous segment.
 func (w *workingSets) join(start, references uint64, resumed bool, rows *profile.Windows) segmentJoin {
 	if references > 0 {
 		w.off = w.off || rows.Distinct == nil
@@ -140,7 +142,7 @@ func (j segmentJoin) countAccess(reference uint64, d uint32) {
 	j.workingSets.countAccess(max(from, j.least), uint64(d))
 }
 
-// addInnerWindows adds the windows that lie entirely within the next segment.
+// addInnerWindows adds the windows that lie entirely within the appended segment.
 func (j segmentJoin) addInnerWindows(rows *profile.Windows, above [][]uint64) {
 	w := j.workingSets
 	if w.off {

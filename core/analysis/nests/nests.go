@@ -15,28 +15,28 @@ import (
 )
 
 const (
-	// MostBytes is the default memory limit of a tree. The tree of a trace that does not compress
-	// is as long as the trace.
+	// MostBytes is the default memory limit of a tree. If a trace does not compress, its tree is as
+	// long as the trace.
 	MostBytes = 96 << 20
-	// lookEvery is the number of rows between two checks of the limits. The checks always occur at
-	// the same rows, independent of batches and segments.
+	// lookEvery is the number of rows between two checks of the limits. The rows at which the
+	// limits are checked do not depend on batches or segments.
 	lookEvery = 1 << 16
-	// An unpredicted row costs about ten times as much as a predicted row. A trace is compressible
-	// if at most one eighth of its rows are unpredicted, not counting the first allowedRows
-	// unpredicted rows. allowedRows limits the time that is wasted on traces that do not compress.
-	// Traces of programs with loops have far fewer unpredicted rows.
+	// An unpredicted row costs about ten times as much as a predicted row. A trace counts as
+	// compressible if at most one eighth of its rows are unpredicted, apart from the first
+	// allowedRows unpredicted rows. allowedRows limits the time that the analysis wastes on traces
+	// that do not compress. Traces of programs with loops have far fewer unpredicted rows.
 	unpredictedOf = 8
 	allowedRows   = 1 << 17
 )
 
 // Options contains the limits of the compression.
 type Options struct {
-	// If the tree needs more than approximately MostBytes bytes of memory, the analysis stops
-	// without a result.
+	// If the tree needs more than approximately MostBytes bytes of memory, the analysis stops and
+	// has no result.
 	MostBytes uint64
-	// IfRegular makes the analysis stop early, without a result, if the trace does not compress or
-	// does not identify instructions. Without instructions, the loops of the tree would not be the
-	// loops of the program.
+	// IfRegular makes the analysis stop early, without a result, in two cases: if the trace does
+	// not compress, or if it does not identify instructions. If the trace does not identify
+	// instructions, the loops of the tree are not the loops of the program.
 	IfRegular bool
 }
 
@@ -44,7 +44,7 @@ type Options struct {
 type Analysis struct {
 	folder *loops.Folder // nil: the analysis has stopped
 	rows   uint64
-	coded  bool // rows have sites or PCs
+	coded  bool // the rows have sites or PCs
 	Options
 	view trace.Batch
 }
@@ -133,7 +133,7 @@ func (a *Analysis) Append(*profile.Profile) error { return nil }
 // Reads implements [contract.RowAppender].
 func (a *Analysis) Reads() bool { return a.folder != nil }
 
-// AppendRows compresses the next rows of a segment that other analyses append.
+// AppendRows compresses the next rows of a segment.
 func (a *Analysis) AppendRows(b *trace.Batch) error { return a.Consume(b) }
 
 var (

@@ -3,9 +3,9 @@
 //
 // The memory is bounded: if there are more than [profile.MostRegions] regions, regions with the
 // same name, thread and depth are joined. Two successive regions are joined if the number of
-// references between them is less than a threshold, the gap. The gap is doubled until at most
-// [profile.MostRegions] regions remain. For the same gap, a segment never has more regions than the
-// whole trace, so the result does not depend on how the trace is divided.
+// references between them is less than a threshold, called the gap. The gap is doubled until at
+// most [profile.MostRegions] regions remain. For a given gap, a segment never has more regions than
+// the whole trace. The result therefore does not depend on how the trace is divided.
 //
 // The regions that are open at the beginning of a segment are unknown. Depths in a segment are
 // therefore relative to the depth at its beginning and can be negative, and the segment lists the
@@ -31,11 +31,11 @@ type Analysis struct {
 	at      uint64 // number of references so far, in the whole trace
 	gap     uint64
 	tooMany bool
-	off     bool // regions are unknown, because an earlier version of the program analysed a part of the run
+	off     bool // the regions are unknown, because an earlier version of this program, without this analysis, analysed the beginning of the run
 	list    []*region
 	latest  map[key]*region // the latest region with each key
 	threads map[uint32]*thread
-	order   []uint32 // keys of threads, in the order of their first events
+	order   []uint32 // thread numbers, in the order of the threads' first events
 }
 
 // key identifies regions that can be joined.
@@ -49,11 +49,11 @@ type region struct {
 	key
 	from, to       uint64 // to is only set after the region has ended
 	times, between uint64
-	into           *region // the region into which this region was merged; nil: none
+	into           *region // the region with which this region was joined; nil: none
 }
 
-// thread contains the open regions of a thread, and the ends of regions that were open at the
-// beginning of the segment.
+// thread contains the open regions of a thread, and the ends of the regions that were already open
+// at the beginning of the segment.
 type thread struct {
 	open []*region
 	ends []uint64
@@ -64,8 +64,8 @@ var (
 	_ contract.Joiner   = (*Analysis)(nil)
 )
 
-// New returns an analysis of a trace, or of a segment; start is the number of references before the
-// segment. most is the maximum number of regions.
+// New returns an analysis of a trace or of a segment. The parameter start is the number of
+// references before the segment. The parameter most is the maximum number of regions.
 func New(program func() *trace.Program, segment bool, start uint64, most int) *Analysis {
 	return &Analysis{program: program, segment: segment, most: most, at: start, latest: map[key]*region{}, threads: map[uint32]*thread{}}
 }
@@ -108,10 +108,10 @@ func (a *Analysis) Consume(b *trace.Batch) error {
 	return nil
 }
 
-// countReferences counts references, and reports whether a region begins or ends. Few batches contain the
-// beginning or the end of a region.
+// countReferences counts the references of a batch, and reports whether a region begins or ends in the
+// batch. Few batches contain the beginning or the end of a region.
 func countReferences(kinds []trace.Kind) (references uint64, marks bool) {
-	for _, k := range kinds { // without branches, because references and events alternate irregularly
+	for _, k := range kinds { // no branches, because references and events alternate irregularly
 		is := uint64(0)
 		if k.IsReference() {
 			is = 1
@@ -130,12 +130,11 @@ func (a *Analysis) thread(number uint32) *thread {
 	return t
 }
 
-// depth returns the number of open regions minus the number of regions that were open at the
-// beginning of the segment.
+// depth returns the number of open regions, relative to the number at the beginning of the segment.
 func (t *thread) depth() int64 { return int64(len(t.open)) - int64(len(t.ends)) }
 
-// endRegion ends the innermost region of a thread. If the beginning of the trace was skipped, the ends of
-// regions that began in the skipped part have no effect.
+// endRegion ends the innermost open region of a thread. If the beginning of the trace was skipped, the
+// ends of regions that began in the skipped part have no effect.
 func (a *Analysis) endRegion(t *thread, at uint64) {
 	if n := len(t.open); n > 0 {
 		t.open[n-1].to = at
@@ -145,10 +144,10 @@ func (a *Analysis) endRegion(t *thread, at uint64) {
 	}
 }
 
-// addRegion adds a region, or joins it to the previous region with the same key. addRegion returns the region
-// that now contains the added region.
+// addRegion adds a region, or joins it with the previous region that has the same key. It returns the region
+// that contains the added region.
 func (a *Analysis) addRegion(r region) *region {
-	if before := a.latest[r.key]; before != nil && before.joinsWith(&r, a.gap) {
+	if before := a.latest[r.key]; before != nil && before.tryJoin(&r, a.gap) {
 		return before
 	}
 	a.list = append(a.list, &r)
@@ -156,9 +155,9 @@ func (a *Analysis) addRegion(r region) *region {
 	return &r
 }
 
-// joinsWith joins the following region with the same key to r, if fewer than gap references lie between
-// the two regions.
-func (r *region) joinsWith(next *region, gap uint64) bool {
+// tryJoin joins the next region that has the same key with r, if fewer than gap references lie
+// between the two regions. It reports whether it has joined them.
+func (r *region) tryJoin(next *region, gap uint64) bool {
 	between := next.from - r.to
 	if between >= gap {
 		return false
@@ -167,27 +166,27 @@ func (r *region) joinsWith(next *region, gap uint64) bool {
 	return true
 }
 
-// limitRegions doubles the gap until the number of regions is within the limit.
+// limitRegions doubles the gap until the number of regions does not exceed the limit.
 func (a *Analysis) limitRegions() {
 	for len(a.list) > a.most && !a.tooMany {
 		a.enlargeGap(max(1, 2*a.gap))
 	}
 }
 
-// enlargeGap sets a larger gap, and joins the regions with fewer than gap references between them.
+// enlargeGap sets a larger gap, and joins the regions that have fewer references between them.
 func (a *Analysis) enlargeGap(gap uint64) {
 	if gap <= a.gap {
 		return
 	}
 	a.gap = gap
-	if gap > 1<<62 { // all regions that can be joined are joined
+	if gap > 1<<62 { // all regions that could be joined have been joined
 		a.dropAll()
 		return
 	}
 	clear(a.latest)
 	list := a.list[:0]
 	for _, r := range a.list {
-		if before := a.latest[r.key]; before != nil && before.joinsWith(r, gap) {
+		if before := a.latest[r.key]; before != nil && before.tryJoin(r, gap) {
 			r.into = before
 			continue
 		}
@@ -205,7 +204,7 @@ func (a *Analysis) enlargeGap(gap uint64) {
 	}
 }
 
-// dropAll discards all regions, because there are too many.
+// dropAll discards all regions, because there are too many of them.
 func (a *Analysis) dropAll() {
 	a.tooMany, a.gap = true, 0
 	a.list, a.order = nil, nil
@@ -284,7 +283,7 @@ func (a *Analysis) code(c *codec.Coder) {
 	})
 }
 
-// readState returns the analysis of a saved state.
+// readState returns an analysis with a saved state.
 func (a *Analysis) readState(state []byte, segment bool) (*Analysis, error) {
 	next := New(a.program, segment, 0, a.most)
 	if state == nil {
@@ -328,7 +327,7 @@ func (a *Analysis) Restore(p *profile.Profile) error {
 }
 
 // Joins implements [contract.Joiner]. A segment cannot be appended if it ends more regions than are
-// open, because the depths in the segment would then differ from the depths in the whole trace.
+// open, because the depths in the segment would then be wrong.
 func (a *Analysis) Joins(next *profile.Profile) (now, later bool) {
 	if next == nil || a.off || a.tooMany || a.segment {
 		return true, true
@@ -338,7 +337,7 @@ func (a *Analysis) Joins(next *profile.Profile) (now, later bool) {
 		return true, true
 	}
 	if of.tooMany {
-		return false, true // it is unknown which regions the segment ends
+		return false, true // it is unknown which earlier regions end in the segment
 	}
 	for number, t := range of.threads {
 		if open := a.threads[number]; len(t.ends) > 0 && (open == nil || len(t.ends) > len(open.open)) {

@@ -11,31 +11,31 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// A segment is appended as follows (MODELS §9). First, its results are added. These results are
-// correct, except for the first access to each line in the segment. The notes of the segment are
-// then processed in order, to find the earlier accesses to these lines:
+// A segment is appended as follows (MODELS §9). First, its results are added. They are correct,
+// except for each core's first access to a line in the segment. The notes of the segment are then
+// processed in order, to find earlier accesses to these lines:
 //
-//  1. The directories show which accesses are foreign, and which accesses are overlapped
-//     (MODELS §6.6). A store invalidates its line in the cores that have the line and have not
-//     touched it in the segment.
-//  2. The stacks of each core determine the distances. The private stack is used as in package
-//     locality. The earlier coherent stack is placed below the segment's coherent stack
-//     (stack.Below).
-//  3. The stacks of domains also determine distances. The stack of all cores belongs to the pass,
-//     which appends the segment later. Distances on this stack are counted when the pass resolves
-//     its first touches.
+//  1. The directories show which accesses are foreign or overlapped (MODELS §6.6). A store
+//     invalidates its line in all cores that have the line and have not touched the line in the
+//     segment.
+//  2. The stacks of each core yield the distances. The first touches are replayed on the private
+//     stack, as in package locality. The coherent stack from before the segment is placed below the
+//     segment's coherent stack (stack.Below).
+//  3. The stacks of domains also yield distances. The stack of all cores belongs to package
+//     locality, which appends the segment later. Distances on this stack are counted when package
+//     locality resolves its first touches.
 //
-// Finally, the lines of the segment are pushed on top of the stacks. If no earlier access to the
-// line of a note is found, the note is kept, because the access may be in a segment before the
-// receiver.
+// Finally, the lines of the segment are pushed onto the stacks. A note for whose line no earlier
+// access was found is kept, because this analysis may itself be a segment, which will be appended
+// to earlier segments.
 
-// ErrManyCores reports that the segments together have more threads, or groups of threads, than the
-// analysis has cores.
+// ErrManyCores reports that the segments together have more threads or groups of threads than there
+// can be cores.
 var ErrManyCores = errors.New("the segments together have more than 64 threads or groups of threads, so their assignment to cores depends on the whole trace; " +
 	"group the threads by core, or analyse the whole trace at once")
 
-// Append implements [contract.Analysis]. Append must be called before the Append method of the
-// pass.
+// Append implements [contract.Analysis]. Append must be called before Append of the locality
+// analysis.
 func (a *Analysis) Append(next *profile.Profile) error {
 	references := next.Totals.AllReferences()
 	switch {
@@ -81,8 +81,8 @@ func (a *Analysis) Append(next *profile.Profile) error {
 	return nil
 }
 
-// Joins reports whether a segment can be appended. This requires that each thread, or each group of
-// threads, has its own core.
+// Joins reports whether a segment can be appended. This is possible only if each thread or each
+// group of threads has its own core.
 func (a *Analysis) Joins(next *profile.Profile) (now, later bool) {
 	n := len(a.cores.of)
 	if next != nil {
@@ -96,7 +96,7 @@ func (a *Analysis) Joins(next *profile.Profile) (now, later bool) {
 }
 
 // Alone reports whether all references so far, and all references of the given threads, belong to a
-// single core. In this case, the sharing analysis can skip a segment, unless the result must be
+// single core. The sharing analysis need not read such a segment, unless the result must be
 // mergeable.
 func (a *Analysis) Alone(threads []uint32) bool {
 	if a.running || a.absent || a.options.Mergeable || !a.seen {
@@ -114,7 +114,7 @@ func (a *Analysis) Alone(threads []uint32) bool {
 func (a *Analysis) Several() bool { return a.running }
 
 // join adds the cores of the next segment, and returns their numbers in this analysis. A segment
-// without threads belongs to the only core or, if there are several cores, to the core of thread 0.
+// without threads belongs to the only core, or to the core of thread 0 if there are several cores.
 func (c *Grouping) join(next *Grouping, several bool) (to []uint8, err error) {
 	for i := range next.list {
 		for _, t := range next.list[i].threads {
@@ -158,7 +158,7 @@ func (s *lineSize) append(r *loader, to []uint8, next *profile.Profile, i int) e
 	return nil
 }
 
-// singleCorePart returns the sizePart of a segment with a single core.
+// singleCorePart returns the state of a segment with a single core as a sizePart.
 func (s *lineSize) singleCorePart(l *profile.Locality, touches []profile.FirstTouch, lines []trace.Line, stores []store, core uint8) *sizePart {
 	h, cold := l.Histogram(trace.AllKinds)
 	all := profile.StackCounts{Cold: cold, Distances: *h, Sets: *l.Sets}
@@ -182,7 +182,7 @@ func (s *lineSize) singleCorePart(l *profile.Locality, touches []profile.FirstTo
 	return p
 }
 
-// beginsWith reports whether the first touches of the notes are the first touches of the pass.
+// beginsWith reports whether the notes contain exactly the given first touches.
 func (p *sizePart) beginsWith(touches []profile.FirstTouch) bool {
 	var seen directory
 	seen.reset()

@@ -16,29 +16,30 @@ type core struct {
 	foreignSets    table
 	privateCounts  counts
 	coherentCounts counts
-	foreignCounts  counts // accesses on the private stack to lines that another core touched last
+	foreignCounts  counts // accesses on the private stack whose line another core touched last
 	lost           counts
 	invalidations  uint64
 
-	// The pending work of the core: its accesses, and the operations that precede some of the
-	// accesses.
+	// The pending accesses of the core, and other pending operations on its coherent stack.
 	lines   []trace.Line
 	foreign []bool // whether each access is foreign
 	several bool   // at least one access is foreign
 	turns   []coreRun
 	others  []stackOperation
 
-	alone          bool // the distances on the private stack are counted
-	noting         bool // the analysis records which holes accesses fill
-	coherence      bool // the latest call of run found coherence misses
+	alone          bool // distances on the private stack are counted
+	noting         bool // the analysis records which holes are filled by accesses
+	coherence      bool // the latest call of run has found coherence misses
 	depths, lostAt []uint32
-	asked          []uint32 // the depths for the latest questions
+	asked          []uint32 // answers to the latest questions
 }
 
-// coreRun is a run of accesses of the core, with its position among the accesses from the pass.
+// coreRun is a run of consecutive accesses by one core. The field first is the index of the run's
+// first access among the accesses that package locality has passed.
 type coreRun struct{ first, accesses int }
 
-// stackOperation is an invalidation or a question that precedes one of the accesses.
+// stackOperation is an invalidation, or a question about a depth. It precedes one of the core's
+// accesses.
 type stackOperation struct {
 	access int
 	op     stack.Op
@@ -56,8 +57,8 @@ func (c *core) omit(omitted uint32) {
 	c.privateSets.omitted, c.coherentSets.omitted, c.foreignSets.omitted = omitted, omitted, omitted
 }
 
-// initialise initialises a core with the counts so far, and with the lines on the stacks, most recently
-// used first.
+// initialise sets the counts of the first core to the counts so far, and fills its stacks with the
+// given lines, most recently used first.
 func (c *core) initialise(before *profile.StackCounts, lines []trace.Line) {
 	c.privateCounts.load(&before.Distances, before.Cold)
 	c.coherentCounts.load(&before.Distances, before.Cold)
@@ -74,9 +75,9 @@ func (c *core) pushCoherent(lines []trace.Line) {
 	c.coherent.Access(lines, c.depths, c.lostAt)
 }
 
-// addAccesses adds a run of accesses. first is the run's position among the accesses from the pass.
-// several is true if any access is foreign; foreign, which marks the foreign accesses, is used only
-// in this case.
+// addAccesses adds a run of accesses, which begins at the index first among the accesses from
+// package locality. If the parameter several is true, the parameter foreign marks the foreign
+// accesses; otherwise, no access is foreign.
 func (c *core) addAccesses(lines []trace.Line, foreign []bool, first int, several bool) {
 	c.lines, c.foreign = append(c.lines, lines...), append(c.foreign, foreign...)
 	c.turns = append(c.turns, coreRun{first, len(lines)})
@@ -87,9 +88,9 @@ func (c *core) addOperation(op stack.Op, line trace.Line) {
 	c.others = append(c.others, stackOperation{len(c.lines), op, line})
 }
 
-// run performs the accesses and other operations. run writes the distances on the private stack to
-// the accesses' positions in the pass. If there is a follower, it also writes the depths on the
-// coherent stack.
+// run performs the pending accesses and operations. It writes the distances on the private stack to
+// the elements of s.private that belong to the accesses. If there is a follower, it also writes the
+// depths on the coherent stack to s.coherent.
 func (c *core) run(s *lineSize) {
 	c.asked = c.asked[:0]
 	c.room(len(c.lines))
@@ -97,8 +98,8 @@ func (c *core) run(s *lineSize) {
 		c.measure(&s.private)
 	}
 	if c.noting {
-		// Record holes only after the initial lines have been pushed, because these lines do not
-		// count.
+		// Record holes only after the initial lines have been pushed, because filling holes with
+		// these lines does not count.
 		c.coherent.NoteHoles()
 	}
 	c.coherence = c.runCoherent()
@@ -111,7 +112,8 @@ func (c *core) run(s *lineSize) {
 	c.lines, c.foreign, c.turns, c.others, c.several = c.lines[:0], c.foreign[:0], c.turns[:0], c.others[:0], false
 }
 
-// scatter copies a number for each access to the access's position in the pass.
+// scatter copies one number for each access to the index of the access among the accesses from
+// package locality.
 func (c *core) scatter(to *[maxAccesses]uint32, numbers []uint32) {
 	for _, t := range c.turns {
 		copy(to[t.first:], numbers[:t.accesses])
@@ -135,7 +137,7 @@ func (c *core) measure(private *[maxAccesses]uint32) {
 	c.scatter(private, depths)
 }
 
-// runCoherent performs all operations on the coherent stack. runCoherent reports whether there were coherence
+// runCoherent performs all pending operations on the coherent stack, and reports whether there were coherence
 // misses.
 func (c *core) runCoherent() (lost bool) {
 	done := 0
@@ -155,8 +157,8 @@ func (c *core) runCoherent() (lost bool) {
 	return lost
 }
 
-// access performs the accesses [lo, hi) on the coherent stack, and counts coherence misses. access
-// reports whether there were coherence misses.
+// access performs the accesses [lo, hi) on the coherent stack, counts the coherence misses, and
+// reports whether there were any.
 func (c *core) access(lo, hi int) (some bool) {
 	if lo == hi {
 		return false
@@ -186,7 +188,7 @@ func (c *core) close() {
 	c.private, c.coherent = nil, nil
 }
 
-const topDepths = 16 // distances less than topDepths are counted in an array
+const topDepths = 16 // distances below topDepths are counted in an array
 
 type counts struct {
 	top  [topDepths]uint64
@@ -205,10 +207,10 @@ func (c *counts) add(distance uint32) {
 	}
 }
 
-// addAll adds distances, but ignores coherence misses.
+// addAll adds distances, except for coherence misses.
 func (c *counts) addAll(distances []uint32) {
-	// two tables are used in turn, because each increment of a counter must wait for the previous
-	// store to the counter
+	// two tables are used alternately, because otherwise an increment of a counter often has to
+	// wait for the previous store to the same counter
 	var top [2][topDepths]uint64
 	for i, d := range distances {
 		if d < topDepths {
@@ -248,18 +250,18 @@ func (c *counts) withTable(t *table) profile.StackCounts {
 
 type tabled interface{ Depths() *stack.SetDepths }
 
-// markedModel is a model whose Depths are the counts of the marked accesses.
+// markedModel is a model whose method Depths returns the counts of the marked accesses.
 type markedModel struct{ *stack.Sets }
 
 // Depths implements tabled.
 func (m markedModel) Depths() *stack.SetDepths { return m.MarkedDepths() }
 
-// table is the sum of earlier counts and a model's counts. model is nil if the model has been
-// closed.
+// table is a set table: the sum of earlier counts and the counts of a model. The model is nil if it
+// has been closed.
 type table struct {
 	before  profile.SetTable
 	model   tabled
-	omitted uint32 // numbers of sets that are omitted
+	omitted uint32 // bit set of the numbers of sets that are not counted
 }
 
 func (t *table) sum() profile.SetTable {

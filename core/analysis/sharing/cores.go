@@ -8,15 +8,15 @@ import (
 )
 
 // Grouping maps threads to cores, which are numbered in the order in which they appear. There are
-// at most [profile.MaxCores] cores. Every group that the user chose has its own core. If there are
-// more threads, they are assigned to the existing cores in turn.
+// at most [profile.MaxCores] cores. Every group that the user chose has its own core. Additional
+// threads are assigned to the existing cores in turn.
 type Grouping struct {
 	groups   [][]uint32 // groups that the user chose
-	number   []int      // the core of each group; -1 until a thread of the group appears
+	number   []int      // the core of each group; -1 before a thread of the group has appeared
 	list     []group
 	of       map[uint32]uint8
 	appeared []uint32
-	turn     int // number of threads that were assigned to existing cores in turn
+	turn     int // number of additional threads, which were assigned to existing cores
 	recent   [256]recentThread
 }
 
@@ -24,8 +24,7 @@ type Grouping struct {
 // lists are ascending.
 type group struct {
 	threads []uint32
-	// the threads that may appear, excluding threads that share the core because there are more
-	// threads than cores
+	// the threads that may appear on the core, except additional threads
 	possible []uint32
 }
 
@@ -42,13 +41,13 @@ func (c *Grouping) reset(groups [][]uint32) {
 	}
 }
 
-// assignAll assigns the threads of references to cores, and reports whether there are several cores.
+// assignAll assigns the threads of a batch to cores, and reports whether there are several cores.
 func (c *Grouping) assignAll(threads []uint32) bool {
 	if len(threads) == 0 {
 		return false
 	}
 	first, others := threads[0], uint32(0)
-	for _, t := range threads { // no branches: usually, all references belong to one thread
+	for _, t := range threads { // no branches, because usually all references belong to one thread
 		others |= t ^ first
 	}
 	c.core(first)
@@ -65,7 +64,7 @@ func (c *Grouping) assignAll(threads []uint32) bool {
 	return len(c.list) > 1
 }
 
-// findCores determines the core of each reference, and writes it to into. References without a thread
+// findCores writes the core of each reference to the parameter into. References without a thread
 // belong to thread 0.
 func (c *Grouping) findCores(threads []uint32, into []uint8) {
 	if threads == nil {
@@ -103,7 +102,7 @@ func (c *Grouping) core(thread uint32) uint8 {
 	return uint8(n)
 }
 
-// assignThread assigns a new thread to a core, and creates the core if necessary.
+// assignThread assigns a new thread to a core. If necessary, it creates the core.
 func (c *Grouping) assignThread(thread uint32) int {
 	waiting := 0
 	for i, threads := range c.groups {
@@ -141,7 +140,7 @@ func NewGrouping(groups [][]uint32) *Grouping {
 	return c
 }
 
-// Core returns the number of a thread's core, and creates the core if necessary. Cores are numbered
+// Core returns the number of a thread's core. If necessary, it creates the core. Cores are numbered
 // in the order in which they appear.
 func (c *Grouping) Core(thread uint32) uint8 {
 	r := &c.recent[thread%256]
@@ -151,7 +150,7 @@ func (c *Grouping) Core(thread uint32) uint8 {
 	return r.core
 }
 
-// Known returns a thread's core. known is false if the thread has not appeared yet.
+// Known returns the core of a thread, and reports whether the thread has appeared.
 func (c *Grouping) Known(thread uint32) (core uint8, known bool) {
 	core, known = c.of[thread]
 	return core, known

@@ -6,16 +6,17 @@ import (
 )
 
 // directory records, for every line, the cores that have a copy of the line, and the core that last
-// touched the line. directory is a hash table with open addressing and linear probing. The table's
-// 256 parts grow one at a time, so that growing neither interrupts the run for long nor needs much
-// additional memory. Recently used lines are found without a search, because threads mostly access
-// lines that a thread has just used.
+// touched the line. It is a hash table with open addressing and linear probing. The table is
+// divided into 256 parts that grow independently, so that growing neither interrupts the run for
+// long nor needs much additional memory. Recently used lines are found without a search, because
+// threads mostly access lines that a thread has just used.
 type directory struct {
 	parts  []beginningOf
 	recent [recentLines]found
 	lines  int
 
-	// a value computed from the prefetched entries, so that the compiler does not remove the reads
+	// a value that depends on the prefetched entries, so that the compiler does not remove the
+	// reads
 	touched uint64
 }
 
@@ -27,7 +28,7 @@ type found struct {
 type beginningOf struct {
 	slots []entry
 	used  int
-	limit int // the part grows when used reaches 70 % of the slots
+	limit int // the part grows when this number of slots, which is 70 %, is in use
 }
 
 type entry struct {
@@ -55,8 +56,8 @@ func hash(line trace.Line) uint64 {
 
 func home(h uint64, n int) int { return int((h << partBits >> 32) * uint64(n) >> 32) }
 
-// entry returns the entry of a line, and creates it if necessary. The entry is valid until the next
-// call.
+// entry returns the entry of a line. If necessary, it creates the entry. The entry is valid until
+// the next call.
 func (d *directory) entry(line trace.Line) *entry {
 	// Multiplicative hash: the rows of a matrix are often a power of two apart, so the low bits
 	// alone would collide.
@@ -67,7 +68,7 @@ func (d *directory) entry(line trace.Line) *entry {
 	return r.entry
 }
 
-// prefetch prefetches the entries of lines into the machine's cache by reading them. The reads are
+// prefetch loads the entries of lines into the machine's cache by reading them. The reads are
 // independent, so several cache misses can overlap.
 func (d *directory) prefetch(lines []trace.Line) {
 	touched := uint64(0)
@@ -88,7 +89,7 @@ func (d *directory) find(line trace.Line) *entry {
 	p := &d.parts[h>>(64-partBits)]
 	if p.used >= p.limit {
 		p.grow()
-		d.recent = [recentLines]found{} // entries have moved
+		d.recent = [recentLines]found{} // growing moves entries
 	}
 	slots := p.slots
 	for i := home(h, len(slots)); ; i++ {
@@ -153,19 +154,20 @@ func (p *beginningOf) grow() {
 // overlapTracker determines, for an access of a core, whether a line y exists that both this core and
 // another core have touched since this core last touched the accessed line.
 //
-// For a line y and two cores, the relevant time is the earlier of the two cores' last touches of y.
-// There is an overlap if the maximum of this time over all lines y is later than the core's last
-// touch of the accessed line. The maximum can only change when a core touches a line that another
-// core touched last. The relevant time is then, for both cores, the time of the previous touch. If
-// the core itself touched the accessed line last, the time of the line's last touch is also the
-// time of the core's last touch. One time per line is therefore sufficient.
+// For a line y, each of two cores has a time of its last touch of y. The earlier of these two times
+// is called the overlap time of y. There is an overlap if the maximum overlap time over all lines y
+// is later than the core's last touch of the accessed line. This maximum can change only when a
+// core touches a line that another core touched last. The overlap time of this line is then, for
+// both cores, the time of the previous touch. If the core itself touched the accessed line last,
+// the time of the line's last touch is also the time of the core's last touch. It is therefore
+// sufficient to store one time per line.
 type overlapTracker struct {
 	now  uint64
-	both [profile.MaxCores]uint64 // for each core: the maximum of the relevant times
+	both [profile.MaxCores]uint64 // for each core: the maximum overlap time
 }
 
-// recordTouch records that a core touches a line. recordTouch reports whether the access is foreign, that is,
-// another core touched the line last, and whether there was an overlap.
+// recordTouch records that a core touches a line. It reports whether the access is foreign, which means that
+// another core touched the line last, and whether there is an overlap.
 func (o *overlapTracker) recordTouch(e *entry, core uint8) (foreign, overlap bool) {
 	o.now++
 	last, before := uint8(e.last), e.last>>8

@@ -7,8 +7,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// domain is a set of cores that share a cache. The domain of all cores uses the stack of the pass,
-// and has no stack of its own.
+// domain is a set of cores that share a cache. The domain of all cores has no stack of its own, but
+// uses the stack of package locality.
 type domain struct {
 	threads   []uint32 // threads of the domain's cores; nil: all threads
 	sets      *stack.Sets
@@ -20,20 +20,20 @@ type domain struct {
 	foreign      counts
 	foreignTable table
 
-	// isForeign[i] is true if another core touched the line of access i last. Otherwise,
-	// isOverlap[i] is true if another core and the accessing core have both touched some line since
-	// the accessing core last touched the line of access i.
+	// isForeign[i] is true if another core touched the line of access i last. If not, isOverlap[i]
+	// is true if both the accessing core and another core have touched some line since the
+	// accessing core last touched the line of access i.
 	isForeign, isOverlap [maxAccesses]bool
 	several              bool // some accesses are foreign
 
-	lines     []trace.Line // the accesses of the domain's cores, with their cores and private distances
+	lines     []trace.Line // the accesses by the domain's cores, with the core and the private distance of each access
 	core      []uint8
 	private   []uint32
 	distances []uint32
 }
 
-// member counts a core's accesses in a domain. Accesses that have the same distance on both stacks
-// are not counted.
+// member counts the accesses of a core in a domain, except for accesses that have the same distance
+// on the core's stack and on the domain's stack.
 type member struct {
 	counts
 	dilated, overlapped, intercepted, brought uint64
@@ -67,8 +67,8 @@ func (d *domain) set() (members uint64) {
 	return members
 }
 
-// initialise initialises a domain with the counts so far, which belong to one core, and with the lines
-// on the stack, most recently used first.
+// initialise sets the counts of a domain to the counts so far, all of which belong to one core, and
+// fills its stack with the given lines, most recently used first.
 func (d *domain) initialise(core uint8, before *profile.StackCounts, lines []trace.Line) {
 	d.members[core].load(&before.Distances, before.Cold)
 	for i := range lines {
@@ -82,8 +82,8 @@ func (d *domain) initialise(core uint8, before *profile.StackCounts, lines []tra
 	}
 }
 
-// recordTouch records that access i of a core touches a line. recordTouch reports whether the access is
-// foreign.
+// recordTouch records that access i, by the given core, touches a line. It reports whether the access
+// is foreign.
 func (d *domain) recordTouch(e *entry, core uint8, i int) (foreign bool) {
 	foreign, d.isOverlap[i] = d.overlaps.recordTouch(e, core)
 	d.isForeign[i] = foreign
@@ -91,7 +91,7 @@ func (d *domain) recordTouch(e *entry, core uint8, i int) (foreign bool) {
 	return foreign
 }
 
-// foreignAccesses reports which accesses are foreign. foreignAccesses returns nil if no access is foreign.
+// foreignAccesses reports which accesses are foreign, or returns nil if no access is foreign.
 func (d *domain) foreignAccesses(n int) []bool {
 	if !d.several {
 		return nil
@@ -100,7 +100,7 @@ func (d *domain) foreignAccesses(n int) []bool {
 	return d.isForeign[:n]
 }
 
-// countMembers counts the accesses of the members.
+// countMembers counts the accesses by the domain's cores.
 func (d *domain) countMembers(lines []trace.Line, cores []uint8, private []uint32) {
 	d.lines, d.core, d.private = d.lines[:0], d.core[:0], d.private[:0]
 	for i, core := range cores {
@@ -122,7 +122,7 @@ func (d *domain) countMembers(lines []trace.Line, cores []uint8, private []uint3
 	d.countByCore(d.core, d.private, d.distances)
 }
 
-// countByCore counts accesses by their distances on the private and the shared stack.
+// countByCore counts accesses by core, and by their distances on the private and the shared stack.
 func (d *domain) countByCore(cores []uint8, private, concurrent []uint32) {
 	concurrent, private = concurrent[:len(cores)], private[:len(cores)]
 	for lo := 0; lo < len(cores); {
@@ -133,7 +133,7 @@ func (d *domain) countByCore(cores []uint8, private, concurrent []uint32) {
 	}
 }
 
-// countRun counts a run of accesses of one core. first is the number of its first access.
+// countRun counts a run of accesses by one core, which begins with the access at index first.
 func (d *domain) countRun(m *member, first int, private, concurrent []uint32) {
 	foreign := d.isForeign[first:][:len(private)]
 	for i, near := range private {
@@ -151,7 +151,7 @@ func (d *domain) countRun(m *member, first int, private, concurrent []uint32) {
 			} else {
 				m.intercepted++
 			}
-		case near == far: // this includes accesses that are cold on both stacks
+		case near == far: // includes accesses that are cold on both stacks
 		case d.isOverlap[first+i]:
 			m.overlapped++
 		default:

@@ -7,17 +7,17 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// segmentJoin is a segment that is being appended, for one line size.
+// segmentJoin describes a segment that is being appended, for one line size.
 type segmentJoin struct {
 	*sizePart
-	// for each line, holders contains the cores that have touched the line in the segment so far
+	// the holders of a line are the cores that have touched the line in the segment so far
 	touchedBy directory
-	kept      []bool   // for each note: whether it is kept
-	near      []uint32 // for each note of a first touch: the private distance
+	kept      []bool   // for each note: whether the note is kept
+	near      []uint32 // for each note of a first touch: the distance on the private stack
 	depths    []uint32 // for each note of a first touch: the depth on the coherent stack
-	// for each note of a first touch: the depth at which the line was invalidated, if it was
+	// for each note of a first touch: if the line was invalidated, its depth at that time
 	lostAt  []uint32
-	touched []int    // notes that are first touches by a core
+	touched []int    // notes that describe a core's first touch of a line
 	work    []work   // work of each core
 	first   []firsts // first touches of each domain
 
@@ -25,32 +25,32 @@ type segmentJoin struct {
 	stores  []store
 	touches int
 
-	resolved int // number of first touches of the pass so far
+	resolved int // number of first touches that package locality has resolved so far
 }
 
 type work struct {
-	steps []int // notes that depend on the coherent stack from before the segment
+	steps []int // notes that depend on the coherent stack at the beginning of the segment
 
-	// These lists describe first touches: their notes and lines, whether another core touched the
-	// line last, and whether the segment already counts the access as foreign.
+	// These lists describe first touches: the notes, the lines, whether another core touched the
+	// line last, and whether the segment has already counted the access as foreign.
 	touches          []int
 	lines            []trace.Line
 	foreign, counted []bool
 }
 
 type firsts struct {
-	overlapped uint64 // bit set of the cores with an overlap in the segment so far
+	overlapped uint64 // bit set of the cores that have had an overlap in the segment so far
 	list       []firstTouch
-	others     []int // notes of first touches by a core that are not first touches by the domain
+	others     []int // notes of a core's first touches whose line another core of the domain had touched earlier in the segment
 }
 
-// firstTouch is a first touch, identified by its note, and the state of its line.
+// firstTouch is the note of a first touch, with the state of the touched line.
 type firstTouch struct {
 	note             int
 	foreign, overlap bool
 }
 
-// join appends a part. to maps the cores of the part to their numbers in the run.
+// join appends a segment. The parameter to maps the cores of the segment to cores of the run.
 func (s *lineSize) join(p *sizePart, to []uint8) error {
 	s.addCores(len(s.analysis.cores.list))
 	p.renumber(to, len(s.cores))
@@ -70,7 +70,7 @@ func (s *lineSize) join(p *sizePart, to []uint8) error {
 		}
 	}
 	if s.follower != nil {
-		depths, lostAt := []uint32{}, []uint32{} // depths for the cores' first touches, in order
+		depths, lostAt := []uint32{}, []uint32{} // depths of the cores' first touches, in order
 		for _, i := range j.touched {
 			depths, lostAt = append(depths, j.depths[i]), append(lostAt, j.lostAt[i])
 		}
@@ -87,7 +87,7 @@ func (s *lineSize) join(p *sizePart, to []uint8) error {
 	return nil
 }
 
-// renumber translates cores to their numbers in the joined run.
+// renumber replaces the numbers of cores in a segment with their numbers in the run.
 func (p *sizePart) renumber(to []uint8, cores int) {
 	all := make([]corePart, cores)
 	mask := func(set uint64) (there uint64) {
@@ -134,7 +134,7 @@ func (s *lineSize) add(p *sizePart) {
 	}
 }
 
-// findLineState determines the state of a note's line at the beginning of the segment.
+// findLineState determines the state that the line of note i had at the beginning of the segment.
 func (s *lineSize) findLineState(j *segmentJoin, i int) {
 	n := j.notes[i]
 	e, bit := j.touchedBy.entry(n.line), uint64(1)<<n.core()
@@ -167,12 +167,12 @@ func (s *lineSize) findLineState(j *segmentJoin, i int) {
 	e.holders |= bit
 }
 
-// findForeign determines which core of a domain touched a line before a core's first touch. others is the
-// set of the cores that touched the line earlier in the segment. findForeign reports whether a different
-// core touched the line last.
+// findForeign determines which core of a domain touched a line before a core's first touch, and reports
+// whether it was a different core. The parameter others contains the cores that touched the line earlier
+// in the segment.
 func (d *domain) findForeign(f *firsts, i int, n note, others uint64) (foreign bool) {
 	core, o := n.core(), &d.overlaps
-	if others &= d.set(); others != 0 { // the first core now has an overlap, and the other cores already had one
+	if others &= d.set(); others != 0 { // the first of these cores now has an overlap; the others already had an overlap
 		f.overlapped |= others | 1<<core
 		f.others = append(f.others, i)
 		return true
@@ -210,7 +210,7 @@ func (c *core) measureFirst(w *work, near []uint32) {
 	}
 }
 
-// joinCoherent places the coherent stack of a segment on top of a core's coherent stack, and
+// joinCoherent places the coherent stack of the segment on top of the core's coherent stack, and
 // resolves the notes of the core.
 func (c *core) joinCoherent(j *segmentJoin, number int) error {
 	steps := j.work[number].steps
@@ -248,8 +248,8 @@ func (c *core) joinCoherent(j *segmentJoin, number int) error {
 	return c.coherent.Restore(state)
 }
 
-// resolveTouch counts a first touch in a segment. resolveTouch returns the depth, the depth at which the line was
-// invalidated (if it was invalidated), and whether the note still depends on earlier segments.
+// resolveTouch counts a first touch of a segment. It returns the depth of the line and, if the line was
+// invalidated, its depth at that time. The result remains is true if the note still depends on earlier segments.
 func (c *core) resolveTouch(below *stack.Below, n *note) (depth, lostAt uint32, remains bool) {
 	depth, lostAt, filled := below.Touch(n.line, n.filled())
 	switch depth {
@@ -267,7 +267,7 @@ func (c *core) resolveTouch(below *stack.Below, n *note) (depth, lostAt uint32, 
 	return depth, 0, false
 }
 
-// replayFirstTouches performs the first touches of a segment on the stack of a domain.
+// replayFirstTouches replays the first touches of a segment on the stack of a domain.
 func (d *domain) replayFirstTouches(j *segmentJoin, k int) {
 	f := &j.first[k]
 	for len(f.list) > 0 {
@@ -289,8 +289,8 @@ func (d *domain) replayFirstTouches(j *segmentJoin, k int) {
 	}
 }
 
-// countFirstTouches counts first touches, which the segment counted as cold, by their distances on the stack
-// of the domain.
+// countFirstTouches counts first touches by their distances on the stack of the domain. The segment has
+// counted them as cold.
 func (d *domain) countFirstTouches(j *segmentJoin, list []firstTouch, distances []uint32) {
 	for i, at := range list {
 		m, near, far := d.members[j.notes[at.note].core()], j.near[at.note], distances[i]
@@ -316,7 +316,8 @@ func (d *domain) countFirstTouches(j *segmentJoin, list []firstTouch, distances 
 	}
 }
 
-// countForeignTouch counts a core's first touch of a line that a different core touched earlier in the segment.
+// countForeignTouch counts a core's first touch of a line if another core touched the line earlier in the
+// segment.
 func (m *member) countForeignTouch(near uint32) {
 	if near != cold {
 		m.brought--
@@ -333,8 +334,8 @@ func (s *lineSize) putOnTop(j *segmentJoin) {
 	}
 }
 
-// putOnTop places the lines of a segment on top of the stack. stored contains the lines that were
-// stored to.
+// putOnTop pushes the lines of a segment onto the stack. The parameter stored contains the lines to
+// which a core stored.
 func (d *domain) putOnTop(p *domainPart, f *firsts, stored *directory) {
 	o := &d.overlaps
 	before := o.now
@@ -356,7 +357,7 @@ func (d *domain) putOnTop(p *domainPart, f *firsts, stored *directory) {
 	}
 }
 
-// keepNotes keeps the notes that depend on even earlier segments.
+// keepNotes keeps the notes that still depend on earlier segments.
 func (s *lineSize) keepNotes(j *segmentJoin) {
 	g := s.segment
 	if g == nil {
@@ -408,8 +409,7 @@ func (s *lineSize) Resolve(touches []profile.FirstTouch, distances []uint32) {
 	}
 }
 
-// resolveSingleCore appends the accesses of the segment if there is only one core, both before and after the
-// segment is appended.
+// resolveSingleCore appends the accesses of the segment if the joined run still has only one core.
 func (g *segment) resolveSingleCore(j *segmentJoin, distances []uint32) {
 	for _, d := range distances {
 		j.appendStores(g)
@@ -422,7 +422,7 @@ func (g *segment) resolveSingleCore(j *segmentJoin, distances []uint32) {
 	}
 }
 
-// appendStores appends the stores before the next first touch.
+// appendStores appends the stores that precede the next first touch.
 func (j *segmentJoin) appendStores(g *segment) {
 	for len(j.stores) > 0 && j.stores[0].touches <= uint64(j.resolved) {
 		if g.isFirst(j.stores[0].line) {

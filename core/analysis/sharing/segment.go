@@ -11,35 +11,36 @@ import (
 // segment records, in order, all accesses whose results depend on accesses before the segment
 // (MODELS §9). For each core, it records the first touch of each line and the accesses after an
 // invalidation. For each line, it records the first store, which invalidates copies from before the
-// segment. While there is only one core, the segment records only stores, because the pass records
-// the first touches, and no line is invalidated.
+// segment. While there is only one core, the segment records only stores, because package locality
+// records the first touches, and no line is invalidated.
 type segment struct {
 	notes []note
-	// for each line, holders is the set of cores that have touched the line, and last is 1 if a
-	// core has stored to the line
+	// the holders of a line are the cores that have touched the line; last is 1 if a core has
+	// stored to the line
 	lines directory
 
-	open [profile.MaxCores][]int // for each core: notes of accesses whose depths are not known yet
+	open [profile.MaxCores][]int // for each core: notes of accesses whose depths are still unknown
 	from int                     // the first note of the current accesses
 
-	touches uint64 // number of first touches, while there is one core
+	touches uint64 // number of first touches while there was only one core
 	stores  []store
-	recent  [recentStores]uint64 // line + 1 for recent stores
+	recent  [recentStores]uint64 // line + 1 of recent stores
 }
 
-const recentStores = 1024 // number of recent stores that are found without a look-up in the table
+const recentStores = 1024 // number of recent stores that are found without a look-up in the hash table
 
-// note is a line and a number that encodes three values: operation + 4 × core + 256 × filled.
-// filled is a bit set of the numbers of sets for which the access fills a hole of the segment.
+// note consists of a line and a number that encodes three values: operation + 4 × core + 256 ×
+// filled. The last value is a bit set of the numbers of sets for which the access fills a hole of
+// the segment.
 type note struct {
 	line trace.Line
 	what uint32
 }
 
 const (
-	touched = iota // the core's first touch
+	touched = iota // the core's first touch of the line
 	again          // an access after an invalidation
-	stored         // the first store to the line; precedes the note of the first touch by the same access
+	stored         // the first store to the line; if the store is also a first touch, this note precedes the note of the touch
 )
 
 const everywhere = 1<<stack.SetCounts - 1 // all numbers of sets
@@ -52,13 +53,13 @@ func noteOf(line trace.Line, op uint32, core uint8, filled uint32) note {
 	return note{line, op | uint32(core)<<2 | filled<<8}
 }
 
-// store is the first store to a line. Such stores are recorded while there is one core.
+// store is the first store to a line. Stores are recorded while there is only one core.
 type store struct {
 	line    trace.Line
 	touches uint64 // number of first touches before the store
 }
 
-// isFirst reports whether a store to a line is the first store in the segment.
+// isFirst reports whether a store to a line is the first store to this line in the segment.
 func (g *segment) isFirst(line trace.Line) bool {
 	recent := &g.recent[line%recentStores]
 	if *recent == line+1 {
@@ -73,7 +74,7 @@ func (g *segment) isFirst(line trace.Line) bool {
 	return true
 }
 
-// recordStores records the accesses of the only core.
+// recordStores records the stores of the only core, and counts its first touches.
 func (g *segment) recordStores(a *locality.Accesses) {
 	for i, line := range a.Lines {
 		if trace.WriteKinds.Has(a.Batch.Kind[a.Row(i)]) && g.isFirst(line) {
@@ -85,7 +86,7 @@ func (g *segment) recordStores(a *locality.Accesses) {
 	}
 }
 
-// begin records the accesses of the first core before a second core appeared.
+// begin records the accesses of the first core that precede the first access of a second core.
 func (g *segment) begin(touches []profile.FirstTouch) {
 	g.notes = singleCoreNotes(touches, g.stores)
 	for _, t := range touches {
@@ -125,7 +126,7 @@ func (g *segment) recordAccess(line trace.Line, core uint8, writes, missing bool
 	g.notes = append(g.notes, noteOf(line, op, core, 0))
 }
 
-// recordHoles records the holes that the accesses of a core filled.
+// recordHoles records which holes the accesses of a core have filled.
 func (g *segment) recordHoles(core int, filled []uint32) {
 	for i, at := range g.open[core] {
 		g.notes[at].what |= filled[i] << 8
@@ -133,7 +134,8 @@ func (g *segment) recordHoles(core int, filled []uint32) {
 	g.open[core] = g.open[core][:0]
 }
 
-// dropFilled drops the notes of accesses that filled a hole of the segment for every number of sets.
+// dropFilled drops the notes of accesses that have filled a hole of the segment for every number of
+// sets.
 func (g *segment) dropFilled() {
 	kept := g.notes[:g.from]
 	for _, n := range g.notes[g.from:] {
@@ -144,7 +146,7 @@ func (g *segment) dropFilled() {
 	g.notes, g.from = kept, len(kept)
 }
 
-// dependsOnEarlier reports whether a note depends on the stack from before the segment.
+// dependsOnEarlier reports whether a note depends on the stack at the beginning of the segment.
 func (n note) dependsOnEarlier() bool { return n.op() != again || n.filled() != everywhere }
 
 func codeNotes(c *codec.Coder, notes *[]note) {
@@ -155,7 +157,7 @@ func codeNotes(c *codec.Coder, notes *[]note) {
 	})
 }
 
-// notes reads notes, and derives the states of their lines.
+// notes reads notes and derives the states of their lines.
 func (r *loader) notes(cores int) (notes []note, lines directory) {
 	lines.reset()
 	codeNotes(r.Coder, &notes)
@@ -187,7 +189,7 @@ func codeStores(c *codec.Coder, stores *[]store) {
 	})
 }
 
-// stores reads the stores of a core. touches is the number of the core's first touches.
+// stores reads the stores of a core. touches is the number of the core's first touch of the linees.
 func (r *loader) stores(touches uint64) (stores []store) {
 	var lines directory
 	lines.reset()

@@ -1,15 +1,15 @@
 // Package sharing computes stack distances for the private and the shared caches of several cores,
-// in the four ways of MODELS §6, which are called views here. For each view, the package keeps LRU
-// stacks, and counts all stack distances, in the whole stack and within sets.
+// in the four ways of MODELS §6, which are called views here. For each view, the package maintains
+// LRU stacks and counts all stack distances, both in the whole stack and within sets.
 //
 //  1. Threads are assigned to cores: one core per thread, or the groups that the user chooses
 //     (cores.go). Cores that share a cache form a domain. There is always a domain of all cores.
 //  2. Package locality keeps the stack of the whole trace, which is the concurrent stack of all
 //     cores. View 2, the concurrent stack, therefore costs no additional time.
-//  3. A directory (directory.go) records for every line which cores have a copy, and which core
-//     accessed the line last, and when. The directory detects stores that invalidate other cores'
-//     copies. It also detects accesses to lines that another core accessed last; Anger's model
-//     counts these accesses separately (MODELS §6.3).
+//  3. A directory (directory.go) records, for every line, which cores have a copy, which core
+//     accessed the line last, and the time of this access. The directory detects stores that
+//     invalidate other cores' copies. It also detects accesses to lines that another core accessed
+//     last; Anger's model counts these accesses separately (MODELS §6.3).
 //  4. Each core has two stacks: one for view 1, and one for view 4, in which invalidated lines
 //     leave holes (stack.Coherent). Every other domain has its own stack and directory.
 //  5. The distances of each access on the private and on the concurrent stack are compared to
@@ -18,9 +18,9 @@
 //  6. A [Follower] receives, batch by batch, the depth of every access on the coherent stack of its
 //     core. Package sites counts these depths by source location.
 //
-// A trace with one core needs no additional time: as long as only one core has accessed memory, the
-// stack of the whole trace is also the stack of that core. When a second core appears, the analysis
-// starts with the counts of that stack.
+// A trace with one core needs no additional time. As long as only one core has accessed memory, the
+// stack of the whole trace is also the stack of this core. When a second core appears, the analysis
+// starts with the counts of this stack.
 //
 // Segments of a trace are joined exactly (append.go), even if each segment has only one core. A
 // segment therefore records everything that depends on earlier records (segment.go): first touches
@@ -43,7 +43,7 @@ type Options struct {
 	// Cores lists groups of threads that run on the same core. Domains lists groups of threads
 	// whose cores share a cache.
 	Cores, Domains [][]uint32
-	Mergeable      bool // record the data for Append
+	Mergeable      bool // record the data that Append needs
 	Stacks         Stacks
 }
 
@@ -51,11 +51,11 @@ type Options struct {
 // are not selected are meaningless.
 type Stacks uint8
 
-// The stacks that can be counted. If the concurrent stack is not selected, the pass stops counting
-// its own stack.
+// The values of Stacks. If the concurrent stack is not selected, package locality stops counting
+// its stack.
 const (
-	Coherent   Stacks = 1 << iota // stacks of each core, with invalidation; always counted
-	Private                       // stacks of each core, without invalidation, and the comparison with the concurrent stack
+	Coherent   Stacks = 1 << iota // the stack of each core, with invalidation; always counted
+	Private                       // the stack of each core, without invalidation, and its comparison with the concurrent stack
 	Concurrent                    // the stack of all cores
 )
 
@@ -70,12 +70,12 @@ type Analysis struct {
 	rows       []uint8 // cores of the batch's references
 	running    bool    // whether several cores have appeared
 	seen       bool    // whether there has been a reference
-	absent     bool    // whether a part of the trace was analysed without sharing
+	absent     bool    // a part of the trace was analysed without the sharing analysis
 	concurrent bool    // see RunConcurrently
 }
 
-// New returns an analysis that follows a pass with the same line sizes and set tables. The analysis
-// must read every batch before the pass reads it.
+// New returns an analysis that receives line accesses from a locality analysis with the same line
+// sizes and set tables. It must read every batch before the locality analysis.
 func New(o Options, pass *locality.Analysis) *Analysis {
 	a := &Analysis{options: o, pass: pass}
 	a.cores.reset(o.Cores)
@@ -92,7 +92,7 @@ func New(o Options, pass *locality.Analysis) *Analysis {
 }
 
 // RunConcurrently makes the stacks of each core run in goroutines, concurrently with the stack of
-// the pass. This is possible because the stacks are independent.
+// package locality. This is possible because the stacks are independent.
 func (a *Analysis) RunConcurrently() { a.concurrent = true }
 
 var (
@@ -105,8 +105,8 @@ var (
 // Takes implements [contract.Analysis].
 func (a *Analysis) Takes() (events trace.Kinds, sites, pcs bool) { return 0, false, false }
 
-// Consume implements [contract.Analysis]. Consume determines the cores of the references. The pass
-// provides the line accesses.
+// Consume implements [contract.Analysis]. Consume determines the cores of the references. Package
+// locality passes the line accesses later.
 func (a *Analysis) Consume(b *trace.Batch) error {
 	a.seen = a.seen || b.Len() > 0
 	if a.absent {
@@ -134,7 +134,7 @@ func (a *Analysis) createStacks() {
 
 // Accesses contains the next line accesses, and the core of each access.
 type Accesses struct {
-	locality.Accesses         // Distances is nil
+	locality.Accesses         // without Distances
 	Cores             []uint8 // cores are numbered in the order in which they appear
 }
 
@@ -145,19 +145,19 @@ type Question struct {
 	Line   trace.Line
 }
 
-// Asker asks for the depths of lines on the stacks of cores during the pass. Package communication
-// uses the depths to determine whether a communicated value comes from a cache: it does if the
-// cache still contains the line.
+// Asker requests depths of lines on the coherent stacks of cores during a run. Package
+// communication uses these depths to determine whether a communicated value comes from a cache,
+// which is the case if the cache still contains the line.
 type Asker interface {
 	// Ask appends its questions about the next accesses, in the order of the accesses. The slices
-	// of a are valid until Ask returns.
+	// in a are valid until Ask returns.
 	Ask(a *Accesses, questions []Question) []Question
 	// Answer receives the depths, in the order of the questions. The depth is stack.Cold if the
 	// core does not have the line.
 	Answer(depths []uint32)
 }
 
-// Feed sets the asker for a line size. Feed is called when several cores have appeared.
+// Feed sets the asker for a line size.
 func (a *Analysis) Feed(lineBytes uint32, asker Asker) {
 	if s := a.size(lineBytes); s != nil {
 		s.asker = asker
@@ -175,17 +175,17 @@ func (a *Analysis) size(lineBytes uint32) *lineSize {
 
 // Follower receives the depth of every access on the coherent stack of its core, for one line size.
 type Follower interface {
-	// BeginCores is called when several cores have appeared. All earlier accesses belong to one
-	// core, whose coherent stack was the stack of the pass.
+	// BeginCores is called when a second core appears. All earlier accesses belong to the first
+	// core, whose coherent stack was the stack of package locality until then.
 	BeginCores()
-	// FollowCores receives the cores and depths of the latest accesses from the pass. The depth is
-	// stack.Cold for a core's first access to a line, and stack.Lost for a coherence miss. For a
-	// coherence miss, lostAt contains the depth at which the line was invalidated. lost is true if
+	// FollowCores receives the cores and depths of the latest accesses. The depth is stack.Cold for
+	// a core's first access to a line, and stack.Lost for a coherence miss. For a coherence miss,
+	// lostAt contains the depth at which the line was invalidated. The parameter lost is true if
 	// any access is a coherence miss. The slices are valid until FollowCores returns.
 	FollowCores(cores []uint8, depths, lostAt []uint32, lost bool)
-	// JoinCores appends a segment to the counts since BeginCores. JoinCores receives the depths of
-	// the segment's first touches, in order, as in FollowCores. If depths is nil, the first touches
-	// of the segment remain first touches.
+	// JoinCores appends a segment to the counts since BeginCores. It receives the depths of the
+	// segment's first touches, in order, as in FollowCores. If the parameter depths is nil, the
+	// first touches of the segment remain first touches.
 	JoinCores(depths, lostAt []uint32)
 }
 
@@ -211,15 +211,15 @@ func (a *Analysis) Close() {
 	}
 }
 
-const maxAccesses = 4096 // maximum number of accesses from the pass at a time
+const maxAccesses = 4096 // maximum number of accesses that package locality passes at a time
 
 type lineSize struct {
 	analysis *Analysis
 	bytes    uint32
-	asker    Asker        // the asker, or nil
-	follower Follower     // the follower, or nil
-	segment  *segment     // the segment that is being recorded, or nil
-	joint    *segmentJoin // the segment that is being appended, or nil
+	asker    Asker        // nil: no asker
+	follower Follower     // nil: no follower
+	segment  *segment     // the segment that is being recorded; nil: none
+	joint    *segmentJoin // the segment that is being appended; nil: none
 
 	all     domain    // the domain of all cores
 	domains []*domain // all other domains
@@ -229,14 +229,14 @@ type lineSize struct {
 	questions []Question
 	answers   []uint32
 
-	runs sync.WaitGroup // goroutines of the cores, if they run concurrently with the pass
+	runs sync.WaitGroup // goroutines of the cores, if they run concurrently
 
-	// These fields describe the accesses from the pass.
+	// These fields describe the accesses that package locality has passed.
 	core    [maxAccesses]uint8
 	write   [maxAccesses]bool
 	private [maxAccesses]uint32 // distance of each access on the private stack of its core
-	// For a follower: the depth of each access on the coherent stack of its core, and the depth of
-	// invalidated lines.
+	// For the follower: the depth of each access on the coherent stack of its core and, for a
+	// coherence miss, the depth at which the line was invalidated.
 	coherent, lostAt [maxAccesses]uint32
 }
 
@@ -360,8 +360,8 @@ func (s *lineSize) take(a *locality.Accesses) {
 	}
 }
 
-// distribute distributes accesses, invalidations and questions to their cores, in runs of accesses of one
-// core.
+// distribute passes accesses, invalidations and questions to the cores, one run of accesses by the same
+// core at a time.
 func (s *lineSize) distribute(lines []trace.Line) {
 	s.all.directory.prefetch(lines)
 	questions := s.questions
@@ -384,7 +384,8 @@ func (s *lineSize) distribute(lines []trace.Line) {
 	}
 }
 
-// processRun processes a run of accesses of one core.
+// processRun passes a run of accesses to their core, and the invalidations that they cause to other
+// cores.
 func (s *lineSize) processRun(lines []trace.Line, first int) {
 	number, d := s.core[first], &s.all
 	holder, foreign, apart := uint64(1)<<number, false, s.analysis.options.Stacks.has(Private)
@@ -434,7 +435,7 @@ func (s *lineSize) close() {
 	s.all.directory, s.segment = directory{}, nil
 }
 
-// These values represent the distances of first accesses and of coherence misses.
+// Distances that represent first accesses and coherence misses.
 const (
 	cold = stack.Cold
 	lost = stack.Lost

@@ -12,8 +12,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Section segh contains the state of a run, except for the results. uv is an unsigned LEB128
-// varint, a list is encoded as its length (uv) and its members, and stacks are encoded as in
+// Section segh contains the state of a run, except for the results. The type uv is an unsigned
+// LEB128 varint. A list is encoded as its length (uv) followed by its elements, and a stack as in
 // section segm.
 //
 //	list of the user's cores, and list of the user's domains, each: list of uv thread
@@ -28,15 +28,15 @@ import (
 //	  overlaps of the domain of all cores
 //	  for each domain with cores: its stack · for each line uv core that touched it last · overlaps
 //
-// Overlaps are encoded, for each core, as the number (uv) of lines that were last touched before
-// the time of the core's overlap. This is sufficient because only the order of times matters, which
-// is the order of the stack.
+// The overlap of each core is encoded as the number (uv) of lines that were last touched before the
+// time of the overlap. This is sufficient because only the order of the times matters, and the
+// stack contains the lines in this order.
 //
-// Mergeable states of at most one core contain, for each line size, only the list of lines that
-// were stored to, each encoded as zigzag varint line − the previous one · uv first touches since.
-// States of several cores contain a list of notes (segment.go) after the stacks of each line size,
-// each encoded as zigzag varint line − the previous one · uv operation + core × 4 + the numbers of
-// sets with holes × 256.
+// If a mergeable state has at most one core, it contains, for each line size, only the list of
+// stored lines, each encoded as zigzag varint line − the previous line · uv first touches since
+// then. If it has several cores, the stacks of each line size are followed by a list of notes
+// (segment.go), each encoded as zigzag varint line − the previous line · uv operation + core × 4 +
+// the numbers of sets with holes × 256.
 
 func (a *Analysis) state() []byte {
 	w := codec.Writer([]byte{})
@@ -66,7 +66,7 @@ func codeGroups(c *codec.Coder, groups *[][]uint32) {
 }
 
 type madeCore struct {
-	group   int // index of the group + 1, or 0
+	group   int // 1 + the index of the group; 0: the core belongs to no group
 	own     uint32
 	threads []uint32
 }
@@ -95,8 +95,8 @@ func (s *lineSize) state(w *codec.Coder) {
 	}
 }
 
-// state writes, for each line of a domain's stack, the core that last touched the line, and then
-// the domain's overlaps.
+// state writes the core that last touched each line of the domain's stack, and then the overlaps of
+// the domain.
 func (d *domain) state(w *codec.Coder, lines []trace.Line, own bool, cores int) {
 	for _, x := range lines {
 		e := d.directory.entry(x)
@@ -161,7 +161,7 @@ type loader struct {
 	a *Analysis
 }
 
-// failUnless records an error unless possible is true. failUnless returns false after any error.
+// failUnless records a decoding error unless the condition holds. It returns false after any error.
 func (r *loader) failUnless(possible bool) bool {
 	r.Check(possible, errState.Error())
 	return !r.Failed()
@@ -174,7 +174,7 @@ func (r *loader) stack() (lines []trace.Line) {
 	return lines
 }
 
-// threads reads the assignment of threads to cores.
+// threads reads which thread belongs to which core.
 func (r *loader) threads() {
 	c := &r.a.cores
 	for _, chosen := range [][][]uint32{r.a.options.Cores, r.a.options.Domains} {
@@ -215,13 +215,13 @@ type corePart struct {
 	coherent []byte
 }
 
-// domainPart is the state of a domain. domainPart is empty if the domain has no members.
+// domainPart is the state of a domain. It is empty if the domain has no cores.
 type domainPart struct {
 	*profile.Domain
 	members  []*profile.Member // indexed by core
 	stack    []trace.Line      // most recently used first
-	touchers []toucher         // for each line of stack
-	overlaps []uint64          // for each core: number of lines that were last touched before the overlap
+	touchers []toucher         // for each line of the stack
+	overlaps []uint64          // for each core: number of lines that were last touched before the core's overlap
 }
 
 // toucher contains the core that last touched a line, and the cores that have a valid copy of the
@@ -231,8 +231,8 @@ type toucher struct {
 	holders uint64
 }
 
-// part reads the state for a line size whose results and stack of all cores are known. part returns
-// nil if the state is damaged.
+// part reads the state for a line size, or returns nil if the state is damaged. The results and the
+// stack of all cores must already be known.
 func (r *loader) part(known *profile.Sharing, stack []trace.Line) *sizePart {
 	p, list := new(sizePart), r.a.cores.list
 	order := r.a.cores.Order()
@@ -266,7 +266,7 @@ func (r *loader) part(known *profile.Sharing, stack []trace.Line) *sizePart {
 	return p
 }
 
-// coresIn returns the set of the cores in the domain with the given number. Domain 0 contains all cores.
+// coresIn returns the bit set of the cores in a domain. Domain number 0 contains all cores.
 func (c *Grouping) coresIn(number int, domains [][]uint32) (members uint64) {
 	if number == 0 {
 		return 1<<len(c.list) - 1
@@ -279,7 +279,7 @@ func (c *Grouping) coresIn(number int, domains [][]uint32) (members uint64) {
 	return members
 }
 
-// continueFrom makes a line size continue from a saved part. continueFrom reports whether the part is consistent.
+// continueFrom makes a line size continue from a saved state, and reports whether the state is consistent.
 func (s *lineSize) continueFrom(p *sizePart) bool {
 	s.reset()
 	s.addCores(len(p.cores))
@@ -307,7 +307,7 @@ func (s *lineSize) continueFrom(p *sizePart) bool {
 
 func (s *lineSize) allDomains() []*domain { return append([]*domain{&s.all}, s.domains...) }
 
-// beyondAddressSpace reports whether a line lies beyond the end of the address space.
+// beyondAddressSpace reports whether any line lies beyond the end of the address space.
 func beyondAddressSpace(lines []trace.Line) bool {
 	return slices.ContainsFunc(lines, func(x trace.Line) bool { return x >= 1<<61 })
 }
@@ -350,8 +350,7 @@ func (r *loader) domain(d *domainPart, own bool, members uint64, order []int) {
 	}
 }
 
-// code reads or writes a toucher. If the domain has its own stack, the holders are derived from the
-// core.
+// code reads or writes a toucher. If the domain has its own stack, the holders are not encoded.
 func (t *toucher) code(c *codec.Coder, own bool, cores int) {
 	if own {
 		codec.Below(c, &t.last, uint64(cores))
@@ -388,8 +387,8 @@ func (d *domain) load(known *domainPart) {
 	}
 }
 
-// restoreStack pushes the lines of a part onto the stack of an empty domain. restoreStack reports whether all
-// lines are distinct.
+// restoreStack pushes the saved lines onto the stack of an empty domain, and reports whether all lines are
+// distinct.
 func (d *domain) restoreStack(known *domainPart) bool {
 	if d.sets != nil {
 		locality.PushAll(known.stack, d.sets.Push)
@@ -404,7 +403,7 @@ func (d *domain) restoreStack(known *domainPart) bool {
 	}
 	d.overlaps.now = uint64(len(known.stack))
 	for n, older := range known.overlaps {
-		d.overlaps.both[n] = older + 1 // this line and all lower lines were touched before the overlap
+		d.overlaps.both[n] = older + 1 // this line and all lines below it were touched before the overlap
 	}
 	return true
 }
