@@ -189,7 +189,7 @@ func codeStores(c *codec.Coder, stores *[]store) {
 	})
 }
 
-// stores reads the stores of a core. touches is the number of the core's first touch of the linees.
+// stores reads the stores of a core that has the given number of first touches.
 func (r *loader) stores(touches uint64) (stores []store) {
 	var lines directory
 	lines.reset()

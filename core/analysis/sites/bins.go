@@ -9,15 +9,15 @@ import (
 )
 
 // bins contains many lists of counts. A list counts distances in the bins of profile.SiteBin, and
-// cold accesses in an additional bin. Most sites have few different distances, so groups of eight
-// bins are allocated on demand, and a million lists fit into memory.
+// cold accesses in an additional bin. Most sites have few different distances. Groups of eight bins
+// are therefore allocated on demand, so that a million lists fit into memory.
 type bins struct {
 	groups []binGroups // indexed by list
-	counts []uint64    // groups of eight; group 0 is unused
+	counts []uint64    // groups of eight bins; group 0 is unused
 	owners []uint32    // indexed by group: list × binsOf8 + index in binGroups
 }
 
-// binGroups contains the indices of a list's groups in counts; 0: not allocated.
+// binGroups contains the index of each group of a list in the slice counts; 0: not allocated.
 type binGroups [binsOf8]uint32
 
 const (
@@ -42,7 +42,7 @@ func (t *bins) add(lists []uint32, distances []uint32) {
 	}
 }
 
-// addBoth counts each distance twice: in its list in lists, and in its list in others.
+// addBoth counts each distance in two lists: distance i in lists[i] and in others[i].
 func (t *bins) addBoth(lists, others []uint32, distances []uint32) {
 	counts := t.counts
 	lists, others = lists[:len(distances)], others[:len(distances)]
@@ -63,8 +63,8 @@ func (t *bins) addBoth(lists, others []uint32, distances []uint32) {
 	}
 }
 
-// addCoherent counts each depth on a coherent stack in its list. addCoherent counts coherence
-// misses in lost.
+// addCoherent counts each depth on a coherent stack in its list. The parameter lost receives the
+// coherence misses.
 func (t *bins) addCoherent(lost *bins, lists, depths, lostAt []uint32) {
 	lists, lostAt = lists[:len(depths)], lostAt[:len(depths)]
 	for i, d := range depths {
@@ -76,7 +76,7 @@ func (t *bins) addCoherent(lost *bins, lists, depths, lostAt []uint32) {
 	}
 }
 
-// binOf returns profile.SiteBin(d), or coldBin for cold accesses, without a branch.
+// binOf returns profile.SiteBin(d), or coldBin for cold accesses. It needs no branch.
 func binOf(d uint32) int {
 	e := bits.Len32(d|subBins) - 3
 	return e*subBins + int(d>>e) + int((uint64(d)+1)>>32)
@@ -84,7 +84,7 @@ func binOf(d uint32) int {
 
 func (t *bins) counter(list uint32, bin int) *uint64 { return &t.counts[t.index(list, bin)] }
 
-// index returns the index of a bin in counts.
+// index returns the index of a list's bin in the slice counts.
 func (t *bins) index(list uint32, bin int) uint32 {
 	group := t.groups[list][bin>>3]
 	if group == 0 {
@@ -93,7 +93,7 @@ func (t *bins) index(list uint32, bin int) uint32 {
 	return group<<3 | uint32(bin)&7
 }
 
-// owner returns the list and the bin of an index in counts.
+// owner returns the list and the bin that belong to an index in the slice counts.
 func (t *bins) owner(index uint32) (list uint32, bin int) {
 	owner := t.owners[index>>3]
 	return owner / binsOf8, int(owner%binsOf8<<3 | index&7)
@@ -114,7 +114,7 @@ func (t *bins) newGroup(list uint32, bin int) uint32 {
 	return group
 }
 
-// moveFromCold changes one access of a list from cold to an access at a distance.
+// moveFromCold changes one cold access of a list into an access at the given distance.
 func (t *bins) moveFromCold(list, distance uint32) {
 	*t.counter(list, coldBin)--
 	*t.counter(list, binOf(distance))++
@@ -133,7 +133,7 @@ func (t *bins) addTo(sum *[coldBin + 1]uint64, list uint32) {
 	}
 }
 
-// addTimes adds the counts from a profile, multiplied by times.
+// addTimes adds counts from a profile to a list, multiplied by the parameter times.
 func (t *bins) addTimes(list uint32, times, cold uint64, counts []profile.BinCount) {
 	*t.counter(list, coldBin) += times * cold
 	for _, b := range counts {
@@ -141,7 +141,7 @@ func (t *bins) addTimes(list uint32, times, cold uint64, counts []profile.BinCou
 	}
 }
 
-// nonzeroBins returns the bins that are not zero.
+// nonzeroBins returns the bins whose count is not zero.
 func nonzeroBins(sum *[coldBin + 1]uint64) (list []profile.BinCount) {
 	for bin, n := range sum[:coldBin] {
 		if n != 0 {

@@ -14,18 +14,18 @@ import (
 type code struct {
 	program *trace.Program
 	list    []site            // indexed by slot
-	names   map[string]string // short names of the program's files, by path
+	names   map[string]string // short name of each file of the program, by path
 
-	slotOf []uint32                    // slots by a site's number in the trace's tables; 0: no slot yet
-	byPC   [trace.NumKinds]index.Table // slots of the sites that have no number, by kind and PC
-	// slotAt contains the slots of all sites, by key. Look-ups in slotAt are slower.
+	slotOf []uint32                    // slot of each site, by its number in the trace's tables; 0: no slot yet
+	byPC   [trace.NumKinds]index.Table // slots of the sites without a number, by kind and PC
+	// slotAt contains the slots of all sites, by key. Its look-ups are slower.
 	slotAt map[siteKey]uint32
 }
 
 const noSlot = 0 // no site has this slot
 
 type siteKey struct {
-	number uint32 // number in the trace's tables; if it is profile.NoSite, the remaining fields identify the site
+	number uint32 // number in the trace's tables; if it is profile.NoSite, the other fields identify the site
 	pc     uint64
 	kind   trace.Kind
 }
@@ -33,17 +33,18 @@ type siteKey struct {
 type site struct {
 	siteKey
 	bytes  uint32        // size of each reference of a site without a number; 0: sizes differ
-	hint   hint          // the object to which the site refers, according to the code
-	before *profile.Site // the site in an earlier part of the run; nil: none
-	file   string        // the file's name in the latest part of the run
-	// counts of earlier parts of the run, excluding the first references in each thread
+	hint   hint          // the object to which the site refers, as far as the code shows it
+	before *profile.Site // the site's results from the restored run or from an appended segment; nil: none
+	file   string        // the file name in the latest of these results
+	// stride counts of the restored run and of appended segments, excluding the first references in
+	// each thread
 	base strideCounts
 }
 
-// hint describes the object to which a site refers, according to the code.
+// hint describes the object to which a site refers, as far as the code shows it.
 type hint struct {
 	local    bool // the object is the local variable with this name
-	global   bool // the object is the global variable with this name, unless the address determines the object
+	global   bool // the object is the global variable with this name, unless the address belongs to another object
 	function string
 	name     string
 }
@@ -53,7 +54,7 @@ func (c *code) init() {
 	c.slotAt = map[siteKey]uint32{}
 }
 
-// findSlots determines the slot of each reference of the batch.
+// findSlots determines the slot of the site of each reference in the batch.
 func (c *code) findSlots(b *trace.Batch, slots []uint32) error {
 	if b.Site == nil {
 		c.findSlotsByPC(b, slots)
@@ -107,7 +108,7 @@ func (c *code) slot(key siteKey) uint32 {
 	return slot
 }
 
-// findSlotsByPC is like find, but for references without a site number. findSlotsByPC finds their slots by PC.
+// findSlotsByPC is like findSlots, but for references without a site number, whose slots it finds by PC.
 func (c *code) findSlotsByPC(b *trace.Batch, slots []uint32) {
 	kinds, sizes := b.Kind[:len(slots)], b.Bytes[:len(slots)]
 	for i, pc := range b.PC[:len(slots)] {
@@ -158,8 +159,8 @@ func (c *code) functionName(s *trace.Site) string {
 	return p.Functions[p.Blocks[s.Block].Function].Name
 }
 
-// nameFiles chooses short names for the program's files. nameFiles chooses the names again when the
-// program loads a library, which adds files.
+// nameFiles chooses short names for the program's files. When the program loads a library, which
+// adds files, it chooses all names again.
 func (c *code) nameFiles() {
 	if c.program == nil {
 		return
@@ -202,7 +203,7 @@ func (c *code) describe(slot uint32) profile.Site {
 	return out
 }
 
-// moduleAt returns the loaded file that contains an address, or nil.
+// moduleAt returns the loaded module that contains an address, or nil.
 func (c *code) moduleAt(pc trace.Addr) *trace.Module {
 	if c.program == nil || pc == 0 {
 		return nil
@@ -217,17 +218,17 @@ func (c *code) moduleAt(pc trace.Addr) *trace.Module {
 
 type strideCounts = [profile.NumStrides]uint64
 
-// stride is the state of one site's references in one thread.
+// stride is the state for the references of one site in one thread.
 type stride struct {
 	last trace.Addr // address of the last reference
-	// distance from the second-last to the last reference; 0 after the first reference (a stride of
-	// 0 is a zero stride, not a constant stride)
+	// distance from the second-last to the last reference; 0 after the first reference (which
+	// causes no confusion, because a stride of 0 is a zero stride and never a constant stride)
 	step   uint64
 	counts strideCounts
 }
 
-// isUsed reports whether the site has made a reference. isUsed uses the fact that the first reference
-// counts as irregular.
+// isUsed reports whether the site has made a reference. It relies on the fact that the first
+// reference counts as irregular.
 func (s *stride) isUsed() bool { return s.counts[profile.IrregularStride] != 0 }
 
 func (s *stride) add(addr trace.Addr, bytes uint32) {
@@ -240,8 +241,8 @@ func (s *stride) add(addr trace.Addr, bytes uint32) {
 	s.last, s.step = addr, step
 }
 
-// strideClass returns the class of a reference. step is the difference from the address of the
-// previous reference, and before is the step of the previous reference.
+// strideClass returns the stride class of a reference. The parameter step is the difference from
+// the address of the previous reference, and the parameter before is the previous reference's step.
 func strideClass(step, before uint64, bytes uint32) profile.Stride {
 	size := uint64(max(bytes, 1))
 	class := profile.IrregularStride
@@ -259,7 +260,7 @@ func strideClass(step, before uint64, bytes uint32) profile.Stride {
 
 type strides struct {
 	list   []walks // ascending by thread
-	latest int     // index of the latest thread in list
+	latest int     // index of the latest thread in the list
 }
 
 type walks struct {
@@ -268,8 +269,8 @@ type walks struct {
 	starts []walkStart // used only if the run is mergeable
 }
 
-// walksOf returns the walks of a thread, with room for at least the given number of slots, and with
-// the starts of walks if requested.
+// walksOf returns the walks of a thread, with room for at least the given number of slots. If
+// requested, it also provides room for the starts of the walks.
 func (s *strides) walksOf(thread uint32, slots int, starts bool) *walks {
 	if s.latest >= len(s.list) || s.list[s.latest].thread != thread {
 		s.latest = sort.Search(len(s.list), func(i int) bool { return s.list[i].thread >= thread })

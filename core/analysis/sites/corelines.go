@@ -12,16 +12,16 @@ import (
 )
 
 // privateLines measures line utilisation in private caches. Each core has its own lines and caches.
-// A store of another core invalidates the line in these caches. The contents of the caches at the
-// beginning of a segment are unknown, so mergeable runs do not measure utilisation in private
-// caches.
+// A store by another core invalidates the line in these caches. Mergeable runs do not measure
+// utilisation in private caches, because the contents of the caches at the beginning of a segment
+// are unknown.
 type privateLines struct {
 	options Options
 	cores   []*lines              // indexed by core
 	used    []profile.Utilisation // sum over all cores, by pair and capacity
 
 	at      index.Cached
-	holders []uint64 // by line number: the cores that may have accessed the line since the last store
+	holders []uint64 // the cores that may have accessed a line since the last store to the line, by line number
 }
 
 // measuresPrivate reports whether line utilisation is measured in private caches.
@@ -38,7 +38,7 @@ func (p *privateLines) addPair() {
 	}
 }
 
-// copyFirstCore copies the state of the first core, which has been the only core so far.
+// copyFirstCore copies the state of the first core, before a second core makes its first access.
 func (p *privateLines) copyFirstCore(l *lines) {
 	p.used = slices.Clone(*l.used)
 	first := *l
@@ -69,7 +69,7 @@ func (p *privateLines) core(number uint8) *lines {
 	return p.cores[number]
 }
 
-// holdersOf returns the set of cores that may have a line.
+// holdersOf returns the bit set of the cores whose caches may contain a line.
 func (p *privateLines) holdersOf(line trace.Line) *uint64 {
 	n, known := p.at.Find(line)
 	if !known {
@@ -80,7 +80,8 @@ func (p *privateLines) holdersOf(line trace.Line) *uint64 {
 	return &p.holders[n]
 }
 
-// recordAccesses processes accesses with their cores, their pairs, and their depths on the coherent stacks.
+// recordAccesses processes accesses. For each access, the parameters contain its core, its depth on the
+// coherent stack of the core, and its pair.
 func (p *privateLines) recordAccesses(x *locality.Accesses, cores []uint8, depths, pairs []uint32) {
 	for i, d := range depths {
 		line, row := x.Lines[i], x.Row(i)
@@ -116,8 +117,7 @@ func (l *lines) invalidate(line trace.Line) {
 	}
 }
 
-// utilisation returns the line utilisation, by pair and capacity, as if all lines left the caches at this
-// point.
+// utilisation returns the line utilisation, by pair and capacity, as if all lines left the caches now.
 func (p *privateLines) utilisation() []profile.Utilisation {
 	used := slices.Clone(p.used)
 	for _, l := range p.cores {
@@ -130,9 +130,9 @@ func (p *privateLines) utilisation() []profile.Utilisation {
 //
 //	uv line − the previous one; for each capacity: uv site · uv object, that fetched it · mask of the bytes used
 //
-// The list is followed by the sets of each set-associative cache: the positions, in the list, of
-// the lines in each set, least recently used first. When private reads, it subtracts the unfinished
-// stays from the counts, in which they count as ended.
+// The list is followed by the sets of each set-associative cache. Each set contains the positions
+// of its lines in the list, least recently used first. When reading, codePrivate subtracts the
+// unfinished stays from the counts, which include them.
 func (f *stateCoder) codePrivate(p *privateLines) {
 	cores := len(p.cores)
 	codec.Below(f.Coder, &cores, profile.MaxCores+1)
@@ -146,7 +146,7 @@ func (f *stateCoder) codePrivateCore(p *privateLines, core int) {
 	if !f.Reads() {
 		order = l.sortedNumbers()
 	}
-	next, places := uint64(0), make([]uint32, len(order)) // indexed by the line's number
+	next, places := uint64(0), make([]uint32, len(order)) // indexed by line number
 	for place, n := 0, f.Length(len(order), 1+2*len(l.capacities)); place < n && !f.Failed(); place++ {
 		var s lineState
 		if !f.Reads() {
@@ -177,7 +177,7 @@ func (f *stateCoder) codePrivateCore(p *privateLines, core int) {
 	}
 }
 
-// oldestFirst returns the positions of the lines in each set, least recently used first.
+// oldestFirst returns the positions of the lines of each set, least recently used first.
 func (s *sets) oldestFirst(places []uint32) (list []uint32) {
 	for _, page := range s.pages {
 		for set := range slices.Chunk(page, s.ways) {

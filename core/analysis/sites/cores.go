@@ -8,18 +8,18 @@ import (
 )
 
 // cores counts the accesses of each pair by their depths on the coherent stacks of the cores.
-// Package sharing reports the depths. cores is created when a second core appears. Until then, the
+// Package sharing reports the depths. The counts begin when a second core appears; until then, the
 // coherent stack is the stack of the trace.
 type cores struct {
 	bins bins // accesses by depth
 	lost bins // coherence misses, by the depth at which the line was invalidated
 
-	private *privateLines // nil if line utilisation in private caches is not measured
+	private *privateLines // nil: line utilisation in private caches is not measured
 
-	firsts     []uint32 // pairs of the cores' first touches so far, if the run is mergeable
-	firstPaths []uint32 // call paths of the first touches, as lists of bins
-	// absent is true if an older version, which did not count these accesses, analysed a part of
-	// the run.
+	firsts     []uint32 // if the run is mergeable: the pair of each first touch by a core so far
+	firstPaths []uint32 // the list of bins of each such first touch's call path
+	// absent is true if an older version, which did not count these accesses, has analysed a part
+	// of the run.
 	absent bool
 }
 
@@ -51,13 +51,14 @@ func (a *Analysis) BeginCores() {
 		a.cores.private = newPrivateLines(a.options)
 		a.cores.private.copyFirstCore(a.lines)
 	}
-	// subtract the counts of the segment, which bins already contains: they are joined later
+	// subtract the counts of the segment from the bins, which already contain them; JoinCores adds
+	// them later
 	if part := a.joining.part; part != nil {
 		part.addCoherent(singleCoreCounts(part.in), ^uint64(0))
 	}
 }
 
-// OnCores reports whether accesses are counted by their depths on the coherent stacks of cores.
+// OnCores reports whether accesses are counted by depth on the coherent stacks of cores.
 func (a *Analysis) OnCores() bool { return a.cores != nil && !a.cores.absent }
 
 // FollowCores implements sharing.Follower.
@@ -101,7 +102,7 @@ func appendCold(firsts, pairs, distances []uint32) []uint32 {
 }
 
 // JoinCores implements sharing.Follower. JoinCores adds the counts of the segment, whose stacks
-// were empty at the beginning of the segment, and resolves the segment's first touches.
+// were empty at its beginning, and resolves its first touches.
 func (a *Analysis) JoinCores(depths, lostAt []uint32) {
 	c, part := a.cores, a.joining.part
 	if a.absent || c == nil || c.absent || part == nil {
@@ -128,9 +129,9 @@ func (a *Analysis) JoinCores(depths, lostAt []uint32) {
 	}
 }
 
-// appendSegment counts the first touches of a segment at their depths, in their lists. depths is nil if all
-// first touches of the segment remain first touches. If the run is mergeable, join returns soFar,
-// extended by the touches that remain first touches.
+// appendSegment counts the first touches of a segment by depth, each in its list. The parameter depths is
+// nil if all first touches of the segment remain first touches. If the run is mergeable, appendSegment
+// appends the lists of the touches that remain first touches to soFar and returns the result.
 func (c *cores) appendSegment(soFar, firsts, depths, lostAt []uint32, mergeable bool) []uint32 {
 	if depths == nil {
 		if mergeable {
@@ -154,7 +155,7 @@ func (c *cores) appendSegment(soFar, firsts, depths, lostAt []uint32, mergeable 
 	return soFar
 }
 
-// restoreCores loads the counts of a profile with several cores.
+// restoreCores loads the counts by core from a profile.
 func (f *stateCoder) restoreCores() {
 	a := f.a
 	a.cores = &cores{absent: f.in.Coherent == nil, firsts: f.coreFirsts, firstPaths: f.coreFirstPaths}
@@ -183,7 +184,7 @@ func (f *stateCoder) restoreCores() {
 	}
 }
 
-// singleCoreCounts returns the counts on the coherent stack of the only core, which equal the counts of all
+// singleCoreCounts returns the counts on the coherent stack of a single core, which equal the counts of all
 // accesses.
 func singleCoreCounts(s *profile.Sites) *profile.CoherentSites {
 	out := new(profile.CoherentSites)
@@ -196,8 +197,8 @@ func singleCoreCounts(s *profile.Sites) *profile.CoherentSites {
 	return out
 }
 
-// addCoherent adds the counts of the profile's sites and objects (times = 1), or subtracts them
-// (times = 2^64 - 1).
+// addCoherent adds the coherent counts of a profile's sites and objects (times = 1), or subtracts
+// them (times = 2^64 - 1).
 func (f *stateCoder) addCoherent(from *profile.CoherentSites, times uint64) {
 	f.eachCoherent(from, func(n uint32, counts *profile.CoherentReuse) {
 		f.a.cores.bins.addTimes(n, times, counts.Cold, counts.Bins)
@@ -205,8 +206,8 @@ func (f *stateCoder) addCoherent(from *profile.CoherentSites, times uint64) {
 	})
 }
 
-// eachCoherent calls add for each of the profile's sites, objects and call paths, with its list of
-// bins and its counts.
+// eachCoherent calls the function add for each site, object and call path of a profile, with its
+// list of bins and its coherent counts.
 func (f *stateCoder) eachCoherent(from *profile.CoherentSites, add func(pair uint32, counts *profile.CoherentReuse)) {
 	for i := range from.Code {
 		add(f.a.pairNumber(pair{f.slots[i], noObject}), &from.Code[i])
@@ -221,8 +222,8 @@ func (f *stateCoder) eachCoherent(from *profile.CoherentSites, add func(pair uin
 }
 
 // Joins reports whether a segment can be appended. A segment cannot be appended if line utilisation
-// is measured in private caches of several cores, because stores in a segment invalidate lines in
-// caches with unknown contents.
+// is measured in private caches of several cores, because stores in the segment invalidate lines in
+// caches whose contents are unknown.
 func (a *Analysis) Joins(next *profile.Profile) (now, later bool) {
 	seen := map[uint32]bool{}
 	for i := range a.threads.list {
@@ -266,7 +267,7 @@ func (s *summary) coherent(of *profile.Sites) *profile.CoherentSites {
 	return out
 }
 
-// coherentReuse adds up the counts of pairs. used is indexed by pair and capacity.
+// coherentReuse adds up the counts of pairs. The parameter used is indexed by pair and capacity.
 func (s *summary) coherentReuse(pairs []uint32, used []profile.Utilisation) profile.CoherentReuse {
 	var found, lost [coldBin + 1]uint64
 	for _, n := range pairs {

@@ -6,18 +6,18 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Finder finds the data structure of each reference in the same way as [Analysis], for analyses
-// that read all rows. Finder assigns its own numbers to blocks and data structures.
+// Finder finds the data structure that each reference accesses, as [Analysis] does. It serves
+// analyses that read all rows. Finder assigns its own numbers to blocks and data structures.
 type Finder struct {
 	a     *Analysis
 	slots []uint32
 }
 
-// Nowhere is the block number of references that access no memory block: references to local
+// Nowhere is the block number of references outside all memory blocks: references to local
 // variables that the code names, and to addresses outside all data structures.
 const Nowhere = everywhere
 
-// Watcher is notified when memory blocks are added and removed.
+// Watcher is notified whenever a memory block is added or removed.
 type Watcher interface {
 	// Placed is called after a block has been added, and Removed is called before a block is
 	// removed. Numbers of removed blocks are reused.
@@ -25,8 +25,8 @@ type Watcher interface {
 	Removed(block uint32)
 }
 
-// NewFinder returns a finder. program returns the part of the code that the trace has described so
-// far, or nil. w may be nil.
+// NewFinder returns a finder. The function program returns the code that the trace's tables have
+// described so far, or nil. The watcher w may be nil.
 func NewFinder(program func() *trace.Program, w Watcher) *Finder {
 	f := &Finder{a: New(Options{}, program)}
 	f.a.memory.watcher = w
@@ -73,14 +73,14 @@ func (f *Finder) Block(block uint32) (from trace.Addr, bytes uint64, object uint
 
 // Each calls the function visit for every current block, in ascending order of addresses.
 func (f *Finder) Each(visit func(block uint32)) {
-	for _, piece := range f.a.memory.placed.pieces {
+	for _, piece := range f.a.memory.placed.chunks {
 		for _, p := range piece {
 			visit(p.block)
 		}
 	}
 }
 
-// Objects returns an upper limit of the numbers of data structures.
+// Objects returns a number that is larger than the number of every data structure.
 func (f *Finder) Objects() int { return len(f.a.memory.objects) }
 
 // Describe returns the kind of a data structure, and the number of its allocating site or of its
@@ -90,8 +90,8 @@ func (f *Finder) Describe(object uint32) (kind profile.ObjectKind, number uint32
 	return o.kind, o.number
 }
 
-// IndexIn returns, for each data structure, its index in list, or profile.NoSite if list does not
-// contain the data structure. list contains the data structures of a profile.
+// IndexIn returns the index of each data structure in the list, which contains the data structures
+// of a profile. The index of a data structure that the list does not contain is profile.NoSite.
 func (f *Finder) IndexIn(list []profile.DataObject) []uint32 {
 	at := make([]uint32, len(f.a.memory.objects))
 	for i := range at {
@@ -108,9 +108,9 @@ func (f *Finder) IndexIn(list []profile.DataObject) []uint32 {
 // Object returns the number of a data structure of a profile.
 func (f *Finder) Object(of *profile.DataObject) uint32 { return f.a.memory.object(keyOf(of)) }
 
-// Code encodes or decodes the current blocks, except for declared variables. For encoding, objects
-// contains the index of each data structure in a profile. For decoding, it contains the data
-// structure at each index. The function each encodes or decodes additional data about a block.
+// Code encodes or decodes the current blocks, except for declared variables. When encoding, the
+// parameter objects maps data structures to their indices in a profile. When decoding, it maps
+// indices to data structures. The function each encodes or decodes additional data about a block.
 func (f *Finder) Code(c *codec.Coder, objects []uint32, each func(block uint32)) {
 	m := &f.a.memory
 	var list []savedBlock
@@ -131,7 +131,7 @@ func (f *Finder) Code(c *codec.Coder, objects []uint32, each func(block uint32))
 				kind := m.objects[objects[object]].kind
 				ok = kind == profile.HeapObject || kind == profile.StackObject
 			}
-			if c.Check(ok, "a memory block belongs to no known allocation"); c.Failed() {
+			if c.Check(ok, "a memory block does not belong to a known allocation"); c.Failed() {
 				return
 			}
 			m.addBlock(objects[object], b.from, b.bytes)

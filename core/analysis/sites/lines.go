@@ -11,16 +11,16 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// lines records, for each line, the site that last touched the line. For each LRU cache, it also
-// records the line's current stay in the cache: the pair that fetched the line, and the bytes that
-// have been used since the fetch. A stay begins with a miss, and ends with the next miss or at the
-// end of the trace. In a fully associative cache, an access misses if its distance is at least the
-// capacity. Set-associative caches are simulated.
+// lines records the site that last touched each line. For each LRU cache, it also records the
+// current stay of each line in the cache: the pair that fetched the line, and the bytes that have
+// been used since then. A stay begins with a miss, and ends with the next miss or at the end of the
+// trace. In a fully associative cache, an access misses if its distance is at least the capacity.
+// Set-associative caches are simulated.
 type lines struct {
 	shift      uint
 	words      int // number of 64-bit words in a mask of a line's bytes
 	capacities []uint64
-	sets       []sets // by cache; empty if the cache is fully associative
+	sets       []sets // indexed by cache; empty for a fully associative cache
 	previous   bool
 	mergeable  bool
 
@@ -29,10 +29,10 @@ type lines struct {
 	last []uint32     // slot of the last site, indexed by line number
 
 	stays []stay   // indexed by line number and capacity
-	masks []uint64 // mask of the used bytes of each stay; a mask has the given number of words
-	// firsts contains, for each line, the bytes that were used in the line's first stay, so that
-	// this stay can be joined to the line's last stay in the previous segment. The bytes are zero
-	// until the stay ends, and are recorded only if the run is mergeable.
+	masks []uint64 // for each stay: a mask of the used bytes
+	// firsts contains, for each line, a mask of the bytes that were used in the line's first stay,
+	// because this stay may have to be joined with the line's last stay in the previous segment.
+	// The mask is zero until the stay ends. It is recorded only if the run is mergeable.
 	firsts []uint64
 
 	used   *[]profile.Utilisation // indexed by pair and capacity
@@ -44,7 +44,8 @@ type stay struct {
 	later bool   // the stay is not the line's first stay
 }
 
-// beforeKey is a pair, and the slot of the site that made the previous access to the line.
+// beforeKey consists of the pair of an access, and the slot of the site that made the previous
+// access to the line.
 type beforeKey struct{ pair, slot uint32 }
 
 func newLines(o Options) *lines {
@@ -65,11 +66,11 @@ func newLines(o Options) *lines {
 	return l
 }
 
-// sets contains the lines in a set-associative LRU cache. Each set contains line numbers + 1, most
-// recently used first; 0: empty. Pages are allocated on demand.
+// sets contains the lines in a set-associative LRU cache. A set is a list of line numbers + 1, most
+// recently used first; 0 means an empty way. Pages of sets are allocated on demand.
 type sets struct {
 	number uint64
-	mask   uint64 // line & mask is the index of the line's set; 0 if the number of sets is not a power of two
+	mask   uint64 // line & mask is the index of the line's set; mask is 0 if the number of sets is not a power of two
 	ways   int
 	pages  [][]uint32
 }
@@ -80,7 +81,7 @@ const setsOfPage = 64
 func (s *sets) setOf(line trace.Line) []uint32 {
 	at := line & s.mask
 	if s.mask == 0 {
-		at = line % s.number // only without a mask, because divisions are slow
+		at = line % s.number // a division, which is slow, only if there is no mask
 	}
 	page := s.pages[at/setsOfPage]
 	if page == nil {
@@ -90,7 +91,7 @@ func (s *sets) setOf(line trace.Line) []uint32 {
 	return page[int(at%setsOfPage)*s.ways:][:s.ways]
 }
 
-// touch accesses a line and reports whether it was in the cache.
+// touch accesses a line, and reports whether the cache contained the line.
 func (s *sets) touch(line trace.Line, number int) bool {
 	set, entry := s.setOf(line), uint32(number)+1
 	return set[0] == entry || moveToFront(set, entry)
@@ -113,7 +114,7 @@ func moveToFront(set []uint32, entry uint32) bool {
 	return false
 }
 
-// misses reports whether an access misses in cache c.
+// misses reports whether an access to a line misses in cache c.
 func (l *lines) misses(c int, line trace.Line, number int, distance uint32) bool {
 	if s := &l.sets[c]; s.ways > 0 {
 		return !s.touch(line, number)
@@ -121,7 +122,7 @@ func (l *lines) misses(c int, line trace.Line, number int, distance uint32) bool
 	return uint64(distance) >= min(l.capacities[c], stack.Lost) // an invalidated line misses in every cache
 }
 
-// fillSets accesses the lines in reverse order, to fill the sets.
+// fillSets fills the sets by accessing the lines in reverse order.
 func (l *lines) fillSets(used []trace.Line) {
 	for i := len(used) - 1; i >= 0; i-- {
 		for c := range l.sets {
@@ -161,8 +162,8 @@ func (l *lines) add(line trace.Line) uint32 {
 	return n
 }
 
-// recordAccesses processes accesses with their pairs. If two successive accesses are to the same line, the
-// line usually is the most recently used line in all caches.
+// recordAccesses processes accesses with their pairs. It handles successive accesses to the same line
+// specially, because the line then usually is the most recently used line in all caches.
 func (l *lines) recordAccesses(x *locality.Accesses, pairs []uint32, all []pair) {
 	n, line := -1, trace.Line(0)
 	for i, d := range x.Distances {
@@ -190,8 +191,8 @@ func (l *lines) recordAccesses(x *locality.Accesses, pairs []uint32, all []pair)
 	}
 }
 
-// markUsed marks bytes of line number n as used in all caches. distance is the stack distance of the
-// access.
+// markUsed marks bytes of line number n as used in all caches. The parameter distance is the stack
+// distance of the access.
 func (l *lines) markUsed(line trace.Line, n int, distance, pair uint32, addr trace.Addr, bytes uint32) {
 	from, end := l.touchedBytes(line, addr, bytes)
 	at := n * len(l.capacities)
@@ -245,10 +246,10 @@ func (l *lines) endStay(at, capacity int) {
 	u.BytesUsed += count(mask)
 }
 
-// bitsOf returns a mask with the bits [from, end), of which there are at most 64.
+// bitsOf returns a mask with the bits [from, end) set, which must be at most 64 bits.
 func bitsOf(from, end uint64) uint64 { return ^uint64(0) >> ((64 - (end - from)) & 63) << (from & 63) }
 
-// setBits sets the bits [from, end).
+// setBits sets the bits [from, end) of a mask.
 func setBits(mask []uint64, from, end uint64) {
 	for ; from < end; from = (from | 63) + 1 {
 		here := min(end, (from|63)+1) - from
@@ -270,7 +271,7 @@ func (l *lines) utilisation() []profile.Utilisation {
 	return used
 }
 
-// addUnfinished adds the utilisation of unfinished stays.
+// addUnfinished adds the utilisation of unfinished stays to the counts.
 func (l *lines) addUnfinished(used []profile.Utilisation) {
 	for at, s := range l.stays {
 		u := &used[int(s.pair)*len(l.capacities)+at%len(l.capacities)]

@@ -11,11 +11,11 @@ import (
 
 // memory maps addresses to data objects.
 //
-// A block is a contiguous range of addresses of one object: a variable, a heap allocation, or a gap
-// between other blocks. Each site remembers the block of its last reference. A search is necessary
-// only if a reference is outside the remembered block. A removed block has no bytes, so every
-// reference is outside it. The number of a removed block is reused only for the same object, so a
-// remembered block remains valid.
+// A block is a contiguous range of addresses that belong to one object: a variable, a heap
+// allocation, or a gap between other blocks. Each site remembers the block of its last reference. A
+// search is necessary only if the next reference is outside this block. A removed block has no
+// bytes, so every reference is outside it. The number of a removed block is reused only for a block
+// of the same object, so the remembered number remains valid.
 type memory struct {
 	blocks   []block
 	objectOf []uint32  // indexed by block
@@ -27,10 +27,10 @@ type memory struct {
 	objects []object
 	number  map[objectKey]uint32
 
-	globals, threads int      // number of the program's variables and threads that were added
+	globals, threads int      // number of global variables and threads that have been added
 	stacks           []extent // stacks of threads
 
-	watcher Watcher // receives the blocks that are added and removed; may be nil
+	watcher Watcher // is notified of blocks that are added or removed; may be nil
 }
 
 type block struct {
@@ -50,13 +50,13 @@ type object struct {
 	objectKey
 	blocks, bytes uint64              // number of allocated blocks, and total number of their bytes
 	free          []uint32            // numbers of removed blocks
-	before        *profile.DataObject // the object in an earlier part of the run; nil: none
-	file          string              // name of the object's file in the latest part of the run
+	before        *profile.DataObject // the object's results from the restored run or from an appended segment; nil: none
+	file          string              // the file name in the latest of these results
 }
 
 const (
 	recentBlocks = 4096
-	recentShift  = 6 // log2 of the alignment: blocks are rarely aligned to more than a line
+	recentShift  = 6 // binary logarithm of the alignment: few blocks are aligned to more than a line
 
 	noBlock    = 0 // a block that contains no address
 	everywhere = 1 // a block that contains every address
@@ -72,7 +72,7 @@ func (m *memory) init() {
 	m.object(objectKey{kind: profile.OtherObject, number: profile.NoSite})
 }
 
-// object returns the number of an object, and creates the object if necessary.
+// object returns the number of an object. If necessary, it creates the object.
 func (m *memory) object(key objectKey) uint32 {
 	n, known := m.number[key]
 	if !known {
@@ -101,14 +101,14 @@ func (m *memory) addProgram(p *trace.Program) {
 	for _, t := range p.Threads[m.threads:] {
 		if t.StackLow < t.StackHigh {
 			m.stacks = append(m.stacks, extent{t.StackLow, t.StackHigh})
-			m.closeGaps() // because gaps may contain addresses of the new stacks
+			m.closeGaps() // gaps may contain addresses of the new stacks
 		}
 	}
 	m.globals, m.threads = len(p.Objects), len(p.Threads)
 }
 
-// findObject returns the block and the object of an address. h is the hint of the site that refers to the
-// address.
+// findObject returns the block and the object of an address. The parameter h is the hint of the site that
+// refers to the address.
 func (m *memory) findObject(addr trace.Addr, h *hint) (in, of uint32) {
 	if h.local {
 		return everywhere, m.local(h.function, h.name)
@@ -176,7 +176,8 @@ func (m *memory) newGap(addr trace.Addr, below, above uint32) uint32 {
 	return n
 }
 
-// newBlock returns a new block of an object. newBlock reuses the number of a removed block, if any.
+// newBlock returns the number of a new block of an object. If possible, it reuses the number of a
+// removed block.
 func (m *memory) newBlock(of uint32, from trace.Addr, bytes uint64) uint32 {
 	o := &m.objects[of]
 	if last := len(o.free) - 1; last >= 0 {
@@ -196,7 +197,8 @@ func (m *memory) drop(n uint32) {
 	o.free = append(o.free, n)
 }
 
-// alloc adds the block of an allocation, and counts the allocation if counted is true.
+// alloc adds the block of an allocation. If the parameter counted is true, it also counts the
+// allocation.
 func (m *memory) alloc(of uint32, addr trace.Addr, bytes uint64, counted bool) {
 	if addr == 0 {
 		return // the allocation failed
@@ -208,8 +210,8 @@ func (m *memory) alloc(of uint32, addr trace.Addr, bytes uint64, counted bool) {
 	m.addBlock(of, addr, bytes)
 }
 
-// addBlock adds a block. addBlock removes earlier blocks that overlap, because their releases are missing
-// in the trace, but never removes declared variables.
+// addBlock adds a block. It removes earlier blocks that overlap with the new block, because the trace
+// does not contain their releases, but never removes declared variables.
 func (m *memory) addBlock(of uint32, addr trace.Addr, bytes uint64) {
 	if bytes == 0 || addr+bytes < addr {
 		return
@@ -235,7 +237,7 @@ func (m *memory) addBlock(of uint32, addr trace.Addr, bytes uint64) {
 	}
 }
 
-// lastIn returns the last block with an address in [addr, end).
+// lastIn returns the last block that contains an address in [addr, end).
 func (m *memory) lastIn(addr, end trace.Addr) uint32 {
 	n, _ := m.placed.neighbours(end - 1)
 	if n == noBlock || m.blocks[n].from+m.blocks[n].bytes <= addr {
@@ -245,8 +247,8 @@ func (m *memory) lastIn(addr, end trace.Addr) uint32 {
 }
 
 func (m *memory) closeGaps() {
-	for _, piece := range m.gaps.pieces {
-		for _, gap := range piece {
+	for _, chunk := range m.gaps.chunks {
+		for _, gap := range chunk {
 			m.drop(gap.block)
 		}
 	}
@@ -269,10 +271,11 @@ func (m *memory) remove(n uint32) {
 	m.drop(n)
 }
 
-// blockList contains blocks sorted by address, in pieces that are short, so that insertions are fast.
+// blockList contains blocks sorted by address. It is divided into short chunks, so that insertions
+// are fast.
 type blockList struct {
-	pieces [][]place
-	firsts []trace.Addr // a lower bound of each piece's addresses
+	chunks [][]place
+	firsts []trace.Addr // a lower bound for the addresses of each chunk
 }
 
 type place struct {
@@ -282,8 +285,8 @@ type place struct {
 
 const longestPiece = 256
 
-// chunkOf returns the index of the last piece that begins at or before addr, or of the first piece if
-// there is none.
+// chunkOf returns the index of the last chunk that begins at or before addr, or 0 if there is no such
+// chunk.
 func (o *blockList) chunkOf(addr trace.Addr) int {
 	lo, hi := 0, len(o.firsts)
 	for lo+1 < hi {
@@ -296,11 +299,11 @@ func (o *blockList) chunkOf(addr trace.Addr) int {
 	return lo
 }
 
-// countUpTo returns the number of blocks of a piece that begin at or before addr.
-func countUpTo(piece []place, addr trace.Addr) int {
-	lo, hi := 0, len(piece)
+// countUpTo returns the number of blocks of a chunk that begin at or before addr.
+func countUpTo(chunk []place, addr trace.Addr) int {
+	lo, hi := 0, len(chunk)
 	for lo < hi {
-		if mid := (lo + hi) / 2; piece[mid].from <= addr {
+		if mid := (lo + hi) / 2; chunk[mid].from <= addr {
 			lo = mid + 1
 		} else {
 			hi = mid
@@ -309,72 +312,72 @@ func countUpTo(piece []place, addr trace.Addr) int {
 	return lo
 }
 
-// neighbours returns the last block at or before addr, and the next block.
+// neighbours returns the last block that begins at or before addr, and the next block.
 func (o *blockList) neighbours(addr trace.Addr) (below, above uint32) {
-	if len(o.pieces) == 0 {
+	if len(o.chunks) == 0 {
 		return noBlock, noBlock
 	}
 	p := o.chunkOf(addr)
-	i := countUpTo(o.pieces[p], addr)
+	i := countUpTo(o.chunks[p], addr)
 	if i > 0 {
-		below = o.pieces[p][i-1].block
+		below = o.chunks[p][i-1].block
 	}
 	switch {
-	case i < len(o.pieces[p]):
-		above = o.pieces[p][i].block
-	case p+1 < len(o.pieces):
-		above = o.pieces[p+1][0].block
+	case i < len(o.chunks[p]):
+		above = o.chunks[p][i].block
+	case p+1 < len(o.chunks):
+		above = o.chunks[p+1][0].block
 	}
 	return below, above
 }
 
 func (o *blockList) insert(addr trace.Addr, n uint32) {
-	if len(o.pieces) == 0 {
-		o.pieces, o.firsts = [][]place{{{addr, n}}}, []trace.Addr{0}
+	if len(o.chunks) == 0 {
+		o.chunks, o.firsts = [][]place{{{addr, n}}}, []trace.Addr{0}
 		return
 	}
 	p := o.chunkOf(addr)
-	piece := slices.Insert(o.pieces[p], countUpTo(o.pieces[p], addr), place{addr, n})
-	o.pieces[p] = piece
-	if half := len(piece) / 2; len(piece) > longestPiece {
-		o.pieces[p] = piece[:half:half]
-		o.pieces = slices.Insert(o.pieces, p+1, slices.Clone(piece[half:]))
-		o.firsts = slices.Insert(o.firsts, p+1, piece[half].from)
+	chunk := slices.Insert(o.chunks[p], countUpTo(o.chunks[p], addr), place{addr, n})
+	o.chunks[p] = chunk
+	if half := len(chunk) / 2; len(chunk) > longestPiece {
+		o.chunks[p] = chunk[:half:half]
+		o.chunks = slices.Insert(o.chunks, p+1, slices.Clone(chunk[half:]))
+		o.firsts = slices.Insert(o.firsts, p+1, chunk[half].from)
 	}
 }
 
 func (o *blockList) remove(addr trace.Addr) {
 	p := o.chunkOf(addr)
-	i := countUpTo(o.pieces[p], addr)
-	o.pieces[p] = slices.Delete(o.pieces[p], i-1, i)
-	if len(o.pieces[p]) == 0 {
-		o.pieces, o.firsts = slices.Delete(o.pieces, p, p+1), slices.Delete(o.firsts, p, p+1)
+	i := countUpTo(o.chunks[p], addr)
+	o.chunks[p] = slices.Delete(o.chunks[p], i-1, i)
+	if len(o.chunks[p]) == 0 {
+		o.chunks, o.firsts = slices.Delete(o.chunks, p, p+1), slices.Delete(o.firsts, p, p+1)
 		if len(o.firsts) > 0 {
 			o.firsts[0] = 0
 		}
 	}
 }
 
-// wordCache caches the objects of 8-byte words in small blocks. In a traversal of a linked list or a
-// tree, every reference refers to a different block, and a search among all blocks would cause a
-// dozen cache misses. A word is cached if it lies entirely within one block, and is removed
-// together with the block.
+// wordCache caches the object of each 8-byte word in small blocks. In a traversal of a linked list
+// or a tree, every reference is to a different block, and a search among all blocks would cause a
+// dozen cache misses. A word is cached only if it lies entirely within one block. It is removed from
+// the cache together with the block.
 type wordCache struct {
 	at    index.Table // pages by number
 	pages []granulePage
 }
 
-type granulePage [pageGranules]uint16 // by word: its object; 0: not cached
+type granulePage [pageGranules]uint16 // the object of each word; 0: not cached
 
 const (
 	granuleBits  = 3
 	pageBits     = 12
 	pageGranules = 1 << (pageBits - granuleBits)
-	smallBlock   = 1 << pageBits // blocks with fewer bytes are small
+	smallBlock   = 1 << pageBits // smaller blocks count as small
 	mostObjects  = 1 << 16       // objects with higher numbers are not cached
 )
 
-// object returns the object of an address, or noObject if it is not cached.
+// object returns the object of an address, or noObject if the word is not cached.
 func (g *wordCache) object(addr trace.Addr) uint32 {
 	page, known := g.at.Find(addr >> pageBits)
 	if !known {
@@ -383,7 +386,7 @@ func (g *wordCache) object(addr trace.Addr) uint32 {
 	return uint32(g.pages[page][addr>>granuleBits%pageGranules])
 }
 
-// cacheObject caches the object of an address within a block.
+// cacheObject caches the object of the word at an address, which lies in the given block.
 func (g *wordCache) cacheObject(addr trace.Addr, in block, of uint32) {
 	first := addr &^ (1<<granuleBits - 1)
 	if in.bytes >= smallBlock || of >= mostObjects || first < in.from || first+1<<granuleBits > in.from+in.bytes {

@@ -10,21 +10,22 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// pathCounts counts accesses by call path. Each path, like each pair, has its own list of bins.
+// pathCounts counts accesses by call path. Each call path has its own list of bins, as each pair
+// has.
 type pathCounts struct {
 	callers *branches.Analysis
 
-	lists             []uint32 // for each path: the number of its list of bins
-	of                []uint32 // for each list of bins: 1 + its path; 0: none; may be shorter
+	lists             []uint32 // for each call path: the number of its list of bins
+	of                []uint32 // for each list of bins: 1 + its call path; 0: none; the slice may be too short
 	references, bytes []uint64 // indexed by path
 
-	rows   []uint32 // lists of the batch's references
-	split  []uint32 // lists of the accesses, if a reference makes several accesses
-	latest []uint32 // lists of the latest accesses that Follow received
+	rows   []uint32 // list of bins for each reference of the batch
+	split  []uint32 // list of bins for each access, if references make several accesses
+	latest []uint32 // list of bins for each of the latest accesses that Follow has received
 }
 
-// addPathLists creates lists of bins for new paths. If the analysis of callers has no result, it stops
-// counting by path.
+// addPathLists creates lists of bins for new call paths. If the analysis of call paths has no result,
+// counting by call path stops.
 func (a *Analysis) addPathLists() {
 	p := a.paths
 	if p == nil || p.callers.Paths() == 0 {
@@ -40,7 +41,7 @@ func (a *Analysis) addPathLists() {
 	p.references, p.bytes = grown(p.references, len(p.lists)), grown(p.bytes, len(p.lists))
 }
 
-// pathOf returns the path that a list of bins counts, or -1.
+// pathOf returns the call path to which a list of bins belongs, or -1.
 func (p *pathCounts) pathOf(list uint32) int {
 	if p == nil || uint64(list) >= uint64(len(p.of)) {
 		return -1
@@ -52,7 +53,7 @@ func grown(list []uint64, n int) []uint64 {
 	return append(list, make([]uint64, n-len(list))...)
 }
 
-// countPaths counts the references of a batch by path, and records the list of bins of each
+// countPaths counts the references of a batch by call path, and records the list of bins for each
 // reference.
 func (a *Analysis) countPaths(b *trace.Batch, references int) {
 	a.addPathLists()
@@ -92,7 +93,7 @@ func (a *Analysis) countPaths(b *trace.Batch, references int) {
 	}
 }
 
-// pathsOf returns the list of bins for each access, or nil.
+// pathsOf returns the list of bins for each access, or nil if call paths are not counted.
 func (a *Analysis) pathsOf(x *locality.Accesses) []uint32 {
 	p := a.paths
 	if p == nil {
@@ -112,7 +113,8 @@ func (a *Analysis) pathsOf(x *locality.Accesses) []uint32 {
 	return p.latest
 }
 
-// calls returns the counts by path. For a trace without calls, it returns nil unless state is true.
+// calls returns the counts by call path. For a trace without calls, it returns nil, unless the
+// parameter state is true.
 func (a *Analysis) calls(state bool) *profile.Calls {
 	a.addPathLists()
 	p := a.paths
@@ -144,7 +146,7 @@ func (c *code) fileName(path string) string {
 	return path[strings.LastIndexByte(path, '/')+1:]
 }
 
-// pathResults adds a profile's counts by path.
+// pathResults adds the counts by call path from a profile.
 func (f *stateCoder) pathResults() {
 	a := f.a
 	a.addPathLists()
@@ -166,7 +168,7 @@ func (f *stateCoder) pathResults() {
 	}
 }
 
-// firstPaths reads or writes the paths of first touches. touches is the number of first touches.
+// firstPaths reads or writes the call paths of the given number of first touches.
 func (f *stateCoder) firstPaths(list *[]uint32, touches int) {
 	if f.calls == nil {
 		return
@@ -185,8 +187,9 @@ func (f *stateCoder) firstPaths(list *[]uint32, touches int) {
 	}
 }
 
-// eachPath calls add for each path, with its list of bins and its counts on the coherent stacks. If
-// alone is true, there is only one core, so the counts on the stack of the trace are used.
+// eachPath calls the function add for each call path, with its list of bins and its counts on the
+// coherent stacks. If the parameter alone is true, there is only one core, and eachPath uses the
+// counts on the stack of the trace.
 func (f *stateCoder) eachPath(alone bool, add func(list uint32, counts *profile.CoherentReuse)) {
 	for i, list := range f.paths {
 		counts := f.calls.Paths[i].OnCores
@@ -197,7 +200,7 @@ func (f *stateCoder) eachPath(alone bool, add func(list uint32, counts *profile.
 	}
 }
 
-// numberPaths determines the index in the profile of each path, by the path's list.
+// numberPaths maps the list of bins of each call path to the index of the call path in the profile.
 func (s *summary) numberPaths() {
 	if s.a.paths == nil {
 		return

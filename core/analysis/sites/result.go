@@ -34,17 +34,18 @@ func (a *Analysis) Result(p *profile.Profile, state bool) {
 	}
 }
 
-// summary adds up pairs by site and by object.
+// summary adds up the counts of pairs by site and by object.
 type summary struct {
 	a                *Analysis
 	bySlot, byObject [][]uint32 // pairs of each site and of each object
 	used             []profile.Utilisation
 	before           [][]beforeCount // indexed by pair
 
-	order  []uint32          // slots, in the order of the profile's sites
-	codeAt []uint32          // for each slot: 1 + its index in the profile
-	pathAt map[uint32]uint32 // for each path's list of bins: the path's index in the profile
-	// for each object: 1 + its index in the profile; 0 for rest if it is the only object
+	order  []uint32          // the slot of each site, in the order of the profile
+	codeAt []uint32          // for each slot: 1 + the index of the site in the profile
+	pathAt map[uint32]uint32 // for each list of bins that belongs to a call path: the index of the call path in the profile
+	// for each object: 1 + its index in the profile; 0 for the object rest if there is no other
+	// object
 	dataAt []uint32
 }
 
@@ -119,8 +120,8 @@ func (s *summary) reuse(pairs []uint32) profile.Reuse {
 	return r
 }
 
-// sumUtilisation adds up the line utilisation of pairs for each capacity. used is indexed by pair and
-// capacity.
+// sumUtilisation adds up the line utilisation of pairs for each capacity. The parameter used is
+// indexed by pair and capacity.
 func (s *summary) sumUtilisation(pairs []uint32, used []profile.Utilisation) []profile.Utilisation {
 	sum := make([]profile.Utilisation, len(s.a.options.Capacities))
 	for _, n := range pairs {
@@ -136,7 +137,7 @@ func addUsed(to, used []profile.Utilisation) {
 	}
 }
 
-// data returns the objects, or nil if rest is the only object.
+// data returns the objects, or nil if the object rest is the only one.
 func (s *summary) data() []profile.DataObject {
 	var list []profile.DataObject
 	var objects []uint32
@@ -195,8 +196,8 @@ func (m *memory) describe(n uint32, c *code) profile.DataObject {
 	return out
 }
 
-// objectFile returns the file of an allocation or a global variable. If the program is not known,
-// it returns the name from an earlier part of the run.
+// objectFile returns the file name of an allocation or a global variable. If the program is
+// unknown, it returns the name from the restored run or from an appended segment.
 func (c *code) objectFile(o *object) string {
 	switch p := c.program; {
 	case p == nil:
@@ -210,12 +211,12 @@ func (c *code) objectFile(o *object) string {
 
 // profileIndices maps sites and objects to their indices in profiles, for other analyses.
 type profileIndices struct {
-	codeAt, dataAt []uint32 // for the latest result: 1 + the index in the profile; 0: not in the profile
-	slots, objects []uint32 // slots and objects of the profile that was loaded last, by index in the profile
+	codeAt, dataAt []uint32 // 1 + the index in the profile of the latest result; 0: not in this profile
+	slots, objects []uint32 // slots and objects by their indices in the profile that was loaded last
 }
 
-// Locate sets whether the analysis determines the beginning of each reference's memory block: see
-// [Analysis.Rows].
+// Locate sets whether the analysis determines the first address of each reference's memory block:
+// see [Analysis.Rows].
 func (a *Analysis) Locate(begins bool) {
 	if !begins {
 		a.begins = nil
@@ -224,9 +225,9 @@ func (a *Analysis) Locate(begins bool) {
 	}
 }
 
-// Rows returns, for each reference of the latest batch, the number of its pair of site and data
-// object, and the beginning of its memory block (0: in no block). Both lists are nil if the trace
-// has no sites.
+// Rows returns two lists that describe the references of the latest batch: the number of each
+// reference's pair of site and data object, and the first address of its memory block (0: in no
+// block). Both lists are nil if the trace has no sites.
 func (a *Analysis) Rows() (pairs []uint32, begins []trace.Addr) {
 	if a.absent {
 		return nil, nil
@@ -234,19 +235,19 @@ func (a *Analysis) Rows() (pairs []uint32, begins []trace.Addr) {
 	return a.rows, a.begins
 }
 
-// Pair returns the slot of a pair's site, and the pair's object.
+// Pair returns the slot of the site and the object of a pair.
 func (a *Analysis) Pair(number uint32) (slot, object uint32) {
 	p := a.pairs[number]
 	return p.slot, p.object
 }
 
-// PairOf returns the number of a pair of slot and object, and assigns a number to a new pair.
+// PairOf returns the number of the pair of a slot and an object. It assigns a number to a new pair.
 func (a *Analysis) PairOf(slot, object uint32) uint32 { return a.pairNumber(pair{slot, object}) }
 
-// Code returns a site's index in the latest result.
+// Code returns the index of a site in the latest result.
 func (a *Analysis) Code(slot uint32) uint32 { return indexIn(a.places.codeAt, slot) }
 
-// Data returns an object's index in the latest result.
+// Data returns the index of an object in the latest result.
 func (a *Analysis) Data(object uint32) uint32 { return indexIn(a.places.dataAt, object) }
 
 func indexIn(list []uint32, n uint32) uint32 {
@@ -256,7 +257,8 @@ func indexIn(list []uint32, n uint32) uint32 {
 	return list[n] - 1
 }
 
-// Slot returns the slot of a site, given its index in the profile that was loaded last, or noSlot.
+// Slot returns the slot of the site with the given index in the profile that was loaded last, or
+// noSlot.
 func (a *Analysis) Slot(code uint32) uint32 {
 	if uint64(code) < uint64(len(a.places.slots)) {
 		return a.places.slots[code]
@@ -264,8 +266,8 @@ func (a *Analysis) Slot(code uint32) uint32 {
 	return noSlot
 }
 
-// Object returns the number of an object, given its index in the profile that was loaded last. If
-// the profile has no such object, it returns the number of the object for all other data.
+// Object returns the number of the object with the given index in the profile that was loaded last.
+// If the profile has no such object, it returns the number of the object for all other data.
 func (a *Analysis) Object(data uint32) uint32 {
 	if uint64(data)+1 < uint64(len(a.places.objects)) {
 		return a.places.objects[data+1]
@@ -276,8 +278,8 @@ func (a *Analysis) Object(data uint32) uint32 {
 	return rest
 }
 
-// blockBegin returns the beginning of a reference's block, or 0 if the reference is outside all blocks
-// with names. block is the block that the reference's site remembers.
+// blockBegin returns the first address of a reference's memory block, or 0 if the reference is outside
+// all blocks with names. The parameter block is the block that the site of the reference remembers.
 func (a *Analysis) blockBegin(block uint32, addr trace.Addr) trace.Addr {
 	m := &a.memory
 	if block == everywhere || !m.contains(block, addr) {

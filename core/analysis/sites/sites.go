@@ -6,9 +6,9 @@
 // instruction together with the kind of its reference. For each site, the analysis reports
 //
 //   - the number of accesses at each stack distance, in bins: one bin for cold accesses, and four
-//     bins per power of two (profile.SiteBin). The bins of all sites add up to the histogram. A
-//     site's misses in a fully associative LRU cache are therefore exact for every capacity at the
-//     edge of a bin. Package attribution estimates the misses for other capacities.
+//     bins per power of two (profile.SiteBin). The sum over all sites is the histogram. The misses
+//     of a site in a fully associative LRU cache are therefore exact if the capacity is the edge of
+//     a bin. Package attribution estimates the misses for other capacities.
 //   - the strides: the address of each reference minus the previous address of the same site in the
 //     same thread. A stride is zero, unit (the next bytes up or down), constant (the same as the
 //     previous stride), or irregular. The first stride of a site counts as irregular.
@@ -21,9 +21,9 @@
 //
 // If the trace has several cores, accesses are also counted on the coherent stack of their core
 // (cores.go; package sharing): a core's first accesses to lines, coherence misses by the depth of
-// the line when another core's store invalidated it, and all other accesses by their depth. These
-// counts show the misses of each site in private caches. corelines.go measures line utilisation in
-// private caches.
+// the line when another core's store invalidated it, and all other accesses by their depth. From
+// these counts, the misses of each site in private caches can be computed. corelines.go measures
+// line utilisation in private caches.
 //
 // The same results, except strides, are reported for data objects:
 //
@@ -46,7 +46,7 @@
 // then divides the same references into line accesses with distances, and Follow counts the
 // distances by pair. The results of sites and objects are sums over pairs.
 //
-// MODELS §1 defines how fetches, modifies and ranges count. Segments are joined as in
+// MODELS §1 defines how fetches, modifies and ranges are counted. Segments are joined as in
 // MODELS §9 (state.go).
 package sites
 
@@ -61,13 +61,13 @@ import (
 // Options selects the measurements.
 type Options struct {
 	LineBytes  uint32
-	Capacities []uint64           // capacities of the caches in which line utilisation is measured, in lines, ascending; at most profile.MaxCapacities
+	Capacities []uint64           // capacities, in lines and ascending, of the caches in which line utilisation is measured; at most profile.MaxCapacities
 	Ways       []uint32           // number of ways of each cache; 0: fully associative
 	Previous   bool               // record which site made the previous access to a line
-	Mergeable  bool               // record the data for Append
+	Mergeable  bool               // record the data that Append needs
 	Cores      bool               // package sharing reports the depths of accesses on the stacks of cores
 	Callers    *branches.Analysis // determines the call paths of references; nil: paths are not counted
-	// Follows is true if Lay will be called, which allows segments to distinguish objects.
+	// Follows is true if the framework will call Lay, so that segments can distinguish objects.
 	Follows bool
 	Segment bool // the analysis does not begin at the start of the trace
 	// TimelinePlaces limits the size of the timeline: see [profile.MostTimelinePlaces]. 0 means that
@@ -75,11 +75,12 @@ type Options struct {
 	TimelinePlaces int
 }
 
-// Analysis implements the analysis of sites. Analysis follows the pass of package locality.
+// Analysis implements the analysis of sites. It receives line accesses with their stack distances
+// from package locality.
 type Analysis struct {
 	options Options
 	program func() *trace.Program
-	known   *trace.Program // the known part of the program
+	known   *trace.Program // the program, as far as it is known
 
 	code   code
 	memory memory
@@ -87,19 +88,19 @@ type Analysis struct {
 	pairs  []pair
 	pairOf map[pair]uint32
 
-	slots    []uint32           // slots of the batch's rows
-	rows     []uint32           // pairs of the batch's references
-	begins   []trace.Addr       // beginnings of the references' blocks; nil: not requested
-	split    []uint32           // pairs of the line accesses, if a reference makes several accesses
-	latest   []uint32           // pairs of the latest accesses that Follow received
+	slots    []uint32           // slot of the site of each row in the batch
+	rows     []uint32           // pair of each reference in the batch
+	begins   []trace.Addr       // first address of each reference's memory block; nil: not requested
+	split    []uint32           // pair of each line access, if references make several accesses
+	latest   []uint32           // pair of each of the latest accesses that Follow has received
 	accesses *locality.Accesses // the latest accesses, kept until FollowCores has processed them
-	last     int                // the reference of the last access
+	last     int                // the row of the last access
 
 	bins    bins
-	cores   *cores   // counts of the accesses on the coherent stacks of the cores; nil if there is one core
-	extra   []uint64 // for each pair: number of accesses that are not the first access of their reference
+	cores   *cores   // counts on the coherent stacks of the cores; nil: there is only one core
+	extra   []uint64 // for each pair: number of accesses, apart from the first access of each reference
 	threads strides
-	lines   *lines // state of each line; nil if no measurement needs it
+	lines   *lines // state of each line; nil: no measurement needs it
 
 	absent bool // rows have neither sites nor PCs
 
@@ -110,16 +111,16 @@ type Analysis struct {
 	places  profileIndices
 }
 
-// pair is a combination of a site, given by its slot, and an object. Slot 0 means no site, and
-// object 0 means no object. Such pairs exist because earlier parts of the run are counted
-// separately by site and by object.
+// pair is a combination of a site, identified by its slot, and an object. Slot 0 means no site, and
+// object 0 means no object. Such pairs exist because a profile that is restored or appended
+// contains separate counts by site and by object.
 type pair struct{ slot, object uint32 }
 
-// lastTarget describes the target of a site's last reference.
+// lastTarget describes the target of the last reference of a site.
 type lastTarget struct {
-	block  uint32 // block of memory
+	block  uint32 // the memory block
 	object uint32 // the object to which the site refers
-	pair   uint32 // pair of the site and the object
+	pair   uint32 // the pair of the site and the object
 }
 
 // New returns an analysis. program returns the part of the code that the trace has described so
@@ -152,7 +153,7 @@ var (
 	_ contract.LayoutFollower = (*Analysis)(nil)
 )
 
-// Move updates the layout of memory blocks from rows, without counting their references.
+// Move updates the layout of memory blocks from the rows, without counting references.
 func (a *Analysis) Move(b *trace.Batch) {
 	a.addProgram()
 	for i, k := range b.Kind {
@@ -162,8 +163,8 @@ func (a *Analysis) Move(b *trace.Batch) {
 	}
 }
 
-// Succeed continues with the blocks of the analysis of a different segment, which must not be used
-// afterwards.
+// Succeed takes over the memory blocks of an analysis of another segment. That analysis must not be
+// used afterwards.
 func (a *Analysis) Succeed(before contract.LayoutFollower) {
 	a.memory = before.(*Analysis).memory
 	for i := range a.memory.objects {
@@ -175,8 +176,8 @@ func (a *Analysis) Succeed(before contract.LayoutFollower) {
 // Close implements [contract.Analysis]. Close does nothing, because results need all data.
 func (a *Analysis) Close() {}
 
-// Consume implements [contract.Analysis]. Consume must be called before the Consume method of
-// package locality's analysis.
+// Consume implements [contract.Analysis]. Consume must be called before Consume of the locality
+// analysis.
 func (a *Analysis) Consume(b *trace.Batch) error {
 	a.last, a.joining.part = -1, nil
 	if a.absent = a.absent || b.Site == nil && b.PC == nil; a.absent {
@@ -210,7 +211,7 @@ func (a *Analysis) Consume(b *trace.Batch) error {
 	return nil
 }
 
-// addProgram adds new parts of the program from the trace.
+// addProgram adds the variables and files that the trace has described since the last call.
 func (a *Analysis) addProgram() {
 	p := a.program()
 	if p == nil {
@@ -220,8 +221,9 @@ func (a *Analysis) addProgram() {
 	a.memory.addProgram(p)
 }
 
-// processThread counts the strides and finds the pairs of rows [lo, hi), which belong to one thread.
-// references is the number of references in the batch before row lo.
+// processThread processes rows [lo, hi), which belong to one thread: it counts the strides and finds
+// the pair of each reference. The parameter references is the number of references before row lo in
+// the batch.
 func (a *Analysis) processThread(b *trace.Batch, lo, hi int, w *walks, references int) int {
 	strides := w.sites
 	addrs := b.Addr[lo:hi]
@@ -255,7 +257,7 @@ func (a *Analysis) processThread(b *trace.Batch, lo, hi int, w *walks, reference
 	return references
 }
 
-// findBlock finds the object to which a site's current reference refers.
+// findBlock finds the memory block and the object of the current reference of a site.
 func (a *Analysis) findBlock(slot uint32, addr trace.Addr) {
 	at, h := &a.near[slot], &a.code.list[slot].hint
 	object := a.memory.granules.object(addr)
@@ -270,7 +272,7 @@ func (a *Analysis) findBlock(slot uint32, addr trace.Addr) {
 	}
 }
 
-// pairNumber returns the number of a pair, and assigns a number to a new pair.
+// pairNumber returns the number of a pair. It assigns a number to a new pair.
 func (a *Analysis) pairNumber(p pair) uint32 {
 	n, known := a.pairOf[p]
 	if !known {
@@ -340,7 +342,7 @@ func (a *Analysis) Follow(x *locality.Accesses) {
 	}
 }
 
-// accessPairs returns the pair of each line access, for references that make several accesses.
+// accessPairs returns the pair of each line access, if references make several accesses.
 func (a *Analysis) accessPairs(x *locality.Accesses) []uint32 {
 	if len(a.split) < len(x.Rows) {
 		a.split = make([]uint32, len(x.Rows))
@@ -357,14 +359,14 @@ func (a *Analysis) accessPairs(x *locality.Accesses) []uint32 {
 	return pairs
 }
 
-// Block is a block of memory in a layout.
+// Block is a memory block in a layout.
 type Block = contract.Block
 
 // Layout returns the current memory blocks, sorted by address, except for blocks that the program's
 // tables declare.
 func (a *Analysis) Layout() []Block {
 	list := make([]Block, 0, 64)
-	for _, piece := range a.memory.placed.pieces {
+	for _, piece := range a.memory.placed.chunks {
 		for _, p := range piece {
 			of := &a.memory.objects[a.memory.objectOf[p.block]]
 			if of.kind == profile.GlobalObject {
@@ -381,8 +383,8 @@ func (a *Analysis) Layout() []Block {
 	return list
 }
 
-// Lay sets the memory blocks to a layout of the same trace, in addition to the blocks that the
-// tables declare.
+// Lay adds the memory blocks of a layout, which must belong to the same trace, to the blocks that
+// the tables declare.
 func (a *Analysis) Lay(layout []Block) {
 	a.addProgram()
 	for i := range layout {

@@ -11,10 +11,10 @@ import (
 )
 
 // Section segs contains the state of a segment in addition to its results. Sites and objects are
-// encoded as their indices in the profile's lists; objects are numbered from 1, and 0 is the object
-// rest if it is the only object. uv is an unsigned LEB128 varint, and a mask consists of
-// little-endian words with one bit for each of 64 bytes. Fields in brackets exist only if the
-// segment is mergeable.
+// encoded as their indices in the lists of the profile. The indices of objects begin at 1; index 0
+// is the object rest if there is no other object. The type uv is an unsigned LEB128 varint. A mask
+// consists of little-endian words, each with one bit for each of 64 bytes. Fields in brackets exist
+// only if the segment is mergeable.
 //
 //	uv flags: 1 mergeable
 //	list of threads, each: uv thread; list of walks, each
@@ -30,10 +30,10 @@ import (
 //	with coherent stacks, list of the first touches of each core, and their paths, as above; and if utilisation is
 //	measured in private caches, the caches (corelines.go)
 //
-// This state is sufficient to append the segment (MODELS §9). The segment's first touches become
-// accesses of the same pair at a finite distance. If a first touch hits, the line's first stay in
-// the segment is joined to its last stay in the previous segment. The strides of the first two
-// references of each walk are replaced with their strides in the whole trace.
+// This state is sufficient to append the segment (MODELS §9). The first touches of the segment
+// become accesses at a finite distance, by the same pair. If a first touch hits, the line's first
+// stay in the segment is joined with its last stay in the previous segment. The strides of the
+// first two references of each walk are replaced with their strides in the whole trace.
 
 type walkStart struct {
 	references int // number of recorded references, at most 2
@@ -49,22 +49,22 @@ func (w *walkStart) note(addr trace.Addr, bytes uint32) {
 }
 
 type joining struct {
-	firsts     []uint32 // pairs of the first touches so far, if mergeable
-	firstPaths []uint32 // lists of bins for the call paths of the first touches
+	firsts     []uint32 // pairs of the first touches so far, if the run is mergeable
+	firstPaths []uint32 // the list of bins of each first touch's call path
 
 	// The following fields describe the segment that is being appended.
-	part  *stateCoder // nil after more references have been analysed
-	next  []uint32    // pairs of the segment's first touches that have not been resolved yet
-	paths []uint32    // lists of bins for the call paths of the first touches in next
+	part  *stateCoder // nil if references have been analysed since then
+	next  []uint32    // pairs of the first touches of the segment that have not been resolved yet
+	paths []uint32    // the list of bins of the call path of each of these first touches
 	lines map[trace.Line]*lineState
-	stack []trace.Line // the stack at the segment's end
+	stack []trace.Line // the stack at the end of the segment
 }
 
 // lineState is the state of a line at the end of a segment.
 type lineState struct {
 	line trace.Line
 	last uint32 // slot of the last site
-	// The following lists have an element for each capacity.
+	// The following lists have one element for each capacity.
 	stays  []stay
 	masks  []uint64
 	firsts []uint64
@@ -83,16 +83,16 @@ type stateCoder struct {
 	restore bool
 	several bool     // the profile has several cores
 	slots   []uint32 // slots of the profile's sites
-	objects []uint32 // numbers of the profile's objects, from index 1 on
+	objects []uint32 // numbers of the profile's objects, beginning at index 1
 
-	firstTouches, coreFirsts []uint32 // pairs of the first touches of the segment, and of each core in the segment
+	firstTouches, coreFirsts []uint32 // pairs of the segment's first touches, and of the first touches by each core
 
-	calls                      *profile.Calls // call paths of the profile; nil: not known
-	paths                      []uint32       // lists of bins for the profile's call paths
-	touchPaths, coreFirstPaths []uint32       // lists for the paths of first touches
+	calls                      *profile.Calls // call paths of the profile; nil: unknown
+	paths                      []uint32       // the list of bins of each call path of the profile
+	touchPaths, coreFirstPaths []uint32       // the lists of bins of the first touches' call paths
 }
 
-// failUnless records an error if a decoded value is impossible.
+// failUnless records a decoding error unless the condition holds.
 func (f *stateCoder) failUnless(possible bool) { f.Check(possible, "a number is out of range") }
 
 func (s *summary) state(in *profile.Sites, calls *profile.Calls) []byte {
@@ -109,8 +109,8 @@ func (s *summary) state(in *profile.Sites, calls *profile.Calls) []byte {
 	return f.Out
 }
 
-// codeAll reads or writes the state, except for the flags at the beginning and the private caches. all
-// returns the lines that it reads.
+// codeAll reads or writes the state, except for the flags at the beginning and the private caches.
+// When reading, it returns the lines.
 func (f *stateCoder) codeAll() (states []lineState) {
 	var threads []walks
 	var placed []savedBlock
@@ -208,8 +208,8 @@ func (f *stateCoder) start(w *walkStart) {
 	f.failUnless(w.references > 0)
 }
 
-// lines reads or writes the states of lines. When it reads, it subtracts the stays that continue
-// from the counts, in which they count as ended.
+// lines reads or writes the states of lines. When reading, it subtracts the unfinished stays from
+// the counts, which include them.
 func (f *stateCoder) lines() (states []lineState) {
 	l, order, next := f.a.lines, []uint32{}, uint64(0)
 	if l != nil && !f.Reads() {
@@ -246,9 +246,9 @@ func (f *stateCoder) lines() (states []lineState) {
 	return states
 }
 
-const mostLines = 1 << 61 // larger than every line number
+const mostLines = 1 << 61 // an upper bound for line numbers
 
-// state returns the state of a line, which shares memory with l.
+// state returns the state of a line. The result shares memory with l.
 func (l *lines) state(n uint32) lineState {
 	at, to := int(n)*len(l.capacities), int(n+1)*len(l.capacities)
 	s := lineState{line: l.list[n], last: l.last[n], stays: l.stays[at:to], masks: l.masks[at*l.words : to*l.words]}
@@ -258,16 +258,16 @@ func (l *lines) state(n uint32) lineState {
 	return s
 }
 
-// resumeStay continues a stay in a cache that was counted as ended: it subtracts the stay from the
-// counts.
+// resumeStay continues a stay in a cache, and subtracts it from the counts, in which it counted as
+// ended.
 func (l *lines) resumeStay(pair uint32, capacity int, mask []uint64) {
 	u := &(*l.used)[int(pair)*len(l.capacities)+capacity]
 	u.Fetched--
 	u.BytesUsed -= count(mask)
 }
 
-// codeFirsts reads or writes the pairs of first touches. of returns the number of a site's first
-// touches.
+// codeFirsts reads or writes the pairs of first touches. The function of returns the number of
+// first touches by a site.
 func (f *stateCoder) codeFirsts(list *[]uint32, of func(site int) uint64) {
 	codec.Slice(f.Coder, list, 2, f.pair)
 	cold := uint64(0)
@@ -286,7 +286,7 @@ type savedBlock struct {
 // currentBlocks returns the current blocks, or nil if the segment is mergeable.
 func (s *summary) currentBlocks() (list []savedBlock) {
 	m := &s.a.memory
-	for _, piece := range m.placed.pieces {
+	for _, piece := range m.placed.chunks {
 		for _, p := range piece {
 			b := &m.blocks[p.block]
 			if of := m.objectOf[p.block]; !s.a.options.Mergeable && m.objects[of].kind != profile.GlobalObject {
@@ -316,11 +316,12 @@ var errState = errors.New("the saved state of the sites analysis is damaged; ana
 // Restore implements [contract.Analysis].
 func (a *Analysis) Restore(p *profile.Profile) error { return a.loadProfile(p, true) }
 
-// Append implements [contract.Analysis]. Append must be called before the Append method of package
-// locality's analysis, which calls Resolve.
+// Append implements [contract.Analysis]. Append must be called before Append of the locality
+// analysis, which calls Resolve.
 func (a *Analysis) Append(next *profile.Profile) error { return a.loadProfile(next, false) }
 
-// loadProfile adds the profile of the run so far, or of the next segment.
+// loadProfile adds the counts and the state of a profile: the profile of a saved run, or of the
+// next segment.
 func (a *Analysis) loadProfile(p *profile.Profile, restore bool) error {
 	a.joining.part = nil
 	if p.Totals.AllReferences() == 0 {
@@ -366,8 +367,8 @@ func (a *Analysis) loadProfile(p *profile.Profile, restore bool) error {
 	return nil
 }
 
-// resumeLines continues with the saved states of lines. resumeLines derives the contents of sets from the
-// stack.
+// resumeLines continues with the saved states of lines. It derives the contents of set-associative caches
+// from the stack.
 func (a *Analysis) resumeLines(states []lineState, firsts []uint32, stack []trace.Line) error {
 	a.joining.firsts = firsts
 	for i := range states {
@@ -396,7 +397,7 @@ func (f *stateCoder) results() {
 		f.slots = append(f.slots, slot)
 		a.code.list[slot].load(s, int(slot) == met)
 	}
-	// any site may be the previous site of a line, so all sites need slots
+	// every site may have made the previous access to a line, so all sites need slots
 	for i := range f.in.Code {
 		f.load(pair{f.slots[i], noObject}, &f.in.Code[i].Reuse)
 	}
@@ -434,7 +435,8 @@ func (f *stateCoder) load(p pair, from *profile.Reuse) uint32 {
 	return n
 }
 
-// load adds the counts of a site. isNew is true if the site is new.
+// load adds the counts of a site from a profile. The parameter isNew is true if the site has no
+// counts yet.
 func (s *site) load(from *profile.Site, isNew bool) {
 	for c, n := range from.Strides {
 		s.base[c] += n
@@ -487,8 +489,9 @@ func (f *stateCoder) joinWalk(thread uint32, x *walk) {
 	}
 }
 
-// appendStride appends the walk of the next segment. The next segment counted its first reference as
-// irregular, and its second reference without knowing the previous distance.
+// appendStride appends the walk of the next segment. It corrects the strides of two references: the
+// segment counted its first reference as irregular, and its second reference without knowing the
+// previous step.
 func (s *stride) appendStride(next *stride, start *walkStart, counts *strideCounts) {
 	step := start.addr[0] - s.last
 	counts[profile.IrregularStride]--
@@ -541,7 +544,7 @@ func (a *Analysis) Resolve(touches []profile.FirstTouch, distances []uint32) {
 	}
 }
 
-// resolveFirstTouch moves a first touch of a list from the cold accesses to the given distance.
+// resolveFirstTouch changes a cold access of a list into an access at the given distance.
 func (a *Analysis) resolveFirstTouch(list, distance uint32, reference uint64) {
 	a.bins.moveFromCold(list, distance)
 	if t := a.timeline; t.counting() && t.next != nil {
@@ -561,8 +564,8 @@ func (l *lines) addLine(s *lineState) {
 	}
 }
 
-// appendLine appends the state of a line in the next segment. distance and pair are the distance and the
-// pair of the first access to the line in the next segment.
+// appendLine appends the state of a line in the next segment. The parameters distance and pair belong to
+// the first access to the line in this segment.
 func (l *lines) appendLine(s *lineState, distance, pair uint32) {
 	if isCold(distance) {
 		l.addLine(s)
@@ -579,7 +582,7 @@ func (l *lines) appendLine(s *lineState, distance, pair uint32) {
 	for c := range l.capacities {
 		at := n*len(l.capacities) + c
 		mask, first := s.masks[c*l.words:][:l.words], s.firsts[c*l.words:][:l.words]
-		if !l.misses(c, s.line, n, distance) { // the line was still in the cache, so it was not fetched
+		if !l.misses(c, s.line, n, distance) { // the cache still contained the line, so the line was not fetched
 			if !s.stays[c].later {
 				unite(l.mask(at), mask)
 				continue

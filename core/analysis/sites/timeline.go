@@ -9,32 +9,35 @@ import (
 )
 
 // timeline counts accesses in windows of the run (profile.Timeline). At the end of a window, it
-// compares all bins with their values at the beginning of the window, so single accesses have no
-// additional cost. The lists of counts are sorted by bin, so windows can be joined by merging.
+// compares all bins with their values at the beginning of the window, so that there is no cost per
+// access. The lists of counts are sorted by bin, so that windows can be joined by merging.
 //
 // Windows begin at multiples of their size. The size depends only on the number of references and
-// on the number of places: the sites, data objects and call paths with accesses in a window. Both
-// numbers never decrease as the trace grows, and a segment never has more places in a window than
-// the whole trace. The windows therefore do not depend on the division of the trace. Segments do
-// not count call paths as places, because the callers at the beginning of a segment are unknown.
+// on the number of places in each window; a place is a site, a data object or a call path that has
+// accesses in the window. These numbers never decrease as the trace grows, and a segment never has
+// more places in a window than the whole trace. The windows therefore do not depend on how the
+// trace is divided. Segments do not count call paths as places, because the callers at the
+// beginning of a segment are unknown.
 type timeline struct {
-	most    int  // maximum number of places, added up over all windows
-	segment bool // call paths are not counted as places
+	most    int  // maximum sum of the numbers of places in all windows
+	segment bool // call paths do not count as places
 
 	size    uint64 // number of references in a window
 	first   uint64 // number of the first window
 	windows []timeWindow
 	open    uint64               // number of the window of the latest accesses
-	known   [timeStacks][]uint64 // the values of the bins when they were last added to the windows
-	threads []uint32             // threads of the lanes, in the order of their first accesses
-	// for each slot, object and path: the number of the last call of count that counted it
+	known   [timeStacks][]uint64 // the values of the bins at the last call of addToOpenWindow
+	threads []uint32             // the thread of each lane, in the order of the threads' first accesses
+	// for each slot, object and call path: the number of the last call of countPlaces that counted
+	// it
 	marks  [timeParts][]uint32
-	counts uint32     // number of calls of count
-	room   []binDelta // buffer, reused by each flush
+	counts uint32     // number of calls of countPlaces
+	room   []binDelta // buffer of addToOpenWindow
 
-	// the segment that was appended last, until the next accesses or the result; nil: none
+	// the timeline of the segment that was appended last and has not been added to the windows yet;
+	// nil: none
 	next *nextTimeline
-	off  bool // an older version without a timeline analysed a part of the run
+	off  bool // an older version, without timelines, has analysed a part of the run
 }
 
 const (
@@ -42,15 +45,16 @@ const (
 	timeParts  = int(profile.TimePath) + 1
 )
 
-// timeWindow contains the counts of a window, in ascending order of their bins. lanes is indexed
-// like timeline.threads, and may be shorter.
+// timeWindow contains the counts of a window, in ascending order of their bins. The field lanes is
+// indexed like timeline.threads, but may be shorter.
 type timeWindow struct {
 	counts [timeStacks][]binDelta
 	lanes  []uint64
-	places int // 0: not counted yet
+	places int // 0: the places have not been counted yet
 }
 
-// binDelta is a count of a bin. Until the result is computed, the key is the index in bins.counts.
+// binDelta is the number of accesses that a bin has counted in a window. Until the result is
+// computed, the key is the index in bins.counts.
 type binDelta = profile.TimeCount
 
 func newTimeline(o Options) *timeline {
@@ -71,7 +75,7 @@ func (a *Analysis) stacks() (list [timeStacks]*bins) {
 	return list
 }
 
-// prepare prepares for the accesses of the references that begin with number at.
+// prepare must be called before the accesses of the references from number at onwards are counted.
 func (t *timeline) prepare(a *Analysis, at uint64) {
 	t.addNext(a)
 	if at/t.size == t.open && len(t.windows) > 0 {
@@ -92,7 +96,7 @@ func (t *timeline) window(number uint64) *timeWindow {
 	return &t.windows[number-t.first]
 }
 
-// addToOpenWindow moves the counts since the last call to the open window.
+// addToOpenWindow adds the counts since the last call to the open window.
 func (t *timeline) addToOpenWindow(a *Analysis) {
 	if len(t.windows) == 0 {
 		return
@@ -108,7 +112,8 @@ func (t *timeline) addToOpenWindow(a *Analysis) {
 	t.limitPlaces(a)
 }
 
-// changesSince appends the counts since known was updated to list, and updates known.
+// changesSince appends the changes of all bins since the last call to the parameter list. The
+// parameter known contains the values of the bins at the last call, and is updated.
 func (b *bins) changesSince(known *[]uint64, list []binDelta) []binDelta {
 	old := len(*known)
 	before := slices.Grow(*known, len(b.counts)-old)[:len(b.counts)]
@@ -129,7 +134,7 @@ func (b *bins) changesSince(known *[]uint64, list []binDelta) []binDelta {
 	return list
 }
 
-// mergeCounts adds up two lists of counts. mergeCounts may return one of the lists.
+// mergeCounts adds up two lists of counts. The result may be one of the lists.
 func mergeCounts(a, b []binDelta) []binDelta {
 	switch {
 	case len(a) == 0:
@@ -181,8 +186,8 @@ func (t *timeline) enlargeWindows(a *Analysis, size uint64) {
 	t.limitPlaces(a)
 }
 
-// joinWindowPairs joins each window with an even number and the following window. first is the number of the
-// first window.
+// joinWindowPairs joins each even-numbered window with the next window. The parameter first is the number of
+// the first window.
 func joinWindowPairs(first uint64, windows []timeWindow) []timeWindow {
 	joined := windows[:0]
 	for i := range windows {
@@ -196,7 +201,8 @@ func joinWindowPairs(first uint64, windows []timeWindow) []timeWindow {
 	return joined
 }
 
-// limitPlaces doubles the size of the windows while the total number of places is too large.
+// limitPlaces doubles the size of the windows until the total number of places does not exceed the
+// limit.
 func (t *timeline) limitPlaces(a *Analysis) {
 	atMost := 0
 	for i := range t.windows {
@@ -277,8 +283,8 @@ func (t *timeline) lane(thread uint32) int {
 	return at
 }
 
-// beforeCores is called before the bins of the coherent stacks are created. These bins begin as
-// copies of the bins of the trace's stack.
+// beforeCores must be called before the bins of the coherent stacks are created as copies of the
+// bins of the trace's stack.
 func (t *timeline) beforeCores(a *Analysis) {
 	// If a segment is being appended, the bins already contain the segment, but the windows do not.
 	if a.joining.part == nil {
@@ -292,7 +298,7 @@ func (t *timeline) beforeCores(a *Analysis) {
 	}
 }
 
-// nextTimeline is the timeline of a profile that is being restored or appended. The counts of its
+// nextTimeline is the timeline of a profile that is being restored or appended. The counts in its
 // windows are not sorted.
 type nextTimeline struct {
 	size, first uint64
@@ -300,7 +306,7 @@ type nextTimeline struct {
 	of          *profile.Timeline
 }
 
-// readTimeline begins to add the timeline of a profile.
+// readTimeline reads the timeline of a profile; addNext adds it to the windows later.
 func (t *timeline) readTimeline(f *stateCoder, p *profile.Profile) {
 	from := p.Timeline
 	if t.off = t.off || from == nil; t.off {
@@ -325,7 +331,7 @@ func (t *timeline) readTimeline(f *stateCoder, p *profile.Profile) {
 	}
 }
 
-// addSegment adds the segment's counts on one stack (from) to the counts on a stack (to).
+// addSegment adds the segment's counts on the stack from to the counts on the stack to.
 func (n *nextTimeline) addSegment(f *stateCoder, from, to profile.TimeStack) {
 	b := f.a.stacks()[to]
 	for i, counts := range n.of.Windows {
@@ -356,7 +362,7 @@ func (n *nextTimeline) count(b *bins, window int, s profile.TimeStack, list uint
 	*counts = append(*counts, binDelta{Key: profile.TimeKey(b.index(list, bin)), Count: count})
 }
 
-// resolve moves a first touch of the segment from the cold accesses to the given distance.
+// resolve changes a cold access of the segment into an access at the given distance.
 func (n *nextTimeline) resolve(b *bins, window int, s profile.TimeStack, list, distance uint32) {
 	n.count(b, window, s, list, coldBin, ^uint64(0))
 	n.count(b, window, s, list, binOf(distance), 1)
@@ -366,8 +372,9 @@ func (n *nextTimeline) resolve(b *bins, window int, s profile.TimeStack, list, d
 func (n *nextTimeline) window(reference uint64) int { return int(reference/n.size - n.first) }
 
 // joinCores adds the counts of the segment on the coherent stacks of the cores, and resolves the
-// first touches of the cores. depths and lostAt are as in cores.join. Each list in firsts contains
-// the first touches in the same order.
+// first touches by the cores. The parameters depths and lostAt are the parameters of
+// cores.appendSegment. All lists in the parameter firsts contain the first touches in the same
+// order.
 func (n *nextTimeline) joinCores(f *stateCoder, depths, lostAt []uint32, firsts ...[]uint32) {
 	stack := profile.TimeFound
 	if !f.several {
@@ -378,8 +385,8 @@ func (n *nextTimeline) joinCores(f *stateCoder, depths, lostAt []uint32, firsts 
 	n.addSegment(f, stack, profile.TimeFound)
 	c, at := f.a.cores, 0
 	for i, counts := range n.of.Windows {
-		// number of first touches in this window, which follow the first touches of earlier windows
-		// in the lists
+		// number of first touches in this window; in the lists, they follow the first touches of
+		// earlier windows
 		cold := uint64(0)
 		for _, k := range counts {
 			if k.Key.Part() == profile.TimeSite && k.Key.Stack() == stack && k.Key.Bin() == profile.ColdSiteBin {
@@ -404,7 +411,7 @@ func (n *nextTimeline) joinCores(f *stateCoder, depths, lostAt []uint32, firsts 
 
 func isLost(d uint32) bool { return d == stack.Lost }
 
-// addNext adds the profile that was restored or appended to the windows.
+// addNext adds the timeline of the profile that was restored or appended to the windows.
 func (t *timeline) addNext(a *Analysis) {
 	next := t.next
 	if next == nil {
@@ -436,14 +443,14 @@ func (t *timeline) addNext(a *Analysis) {
 	t.limitPlaces(a)
 }
 
-// result returns the windows. In the result, places are identified by their indices in the profile.
+// result returns the timeline for a profile. It identifies places by their indices in the profile.
 func (t *timeline) result(s *summary, p *profile.Profile) *profile.Timeline {
 	a := s.a
 	t.addNext(a)
 	t.addToOpenWindow(a)
 	out := &profile.Timeline{References: t.size, First: t.first, Windows: make([][]profile.TimeCount, len(t.windows))}
 	sums := timeSums{code: len(p.Sites.Code), data: len(p.Sites.Data)}
-	var paths []uint32 // indices of the paths
+	var paths []uint32 // indices of the call paths in the profile
 	if p.Calls != nil {
 		_, numbers := a.paths.callers.Describe()
 		paths = make([]uint32, len(numbers))
@@ -487,8 +494,8 @@ func (t *timeline) result(s *summary, p *profile.Profile) *profile.Timeline {
 	return out
 }
 
-// timeSums adds up the counts of one window by site, object and path. timeSums has a list of bins
-// for each site, then for each object, and then for each path.
+// timeSums adds up the counts of one window by site, object and call path. Its lists of bins belong
+// to the sites, then to the objects, and then to the call paths.
 type timeSums struct {
 	code, data int // numbers of sites and of objects
 	stacks     [timeStacks]bins
@@ -511,7 +518,7 @@ func (t *timeSums) add(stack, list, bin int, count uint64) {
 	*t.stacks[stack].counter(uint32(list), bin) += count
 }
 
-// takeCounts returns the counts in order, and resets them.
+// takeCounts returns all counts, sorted by key, and resets them.
 func (t *timeSums) takeCounts() (counts []profile.TimeCount) {
 	slices.Sort(t.touched)
 	for _, list := range t.touched {
