@@ -1,5 +1,5 @@
-// Package sample selects a sample of a trace: some of the lines, some of the accesses, or some
-// parts of the run. Package estimate estimates the counts of a whole run from a sample.
+// Package sample selects a sample of a trace: some lines, some accesses, or some intervals of the
+// run. Package estimate estimates the counts of a whole run from a sample.
 package sample
 
 import (
@@ -82,7 +82,7 @@ func number(text string) (float64, bool) {
 	return x, err == nil
 }
 
-// parseWhole parses a number that may be written as 1e6.
+// parseWhole parses an integer, which may be written as 1e6.
 func parseWhole(text string) (uint64, bool) {
 	x, ok := number(text)
 	return uint64(x), ok && x >= 0 && x < 1<<63 && x == math.Trunc(x)
@@ -97,9 +97,9 @@ func threshold(rate float64) uint64 {
 }
 
 // NewLocality and NewFollowers create the analyses of a sample; see [analysis.Sampling]. Package
-// estimate sets these variables. Only programs that take samples import package estimate, so the
-// page does not load the package on the first visit. In programs without package estimate, the
-// functions panic.
+// estimate sets these variables. Only programs that take samples import package estimate, so that
+// the page does not have to load the package on the first visit. In programs without package
+// estimate, the functions panic.
 var (
 	NewLocality  = func(o Options, lineBytes []uint32) analysis.SampledLocality { panic(notLinked) }
 	NewFollowers = func(o Options, w analysis.Wanted) []analysis.Analysis { panic(notLinked) }
@@ -120,15 +120,15 @@ func (o Options) KeepsLines() bool {
 	return o.Mode == profile.SpaceSample || o.Mode == profile.LinesSample
 }
 
-// OnOff reads the first On references of every period of Period references, and the events between
-// them. Analyses keep their stacks between the parts.
+// OnOff is a reader that returns only the first On references of every Period references, and the
+// events between these references. Between these intervals, analyses keep their stacks.
 type OnOff struct {
 	trace.Reader
 	on, period uint64
 	kinds      trace.Kinds
 	threads    []uint32 // nil: all threads
 
-	Read uint64 // number of references read so far, of the selected kinds and threads
+	Read uint64 // number of references of the selected kinds and threads that have been read
 	keep []int32
 }
 
@@ -140,8 +140,8 @@ func (o Options) Stretches(r trace.Reader, kinds trace.Kinds, threads []uint32) 
 	return NewOnOff(r, o, kinds, threads)
 }
 
-// NewOnOff returns a reader of the sampled parts of r. Only references of the given kinds and
-// threads are counted.
+// NewOnOff returns a reader of the sampled intervals of r. The lengths of the intervals count only
+// references of the given kinds and threads.
 func NewOnOff(r trace.Reader, o Options, kinds trace.Kinds, threads []uint32) *OnOff {
 	return &OnOff{Reader: r, on: o.On, period: o.Period, kinds: kinds, threads: threads}
 }
@@ -166,7 +166,7 @@ func (r *OnOff) Next(b *trace.Batch) error {
 	return nil
 }
 
-// Sampled describes the parts that have been read.
+// Sampled describes the intervals that have been read.
 func (r *OnOff) Sampled() *profile.Sampled {
 	return &profile.Sampled{Mode: profile.OnOffSample, On: r.on, Period: r.period, Read: r.Read}
 }

@@ -12,10 +12,10 @@ import (
 
 // blockTracker tracks memory blocks from their allocation to their release.
 type blockTracker struct {
-	born  []uint64 // by block: number of references before its allocation
+	born  []uint64 // number of references before the allocation of each block
 	at    index.Cached
 	pages []page
-	last  uint32 // the page of the last reference
+	last  uint32 // index of the page that the last reference accessed
 }
 
 // page records which bytes of allocated blocks have been read and written.
@@ -29,10 +29,11 @@ const (
 	pageBytes = 1 << pageBits
 )
 
-// watcher implements [sites.Watcher] for the blocks of the analysis's finder.
+// watcher is an Analysis that implements [sites.Watcher] for its finder.
 type watcher Analysis
 
-// block returns the first address and the size of a block, and the use of its data structure.
+// block returns the first address and the size of a block, and the use of the data structure that
+// contains it.
 func (w *watcher) block(block uint32) (a *Analysis, from trace.Addr, bytes uint64, u *dataUse) {
 	a = (*Analysis)(w)
 	from, bytes, object := a.finder.Block(block)
@@ -73,8 +74,8 @@ func (w *watcher) Removed(block uint32) {
 	}
 }
 
-// endBlock adds the number of bytes of a block that were never read, and the number that were never
-// written, to the counts. If sign is -1, it subtracts these numbers. endBlock returns true if no byte of
+// endBlock counts the bytes of a block that were never read, and the bytes that were never written. If
+// the parameter sign is -1, it subtracts these numbers from the counts. It reports whether no byte of
 // the block was read.
 func (l *blockTracker) endBlock(from trace.Addr, bytes uint64, to *profile.BlockLives, sign int64) (unread bool) {
 	read, written := uint64(0), uint64(0)
@@ -90,7 +91,7 @@ func (l *blockTracker) endBlock(from trace.Addr, bytes uint64, to *profile.Block
 	return read == 0
 }
 
-// clear marks all bytes of a block as neither read nor written.
+// clear marks all bytes of a block as not read and not written.
 func (l *blockTracker) clear(from trace.Addr, bytes uint64) {
 	l.eachWord(from, bytes, func(p *page, word int, mask uint64) {
 		p.read[word] &^= mask
@@ -98,7 +99,7 @@ func (l *blockTracker) clear(from trace.Addr, bytes uint64) {
 	})
 }
 
-// recordReference records a reference to a heap block. Bytes outside the block do not count.
+// recordReference records a reference to a heap block. It ignores bytes outside the block.
 func (l *blockTracker) recordReference(f *sites.Finder, block uint32, addr trace.Addr, bytes uint64, kind trace.Kind) {
 	from, size, _ := f.Block(block)
 	if addr < from || addr-from >= size {
@@ -107,7 +108,7 @@ func (l *blockTracker) recordReference(f *sites.Finder, block uint32, addr trace
 	bytes = min(bytes, size-(addr-from))
 	reads := kind != trace.Store && kind != trace.RangeWrite
 	writes := kind == trace.Store || kind == trace.RangeWrite || kind == trace.Modify
-	if number := addr >> pageBits; (addr+bytes-1)>>6 == addr>>6 { // most references lie within one word of the masks
+	if number := addr >> pageBits; (addr+bytes-1)>>6 == addr>>6 { // most references touch only one word of the masks
 		p := l.page(number)
 		mask := ^uint64(0) >> (64 - bytes) << (addr & 63)
 		word := addr >> 6 % uint64(len(p.read))
@@ -132,7 +133,7 @@ func (l *blockTracker) recordReference(f *sites.Finder, block uint32, addr trace
 	})
 }
 
-// page returns a page, and creates it if necessary.
+// page returns a page. If necessary, it creates the page.
 func (l *blockTracker) page(number uint64) *page {
 	if uint64(l.last) < uint64(len(l.pages)) && l.pages[l.last].number == number {
 		return &l.pages[l.last]
@@ -147,8 +148,8 @@ func (l *blockTracker) page(number uint64) *page {
 	return &l.pages[n]
 }
 
-// eachWord calls visit for each word of the masks that contains bytes of a range, with a mask of these
-// bytes. eachWord skips pages that do not exist.
+// eachWord calls the function visit for each word of the masks that contains bytes of a range, with a
+// mask of these bytes. It skips pages that do not exist.
 func (l *blockTracker) eachWord(from trace.Addr, bytes uint64, visit func(p *page, word int, mask uint64)) {
 	if bytes == 0 {
 		return

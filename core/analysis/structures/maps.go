@@ -9,15 +9,15 @@ import (
 )
 
 // accessMaps counts the accesses to data structures by address (row) and time (column). All maps have the
-// same columns. If there are too many columns, neighbouring columns are joined in pairs, so each
-// column covers twice as many references. If an address is outside a map's rows, the rows are
-// joined in the same way. Rows begin at multiples of their size, so the result depends only on the
-// lowest and the highest address.
+// same columns. If there are too many columns, neighbouring columns are joined in pairs, which doubles
+// the number of references in each column. If an address is outside all rows of a map, its rows are
+// joined in the same way. Rows begin at multiples of their size, so the result depends only on the lowest
+// and the highest address.
 type accessMaps struct {
 	references uint64 // number of references in each column, a power of two
 	column     uint64 // the current column
 	list       []addressMap
-	of         []uint32 // by data structure: 1 + its map; 0: none yet; beyondMaps: too many maps
+	of         []uint32 // 1 + the map of each data structure; 0: no map yet; beyondMaps: no map, because there are too many
 }
 
 const (
@@ -25,8 +25,8 @@ const (
 	beyondMaps      = ^uint32(0)
 )
 
-// cell is a cell of a map. cell contains the address instead of the row, because the size of rows
-// may grow before the access is counted.
+// cell identifies a cell of a map. It contains an address instead of a row, because the size of
+// rows may grow before the access is counted.
 type cell struct {
 	of   uint32 // 1 + the map; 0: none
 	addr trace.Addr
@@ -36,16 +36,16 @@ var noCell cell
 
 type addressMap struct {
 	object  uint32
-	shift   uint   // log2 of the number of bytes in a row
-	low     uint64 // number of the first row: its address divided by the number of bytes in a row
+	shift   uint   // binary logarithm of the number of bytes in a row
+	low     uint64 // number of the first row: the row's address divided by the number of bytes in a row
 	rows    uint64
-	current [profile.MapRows]*classes // by row: counts in the current column; nil: no access yet
+	current [profile.MapRows]*classes // counts of the current column, by row; nil: no access yet
 	before  []profile.TimeCount       // counts of the earlier columns, ascending; see keyOf
 }
 
 type classes [profile.MapClasses]uint64
 
-// keyOf returns the key of a count: the count of a class of distances in a cell.
+// keyOf returns the key of a count, which belongs to a class of distances in a cell.
 func keyOf(column, row, class uint64) profile.TimeKey {
 	return profile.TimeKey(column<<16 | row<<8 | class)
 }
@@ -56,7 +56,8 @@ func placeOf(key profile.TimeKey) (column, row uint64, class uint8) {
 
 func (m *accessMaps) init() { m.references = firstReferences }
 
-// isColumnFull reports whether the current column ends before reference number now, counted from 1.
+// isColumnFull reports whether the current column ends before reference number now. The first
+// reference has number 1.
 func (m *accessMaps) isColumnFull(now uint64) bool { return now > (m.column+1)*m.references }
 
 func (m *accessMaps) nextColumn() {
@@ -78,7 +79,7 @@ func (m *accessMaps) nextColumn() {
 	}
 }
 
-// counts returns the counts of the earlier columns and of the current column.
+// counts returns the counts of all columns, including the current column.
 func (x *addressMap) counts(column uint64) []profile.TimeCount {
 	list := slices.Clip(x.before)
 	for row, c := range x.current {
@@ -94,7 +95,7 @@ func (x *addressMap) counts(column uint64) []profile.TimeCount {
 	return list
 }
 
-// rewriteCells moves the counts of the earlier columns to new cells, and adds up the counts of equal cells.
+// rewriteCells moves the counts of the earlier columns to other cells, and adds up counts in the same cell.
 func (x *addressMap) rewriteCells(to func(column, row uint64) (uint64, uint64)) {
 	for i, c := range x.before {
 		column, row, class := placeOf(c.Key)
@@ -104,8 +105,8 @@ func (x *addressMap) rewriteCells(to func(column, row uint64) (uint64, uint64)) 
 	x.before = profile.SumTimes(x.before)
 }
 
-// cellOf returns the cell of an access in the map of a data structure, and extends the map if
-// necessary.
+// cellOf returns the cell of an access in the map of a data structure. If necessary, it extends the
+// map.
 func (m *accessMaps) cellOf(a *Analysis, object uint32, addr trace.Addr) cell {
 	if uint64(object) >= uint64(len(m.of)) {
 		m.of = append(m.of, make([]uint32, a.finder.Objects()-len(m.of))...)
@@ -128,7 +129,7 @@ func (m *accessMaps) cellOf(a *Analysis, object uint32, addr trace.Addr) cell {
 	return cell{n, addr}
 }
 
-// extend extends the rows of the map to an address.
+// extend extends the map so that its rows include an address.
 func (x *addressMap) extend(addr trace.Addr) {
 	row := addr >> x.shift
 	if x.rows == 0 {
@@ -181,7 +182,7 @@ func (m *accessMaps) count(at cell, distance uint32) {
 	}
 }
 
-// result returns the map in the form of a profile.
+// result returns the map for a profile.
 func (x *addressMap) result(column uint64) profile.AddressMap {
 	out := profile.AddressMap{RowBytes: 1 << x.shift, Rows: uint32(x.rows)}
 	for _, c := range x.counts(column) {
@@ -196,7 +197,7 @@ func (x *addressMap) result(column uint64) profile.AddressMap {
 	return out
 }
 
-// restore sets the map to the map of a profile.
+// restore restores the map from a profile.
 func (x *addressMap) restore(from *profile.AddressMap, column uint64) {
 	x.shift, x.rows = uint(bits.TrailingZeros64(from.RowBytes)), uint64(from.Rows)
 	for i := range from.Cells {

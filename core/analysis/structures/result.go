@@ -27,8 +27,8 @@ import (
 // where uv is an unsigned LEB128 varint and masks are little-endian words. The counts are in the
 // profile.
 
-// Result writes the use of data structures. Result counts unfinished visits as ended, and includes
-// blocks that have not been released.
+// Result writes the use of data structures. Unfinished visits count as ended, and blocks that have
+// not been released are included.
 func (a *Analysis) Result(p *profile.Profile, state bool) {
 	if a.absent || a.now == 0 || p.Sites == nil || p.Sites.Data == nil {
 		return
@@ -55,8 +55,8 @@ func (a *Analysis) Result(p *profile.Profile, state bool) {
 	a.addUnfinished(-1)
 }
 
-// usedStructures adds the structures that have elements to d, in sorted order, and returns the index in d of
-// each structure.
+// usedStructures adds all structures that have elements to d, in sorted order, and returns the index of each
+// structure in d.
 func (a *Analysis) usedStructures(d *profile.Data) (numbers []uint32) {
 	numbers = make([]uint32, len(a.structures))
 	var list []uint32
@@ -81,8 +81,8 @@ func compare(x, y *trace.Structure) int {
 	}))
 }
 
-// addUnfinished counts unfinished visits as ended, and includes the current blocks. If sign is -1, it
-// subtracts these visits and blocks again.
+// addUnfinished adds the unfinished visits and the current blocks to the counts. If the parameter
+// sign is -1, it subtracts them again.
 func (a *Analysis) addUnfinished(sign int64) {
 	for i := range a.visits.list {
 		if x := &a.visits.list[i]; x.elements != 0 {
@@ -205,10 +205,10 @@ func (a *Analysis) load(from *profile.DataUse, objects []uint32) {
 type stateCoder struct {
 	*codec.Coder
 	a *Analysis
-	// For writing, objects contains the index in the profile of each data structure. For reading,
-	// it contains the data structure at each index.
+	// When writing, objects maps data structures to their indices in the profile. When reading, it
+	// maps indices to data structures.
 	objects    []uint32
-	structures []uint32          // only for writing: the number of each structure in the profile
+	structures []uint32          // only for writing: the index of each structure in the profile
 	maps       []profile.DataUse // only for reading
 }
 
@@ -321,7 +321,7 @@ func (f *stateCoder) visits() {
 	})
 }
 
-// resume continues a visit of a saved run. resume returns false if the visit, or a visit with the
+// resume continues a visit of a saved run. It returns false if the same visit, or a visit with the
 // same last reference, already exists.
 func (v *visits) resume(x *visit) bool {
 	at := &v.recent[x.last%window]
@@ -340,8 +340,8 @@ func (v *visits) resume(x *visit) bool {
 	return true
 }
 
-// codeMaps writes or reads the data structures of the maps, in the order of the maps' creation, and
-// the first row of each map.
+// codeMaps writes or reads the data structure and the first row of each map, in the order in which
+// the maps were created.
 func (f *stateCoder) codeMaps() {
 	m := &f.a.maps
 	n := f.Length(len(m.list), 1+8)

@@ -2,8 +2,8 @@
 // memory blocks, the accesses to each member of a structure, the members that are used together,
 // and the accesses to each data structure by address and time.
 //
-// The analysis reads every record in order (see [contract.RowAppender]), so it needs no code to
-// join segments, but needs its own LRU stack. Programs that run this analysis must import the
+// The analysis reads every record in order (see [contract.RowAppender]). It therefore needs its own
+// LRU stack, but no code for joining segments. Programs that run this analysis must import the
 // package: see [contract.NewData].
 //
 //   - structures.go: the loop over the records of a batch
@@ -34,43 +34,44 @@ type Analysis struct {
 	now       uint64 // number of references so far
 
 	structures []structure  // distinct structures
-	canonical  []uint32     // for each structure of the program: 1 + its index in structures
-	roles      []accessRole // by slot of the finder
+	canonical  []uint32     // for each structure of the program: 1 + its index in the list of distinct structures
+	roles      []accessRole // indexed by the finder's slot of the site
 
-	uses     []dataUse // by number of the data structure
+	uses     []dataUse // indexed by the number of the data structure
 	elements []elements
 	lives    blockTracker
 	visits   visits
 	maps     accessMaps
 
 	model     *stack.Exact
-	lines     []trace.Line // line accesses whose distances are not known yet
-	owners    []owner      // the owners of these line accesses
+	lines     []trace.Line // line accesses whose distances have not been computed yet
+	owners    []owner      // the owner of each of these line accesses
 	distances []uint32
 }
 
-// structure is a structure type, with the member to which each of its bytes belongs.
+// structure is a structure type. It maps each byte of the structure to the member that contains the
+// byte.
 type structure struct {
 	trace.Structure
-	memberAt []uint16 // len(Members) means padding
+	memberAt []uint16 // for each byte: the index of its member, or len(Members) for padding
 }
 
-// accessRole describes the structure member that a site accesses according to the code, and the target of
-// the site's latest reference.
+// accessRole describes the structure member that a site accesses, as far as the code shows it, and the
+// target of the site's latest reference.
 type accessRole struct {
-	structure, offset uint32 // 1 + the structure that the site accesses, or 0; offset of the access in it
+	structure, offset uint32 // 1 + the structure that the site accesses, or 0, and the offset of the access in the structure
 
-	object, of, elements uint32 // elements is 1 + the index of the elements of this object and structure
+	object, of, elements uint32 // the field elements is 1 + the index of the elements of this object and structure
 }
 
 type dataUse struct {
 	known    bool
 	heap     bool
-	looked   bool   // whether declared is known
-	declared uint32 // 1 + the structure of the elements according to the program, or 0
+	looked   bool   // the field declared has been determined
+	declared uint32 // 1 + the structure of the elements if the program declares it, or 0
 	lives    profile.BlockLives
 	bytes    uint64   // number of bytes that are currently allocated
-	ages     []uint64 // number of released blocks, by the bin of their lifetime
+	ages     []uint64 // number of released blocks, by bin of lifetimes
 	elements []uint32 // indices of the data structure's elements
 }
 
@@ -88,10 +89,10 @@ type member struct {
 	bins                  *bins // nil: no line access so far
 }
 
-// bins counts line accesses by profile.SiteBin. The last bin contains cold accesses.
+// bins counts line accesses by profile.SiteBin. The last bin counts cold accesses.
 type bins [profile.SiteBins + 1]uint64
 
-// owner identifies the counters of a line access: 1 + the index of its elements, or 0 if there are
+// owner identifies the counters for a line access: 1 + the index of the elements, or 0 if there are
 // none; the member; and the cell of a map.
 type owner struct {
 	elements uint32
@@ -99,7 +100,7 @@ type owner struct {
 	cell     cell
 }
 
-const pending = 4096 // the number of line accesses whose distances are computed at once
+const pending = 4096 // number of line accesses whose distances are computed at the same time
 
 var (
 	_ contract.Analysis    = (*Analysis)(nil)
@@ -112,8 +113,8 @@ func init() {
 	}
 }
 
-// New returns an analysis for a line size in bytes, which must be a power of two. program returns
-// the part of the code that the trace has described so far, or nil.
+// New returns an analysis for a line size in bytes, which must be a power of two. The function
+// program returns the code that the trace's tables have described so far, or nil.
 func New(lineBytes uint32, program func() *trace.Program) *Analysis {
 	a := &Analysis{
 		lineBytes: lineBytes, shift: uint(bits.TrailingZeros32(lineBytes)), program: program,
@@ -174,7 +175,7 @@ func (a *Analysis) addProgram() {
 	}
 }
 
-// structure returns the index of a structure, and adds it if it is new.
+// structure returns the index of a structure. If necessary, it adds the structure.
 func (a *Analysis) structure(s trace.Structure) uint32 {
 	for i := range a.structures {
 		if a.structures[i].Equal(s) {
@@ -196,8 +197,8 @@ func (a *Analysis) structure(s trace.Structure) uint32 {
 	return uint32(len(a.structures) - 1)
 }
 
-// countedStructure returns 1 + the index of a structure, given 1 + its number in the program. countedStructure returns
-// 0 if the members of the structure are not counted.
+// countedStructure returns 1 + the index of a structure, or 0 if the structure's members are not counted. The
+// parameter is 1 + the number of the structure in the program.
 func (a *Analysis) countedStructure(number uint32) uint32 {
 	if number == 0 || uint64(number) > uint64(len(a.canonical)) {
 		return 0
@@ -236,8 +237,8 @@ func (a *Analysis) useOf(object uint32) *dataUse {
 	return u
 }
 
-// findStructure finds the structure of the elements of a data structure. findStructure is called at references, and
-// not when a saved run is restored, because the program is not known yet at that time.
+// findStructure determines the structure of a data structure's elements. It is called for references, not when a
+// saved run is restored, because the program is still unknown at that time.
 func (a *Analysis) findStructure(u *dataUse, object uint32) {
 	kind, number := a.finder.Describe(object)
 	u.known, u.heap = true, kind == profile.HeapObject
@@ -265,7 +266,7 @@ func (a *Analysis) reference(b *trace.Batch, i int, kind trace.Kind) {
 	object, block := a.finder.Find(i, addr)
 	u := a.useOf(object)
 	if a.now++; a.maps.isColumnFull(a.now) {
-		a.computeDistances() // counts the pending accesses in the column that ends
+		a.computeDistances() // count the pending accesses in the column that ends
 		a.maps.nextColumn()
 	}
 	if u.heap && block != sites.Nowhere {
@@ -294,9 +295,9 @@ func (a *Analysis) reference(b *trace.Batch, i int, kind trace.Kind) {
 	}
 }
 
-// elementAt returns the address of the element to which a reference belongs, and 1 + the index of
-// its elements, or 0. If the program declares the structure of the block's elements, the address
-// determines the element. Otherwise, the code determines the element.
+// elementAt returns the address of the element that a reference accesses, and 1 + the index of the
+// elements, or 0 if there is no element. If the program declares the structure of the block's
+// elements, the address determines the element. Otherwise, the code determines the element.
 func (a *Analysis) elementAt(r *accessRole, u *dataUse, object, block uint32, addr trace.Addr) (base trace.Addr, of uint32) {
 	n := uint32(0)
 	if u.declared != 0 && block != sites.Nowhere {
@@ -317,7 +318,7 @@ func (a *Analysis) elementAt(r *accessRole, u *dataUse, object, block uint32, ad
 	return base, r.elements
 }
 
-// elementsOf returns the index of the elements of a structure in a data structure.
+// elementsOf returns the index of the elements that have the given structure in a data structure.
 func (a *Analysis) elementsOf(u *dataUse, object, structure uint32) uint32 {
 	for _, n := range u.elements {
 		if a.elements[n].structure == structure {
@@ -335,8 +336,8 @@ func (a *Analysis) elementsOf(u *dataUse, object, structure uint32) uint32 {
 	return n
 }
 
-// member returns the index of the member at an offset, or the number of members if there is no
-// member at the offset.
+// member returns the index of the member that contains an offset, or the number of members if no
+// member contains it.
 func (s *structure) member(offset uint64) uint16 {
 	if offset < uint64(len(s.memberAt)) {
 		return s.memberAt[offset]
@@ -344,13 +345,13 @@ func (s *structure) member(offset uint64) uint16 {
 	return uint16(len(s.Members))
 }
 
-// countElement counts a reference to an element. A reference to several members counts for each of these
-// members.
+// countElement counts a reference to an element. A reference to several members counts once for each of
+// them.
 func (a *Analysis) countElement(n uint32, base, addr trace.Addr, bytes uint64, kind trace.Kind) {
 	e := &a.elements[n]
 	s := &a.structures[e.structure]
 	offset, rest := addr-base, len(s.Members)
-	// the reference is to several elements or to no element
+	// the reference accesses several elements, or no element
 	if offset >= s.Bytes || bytes > s.Bytes-offset {
 		e.members[rest].count(kind)
 		a.visits.skipReference(a)
@@ -388,7 +389,7 @@ func (m *member) count(kind trace.Kind) {
 	}
 }
 
-// computeDistances computes the distances of the pending line accesses, and counts them.
+// computeDistances computes the distances of the pending line accesses, and counts the accesses.
 func (a *Analysis) computeDistances() {
 	distances := a.distances[:len(a.lines)]
 	a.model.Distances(a.lines, distances)

@@ -8,13 +8,13 @@ import (
 )
 
 // visits finds the members of an element that are used together. A visit to an element ends when
-// profile.VisitReferences references have passed since the last access to the element. Therefore,
-// at most profile.VisitReferences visits are unfinished at the same time.
+// profile.VisitReferences references have passed since the last access to the element, so at most
+// profile.VisitReferences visits are unfinished at the same time.
 type visits struct {
 	list   [window]visit // the unfinished visits; unused entries have no elements
 	free   []uint8
-	recent [window]uint8     // for each of the latest references, by its number: 1 + its visit; 0: none
-	table  [tableSlots]uint8 // hash table of the visits by element: 1 + the visit; 0: none
+	recent [window]uint8     // 1 + the visit of each of the latest references, by reference number; 0: none
+	table  [tableSlots]uint8 // hash table from elements to visits: 1 + the visit; 0: empty slot
 	now    uint64            // number of the last reference
 	shared [profile.MostPaired]uint8
 }
@@ -52,11 +52,10 @@ func (v *visits) init() {
 	}
 }
 
-// skipReference records a reference that belongs to no element.
+// skipReference records a reference that does not belong to an element.
 func (v *visits) skipReference(a *Analysis) { v.recent[v.nextReference(a)] = 0 }
 
-// nextReference begins the next reference. nextReference ends the visit whose last reference is no longer in the
-// window.
+// nextReference begins the next reference, and ends the visit whose last reference leaves the window.
 func (v *visits) nextReference(a *Analysis) (at uint64) {
 	v.now++
 	at = v.now % window
@@ -69,7 +68,7 @@ func (v *visits) nextReference(a *Analysis) (at uint64) {
 	return at
 }
 
-// recordElement records a reference to members of the element at base.
+// recordElement records a reference to members of the element at address base.
 func (v *visits) recordElement(a *Analysis, elements uint32, base trace.Addr, used memberSet) {
 	at := v.nextReference(a)
 	slot := hash(base, elements+1)
@@ -96,7 +95,7 @@ func hash(base trace.Addr, elements uint32) uint64 {
 	return h >> 40 & tableMask
 }
 
-// remove removes a visit from the table, and closes the gap in the table.
+// remove removes a visit from the hash table, and closes the gap in the table.
 func (v *visits) remove(n uint8) {
 	x := &v.list[n-1]
 	slot := hash(x.base, x.elements)
@@ -114,7 +113,7 @@ func (v *visits) remove(n uint8) {
 	v.free = append(v.free, n-1)
 }
 
-// endVisit adds a visit that ends to the counts. If sign is -1, it subtracts the visit.
+// endVisit adds a visit to the counts. If the parameter sign is -1, it subtracts the visit.
 func (a *Analysis) endVisit(x *visit, sign int64) {
 	e, one := &a.elements[x.elements-1], uint64(sign)
 	e.visits += one

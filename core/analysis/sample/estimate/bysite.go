@@ -21,7 +21,7 @@ import (
 // front. siteSampler counts the sampled accesses beyond the front.
 type siteSampler struct {
 	sites *sites.Analysis
-	space *spaceSampler // nil if single accesses are sampled
+	space *spaceSampler // nil: single accesses are sampled
 	time  *timeSampler
 	first knownFirsts
 
@@ -32,22 +32,24 @@ type siteSampler struct {
 	accesses  uint64
 }
 
-// pairCounts contains the weights of sampled accesses, by pair of package sites and bin of
-// distances. The weights are divided into groups, whose spread determines the confidence intervals.
+// pairCounts contains the weights of sampled accesses, by pair of site and object, and by bin of
+// distances. The weights are divided into groups, because the variance between the groups
+// determines the confidence intervals.
 type pairCounts map[pairBin]*[groups]uint64
 
-// pairBin identifies a pair of package sites and a bin. The bin is outOf for first accesses, and
+// pairBin identifies a pair of site and object, and a bin. The bin is outOf for first accesses, and
 // lostBin or higher for coherence misses.
 type pairBin struct {
 	pair uint32
 	bin  uint32
 }
 
-// lostBin is the bin of coherence misses whose line was invalidated at a depth of bin 0.
+// lostBin is the first bin of coherence misses: it counts those whose line was invalidated at a
+// depth of bin 0.
 const lostBin = outOf + 1
 
-// binOf returns the bin of an access at a depth, or of a coherence miss whose line was invalidated
-// at depth lostAt.
+// binOf returns the bin of an access at the given depth, or of a coherence miss whose line was
+// invalidated at depth lostAt.
 func binOf(depth, lostAt uint32) uint32 {
 	switch depth {
 	case stack.Cold:
@@ -67,8 +69,8 @@ func (c pairCounts) add(key pairBin, weight uint64, group int) {
 	parts[group&(groups-1)] += weight
 }
 
-// placeCounts contains the counts of one site or data object: distances and first accesses by bin,
-// and coherence misses by the bin of the depth at which the line was invalidated.
+// placeCounts contains the counts of one site or data object: the accesses by bin of distances, the
+// first accesses, and the coherence misses by bin of the depth at which the line was invalidated.
 type placeCounts struct {
 	found     groupWeights
 	lost      [profile.SiteBins]uint64
@@ -86,9 +88,9 @@ func (p *placeCounts) add(bin uint32, parts *[groups]uint64) {
 	}
 }
 
-// sumBySiteAndObject adds up the counts of each site and each object. The lists are indexed by the site's or
-// object's index in the latest result of package sites, which contains codes sites and datas
-// objects. Elements without counts are nil.
+// sumBySiteAndObject adds up the counts of each site and of each object. The results are indexed like the
+// lists of sites and objects in the latest result of package sites. The parameters codes and datas are the
+// lengths of these lists. Elements without counts are nil.
 func (c pairCounts) sumBySiteAndObject(s *sites.Analysis, codes, datas int) (code, data []*placeCounts) {
 	code, data = make([]*placeCounts, codes), make([]*placeCounts, datas)
 	add := func(list []*placeCounts, at, bin uint32, parts *[groups]uint64) {
@@ -108,8 +110,8 @@ func (c pairCounts) sumBySiteAndObject(s *sites.Analysis, codes, datas int) (cod
 	return code, data
 }
 
-// code reads or writes the counts, by index in the latest result of package sites. Each bin must be
-// less than bins.
+// code reads or writes the counts, by index in the latest result of package sites. The parameter
+// bins is an upper bound for the bins.
 func (c pairCounts) code(w *codec.Coder, s *sites.Analysis, bins uint64) {
 	type place struct{ code, data, bin uint32 }
 	sums := map[place]*[groups]uint64{}
@@ -145,8 +147,8 @@ func (c pairCounts) code(w *codec.Coder, s *sites.Analysis, bins uint64) {
 }
 
 // knownFirsts contains lines, chosen by their hash, whose first accesses are recorded if single
-// accesses are sampled. This is necessary because a sample whose line is not accessed again shows
-// the last access to the line, but not the first.
+// accesses are sampled. This is necessary because a sample of a single access can detect the last
+// access to a line, but not the first.
 type knownFirsts struct {
 	seed, threshold uint64
 	halvings        uint
@@ -167,7 +169,8 @@ func newBySite(o sample.Options, s *sites.Analysis) *siteSampler {
 	return p
 }
 
-// shortestDistance returns the distance at which package sites counts accesses with an unknown distance.
+// shortestDistance returns the distance at which package sites counts accesses whose distance is
+// unknown.
 func (p *siteSampler) shortestDistance() uint32 {
 	if p.time != nil {
 		return 0
@@ -237,7 +240,7 @@ func (p *siteSampler) weighing() weighing {
 	return newWeighing(p.first.threshold, p.first.halvings, nil, p.time, p.accesses, p.time.samples)
 }
 
-// result converts the counts of package sites to estimates.
+// result replaces the counts of package sites with estimates.
 func (p *siteSampler) result(of *profile.Sites) {
 	code, data := p.counts.sumBySiteAndObject(p.sites, len(of.Code), len(of.Data))
 	w := p.weighing()
@@ -256,9 +259,9 @@ func (w *weighing) distributeReuse(r *profile.Reuse, p *placeCounts) {
 	r.Cold, r.Bins, r.Off = all.Cold, all.Bins, all.Off
 }
 
-// distribute moves accesses from the shortest bin of a site or an object to first accesses, then to
-// coherence misses, and then to the longest distances. All other accesses stay in the shortest bin
-// (SHARDS-adj).
+// distribute moves accesses of a site or an object out of the bin of the shortest distance: first
+// to first accesses, then to coherence misses, and then to other bins, longest distances first. All
+// other accesses stay in the shortest bin (SHARDS-adj).
 func (w *weighing) distribute(r *profile.CoherentReuse, p *placeCounts) {
 	shortest := uint8(profile.SiteBin(w.front))
 	i := slices.IndexFunc(r.Bins, func(b profile.BinCount) bool { return b.Bin == shortest })
@@ -299,9 +302,10 @@ func addBin(list []profile.BinCount, bin uint8, n uint64) []profile.BinCount {
 	return slices.Insert(list, i, profile.BinCount{Bin: bin, Count: n})
 }
 
-// halfWidths computes the errors of miss counts from the spread of the groups. certain is the number of
-// accesses that certainly miss. bins contains all other accesses, and s is their spread. lost is
-// the spread of the coherence misses.
+// halfWidths computes the half-widths of the confidence intervals of miss counts from the weights of
+// the groups. The parameter certain is the number of accesses that certainly miss. The parameter bins
+// contains all other accesses, and the parameters s and lost contain the group weights of these
+// accesses and of the coherence misses.
 func (w *weighing) halfWidths(certain uint64, bins []profile.BinCount, s *groupWeights, lost *[groups]uint64) (list []profile.BinCount) {
 	if w.deepRest <= 0 && w.coldRest <= 0 {
 		return nil

@@ -8,15 +8,15 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-const hole = noLine - 1 // marks the position of a line that another core's store invalidated
+const hole = noLine - 1 // marks the position of a line that a store by another core has invalidated
 
-// holedFront is the top of a core's coherent stack (MODELS §6.4), which is tracked exactly.
-// holedFront contains lines, and the holes that other cores' stores have left.
+// holedFront is the top of a core's coherent stack (MODELS §6.4), which is tracked exactly. It
+// contains lines, and holes in place of lines that stores by other cores have invalidated.
 type holedFront front
 
-// access moves a line to the top. access returns the line's previous depth, or frontLines if the
-// line was not in the front, and the line that left the front. The lines above the topmost hole, or
-// above the line's previous position if there is no hole, move down by one.
+// access moves a line to the top. It returns the line's previous depth, or frontLines if the line
+// was not in the front, and the line that left the front. The lines above the topmost hole move
+// down by one; if there is no hole, the lines above the line's previous position do so.
 func (f *holedFront) access(line trace.Line) (at int, left trace.Line) {
 	if f[0] == line {
 		return 0, noLine
@@ -41,8 +41,8 @@ func (f *holedFront) access(line trace.Line) (at int, left trace.Line) {
 	return at, left
 }
 
-// invalidate replaces a line with a hole. invalidate returns the depth of the line, or frontLines if the front
-// does not contain the line.
+// invalidate replaces a line with a hole. It returns the depth of the line, or frontLines if the front does
+// not contain the line.
 func (f *holedFront) invalidate(line trace.Line) (at int) {
 	if at = slices.Index(f[:], line); at < 0 {
 		return frontLines
@@ -59,11 +59,11 @@ func (f *holedFront) depth(line trace.Line) int {
 	return frontLines
 }
 
-// holedStack is a coherent stack of sampled lines. Like order, it uses sums to count the lines and holes
-// above a stamp. An access always fills the topmost hole.
+// holedStack is a coherent stack of sampled lines. Like sampledOrder, it uses stampCounts to count the
+// lines and holes above a stamp. An access always fills the topmost hole.
 type holedStack struct {
-	place map[trace.Line]uint32 // stamp of a line; away if another core's store has invalidated the line
-	lines []trace.Line          // the line with each stamp; hole marks a hole, and noLine a line that has moved
+	place map[trace.Line]uint32 // stamp of each line; away if a store by another core has invalidated the line
+	lines []trace.Line          // the line with each stamp; the value hole marks a hole, and the value noLine a line that has moved
 	sums  stampCounts           // counts lines and holes
 	holes []uint32              // stamps of the holes, ascending
 	live  int
@@ -79,12 +79,12 @@ type found uint8
 
 const (
 	foundHere found = iota
-	foundLost       // another core's store has invalidated the line
+	foundLost       // a store by another core has invalidated the line
 	foundNew
 )
 
-// access moves a line to the top. If the line was on the stack, above is its previous depth among
-// the sampled lines.
+// access moves a line to the top. If the line was on the stack, the result above is its previous
+// depth among the sampled lines.
 func (h *holedStack) access(line trace.Line) (above int, how found) {
 	stamp, known := h.place[line]
 	how = foundHere
@@ -109,7 +109,8 @@ func (h *holedStack) access(line trace.Line) (above int, how found) {
 	return above, how
 }
 
-// invalidate replaces a line with a hole. above is the line's depth among the sampled lines.
+// invalidate replaces a line with a hole. The result above is the depth of the line among the
+// sampled lines.
 func (h *holedStack) invalidate(line trace.Line) (above int, here bool) {
 	stamp, known := h.place[line]
 	if !known || stamp == away {
@@ -176,8 +177,8 @@ func (h *holedStack) renumber() {
 	h.live = len(h.lines)
 }
 
-// dropLines removes the lines for which keep returns false. dropLines also removes every second hole, because
-// about half of the lines are removed.
+// dropLines removes the lines for which the function keep returns false. It also removes every second hole,
+// because it removes approximately half of the lines.
 func (h *holedStack) dropLines(keep func(trace.Line) bool) {
 	for line := range h.place {
 		if !keep(line) {
@@ -197,7 +198,7 @@ func (h *holedStack) dropLines(keep func(trace.Line) bool) {
 	h.renumber()
 }
 
-// code reads or writes lines and holes in order, and the invalidated lines.
+// code reads or writes the lines and holes, in order, and then the invalidated lines.
 func (h *holedStack) code(c *codec.Coder) {
 	var lines, lost []trace.Line
 	if !c.Reads() {
@@ -236,15 +237,15 @@ func (h *holedStack) code(c *codec.Coder) {
 	}
 }
 
-// lineCores is a hash table of the cores of lines. A Go map would be several times slower, because
-// most accesses add and remove lines. The table does not contain lines without cores.
+// lineCores is a hash table from lines to sets of cores. A Go map would be several times slower,
+// because most accesses add or remove lines. The table does not contain lines whose set is empty.
 type lineCores struct {
 	slots []coresOfLine // the length is a power of two; at most half of the slots are in use
 	used  int
 	shift uint // 64 - log2(len(slots))
 }
 
-// coresOfLine is a line and the set of its cores. The set is empty in a free slot.
+// coresOfLine is a line with its set of cores. In a free slot, the set is empty.
 type coresOfLine struct {
 	line  trace.Line
 	cores uint64
@@ -257,7 +258,7 @@ func (x *lineCores) home(line trace.Line) int {
 }
 
 // find returns the slot of a line, or a free slot if the table does not contain the line. The table
-// must not be empty.
+// must have slots.
 func (x *lineCores) find(line trace.Line) int {
 	mask := len(x.slots) - 1
 	for i := x.home(line); ; i = (i + 1) & mask {
@@ -299,8 +300,9 @@ func (x *lineCores) remove(line trace.Line, core uint8) {
 		return
 	}
 	x.used--
-	// If an entry was placed in a later slot because this slot was occupied, move the entry to this
-	// slot (algorithm R in section 6.4 of Knuth, The Art of Computer Programming, volume 3).
+	// If a later entry could not be placed in this slot because the slot was occupied, move the
+	// entry to this slot (algorithm R in section 6.4 of Knuth, The Art of Computer Programming,
+	// volume 3).
 	mask := len(x.slots) - 1
 	for i := (free + 1) & mask; x.slots[i].cores != 0; i = (i + 1) & mask {
 		if home := x.home(x.slots[i].line); (i-home)&mask >= (i-free)&mask {

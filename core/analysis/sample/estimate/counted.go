@@ -15,10 +15,11 @@ type stackSample struct {
 	near   [frontLines]uint64
 	deep   profile.Histogram
 	cold   uint64
-	spread groupWeights // spread of deep and cold over the groups
+	spread groupWeights // the weights of deep and cold, divided by group
 }
 
-// add counts an access at a distance. If the access is in the sample, group is its group.
+// add counts an access at a distance. The parameter group is the group of the access if the access
+// is in the sample.
 func (c *stackSample) add(distance uint32, weight uint64, group int) {
 	switch {
 	case distance == passed:
@@ -85,7 +86,8 @@ func codeHistogram(c *codec.Coder, h *profile.Histogram) {
 }
 
 // groupWeights contains weights by group and by profile.SiteBin. The last element of a group counts cold
-// accesses. The groups are independent, so the variance between groups shows the error of the sum.
+// accesses. The groups are independent, so the error of the sum can be computed from the variance
+// between the groups.
 type groupWeights [groups][outOf + 1]uint64
 
 // code reads or writes the nonzero weights.
@@ -109,13 +111,14 @@ func (s *groupWeights) code(c *codec.Coder) {
 	}
 }
 
-// noneSeen is the upper bound of the 95 % confidence interval of a count, in sampled accesses, if
-// the count in the sample is 0 (Hanley and Lippman-Hand, 1983).
+// noneSeen is the upper bound of the 95 % confidence interval of a count that is 0 in the sample
+// (Hanley and Lippman-Hand, 1983). The unit is a sampled access.
 const noneSeen = 3
 
-// halfWidth returns the half-width of the confidence interval of a sum. parts contains the sum of
-// each group, factor is the number of accesses that a sampled access represents, and rest is the
-// share of the accesses that are not in the sample.
+// halfWidth returns the half-width of the confidence interval of a sum. The parameter parts
+// contains the sum of each group. The parameter factor is the number of accesses that a sampled
+// access represents, and the parameter rest is the share of the accesses that are not in the
+// sample.
 func halfWidth(parts []float64, factor, rest float64) float64 {
 	if rest <= 0 {
 		return 0
@@ -135,11 +138,12 @@ func halfWidth(parts []float64, factor, rest float64) float64 {
 	return max(noneSeen*factor, quantile*factor*math.Sqrt(rest*squares*n/(n-1)))
 }
 
-// scaledCounts scales the counts of a sample by a factor. The sum of the scaled counts is correctly
-// rounded, too, and does not exceed the known number of accesses. More certain counts take
-// precedence: first accesses, and then the longest distances. The difference from the known number
-// is added at the shortest distances (SHARDS-adj; Waldspurger and others, FAST 2015, section 3.2),
-// because it is caused by a few very frequent lines, which may or may not be in the sample.
+// scaledCounts scales the counts of a sample by a factor. The sum of the scaled counts is also
+// rounded correctly, and does not exceed the known number of accesses. More certain counts take
+// precedence: first accesses, and then the longest distances. If the sum is less than the known
+// number, the missing accesses are added at the shortest distances, because a few very frequent
+// lines, which may or may not be in the sample, cause the difference (SHARDS-adj; Waldspurger and
+// others, FAST 2015, section 3.2).
 type scaledCounts struct {
 	left   uint64
 	factor float64
@@ -154,15 +158,16 @@ func (b *scaledCounts) take(n uint64) uint64 {
 	return got
 }
 
-// addHistogram adds scaled counts, longest distances first. Distances longer than longest are counted
-// at longest.
+// addHistogram adds scaled counts, longest distances first. The parameter longest is the maximum
+// distance at which accesses are counted.
 func (b *scaledCounts) addHistogram(h, out *profile.Histogram, longest uint64) {
 	for _, x := range slices.Backward(numbers(h)) {
 		out.AddN(min(x.at, longest), b.take(x.n))
 	}
 }
 
-// addRemaining adds the accesses that the sample does not represent, at the given distance.
+// addRemaining adds the accesses that the sample does not represent. All of them are counted at the
+// given distance.
 func (b *scaledCounts) addRemaining(out *profile.Histogram, distance uint64) {
 	out.AddN(distance, b.left)
 	b.left = 0

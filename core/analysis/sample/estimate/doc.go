@@ -5,25 +5,25 @@
 //
 // # Lines
 //
-// A sample in space follows every access to some of the lines, namely the lines whose hash is at
-// most R·2^64. A share R of the distinct lines between two accesses to a line is sampled, so the
-// distance among the sampled lines, divided by R, estimates the stack distance (Waldspurger, Park,
-// Garthwaite and Ahmad, SHARDS, FAST 2015). If the number of sampled lines is limited, R is halved
-// whenever the limit is exceeded, and the lines above the new R are dropped. The weights of earlier
-// counts do not change. This method alone is inaccurate: it cannot distinguish distances below 1/R
-// from zero, and its result depends on whether the sample contains the few lines that receive most
-// accesses. Two refinements make it more accurate:
+// A sample in space contains every access to some lines: the lines whose hash is at most R·2^64. It
+// contains a share R of the distinct lines between two accesses to a line, so the number of sampled
+// lines between the accesses, divided by R, is an estimate of the stack distance (Waldspurger,
+// Park, Garthwaite and Ahmad, SHARDS, FAST 2015). If the number of sampled lines is limited, R is
+// halved whenever the number exceeds the limit, and the lines with larger hashes are dropped. The
+// weights of earlier counts do not change. This method alone is inaccurate: it cannot distinguish
+// distances below 1/R from zero, and its result depends on whether the sample contains the few
+// lines that receive most accesses. Two refinements make it more accurate:
 //
 //  1. The 16 lines on top of the stack, called the front, are tracked for all accesses (front.go).
-//     Most accesses of real programs hit these lines. Accesses that hit in the front have exact
-//     distances, and need no hash. Only the accesses beyond the front are sampled. The number of
-//     accesses beyond the front is known. If the sum of the scaled sample differs from this number,
-//     the difference is added at the shortest distances (SHARDS-adj).
-//  2. A second estimate of the distance, which is available at any sampling rate, is predicted from
-//     the number of lines that have left the front since the accessed line left the front
-//     (space.go; Eklov and Hagersten, StatStack, ISPASS 2010). The prediction and the scaled count
-//     of sampled lines are combined, each weighted by the inverse of its variance. The prediction
-//     dominates for short distances, and the count for long distances.
+//     Most accesses of real programs hit these lines. The distances of accesses that hit in the
+//     front are exact, and their lines need not be hashed. Only the accesses beyond the front are
+//     sampled. The number of accesses beyond the front is known. If the sum of the scaled sample
+//     differs from this number, the difference is added at the shortest distances (SHARDS-adj).
+//  2. A second estimate of the distance is available at any sampling rate: it is predicted from the
+//     number of lines that have left the front since the accessed line left it (space.go; Eklov and
+//     Hagersten, StatStack, ISPASS 2010). The result is the mean of the prediction and the scaled
+//     number of sampled lines, each weighted by the inverse of its variance. The prediction
+//     dominates for short distances, and the number of sampled lines for long distances.
 //
 // Sampled lines are too sparse to count stack distances within sets: at a rate of 1 %, a set of 8
 // ways contains 0.08 sampled lines on average. For sampled profiles, the misses of set-associative
@@ -34,62 +34,63 @@
 // A sample in time chooses single accesses, and follows the line of each chosen access until the
 // line is accessed again (Kulkarni, section 2.1). The gaps between chosen accesses are
 // geometrically distributed, so each access is chosen with the same probability. A gap begins at
-// the previous chosen access, so samples may overlap. (If each gap began when the previous sample
-// ended, short distances would be over-represented.) While no sample is open, accesses are skipped.
-// A sample that has been open for a certain part of the mean gap counts only one line in 64, chosen
-// by hash. A sample whose line is not accessed again represents a cold access, because each line
-// has one last access and one first access.
+// the previous chosen access, so samples may overlap. (If each gap began at the end of the previous
+// sample, short distances would be over-represented.) While no sample is open, accesses are
+// skipped. After a certain fraction of the mean gap, an open sample counts only one line in 64,
+// chosen by hash. A sample whose line is not accessed again represents a cold access, because each
+// line has one last access and one first access.
 //
 // # Other analyses
 //
 // Samples also estimate the results of other analyses (followers.go):
 //
 //   - Sites and data objects (bysite.go): references, strides, and accesses to the 16 lines on top
-//     of the stack are counted exactly. A sampled distance is attributed to the access that ends
-//     it. The number of accesses of each site and object is known, so the remaining accesses are
-//     counted at the shortest distance (SHARDS-adj). bysitecores.go estimates the counts of sites
-//     on coherent stacks in the same way.
+//     of the stack are counted exactly. A sampled distance is attributed to the second of its two
+//     accesses. Because the number of accesses of each site and object is known, the remaining
+//     accesses are counted at the shortest distance (SHARDS-adj). bysitecores.go estimates the
+//     counts of sites on coherent stacks in the same way.
 //   - Threads (threads.go): each core, and each group of cores that share a cache, has its own
-//     stack, with its own top 16 lines and times, or its own samples of accesses. The coherent
-//     stack (MODELS §6.4) contains all lines at the top, and the sampled lines and holes below. Its
-//     distances are estimated as the distances on the private stack, times the factor by which
-//     holes reduce the distances of the sampled lines. A sample of a single access ends when the
-//     same core next accesses the line. The access that ends the sample is a coherence miss if
-//     another core has stored to the line since the sampled access. The depth of the line when it
-//     was invalidated is the number of lines accessed since the sample began. Stack distances
-//     within sets are not counted, and the misses of set-associative caches are estimated with
-//     SDCM. The classes of MODELS §6.6 are not estimated, because a sample does not contain the
-//     rare accesses of other cores that determine the class.
-//   - Communication (talk.go): every access to a sampled line is seen, so the estimates for words
-//     and lines have no bias. If the rate is halved, lines are dropped together with their counts.
-//     Pages are omitted, because the last writer of a page depends on all lines of the page. A part
-//     of a data object that contains no sampled line has no owner. Samples of single accesses
-//     cannot show the last writer of a word. Kulkarni (section 3.1) therefore proposes to sample
-//     lines, or parts of the run.
+//     stack, with its own front and its own reuse times, or its own samples of accesses. At the
+//     top, the coherent stack (MODELS §6.4) contains all lines; below the front, it contains only
+//     the sampled lines and the holes. Its distances are estimated as the distances on the private
+//     stack, multiplied by the factor by which holes reduce the distances of the sampled lines. A
+//     sample of a single access ends at the next access to the line by the same core. This access
+//     is a coherence miss if another core has stored to the line since the sampled access. The
+//     depth at which the line was invalidated is the number of lines accessed from the beginning of
+//     the sample to the store. Stack distances within sets are not counted, and the misses of
+//     set-associative caches are estimated with SDCM. The classes of MODELS §6.6 are not estimated,
+//     because they depend on rare accesses by other cores, which a sample usually does not contain.
+//   - Communication (talk.go): the sample contains every access to a sampled line, so the estimates
+//     for words and lines have no bias. If the rate is halved, lines are dropped together with
+//     their counts. Pages are omitted, because the last writer of a page depends on all lines of
+//     the page. A part of a data object that contains no sampled line has no owner. Samples of
+//     single accesses cannot determine the last writer of a word. Kulkarni (section 3.1) therefore
+//     proposes to sample lines or intervals of the run.
 //
-// A sample of single accesses shows the last access to a line, but not the first access. The number
-// of first accesses, and of accesses to lines that stores invalidated, is estimated from up to
-// 8,192 lines, which are chosen by hash, and for which every access is seen.
+// A sample of single accesses can detect the last access to a line, but not the first. The number
+// of first accesses, and the number of accesses to invalidated lines, are estimated from up to
+// 8,192 lines, which are chosen by hash and observed at every access.
 //
-// A problem may concern only a few lines, such as the line of a counter that all threads write. At
-// a rate of 1 %, 99 % of all samples do not contain such a line. In a sample that contains the
-// line, the line represents a hundred lines.
+// A performance problem may concern only a few lines, such as the line that contains a counter that
+// all threads write. At a rate of 1 %, 99 % of all samples do not contain such a line. If a sample
+// does contain the line, the line counts as a hundred lines.
 //
-// # Parts of the run
+// # Intervals of the run
 //
-// [sample.OnOff] skips parts of the run. Every analysis receives all records of the parts that are
-// not skipped.
+// [sample.OnOff] skips most of the run, and passes all records of short intervals to every
+// analysis.
 //
-// # Intervals
+// # Confidence intervals
 //
 // The sampled lines are divided into 16 independent groups by a hash. Single accesses are assigned
-// to 16 groups in turn. The standard error of the misses of each core, site or flow is computed
-// from the variance between the groups, and the confidence interval with Student's t-distribution
-// (15 degrees of freedom, or 7 for communication, which has 8 groups). The estimated distances are
-// uncertain, too, and their standard deviation depends on the method by which they were combined.
-// The interval for a capacity is therefore widened until it covers the misses at neighbouring
-// capacities. If the sample contains no access for a result, the upper bound of the result is three
-// sampled accesses (rule of three). If a row of a table is the sum of several sites or flows, their
-// half-widths are added, because all errors may have the same sign. For the histogram of single
-// accesses, each count is treated as a binomial share (Wilson's interval).
+// to 16 groups in turn. The standard error of the number of misses of each core, site or flow is
+// computed from the variance between the groups. The confidence interval follows from Student's
+// t-distribution with 15 degrees of freedom, or 7 for communication, which has 8 groups. The
+// estimated distances are uncertain, too; their standard deviation depends on how the sampler
+// estimates them. The interval for a capacity is therefore widened until it covers the misses at
+// neighbouring capacities. If the sample contains no access that contributes to a result, the upper
+// bound of the result is three sampled accesses (rule of three). If a row of a table is the sum of
+// several sites or flows, their half-widths are added, because all errors may have the same sign.
+// For the histogram of single accesses, each count is treated as a binomial share (Wilson's
+// interval).
 package estimate

@@ -38,7 +38,8 @@ func followers(o sample.Options, w analysis.Wanted) []analysis.Analysis {
 	return append(list, k)
 }
 
-// siteFeeder passes batches to the sites analysis. kept writes the results of the sites analysis.
+// siteFeeder passes batches to the sites analysis. The results of the sites analysis are written by
+// sampledAnalyses.
 type siteFeeder struct{ sites *sites.Analysis }
 
 func (a siteFeeder) Takes() (events trace.Kinds, sites, pcs bool) { return a.sites.Takes() }
@@ -53,7 +54,7 @@ type sampledAnalyses struct {
 	options   sample.Options
 	lineBytes uint32          // line size for sites and communication
 	done      uint64          // number of references so far
-	sites     *sites.Analysis // receives all references; nil: not requested
+	sites     *sites.Analysis // the sites analysis, which receives all references; nil: not requested
 	sizes     []*sampledLineSize
 	failed    error
 }
@@ -72,16 +73,16 @@ type sampledLineSize struct {
 	threads *threads              // nil: not requested
 	talk    *sampledCommunication // nil: not requested, or for a different line size
 
-	siteCores *siteCores // nil unless sites and threads are requested and there are several cores
-	without   bool       // siteCores will not be created
+	siteCores *siteCores // nil: sites or threads are not requested, or there is only one core
+	without   bool       // the field siteCores remains nil
 
-	lines []trace.Line // line accesses, and their rows in the batch
+	lines []trace.Line // line accesses, and the row of each line access in the batch
 	rows  []uint32
-	parts []touchedPart // the touched parts of references, if a follower needs them
+	parts []touchedPart // the touched part of each line, if a follower needs it
 	cores []uint8
 }
 
-// touchedPart is the part of a reference that lies in one line.
+// touchedPart is the part of a reference that lies within one line.
 type touchedPart struct {
 	addr  trace.Addr
 	bytes uint32
@@ -111,8 +112,8 @@ func (k *sampledAnalyses) Takes() (events trace.Kinds, sites, pcs bool) {
 // Close implements [contract.Analysis]. Close does nothing, because results need all data.
 func (k *sampledAnalyses) Close() {}
 
-// Consume implements [contract.Analysis]. Consume must be called after the Consume method of the
-// sites analysis.
+// Consume implements [contract.Analysis]. Consume must be called after Consume of the sites
+// analysis.
 func (k *sampledAnalyses) Consume(b *trace.Batch) error {
 	for _, s := range k.sizes {
 		for at := 0; at < b.Len(); at = s.addWholeRows(b, at) {
@@ -127,7 +128,7 @@ func (k *sampledAnalyses) Consume(b *trace.Batch) error {
 // ConsumePiece implements [contract.PieceConsumer].
 func (k *sampledAnalyses) ConsumePiece(b *trace.Batch, from, end uint64) {
 	if from > 0 {
-		k.done-- // the previous piece counted the reference
+		k.done-- // the reference was counted for the previous piece
 	}
 	for _, s := range k.sizes {
 		s.addAccesses(b, 0, b.Addr[0]+from, uint32(end-from))
@@ -146,8 +147,8 @@ func (k *sampledAnalyses) reach(references uint64) error {
 	return k.failed
 }
 
-// addWholeRows adds the rows before the first row that touches several lines, and returns the index of
-// that row.
+// addWholeRows adds all rows up to the first row that touches several lines, and returns the index of
+// this row.
 func (s *sampledLineSize) addWholeRows(b *trace.Batch, at int) int {
 	if s.talk != nil {
 		return at
@@ -176,7 +177,7 @@ func (s *sampledLineSize) addWholeRows(b *trace.Batch, at int) int {
 	return at
 }
 
-// addAccesses adds the line accesses for the given bytes of row i of a batch.
+// addAccesses adds the line accesses to the given bytes by row i of a batch.
 func (s *sampledLineSize) addAccesses(b *trace.Batch, i int, addr trace.Addr, bytes uint32) {
 	first, end := addr>>s.shift, addr+uint64(max(bytes, 1))-1
 	last := end >> s.shift

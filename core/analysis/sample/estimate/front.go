@@ -2,9 +2,9 @@ package estimate
 
 import "github.com/stackglass/stackglass/core/trace"
 
-const frontLines = 16 // number of lines on top of the stack that are tracked for every access
+const frontLines = 16 // number of lines on top of the stack, which are tracked for every access
 
-const noLine = ^trace.Line(0) // not a valid line: line numbers are below 2^61
+const noLine = ^trace.Line(0) // not a line: line numbers are below 2^61
 
 // front is the top of an LRU stack, as an array. Accesses that hit in the front have exact
 // distances.
@@ -16,8 +16,8 @@ func (f *front) clear() {
 	}
 }
 
-// access moves a line to the top. access returns the line's previous depth. If the line was not in
-// the front, it returns frontLines, and the line that left the front.
+// access moves a line to the top. It returns the line's previous depth or, if the line was not in
+// the front, frontLines and the line that left the front.
 func (f *front) access(line trace.Line) (at int, left trace.Line) {
 	if f[0] == line {
 		return 0, noLine
@@ -41,15 +41,15 @@ func (f *front) lines() (n int) {
 	return n
 }
 
-// fetch is an access that missed in the front, and the line that left the front.
+// fetch describes an access that missed in the front: its line, and the line that left the front.
 type fetch struct {
 	line, left trace.Line
 	kind       trace.Kind
 }
 
-// scan performs the accesses in the front. scan counts the distances of hits, queues all other
-// accesses, and returns the number of queued accesses. Lines are compared in groups of four, for
-// the same reason as in stack.Exact.
+// scan performs accesses in the front. It counts the distances of hits, queues all other accesses,
+// and returns the number of queued accesses. Lines are compared in groups of four, for the reason
+// that stack.Exact explains.
 func (f *front) scan(lines []trace.Line, kinds []trace.Kind, near *nearCounts, queue *[chunk]fetch) (fetches int) {
 	t0, t1, t2, t3 := f[0], f[1], f[2], f[3]
 	kinds = kinds[:len(lines)]

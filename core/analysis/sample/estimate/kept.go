@@ -10,8 +10,8 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// Result implements [contract.Analysis]. Result must be called after the Result method of the
-// sampled locality analysis.
+// Result implements [contract.Analysis]. Result must be called after Result of the sampled locality
+// analysis.
 func (k *sampledAnalyses) Result(p *profile.Profile, state bool) {
 	var saved *codec.Coder
 	if state {
@@ -34,7 +34,7 @@ func (k *sampledAnalyses) Result(p *profile.Profile, state bool) {
 			}
 		}
 		if state {
-			_ = s.code(saved, p) // can fail only while reading
+			_ = s.code(saved, p) // fails only when reading
 		}
 	}
 	if state {
@@ -61,8 +61,9 @@ func (s *sampledLineSize) code(c *codec.Coder, p *profile.Profile) error {
 	return nil
 }
 
-// describe adds a description of the sample if the run has no stack of all accesses, whose analysis
-// would otherwise add the description. The stack of the first domain contains the same lines.
+// describe adds a description of the sample if the run has no sampled locality analysis, which
+// would otherwise add it. The stack of the first domain contains the same lines as the stack of
+// that analysis.
 func (k *sampledAnalyses) describe(p *profile.Profile) {
 	p.Sampled = sampledOf(k.options)
 	p.Sampled.Read = p.Totals.AllReferences()
@@ -108,10 +109,10 @@ func (k *sampledAnalyses) siteResult(p *profile.Profile, saved *codec.Coder) {
 	}
 }
 
-// The state, in section segk, consists of uv references, then, if sites are analysed, a profile of
-// all accesses, and then, for each line size, the states of bySite, threads and talk, if present.
-// In that profile, all accesses beyond the front count at the shortest distance. A profile is
-// encoded as its length (uv) and its bytes.
+// The state, in section segk, begins with the number of references (uv). If sites are analysed, it
+// is followed by a profile of all accesses, in which all accesses beyond the front count at the
+// shortest distance. A profile is encoded as its length (uv) and its bytes. For each line size, the
+// states of bySite, threads and talk follow, if present.
 
 // Restore implements [contract.Analysis].
 func (k *sampledAnalyses) Restore(p *profile.Profile) error {
@@ -215,7 +216,7 @@ func (t *threads) code(c *codec.Coder) {
 	}
 }
 
-// find adds the restored samples and lines of a core to the tables for all cores.
+// find adds the restored samples and lines of a core to the tables of all cores.
 func (t *threads) find(core uint8) {
 	c := t.cores[core]
 	for line := range c.waits {
@@ -254,7 +255,7 @@ func (c *coreStacks) code(w *codec.Coder) {
 		top = c.coherentTop()
 	}
 	for i := range top {
-		codeLine(w, &top[i], 2) // 0 represents a hole, 1 for no line
+		codeLine(w, &top[i], 2) // 0 represents a hole, and 1 represents no line
 	}
 	var near []nearLost
 	if w.Reads() {
@@ -290,9 +291,9 @@ func (d *domainStacks) code(c *codec.Coder, cores int) {
 	codeByLine(c, d.waits, 2, func(core *uint8) { codec.Below(c, core, uint64(cores)) })
 }
 
-// code reads or writes the decision whether to run (0: not made, 1: yes, 2: no, otherwise 3 + the
-// thread of the first reference), and the states of the analyses. There is one state for each
-// power-of-two range of hashes.
+// code reads or writes the decision whether to run, and then the states of the analyses, one for
+// each power-of-two range of hashes. The decision is encoded as 0 if it has not been made, as 1 for
+// yes, as 2 for no, and otherwise as 3 + the thread of the first reference.
 func (t *sampledCommunication) code(c *codec.Coder, p *profile.Profile) error {
 	how := uint64(0)
 	switch {

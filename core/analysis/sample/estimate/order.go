@@ -8,28 +8,28 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// sampledOrder is the sampled part of an LRU stack. sampledOrder stores lines in the order in which they were
-// pushed onto the stack, and counts the lines that were pushed after a given line. sampledOrder uses a
-// Fenwick tree over live stamps (Bennett and Kruskal, 1975). When all stamps have been used, the
-// lines are renumbered.
+// sampledOrder contains the sampled lines of an LRU stack, in the order in which they were pushed onto the
+// stack. It counts the lines that were pushed after a given line. To do so, it assigns ascending stamps to
+// lines, and counts live stamps with a Fenwick tree (Bennett and Kruskal, 1975). When all stamps have been
+// used, the lines are renumbered.
 type sampledOrder struct {
-	place map[trace.Line]uint32 // a line's stamp, which is its index in lines, or away
-	lines []placed              // lines by stamp, from 0
+	place map[trace.Line]uint32 // the stamp of each line, which is its index in the slice lines, or the value away
+	lines []placed              // indexed by stamp
 	sums  stampCounts           // counts the live stamps
 	live  int
 }
 
-// placed is a line and the time at which the line was pushed onto the stack. An entry is live if
-// the line has not moved since, that is, if place refers to the entry.
+// placed is a line with the time at which the line was pushed onto the stack. An entry is live if
+// the line has not moved since then, which means that the map place refers to the entry.
 type placed struct {
 	line trace.Line
 	at   uint64
 }
 
 const (
-	away       = ^uint32(0) // the line has been on the stack, but was removed
+	away       = ^uint32(0) // the line was on the stack, but has been removed
 	firstRoom  = 1 << 10
-	orderSlack = 3 // room for stamps after renumbering, per live line
+	orderSlack = 3 // number of stamps per live line after renumbering
 )
 
 func newOrder() *sampledOrder {
@@ -38,11 +38,10 @@ func newOrder() *sampledOrder {
 	return o
 }
 
-// registeredLines returns the number of lines that have been registered with note, including all lines on the
-// stack.
+// registeredLines returns the number of registered lines, including all lines on the stack.
 func (o *sampledOrder) registeredLines() int { return len(o.place) }
 
-// register registers a line. register reports whether the line was already registered.
+// register registers a line, and reports whether the line had already been registered.
 func (o *sampledOrder) register(line trace.Line) (known bool) {
 	if _, known = o.place[line]; !known {
 		o.place[line] = away
@@ -62,8 +61,8 @@ func (o *sampledOrder) push(line trace.Line, at uint64) {
 	o.sums.add(stamp)
 }
 
-// removeLine removes a line. removeLine returns the number of lines above the line, and the time when the line
-// was pushed onto the stack. down is false if the line was not on the stack.
+// removeLine removes a line. It returns the number of lines above the line, the time when the line was pushed
+// onto the stack, and whether the line was on the stack.
 func (o *sampledOrder) removeLine(line trace.Line) (above int, at uint64, down bool) {
 	stamp, known := o.place[line]
 	if !known || stamp == away {
@@ -99,7 +98,7 @@ func (o *sampledOrder) renumber() {
 	o.sums = newSums(cap(o.lines), len(o.lines))
 }
 
-// dropLines removes the lines for which keep returns false.
+// dropLines removes the lines for which the function keep returns false.
 func (o *sampledOrder) dropLines(keep func(trace.Line) bool) {
 	for line, stamp := range o.place {
 		if keep(line) {
@@ -147,7 +146,8 @@ func (o *sampledOrder) code(c *codec.Coder) {
 // stampCounts is a Fenwick tree (Fenwick, 1994) that counts live stamps. sums[0] is unused.
 type stampCounts []uint32
 
-// newSums returns a tree with the given room for stamps. The stamps less than live are live.
+// newSums returns a tree with room for the given number of stamps, in which the stamps below live
+// are live.
 func newSums(room, live int) stampCounts {
 	s := make(stampCounts, room+1)
 	for i := range live {
@@ -173,7 +173,7 @@ func (s stampCounts) remove(stamp uint32) {
 	}
 }
 
-// liveBelow returns the number of live stamps that are less than stamps.
+// liveBelow returns the number of live stamps below the given number.
 func (s stampCounts) liveBelow(stamps uint32) (n int) {
 	for i := stamps; i > 0; i -= i & -i {
 		n += int(s[i])

@@ -62,7 +62,7 @@ func (s *lineSize) result() (profile.Locality, profile.SampledSize) {
 	return l, size
 }
 
-// estimate contains the estimated counts of accesses beyond the front.
+// estimate contains estimated counts of accesses beyond the front.
 type estimate struct {
 	deep profile.Histogram
 	cold uint64
@@ -98,8 +98,9 @@ func (s *lineSize) estimate(kind int, factor float64, open uint64) (e estimate) 
 
 const someSamples = 8 // number of samples of the whole run that are added to each window
 
-// windowRows divides the accesses beyond the front of each window among the bins, in proportion to
-// the samples of the window and, with a small weight, of the whole run (pooled).
+// windowRows distributes the accesses beyond the front of each window over the bins. It uses the
+// proportions of the window's samples, combined with the proportions of all samples of the run
+// (pooled), which have a small weight.
 func (s *lineSize) windowRows(pooled *estimate) profile.Windows {
 	if len(s.windows.rows) > 0 {
 		s.closeRow()
@@ -135,17 +136,17 @@ func (s *lineSize) windowRows(pooled *estimate) profile.Windows {
 
 const (
 	fewLines    = 32   // minimum number of sampled lines, or of single samples, for an interval
-	student     = 2.13 // quantile 0.975 of Student's t with groups-1 degrees of freedom; slightly too wide for single samples
-	studentTalk = 2.36 // quantile 0.975 with talkGroups-1 degrees of freedom
-	// number of standard deviations by which all distances may be wrong in the same direction
+	student     = 2.13 // quantile 0.975 of Student's t-distribution with groups-1 degrees of freedom; slightly too large for single samples
+	studentTalk = 2.36 // the same quantile with talkGroups-1 degrees of freedom
+	// number of standard deviations by which all distances together may be too long or too short
 	deviations = 2
 )
 
 // bounds returns the confidence intervals of misses at the edges of profile.SiteBin. Two quantities
-// are uncertain. First, the variance between independent groups shows the error of the number of
-// accesses whose distance is at least a capacity. Second, the distances themselves may all have
-// errors of the same sign, so the interval of a capacity also includes the misses at slightly
-// smaller and larger capacities.
+// are uncertain. The first is the number of accesses whose distance is at least a capacity; its
+// error is computed from the variance between independent groups. The second is the distances
+// themselves, whose errors may all have the same sign; the interval for a capacity therefore also
+// includes the misses at slightly smaller and larger capacities.
 func (s *lineSize) bounds(l *profile.Locality, factor float64, size *profile.SampledSize) (list []profile.Bound) {
 	single := s.front == 0
 	if single && size.Samples < fewLines || !single && size.Lines < fewLines {
@@ -160,10 +161,10 @@ func (s *lineSize) bounds(l *profile.Locality, factor float64, size *profile.Sam
 	return boundsOf(&misses, &off, s.front, s.sampler.deviation)
 }
 
-// boundsOf returns the confidence intervals of misses whose errors are off. Misses are exact for
-// capacities up to front.
+// boundsOf returns the confidence intervals of misses whose errors are in the parameter off. For
+// capacities up to the parameter front, the misses are exact.
 func boundsOf(misses *[outOf + 1]uint64, off *[outOf + 1]profile.Bound, front uint32, deviation func(distance float64) float64) (list []profile.Bound) {
-	most := misses[profile.SiteBin(front)] // accesses that may miss
+	most := misses[profile.SiteBin(front)] // number of accesses that may miss
 	for bin := 0; bin <= outOf; bin++ {
 		capacity := profile.SiteBinFrom(bin)
 		if capacity <= uint64(front) {
@@ -199,8 +200,8 @@ func siteBinMisses(counts *profile.Histogram, cold uint64) (misses [outOf + 1]ui
 	return misses
 }
 
-// offByGroups returns the errors of misses, computed from the variance between groups. The errors
-// decrease as the rate approaches 1.
+// offByGroups computes the errors of the numbers of misses from the variance between groups. The
+// errors decrease as the sampling rate approaches 1.
 func (s *lineSize) offByGroups(factor float64, size *profile.SampledSize) (off [outOf + 1]profile.Bound) {
 	var sums [groups]float64
 	rest := 1 - profile.RateOf(size.Threshold)
@@ -219,7 +220,7 @@ func (s *lineSize) offByGroups(factor float64, size *profile.SampledSize) (off [
 	return off
 }
 
-// offBySamples is like offByGroups, but for independent samples. offBySamples uses Wilson's score
+// offBySamples is like offByGroups, but for independent samples, for which it uses Wilson's score
 // interval (Wilson, 1927).
 func offBySamples(misses [outOf + 1]uint64, samples uint64) (off [outOf + 1]profile.Bound) {
 	all, n := float64(misses[0]), float64(samples)

@@ -14,17 +14,17 @@ import (
 
 // sampler chooses accesses and determines their distances.
 type sampler interface {
-	// sample processes the next line accesses, at most maxLines. sample counts the hits in the
-	// front, and appends the sampled accesses beyond the front to c.taken. sample returns the
-	// number of all accesses beyond the front.
+	// sample processes the next line accesses, at most maxLines. It counts the hits in the front,
+	// appends the sampled accesses beyond the front to c.taken, and returns the number of all
+	// accesses beyond the front.
 	sample(lines []trace.Line, kinds []trace.Kind, c *counts) (beyond uint64)
 	// weight returns the number of accesses that a sampled access represents, up to a constant
 	// factor.
 	weight() uint64
 	group(line trace.Line) int
-	// describe sets the fields of s that only the sampler knows. describe returns the number of
-	// open samples by kind, and the factor that converts weights to numbers of accesses. If the
-	// factor is 0, the weights must be scaled so that their sum equals the number of all accesses.
+	// describe sets the fields of s that only the sampler knows. It returns the number of open
+	// samples by kind, and the factor that converts weights to numbers of accesses. If the factor
+	// is 0, the caller must scale the weights such that their sum is the number of all accesses.
 	describe(s *profile.SampledSize) (factor float64, open [trace.NumKinds]uint64)
 	// deviation returns the relative standard deviation of an estimated distance.
 	deviation(distance float64) float64
@@ -35,7 +35,7 @@ type sampler interface {
 type Analysis struct {
 	options sample.Options
 	sizes   []*lineSize
-	done    uint64 // number of references analysed
+	done    uint64 // number of references that have been analysed
 }
 
 func init() { sample.NewLocality, sample.NewFollowers = newLocality, followers }
@@ -73,7 +73,7 @@ func (a *Analysis) Takes() (events trace.Kinds, sites, pcs bool) { return 0, fal
 // Close implements [contract.Analysis].
 func (a *Analysis) Close() {}
 
-// Lines returns the estimated number of distinct lines so far, for the smallest line size.
+// Lines returns the estimated number of distinct lines so far, at the smallest line size.
 func (a *Analysis) Lines() uint64 {
 	var s profile.SampledSize
 	factor, _ := a.sizes[0].sampler.describe(&s)
@@ -106,19 +106,19 @@ func (a *Analysis) ConsumePiece(b *trace.Batch, from, end uint64) {
 
 const (
 	maxLines  = locality.MaxLines
-	kindSlots = 8 // a power of two ≥ trace.NumKinds, so that masks replace checks
+	kindSlots = 8 // a power of two ≥ trace.NumKinds, so that masks replace bounds checks
 	outOf     = profile.SiteBins
 )
 
 // nearCounts counts the accesses of kind k that hit in the front at distance d, at index k<<4 | d.
-// Even and odd accesses use different counters, because each increment of a counter must wait for
-// the previous store to the counter.
+// Even and odd accesses use different counters, because otherwise an increment of a counter often
+// has to wait for the previous store to the same counter.
 type nearCounts [2][kindSlots * frontLines]uint64
 
 // counts contains the counts for one line size.
 type counts struct {
 	near   nearCounts
-	beyond [kindSlots]uint64 // number of all accesses beyond the front, including accesses that are not in the sample
+	beyond [kindSlots]uint64 // number of all accesses beyond the front, whether or not they are in the sample
 	deep   [trace.NumKinds]profile.Histogram
 	cold   [trace.NumKinds]uint64
 
@@ -127,7 +127,7 @@ type counts struct {
 	spread  [groups][outOf + 1]uint64 // weights by group and profile.SiteBin; the last element counts cold accesses
 }
 
-// sampledAccess is a sampled access. The distance of a sampled access may be stack.Cold.
+// sampledAccess is a sampled access. Its distance may be stack.Cold.
 type sampledAccess struct {
 	line     trace.Line
 	weight   uint64 // number of accesses that the sampled access represents, divided by the sampler's factor
@@ -138,7 +138,7 @@ type sampledAccess struct {
 type lineSize struct {
 	locality.Splitter
 	sampler sampler
-	front   uint32 // limit below which the distances of all accesses are known: frontLines, or 0
+	front   uint32 // all distances below this limit are exact: frontLines, or 0
 	counts
 	windows windows
 }
@@ -167,20 +167,20 @@ func (s *lineSize) count(x *sampledAccess, row *row) {
 	s.spread[s.sampler.group(x.line)][siteBin] += weight
 }
 
-// nearAt returns the number of accesses of a kind that hit in the front at distance d.
+// nearAt returns the number of hits in the front at distance d, for one kind of access.
 func (c *counts) nearAt(kind, d int) uint64 {
 	return c.near[0][kind<<4|d] + c.near[1][kind<<4|d]
 }
 
-// windows contains the windows of the run, as in profile.Windows.
+// windows contains the counts by window of the run: see profile.Windows.
 type windows struct {
 	References uint64
 	rows       []row
-	counted    [frontLines]uint64 // number of hits in counts.near that rows already contain
+	counted    [frontLines]uint64 // number of hits that are in both counts.near and the rows
 }
 
-// row contains the counts of one window: the number of accesses beyond the front, and histograms of
-// the hits in the front and of the sampled accesses.
+// row contains the counts of one window: the number of accesses beyond the front, a histogram of
+// the hits in the front, and a histogram of the sampled accesses.
 type row struct {
 	beyond       uint64
 	near, sample profile.WindowRow
@@ -188,8 +188,8 @@ type row struct {
 
 func (w *windows) last() *row { return &w.rows[len(w.rows)-1] }
 
-// appendRows appends rows, if necessary, until the last row belongs to the window that contains
-// reference number at. A window has size references.
+// appendRows makes the last row belong to the window that contains reference number at. If
+// necessary, it appends rows. The parameter size is the number of references in a window.
 func (s *lineSize) appendRows(at, size uint64) {
 	w := &s.windows
 	if w.References >= size && uint64(len(w.rows)) > at/w.References {
@@ -223,7 +223,7 @@ func (w *windows) coarsen() {
 	w.References *= 2
 }
 
-// closeRow completes the last row. closeRow adds the hits in the front since the previous row was
+// closeRow completes the last row: it adds the hits in the front since the previous row was
 // completed.
 func (s *lineSize) closeRow() {
 	for d := range frontLines {

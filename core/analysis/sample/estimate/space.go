@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	chunk    = 512            // number of accesses to scan before the queued accesses are processed; a power of two
-	passed   = stack.Cold - 1 // replaces the distance of an access that is not in the sample
+	chunk    = 512            // number of accesses that are scanned before the queued accesses are processed; a power of two
+	passed   = stack.Cold - 1 // marks an access that is not in the sample, instead of a distance
 	farthest = passed - 1     // largest distance
-	groups   = 16             // number of groups of the sample, from whose variance the intervals are computed; a power of two
+	groups   = 16             // number of groups of the sample; the confidence intervals are computed from the variance between them; a power of two
 )
 
-// hashLine hashes a line (the finaliser of SplitMix64; Steele, Lea and Flood, 2014). A line is sampled
-// if its hash is small enough. The low bits of the hash select the group.
+// hashLine hashes a line with the finaliser of SplitMix64 (Steele, Lea and Flood, 2014). A line is
+// sampled if its hash does not exceed a threshold. The low bits of the hash select the group.
 func hashLine(line trace.Line, seed uint64) uint64 {
 	h := line + seed*0x9e3779b97f4a7c15
 	h = (h ^ h>>30) * 0xbf58476d1ce4e5b9
@@ -31,7 +31,7 @@ type spaceSampler struct {
 	seed      uint64
 	threshold uint64 // the largest hash of a sampled line
 	rate      float64
-	most      int // maximum number of sampled lines, beyond which the rate is halved; 0: no limit
+	most      int // if there are more sampled lines, the rate is halved; 0: no limit
 	halvings  uint
 
 	front   front
@@ -56,7 +56,7 @@ func (s *spaceSampler) sample(lines []trace.Line, kinds []trace.Kind, c *counts)
 		for i := range s.queue[:fetches] {
 			q := &s.queue[i]
 			c.beyond[q.kind&(kindSlots-1)]++
-			if min(hashLine(q.line, s.seed), hashLine(q.left, s.seed)) > s.threshold { // neither line is in the sample
+			if min(hashLine(q.line, s.seed), hashLine(q.left, s.seed)) > s.threshold { // neither of the two lines is in the sample
 				s.fetches++
 				continue
 			}
@@ -71,8 +71,8 @@ func (s *spaceSampler) sample(lines []trace.Line, kinds []trace.Kind, c *counts)
 	return beyond
 }
 
-// fetchIntoFront moves a line with hash h into the front, where it replaces the line left. exchange
-// returns the distance of the access, or passed.
+// fetchIntoFront handles an access to a line, with hash h, that missed in the front and replaced
+// another line there, the parameter left. It returns the distance of the access, or passed.
 func (s *spaceSampler) fetchIntoFront(line trace.Line, h uint64, left trace.Line) uint32 {
 	d := uint32(passed)
 	if h <= s.threshold {
@@ -86,8 +86,8 @@ func (s *spaceSampler) fetchIntoFront(line trace.Line, h uint64, left trace.Line
 	return d
 }
 
-// access performs one access and returns its distance, or passed. Distances less than frontLines
-// are exact.
+// access performs one access and returns its distance, or passed. Distances below frontLines are
+// exact.
 func (s *spaceSampler) access(line trace.Line) uint32 {
 	d, left := s.front.access(line)
 	if d < frontLines {
@@ -96,7 +96,7 @@ func (s *spaceSampler) access(line trace.Line) uint32 {
 	return s.fetchIntoFront(line, hashLine(line, s.seed), left)
 }
 
-// sampledDistance returns the distance of a sampled line that is not in the front.
+// sampledDistance returns the stack distance of a sampled line that is not in the front.
 func (s *spaceSampler) sampledDistance(line trace.Line) uint32 {
 	s.looked++
 	above, at, down := s.below.removeLine(line)
@@ -111,7 +111,7 @@ func (s *spaceSampler) sampledDistance(line trace.Line) uint32 {
 	return frontLines + uint32(min(math.Round(distance), farthest-frontLines))
 }
 
-// limitLines halves the rate while there are too many sampled lines.
+// limitLines halves the rate until there are no longer too many sampled lines.
 func (s *spaceSampler) limitLines() {
 	for s.most > 0 && s.below.registeredLines() > s.most {
 		s.halve()
@@ -164,18 +164,19 @@ func (s *spaceSampler) code(c *codec.Coder) {
 }
 
 // reuseTimes converts reuse times to expected stack distances (Eklov and Hagersten, StatStack, ISPASS
-// 2010). The unit of time is one line leaving the front. A line that leaves the front returns to it
-// after some time. Of the lines that left j steps ago, a share P(time > j) has not returned. The
-// lines that left within a time t and have not returned are distinct, so their expected number is
+// 2010). The clock advances by one whenever a line leaves the front. A line that leaves the front
+// returns after some time; the probability that it has not returned after j steps is P(time > j). The
+// lines that have left the front within the last t steps and have not returned are distinct, so their
+// expected number is
 //
 //	D(t) = Σ_{j<t} P(time > j)
 //
-// To compute D, only the binned times of sampled lines are needed.
+// Only a histogram of the reuse times of sampled lines is needed to compute D.
 type reuseTimes struct {
-	left  uint64            // number of lines that left the front
-	times [reuseBins]uint64 // histogram of the times after which lines return
+	left  uint64            // number of lines that have left the front
+	times [reuseBins]uint64 // histogram of the times after which lines have returned
 	upto  [reuseBins]float64
-	built uint64 // value of left when upto was computed
+	built uint64 // value of the field left when upto was computed
 }
 
 const (
@@ -183,7 +184,7 @@ const (
 	reuseBins = reuseSub * 50
 )
 
-// reuseBin returns the bin of a time; reuseFrom returns the smallest time in a bin.
+// reuseBin returns the bin of a reuse time; reuseFrom returns the smallest reuse time in a bin.
 func reuseBin(t uint64) int {
 	e := bits.Len64(t|reuseSub) - 4
 	return min(e*reuseSub+int(t>>e), reuseBins-1)
@@ -223,13 +224,14 @@ func (r *reuseTimes) computeDistances() {
 	}
 }
 
-// trust describes how well D(t) predicts a single access: the relative standard deviation is
-// 1/√trust.
+// trust determines the accuracy of D(t) as a prediction for a single access: the relative standard
+// deviation is 1/√trust.
 const trust = 24
 
 // weightedMean returns the mean of two estimates of a distance, each weighted by the inverse of its
-// variance: the expected distance, and the number of sampled lines in between (counted), divided by
-// the rate. The variance of counted is binomial, and is 0 at a rate of 1.
+// variance: the expected distance, and the number of sampled lines between the two accesses (the
+// parameter counted), divided by the rate. The variance of this number is binomial, and is 0 at a
+// rate of 1.
 func weightedMean(expected float64, counted int, rate float64) float64 {
 	exact := float64(counted) / rate
 	if rate >= 1 {

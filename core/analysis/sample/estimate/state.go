@@ -45,7 +45,7 @@ func (a *Analysis) Restore(p *profile.Profile) error {
 }
 
 // Append implements [contract.Analysis]. Append always fails, because a sample does not contain the
-// data for joining.
+// data for joining segments.
 func (a *Analysis) Append(*profile.Profile) error {
 	return errors.New("sampled profiles cannot be joined; sample the whole trace in one pass")
 }
@@ -65,7 +65,7 @@ func (c *counts) code(w *codec.Coder) {
 	}
 }
 
-const beyond = 1 << 61 // largest possible line number
+const beyond = 1 << 61 // larger than every line number
 
 // codeLines reads or writes lines. When reading, it drops impossible line numbers.
 func codeLines(c *codec.Coder, lines *[]trace.Line) {
@@ -74,8 +74,8 @@ func codeLines(c *codec.Coder, lines *[]trace.Line) {
 	}
 }
 
-// codeLine reads or writes a line, or one of the special values, such as noLine, that are encoded
-// as numbers less than marks.
+// codeLine reads or writes a line, or a special value such as noLine. The parameter marks is the
+// number of special values, which are encoded as the smallest numbers.
 func codeLine(c *codec.Coder, line *trace.Line, marks uint64) {
 	above := *line + marks
 	if codec.Below(c, &above, beyond+marks); c.Reads() {
@@ -83,8 +83,8 @@ func codeLine(c *codec.Coder, line *trace.Line, marks uint64) {
 	}
 }
 
-// codeByLine reads or writes a map, sorted by line. Each entry needs at least the given number of
-// bytes (least).
+// codeByLine reads or writes a map, sorted by line. Every entry is encoded in at least the number
+// of bytes in the parameter least.
 func codeByLine[T any](c *codec.Coder, of map[trace.Line]T, least int, value func(*T)) {
 	lines := slices.Sorted(maps.Keys(of))
 	codec.Slice(c, &lines, least, func(line *trace.Line) {
@@ -106,7 +106,7 @@ func (w *windows) code(c *codec.Coder) {
 	c.Array(w.counted[:])
 }
 
-// coverReferences reports whether the windows contain the given number of references.
+// coverReferences reports whether the number of windows matches the given number of references.
 func (w *windows) coverReferences(references uint64) bool {
 	of := profile.Windows{References: w.References}
 	if w.References != profile.WindowSize(references) {

@@ -12,17 +12,17 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// sampledCommunication passes only the references to sampled lines to package communication. A reference to several
-// lines becomes several rows.
+// sampledCommunication passes the references to sampled lines to package communication. A reference to several
+// lines becomes several rows, one for each line.
 type sampledCommunication struct {
 	size *sampledLineSize
-	// the analyses, by the number of leading zeros of the hash; if the rate is fixed, only the
-	// first element is used
+	// the analyses, by number of leading zeros in the hash of the line; if the rate is fixed, only
+	// the first element is used
 	octaves [65]*octaveAnalyses
 
-	// returns the program, from which decide determines whether to run; nil after the decision
+	// returns the program, which decide needs; nil after the decision
 	decides func() *trace.Program
-	met     bool   // whether there has been a reference
+	met     bool   // there has been a reference
 	first   uint32 // the thread of the first reference
 	off     bool   // the analysis does not run
 }
@@ -32,19 +32,19 @@ const talkGroups = 8 // number of groups of sampled lines
 type octaveAnalyses struct {
 	whole  listener
 	parts  [talkGroups]listener
-	at     []int // index of the access of each row
+	at     []int // for each row: the index of its access
 	asked  []sharing.Question
 	depths []uint32
 }
 
-// listener is an analysis and the rows that it will receive.
+// listener is an analysis with the rows that it will receive.
 type listener struct {
 	*communication.Analysis
 	batch *trace.Batch
-	rows  []uint32 // for each row of this batch: its index in the whole batch
+	rows  []uint32 // for each of these rows: its index in the complete batch
 }
 
-// analysesFor returns the analyses for the lines whose hashes have n leading zeros.
+// analysesFor returns the analyses of the lines whose hashes have n leading zeros.
 func (t *sampledCommunication) analysesFor(n int) *octaveAnalyses {
 	if t.octaves[n] == nil {
 		t.octaves[n] = new(octaveAnalyses)
@@ -70,14 +70,15 @@ func (t *sampledCommunication) Core(thread uint32) (core uint8, known bool) {
 	return t.size.threads.grouping.Known(thread)
 }
 
-// Feed implements communication.Stacks. Feed does nothing, because [talk.ask] asks the questions.
+// Feed implements communication.Stacks. Feed does nothing, because collectQuestions requests the
+// questions.
 func (t *sampledCommunication) Feed(uint32, sharing.Asker) {}
 
 func (t *sampledCommunication) threshold() uint64 { return t.size.bySite.space.threshold }
 
 func (t *sampledCommunication) rate() float64 { return profile.RateOf(t.threshold()) }
 
-// liveAnalyses returns the analyses for lines that are still sampled.
+// liveAnalyses returns the analyses of the lines that are still sampled.
 func (t *sampledCommunication) liveAnalyses() (list []*octaveAnalyses) {
 	for n, o := range t.octaves {
 		if o != nil && n < int(t.size.bySite.space.halvings) {
@@ -89,8 +90,8 @@ func (t *sampledCommunication) liveAnalyses() (list []*octaveAnalyses) {
 	return list
 }
 
-// decide makes the same decision as package communication, but once for all analyses, because each
-// analysis reads only a part of the references.
+// decide makes the decision of package communication whether to run, but once for all analyses,
+// because each of them receives only some references.
 func (t *sampledCommunication) decide(b *trace.Batch) {
 	if t.decides == nil {
 		return
@@ -192,7 +193,8 @@ func (t *sampledCommunication) reach(references uint64) {
 	}
 }
 
-// questions iterates over the questions of all analyses in the order of their accesses.
+// questions contains the questions of all analyses, and iterates over them in the order of the
+// accesses.
 type questions struct {
 	list  []askedOf
 	given int
@@ -223,7 +225,7 @@ func (t *sampledCommunication) collectQuestions() (a questions) {
 	return a
 }
 
-// answerUpTo answers the questions that precede an access.
+// answerUpTo answers the questions that belong before an access.
 func (a *questions) answerUpTo(access int, t *threads) {
 	for ; a.given < len(a.list) && a.list[a.given].access <= access; a.given++ {
 		q := &a.list[a.given]
@@ -238,8 +240,8 @@ func (a *questions) passAnswers() {
 	}
 }
 
-// result returns the estimated communication of all lines, or nil. result must be called after the
-// result of sites.
+// result returns the estimated communication of all lines, or nil. It must be called after Result
+// of the sites analysis.
 func (t *sampledCommunication) result() *profile.Communication {
 	var wholes []*profile.Communication
 	var parts [talkGroups][]*profile.Communication
@@ -274,10 +276,10 @@ func (t *sampledCommunication) result() *profile.Communication {
 	return sum
 }
 
-// groupCounts contains counts by group for each key.
+// groupCounts contains the counts of each group, by key.
 type groupCounts map[offKey]*[3][talkGroups]float64
 
-// offKey identifies a flow, a class, or a pair of sites at a granularity.
+// offKey identifies a flow, a sharing class, a pair of sites, or a set of falsely shared lines.
 type offKey struct {
 	bytes    uint32
 	class    uint8
@@ -322,7 +324,8 @@ func (o *groupCounts) add(c *profile.Communication, part int) {
 	})
 }
 
-// eachCount calls each with the counts of every flow, class, pair and set of falsely shared lines.
+// eachCount calls the function each with the counts of every flow, sharing class, pair of sites and
+// set of falsely shared lines.
 func eachCount(c *profile.Communication, each func(k offKey, counts ...*uint64)) {
 	for i := range c.Granules {
 		g := &c.Granules[i]
@@ -342,7 +345,8 @@ func eachCount(c *profile.Communication, each func(k offKey, counts ...*uint64))
 	}
 }
 
-// halfWidths returns the half-widths of the confidence intervals of c, which is the sum over all groups.
+// halfWidths returns the half-widths of the confidence intervals of c, which contains the sums over all
+// groups.
 func (o *groupCounts) halfWidths(c *profile.Communication, factor, rest float64) *profile.CommunicationOff {
 	half := func(k offKey, i int) uint64 {
 		parts := o.at(k)[i]

@@ -9,8 +9,8 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// joinCommunication adds the results of an analysis of a different set of lines. If both results
-// have lines in a part of a data object, the part belongs to the owner with more references.
+// joinCommunication adds the results for another set of lines. If both results contain lines of the
+// same part of a data object, the part belongs to the owner with more references.
 func joinCommunication(to, from *profile.Communication) {
 	to.Beyond = max(to.Beyond, from.Beyond)
 	to.Messages += from.Messages
@@ -47,8 +47,8 @@ func joinFlows(a, b []profile.Flow) []profile.Flow {
 	})
 }
 
-// joinOwners joins two lists of the parts of an object. The joined parts have the larger of the two
-// part sizes.
+// joinOwners joins two lists of the parts of an object. The size of the joined parts is the larger
+// of the two part sizes.
 func joinOwners(a, b *profile.Ownership) {
 	for a.PartBytes != b.PartBytes || max(a.First+uint64(len(a.Parts)), b.First+uint64(len(b.Parts)))-min(a.First, b.First) > profile.MaxParts {
 		if a.PartBytes <= b.PartBytes {
@@ -66,7 +66,7 @@ func joinOwners(a, b *profile.Ownership) {
 	a.First, a.Parts = first, parts
 }
 
-// coarsen doubles the size of parts.
+// coarsen joins parts in pairs, which doubles their size.
 func coarsen(o *profile.Ownership) {
 	parts := make([]profile.OwnedPart, (o.First+uint64(len(o.Parts))+1)/2-o.First/2)
 	for i := range o.Parts {
@@ -120,8 +120,8 @@ func joinLineSharing(a, b []profile.LineSharing) []profile.LineSharing {
 	return a[:min(len(a), profile.MaxLineSharing)]
 }
 
-// scaleCommunication scales the counts of sampled lines to all lines. scaleCommunication removes
-// the results for pages, which would require all lines of each page.
+// scaleCommunication scales the counts of sampled lines to all lines. It removes the results for
+// pages, because they require all lines of each page.
 func scaleCommunication(c *profile.Communication, rate float64, lineBytes uint32) {
 	if last := len(c.Granules) - 1; c.Granules[last].Bytes > lineBytes {
 		if c.Granules = c.Granules[:last]; c.Off != nil {

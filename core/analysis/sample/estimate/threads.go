@@ -21,16 +21,16 @@ type threads struct {
 	domains  []*domainStacks // the first domain contains all cores
 
 	lines   knownLines
-	inFront lineCores             // by line: the cores whose coherent stacks have the line in the front
-	waiting map[trace.Line]uint64 // by line: the cores with a sample that waits for the line
-	draws   int                   // number of samples of single accesses so far
+	inFront lineCores             // for each line: the cores whose coherent stacks contain the line in the front
+	waiting map[trace.Line]uint64 // for each line: the cores that have an open sample of the line
+	draws   int                   // number of samples of single accesses that have begun
 
-	sites *siteCores // receives the depth of each access on its core's coherent stack; may be nil
+	sites *siteCores // receives the depth of each access on the coherent stack of its core; may be nil
 }
 
-// knownLines contains lines, chosen by their hash, for which every access is seen. They are the
-// sampled lines or, if single accesses are sampled, a set of lines from which first accesses and
-// invalidations are estimated.
+// knownLines contains lines, chosen by their hash, that are observed at every access. They are the
+// sampled lines or, if single accesses are sampled, lines from which the numbers of first accesses
+// and invalidations are estimated.
 type knownLines struct {
 	seed, threshold uint64
 	most            int // maximum number of lines; 0: no limit
@@ -38,11 +38,11 @@ type knownLines struct {
 	of              map[trace.Line]*knownLine
 }
 
-// knownLine contains the cores that have ever had a line, the cores that currently have the line,
-// and the core that last accessed the line.
+// knownLine contains the cores that have ever accessed a line, the cores that currently have a
+// valid copy of the line, and the core that last accessed the line.
 type knownLine struct {
 	ever, holders uint64
-	last          []uint8 // for each domain: 1 + the core that last accessed the line
+	last          []uint8 // for each domain: 1 + the core of the domain that last accessed the line
 }
 
 const firstLines = 1 << 13 // number of known lines if single accesses are sampled
@@ -50,16 +50,16 @@ const firstLines = 1 << 13 // number of known lines if single accesses are sampl
 type coreStacks struct {
 	accesses                   uint64
 	private, coherent, foreign stackSample
-	lostNear                   [frontLines]uint64 // number of coherence misses on lines in the front of the private stack
-	lost                       profile.Histogram  // sampled coherence misses on all other lines
+	lostNear                   [frontLines]uint64 // number of coherence misses whose line is in the front of the private stack
+	lost                       profile.Histogram  // all other sampled coherence misses
 	lostSpread                 [groups]uint64
-	taken                      [groups]uint64 // number of lines that other cores' stores have invalidated
+	taken                      [groups]uint64 // number of invalidations by stores of other cores
 
 	// These fields are used in samples of lines.
 	space    *spaceSampler
-	top      holedFront    // front of the coherent stack; not updated while the two fronts are equal
-	same     bool          // the two fronts are equal, because no line has been invalidated
-	nearLost []nearLost    // invalidated lines that are still in the private front
+	top      holedFront    // front of the coherent stack; not updated while it equals the front of the private stack
+	same     bool          // the two fronts are equal, because no line has been invalidated so far
+	nearLost []nearLost    // invalidated lines that are still in the front of the private stack
 	own      *sampledOrder // sampled lines on the private stack
 	holed    *holedStack   // sampled lines on the coherent stack
 	lostAt   map[trace.Line]uint32
@@ -69,13 +69,14 @@ type coreStacks struct {
 	waits map[trace.Line]pendingSample
 }
 
-// nearLost is an invalidated line, and its depth at the time of the invalidation.
+// nearLost is an invalidated line with its depth at the time of the invalidation.
 type nearLost struct {
 	line trace.Line
 	at   int
 }
 
-// pendingSample records the accesses of other cores to the line of a sample since the sampled access.
+// pendingSample records which accesses other cores have made to the line of a sample since the
+// sampled access.
 type pendingSample struct {
 	foreign bool // another core has accessed the line
 	lost    bool // another core has stored to the line
@@ -90,7 +91,7 @@ type domainStacks struct {
 	foreign  stackSample
 	space    *spaceSampler
 	time     *timeSampler
-	waits    map[trace.Line]uint8 // by line: the core that began the sample
+	waits    map[trace.Line]uint8 // for each line: the core that began the sample
 }
 
 func newThreads(o sample.Options, lineBytes uint32, w *sharing.Options) *threads {
@@ -122,17 +123,17 @@ func (t *threads) addDomain(threads []uint32) {
 
 func (t *threads) single() bool { return t.options.Mode == profile.TimeSample }
 
-// seedOf returns the seed for the samples of a stack.
+// seedOf returns the random seed for the samples of a stack.
 func (t *threads) seedOf(number int) uint64 { return hashLine(uint64(number)+1, t.options.Seed) }
 
-// newSpace returns a stack for the lines that are currently sampled.
+// newSpace returns a stack of the lines that are currently sampled.
 func (t *threads) newSpace() *spaceSampler {
 	s := newSpace(t.lines.threshold, t.lines.seed, 0)
 	s.halvings = t.lines.halvings
 	return s
 }
 
-// coreOf returns the core of a thread, and creates its stacks if necessary.
+// coreOf returns the core of a thread. If necessary, it creates the stacks of the core.
 func (t *threads) coreOf(thread uint32) uint8 {
 	core := t.grouping.Core(thread)
 	for len(t.cores) < t.grouping.Cores() {
@@ -156,7 +157,7 @@ func (t *threads) coreOf(thread uint32) uint8 {
 	return core
 }
 
-// weight returns the number of accesses that one access to a sampled line represents.
+// weight returns the number of accesses that an access to a known line represents.
 func (l *knownLines) weight() uint64 { return 1 << l.halvings }
 
 func (t *threads) access(core uint8, line trace.Line, write bool) {
@@ -198,8 +199,8 @@ func (t *threads) access(core uint8, line trace.Line, write bool) {
 	}
 }
 
-// accessSampled performs an access in a sample of lines. h is the line's hash. known is nil if the
-// line is not in the sample.
+// accessSampled performs an access in a sample of lines. The parameter h is the hash of the line.
+// The parameter known is nil if the line is not in the sample.
 func (t *threads) accessSampled(c *coreStacks, core uint8, line trace.Line, h uint64, write bool, known *knownLine, group int) {
 	weight := t.lines.weight()
 	d, left := c.space.front.access(line)
@@ -238,13 +239,15 @@ func (t *threads) accessSampled(c *coreStacks, core uint8, line trace.Line, h ui
 	}
 }
 
-// accessCoherent counts an access on a core's coherent stack. private is the distance on the
-// private stack, and left is the line that the access moved out of the private front.
+// accessCoherent counts an access on a core's coherent stack. The parameter private is the distance
+// on the private stack, and the parameter left is the line that has left the front of the private
+// stack because of the access.
 //
-// The fronts are exact. No line is deeper on the coherent stack than on the private stack, so a
-// line that is only in the private front has been invalidated. Until a line is invalidated, both
-// fronts are equal. For sampled lines beyond the front, the coherent distance is estimated as the
-// private distance times the ratio of the two distances among the sampled lines.
+// The fronts of both stacks are exact. No line is deeper on the coherent stack than on the private
+// stack, so a line that is only in the private front has been invalidated. Both fronts are equal
+// until a line is invalidated. For sampled lines beyond the front, the distance on the coherent
+// stack is estimated from the distance on the private stack, multiplied by the ratio of these two
+// distances among the sampled lines.
 func (t *threads) accessCoherent(c *coreStacks, core uint8, line, left trace.Line, private uint32, known *knownLine, group int) {
 	at := int(min(private, frontLines))
 	if !c.same {
@@ -277,7 +280,7 @@ func (t *threads) accessCoherent(c *coreStacks, core uint8, line, left trace.Lin
 	}
 	weight := t.lines.weight()
 	switch {
-	case at < frontLines || private < frontLines: // the access has already been counted
+	case at < frontLines || private < frontLines: // this access has already been counted
 	case how == foundLost:
 		c.lost.AddN(uint64(lostAt), weight)
 		c.lostSpread[group] += weight
@@ -292,8 +295,8 @@ func (t *threads) accessCoherent(c *coreStacks, core uint8, line, left trace.Lin
 	}
 }
 
-// foundNearLost removes a line from nearLost, and returns its depth at the time of the
-// invalidation.
+// foundNearLost removes a line from the list nearLost, and returns the line's depth at the time of
+// the invalidation.
 func (c *coreStacks) foundNearLost(line trace.Line) (at int) {
 	for i, x := range c.nearLost {
 		if x.line == line {
@@ -304,7 +307,7 @@ func (c *coreStacks) foundNearLost(line trace.Line) (at int) {
 	return 0
 }
 
-// coherentDistance returns the coherent distance of a line that is not in the front.
+// coherentDistance returns the distance on the coherent stack for a line that is not in the front.
 func (c *coreStacks) coherentDistance(private uint32, ownAbove, above int) uint32 {
 	if c.space.rate >= 1 {
 		return uint32(above)
@@ -315,9 +318,10 @@ func (c *coreStacks) coherentDistance(private uint32, ownAbove, above int) uint3
 	return max(frontLines, uint32(math.Round(float64(private)*float64(above)/float64(ownAbove))))
 }
 
-const mostNearLost = 4 * frontLines // maximum number of recorded lines; only frontLines of them can be in the private front
+const mostNearLost = 4 * frontLines // maximum length of the list nearLost; at most frontLines of these lines can still be in the private front
 
-// invalidateOthers invalidates a line in all other cores after a core's store.
+// invalidateOthers invalidates a line on the stacks of all other cores, because a core has stored
+// to the line.
 func (t *threads) invalidateOthers(core uint8, line trace.Line, known *knownLine) {
 	for others := t.inFront.coresOf(line) &^ (1 << core); others != 0; others &= others - 1 {
 		other := uint8(bits.TrailingZeros64(others))
@@ -353,7 +357,7 @@ func (c *coreStacks) coherentTop() *holedFront {
 	return &c.top
 }
 
-// recordNearLost records the depth of an invalidated line in the private front.
+// recordNearLost records the depth of an invalidated line that is in the private front.
 func (c *coreStacks) recordNearLost(line trace.Line, at int) {
 	c.foundNearLost(line)
 	if len(c.nearLost) == mostNearLost {
@@ -362,8 +366,8 @@ func (c *coreStacks) recordNearLost(line trace.Line, at int) {
 	c.nearLost = append(c.nearLost, nearLost{line, at})
 }
 
-// toDepth converts the number of sampled lines above a line to a depth. The front must not contain
-// the line.
+// toDepth converts the number of sampled lines above a line to the depth of the line, which must
+// not be in the front.
 func (c *coreStacks) toDepth(above int) uint32 {
 	if c.space.rate >= 1 {
 		return uint32(above)
@@ -387,7 +391,7 @@ func (t *threads) depth(core uint8, line trace.Line) uint32 {
 }
 
 // accessTimed performs an access in a sample of single accesses. Each stack has its own samples. A
-// core's sample ends with the core's next access to the line, which is a coherence miss if another
+// sample ends at the next access to the line by the same core, which is a coherence miss if another
 // core has stored to the line.
 func (t *threads) accessTimed(c *coreStacks, core uint8, line trace.Line, write bool, known *knownLine, group int) {
 	bit := uint64(1) << core
@@ -457,7 +461,8 @@ func (t *threads) accessTimed(c *coreStacks, core uint8, line trace.Line, write 
 	}
 }
 
-// draw assigns samples of single accesses to groups in turn.
+// draw returns the group of the next sample of a single access. It assigns samples to groups in
+// turn.
 func (t *threads) draw() int {
 	t.draws++
 	return t.draws % groups

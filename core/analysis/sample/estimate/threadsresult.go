@@ -7,7 +7,8 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// result scales the counts of the sample to all accesses. ok is false if there is only one core.
+// result scales the counts of the sample to all accesses. The result ok is false if there is only
+// one core.
 func (t *threads) result() (r profile.Sharing, ok bool) {
 	if len(t.cores) < 2 {
 		return r, false
@@ -30,18 +31,19 @@ func (t *threads) result() (r profile.Sharing, ok bool) {
 
 // weighing converts the sampled counts of a stack to numbers of accesses.
 type weighing struct {
-	front      uint32  // distances less than front are exact; frontLines, or 0
+	front      uint32  // distances below this limit are exact: frontLines, or 0
 	deep, cold float64 // number of accesses that a sampled access represents
 	deepRest   float64 // share of the accesses that are not in the sample
 	coldRest   float64
 	deviation  func(distance float64) float64
-	least      uint64 // lower bound of the number of lines
+	least      uint64 // lower bound for the number of lines
 }
 
 // newWeighing returns the weighing for a stack with the given number of accesses and, if single
-// accesses are sampled, the given number of samples. First accesses are estimated from lines with
-// hashes up to threshold, which has been halved halvings times. lines is nil if single accesses are
-// sampled; otherwise, single is nil.
+// accesses are sampled, the given number of samples. First accesses are estimated from lines whose
+// hashes do not exceed the parameter threshold. The parameter halvings is the number of times that
+// the rate has been halved. One of the parameters lines and single is nil: lines if single accesses
+// are sampled, and single otherwise.
 func newWeighing(threshold uint64, halvings uint, lines *spaceSampler, single *timeSampler, accesses, samples uint64) (w weighing) {
 	rate := profile.RateOf(threshold)
 	w.cold, w.coldRest = math.Exp2(-float64(halvings))/rate, 1-rate
@@ -69,7 +71,7 @@ func (t *threads) weighing(lines *spaceSampler, single *timeSampler, accesses ui
 	w := newWeighing(t.lines.threshold, t.lines.halvings, lines, nil, 0, 0)
 	w.least = uint64(lines.front.lines())
 	if lines.fetches > w.least {
-		w.least++ // there is at least one line beyond the front
+		w.least++ // at least one line is beyond the front
 	}
 	return w
 }
@@ -105,7 +107,8 @@ func (c *coreStacks) result(t *threads) (out profile.Core) {
 	return out
 }
 
-// addSubset estimates the counts of a subset of the accesses. all is the histogram of all accesses.
+// addSubset estimates the counts of a subset of the accesses. The parameter all is the histogram of
+// all accesses.
 func (w *weighing) addSubset(out *profile.StackCounts, c *stackSample, all *profile.Histogram, cold, longest uint64) {
 	out.Cold = min(uint64(math.Round(float64(c.cold)*w.cold)), cold)
 	for d, n := range c.deep.All() {
@@ -129,7 +132,7 @@ func (d *domainStacks) result(t *threads, order []int, cores []profile.Core) (r 
 		lines += m.Cold
 		r.Members, budgets = append(r.Members, m), append(budgets, b)
 	}
-	for k := range r.Members { // if accesses remain, there are more lines
+	for k := range r.Members { // if accesses remain, there must be more lines
 		n := min(w.least-min(lines, w.least), budgets[k].left)
 		r.Members[k].Cold += n
 		lines += n
@@ -170,8 +173,8 @@ func (c *coreStacks) intervals(of *profile.Core, w weighing) *profile.CoreInterv
 	}
 }
 
-// bounds returns the confidence intervals of misses, computed from the spread of accesses (s) and
-// of coherence misses (lost).
+// bounds returns the confidence intervals of misses. The parameters s and lost contain the group
+// weights of accesses and of coherence misses.
 func (w *weighing) bounds(h *profile.Histogram, cold uint64, s *groupWeights, lost *[groups]uint64) []profile.Bound {
 	if w.deepRest <= 0 && w.coldRest <= 0 {
 		return nil
@@ -191,8 +194,8 @@ func (w *weighing) boundsOf(misses *[outOf + 1]uint64, s *groupWeights, lost *[g
 	return slices.Clip(list[:min(len(list), profile.SiteBins)])
 }
 
-// missErrors returns the error of the number of misses for each bin, computed from a spread. First
-// accesses and distances from different samples have independent errors.
+// missErrors computes the error of the number of misses for each bin from the group weights. If
+// first accesses and distances come from different samples, their errors are independent.
 func (w *weighing) missErrors(s *groupWeights, lost *[groups]uint64) (off [outOf + 1]float64) {
 	var deep, cold [groups]float64
 	for g := range s {

@@ -12,32 +12,32 @@ import (
 )
 
 const (
-	// A sample is young for 1/youngShare of the mean gap, but for at least leastYoung accesses.
-	// While a sample is young, its distance is counted exactly, so about 1/youngShare of the run is
+	// A sample is young for 1/youngShare of the mean gap, but at least for leastYoung accesses. The
+	// distance of a young sample is counted exactly, so approximately 1/youngShare of the run is
 	// analysed in full.
 	youngShare = 16
 	leastYoung = 1 << 14
-	// For samples that are no longer young, only one line in 1 << oldBits is counted.
+	// The distance of an older sample counts only one line in 1 << oldBits.
 	oldBits = 6
 )
 
 // timeSampler samples accesses: see the package comment.
 type timeSampler struct {
 	seed, gap uint64
-	draws     uint64 // number of gaps drawn so far
+	draws     uint64 // number of gaps that have been drawn
 	next      uint64 // number of accesses until the next sample
 	now       uint64 // number of accesses so far
 
 	watched map[trace.Line]openSample
-	filter  [1 << 8]uint64 // bit set of the hashes of all watched lines, and of some lines that are no longer watched
-	// the young samples, and some samples that are no longer young, in order
+	filter  [1 << 8]uint64 // bit set of the hashes of all watched lines; it may also contain hashes of lines that are no longer watched
+	// all young samples and some older samples, in the order of their beginnings
 	young  []watching
-	recent *stack.Exact  // stack of all lines since the first element of young; nil: no sample is young
-	old    *sampledOrder // order of one line in 1 << oldBits since the first open sample
+	recent *stack.Exact  // stack of all lines accessed since the first of these samples began; nil: no sample is young
+	old    *sampledOrder // stack of one line in 1 << oldBits since the first open sample began
 
 	analysed, samples uint64
-	// by profile.DistanceBin: number of all ended samples, and of ended samples that were no longer
-	// young
+	// number of samples that have ended, and number of those that were no longer young, by
+	// profile.DistanceBin
 	ends, oldEnds [profile.WindowBins]uint64
 	distances     [chunk]uint32
 	one           counts // counts of a single access
@@ -61,8 +61,8 @@ func newTime(gap, seed uint64) *timeSampler {
 	return t
 }
 
-// draw returns the number of accesses to skip before the next sample. This number is geometrically
-// distributed, so each access is sampled with the same probability, 1/gap.
+// draw returns the number of accesses to skip before the next sample. These numbers are
+// geometrically distributed, so each access is sampled with the same probability, 1/gap.
 func (t *timeSampler) draw() uint64 {
 	if t.gap <= 1 {
 		return 0
@@ -72,7 +72,7 @@ func (t *timeSampler) draw() uint64 {
 	return uint64(math.Log(u) / math.Log1p(-1/float64(t.gap)))
 }
 
-// sample implements sampler. sample skips accesses as long as no line is watched.
+// sample implements sampler. It skips accesses while no line is watched.
 func (t *timeSampler) sample(lines []trace.Line, kinds []trace.Kind, c *counts) (beyond uint64) {
 	for _, kind := range kinds {
 		c.beyond[kind&(kindSlots-1)]++
@@ -96,8 +96,8 @@ func (t *timeSampler) sample(lines []trace.Line, kinds []trace.Kind, c *counts) 
 	return beyond
 }
 
-// access processes one access. access returns the distance if the access ends a sample, and passed
-// otherwise. access also reports whether the access itself is sampled.
+// access processes one access. It returns the distance if the access ends a sample, and passed
+// otherwise. It also reports whether the access begins a sample.
 func (t *timeSampler) access(line trace.Line) (distance uint32, began bool) {
 	if len(t.watched) == 0 && t.next > 0 {
 		t.now, t.next = t.now+1, t.next-1
@@ -113,8 +113,7 @@ func (t *timeSampler) access(line trace.Line) (distance uint32, began bool) {
 	return distance, t.samples != before
 }
 
-// currentDistance returns the stack distance that an access to the line of a sample would have at the current
-// time.
+// currentDistance returns the stack distance that an access to the line of a sample would have now.
 func (t *timeSampler) currentDistance(line trace.Line) uint32 {
 	w, found := t.watched[line]
 	if !found || !w.old && t.recent == nil {
@@ -126,7 +125,7 @@ func (t *timeSampler) currentDistance(line trace.Line) uint32 {
 	return uint32(max(0, slices.Index(t.recent.Stack(), line))) // slow, but called at most once per sample
 }
 
-// beginSample starts a sample at an access. The access may also end an earlier sample.
+// beginSample begins a sample at an access. The same access may end an earlier sample.
 func (t *timeSampler) beginSample(line trace.Line, kind trace.Kind, c *counts) {
 	one := [1]trace.Line{line}
 	if len(t.watched) > 0 {
@@ -152,7 +151,7 @@ func (t *timeSampler) watch(line trace.Line, w openSample) {
 	t.filter[h&255] |= 1 << (h >> 8 & 63)
 }
 
-// processWatched processes accesses as long as lines are watched.
+// processWatched processes accesses while lines are watched.
 func (t *timeSampler) processWatched(lines []trace.Line, kinds []trace.Kind, c *counts) {
 	exact, counted := t.recent != nil, 0
 	if exact {
@@ -195,7 +194,7 @@ func (t *timeSampler) endSample(line trace.Line, w openSample, exact uint32) uin
 	return uint32(d)
 }
 
-// dropOldData removes data that samples no longer need.
+// dropOldData drops data that no open sample needs.
 func (t *timeSampler) dropOldData() {
 	if len(t.watched) == 0 {
 		t.young, t.recent, t.old, t.filter = t.young[:0], nil, nil, [1 << 8]uint64{}
@@ -219,7 +218,7 @@ func (t *timeSampler) dropOldData() {
 	}
 }
 
-// All samples have the same weight, so there are no groups.
+// All samples have the same weight, and there is only one group.
 func (t *timeSampler) weight() uint64            { return 1 }
 func (t *timeSampler) group(line trace.Line) int { return 0 }
 
@@ -232,8 +231,8 @@ func (t *timeSampler) describe(s *profile.SampledSize) (factor float64, open [tr
 }
 
 // deviation implements sampler. Young samples are exact, but older samples count only a fixed
-// selection of lines. The deviation therefore depends on the share of older samples among the
-// samples with about the given distance.
+// selection of lines. The deviation therefore depends on the share of older samples among all
+// samples that have approximately the given distance.
 func (t *timeSampler) deviation(distance float64) float64 {
 	bin := profile.DistanceBin(uint64(distance))
 	ends, old := t.ends[bin], t.oldEnds[bin]
