@@ -5,9 +5,9 @@ import (
 )
 
 // Calls divides the accesses of a run by call path. A call path contains the functions from the
-// first function of a thread to the function that makes the access. Counts are exclusive: they do
-// not include the functions that a path calls. The counts of all paths add up to the histogram for
-// the line size of Sites.
+// first function of a thread to the function that makes the access. Counts are exclusive: the
+// counts of a path do not include the counts of its callees. The counts of all paths add up to the
+// histogram for the line size of Sites.
 //
 // Recursion does not lengthen a path. If a function calls itself, the path stays the same. If two
 // functions call each other, the calls alternate between two paths. Recursion of any depth
@@ -20,7 +20,7 @@ type Calls struct {
 	Coherent bool
 }
 
-// Path is a call path: a function, and the chain of callers that leads to it.
+// Path is a call path: a function and the chain of its callers.
 type Path struct {
 	Parent   uint32 // index in Calls.Paths; 0 for the first function of a thread
 	Function string // linker name; "" outside of all functions
@@ -28,13 +28,13 @@ type Path struct {
 	Line     uint32 // line of the definition; 0 if unknown
 
 	Calls uint64 // number of calls from the parent's function
-	Again uint64 // number of recursive calls, from the function itself
+	Again uint64 // number of recursive calls from the function itself
 	Back  uint64 // number of calls back to the parent's function
 
 	Instructions uint64 // number of executed instructions, in the compiler's intermediate representation
 	References   uint64
 	Bytes        uint64 // number of bytes that the references touched
-	Reuse        Reuse  // reuse of the path's own accesses; Used, Before and Off are not set
+	Reuse        Reuse  // reuse of the accesses on this path; Used, Before and Off are not set
 	OnCores      CoherentReuse
 }
 

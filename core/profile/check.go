@@ -26,8 +26,8 @@ func ValidLineBytes(n uint32) bool {
 	return n >= MinLineBytes && n <= MaxLineBytes && n&(n-1) == 0
 }
 
-// Check verifies the invariants between the parts of a profile. The
-// error is a [*CheckError].
+// Check verifies that the results in a profile are consistent with each other. The error is a
+// [*CheckError].
 func (p *Profile) Check() error {
 	for i := range p.Locality {
 		l := &p.Locality[i]
@@ -59,7 +59,7 @@ func (p *Profile) Check() error {
 // checkSegment checks the invariants that are needed to append a segment.
 func (p *Profile) checkSegment() error {
 	s := p.Segment
-	if s == nil || s.Sample != nil { // a sampled run resumes from the saved state of its sampler
+	if s == nil || s.Sample != nil { // a sampled run resumes from the state of its sampler instead
 		return nil
 	}
 	if len(s.Lines) != len(p.Locality) {
@@ -107,7 +107,7 @@ func (p *Profile) checkLocality(l *Locality) error {
 	lines := l.Lines()
 	var accesses uint64
 	next := trace.Kind(0)
-	missing := p.Totals.References // each reference is at least one access
+	missing := p.Totals.References // each reference makes at least one access
 	for i := range l.Kinds {
 		k := &l.Kinds[i]
 		if k.Kind < next || !p.Input.Kinds.Has(k.Kind) {
@@ -137,8 +137,8 @@ func (p *Profile) checkLocality(l *Locality) error {
 	return l.Windows.check(at, accesses, start, p.Totals.AllReferences())
 }
 
-// check returns an error unless the windows cover all references from number start on, and their
-// counts add up to accesses.
+// check returns an error unless the windows cover all references from number start onwards, and
+// their counts add up to the given number of accesses.
 func (w *Windows) check(at string, accesses, start, references uint64) error {
 	size := w.References
 	if size < MinWindow || size&(size-1) != 0 {
@@ -167,7 +167,8 @@ func (w *Windows) check(at string, accesses, start, references uint64) error {
 
 // checkWorkingSets checks the working sets of windows that are larger than the windows in
 // Windows.Rows. The windows of each list contain twice as many references as the windows of the
-// previous list. The last list contains a single window: the whole segment, with all its lines.
+// previous list. The last list contains a single window, which is the whole segment and contains
+// all lines.
 func (w *Windows) checkWorkingSets(larger [][]uint64, start, references, lines uint64) error {
 	if w.Distinct == nil {
 		if larger != nil {
@@ -200,8 +201,9 @@ func WindowSize(references uint64) uint64 {
 	return size
 }
 
-// Span returns the number of the first window with any of the given references, and the number of
-// windows that contain these references. start is the number of the first reference.
+// Span returns the number of the first window that contains any of the given references, and the
+// number of windows that contain these references. The parameter start is the number of the first
+// reference.
 func (w *Windows) Span(start, references uint64) (first, rows uint64) {
 	first = start / w.References
 	if references == 0 {

@@ -8,24 +8,24 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// coder writes or reads the payload of a section. Methods named code both encode and decode the
-// sections described in sections.go, or parts of these sections.
+// coder writes or reads the payload of a section. Each method with the name code both encodes and
+// decodes a section that sections.go describes, or a part of such a section.
 type coder struct {
 	*codec.Coder
 	names   stringTable
-	full    func([]byte) // while writing: called with every full buffer; may be nil
+	full    func([]byte) // while writing: receives every full buffer; may be nil
 	version uint64       // while reading: version of the profile
-	of      *Profile     // while reading: the sections read so far
+	of      *Profile     // while reading: the sections that have been read so far
 
 	// Limits while reading.
-	room    *uint64 // number of bytes that histograms may still allocate
+	room    *uint64 // number of bytes that further histograms may allocate
 	above   uint32  // previous line size
-	most    uint64  // the longest possible distance
-	pages   int     // number of pages of the section's histograms so far
-	crowded string  // error message for too many long distances; "": no limit
+	most    uint64  // the maximum possible distance
+	pages   int     // number of pages in all histograms of the section so far
+	crowded string  // error message if the histograms have too many pages; "": no limit
 
 	capacities int
-	// memory of the sites' lists: a few large slices instead of a million small slices
+	// memory for the lists of all sites: a few large slices instead of a million small ones
 	bins   []BinCount
 	used   []Utilisation
 	before []SiteCount
@@ -37,7 +37,7 @@ type stringTable struct {
 	list   []string
 }
 
-// index returns the number of a string. index adds the string if it is new.
+// index returns the number of a string. If necessary, it adds the string.
 func (t *stringTable) index(s string) uint64 {
 	n, known := t.number[s]
 	if !known {
@@ -48,7 +48,8 @@ func (t *stringTable) index(s string) uint64 {
 	return n
 }
 
-// withStrings encodes or decodes the list of strings that body uses, and then calls body.
+// withStrings encodes or decodes a list of strings followed by the data that the function body
+// encodes or decodes. The list contains the strings that body passes to the method name.
 func (c *coder) withStrings(body func()) {
 	if c.Reads() {
 		codec.Slice(c.Coder, &c.names.list, 1, c.Text)
@@ -77,7 +78,7 @@ func (c *coder) name(s *string) {
 	}
 }
 
-// ascending encodes or decodes a list of ascending numbers that are less than limit.
+// ascending encodes or decodes a list of ascending numbers, all of which must be below limit.
 func (c *coder) ascending(list *[]uint32, limit uint64) {
 	next := uint64(0)
 	codec.Slice(c.Coder, list, 1, func(n *uint32) { codec.Next(c.Coder, n, &next, limit) })
@@ -121,8 +122,8 @@ func (l *Locality) code(c *coder) {
 	})
 }
 
-// sameLines encodes or decodes the line size. While reading, it checks that the size equals l's
-// line size.
+// sameLines encodes or decodes the line size. While reading, it checks that the size is
+// l.LineBytes.
 func (l *Locality) sameLines(c *coder) {
 	lineBytes := l.LineBytes
 	c.U32(&lineBytes)
@@ -150,7 +151,7 @@ func (h *Histogram) code(c *coder) {
 	c.Out = out
 }
 
-// read reads distances of at most c.most into an empty histogram.
+// read reads distances, which must not exceed c.most, into an empty histogram.
 func (h *Histogram) read(c *coder) {
 	last := ^uint64(0)
 	for range c.In.Length(2) {

@@ -11,25 +11,25 @@ import (
 // The source of a reference to a granule is the thread that last wrote the granule, if it is a
 // different thread. Every reference with a source is an event (Kulkarni §3), even if it is a store.
 // A transfer is a thread's first load of a value that another thread wrote. The transfers are the
-// minimum of data that must be moved.
+// minimum amount of data that must be moved.
 type Communication struct {
 	Granules []Granule // communication at each granularity, in ascending order: 8-byte words, lines, pages
 
-	// Beyond is the number of threads whose counts are included in the last thread's counts; see
-	// [MaxThreads].
+	// Beyond is the number of threads whose counts are included in the counts of the last thread:
+	// see [MaxThreads].
 	Beyond uint32
 
-	// These fields count words. False, Sources, and the events that determine the class of an
-	// Ownership count lines.
+	// These fields count words, with three exceptions that count lines: False, Sources, and the
+	// events that determine the class of an Ownership.
 	Pairs   []SitePair     // ordered by ComparePairs, without zero counts
-	Windows []FlowWindow   // flows over time, in windows with equal numbers of references
+	Windows []FlowWindow   // flows over time, in windows that have the same number of references
 	Window  uint64         // number of references in each window
 	Owners  []Ownership    // ordered by object
 	False   []FalseSharing // in descending order of misses
 	// LineSharing ranks data structures by the cost of their layout. LineSharing is nil in profiles
 	// of earlier versions.
 	LineSharing []LineSharing
-	Sources     []SourceDistances // ordered by From and To; nil if stacks were not kept
+	Sources     []SourceDistances // ordered by From and To; nil if the coherent stacks of cores were not available
 	Messages    uint64            // minimum number of bytes that a message-passing version must send
 
 	Off *CommunicationOff // nil if the counts are exact
@@ -43,15 +43,15 @@ const (
 	AbsenceUnknown Absence = iota // the profile is from an earlier version
 	NotAnalysed                   // the user did not request this analysis
 	BeyondMemory                  // the lines did not fit in memory
-	// only one thread accessed the sampled lines, or the sample consists of single accesses
+	// the sample consists of single accesses, or only one thread accessed the sampled lines
 	NotInSample
-	UnlistedThreads // only in older profiles: the profile is mergeable, and the number of threads is unknown
-	LateThread      // the number of threads is unknown, and the second thread appeared too late
+	UnlistedThreads // only in older profiles: the profile is mergeable, and the trace does not list its threads
+	LateThread      // the trace does not list its threads, and the second thread appeared too late
 	numAbsences
 )
 
-// SecondThreadBy limits the references before the first reference of a second thread in a trace
-// that does not list its threads. If the second thread appears later, the result is [LateThread].
+// SecondThreadBy applies to traces that do not list their threads: if no second thread appears
+// within this number of references, communication is not analysed ([LateThread]).
 const SecondThreadBy = 1 << 16
 
 // CommunicationOff contains the half-widths of the 95 % confidence intervals of the counts of a
@@ -77,7 +77,7 @@ type FlowOff struct{ Events, Transfers uint64 }
 // MaxThreads is the maximum number of threads with separate counts.
 const MaxThreads = 64
 
-// WordBytes and PageBytes are the sizes of the smallest and the largest granules.
+// WordBytes and PageBytes are the sizes of the smallest and of the largest granule.
 const (
 	WordBytes = 8
 	PageBytes = 4096
@@ -104,7 +104,7 @@ type SharingClass uint8
 // An event of a line or a page is false if none of the referenced words has a source.
 const (
 	PrivateData      SharingClass = iota // used by only one thread
-	ReadShared                           // used by several threads, but no value passes between them
+	ReadShared                           // used by several threads, but no thread uses a value that another thread wrote
 	ProducerConsumer                     // one thread writes values that other threads use
 	Migratory                            // several threads write values that other threads use
 	// more than half of the granule's events are false; only for lines and pages
@@ -152,7 +152,7 @@ type Ownership struct {
 // MaxParts is the maximum number of parts of an [Ownership].
 const MaxParts = 512
 
-// OwnedPart is one part of a data structure. If References is 0, no thread touched the part.
+// OwnedPart describes a part of a data structure. If References is 0, no thread touched the part.
 type OwnedPart struct {
 	FirstTouch uint32 // the thread that first touched the part
 	// the thread that touches the part most often, or the first of several such threads
@@ -161,40 +161,40 @@ type OwnedPart struct {
 	Writers    uint32 // number of threads that store to the part
 	Class      SharingClass
 	References uint64
-	Own        uint64 // number of references by thread Most
+	Own        uint64 // number of references by the thread Most
 }
 
-// FalseSharing is a set of falsely shared lines that move between cores. All lines of the set
-// belong to one data object, and the same two sites access them. The set excludes lines that one
-// thread fills and another thread uses afterwards.
+// FalseSharing describes a set of falsely shared lines that move between cores. All lines of the
+// set belong to the same data object, and are accessed by the same two sites. The set excludes
+// lines that one thread fills and another thread uses afterwards.
 type FalseSharing struct {
 	Object  uint32    // index in Sites.Data, or NoSite
-	Offset  uint64    // offset of the set's first line from the start of its block
-	Sites   [2]uint32 // indices into Sites.Code, or NoSite: a store, and the other thread's reference whose line this store invalidates most often
+	Offset  uint64    // offset of the first line from the start of its block
+	Sites   [2]uint32 // indices into Sites.Code, or NoSite: a store by one thread, and the reference by another thread whose line this store invalidates most often
 	Threads [2]uint32 // the threads that access the lines most often
 	Lines   uint64
-	Events  uint64 // number of false events of the set's lines
-	// Misses is the number of events whose line another thread's store had invalidated. These
-	// events miss in private caches of any size.
+	Events  uint64 // number of false events of these lines
+	// Misses is the number of events whose line had been invalidated by a store of another thread.
+	// These events miss in private caches of any size.
 	Misses uint64
 	// Apart is the minimum distance in bytes between words of different threads.
 	Apart uint32
 }
 
-// MaxFalseSharing is the maximum number of sets in a profile. If there are more sets, the last set
-// is the sum of all remaining sets, with NoSite for all indices.
+// MaxFalseSharing is the maximum number of sets of falsely shared lines in a profile. If there are
+// more, the last element is the sum of all remaining sets, and its indices are NoSite.
 const MaxFalseSharing = 256
 
-// LineSharing is a data structure with cache lines whose words belong to different threads. A word
-// belongs to a thread if almost all stores to the word are by this thread. Such lines move between
-// cores whenever these threads run at the same time, in this run or in another run.
+// LineSharing describes a data structure that has cache lines with words of different threads. A
+// word belongs to a thread if this thread makes almost all stores to the word. Such lines move
+// between cores whenever these threads run at the same time, in this run or in another run.
 type LineSharing struct {
 	Object uint32 // index in Sites.Data, or NoSite
-	Offset uint64 // offset of the first line with words of several threads in its block
-	Lines  uint64 // number of lines with words of several threads
-	Owners uint32 // number of threads that own words of such lines
-	Moves  uint64 // maximum number of moves of the lines if the threads run at the same time
-	// number of times in this run that a line moved back to a thread, although the other thread had
+	Offset uint64 // offset of the first such line from the start of its block
+	Lines  uint64 // number of such lines
+	Owners uint32 // number of threads to which words of these lines belong
+	Moves  uint64 // maximum number of moves of these lines between cores if the threads run at the same time
+	// number of times in this run that a line moved back to a thread although the other thread had
 	// not written the accessed word
 	PingPongs uint64
 	Apart     uint32    // the minimum distance in bytes between words of different threads
@@ -215,9 +215,9 @@ func SortLineSharing(list []LineSharing) {
 // MaxLineSharing is the maximum number of data structures in [Communication].LineSharing.
 const MaxLineSharing = 256
 
-// SourceDistances counts the events of lines between two threads, by the depth of the line in the
-// source's coherent stack at the time of the event (Kulkarni §4.3). With private caches of C lines,
-// events at depths less than C are cache-to-cache transfers.
+// SourceDistances counts the events of lines from one thread to another, by the depth of the line
+// in the coherent stack of the source thread at the time of the event (Kulkarni §4.3). With private
+// caches of C lines, events at depths less than C are cache-to-cache transfers.
 type SourceDistances struct {
 	From, To  uint32
 	Distances Histogram

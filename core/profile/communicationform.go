@@ -68,7 +68,7 @@ func (c *coder) indices(list ...*uint32) {
 	}
 }
 
-// flows encodes or decodes a list of flows. bytes is the size of a granule.
+// flows encodes or decodes a list of flows. The parameter bytes is the size of a granule.
 func (c *coder) flows(list *[]Flow, bytes uint64) {
 	codec.Slice(c.Coder, list, 4, func(f *Flow) {
 		c.U32s(&f.From, &f.To)
@@ -133,8 +133,8 @@ func (p *Profile) checkCommunication() error {
 	return nil
 }
 
-// roundingSlack returns the maximum difference between two sums of the given number of estimates. The sums
-// differ because each estimate is rounded.
+// roundingSlack returns the maximum difference between two sums of the given number of estimates, each of
+// which is rounded.
 func (p *Profile) roundingSlack(counts int) uint64 {
 	if !p.Sampled.Chosen() {
 		return 0
@@ -159,7 +159,7 @@ func (c *counter) isNear(other counter, slack uint64) bool {
 	return c.over == other.over && max(c.n, other.n)-min(c.n, other.n) <= slack
 }
 
-// checkFlows checks flows and adds them to sum.
+// checkFlows checks flows, and adds their counts to the parameter sum.
 func (p *Profile) checkFlows(flows []Flow, bytes uint64, sum *flowSums) error {
 	for i, f := range flows {
 		ordered := i == 0 || flows[i-1].From < f.From || flows[i-1].From == f.From && flows[i-1].To < f.To
@@ -202,7 +202,7 @@ func (c *Communication) words() (sum flowSums) {
 	return sum
 }
 
-// isSite and isObject report whether an index is either valid in the profile or NoSite.
+// isSite and isObject report whether an index is valid in the profile, or is NoSite.
 func (p *Profile) isSite(i uint32) bool {
 	return i == NoSite || p.Sites != nil && uint64(i) < uint64(len(p.Sites.Code))
 }

@@ -16,12 +16,12 @@ import (
 // defines and computes the counts.
 //
 // Each block that was entered has its own counts. Each function has the counts of references
-// outside its blocks. All other numbers are sums of these counts. Functions and blocks are numbered
-// as in the trace's tables, so segments of a trace can be added.
+// outside its blocks. All other counts are sums of the counts of blocks and functions. Functions
+// and blocks are numbered as in the trace's tables, so segments of a trace can be added.
 type Counters struct {
 	Blocks  bool // whether the trace contains block entries
 	Ops     bool // whether the instructions of the blocks are known
-	Touched bool // whether UniqueBytes and Usage were counted, also in Functions
+	Touched bool // whether UniqueBytes and Usage, and UniqueBytes of each function, were counted
 
 	Functions []FunctionCounters // ascending by number
 	Code      []BlockCounters    // basic blocks that were entered, ascending by number
@@ -47,12 +47,12 @@ type FunctionCounters struct {
 	Line        uint32
 	Invocations uint64
 	UniqueBytes uint64 // number of distinct bytes that the function touched, excluding callees
-	Loose       Counts // counts of references that belong to no block of the function
+	Loose       Counts // counts of references outside the blocks of the function
 }
 
 // BlockCounters contains the counters of one basic block.
 type BlockCounters struct {
-	Number              uint32 // number of the block's first part in the trace's tables
+	Number              uint32 // number of the first part of the block in the trace's tables
 	Function            uint32 // number of a function in Functions
 	Label               string
 	File                string // file name without its folder
@@ -65,9 +65,9 @@ type BlockCounters struct {
 // by datatype.
 type Tally struct {
 	Kind  TallyKind
-	Name  string // opcode, callee ("*" for calls through a pointer), or datatype ("" if unknown)
+	Name  string // an opcode, a callee ("*" for calls through a pointer), or a datatype ("" if unknown)
 	Lanes uint32 // number of lanes of a vector
-	Size  uint32 // size of a vector's elements in bits, or of a load or store in bytes; 0 if the sizes differ
+	Size  uint32 // size of a vector element in bits, or size of a load or store in bytes; 0 if the sizes differ
 	Count uint64
 	Bytes uint64 // total number of bytes of loads or stores
 }
@@ -86,7 +86,7 @@ const (
 	numTallyKinds
 )
 
-// CompareTallies orders tallies by kind, name, lanes and size.
+// CompareTallies orders tallies by kind, name, number of lanes, and size.
 func CompareTallies(x, y *Tally) int {
 	return cmp.Or(cmp.Compare(x.Kind, y.Kind), strings.Compare(x.Name, y.Name), cmp.Compare(x.Lanes, y.Lanes), cmp.Compare(x.Size, y.Size))
 }
@@ -130,7 +130,7 @@ const (
 // Counts contains the value of every counter.
 type Counts [NumCounters]uint64
 
-// Add adds other to c.
+// Add adds the counts in other to c.
 func (c *Counts) Add(other *Counts) {
 	for i := range c {
 		c[i] += other[i]
@@ -140,12 +140,12 @@ func (c *Counts) Add(other *Counts) {
 // Bytes returns the number of bytes loaded and stored, without memset, memcpy and memmove.
 func (c *Counts) Bytes() uint64 { return c[BytesLoaded] + c[BytesStored] }
 
-// Moves returns the number of calls to memcpy and memmove, and the bytes that they moved. A move
-// reads one range and writes another.
+// Moves returns the number of calls to memcpy and memmove, and the number of bytes that they moved.
+// Each of these calls reads one range and writes another.
 func (c *Counts) Moves() (calls, bytes uint64) { return c[RangesRead], c[RangeBytesRead] }
 
-// Sets returns the number of calls to memset, and the bytes that they set. A range that no move
-// writes is written by memset.
+// Sets returns the number of calls to memset, and the number of bytes that they set. Ranges that
+// are written but do not belong to a move are written by memset.
 func (c *Counts) Sets() (calls, bytes uint64) {
 	return c[RangesWritten] - min(c[RangesRead], c[RangesWritten]), c[RangeBytesWritten] - min(c[RangeBytesRead], c[RangeBytesWritten])
 }
@@ -159,7 +159,7 @@ func (c *Counts) AllOperations() uint64 {
 	return c.Operations() + c[Loads] + c[Stores] + c[ConditionalBranches] + c[UnconditionalBranches] + c[Returns] + c[CallOps]
 }
 
-// Program returns the sums over the program.
+// Program returns the sums of all counts over the program.
 func (c *Counters) Program() (sum Counts) {
 	for i := range c.Functions {
 		sum.Add(&c.Functions[i].Loose)
@@ -170,7 +170,7 @@ func (c *Counters) Program() (sum Counts) {
 	return sum
 }
 
-// ByFunction returns the sums of the functions, in the order of Functions.
+// ByFunction returns the sum of the counts of each function, in the order of Functions.
 func (c *Counters) ByFunction() []Counts {
 	sums := make([]Counts, len(c.Functions))
 	for i := range c.Functions {
@@ -193,9 +193,9 @@ func (c *Counters) FunctionAt(number uint32) int {
 	return i
 }
 
-// AddCounters adds the counters of two parts of a trace. Either argument may be nil. The sum has no
-// unique bytes and no Usage, because these counts cannot be added. AddCounters fails if the parts
-// come from different programs.
+// AddCounters adds the counters of two parts of a trace. Either argument may be nil. The result has
+// no unique bytes and no Usage, because these counts cannot be added. AddCounters fails if the
+// parts come from different programs.
 func AddCounters(a, b *Counters) (*Counters, error) {
 	if a == nil && b == nil {
 		return nil, nil
@@ -219,7 +219,7 @@ func compareFunctions(x, y *FunctionCounters) int { return cmp.Compare(x.Number,
 
 func compareBlocks(x, y *BlockCounters) int { return cmp.Compare(x.Number, y.Number) }
 
-// add adds the counters of b, and reports whether both sets of counters belong to the same program.
+// add adds the counters in b, and reports whether both arguments belong to the same program.
 func (c *Counters) add(b *Counters) (same bool) {
 	c.Blocks, c.Ops, c.Touched = c.Blocks || b.Blocks, c.Ops || b.Ops, c.Touched || b.Touched
 	same = true
@@ -241,7 +241,7 @@ func (c *Counters) add(b *Counters) (same bool) {
 }
 
 // Union merges two ascending lists into a new list, and adds equal members. If both lists are
-// empty, Union returns the list a.
+// empty, the result is the list a.
 func Union[T any](a, b []T, compare func(x, y *T) int, add func(x, y *T)) []T {
 	if len(a)+len(b) == 0 {
 		return a
@@ -262,7 +262,7 @@ func Union[T any](a, b []T, compare func(x, y *T) int, add func(x, y *T)) []T {
 	return append(append(sum, a...), b...)
 }
 
-// Meaning contains the names and the definition of a number in a table.
+// Meaning contains the names and the definition of a number that tables show.
 type Meaning struct {
 	Key   string // name for programs, such as "bytes_loaded"
 	Label string // name for readers, such as "bytes loaded"
@@ -301,8 +301,8 @@ type Derived struct {
 	Share bool // Value is a share from 0 to 1, shown as a percentage
 }
 
-// Derive returns the ratios of counts, except for ratios with a denominator of 0. uniqueBytes is 0
-// if unique bytes were not counted.
+// Derive returns the ratios of counts, except for ratios with a denominator of 0. The parameter
+// uniqueBytes is 0 if unique bytes were not counted.
 func (c *Counts) Derive(uniqueBytes uint64) (list []Derived) {
 	add := func(key, label, text string, numerator, denominator uint64, scale float64) {
 		if denominator != 0 {
@@ -329,9 +329,9 @@ func (c *Counts) Derive(uniqueBytes uint64) (list []Derived) {
 	return list
 }
 
-// MedianReuse returns the median stack distance for a line size, in lines, and the median absolute
-// deviation from this median. First accesses have an infinite distance. ok is false if the median
-// is infinite.
+// MedianReuse returns the median stack distance in lines, for one line size, and the median
+// absolute deviation from this median. First accesses have an infinite distance. The result ok is
+// false if the median is infinite.
 func (l *Locality) MedianReuse() (median, deviation uint64, ok bool) {
 	h, cold := l.Histogram(^trace.Kinds(0))
 	c := NewCurve(h, cold)
@@ -405,7 +405,7 @@ func (c *Counters) inOrder() bool {
 	return ascending(c.Functions, compareFunctions) && ascending(c.Code, compareBlocks) && ascending(c.Tallies, CompareTallies)
 }
 
-// ascending reports whether each member of a list is less than the next member.
+// ascending reports whether each element of a list is less than the next element.
 func ascending[T any](list []T, compare func(x, y *T) int) bool {
 	for i := 1; i < len(list); i++ {
 		if compare(&list[i-1], &list[i]) >= 0 {
@@ -415,8 +415,8 @@ func ascending[T any](list []T, compare func(x, y *T) int) bool {
 	return true
 }
 
-// sumsFit reports whether the sums of all the program's counters fit in 64 bits and the functions
-// of all blocks exist.
+// sumsFit reports whether the sums of all counters over the program fit in 64 bits, and whether the
+// function of every block exists.
 func (c *Counters) sumsFit() bool {
 	var all uint64
 	fits := true

@@ -12,8 +12,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// counted returns counters that satisfy every invariant.
-func counted() *profile.Counters {
+// testCounters returns counters that satisfy every invariant.
+func testCounters() *profile.Counters {
 	c := &profile.Counters{
 		Blocks: true, Ops: true, Touched: true, UniqueBytes: 40,
 		Functions: []profile.FunctionCounters{
@@ -38,7 +38,7 @@ func counted() *profile.Counters {
 
 func withCounters() *profile.Profile {
 	p := testProfile(true)
-	p.Counters = counted()
+	p.Counters = testCounters()
 	p.Segment.Touched = []byte{1, 2, 3}
 	return p
 }
@@ -113,7 +113,7 @@ func TestCountersSections(t *testing.T) {
 }
 
 func TestAddCounters(t *testing.T) {
-	a := counted()
+	a := testCounters()
 	for _, c := range []struct{ x, y *profile.Counters }{{a, nil}, {nil, a}} {
 		got, err := profile.AddCounters(c.x, c.y)
 		if err != nil || got.Program() != a.Program() || !reflect.DeepEqual(got.Tallies, a.Tallies) {
@@ -136,7 +136,7 @@ func TestAddCounters(t *testing.T) {
 	if a.Functions[0].UniqueBytes != 40 || a.Tallies[0].Count != 4 {
 		t.Error("AddCounters changed its arguments")
 	}
-	b := counted()
+	b := testCounters()
 	b.Code[0].Label = "other"
 	if _, err := profile.AddCounters(a, b); err == nil {
 		t.Error("AddCounters returns no error if a number stands for different code")

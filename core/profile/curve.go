@@ -9,8 +9,8 @@ import (
 // of any capacity from a histogram of stack distances (MODELS §1): m(C) = (F(∞) + Σ_{Δ≥C} F(Δ)) /
 // A.
 //
-// A curve refers to its histogram, which must not change. Curve needs 24 bytes for each block of
-// the histogram; a block covers up to 256 distances.
+// A curve refers to its histogram, which must not change. A curve needs 24 bytes for each block of
+// the histogram. A block covers up to 256 distances.
 type Curve struct {
 	Accesses uint64 // number of accesses, A, including cold accesses
 	Cold     uint64 // number of cold accesses, F(∞)
@@ -45,7 +45,7 @@ func NewCurve(h *Histogram, cold uint64) *Curve {
 // Len returns the number of distinct distances.
 func (c *Curve) Len() int { return c.length }
 
-// Longest returns the longest distance. ok is false if all accesses are cold.
+// Longest returns the longest distance. The result ok is false if all accesses are cold.
 func (c *Curve) Longest() (d uint64, ok bool) {
 	if c.length == 0 {
 		return 0, false
@@ -54,8 +54,8 @@ func (c *Curve) Longest() (d uint64, ok bool) {
 	return d, true
 }
 
-// At returns the i-th smallest distance, starting at i = 0, and the number of accesses with at most
-// that distance.
+// At returns the i-th smallest distance, starting at i = 0, and the number of accesses whose
+// distance does not exceed it.
 func (c *Curve) At(i int) (d, upto uint64) {
 	for d, upto := range c.From(i) {
 		return d, upto
@@ -63,7 +63,7 @@ func (c *Curve) At(i int) (d, upto uint64) {
 	panic("index beyond the last distance of a curve")
 }
 
-// From yields the results of At for the index i and all larger indices.
+// From yields the results of At for index i and all larger indices.
 func (c *Curve) From(i int) iter.Seq2[uint64, uint64] {
 	return func(yield func(d, upto uint64) bool) {
 		b := max(sort.Search(len(c.blocks), func(b int) bool { return c.blocks[b].index > i })-1, 0)
@@ -102,8 +102,8 @@ func (c *Curve) Hits(capacityLines uint64) uint64 {
 // Misses returns the number of accesses that miss in a cache of capacityLines lines.
 func (c *Curve) Misses(capacityLines uint64) uint64 { return c.Accesses - c.Hits(capacityLines) }
 
-// CapacityFor returns the smallest capacity with at most the given number of misses. ok is false if
-// no capacity is large enough.
+// CapacityFor returns the smallest capacity with at most the given number of misses. The result ok
+// is false if no capacity is large enough.
 func (c *Curve) CapacityFor(misses uint64) (capacityLines uint64, ok bool) {
 	if misses < c.Cold {
 		return 0, false
@@ -115,10 +115,11 @@ func (c *Curve) CapacityFor(misses uint64) (capacityLines uint64, ok bool) {
 	return d + 1, true
 }
 
-// leastWith returns the smallest distance d for which enough(the number of accesses with a distance
-// of at most d) is true. enough must be monotonic. ok is false if there is no such distance.
+// leastWith returns the smallest distance d for which the function enough returns true. The
+// argument of enough is the number of accesses with a distance of at most d, and enough must be
+// monotonic. The result ok is false if there is no such distance.
 func (c *Curve) leastWith(enough func(upto uint64) bool) (d uint64, ok bool) {
-	// Find the last block before which there are not enough accesses.
+	// Find the last block for which the number of accesses in earlier blocks is not enough.
 	b := max(sort.Search(len(c.blocks), func(b int) bool { return enough(c.blocks[b].hits) })-1, 0)
 	if b == len(c.blocks) {
 		return 0, false
@@ -139,7 +140,7 @@ func (c *Curve) MissRatio(capacityLines uint64) float64 {
 	return float64(c.Misses(capacityLines)) / float64(c.Accesses)
 }
 
-// Points yields each capacity at which the number of misses changes, and the number of misses at
+// Points yields each capacity at which the number of misses changes, with the number of misses at
 // this capacity. The first capacity is one line.
 func (c *Curve) Points(yield func(capacityLines, misses uint64) bool) {
 	if c.length == 0 || c.Hits(1) == 0 {
@@ -163,7 +164,8 @@ func (c *Curve) Capacities() (lines []uint64) {
 }
 
 // DistanceAtShare returns the smallest distance d such that at least a given share (0 to 1) of all
-// accesses have a distance of at most d. ok is false if there are too many cold accesses.
+// accesses have a distance of at most d. The result ok is false if there are too many cold
+// accesses.
 func (c *Curve) DistanceAtShare(share float64) (d uint64, ok bool) {
 	want := share * float64(c.Accesses)
 	return c.leastWith(func(upto uint64) bool { return float64(upto) >= want })

@@ -7,8 +7,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Data describes how a run uses its data structures: the lifetimes of memory blocks, the uses of
-// members of structures, and the accesses by address and time (MODELS §15.3). Package
+// Data describes how a run uses its data structures: the lifetimes of memory blocks, the use of
+// structure members, and the accesses by address and time (MODELS §15.3). Package
 // analysis/structures computes this description.
 type Data struct {
 	LineBytes uint32
@@ -21,28 +21,28 @@ type Data struct {
 // DataUse describes the use of one data structure.
 type DataUse struct {
 	Object   uint32       // index in Sites.Data
-	Lives    BlockLives   // zero unless the data structure consists of heap blocks
+	Lives    BlockLives   // only for a data structure that consists of heap blocks; otherwise zero
 	Elements []ElementUse // ascending by structure
-	Map      AddressMap   // without rows if the run has too many data structures: see MostMaps
+	Map      AddressMap   // empty if the run has too many data structures: see MostMaps
 }
 
-// BlockLives describes the memory blocks that one site allocated. A block's lifetime is the number
-// of references of the run between the allocation and the release of the block.
+// BlockLives describes the memory blocks that one site allocated. The lifetime of a block is the
+// number of references, by the whole program, between its allocation and its release.
 type BlockLives struct {
 	Freed     uint64     // number of blocks that were released
 	Kept      uint64     // number of blocks that were never released
-	KeptBytes uint64     // number of bytes of the blocks that were never released
-	PeakBytes uint64     // largest number of bytes allocated at the same time
+	KeptBytes uint64     // number of bytes of these blocks
+	PeakBytes uint64     // maximum number of bytes that were allocated at the same time
 	Lifetimes []BinCount // number of released blocks by lifetime, in the bins of [SiteBin]
 	Longest   uint64     // longest lifetime of a released block
 
 	UnreadBlocks uint64 // number of blocks that were never read
 	UnreadFreed  uint64 // number of released blocks that were never read
-	Unread       uint64 // number of bytes of all blocks that were never read
-	Unwritten    uint64 // number of bytes of all blocks that were never written
+	Unread       uint64 // number of bytes, of all blocks, that were never read
+	Unwritten    uint64 // number of bytes, of all blocks, that were never written
 }
 
-// Median returns the median lifetime of the released blocks, rounded down to the lower bound of its
+// Median returns the median lifetime of the released blocks, rounded down to the lower bound of the
 // bin.
 func (l *BlockLives) Median() uint64 {
 	n := uint64(0)
@@ -58,12 +58,12 @@ func (l *BlockLives) Median() uint64 {
 }
 
 // ElementUse describes the use of the elements of one structure type within a data structure. A
-// visit is a sequence of accesses to one element in which each access follows the previous access
-// within [VisitReferences] references of the run.
+// visit is a sequence of accesses to one element; each access follows the previous access within
+// [VisitReferences] references of the run.
 type ElementUse struct {
 	Structure uint32   // index in Data.Structures
 	Visits    uint64   // number of visits to elements
-	Starts    []uint64 // visits by the offset of the element's first byte in its cache line, divided by StartBytes
+	Starts    []uint64 // number of visits, by the offset of the element's first byte within its cache line divided by StartBytes
 	// Members counts the accesses to each member. The last element counts references to padding or
 	// to several elements.
 	Members []MemberUse
@@ -83,9 +83,9 @@ const (
 // MemberUse counts the accesses to one member, over all elements.
 type MemberUse struct {
 	// number of references; a modify counts as both a load and a store, and a reference to several
-	// members counts for each member
+	// members counts once for each of them
 	Loads, Stores uint64
-	Visits        uint64 // visits that access the member
+	Visits        uint64 // number of visits that access the member
 	Reuse         Reuse  // line accesses that begin in the member, by stack distance; only Cold and Bins are set
 }
 
@@ -95,8 +95,8 @@ func (m *MemberUse) References() uint64 { return m.Loads + m.Stores }
 // Pairs returns the number of pairs of n members.
 func Pairs(n int) int { return n * (n - 1) / 2 }
 
-// Both returns the number of visits that access two different members, or 0 if visits to this pair
-// are not counted.
+// Both returns the number of visits that access both of two different members, or 0 if visits to
+// this pair are not counted.
 func (e *ElementUse) Both(i, j int) uint64 {
 	if i > j {
 		i, j = j, i
@@ -136,12 +136,12 @@ const MapClasses = 22
 const mapFrom = 4
 
 // MapClass returns the class of a stack distance in maps. Class 0 contains the distances below 16,
-// and each further class contains the distances up to the next power of two. The last class before
-// the cold accesses also contains all longer distances.
+// and each further class contains the distances up to the next power of two. The last class of
+// distances also contains all longer distances.
 func MapClass(distance uint32) int { return min(bits.Len32(distance>>mapFrom), MapClasses-2) }
 
-// MapClassFrom returns the smallest distance in a class. The result for the class of cold accesses
-// is larger than every distance.
+// MapClassFrom returns the smallest distance in a class. For the class of cold accesses, it returns
+// a number that is larger than every distance.
 func MapClassFrom(class int) uint64 {
 	switch {
 	case class == 0:
@@ -153,7 +153,7 @@ func MapClassFrom(class int) uint64 {
 }
 
 // Accesses returns the number of line accesses in the cell.
-func (m *MapCell) Accesses() uint64 { return testCounters(m.Counts) }
+func (m *MapCell) Accesses() uint64 { return sumCounts(m.Counts) }
 
 // Cold returns the number of first accesses to lines.
 func (m *MapCell) Cold() uint64 {
@@ -234,7 +234,7 @@ func (m *AddressMap) code(c *coder) {
 	})
 }
 
-// checkData checks that the counts belong to data objects of the profile, and do not contradict
+// checkData checks that the counts belong to data objects of the profile and are consistent with
 // each other.
 func (p *Profile) checkData() error {
 	d := p.Data
@@ -277,7 +277,7 @@ func validMembers(s *trace.Structure) bool {
 }
 
 func (l *BlockLives) fits(o *DataObject) bool {
-	return testCounters(l.Lifetimes) == l.Freed && l.Freed <= o.Blocks && l.Kept <= o.Blocks-l.Freed && l.KeptBytes <= o.Bytes &&
+	return sumCounts(l.Lifetimes) == l.Freed && l.Freed <= o.Blocks && l.Kept <= o.Blocks-l.Freed && l.KeptBytes <= o.Bytes &&
 		l.PeakBytes <= o.Bytes && l.UnreadFreed <= l.UnreadBlocks && l.UnreadBlocks <= l.Freed+l.Kept && l.Unread <= o.Bytes && l.Unwritten <= o.Bytes
 }
 

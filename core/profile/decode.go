@@ -9,7 +9,7 @@ import (
 	"github.com/stackglass/stackglass/core/codec"
 )
 
-// FormatError reports why data is not a valid profile.
+// FormatError reports why the bytes are not a valid profile.
 type FormatError codec.Error
 
 func (e *FormatError) Error() string {
@@ -24,7 +24,7 @@ func (e *VersionError) Error() string {
 		", but this program reads versions up to " + strconv.Itoa(Version) + "; use a newer stackglass to open it"
 }
 
-// Decode decodes a profile in binary format and checks it: every section's checksum, the digest,
+// Decode decodes a profile in binary format. It checks the checksum of every section, the digest,
 // and the invariants of [Profile.Check]. The error is a [*FormatError], a [*VersionError] or a
 // [*CheckError].
 func Decode(data []byte) (*Profile, error) {
@@ -39,9 +39,9 @@ func Decode(data []byte) (*Profile, error) {
 }
 
 // EncodedDigest returns the digest at the end of an encoded profile, without decoding or checking
-// the rest. ok is false if there is no digest.
+// the profile. The result ok is false if there is no digest.
 func EncodedDigest(data []byte) (digest [32]byte, ok bool) {
-	const end = len(endTag) + 1 + len(digest) + 4 // tag, length, payload, check
+	const end = len(endTag) + 1 + len(digest) + 4 // the tag, the length, the payload and the checksum
 	at := len(data) - end
 	if !IsProfile(data) || at < 0 || string(data[at:at+5]) != endTag+"\x20" {
 		return digest, false
@@ -51,8 +51,9 @@ func EncodedDigest(data []byte) (digest [32]byte, ok bool) {
 }
 
 // All histograms of a profile together may need at most histogramBytes + histogramRatio × the
-// length of the file. Without this limit, decoding a short file could need gigabytes, because three
-// bytes of the file can describe a long distance whose counters need thousands of bytes.
+// length of the file. Without this limit, decoding a short file could need gigabytes of memory,
+// because three bytes of the file can describe a long distance whose counters need thousands of
+// bytes.
 const (
 	histogramBytes = 1 << 29
 	histogramRatio = 64
@@ -153,8 +154,9 @@ func checkEnd(r, payload *codec.Decoder, next int, digest [32]byte) {
 	}
 }
 
-// decodeSection reads a section that the digest covers. next is the smallest index in forms that
-// this section may have. The result is the smallest index that the next section may have.
+// decodeSection reads a section that the digest covers. The parameter next is the smallest index in
+// the list forms that this section may have. It returns the smallest index that the next section
+// may have.
 func (p *Profile) decodeSection(tag string, c *coder, next int) int {
 	place := slices.IndexFunc(forms, func(f sectionForm) bool { return slices.Contains(f.tags, tag) })
 	switch {
@@ -172,7 +174,7 @@ func (p *Profile) decodeSection(tag string, c *coder, next int) int {
 	return place + 1
 }
 
-// readSection reads one section of data and checks its checksum.
+// readSection reads one section of the data and verifies its checksum.
 func readSection(data []byte, r *codec.Decoder) (tag string, payload *codec.Decoder) {
 	start := r.Offset()
 	tag = string(r.Part(4).Rest())

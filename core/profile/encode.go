@@ -21,8 +21,8 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// IsProfile reports whether a file that begins with head is a profile. The first eight bytes of the
-// file are sufficient.
+// IsProfile reports whether a file that begins with the bytes in head is a profile. The first eight
+// bytes of the file are sufficient.
 func IsProfile(head []byte) bool {
 	return len(head) >= len(magic) && string(head[:len(magic)]) == magic
 }
@@ -35,8 +35,8 @@ func (p *Profile) Encode() []byte {
 }
 
 // EncodeTo writes the profile in binary format. EncodeTo keeps at most one section in memory. The
-// locality histograms, which may be larger than all other sections together, are written in pieces.
-// The error is an error of the writer.
+// locality histograms, which may be larger than all other sections combined, are written in pieces.
+// Any error is an error of the writer.
 func (p *Profile) EncodeTo(to io.Writer) error {
 	w := newWriter(to)
 	w.send(binary.AppendUvarint([]byte(magic), p.version()))
@@ -57,7 +57,7 @@ func (p *Profile) EncodeTo(to io.Writer) error {
 	}
 	if s := p.Segment; s != nil {
 		w.section("segm", s.code)
-		w.payload = nil // the memory may be large
+		w.payload = nil // release the memory, which may be large
 		for i := range states {
 			if state := *states[i].field(s); state != nil {
 				w.putSection(states[i].tag, state)
@@ -131,7 +131,7 @@ func (w *writer) section(tag string, code func(*coder)) {
 	w.putSection(tag, w.payload)
 }
 
-// putSection writes a section, without copying the payload.
+// putSection writes a section without copying the payload.
 func (w *writer) putSection(tag string, payload []byte) {
 	check := w.writeHead(tag, len(payload))
 	w.writeBody(tag, payload, &check)
@@ -141,8 +141,7 @@ func (w *writer) putSection(tag string, payload []byte) {
 // pieceBytes is the approximate length of the pieces of a section.
 const pieceBytes = 1 << 16
 
-// inPieces encodes a section twice: first to determine its length, and then to write the section in
-// pieces.
+// inPieces encodes a section twice: first to determine its length, and then to write it in pieces.
 func (w *writer) inPieces(tag string, code func(*coder)) {
 	length := 0
 	count := coder{Coder: codec.Writer(w.payload[:0]), full: func(b []byte) { length += len(b) }}

@@ -6,26 +6,27 @@ import (
 	"github.com/stackglass/stackglass/core/codec"
 )
 
-// Footprint contains the data for the mean number of distinct lines in a window of any length
-// (MODELS §2.1). Lengths are numbers of line accesses.
+// Footprint contains the data from which the mean number of distinct lines in a window of any
+// length is computed (MODELS §2.1). Lengths are numbers of line accesses.
 //
 // A window does not contain a line if the whole window lies between two successive accesses to the
-// line, before the first access, or after the last access. The mean therefore depends only on the
-// lengths of these intervals, which are called absences (Xiang et al., PACT 2011).
+// line, before the first access, or after the last access. The mean number of lines therefore
+// depends only on the lengths of these intervals, which are called absences (Xiang et al., PACT
+// 2011).
 type Footprint struct {
 	LineBytes uint32
 	Accesses  uint64 // number of line accesses of the run
 	Lines     uint64 // number of distinct lines
-	// Absences contains the absences of all lines, by length. The lengths counted in Absences[i]
-	// are at least FootprintWindow(i) and less than FootprintWindow(i+1). The last element is not
+	// Absences contains the absences of all lines, by length. Absences[i] counts the lengths from
+	// FootprintWindow(i) up to, but not including, FootprintWindow(i+1). The last element is not
 	// empty.
 	Absences []Absences
 }
 
-// Absences contains a number of absences and the sum of their lengths.
+// Absences is a number of absences and the sum of their lengths.
 type Absences struct{ Count, Sum uint64 }
 
-// footprintWindows is the number of window lengths; the greatest length is 2^63.
+// footprintWindows is the number of window lengths. The longest window has 2^63 accesses.
 const footprintWindows = 126
 
 // FootprintWindow returns the length of window i. The lengths are 1, 2, 3, 4, 6, 8, 12, 16, and so
@@ -56,10 +57,10 @@ func (f *Footprint) Absent(length uint64, count int64) {
 	}
 }
 
-// Average returns the mean number of distinct lines in a window of FootprintWindow(i) accesses, and
-// its growth: the mean number of lines that the next access adds. The growth predicts the miss
-// ratio of a fully associative LRU cache whose capacity equals the mean number of lines (Xiang et
-// al., ASPLOS 2013). The window must be shorter than the run.
+// Average returns two numbers: the mean number of distinct lines in a window of FootprintWindow(i)
+// accesses, and its growth, which is the mean number of lines that the next access adds. The growth
+// predicts the miss ratio of a fully associative LRU cache whose capacity equals the mean number of
+// lines (Xiang et al., ASPLOS 2013). The window must be shorter than the run.
 func (f *Footprint) Average(i int) (lines, growth float64) {
 	w := FootprintWindow(i)
 	var longer Absences
@@ -93,7 +94,7 @@ func (f *Footprint) Check() error {
 		}
 		sum += a.Sum
 	}
-	// At every access, all lines except one are absent.
+	// At every access, all lines except the accessed line are absent.
 	if !ok || sum != f.Accesses*(f.Lines-1) && f.Accesses > 0 {
 		return &CheckError{"the counts of the footprint are not consistent"}
 	}

@@ -20,12 +20,12 @@ const (
 //
 // Counters are stored in blocks, which are allocated on demand. A block counts 256 consecutive
 // distances. The counters of a block have 8 bits until one of them overflows, and then 32 bits. A
-// histogram therefore needs little more than one byte per distinct line if a trace's distances are
-// widely spread, and much less if there are few different distances. A map counts how often each
-// 32-bit counter has wrapped around.
+// histogram therefore needs little more than one byte per distinct line if the distances of a trace
+// are widely spread, and much less memory if there are few different distances. A map records how
+// often each 32-bit counter has wrapped around.
 type Histogram struct {
 	pages []*[pageLen]block
-	wraps map[uint64]uint64 // distance → number of times that its counter wrapped around
+	wraps map[uint64]uint64 // for each distance: the number of times that its counter has wrapped around
 	bytes uint64            // total size of pages and blocks
 }
 
@@ -110,10 +110,10 @@ func (h *Histogram) wrap(d, times uint64) {
 	h.wraps[d] += times
 }
 
-// MemoryBytes returns the approximate memory of the counters, in bytes.
+// MemoryBytes returns the approximate number of bytes of memory that the counters need.
 func (h *Histogram) MemoryBytes() uint64 { return h.bytes }
 
-// Count returns the number of occurrences of distance d.
+// Count returns the number of times that distance d has been counted.
 func (h *Histogram) Count(d uint64) uint64 {
 	i := d / (blockLen * pageLen)
 	if i >= uint64(len(h.pages)) || h.pages[i] == nil {
@@ -177,8 +177,8 @@ func (h *Histogram) Total() uint64 {
 }
 
 // Rounded returns a histogram in which every distance is rounded down to the given number of
-// significant binary digits. Rounding does not change the number of occurrences below any d with at
-// most this number of significant digits.
+// significant binary digits. For any number d with at most this number of significant digits,
+// rounding does not change the number of distances below d.
 func (h *Histogram) Rounded(digits int) *Histogram {
 	to := new(Histogram)
 	for d, count := range h.All() {
@@ -202,20 +202,21 @@ const (
 	MaxWays = 32
 )
 
-// SetTable counts accesses by their stack distance within the set, for each set count 2^a
-// (MODELS §4). Depths[a][d] is the number of accesses for which d distinct lines of the same set were
-// accessed since the last access to the line. In an LRU cache of 2^a sets and w ways, exactly the
-// accesses with d < w hit. Row 0 (one set) equals the first entries of the histogram.
+// SetTable counts accesses by their stack distance within the set, for each number of sets 2^a
+// (MODELS §4). Depths[a][d] is the number of accesses at distance d in a cache of 2^a sets, which
+// means that d other lines of the same set have been accessed since the last access to the line. In
+// an LRU cache of 2^a sets and w ways, exactly the accesses with d < w hit. Row 0, for a single
+// set, equals the beginning of the histogram.
 type SetTable struct {
 	Depths [SetCounts][MaxWays]uint64
-	// Bit a of Omitted is set if accesses in 2^a sets were not counted. Row a is then zero. Row 0
-	// (one set) is always counted.
+	// Bit a of Omitted is set if accesses in 2^a sets were not counted. Row a is then zero. Row 0,
+	// for a single set, is always counted.
 	Omitted uint32
 }
 
 // Hits returns the exact number of accesses that hit in an LRU cache with this number of sets and
-// ways. ok is false if the number of sets is not a power of two, or if the table covers fewer sets
-// or ways.
+// ways. The result ok is false if the number of sets is not a power of two, or if the table covers
+// only fewer sets or ways.
 func (t *SetTable) Hits(sets, ways uint64) (hits uint64, ok bool) {
 	if t == nil || sets == 0 || sets&(sets-1) != 0 || sets >= 1<<SetCounts || ways == 0 || ways > MaxWays {
 		return 0, false
@@ -227,13 +228,14 @@ func (t *SetTable) Hits(sets, ways uint64) (hits uint64, ok bool) {
 // Counts reports whether accesses in 2^a sets were counted.
 func (t *SetTable) Counts(a int) bool { return t.Omitted>>a&1 == 0 }
 
-// Omits reports whether the hits of a cache are missing only because its number of sets was
-// omitted.
+// Omits reports whether the hits of a cache are unknown only because the table omits its number of
+// sets.
 func (t *SetTable) Omits(sets, ways uint64) bool {
 	return t != nil && sets > 0 && sets&(sets-1) == 0 && sets < 1<<SetCounts && ways <= MaxWays && !t.Counts(bits.TrailingZeros64(sets))
 }
 
-// Omit removes the rows for some set counts. Bit a of omitted represents 2^a sets.
+// Omit removes the rows for some numbers of sets. Bit a of the parameter omitted represents 2^a
+// sets.
 func (t *SetTable) Omit(omitted uint32) {
 	t.Omitted |= omitted
 	for a := range t.Depths {
@@ -243,7 +245,7 @@ func (t *SetTable) Omit(omitted uint32) {
 	}
 }
 
-// Add adds the counts of other. The sum covers only the set counts that both tables cover.
+// Add adds the counts of other. The sum covers only the numbers of sets that both tables cover.
 func (t *SetTable) Add(other *SetTable) {
 	defer t.Omit(other.Omitted)
 	for a := range t.Depths {
@@ -273,9 +275,9 @@ func (d *Domain) Counted() *SetTable {
 	return &d.Sets
 }
 
-// check compares a table with the histogram of the same accesses. The row of one set must equal the
-// beginning of the histogram. No row may count more accesses than there are finite distances. An
-// access may not have a larger distance within its set if there are more sets (MODELS §4).
+// check compares a table with the histogram of the same accesses. The row for one set must equal
+// the beginning of the histogram. A row must not count more accesses than there are finite
+// distances. With more sets, the distance of an access within its set cannot be larger (MODELS §4).
 func (t *SetTable) check(h *Histogram) error {
 	for d, n := range t.Depths[0] {
 		if n != h.Count(uint64(d)) {

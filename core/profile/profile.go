@@ -1,10 +1,10 @@
 // Package profile defines the profile of a run, which is the result of one pass over its trace. A
-// profile describes how the program accesses memory. It does not depend on a machine. Profiles are
+// profile describes how the program accesses memory, independently of a machine. Profiles are
 // stored in files and in the browser, and are sent between workers. All later questions about the
-// run are answered from the profile alone: for example, hierarchy.Predict never reads the trace. A
-// profile is exact (each stack distance has its own count), versioned and checksummed. The same
-// trace and options always yield the same bytes, regardless of the machine and the division of the
-// work.
+// run can be answered from the profile alone. For example, hierarchy.Predict never reads the trace.
+// A profile is exact (each stack distance has its own count), versioned and checksummed. The same
+// trace and options always yield the same bytes, regardless of the machine and of how the work is
+// divided.
 //
 //   - [Profile] contains the data.
 //   - [Curve] is the miss-ratio curve of a histogram, for all capacities.
@@ -25,37 +25,37 @@ type Profile struct {
 	Totals Totals
 	State  State
 
-	// These fields are nil if the analysis that computes them did not run.
+	// Each of these fields is nil if its analysis did not run.
 	Locality []Locality // results for each line size, in ascending order
 	Sites    *Sites     // also nil if the trace does not describe code
 	Counters *Counters  // also nil if the trace does not describe code
 	Sharing  []Sharing  // one for each line size of Locality
-	// Communication is also nil for a trace without threads. If it is nil for a trace with several
-	// threads, NoCommunication is the reason.
+	// Communication is also nil for a trace without threads. If Communication is nil for a trace
+	// with several threads, NoCommunication contains the reason.
 	Communication   *Communication
 	NoCommunication Absence
 	Loops           []byte // the loop-compressed trace, in the format of package loops; empty if it grew too large
 	Blocks          []byte // counts of blocks and branches, in the format of package blocks; empty if the trace has no blocks
 	Footprint       *Footprint
-	Calls           *Calls    // nil without Sites or Blocks
-	Timeline        *Timeline // counts of Sites and Calls over time; nil without Sites, in profiles of earlier versions, and in samples
+	Calls           *Calls    // nil if Sites or Blocks is nil
+	Timeline        *Timeline // counts of Sites and Calls over time; nil in profiles without Sites, in sampled profiles, and in profiles of earlier versions
 	Data            *Data
-	Regions         *Regions // nil if the program marked no regions, and in profiles of earlier versions
+	Regions         *Regions // nil if the program has not marked any regions, and in profiles of earlier versions
 
 	Sources []trace.SourceFile // source files of the program to which sites refer; not part of the digest
 
 	// the sample from which the counts are estimated; nil in an exact profile
 	Sampled   *Sampled
-	Predicted *Predicted // nil in a profile of a real run
+	Predicted *Predicted // nil in the profile of a real run
 
-	// Segment contains the state for appending a later segment of the trace (MODELS §9). Segment is
-	// nil unless it was requested, because it contains addresses. Segment is not part of the
+	// Segment contains the state that is needed to append a later segment of the trace (MODELS §9).
+	// It is nil unless it was requested, because it contains addresses. It is not part of the
 	// digest.
 	Segment *Segment
 }
 
-// Input describes the trace and the options of the analysis. Input contains no file name, path or
-// time.
+// Input describes the trace and the options of the analysis. It does not contain file names, paths
+// or times.
 type Input struct {
 	Header  trace.Header
 	Kinds   trace.Kinds // the kinds of references that were analysed
@@ -69,9 +69,9 @@ type Input struct {
 type Totals struct {
 	References [trace.NumKinds]uint64 // number of analysed references of each kind
 	Bytes      [trace.NumKinds]uint64 // number of bytes that the references of each kind touched
-	Unselected uint64                 // number of references omitted because of their kind or thread
+	Unselected uint64                 // number of references whose kind or thread was not selected
 	BadRecords uint64                 // number of records that could not be read and were skipped
-	Threads    []uint32               // threads of the analysed references, ascending; nil if the trace has none
+	Threads    []uint32               // threads of the analysed references, ascending; nil if the trace does not record threads
 }
 
 // AllReferences returns the number of analysed references of all kinds.
@@ -105,11 +105,11 @@ type KindLocality struct {
 	Distances Histogram // number of accesses F(Δ) at each stack distance Δ
 }
 
-// RoundDistances rounds the distances of p down to the given number of significant binary digits if
-// its histograms need more than most bytes of memory. RoundDistances reports whether it rounded the
-// distances. Miss counts of fully associative caches remain exact if the number of lines has at
-// most that many significant digits, which is always the case for powers of two. Rounding changes
-// the digest.
+// RoundDistances rounds the distances of a profile down to the given number of significant binary
+// digits if the histograms need more memory than the parameter most, in bytes. It reports whether
+// it has rounded the distances. Miss counts of fully associative caches remain exact if the number
+// of lines has at most the given number of significant digits, which is always true for powers of
+// two. Rounding changes the digest.
 func (p *Profile) RoundDistances(most uint64, digits int) (rounded bool) {
 	var bytes uint64
 	for _, l := range p.Locality {
@@ -134,7 +134,7 @@ func (p *Profile) RoundDistances(most uint64, digits int) (rounded bool) {
 // Accesses returns the number of line accesses of this kind.
 func (k *KindLocality) Accesses() uint64 { return k.Cold + k.Distances.Total() }
 
-// Lines returns the footprint: the number of distinct lines.
+// Lines returns the footprint, which is the number of distinct lines.
 func (l *Locality) Lines() uint64 {
 	var n uint64
 	for i := range l.Kinds {
@@ -172,7 +172,7 @@ func (p *Profile) LocalityAt(lineBytes uint32) *Locality {
 	return nil
 }
 
-// SharingAt returns the result for the stacks of threads at a line size, or nil.
+// SharingAt returns the counts of Sharing for a line size, or nil.
 func (p *Profile) SharingAt(lineBytes uint32) *Sharing {
 	if i := slices.IndexFunc(p.Sharing, func(s Sharing) bool { return s.LineBytes == lineBytes }); i >= 0 {
 		return &p.Sharing[i]
@@ -191,14 +191,14 @@ const ColdBin = WindowBins - 1
 // distances beyond 2^33.
 func DistanceBin(d uint64) int { return min(bits.Len64(d), ColdBin-1) }
 
-// Windows counts the misses of caches of 2^k lines over time, in windows that have the same number
-// of references, except for the last window. The size of the windows doubles as the trace grows, so
-// there are at most [MaxWindows] windows.
+// Windows counts the misses of caches of 2^k lines over time. All windows except the last have the
+// same number of references. The size of the windows doubles as the trace grows, so there are at
+// most [MaxWindows] windows.
 type Windows struct {
 	References uint64 // number of references in each window: MinWindow × 2^k
 	First      uint64 // number of the first window; not 0 in later segments of a trace
 	Rows       []WindowRow
-	Distinct   []uint64 // number of distinct lines in each window (its working set); nil if they were not counted
+	Distinct   []uint64 // number of distinct lines in each window, which is the window's working set; nil if working sets were not counted
 }
 
 // WindowRow counts the line accesses of one window in bins of distances.
@@ -214,12 +214,12 @@ const (
 // Accesses returns the number of line accesses in the window.
 func (r *WindowRow) Accesses() uint64 { return sum(r[:]) }
 
-// Misses returns the exact number of misses, in this window, of a fully associative LRU cache of
-// 2^log2Lines lines. log2Lines must be at most 32.
+// Misses returns the exact number of misses in this window for a fully associative LRU cache of
+// 2^log2Lines lines. The parameter must not exceed 32.
 func (r *WindowRow) Misses(log2Lines int) uint64 { return sum(r[log2Lines+1:]) }
 
 // Segment is the state of a run at the end of a segment of a trace, from which the run can be
-// resumed (MODELS §9). The state of each analysis is in the format of its package, or nil if the
+// resumed (MODELS §9). The state of each analysis is in the format of its package. It is nil if the
 // run does not include the analysis.
 type Segment struct {
 	Start         uint64         // number of analysed references before the segment
@@ -227,28 +227,28 @@ type Segment struct {
 	Sites         []byte         // analysis/sites: lines, strides and blocks of memory
 	Touched       []byte         // analysis/counters: the accesses to each byte, by function
 	Sharing       []byte         // analysis/sharing: the stacks of cores and domains
-	Communication []byte         // analysis/communication: the threads that wrote and used the values in words and lines
-	Blocks        []byte         // analysis/branches: the calls that have not returned
+	Communication []byte         // analysis/communication: for words and lines, the threads that wrote and used the values
+	Blocks        []byte         // analysis/branches: calls that have not returned
 	Sample        []byte         // analysis/sample/estimate: the samplers
-	Kept          []byte         // analysis/sample/estimate: analyses of the lines of a sample
+	Kept          []byte         // analysis/sample/estimate: other analyses of sampled lines
 	Shelved       []byte         // stack: positions of the stacks in the spill store; nil if Lines contains the stacks
 	LastUses      []byte         // analysis/footprint: the last accesses to lines
 	Structures    []byte         // analysis/structures: blocks, visits and the stack
-	Regions       []byte         // analysis/regions: regions, and where open regions end
+	Regions       []byte         // analysis/regions: regions, and the ends of regions that began earlier
 }
 
 // SegmentLines is the state of one line size at the end of a segment.
 type SegmentLines struct {
 	FirstTouches []FirstTouch // in the order of the references
 	Stack        []trace.Line // every line of the segment, most recently used first
-	// WorkingSets contains the numbers of distinct lines in larger windows, in lists of windows of
-	// equal length. A window of the first list is twice as long as a row of Windows, and the length
-	// doubles from each list to the next. The last list contains a single window. WorkingSets is
+	// WorkingSets contains the numbers of distinct lines in larger windows. Each list contains the
+	// windows of one length. In the first list, a window is twice as long as a row of Windows, and
+	// the length doubles from list to list. The last list contains a single window. WorkingSets is
 	// nil if working sets were not counted.
 	WorkingSets [][]uint64
 }
 
-// FirstTouch is a segment's first access to a line.
+// FirstTouch is the first access to a line within a segment.
 type FirstTouch struct {
 	Line      trace.Line
 	Reference uint64 // number of the reference in the whole trace, starting at 0

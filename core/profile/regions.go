@@ -5,18 +5,18 @@ import "github.com/stackglass/stackglass/core/codec"
 // Regions lists the regions of the run that the program has marked with stackglass_begin and
 // stackglass_end, in the order in which they begin.
 //
-// There are at most [MostRegions] regions. If a run has more, regions with the same name, thread
-// and depth are joined if fewer than Gap references lie between them. Gap is the smallest power of
-// two that yields at most [MostRegions] regions. The gap depends only on the trace.
+// There are at most [MostRegions] regions. If a run has more regions, successive regions with the
+// same name, thread and depth are joined if fewer than Gap references lie between them. Gap is the
+// smallest power of two that yields at most [MostRegions] regions. It depends only on the trace.
 type Regions struct {
 	Gap uint64 // 0: no regions are joined
-	// TooMany means that there are more than MostRegions combinations of names, threads and depths.
-	// List is then empty.
+	// TooMany is true if there are more than MostRegions combinations of name, thread and depth.
+	// The list is then empty.
 	TooMany bool
 	List    []Region
 }
 
-// MostRegions is the maximum number of [Regions].
+// MostRegions is the maximum number of regions in a profile.
 const MostRegions = 4096
 
 // Region is a region of one thread, or several joined regions. A region that has not ended extends to
@@ -24,15 +24,15 @@ const MostRegions = 4096
 type Region struct {
 	Name   string
 	Thread uint32
-	Depth  uint32 // number of regions of the thread that contain the region
-	// The region consists of the references [From, To) of its thread. References are numbered over
-	// all threads.
+	Depth  uint32 // number of regions of the same thread that contain this region
+	// The region extends over the references [From, To) of the run, which are numbered over all
+	// threads.
 	From, To uint64
 	Times    uint64 // number of joined regions
 	Between  uint64 // number of references between joined regions
 }
 
-// References returns the number of references, of any thread, during the region.
+// References returns the number of references during the region, by any thread.
 func (r *Region) References() uint64 { return r.To - r.From - r.Between }
 
 func (r *Regions) code(c *coder) {

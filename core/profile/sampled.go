@@ -16,7 +16,7 @@ const (
 	SpaceSample SampleMode = iota // cache lines were sampled at a fixed rate
 	LinesSample                   // cache lines were sampled at a rate that decreases to limit their number
 	TimeSample                    // individual accesses were sampled
-	OnOffSample                   // segments of the run were analysed
+	OnOffSample                   // intervals of the run were analysed
 	numSampleModes
 )
 
@@ -24,28 +24,28 @@ var sampleModeNames = [numSampleModes]string{"space", "lines", "time", "onoff"}
 
 func (m SampleMode) String() string { return sampleModeNames[m] }
 
-// Sampled describes the sample of a profile whose counts are estimates, and the errors of the
-// estimates. Package analysis/sample/estimate computes the sample and the errors. Counts are scaled
-// to the whole run, so the profile can be queried like an exact profile. With [OnOffSample], counts
-// cover only the analysed references.
+// Sampled describes the sample from which the counts of a profile are estimated, and the errors of
+// these estimates. Package analysis/sample/estimate computes the estimates and their errors. Counts
+// are scaled to the whole run, so the profile can be queried like an exact profile. With
+// [OnOffSample], counts cover only the analysed references.
 type Sampled struct {
 	Mode       SampleMode
 	Seed       uint64
-	Threshold  uint64 // for SpaceSample: lines whose 64-bit hash is at most Threshold were kept
-	MostLines  uint64 // for LinesSample: maximum number of lines in the sample at any time
+	Threshold  uint64 // for SpaceSample: the largest 64-bit hash of a sampled line
+	MostLines  uint64 // for LinesSample: maximum number of sampled lines
 	Gap        uint64 // for TimeSample: mean number of accesses between samples
-	On, Period uint64 // for OnOffSample: lengths in references
-	Read       uint64 // number of references that were read; equal to the number in Totals, except for OnOffSample
+	On, Period uint64 // for OnOffSample: lengths of the analysed interval and of the period, in references
+	Read       uint64 // number of references that were read; except for OnOffSample, equal to the number in Totals
 	Sizes      []SampledSize
 }
 
 // SampledSize describes the sample of one line size.
 type SampledSize struct {
 	LineBytes uint32
-	Threshold uint64 // hash threshold of the lines that were kept at the end, as in Sampled
+	Threshold uint64 // the largest 64-bit hash of a sampled line at the end of the run
 	Analysed  uint64 // number of line accesses that the analysis looked up or counted
 	Samples   uint64 // number of accesses from which the counts are estimated
-	Lines     uint64 // number of distinct lines that the samples access; 0 if unknown
+	Lines     uint64 // number of distinct lines that the sampled accesses touch; 0 if unknown
 	Censored  uint64 // for TimeSample: number of samples whose line was not accessed again
 	// Bounds[i] is the 95 % confidence interval of the misses of a fully associative LRU cache of
 	// SiteBinFrom(i) lines. The last interval also applies to all larger caches. Bounds is nil if
@@ -56,12 +56,12 @@ type SampledSize struct {
 // Bound is an interval of counts.
 type Bound struct{ Low, High uint64 }
 
-// Chosen reports whether individual accesses or lines were sampled. In this case, stacks of threads
-// have no set tables, and counts of pages are unknown.
+// Chosen reports whether individual accesses or lines were sampled. If so, the stacks of cores have
+// no set tables, and counts of pages are unknown.
 func (s *Sampled) Chosen() bool { return s != nil && s.Mode != OnOffSample }
 
-// Estimates reports whether counts are estimates. Counts of segments of a run (OnOffSample) are
-// exact for these segments, and counts from a sample of all lines are exact.
+// Estimates reports whether counts are estimates. Counts of intervals of a run (OnOffSample) are
+// exact for these intervals, and counts from a sample of all lines are exact.
 func (s *Sampled) Estimates() bool {
 	switch {
 	case s == nil || s.Mode == OnOffSample:
@@ -86,14 +86,15 @@ func (s *Sampled) Chip() string {
 	}
 }
 
-// Rate returns the share of the lines that SpaceSample keeps.
+// Rate returns the share of the lines that a SpaceSample contains.
 func (s *Sampled) Rate() float64 { return RateOf(s.Threshold) }
 
-// RateOf returns the share of lines whose hash is at most a threshold.
+// RateOf returns the share of lines whose hash does not exceed a threshold.
 func RateOf(threshold uint64) float64 { return (float64(threshold) + 1) / math.Exp2(64) }
 
-// MissBounds returns the 95 % confidence interval of the misses of a fully associative LRU cache
-// of capacityLines lines. ok is false if the profile is exact, or if the sample is too small.
+// MissBounds returns the 95 % confidence interval of the misses of a fully associative LRU cache of
+// capacityLines lines. The result ok is false if the profile is exact, or if the sample is too
+// small.
 func (p *Profile) MissBounds(lineBytes uint32, capacityLines uint64) (b Bound, ok bool) {
 	if p.Sampled == nil {
 		return b, false
@@ -106,9 +107,9 @@ func (p *Profile) MissBounds(lineBytes uint32, capacityLines uint64) (b Bound, o
 	return b, false
 }
 
-// BoundAt returns the interval at a capacity. bounds is a list as in [SampledSize], and must not be
-// empty. Between two capacities of the list, the result is the smallest interval that contains the
-// intervals of both.
+// BoundAt returns the confidence interval for a capacity. The parameter bounds has the format of
+// the list in [SampledSize], and must not be empty. Between two capacities of the list, the result
+// is the smallest interval that contains both of their intervals.
 func BoundAt(bounds []Bound, capacityLines uint64) Bound {
 	last := len(bounds) - 1
 	at := min(SiteBin(uint32(min(capacityLines, math.MaxUint32))), last)
@@ -160,10 +161,10 @@ func (p *Profile) checkSampled() error {
 	return nil
 }
 
-// Accuracy returns the similarity of two histograms (Kulkarni, section 2.1): 1 - E/2, where E is
-// the sum over all bins of the absolute differences between the shares of accesses. There is a bin
-// for each power of two, and one for cold accesses. The result is 1 if the shares are equal, and 0
-// if no bin contains accesses of both histograms.
+// Accuracy returns the similarity of two histograms, 1 - E/2 (Kulkarni, section 2.1). E is the sum,
+// over all bins, of the absolute difference between the two shares of accesses. There is one bin
+// for each power of two, and one bin for cold accesses. The result is 1 if all shares are equal,
+// and 0 if no bin contains accesses of both histograms.
 func Accuracy(a, b *Locality) float64 {
 	x, y := a.shares(), b.shares()
 	var e float64
@@ -187,11 +188,11 @@ func (l *Locality) shares() (bins [WindowBins]float64) {
 	return bins
 }
 
-// Predicted marks a profile of threads that package multicore synthesised from the trace of a
-// single-threaded run. Counts are exact for the synthesised threads.
+// Predicted marks a profile whose threads package multicore has synthesised from the trace of a
+// single-threaded run. The counts are exact for the synthesised threads.
 type Predicted struct {
 	Cores uint32 // number of cores; each core has one thread
-	// command-line options for the division of the work and the order of references
+	// command-line options that determine the division of the work and the order of references
 	How string
 }
 
@@ -200,7 +201,7 @@ func (p *Predicted) code(c *coder) {
 	c.Text(&p.How)
 }
 
-// checkPredicted checks that there are at most as many threads as cores.
+// checkPredicted checks that the number of threads does not exceed the number of cores.
 func (p *Profile) checkPredicted() error {
 	switch {
 	case p.Predicted == nil:
@@ -212,8 +213,8 @@ func (p *Profile) checkPredicted() error {
 	return nil
 }
 
-// hasIntervals reports whether any counts of a sampled profile, other than the histograms, have
-// confidence intervals.
+// hasIntervals reports whether a sampled profile has confidence intervals for any counts other than
+// the histograms.
 func (p *Profile) hasIntervals() bool {
 	return p.Sampled.Estimates() && (len(p.Sharing) > 0 || p.Sites != nil || p.Communication != nil)
 }
@@ -253,8 +254,8 @@ func (p *Profile) codeIntervals(c *coder) {
 	}
 }
 
-// codePresence encodes or decodes a flag that is set if *v is not nil. While reading, it allocates *v if
-// necessary.
+// codePresence encodes or decodes a flag that is true if *v is not nil. While reading, it allocates *v
+// if the flag is true and *v is nil.
 func codePresence[T any](c *coder, v **T) bool {
 	is := *v != nil
 	if c.Flag(&is); is && c.Reads() {
@@ -275,7 +276,7 @@ func (c *coder) core(off **CoreIntervals) {
 
 func (c *coder) bounds(list *[]Bound) {
 	if c.Reads() {
-		*list = nil // discard the list of a previous section
+		*list = nil // discard the list that an earlier section has set
 	}
 	codec.Bounded(c.Coder, list, SiteBins, func(b *Bound) {
 		c.bound(b)

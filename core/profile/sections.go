@@ -1,12 +1,12 @@
 package profile
 
-// This file lists the sections of the binary format. A new section needs an entry in forms, a field
-// of [Profile], and a method that both encodes and decodes its payload. If damaged counts could
-// cause a failure, the section also needs a function that [Profile.Check] calls. Describe the
-// payload below and in site/docs/sgp.md.
+// This file lists the sections of the binary format. A new section needs an entry in the list
+// forms, a field of [Profile], and a method that both encodes and decodes its payload. If damaged
+// counts could cause a failure, the section also needs a function that [Profile.Check] calls.
+// Describe the payload below and in site/docs/sgp.md.
 
-// The binary format (.sgp). Integers are unsigned LEB128 varints ("uv") unless
-// said otherwise; a list is its length followed by its elements.
+// The binary format (.sgp). Integers are unsigned LEB128 varints ("uv") unless stated otherwise. A
+// list is encoded as its length followed by its elements.
 //
 //	magic    8 bytes   89 53 47 50 0d 0a 1a 0a
 //	version  uv        5; 6 if a set table omits numbers of sets
@@ -140,8 +140,8 @@ package profile
 //
 // A section whose tag begins in lower case is optional: readers may skip it and the digest does not
 // cover it. The digest is the SHA-256 of the tags, lengths and payloads of all other sections
-// before END. Sections are always written in the order above, and sections with the same tag in the
-// order of line sizes.
+// before END. Sections are always written in the order above. Sections with the same tag are in the
+// order of their line sizes.
 //
 // For example, a profile of two accesses to one line, read from a din trace, begins with
 //
@@ -152,15 +152,16 @@ package profile
 //	                           no limit, all threads
 //	xx xx xx xx              check
 
-// sectionForm defines how the sections of a tag, which the digest covers, are written and read.
+// sectionForm defines how the sections with certain tags are written and read. The digest covers
+// these sections.
 type sectionForm struct {
 	tags    []string
-	repeats bool                                   // whether a profile may contain the section several times
+	repeats bool                                   // a profile may contain the section several times
 	write   func(p *Profile, w *writer)            // writes all sections
 	read    func(p *Profile, tag string, c *coder) // reads one section
 }
 
-// onceForm returns the form of a section that occurs at most once in a profile.
+// onceForm returns the sectionForm of a section that occurs at most once in a profile.
 func onceForm(tag string, has func(p *Profile) bool, code func(p *Profile, c *coder)) sectionForm {
 	return sectionForm{
 		tags: []string{tag},
@@ -175,7 +176,7 @@ func onceForm(tag string, has func(p *Profile) bool, code func(p *Profile, c *co
 
 func always(*Profile) bool { return true }
 
-// optionalForm returns the form of a section for a field that may be nil.
+// optionalForm returns the sectionForm for a field that may be nil.
 func optionalForm[T any, P interface {
 	*T
 	code(c *coder)
@@ -188,8 +189,8 @@ func optionalForm[T any, P interface {
 	})
 }
 
-// rawForm returns the form of a section whose payload is the content of a byte slice. The slice may be
-// nil.
+// rawForm returns the sectionForm of a section whose payload is the content of a byte slice, which may
+// be nil.
 func rawForm(tag string, field func(p *Profile) *[]byte) sectionForm {
 	return sectionForm{
 		tags: []string{tag},
@@ -202,8 +203,8 @@ func rawForm(tag string, field func(p *Profile) *[]byte) sectionForm {
 	}
 }
 
-// forms lists the sections that the digest covers, in order. The first onceSections are
-// mandatory.
+// forms lists the sections that the digest covers, in the order of the file. The first onceSections
+// of them are mandatory.
 var forms = []sectionForm{
 	onceForm("INPT", always, func(p *Profile, c *coder) { p.Input.code(c) }),
 	onceForm("TOTL", always, func(p *Profile, c *coder) { p.Totals.code(c) }),
@@ -241,13 +242,13 @@ var forms = []sectionForm{
 
 const onceSections = 3
 
-// stateForm is the form of an analysis's state in a segment.
+// stateForm defines the section that contains the state of one analysis in a segment.
 type stateForm struct {
 	tag   string
 	field func(s *Segment) *[]byte
 }
 
-// states lists the optional sections with the states of analyses, in order.
+// states lists the optional sections that contain the states of analyses, in the order of the file.
 var states = []stateForm{
 	{"segs", func(s *Segment) *[]byte { return &s.Sites }},
 	{"segt", func(s *Segment) *[]byte { return &s.Touched }},
@@ -272,8 +273,8 @@ func (p *Profile) writeLocality(w *writer) {
 	}
 }
 
-// readLocality reads one of the three sections of a line size, which are in this order: histograms,
-// windows, set tables.
+// readLocality reads one of the three sections of a line size: histograms, windows or set tables.
+// The sections must be in this order.
 func (p *Profile) readLocality(tag string, c *coder) {
 	n := len(p.Locality)
 	if tag == "LOCA" {

@@ -11,20 +11,20 @@ import (
 // Sharing counts how the threads of a trace use private and shared caches, at one line size
 // (MODELS §6). Package analysis/sharing computes these counts.
 //
-// All counts are by core. A core represents the threads that use the same private cache, usually a
-// single thread. A core's line accesses are counted in up to four ways, each with a histogram and
-// set tables:
+// All counts are by core. A core represents the threads that use the same private cache, which is
+// usually a single thread. The line accesses of a core are counted in up to four ways, each with a
+// histogram and a set table:
 //
 //  1. private: on a stack of only this core (PRD, MODELS §6.1);
 //  2. concurrent: on the stack of a domain, which consists of the cores that share a cache (CRD,
 //     MODELS §6.2);
 //  3. coherent according to Anger: on stacks 1 and 2, but only for accesses to lines that another
 //     core touched last (MODELS §6.3);
-//  4. coherent according to Schuff: on a stack of only this core, in which another core's store
+//  4. coherent according to Schuff: on a stack of only this core, in which a store by another core
 //     leaves a hole (MODELS §6.4).
 type Sharing struct {
 	LineBytes uint32
-	Cores     []Core   // in ascending order of their first thread
+	Cores     []Core   // in ascending order of their first threads
 	Domains   []Domain // in the order of the options; the first domain contains all cores
 }
 
@@ -39,7 +39,7 @@ const (
 type StackCounts struct {
 	Cold      uint64
 	Distances Histogram
-	Sets      SetTable // counts of the same accesses, without cold accesses
+	Sets      SetTable // distances within sets, for the same accesses except cold accesses
 }
 
 // Accesses returns the number of counted line accesses.
@@ -49,69 +49,69 @@ func (c *StackCounts) Accesses() uint64 { return c.Cold + c.Distances.Total() }
 type Core struct {
 	Threads []uint32 // ascending
 	Private StackCounts
-	// Foreign counts the accesses in Private to lines that another core touched last. In
+	// Foreign counts those accesses in Private whose line another core touched last. In
 	// MODELS §6.3, Foreign is F_invalidated, and Private is F_private.
 	Foreign  StackCounts
 	Coherent CoherentCounts
 	Off      *CoreIntervals // nil if the counts are exact
 }
 
-// CoreIntervals contains 95 % confidence intervals. Bounds contains the intervals of the misses of
-// fully associative LRU private caches, as in [SampledSize]. The other numbers are the half-widths
-// of the intervals around the counts.
+// CoreIntervals contains 95 % confidence intervals. The lists contain the intervals of the misses
+// of fully associative private LRU caches, in the format of [SampledSize]. The numbers are the
+// half-widths of the intervals of the counts.
 type CoreIntervals struct {
 	Private, Coherent         []Bound
 	Cold, Lost, Invalidations uint64
 }
 
-// CoherentCounts counts accesses on a stack with holes. An access to a line that another core's
-// store has invalidated since the core's last access is a coherence miss. Such an access is not
-// cold, and has no distance.
+// CoherentCounts counts accesses on a stack with holes. An access is a coherence miss if a store by
+// another core has invalidated the line since the core's last access to the line. A coherence miss
+// is not cold, and has no distance.
 type CoherentCounts struct {
 	StackCounts
-	// Lost counts coherence misses by the depth of the line when it was invalidated. If a private
-	// cache has more lines than this depth, the store caused the miss. A smaller cache had already
-	// evicted the line.
+	// Lost counts coherence misses by the depth that the line had when it was invalidated. If a
+	// private cache has more lines than this depth, the store caused the miss. A smaller cache had
+	// already evicted the line before the store.
 	Lost          Histogram
-	Invalidations uint64 // number of invalidations of lines on the stack by other cores' stores
+	Invalidations uint64 // number of times that a store by another core invalidated a line on the stack
 }
 
 // Accesses returns the number of line accesses, including coherence misses.
 func (c *CoherentCounts) Accesses() uint64 { return c.StackCounts.Accesses() + c.Lost.Total() }
 
-// Domain counts accesses on a stack that some cores share.
+// Domain counts accesses on a stack that several cores share.
 type Domain struct {
 	Cores   []uint32 // indices into Sharing.Cores, ascending
-	Members []Member // counts of each core in Cores
-	Sets    SetTable // counts of the accesses of all cores in Cores
-	// Foreign counts the accesses to lines that another core of the domain touched last. In the
-	// domain of all cores, it is the F_shared of MODELS §6.3.
+	Members []Member // counts of each of these cores
+	Sets    SetTable // distances within sets, for the accesses of all these cores
+	// Foreign counts the accesses whose line another core of the domain touched last. For the
+	// domain of all cores, this is F_shared in MODELS §6.3.
 	Foreign StackCounts
 }
 
 // Member counts one core's accesses in a domain.
 type Member struct {
-	Cold      uint64 // number of accesses to lines that no core of the domain touched before
+	Cold      uint64 // number of accesses to lines that no core of the domain has touched before
 	Distances Histogram
 	Change    Change
-	Bounds    []Bound // for estimates: see CoreIntervals
+	Bounds    []Bound // only for estimates: see CoreIntervals
 }
 
-// Change classifies a core's accesses by the difference between their concurrent and their private
-// distances (in Wu and Yeung's terms; MODELS §6.6). Except for Brought, accesses that are cold on
-// either stack are not counted.
+// Change classifies the accesses of a core by the difference between their concurrent and private
+// distances, in the terms of Wu and Yeung (MODELS §6.6). Only Brought counts accesses that are cold
+// on one of the two stacks.
 type Change struct {
 	Same uint64 // the distances are equal, because other cores made no accesses in between
-	// other cores accessed lines in between, none of which this core accessed in between
+	// other cores accessed lines in between, and this core accessed none of these lines
 	Dilated uint64
-	// other cores accessed lines in between, some of which this core also accessed in between
+	// other cores accessed lines in between, and this core also accessed some of these lines
 	Overlapped  uint64
 	Intercepted uint64 // another core accessed the line itself in between
 	Brought     uint64 // cold only on the private stack: another core fetched the line
 }
 
-// Concurrent returns the histogram and the number of cold accesses of the domain's stack, as sums
-// over the members.
+// Concurrent returns the histogram of the domain's stack and the number of cold accesses. Both are
+// sums over the members.
 func (d *Domain) Concurrent() (sum *Histogram, cold uint64) {
 	sum = new(Histogram)
 	for i := range d.Members {
@@ -151,7 +151,7 @@ func (s *Sharing) code(c *coder) {
 	})
 }
 
-// dropSetCounts removes the counts for the omitted numbers of sets from all tables.
+// dropSetCounts removes the rows for the given numbers of sets from all tables.
 func (s *Sharing) dropSetCounts(omitted uint32) {
 	for i := range s.Cores {
 		k := &s.Cores[i]
@@ -171,13 +171,13 @@ func (s *StackCounts) code(c *coder) {
 	s.Sets.code(c)
 }
 
-// counts returns the counts in the order of the binary format.
+// counts returns pointers to the counts, in the order of the binary format.
 func (c *Change) counts() []*uint64 {
 	return []*uint64{&c.Same, &c.Dilated, &c.Overlapped, &c.Intercepted, &c.Brought}
 }
 
 // longestDistance returns the longest possible distance for a line size. In a sample of lines, the number
-// of lines is estimated separately for each stack, so the estimates may differ.
+// of lines is estimated separately for each stack, and the estimates may differ.
 func (p *Profile) longestDistance(l *Locality) uint64 {
 	if p.Sampled.Chosen() {
 		return min(max(l.Lines(), l.Accesses()), MaxDistance)
@@ -185,13 +185,13 @@ func (p *Profile) longestDistance(l *Locality) uint64 {
 	return l.Lines()
 }
 
-// mostPages is the maximum number of histogram pages in one section. Without this limit, a damaged
-// file could need too much memory, because a few bytes can describe a histogram with many pages,
-// and a section may contain thousands of histograms.
+// mostPages is the maximum number of histogram pages in one section. Without this limit, decoding a
+// damaged file could need too much memory, because a few bytes can describe a histogram with many
+// pages, and a section may contain thousands of histograms.
 const mostPages = 1 << 20
 
-// checkSharing checks that the stacks of threads are consistent, and that the histogram of the
-// domain of all cores equals the histogram of the line size.
+// checkSharing checks that the counts of all cores and domains are consistent, and that the
+// histogram of the domain of all cores equals the histogram of the whole trace.
 func (p *Profile) checkSharing() error {
 	for i := range p.Sharing {
 		s := &p.Sharing[i]
@@ -237,8 +237,8 @@ func (s *Sharing) check(l *Locality, estimated bool) error {
 	return s.Domains[0].checkAll(s, l)
 }
 
-// threadsInOrder reports whether the threads of each core are in ascending order, no thread is on
-// two cores, and the cores are in the order of their first threads.
+// threadsInOrder reports whether the threads of each core are in ascending order, whether no thread
+// is on two cores, and whether the cores are in the order of their first threads.
 func (s *Sharing) threadsInOrder() bool {
 	seen := map[uint32]bool{}
 	for i := range s.Cores {
@@ -284,7 +284,8 @@ func (c *Core) checkStacks(most uint64, estimated bool) error {
 	return c.Foreign.checkWithin(&c.Private.Distances, &c.Private.Sets, c.Private.Cold, estimated)
 }
 
-// checkOf calls check. If distances are estimated, it instead checks that the table is empty.
+// checkOf calls check for exact counts. If distances are estimated, it instead checks that the
+// table is empty.
 func (t *SetTable) checkOf(h *Histogram, estimated bool) error {
 	if !estimated {
 		return t.check(h)
@@ -295,7 +296,7 @@ func (t *SetTable) checkOf(h *Histogram, estimated bool) error {
 	return nil
 }
 
-// checkWithin checks that counts of some accesses do not exceed the counts of all accesses.
+// checkWithin checks that the counts of some accesses do not exceed the counts of all accesses.
 func (c *StackCounts) checkWithin(all *Histogram, sets *SetTable, cold uint64, estimated bool) error {
 	more := &CheckError{"a core has more accesses to lines of other cores than accesses in total"}
 	if c.Cold > cold {
@@ -337,8 +338,8 @@ func (d *Domain) check(cores []Core, estimated bool) error {
 	return d.Foreign.checkWithin(sum, &d.Sets, 0, estimated)
 }
 
-// fits reports whether a member's counts are consistent with the private counts of its core, and
-// whether the kinds of changes add up to all accesses.
+// fits reports whether the counts of a member are consistent with the private counts of its core,
+// and whether the counts in Change add up to the number of accesses.
 func (m *Member) fits(private *StackCounts, estimated bool) bool {
 	accesses, _ := private.accessesWithin(^uint64(0))
 	finite, ok := sumWithin(&m.Distances, accesses)
@@ -369,14 +370,15 @@ func (d *Domain) checkAll(s *Sharing, l *Locality) error {
 	return nil
 }
 
-// accessesWithin returns the number of accesses. ok is false if it exceeds most.
+// accessesWithin returns the number of accesses. The result ok is false if this number exceeds the
+// limit most.
 func (c *StackCounts) accessesWithin(most uint64) (accesses uint64, ok bool) {
 	n, ok := sumWithin(&c.Distances, most)
 	return n + c.Cold, ok && n+c.Cold >= n && n+c.Cold <= most
 }
 
-// sumWithin returns the total count of a histogram, and reports whether the total is within the limit
-// most.
+// sumWithin returns the total count of a histogram, and reports whether the total does not exceed the
+// limit most.
 func sumWithin(h *Histogram, most uint64) (uint64, bool) {
 	var sum counter
 	for _, n := range h.All() {

@@ -10,30 +10,30 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Sites attributes a trace's line accesses to sites in the code and to data structures, at one
-// line size. Package analysis/sites defines and computes the counts.
+// Sites attributes the line accesses of a trace to sites in the code and to data structures, for
+// one line size. Package analysis/sites defines and computes the counts.
 //
 // Distances are counted in bins. The misses of a site are therefore exact for fully associative
 // caches whose capacity is a bin boundary, and estimated for all other capacities. The exact sums
 // over all sites are in Locality.
 type Sites struct {
 	LineBytes uint32
-	// Capacities contains the sizes, in lines, of the LRU caches for which line utilisation was
-	// measured. Ways contains the numbers of ways of these caches; 0 means fully associative. Both
-	// are ascending, or nil.
+	// Capacities contains the sizes, in lines and ascending, of the LRU caches in which line
+	// utilisation was measured. Ways contains the number of ways of each cache; 0 means fully
+	// associative. Both lists are nil if line utilisation was not measured.
 	Capacities []uint64
 	Ways       []uint32
 	Previous   bool // whether Reuse.Before was recorded
 
 	Code []Site       // ascending: see [CompareSites]
 	Data []DataObject // ascending: see [CompareObjects]; nil if the trace does not describe data
-	// Coherent counts the same accesses on the coherent stacks of cores. Coherent is nil if Sharing
-	// is nil, and in profiles of earlier versions.
+	// Coherent counts the same accesses on the coherent stacks of cores. It is nil if Sharing is
+	// nil, and in profiles of earlier versions.
 	Coherent *CoherentSites
 }
 
 // Measured returns the index of a cache in Capacities, or -1 if line utilisation was not measured
-// in this cache. If ways is 0, the cache is fully associative.
+// in this cache. Zero ways means a fully associative cache.
 func (s *Sites) Measured(lines uint64, ways uint32) int {
 	for i := range s.Capacities {
 		if s.Capacities[i] == lines && s.Ways[i] == ways {
@@ -43,11 +43,11 @@ func (s *Sites) Measured(lines uint64, ways uint32) int {
 	return -1
 }
 
-// MaxCapacities is the maximum number of capacities for which utilisation is measured.
+// MaxCapacities is the maximum number of caches in which line utilisation is measured.
 const MaxCapacities = 8
 
-// NoSite is the number of every site in traces that identify code by PCs, and of objects that are
-// not in the trace's tables.
+// NoSite is the number of sites and objects that are not in the trace's tables, for example of all
+// sites in a trace that identifies code by PCs.
 const NoSite = ^uint32(0)
 
 // Site is one instruction that makes references. Unknown strings are "".
@@ -55,9 +55,9 @@ type Site struct {
 	Number   uint32 // number in the trace's tables, or NoSite
 	PC       uint64 // 0: unknown
 	Module   string // name of the file that contains the code, without its folder
-	Offset   uint64 // offset of the PC in this file
+	Offset   uint64 // offset of the PC within this file
 	Function string
-	File     string // the shortest unique suffix of the file's path: see trace.FileNames
+	File     string // the shortest unique suffix of the path: see trace.FileNames
 	Line     uint32
 	Column   uint32
 	Kind     trace.Kind // kind of the site's references
@@ -65,7 +65,7 @@ type Site struct {
 	Type     string     // datatype
 	Variable string     // variable that the code refers to
 
-	Strides [NumStrides]uint64 // number of references by stride: the distance from the previous reference of the same site and thread
+	Strides [NumStrides]uint64 // number of references by class of stride, which is the distance from the previous reference by the same site and thread
 	Reuse   Reuse
 }
 
@@ -73,7 +73,7 @@ type Site struct {
 func (s *Site) References() uint64 { return sum(s.Strides[:]) }
 
 // Stride returns the most frequent stride of the site's references. If several strides are equally
-// frequent, it returns the most regular of these strides.
+// frequent, it returns the most regular one.
 func (s *Site) Stride() Stride {
 	most := ZeroStride
 	for c := range NumStrides {
@@ -91,7 +91,7 @@ type Stride uint8
 const (
 	ZeroStride      Stride = iota // the same address
 	UnitStride                    // the adjacent bytes, up or down
-	ConstantStride                // any other distance, if it equals the previous distance
+	ConstantStride                // any other distance that equals the previous distance
 	IrregularStride               // all other distances
 	NumStrides
 )
@@ -104,21 +104,22 @@ func (s Stride) String() string { return strideNames[s] }
 type Reuse struct {
 	Cold uint64     // number of first accesses to a line
 	Bins []BinCount // counts by distance, ascending, without zero counts
-	// Used is the utilisation of the lines that these accesses fetched, for each
-	// of Sites.Capacities.
+	// Used contains the utilisation of the lines that these accesses fetched, for each cache in
+	// Sites.Capacities.
 	Used []Utilisation
-	// Before counts the accesses with distances of at least PreviousFrom by the site of the
-	// previous access to the same line, in ascending order of sites and without zero counts.
+	// Before counts the accesses whose distance is at least PreviousFrom, by the site that made the
+	// previous access to the same line. The list is in ascending order of sites, without zero
+	// counts.
 	Before []SiteCount
 	// For estimates, Off contains half-widths of 95 % confidence intervals. The half-width at a bin
 	// applies to the misses of a fully associative LRU cache of SiteBinFrom(Bin) lines. The list
-	// contains only the bins at which this value changes, in ascending order. The value before the
-	// first such bin is 0.
+	// contains only the bins at which the half-width changes, in ascending order. Below the first
+	// of these bins, the half-width is 0.
 	Off []BinCount
 }
 
-// OffAt returns the half-width of the confidence interval for a cache with this number of lines.
-// Between two bins, it returns the larger value.
+// OffAt returns the half-width of the confidence interval of the misses of a cache with the given
+// number of lines. Between two bins, it returns the larger half-width.
 func (r *Reuse) OffAt(lines uint64) uint64 { return offAt(r.Off, lines) }
 
 func offAt(list []BinCount, lines uint64) (off uint64) {
@@ -134,12 +135,12 @@ func offAt(list []BinCount, lines uint64) (off uint64) {
 	return off
 }
 
-// PreviousFrom is the smallest stack distance for Reuse.Before. Accesses with shorter distances hit
-// in any cache.
+// PreviousFrom is the smallest stack distance that Reuse.Before counts. Accesses with shorter
+// distances hit in any cache.
 const PreviousFrom = 16
 
-// Misses returns the misses in a fully associative LRU cache. The misses are exact at bin
-// boundaries, such as powers of two, and otherwise slightly too high.
+// Misses returns the number of misses in a fully associative LRU cache. The number is exact if the
+// number of lines is a bin boundary, such as a power of two, and otherwise slightly too high.
 func (r *Reuse) Misses(lines uint64) uint64 {
 	n := r.Cold
 	for _, b := range r.Bins {
@@ -151,15 +152,15 @@ func (r *Reuse) Misses(lines uint64) uint64 {
 }
 
 // Accesses returns the number of line accesses.
-func (r *Reuse) Accesses() uint64 { return r.Cold + testCounters(r.Bins) }
+func (r *Reuse) Accesses() uint64 { return r.Cold + sumCounts(r.Bins) }
 
-// BinCount contains the count of a bin of distances: see [SiteBin].
+// BinCount is the count of a bin of distances: see [SiteBin].
 type BinCount struct {
 	Bin   uint8
 	Count uint64
 }
 
-func testCounters(bins []BinCount) (n uint64) {
+func sumCounts(bins []BinCount) (n uint64) {
 	for _, b := range bins {
 		n += b.Count
 	}
@@ -171,7 +172,7 @@ func testCounters(bins []BinCount) (n uint64) {
 // misses.
 type Utilisation struct{ Fetched, BytesUsed uint64 }
 
-// Share returns the share of the fetched bytes that were used, or 0 if no bytes were fetched.
+// Share returns the share of fetched bytes that were used, or 0 if no bytes were fetched.
 func (u Utilisation) Share(lineBytes uint32) float64 {
 	if u.Fetched == 0 {
 		return 0
@@ -179,7 +180,7 @@ func (u Utilisation) Share(lineBytes uint32) float64 {
 	return float64(u.BytesUsed) / (float64(u.Fetched) * float64(lineBytes))
 }
 
-// SiteCount contains a count for a site. The site is an index into [Sites].Code.
+// SiteCount is a count for a site, which is identified by its index in [Sites].Code.
 type SiteCount struct {
 	Site  uint32
 	Count uint64
@@ -207,10 +208,10 @@ type DataObject struct {
 	Number   uint32 // number of the allocating site or of the variable in the trace's tables, or NoSite
 	Name     string // name of the variable; "" if it is unknown
 	Function string // function that allocates the blocks or contains the variable
-	File     string // file of the allocation or declaration, named as in Site
+	File     string // file that contains the allocation or declaration, named as in Site
 	Line     uint32
 	Blocks   uint64 // number of allocated blocks
-	Bytes    uint64 // number of allocated bytes, or size of the variable
+	Bytes    uint64 // total number of allocated bytes, or size of the variable
 
 	References uint64
 	Reuse      Reuse
@@ -250,37 +251,37 @@ func SiteBinFrom(bin int) uint64 {
 }
 
 // CoherentSites counts the line accesses of sites and data objects on the coherent stacks of their
-// cores ([Core].Coherent). These counts determine the misses of private caches for each site. In
-// each bin, the sum over all sites equals the sum of the cores' counts.
+// cores ([Core].Coherent). From these counts, the misses of each site in private caches can be
+// computed. In each bin, the sum over all sites equals the sum over all cores.
 type CoherentSites struct {
 	Code     []CoherentReuse // in the order of Sites.Code
 	Data     []CoherentReuse // in the order of Sites.Data
-	Measured bool            // whether utilisation was also measured in private caches
+	Measured bool            // line utilisation was also measured in private caches
 }
 
-// CoherentReuse counts the accesses of one site or data object on the coherent stacks of its cores.
-// The number of accesses is the same as in its Reuse.
+// CoherentReuse counts the accesses of one site or data object on the coherent stacks of the cores
+// that make them. Its Reuse contains the same number of accesses.
 type CoherentReuse struct {
-	Cold uint64     // number of first accesses of each core to a line
+	Cold uint64     // number of first accesses to a line, counted for each core
 	Bins []BinCount // counts by distance, ascending, without zero counts
-	// Lost counts coherence misses by the depth of the line when another core's store invalidated it,
-	// as in CoherentCounts. Lost is ascending, without zero counts.
+	// Lost counts coherence misses by the depth that the line had when a store by another core
+	// invalidated it, as in CoherentCounts. Lost is ascending, without zero counts.
 	Lost []BinCount
-	// Used is the utilisation of the lines that these accesses fetched into the coherent private
-	// caches of their cores, for each of Sites.Capacities. Used is nil if utilisation in private
-	// caches was not measured.
+	// Used contains the utilisation of the lines that these accesses fetched into the coherent
+	// private caches of their cores, for each cache in Sites.Capacities. Used is nil if utilisation
+	// in private caches was not measured.
 	Used []Utilisation
-	Off  []BinCount // as in Reuse, but for misses in private caches
+	Off  []BinCount // as in Reuse, but for the misses in private caches
 }
 
 // OffAt is like [Reuse.OffAt], but for coherent stacks.
 func (r *CoherentReuse) OffAt(lines uint64) uint64 { return offAt(r.Off, lines) }
 
 // Coherence returns the number of coherence misses in private caches of unlimited size.
-func (r *CoherentReuse) Coherence() uint64 { return testCounters(r.Lost) }
+func (r *CoherentReuse) Coherence() uint64 { return sumCounts(r.Lost) }
 
 // Accesses returns the number of line accesses.
-func (r *CoherentReuse) Accesses() uint64 { return r.Cold + r.Coherence() + testCounters(r.Bins) }
+func (r *CoherentReuse) Accesses() uint64 { return r.Cold + r.Coherence() + sumCounts(r.Bins) }
 
 func (p *Profile) codeCoherent(c *coder) {
 	s := p.Sites
@@ -303,8 +304,8 @@ func (p *Profile) codeCoherent(c *coder) {
 	codec.Members(c.Coder, &s.Coherent.Data, len(s.Data), code)
 }
 
-// checkCoherent checks that each site has the same number of accesses on the coherent stacks, and
-// that these accesses add up to the counts of the cores.
+// checkCoherent checks that the number of accesses of each site on the coherent stacks is the
+// number in its Reuse, and that these accesses add up to the counts of the cores.
 func (p *Profile) checkCoherent() error {
 	if p.Sites == nil || p.Sites.Coherent == nil {
 		return nil
@@ -339,8 +340,8 @@ func (p *Profile) checkCoherent() error {
 
 var errCoherentReuse = &CheckError{"a site's accesses on the coherent stacks are out of order, or do not match the site's references or utilisation"}
 
-// fits reports whether the utilisation of a site in private caches is consistent with its counts by
-// depth.
+// fits reports whether the line utilisation of a site in private caches is consistent with the
+// site's counts by depth.
 func (s *Sites) fits(c *CoherentReuse) bool {
 	if !s.Coherent.Measured {
 		return len(c.Used) == 0
@@ -361,14 +362,15 @@ func (s *Sites) fits(c *CoherentReuse) bool {
 	return true
 }
 
-// coherentSums contains sums over sites. The sums cannot overflow, because the total is checked.
+// coherentSums contains sums over sites. The sums cannot overflow, because the total number of
+// accesses is checked.
 type coherentSums struct {
 	cold       uint64
 	bins, lost [SiteBins]uint64
 }
 
-// add adds a site's counts. add reports whether the bins are in order, and whether the counts add
-// up to the site's accesses.
+// add adds the counts of a site. It reports whether the bins are in order and whether the counts
+// add up to the accesses of the site.
 func (t *coherentSums) add(c *CoherentReuse, of *Reuse) bool {
 	all := counter{n: c.Cold}
 	t.cold += c.Cold

@@ -8,19 +8,19 @@ import (
 )
 
 // In section SITE, a site is encoded as the difference from a prediction, which is based on the
-// previous site: a mask of the numbers that were mispredicted and the texts that changed, followed
-// by these numbers and texts. Most successive sites have the same function, file and line, so a
-// site without its counts needs only a few bytes.
+// previous site. The encoding is a mask of the numbers that were not predicted and of the texts
+// that changed, followed by these numbers and texts. Most successive sites have the same function,
+// file and line. The encoding of a site, without its counts, therefore needs only a few bytes.
 
 const (
 	siteNumbers = 7
 	siteTexts   = 5
 )
 
-// noSiteYet is the predecessor with which the first site is compared.
+// noSiteYet is the site from which the first site is predicted.
 var noSiteYet = Site{Number: NoSite}
 
-// expectedNumber returns the predicted number of the site after s.
+// expectedNumber returns the predicted number of the next site.
 func (s *Site) expectedNumber() uint32 {
 	if s.Number == NoSite {
 		return NoSite
@@ -37,7 +37,7 @@ func (s *Site) numbers(last *Site) [siteNumbers]uint64 {
 	}
 }
 
-// setNumbers is the inverse of numbers. setNumbers reports whether all numbers are in range.
+// setNumbers is the inverse of numbers. It reports whether all numbers are in range.
 func (s *Site) setNumbers(n *[siteNumbers]uint64, last *Site) bool {
 	line, column := int64(last.Line)+unzigzag(n[3]), int64(last.Column)+unzigzag(n[4])
 	kind := uint64(last.Kind) ^ n[5]
@@ -96,8 +96,8 @@ func (s *Sites) code(c *coder) {
 	c.Check(objects || len(s.Data) == 0, "there are data objects, although the flag for data objects is not set")
 }
 
-// believedSites is the maximum number of sites for which memory is allocated before they are read.
-// Without this allocation, decoding would spend half of its time growing the list.
+// believedSites is the maximum number of sites for which memory is allocated before the sites are
+// read. Without this allocation, decoding would spend half of its time on growing the list.
 const believedSites = 1 << 14
 
 func (s *Site) code(c *coder, last *Site) {
@@ -159,7 +159,8 @@ func (c *coder) binCounts(list *[]BinCount) {
 	})
 }
 
-// members encodes or decodes the elements of a list. While reading, it allocates the list in room.
+// members encodes or decodes the elements of a list. While reading, it allocates the list in the
+// slice room.
 func members[T any](c *coder, room, list *[]T, n int, member func(*T)) {
 	if !c.Reads() {
 		codec.Members(c.Coder, list, n, member)
@@ -170,8 +171,8 @@ func members[T any](c *coder, room, list *[]T, n int, member func(*T)) {
 	*list, *room = cutList(*room, from)
 }
 
-// cutList returns the part of list from an index on, and the list to append to next, which is a new
-// list if list is long.
+// cutList returns the elements of a list from an index onwards, and the list to which further
+// elements are appended. If the list is long, a new list is begun.
 func cutList[T any](list []T, from int) (part, rest []T) {
 	const longList = 1 << 14
 	if part = list[from:len(list):len(list)]; len(part) == 0 {
@@ -183,8 +184,8 @@ func cutList[T any](list []T, from int) (part, rest []T) {
 	return part, list
 }
 
-// checkSites checks that the sites, and also the objects, add up exactly to the histogram of their
-// line size, in each bin and in the first accesses.
+// checkSites checks that the sites add up exactly to the histogram of their line size, in each bin
+// and in the number of first accesses, and that the objects do so, too.
 func (p *Profile) checkSites() error {
 	s := p.Sites
 	if s == nil {
@@ -213,8 +214,8 @@ func (p *Profile) checkSites() error {
 	return s.checkSums(l, p.Totals.AllReferences())
 }
 
-// checkTotals checks that the total number of accesses is exact. This invariant also holds for
-// estimated distances.
+// checkTotals checks that the total number of accesses is exact. It is exact even if distances are
+// estimated.
 func (s *Sites) checkTotals(l *Locality) error {
 	var code, data counter
 	for i := range s.Code {
@@ -239,9 +240,9 @@ func (s *Sites) inOrder() bool {
 	return ordered && ascending(s.Code, CompareSites) && ascending(s.Data, CompareObjects)
 }
 
-// ValidUtilisation reports whether utilisation can be measured for a cache. The cache must be fully
-// associative (0 ways), or have at most 2^24 lines and 1,024 ways, where the number of ways divides
-// the number of lines.
+// ValidUtilisation reports whether line utilisation can be measured in a cache. The cache must be
+// fully associative (0 ways), or have at most 2^24 lines and at most 1,024 ways, and the number of
+// ways must divide the number of lines.
 func ValidUtilisation(lines uint64, ways uint32) bool {
 	if ways == 0 {
 		return lines > 0
@@ -249,7 +250,7 @@ func ValidUtilisation(lines uint64, ways uint32) bool {
 	return lines <= 1<<24 && ways <= 1<<10 && uint64(ways) < lines && lines%uint64(ways) == 0
 }
 
-// checkReuse checks the numbers of a site or object with the given numbers of references.
+// checkReuse checks the counts of a site or object that makes the given numbers of references.
 func (s *Sites) checkReuse(r *Reuse, references []uint64) error {
 	all, far := counter{n: r.Cold}, counter{}
 	made := counter{}
@@ -283,15 +284,15 @@ func (s *Sites) checkReuse(r *Reuse, references []uint64) error {
 	return s.checkBefore(r, far.n)
 }
 
-// fits reports whether Fetched is in the range from low to high, and whether BytesUsed is possible
-// for this number of lines of lineBytes bytes.
+// fits reports whether the number of fetched lines is in the range from low to high, and whether
+// the number of used bytes is possible for these lines.
 func (u Utilisation) fits(low, high uint64, lineBytes uint32) bool {
 	whole := u.BytesUsed / uint64(lineBytes)
 	return u.Fetched >= low && u.Fetched <= high && (whole < u.Fetched || whole == u.Fetched && u.BytesUsed%uint64(lineBytes) == 0)
 }
 
-// missBounds returns the minimum and the maximum number of misses at a capacity, according to the
-// bins.
+// missBounds returns the minimum and the maximum number of misses at a capacity that the bins
+// permit.
 func (r *Reuse) missBounds(capacityLines uint64) (low, high uint64) {
 	low = r.Cold
 	for _, b := range r.Bins {
@@ -316,7 +317,7 @@ func (s *Sites) checkBefore(r *Reuse, far uint64) error {
 	return nil
 }
 
-// counter is a sum that detects an overflow of 64 bits.
+// counter is a 64-bit sum that detects an overflow.
 type counter struct {
 	n    uint64
 	over bool

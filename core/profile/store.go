@@ -19,7 +19,7 @@ var (
 	ErrDamaged = errors.New("the stored bytes are damaged or incomplete; delete the entry and analyse the trace again")
 )
 
-// Entry describes one stored analysis. The entry contains the name; the profile never does.
+// Entry describes one stored analysis. Its name is stored only in the entry, never in the profile.
 type Entry struct {
 	Key        string // unique key
 	Name       string // name shown to the user, who may change it
@@ -29,7 +29,7 @@ type Entry struct {
 	Digest     string // digest of the profile in hexadecimal; "" for a checkpoint
 	State      EntryState
 	Reason     string  // why the profile is partial
-	Done       float64 // for a checkpoint: share of the file that has been read, from 0 to 1
+	Done       float64 // for a checkpoint: fraction of the file that has been read, from 0 to 1
 	Outside    uint64  // approximate number of bytes that the checkpoint uses in the spill store
 }
 
@@ -39,33 +39,33 @@ type EntryState string
 // The states of an [Entry].
 const (
 	EntryComplete    EntryState = "complete"
-	EntryPartial     EntryState = "partial"     // a profile of part of the trace
+	EntryPartial     EntryState = "partial"     // a profile of a part of the trace
 	EntryInterrupted EntryState = "interrupted" // a checkpoint, from which the run can resume
 )
 
-// Checkpoints stores the states of runs that can be resumed. Checkpoints keeps two generations of
-// each state, in case the newest generation is damaged. Every [Store] implements Checkpoints, and
-// so does a folder of files (tools/stackglass).
+// Checkpoints stores the states of runs, from which the runs can be resumed. It keeps two
+// generations of each state, in case the newest generation is damaged. Every [Store] implements
+// Checkpoints, and so does a folder of files (tools/stackglass).
 type Checkpoints interface {
-	// Save calls the function write, and atomically stores the written checkpoint under e.Key.
-	// After an error or a crash, the store is unchanged. The checkpoint becomes the newest
-	// generation, and the previous generation is kept if there is room for both. Save fails with
-	// ErrFull, or with ErrFinished if a finished analysis has the same key. Save sets e.State and
-	// e.Bytes. Save may call write twice; both calls must write the same bytes.
+	// Save calls the function write, and atomically stores the checkpoint that this function writes
+	// under e.Key. After an error or a crash, the store is unchanged. The checkpoint becomes the
+	// newest generation, and the previous generation is kept if there is room for both. Save fails
+	// with ErrFull, or with ErrFinished if a finished analysis has the same key. Save sets e.State
+	// and e.Bytes. Save may call write twice; both calls must write the same bytes.
 	Save(e Entry, write func(io.Writer) error) error
 	// Get returns the data of the last Put, or the newest undamaged generation of a checkpoint. Get
 	// fails with ErrNotFound or ErrDamaged.
 	Get(key string) ([]byte, error)
-	// Delete removes all data under a key. The key need not exist.
+	// Delete removes all data that is stored under a key. The key need not exist.
 	Delete(key string) error
 }
 
-// Store keeps encoded profiles and checkpoints. One implementation uses the browser's IndexedDB
+// Store stores encoded profiles and checkpoints. One implementation uses the browser's IndexedDB
 // (wasm/idb), and another keeps the data in memory, for tests.
 type Store interface {
 	Checkpoints
-	// Put atomically stores a finished analysis under e.Key, in place of any data stored there.
-	// After an error or a crash, the store is unchanged.
+	// Put atomically stores a finished analysis under e.Key, and replaces any data that was stored
+	// under this key. After an error or a crash, the store is unchanged.
 	Put(e Entry, data []byte) error
 	// List returns all entries, newest first.
 	List() ([]Entry, error)
@@ -81,9 +81,9 @@ const PieceBytes = 4 << 20
 
 // Sum is a checksum of stored data that can be computed and checked piece by piece.
 type Sum struct {
-	// number of pieces; every piece has PieceBytes bytes, but the last piece may be shorter
+	// number of pieces; every piece except the last has PieceBytes bytes
 	Pieces int
-	Bytes  uint64 // total size of all pieces
+	Bytes  uint64 // total number of bytes in all pieces
 	XXH64  uint64 // hash of all bytes, in order
 }
 
@@ -92,8 +92,8 @@ func SumOf(data []byte) Sum {
 	return Sum{Pieces: (len(data) + PieceBytes - 1) / PieceBytes, Bytes: uint64(len(data)), XXH64: xxhash.Sum64(data)}
 }
 
-// Pieces is a writer that divides data into pieces and computes their checksum. Every store keeps
-// checkpoints as pieces.
+// Pieces is a writer that divides data into pieces and computes their checksum. Every store stores
+// checkpoints in pieces.
 type Pieces struct {
 	put  func(i int, piece []byte) error
 	part []byte // data of the next piece
@@ -102,12 +102,12 @@ type Pieces struct {
 }
 
 // NewPieces returns a writer that calls the function put with each piece, in order. The function
-// put must not retain the piece.
+// must not retain the piece.
 func NewPieces(put func(i int, piece []byte) error) *Pieces {
 	return &Pieces{put: put, part: make([]byte, 0, PieceBytes), hash: xxhash.New()}
 }
 
-// Write adds data. Write returns the error that put returned.
+// Write adds data. If the function put fails, Write returns its error.
 func (p *Pieces) Write(data []byte) (int, error) {
 	written := 0
 	for len(data) > 0 {

@@ -7,15 +7,15 @@ import (
 	"github.com/stackglass/stackglass/core/codec"
 )
 
-// Timeline divides the counts of Sites and Calls into windows of time that have the same number of
-// references, except for the last window. From a timeline, the misses of every source location,
-// data structure and call path in any cache can be computed for each part of the run. In each bin,
+// Timeline divides the counts of Sites and Calls into windows of time. All windows except the last
+// have the same number of references. From a timeline, the misses of every source location, data
+// structure and call path in any cache can be computed for each interval of the run. In each bin,
 // the windows add up to the counts of the whole run.
 //
 // The number of references in a window doubles as the trace grows, so there are at most
-// [MaxTimelineWindows] windows. To limit the memory, this number also doubles if the windows
-// together have more than [MostTimelinePlaces] sites, data objects and call paths. The windows
-// depend only on the trace.
+// [MaxTimelineWindows] windows. To limit the memory, the number also doubles if the numbers of
+// sites, data objects and call paths with accesses in each window add up to more than
+// [MostTimelinePlaces]. The windows depend only on the trace.
 type Timeline struct {
 	References uint64 // number of references in each window: MinWindow × 2^k
 	First      uint64 // number of the first window; not 0 in later segments of a trace
@@ -25,21 +25,21 @@ type Timeline struct {
 	Lanes [][]uint64
 }
 
-// TimeCount is the number of line accesses of one part of the program in one bin of distances. The
-// counts of a window are in ascending order of their keys, without zero counts.
+// TimeCount is the number of line accesses by one site, data object or call path in one bin of
+// distances. The counts of a window are in ascending order of their keys, without zero counts.
 type TimeCount struct {
 	Key   TimeKey
 	Count uint64
 }
 
-// TimeKey identifies a count. From the highest to the lowest bits, it contains the kind of the
-// part, the part's index, the stack, and the bin.
+// TimeKey identifies a count. From the highest to the lowest bits, it contains the TimePart, the
+// index of the site, data object or call path, the TimeStack, and the bin.
 type TimeKey uint64
 
-// TimePart is the kind of a part of the program.
+// TimePart selects what a count belongs to: a site, a data object or a call path.
 type TimePart uint8
 
-// The kinds of parts. Each comment names the list of the parts.
+// The values of TimePart. Each comment names the list to which the index refers.
 const (
 	TimeSite   TimePart = iota // Sites.Code
 	TimeObject                 // Sites.Data
@@ -47,13 +47,13 @@ const (
 	numTimeParts
 )
 
-// TimeStack selects the list to which a count belongs.
+// TimeStack selects the stack and the list to which a count belongs.
 type TimeStack uint8
 
 // The values of TimeStack.
 const (
 	TimeWhole TimeStack = iota // counts of Reuse, on the stack of the trace
-	TimeFound                  // counts of CoherentReuse, on the coherent stacks of the cores, except coherence misses
+	TimeFound                  // counts of CoherentReuse, on the coherent stacks of the cores, without coherence misses
 	TimeLost                   // counts of CoherentReuse.Lost, which are coherence misses
 	numTimeStacks
 )
@@ -73,13 +73,13 @@ func NewTimeKey(part TimePart, index uint32, stack TimeStack, bin int) TimeKey {
 	return TimeKey((uint64(part)<<timeIndexBits|uint64(index))<<timeStackBits|uint64(stack))<<timeBinBits | TimeKey(bin)
 }
 
-// Part returns the kind of the part.
+// Part returns whether the count belongs to a site, a data object or a call path.
 func (k TimeKey) Part() TimePart { return TimePart(k >> (timeBinBits + timeStackBits + timeIndexBits)) }
 
-// Index returns the index of the part in the list that Part names.
+// Index returns the index in the list that Part selects.
 func (k TimeKey) Index() uint32 { return uint32(k >> (timeBinBits + timeStackBits)) }
 
-// Stack returns the list to which the count belongs.
+// Stack returns the stack and the list to which the count belongs.
 func (k TimeKey) Stack() TimeStack { return TimeStack(k>>timeBinBits) & (1<<timeStackBits - 1) }
 
 // Bin returns the bin: see [SiteBin], or ColdSiteBin for first accesses.
@@ -88,9 +88,9 @@ func (k TimeKey) Bin() int { return int(k & (1<<timeBinBits - 1)) }
 const (
 	// MaxTimelineWindows is the maximum number of windows of a [Timeline].
 	MaxTimelineWindows = 128
-	// MostTimelinePlaces limits the size of a [Timeline]: it is the maximum number of sites, data
-	// objects and call paths with accesses in a window, added up over all windows. A single window
-	// may exceed this number.
+	// MostTimelinePlaces limits the size of a [Timeline]: it is the maximum sum, over all windows,
+	// of the number of sites, data objects and call paths with accesses in the window. A single
+	// window may exceed this number.
 	MostTimelinePlaces = 1 << 17
 )
 
@@ -170,9 +170,9 @@ func (p *Profile) checkLanes(t *Timeline) error {
 	return nil
 }
 
-// Bounds returns the number of the first reference in the windows [from, to), and the number of the
-// first reference after these windows. The argument references is the total number of references in
-// the run.
+// Bounds returns the range of references in the windows [from, to): the number of the first
+// reference, and the number of the first reference after these windows. The parameter references is
+// the total number of references in the run.
 func (t *Timeline) Bounds(from, to int, references uint64) (first, end uint64) {
 	return (t.First + uint64(from)) * t.References, min((t.First+uint64(to))*t.References, references)
 }
@@ -182,15 +182,15 @@ type Span struct {
 	Code, Data, Paths []CoherentSpan // in the order of Sites.Code, Sites.Data and Calls.Paths
 }
 
-// CoherentSpan contains the counts of one part of the program: on the stack of the trace, and on
-// the coherent stacks of the cores. Only the fields Cold, Bins and Lost are set.
+// CoherentSpan contains the counts of one site, data object or call path: on the stack of the
+// trace, and on the coherent stacks of the cores. Only the fields Cold, Bins and Lost are set.
 type CoherentSpan struct {
 	Reuse   Reuse
 	OnCores CoherentReuse
 }
 
-// Within returns the counts of the windows [from, to) of the timeline. ok is false if the profile
-// has no timeline, or if a window refers to unknown parts.
+// Within returns the counts of the windows [from, to) of the timeline. The result ok is false if
+// the profile has no timeline, or if a window refers to an unknown site, data object or call path.
 func (p *Profile) Within(from, to int) (s Span, ok bool) {
 	t := p.Timeline
 	if t == nil || p.Sites == nil || from < 0 || from > to || to > len(t.Windows) {
@@ -258,7 +258,7 @@ func SumTimes(counts []TimeCount) []TimeCount {
 	return slices.DeleteFunc(sums, func(c TimeCount) bool { return c.Count == 0 })
 }
 
-// equal reports whether the counts of the span equal the counts of the whole run.
+// equal reports whether the counts of the span are equal to the counts of the whole run.
 func (s *Span) equal(p *Profile) bool {
 	c := p.Sites.Coherent
 	same := func(at *CoherentSpan, reuse *Reuse, onCores *CoherentReuse) bool {

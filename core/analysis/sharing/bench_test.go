@@ -106,7 +106,7 @@ const (
 // interleaved distributes a part of a real trace among threads that take turns. Either each thread
 // has its own share of the part, or all threads read the same part.
 func interleaved(b testing.TB, name string, threads int, apart bool) *trace.Batch {
-	all := part(b, name)
+	all := beginningOf(b, name)
 	whole := &trace.Batch{Thread: []uint32{}}
 	each := all.Len() / threads
 	for at := 0; at+run <= each; at += run {
@@ -123,8 +123,8 @@ func interleaved(b testing.TB, name string, threads int, apart bool) *trace.Batc
 	return whole
 }
 
-// part returns the beginning of a real trace.
-func part(b testing.TB, name string) *trace.Batch {
+// beginningOf returns the beginning of a real trace.
+func beginningOf(b testing.TB, name string) *trace.Batch {
 	file, err := os.Open(tracetest.RealPath(b, name))
 	if err != nil {
 		b.Fatal(err)

@@ -11,7 +11,7 @@ import (
 // long nor needs much additional memory. Recently used lines are found without a search, because
 // threads mostly access lines that a thread has just used.
 type directory struct {
-	parts  []beginningOf
+	parts  []tablePart
 	recent [recentLines]found
 	lines  int
 
@@ -25,7 +25,7 @@ type found struct {
 	entry *entry
 }
 
-type beginningOf struct {
+type tablePart struct {
 	slots []entry
 	used  int
 	limit int // the part grows when this number of slots, which is 70 %, is in use
@@ -46,7 +46,7 @@ const (
 	recentLines = 1 << recentBits
 )
 
-func (d *directory) reset() { *d = directory{parts: make([]beginningOf, 1<<partBits)} }
+func (d *directory) reset() { *d = directory{parts: make([]tablePart, 1<<partBits)} }
 
 func hash(line trace.Line) uint64 {
 	h := line * 0x9e3779b97f4a7c15
@@ -129,7 +129,7 @@ func (d *directory) lookUp(line trace.Line) *entry {
 	}
 }
 
-func (p *beginningOf) grow() {
+func (p *tablePart) grow() {
 	n := max(firstSlots, 2*len(p.slots))
 	if len(p.slots) >= slowGrowth {
 		n = len(p.slots) + len(p.slots)/4

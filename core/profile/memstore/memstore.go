@@ -1,5 +1,5 @@
-// Package memstore implements a [profile.Store] in memory, for tests. The test suite in storetest
-// checks that it behaves like the browser's store.
+// Package memstore implements a [profile.Store] in memory, for tests. The test suite in package
+// storetest checks that it behaves like the store in the browser.
 package memstore
 
 import (
@@ -17,8 +17,8 @@ import (
 // Store keeps all entries in a map. The zero value is an empty store without a size limit. The
 // methods of a Store may be called concurrently.
 type Store struct {
-	// Quota is the maximum number of data bytes in all entries; 0 means no limit. A Put that would
-	// exceed the quota fails with profile.ErrFull.
+	// Quota is the maximum total number of bytes of data in all entries; 0 means no limit. A call
+	// of Put that would exceed the quota fails with profile.ErrFull.
 	Quota uint64
 
 	mu   sync.Mutex
@@ -29,13 +29,14 @@ type item struct {
 	entry     profile.Entry
 	data      []byte
 	sum       profile.Sum // checksum of data
-	before    []byte      // the previous generation of a checkpoint, or nil
+	before    []byte      // the previous generation of a checkpoint; nil: none
 	beforeSum profile.Sum
 }
 
 func (i *item) bytes() uint64 { return uint64(len(i.data) + len(i.before)) }
 
-// fullError is a profile.ErrFull with the required and the free number of bytes.
+// fullError is a profile.ErrFull that states the number of required bytes and the number of free
+// bytes.
 type fullError struct{ need, room uint64 }
 
 func (e *fullError) Error() string {
@@ -106,8 +107,8 @@ func (s *Store) Get(key string) ([]byte, error) {
 	return nil, profile.ErrDamaged
 }
 
-// Damage changes a byte of the newest undamaged generation. Damage returns false if no generation
-// is undamaged.
+// Damage changes a byte of the newest undamaged generation. It returns false if all generations are
+// damaged.
 func (s *Store) Damage(key string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,7 +1,7 @@
 // Package sha256 computes SHA-256 (FIPS 180-4, section 6.2) in the browser. Outside the browser,
-// programs use the standard library. The standard library's package also links ciphers and random
-// generators for certification, which would be 2.5 % of the bytes that a first visit to the page
-// transfers.
+// programs use the standard library. The package of the standard library also links ciphers and
+// random generators for certification, which would account for 2.5 % of the bytes that a first
+// visit to the page transfers.
 //
 // The constants are computed as the standard defines them: the first 32 bits of the fractional
 // parts of the square and cube roots of the first primes.
@@ -24,7 +24,7 @@ const (
 // Hash computes the hash of the bytes that are written to it. The zero value is invalid; use [New].
 type Hash struct {
 	state [8]uint32
-	part  [blockBytes]byte // the incomplete block, which contains bytes % blockBytes bytes
+	part  [blockBytes]byte // the incomplete block, which contains the last bytes % blockBytes bytes
 	bytes uint64           // number of bytes written
 }
 
@@ -120,8 +120,8 @@ func isPrime(n uint64) bool {
 	return true
 }
 
-// fraction returns the first 32 bits of the fractional part of a prime's root. fraction sets a bit,
-// from the highest to the lowest, if the power of the root stays less than the prime.
+// fraction returns the first 32 bits of the fractional part of a prime's root. From the highest bit
+// to the lowest, set each bit that keeps the power of the root below the prime.
 func fraction(prime uint64, degree int) uint32 {
 	root := uint64(0) // in units of 2^-32
 	for bit := uint64(1) << 36; bit > 0; bit >>= 1 {
@@ -133,7 +133,7 @@ func fraction(prime uint64, degree int) uint32 {
 }
 
 // powerIsBelow reports whether root to the power of degree, which is 2 or 3, is less than n. root has at
-// most 37 bits. powerIsBelow computes the power exactly, in three words.
+// most 37 bits. It computes the power exactly, in three words.
 func powerIsBelow(root uint64, degree int, n uint64) bool {
 	high, low := bits.Mul64(root, root) // in units of 2^-64
 	if degree == 2 {

@@ -51,8 +51,8 @@ func testEmpty(t *testing.T, s profile.Store) {
 	}
 }
 
-// sizes contains lengths of data close to the sizes of the pieces into which a store may divide
-// data.
+// sizes contains lengths of data that are close to the sizes of the pieces into which a store may
+// divide data.
 var sizes = []int{0, 1, 1000, 1<<20 - 1, 1 << 20, 1<<20 + 1, 4<<20 - 1, 4 << 20, 4<<20 + 1, 9 << 20}
 
 func pattern(size int, seed byte) []byte {
@@ -79,7 +79,7 @@ func save(t *testing.T, s profile.Checkpoints, key string, data []byte) {
 	}
 }
 
-// writeInParts returns a function that writes data in a few parts whose boundaries are not the
+// writeInParts returns a function that writes data in a few calls, whose boundaries differ from the
 // boundaries of the store's pieces.
 func writeInParts(data []byte) func(io.Writer) error {
 	return func(w io.Writer) error {
@@ -189,8 +189,8 @@ func testDelete(t *testing.T, s profile.Store) {
 	}
 }
 
-// testKeys checks that the store does not confuse keys. For example, a store that finds chunks by
-// key ranges might confuse a key with its prefix.
+// testKeys checks that the store does not confuse similar keys. For example, a store that finds
+// chunks by ranges of keys might confuse a key with a prefix of the key.
 func testKeys(t *testing.T, s profile.Store) {
 	keys := []string{"a", "a/0", "a,0", "a\x00", "aa", "A", "ä", " ", "0", "1", "true"}
 	for i, key := range keys {
@@ -272,8 +272,8 @@ func testEntry(t *testing.T, s profile.Store) {
 	}
 }
 
-// TestFull checks that a Put that fails for lack of space changes nothing, not even the old value
-// of its key. s must be empty and have room for 16 MiB, but not for 64 MiB.
+// TestFull checks that Put changes nothing if it fails for lack of space, not even the old value of
+// its key. The store s must be empty, and have room for 16 MiB but not for 64 MiB.
 func TestFull(t *testing.T, s profile.Store) {
 	old := pattern(5<<20, 9)
 	if err := s.Save(profile.Entry{Key: "k", Name: "old"}, writeInParts(old)); err != nil {
