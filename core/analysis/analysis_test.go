@@ -48,8 +48,7 @@ func run(t *testing.T, spec analysis.Spec, r trace.Reader) *profile.Profile {
 	return p
 }
 
-// overwritingReader is a reader that returns the batches of an underlying reader, and overwrites each batch
-// after use.
+// overwritingReader returns the batches of another reader, and overwrites each batch after use.
 type overwritingReader struct {
 	trace.Reader
 	from trace.Reader
@@ -74,8 +73,8 @@ func finish(t *testing.T, runner *analysis.Runner) {
 }
 
 // interrupted returns the result of a run that is saved and resumed up to ten times, each time
-// after at most the given number of steps. The function open returns a reader of the trace. The
-// function see, if it is not nil, receives some intermediate results.
+// after at most the given number of steps. The function open returns a reader of the trace. Unless
+// it is nil, the function see receives some intermediate results.
 func interrupted(t *testing.T, rng *rand.Rand, spec analysis.Spec, steps int, open func() trace.Reader, see func(*profile.Profile)) *profile.Profile {
 	t.Helper()
 	var saved []byte
@@ -125,7 +124,7 @@ func resumed(t *testing.T, spec analysis.Spec, steps int, open func() trace.Read
 	return checked(t, again.Finish(profile.State{}))
 }
 
-// canContinue reports whether a run can be resumed from a state.
+// canContinue reports whether a run can be resumed from a saved state.
 func canContinue(t *testing.T, spec analysis.Spec, r trace.Reader, state []byte) bool {
 	t.Helper()
 	runner := newRunner(t, spec, r)
@@ -151,7 +150,7 @@ func appended(t *testing.T, rng *rand.Rand, spec analysis.Spec, parts []*profile
 	return parts[0], nil
 }
 
-// allocatesNothing checks that the steps of a run allocate no memory after the given number of steps.
+// allocatesNothing checks that a run allocates no memory after the given number of steps.
 func allocatesNothing(t *testing.T, r *analysis.Runner, steps int) {
 	t.Helper()
 	for range steps {
@@ -191,7 +190,7 @@ func checked(t *testing.T, p *profile.Profile) *profile.Profile {
 	return p
 }
 
-// naiveLocality implements the definition of the locality analysis directly, row by row.
+// naiveLocality is a direct implementation of the definition of the locality analysis, row by row.
 func naiveLocality(whole *trace.Batch, spec analysis.Spec, lineBytes uint64) (l profile.Locality, references [trace.NumKinds]uint64) {
 	var model stacktest.Naive
 	var selected []int
@@ -271,7 +270,7 @@ func TestRunnerEqualsNaive(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 3))
 		whole := randomTrace(rng, 1+rng.IntN(12_000))
 		spec := specs(rng, whole.Len())
-		if spec.Skip == 0 && spec.Limit == 0 { // long enough that windows double in a segment after the first
+		if spec.Skip == 0 && spec.Limit == 0 { // long enough for windows to double in a segment after the first
 			spec.Mergeable, spec.Start = true, 1<<20-rng.Uint64N(12_000)
 		}
 		p := run(t, spec, tracetest.NewReader(whole, 1+rng.IntN(5000)))
@@ -289,8 +288,8 @@ func TestRunnerEqualsNaive(t *testing.T) {
 	}
 }
 
-// In a long trace, the windows double in length several times. Unlike the tests with short traces,
-// this test does not compare the result with a naive implementation, but checks an identity.
+// In a long trace, the size of the windows doubles several times. The tests with short traces
+// compare the result with a naive implementation; this test checks an identity instead.
 func TestWindowsDouble(t *testing.T) {
 	const references = 5_000_000
 	whole := func() trace.Reader {
@@ -342,14 +341,14 @@ func distinctLines(t *testing.T, r trace.Reader, window uint64) (distinct []uint
 	}
 }
 
-// For any division of a trace into parts, the joined results of the parts equal the result of the
-// whole trace, and joining is associative.
+// For any division of a trace into segments, the joined results of the segments equal the result of
+// the whole trace, and joining is associative.
 func TestAppend(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 4))
 		n := 1 + rng.IntN(9000)
 		if seed%20 == 0 {
-			n = 1_100_000 // long enough that windows double within and between segments
+			n = 1_100_000 // long enough for windows to double within segments and between segments
 		}
 		whole := randomTrace(rng, n)
 		spec := specs(rng, n)
@@ -398,7 +397,7 @@ func TestRestoreWithoutSets(t *testing.T) {
 		t.Fatal(err)
 	}
 	saved := saver.Save()
-	const chosen = 4 // offset of the byte that selects the analyses in the saved state of a new run
+	const chosen = 4 // in the saved state of a new run, the offset of the byte that selects the analyses
 	saved[chosen] = byte(analysis.Default)
 	r, err := analysis.NewRunner(analysis.Spec{}, tracetest.NewReader(whole, 100))
 	if err != nil {
@@ -409,8 +408,8 @@ func TestRestoreWithoutSets(t *testing.T) {
 	}
 }
 
-// If a run is saved and restored at any positions, its profile is byte-identical to the profile of
-// an uninterrupted run.
+// If a run is saved and restored at random positions, its profile is byte-identical to the profile
+// of an uninterrupted run.
 func TestSaveRestore(t *testing.T) {
 	for seed := range uint64(30) {
 		rng := rand.New(rand.NewPCG(seed, 5))
@@ -455,7 +454,7 @@ func TestRestoreErrors(t *testing.T) {
 	}
 }
 
-// If the sum of Limit and Skip overflows 64 bits, the correct part of the trace is still selected.
+// The correct references are selected even if the sum of Limit and Skip overflows 64 bits.
 func TestHugeLimit(t *testing.T) {
 	whole := randomTrace(rand.New(rand.NewPCG(3, 3)), 100)
 	spec := analysis.Spec{Kinds: trace.AllKinds, Skip: 10, Limit: 1<<64 - 1}
@@ -465,7 +464,7 @@ func TestHugeLimit(t *testing.T) {
 	}
 }
 
-// References that span megabytes are analysed in pieces, which does not change the results.
+// References that span megabytes are analysed in pieces. This does not change the results.
 func TestLargeReferences(t *testing.T) {
 	whole := &trace.Batch{}
 	for i := range uint64(300) {
@@ -549,8 +548,8 @@ func TestStepAllocatesNothing(t *testing.T) {
 	allocatesNothing(t, r, 300)
 }
 
-// Each thread is listed once, in ascending order, whichever thread makes the first reference, and
-// even if the run is interrupted.
+// Each thread is listed once, in ascending order, regardless of which thread makes the first
+// reference and of interruptions.
 func TestThreadsInAnyOrder(t *testing.T) {
 	whole := &trace.Batch{Thread: []uint32{}}
 	for _, n := range rand.New(rand.NewPCG(1, 2)).Perm(3000) {

@@ -14,7 +14,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// readDemo returns all rows of a demo's trace, and its program.
+// readDemo returns all rows of the trace of a demo, and the demo's program.
 func readDemo(t *testing.T, name string) (whole *trace.Batch, p *trace.Program) {
 	t.Helper()
 	file, err := os.Open("../../site/demos/" + name + ".sgt")
@@ -64,7 +64,7 @@ func TestAppendDemos(t *testing.T) {
 					spec.Start = referencesBefore(whole, lo)
 					parts = append(parts, resultOf(t, spec, tracetest.NewProgramReader(p, tracetest.Part(whole, lo, hi), 4096)))
 				}
-				for len(parts) > 1 { // join neighbouring segments in pairs, level by level
+				for len(parts) > 1 { // join neighbouring segments in pairs until one segment is left
 					var sums []*profile.Profile
 					for i := 0; i < len(parts); i += 2 {
 						if i+1 == len(parts) {
@@ -90,8 +90,8 @@ func TestAppendDemos(t *testing.T) {
 	}
 }
 
-// FuzzAppend appends a segment after the fuzzer has changed the list of threads in one of the two
-// segments. The segment must be either appended or rejected, without a panic.
+// FuzzAppend changes the list of threads in one of two segments, and then appends one segment to
+// the other. The segment must be either appended or rejected, without a panic.
 func FuzzAppend(f *testing.F) {
 	p := allocatingProgram()
 	rows := tracetest.Rows(p, sharingSteps(rand.New(rand.NewPCG(1, 69)), p, 120, 3)...)

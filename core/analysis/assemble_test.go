@@ -13,7 +13,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/sgt"
 )
 
-// segmentOf analyses a single segment. begin moves the stretcher to the start of the segment.
+// segmentOf analyses a single segment. The function begin must call Begin or BeginLaid.
 func segmentOf(t *testing.T, spec analysis.Spec, source trace.Source, begin func(*analysis.Stretcher)) *profile.Profile {
 	t.Helper()
 	s := analysis.NewStretcher(spec, source)
@@ -54,8 +54,8 @@ func TestPlanEqualsRunner(t *testing.T) {
 	planEqualsRunner(t, 120, func(uint32) uint32 { return 1 }, 3, 0)
 }
 
-// Traces with several threads are divided, too. Communication, and other analyses that do not
-// support segments, run separately over the whole trace.
+// Traces with several threads can also be divided. Communication and other analyses without support
+// for segments run separately over the whole trace.
 func TestPlanOfThreadsEqualsRunner(t *testing.T) {
 	planEqualsRunner(t, 40, func(thread uint32) uint32 { return 3 * (thread + 1) }, 0, 6)
 }

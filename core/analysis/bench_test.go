@@ -43,7 +43,7 @@ func BenchmarkRun(b *testing.B) {
 	}
 }
 
-// BenchmarkLocality measures only the analysis: the batches come from a generator.
+// BenchmarkLocality measures only the analysis, because a generator creates the batches in memory.
 func BenchmarkLocality(b *testing.B) {
 	for _, c := range []struct {
 		name  string
@@ -89,8 +89,8 @@ func report(b *testing.B, references uint64) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// BenchmarkEvents measures the cost of the counters in a matrix multiplication, which enters a
-// block for every four references. Its reader only copies rows.
+// BenchmarkEvents measures the cost of the counters for a matrix multiplication, which enters one
+// block for every four references. The reader only copies rows.
 func BenchmarkEvents(b *testing.B) {
 	program, steps := tracetest.Multiplication(96)
 	whole := rowsOfKinds(tracetest.Rows(program, steps...), trace.AllKinds|1<<trace.BlockEntry|1<<trace.BareBlock)
@@ -147,7 +147,7 @@ type copier struct {
 	p    *trace.Program
 	next int
 
-	endless bool // the reader starts again after the last row
+	endless bool // after the last row, the reader starts again
 }
 
 func (c *copier) Header() trace.Header { return trace.Header{Program: c.p} }

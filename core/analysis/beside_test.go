@@ -11,8 +11,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// An additional consumer receives the references of the selected part of the trace, even if there
-// are no analyses.
+// An additional consumer receives the selected references of the trace, even if there are no
+// analyses.
 func TestConsumerBesideAnalyses(t *testing.T) {
 	whole := tracetest.Lines(64, "a Sb c Ld Se f Sg h Si Sj k")
 	for _, chosen := range []analysis.Analyses{analysis.Default, analysis.None} {

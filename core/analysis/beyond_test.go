@@ -22,7 +22,7 @@ var spills = []analysis.Spec{
 }
 
 // A run may start to spill at any step. Its profile is byte-identical to the profile of a run that
-// spilled from the start, even if the run is saved and restored.
+// spills from the start, even if the run is saved and restored.
 func TestSpill(t *testing.T) {
 	p := allocatingProgram()
 	for seed := range uint64(24) {

@@ -31,7 +31,7 @@ func branchingProgram(rng *rand.Rand) *trace.Program {
 	for f := range names {
 		names[f] = "f" + strconv.Itoa(f)
 		if f > 2 && rng.IntN(4) == 0 {
-			names[f] = names[f-1] // a function with the same name in a different module, or a copy
+			names[f] = names[f-1] // a function that has the same name, in a different module or as a copy
 		}
 	}
 	callee := func() string {
@@ -54,7 +54,7 @@ func branchingProgram(rng *rand.Rand) *trace.Program {
 			p.Blocks = append(p.Blocks, b)
 			return uint32(len(p.Blocks)) - 1
 		}
-		var open []uint32 // blocks that have no successors yet, and may become successors of other blocks
+		var open []uint32 // blocks that may become successors of other blocks, and have no successors yet
 		var heads []uint32
 		for i := range n {
 			b := trace.Block{Label: "b" + strconv.Itoa(int(i))}
@@ -93,7 +93,7 @@ func branchingProgram(rng *rand.Rand) *trace.Program {
 			block := &p.Blocks[b]
 			to := func() uint32 { return inner[rng.IntN(len(inner))] }
 			switch {
-			case block.Callee == "_setjmp": // setjmp is possible only if a block follows it
+			case block.Callee == "_setjmp": // a call of setjmp must be followed by a block
 				block.Callee = "printf"
 				block.Successors = []uint32{to()}
 			case block.Callee != "" && len(pads) > 0: // an invoke
@@ -115,13 +115,13 @@ func branchingProgram(rng *rand.Rand) *trace.Program {
 	return p
 }
 
-// walker executes threads of a program, and counts the edges that the threads take.
+// walker simulates threads of a program, and counts the edges that the threads take.
 type walker struct {
 	p     *trace.Program
 	rng   *rand.Rand
 	steps []tracetest.Step
 	edges *blocks.Edges
-	named map[[2]uint32]uint64 // number of calls by name, keyed by the calling block and the called function
+	named map[[2]uint32]uint64 // number of calls by name, for each pair of calling block and called function
 	all   []uint64             // current invocations
 	jumps bool                 // longjmp may jump to any invocation below the topmost
 
@@ -153,7 +153,7 @@ func (w *walker) enters(t *walk, f uint32) {
 	w.step(t)
 }
 
-// step executes the topmost block.
+// step executes the current block of the topmost invocation.
 func (w *walker) step(t *walk) {
 	t.left--
 	b := t.frames[len(t.frames)-1].at
@@ -182,7 +182,7 @@ func (w *walker) pop(t *walk) {
 	t.frames = t.frames[:last]
 }
 
-// functionOf returns a random function with the given name.
+// functionOf returns one of the functions with the given name, at random.
 func (w *walker) functionOf(name string) uint32 {
 	var list []uint32
 	for f := range w.p.Functions {
@@ -223,7 +223,7 @@ func (w *walker) advance(t *walk) {
 			top.sets = append(top.sets, block.Successors[0])
 		}
 		w.followEdge(t, w.rng.IntN(len(block.Successors)))
-	case len(block.Successors) == 1 && w.p.Blocks[block.Successors[0]].Part == 0: // the function returns through a block that several tail calls share
+	case len(block.Successors) == 1 && w.p.Blocks[block.Successors[0]].Part == 0: // the function returns through a block that is shared by several tail calls
 		w.followEdge(t, 0)
 		w.pop(t)
 		w.callFunction(t, b, callee)
@@ -291,8 +291,8 @@ func (w *walker) throw(t *walk) bool {
 	return false
 }
 
-// randomRun executes a few threads. It returns the walker, which contains the threads' rows, and the
-// counts of the edges that the threads took.
+// randomRun simulates a few threads. It returns the walker, which contains the rows of the threads,
+// and the counts of the edges that the threads took.
 func randomRun(rng *rand.Rand, p *trace.Program, steps int) (*walker, *blocks.Edges) {
 	w := &walker{p: p, rng: rng, edges: blocks.NewEdges(p), named: map[[2]uint32]uint64{}, all: make([]uint64, len(p.Functions))}
 	threads := make([]walk, 1+rng.IntN(3))
@@ -325,8 +325,8 @@ func randomRun(rng *rand.Rand, p *trace.Program, steps int) (*walker, *blocks.Ed
 	return w, e
 }
 
-// programReader is a reader that, like the reader of a trace file, knows the whole program from the
-// beginning.
+// programReader is a reader that knows the whole program from the beginning, as the reader of a
+// trace file does.
 type programReader struct {
 	*tracetest.ProgramReader
 	p *trace.Program
@@ -473,8 +473,8 @@ func joinRandomSegments(t *testing.T, rng *rand.Rand, spec analysis.Spec, p *tra
 	return appended(t, rng, spec, parts)
 }
 
-// For any grouping in which segments are joined, the result and the state equal the result and the
-// state of the whole trace.
+// The segments can be joined in any grouping: the joined result and the joined state equal the
+// result and the state of the whole trace.
 func TestBlocksInSegments(t *testing.T) {
 	torn := 0
 	for seed := range uint64(150) {
@@ -545,7 +545,7 @@ func TestBlocksSpill(t *testing.T) {
 	}
 }
 
-// In a trace of arbitrary rows, every row is counted, and the counts of each block balance.
+// Even in a trace of arbitrary rows, every row is counted, and the counts of each block balance.
 func TestBlocksWithArbitraryRows(t *testing.T) {
 	for seed := range uint64(100) {
 		rng := rand.New(rand.NewPCG(seed, 95))
@@ -578,7 +578,7 @@ func TestBlocksWithArbitraryRows(t *testing.T) {
 	}
 }
 
-// A block's histogram is the sum of its references' histograms.
+// The histogram of a block is the sum of the histograms of its references.
 func TestReuseByBlock(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 96))
@@ -592,7 +592,7 @@ func TestReuseByBlock(t *testing.T) {
 			continue
 		}
 		var model stacktest.Naive
-		want := make([]map[uint8]uint64, len(p.Blocks)) // each block's number of accesses by bin; key 255 counts cold accesses
+		want := make([]map[uint8]uint64, len(p.Blocks)) // for each block: number of accesses by bin, with cold accesses under the key 255
 		for i, k := range whole.Kind {
 			if !k.IsReference() {
 				continue
@@ -621,7 +621,7 @@ func TestReuseByBlock(t *testing.T) {
 	}
 }
 
-// A row of a block that is not in the tables causes an error, but no panic.
+// A row that refers to a block outside the tables causes an error, but no panic.
 func TestUnknownBlockInBranches(t *testing.T) {
 	p := branchingProgram(rand.New(rand.NewPCG(1, 97)))
 	whole := tracetest.Rows(p, tracetest.Step{Block: 0, Thread: 1, Values: []uint64{8}})
@@ -692,7 +692,7 @@ func TestBlockWindows(t *testing.T) {
 			}
 			s, n := &list[b], list[b].Executions
 			switch {
-			case n != exact[b].References: // each execution has one reference
+			case n != exact[b].References: // each execution makes one reference
 				t.Fatalf("seed %d: block %d ran %d times, want %d", seed, b, n, exact[b].References)
 			case s.Windows < min(n, blocksample.LeastWindows) || s.Windows != s.Accesses() || n < 1000 && s.Windows > blocksample.LeastWindows:
 				t.Fatalf("seed %d: a frequent block has %d windows with %d of its %d accesses", seed, s.Windows, s.Accesses(), n)

@@ -19,8 +19,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// pathOf returns the call path of nested invocations by the definition: a call to the last function
-// on the path, or to the function before it, continues on that function's existing path.
+// pathOf returns the call path of nested invocations according to the definition: a call to the
+// last function on the path, or to the function before it, continues on the existing path of the
+// called function.
 func (w *walker) pathOf(frames []frame) (functions []uint32) {
 	for _, f := range frames {
 		functions, _ = calledPath(functions, w.p.Blocks[f.at].Function)
@@ -28,11 +29,11 @@ func (w *walker) pathOf(frames []frame) (functions []uint32) {
 	return functions
 }
 
-// furtherFunction represents the functions of calls beyond the limits.
+// furtherFunction stands for all functions whose calls exceed the limits.
 const furtherFunction = 1 << 20
 
-// calledPath returns two values for a call from the given path: the path of the called function, and
-// the counter that counts the call.
+// calledPath returns the path of a function that is called from the given path, and the name of the
+// counter that counts the call.
 func calledPath(path []uint32, function uint32) (to []uint32, how string) {
 	switch n := len(path); {
 	case n > 0 && (path[n-1] == function || path[n-1] == furtherFunction):
@@ -68,7 +69,8 @@ func (c *pathCounts) equal(d *pathCounts) bool {
 	return maps.Equal(c.calls, d.calls) && c.instructions == d.instructions && c.references == d.references && c.bytes == d.bytes && maps.Equal(c.bins, d.bins)
 }
 
-// pathsOf returns the counts of a profile by path. Functions are identified by their lines.
+// pathsOf returns the counts of a profile by call path. It identifies functions by their source
+// lines.
 func pathsOf(t *testing.T, p *profile.Profile) map[string]*pathCounts {
 	t.Helper()
 	if p.Calls == nil {
@@ -104,8 +106,8 @@ func pathsOf(t *testing.T, p *profile.Profile) map[string]*pathCounts {
 	return all
 }
 
-// callingProgram returns a program like branching, in which functions have line numbers and blocks have
-// instructions.
+// callingProgram returns a program like branchingProgram, but with line numbers for functions and with
+// instructions in blocks.
 func callingProgram(rng *rand.Rand) *trace.Program {
 	p := branchingProgram(rng)
 	for f := range p.Functions {
@@ -119,7 +121,8 @@ func callingProgram(rng *rand.Rand) *trace.Program {
 
 var callSpec = analysis.Spec{Kinds: trace.AllKinds, Analyses: analysis.Blocks | analysis.Sites}
 
-// The test compares the counts of each path with counts by the stack of active functions.
+// The test compares the counts of each call path with counts that are computed from the stack of
+// active functions.
 func TestCallPathsMatchTrace(t *testing.T) {
 	for seed := range uint64(150) {
 		rng := rand.New(rand.NewPCG(seed, 101))
@@ -173,8 +176,8 @@ func TestCallPathsMatchTrace(t *testing.T) {
 	}
 }
 
-// The paths do not depend on the number of workers, on the grouping in which segments are joined,
-// or on interruptions.
+// The call paths do not depend on the number of workers, on the grouping in which segments are
+// joined, or on interruptions.
 func TestCallPathsOfSegments(t *testing.T) {
 	joined, torn := 0, 0
 	for seed := range uint64(80) {
@@ -216,9 +219,9 @@ func TestCallPathsOfSegments(t *testing.T) {
 }
 
 // nestingProgram returns a program with the given number of functions, each of which may call any
-// function, and a random run of the program. Each step is a call or a return. Given the number of
-// active functions, the parameter next returns the function to call, or -1 for a return. paths
-// contains the call path of each step.
+// function, and a random run of the program. Each step is a call or a return. The function next
+// receives the number of active functions, and returns the function to call, or -1 for a return.
+// The result paths contains the call path of each step.
 func nestingProgram(rng *rand.Rand, functions, steps int, next func(active int) int) (p *trace.Program, run []tracetest.Step, paths [][]uint32, callers map[int][]uint32) {
 	p = &trace.Program{Modules: []trace.Module{{Name: "a.c"}}}
 	for f := range uint32(functions) {
@@ -283,7 +286,8 @@ func sameForWorkers(t *testing.T, rng *rand.Rand, p *trace.Program, steps []trac
 	return got, joined
 }
 
-// If there are too many paths, all further calls share one path, and every call is still counted.
+// If there are too many call paths, all further calls share one path, and every call is still
+// counted.
 func TestManyCallPaths(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 103))
 	p, steps, _, _ := nestingProgram(rng, 60, 80_000, func(active int) int {
@@ -304,8 +308,8 @@ func TestManyCallPaths(t *testing.T) {
 	}
 }
 
-// By the definition, calls that exceed the maximum depth are counted on a path below the caller's
-// path.
+// According to the definition, a call that exceeds the maximum depth is counted on a path below the
+// path of the caller.
 func TestDeepCallPaths(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 104))
 	last, down := -1, 40

@@ -23,16 +23,16 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// naiveCommunication implements the definition of the analysis directly.
+// naiveCommunication is a direct implementation of the definition of the analysis.
 type naiveCommunication struct {
-	p      *profile.Profile // profile of the same trace, which contains the sites and data
+	p      *profile.Profile // a profile of the same trace with sites and data objects
 	where  *naiveSites      // finds the data object that contains an address
 	size   [3]uint64        // size of the granules, in bytes
 	memory [3]map[uint64]*naiveGranule
 	flows  [3]map[[2]uint32]*profile.Flow
 	pairs  map[[5]uint32]*profile.SitePair
 	byTime []naiveEvent
-	owners map[uint32]map[uint64]*naiveWord // keyed by object, and by the offset in the memory block in words
+	owners map[uint32]map[uint64]*naiveWord // keyed by data object, and by the offset, in words, within the memory block
 	stacks map[uint32]*stacktest.Holes      // coherent stacks, by core
 	depths map[[2]uint32]*profile.SourceDistances
 	slots  []uint32 // threads in the order of their first references
@@ -49,10 +49,10 @@ type naiveGranule struct {
 	producers      map[uint32]bool
 	references     uint64
 	events, untrue uint64
-	holders        map[uint32]bool       // threads that have the latest version of the line
+	holders        map[uint32]bool       // threads that have a valid copy of the line
 	falses         map[naiveFalse]uint64 // number of misses
 	stores         uint64
-	handovers      uint64 // number of stores that follow another thread's store
+	handovers      uint64 // number of stores that follow a store by another thread
 	object         uint32 // object of the last reference
 	begin          uint64
 	offsets        map[naiveFalse]uint64
@@ -126,7 +126,7 @@ func (n *naiveCommunication) blockBegin(addr uint64) uint64 {
 	return 0
 }
 
-// granule returns a granule and counts a reference to it.
+// granule counts a reference to a granule, and returns the granule.
 func (n *naiveCommunication) granule(g int, number uint64, thread uint32) *naiveGranule {
 	m := n.memory[g][number]
 	if m == nil {
@@ -137,7 +137,7 @@ func (n *naiveCommunication) granule(g int, number uint64, thread uint32) *naive
 	return m
 }
 
-// classifyUse reports whether a use is an event, and whether it is a transfer.
+// classifyUse reports whether the use of a value is an event, and whether it is a transfer.
 func (n *naiveCommunication) classifyUse(g int, m *naiveGranule, thread uint32, loads bool) (event, transfer bool) {
 	if !m.written || m.writer == thread {
 		return false, false
@@ -171,7 +171,7 @@ func (n *naiveCommunication) reference(b *trace.Batch, i int) {
 	loads := b.Kind[i] != trace.Store && b.Kind[i] != trace.RangeWrite
 	stores := b.Kind[i] == trace.Store || b.Kind[i] == trace.Modify || b.Kind[i] == trace.RangeWrite
 	site, object, begin := n.codeIndex(b.Site[i]), n.dataIndex(n.where.objectOf(addr, b.Site[i])), n.blockBegin(addr)
-	sourced := map[[2]uint64]bool{} // granules that contain an accessed word with a source
+	sourced := map[[2]uint64]bool{} // granules with an accessed word that has a source
 	for w := addr / 8; w <= (addr+bytes-1)/8; w++ {
 		m := n.granule(0, w, thread)
 		m.users[thread] = true
@@ -267,7 +267,8 @@ func (n *naiveCommunication) firstOnCore(thread uint32) uint32 {
 	return thread
 }
 
-// countDepth counts an event by the depth of the line in the stack of the word's last writer.
+// countDepth counts an event by the depth of the line in the stack of the thread that last wrote
+// the word.
 func (n *naiveCommunication) countDepth(m *naiveGranule, to uint32, line trace.Line, transfer bool) {
 	if n.firstOnCore(m.wrote) == n.firstOnCore(to) {
 		return
@@ -285,7 +286,7 @@ func (n *naiveCommunication) countDepth(m *naiveGranule, to uint32, line trace.L
 	}
 }
 
-// touch accesses a line on a thread's stack. A store removes the line from the other stacks.
+// touch accesses a line on the stack of a thread. A store removes the line from all other stacks.
 func (n *naiveCommunication) touch(thread uint32, line trace.Line, stores bool) {
 	thread = n.firstOnCore(thread)
 	if n.stacks[thread] == nil {
@@ -512,7 +513,7 @@ func (n *naiveCommunication) lineSharing(c *profile.Communication) {
 		if len(m.users) < 2 {
 			continue
 		}
-		// owner describes the words that a thread owns, and the thread's accesses to these words.
+		// owner describes the words that a thread owns, and its accesses to these words.
 		type owner struct {
 			thread               uint32
 			uses, stores, atMost uint64
@@ -542,8 +543,8 @@ func (n *naiveCommunication) lineSharing(c *profile.Communication) {
 		slices.SortFunc(list, func(x, y *owner) int {
 			return cmp.Or(cmp.Compare(y.uses, x.uses), cmp.Compare(slot(x.thread), slot(y.thread)))
 		})
-		// For each thread, these maps count how often the thread lost the line, and how often its
-		// stores made other threads lose the line.
+		// For each thread, these maps count how often the thread missed because of another thread's
+		// store, and how often other threads missed because of its stores.
 		var pingPongs, all uint64
 		taking := map[uint32]uint64{}
 		for _, t := range n.slots {
@@ -617,8 +618,8 @@ func (n *naiveCommunication) lineSharing(c *profile.Communication) {
 	slices.SortFunc(c.LineSharing, profile.CompareLineSharing)
 }
 
-// storeOfMost returns the index of the thread's store that causes the most misses, or the smallest
-// such index if several stores cause equally many.
+// storeOfMost returns the index of the thread's store that causes the most misses. If several
+// stores cause this number of misses, it returns the smallest index.
 func (n *naiveCommunication) storeOfMost(m *naiveGranule, from uint32) (site uint32) {
 	best := uint64(0)
 	sums := map[uint32]uint64{}
@@ -635,7 +636,8 @@ func (n *naiveCommunication) storeOfMost(m *naiveGranule, from uint32) (site uin
 	return site
 }
 
-// minDistance returns the smallest distance between two words of a line that different threads access.
+// minDistance returns the minimum distance between two words of a line that are accessed by different
+// threads.
 func (n *naiveCommunication) minDistance(number uint64) uint32 {
 	least := uint32(n.size[1])
 	of := func(i uint64) map[uint32]bool {
@@ -664,7 +666,7 @@ func sharingSteps(rng *rand.Rand, p *trace.Program, steps int, threads uint32) [
 	const from, words = 1 << 12, 24
 	first := 0
 	if rng.IntN(2) == 0 {
-		first = rng.IntN(steps) // there is only one thread before this step
+		first = rng.IntN(steps) // all earlier steps belong to one thread
 	}
 	for i := range list {
 		s := &list[i]
@@ -739,8 +741,8 @@ func TestManyThreadsEqualNaive(t *testing.T) {
 	}
 }
 
-// Windows double in size if the trace is long, and parts double in size if the data object is
-// large.
+// The size of windows doubles if the trace is long, and the size of parts doubles if the data
+// object is large.
 func TestLongCommunicationEqualsNaive(t *testing.T) {
 	program := allocatingProgram()
 	rng := rand.New(rand.NewPCG(1, 64))
@@ -807,7 +809,7 @@ func newRunner(t *testing.T, spec analysis.Spec, r trace.Reader) *analysis.Runne
 	return runner
 }
 
-// If lines have the size of a page (4,096 bytes) or of a word (8 bytes), that granularity is listed
+// If a line has the size of a page (4,096 bytes) or of a word (8 bytes), this granularity is listed
 // only once.
 func TestCommunicationGranularities(t *testing.T) {
 	program := allocatingProgram()
@@ -859,14 +861,14 @@ func sums(t *testing.T, c *profile.Communication) (events, transfers uint64) {
 
 // The test uses three traces with known traffic. In the first, n threads pass k values around a
 // ring. In the second, the threads transpose n² values: each thread owns a row and reads a column.
-// The third is a broadcast of k values.
+// In the third, a thread broadcasts k values.
 func TestKnownTraffic(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		n, k := rapid.IntRange(2, 70).Draw(rt, "threads"), rapid.IntRange(1, 20).Draw(rt, "values")
 		n = min(n, 16)
 		var ring, transpose, broadcast []tracetest.Ref
 		ring = append(ring, words(trace.Store, 0, 0, k)...)
-		for i := 1; i <= n; i++ { // each thread copies its input to its own buffer, and reads the input twice
+		for i := 1; i <= n; i++ { // each thread copies its input into its own buffer, and reads the input twice
 			from, to := (i-1)*32, i*32
 			ring = append(ring, words(trace.Load, uint32(i%n), from, k)...)
 			ring = append(ring, words(trace.Load, uint32(i%n), from, k)...)
@@ -901,7 +903,7 @@ func TestKnownTraffic(t *testing.T) {
 	})
 }
 
-// A reference to several words, or to a range, causes one event for each word. A store is not a
+// A reference to several words or to a range causes one event for each word. A store is not a
 // transfer. A modify reference is both an event and a transfer.
 func TestCommunicationByKind(t *testing.T) {
 	at := func(kind trace.Kind, thread, bytes uint32) tracetest.Ref {
@@ -993,7 +995,7 @@ func TestCommunicationSaveRestore(t *testing.T) {
 	}
 }
 
-// profileWithCommunication analyses the rows of a program, including their communication, and returns the profile.
+// profileWithCommunication analyses the rows of a program, including communication, and returns the profile.
 func profileWithCommunication(t rapid.TB, spec analysis.Spec, program *trace.Program, rows *trace.Batch) *profile.Profile {
 	t.Helper()
 	r, err := analysis.NewRunner(spec, tracetest.NewProgramReader(program, rows, 100))
@@ -1077,7 +1079,8 @@ func BenchmarkCommunication(b *testing.B) {
 }
 
 // By default, communication is analysed if the trace's tables list several threads, or if a second
-// thread appears soon enough. The result is the same as if communication had been requested.
+// thread appears soon enough. The result then equals the result of a run in which communication is
+// requested.
 func TestCommunicationByDefault(t *testing.T) {
 	program := allocatingProgram()
 	whole := tracetest.Rows(program, sharingSteps(rand.New(rand.NewPCG(1, 67)), program, 2000, 3)...)
@@ -1090,8 +1093,8 @@ func TestCommunicationByDefault(t *testing.T) {
 	}
 }
 
-// lateSecondThread returns a trace that begins with a single thread. Beginning with the reference whose number
-// is the parameter first, a second thread reads values of the first thread.
+// lateSecondThread returns a trace that begins with a single thread. From reference number first onwards, a
+// second thread reads values of the first thread.
 func lateSecondThread(first, references int) *trace.Batch {
 	b := &trace.Batch{Thread: []uint32{}}
 	for i := range references {
@@ -1104,8 +1107,8 @@ func lateSecondThread(first, references int) *trace.Batch {
 	return b
 }
 
-// The reference up to which the analysis waits for a second thread does not depend on the batches
-// of the trace, or on interruptions.
+// The position up to which the analysis waits for a second thread depends neither on the batches of
+// the trace nor on interruptions.
 func TestSecondThreadWithinTrial(t *testing.T) {
 	for first, want := range map[int]bool{0: true, communication.Trial - 1: true, communication.Trial: false, communication.Trial + 5000: false} {
 		whole := lateSecondThread(first, communication.Trial+10_000)

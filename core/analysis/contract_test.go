@@ -37,7 +37,7 @@ var (
 
 func (w *witness) Takes() (events trace.Kinds, sites, pcs bool) { return trace.EventKinds, true, true }
 
-// Consume hashes the rows. The hash does not depend on the division of the rows into batches.
+// Consume hashes the rows. The hash does not depend on how the rows are divided into batches.
 func (w *witness) Consume(b *trace.Batch) error {
 	if w.closed || b.Len() == 0 {
 		w.faults = append(w.faults, "Consume received an empty batch, or a batch after Close")
@@ -179,7 +179,8 @@ func TestContractForPieces(t *testing.T) {
 
 // TestEveryAnalysis checks, for every registered analysis, that the profiles of a run with helpers,
 // a run on several processors, an interrupted run and joined segments are byte-identical to the
-// profile of a plain run. Analyses without segments are tested without joined segments.
+// profile of a plain run. For analyses without support for segments, joined segments are not
+// tested.
 func TestEveryAnalysis(t *testing.T) {
 	for _, name := range analysis.AnalysisNames() {
 		t.Run(name, func(t *testing.T) {
@@ -194,7 +195,7 @@ func TestEveryAnalysis(t *testing.T) {
 	}
 }
 
-// everyRun compares all kinds of runs with one run.
+// everyRun compares all kinds of runs with a plain run.
 func everyRun(t *testing.T, rng *rand.Rand, spec analysis.Spec) {
 	t.Helper()
 	same := func(kind string, got, want []byte) {
@@ -217,7 +218,7 @@ func everyRun(t *testing.T, rng *rand.Rand, spec analysis.Spec) {
 	same("interrupted", got.Encode(), want.Encode())
 
 	if spec.Mergeable = true; spec.Check() != nil || spec.Analyses == analysis.Blocks {
-		return // segments with random jumps cannot be joined: see branches.ErrTorn
+		return // segments that contain random jumps cannot be joined: see branches.ErrTorn
 	}
 	want = analysis.AsSegment(resultOf(t, spec, tracetest.NewProgramReader(p, whole, 4096)))
 	var parts []*profile.Profile

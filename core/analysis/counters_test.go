@@ -15,8 +15,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// worth contains the counts that one execution of each instruction in tracetest.RandomProgram adds.
-// They were written by hand from the definitions.
+// worth contains the counts that one execution adds, for each instruction in
+// tracetest.RandomProgram. They were written by hand according to the definitions.
 var worth = map[string]profile.Counts{
 	"fadd double":       {profile.Flops: 1, profile.FlopBits: 192, profile.OpBits: 192},
 	"fmul <4 x float>":  {profile.Flops: 4, profile.VectorOps: 4, profile.FlopBits: 384, profile.OpBits: 384},
@@ -30,8 +30,8 @@ var worth = map[string]profile.Counts{
 	"phi i64": {}, "load double": {}, "alloca ptr": {},
 }
 
-// naiveCounters implements the definition of the counters row by row: it counts every reference and
-// every entered block separately.
+// naiveCounters is a direct implementation of the definition of the counters: it counts every
+// reference and every block entry separately.
 type naiveCounters struct {
 	p           *trace.Program
 	code        map[uint32]*profile.BlockCounters // keyed by the first part of the basic block
@@ -131,7 +131,7 @@ func (n *naiveCounters) reference(kind trace.Kind, site uint32, addr uint64, siz
 	}
 }
 
-// usage sorts all bytes by their number of accesses, and adds up these numbers one by one.
+// usage sorts all bytes by number of accesses, and adds up these numbers one by one.
 func (n *naiveCounters) usage() (steps [profile.UsageSteps]uint64) {
 	var counts []uint64
 	total := uint64(0)
@@ -284,7 +284,7 @@ func TestMultiplication(t *testing.T) {
 	}
 }
 
-// The counts do not depend on whether blocks are counted by their sites or by their entries.
+// It does not matter for the counts whether blocks are counted by their sites or by their entries.
 func TestCountersBySite(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 14))
@@ -298,7 +298,7 @@ func TestCountersBySite(t *testing.T) {
 		spec.Analyses = analysis.Locality | analysis.Counters
 		all := resultOf(t, spec, tracetest.NewProgramReader(p, whole, 1+rng.IntN(300))).Counters
 		if few == nil {
-			few = &profile.Counters{} // no block with instructions was entered
+			few = &profile.Counters{} // no block that has instructions was entered
 		}
 		if !reflect.DeepEqual(few.Code, all.Code) || !reflect.DeepEqual(few.Tallied(profile.Opcodes), all.Tallied(profile.Opcodes)) {
 			if len(few.Code) != 0 || all.Ops {
@@ -370,7 +370,8 @@ func TestEventsDoNotChangeResults(t *testing.T) {
 	}
 }
 
-// The test covers the separate code path for a few events among many references.
+// The code has a separate path for batches with few events among many references. This test covers
+// the path.
 func TestFewEventsDoNotChangeResults(t *testing.T) {
 	p, steps := tracetest.Multiplication(40)
 	whole := tracetest.Rows(p, steps...)
@@ -385,7 +386,7 @@ func TestFewEventsDoNotChangeResults(t *testing.T) {
 	}
 }
 
-// If a part of a trace is analysed, exactly the events inside the part are counted.
+// If only a part of a trace is analysed, exactly the events in this part are counted.
 func TestEventsInPartOfTrace(t *testing.T) {
 	p := &trace.Program{
 		Blocks: []trace.Block{{Sites: 1, Ops: []trace.Op{{Opcode: "load", Type: "i8", Count: 1}}}},
@@ -512,7 +513,8 @@ func TestUnknownBlock(t *testing.T) {
 	}
 }
 
-// programTables is a reader that adds a program's tables to the rows of an underlying reader.
+// programTables is a reader that returns the rows of another reader, and adds the tables of a
+// program.
 type programTables struct {
 	*tracetest.Reader
 	p *trace.Program
@@ -552,7 +554,8 @@ func TestParseAnalyses(t *testing.T) {
 	}
 }
 
-// selectedBefore returns the number of references before a row that a spec selects.
+// selectedBefore returns the number of references before a row, counting only references that the
+// spec selects.
 func selectedBefore(b *trace.Batch, before int, spec analysis.Spec) (n uint64) {
 	for i, k := range b.Kind[:before] {
 		if k.IsReference() && spec.Kinds.Has(k) && (spec.Threads == nil || slices.Contains(spec.Threads, b.Thread[i])) {

@@ -16,8 +16,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// programWithStructures returns the same program as allocating, except that some sites and variables refer to
-// structures.
+// programWithStructures returns the program of allocatingProgram, but some of its sites and variables refer
+// to structures.
 func programWithStructures(rng *rand.Rand) *trace.Program {
 	p := allocatingProgram()
 	pair := trace.Structure{Name: "pair", Bytes: 16, Members: []trace.Member{{Name: "a", Bytes: 8}, {Name: "b", Offset: 8, Bytes: 4}}}
@@ -36,7 +36,7 @@ func programWithStructures(rng *rand.Rand) *trace.Program {
 	return p
 }
 
-// naiveData implements the definition of the use of data structures, reference by reference.
+// naiveData is a direct implementation of the definition of the use of data structures.
 type naiveData struct {
 	*naiveSites
 	now   uint64
@@ -92,7 +92,7 @@ func (n *naiveData) livesOf(id objectID) *profile.BlockLives {
 	return n.lives[id]
 }
 
-// change applies an event, and records the blocks that the event adds and removes.
+// change applies an event, and records which blocks the event adds and removes.
 func (n *naiveData) change(event func()) {
 	before := slices.Clone(n.live)
 	event()
@@ -249,7 +249,8 @@ func (n *naiveData) reference(b *trace.Batch, i int) {
 	}
 }
 
-// dataByDefinition computes by the definition how a profile's data structures are used.
+// dataByDefinition computes the use of the data structures of a profile according to the
+// definition.
 func dataByDefinition(p *trace.Program, b *trace.Batch, of *profile.Sites) *profile.Data {
 	n := &naiveData{
 		naiveSites: &naiveSites{p: p, line: uint64(of.LineBytes), data: map[objectID]*profile.DataObject{}},
@@ -385,7 +386,7 @@ func (n *naiveData) addressMap(cells []naiveCell, references uint64) (m profile.
 
 func dataSteps(rng *rand.Rand, p *trace.Program) []tracetest.Step {
 	steps := allocatingSteps(rng, p, 1+rng.IntN(4000))
-	if rng.IntN(4) == 0 { // the run is long enough that columns are combined
+	if rng.IntN(4) == 0 { // long enough for columns to be combined
 		steps = append(steps, loopingSteps(rng, p, 60_000)...)
 	}
 	return steps

@@ -15,14 +15,14 @@ import (
 )
 
 // container returns a container that stores the steps of one thread in chunks of random lengths. A
-// second module is loaded later, but some references access its variables before it is loaded.
+// second module is loaded later; some references access its variables even before it is loaded.
 func container(t *testing.T, rng *rand.Rand, p *trace.Program, steps []tracetest.Step) []byte {
 	t.Helper()
 	return threadedContainer(t, rng, p, steps, func(uint32) uint32 { return 1 })
 }
 
-// threadedContainer is like container, but for several threads. thread returns the number of a step's
-// thread.
+// threadedContainer is like container, but for several threads. The function thread returns the
+// thread number of a step.
 func threadedContainer(t *testing.T, rng *rand.Rand, p *trace.Program, steps []tracetest.Step, thread func(uint32) uint32) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -144,7 +144,7 @@ func TestDividedEqualsRunner(t *testing.T) {
 	}
 }
 
-// countingHelpers returns helpers and counts the segments that they analyse.
+// countingHelpers returns helpers that count the segments that they analyse.
 func countingHelpers(segments *int) func(int, analysis.Spec, trace.Source) func(func()) []analysis.Helper {
 	return func(n int, spec analysis.Spec, source trace.Source) func(func()) []analysis.Helper {
 		return func(wake func()) (list []analysis.Helper) {
@@ -194,7 +194,7 @@ func TestDividedWithBadHelpers(t *testing.T) {
 	}
 }
 
-// unreliableHelper is a helper that runs in the caller's goroutine and sometimes fails.
+// unreliableHelper is a helper that runs in the goroutine of its caller and sometimes fails.
 type unreliableHelper struct {
 	spec    analysis.Spec
 	source  trace.Source
@@ -319,7 +319,7 @@ func checkEnd(t *testing.T, seed uint64, d *analysis.Divided, want *profile.Prof
 	}
 }
 
-// changedSource is a trace source whose file has changed since the source was created.
+// changedSource is a trace source whose file was changed after the source had been created.
 type changedSource struct {
 	*sgt.Source
 	file []byte

@@ -15,24 +15,25 @@ func Append(spec Spec, segments ...*profile.Profile) (*profile.Profile, error) {
 	return joinResults(analyses, segments[0], segments[1:]...)
 }
 
-// AsSegment removes the parts of a profile that segments do not have.
+// AsSegment removes the results that segments do not have from a profile.
 func AsSegment(p *profile.Profile) *profile.Profile {
 	p.Communication, p.NoCommunication, p.Segment.Communication = nil, profile.AbsenceUnknown, nil
 	return p
 }
 
-// LimitLoops limits the memory of loop trees to the given number of bytes until undo is called.
+// LimitLoops limits the memory of loop trees to the given number of bytes until the function undo
+// is called.
 func LimitLoops(bytes uint64) (undo func()) {
 	before := loopBytes
 	loopBytes = bytes
 	return func() { loopBytes = before }
 }
 
-// NewPlanBehind is like NewPlan, but the first stretch begins after the given number of references.
+// NewPlanBehind is like NewPlan, but the first segment begins after the given number of references.
 var NewPlanBehind = newPlan
 
-// Register adds an analysis to the table until undo is called. The analysis reads every row in
-// order.
+// Register adds an analysis, which reads every row in order, to the table until the function undo
+// is called.
 func Register(name string, newAnalysis func() Analysis) (tag Analyses, undo func()) {
 	tag = allAnalyses + 1
 	register(append(registrations(), registration{
@@ -47,14 +48,14 @@ func Register(name string, newAnalysis func() Analysis) (tag Analyses, undo func
 	return tag, func() { register(registrations()) }
 }
 
-// LimitTimeline limits timelines to the given number of places until undo is called.
+// LimitTimeline limits timelines to the given number of places until the function undo is called.
 func LimitTimeline(places int) (undo func()) {
 	before := timelinePlaces
 	timelinePlaces = places
 	return func() { timelinePlaces = before }
 }
 
-// LimitRegions limits the number of marked regions until undo is called.
+// LimitRegions limits the number of marked regions until the function undo is called.
 func LimitRegions(most int) (undo func()) {
 	before := mostRegions
 	mostRegions = most

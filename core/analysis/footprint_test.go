@@ -21,8 +21,7 @@ func footprintOf(t *testing.T, lines []uint64) *profile.Profile {
 	return checked(t, run(t, analysis.Spec{Analyses: analysis.Footprint | analysis.Locality}, tracetest.NewReader(whole, 100)))
 }
 
-// The average footprint equals the mean footprint over all windows, which the test counts one by
-// one.
+// The average footprint equals the mean over all windows, which the test counts one by one.
 func TestFootprintEqualsMeanOfWindows(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 51))
@@ -58,8 +57,8 @@ func meanOfWindows(lines []uint64, w int) float64 {
 	return float64(sum) / float64(windows)
 }
 
-// If accesses are random, the growth of the footprint predicts the same miss ratio as the stack
-// distances do.
+// For random accesses, the miss ratio that the growth of the footprint predicts equals the miss
+// ratio from the stack distances.
 func TestFootprintPredictsMisses(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 52))
 	lines := make([]uint64, 200_000)

@@ -12,14 +12,14 @@ import (
 	"github.com/stackglass/stackglass/core/trace/sgt"
 )
 
-// containerIndex is the content of a container's index: the offsets of tables, and six numbers for each
-// chunk, beginning with the chunk's offset (core/trace/sgt/FORMAT.md).
+// containerIndex is the content of the index of a container: the offsets of tables, and six numbers for
+// each chunk, the first of which is the offset of the chunk (core/trace/sgt/FORMAT.md).
 type containerIndex struct {
 	chunks [][6]uint64
 	tables []uint64
 }
 
-// indexOf splits a file into its index and the bytes before it.
+// indexOf splits a file into the bytes before the index, and the index.
 func indexOf(t *testing.T, file []byte) (x containerIndex, before []byte) {
 	t.Helper()
 	const end = 8 + 4 + 4
@@ -69,7 +69,7 @@ func (x containerIndex) write(before []byte) []byte {
 	return sgt.AppendFrame(slices.Clip(before), "INDX", append(body, "SGTX"...))
 }
 
-// corrupt changes a random number of the index.
+// corrupt changes one number in the index, at random.
 func (x *containerIndex) corrupt(rng *rand.Rand) {
 	if len(x.chunks) == 0 || len(x.tables) == 0 {
 		return
@@ -134,8 +134,8 @@ func TestWrongIndex(t *testing.T) {
 	}
 }
 
-// TestReadingAhead checks that the tables to which a row refers do not depend on how far the reader
-// has read ahead.
+// TestReadingAhead checks that the results do not depend on how far the reader has read ahead of a
+// row, although reading ahead extends the tables.
 func TestReadingAhead(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 26))

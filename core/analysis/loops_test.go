@@ -15,8 +15,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// loopingSteps returns the steps of random loop nests over a few blocks, and sometimes steps that
-// compress badly.
+// loopingSteps returns the steps of random loop nests over a few blocks. Sometimes, it also returns
+// steps that compress badly.
 func loopingSteps(rng *rand.Rand, p *trace.Program, steps int) (list []tracetest.Step) {
 	for len(list) < steps {
 		if rng.IntN(6) == 0 {
@@ -82,7 +82,7 @@ func TestLoopsExpandToTheRows(t *testing.T) {
 		got := expandedRows(t, profiled)
 		row := 0
 		for i, k := range whole.Kind {
-			if k.IsReference() && !spec.Kinds.Has(k) || k == trace.BareBlock { // BareBlock rows are reported in addition to block entries
+			if k.IsReference() && !spec.Kinds.Has(k) || k == trace.BareBlock { // readers report BareBlock rows in addition to block entries
 				continue
 			}
 			if row == got.Len() || got.Kind[row] != k || got.Addr[row] != whole.Addr[i] || got.Bytes[row] != whole.Bytes[i] ||
@@ -161,7 +161,7 @@ func TestLoopsWithAnyNumberOfWorkers(t *testing.T) {
 	}
 }
 
-// A run with loops that is saved at any position and resumed has the same result as an
+// If a run with loops is saved at any position and resumed, its result equals the result of an
 // uninterrupted run.
 func TestLoopsResume(t *testing.T) {
 	for seed := range uint64(40) {
@@ -177,8 +177,8 @@ func TestLoopsResume(t *testing.T) {
 	}
 }
 
-// A tree that exceeds its memory limit is dropped at the same row for any number of workers and any
-// interruptions, and stays dropped.
+// A tree that exceeds its memory limit is dropped at a row that depends neither on the number of
+// workers nor on interruptions, and stays dropped.
 func TestLargeTreesAreDropped(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 44))
 	whole := randomTrace(rng, 600_000)

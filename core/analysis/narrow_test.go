@@ -11,7 +11,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// partialWitness is a witness that reads only the first few rows.
+// partialWitness is a witness that stops reading after a few rows.
 type partialWitness struct {
 	witness
 	most int // maximum number of rows that the analysis reads
@@ -30,9 +30,9 @@ func (w *partialWitness) AppendRows(b *trace.Batch) error { return w.Consume(b) 
 func (w *partialWitness) Reads() bool                     { return w.rows < w.most }
 func (w *partialWitness) Append(*profile.Profile) error   { return nil }
 
-// TestNarrowEqualsRunner checks that a run whose helpers read fewer events has a byte-identical
-// result to a run that reads all events, even if helpers end segments within chunks. (The run
-// itself also reads fewer events as soon as no analysis needs all rows.)
+// TestNarrowEqualsRunner checks that the result of a run whose helpers omit events is
+// byte-identical to the result of a run that reads all events, even if helpers end segments within
+// chunks. (The run itself also omits these events as soon as no analysis needs all rows.)
 func TestNarrowEqualsRunner(t *testing.T) {
 	most := 0
 	var w *partialWitness
@@ -90,8 +90,8 @@ func TestNarrowEqualsRunner(t *testing.T) {
 	}
 }
 
-// TestCutBetweenChunks checks that a segment that is cut ends with the current chunk, and contains
-// all references up to the end of the chunk.
+// TestCutBetweenChunks checks that Cut makes a segment end at the end of the current chunk, with
+// all references of the chunk.
 func TestCutBetweenChunks(t *testing.T) {
 	for seed := range uint64(30) {
 		rng := rand.New(rand.NewPCG(seed, 26))

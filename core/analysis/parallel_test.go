@@ -60,7 +60,7 @@ func TestParallelEqualsRunner(t *testing.T) {
 			whole.Thread = nil
 			spec.Threads = nil
 		}
-		// some instructions always access the same number of bytes, and others do not
+		// some instructions always access the same number of bytes, and some do not
 		if rng.IntN(3) == 0 {
 			for range n {
 				whole.PC = append(whole.PC, 0x400000+rng.Uint64N(1000))
@@ -201,7 +201,7 @@ type badRecordReader struct {
 	bad      map[int]bool
 	end      error
 	next     int
-	reported bool // whether the bad record before row next has been reported
+	reported bool // the bad record before row next has been reported
 }
 
 func (f *badRecordReader) Next(b *trace.Batch) error {

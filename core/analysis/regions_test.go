@@ -12,7 +12,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// These are the blocks of the program that marking returns.
+// The blocks of the program that markingProgram returns.
 const (
 	loadBlock uint32 = iota
 	beginBlock
@@ -52,8 +52,8 @@ func markingSteps(rng *rand.Rand, p *trace.Program, n, threads int, stray bool) 
 	return steps
 }
 
-// naiveRegions lists the regions of a trace, and joins them with the smallest gap that yields at
-// most the given number of regions.
+// naiveRegions lists the regions of a trace, and joins regions, using the smallest gap that yields
+// at most the given number of regions.
 func naiveRegions(p *trace.Program, rows *trace.Batch, most int) *profile.Regions {
 	var all []profile.Region
 	open := map[uint32][]int{}
@@ -110,7 +110,7 @@ func sameRegions(a, b *profile.Regions) bool {
 	return a.Gap == b.Gap && a.TooMany == b.TooMany && slices.Equal(a.List, b.List)
 }
 
-// regionSpec selects regions, and other analyses that support joined segments.
+// regionSpec selects regions and locality, which support joined segments.
 var regionSpec = analysis.Spec{Kinds: trace.AllKinds, Analyses: analysis.Regions | analysis.Locality}
 
 func TestRegionsEqualNaive(t *testing.T) {
@@ -177,8 +177,8 @@ func TestRegionsOfDividedRuns(t *testing.T) {
 	}
 }
 
-// The regions of separately analysed segments add up to the regions of the whole trace, and joining is
-// associative.
+// If segments are analysed separately and joined, the regions equal the regions of the whole trace,
+// and joining is associative.
 func TestRegionsAppend(t *testing.T) {
 	for seed := range uint64(80) {
 		rng := rand.New(rand.NewPCG(seed, 63))

@@ -27,7 +27,7 @@ func rangeTrace() *trace.Batch {
 }
 
 // TestRangesInPieces checks that no step processes more than a few megabytes of a reference, and
-// that this division does not change the results.
+// that dividing references in this way does not change the results.
 func TestRangesInPieces(t *testing.T) {
 	whole := rangeTrace()
 	spec := analysis.Spec{LineBytes: []uint32{2048, 4096}, Kinds: trace.AllKinds, Utilisation: []uint64{1 << 20}}

@@ -82,7 +82,7 @@ func allocatingSteps(rng *rand.Rand, p *trace.Program, steps int) (list []tracet
 	return list
 }
 
-// naiveSites implements the definition of the analysis, reference by reference.
+// naiveSites is a direct implementation of the definition of the analysis.
 type naiveSites struct {
 	p    *trace.Program
 	spec analysis.Spec
@@ -99,17 +99,18 @@ type naiveSites struct {
 	// The following maps are converted to lists at the end.
 	bins   map[any]map[int]uint64
 	before map[any]map[siteID]uint64
-	cold   map[any]uint64 // this field and the fields below it are counted on the cores' coherent stacks
+	cold   map[any]uint64 // this field and the fields below are counted on the coherent stacks of the cores
 	depths map[any]map[int]uint64
 	lost   map[any]map[int]uint64
 	used   map[any][]profile.Utilisation
 }
 
-// naiveCore is the private cache of a thread, in which other threads' stores invalidate lines.
+// naiveCore contains the private caches of a thread, in which stores by other threads invalidate
+// lines.
 type naiveCore struct {
 	stacktest.Holes
 	touched map[trace.Line]bool
-	lost    map[trace.Line]int // keyed by line: the line's depth when it was invalidated
+	lost    map[trace.Line]int // for each line: its depth when it was invalidated
 
 	caches []stacktest.Private // the caches in which line utilisation is measured
 	stays  map[trace.Line][]naiveStay
@@ -300,8 +301,8 @@ func (n *naiveSites) newCore() *naiveCore {
 	return c
 }
 
-// useInCore makes the private caches of a core fetch a line, unless they already contain the line, and
-// marks bytes of the line as used.
+// useInCore marks bytes of a line as used in the private caches of a core. Caches that do not contain
+// the line fetch it first.
 func (n *naiveSites) useInCore(c *naiveCore, line trace.Line, addr, bytes uint64, id siteID, of objectID) {
 	if c.stays[line] == nil {
 		c.stays[line] = make([]naiveStay, len(c.caches))
@@ -558,13 +559,13 @@ func sitesSpec(rng *rand.Rand) analysis.Spec {
 	return spec
 }
 
-// asPCs replaces the sites of rows with instruction addresses, and returns the rows and a reader of
-// these rows.
+// asPCs replaces the sites of rows with instruction addresses. It returns the new rows and a reader
+// of these rows.
 func asPCs(p *trace.Program, b *trace.Batch, rows int) (*trace.Batch, trace.Reader) {
 	only := rowsOfKinds(b, trace.AllKinds)
 	only.Arg, only.PC = nil, make([]trace.Addr, only.Len())
 	for i, n := range only.Site {
-		only.PC[i] = 0x1000 + trace.Addr(n)/2*7 // every instruction has two sites, sometimes of the same kind
+		only.PC[i] = 0x1000 + trace.Addr(n)/2*7 // each instruction address stands for two sites, sometimes of the same kind
 	}
 	only.Site = nil
 	return only, tracetest.NewReader(only, rows)
@@ -609,7 +610,7 @@ func equalSites(t *testing.T, name string, got, want *profile.Sites) {
 	t.Fatalf("%s: got\n%+v\nwant\n%+v", name, got, want)
 }
 
-// The number of lines fetched into a cache equals the number of misses of this cache.
+// The number of lines that a cache fetches equals the number of its misses.
 func TestUtilisationCountsMisses(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(rt, "seed"), 21))
@@ -656,8 +657,8 @@ func TestSitesSaveRestore(t *testing.T) {
 	}
 }
 
-// For any division of a trace into segments, and any grouping in which the segments are joined, the
-// result equals the result of the whole trace.
+// If a trace is divided into segments and the segments are joined in any grouping, the result
+// equals the result of the whole trace.
 func TestSitesAppend(t *testing.T) {
 	for seed := range uint64(80) {
 		rng := rand.New(rand.NewPCG(seed, 23))
@@ -692,8 +693,8 @@ func TestSitesAppend(t *testing.T) {
 	}
 }
 
-// Files that have the same name but are in different folders are distinguished, for any folder
-// paths and any division of the trace.
+// Files with the same name in different folders are distinguished, for any folder paths and any
+// division of the trace.
 func TestSitesInFilesWithSameName(t *testing.T) {
 	var first *profile.Profile
 	for _, folder := range []string{"/one/place/", "/another/", ""} {
@@ -778,8 +779,8 @@ func TestUnknownSite(t *testing.T) {
 	}
 }
 
-// untilLongWindows is the number of batches after which the timeline's windows are longer than a
-// batch. When a window ends, memory is allocated.
+// untilLongWindows is the number of batches after which a window of the timeline is longer than a
+// batch. The end of a window allocates memory.
 const untilLongWindows = 2500
 
 func TestSitesAllocateNothing(t *testing.T) {

@@ -34,8 +34,8 @@ func timelineProgram(rng *rand.Rand, steps int) (*trace.Program, []tracetest.Ste
 	return p, w.steps, spec
 }
 
-// countsByPart returns all counts of a profile, or of a window of its timeline, by the name of the
-// part, the stack and the bin.
+// countsByPart returns all counts of a profile, or of a window of its timeline. The key consists of
+// the name of the site, data object or call path, the stack, and the bin.
 func countsByPart(p *profile.Profile, counts []profile.TimeCount) map[string]uint64 {
 	names := make([][]string, 3)
 	for i := range p.Sites.Code {
@@ -62,7 +62,7 @@ func countsByPart(p *profile.Profile, counts []profile.TimeCount) map[string]uin
 	return all
 }
 
-// wholeCounts returns the counts of the whole run as if they were a window.
+// wholeCounts returns the counts of the whole run in the form of a window.
 func wholeCounts(p *profile.Profile) (counts []profile.TimeCount) {
 	add := func(part profile.TimePart, index int, stack profile.TimeStack, cold uint64, bins []profile.BinCount) {
 		for _, b := range bins {
@@ -106,8 +106,8 @@ func wholeCounts(p *profile.Profile) (counts []profile.TimeCount) {
 	return counts
 }
 
-// The counts of a window are the difference between the counts of two runs: a run up to the end of
-// the window, and a run up to its beginning.
+// The counts of a window are the differences between the counts of two runs: a run up to the end of
+// the window, and a run up to the beginning of the window.
 func TestTimelineCountsByDefinition(t *testing.T) {
 	compared := 0
 	for seed := range uint64(60) {
@@ -136,7 +136,7 @@ func TestTimelineCountsByDefinition(t *testing.T) {
 				}
 			}
 			counts := countsByPart(got, line.Windows[i])
-			if got.Sites.Coherent == nil { // the run has one core, whose counts are not repeated in the timeline
+			if got.Sites.Coherent == nil { // the run has one core, so the timeline does not contain separate counts for it
 				for name := range want {
 					if _, is := counts[name]; !is && (bytes.Contains([]byte(name), []byte(" 1 "))) {
 						delete(want, name)

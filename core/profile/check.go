@@ -184,7 +184,7 @@ func (w *Windows) checkWorkingSets(larger [][]uint64, start, references, lines u
 		}
 		for _, n := range sets {
 			if n > lines || len(sets) == 1 && n != lines {
-				return &CheckError{"the lines of a working set do not match the histograms"}
+				return &CheckError{"the number of lines in a working set does not match the histograms"}
 			}
 		}
 	}

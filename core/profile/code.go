@@ -158,7 +158,7 @@ func (h *Histogram) read(c *coder) {
 		step, count := c.In.UintBelow(MaxDistance), c.In.Uint()
 		d := last + step
 		c.Check(d <= c.most && step != 0 && count != 0, "a stack distance is out of order or out of range, or its count is zero")
-		c.Check(h.bytes <= *c.room, "the distances are so far apart that their histogram needs gigabytes; analyze fewer line sizes or threads together")
+		c.Check(h.bytes <= *c.room, "the distances are so far apart that their histogram needs gigabytes of memory; analyse fewer line sizes or threads together")
 		if c.Failed() {
 			return
 		}
@@ -187,7 +187,7 @@ func (l *Locality) codeSets(c *coder) {
 	l.Sets.code(c)
 	if l.Sets.Omitted != 0 || c.More() {
 		codec.Below(c.Coder, &l.Sets.Omitted, 1<<SetCounts)
-		c.Check(l.Sets.Omitted != 0 && (c.version == 0 || c.version == Version), "a set table has an empty list of omitted set counts, or the profile's version does not support this list")
+		c.Check(l.Sets.Omitted != 0 && (c.version == 0 || c.version == Version), "a set table states that it omits rows, but omits none, or the version of the profile does not support this")
 	}
 }
 

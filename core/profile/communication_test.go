@@ -11,7 +11,7 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// withCommunication returns the test profile with sites, in which two threads perform the accesses.
+// withCommunication returns the test profile with sites and with communication between two threads.
 func withCommunication() *profile.Profile {
 	p := withSites()
 	p.Totals.Threads = []uint32{1, 7}
@@ -109,8 +109,8 @@ func TestCheckCommunication(t *testing.T) {
 	}
 }
 
-// If the stated length of a list or a histogram is wrong and very large, decoding must not allocate
-// much memory.
+// Decoding must not allocate much memory if a list or a histogram states a very large length that
+// is wrong.
 func TestDecodeCommunicationAllocatesLittle(t *testing.T) {
 	far := string(append([]byte{1}, binary.AppendUvarint(nil, 0xfffffff0)...)) + "\x01"
 	head := "\x00\x02\x08\x00" + strings.Repeat("\x00", 15) + "\x80\x20\x00" + strings.Repeat("\x00", 15) + "\x00\x01\x00\x00\x00\x01"

@@ -12,7 +12,7 @@ func (c *Communication) code(w *coder) {
 		for i := range w.of.Locality {
 			w.most = max(w.most, w.of.longestDistance(&w.of.Locality[i]))
 		}
-		w.crowded = "the histograms of long distances between many threads need gigabytes; analyze fewer threads together"
+		w.crowded = "the histograms of long distances between many threads need gigabytes of memory; analyse fewer threads together"
 	}
 	w.U32(&c.Beyond)
 	codec.Bounded(w.Coder, &c.Granules, 3, func(g *Granule) {
@@ -100,7 +100,7 @@ func (p *Profile) checkLineSharing(c *Communication) error {
 		l := &c.LineSharing[i]
 		if i > 0 && CompareLineSharing(c.LineSharing[i-1], *l) >= 0 || l.Lines == 0 || l.Owners < 2 || l.Moves == 0 || l.Apart < WordBytes || l.Apart >= MaxLineBytes ||
 			!p.isObject(l.Object) || !p.isSite(l.Sites[0]) || !p.isSite(l.Sites[1]) || l.Threads[0] == l.Threads[1] || !p.hasThread(l.Threads[0]) || !p.hasThread(l.Threads[1]) {
-			return &CheckError{"the shared lines are out of order, or refer to unknown data, sites or threads"}
+			return &CheckError{"the shared lines are out of order, or refer to unknown data structures, sites or threads"}
 		}
 	}
 	return nil
@@ -186,11 +186,11 @@ func (p *Profile) checkGranule(g *Granule) error {
 		events.add(c.Events)
 		if c.Granules > c.References || c.Events > c.References || class == int(PrivateData) && c.Events != 0 ||
 			class == int(FalselyShared) && g.Bytes == WordBytes && c.Granules != 0 {
-			return &CheckError{"a class of shared memory has fewer references than granules or events"}
+			return &CheckError{"a sharing class has fewer references than granules or events"}
 		}
 	}
 	if !sum.events.isNear(events, p.roundingSlack(len(g.Flows)+len(g.Classes))) {
-		return &CheckError{"the events of shared memory do not add up to the flows between threads"}
+		return &CheckError{"the events of the sharing classes do not add up to the flows between threads"}
 	}
 	return nil
 }
@@ -257,11 +257,11 @@ func (p *Profile) checkOwners(c *Communication) error {
 		parts += len(o.Parts)
 		if n := len(o.Parts); i > 0 && c.Owners[i-1].Object >= o.Object || !p.isObject(o.Object) || n == 0 || n > MaxParts ||
 			o.PartBytes == 0 || o.PartBytes&(o.PartBytes-1) != 0 || o.Parts[0].References == 0 || o.Parts[n-1].References == 0 {
-			return &CheckError{"the owners of data are out of order, or refer to unknown data"}
+			return &CheckError{"the owners of data structures are out of order, or refer to unknown data structures"}
 		}
 		for k := range o.Parts {
 			if references.add(o.Parts[k].References); !p.isPart(&o.Parts[k]) {
-				return &CheckError{"the owner of a part of data is an unknown thread, or has more references than the part"}
+				return &CheckError{"the owner of a part of a data structure is an unknown thread, or makes more references than the part receives"}
 			}
 		}
 	}
@@ -269,7 +269,7 @@ func (p *Profile) checkOwners(c *Communication) error {
 		made.add(class.References)
 	}
 	if c.Owners != nil && !references.isNear(made, p.roundingSlack(parts)) {
-		return &CheckError{"the owners of data do not add up to the references"}
+		return &CheckError{"the references to owned data structures do not add up to all references"}
 	}
 	return nil
 }
@@ -289,7 +289,7 @@ func (p *Profile) checkFalse(c *Communication) error {
 		sum := i == MaxFalseSharing-1 && f.Object == NoSite && f.Sites == [2]uint32{NoSite, NoSite}
 		if !sum && i > 0 && c.False[i-1].Misses < f.Misses || f.Lines == 0 || f.Misses < f.Lines || f.Events < f.Misses || f.Apart < WordBytes || f.Apart >= MaxLineBytes ||
 			!p.isObject(f.Object) || !p.isSite(f.Sites[0]) || !p.isSite(f.Sites[1]) || !sum && !(p.hasThread(f.Threads[0]) && p.hasThread(f.Threads[1])) {
-			return &CheckError{"the falsely shared lines are out of order, or refer to unknown data, sites or threads"}
+			return &CheckError{"the falsely shared lines are out of order, or refer to unknown data structures, sites or threads"}
 		}
 		lines.add(f.Lines)
 	}
@@ -308,7 +308,7 @@ func (p *Profile) checkSources(c *Communication) error {
 		}
 		for d, n := range s.Transfers.All() {
 			if s.Distances.Count(d) < n {
-				return &CheckError{"a distance from a source has more transfers than events"}
+				return &CheckError{"the distances of a source thread count more transfers than events"}
 			}
 		}
 	}

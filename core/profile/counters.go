@@ -392,9 +392,9 @@ func (c *Counters) check() error {
 	}
 	switch {
 	case !c.inOrder():
-		return &CheckError{"a list of counters is out of order"}
+		return &CheckError{"the blocks, functions or tallies of the counters are out of order"}
 	case !c.Blocks && len(c.Code) > 0 || !c.Ops && len(c.Tallied(Opcodes)) > 0:
-		return &CheckError{"the counters refer to code that the trace does not contain"}
+		return &CheckError{"the counters refer to functions or blocks that the trace does not contain"}
 	case !c.sumsFit():
 		return &CheckError{"the sum of the counters exceeds 64 bits"}
 	}
@@ -440,7 +440,7 @@ func (c *Counters) checkTouched() error {
 	last := uint64(0)
 	for _, n := range c.Usage {
 		if n < last || n > c.UniqueBytes {
-			return &CheckError{"the numbers of bytes that receive each share of the accesses are not in ascending order"}
+			return &CheckError{"the memory usage is not in ascending order of the shares of accesses"}
 		}
 		last = n
 	}

@@ -89,7 +89,7 @@ func TestCountersCheck(t *testing.T) {
 
 func TestCountersSections(t *testing.T) {
 	const input, totals, state = "\x03din\x00\x07\x00\x00\x00", "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00", "\x00\x00"
-	// the section has nineteen counters, empty lists, and no accessed bytes
+	// a section with nineteen counters, empty lists, and no accessed bytes
 	none := "\x00\x13\x00\x00\x00\x00" + strings.Repeat("\x00", 21)
 	const local, windows = "\x40\x00", "\x40\x80\x08\x00\x00"
 	head := []string{"INPT", input, "TOTL", totals, "STAT", state}
@@ -153,7 +153,7 @@ func TestMovesAndSets(t *testing.T) {
 	if calls != 3 || moved != 100 || sets != 2 || set != 900 {
 		t.Errorf("got %d moves of %d bytes and %d sets of %d bytes, want 3 moves of 100 bytes and 2 sets of 900 bytes", calls, moved, sets, set)
 	}
-	c = profile.Counts{profile.RangesRead: 3, profile.RangeBytesRead: 5} // the trace ends between the read and the write of a move
+	c = profile.Counts{profile.RangesRead: 3, profile.RangeBytesRead: 5} // the trace ends between the read range and the written range of a move
 	if sets, set := c.Sets(); sets != 0 || set != 0 {
 		t.Errorf("got %d sets of %d bytes, want none", sets, set)
 	}
@@ -191,8 +191,8 @@ func TestEveryCounterHasAMeaning(t *testing.T) {
 	}
 }
 
-// TestMedianReuse compares the median and the deviation with values computed from a sorted list of
-// all distances.
+// TestMedianReuse compares the median and the deviation with values that are computed from a sorted
+// list of all distances.
 func TestMedianReuse(t *testing.T) {
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 2))

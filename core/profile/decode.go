@@ -148,7 +148,7 @@ func checkEnd(r, payload *codec.Decoder, next int, digest [32]byte) {
 	case next < onceSections:
 		r.Fail("one of the sections INPT, TOTL and STAT is missing")
 	case string(payload.Rest()) != string(digest[:]):
-		r.Fail("the digest does not match the content; the file was changed or damaged")
+		r.Fail("the digest does not match the content of the file, which was changed or damaged")
 	case len(r.Rest()) > 0:
 		r.Fail("the file contains bytes after the end of the profile; something was appended to the file")
 	}

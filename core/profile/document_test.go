@@ -30,7 +30,7 @@ func TestEverySectionIsDescribed(t *testing.T) {
 	}
 }
 
-// TestWorkedExample checks that the bytes of the manual's example decode to a profile with the
+// TestWorkedExample checks that the bytes of the example in the manual decode to a profile with the
 // documented counts.
 func TestWorkedExample(t *testing.T) {
 	text, err := os.ReadFile("../../site/docs/sgp.md")

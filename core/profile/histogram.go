@@ -285,7 +285,7 @@ func (t *SetTable) check(h *Histogram) error {
 		}
 	}
 	if !t.Counts(0) || t.Omitted>>SetCounts != 0 {
-		return &CheckError{"a set table omits one set, which is mandatory, or a number of sets that does not exist"}
+		return &CheckError{"a set table omits the mandatory row for one set, or a row that does not exist"}
 	}
 	finite, last := h.Total(), 0
 	for a := range t.Depths {

@@ -54,8 +54,8 @@ func TestHistogram(t *testing.T) {
 	}
 }
 
-// Rounding does not change the total count. If a capacity has few significant digits, rounding also
-// does not change the number of accesses at smaller distances.
+// Rounding changes neither the total count nor, for a capacity with few significant digits, the
+// number of accesses at smaller distances.
 func TestRoundDistances(t *testing.T) {
 	const digits = 10
 	for seed := range uint64(5) {
@@ -314,9 +314,9 @@ func TestDecodeDamaged(t *testing.T) {
 	}
 }
 
-// sections returns an encoded profile with arbitrary sections, which could have been written by a
-// malicious or newer program. The parameter parts alternates between tags and payloads. The
-// checksums and the digest are correct.
+// sections returns an encoded profile with arbitrary sections, which a malicious or newer program
+// could have written. The arguments are alternately tags and payloads. The checksums and the digest
+// are correct.
 func sections(parts ...string) []byte { return sectionsOf("\x05", parts...) }
 
 // sectionsOf is like sections, but for a profile of the given version.
@@ -365,7 +365,8 @@ func TestDecodeSections(t *testing.T) {
 	}
 }
 
-// Decoding must not allocate much memory for very many lists of a few bytes each.
+// Decoding must not allocate much memory for a large number of lists that have only a few bytes
+// each.
 func TestDecodeAllocatesLittle(t *testing.T) {
 	const kind = "\x00\x00\x01\xf0\xff\xff\xff\x0f\x01" // one access at a long distance
 	kinds := "\x40\xe8\x07" + strings.Repeat(kind, 1000)
@@ -381,9 +382,9 @@ func TestDecodeAllocatesLittle(t *testing.T) {
 	}
 }
 
-// If distances are far apart, decoding a profile of a few megabytes would need sixteen gigabytes.
-// The profile in this test contains all reference kinds, all line sizes, and one distance in each
-// page.
+// Without a limit, decoding a profile of a few megabytes with widely spaced distances would need
+// sixteen gigabytes. The profile in this test contains all reference kinds, all line sizes, and one
+// distance in each page.
 func TestDecodeBomb(t *testing.T) {
 	var kind strings.Builder
 	kind.Write(binary.AppendUvarint(nil, 1<<60))   // the number of cold accesses
@@ -411,7 +412,7 @@ func TestDecodeBomb(t *testing.T) {
 	}
 }
 
-// If the length of a list is wrongly stated as 2^60, decoding must not allocate much memory.
+// Decoding must not allocate much memory if a list wrongly states a length of 2^60.
 func TestDecodeWrongLengths(t *testing.T) {
 	whole := []string{"INPT", "\x03din\x00\x3f\x00\x00\x00", "TOTL", strings.Repeat("\x00", 15), "STAT", "\x00\x00", "LOCA", "\x40\x00", "WIND", "\x40\x80\x08\x00\x00"}
 	huge := string(binary.AppendUvarint(nil, 1<<60))
@@ -509,7 +510,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// A profile of version 1 has counts of four kinds of references.
+// A profile of version 1 contains the counts of four kinds of references.
 func TestDecodeVersion1(t *testing.T) {
 	old := sectionsOf("\x01", "INPT", "\x03din\x00\x07\x00\x00\x00",
 		"TOTL", "\x01\x02\x00\x00\x08\x10\x00\x00\x00\x00\x00", "STAT", "\x00\x00")
@@ -563,7 +564,7 @@ func TestEncodeInPieces(t *testing.T) {
 	}
 }
 
-// pieces is a writer that records the longest piece.
+// pieces is a writer that records the length of the longest piece.
 type pieces struct {
 	all  []byte
 	most int

@@ -10,7 +10,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// sampledProfile returns a small profile with all data that the profile of a sample may contain.
+// sampledProfile returns a small profile that contains all data that a sampled profile may contain.
 func sampledProfile() *profile.Profile {
 	p := &profile.Profile{Sampled: &profile.Sampled{
 		Mode: profile.TimeSample, Seed: 7, Threshold: 1 << 60, MostLines: 9, Gap: 100, On: 3, Period: 5, Read: 40,

@@ -293,7 +293,7 @@ func (p *Profile) readLocality(tag string, c *coder) {
 	windows := tag == "WIND"
 	switch {
 	case windows && l.Windows.References != 0 || !windows && l.Sets != nil:
-		c.In.Fail("the windows or the set tables of a line size are repeated")
+		c.In.Fail("the profile has the windows or the set tables of a line size twice")
 	case windows:
 		l.codeWindows(c)
 	default:

@@ -8,9 +8,9 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// withSets returns the sample profile with a set table. The profile has three accesses at distance
-// 1. With 2 sets, one of these accesses has distance 0 within its set. With 4 sets, all three
-// accesses have distance 0.
+// withSets returns the test profile with a set table. The profile has three accesses at distance 1.
+// With 2 sets, one of these accesses has distance 0 within its set. With 4 sets, all three accesses
+// have distance 0.
 func withSets() *profile.Profile {
 	p := testProfile(true)
 	t := new(profile.SetTable)
@@ -55,7 +55,7 @@ func TestEncodeSets(t *testing.T) {
 	}
 }
 
-// Any encoded table is either decoded without a change or rejected.
+// Decode either decodes an arbitrary table without a change or rejects it.
 func TestEncodeAnySets(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := withSets()
@@ -92,7 +92,7 @@ func TestCheckSets(t *testing.T) {
 	}
 }
 
-// TestDecodeSets checks set tables in invalid positions.
+// TestDecodeSets checks set tables at invalid positions in the file.
 func TestDecodeSets(t *testing.T) {
 	const input, totals, state = "\x03din\x00\x07\x00\x00\x00", "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00", "\x00\x00"
 	const local, windows = "\x40\x00", "\x40\x80\x08\x00\x00"

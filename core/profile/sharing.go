@@ -126,10 +126,10 @@ func (s *Sharing) code(c *coder) {
 	if c.Reads() {
 		l := c.of.LocalityAt(s.LineBytes)
 		if l == nil || s.LineBytes <= c.above {
-			c.In.Fail("the line sizes of the threads' stacks are not in ascending order, or have no histogram")
+			c.In.Fail("the line sizes of the cores' stacks are not in ascending order, or have no histogram")
 			return
 		}
-		c.most, c.crowded = c.of.longestDistance(l), "the histograms of long distances on many cores need gigabytes; analyze fewer cores together"
+		c.most, c.crowded = c.of.longestDistance(l), "the histograms of long distances on many cores need gigabytes of memory; analyse fewer cores together"
 	}
 	codec.Bounded(c.Coder, &s.Cores, MaxCores, func(k *Core) {
 		c.ascending(&k.Threads, 1<<32)
@@ -197,7 +197,7 @@ func (p *Profile) checkSharing() error {
 		s := &p.Sharing[i]
 		l := p.LocalityAt(s.LineBytes)
 		if l == nil || i > 0 && s.LineBytes <= p.Sharing[i-1].LineBytes {
-			return &CheckError{"the stacks of the threads have line sizes without a histogram"}
+			return &CheckError{"the cores' stacks have a line size without a histogram"}
 		}
 		if err := s.check(l, p.Sampled.Chosen()); err != nil {
 			return err
@@ -291,14 +291,14 @@ func (t *SetTable) checkOf(h *Histogram, estimated bool) error {
 		return t.check(h)
 	}
 	if !t.empty() {
-		return &CheckError{"a stack of sampled lines has a set table"}
+		return &CheckError{"a stack with estimated distances has a set table"}
 	}
 	return nil
 }
 
 // checkWithin checks that the counts of some accesses do not exceed the counts of all accesses.
 func (c *StackCounts) checkWithin(all *Histogram, sets *SetTable, cold uint64, estimated bool) error {
-	more := &CheckError{"a core has more accesses to lines of other cores than accesses in total"}
+	more := &CheckError{"a core has more accesses to lines that another core touched last than accesses in total"}
 	if c.Cold > cold {
 		return more
 	}
@@ -365,7 +365,7 @@ func (d *Domain) checkAll(s *Sharing, l *Locality) error {
 	sum, cold := d.Concurrent()
 	all, lines := l.Histogram(^trace.Kinds(0))
 	if len(d.Cores) != len(s.Cores) || cold != lines || !sum.equal(all) || l.Sets != nil && d.Sets != *l.Sets {
-		return &CheckError{"the first domain differs from the whole trace"}
+		return &CheckError{"the counts of the first domain differ from the counts of the whole trace"}
 	}
 	return nil
 }

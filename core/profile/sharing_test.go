@@ -10,7 +10,8 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// separateLines sets the rows of a table as if lines conflicted only in a cache with one set.
+// separateLines sets the rows of a set table as if lines conflicted only in a cache with a single
+// set.
 func separateLines(c *profile.StackCounts) {
 	for d, n := range c.Distances.All() {
 		c.Sets.Depths[0][d] += n
@@ -20,8 +21,8 @@ func separateLines(c *profile.StackCounts) {
 	}
 }
 
-// withSharing returns the sample profile with accesses by two threads. Thread 1 loads line 9, line
-// 4, and line 9 again. Thread 7 stores to lines 4 and 9.
+// withSharing returns the test profile with accesses by two threads. Thread 1 loads line 9, line 4,
+// and line 9 again. Thread 7 stores to lines 4 and 9.
 func withSharing() *profile.Profile {
 	p := testProfile(true)
 	p.Input.Header.Sliced = true
@@ -113,7 +114,7 @@ func TestCheckSharing(t *testing.T) {
 }
 
 // A histogram with one long distance is encoded in a few bytes, but needs memory for the pages of
-// all shorter distances. Therefore, decoding rejects a profile with too many such histograms.
+// all shorter distances. Decoding therefore rejects a profile with too many such histograms.
 func TestDecodeSharingAllocatesLittle(t *testing.T) {
 	far := append([]byte{1}, binary.AppendUvarint(nil, 0xfffffff0)...) // one distance
 	stack := "\x00" + string(far) + "\x01" + strings.Repeat("\x00", profile.SetCounts)

@@ -13,7 +13,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// withSites returns the sample profile with sites and data objects that add up to its counts.
+// withSites returns the test profile with sites and data objects that add up to its counts.
 func withSites() *profile.Profile {
 	p := testProfile(false)
 	used := func(fetched, bytes uint64) []profile.Utilisation { return []profile.Utilisation{{fetched, bytes}} }
@@ -37,8 +37,7 @@ func withSites() *profile.Profile {
 	return p
 }
 
-// withLongDistance changes p so that one access, which belongs to the third site and the first object, has a
-// long distance.
+// withLongDistance gives one access of p, by the third site to the first object, a long distance.
 func withLongDistance(p *profile.Profile) *profile.Profile {
 	p.Locality[0].Kinds[0].Distances = profile.Histogram{}
 	p.Locality[0].Kinds[0].Distances.AddN(1, 2)
@@ -112,8 +111,8 @@ func TestCheckSites(t *testing.T) {
 	}
 }
 
-// withCoherentSites returns the profile of withSharing with sites. Thread 1 makes its accesses at
-// the first site, and thread 7 at the second site.
+// withCoherentSites returns the profile of withSharing with sites. All accesses by thread 1 belong
+// to the first site, and all accesses by thread 7 to the second site.
 func withCoherentSites() *profile.Profile {
 	p := withSharing()
 	used := func(fetched, bytes uint64) []profile.Utilisation { return []profile.Utilisation{{fetched, bytes}} }
@@ -195,8 +194,8 @@ func TestSiteBins(t *testing.T) {
 	}
 }
 
-// There are a million sites, each of which is encoded in tens of bytes. Decoding needs little more
-// memory than the decoded sites.
+// A profile has a million sites, each of which is encoded in tens of bytes. Decoding needs little
+// more memory than the decoded sites themselves.
 func TestMillionSites(t *testing.T) {
 	const n = 1_000_000
 	p := testProfile(false)

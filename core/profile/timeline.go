@@ -153,7 +153,7 @@ func (p *Profile) checkLanes(t *Timeline) error {
 		return nil
 	}
 	if len(t.Lanes) != len(p.Totals.Threads) {
-		return &CheckError{"the number of the timeline's lanes differs from the number of threads"}
+		return &CheckError{"the timeline has counts for a different number of threads from the trace"}
 	}
 	var want, got counter
 	for i := range p.Sites.Code {
@@ -165,7 +165,7 @@ func (p *Profile) checkLanes(t *Timeline) error {
 		}
 	}
 	if got != want {
-		return &CheckError{"the lanes of the timeline do not add up to the accesses"}
+		return &CheckError{"the accesses by thread in the timeline do not add up to all accesses"}
 	}
 	return nil
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // TestRestoreBeforeTables checks that a resumed run can be saved again before it has read the
-// tables of all blocks that the first run had entered.
+// tables that describe all blocks entered by the first run.
 func TestRestoreBeforeTables(t *testing.T) {
 	whole, rows, _ := nested()
 	whole.Modules = make([]trace.Module, 1)

@@ -10,8 +10,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// rows returns n references. The function addr chooses each reference's site and address. If the
-// parameter sites is 0, the rows have no sites.
+// rows returns n references. The function addr chooses the site and the address of each reference.
+// If the parameter sites is 0, the rows have no sites.
 func rows(n, sites int, addr func(i int) (site uint32, addr trace.Addr)) *trace.Batch {
 	b := trace.NewBatch(n)
 	for i := range n {
@@ -109,7 +109,8 @@ func TestRestoreIfRegular(t *testing.T) {
 	}
 }
 
-// TestUnpredictedRows checks the number of unpredicted rows, which take most of the analysis time.
+// TestUnpredictedRows checks the number of unpredicted rows, because the analysis spends most of
+// its time on them.
 func TestUnpredictedRows(t *testing.T) {
 	for _, c := range []struct {
 		b           *trace.Batch

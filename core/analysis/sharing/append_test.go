@@ -14,8 +14,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// If a trace is cut into segments of any length, and these are joined in any grouping, the profile
-// is byte-identical to the profile of the whole trace, except for parts that segments lack.
+// If a trace is cut into segments of any length and these segments are joined in any grouping, the
+// profile is byte-identical to the profile of the whole trace, except for results that segments do
+// not have.
 func TestAppend(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := multithreaded(150).Draw(t, "trace")
@@ -71,7 +72,7 @@ func join(t rapid.TB, spec analysis.Spec, a, b *profile.Profile) *profile.Profil
 	return joined
 }
 
-// asSegment removes those parts of a profile that segments lack.
+// asSegment removes the results that segments do not have from a profile.
 func asSegment(p *profile.Profile) *profile.Profile {
 	p.Communication, p.NoCommunication, p.Segment.Communication = nil, profile.AbsenceUnknown, nil
 	return p

@@ -14,7 +14,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// Before each access, asker requests the depth of the accessed line, or of a neighbouring line, on
+// asker requests, before each access, the depth of the accessed line or of a neighbouring line on
 // the stacks of some cores. It compares the answers with plain lists that contain holes.
 type asker struct {
 	t         rapid.TB
@@ -77,7 +77,7 @@ func TestAnswersEqualLists(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if len(a.Threads()) == 1 { // with one thread, the analysis asks no questions
+			if len(a.Threads()) == 1 { // with one thread, the analysis requests no questions
 				for _, x := range accessesOf(b, 64, coreOf) {
 					asks.access(0, x.line, trace.Load)
 				}

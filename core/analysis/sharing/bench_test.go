@@ -15,11 +15,11 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// BenchmarkViews measures how much the four views cost in addition to the single stack with set
-// tables. Four threads take turns in parts of real traces. Either each thread has its own quarter
-// of the part, or all threads share the whole part, so that lines are shared and invalidated.
-// The metric cpu-ns/ref is the CPU time, because other programs on the machine hardly affect it.
-// Compare only the results of the same run.
+// BenchmarkViews measures the additional cost of the four views, compared with the single stack
+// with set tables. Four threads take turns. Either each thread executes its own quarter of a real
+// trace, or all threads execute the same trace, so that lines are shared and invalidated. The
+// metric cpu-ns/ref measures CPU time, because other programs on the machine hardly affect it. Only
+// the results of the same run are comparable.
 func BenchmarkViews(b *testing.B) {
 	for _, name := range tracetest.RealTraces {
 		for _, split := range []struct {
@@ -59,7 +59,7 @@ func cpuTime(b *testing.B) int64 {
 	return used.Utime.Nano() + used.Stime.Nano()
 }
 
-// If real traces in which threads share lines are cut into segments, the joined result equals the
+// The segments of real traces, in which threads share lines, are joined. The result equals the
 // result of the whole trace.
 func TestAppendRealTraces(t *testing.T) {
 	for _, name := range tracetest.RealTraces {
@@ -82,7 +82,7 @@ func TestAppendRealTraces(t *testing.T) {
 	}
 }
 
-// reader is a reader that returns a trace without copying it.
+// reader returns a trace without copying it.
 type reader struct {
 	whole *trace.Batch
 	next  int
@@ -103,8 +103,8 @@ const (
 	run       = 50 // number of references that a thread makes in each turn
 )
 
-// interleaved distributes a part of a real trace among threads that take turns. Either each thread
-// has its own share of the part, or all threads read the same part.
+// interleaved distributes the beginning of a real trace among threads that take turns. Either each
+// thread has its own share of the references, or all threads execute the same references.
 func interleaved(b testing.TB, name string, threads int, apart bool) *trace.Batch {
 	all := beginningOf(b, name)
 	whole := &trace.Batch{Thread: []uint32{}}

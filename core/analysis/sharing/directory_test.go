@@ -8,8 +8,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// A directory agrees with a map, even for lines that are accessed immediately after their part of
-// the table has grown.
+// A directory agrees with a map, even for lines that are accessed immediately after a part of the
+// table has grown.
 func TestDirectoryEqualsMap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var d directory

@@ -12,8 +12,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// grouped draws a random assignment of threads to cores, and random domains that never split a
-// core.
+// grouped draws a random assignment of threads to cores, and random domains, each of which contains
+// either all threads of a core or none.
 func grouped(t *rapid.T, threads []uint32) (cores, domains [][]uint32) {
 	for _, n := range threads {
 		switch {
@@ -54,7 +54,7 @@ func coresOf(s *profile.Sharing) map[uint32]int {
 	return coreOf
 }
 
-// In this test, some cores run several threads, and some domains contain only a part of the cores.
+// In this test, some cores run several threads, and some domains contain only some cores.
 func TestGroupsEqualLists(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := multithreaded(80).Draw(t, "trace")
@@ -87,7 +87,7 @@ func TestGroupsEqualLists(t *testing.T) {
 	})
 }
 
-// sameDomains compares all domains except the first with the requested domains.
+// sameDomains compares all domains except the first domain with the requested domains.
 func sameDomains(t rapid.TB, s *profile.Sharing, domains [][]uint32, all []access, coreOf map[uint32]int) {
 	t.Helper()
 	if len(s.Domains) != 1+len(domains) {

@@ -28,8 +28,8 @@ func accessesOf(b *trace.Batch, lineBytes uint64, coreOf map[uint32]int) (list [
 	return list
 }
 
-// distancesOn returns the distances of accesses on a list that the given cores share. Accesses by
-// other cores have no distance.
+// distancesOn returns the distances of accesses on a list that several cores share. The function
+// has selects these cores. Accesses by other cores have no distance.
 func distancesOn(all []access, has func(core int) bool) []uint32 {
 	var model stacktest.Naive
 	distances := make([]uint32, len(all))
@@ -41,8 +41,8 @@ func distancesOn(all []access, has func(core int) bool) []uint32 {
 	return distances
 }
 
-// lastBefore returns the index of the last access before index i that is wanted, or -1 if there is
-// none.
+// lastBefore returns the index of the last access before index i for which the function wanted
+// returns true, or -1 if there is no such access.
 func lastBefore(all []access, i int, wanted func(a access) bool) int {
 	for i--; i >= 0 && !wanted(all[i]); i-- {
 	}
@@ -57,7 +57,7 @@ func add(c *profile.StackCounts, distance uint32) {
 	}
 }
 
-// naiveCore implements views 1 and 3 of a core by their definitions.
+// naiveCore implements views 1 and 3 of a core according to their definitions.
 func naiveCore(all []access, core int) (private, foreign profile.StackCounts) {
 	distances := distancesOn(all, func(c int) bool { return c == core })
 	var lines []trace.Line
@@ -78,7 +78,7 @@ func naiveCore(all []access, core int) (private, foreign profile.StackCounts) {
 	return private, foreign
 }
 
-// naiveDomain implements views 2 and 3 of a domain's cores by their definitions.
+// naiveDomain implements views 2 and 3 of the cores of a domain according to their definitions.
 func naiveDomain(all []access, cores []int) (d profile.Domain) {
 	isMember := func(c int) bool { return slices.Contains(cores, c) }
 	var some []access
@@ -150,8 +150,8 @@ func changeOf(c *profile.Change, all []access, i int, private, shared uint32) *u
 	return &c.Dilated
 }
 
-// counted contains the number of a core's misses, and the number of misses that would be hits
-// without another core's store.
+// counted contains the number of misses of a core, and the number of these misses that would have
+// been hits without a store by another core.
 type counted struct{ misses, taken uint64 }
 
 // misses simulates private caches that have the same numbers of sets and ways, and are kept
@@ -161,7 +161,8 @@ func misses(all []access, cores, sets, ways int) []counted {
 	for i := range caches {
 		caches[i] = stacktest.Private{Sets: sets, Ways: ways}
 	}
-	// keyed by core and line: whether a cached line was invalidated by another core's store
+	// for each core and line: whether a store by another core has invalidated the line in the
+	// core's cache
 	taken := map[[2]uint64]bool{}
 	counts := make([]counted, cores)
 	for _, a := range all {

@@ -38,7 +38,7 @@ func analyse(t rapid.TB, spec analysis.Spec, r trace.Reader) *profile.Profile {
 	return p
 }
 
-// multithreaded draws a trace of up to 16 threads.
+// multithreaded draws a trace with up to 16 threads.
 func multithreaded(most int) *rapid.Generator[*trace.Batch] {
 	return rapid.Custom(func(t *rapid.T) *trace.Batch {
 		b := &trace.Batch{Thread: []uint32{}}
@@ -76,7 +76,7 @@ func sameCounts(t rapid.TB, what string, got, want *profile.StackCounts) {
 	}
 }
 
-// sameDomain compares a domain with the result of the reference implementation, which uses the same
+// sameDomain compares a domain with the result of the reference implementation. Both use the same
 // core numbers.
 func sameDomain(t rapid.TB, what string, got, want *profile.Domain) {
 	t.Helper()
@@ -93,9 +93,9 @@ func sameDomain(t rapid.TB, what string, got, want *profile.Domain) {
 	sameCounts(t, what+", foreign", &got.Foreign, &want.Foreign)
 }
 
-// sameMisses compares the cores' coherent stacks with simulated caches. It uses caches of every
-// capacity up to the number of lines that a core accesses, and caches with the given numbers of
-// sets and ways.
+// sameMisses compares the misses according to the coherent stacks of the cores with simulated
+// caches. It uses caches of every capacity up to the number of lines that a core accesses, and
+// caches with the given numbers of sets and ways.
 func sameMisses(t rapid.TB, all []access, cores []profile.Core, sets []int, ways []int) {
 	t.Helper()
 	var most uint64
@@ -201,7 +201,7 @@ func TestSASMMTable2(t *testing.T) {
 	}
 }
 
-// The test uses the example of MODELS §6.4, in which c fills the hole that a left.
+// The test uses the example of MODELS §6.4, in which line c fills the hole that line a has left.
 func TestHoleIsFilled(t *testing.T) {
 	p := analyse(t, analysis.Spec{Analyses: analysis.Sharing}, tracetest.NewReader(batchOf("abAcba", 1, 1, 2, 1, 1, 1), 0))
 	c := &p.Sharing[0].Cores[0].Coherent

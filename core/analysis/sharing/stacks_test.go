@@ -14,8 +14,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// If a run counts only some stacks and numbers of sets, their counts are the same as in a run that
-// counts all stacks and numbers of sets.
+// If a run counts only some stacks and numbers of sets, the counts equal the counts of a run that
+// counts all of them.
 func TestSelectedStacks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := multithreaded(150).Draw(t, "trace")
@@ -45,8 +45,8 @@ func TestSelectedStacks(t *testing.T) {
 	})
 }
 
-// The function some analyses a trace. It does not check the profile, because the counts are
-// meaningless for stacks that are not selected.
+// analyseSome analyses a trace. It does not check the profile, because the counts are meaningless
+// for stacks that are not selected.
 func analyseSome(t rapid.TB, spec analysis.Spec, r *tracetest.Reader) *profile.Profile {
 	t.Helper()
 	runner, err := analysis.NewRunner(spec, tracetest.Spoil(r))

@@ -41,8 +41,8 @@ func TestSaveRestore(t *testing.T) {
 	})
 }
 
-// resumed returns a runner that continues from a saved state, or begins at the start if saved is
-// nil.
+// resumed returns a runner that continues from a saved state, or that begins at the start of the
+// trace if the parameter saved is nil.
 func resumed(t rapid.TB, spec analysis.Spec, r trace.Reader, saved []byte) *analysis.Runner {
 	t.Helper()
 	runner, err := analysis.NewRunner(spec, tracetest.Spoil(r))
@@ -124,7 +124,7 @@ func FuzzRestore(f *testing.F) {
 	})
 }
 
-// A state whose threads are grouped differently is rejected.
+// Restore rejects a state whose threads are grouped differently.
 func TestRestoreRejectsOtherGroups(t *testing.T) {
 	p, options := savedProfile(t)
 	restore := func(o sharing.Options) error {

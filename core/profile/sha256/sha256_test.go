@@ -25,7 +25,7 @@ func TestSumEqualsStandardLibrary(t *testing.T) {
 	})
 }
 
-// TestLengths checks data that ends at any position within a block.
+// TestLengths checks data of all lengths, so that the data ends at every position within a block.
 func TestLengths(t *testing.T) {
 	text := bytes.Repeat([]byte("stack distance "), 20)
 	for n := range text {

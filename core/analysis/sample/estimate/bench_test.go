@@ -14,7 +14,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// container returns a trace of a real program as a container, the format that is fastest to read.
+// container returns a trace of a real program in the container format, which is the fastest format
+// to read.
 func container(b *testing.B, name string) []byte {
 	file, err := os.Open(tracetest.RealPath(b, name))
 	if err != nil {
@@ -41,8 +42,8 @@ func container(b *testing.B, name string) []byte {
 	return out.Bytes()
 }
 
-// BenchmarkPass measures whole passes over containers: passes that only read the trace, passes that
-// analyse every access, and passes that sample.
+// BenchmarkPass measures complete passes over containers, which either only read the trace, analyse
+// every access, or sample accesses.
 func BenchmarkPass(b *testing.B) {
 	for _, name := range tracetest.RealTraces {
 		file := container(b, name)
@@ -67,7 +68,8 @@ func BenchmarkPass(b *testing.B) {
 	}
 }
 
-// BenchmarkBatches measures the analysis of batches in memory, with every access or with a sample.
+// BenchmarkBatches measures the analysis of batches in memory, either of every access or of a
+// sample.
 func BenchmarkBatches(b *testing.B) {
 	for _, name := range tracetest.RealTraces {
 		var batches []*trace.Batch

@@ -11,12 +11,12 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// If soak is true, as in "make soak", the tests use the number of seeds stated in their comments.
+// If soak is true, as in "make soak", the tests use the number of seeds that their comments state.
 var soak = os.Getenv("STACKGLASS_SOAK") != ""
 
-// TestIntervalsCoverTheTruth checks each capacity that is a power of two, from 1 KiB to the
-// footprint: for 90 of 100 seeds, the interval must contain the true value, or the estimate must be
-// within 20 % of the true value.
+// TestIntervalsCoverTheTruth checks each power-of-two capacity from 1 KiB to the footprint. For 90
+// of 100 seeds, the interval must contain the true value, or the estimate must be within 20 % of
+// the true value.
 func TestIntervalsCoverTheTruth(t *testing.T) {
 	seeds := 6
 	if soak {
@@ -69,9 +69,9 @@ func capacitiesOf(l *profile.Locality) (list []uint64) {
 	return list
 }
 
-// covered compares an estimate at a capacity with the true value. The result in is true if the
-// interval contains the true value. The result ok is true if in is true or the estimate is within
-// 20 % of the true value.
+// covered compares the estimate for a capacity with the true value. The result in reports whether
+// the interval contains the true value. The result ok reports whether the interval contains the
+// true value or the estimate is within 20 % of it.
 func covered(truth, l *profile.Locality, size *profile.SampledSize, capacity uint64) (ok, in bool) {
 	want, got := float64(curve(truth).Misses(capacity)), float64(curve(l).Misses(capacity))
 	p := profile.Profile{Sampled: &profile.Sampled{Sizes: []profile.SampledSize{*size}}}

@@ -86,7 +86,7 @@ func curve(l *profile.Locality) *profile.Curve {
 	return profile.NewCurve(l.Histogram(trace.AllKinds))
 }
 
-// distances returns each access's distance, as reported by a sampler.
+// distances returns the distance of each access, as reported by a sampler.
 func distances(s sampler, lines []trace.Line) []uint32 {
 	out := make([]uint32, len(lines))
 	for i := range lines {

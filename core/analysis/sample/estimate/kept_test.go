@@ -21,7 +21,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// threadRows returns references of four threads from several sites; some span two lines.
+// threadRows returns references by four threads and several sites. Some of the references span two
+// lines.
 func threadRows(seed uint64, n int) *trace.Batch {
 	from := tracetest.Generate(n, tracetest.Mixed(seed, tracetest.Strided(24, 1<<16), tracetest.Zipf(1<<12, 1, seed)))
 	b := trace.NewBatch(n)
@@ -36,7 +37,7 @@ func threadRows(seed uint64, n int) *trace.Batch {
 	return b
 }
 
-// threadReader is a reader that returns a batch in small parts with all columns.
+// threadReader is a reader that returns a batch in small pieces, with all columns.
 type threadReader struct {
 	all      *trace.Batch
 	at, step int
@@ -57,7 +58,8 @@ func (r *threadReader) Next(b *trace.Batch) error {
 
 const everything = analysis.Sites | analysis.Sharing | analysis.Communication
 
-// everythingOf returns a spec with all analyses. Unless sampled is "", the analyses use a sample.
+// everythingOf returns a spec with all analyses. If the parameter sampled is not empty, the
+// analyses use this sample.
 func everythingOf(t testing.TB, sampled string, seed uint64) analysis.Spec {
 	spec := analysis.Spec{Analyses: everything, Kinds: trace.AllKinds &^ trace.EventKinds}
 	if sampled != "" {
@@ -267,7 +269,7 @@ func TestSiteMissesAddUp(t *testing.T) {
 	}
 }
 
-// reportDifferences reports the parts in which two profiles differ.
+// reportDifferences reports which results differ between two profiles.
 func reportDifferences(t *testing.T, want, got *profile.Profile) {
 	t.Helper()
 	parts := func(p *profile.Profile) map[string]any {
@@ -301,7 +303,7 @@ func FuzzKeptRestore(f *testing.F) {
 		}
 		d := codec.NewDecoder(runner.Save())
 		for range 5 {
-			d.Uint() // skip the first part of the state, which belongs to the runner
+			d.Uint() // skip the beginning of the state, which belongs to the runner
 		}
 		p, err := profile.Decode(d.Rest())
 		if err != nil {
@@ -333,7 +335,7 @@ func FuzzKeptRestore(f *testing.F) {
 	})
 }
 
-// followersOf returns the analyses that process only the sampled accesses.
+// followersOf returns the analyses of the sample, except the locality analysis.
 func followersOf(spec analysis.Spec) []analysis.Analysis {
 	spec = spec.WithDefaults()
 	none := func() *trace.Program { return nil }
@@ -365,8 +367,8 @@ func TestEncodingPreservesIntervals(t *testing.T) {
 	}
 }
 
-// TestIntervalsCoverTrueValues checks that, over many samples, 90 % of the intervals contain the
-// true value, separately for cores, sites, flows and classes.
+// TestIntervalsCoverTrueValues checks, separately for cores, sites, flows and classes, that 90 % of
+// the intervals of many samples contain the true value.
 func TestIntervalsCoverTrueValues(t *testing.T) {
 	const samples, capacity = 20, 512
 	all := threadRows(7, 40000)
@@ -424,13 +426,13 @@ func TestIntervalsCoverTrueValues(t *testing.T) {
 	}
 }
 
-// coherentMissesAt returns the misses of a private cache with the given number of lines.
+// coherentMissesAt returns the number of misses of a private cache with the given number of lines.
 func coherentMissesAt(r *profile.CoherentReuse, lines uint64) uint64 {
 	return missesAt(&profile.Reuse{Cold: r.Cold + r.Coherence(), Bins: r.Bins}, lines)
 }
 
-// missesAt returns the misses of a cache with the given number of lines. This number must be the
-// edge of a bin.
+// missesAt returns the number of misses of a cache with the given number of lines, which must be
+// the edge of a bin.
 func missesAt(r *profile.Reuse, lines uint64) uint64 {
 	n := r.Cold
 	for _, b := range r.Bins {
@@ -464,8 +466,8 @@ func TestCommunicationWithLineLimit(t *testing.T) {
 	}
 }
 
-// TestThreadsWithEveryAccessSampled checks that, with a mean gap of one, the misses of cores and
-// sites and the number of invalidated lines are exact.
+// TestThreadsWithEveryAccessSampled checks that the misses of cores and sites and the number of
+// invalidated lines are exact if the mean gap is one.
 func TestThreadsWithEveryAccessSampled(t *testing.T) {
 	for seed := range uint64(4) {
 		all := threadRows(seed, 9000)

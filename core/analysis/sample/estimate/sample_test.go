@@ -36,7 +36,7 @@ func rows(seed uint64, n int) *trace.Batch {
 	return b
 }
 
-// reader is a reader that returns a batch in small parts.
+// reader is a reader that returns a batch in small pieces.
 type reader struct {
 	all  *trace.Batch
 	at   int
@@ -162,7 +162,7 @@ func TestRestoreRejectsOtherSamples(t *testing.T) {
 	}
 }
 
-// TestOnOff checks that exactly the references in the sampled parts of the run are analysed.
+// TestOnOff checks that exactly the references in the sampled intervals of the run are analysed.
 func TestOnOff(t *testing.T) {
 	all := rows(2, 5000)
 	o := options(t, "onoff=30/70")
@@ -271,9 +271,9 @@ func FuzzRestore(f *testing.F) {
 	})
 }
 
-// TestStretchesRestore checks that a run over sampled parts can be saved and restored at any
-// position without changing the profile, and that the restored run reports how many references it
-// has read.
+// TestStretchesRestore checks that a run over sampled intervals can be saved and restored at any
+// position without changing the profile, and that the restored run reports the correct number of
+// references that it has read.
 func TestStretchesRestore(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		all := rows(rapid.Uint64Range(0, 5).Draw(rt, "trace"), 5000)

@@ -31,12 +31,12 @@ func drawLines(t *rapid.T) []trace.Line {
 	return lines
 }
 
-// naive implements a sample of lines by its definition, and keeps the whole stack as a list. The
-// sampler itself computes the distances expected from reuse times.
+// naive implements a sample of lines according to the definition, with the whole stack as a list.
+// For the distances that are expected from reuse times, it uses reuseTimes, as the sampler does.
 type naive struct {
 	seed, threshold uint64
 	stack           []trace.Line
-	left            map[trace.Line]int // the value that fetches had when the line last left the front
+	left            map[trace.Line]int // the value of fetches when the line last left the front
 	fetches         int
 	times           reuseTimes
 }
@@ -156,7 +156,7 @@ func TestLineLimitIsRespected(t *testing.T) {
 }
 
 // TestReuseTimes compares the result with the expected value for n lines that are accessed at
-// random: within a time t, n(1-(1-1/n)^t) distinct lines leave the front.
+// random. Within a time t, n(1-(1-1/n)^t) distinct lines leave the front.
 func TestReuseTimes(t *testing.T) {
 	const lines = 1000
 	var r reuseTimes
@@ -177,7 +177,7 @@ func TestReuseTimes(t *testing.T) {
 	}
 }
 
-// naiveOrder implements the type order as a list.
+// naiveOrder implements sampledOrder as a list.
 type naiveOrder []placed
 
 func TestOrderEqualsList(t *testing.T) {

@@ -13,7 +13,8 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// TestStore runs the test suite for a store, except for [TestFull]. open returns an empty store.
+// TestStore runs the test suite for a store, except for [TestFull]. The function open returns an
+// empty store.
 func TestStore(t *testing.T, open func(t *testing.T) profile.Store) {
 	tests := map[string]func(*testing.T, profile.Store){
 		"empty":                 testEmpty,
