@@ -17,7 +17,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// randomTrace returns a trace of n references of all kinds and sizes, some of which span several lines.
+// randomTrace returns a trace of n references of all kinds and sizes, some of which span several
+// lines.
 func randomTrace(rng *rand.Rand, n int) *trace.Batch {
 	b := &trace.Batch{Thread: []uint32{}}
 	for _, line := range stacktest.Random(rng, n) {
@@ -108,7 +109,8 @@ func interrupted(t *testing.T, rng *rand.Rand, spec analysis.Spec, steps int, op
 	}
 }
 
-// resumed returns the result of a run that is saved after the given number of steps, and then resumed.
+// resumed returns the result of a run that is saved after the given number of steps, and then
+// resumed.
 func resumed(t *testing.T, spec analysis.Spec, steps int, open func() trace.Reader) *profile.Profile {
 	t.Helper()
 	first, again := newRunner(t, spec, open()), newRunner(t, spec, open())

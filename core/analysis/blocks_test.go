@@ -235,8 +235,8 @@ func (w *walker) advance(t *walk) {
 	}
 }
 
-// callFunction executes a call to a function with the given name. If the call stack is too deep, or the
-// thread has no steps left, the program exits instead.
+// callFunction executes a call to a function with the given name. If the call stack is too deep, or
+// the thread has no steps left, the program exits instead.
 func (w *walker) callFunction(t *walk, from uint32, name string) {
 	if len(t.frames) > 30 || t.left < 0 {
 		t.frames = t.frames[:len(t.frames):len(t.frames)]
@@ -384,8 +384,8 @@ func sameEdges(t *testing.T, p *trace.Program, got, want *blocks.Edges) bool {
 
 var blocksAlone = analysis.Spec{Kinds: trace.AllKinds, Analyses: analysis.Blocks | analysis.Locality}
 
-// withEntriesForSomeSeeds usually returns the spec unchanged. For some seeds, it changes the spec so that readers
-// must report every block entry.
+// withEntriesForSomeSeeds usually returns the spec unchanged. For some seeds, it changes the spec
+// so that readers must report every block entry.
 func withEntriesForSomeSeeds(seed uint64, spec analysis.Spec) analysis.Spec {
 	if seed%4 == 0 {
 		spec.Analyses |= analysis.Loops

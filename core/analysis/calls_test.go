@@ -106,8 +106,8 @@ func pathsOf(t *testing.T, p *profile.Profile) map[string]*pathCounts {
 	return all
 }
 
-// callingProgram returns a program like branchingProgram, but with line numbers for functions and with
-// instructions in blocks.
+// callingProgram returns a program like branchingProgram, but with line numbers for functions and
+// with instructions in blocks.
 func callingProgram(rng *rand.Rand) *trace.Program {
 	p := branchingProgram(rng)
 	for f := range p.Functions {

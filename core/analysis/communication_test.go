@@ -995,7 +995,8 @@ func TestCommunicationSaveRestore(t *testing.T) {
 	}
 }
 
-// profileWithCommunication analyses the rows of a program, including communication, and returns the profile.
+// profileWithCommunication analyses the rows of a program, including communication, and returns the
+// profile.
 func profileWithCommunication(t rapid.TB, spec analysis.Spec, program *trace.Program, rows *trace.Batch) *profile.Profile {
 	t.Helper()
 	r, err := analysis.NewRunner(spec, tracetest.NewProgramReader(program, rows, 100))
@@ -1093,8 +1094,8 @@ func TestCommunicationByDefault(t *testing.T) {
 	}
 }
 
-// lateSecondThread returns a trace that begins with a single thread. From reference number first onwards, a
-// second thread reads values of the first thread.
+// lateSecondThread returns a trace that begins with a single thread. From reference number first
+// onwards, a second thread reads values of the first thread.
 func lateSecondThread(first, references int) *trace.Batch {
 	b := &trace.Batch{Thread: []uint32{}}
 	for i := range references {

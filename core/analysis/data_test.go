@@ -16,8 +16,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// programWithStructures returns the program of allocatingProgram, but some of its sites and variables refer
-// to structures.
+// programWithStructures returns the program of allocatingProgram, but some of its sites and
+// variables refer to structures.
 func programWithStructures(rng *rand.Rand) *trace.Program {
 	p := allocatingProgram()
 	pair := trace.Structure{Name: "pair", Bytes: 16, Members: []trace.Member{{Name: "a", Bytes: 8}, {Name: "b", Offset: 8, Bytes: 4}}}

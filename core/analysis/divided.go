@@ -168,8 +168,8 @@ func (d *Divided) State() *State {
 
 var errNarrow = errors.New("analysis: the state of a run that omits events cannot be saved; see DividedOptions.Narrow")
 
-// dropUnneededEvents checks whether an analysis still needs the rows of segments. If none does, the run
-// stops reading the events that its helpers omit.
+// dropUnneededEvents checks whether an analysis still needs the rows of segments. If none does, the
+// run stops reading the events that its helpers omit.
 func (d *Divided) dropUnneededEvents() {
 	if d.reads = d.reads && d.readsSegmentRows(); d.wide && !d.reads {
 		d.wide, d.narrow = false, d.index.nextBorder(d.index.referencesAt(d.mover.Position())+1)
@@ -230,8 +230,8 @@ func (d *Divided) assignSegments() {
 	}
 }
 
-// finishClaim records the result of a segment. If a helper has analysed only a part of the segment, the
-// remaining references can be assigned again.
+// finishClaim records the result of a segment. If a helper has analysed only a part of the segment,
+// the remaining references can be assigned again.
 func (d *Divided) finishClaim(c *segmentClaim, s Segment) {
 	c.segment, c.ended = s, true
 	if p := s.Profile; p != nil && p.Segment != nil {
@@ -341,10 +341,10 @@ func (d *Divided) appendCost() uint64 {
 	return uint64(claimed * min(share, 1))
 }
 
-// chooseSegment returns a segment of approximately want references, and the index of the gap that contains the
-// segment. It prefers the last gap. If the live analyses have little else to read, chooseSegment leaves the
-// beginning of this gap to them. If the last gap is empty, it returns the second half of the longest gap. The
-// parameter owed is the result of appendCost.
+// chooseSegment returns a segment of approximately want references, and the index of the gap that
+// contains the segment. It prefers the last gap. If the live analyses have little else to read,
+// chooseSegment leaves the beginning of this gap to them. If the last gap is empty, it returns the
+// second half of the longest gap. The parameter owed is the result of appendCost.
 func (d *Divided) chooseSegment(gaps []gap, references, owed, want uint64) (from, to uint64, at int) {
 	at = len(gaps) - 1
 	tail := gaps[at]
@@ -416,8 +416,8 @@ func (d *Divided) returnClaim(c *segmentClaim) {
 	d.setStop()
 }
 
-// appendClaim appends the result of a helper. If this is impossible, the live analyses read the segment
-// themselves, and report any error.
+// appendClaim appends the result of a helper. If this is impossible, the live analyses read the
+// segment themselves, and report any error.
 func (d *Divided) appendClaim(c *segmentClaim) error {
 	s := c.segment.Profile
 	if s == nil || d.analysed == 0 || s.Segment == nil || s.Segment.Start != d.analysed || !d.canAppend(s, c.lone) || !d.source.Agrees(d.mover, c.start.Chunk) {

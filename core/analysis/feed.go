@@ -26,7 +26,8 @@ type feed struct {
 	analysed uint64         // the sum of totals.References
 }
 
-// selectRows determines which columns the analyses read, and returns the kinds of events that they read.
+// selectRows determines which columns the analyses read, and returns the kinds of events that they
+// read.
 func (f *feed) selectRows() (events trace.Kinds) {
 	for _, a := range f.analyses {
 		kinds, sites, pcs := a.Takes()
@@ -316,8 +317,8 @@ func (f *feed) canAppend(s *profile.Profile, lone bool) bool {
 	return now && s.Totals.AllReferences() > 0 && (!lone || f.isSingleCore(s.Totals.Threads))
 }
 
-// isSingleCore reports whether all references so far and all references of the given threads belong to
-// the same core, according to a multi-core analysis.
+// isSingleCore reports whether all references so far and all references of the given threads belong
+// to the same core, according to a multi-core analysis.
 func (f *feed) isSingleCore(threads []uint32) bool {
 	cores, ok := findOptional[contract.MultiCore](f.analyses)
 	return ok && cores.Alone(threads)

@@ -12,8 +12,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/sgt"
 )
 
-// containerIndex is the content of the index of a container: the offsets of tables, and six numbers for
-// each chunk, the first of which is the offset of the chunk (core/trace/sgt/FORMAT.md).
+// containerIndex is the content of the index of a container: the offsets of tables, and six numbers
+// for each chunk, the first of which is the offset of the chunk (core/trace/sgt/FORMAT.md).
 type containerIndex struct {
 	chunks [][6]uint64
 	tables []uint64

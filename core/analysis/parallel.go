@@ -200,8 +200,8 @@ func (p *Parallel) read(rows int) {
 	}
 }
 
-// countReferences counts the references of the block, and checks whether the block contains events that
-// change the layout of memory blocks.
+// countReferences counts the references of the block, and checks whether the block contains events
+// that change the layout of memory blocks.
 func (b *block) countReferences() {
 	all, events := trace.Kinds(0), uint64(0)
 	for _, k := range b.rows.Kind {
@@ -214,8 +214,8 @@ func (b *block) countReferences() {
 	b.moves = all&contract.LayoutEvents != 0
 }
 
-// maxBlocks returns the maximum number of blocks that wait for analysis. If no workers analyse blocks,
-// all waiting blocks should fit in a processor's cache.
+// maxBlocks returns the maximum number of blocks that wait for analysis. If no workers analyse
+// blocks, all waiting blocks should fit in a processor's cache.
 func (p *Parallel) maxBlocks() int {
 	if p.alone {
 		return aloneBlocks
@@ -464,8 +464,8 @@ func (p *Parallel) Close() (unused bool) {
 	}
 }
 
-// headerCopies copies the trace's header for each block, because readers later extend the tables in the
-// header.
+// headerCopies copies the trace's header for each block, because readers later extend the tables in
+// the header.
 type headerCopies struct{ latest *trace.Header }
 
 func (t *headerCopies) header(r trace.Reader) *trace.Header {

@@ -2,8 +2,8 @@ package analysis
 
 import "github.com/stackglass/stackglass/core/trace"
 
-// referenceExtractor extracts the references from a batch, with the necessary columns, for analyses that do
-// not request events.
+// referenceExtractor extracts the references from a batch, with the necessary columns, for analyses
+// that do not request events.
 type referenceExtractor struct {
 	sites, pcs bool         // whether the columns Site and PC are needed
 	view       trace.Batch  // view of a batch without events

@@ -214,9 +214,9 @@ func (s Spec) wanted(program func() *trace.Program) Wanted {
 	return w
 }
 
-// communicationDecision returns a function that returns the program. The communication analysis decides from the
-// program whether to run. If the user selected communication, the analysis always runs, and
-// communicationDecision returns nil.
+// communicationDecision returns a function that returns the program. The communication analysis
+// decides from the program whether to run. If the user selected communication, the analysis always
+// runs, and communicationDecision returns nil.
 func (s Spec) communicationDecision(program func() *trace.Program) func() *trace.Program {
 	if !s.isDefault() {
 		return nil
@@ -224,8 +224,8 @@ func (s Spec) communicationDecision(program func() *trace.Program) func() *trace
 	return program
 }
 
-// inOrderAnalyses returns the analyses of the run that do not support segments, with their options. The
-// parameter threads is the number of threads of the trace, or 0 if the number is unknown.
+// inOrderAnalyses returns the analyses of the run that do not support segments, with their options.
+// The parameter threads is the number of threads of the trace, or 0 if the number is unknown.
 func (s Spec) inOrderAnalyses(threads int) (some Analyses) {
 	if s.has(Communication) && (threads > 1 || !s.isDefault()) {
 		some = Communication
@@ -247,8 +247,8 @@ func (s Spec) withoutAnalyses(some Analyses) Spec {
 	return s
 }
 
-// onlyAnalyses returns the spec of a run with the given analyses and the analyses on which their results
-// depend.
+// onlyAnalyses returns the spec of a run with the given analyses and the analyses on which their
+// results depend.
 func (s Spec) onlyAnalyses(some Analyses) Spec {
 	all := s.wants()
 	s.Analyses = some | Locality // a list with Locality does not include Default

@@ -14,8 +14,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// timelineProgram returns a program, its steps and a spec. The program either has several threads and data
-// objects, or makes calls.
+// timelineProgram returns a program, its steps and a spec. The program either has several threads
+// and data objects, or makes calls.
 func timelineProgram(rng *rand.Rand, steps int) (*trace.Program, []tracetest.Step, analysis.Spec) {
 	if rng.IntN(2) == 0 {
 		p := allocatingProgram()

@@ -17,8 +17,8 @@ type worker struct {
 	at     int
 }
 
-// layoutChanges contains the rows that change the layout of memory blocks, and the trace's header at these
-// rows. Rows are kept until all workers have processed them.
+// layoutChanges contains the rows that change the layout of memory blocks, and the trace's header
+// at these rows. Rows are kept until all workers have processed them.
 type layoutChanges struct {
 	wanted    trace.Kinds // the kinds of layout events; 0: the layout is not needed
 	list      []layoutChange
@@ -114,8 +114,8 @@ func (w *worker) claim() *claim {
 // maximum number of blocks by which an idle worker's layout may be out of date
 const maxBehind = 256
 
-// updateLayout applies the layout changes in the blocks before number to. It releases the lock during the
-// update.
+// updateLayout applies the layout changes in the blocks before number to. It releases the lock
+// during the update.
 func (w *worker) updateLayout(to int) {
 	list := w.p.moves.between(w.at, to)
 	w.at = to

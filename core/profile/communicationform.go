@@ -133,8 +133,8 @@ func (p *Profile) checkCommunication() error {
 	return nil
 }
 
-// roundingSlack returns the maximum difference between two sums of the given number of estimates, each of
-// which is rounded.
+// roundingSlack returns the maximum difference between two sums of the given number of estimates,
+// each of which is rounded.
 func (p *Profile) roundingSlack(counts int) uint64 {
 	if !p.Sampled.Chosen() {
 		return 0

@@ -254,8 +254,8 @@ func (p *Profile) codeIntervals(c *coder) {
 	}
 }
 
-// codePresence encodes or decodes a flag that is true if *v is not nil. While reading, it allocates *v
-// if the flag is true and *v is nil.
+// codePresence encodes or decodes a flag that is true if *v is not nil. While reading, it allocates
+// *v if the flag is true and *v is nil.
 func codePresence[T any](c *coder, v **T) bool {
 	is := *v != nil
 	if c.Flag(&is); is && c.Reads() {

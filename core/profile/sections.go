@@ -189,8 +189,8 @@ func optionalForm[T any, P interface {
 	})
 }
 
-// rawForm returns the sectionForm of a section whose payload is the content of a byte slice, which may
-// be nil.
+// rawForm returns the sectionForm of a section whose payload is the content of a byte slice, which
+// may be nil.
 func rawForm(tag string, field func(p *Profile) *[]byte) sectionForm {
 	return sectionForm{
 		tags: []string{tag},

@@ -176,8 +176,8 @@ func (c *Change) counts() []*uint64 {
 	return []*uint64{&c.Same, &c.Dilated, &c.Overlapped, &c.Intercepted, &c.Brought}
 }
 
-// longestDistance returns the longest possible distance for a line size. In a sample of lines, the number
-// of lines is estimated separately for each stack, and the estimates may differ.
+// longestDistance returns the longest possible distance for a line size. In a sample of lines, the
+// number of lines is estimated separately for each stack, and the estimates may differ.
 func (p *Profile) longestDistance(l *Locality) uint64 {
 	if p.Sampled.Chosen() {
 		return min(max(l.Lines(), l.Accesses()), MaxDistance)

@@ -153,9 +153,9 @@ func equalPrefix(threads []uint32) int {
 	return n
 }
 
-// collectEntries writes the blocks that the records enter to a.entered, and returns their number, n. If
-// a record refers to unknown code, collectEntries returns an error, and n is the number of blocks
-// before this record.
+// collectEntries writes the blocks that the records enter to a.entered, and returns their number,
+// n. If a record refers to unknown code, collectEntries returns an error, and n is the number of
+// blocks before this record.
 func (a *Analysis) collectEntries(kinds []trace.Kind, sites []uint32) (n int, err error) {
 	sites = sites[:len(kinds)]
 	entered, at, passed := &a.entered, &a.enteredAt, a.passed

@@ -257,8 +257,8 @@ func (a *Analysis) invocationOf(t *thread, function uint32) (depth int) {
 	return -1
 }
 
-// dropInvocations ends the given number of topmost invocations at their latest blocks. The number -1 means
-// all invocations.
+// dropInvocations ends the given number of topmost invocations at their latest blocks. The number
+// -1 means all invocations.
 func (a *Analysis) dropInvocations(t *thread, depth int) {
 	for ; t.at != 0 && depth != 0; depth-- {
 		a.counts.left[t.at]++

@@ -178,9 +178,9 @@ func (a *Analysis) topPath(t *thread) uint32 {
 	return last.lower
 }
 
-// appendPaths adds the paths of the next segment. The parameter known maps the segment's paths to paths
-// of the run. The caller sets the elements for paths that began before the segment, and appendPaths sets
-// all others.
+// appendPaths adds the paths of the next segment. The parameter known maps the segment's paths to
+// paths of the run. The caller sets the elements for paths that began before the segment, and
+// appendPaths sets all others.
 func (p *paths) appendPaths(next *paths, known []uint32) {
 	for n := range next.list {
 		from := &next.list[n]

@@ -329,8 +329,8 @@ func (a *Analysis) openDepth() (deepest uint32) {
 	return deepest
 }
 
-// addProfile adds the counts of a profile to the analysis, and returns the profile's threads and their
-// paths.
+// addProfile adds the counts of a profile to the analysis, and returns the profile's threads and
+// their paths.
 func (a *Analysis) addProfile(p *profile.Profile) ([]*thread, paths, error) {
 	if p.Segment == nil || p.Segment.Blocks == nil {
 		return nil, paths{}, errState
@@ -380,8 +380,8 @@ func (a *Analysis) loadCounts(c *blocks.RunDecoder) error {
 	})
 }
 
-// replayContinuations moves a thread through the blocks of the next segment that belong to invocations
-// from before the segment, and finds the paths of these invocations.
+// replayContinuations moves a thread through the blocks of the next segment that belong to
+// invocations from before the segment, and finds the paths of these invocations.
 func (a *Analysis) replayContinuations(t, next *thread, known []uint32) error {
 	if next.start != 0 {
 		known[next.start] = t.row

@@ -156,8 +156,9 @@ type share struct {
 // coherence miss.
 type sharedLine struct {
 	share
-	// Bit sets of threads: everAccessed contains the threads that have ever accessed the line, and sinceStore
-	// contains the threads that have accessed the line since the latest store by another thread.
+	// Bit sets of threads: everAccessed contains the threads that have ever accessed the line, and
+	// sinceStore contains the threads that have accessed the line since the latest store by another
+	// thread.
 	everAccessed, sinceStore uint64
 	tallies                  uint32 // first tally of the line's false misses; 0: none
 	// number of the thread that last wrote the line; its slot would be ambiguous, because several
@@ -248,7 +249,8 @@ func (m *memory) newPrivate() uint32 {
 	return n
 }
 
-// countUnshared counts a reference to words of an unshared line. It returns false if a counter is full.
+// countUnshared counts a reference to words of an unshared line. It returns false if a counter is
+// full.
 func (m *memory) countUnshared(l *line, r *reference, first, last uint64) bool {
 	if l.references >= mostPrivate {
 		return false

@@ -9,9 +9,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// sourceDepths counts the events of lines by the current depth of the line in the coherent stack of the
-// source thread (Kulkarni, section 4.3). With private caches of C lines, events at depths less than
-// C are cache-to-cache transfers. At larger depths, the line is fetched from memory.
+// sourceDepths counts the events of lines by the current depth of the line in the coherent stack of
+// the source thread (Kulkarni, section 4.3). With private caches of C lines, events at depths less
+// than C are cache-to-cache transfers. At larger depths, the line is fetched from memory.
 //
 // The stacks belong to package sharing, which processes each batch later. The events of a batch are
 // therefore queued until package sharing requests them. Events between threads on the same core are

@@ -10,10 +10,10 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// stateCoder reads or writes the state of a saved run, in section segc. The order of the fields is the
-// order of the code below. Each number is an unsigned LEB128 varint, and each list is encoded as its
-// length followed by its elements. A site or object is encoded as its index in the profile plus 1, or
-// as 0 if there is none. The same functions encode and decode a field.
+// stateCoder reads or writes the state of a saved run, in section segc. The order of the fields is
+// the order of the code below. Each number is an unsigned LEB128 varint, and each list is encoded
+// as its length followed by its elements. A site or object is encoded as its index in the profile
+// plus 1, or as 0 if there is none. The same functions encode and decode a field.
 type stateCoder struct {
 	*codec.Coder
 	sites   *sites.Analysis
@@ -250,8 +250,8 @@ func (o *owners) codeOwners(f *stateCoder) {
 	})
 }
 
-// codeMemory reads or writes the lines. It keeps the order of their indices, so that the indices do not
-// change.
+// codeMemory reads or writes the lines. It keeps the order of their indices, so that the indices do
+// not change.
 func (m *memory) codeMemory(f *stateCoder) {
 	n := f.Length(int(m.pages.count), 1)
 	pages := m.pageNumbers()
@@ -291,8 +291,8 @@ func (f *stateCoder) share(s *share) {
 	f.failUnless(s.falseEvents <= s.events)
 }
 
-// lastWriter reads or writes the last writer of a line, but only if several threads share the writer's
-// slot.
+// lastWriter reads or writes the last writer of a line, but only if several threads share the
+// writer's slot.
 func (f *stateCoder) lastWriter(s *sharedLine) {
 	switch {
 	case f.Failed():
@@ -372,8 +372,8 @@ func (m *memory) line(f *stateCoder, n uint32) {
 	}
 }
 
-// restoreLine recreates a saved line. It returns false if the page is unknown or the line already exists,
-// because the state is then invalid.
+// restoreLine recreates a saved line. It returns false if the page is unknown or the line already
+// exists, because the state is then invalid.
 func (m *memory) restoreLine(number uint64, owner uint8, shared bool) bool {
 	page, known := m.pageAt.Find(number >> (pageShift - m.lineShift))
 	if !known || m.linesOf.run(page)[number%uint64(m.linesOf.length)] != 0 {

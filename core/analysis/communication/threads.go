@@ -72,8 +72,8 @@ func placeOf(from, to uint8) uint32 {
 	return uint32(from%mostThreads)*mostThreads + uint32(to%mostThreads)
 }
 
-// overflowThreads returns the threads that share the last slot, excluding its first thread, in ascending
-// order.
+// overflowThreads returns the threads that share the last slot, excluding its first thread, in
+// ascending order.
 func (t *threads) overflowThreads() (list []uint32) {
 	for number, slot := range t.slotOf {
 		if t.numbers[slot] != number {

@@ -183,8 +183,8 @@ func (s *lineSize) appendWindows(next *profile.Windows) {
 	}
 }
 
-// replayTouches computes the distances of a segment's first touches on the stack at the beginning of the
-// segment. So far, first touches have been counted as cold.
+// replayTouches computes the distances of a segment's first touches on the stack at the beginning
+// of the segment. So far, first touches have been counted as cold.
 func (s *lineSize) replayTouches(touches []profile.FirstTouch, j segmentJoin, on interface {
 	Distances(lines []trace.Line, out []uint32)
 }) {

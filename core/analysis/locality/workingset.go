@@ -52,8 +52,8 @@ func (w *workingSets) beginWindows(at uint64, least int) {
 	}
 }
 
-// addLevels adds levels until a single window contains reference number at and all earlier references,
-// and drops the levels below least.
+// addLevels adds levels until a single window contains reference number at and all earlier
+// references, and drops the levels below least.
 func (w *workingSets) addLevels(least int, at uint64) {
 	for w.top < least || window(w.top, w.start) != window(w.top, at) {
 		w.top++
@@ -73,8 +73,8 @@ func (w *workingSets) smallestNoted(level int) uint64 {
 	return w.open[level]
 }
 
-// countAccess counts an access at distance d in the windows of the given level and of higher levels. It
-// returns the new result of smallestNoted for the level.
+// countAccess counts an access at distance d in the windows of the given level and of higher
+// levels. It returns the new result of smallestNoted for the level.
 func (w *workingSets) countAccess(level int, d uint64) uint64 {
 	for j := level; j <= w.top && d >= w.open[j]; j++ {
 		w.open[j]++

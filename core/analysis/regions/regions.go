@@ -108,8 +108,8 @@ func (a *Analysis) Consume(b *trace.Batch) error {
 	return nil
 }
 
-// countReferences counts the references of a batch, and reports whether a region begins or ends in the
-// batch. Few batches contain the beginning or the end of a region.
+// countReferences counts the references of a batch, and reports whether a region begins or ends in
+// the batch. Few batches contain the beginning or the end of a region.
 func countReferences(kinds []trace.Kind) (references uint64, marks bool) {
 	for _, k := range kinds { // no branches, because references and events alternate irregularly
 		is := uint64(0)
@@ -133,8 +133,8 @@ func (a *Analysis) thread(number uint32) *thread {
 // depth returns the number of open regions, relative to the number at the beginning of the segment.
 func (t *thread) depth() int64 { return int64(len(t.open)) - int64(len(t.ends)) }
 
-// endRegion ends the innermost open region of a thread. If the beginning of the trace was skipped, the
-// ends of regions that began in the skipped part have no effect.
+// endRegion ends the innermost open region of a thread. If the beginning of the trace was skipped,
+// the ends of regions that began in the skipped part have no effect.
 func (a *Analysis) endRegion(t *thread, at uint64) {
 	if n := len(t.open); n > 0 {
 		t.open[n-1].to = at
@@ -144,8 +144,8 @@ func (a *Analysis) endRegion(t *thread, at uint64) {
 	}
 }
 
-// addRegion adds a region, or joins it with the previous region that has the same key. It returns the region
-// that contains the added region.
+// addRegion adds a region, or joins it with the previous region that has the same key. It returns
+// the region that contains the added region.
 func (a *Analysis) addRegion(r region) *region {
 	if before := a.latest[r.key]; before != nil && before.tryJoin(&r, a.gap) {
 		return before

@@ -137,8 +137,8 @@ func (c *core) measure(private *[maxAccesses]uint32) {
 	c.scatter(private, depths)
 }
 
-// runCoherent performs all pending operations on the coherent stack, and reports whether there were coherence
-// misses.
+// runCoherent performs all pending operations on the coherent stack, and reports whether there were
+// coherence misses.
 func (c *core) runCoherent() (lost bool) {
 	done := 0
 	for i := range c.others {

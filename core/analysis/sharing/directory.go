@@ -166,8 +166,8 @@ type overlapTracker struct {
 	both [profile.MaxCores]uint64 // for each core: the maximum overlap time
 }
 
-// recordTouch records that a core touches a line. It reports whether the access is foreign, which means that
-// another core touched the line last, and whether there is an overlap.
+// recordTouch records that a core touches a line. It reports whether the access is foreign, which
+// means that another core touched the line last, and whether there is an overlap.
 func (o *overlapTracker) recordTouch(e *entry, core uint8) (foreign, overlap bool) {
 	o.now++
 	last, before := uint8(e.last), e.last>>8

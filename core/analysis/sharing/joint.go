@@ -167,9 +167,9 @@ func (s *lineSize) findLineState(j *segmentJoin, i int) {
 	e.holders |= bit
 }
 
-// findForeign determines which core of a domain touched a line before a core's first touch, and reports
-// whether it was a different core. The parameter others contains the cores that touched the line earlier
-// in the segment.
+// findForeign determines which core of a domain touched a line before a core's first touch, and
+// reports whether it was a different core. The parameter others contains the cores that touched the
+// line earlier in the segment.
 func (d *domain) findForeign(f *firsts, i int, n note, others uint64) (foreign bool) {
 	core, o := n.core(), &d.overlaps
 	if others &= d.set(); others != 0 { // the first of these cores now has an overlap; the others already had an overlap
@@ -248,8 +248,9 @@ func (c *core) joinCoherent(j *segmentJoin, number int) error {
 	return c.coherent.Restore(state)
 }
 
-// resolveTouch counts a first touch of a segment. It returns the depth of the line and, if the line was
-// invalidated, its depth at that time. The result remains is true if the note still depends on earlier segments.
+// resolveTouch counts a first touch of a segment. It returns the depth of the line and, if the line
+// was invalidated, its depth at that time. The result remains is true if the note still depends on
+// earlier segments.
 func (c *core) resolveTouch(below *stack.Below, n *note) (depth, lostAt uint32, remains bool) {
 	depth, lostAt, filled := below.Touch(n.line, n.filled())
 	switch depth {
@@ -289,8 +290,8 @@ func (d *domain) replayFirstTouches(j *segmentJoin, k int) {
 	}
 }
 
-// countFirstTouches counts first touches by their distances on the stack of the domain. The segment has
-// counted them as cold.
+// countFirstTouches counts first touches by their distances on the stack of the domain. The segment
+// has counted them as cold.
 func (d *domain) countFirstTouches(j *segmentJoin, list []firstTouch, distances []uint32) {
 	for i, at := range list {
 		m, near, far := d.members[j.notes[at.note].core()], j.near[at.note], distances[i]
@@ -316,8 +317,8 @@ func (d *domain) countFirstTouches(j *segmentJoin, list []firstTouch, distances 
 	}
 }
 
-// countForeignTouch counts a core's first touch of a line if another core touched the line earlier in the
-// segment.
+// countForeignTouch counts a core's first touch of a line if another core touched the line earlier
+// in the segment.
 func (m *member) countForeignTouch(near uint32) {
 	if near != cold {
 		m.brought--

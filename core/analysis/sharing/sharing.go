@@ -360,8 +360,8 @@ func (s *lineSize) take(a *locality.Accesses) {
 	}
 }
 
-// distribute passes accesses, invalidations and questions to the cores, one run of accesses by the same
-// core at a time.
+// distribute passes accesses, invalidations and questions to the cores, one run of accesses by the
+// same core at a time.
 func (s *lineSize) distribute(lines []trace.Line) {
 	s.all.directory.prefetch(lines)
 	questions := s.questions

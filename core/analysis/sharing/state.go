@@ -279,7 +279,8 @@ func (c *Grouping) coresIn(number int, domains [][]uint32) (members uint64) {
 	return members
 }
 
-// continueFrom makes a line size continue from a saved state, and reports whether the state is consistent.
+// continueFrom makes a line size continue from a saved state, and reports whether the state is
+// consistent.
 func (s *lineSize) continueFrom(p *sizePart) bool {
 	s.reset()
 	s.addCores(len(p.cores))
@@ -387,8 +388,8 @@ func (d *domain) load(known *domainPart) {
 	}
 }
 
-// restoreStack pushes the saved lines onto the stack of an empty domain, and reports whether all lines are
-// distinct.
+// restoreStack pushes the saved lines onto the stack of an empty domain, and reports whether all
+// lines are distinct.
 func (d *domain) restoreStack(known *domainPart) bool {
 	if d.sets != nil {
 		locality.PushAll(known.stack, d.sets.Push)

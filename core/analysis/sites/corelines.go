@@ -80,8 +80,8 @@ func (p *privateLines) holdersOf(line trace.Line) *uint64 {
 	return &p.holders[n]
 }
 
-// recordAccesses processes accesses. For each access, the parameters contain its core, its depth on the
-// coherent stack of the core, and its pair.
+// recordAccesses processes accesses. For each access, the parameters contain its core, its depth on
+// the coherent stack of the core, and its pair.
 func (p *privateLines) recordAccesses(x *locality.Accesses, cores []uint8, depths, pairs []uint32) {
 	for i, d := range depths {
 		line, row := x.Lines[i], x.Row(i)
@@ -117,7 +117,8 @@ func (l *lines) invalidate(line trace.Line) {
 	}
 }
 
-// utilisation returns the line utilisation, by pair and capacity, as if all lines left the caches now.
+// utilisation returns the line utilisation, by pair and capacity, as if all lines left the caches
+// now.
 func (p *privateLines) utilisation() []profile.Utilisation {
 	used := slices.Clone(p.used)
 	for _, l := range p.cores {
@@ -126,7 +127,8 @@ func (p *privateLines) utilisation() []profile.Utilisation {
 	return used
 }
 
-// codePrivate reads or writes, for each core, the list of its lines, ascending. Each line is encoded as
+// codePrivate reads or writes, for each core, the list of its lines, ascending. Each line is
+// encoded as
 //
 //	uv line − the previous one; for each capacity: uv site · uv object, that fetched it · mask of the bytes used
 //

@@ -129,9 +129,10 @@ func (a *Analysis) JoinCores(depths, lostAt []uint32) {
 	}
 }
 
-// appendSegment counts the first touches of a segment by depth, each in its list. The parameter depths is
-// nil if all first touches of the segment remain first touches. If the run is mergeable, appendSegment
-// appends the lists of the touches that remain first touches to soFar and returns the result.
+// appendSegment counts the first touches of a segment by depth, each in its list. The parameter
+// depths is nil if all first touches of the segment remain first touches. If the run is mergeable,
+// appendSegment appends the lists of the touches that remain first touches to soFar and returns the
+// result.
 func (c *cores) appendSegment(soFar, firsts, depths, lostAt []uint32, mergeable bool) []uint32 {
 	if depths == nil {
 		if mergeable {
@@ -184,8 +185,8 @@ func (f *stateCoder) restoreCores() {
 	}
 }
 
-// singleCoreCounts returns the counts on the coherent stack of a single core, which equal the counts of all
-// accesses.
+// singleCoreCounts returns the counts on the coherent stack of a single core, which equal the
+// counts of all accesses.
 func singleCoreCounts(s *profile.Sites) *profile.CoherentSites {
 	out := new(profile.CoherentSites)
 	for i := range s.Code {

@@ -107,8 +107,8 @@ func (m *memory) addProgram(p *trace.Program) {
 	m.globals, m.threads = len(p.Objects), len(p.Threads)
 }
 
-// findObject returns the block and the object of an address. The parameter h is the hint of the site that
-// refers to the address.
+// findObject returns the block and the object of an address. The parameter h is the hint of the
+// site that refers to the address.
 func (m *memory) findObject(addr trace.Addr, h *hint) (in, of uint32) {
 	if h.local {
 		return everywhere, m.local(h.function, h.name)

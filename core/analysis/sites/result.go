@@ -278,8 +278,9 @@ func (a *Analysis) Object(data uint32) uint32 {
 	return rest
 }
 
-// blockBegin returns the first address of a reference's memory block, or 0 if the reference is outside
-// all blocks with names. The parameter block is the block that the site of the reference remembers.
+// blockBegin returns the first address of a reference's memory block, or 0 if the reference is
+// outside all blocks with names. The parameter block is the block that the site of the reference
+// remembers.
 func (a *Analysis) blockBegin(block uint32, addr trace.Addr) trace.Addr {
 	m := &a.memory
 	if block == everywhere || !m.contains(block, addr) {

@@ -367,8 +367,8 @@ func (a *Analysis) loadProfile(p *profile.Profile, restore bool) error {
 	return nil
 }
 
-// resumeLines continues with the saved states of lines. It derives the contents of set-associative caches
-// from the stack.
+// resumeLines continues with the saved states of lines. It derives the contents of set-associative
+// caches from the stack.
 func (a *Analysis) resumeLines(states []lineState, firsts []uint32, stack []trace.Line) error {
 	a.joining.firsts = firsts
 	for i := range states {
@@ -564,8 +564,8 @@ func (l *lines) addLine(s *lineState) {
 	}
 }
 
-// appendLine appends the state of a line in the next segment. The parameters distance and pair belong to
-// the first access to the line in this segment.
+// appendLine appends the state of a line in the next segment. The parameters distance and pair
+// belong to the first access to the line in this segment.
 func (l *lines) appendLine(s *lineState, distance, pair uint32) {
 	if isCold(distance) {
 		l.addLine(s)

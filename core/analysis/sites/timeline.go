@@ -186,8 +186,8 @@ func (t *timeline) enlargeWindows(a *Analysis, size uint64) {
 	t.limitPlaces(a)
 }
 
-// joinWindowPairs joins each even-numbered window with the next window. The parameter first is the number of
-// the first window.
+// joinWindowPairs joins each even-numbered window with the next window. The parameter first is the
+// number of the first window.
 func joinWindowPairs(first uint64, windows []timeWindow) []timeWindow {
 	joined := windows[:0]
 	for i := range windows {

@@ -74,9 +74,9 @@ func (w *watcher) Removed(block uint32) {
 	}
 }
 
-// endBlock counts the bytes of a block that were never read, and the bytes that were never written. If
-// the parameter sign is -1, it subtracts these numbers from the counts. It reports whether no byte of
-// the block was read.
+// endBlock counts the bytes of a block that were never read, and the bytes that were never written.
+// If the parameter sign is -1, it subtracts these numbers from the counts. It reports whether no
+// byte of the block was read.
 func (l *blockTracker) endBlock(from trace.Addr, bytes uint64, to *profile.BlockLives, sign int64) (unread bool) {
 	read, written := uint64(0), uint64(0)
 	l.eachWord(from, bytes, func(p *page, word int, mask uint64) {

@@ -8,11 +8,11 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// accessMaps counts the accesses to data structures by address (row) and time (column). All maps have the
-// same columns. If there are too many columns, neighbouring columns are joined in pairs, which doubles
-// the number of references in each column. If an address is outside all rows of a map, its rows are
-// joined in the same way. Rows begin at multiples of their size, so the result depends only on the lowest
-// and the highest address.
+// accessMaps counts the accesses to data structures by address (row) and time (column). All maps
+// have the same columns. If there are too many columns, neighbouring columns are joined in pairs,
+// which doubles the number of references in each column. If an address is outside all rows of a
+// map, its rows are joined in the same way. Rows begin at multiples of their size, so the result
+// depends only on the lowest and the highest address.
 type accessMaps struct {
 	references uint64 // number of references in each column, a power of two
 	column     uint64 // the current column
@@ -95,7 +95,8 @@ func (x *addressMap) counts(column uint64) []profile.TimeCount {
 	return list
 }
 
-// rewriteCells moves the counts of the earlier columns to other cells, and adds up counts in the same cell.
+// rewriteCells moves the counts of the earlier columns to other cells, and adds up counts in the
+// same cell.
 func (x *addressMap) rewriteCells(to func(column, row uint64) (uint64, uint64)) {
 	for i, c := range x.before {
 		column, row, class := placeOf(c.Key)

@@ -56,8 +56,8 @@ type structure struct {
 	memberAt []uint16 // for each byte: the index of its member, or len(Members) for padding
 }
 
-// accessRole describes the structure member that a site accesses, as far as the code shows it, and the
-// target of the site's latest reference.
+// accessRole describes the structure member that a site accesses, as far as the code shows it, and
+// the target of the site's latest reference.
 type accessRole struct {
 	structure, offset uint32 // 1 + the structure that the site accesses, or 0, and the offset of the access in the structure
 
@@ -197,8 +197,8 @@ func (a *Analysis) structure(s trace.Structure) uint32 {
 	return uint32(len(a.structures) - 1)
 }
 
-// countedStructure returns 1 + the index of a structure, or 0 if the structure's members are not counted. The
-// parameter is 1 + the number of the structure in the program.
+// countedStructure returns 1 + the index of a structure, or 0 if the structure's members are not
+// counted. The parameter is 1 + the number of the structure in the program.
 func (a *Analysis) countedStructure(number uint32) uint32 {
 	if number == 0 || uint64(number) > uint64(len(a.canonical)) {
 		return 0
@@ -237,8 +237,8 @@ func (a *Analysis) useOf(object uint32) *dataUse {
 	return u
 }
 
-// findStructure determines the structure of a data structure's elements. It is called for references, not when a
-// saved run is restored, because the program is still unknown at that time.
+// findStructure determines the structure of a data structure's elements. It is called for
+// references, not when a saved run is restored, because the program is still unknown at that time.
 func (a *Analysis) findStructure(u *dataUse, object uint32) {
 	kind, number := a.finder.Describe(object)
 	u.known, u.heap = true, kind == profile.HeapObject
@@ -345,8 +345,8 @@ func (s *structure) member(offset uint64) uint16 {
 	return uint16(len(s.Members))
 }
 
-// countElement counts a reference to an element. A reference to several members counts once for each of
-// them.
+// countElement counts a reference to an element. A reference to several members counts once for
+// each of them.
 func (a *Analysis) countElement(n uint32, base, addr trace.Addr, bytes uint64, kind trace.Kind) {
 	e := &a.elements[n]
 	s := &a.structures[e.structure]

@@ -16,9 +16,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// siteSampler estimates the misses of sites and data objects. Package sites counts all accesses: hits in
-// the front at their exact distances, and all other accesses at the shortest distance beyond the
-// front. siteSampler counts the sampled accesses beyond the front.
+// siteSampler estimates the misses of sites and data objects. Package sites counts all accesses:
+// hits in the front at their exact distances, and all other accesses at the shortest distance
+// beyond the front. siteSampler counts the sampled accesses beyond the front.
 type siteSampler struct {
 	sites *sites.Analysis
 	space *spaceSampler // nil: single accesses are sampled
@@ -88,9 +88,9 @@ func (p *placeCounts) add(bin uint32, parts *[groups]uint64) {
 	}
 }
 
-// sumBySiteAndObject adds up the counts of each site and of each object. The results are indexed like the
-// lists of sites and objects in the latest result of package sites. The parameters codes and datas are the
-// lengths of these lists. Elements without counts are nil.
+// sumBySiteAndObject adds up the counts of each site and of each object. The results are indexed
+// like the lists of sites and objects in the latest result of package sites. The parameters codes
+// and datas are the lengths of these lists. Elements without counts are nil.
 func (c pairCounts) sumBySiteAndObject(s *sites.Analysis, codes, datas int) (code, data []*placeCounts) {
 	code, data = make([]*placeCounts, codes), make([]*placeCounts, datas)
 	add := func(list []*placeCounts, at, bin uint32, parts *[groups]uint64) {

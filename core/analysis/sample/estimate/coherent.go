@@ -41,8 +41,8 @@ func (f *holedFront) access(line trace.Line) (at int, left trace.Line) {
 	return at, left
 }
 
-// invalidate replaces a line with a hole. It returns the depth of the line, or frontLines if the front does
-// not contain the line.
+// invalidate replaces a line with a hole. It returns the depth of the line, or frontLines if the
+// front does not contain the line.
 func (f *holedFront) invalidate(line trace.Line) (at int) {
 	if at = slices.Index(f[:], line); at < 0 {
 		return frontLines
@@ -59,8 +59,8 @@ func (f *holedFront) depth(line trace.Line) int {
 	return frontLines
 }
 
-// holedStack is a coherent stack of sampled lines. Like sampledOrder, it uses stampCounts to count the
-// lines and holes above a stamp. An access always fills the topmost hole.
+// holedStack is a coherent stack of sampled lines. Like sampledOrder, it uses stampCounts to count
+// the lines and holes above a stamp. An access always fills the topmost hole.
 type holedStack struct {
 	place map[trace.Line]uint32 // stamp of each line; away if a store by another core has invalidated the line
 	lines []trace.Line          // the line with each stamp; the value hole marks a hole, and the value noLine a line that has moved
@@ -177,8 +177,8 @@ func (h *holedStack) renumber() {
 	h.live = len(h.lines)
 }
 
-// dropLines removes the lines for which the function keep returns false. It also removes every second hole,
-// because it removes approximately half of the lines.
+// dropLines removes the lines for which the function keep returns false. It also removes every
+// second hole, because it removes approximately half of the lines.
 func (h *holedStack) dropLines(keep func(trace.Line) bool) {
 	for line := range h.place {
 		if !keep(line) {

@@ -85,9 +85,9 @@ func codeHistogram(c *codec.Coder, h *profile.Histogram) {
 	})
 }
 
-// groupWeights contains weights by group and by profile.SiteBin. The last element of a group counts cold
-// accesses. The groups are independent, so the error of the sum can be computed from the variance
-// between the groups.
+// groupWeights contains weights by group and by profile.SiteBin. The last element of a group counts
+// cold accesses. The groups are independent, so the error of the sum can be computed from the
+// variance between the groups.
 type groupWeights [groups][outOf + 1]uint64
 
 // code reads or writes the nonzero weights.

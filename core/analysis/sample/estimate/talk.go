@@ -12,8 +12,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// sampledCommunication passes the references to sampled lines to package communication. A reference to several
-// lines becomes several rows, one for each line.
+// sampledCommunication passes the references to sampled lines to package communication. A reference
+// to several lines becomes several rows, one for each line.
 type sampledCommunication struct {
 	size *sampledLineSize
 	// the analyses, by number of leading zeros in the hash of the line; if the rate is fixed, only
@@ -345,8 +345,8 @@ func eachCount(c *profile.Communication, each func(k offKey, counts ...*uint64))
 	}
 }
 
-// halfWidths returns the half-widths of the confidence intervals of c, which contains the sums over all
-// groups.
+// halfWidths returns the half-widths of the confidence intervals of c, which contains the sums over
+// all groups.
 func (o *groupCounts) halfWidths(c *profile.Communication, factor, rest float64) *profile.CommunicationOff {
 	half := func(k offKey, i int) uint64 {
 		parts := o.at(k)[i]
