@@ -181,7 +181,8 @@ func registrations() []registration {
 // set a lower limit.
 var loopBytes uint64 = nests.MostBytes
 
-// timelinePlaces is the maximum number of places of a timeline. Tests set a lower limit.
+// timelinePlaces is the maximum number of places in a timeline: see profile.MostTimelinePlaces.
+// Tests set a lower limit.
 var timelinePlaces = profile.MostTimelinePlaces
 
 // mostRegions is the maximum number of marked regions. Tests set a lower limit.
@@ -251,7 +252,7 @@ func (s Spec) withoutAnalyses(some Analyses) Spec {
 // results depend.
 func (s Spec) onlyAnalyses(some Analyses) Spec {
 	all := s.wants()
-	s.Analyses = some | Locality // a list with Locality does not include Default
+	s.Analyses = some | Locality // a list that contains Locality does not include Default
 	if some&(Communication|Data) != 0 {
 		s.Analyses |= all & Sites
 	}

@@ -191,7 +191,7 @@ type block struct {
 	first      uint64 // number of references before the block
 	references uint64
 	header     *trace.Header  // the trace's header at the end of the block
-	left       profile.Totals // totals of the rows that were not selected, since the previous block
+	left       profile.Totals // totals of the rows after the previous block that were not selected
 	position   position       // position of the reader after the block
 	moves      bool           // the block changes the layout of memory blocks
 }
@@ -217,7 +217,7 @@ const (
 	mostRows    = 1 << 24 // maximum number of rows that are waiting or being analysed
 	mostBlocks  = 256     // maximum number of blocks of a segment
 	rowBytes    = 41      // maximum number of bytes of a row
-	rowsShare   = 8       // rows may use 1/rowsShare of the memory
+	rowsShare   = 8       // rows may use at most 1/rowsShare of the memory limit
 )
 
 // sizes determines the lengths of segments.

@@ -106,7 +106,7 @@ func (p *Profile) checkLineSharing(c *Communication) error {
 	return nil
 }
 
-// checkCommunication checks that the parts of the communication are consistent.
+// checkCommunication checks that the results in Communication are consistent with each other.
 func (p *Profile) checkCommunication() error {
 	c := p.Communication
 	if c == nil {
@@ -142,7 +142,7 @@ func (p *Profile) roundingSlack(counts int) uint64 {
 	return uint64(counts)
 }
 
-// flowSums contains sums of flows or pairs.
+// flowSums contains sums of the counts of flows or pairs.
 type flowSums struct{ events, transfers counter }
 
 func (s *flowSums) add(events, transfers uint64) {
@@ -150,7 +150,7 @@ func (s *flowSums) add(events, transfers uint64) {
 	s.transfers.add(transfers)
 }
 
-// isNear reports whether two sums differ by at most slack.
+// isNear reports whether the difference between two sums is at most the parameter slack.
 func (s *flowSums) isNear(other flowSums, slack uint64) bool {
 	return s.events.isNear(other.events, slack) && s.transfers.isNear(other.transfers, slack)
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Version is the newest version of the binary format that this package reads and writes. A profile
-// whose set tables contain all set counts is still written in version 5.
+// Version is the newest version of the binary format that this package reads and writes. If the set
+// tables of a profile contain all rows, the profile is still written in version 5.
 const Version = 6
 
 const (
@@ -85,7 +85,7 @@ func (p *Profile) codeSources(c *coder) {
 }
 
 // Digest returns the SHA-256 of the profile's canonical sections. The digest depends only on the
-// trace and the options. The digest does not depend on the machine or the division of the analysis.
+// trace and the options. It does not depend on the machine, or on how the analysis is divided.
 func (p *Profile) Digest() (sum [32]byte) {
 	w := newWriter(io.Discard)
 	p.canonical(w)

@@ -257,8 +257,8 @@ func (t *SetTable) Add(other *SetTable) {
 
 func (t *SetTable) empty() bool { return t.Depths == [SetCounts][MaxWays]uint64{} }
 
-// Counted returns the set table, or nil if distances within sets were not counted. If lines are
-// sampled, Sets is zero.
+// Counted returns the set table, or nil if distances within sets were not counted. In a sample of
+// lines, the field Sets is zero.
 func (c *StackCounts) Counted() *SetTable {
 	if c.Sets.empty() && c.Distances.Total() > 0 {
 		return nil

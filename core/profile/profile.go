@@ -95,7 +95,7 @@ type Locality struct {
 	LineBytes uint32
 	Kinds     []KindLocality // the analysed kinds that occur in the trace, ascending
 	Windows   Windows
-	Sets      *SetTable // nil if it was not analysed
+	Sets      *SetTable // nil if distances within sets were not counted
 }
 
 // KindLocality counts the line accesses of one kind of reference.

@@ -51,7 +51,7 @@ func (r *Regions) code(c *coder) {
 	})
 }
 
-// checkRegions checks that the regions are in order and lie in the run.
+// checkRegions checks that the regions are in order and lie within the run.
 func (p *Profile) checkRegions() error {
 	r := p.Regions
 	if r == nil {

@@ -157,8 +157,8 @@ package profile
 type sectionForm struct {
 	tags    []string
 	repeats bool                                   // a profile may contain the section several times
-	write   func(p *Profile, w *writer)            // writes all sections
-	read    func(p *Profile, tag string, c *coder) // reads one section
+	write   func(p *Profile, w *writer)            // writes all sections with these tags
+	read    func(p *Profile, tag string, c *coder) // reads one of these sections
 }
 
 // onceForm returns the sectionForm of a section that occurs at most once in a profile.

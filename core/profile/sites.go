@@ -260,7 +260,7 @@ type CoherentSites struct {
 }
 
 // CoherentReuse counts the accesses of one site or data object on the coherent stacks of the cores
-// that make them. Its Reuse contains the same number of accesses.
+// that make them. The number of accesses equals the number in the Reuse of the site or data object.
 type CoherentReuse struct {
 	Cold uint64     // number of first accesses to a line, counted for each core
 	Bins []BinCount // counts by distance, ascending, without zero counts

@@ -100,12 +100,12 @@ const mostFrames = 1 << 22 // maximum depth of nested calls; a trace with deeper
 
 // ErrTorn reports that a segment enters a block whose invocation cannot be determined from the
 // segment alone.
-var ErrTorn = errors.New("a part of the trace contains a jump that may belong to a call in an earlier part, so the block counts of the parts cannot be joined; analyse the trace in one piece")
+var ErrTorn = errors.New("a segment of the trace contains a jump that may belong to a call in an earlier segment, so the block counts of the segments cannot be joined; analyse the whole trace in one run")
 
 // ErrManyPaths reports that segments have more than [MostPaths] call paths, or call paths of more
 // than [MostDepth] functions. Such segments cannot be joined, because the order of the paths and
 // their depths in the run are known only if the trace is read in order.
-var ErrManyPaths = errors.New("parts of the trace have more than " + strconv.Itoa(MostPaths) + " call paths, or call paths of more than " + strconv.Itoa(MostDepth) + " functions, so the counts of the parts cannot be joined; analyse the trace in one piece")
+var ErrManyPaths = errors.New("the segments of the trace have more than " + strconv.Itoa(MostPaths) + " call paths, or call paths of more than " + strconv.Itoa(MostDepth) + " functions, so the counts of the segments cannot be joined; analyse the whole trace in one run")
 
 // Consume processes the next records. If the code branched on whether a record enters a block, or
 // on the edge to the block, these branches would be as unpredictable as the branches of the traced

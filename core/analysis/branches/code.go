@@ -18,7 +18,7 @@ type code struct {
 	more    index.Table // the edges of jumps whose targets are far apart, by source and target; only the first of several equal edges
 	names   map[string]uint32
 	// The field nameOf contains the number of each function's name. For each node, the field calls
-	// contains the name's number of the function that the node calls; 0: none.
+	// contains the number of a name: the function that the node calls; 0: none.
 	nameOf, calls []uint32
 	// bySite is true if an entry of a block is detected by the first load, store or modify of the
 	// block. blockOfFirst maps the site of a block's first reference to the block, and every other

@@ -43,7 +43,7 @@ type path struct {
 
 	calls        uint64 // calls from the parent's function
 	again        uint64 // calls of the function from itself, which stay on the path
-	back         uint64 // calls back to the parent's function, which return to the parent's path
+	back         uint64 // calls back to the parent's function, which continue on the parent's path
 	instructions uint64 // LLVM IR instructions executed on the path
 }
 

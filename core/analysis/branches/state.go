@@ -301,8 +301,8 @@ func sizeOf(segment []byte) (paths int, deepest uint32) {
 }
 
 // hasRoomFor reports whether the run stays within its limits with the given number of additional
-// call paths, whose depths are added to the depths of existing paths. Most segments have the same
-// paths, so joined segments do not check the limits before the segments are joined. Because of
+// call paths, whose depths are added to the depths of existing paths. When two segments are joined,
+// the limits are checked only afterwards, because most segments have the same paths. Because of
 // recursion, a joined path may be shallower than the sum of the depths, but it is never deeper.
 func (a *Analysis) hasRoomFor(paths int, deepest uint32) bool {
 	if a.gone || a.segment {

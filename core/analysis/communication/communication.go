@@ -127,8 +127,8 @@ func (a *Analysis) Takes() (events trace.Kinds, sites, pcs bool) { return 0, tru
 // Close implements [contract.Analysis]. Close does nothing, because results need all data.
 func (a *Analysis) Close() {}
 
-// Consume implements [contract.Analysis]. Consume must be called after Consume of the analysis of
-// package sites.
+// Consume implements [contract.Analysis]. It must be called after the sites analysis has consumed
+// the same batch.
 func (a *Analysis) Consume(b *trace.Batch) error {
 	if a.decide(b); a.off {
 		return nil

@@ -10,8 +10,8 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// Result implements [contract.Analysis]. Result must be called after Result of the analysis of
-// package sites. A trace with one thread has no result.
+// Result implements [contract.Analysis]. It must be called after Result of the sites analysis. A
+// trace with one thread has no result.
 func (a *Analysis) Result(p *profile.Profile, state bool) {
 	if a.off {
 		return
@@ -29,8 +29,8 @@ func (a *Analysis) Result(p *profile.Profile, state bool) {
 // Threads returns the number of threads.
 func (a *Analysis) Threads() int { return len(a.threads.numbers) }
 
-// Told returns the counts that Result writes, even for a trace with one thread. Told must be called
-// after Result of the analysis of package sites.
+// Told returns the counts that Result writes, even for a trace with one thread. It must be called
+// after Result of the sites analysis.
 func (a *Analysis) Told() *profile.Communication {
 	c := &profile.Communication{
 		Beyond: a.threads.beyond, Granules: a.granules(), Pairs: a.sitePairs(), Window: a.windows.size, Windows: a.flowWindows(),

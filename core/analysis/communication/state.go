@@ -388,8 +388,7 @@ func (m *memory) restoreLine(number uint64, owner uint8, shared bool) bool {
 
 var errState = errors.New("the saved state of the communication analysis is damaged; analyse the trace again from its start")
 
-// Restore implements [contract.Analysis]. Restore must be called after Restore of the analysis of
-// package sites.
+// Restore implements [contract.Analysis]. It must be called after Restore of the sites analysis.
 func (a *Analysis) Restore(p *profile.Profile) error {
 	switch {
 	case p.Segment.Communication == nil && a.program == nil:
@@ -416,7 +415,7 @@ func (a *Analysis) Append(next *profile.Profile) error {
 	return nil
 }
 
-var errSegment = errors.New("segments of the trace cannot be joined with communication, because a segment may read values that any earlier segment wrote; analyse the trace in one piece, or without communication")
+var errSegment = errors.New("segments of the trace cannot be joined with communication, because a segment may read values that any earlier segment wrote; analyse the whole trace in one run, or without communication")
 
 // Joins reports whether a segment can be appended. This is possible only after the analysis has
 // been turned off.

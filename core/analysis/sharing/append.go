@@ -34,8 +34,7 @@ import (
 var ErrManyCores = errors.New("the segments together have more than 64 threads or groups of threads, so their assignment to cores depends on the whole trace; " +
 	"group the threads by core, or analyse the whole trace at once")
 
-// Append implements [contract.Analysis]. Append must be called before Append of the locality
-// analysis.
+// Append implements [contract.Analysis]. It must be called before Append of the locality analysis.
 func (a *Analysis) Append(next *profile.Profile) error {
 	references := next.Totals.AllReferences()
 	switch {

@@ -176,8 +176,8 @@ func (a *Analysis) Succeed(before contract.LayoutFollower) {
 // Close implements [contract.Analysis]. Close does nothing, because results need all data.
 func (a *Analysis) Close() {}
 
-// Consume implements [contract.Analysis]. Consume must be called before Consume of the locality
-// analysis.
+// Consume implements [contract.Analysis]. It must be called before the locality analysis consumes
+// the same batch.
 func (a *Analysis) Consume(b *trace.Batch) error {
 	a.last, a.joining.part = -1, nil
 	if a.absent = a.absent || b.Site == nil && b.PC == nil; a.absent {

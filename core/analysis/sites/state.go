@@ -316,8 +316,8 @@ var errState = errors.New("the saved state of the sites analysis is damaged; ana
 // Restore implements [contract.Analysis].
 func (a *Analysis) Restore(p *profile.Profile) error { return a.loadProfile(p, true) }
 
-// Append implements [contract.Analysis]. Append must be called before Append of the locality
-// analysis, which calls Resolve.
+// Append implements [contract.Analysis]. It must be called before Append of the locality analysis,
+// which calls Resolve.
 func (a *Analysis) Append(next *profile.Profile) error { return a.loadProfile(next, false) }
 
 // loadProfile adds the counts and the state of a profile: the profile of a saved run, or of the

@@ -10,7 +10,7 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// Result implements [contract.Analysis]. Result must be called after Result of the sampled locality
+// Result implements [contract.Analysis]. It must be called after Result of the sampled locality
 // analysis.
 func (k *sampledAnalyses) Result(p *profile.Profile, state bool) {
 	var saved *codec.Coder
