@@ -107,7 +107,7 @@ type Stretches interface {
 }
 
 // ToRead returns the number of references that a run reads if the trace contains the given number
-// of references. It assumes that the spec selects all kinds and threads.
+// of references. ToRead assumes that the spec selects all kinds and threads.
 func (s Spec) ToRead(references uint64) uint64 {
 	references -= min(s.Skip, references)
 	if s.Limit > 0 {

@@ -165,8 +165,8 @@ func allocatesNothing(t *testing.T, r *analysis.Runner, steps int) {
 	}
 }
 
-// stateAfterStep saves a run after its first step. It returns the saved state, the profile in that
-// state, and the number of bytes before the profile.
+// stateAfterStep saves a run after its first step. stateAfterStep returns the saved state, the
+// profile in that state, and the number of bytes before the profile.
 func stateAfterStep(t *testing.T, spec analysis.Spec, reader trace.Reader) (state []byte, p *profile.Profile, head int) {
 	t.Helper()
 	r, err := analysis.NewRunner(spec, reader)

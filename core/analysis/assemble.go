@@ -291,7 +291,7 @@ func (p *Plan) Finish(r trace.Mover, source trace.Source, rest, ordered *profile
 }
 
 // runToEnd calls Step until Step or onProgress returns an error, which is io.EOF at the end of the
-// trace. It calls onProgress between two steps.
+// trace. runToEnd calls onProgress between two steps.
 func runToEnd(r *Runner, onProgress func(Progress) error) error {
 	for {
 		err := r.Step()

@@ -291,8 +291,8 @@ func (w *walker) throw(t *walk) bool {
 	return false
 }
 
-// randomRun simulates a few threads. It returns the walker, which contains the rows of the threads,
-// and the counts of the edges that the threads took.
+// randomRun simulates a few threads. randomRun returns the walker, which contains the rows of the
+// threads, and the counts of the edges that the threads took.
 func randomRun(rng *rand.Rand, p *trace.Program, steps int) (*walker, *blocks.Edges) {
 	w := &walker{p: p, rng: rng, edges: blocks.NewEdges(p), named: map[[2]uint32]uint64{}, all: make([]uint64, len(p.Functions))}
 	threads := make([]walk, 1+rng.IntN(3))
@@ -453,8 +453,8 @@ func TestBlocksWithAnyNumberOfWorkers(t *testing.T) {
 }
 
 // joinRandomSegments analyses random segments of a trace, each of which begins with a block entry and
-// contains a reference, and joins the segments in random order. It returns an error if the segments
-// cannot be joined.
+// contains a reference, and joins the segments in random order. joinRandomSegments returns an error
+// if the segments cannot be joined.
 func joinRandomSegments(t *testing.T, rng *rand.Rand, spec analysis.Spec, p *trace.Program, whole *trace.Batch) (*profile.Profile, error) {
 	t.Helper()
 	var parts []*profile.Profile

@@ -69,8 +69,8 @@ func (c *pathCounts) equal(d *pathCounts) bool {
 	return maps.Equal(c.calls, d.calls) && c.instructions == d.instructions && c.references == d.references && c.bytes == d.bytes && maps.Equal(c.bins, d.bins)
 }
 
-// pathsOf returns the counts of a profile by call path. It identifies functions by their source
-// lines.
+// pathsOf returns the counts of a profile by call path. pathsOf identifies functions by their
+// source lines.
 func pathsOf(t *testing.T, p *profile.Profile) map[string]*pathCounts {
 	t.Helper()
 	if p.Calls == nil {

@@ -342,9 +342,9 @@ func (d *Divided) appendCost() uint64 {
 }
 
 // chooseSegment returns a segment of approximately want references, and the index of the gap that
-// contains the segment. It prefers the last gap. If the live analyses have little else to read,
-// chooseSegment leaves the beginning of this gap to them. If the last gap is empty, it returns the
-// second half of the longest gap. The parameter owed is the result of appendCost.
+// contains the segment. chooseSegment prefers the last gap. If the live analyses have little else
+// to read, chooseSegment leaves the beginning of this gap to them. If the last gap is empty, it
+// returns the second half of the longest gap. The parameter owed is the result of appendCost.
 func (d *Divided) chooseSegment(gaps []gap, references, owed, want uint64) (from, to uint64, at int) {
 	at = len(gaps) - 1
 	tail := gaps[at]
@@ -444,8 +444,8 @@ func (d *Divided) appendClaim(c *segmentClaim) error {
 	return nil
 }
 
-// moveTo moves the reader to the end of a segment. It reads the segment's rows only if an analysis
-// needs them: to track the layout of memory blocks, or to compress loops.
+// moveTo moves the reader to the end of a segment. moveTo reads the segment's rows only if an
+// analysis needs them: to track the layout of memory blocks, or to compress loops.
 func (d *Divided) moveTo(to trace.Position) error {
 	if !d.moves && !d.reads && d.mover.Position().Chunk != to.Chunk {
 		if err := d.mover.Pass(to.Chunk); err != nil {

@@ -128,8 +128,9 @@ const (
 // kindCounts contains one such word for each kind of reference.
 type kindCounts [8]uint64
 
-// countKinds counts at most countedRows references. It uses four tables alternately, because
-// otherwise an increment of a counter often has to wait for the previous store to the same counter.
+// countKinds counts at most countedRows references. countKinds uses four tables alternately,
+// because otherwise an increment of a counter often has to wait for the previous store to the same
+// counter.
 func countKinds(kinds []trace.Kind, sizes []uint32) kindCounts {
 	var a, b, c, d kindCounts
 	sizes = sizes[:len(kinds)]
@@ -222,7 +223,7 @@ func withoutRunState(p *profile.Profile) *profile.Profile {
 	return p
 }
 
-// settle completes the results. It fails if a spill store fails.
+// settle completes the results, which fails if a spill store fails.
 func (f *feed) settle() error {
 	for _, a := range f.analyses {
 		if s, ok := a.Analysis.(contract.Settler); ok {
@@ -387,7 +388,8 @@ func (f *feed) add(t *profile.Totals) {
 }
 
 // touchCost is the time for joining a first touch or a line of the stack, relative to the time for
-// analysing a reference. It is high because the look-up of the line usually misses in the cache.
+// analysing a reference. touchCost is high because the look-up of the line usually misses in the
+// cache.
 const touchCost = 3
 
 // joinCost estimates the time for joining a segment, in the unit of touchCost.

@@ -150,9 +150,9 @@ func (in *intake) remaining(analysed uint64) uint64 {
 	return in.toSkip + min(left, ^in.toSkip) // avoids an overflow
 }
 
-// selectPart applies Skip and Limit, which are numbers of references. It keeps the rows after the
-// last skipped reference, up to the last reference within the limit, and drops all other rows,
-// including events.
+// selectPart applies Skip and Limit, which are numbers of references. selectPart keeps the rows
+// after the last skipped reference, up to the last reference within the limit, and drops all other
+// rows, including events.
 func (in *intake) selectPart(b *trace.Batch, mixed bool, analysed uint64) {
 	if !mixed {
 		end := min(uint64(b.Len()), in.remaining(analysed))

@@ -62,8 +62,8 @@ type registration struct {
 	finish func(s Spec, p *profile.Profile)
 }
 
-// registered lists the registrations, in the order in which the analyses consume batches. It is set
-// in init, because functions in the registrations use this variable.
+// registered lists the registrations, in the order in which the analyses consume batches. The
+// variable is set in init, because functions in the registrations use it.
 var registered []registration
 
 var (

@@ -559,8 +559,8 @@ func sitesSpec(rng *rand.Rand) analysis.Spec {
 	return spec
 }
 
-// asPCs replaces the sites of rows with instruction addresses. It returns the new rows and a reader
-// of these rows.
+// asPCs replaces the sites of rows with instruction addresses. asPCs returns the new rows and a
+// reader of these rows.
 func asPCs(p *trace.Program, b *trace.Batch, rows int) (*trace.Batch, trace.Reader) {
 	only := rowsOfKinds(b, trace.AllKinds)
 	only.Arg, only.PC = nil, make([]trace.Addr, only.Len())

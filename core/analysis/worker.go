@@ -88,7 +88,7 @@ func (w *worker) work() {
 	}
 }
 
-// claim waits until there is a segment for the worker. It returns nil if there are no more
+// claim waits until there is a segment for the worker, or returns nil if there are no more
 // segments.
 func (w *worker) claim() *claim {
 	p := w.p
@@ -114,8 +114,8 @@ func (w *worker) claim() *claim {
 // maximum number of blocks by which an idle worker's layout may be out of date
 const maxBehind = 256
 
-// updateLayout applies the layout changes in the blocks before number to. It releases the lock
-// during the update.
+// updateLayout applies the layout changes in the blocks before number to. updateLayout releases the
+// lock during the update.
 func (w *worker) updateLayout(to int) {
 	list := w.p.moves.between(w.at, to)
 	w.at = to

@@ -37,7 +37,7 @@ type stringTable struct {
 	list   []string
 }
 
-// index returns the number of a string. If necessary, it adds the string.
+// index returns the number of a string, and adds the string if necessary.
 func (t *stringTable) index(s string) uint64 {
 	n, known := t.number[s]
 	if !known {

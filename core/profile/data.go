@@ -122,7 +122,7 @@ type MapCell struct {
 	Counts []BinCount
 }
 
-// These are the limits of maps.
+// The limits of access maps.
 const (
 	MapRows    = 64
 	MapColumns = 128

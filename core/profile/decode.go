@@ -24,9 +24,9 @@ func (e *VersionError) Error() string {
 		", but this program reads versions up to " + strconv.Itoa(Version) + "; use a newer stackglass to open it"
 }
 
-// Decode decodes a profile in binary format. It checks the checksum of every section, the digest,
-// and the invariants of [Profile.Check]. The error is a [*FormatError], a [*VersionError] or a
-// [*CheckError].
+// Decode decodes a profile in binary format. Decode checks the checksum of every section, the
+// digest, and the invariants of [Profile.Check]. The error is a [*FormatError], a [*VersionError]
+// or a [*CheckError].
 func Decode(data []byte) (*Profile, error) {
 	p, err := decode(data)
 	if err != nil {
@@ -155,8 +155,8 @@ func checkEnd(r, payload *codec.Decoder, next int, digest [32]byte) {
 }
 
 // decodeSection reads a section that the digest covers. The parameter next is the smallest index in
-// the list forms that this section may have. It returns the smallest index that the next section
-// may have.
+// the list forms that this section may have. decodeSection returns the smallest index that the next
+// section may have.
 func (p *Profile) decodeSection(tag string, c *coder, next int) int {
 	place := slices.IndexFunc(forms, func(f sectionForm) bool { return slices.Contains(f.tags, tag) })
 	switch {

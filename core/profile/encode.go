@@ -85,7 +85,8 @@ func (p *Profile) codeSources(c *coder) {
 }
 
 // Digest returns the SHA-256 of the profile's canonical sections. The digest depends only on the
-// trace and the options. It does not depend on the machine, or on how the analysis is divided.
+// trace and the options. The digest does not depend on the machine, or on how the analysis is
+// divided.
 func (p *Profile) Digest() (sum [32]byte) {
 	w := newWriter(io.Discard)
 	p.canonical(w)

@@ -49,13 +49,13 @@ type Profile struct {
 	Predicted *Predicted // nil in the profile of a real run
 
 	// Segment contains the state that is needed to append a later segment of the trace (MODELS §9).
-	// It is nil unless it was requested, because it contains addresses. It is not part of the
-	// digest.
+	// Segment is nil unless it was requested, because it contains addresses. Segment is not part of
+	// the digest.
 	Segment *Segment
 }
 
-// Input describes the trace and the options of the analysis. It does not contain file names, paths
-// or times.
+// Input describes the trace and the options of the analysis. Input does not contain file names,
+// paths or times.
 type Input struct {
 	Header  trace.Header
 	Kinds   trace.Kinds // the kinds of references that were analysed
@@ -106,10 +106,10 @@ type KindLocality struct {
 }
 
 // RoundDistances rounds the distances of a profile down to the given number of significant binary
-// digits if the histograms need more memory than the parameter most, in bytes. It reports whether
-// it has rounded the distances. Miss counts of fully associative caches remain exact if the number
-// of lines has at most the given number of significant digits, which is always true for powers of
-// two. Rounding changes the digest.
+// digits if the histograms need more memory than the parameter most, in bytes. RoundDistances
+// reports whether it has rounded the distances. Miss counts of fully associative caches remain
+// exact if the number of lines has at most the given number of significant digits, which is always
+// true for powers of two. Rounding changes the digest.
 func (p *Profile) RoundDistances(most uint64, digits int) (rounded bool) {
 	var bytes uint64
 	for _, l := range p.Locality {
@@ -219,8 +219,8 @@ func (r *WindowRow) Accesses() uint64 { return sum(r[:]) }
 func (r *WindowRow) Misses(log2Lines int) uint64 { return sum(r[log2Lines+1:]) }
 
 // Segment is the state of a run at the end of a segment of a trace, from which the run can be
-// resumed (MODELS §9). The state of each analysis is in the format of its package. It is nil if the
-// run does not include the analysis.
+// resumed (MODELS §9). The state of each analysis is in the format of its package. The state is nil
+// if the run does not include the analysis.
 type Segment struct {
 	Start         uint64         // number of analysed references before the segment
 	Lines         []SegmentLines // one for each line size of Locality

@@ -7,7 +7,8 @@ import "github.com/stackglass/stackglass/core/codec"
 //
 // There are at most [MostRegions] regions. If a run has more regions, successive regions with the
 // same name, thread and depth are joined if fewer than Gap references lie between them. Gap is the
-// smallest power of two that yields at most [MostRegions] regions. It depends only on the trace.
+// smallest power of two that yields at most [MostRegions] regions. The gap depends only on the
+// trace.
 type Regions struct {
 	Gap uint64 // 0: no regions are joined
 	// TooMany is true if there are more than MostRegions combinations of name, thread and depth.

@@ -27,8 +27,8 @@ type Sites struct {
 
 	Code []Site       // ascending: see [CompareSites]
 	Data []DataObject // ascending: see [CompareObjects]; nil if the trace does not describe data
-	// Coherent counts the same accesses on the coherent stacks of cores. It is nil if Sharing is
-	// nil, and in profiles of earlier versions.
+	// Coherent counts the same accesses on the coherent stacks of cores. Coherent is nil if Sharing
+	// is nil, and in profiles of earlier versions.
 	Coherent *CoherentSites
 }
 
@@ -369,7 +369,7 @@ type coherentSums struct {
 	bins, lost [SiteBins]uint64
 }
 
-// add adds the counts of a site. It reports whether the bins are in order and whether the counts
+// add adds the counts of a site, and reports whether the bins are in order and whether the counts
 // add up to the accesses of the site.
 func (t *coherentSums) add(c *CoherentReuse, of *Reuse) bool {
 	all := counter{n: c.Cold}

@@ -37,7 +37,7 @@ func (s *Site) numbers(last *Site) [siteNumbers]uint64 {
 	}
 }
 
-// setNumbers is the inverse of numbers. It reports whether all numbers are in range.
+// setNumbers is the inverse of numbers. setNumbers reports whether all numbers are in range.
 func (s *Site) setNumbers(n *[siteNumbers]uint64, last *Site) bool {
 	line, column := int64(last.Line)+unzigzag(n[3]), int64(last.Column)+unzigzag(n[4])
 	kind := uint64(last.Kind) ^ n[5]
@@ -214,8 +214,8 @@ func (p *Profile) checkSites() error {
 	return s.checkSums(l, p.Totals.AllReferences())
 }
 
-// checkTotals checks that the total number of accesses is exact. It is exact even if distances are
-// estimated.
+// checkTotals checks that the total number of accesses is exact. The total is exact even if
+// distances are estimated.
 func (s *Sites) checkTotals(l *Locality) error {
 	var code, data counter
 	for i := range s.Code {

@@ -43,7 +43,7 @@ const (
 	EntryInterrupted EntryState = "interrupted" // a checkpoint, from which the run can resume
 )
 
-// Checkpoints stores the states of runs, from which the runs can be resumed. It keeps two
+// Checkpoints stores the states of runs, from which the runs can be resumed. Checkpoints keeps two
 // generations of each state, in case the newest generation is damaged. Every [Store] implements
 // Checkpoints, and so does a folder of files (tools/stackglass).
 type Checkpoints interface {

@@ -83,8 +83,8 @@ func (p *paths) callee(from, function uint32, times uint64) uint32 {
 	return n
 }
 
-// calleePath returns the path of a function that is called from another path. If necessary, it
-// creates the path.
+// calleePath returns the path of a function that is called from another path, and creates the path
+// if necessary.
 func (p *paths) calleePath(from, function uint32) uint32 {
 	if p.list[from].depth >= p.deep {
 		function = further

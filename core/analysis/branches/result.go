@@ -62,8 +62,8 @@ func (c *code) endOf(n uint32) uint32 {
 	return c.edges
 }
 
-// programUpTo returns the program up to the module of a block. It omits later modules, because the
-// header contains them only if the reader has read far enough ahead.
+// programUpTo returns the program up to the module of a block. programUpTo omits later modules,
+// because the header contains them only if the reader has read far enough ahead.
 func programUpTo(p *trace.Program, block uint32) *trace.Program {
 	last := &p.Blocks[block-1]
 	some := *p

@@ -278,7 +278,7 @@ func (a *Analysis) Joins(next *profile.Profile) (now, later bool) {
 }
 
 // sizeOf returns the number of call paths of an encoded segment, except the first path, and their
-// greatest depth. It ignores encoding errors, because Append reports them.
+// greatest depth. sizeOf ignores encoding errors, because Append reports them.
 func sizeOf(segment []byte) (paths int, deepest uint32) {
 	c := codec.Reader(segment)
 	gone := false
@@ -311,8 +311,9 @@ func (a *Analysis) hasRoomFor(paths int, deepest uint32) bool {
 	return len(a.paths.list)+paths <= MostPaths && (a.paths.deepest+deepest <= MostDepth || a.openDepth()+deepest <= MostDepth)
 }
 
-// openDepth returns the greatest depth of the paths from which the next records may continue. It
-// ignores the path that counts all calls beyond the limits, because no other path begins there.
+// openDepth returns the greatest depth of the paths from which the next records may continue.
+// openDepth ignores the path that counts all calls beyond the limits, because no other path begins
+// there.
 func (a *Analysis) openDepth() (deepest uint32) {
 	look := func(n uint32) {
 		if at := &a.paths.list[n]; at.function != further {

@@ -127,8 +127,8 @@ func (a *Analysis) Takes() (events trace.Kinds, sites, pcs bool) { return 0, tru
 // Close implements [contract.Analysis]. Close does nothing, because results need all data.
 func (a *Analysis) Close() {}
 
-// Consume implements [contract.Analysis]. It must be called after the sites analysis has consumed
-// the same batch.
+// Consume implements [contract.Analysis]. Consume must be called after the sites analysis has
+// consumed the same batch.
 func (a *Analysis) Consume(b *trace.Batch) error {
 	if a.decide(b); a.off {
 		return nil
@@ -284,8 +284,8 @@ func (a *Analysis) recordReference(first, last trace.Addr) {
 	a.recordLines(first, last)
 }
 
-// recordLines is like recordReference, but for a reference that spans several lines. It counts one
-// reference for each page.
+// recordLines is like recordReference, but for a reference that spans several lines. recordLines
+// counts one reference for each page.
 func (a *Analysis) recordLines(first, last trace.Addr) {
 	var events uint64
 	for line := first >> a.lineShift; ; line++ {

@@ -171,8 +171,8 @@ type sharedLine struct {
 	begin trace.Addr
 }
 
-// recordReference records a reference to a line. It returns the source of the value, and reports
-// whether the reference is a coherence miss.
+// recordReference records a reference to a line. recordReference returns the source of the value,
+// and reports whether the reference is a coherence miss.
 func (s *sharedLine) recordReference(r *reference) (from source, miss bool) {
 	miss = s.everAccessed&^s.sinceStore&r.bit != 0
 	s.everAccessed |= r.bit
@@ -249,8 +249,8 @@ func (m *memory) newPrivate() uint32 {
 	return n
 }
 
-// countUnshared counts a reference to words of an unshared line. It returns false if a counter is
-// full.
+// countUnshared counts a reference to words of an unshared line. countUnshared returns false if a
+// counter is full.
 func (m *memory) countUnshared(l *line, r *reference, first, last uint64) bool {
 	if l.references >= mostPrivate {
 		return false
@@ -293,8 +293,8 @@ func (m *memory) convertToShared(l *line) {
 	l.words, l.shared = n, true
 }
 
-// tallyFor returns the tally that counts the false misses of a reference. It uses a hash table,
-// because many source locations can access the same line.
+// tallyFor returns the tally that counts the false misses of a reference. tallyFor uses a hash
+// table, because many source locations can access the same line.
 func (m *memory) tallyFor(s *sharedLine, l *line, from source, r *reference) *tally {
 	t := tally{tallyKey: tallyKey{line: l.words, site: from.site, pair: r.pair, from: from.thread, to: r.thread}}
 	t.offset = max(l.number<<m.lineShift, r.begin) - r.begin

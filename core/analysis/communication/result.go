@@ -10,7 +10,7 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// Result implements [contract.Analysis]. It must be called after Result of the sites analysis. A
+// Result implements [contract.Analysis]. The sites analysis must have written its result before. A
 // trace with one thread has no result.
 func (a *Analysis) Result(p *profile.Profile, state bool) {
 	if a.off {
@@ -29,8 +29,8 @@ func (a *Analysis) Result(p *profile.Profile, state bool) {
 // Threads returns the number of threads.
 func (a *Analysis) Threads() int { return len(a.threads.numbers) }
 
-// Told returns the counts that Result writes, even for a trace with one thread. It must be called
-// after Result of the sites analysis.
+// Told returns the counts that Result writes, even for a trace with one thread. The sites analysis
+// must have written its result before.
 func (a *Analysis) Told() *profile.Communication {
 	c := &profile.Communication{
 		Beyond: a.threads.beyond, Granules: a.granules(), Pairs: a.sitePairs(), Window: a.windows.size, Windows: a.flowWindows(),
@@ -42,8 +42,8 @@ func (a *Analysis) Told() *profile.Communication {
 	return c
 }
 
-// granules returns the results for words, lines and pages. It omits lines that have the size of a
-// word or of a page.
+// granules returns the results for words, lines and pages. Lines are omitted if they have the size
+// of a word or of a page.
 func (a *Analysis) granules() (list []profile.Granule) {
 	classes := a.classes()
 	for g, bytes := range [granularities]uint32{profile.WordBytes, 1 << a.lineShift, profile.PageBytes} {

@@ -46,8 +46,8 @@ type distances struct {
 	events, transfers profile.Histogram
 }
 
-// maxDepth returns an upper bound for the depths of lines. It exceeds the number of lines, because
-// estimated depths can do so.
+// maxDepth returns an upper bound for the depths of lines. The bound exceeds the number of lines,
+// because estimated depths can also exceed it.
 func (s *sourceDepths) maxDepth(lines uint32) uint32 {
 	if _, all := s.stacks.(*sharing.Analysis); all || s.stacks == nil {
 		return lines

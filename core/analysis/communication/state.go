@@ -250,8 +250,8 @@ func (o *owners) codeOwners(f *stateCoder) {
 	})
 }
 
-// codeMemory reads or writes the lines. It keeps the order of their indices, so that the indices do
-// not change.
+// codeMemory reads or writes the lines. The order of the lines is the order of their indices, so
+// that the indices do not change.
 func (m *memory) codeMemory(f *stateCoder) {
 	n := f.Length(int(m.pages.count), 1)
 	pages := m.pageNumbers()
@@ -372,8 +372,8 @@ func (m *memory) line(f *stateCoder, n uint32) {
 	}
 }
 
-// restoreLine recreates a saved line. It returns false if the page is unknown or the line already
-// exists, because the state is then invalid.
+// restoreLine recreates a saved line. restoreLine returns false if the page is unknown or the line
+// already exists, because the state is then invalid.
 func (m *memory) restoreLine(number uint64, owner uint8, shared bool) bool {
 	page, known := m.pageAt.Find(number >> (pageShift - m.lineShift))
 	if !known || m.linesOf.run(page)[number%uint64(m.linesOf.length)] != 0 {
@@ -388,7 +388,7 @@ func (m *memory) restoreLine(number uint64, owner uint8, shared bool) bool {
 
 var errState = errors.New("the saved state of the communication analysis is damaged; analyse the trace again from its start")
 
-// Restore implements [contract.Analysis]. It must be called after Restore of the sites analysis.
+// Restore implements [contract.Analysis]. The sites analysis must have been restored before.
 func (a *Analysis) Restore(p *profile.Profile) error {
 	switch {
 	case p.Segment.Communication == nil && a.program == nil:
@@ -417,7 +417,7 @@ func (a *Analysis) Append(next *profile.Profile) error {
 
 var errSegment = errors.New("segments of the trace cannot be joined with communication, because a segment may read values that any earlier segment wrote; analyse the whole trace in one run, or without communication")
 
-// Joins reports whether a segment can be appended. This is possible only after the analysis has
+// Joins reports whether a segment can be appended, which is possible only after the analysis has
 // been turned off.
 func (a *Analysis) Joins(*profile.Profile) (now, later bool) { return a.off, a.off || a.program != nil }
 

@@ -107,9 +107,9 @@ type RowAppender interface {
 	AppendRows(b *trace.Batch) error
 }
 
-// MultiCore is an analysis of threads on several cores. It has no results for references that
-// belong to a single core, so such segments are analysed without the MultiCore. If Alone returns
-// true, they are also appended without it.
+// MultiCore is an analysis of threads on several cores. MultiCore has no results for references
+// that belong to a single core, so such segments are analysed without the MultiCore. If Alone
+// returns true, they are also appended without it.
 type MultiCore interface {
 	// Alone reports whether all references so far, and all references of the given threads, belong
 	// to a single core. The framework calls Alone between batches.

@@ -103,8 +103,9 @@ func New(kinds trace.Kinds, auto bool, program func() *trace.Program) *Analysis 
 }
 
 // bySite reports whether the analysis derives the number of block entries from the number of
-// references of the blocks' sites. This requires rows that contain all loads and stores, and
-// readers that support BareBlock. It is used only if auto is true.
+// references of the blocks' sites. For this derivation, the rows must contain all loads and stores,
+// and readers must support BareBlock. Blocks are counted by site only if the parameter auto is
+// true.
 func (a *Analysis) bySite() bool {
 	const needed = 1<<trace.Load | 1<<trace.Store | 1<<trace.Modify
 	return a.auto && a.kinds&needed == needed

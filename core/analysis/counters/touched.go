@@ -140,8 +140,8 @@ func (t *touchedBytes) pageAt(number uint64) *page {
 	return r.page
 }
 
-// setOf returns the set of bytes that a function touched. If necessary, it creates the set. It
-// moves the set to the front of the list.
+// setOf returns the set of bytes that a function touched, and creates the set if necessary. setOf
+// also moves the set to the front of the list.
 func (p *page) setOf(function uint32) *byteSet {
 	if len(p.by) > 0 && p.by[0].function == function {
 		return &p.by[0].set

@@ -3,8 +3,8 @@
 // between accesses to the same line. [profile.Footprint] computes the average footprint from these
 // counts.
 //
-// This is the smallest analysis. It can serve as an example for new analyses. The analysis reads
-// every record in order and therefore needs no code for joining segments: see
+// The footprint analysis is the smallest analysis, and can serve as an example for new analyses.
+// The analysis reads every record in order and therefore needs no code for joining segments: see
 // [contract.RowAppender].
 package footprint
 
@@ -87,8 +87,8 @@ func (a *Analysis) access(line uint64) {
 	a.lines[n].at = now
 }
 
-// Result writes the footprint. It includes the intervals from the last access to each line to the
-// end of the run.
+// Result writes the footprint. Result includes the intervals from the last access to each line to
+// the end of the run.
 func (a *Analysis) Result(p *profile.Profile, state bool) {
 	f := a.found
 	f.Absences = append([]profile.Absences{}, f.Absences...)
@@ -118,8 +118,8 @@ func (a *Analysis) Close() { a.number = index.Table{} }
 
 var errState = errors.New("the footprint in the checkpoint is damaged; analyse the trace again from its start")
 
-// Restore continues a saved run. It subtracts the intervals from the last accesses to the end of
-// the run, which Result has added.
+// Restore continues a saved run. Restore subtracts the intervals from the last accesses to the end
+// of the run, which Result has added.
 func (a *Analysis) Restore(p *profile.Profile) error {
 	if p.Footprint.Check() != nil || p.Footprint == nil || p.Footprint.LineBytes != a.found.LineBytes {
 		return errState

@@ -202,8 +202,8 @@ func (s *lineSize) settle(n int, kinds []trace.Kind, origin []uint32, at uint64)
 	}
 }
 
-// windowFor makes the last row belong to the window that contains reference number at. If
-// necessary, it appends rows. The parameter size is the number of references in a window.
+// windowFor makes the last row belong to the window that contains reference number at, and appends
+// rows if necessary. The parameter size is the number of references in a window.
 func (s *lineSize) windowFor(at, size uint64) {
 	w := &s.windows
 	if n := w.First + uint64(len(w.Rows)); n > at/w.References {
@@ -267,8 +267,8 @@ type Splitter struct {
 	rows  [MaxLines]uint32
 }
 
-// oneLineEach writes the line of each reference to Lines, for at most MaxLines references. It
-// returns false if a reference extends into a second line.
+// oneLineEach writes the line of each reference to Lines, for at most MaxLines references.
+// oneLineEach returns false if a reference extends into a second line.
 func (s *Splitter) oneLineEach(addrs []trace.Addr, bytes []uint32) bool {
 	lineBytes, shift := int64(1)<<(s.Shift&63), s.Shift&63
 	lines := s.Lines[:len(addrs)]
@@ -320,9 +320,9 @@ func (s *Splitter) Each(b *trace.Batch, lo, hi int, settle func(first, n int, ki
 }
 
 // EachWindow divides consecutive references, beginning with the number in the parameter reference,
-// at the ends of windows. It calls the function each for every group of references in the same
-// window. The function receives the rows [lo, hi) of the group, the number of the first reference
-// in the group, and the number of references in a window.
+// at the ends of windows. EachWindow calls the function each for every group of references in the
+// same window. The function receives the rows [lo, hi) of the group, the number of the first
+// reference in the group, and the number of references in a window.
 func EachWindow(rows int, reference uint64, each func(lo, hi int, reference, size uint64)) {
 	for lo := 0; lo < rows; {
 		size, hi := profile.WindowSize(reference+1), rows

@@ -150,8 +150,8 @@ func PushAll(lines []trace.Line, push func([]trace.Line)) {
 }
 
 // Append implements [contract.Analysis] (MODELS §9). Append replays the first touches of the next
-// segment on the stack, which yields their distances in the whole trace. It then moves the lines of
-// the segment to the top of the stack.
+// segment on the stack, which yields their distances in the whole trace. Append then moves the
+// lines of the segment to the top of the stack.
 func (a *Analysis) Append(next *profile.Profile) error {
 	references := next.Totals.AllReferences()
 	a.done += references

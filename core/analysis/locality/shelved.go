@@ -118,8 +118,8 @@ func (a *Shelved) makeRoom() {
 	}
 }
 
-// Lines returns the number of distinct lines so far, at the smallest line size. It counts the lines
-// of the current segment only if this segment is the first.
+// Lines returns the number of distinct lines so far, at the smallest line size. Lines counts the
+// lines of the current segment only if this segment is the first.
 func (a *Shelved) Lines() uint64 {
 	return max(a.lines, a.near.Lines())
 }
@@ -167,7 +167,7 @@ func (a *Shelved) ConsumePiece(b *trace.Batch, from, end uint64) {
 	}
 }
 
-// Settle appends the current segment. It fails if the spill store fails.
+// Settle appends the current segment. Settle fails if the spill store fails.
 func (a *Shelved) Settle() error {
 	references := a.near.done
 	if references == 0 {

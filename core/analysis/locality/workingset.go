@@ -74,7 +74,7 @@ func (w *workingSets) smallestNoted(level int) uint64 {
 }
 
 // countAccess counts an access at distance d in the windows of the given level and of higher
-// levels. It returns the new result of smallestNoted for the level.
+// levels. countAccess returns the new result of smallestNoted for the level.
 func (w *workingSets) countAccess(level int, d uint64) uint64 {
 	for j := level; j <= w.top && d >= w.open[j]; j++ {
 		w.open[j]++
@@ -87,8 +87,8 @@ func (w *workingSets) lineCounts(level int) []uint64 {
 	return append(slices.Clone(w.closed[level]), w.open[level])
 }
 
-// result returns the working sets of the rows. It also returns the working sets of all higher
-// levels, which are part of a segment's state.
+// result returns the working sets of the rows, and the working sets of all higher levels, which are
+// part of a segment's state.
 func (w *workingSets) result(windows int) (rows []uint64, above [][]uint64) {
 	if w.off || windows == 0 {
 		return nil, nil

@@ -144,8 +144,8 @@ func (a *Analysis) endRegion(t *thread, at uint64) {
 	}
 }
 
-// addRegion adds a region, or joins it with the previous region that has the same key. It returns
-// the region that contains the added region.
+// addRegion adds a region, or joins it with the previous region that has the same key. addRegion
+// returns the region that contains the added region.
 func (a *Analysis) addRegion(r region) *region {
 	if before := a.latest[r.key]; before != nil && before.tryJoin(&r, a.gap) {
 		return before
@@ -156,7 +156,7 @@ func (a *Analysis) addRegion(r region) *region {
 }
 
 // tryJoin joins the next region that has the same key with r, if fewer than gap references lie
-// between the two regions. It reports whether it has joined them.
+// between the two regions. tryJoin reports whether it has joined them.
 func (r *region) tryJoin(next *region, gap uint64) bool {
 	between := next.from - r.to
 	if between >= gap {

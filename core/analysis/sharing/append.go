@@ -11,9 +11,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// A segment is appended as follows (MODELS §9). First, its results are added. They are correct,
-// except for each core's first access to a line in the segment. The notes of the segment are then
-// processed in order, to find earlier accesses to these lines:
+// A segment is appended as follows (MODELS §9). First, its results are added. These results are
+// correct, except for each core's first access to a line in the segment. The notes of the segment
+// are then processed in order, to find earlier accesses to these lines:
 //
 //  1. The directories show which accesses are foreign or overlapped (MODELS §6.6). A store
 //     invalidates its line in all cores that have the line and have not touched the line in the
@@ -34,7 +34,8 @@ import (
 var ErrManyCores = errors.New("the segments together have more than 64 threads or groups of threads, so their assignment to cores depends on the whole trace; " +
 	"group the threads by core, or analyse the whole trace at once")
 
-// Append implements [contract.Analysis]. It must be called before Append of the locality analysis.
+// Append implements [contract.Analysis]. Append must be called before the locality analysis appends
+// the segment.
 func (a *Analysis) Append(next *profile.Profile) error {
 	references := next.Totals.AllReferences()
 	switch {
@@ -80,7 +81,7 @@ func (a *Analysis) Append(next *profile.Profile) error {
 	return nil
 }
 
-// Joins reports whether a segment can be appended. This is possible only if each thread or each
+// Joins reports whether a segment can be appended, which is possible only if each thread or each
 // group of threads has its own core.
 func (a *Analysis) Joins(next *profile.Profile) (now, later bool) {
 	n := len(a.cores.of)

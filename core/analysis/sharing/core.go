@@ -38,8 +38,8 @@ type core struct {
 // first access among the accesses that package locality has passed.
 type coreRun struct{ first, accesses int }
 
-// stackOperation is an invalidation, or a question about a depth. It precedes one of the core's
-// accesses.
+// stackOperation is an invalidation, or a question about a depth. stackOperation precedes one of
+// the core's accesses.
 type stackOperation struct {
 	access int
 	op     stack.Op
@@ -88,9 +88,9 @@ func (c *core) addOperation(op stack.Op, line trace.Line) {
 	c.others = append(c.others, stackOperation{len(c.lines), op, line})
 }
 
-// run performs the pending accesses and operations. It writes the distances on the private stack to
-// the elements of s.private that belong to the accesses. If there is a follower, it also writes the
-// depths on the coherent stack to s.coherent.
+// run performs the pending accesses and operations. The distances on the private stack are written
+// to the elements of s.private that belong to the accesses. If there is a follower, the depths on
+// the coherent stack are also written to s.coherent.
 func (c *core) run(s *lineSize) {
 	c.asked = c.asked[:0]
 	c.room(len(c.lines))

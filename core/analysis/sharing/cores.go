@@ -102,7 +102,7 @@ func (c *Grouping) core(thread uint32) uint8 {
 	return uint8(n)
 }
 
-// assignThread assigns a new thread to a core. If necessary, it creates the core.
+// assignThread assigns a new thread to a core, and creates the core if necessary.
 func (c *Grouping) assignThread(thread uint32) int {
 	waiting := 0
 	for i, threads := range c.groups {
@@ -140,7 +140,7 @@ func NewGrouping(groups [][]uint32) *Grouping {
 	return c
 }
 
-// Core returns the number of a thread's core. If necessary, it creates the core. Cores are numbered
+// Core returns the number of a thread's core, and creates the core if necessary. Cores are numbered
 // in the order in which they appear.
 func (c *Grouping) Core(thread uint32) uint8 {
 	r := &c.recent[thread%256]

@@ -6,10 +6,10 @@ import (
 )
 
 // directory records, for every line, the cores that have a copy of the line, and the core that last
-// touched the line. It is a hash table with open addressing and linear probing. The table is
-// divided into 256 parts that grow independently, so that growing neither interrupts the run for
-// long nor needs much additional memory. Recently used lines are found without a search, because
-// threads mostly access lines that a thread has just used.
+// touched the line. The directory is a hash table with open addressing and linear probing. The
+// table is divided into 256 parts that grow independently, so that growing neither interrupts the
+// run for long nor needs much additional memory. Recently used lines are found without a search,
+// because threads mostly access lines that a thread has just used.
 type directory struct {
 	parts  []tablePart
 	recent [recentLines]found
@@ -56,7 +56,7 @@ func hash(line trace.Line) uint64 {
 
 func home(h uint64, n int) int { return int((h << partBits >> 32) * uint64(n) >> 32) }
 
-// entry returns the entry of a line. If necessary, it creates the entry. The entry is valid until
+// entry returns the entry of a line, and creates the entry if necessary. The entry is valid until
 // the next call.
 func (d *directory) entry(line trace.Line) *entry {
 	// Multiplicative hash: the rows of a matrix are often a power of two apart, so the low bits
@@ -156,18 +156,18 @@ func (p *tablePart) grow() {
 //
 // For a line y, each of two cores has a time of its last touch of y. The earlier of these two times
 // is called the overlap time of y. There is an overlap if the maximum overlap time over all lines y
-// is later than the core's last touch of the accessed line. This maximum can change only when a
-// core touches a line that another core touched last. The overlap time of this line is then, for
-// both cores, the time of the previous touch. If the core itself touched the accessed line last,
-// the time of the line's last touch is also the time of the core's last touch. It is therefore
-// sufficient to store one time per line.
+// is later than the core's last touch of the accessed line. The maximum overlap time can change
+// only when a core touches a line that another core touched last. The overlap time of this line is
+// then, for both cores, the time of the previous touch. If the core itself touched the accessed
+// line last, the time of the line's last touch is also the time of the core's last touch. It is
+// therefore sufficient to store one time per line.
 type overlapTracker struct {
 	now  uint64
 	both [profile.MaxCores]uint64 // for each core: the maximum overlap time
 }
 
-// recordTouch records that a core touches a line. It reports whether the access is foreign, which
-// means that another core touched the line last, and whether there is an overlap.
+// recordTouch records that a core touches a line. recordTouch reports whether the access is
+// foreign, which means that another core touched the line last, and whether there is an overlap.
 func (o *overlapTracker) recordTouch(e *entry, core uint8) (foreign, overlap bool) {
 	o.now++
 	last, before := uint8(e.last), e.last>>8

@@ -82,8 +82,8 @@ func (d *domain) initialise(core uint8, before *profile.StackCounts, lines []tra
 	}
 }
 
-// recordTouch records that access i, by the given core, touches a line. It reports whether the access
-// is foreign.
+// recordTouch records that access i, by the given core, touches a line. recordTouch reports whether
+// the access is foreign.
 func (d *domain) recordTouch(e *entry, core uint8, i int) (foreign bool) {
 	foreign, d.isOverlap[i] = d.overlaps.recordTouch(e, core)
 	d.isForeign[i] = foreign

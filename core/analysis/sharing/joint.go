@@ -248,9 +248,9 @@ func (c *core) joinCoherent(j *segmentJoin, number int) error {
 	return c.coherent.Restore(state)
 }
 
-// resolveTouch counts a first touch of a segment. It returns the depth of the line and, if the line
-// was invalidated, its depth at that time. The result remains is true if the note still depends on
-// earlier segments.
+// resolveTouch counts a first touch of a segment. resolveTouch returns the depth of the line and,
+// if the line was invalidated, its depth at that time. The result remains is true if the note still
+// depends on earlier segments.
 func (c *core) resolveTouch(below *stack.Below, n *note) (depth, lostAt uint32, remains bool) {
 	depth, lostAt, filled := below.Touch(n.line, n.filled())
 	switch depth {

@@ -39,7 +39,7 @@ type note struct {
 
 const (
 	touched = iota // the core's first touch of the line
-	again          // an access after an invalidation
+	again          // the core's access to the line after an invalidation
 	stored         // the first store to the line; if the store is also a first touch, this note precedes the note of the touch
 )
 

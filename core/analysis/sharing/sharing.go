@@ -8,8 +8,8 @@
 //     cores. View 2, the concurrent stack, therefore costs no additional time.
 //  3. A directory (directory.go) records, for every line, which cores have a copy, which core
 //     accessed the line last, and the time of this access. The directory detects stores that
-//     invalidate other cores' copies. It also detects accesses to lines that another core accessed
-//     last; Anger's model counts these accesses separately (MODELS §6.3).
+//     invalidate other cores' copies. The directory also detects accesses to lines that another
+//     core accessed last; Anger's model counts these accesses separately (MODELS §6.3).
 //  4. Each core has two stacks: one for view 1, and one for view 4, in which invalidated lines
 //     leave holes (stack.Coherent). Every other domain has its own stack and directory.
 //  5. The distances of each access on the private and on the concurrent stack are compared to
@@ -75,7 +75,7 @@ type Analysis struct {
 }
 
 // New returns an analysis that receives line accesses from a locality analysis with the same line
-// sizes and set tables. It must read every batch before the locality analysis.
+// sizes and set tables. The sharing analysis must read every batch before the locality analysis.
 func New(o Options, pass *locality.Analysis) *Analysis {
 	a := &Analysis{options: o, pass: pass}
 	a.cores.reset(o.Cores)
@@ -92,7 +92,7 @@ func New(o Options, pass *locality.Analysis) *Analysis {
 }
 
 // RunConcurrently makes the stacks of each core run in goroutines, concurrently with the stack of
-// package locality. This is possible because the stacks are independent.
+// package locality, because all these stacks are independent.
 func (a *Analysis) RunConcurrently() { a.concurrent = true }
 
 var (
@@ -183,8 +183,8 @@ type Follower interface {
 	// lostAt contains the depth at which the line was invalidated. The parameter lost is true if
 	// any access is a coherence miss. The slices are valid until FollowCores returns.
 	FollowCores(cores []uint8, depths, lostAt []uint32, lost bool)
-	// JoinCores appends a segment to the counts since BeginCores. It receives the depths of the
-	// segment's first touches, in order, as in FollowCores. If the parameter depths is nil, the
+	// JoinCores appends a segment to the counts since BeginCores. JoinCores receives the depths of
+	// the segment's first touches, in order, as in FollowCores. If the parameter depths is nil, the
 	// first touches of the segment remain first touches.
 	JoinCores(depths, lostAt []uint32)
 }

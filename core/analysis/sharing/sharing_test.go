@@ -94,8 +94,8 @@ func sameDomain(t rapid.TB, what string, got, want *profile.Domain) {
 }
 
 // sameMisses compares the misses according to the coherent stacks of the cores with simulated
-// caches. It uses caches of every capacity up to the number of lines that a core accesses, and
-// caches with the given numbers of sets and ways.
+// caches. sameMisses uses caches of every capacity up to the number of lines that a core accesses,
+// and caches with the given numbers of sets and ways.
 func sameMisses(t rapid.TB, all []access, cores []profile.Core, sets []int, ways []int) {
 	t.Helper()
 	var most uint64

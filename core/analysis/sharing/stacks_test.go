@@ -45,8 +45,8 @@ func TestSelectedStacks(t *testing.T) {
 	})
 }
 
-// analyseSome analyses a trace. It does not check the profile, because the counts are meaningless
-// for stacks that are not selected.
+// analyseSome analyses a trace. analyseSome does not check the profile, because the counts are
+// meaningless for stacks that are not selected.
 func analyseSome(t rapid.TB, spec analysis.Spec, r *tracetest.Reader) *profile.Profile {
 	t.Helper()
 	runner, err := analysis.NewRunner(spec, tracetest.Spoil(r))

@@ -29,8 +29,8 @@ import (
 //	  for each domain with cores: its stack · for each line uv core that touched it last · overlaps
 //
 // The overlap of each core is encoded as the number (uv) of lines that were last touched before the
-// time of the overlap. This is sufficient because only the order of the times matters, and the
-// stack contains the lines in this order.
+// time of the overlap. This number is sufficient because only the order of the times matters, and
+// the stack contains the lines in this order.
 //
 // If a mergeable state has at most one core, it contains, for each line size, only the list of
 // stored lines, each encoded as zigzag varint line − the previous line · uv first touches since
@@ -161,7 +161,8 @@ type loader struct {
 	a *Analysis
 }
 
-// failUnless records a decoding error unless the condition holds. It returns false after any error.
+// failUnless records a decoding error unless the condition holds. failUnless returns false after
+// any error.
 func (r *loader) failUnless(possible bool) bool {
 	r.Check(possible, errState.Error())
 	return !r.Failed()
@@ -215,7 +216,7 @@ type corePart struct {
 	coherent []byte
 }
 
-// domainPart is the state of a domain. It is empty if the domain has no cores.
+// domainPart is the state of a domain. domainPart is empty if the domain has no cores.
 type domainPart struct {
 	*profile.Domain
 	members  []*profile.Member // indexed by core

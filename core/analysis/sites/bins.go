@@ -76,7 +76,7 @@ func (t *bins) addCoherent(lost *bins, lists, depths, lostAt []uint32) {
 	}
 }
 
-// binOf returns profile.SiteBin(d), or coldBin for cold accesses. It needs no branch.
+// binOf returns profile.SiteBin(d), or coldBin for cold accesses. binOf needs no branch.
 func binOf(d uint32) int {
 	e := bits.Len32(d|subBins) - 3
 	return e*subBins + int(d>>e) + int((uint64(d)+1)>>32)

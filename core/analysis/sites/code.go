@@ -228,7 +228,7 @@ type stride struct {
 	counts strideCounts
 }
 
-// isUsed reports whether the site has made a reference. It relies on the fact that the first
+// isUsed reports whether the site has made a reference. isUsed relies on the fact that the first
 // reference counts as irregular.
 func (s *stride) isUsed() bool { return s.counts[profile.IrregularStride] != 0 }
 
@@ -270,8 +270,8 @@ type walks struct {
 	starts []walkStart // used only if the run is mergeable
 }
 
-// walksOf returns the walks of a thread, with room for at least the given number of slots. If
-// requested, it also provides room for the starts of the walks.
+// walksOf returns the walks of a thread, with room for at least the given number of slots. If the
+// parameter starts is true, there is also room for the starts of the walks.
 func (s *strides) walksOf(thread uint32, slots int, starts bool) *walks {
 	if s.latest >= len(s.list) || s.list[s.latest].thread != thread {
 		s.latest = sort.Search(len(s.list), func(i int) bool { return s.list[i].thread >= thread })

@@ -6,7 +6,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Finder finds the data structure that each reference accesses, as [Analysis] does. It serves
+// Finder finds the data structure that each reference accesses, as [Analysis] does. Finder serves
 // analyses that read all rows. Finder assigns its own numbers to blocks and data structures.
 type Finder struct {
 	a     *Analysis

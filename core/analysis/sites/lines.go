@@ -32,7 +32,8 @@ type lines struct {
 	masks []uint64 // for each stay: a mask of the used bytes
 	// firsts contains, for each line, a mask of the bytes that were used in the line's first stay,
 	// because this stay may have to be joined with the line's last stay in the previous segment.
-	// The mask is zero until the stay ends. It is recorded only if the run is mergeable.
+	// The mask is zero until the stay ends. Masks of first stays are recorded only if the run is
+	// mergeable.
 	firsts []uint64
 
 	used   *[]profile.Utilisation // indexed by pair and capacity
@@ -162,8 +163,9 @@ func (l *lines) add(line trace.Line) uint32 {
 	return n
 }
 
-// recordAccesses processes accesses with their pairs. It handles successive accesses to the same line
-// specially, because the line then usually is the most recently used line in all caches.
+// recordAccesses processes accesses with their pairs. recordAccesses handles successive accesses to
+// the same line specially, because the line then usually is the most recently used line in all
+// caches.
 func (l *lines) recordAccesses(x *locality.Accesses, pairs []uint32, all []pair) {
 	n, line := -1, trace.Line(0)
 	for i, d := range x.Distances {

@@ -72,7 +72,7 @@ func (m *memory) init() {
 	m.object(objectKey{kind: profile.OtherObject, number: profile.NoSite})
 }
 
-// object returns the number of an object. If necessary, it creates the object.
+// object returns the number of an object, and creates the object if necessary.
 func (m *memory) object(key objectKey) uint32 {
 	n, known := m.number[key]
 	if !known {
@@ -176,8 +176,8 @@ func (m *memory) newGap(addr trace.Addr, below, above uint32) uint32 {
 	return n
 }
 
-// newBlock returns the number of a new block of an object. If possible, it reuses the number of a
-// removed block.
+// newBlock returns the number of a new block of an object, and reuses the number of a removed block
+// if possible.
 func (m *memory) newBlock(of uint32, from trace.Addr, bytes uint64) uint32 {
 	o := &m.objects[of]
 	if last := len(o.free) - 1; last >= 0 {
@@ -210,8 +210,8 @@ func (m *memory) alloc(of uint32, addr trace.Addr, bytes uint64, counted bool) {
 	m.addBlock(of, addr, bytes)
 }
 
-// addBlock adds a block. It removes earlier blocks that overlap with the new block, because the trace
-// does not contain their releases, but never removes declared variables.
+// addBlock adds a block. addBlock removes earlier blocks that overlap with the new block, because the
+// trace does not contain their releases, but never removes declared variables.
 func (m *memory) addBlock(of uint32, addr trace.Addr, bytes uint64) {
 	if bytes == 0 || addr+bytes < addr {
 		return
@@ -271,8 +271,8 @@ func (m *memory) remove(n uint32) {
 	m.drop(n)
 }
 
-// blockList contains blocks sorted by address. It is divided into short chunks, so that insertions
-// are fast.
+// blockList contains blocks sorted by address. blockList is divided into short chunks, so that
+// insertions are fast.
 type blockList struct {
 	chunks [][]place
 	firsts []trace.Addr // a lower bound for the addresses of each chunk
@@ -360,8 +360,8 @@ func (o *blockList) remove(addr trace.Addr) {
 
 // wordCache caches the object of each 8-byte word in small blocks. In a traversal of a linked list
 // or a tree, every reference is to a different block, and a search among all blocks would cause a
-// dozen cache misses. A word is cached only if it lies entirely within one block. It is removed from
-// the cache together with the block.
+// dozen cache misses. A word is cached only if it lies entirely within one block. When the block is
+// removed, its words are removed from the cache.
 type wordCache struct {
 	at    index.Table // pages by number
 	pages []granulePage

@@ -241,7 +241,8 @@ func (a *Analysis) Pair(number uint32) (slot, object uint32) {
 	return p.slot, p.object
 }
 
-// PairOf returns the number of the pair of a slot and an object. It assigns a number to a new pair.
+// PairOf returns the number of the pair of a slot and an object. PairOf assigns a number to a new
+// pair.
 func (a *Analysis) PairOf(slot, object uint32) uint32 { return a.pairNumber(pair{slot, object}) }
 
 // Code returns the index of a site in the latest result.

@@ -40,7 +40,7 @@
 //
 // # Method
 //
-// Consume reads references and allocations in order. It finds the site and the object of each
+// Consume reads references and allocations in order. Consume finds the site and the object of each
 // reference, and assigns a number to each pair of a site and an object. Successive references of a
 // site usually have the same pair, because their addresses lie in the same object. Package locality
 // then divides the same references into line accesses with distances, and Follow counts the
@@ -75,8 +75,8 @@ type Options struct {
 	TimelinePlaces int
 }
 
-// Analysis implements the analysis of sites. It receives line accesses with their stack distances
-// from package locality.
+// Analysis implements the analysis of sites. Analysis receives line accesses with their stack
+// distances from package locality.
 type Analysis struct {
 	options Options
 	program func() *trace.Program
@@ -123,8 +123,8 @@ type lastTarget struct {
 	pair   uint32 // the pair of the site and the object
 }
 
-// New returns an analysis. program returns the part of the code that the trace has described so
-// far, or nil.
+// New returns an analysis. The function program returns the code that the trace's tables have
+// described so far, or nil.
 func New(o Options, program func() *trace.Program) *Analysis {
 	a := &Analysis{options: o, program: program, pairOf: map[pair]uint32{}, near: make([]lastTarget, 1), timeline: newTimeline(o)}
 	if len(o.Capacities) > 0 || o.Previous {
@@ -163,8 +163,8 @@ func (a *Analysis) Move(b *trace.Batch) {
 	}
 }
 
-// Succeed takes over the memory blocks of an analysis of another segment. That analysis must not be
-// used afterwards.
+// Succeed takes over the memory blocks of an analysis of another segment. The other analysis must
+// not be used afterwards.
 func (a *Analysis) Succeed(before contract.LayoutFollower) {
 	a.memory = before.(*Analysis).memory
 	for i := range a.memory.objects {
@@ -176,8 +176,8 @@ func (a *Analysis) Succeed(before contract.LayoutFollower) {
 // Close implements [contract.Analysis]. Close does nothing, because results need all data.
 func (a *Analysis) Close() {}
 
-// Consume implements [contract.Analysis]. It must be called before the locality analysis consumes
-// the same batch.
+// Consume implements [contract.Analysis]. Consume must be called before the locality analysis
+// consumes the same batch.
 func (a *Analysis) Consume(b *trace.Batch) error {
 	a.last, a.joining.part = -1, nil
 	if a.absent = a.absent || b.Site == nil && b.PC == nil; a.absent {
@@ -272,7 +272,7 @@ func (a *Analysis) findBlock(slot uint32, addr trace.Addr) {
 	}
 }
 
-// pairNumber returns the number of a pair. It assigns a number to a new pair.
+// pairNumber returns the number of a pair. pairNumber assigns a number to a new pair.
 func (a *Analysis) pairNumber(p pair) uint32 {
 	n, known := a.pairOf[p]
 	if !known {
@@ -293,7 +293,8 @@ func (a *Analysis) addPair(p pair) (number uint32) {
 	return uint32(len(a.pairs) - 1)
 }
 
-// event processes an allocation or a release. If counted is false, it does not count allocations.
+// event processes an allocation or a release. If the parameter counted is false, allocations are
+// not counted.
 func (a *Analysis) event(b *trace.Batch, i int, counted bool) {
 	switch b.Kind[i] {
 	case trace.Alloc:

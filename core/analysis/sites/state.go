@@ -316,8 +316,8 @@ var errState = errors.New("the saved state of the sites analysis is damaged; ana
 // Restore implements [contract.Analysis].
 func (a *Analysis) Restore(p *profile.Profile) error { return a.loadProfile(p, true) }
 
-// Append implements [contract.Analysis]. It must be called before Append of the locality analysis,
-// which calls Resolve.
+// Append implements [contract.Analysis]. Append must be called before the locality analysis appends
+// the segment and calls Resolve.
 func (a *Analysis) Append(next *profile.Profile) error { return a.loadProfile(next, false) }
 
 // loadProfile adds the counts and the state of a profile: the profile of a saved run, or of the
@@ -367,8 +367,8 @@ func (a *Analysis) loadProfile(p *profile.Profile, restore bool) error {
 	return nil
 }
 
-// resumeLines continues with the saved states of lines. It derives the contents of set-associative
-// caches from the stack.
+// resumeLines continues with the saved states of lines. resumeLines derives the contents of
+// set-associative caches from the stack.
 func (a *Analysis) resumeLines(states []lineState, firsts []uint32, stack []trace.Line) error {
 	a.joining.firsts = firsts
 	for i := range states {
@@ -489,9 +489,9 @@ func (f *stateCoder) joinWalk(thread uint32, x *walk) {
 	}
 }
 
-// appendStride appends the walk of the next segment. It corrects the strides of two references: the
-// segment counted its first reference as irregular, and its second reference without knowing the
-// previous step.
+// appendStride appends the walk of the next segment. appendStride corrects the strides of two
+// references: the segment counted its first reference as irregular, and its second reference
+// without knowing the previous step.
 func (s *stride) appendStride(next *stride, start *walkStart, counts *strideCounts) {
 	step := start.addr[0] - s.last
 	counts[profile.IrregularStride]--

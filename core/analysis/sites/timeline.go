@@ -14,10 +14,10 @@ import (
 //
 // Windows begin at multiples of their size. The size depends only on the number of references and
 // on the number of places in each window; a place is a site, a data object or a call path that has
-// accesses in the window. These numbers never decrease as the trace grows, and a segment never has
-// more places in a window than the whole trace. The windows therefore do not depend on how the
-// trace is divided. Segments do not count call paths as places, because the callers at the
-// beginning of a segment are unknown.
+// accesses in the window. Neither number decreases as the trace grows, and a segment never has more
+// places in a window than the whole trace. The windows therefore do not depend on how the trace is
+// divided. Segments do not count call paths as places, because the callers at the beginning of a
+// segment are unknown.
 type timeline struct {
 	most    int  // maximum sum of the numbers of places in all windows
 	segment bool // call paths do not count as places
@@ -443,7 +443,8 @@ func (t *timeline) addNext(a *Analysis) {
 	t.limitPlaces(a)
 }
 
-// result returns the timeline for a profile. It identifies places by their indices in the profile.
+// result returns the timeline for a profile, in which places are identified by their indices in the
+// profile.
 func (t *timeline) result(s *summary, p *profile.Profile) *profile.Timeline {
 	a := s.a
 	t.addNext(a)

@@ -75,8 +75,8 @@ func (w *watcher) Removed(block uint32) {
 }
 
 // endBlock counts the bytes of a block that were never read, and the bytes that were never written.
-// If the parameter sign is -1, it subtracts these numbers from the counts. It reports whether no
-// byte of the block was read.
+// If the parameter sign is -1, endBlock subtracts these numbers from the counts. The result unread
+// reports whether no byte of the block was read.
 func (l *blockTracker) endBlock(from trace.Addr, bytes uint64, to *profile.BlockLives, sign int64) (unread bool) {
 	read, written := uint64(0), uint64(0)
 	l.eachWord(from, bytes, func(p *page, word int, mask uint64) {
@@ -99,7 +99,8 @@ func (l *blockTracker) clear(from trace.Addr, bytes uint64) {
 	})
 }
 
-// recordReference records a reference to a heap block. It ignores bytes outside the block.
+// recordReference records a reference to a heap block. recordReference ignores bytes outside the
+// block.
 func (l *blockTracker) recordReference(f *sites.Finder, block uint32, addr trace.Addr, bytes uint64, kind trace.Kind) {
 	from, size, _ := f.Block(block)
 	if addr < from || addr-from >= size {
@@ -133,7 +134,7 @@ func (l *blockTracker) recordReference(f *sites.Finder, block uint32, addr trace
 	})
 }
 
-// page returns a page. If necessary, it creates the page.
+// page returns a page, and creates the page if necessary.
 func (l *blockTracker) page(number uint64) *page {
 	if uint64(l.last) < uint64(len(l.pages)) && l.pages[l.last].number == number {
 		return &l.pages[l.last]
@@ -149,7 +150,7 @@ func (l *blockTracker) page(number uint64) *page {
 }
 
 // eachWord calls the function visit for each word of the masks that contains bytes of a range, with a
-// mask of these bytes. It skips pages that do not exist.
+// mask of these bytes. eachWord skips pages that do not exist.
 func (l *blockTracker) eachWord(from trace.Addr, bytes uint64, visit func(p *page, word int, mask uint64)) {
 	if bytes == 0 {
 		return

@@ -25,8 +25,8 @@ const (
 	beyondMaps      = ^uint32(0)
 )
 
-// cell identifies a cell of a map. It contains an address instead of a row, because the size of
-// rows may grow before the access is counted.
+// cell identifies a cell of a map, by an address instead of a row, because the size of rows may
+// grow before the access is counted.
 type cell struct {
 	of   uint32 // 1 + the map; 0: none
 	addr trace.Addr
@@ -106,8 +106,8 @@ func (x *addressMap) rewriteCells(to func(column, row uint64) (uint64, uint64)) 
 	x.before = profile.SumTimes(x.before)
 }
 
-// cellOf returns the cell of an access in the map of a data structure. If necessary, it extends the
-// map.
+// cellOf returns the cell of an access in the map of a data structure, and extends the map if
+// necessary.
 func (m *accessMaps) cellOf(a *Analysis, object uint32, addr trace.Addr) cell {
 	if uint64(object) >= uint64(len(m.of)) {
 		m.of = append(m.of, make([]uint32, a.finder.Objects()-len(m.of))...)

@@ -321,8 +321,8 @@ func (f *stateCoder) visits() {
 	})
 }
 
-// resume continues a visit of a saved run. It returns false if the same visit, or a visit with the
-// same last reference, already exists.
+// resume continues a visit of a saved run. The result is false if the same visit, or a visit with
+// the same last reference, already exists.
 func (v *visits) resume(x *visit) bool {
 	at := &v.recent[x.last%window]
 	if *at != 0 {

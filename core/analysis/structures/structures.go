@@ -2,9 +2,9 @@
 // memory blocks, the accesses to each member of a structure, the members that are used together,
 // and the accesses to each data structure by address and time.
 //
-// The analysis reads every record in order (see [contract.RowAppender]). It therefore needs its own
-// LRU stack, but no code for joining segments. Programs that run this analysis must import the
-// package: see [contract.NewData].
+// The analysis reads every record in order (see [contract.RowAppender]). The analysis therefore
+// needs its own LRU stack, but no code for joining segments. Programs that run this analysis must
+// import the package: see [contract.NewData].
 //
 //   - structures.go: the loop over the records of a batch
 //   - lives.go: the lifetimes of memory blocks, and which of their bytes were read and written
@@ -49,8 +49,8 @@ type Analysis struct {
 	distances []uint32
 }
 
-// structure is a structure type. It maps each byte of the structure to the member that contains the
-// byte.
+// structure is a structure type, with a map from each byte of the structure to the member that
+// contains the byte.
 type structure struct {
 	trace.Structure
 	memberAt []uint16 // for each byte: the index of its member, or len(Members) for padding
@@ -175,7 +175,7 @@ func (a *Analysis) addProgram() {
 	}
 }
 
-// structure returns the index of a structure. If necessary, it adds the structure.
+// structure returns the index of a structure, and adds the structure if necessary.
 func (a *Analysis) structure(s trace.Structure) uint32 {
 	for i := range a.structures {
 		if a.structures[i].Equal(s) {
@@ -237,8 +237,9 @@ func (a *Analysis) useOf(object uint32) *dataUse {
 	return u
 }
 
-// findStructure determines the structure of a data structure's elements. It is called for
-// references, not when a saved run is restored, because the program is still unknown at that time.
+// findStructure determines the structure of a data structure's elements. findStructure is called
+// for references, not when a saved run is restored, because the program is still unknown at that
+// time.
 func (a *Analysis) findStructure(u *dataUse, object uint32) {
 	kind, number := a.finder.Describe(object)
 	u.known, u.heap = true, kind == profile.HeapObject

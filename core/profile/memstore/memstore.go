@@ -107,8 +107,8 @@ func (s *Store) Get(key string) ([]byte, error) {
 	return nil, profile.ErrDamaged
 }
 
-// Damage changes a byte of the newest undamaged generation. It returns false if all generations are
-// damaged.
+// Damage changes a byte of the newest undamaged generation. Damage returns false if all generations
+// are damaged.
 func (s *Store) Damage(key string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

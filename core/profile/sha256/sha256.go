@@ -132,8 +132,8 @@ func fraction(prime uint64, degree int) uint32 {
 	return uint32(root)
 }
 
-// powerIsBelow reports whether root to the power of degree, which is 2 or 3, is less than n. It
-// computes the power exactly, in three words. The root has at most 37 bits.
+// powerIsBelow reports whether root to the power of degree, which is 2 or 3, is less than n.
+// powerIsBelow computes the power exactly, in three words. The root has at most 37 bits.
 func powerIsBelow(root uint64, degree int, n uint64) bool {
 	high, low := bits.Mul64(root, root) // in units of 2^-64
 	if degree == 2 {

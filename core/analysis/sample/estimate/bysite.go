@@ -147,8 +147,8 @@ func (c pairCounts) code(w *codec.Coder, s *sites.Analysis, bins uint64) {
 }
 
 // knownFirsts contains lines, chosen by their hash, whose first accesses are recorded if single
-// accesses are sampled. This is necessary because a sample of a single access can detect the last
-// access to a line, but not the first.
+// accesses are sampled. First accesses are recorded because a sample of a single access can detect
+// the last access to a line, but not the first.
 type knownFirsts struct {
 	seed, threshold uint64
 	halvings        uint

@@ -83,7 +83,8 @@ func (c *siteCores) result(of *profile.CoherentSites, w weighing) {
 
 func (c *siteCores) code(w *codec.Coder) { c.counts.code(w, c.sites, lostBin+profile.SiteBins) }
 
-// beginSites starts counting by core. It must be called before the first access by a second core.
+// beginSites starts counting by core. beginSites must be called before the first access by a second
+// core.
 func (s *sampledLineSize) beginSites() {
 	if s.bySite == nil || s.threads == nil || s.siteCores != nil || s.without || len(s.threads.cores) < 2 {
 		return

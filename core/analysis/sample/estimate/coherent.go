@@ -10,13 +10,14 @@ import (
 
 const hole = noLine - 1 // marks the position of a line that a store by another core has invalidated
 
-// holedFront is the top of a core's coherent stack (MODELS §6.4), which is tracked exactly. It
-// contains lines, and holes in place of lines that stores by other cores have invalidated.
+// holedFront is the top of a core's coherent stack (MODELS §6.4), which is tracked exactly.
+// holedFront contains lines, and holes in place of lines that stores by other cores have
+// invalidated.
 type holedFront front
 
-// access moves a line to the top. It returns the line's previous depth, or frontLines if the line
-// was not in the front, and the line that left the front. The lines above the topmost hole move
-// down by one; if there is no hole, the lines above the line's previous position do so.
+// access moves a line to the top. The results are the line's previous depth, or frontLines if the
+// line was not in the front, and the line that left the front. The lines above the topmost hole
+// move down by one; if there is no hole, the lines above the line's previous position do so.
 func (f *holedFront) access(line trace.Line) (at int, left trace.Line) {
 	if f[0] == line {
 		return 0, noLine
@@ -41,7 +42,7 @@ func (f *holedFront) access(line trace.Line) (at int, left trace.Line) {
 	return at, left
 }
 
-// invalidate replaces a line with a hole. It returns the depth of the line, or frontLines if the
+// invalidate replaces a line with a hole, and returns the depth of the line, or frontLines if the
 // front does not contain the line.
 func (f *holedFront) invalidate(line trace.Line) (at int) {
 	if at = slices.Index(f[:], line); at < 0 {
@@ -177,8 +178,8 @@ func (h *holedStack) renumber() {
 	h.live = len(h.lines)
 }
 
-// dropLines removes the lines for which the function keep returns false. It also removes every
-// second hole, because it removes approximately half of the lines.
+// dropLines removes the lines for which the function keep returns false. dropLines also removes
+// every second hole, because approximately half of the lines are removed.
 func (h *holedStack) dropLines(keep func(trace.Line) bool) {
 	for line := range h.place {
 		if !keep(line) {

@@ -1,18 +1,18 @@
 // Package estimate estimates stack-distance histograms, and the results that depend on them, from a
-// sample of a trace's accesses, with confidence intervals (MODELS §8). It is used instead of
+// sample of a trace's accesses, with confidence intervals (MODELS §8). Package estimate replaces
 // package locality and the analyses that depend on it, and needs only a fraction of their time and
 // memory.
 //
 // # Lines
 //
-// A sample in space contains every access to some lines: the lines whose hash is at most R·2^64. It
-// contains a share R of the distinct lines between two accesses to a line, so the number of sampled
-// lines between the accesses, divided by R, is an estimate of the stack distance (Waldspurger,
-// Park, Garthwaite and Ahmad, SHARDS, FAST 2015). If the number of sampled lines is limited, R is
-// halved whenever the number exceeds the limit, and the lines with larger hashes are dropped. The
-// weights of earlier counts do not change. This method alone is inaccurate: it cannot distinguish
-// distances below 1/R from zero, and its result depends on whether the sample contains the few
-// lines that receive most accesses. Two refinements make it more accurate:
+// A sample in space contains every access to some lines: the lines whose hash is at most R·2^64.
+// The sample contains a share R of the distinct lines between two accesses to a line, so the number
+// of sampled lines between the accesses, divided by R, is an estimate of the stack distance
+// (Waldspurger, Park, Garthwaite and Ahmad, SHARDS, FAST 2015). If the number of sampled lines is
+// limited, R is halved whenever the number exceeds the limit, and the lines with larger hashes are
+// dropped. The weights of earlier counts do not change. This method alone is inaccurate: it cannot
+// distinguish distances below 1/R from zero, and its result depends on whether the sample contains
+// the few lines that receive most accesses. Two refinements make it more accurate:
 //
 //  1. The 16 lines on top of the stack, called the front, are tracked for all accesses (front.go).
 //     Most accesses of real programs hit these lines. The distances of accesses that hit in the

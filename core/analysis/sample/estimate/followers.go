@@ -112,8 +112,8 @@ func (k *sampledAnalyses) Takes() (events trace.Kinds, sites, pcs bool) {
 // Close implements [contract.Analysis]. Close does nothing, because results need all data.
 func (k *sampledAnalyses) Close() {}
 
-// Consume implements [contract.Analysis]. It must be called after the sites analysis has consumed
-// the same batch.
+// Consume implements [contract.Analysis]. Consume must be called after the sites analysis has
+// consumed the same batch.
 func (k *sampledAnalyses) Consume(b *trace.Batch) error {
 	for _, s := range k.sizes {
 		for at := 0; at < b.Len(); at = s.addWholeRows(b, at) {

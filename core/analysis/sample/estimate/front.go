@@ -16,7 +16,7 @@ func (f *front) clear() {
 	}
 }
 
-// access moves a line to the top. It returns the line's previous depth or, if the line was not in
+// access moves a line to the top, and returns the line's previous depth or, if the line was not in
 // the front, frontLines and the line that left the front.
 func (f *front) access(line trace.Line) (at int, left trace.Line) {
 	if f[0] == line {
@@ -47,7 +47,7 @@ type fetch struct {
 	kind       trace.Kind
 }
 
-// scan performs accesses in the front. It counts the distances of hits, queues all other accesses,
+// scan performs accesses in the front: it counts the distances of hits, queues all other accesses,
 // and returns the number of queued accesses. Lines are compared in groups of four, for the reason
 // that stack.Exact explains.
 func (f *front) scan(lines []trace.Line, kinds []trace.Kind, near *nearCounts, queue *[chunk]fetch) (fetches int) {

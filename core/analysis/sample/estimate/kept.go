@@ -10,8 +10,8 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// Result implements [contract.Analysis]. It must be called after Result of the sampled locality
-// analysis.
+// Result implements [contract.Analysis]. The sampled locality analysis must have written its result
+// before.
 func (k *sampledAnalyses) Result(p *profile.Profile, state bool) {
 	var saved *codec.Coder
 	if state {

@@ -9,9 +9,9 @@ import (
 )
 
 // sampledOrder contains the sampled lines of an LRU stack, in the order in which they were pushed
-// onto the stack. It counts the lines that were pushed after a given line. To do so, it assigns
-// ascending stamps to lines, and counts live stamps with a Fenwick tree (Bennett and Kruskal,
-// 1975). When all stamps have been used, the lines are renumbered.
+// onto the stack. sampledOrder counts the lines that were pushed after a given line. To do so, it
+// assigns ascending stamps to lines, and counts live stamps with a Fenwick tree (Bennett and
+// Kruskal, 1975). When all stamps have been used, the lines are renumbered.
 type sampledOrder struct {
 	place map[trace.Line]uint32 // the stamp of each line, which is its index in the slice lines, or the value away
 	lines []placed              // indexed by stamp
@@ -61,8 +61,8 @@ func (o *sampledOrder) push(line trace.Line, at uint64) {
 	o.sums.add(stamp)
 }
 
-// removeLine removes a line. It returns the number of lines above the line, the time when the line
-// was pushed onto the stack, and whether the line was on the stack.
+// removeLine removes a line. removeLine returns the number of lines above the line, the time when
+// the line was pushed onto the stack, and whether the line was on the stack.
 func (o *sampledOrder) removeLine(line trace.Line) (above int, at uint64, down bool) {
 	stamp, known := o.place[line]
 	if !known || stamp == away {

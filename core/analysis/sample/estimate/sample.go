@@ -14,7 +14,7 @@ import (
 
 // sampler chooses accesses and determines their distances.
 type sampler interface {
-	// sample processes the next line accesses, at most maxLines. It counts the hits in the front,
+	// sample processes the next line accesses, at most maxLines: it counts the hits in the front,
 	// appends the sampled accesses beyond the front to c.taken, and returns the number of all
 	// accesses beyond the front.
 	sample(lines []trace.Line, kinds []trace.Kind, c *counts) (beyond uint64)
@@ -22,7 +22,7 @@ type sampler interface {
 	// factor.
 	weight() uint64
 	group(line trace.Line) int
-	// describe sets the fields of s that only the sampler knows. It returns the number of open
+	// describe sets the fields of s that only the sampler knows. The results are the number of open
 	// samples by kind, and the factor that converts weights to numbers of accesses. If the factor
 	// is 0, the caller must scale the weights such that their sum is the number of all accesses.
 	describe(s *profile.SampledSize) (factor float64, open [trace.NumKinds]uint64)
@@ -188,8 +188,8 @@ type row struct {
 
 func (w *windows) last() *row { return &w.rows[len(w.rows)-1] }
 
-// appendRows makes the last row belong to the window that contains reference number at. If
-// necessary, it appends rows. The parameter size is the number of references in a window.
+// appendRows makes the last row belong to the window that contains reference number at, and appends
+// rows if necessary. The parameter size is the number of references in a window.
 func (s *lineSize) appendRows(at, size uint64) {
 	w := &s.windows
 	if w.References >= size && uint64(len(w.rows)) > at/w.References {

@@ -72,7 +72,8 @@ func (s *spaceSampler) sample(lines []trace.Line, kinds []trace.Kind, c *counts)
 }
 
 // fetchIntoFront handles an access to a line, with hash h, that missed in the front and replaced
-// another line there, the parameter left. It returns the distance of the access, or passed.
+// another line there, the parameter left. fetchIntoFront returns the distance of the access, or
+// passed.
 func (s *spaceSampler) fetchIntoFront(line trace.Line, h uint64, left trace.Line) uint32 {
 	d := uint32(passed)
 	if h <= s.threshold {

@@ -240,8 +240,8 @@ func (a *questions) passAnswers() {
 	}
 }
 
-// result returns the estimated communication of all lines, or nil. It must be called after Result
-// of the sites analysis.
+// result returns the estimated communication of all lines, or nil. The sites analysis must have
+// written its result before.
 func (t *sampledCommunication) result() *profile.Communication {
 	var wholes []*profile.Communication
 	var parts [talkGroups][]*profile.Communication

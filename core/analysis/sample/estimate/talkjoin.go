@@ -120,8 +120,8 @@ func joinLineSharing(a, b []profile.LineSharing) []profile.LineSharing {
 	return a[:min(len(a), profile.MaxLineSharing)]
 }
 
-// scaleCommunication scales the counts of sampled lines to all lines. It removes the results for
-// pages, because they require all lines of each page.
+// scaleCommunication scales the counts of sampled lines to all lines. scaleCommunication removes
+// the results for pages, because they require all lines of each page.
 func scaleCommunication(c *profile.Communication, rate float64, lineBytes uint32) {
 	if last := len(c.Granules) - 1; c.Granules[last].Bytes > lineBytes {
 		if c.Granules = c.Granules[:last]; c.Off != nil {

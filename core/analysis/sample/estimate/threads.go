@@ -28,9 +28,9 @@ type threads struct {
 	sites *siteCores // receives the depth of each access on the coherent stack of its core; may be nil
 }
 
-// knownLines contains lines, chosen by their hash, that are observed at every access. They are the
-// sampled lines or, if single accesses are sampled, lines from which the numbers of first accesses
-// and invalidations are estimated.
+// knownLines contains lines, chosen by their hash, that are observed at every access. The known
+// lines are the sampled lines or, if single accesses are sampled, lines from which the numbers of
+// first accesses and invalidations are estimated.
 type knownLines struct {
 	seed, threshold uint64
 	most            int // maximum number of lines; 0: no limit
@@ -133,7 +133,7 @@ func (t *threads) newSpace() *spaceSampler {
 	return s
 }
 
-// coreOf returns the core of a thread. If necessary, it creates the stacks of the core.
+// coreOf returns the core of a thread, and creates the stacks of the core if necessary.
 func (t *threads) coreOf(thread uint32) uint8 {
 	core := t.grouping.Core(thread)
 	for len(t.cores) < t.grouping.Cores() {
@@ -461,7 +461,7 @@ func (t *threads) accessTimed(c *coreStacks, core uint8, line trace.Line, write 
 	}
 }
 
-// draw returns the group of the next sample of a single access. It assigns samples to groups in
+// draw returns the group of the next sample of a single access. Samples are assigned to groups in
 // turn.
 func (t *threads) draw() int {
 	t.draws++

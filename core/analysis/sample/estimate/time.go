@@ -72,7 +72,7 @@ func (t *timeSampler) draw() uint64 {
 	return uint64(math.Log(u) / math.Log1p(-1/float64(t.gap)))
 }
 
-// sample implements sampler. It skips accesses while no line is watched.
+// sample implements sampler. Accesses are skipped while no line is watched.
 func (t *timeSampler) sample(lines []trace.Line, kinds []trace.Kind, c *counts) (beyond uint64) {
 	for _, kind := range kinds {
 		c.beyond[kind&(kindSlots-1)]++
@@ -96,8 +96,8 @@ func (t *timeSampler) sample(lines []trace.Line, kinds []trace.Kind, c *counts) 
 	return beyond
 }
 
-// access processes one access. It returns the distance if the access ends a sample, and passed
-// otherwise. It also reports whether the access begins a sample.
+// access processes one access. The first result is the distance if the access ends a sample, and
+// passed otherwise. The result began reports whether the access begins a sample.
 func (t *timeSampler) access(line trace.Line) (distance uint32, began bool) {
 	if len(t.watched) == 0 && t.next > 0 {
 		t.now, t.next = t.now+1, t.next-1
