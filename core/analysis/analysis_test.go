@@ -74,9 +74,9 @@ func finish(t *testing.T, runner *analysis.Runner) {
 }
 
 // interrupted returns the result of a run that is saved and resumed up to ten times, each time
-// after at most the given number of steps. The function open returns a reader of the trace. Unless
-// it is nil, the function see receives some intermediate results.
-func interrupted(t *testing.T, rng *rand.Rand, spec analysis.Spec, steps int, open func() trace.Reader, see func(*profile.Profile)) *profile.Profile {
+// after at most the given number of steps. The function open returns a reader of the trace. The
+// function observe, which may be nil, receives some intermediate results.
+func interrupted(t *testing.T, rng *rand.Rand, spec analysis.Spec, steps int, open func() trace.Reader, observe func(*profile.Profile)) *profile.Profile {
 	t.Helper()
 	var saved []byte
 	for lives := 0; ; lives++ {
@@ -91,8 +91,8 @@ func interrupted(t *testing.T, rng *rand.Rand, spec analysis.Spec, steps int, op
 			if err = r.Step(); err != nil {
 				break
 			}
-			if see != nil && rng.IntN(5) == 0 {
-				see(checked(t, r.Profile(profile.State{})))
+			if observe != nil && rng.IntN(5) == 0 {
+				observe(checked(t, r.Profile(profile.State{})))
 			}
 		}
 		if err == nil && lives < 10 {
@@ -466,7 +466,7 @@ func TestHugeLimit(t *testing.T) {
 	}
 }
 
-// References that span megabytes are analysed in pieces. This does not change the results.
+// Analysing references that span megabytes in pieces does not change the results.
 func TestLargeReferences(t *testing.T) {
 	whole := &trace.Batch{}
 	for i := range uint64(300) {

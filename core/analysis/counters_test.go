@@ -16,7 +16,7 @@ import (
 )
 
 // worth contains the counts that one execution adds, for each instruction in
-// tracetest.RandomProgram. They were written by hand according to the definitions.
+// tracetest.RandomProgram. The counts were written by hand according to the definitions.
 var worth = map[string]profile.Counts{
 	"fadd double":       {profile.Flops: 1, profile.FlopBits: 192, profile.OpBits: 192},
 	"fmul <4 x float>":  {profile.Flops: 4, profile.VectorOps: 4, profile.FlopBits: 384, profile.OpBits: 384},

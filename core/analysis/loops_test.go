@@ -15,8 +15,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// loopingSteps returns the steps of random loop nests over a few blocks. Sometimes, it also returns
-// steps that compress badly.
+// loopingSteps returns the steps of random loop nests over a few blocks. Sometimes, the result also
+// contains steps that compress badly.
 func loopingSteps(rng *rand.Rand, p *trace.Program, steps int) (list []tracetest.Step) {
 	for len(list) < steps {
 		if rng.IntN(6) == 0 {

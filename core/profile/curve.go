@@ -115,17 +115,17 @@ func (c *Curve) CapacityFor(misses uint64) (capacityLines uint64, ok bool) {
 	return d + 1, true
 }
 
-// leastWith returns the smallest distance d for which the function enough returns true. The
-// argument of enough is the number of accesses with a distance of at most d, and enough must be
+// leastWith returns the smallest distance d for which the function isEnough returns true. The
+// argument of isEnough is the number of accesses with a distance of at most d, and isEnough must be
 // monotonic. The result ok is false if there is no such distance.
-func (c *Curve) leastWith(enough func(upto uint64) bool) (d uint64, ok bool) {
+func (c *Curve) leastWith(isEnough func(upto uint64) bool) (d uint64, ok bool) {
 	// Find the last block for which the number of accesses in earlier blocks is not enough.
-	b := max(sort.Search(len(c.blocks), func(b int) bool { return enough(c.blocks[b].hits) })-1, 0)
+	b := max(sort.Search(len(c.blocks), func(b int) bool { return isEnough(c.blocks[b].hits) })-1, 0)
 	if b == len(c.blocks) {
 		return 0, false
 	}
 	for d, upto := range c.From(c.blocks[b].index) {
-		if enough(upto) {
+		if isEnough(upto) {
 			return d, true
 		}
 	}

@@ -134,7 +134,7 @@ func TestCoherentSitesSurviveEncoding(t *testing.T) {
 	if err := p.Check(); err != nil {
 		t.Fatal(err)
 	}
-	// Replace an access at some distance with a coherence miss. This does not change the number of
+	// Replace an access at some distance with a coherence miss, which does not change the number of
 	// accesses.
 	c := &p.Sharing[0].Cores[0].Coherent
 	c.Distances, c.Sets, c.Invalidations = profile.Histogram{}, profile.SetTable{}, 2

@@ -140,17 +140,17 @@ func (o *owned) coverParts(low, high uint64) {
 }
 
 // paddedList returns a list of the given length that contains zeros, then the elements of the
-// parameter list, and then zeros again. The parameter before is the number of zeros at the
+// parameter list, and then zeros again. The parameter leading is the number of zeros at the
 // beginning.
-func paddedList[T any](list []T, before, length int) []T {
+func paddedList[T any](list []T, leading, length int) []T {
 	out := list
 	if length > cap(list) {
 		out = make([]T, length, min(2*length, profile.MaxParts))
 	}
 	out = out[:length]
-	copy(out[before:], list)
-	clear(out[:before])
-	clear(out[before+len(list):])
+	copy(out[leading:], list)
+	clear(out[:leading])
+	clear(out[leading+len(list):])
 	return out
 }
 

@@ -240,20 +240,20 @@ func (a *Shelved) Result(p *profile.Profile, state bool) {
 	}
 }
 
-// keepState writes the data for Restore to the parameter to, and makes the spill store keep its
+// keepState writes the data that Restore needs to a segment, and makes the spill store keep its
 // current data.
-func (a *Shelved) keepState(to *profile.Segment) error {
+func (a *Shelved) keepState(segment *profile.Segment) error {
 	c := codec.Writer([]byte{})
 	for _, s := range a.far.sizes {
 		_, above := s.working.result(len(s.windows.Rows))
-		to.Lines = append(to.Lines, profile.SegmentLines{WorkingSets: above})
+		segment.Lines = append(segment.Lines, profile.SegmentLines{WorkingSets: above})
 		state, err := s.shelved.Keep()
 		if err != nil {
 			return err
 		}
 		c.Bytes(&state)
 	}
-	to.Shelved = c.Out
+	segment.Shelved = c.Out
 	if s, ok := a.budget.Shelf.(interface{ Sync() error }); ok {
 		return s.Sync()
 	}

@@ -64,22 +64,22 @@ func (c *Grouping) assignAll(threads []uint32) bool {
 	return len(c.list) > 1
 }
 
-// findCores writes the core of each reference to the parameter into. References without a thread
+// findCores writes the core of each reference to the parameter cores. References without a thread
 // belong to thread 0.
-func (c *Grouping) findCores(threads []uint32, into []uint8) {
+func (c *Grouping) findCores(threads []uint32, cores []uint8) {
 	if threads == nil {
 		core := c.core(0)
-		for i := range into {
-			into[i] = core
+		for i := range cores {
+			cores[i] = core
 		}
 		return
 	}
-	for i, t := range threads[:len(into)] {
+	for i, t := range threads[:len(cores)] {
 		r := &c.recent[t%256]
 		if r.thread != t || !r.known {
 			*r = recentThread{t, true, c.core(t)}
 		}
-		into[i] = r.core
+		cores[i] = r.core
 	}
 }
 

@@ -50,10 +50,11 @@ type firstTouch struct {
 	foreign, overlap bool
 }
 
-// join appends a segment. The parameter to maps the cores of the segment to cores of the run.
-func (s *lineSize) join(p *sizePart, to []uint8) error {
+// join appends a segment. The parameter coreNumbers maps the cores of the segment to cores of the
+// run.
+func (s *lineSize) join(p *sizePart, coreNumbers []uint8) error {
 	s.addCores(len(s.analysis.cores.list))
-	p.renumber(to, len(s.cores))
+	p.renumber(coreNumbers, len(s.cores))
 	j := &segmentJoin{sizePart: p, kept: make([]bool, len(p.notes)), near: make([]uint32, len(p.notes))}
 	j.depths, j.lostAt = make([]uint32, len(p.notes)), make([]uint32, len(p.notes))
 	j.touchedBy.reset()
@@ -88,21 +89,21 @@ func (s *lineSize) join(p *sizePart, to []uint8) error {
 }
 
 // renumber replaces the numbers of cores in a segment with their numbers in the run.
-func (p *sizePart) renumber(to []uint8, cores int) {
+func (p *sizePart) renumber(coreNumbers []uint8, cores int) {
 	all := make([]corePart, cores)
 	mask := func(set uint64) (there uint64) {
-		for n, core := range to {
+		for n, core := range coreNumbers {
 			there |= set >> n & 1 << core
 		}
 		return there
 	}
 	for n := range p.cores {
-		all[to[n]] = p.cores[n]
+		all[coreNumbers[n]] = p.cores[n]
 	}
 	p.cores = all
 	for i := range p.notes {
 		n := &p.notes[i]
-		*n = noteOf(n.line, n.op(), to[n.core()], n.filled())
+		*n = noteOf(n.line, n.op(), coreNumbers[n.core()], n.filled())
 	}
 	for i := range p.domains {
 		d := &p.domains[i]
@@ -110,13 +111,13 @@ func (p *sizePart) renumber(to []uint8, cores int) {
 			continue
 		}
 		members, overlaps := make([]*profile.Member, cores), make([]uint64, cores)
-		for n, core := range to {
+		for n, core := range coreNumbers {
 			members[core], overlaps[core] = d.members[n], d.overlaps[n]
 		}
 		d.members, d.overlaps = members, overlaps
 		for k := range d.touchers {
 			t := &d.touchers[k]
-			t.last, t.holders = to[t.last], mask(t.holders)
+			t.last, t.holders = coreNumbers[t.last], mask(t.holders)
 		}
 	}
 }

@@ -29,22 +29,22 @@ func accessesOf(b *trace.Batch, lineBytes uint64, coreOf map[uint32]int) (list [
 }
 
 // distancesOn returns the distances of accesses on a list that several cores share. The function
-// has selects these cores. Accesses by other cores have no distance.
-func distancesOn(all []access, has func(core int) bool) []uint32 {
+// selectsCore selects these cores. Accesses by other cores have no distance.
+func distancesOn(all []access, selectsCore func(core int) bool) []uint32 {
 	var model stacktest.Naive
 	distances := make([]uint32, len(all))
 	for i, a := range all {
-		if has(a.core) {
+		if selectsCore(a.core) {
 			model.Distances([]trace.Line{a.line}, distances[i:])
 		}
 	}
 	return distances
 }
 
-// lastBefore returns the index of the last access before index i for which the function wanted
-// returns true, or -1 if there is no such access.
-func lastBefore(all []access, i int, wanted func(a access) bool) int {
-	for i--; i >= 0 && !wanted(all[i]); i-- {
+// lastBefore returns the index of the last access before index i for which the condition is true,
+// or -1 if there is no such access.
+func lastBefore(all []access, i int, condition func(a access) bool) int {
+	for i--; i >= 0 && !condition(all[i]); i-- {
 	}
 	return i
 }

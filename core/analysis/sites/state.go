@@ -266,13 +266,13 @@ func (l *lines) resumeStay(pair uint32, capacity int, mask []uint64) {
 	u.BytesUsed -= count(mask)
 }
 
-// codeFirsts reads or writes the pairs of first touches. The function of returns the number of
-// first touches by a site.
-func (f *stateCoder) codeFirsts(list *[]uint32, of func(site int) uint64) {
+// codeFirsts reads or writes the pairs of first touches. The function touchesOf returns the number
+// of first touches by a site.
+func (f *stateCoder) codeFirsts(list *[]uint32, touchesOf func(site int) uint64) {
 	codec.Slice(f.Coder, list, 2, f.pair)
 	cold := uint64(0)
 	for i := range f.in.Code {
-		cold += of(i)
+		cold += touchesOf(i)
 	}
 	f.failUnless(f.mergeable && uint64(len(*list)) == cold || !f.mergeable && len(*list) == 0)
 }

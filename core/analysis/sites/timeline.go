@@ -331,26 +331,26 @@ func (t *timeline) readTimeline(f *stateCoder, p *profile.Profile) {
 	}
 }
 
-// addSegment adds the segment's counts on the stack from to the counts on the stack to.
-func (n *nextTimeline) addSegment(f *stateCoder, from, to profile.TimeStack) {
-	b := f.a.stacks()[to]
+// addSegment adds the segment's counts on the source stack to the counts on the target stack.
+func (n *nextTimeline) addSegment(f *stateCoder, source, target profile.TimeStack) {
+	b := f.a.stacks()[target]
 	for i, counts := range n.of.Windows {
 		for _, c := range counts {
-			if c.Key.Stack() != from {
+			if c.Key.Stack() != source {
 				continue
 			}
 			bin, index := c.Key.Bin(), c.Key.Index()
 			switch c.Key.Part() {
 			case profile.TimeSite:
-				n.count(b, i, to, f.a.pairNumber(pair{f.slots[index], noObject}), bin, c.Count)
+				n.count(b, i, target, f.a.pairNumber(pair{f.slots[index], noObject}), bin, c.Count)
 				if f.in.Data == nil {
-					n.count(b, i, to, f.a.pairNumber(pair{noSlot, rest}), bin, c.Count)
+					n.count(b, i, target, f.a.pairNumber(pair{noSlot, rest}), bin, c.Count)
 				}
 			case profile.TimeObject:
-				n.count(b, i, to, f.a.pairNumber(pair{noSlot, f.objects[index+1]}), bin, c.Count)
+				n.count(b, i, target, f.a.pairNumber(pair{noSlot, f.objects[index+1]}), bin, c.Count)
 			case profile.TimePath:
 				if f.calls != nil {
-					n.count(b, i, to, f.paths[index], bin, c.Count)
+					n.count(b, i, target, f.paths[index], bin, c.Count)
 				}
 			}
 		}

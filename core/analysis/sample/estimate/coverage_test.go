@@ -69,13 +69,13 @@ func capacitiesOf(l *profile.Locality) (list []uint64) {
 	return list
 }
 
-// covered compares the estimate for a capacity with the true value. The result in reports whether
-// the interval contains the true value. The result ok reports whether the interval contains the
-// true value or the estimate is within 20 % of it.
-func covered(truth, l *profile.Locality, size *profile.SampledSize, capacity uint64) (ok, in bool) {
+// covered compares the estimate for a capacity with the true value. The result inside reports
+// whether the interval contains the true value. The result ok reports whether the interval contains
+// the true value or the estimate is within 20 % of it.
+func covered(truth, l *profile.Locality, size *profile.SampledSize, capacity uint64) (ok, inside bool) {
 	want, got := float64(curve(truth).Misses(capacity)), float64(curve(l).Misses(capacity))
 	p := profile.Profile{Sampled: &profile.Sampled{Sizes: []profile.SampledSize{*size}}}
 	b, bounded := p.MissBounds(64, capacity)
-	in = bounded && float64(b.Low) <= want && want <= float64(b.High)
-	return in || math.Abs(got-want) <= want/5, in
+	inside = bounded && float64(b.Low) <= want && want <= float64(b.High)
+	return inside || math.Abs(got-want) <= want/5, inside
 }

@@ -38,8 +38,8 @@ func followers(o sample.Options, w analysis.Wanted) []analysis.Analysis {
 	return append(list, k)
 }
 
-// siteFeeder passes batches to the sites analysis. The results of the sites analysis are written by
-// sampledAnalyses.
+// siteFeeder passes batches to the sites analysis. Only sampledAnalyses writes the results of the
+// sites analysis.
 type siteFeeder struct{ sites *sites.Analysis }
 
 func (a siteFeeder) Takes() (events trace.Kinds, sites, pcs bool) { return a.sites.Takes() }
