@@ -1094,8 +1094,8 @@ func TestCommunicationByDefault(t *testing.T) {
 	}
 }
 
-// lateSecondThread returns a trace that begins with a single thread. From reference number first
-// onwards, a second thread reads values of the first thread.
+// lateSecondThread returns a trace that begins with a single thread. Later, a second thread reads
+// values of this thread. The parameter first is the number of the second thread's first reference.
 func lateSecondThread(first, references int) *trace.Batch {
 	b := &trace.Batch{Thread: []uint32{}}
 	for i := range references {

@@ -341,7 +341,7 @@ func (d *Divided) appendCost() uint64 {
 	return uint64(claimed * min(share, 1))
 }
 
-// chooseSegment returns a segment of approximately want references, and the index of the gap that
+// chooseSegment returns a segment of approximately the wanted length, and the index of the gap that
 // contains the segment. chooseSegment prefers the last gap. If the live analyses have little else
 // to read, chooseSegment leaves the beginning of this gap to them. If the last gap is empty, it
 // returns the second half of the longest gap. The parameter owed is the result of appendCost.

@@ -41,20 +41,20 @@ type Parallel struct {
 	current  *block      // the block that the live analyses are processing; nil: none
 	none     trace.Batch // an empty batch
 
-	reading chan struct{} // closed when reading has ended
-	mu      sync.Mutex
-	changed *sync.Cond // signals changes of the following fields
-	wake    signal     // signals these changes to Step
-	blocks  []block    // the blocks that have not been dropped; the first of them has the number in the field at
-	at      int        // number of the next block for the live analyses
-	claims  claims
-	free    []*trace.Batch
-	lone    bool    // all references so far belong to one core
-	joining bool    // the live analyses can append segments
-	alone   bool    // the live analyses cannot append further segments
-	halted  bool    // reading must stop
-	closed  bool    // all goroutines must end
-	ended   *ending // the reason why reading ended; nil: reading has not ended
+	reading    chan struct{} // closed when reading has ended
+	mu         sync.Mutex
+	changed    *sync.Cond // signals changes of the following fields
+	wake       signal     // signals these changes to Step
+	blocks     []block    // the blocks that have not been dropped
+	firstBlock int        // number of the first of these blocks, which the live analyses reach next
+	claims     claims
+	free       []*trace.Batch
+	lone       bool    // all references so far belong to one core
+	joining    bool    // the live analyses can append segments
+	alone      bool    // the live analyses cannot append further segments
+	halted     bool    // reading must stop
+	closed     bool    // all goroutines must end
+	ended      *ending // the reason why reading ended; nil: reading has not ended
 
 	headerCopies headerCopies // copies of the trace's header for the blocks
 	moves        layoutChanges
@@ -193,7 +193,7 @@ func (p *Parallel) read(rows int) {
 		}
 		analysed += made.references
 		p.mu.Lock()
-		p.moves.note(p.at+len(p.blocks), &made)
+		p.moves.note(p.firstBlock+len(p.blocks), &made)
 		p.blocks = append(p.blocks, made)
 		p.notify()
 		p.mu.Unlock()
@@ -319,14 +319,14 @@ func (p *Parallel) dropBlocks(blocks int) {
 		p.free = append(p.free, p.blocks[i].rows)
 	}
 	p.blocks = p.blocks[blocks:]
-	p.at += blocks
+	p.firstBlock += blocks
 }
 
 // currentClaim returns the claim that begins at the position of the live analyses, or nil. If the
 // worker has not finished the claim, but has analysed enough blocks to make joining worthwhile,
 // currentClaim stops the worker.
 func (p *Parallel) currentClaim() *claim {
-	if len(p.claims.list) == 0 || p.claims.list[0].from != p.at {
+	if len(p.claims.list) == 0 || p.claims.list[0].from != p.firstBlock {
 		return nil
 	}
 	c := p.claims.list[0]
@@ -376,7 +376,7 @@ func (p *Parallel) Progress() Progress {
 	at.BadRecords, at.LeftOut = p.left.BadRecords, p.left.Unselected
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	at.Resuming = p.restored != nil && p.at == 0 && len(p.blocks) == 0 && p.ended == nil
+	at.Resuming = p.restored != nil && p.firstBlock == 0 && len(p.blocks) == 0 && p.ended == nil
 	return at
 }
 

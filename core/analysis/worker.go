@@ -11,10 +11,10 @@ import (
 type worker struct {
 	p      *Parallel
 	header *trace.Header // header of the rows that are being analysed
-	// analysis that contains the layout of memory blocks before the block with number at; nil: not
+	// analysis that contains the layout of memory blocks before block number layoutBlock; nil: not
 	// created yet
-	layout contract.LayoutFollower
-	at     int
+	layout      contract.LayoutFollower
+	layoutBlock int
 }
 
 // layoutChanges contains the rows that change the layout of memory blocks, and the trace's header
@@ -67,7 +67,7 @@ func eventsOf(b *trace.Batch, kinds trace.Kinds) *trace.Batch {
 func (m *layoutChanges) between(from, to int) (list []layoutChange) {
 	known := to
 	for _, w := range m.followers {
-		known = min(known, w.at)
+		known = min(known, w.layoutBlock)
 	}
 	n := 0
 	for n < len(m.list) && m.list[n].block < known {
@@ -95,15 +95,15 @@ func (w *worker) claim() *claim {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for !p.closed && !p.alone {
-		end := p.at + len(p.blocks)
-		if from, to := p.claims.nextBlocks(p.at, end, p.ended != nil); to > from && p.joining {
-			c := &claim{from: from, to: to, blocks: p.blocks[from-p.at : to-p.at], lone: p.lone}
+		end := p.firstBlock + len(p.blocks)
+		if from, to := p.claims.nextBlocks(p.firstBlock, end, p.ended != nil); to > from && p.joining {
+			c := &claim{from: from, to: to, blocks: p.blocks[from-p.firstBlock : to-p.firstBlock], lone: p.lone}
 			p.claims.list = append(p.claims.list, c)
 			w.updateLayout(from)
 			return c
 		}
-		if w.at+maxBehind < p.at {
-			w.updateLayout(p.at)
+		if w.layoutBlock+maxBehind < p.firstBlock {
+			w.updateLayout(p.firstBlock)
 			continue
 		}
 		p.changed.Wait()
@@ -114,11 +114,11 @@ func (w *worker) claim() *claim {
 // maximum number of blocks by which an idle worker's layout may be out of date
 const maxBehind = 256
 
-// updateLayout applies the layout changes in the blocks before number to. updateLayout releases the
-// lock during the update.
-func (w *worker) updateLayout(to int) {
-	list := w.p.moves.between(w.at, to)
-	w.at = to
+// updateLayout applies the layout changes in the blocks before number end. updateLayout releases
+// the lock during the update.
+func (w *worker) updateLayout(end int) {
+	list := w.p.moves.between(w.layoutBlock, end)
+	w.layoutBlock = end
 	if len(list) == 0 {
 		return
 	}
@@ -168,7 +168,7 @@ func (w *worker) analyse(c *claim) {
 		w.layout = blocks
 	}
 	c.to, c.result, c.ended = c.from+done, result, true
-	w.at = c.to
+	w.layoutBlock = c.to
 	p.notify()
 }
 
@@ -246,9 +246,8 @@ func newSizes(workers, blocks int, memoryBytes uint64) sizes {
 // maxBlocks returns the maximum number of blocks that are waiting or being analysed.
 func (s *sizes) maxBlocks() int { return (s.workers + 2) * s.blocks }
 
-// adaptTo adapts the sizes to the cost of joining a segment, which ends before the block with number
-// to.
-func (s *sizes) adaptTo(p *profile.Profile, to int) {
+// adaptTo adapts the sizes to the cost of joining a segment, which ends before block number end.
+func (s *sizes) adaptTo(p *profile.Profile, end int) {
 	if s.fixed {
 		return
 	}
@@ -256,7 +255,7 @@ func (s *sizes) adaptTo(p *profile.Profile, to int) {
 	switch {
 	case cost > references/2 && s.blocks == s.most:
 		s.pause = max(2*s.pause, 8*s.blocks)
-		s.rest = to + s.pause
+		s.rest = end + s.pause
 	case cost > references/16:
 		s.blocks = min(2*s.blocks, s.most)
 	default:
@@ -271,12 +270,12 @@ type claims struct {
 }
 
 // nextBlocks chooses the blocks [from, to) for an idle worker; the range is empty if too few blocks
-// are available. The live analyses are at block number at. The latest available block precedes number
-// end, and last is true if no more blocks will follow. The blocks between two claims are left to the
-// live analyses, whose results need not be joined. Ideally, the live analyses reach a claim exactly
-// when the worker has finished it.
-func (c *claims) nextBlocks(at, end int, last bool) (from, to int) {
-	reserve, frontier := 0, at
+// are available. The live analyses are at block number live. All blocks before number end are
+// available, and the parameter last is true if no more blocks will follow. The blocks between two
+// claims are left to the live analyses, whose results need not be joined. Ideally, the live analyses
+// reach a claim exactly when the worker has finished it.
+func (c *claims) nextBlocks(live, end int, last bool) (from, to int) {
+	reserve, frontier := 0, live
 	for _, taken := range c.list {
 		reserve += taken.from - frontier
 		frontier = taken.to

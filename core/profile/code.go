@@ -78,7 +78,7 @@ func (c *coder) name(s *string) {
 	}
 }
 
-// ascending encodes or decodes a list of ascending numbers, all of which must be below limit.
+// ascending encodes or decodes a list of ascending numbers, all of which must be below the limit.
 func (c *coder) ascending(list *[]uint32, limit uint64) {
 	next := uint64(0)
 	codec.Slice(c.Coder, list, 1, func(n *uint32) { codec.Next(c.Coder, n, &next, limit) })

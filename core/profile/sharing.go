@@ -387,7 +387,7 @@ func sumWithin(h *Histogram, most uint64) (uint64, bool) {
 	return sum.n, !sum.over && sum.n <= most
 }
 
-// isBelow reports whether every distance is below limit.
+// isBelow reports whether every distance is below the limit.
 func (h *Histogram) isBelow(limit uint64) bool {
 	for d := range h.All() {
 		if d >= limit {

@@ -83,7 +83,7 @@ type Analysis struct {
 
 	done      uint64 // number of references so far
 	selection rowSelection
-	at        reference
+	current   reference
 }
 
 // reference is the reference that is being analysed.
@@ -247,9 +247,9 @@ var valueEffects = [8]uint8{
 	trace.RangeRead: loading, trace.RangeWrite: storing,
 }
 
-// setReference copies the reference in row i to the field at.
+// setReference copies the reference in row i to the field current.
 func (a *Analysis) setReference(b *trace.Batch, i int, pairs []uint32, begins []trace.Addr) {
-	r := &a.at
+	r := &a.current
 	if t := b.Thread[i]; t != a.threads.latest || !a.threads.known {
 		r.thread, r.number = a.threads.slot(t), t
 		r.beyond = a.threads.numbers[r.thread] != t
@@ -276,7 +276,7 @@ func (a *Analysis) count() {
 // recordReference records a reference to the bytes from first to last, inclusive.
 func (a *Analysis) recordReference(first, last trace.Addr) {
 	if line := first >> a.lineShift; line == last>>a.lineShift {
-		l := a.memory.lineOf(line, a.at.thread)
+		l := a.memory.lineOf(line, a.current.thread)
 		events := a.recordLine(l, first>>wordShift, last>>wordShift)
 		a.recordPage(l.page, events)
 		return
@@ -290,7 +290,7 @@ func (a *Analysis) recordLines(first, last trace.Addr) {
 	var events uint64
 	for line := first >> a.lineShift; ; line++ {
 		from, end := max(first, line<<a.lineShift), min(last, line<<a.lineShift|(1<<a.lineShift-1))
-		l := a.memory.lineOf(line, a.at.thread)
+		l := a.memory.lineOf(line, a.current.thread)
 		events += a.recordLine(l, from>>wordShift, end>>wordShift)
 		if end == last || end>>pageShift != (end+1)>>pageShift {
 			a.recordPage(l.page, events)
@@ -305,7 +305,7 @@ func (a *Analysis) recordLines(first, last trace.Addr) {
 // recordLine records a reference to the words from first to last of a line, and returns the number of
 // these words that have a source.
 func (a *Analysis) recordLine(l *line, first, last uint64) (events uint64) {
-	r := &a.at
+	r := &a.current
 	place := a.owners.findParts(r, first, last)
 	if !l.shared {
 		if l.owner == r.thread && !r.beyond && a.memory.countUnshared(l, r, first, last) {
@@ -338,7 +338,7 @@ func (a *Analysis) recordLine(l *line, first, last uint64) (events uint64) {
 
 // recordWords records a reference to words of a shared line.
 func (a *Analysis) recordWords(l *line, place touchedParts, first, last uint64) (events uint64) {
-	r := &a.at
+	r := &a.current
 	cells := a.memory.cells.run(l.words)
 	for w := first; w <= last; w++ {
 		from := cells[w&a.memory.wordMask].recordReference(r)
@@ -359,11 +359,11 @@ func (a *Analysis) recordWords(l *line, place touchedParts, first, last uint64) 
 // words that have a source.
 func (a *Analysis) recordPage(number uint32, wordEvents uint64) {
 	p := a.memory.pages.first(number)
-	from := p.recordReference(&a.at)
+	from := p.recordReference(&a.current)
 	if !from.event {
 		return
 	}
-	a.flows[pages].add(from, a.at.thread)
+	a.flows[pages].add(from, a.current.thread)
 	if wordEvents == 0 {
 		p.falseEvents++
 	}

@@ -144,8 +144,8 @@ const leastWindow = 1024 // initial number of references in a window
 
 func (w *windows) init() { w.size = leastWindow }
 
-// beginWindow closes the current window and begins a new window at reference number done.
-func (w *windows) beginWindow(done uint64, f *flows) {
+// beginWindow closes the current window and begins a new window at the given reference.
+func (w *windows) beginWindow(reference uint64, f *flows) {
 	if w.open {
 		last := w.openCounts(*f, w.room())
 		w.closed = append(w.closed, last)
@@ -154,7 +154,7 @@ func (w *windows) beginWindow(done uint64, f *flows) {
 	if len(w.closed) == profile.MaxFlowWindows {
 		w.joinPairs()
 	}
-	w.open, w.next = true, (done/w.size+1)*w.size
+	w.open, w.next = true, (reference/w.size+1)*w.size
 }
 
 // joinPairs joins neighbouring windows in pairs.

@@ -155,8 +155,8 @@ type lineSize struct {
 	distances [MaxLines]uint32
 }
 
-// settle counts the first n accesses in s.Lines. Access i belongs to reference number at +
-// origin[i], or to reference number at + i if origin is nil.
+// settle counts the first n accesses in s.Lines. The number of the reference that makes access i is
+// at + origin[i], or at + i if origin is nil.
 func (s *lineSize) settle(n int, kinds []trace.Kind, origin []uint32, at uint64) {
 	distances := s.distances[:n]
 	s.accesses.Lines, s.accesses.Distances, s.accesses.Rows, s.accesses.Reference = s.Lines[:n], nil, origin, at
@@ -202,18 +202,18 @@ func (s *lineSize) settle(n int, kinds []trace.Kind, origin []uint32, at uint64)
 	}
 }
 
-// windowFor makes the last row belong to the window that contains reference number at, and appends
+// windowFor makes the last row belong to the window that contains the given reference, and appends
 // rows if necessary. The parameter size is the number of references in a window.
-func (s *lineSize) windowFor(at, size uint64) {
+func (s *lineSize) windowFor(reference, size uint64) {
 	w := &s.windows
-	if n := w.First + uint64(len(w.Rows)); n > at/w.References {
+	if n := w.First + uint64(len(w.Rows)); n > reference/w.References {
 		return // the reference is still in the last window
 	}
 	s.closeRow()
 	coarsen(w, size)
-	if w.First+uint64(len(w.Rows)) <= at/w.References {
+	if w.First+uint64(len(w.Rows)) <= reference/w.References {
 		w.Rows = append(w.Rows, profile.WindowRow{})
-		s.working.beginWindows(at, levelOf(w.References))
+		s.working.beginWindows(reference, levelOf(w.References))
 	}
 }
 

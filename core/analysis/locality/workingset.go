@@ -40,22 +40,22 @@ func levelOf(references uint64) int {
 // window returns the index of the window that contains a reference, on the given level.
 func window(level int, reference uint64) uint64 { return reference / profile.MinWindow >> level }
 
-// beginWindows begins a new window on each level on which a window begins at reference number at,
+// beginWindows begins a new window on each level on which a window begins at the given reference,
 // and drops the levels below least.
-func (w *workingSets) beginWindows(at uint64, least int) {
-	w.addLevels(least, at)
+func (w *workingSets) beginWindows(reference uint64, least int) {
+	w.addLevels(least, reference)
 	for j := w.least; j <= w.top; j++ {
-		if at > w.start && window(j, at) != window(j, at-1) {
+		if reference > w.start && window(j, reference) != window(j, reference-1) {
 			w.closed[j] = append(w.closed[j], w.open[j])
 			w.open[j] = 0
 		}
 	}
 }
 
-// addLevels adds levels until a single window contains reference number at and all earlier
+// addLevels adds levels until a single window contains the given reference and all earlier
 // references, and drops the levels below least.
-func (w *workingSets) addLevels(least int, at uint64) {
-	for w.top < least || window(w.top, w.start) != window(w.top, at) {
+func (w *workingSets) addLevels(least int, reference uint64) {
+	for w.top < least || window(w.top, w.start) != window(w.top, reference) {
 		w.top++
 		w.open[w.top] = w.open[w.top-1]
 	}

@@ -75,9 +75,9 @@ func (c *core) pushCoherent(lines []trace.Line) {
 	c.coherent.Access(lines, c.depths, c.lostAt)
 }
 
-// addAccesses adds a run of accesses, which begins at the index first among the accesses from
-// package locality. If the parameter several is true, the parameter foreign marks the foreign
-// accesses; otherwise, no access is foreign.
+// addAccesses adds a run of accesses. The parameter first is the index of the run's first access
+// among the accesses from package locality. If the parameter several is true, the parameter foreign
+// marks the foreign accesses; otherwise, no access is foreign.
 func (c *core) addAccesses(lines []trace.Line, foreign []bool, first int, several bool) {
 	c.lines, c.foreign = append(c.lines, lines...), append(c.foreign, foreign...)
 	c.turns = append(c.turns, coreRun{first, len(lines)})

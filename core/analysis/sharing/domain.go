@@ -133,7 +133,8 @@ func (d *domain) countByCore(cores []uint8, private, concurrent []uint32) {
 	}
 }
 
-// countRun counts a run of accesses by one core, which begins with the access at index first.
+// countRun counts a run of accesses by one core. The parameter first is the index of the run's
+// first access.
 func (d *domain) countRun(m *member, first int, private, concurrent []uint32) {
 	foreign := d.isForeign[first:][:len(private)]
 	for i, near := range private {

@@ -75,15 +75,16 @@ func (a *Analysis) stacks() (list [timeStacks]*bins) {
 	return list
 }
 
-// prepare must be called before the accesses of the references from number at onwards are counted.
-func (t *timeline) prepare(a *Analysis, at uint64) {
+// prepare must be called before the accesses of the next references are counted. The parameter
+// first is the number of the first of these references.
+func (t *timeline) prepare(a *Analysis, first uint64) {
 	t.addNext(a)
-	if at/t.size == t.open && len(t.windows) > 0 {
+	if first/t.size == t.open && len(t.windows) > 0 {
 		return
 	}
 	t.addToOpenWindow(a)
-	t.enlargeWindows(a, profile.TimelineWindow(at+1))
-	if t.open = at / t.size; len(t.windows) == 0 {
+	t.enlargeWindows(a, profile.TimelineWindow(first+1))
+	if t.open = first / t.size; len(t.windows) == 0 {
 		t.first = t.open
 	}
 	t.window(t.open)

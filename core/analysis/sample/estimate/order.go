@@ -74,9 +74,9 @@ func (o *sampledOrder) removeLine(line trace.Line) (above int, at uint64, down b
 	return above, at, true
 }
 
-// pushedSince returns the number of live lines that were pushed after time at.
-func (o *sampledOrder) pushedSince(at uint64) int {
-	first := sort.Search(len(o.lines), func(i int) bool { return o.lines[i].at > at })
+// pushedSince returns the number of live lines that were pushed after the given time.
+func (o *sampledOrder) pushedSince(time uint64) int {
+	first := sort.Search(len(o.lines), func(i int) bool { return o.lines[i].at > time })
 	return o.live - o.sums.liveBelow(uint32(first))
 }
 
@@ -146,8 +146,8 @@ func (o *sampledOrder) code(c *codec.Coder) {
 // stampCounts is a Fenwick tree (Fenwick, 1994) that counts live stamps. sums[0] is unused.
 type stampCounts []uint32
 
-// newSums returns a tree with room for the given number of stamps, in which the stamps below live
-// are live.
+// newSums returns a tree with room for the given number of stamps, the first of which are live.
+// number.
 func newSums(room, live int) stampCounts {
 	s := make(stampCounts, room+1)
 	for i := range live {

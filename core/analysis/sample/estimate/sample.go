@@ -188,18 +188,18 @@ type row struct {
 
 func (w *windows) last() *row { return &w.rows[len(w.rows)-1] }
 
-// appendRows makes the last row belong to the window that contains reference number at, and appends
+// appendRows makes the last row belong to the window that contains the given reference, and appends
 // rows if necessary. The parameter size is the number of references in a window.
-func (s *lineSize) appendRows(at, size uint64) {
+func (s *lineSize) appendRows(reference, size uint64) {
 	w := &s.windows
-	if w.References >= size && uint64(len(w.rows)) > at/w.References {
+	if w.References >= size && uint64(len(w.rows)) > reference/w.References {
 		return
 	}
 	s.closeRow()
 	for w.References < size {
 		w.coarsen()
 	}
-	if uint64(len(w.rows)) <= at/w.References {
+	if uint64(len(w.rows)) <= reference/w.References {
 		w.rows = append(w.rows, row{})
 	}
 }

@@ -71,17 +71,17 @@ func (s *spaceSampler) sample(lines []trace.Line, kinds []trace.Kind, c *counts)
 	return beyond
 }
 
-// fetchIntoFront handles an access to a line, with hash h, that missed in the front and replaced
-// another line there, the parameter left. fetchIntoFront returns the distance of the access, or
+// fetchIntoFront handles an access to a line, with hash h, that missed in the front. The parameter
+// evicted is the line that left the front. fetchIntoFront returns the distance of the access, or
 // passed.
-func (s *spaceSampler) fetchIntoFront(line trace.Line, h uint64, left trace.Line) uint32 {
+func (s *spaceSampler) fetchIntoFront(line trace.Line, h uint64, evicted trace.Line) uint32 {
 	d := uint32(passed)
 	if h <= s.threshold {
 		d = s.sampledDistance(line)
 	}
 	s.fetches++
-	if left != noLine && hashLine(left, s.seed) <= s.threshold {
-		s.below.push(left, s.fetches)
+	if evicted != noLine && hashLine(evicted, s.seed) <= s.threshold {
+		s.below.push(evicted, s.fetches)
 		s.times.left++
 	}
 	return d

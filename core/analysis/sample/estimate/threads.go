@@ -240,18 +240,18 @@ func (t *threads) accessSampled(c *coreStacks, core uint8, line trace.Line, h ui
 }
 
 // accessCoherent counts an access on a core's coherent stack. The parameter private is the distance
-// on the private stack, and the parameter left is the line that has left the front of the private
-// stack because of the access.
+// on the private stack, and the parameter evicted is the line that left the front of the private
+// stack.
 //
 // The fronts of both stacks are exact. No line is deeper on the coherent stack than on the private
 // stack, so a line that is only in the private front has been invalidated. Both fronts are equal
 // until a line is invalidated. For sampled lines beyond the front, the distance on the coherent
 // stack is estimated from the distance on the private stack, multiplied by the ratio of these two
 // distances among the sampled lines.
-func (t *threads) accessCoherent(c *coreStacks, core uint8, line, left trace.Line, private uint32, known *knownLine, group int) {
+func (t *threads) accessCoherent(c *coreStacks, core uint8, line, evicted trace.Line, private uint32, known *knownLine, group int) {
 	at := int(min(private, frontLines))
 	if !c.same {
-		at, left = c.top.access(line)
+		at, evicted = c.top.access(line)
 		c.same = front(c.top) == c.space.front
 	}
 	if at < frontLines {
@@ -259,8 +259,8 @@ func (t *threads) accessCoherent(c *coreStacks, core uint8, line, left trace.Lin
 		t.sites.setDepths(uint32(at), 0)
 	} else {
 		t.inFront.add(line, core)
-		if left != noLine {
-			t.inFront.remove(left, core)
+		if evicted != noLine {
+			t.inFront.remove(evicted, core)
 		}
 		if lost := c.foundNearLost(line); private < frontLines {
 			c.lostNear[lost&(frontLines-1)]++
