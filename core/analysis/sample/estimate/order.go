@@ -147,7 +147,6 @@ func (o *sampledOrder) code(c *codec.Coder) {
 type stampCounts []uint32
 
 // newSums returns a tree with room for the given number of stamps, the first of which are live.
-// number.
 func newSums(room, live int) stampCounts {
 	s := make(stampCounts, room+1)
 	for i := range live {

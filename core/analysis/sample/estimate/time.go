@@ -218,7 +218,7 @@ func (t *timeSampler) dropOldData() {
 	}
 }
 
-// All samples have the same weight, and there is only one group.
+// weight returns 1, because all samples have the same weight.
 func (t *timeSampler) weight() uint64            { return 1 }
 func (t *timeSampler) group(line trace.Line) int { return 0 }
 
