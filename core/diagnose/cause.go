@@ -339,16 +339,22 @@ func (r *run) queues(of *counts) {
 	if of == nil {
 		return
 	}
+	// By the line of such a word: the waits of all locations for this line. A location may find the
+	// line in its cache because the previous atomic operation, on a different word, fetched it.
+	waits := map[trace.Line]float64{}
 	for _, at := range r.places {
-		times := 0.0
-		for _, i := range at.sites {
-			l := of.lines.find(of.claimed[i].word >> r.lineShift())
-			if l != nil && l.owner[of.claimed[i].word/wordBytes%words] == several {
-				times += of.claimed[i].times
-			}
+		for line := range r.claimedLines(at, of) {
+			waits[line] += at.coherence
+		}
+	}
+	for _, at := range r.places {
+		times, waited := 0.0, 0.0
+		for line, n := range r.claimedLines(at, of) {
+			times += n
+			waited += waits[line]
 		}
 		most := min(times*r.handOver(), r.out.Cycles)
-		if most/2 < leastWait*r.out.Cycles || at.coherence > most/4 {
+		if most/2 < leastWait*r.out.Cycles || waited > most/4 {
 			continue
 		}
 		fix := takeMore
@@ -361,6 +367,19 @@ func (r *run) queues(of *counts) {
 			How:  "One thread performed nearly all of these operations in this run. The upper bound is the waiting time if the threads always run at the same time.",
 			More: "communication --by site"})
 	}
+}
+
+// claimedLines returns the lines of words on which several threads perform atomic operations at a
+// source location, with the number of consecutive operations of a thread on the same word.
+func (r *run) claimedLines(at *place, of *counts) map[trace.Line]float64 {
+	lines := map[trace.Line]float64{}
+	for _, i := range at.sites {
+		line := of.claimed[i].word >> r.lineShift()
+		if l := of.lines.find(line); l != nil && l.owner[of.claimed[i].word/wordBytes%words] == several {
+			lines[line] += of.claimed[i].times
+		}
+	}
+	return lines
 }
 
 // storesShared reports whether a source location stores to the data for which it waits.

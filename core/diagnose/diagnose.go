@@ -332,7 +332,9 @@ func (d *Diagnosis) merge() {
 		}
 	}
 	for i := range all {
-		all[i].Why += alsoAt(all[i].Line, all[i].also)
+		f := &all[i]
+		f.Why += alsoAt(f.Line, f.also)
+		f.Saved, f.Least, f.Most = min(f.Saved, d.Cycles), min(f.Least, d.Cycles), min(f.Most, d.Cycles)
 	}
 	d.Findings = all
 }
