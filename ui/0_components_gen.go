@@ -320,9 +320,9 @@ func (c *BlocksView) slide(r state.BranchRow, text string) {
 
 func (c *BlocksView) set(r state.BranchRow, text string) { c.App.SetBranch(r.Branch, text) }
 
-// said returns the line of a branch in the branch-probability file, or the text that the user typed and
+// branchText returns the line of a branch in the branch-probability file, or the text that the user typed and
 // the models rejected.
-func (c *BlocksView) said(r state.BranchRow) string {
+func (c *BlocksView) branchText(r state.BranchRow) string {
 	if text := c.App.editOf(r.Branch); text != "" {
 		return text
 	}
@@ -533,7 +533,7 @@ func (c *BlocksView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 																	setAttribute(vgn, "aria-invalid", c.invalid(r))
 																	setAttribute(vgn, "aria-label", "how often each outcome of "+r.Title)
 																	setAttribute(vgn, "id", c.id("often", i))
-																	addProperty(vgn, "value", c.said(r))
+																	addProperty(vgn, "value", c.branchText(r))
 																	addListener(vgn, "change", func(event vugu.DOMEvent) { c.set(r, event.PropString("target", "value")) })
 																}
 															}
@@ -733,7 +733,7 @@ func (c *Caches) attribute() {
 	}
 }
 
-// settle computes the causes once the hierarchy has not changed for a moment.
+// settle recomputes the causes once the hierarchy has not changed for a moment.
 func (c *Caches) settle() {
 	if c.of != c.App.inRange() || state.SameMachine(c.machineOf, c.machine()) {
 		return
@@ -939,14 +939,14 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								vgparent := vgn
 								_ = vgparent
 								vgn = addElement(vgparent, " button\x00type\x00button\x00aria-label\x00fewer ways\x00−")
-								setAttribute(vgn, "aria-disabled", c.spent(c.canWays(l.Cache, -1)))
+								setAttribute(vgn, "aria-disabled", c.ariaDisabled(c.canWays(l.Cache, -1)))
 								setAttribute(vgn, "id", c.id("ways-less", i))
 								addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.StepWays(i+1, -1) })
 								vgn = addElement(vgparent, " output")
 								setAttribute(vgn, "id", c.id("ways", i))
 								setText(vgn, state.WaysText(l.Cache.Ways))
 								vgn = addElement(vgparent, " button\x00type\x00button\x00aria-label\x00more ways\x00+")
-								setAttribute(vgn, "aria-disabled", c.spent(c.canWays(l.Cache, 1)))
+								setAttribute(vgn, "aria-disabled", c.ariaDisabled(c.canWays(l.Cache, 1)))
 								setAttribute(vgn, "id", c.id("ways-more", i))
 								addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.StepWays(i+1, 1) })
 								addText(vgparent, "\n\t\t\t\t\t")
@@ -978,14 +978,14 @@ func (c *Caches) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 										vgparent := vgn
 										_ = vgparent
 										vgn = addElement(vgparent, " button\x00type\x00button\x00aria-label\x00shorter lines\x00−")
-										setAttribute(vgn, "aria-disabled", c.spent(c.canLine(l.Cache, -1)))
+										setAttribute(vgn, "aria-disabled", c.ariaDisabled(c.canLine(l.Cache, -1)))
 										setAttribute(vgn, "id", c.id("line-less", i))
 										addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.StepLine(i+1, -1) })
 										vgn = addElement(vgparent, " output")
 										setAttribute(vgn, "id", c.id("line", i))
 										setText(vgn, strconv.Itoa(int(l.Cache.LineBytes))+"-byte lines")
 										vgn = addElement(vgparent, " button\x00type\x00button\x00aria-label\x00longer lines\x00+")
-										setAttribute(vgn, "aria-disabled", c.spent(c.canLine(l.Cache, 1)))
+										setAttribute(vgn, "aria-disabled", c.ariaDisabled(c.canLine(l.Cache, 1)))
 										setAttribute(vgn, "id", c.id("line-more", i))
 										addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.StepLine(i+1, 1) })
 										addText(vgparent, "\n\t\t\t\t\t")
@@ -1253,8 +1253,8 @@ func (c *CallsView) chosen(direction string) bool {
 	return is == direction
 }
 
-// last returns the tree of which a picture is saved.
-func (c *CallsView) last() string {
+// savedTree returns the ID of the tree that the button for pictures saves.
+func (c *CallsView) savedTree() string {
 	if c.calls() == nil || len(c.calls().Trees) == 0 {
 		return ""
 	}
@@ -1348,8 +1348,15 @@ func (c *CallsView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.SaveCSV("calls") })
 					vgn = addElement(vgparent, " button\x00type\x00button\x00class\x00plain\x00id\x00calls-json\x00JSON")
 					addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.SaveJSON("calls") })
-					vgn = addElement(vgparent, " button\x00type\x00button\x00class\x00plain\x00id\x00calls-png\x00PNG")
-					addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.Port.SavePicture(c.last(), FileName(c.App.result.Name)+"-calls.png") })
+					vgn = addElement(vgparent, " button\x00type\x00button\x00class\x00plain\x00id\x00calls-png")
+					addListener(vgn, "click", func(event vugu.DOMEvent) {
+						c.App.Port.SavePicture(c.savedTree(), FileName(c.App.result.Name)+"-calls.png")
+					})
+					{
+						vgparent := vgn
+						_ = vgparent
+						addText(vgparent, "PNG")
+					}
 					addText(vgparent, "\n\t\t")
 				}
 			}
@@ -1407,14 +1414,14 @@ func (c *CallsView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							vgparent := vgn
 							_ = vgparent
 							addText(vgparent, "\n\t\t\t\t\t")
-							if c.source() != "" {
+							if c.sourceURL() != "" {
 								vgn = addElement(vgparent, "a\x00id\x00calls-source\x00Show in Code")
-								setAttribute(vgn, "href", c.source())
+								setAttribute(vgn, "href", c.sourceURL())
 							}
 							addText(vgparent, "\n\t\t\t\t\t")
-							if c.around() != "" {
+							if c.callersURL() != "" {
 								vgn = addElement(vgparent, "a\x00id\x00calls-around\x00Callers and callees")
-								setAttribute(vgn, "href", c.around())
+								setAttribute(vgn, "href", c.callersURL())
 							}
 							addText(vgparent, "\n\t\t\t\t")
 						}
@@ -1474,7 +1481,7 @@ type Caveats struct {
 	_     incomparable
 	ID    string
 	List  func() []string
-	Words func(list []string) string // the line above the list; nil: the line shows the number of caveats
+	Words func(list []string) string // returns the line above the list; nil: the line shows the number of caveats
 	list  []string
 }
 
@@ -1592,8 +1599,8 @@ func (c *CodeView) tooShort() string {
 	return ""
 }
 
-// sourced reports whether the ranking can be shown next to a source file.
-func (c *CodeView) sourced() bool { return c.App.code.sourced }
+// hasSource reports whether the ranking can be shown next to a source file.
+func (c *CodeView) hasSource() bool { return c.App.code.sourced }
 
 func (c *CodeView) wide() string { return strconv.FormatBool(c.App.code.wide) }
 
@@ -1661,7 +1668,7 @@ func (c *CodeView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				vgparent := vgn
 				_ = vgparent
 				addText(vgparent, "\n\t\t\t")
-				if c.sourced() {
+				if c.hasSource() {
 					vgn = addElement(vgparent, "button\x00type\x00button\x00class\x00plain\x00id\x00code-wide\x00data-key-table\x001\x00title\x00t\x00all columns")
 					setAttribute(vgn, "aria-pressed", c.wide())
 					addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.ShowAllColumns() })
@@ -1867,16 +1874,16 @@ func (c *CodeView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						_ = vgparent
 						vgn = addElement(vgparent, "button\x00type\x00button\x00id\x00place-instructions\x00LLVM IR instructions")
 						setAttribute(vgn, "aria-expanded", c.expanded())
-						addListener(vgn, "click", func(event vugu.DOMEvent) { c.list() })
+						addListener(vgn, "click", func(event vugu.DOMEvent) { c.toggleInstructions() })
 					}
 					vgn = addElement(vgparent, "div\x00class\x00slot")
 					{
 						vgparent := vgn
 						_ = vgparent
-						if c.listed() && c.Table("instructions") != nil {
+						if c.showsInstructions() && c.Table("instructions") != nil {
 							addComponent(vgin, vgout, vgparent, c.Instructions)
 						}
-						if c.listed() && c.Table("instructions") == nil {
+						if c.showsInstructions() && c.Table("instructions") == nil {
 							vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00instructions-missing")
 							setText(vgn, c.noInstructions())
 						}
@@ -1969,8 +1976,8 @@ func (c *Communication) size(text string) {
 
 func (c *Communication) named(site uint32) bool { return site != profile.NoSite }
 
-// code returns the URL of a source location in the Code view.
-func (c *Communication) code(site uint32) string {
+// codeURL returns the URL of a source location in the Code view.
+func (c *Communication) codeURL(site uint32) string {
 	s := c.App.Screen.With(state.TabCode)
 	s.Place, s.Picked = attribution.Site, int(site)+1
 	return "#" + s.Hash()
@@ -2125,13 +2132,13 @@ func (c *Communication) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								_ = vgparent
 								if c.named(c.worst().Sites[0]) {
 									vgn = addElement(vgparent, "a")
-									setAttribute(vgn, "href", c.code(c.worst().Sites[0]))
+									setAttribute(vgn, "href", c.codeURL(c.worst().Sites[0]))
 									setText(vgn, "show the store in Code")
 								}
 								addText(vgparent, " ")
 								if c.named(c.worst().Sites[1]) && c.worst().Sites[1] != c.worst().Sites[0] {
 									vgn = addElement(vgparent, "a")
-									setAttribute(vgn, "href", c.code(c.worst().Sites[1]))
+									setAttribute(vgn, "href", c.codeURL(c.worst().Sites[1]))
 									setText(vgn, "show the other store in Code")
 								}
 							}
@@ -2214,12 +2221,12 @@ func newCompare(a *App) View {
 	c.Assumptions = &Caveats{ID: "compare-assumptions", List: c.assumptions, Words: state.Assumptions}
 	c.Caveats = &Caveats{ID: "compare-notes", List: func() []string { return a.comparison().Doubts(a.Machine()) }}
 	c.BlocksCaveats = &Caveats{ID: "compare-blocks-notes", List: func() []string { return c.blocks().Caveats() }}
-	c.CodeCaveats, c.PairsCaveats, c.CountersCaveats = c.matching("code-compared"), c.matching("pairs-compared"), c.matching("counters-compared")
+	c.CodeCaveats, c.PairsCaveats, c.CountersCaveats = c.matchCaveats("code-compared"), c.matchCaveats("pairs-compared"), c.matchCaveats("counters-compared")
 	return c
 }
 
-// matching returns the caveats about how the rows of a table were matched.
-func (c *CompareView) matching(table string) *Caveats {
+// matchCaveats returns the caveats about how the rows of a table were matched.
+func (c *CompareView) matchCaveats(table string) *Caveats {
 	return &Caveats{ID: table + "-notes", List: func() []string {
 		if t := c.App.table(table); t != nil && t.Doubt != "" {
 			return []string{t.Doubt}
@@ -2245,7 +2252,7 @@ func (c *CompareView) coresWait() string {
 		return s.failed
 	case !c.App.canPredict():
 		return "The trace of A is no longer available: go back and drop the trace again."
-	case c.App.waitsForWord():
+	case c.App.mustConfirm():
 		return "The trace of A is long, so the page does not read it again automatically: open A alone to predict a run on several cores."
 	}
 	return "Reading the trace again …"
@@ -2474,14 +2481,14 @@ func (c *CompareView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 									vgparent := vgn
 									_ = vgparent
 									vgn = addElement(vgparent, " button\x00type\x00button\x00aria-label\x00fewer ways\x00−")
-									setAttribute(vgn, "aria-disabled", c.spent(c.canWays(l, -1)))
+									setAttribute(vgn, "aria-disabled", c.ariaDisabled(c.canWays(l, -1)))
 									setAttribute(vgn, "id", c.id("ways-less", i))
 									addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.StepWays(i+1, -1) })
 									vgn = addElement(vgparent, " output")
 									setAttribute(vgn, "id", c.id("ways", i))
 									setText(vgn, state.WaysText(l.Ways))
 									vgn = addElement(vgparent, " button\x00type\x00button\x00aria-label\x00more ways\x00+")
-									setAttribute(vgn, "aria-disabled", c.spent(c.canWays(l, 1)))
+									setAttribute(vgn, "aria-disabled", c.ariaDisabled(c.canWays(l, 1)))
 									setAttribute(vgn, "id", c.id("ways-more", i))
 									addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.StepWays(i+1, 1) })
 									addText(vgparent, "\n\t\t\t\t\t")
@@ -2821,7 +2828,7 @@ func (c *CoresView) known() *state.Cores { return c.App.predicted() }
 
 func (c *CoresView) failed() string { return c.App.cores.failed }
 
-func (c *CoresView) waits() bool { return c.App.canPredict() && c.App.waitsForWord() }
+func (c *CoresView) waits() bool { return c.App.canPredict() && c.App.mustConfirm() }
 
 func (c *CoresView) pending() bool { return c.App.cores.asker.busy() }
 
@@ -2834,8 +2841,8 @@ func (c *CoresView) sentence() string {
 	return strings.TrimSpace(c.known().RatesSentence(n) + " " + c.known().SpeedUpSentence(n))
 }
 
-// clocks reports whether references can be interleaved by the cores' clocks, or are interleaved in this way.
-func (c *CoresView) clocks() bool { return c.timed() || c.App.Screen.Interleave == "time" }
+// offersClocks reports whether the list offers to interleave references by the cores' clocks.
+func (c *CoresView) offersClocks() bool { return c.timed() || c.App.Screen.Interleave == "time" }
 
 func (c *CoresView) sampled() string {
 	if c.known() == nil {
@@ -3015,7 +3022,7 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						{
 							vgparent := vgn
 							_ = vgparent
-							for _, o := range state.Interleavings(c.clocks()) {
+							for _, o := range state.Interleavings(c.offersClocks()) {
 								_ = o
 								vgn = addElement(vgparent, "option")
 								setAttribute(vgn, "value", o.Name)
@@ -3104,7 +3111,7 @@ func (c *CoresView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						}
 					}
 				}
-				addElement(vgparent, "p\x00class\x00second\x00Private and shared levels are simulated with MESI coherence, which is exact for the synthesised threads. For comparison, SDCM shows the model of PPT-SASMM, with a sample of at least 30 executions of each block. To check the prediction, compare it with a run that has this number of threads.")
+				addElement(vgparent, "p\x00class\x00second\x00Private and shared levels are simulated with MESI coherence, which is exact for the synthesised threads. For comparison, the page also shows the estimates of SDCM, the model of PPT-SASMM, from a sample of at least 30 executions of each block. To check the prediction, compare it with a run that has this number of threads.")
 			}
 			vgn = addElement(vgparent, "section\x00class\x00level\x00aria-labelledby\x00cores-work-title")
 			{
@@ -3170,7 +3177,8 @@ func (c *Counters) chosen(by string) bool { return string(c.App.by()) == by }
 
 func (c *Counters) choose(by string) { c.App.goTo(c.App.Screen.Summed(answers.CountersBy(by)), true) }
 
-// keys returns the keys of the main tables or, if asked, of the tables next to them.
+// keys returns the keys of the main tables or, if the parameter beside is set, of the tables
+// beside the main tables.
 func (c *Counters) keys(beside bool) (list []string) {
 	c.App.sumUp()
 	for _, key := range c.App.result.counterKeys {
@@ -3328,8 +3336,8 @@ func (c *DataTable) rows() [][]string {
 	return rows
 }
 
-// bar returns the length of the bar of a row on the page.
-func (c *DataTable) bar(row int) string {
+// barLength returns the length of a row's bar; row is counted from the top of the page.
+func (c *DataTable) barLength(row int) string {
 	_, first := c.table.Page(c.page())
 	return strconv.FormatFloat(c.table.Bar(first+row), 'g', 3, 64)
 }
@@ -3370,8 +3378,8 @@ func (c *DataTable) class(i int) string {
 	return "number"
 }
 
-// sorted returns the order of the rows if they are sorted by a column.
-func (c *DataTable) sorted(col state.Column) any {
+// sortOrder returns the aria-sort value of a column: nil unless the column sorts the rows.
+func (c *DataTable) sortOrder(col state.Column) any {
 	switch {
 	case col.Key == "" || col.Key != c.table.Sort:
 		return nil
@@ -3449,7 +3457,7 @@ func (c *DataTable) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							_ = i
 							_ = col
 							vgn = addElement(vgparent, "th\x00scope\x00col")
-							setAttribute(vgn, "aria-sort", c.sorted(col))
+							setAttribute(vgn, "aria-sort", c.sortOrder(col))
 							setAttribute(vgn, "class", c.class(i))
 							{
 								vgparent := vgn
@@ -3497,7 +3505,7 @@ func (c *DataTable) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 									vgparent := vgn
 									_ = vgparent
 									vgn = addElement(vgparent, "meter\x00max\x001\x00aria-hidden\x00true")
-									setAttribute(vgn, "value", c.bar(r))
+									setAttribute(vgn, "value", c.barLength(r))
 								}
 							}
 						}
@@ -3598,7 +3606,7 @@ func (c *Data) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					vgn = addElement(vgparent, "span\x00id\x00data-sentence")
 					setText(vgn, c.ranking().Sentence(c.place()))
 					vgn = addElement(vgparent, " a\x00id\x00data-code\x00See Code")
-					setAttribute(vgn, "href", c.where())
+					setAttribute(vgn, "href", c.declarationURL())
 				}
 				vgn = addElement(vgparent, "div\x00class\x00slot")
 				{
@@ -3990,7 +3998,7 @@ func (c *Facts) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 			_ = vgparent
 			addComponent(vgin, vgout, vgparent, c.Curve)
 			addElement(vgparent, "h3\x00How it was computed")
-			addElement(vgparent, "p\x00class\x00second\x00The stack distance of every access (the number of other lines used since the last access to the same line) is computed exactly in one pass. A fully associative LRU cache hits if the distance is below its number of lines. Estimates are marked ≈ and name their model.")
+			addElement(vgparent, "p\x00class\x00second\x00The stack distance of every access (the number of other lines used since the last access to the same line) is computed exactly in one pass. An access hits in a fully associative LRU cache if its stack distance is less than the number of lines in the cache. Estimates are marked ≈ and name their model.")
 		}
 	}
 	return vgout
@@ -4029,17 +4037,17 @@ func (c *Figure) summary() string {
 	return ""
 }
 
-// how describes how the chart's numbers were computed.
-func (c *Figure) how() string {
+// method describes how the chart's numbers were computed.
+func (c *Figure) method() string {
 	if chart := c.App.charts[c.ID]; chart != nil && chart.How != "" {
 		return chart.How
 	}
 	return c.App.how()
 }
 
-// chip returns a CSS class that distinguishes exact numbers from estimates.
-func (c *Figure) chip() string {
-	if c.how() == state.Exactly {
+// chipClass returns a CSS class that distinguishes exact numbers from estimates.
+func (c *Figure) chipClass() string {
+	if c.method() == state.Exactly {
 		return "chip exact"
 	}
 	return "chip"
@@ -4074,8 +4082,8 @@ func (c *Figure) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 			vgn = addElement(vgparent, "h2")
 			setText(vgn, c.title())
 			vgn = addElement(vgparent, "span")
-			setAttribute(vgn, "class", c.chip())
-			setText(vgn, c.how())
+			setAttribute(vgn, "class", c.chipClass())
+			setText(vgn, c.method())
 			vgn = addElement(vgparent, " span\x00class\x00actions")
 			{
 				vgparent := vgn
@@ -4167,7 +4175,7 @@ type Footprint struct {
 func newFootprint(a *App) View {
 	return &Footprint{App: a,
 		Sizes: newFigure(a, "footprint", helpFootprint),
-		Misses: newFigure(a, "footprint-misses", "The growth of the footprint (the number of lines that one more access adds) predicts the miss ratio of a fully associative LRU cache as large as the footprint "+
+		Misses: newFigure(a, "footprint-misses", "The growth of the footprint is the number of lines that one more access adds. It predicts the miss ratio of a fully associative LRU cache of the footprint's size "+
 			"(Xiang and others, 2013). The exact miss ratio follows from the stack distances."),
 	}
 }
@@ -4238,7 +4246,7 @@ var _ log.Logger
 // Kept shows the list of kept analyses.
 type Kept struct{ App *App }
 
-// listed reports whether the list has been read. Before that, an empty list would look
+// listed reports whether the list has been read. Until then, the page must not show an empty list, which would look
 // as if the analyses had been lost.
 func (c *Kept) listed() bool { return c.App.listed || c.App.Store == nil }
 
@@ -4259,15 +4267,15 @@ func (c *Kept) empty() string {
 	return "No analyses yet. The profile of every analysis is kept here until you delete it; traces are never kept."
 }
 
-// key ends renaming with Escape.
-func (c *Kept) key(name string) {
+// onKey handles a key in the name field: Escape ends renaming.
+func (c *Kept) onKey(name string) {
 	if name == "Escape" {
 		c.App.Spare()
 	}
 }
 
-// beside reports whether a row can be compared with the selected row.
-func (c *Kept) beside(row state.KeptRow) bool {
+// comparable reports whether a row can be compared with the selected row.
+func (c *Kept) comparable(row state.KeptRow) bool {
 	return !row.Interrupted && c.App.against != "" && c.App.against != row.Key
 }
 
@@ -4348,7 +4356,7 @@ func (c *Kept) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 												setAttribute(vgn, "aria-label", "New name for "+row.Name)
 												setAttribute(vgn, "value", row.Name)
 												addListener(vgn, "input", func(event vugu.DOMEvent) { c.App.newName = event.PropString("target", "value") })
-												addListener(vgn, "keydown", func(event vugu.DOMEvent) { c.key(event.PropString("key")) })
+												addListener(vgn, "keydown", func(event vugu.DOMEvent) { c.onKey(event.PropString("key")) })
 												addElement(vgparent, " button\x00id\x00rename-save\x00save")
 												vgn = addElement(vgparent, " button\x00type\x00button\x00class\x00plain\x00cancel")
 												addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.Spare() })
@@ -4424,7 +4432,7 @@ func (c *Kept) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 													addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.Against("") })
 												}
 												addText(vgparent, "\n\t\t\t\t\t\t\t\t")
-												if c.beside(row) {
+												if c.comparable(row) {
 													vgn = addElement(vgparent, "a\x00class\x00compare\x00with this")
 													setAttribute(vgn, "aria-label", "compare with "+row.Name)
 													setAttribute(vgn, "href", c.hash(row))
@@ -4517,8 +4525,8 @@ func (c *Lesson) number() string {
 	return "Exercise " + strconv.Itoa(c.App.Screen.Exercise) + " of " + strconv.Itoa(len(c.App.Port.Demos()))
 }
 
-// next returns the URL of the next exercise; "" after the last one.
-func (c *Lesson) next() string {
+// nextURL returns the URL of the next exercise; "" after the last one.
+func (c *Lesson) nextURL() string {
 	if n := c.App.Screen.Exercise; n < len(c.App.Port.Demos()) {
 		return "#exercise=" + strconv.Itoa(n+1)
 	}
@@ -4565,7 +4573,7 @@ func (c *Lesson) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.Predict(i) })
 						}
 					}
-					addElement(vgparent, "p\x00class\x00second\x00Predict first. The page then shows what was measured.")
+					addElement(vgparent, "p\x00class\x00second\x00Predict first. The page then shows the measured result.")
 				}
 			}
 		}
@@ -4610,9 +4618,9 @@ func (c *Lesson) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						{
 							vgparent := vgn
 							_ = vgparent
-							if c.next() != "" {
+							if c.nextURL() != "" {
 								vgn = addElement(vgparent, "a\x00id\x00exercise-next\x00Next exercise")
-								setAttribute(vgn, "href", c.next())
+								setAttribute(vgn, "href", c.nextURL())
 							}
 							vgn = addElement(vgparent, " button\x00type\x00button\x00class\x00plain\x00id\x00predict-again\x00Predict again")
 							addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.Predict(-1) })
@@ -4817,7 +4825,7 @@ func (c *LoopChanges) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 		_ = vgparent
 		vgn = addElement(vgparent, "h2\x00id\x00changes-title")
 		setText(vgn, c.title())
-		addElement(vgparent, "p\x00class\x00second\x00id\x00changes-words\x00Changes are applied to the recorded loops, and the misses of the nest alone are counted exactly, in initially empty caches. The page does not check whether a change is legal: each change states what would make it illegal.")
+		addElement(vgparent, "p\x00class\x00second\x00id\x00changes-words\x00Changes are applied to the recorded loops. Only the misses of this nest are counted, exactly, in caches that are empty at first. The page does not check whether a change is legal: each change states what would make it illegal.")
 		vgn = addElement(vgparent, "div\x00class\x00slot")
 		{
 			vgparent := vgn
@@ -5055,14 +5063,14 @@ func (c *LoopsView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 										vgparent := vgn
 										_ = vgparent
 										vgn = addElement(vgparent, " button\x00type\x00button\x00aria-label\x00fewer ways\x00−")
-										setAttribute(vgn, "aria-disabled", c.spent(c.canWays(l, -1)))
+										setAttribute(vgn, "aria-disabled", c.ariaDisabled(c.canWays(l, -1)))
 										setAttribute(vgn, "id", c.id("ways-less", i))
 										addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.StepWays(i+1, -1) })
 										vgn = addElement(vgparent, " output")
 										setAttribute(vgn, "id", c.id("ways", i))
 										setText(vgn, state.WaysText(l.Ways))
 										vgn = addElement(vgparent, " button\x00type\x00button\x00aria-label\x00more ways\x00+")
-										setAttribute(vgn, "aria-disabled", c.spent(c.canWays(l, 1)))
+										setAttribute(vgn, "aria-disabled", c.ariaDisabled(c.canWays(l, 1)))
 										setAttribute(vgn, "id", c.id("ways-more", i))
 										addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.StepWays(i+1, 1) })
 										addText(vgparent, "\n\t\t\t\t")
@@ -5160,14 +5168,15 @@ func (c *ResultView) placed() bool {
 	return is && c.has() && c.missing() == "" && v.Placed()
 }
 
-// teaches reports whether the text of a demo is shown above the view. Above a diagnosis, the text is shown only in an exercise.
-func (c *ResultView) teaches() bool {
+// showsLesson reports whether the demo's lesson is shown above the view. The Diagnosis view
+// shows it only in an exercise.
+func (c *ResultView) showsLesson() bool {
 	return c.has() && !c.App.comparing() && c.App.result.demo != nil && c.missing() == "" && (c.App.Screen.Tab != state.TabDiagnosis || c.App.exercise() != nil)
 }
 
-// repeats returns the label of the button for the missing analysis; "" if the available
+// repeatLabel returns the label of the button that starts the missing analysis; "" if the available
 // trace cannot provide it.
-func (c *ResultView) repeats() string {
+func (c *ResultView) repeatLabel() string {
 	if v, is := c.App.view().(repeater); is && c.App.CanRepeat() {
 		words, _ := v.Repeat()
 		return words
@@ -5189,8 +5198,8 @@ func (c *ResultView) swapped() string {
 	return "#" + s.Hash()
 }
 
-// own describes the caches of a hierarchy that is not a preset.
-func (c *ResultView) own() (text string) {
+// ownCaches describes the caches of the user's own hierarchy, which is not a preset.
+func (c *ResultView) ownCaches() (text string) {
 	for _, l := range c.App.Screen.Levels {
 		if text != "" {
 			text += ", "
@@ -5226,9 +5235,9 @@ func (c *ResultView) current(t state.Tab) any {
 // group returns the group that contains the current view.
 func (c *ResultView) group() state.TabGroup { return state.TabGroups()[c.App.Screen.Tab.Group()] }
 
-// of returns the view to which a group's tab leads: the group's first view that has something to show or, if one of
+// target returns the view to which a group's tab leads: the group's first view that has something to show or, if one of
 // its views is shown, the next view.
-func (c *ResultView) of(g state.TabGroup) state.Tab {
+func (c *ResultView) target(g state.TabGroup) state.Tab {
 	at := slices.Index(g.Tabs, c.App.Screen.Tab) + 1
 	for i := range g.Tabs {
 		if t := g.Tabs[(at+i)%len(g.Tabs)]; c.App.missing(t) == "" {
@@ -5238,8 +5247,8 @@ func (c *ResultView) of(g state.TabGroup) state.Tab {
 	return g.Tabs[at%len(g.Tabs)]
 }
 
-// in returns the aria-current value of a group, which is set if the group contains the current view.
-func (c *ResultView) in(g state.TabGroup) any {
+// ariaCurrent returns the aria-current value of a group, which is set if the group contains the current view.
+func (c *ResultView) ariaCurrent(g state.TabGroup) any {
 	switch {
 	case !slices.Contains(g.Tabs, c.App.Screen.Tab):
 		return nil
@@ -5256,9 +5265,9 @@ func (c *ResultView) id(g state.TabGroup) string {
 	return "group-" + g.Tabs[0].Slug()
 }
 
-// stop makes the Tab key stop only once in a row of tabs; arrow keys move within the row
+// tabIndex makes the Tab key stop only once in a row of tabs; arrow keys move within the row
 // (boot.js).
-func (c *ResultView) stop(current bool) string {
+func (c *ResultView) tabIndex(current bool) string {
 	if current {
 		return "0"
 	}
@@ -5387,12 +5396,12 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					_ = i
 					_ = g
 					vgn = addElement(vgparent, "a")
-					setAttribute(vgn, "aria-current", c.in(g))
+					setAttribute(vgn, "aria-current", c.ariaCurrent(g))
 					setAttribute(vgn, "class", c.class(g.Tabs))
 					setAttribute(vgn, "data-key", i+1)
-					setAttribute(vgn, "href", c.href(c.of(g)))
+					setAttribute(vgn, "href", c.href(c.target(g)))
 					setAttribute(vgn, "id", c.id(g))
-					setAttribute(vgn, "tabindex", c.stop(c.in(g) != nil))
+					setAttribute(vgn, "tabindex", c.tabIndex(c.ariaCurrent(g) != nil))
 					{
 						vgparent := vgn
 						_ = vgparent
@@ -5446,7 +5455,7 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							if c.App.Screen.Levels != nil {
 								vgn = addElement(vgparent, "option\x00value\x00")
 								addProperty(vgn, "selected", true)
-								setText(vgn, c.own())
+								setText(vgn, c.ownCaches())
 							}
 							for _, p := range c.App.Presets() {
 								_ = p
@@ -5562,7 +5571,7 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 						setAttribute(vgn, "class", c.class([]state.Tab{t}))
 						setAttribute(vgn, "href", c.href(t))
 						setAttribute(vgn, "id", "tab-"+t.Slug())
-						setAttribute(vgn, "tabindex", c.stop(t == c.App.Screen.Tab))
+						setAttribute(vgn, "tabindex", c.tabIndex(t == c.App.Screen.Tab))
 						{
 							vgparent := vgn
 							_ = vgparent
@@ -5588,7 +5597,7 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 		{
 			vgparent := vgn
 			_ = vgparent
-			if c.teaches() {
+			if c.showsLesson() {
 				addComponent(vgin, vgout, vgparent, c.Lesson)
 			}
 		}
@@ -5613,14 +5622,14 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					setText(vgn, c.App.Screen.Tab.Name())
 					vgn = addElement(vgparent, "p")
 					setText(vgn, c.missing())
-					if c.repeats() != "" {
+					if c.repeatLabel() != "" {
 						vgn = addElement(vgparent, "p\x00class\x00actions")
 						{
 							vgparent := vgn
 							_ = vgparent
 							vgn = addElement(vgparent, "button\x00type\x00button")
 							setAttribute(vgn, "id", c.App.Screen.Tab.Slug()+"-again")
-							setText(vgn, c.repeats())
+							setText(vgn, c.repeatLabel())
 							addListener(vgn, "click", func(event vugu.DOMEvent) { c.repeat() })
 						}
 					}
@@ -5937,7 +5946,7 @@ func (c *Threads) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 			}
 			addComponent(vgin, vgout, vgparent, c.Cores)
 			addElement(vgparent, "h2\x00id\x00each-title\x00Each thread separately")
-			addElement(vgparent, "p\x00class\x00second\x00Three curves for each thread: a private cache whose lines no other thread invalidates, a private cache in which stores of other threads invalidate lines, and one cache for all threads.")
+			addElement(vgparent, "p\x00class\x00second\x00Each thread has three curves: one for a private cache whose lines no other thread invalidates, one for a private cache in which stores of other threads invalidate lines, and one for a cache that all threads share.")
 			vgn = addElement(vgparent, "p\x00class\x00legend second\x00aria-hidden\x00true")
 			setText(vgn, vugu.HTML("\x3Cspan\x3E\x3Cspan class=\"square level1\"\x3E\x3C/span\x3E private\x3C/span\x3E \x3Cspan\x3E\x3Cspan class=\"square level2\"\x3E\x3C/span\x3E coherent\x3C/span\x3E \x3Cspan\x3E\x3Cspan class=\"square level3\"\x3E\x3C/span\x3E shared, dashed\x3C/span\x3E"))
 			vgn = addElement(vgparent, "div\x00class\x00smalls\x00id\x00each\x00aria-labelledby\x00each-title")
@@ -6075,7 +6084,7 @@ func (c *Threads) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 				}
 				addComponent(vgin, vgout, vgparent, c.Shared)
 				vgn = addElement(vgparent, "p\x00class\x00second")
-				setText(vgn, vugu.HTML("A thread\x26#39;s effective share is the size of a private cache in which the thread would miss as often. No such size exists if the thread profits from lines that other threads fetch."))
+				setText(vgn, vugu.HTML("A thread\x26#39;s effective share is the size of a private cache in which the thread would have the same number of misses. If the thread profits from lines that other threads fetch, no such size exists."))
 			}
 			vgn = addElement(vgparent, "section\x00class\x00level\x00aria-labelledby\x00change-title")
 			{

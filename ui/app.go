@@ -31,10 +31,10 @@ type App struct {
 	Note    string // a message that is not a problem; removed by the next event
 
 	kept      []profile.Entry
-	elsewhere map[string]bool // keys of the analyses that ran in any tab when kept was read
+	elsewhere map[string]bool // keys of the analyses that were running in any tab when the list of kept analyses was read
 	files     map[string]bool // keys of interrupted analyses whose files can be opened again
-	listed    bool            // kept was read, or reading it failed
-	used      uint64          // number of bytes of storage in use when kept was read, or 0 if unknown
+	listed    bool            // whether the list of kept analyses was read, or reading it failed
+	used      uint64          // bytes of storage in use when the list of kept analyses was read; 0: unknown
 	editing   string          // key of the entry that is being renamed
 	newName   string
 	doomed    string // key of the entry whose deletion the user must confirm
@@ -46,7 +46,7 @@ type App struct {
 	wanted  string          // key of the analysis to resume, chosen in the list
 
 	presets []hierarchy.Hierarchy // computed on first use
-	cpus    *report.Table         // processors of the latest answer
+	cpus    *report.Table         // the table of processors in the latest answer
 	// whether the file picker asks for a description of a hierarchy
 	describing bool
 
@@ -54,7 +54,7 @@ type App struct {
 	both   View               // the view that compares two results
 
 	result  *Result
-	other   *Result // the result with which result is compared; see comparing
+	other   *Result // the result that is compared with the field result; see comparing
 	against string  // key of the analysis with which the next result is compared
 
 	compared       *state.Comparison
@@ -63,7 +63,7 @@ type App struct {
 	charts    map[string]*state.Chart // charts passed to Port, by id
 	handed    map[string]any          // the latest data passed to Port, by id
 	grids     map[string]*state.Grid  // the latest tables passed to Port, by id
-	smalls    *state.Threads          // the view for which the small charts in each were drawn
+	smalls    *state.Threads          // the view for which the field each was computed
 	each      []*state.Chart          // one small chart for each core
 	chosen    map[string]int          // the user's predictions in exercises, by demo; nil until loaded
 	code      codeState
@@ -91,23 +91,23 @@ type Result struct {
 	Profile   *profile.Profile
 	View      *state.View // nil before the first access is counted
 
-	demo     *Demo           // the demo whose whole trace was analysed; nil for other traces
-	findings []state.Finding // findings for View, computed on first use
+	demo     *Demo           // the demo, if the whole trace of a demo was analysed; otherwise nil
+	findings []state.Finding // the findings about View; computed on first use
 	foundFor hierarchy.Hierarchy
 	answers  *state.Answers
 	readable map[string]string   // the functions' readable names, by mangled names; nil: not known yet
-	asked    hierarchy.Hierarchy // hierarchy of answer
-	answered *state.View         // view of answer
+	asked    hierarchy.Hierarchy // the hierarchy to which the field answer belongs
+	answered *state.View         // the view to which the field answer belongs
 	answer   *state.Caches
 
 	counterKeys []string // keys of counters, in order
 	counters    map[string]*state.Table
-	summed      answers.CountersBy // how counters are summed
+	summed      answers.CountersBy // grouping of the counters
 	sorted      string             // column by which counters are sorted
 }
 
 // Changed reports whether anything has changed since the last call. If nothing has changed, the
-// page skips the render.
+// page is not rendered again.
 func (a *App) Changed() bool {
 	was := a.changed
 	a.changed = false
@@ -234,7 +234,7 @@ func (a *App) navigate(to func() (hash string, yes bool)) {
 				}
 			}
 			if before.Other != "" && screen.Other == "" {
-				a.Port.Focus("result-title") // the link that the user followed no longer exists
+				a.Port.Focus("result-title") // the clicked link is no longer on the page
 			}
 			if before.Tab != screen.Tab {
 				a.Port.Announce(screen.Tab.Name())
@@ -272,7 +272,7 @@ func (a *App) wayBack(key string) string {
 
 // load opens a kept analysis. It waits for the store.
 func (a *App) load(key string) {
-	r, problem := a.read(key)
+	r, problem := a.readKept(key)
 	if problem != "" {
 		if a.analysesLinked(key) {
 			return
@@ -291,8 +291,8 @@ func (a *App) load(key string) {
 	a.loadOther()
 }
 
-// read reads a kept analysis. If it fails, problem explains why.
-func (a *App) read(key string) (r *Result, problem string) {
+// readKept reads a kept analysis, or returns a problem that explains why it cannot be read.
+func (a *App) readKept(key string) (r *Result, problem string) {
 	if a.Store == nil {
 		return nil, a.NoStore
 	}
@@ -341,7 +341,7 @@ func (a *App) giveUp(problem string) {
 func (a *App) present(r *Result) {
 	a.result = r
 	if a.models.of != nil && a.models.of != r.Profile {
-		a.endModels() // the models program has loaded a different profile
+		a.endModels() // the program that runs the models has loaded a different profile
 	}
 	r.show(a.Screen.LineBytes)
 	r.demo = a.demoOf(r)
@@ -351,7 +351,7 @@ func (a *App) present(r *Result) {
 	a.drawCharts()
 }
 
-// show prepares the view of the profile at a line size.
+// show prepares the view of the profile for a line size.
 func (r *Result) show(lineBytes uint32) {
 	r.View, r.findings, r.answer, r.answers, r.counters = nil, nil, nil, nil, nil
 	if r.Profile == nil {
@@ -381,8 +381,8 @@ func (a *App) goTo(s state.Screen, replace bool) {
 	a.drawCharts()
 }
 
-// adjust changes the screen for a control. The change is a history entry, so that Back undoes it.
-// Dragging a slider, or consecutive key presses on one control, make a single entry.
+// adjust changes the screen for a control. The change becomes a history entry, so that Back undoes
+// it. Dragging a slider, or pressing keys repeatedly on one control, adds only one entry.
 func (a *App) adjust(control string, s state.Screen) {
 	same := !a.pressed.Swap(false) && a.step == control
 	a.goTo(s, same || s.Hash() == a.Screen.Hash())

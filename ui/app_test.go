@@ -41,7 +41,7 @@ type desk struct {
 
 	mu      sync.Mutex
 	hash    string
-	history []string // the browser history, which contains the hashes to which Back returns
+	history []string // the browser history: the hashes to which the Back button returns
 	demos   []Demo   // demos of the page, or nil for two default demos
 	first   bool
 	focus   string
@@ -62,7 +62,7 @@ type desk struct {
 
 	connect         func() (workers.Carrier, error)
 	checkpointBytes uint64
-	// whether models are evaluated outside the page from the start
+	// whether the worker spills its stacks from the start
 	outside bool
 	fileOf  func(content []byte) io.Reader // reader of the content, or nil to read the given bytes
 }
@@ -310,7 +310,7 @@ func TestTableAndExports(t *testing.T) {
 	if p, err := profile.Decode(saved); err != nil || p.Totals.AllReferences() != 66560 {
 		t.Fatalf("exported profile: %v", err)
 	}
-	// If an exported profile is imported, it is a separate analysis, whatever its name is.
+	// An imported profile becomes a separate analysis, whatever its name.
 	d.app.Offer(Item{File: fileWith("from a friend", saved)})
 	d.wants("from a friend", `class="chip complete"`)
 	if e := d.entries(); len(e) != 2 || e[0].Digest != e[1].Digest {
@@ -381,7 +381,7 @@ func TestLevelsLatenciesAndB(t *testing.T) {
 	d.app.SaveCSV("against")
 	d.act(func() { d.app.KeepBeside(true) })
 	if page := d.html(); strings.Contains(page, `id="table-against"`) {
-		t.Error("the page shows B after it was removed")
+		t.Error("the page still shows hierarchy B after B was removed")
 	}
 }
 
@@ -503,8 +503,7 @@ func TestRefusals(t *testing.T) {
 }
 
 // TestUnknownLink checks that, if a link leads to a result that is not stored, the page shows
-// advice and removes nothing from the list. The test follows such a link in the page, and also
-// opens the page with it.
+// advice and removes nothing from the list. The test opens the page with such a link.
 func TestUnknownLink(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(demoItem())
@@ -624,7 +623,8 @@ func (c *dying) Receive() (workers.Message, error) {
 	return m, err
 }
 
-// The type "slow" is a trace that is read so slowly that there is a snapshot before its end.
+// The type "slow" is a reader that is slow enough for the analysis to send a snapshot before the
+// trace ends.
 type slow struct{ r io.Reader }
 
 func (s *slow) Read(p []byte) (int, error) {
@@ -933,7 +933,7 @@ func TestNoReferencesOfChosenKinds(t *testing.T) {
 		d.wants(`id="missing"`, "The settings exclude all 2 references of this trace", "“fetch”", "choose other kinds")
 	}
 	if page := d.html(); strings.Contains(page, `class="chip exact"`) {
-		t.Error("a page without numbers is marked as exact")
+		t.Error("a page that shows no numbers is marked as exact")
 	}
 }
 

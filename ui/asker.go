@@ -12,12 +12,13 @@ import (
 // with the lock held.
 type asker struct {
 	app     *App
-	subject func() workers.Subject      // called without holding the lock
-	take    func(*answers.Reply, error) // called with each reply to the last question, or with the error that ends the replies
+	subject func() workers.Subject // called without holding the lock
+	// called with each reply to the last question, or with an error after which no more replies follow
+	onReply func(*answers.Reply, error)
 
 	carrier workers.Carrier // nil while the program is starting or is not needed yet
 	last    workers.Message // the last question
-	running bool            // whether the answer to the last question is incomplete
+	running bool            // whether more replies to the last question will follow
 	ended   bool
 }
 
@@ -36,7 +37,7 @@ func (x *asker) ask(q answers.Question, attachment any) {
 // busy reports whether a reply is expected.
 func (x *asker) busy() bool { return x != nil && x.running }
 
-// end ends the program. take is not called after that.
+// end ends the program. After that, it no longer calls onReply.
 func (x *asker) end() {
 	if x == nil {
 		return
@@ -46,7 +47,7 @@ func (x *asker) end() {
 	}
 }
 
-// run starts the program and passes its replies to take. It blocks, and must be called without the
+// run starts the program and passes its replies to onReply. It blocks, and must be called without the
 // lock.
 func (x *asker) run() {
 	c, err := x.app.openSubject(x.subject())
@@ -64,10 +65,10 @@ func (x *asker) run() {
 			switch {
 			case err != nil:
 				x.ended, x.running, over = true, false, true
-				x.take(nil, err)
+				x.onReply(nil, err)
 			case reply != nil && m.Job == x.last.Job:
 				x.running = reply.More
-				x.take(reply, nil)
+				x.onReply(reply, nil)
 			}
 		})
 		if !over {

@@ -14,7 +14,7 @@ import (
 // The type "scripted" is a desk in which the test acts as the answer program.
 type scripted struct {
 	*desk
-	carriers chan workers.Carrier // the ends of the carriers that the test uses
+	carriers chan workers.Carrier // the test's ends of the connections
 }
 
 func (s scripted) Answerer() (workers.Carrier, error) {
@@ -42,13 +42,14 @@ func question(t *testing.T, c workers.Carrier) (job uint32, q answers.Question) 
 }
 
 // TestAsker checks that, once the answer program is ready, an asker sends only the latest question.
-// It must accept only replies to this question, and no reply after it has ended.
+// The asker must accept only replies to this question, and no reply after the method "end" was
+// called.
 func TestAsker(t *testing.T) {
 	d := newDesk(t)
 	s := scripted{d, make(chan workers.Carrier, 2)}
 	d.app.Port = s
 	took := make(chan string, 9)
-	x := &asker{app: d.app, subject: subjectOf(nil, nil), take: func(r *answers.Reply, err error) {
+	x := &asker{app: d.app, subject: subjectOf(nil, nil), onReply: func(r *answers.Reply, err error) {
 		if err != nil {
 			took <- err.Error()
 			return
@@ -99,10 +100,10 @@ func TestAsker(t *testing.T) {
 	_ = c.Send(workers.Message{Type: workers.TypeAnswer, Job: job, Body: []byte("nonsense")})
 	wants("answer message: byte 0: want version 7 of the protocol; page and worker are from different builds: reload the page")
 	if _, err := c.Receive(); !errors.Is(err, workers.ErrClosed) {
-		t.Errorf("Receive after the end of the asker: %v, want the error of a closed carrier", err)
+		t.Errorf("Receive after the end of the asker: %v, want the error for a closed carrier", err)
 	}
 
-	y := &asker{app: d.app, subject: x.subject, take: x.take}
+	y := &asker{app: d.app, subject: x.subject, onReply: x.onReply}
 	d.act(func() { y.ask(answers.Question{Of: "five"}, nil) })
 	c = <-s.carriers
 	d.act(y.end)

@@ -32,7 +32,7 @@ type modelState struct {
 
 	file       []string // lines of the branch-probability file that the user opened
 	named      string   // rejected text in the field for a new parameter
-	branches   []edit   // the user's changes, in their order
+	branches   []edit   // the user's changes, oldest first
 	parameters []edit
 }
 
@@ -68,7 +68,7 @@ func (a *App) modelQuestion() answers.ModelQuestion {
 	q.Machine = h.Lines()
 	var changes strings.Builder
 	for _, line := range a.models.file {
-		if name, _, is := strings.Cut(line, " = "); !is || !named(a.models.parameters, name) && !named(a.models.branches, name) {
+		if name, _, is := strings.Cut(line, " = "); !is || !isEdited(a.models.parameters, name) && !isEdited(a.models.branches, name) {
 			changes.WriteString(line + "\n")
 		}
 	}
@@ -112,7 +112,7 @@ func (c *BlocksView) Processors() (list *report.Table, depends bool) {
 	return list, true
 }
 
-// Draw draws the models' answer. Draw asks the current question if the last answer belongs to an
+// Draw draws the models' answer. Draw sends the current question if the last answer belongs to an
 // earlier question.
 func (c *BlocksView) Draw() {
 	a, r, m := c.App, c.App.result, &c.App.models
@@ -128,7 +128,7 @@ func (c *BlocksView) Draw() {
 	if b == nil {
 		return
 	}
-	if r.Profile.Totals.AllReferences() > 0 { // the result is of a run, not only of a module
+	if r.Profile.Totals.AllReferences() > 0 { // the result comes from a run, not only from a module
 		m.executed.ask(a, r, state.VerbQuestion("blocks", hierarchy.Hierarchy{}), func() { m.tables = nil })
 	}
 	m.tables = nil
@@ -186,7 +186,7 @@ func (a *App) endModels() {
 func (a *App) askModels(q answers.Question) {
 	m := &a.models
 	if m.asker == nil {
-		m.asker = &asker{app: a, subject: subjectOf(m.of, m.module), take: a.takeModels}
+		m.asker = &asker{app: a, subject: subjectOf(m.of, m.module), onReply: a.takeModels}
 	}
 	m.asker.ask(q, nil)
 }
@@ -319,8 +319,9 @@ func (a *App) SetBranch(name, text string) {
 	a.drawCharts() // asks the models again; their answer changes the page
 }
 
-// named reports whether the user changed a branch or parameter.
-func named(list []edit, name string) bool {
+// isEdited reports whether the list contains a change to the branch or parameter with the given
+// name.
+func isEdited(list []edit, name string) bool {
 	return slices.ContainsFunc(list, func(e edit) bool { return e.name == strings.TrimSpace(name) })
 }
 

@@ -79,7 +79,7 @@ func TestBlocks(t *testing.T) {
 	}
 	d.wants("yours", "undo all changes")
 
-	// Enter the branch in the same form as in the file, with a parameter.
+	// Enter the branch in the syntax of the branch-probability file, with a parameter.
 	d.act(func() { d.app.SetBranch(inner.Branch, "trip n/2"); d.app.NameNumber("n = 200") })
 	d.answered()
 	if got := ran(0); got != "102\u202f400" {

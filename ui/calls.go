@@ -13,7 +13,7 @@ type callState struct {
 	search string
 
 	read *state.Calls   // the last answer
-	from *answers.Reply // the reply from which read was made
+	from *answers.Reply // the reply that the field read was decoded from
 }
 
 func newCalls(a *App) View {
@@ -51,7 +51,8 @@ func (a *App) callPaths() *state.Calls {
 	return s.read
 }
 
-// direction returns how call paths are read, and the key of the function in view.
+// direction returns the direction in which call paths are shown, and the key of the function in
+// view.
 func (a *App) direction() (direction, function string) {
 	paths, root := a.result.Profile.Calls.Paths, a.Screen.Root
 	if a.Screen.Calls != state.CallsFunction {
@@ -201,9 +202,9 @@ func (c *CallsView) crumbs() (list []crumb) {
 	return list
 }
 
-// source returns the URL of the Code view with the function that fills the graph, or "" if the
+// sourceURL returns the URL of the Code view with the function that fills the graph, or "" if the
 // function makes no references.
-func (c *CallsView) source() string {
+func (c *CallsView) sourceURL() string {
 	t, row := c.zoomed()
 	if t == nil {
 		return ""
@@ -217,9 +218,9 @@ func (c *CallsView) source() string {
 	return "#" + s.Hash()
 }
 
-// around returns the URL of the callers and callees of the function that fills the graph, or "" if
+// callersURL returns the URL of the callers and callees of the function that fills the graph, or "" if
 // they are in view.
-func (c *CallsView) around() string {
+func (c *CallsView) callersURL() string {
 	t, row := c.zoomed()
 	if t == nil {
 		return ""

@@ -91,7 +91,7 @@ func TestCallsZoom(t *testing.T) {
 func TestCallsDirections(t *testing.T) {
 	d := openCalls(t)
 	f := d.flames["paths"]
-	d.app.ZoomCalls("paths", slices.Index(f.Names, "twice")+1) // the call to sum below the function twice
+	d.app.ZoomCalls("paths", slices.Index(f.Names, "twice")+1) // the call to "sum" below the function "twice"
 	d.act(func() { d.app.ReadCalls(state.CallsFunction) })
 	d.listed("callees")
 	up := d.flames["callers"]

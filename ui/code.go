@@ -22,11 +22,11 @@ type codeState struct {
 	wide    bool // whether the ranking shows all columns and is above the source
 	sources state.Sources
 	fetched string // the demo source that was requested last
-	// by file name: index of the shown file, if several files have this name
+	// by file name: the index of the file that is shown if several files have this name
 	chosen  map[string]int
-	dropped map[string][]*state.Source // by the key of the analysis: the files that the user dropped
+	dropped map[string][]*state.Source // the files that the user dropped, by the key of the analysis
 
-	recorded   *sourcefile.Files // the source files recorded in the profile recordedIn
+	recorded   *sourcefile.Files // the source files that the profile in the field recordedIn contains
 	recordedIn *profile.Profile
 
 	of      *state.View
@@ -142,12 +142,12 @@ func (c *CodeView) Draw() {
 	if place < 0 {
 		return
 	}
-	made := c.made()
+	made := c.pickedState()
 	if made.distances == nil {
 		made.distances = v.Distances(place)
 	}
 	a.draw(made.distances)
-	if c.listed() && c.instructionsMissing() == "" {
+	if c.showsInstructions() && c.instructionsMissing() == "" {
 		x := &a.code.instructions
 		x.ask(a, a.result, state.InstructionsQuestion(v.Line(place)), func() {
 			a.drawAgain(state.TabCode)
@@ -162,8 +162,8 @@ func (c *CodeView) Draw() {
 	}
 }
 
-// made returns the state of the view, without the results for a row that is no longer selected.
-func (c *CodeView) made() *codeState {
+// pickedState returns the state of the view, without the results for a row that is no longer selected.
+func (c *CodeView) pickedState() *codeState {
 	made := &c.App.code
 	if place := c.place(); made.picked != place {
 		made.picked, made.tables, made.distances = place, nil, nil
@@ -173,7 +173,7 @@ func (c *CodeView) made() *codeState {
 
 // Table implements [View].
 func (c *CodeView) Table(name string) *state.Table {
-	v, place, made := c.view(), c.place(), c.made()
+	v, place, made := c.view(), c.place(), c.pickedState()
 	if name == "code" {
 		return v.Grid(-1).Table
 	}
@@ -214,13 +214,13 @@ func (c *CodeView) noEvictions() string {
 	return "The data of this " + state.PlaceName(c.view().By) + " neither evicts other data nor is evicted."
 }
 
-// listed reports whether the LLVM IR instructions of the selected line are shown.
-func (c *CodeView) listed() bool { return c.App.Screen.Table == "instructions" }
+// showsInstructions reports whether the LLVM IR instructions of the selected line are shown.
+func (c *CodeView) showsInstructions() bool { return c.App.Screen.Table == "instructions" }
 
-func (c *CodeView) expanded() string { return strconv.FormatBool(c.listed()) }
+func (c *CodeView) expanded() string { return strconv.FormatBool(c.showsInstructions()) }
 
-// list shows or hides the LLVM IR instructions of the selected line.
-func (c *CodeView) list() { c.App.goTo(c.App.Screen.Toggle("instructions"), true) }
+// toggleInstructions shows or hides the LLVM IR instructions of the selected line.
+func (c *CodeView) toggleInstructions() { c.App.goTo(c.App.Screen.Toggle("instructions"), true) }
 
 // instructionsMissing explains why the LLVM IR instructions of the selected row cannot be listed; "" if
 // they can.
@@ -289,13 +289,13 @@ func (a *App) PickRow(grid string, row int) {
 		if grid == "source" {
 			a.pickLine(uint32(row + 1))
 		} else if place := v.At(row); place >= 0 {
-			a.pickPlace(a.Screen, place)
+			a.pickRow(a.Screen, place)
 		}
 	})
 }
 
-// pickPlace shows the screen with the given row selected.
-func (a *App) pickPlace(s state.Screen, place int) {
+// pickRow shows the given screen with a row of the ranking selected.
+func (a *App) pickRow(s state.Screen, place int) {
 	v := a.codeView()
 	s.Picked = v.ID(place) + 1
 	a.goTo(s, true)
@@ -315,11 +315,11 @@ func (a *App) pickLine(line uint32) {
 		a.goTo(s, true)
 		v = a.codeView()
 	}
-	a.pickPlace(s, v.LinePlace(name, line))
+	a.pickRow(s, v.LinePlace(name, line))
 }
 
-// NextHot selects the next or the previous line with many misses in the source in view, wrapping
-// around at the end.
+// NextHot selects the next or the previous line with many misses in the source file in view. It
+// wraps around at both ends of the file.
 func (a *App) NextHot(forward bool) {
 	v := a.codeView()
 	f, line := a.source()
@@ -384,9 +384,9 @@ func (a *App) ChooseSource(name string, number int) {
 	a.goTo(a.Screen, true)
 }
 
-// takesSource reports whether a file is source code, because of its extension, or because the
+// isSourceFile reports whether a file is source code, because of its extension, or because the
 // result in view refers to a file with this name.
-func (a *App) takesSource(name string) bool {
+func (a *App) isSourceFile(name string) bool {
 	if state.IsSource(name) {
 		return true
 	}
@@ -463,7 +463,7 @@ func someNames(names []string) string {
 	return text
 }
 
-// fetchDemoSource fetches the source of a demo, a file of this site, in the background. Without it, the
+// fetchDemoSource fetches the source file of a demo from this site, in the background. Without it, the
 // page shows line numbers.
 func (a *App) fetchDemoSource() {
 	r := a.result

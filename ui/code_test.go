@@ -54,7 +54,7 @@ func TestCode(t *testing.T) {
 
 	// The instructions of a line are listed on request. Evictions are counted together with the
 	// misses of loops.
-	instructions := func() { d.app.view().(*CodeView).list() }
+	instructions := func() { d.app.view().(*CodeView).toggleInstructions() }
 	d.act(instructions)
 	d.await(func() bool { return d.app.table("instructions") != nil && d.app.loopsCounted() })
 	d.wants("LLVM IR instructions of the blocks with matmul-naive.c:20", "llvm.fmuladd double", "#8 of the previous iteration", `id="evictions-missing"`)

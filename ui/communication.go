@@ -73,7 +73,8 @@ func (a *App) communication() *state.Communication {
 	return nil
 }
 
-// granule returns the index of the granularity in view; windows always count words.
+// granule returns the index of the granularity in view. In a window, communication is always
+// counted in words.
 func (a *App) granule() int {
 	if a.Screen.Window > 0 {
 		return 0
@@ -87,7 +88,7 @@ func (a *App) flow() [2]int { return [2]int{a.Screen.Flow[0] - 1, a.Screen.Flow[
 // window returns the number of the window in view, counted from 1; 0 for the whole run.
 func (a *App) window() int { return min(a.Screen.Window, len(a.communication().Windows)) }
 
-// measure returns the unit in which the flows in view are counted.
+// measure returns the unit in which the page counts flows.
 func (a *App) measure() state.FlowMeasure {
 	if a.Screen.Measure == "" {
 		return state.Transfers
@@ -118,8 +119,8 @@ func (a *App) drawMatrix(m *state.Matrix) {
 	}
 }
 
-// look changes the selection of the flows that are shown.
-func (a *App) look(control string, change func(s *state.Screen)) {
+// selectFlows changes which flows are shown.
+func (a *App) selectFlows(control string, change func(s *state.Screen)) {
 	s := a.Screen
 	change(&s)
 	a.adjust(control, s)
@@ -128,7 +129,7 @@ func (a *App) look(control string, change func(s *state.Screen)) {
 
 // ShowMeasure counts flows in the given unit.
 func (a *App) ShowMeasure(m state.FlowMeasure) {
-	a.look("measure", func(s *state.Screen) {
+	a.selectFlows("measure", func(s *state.Screen) {
 		if s.Measure = m; m == state.Transfers {
 			s.Measure = ""
 		}
@@ -137,12 +138,12 @@ func (a *App) ShowMeasure(m state.FlowMeasure) {
 
 // ShowGranule shows the flows of the whole run at the given granularity.
 func (a *App) ShowGranule(i int) {
-	a.look("granule", func(s *state.Screen) { s.Granule, s.Window = i, 0 })
+	a.selectFlows("granule", func(s *state.Screen) { s.Granule, s.Window = i, 0 })
 }
 
 // ShowWindow shows the flows of words in one window of the run, or in the whole run if n is 0.
 func (a *App) ShowWindow(n int) {
-	a.look("window", func(s *state.Screen) { s.Window = n })
+	a.selectFlows("window", func(s *state.Screen) { s.Window = n })
 }
 
 // ShowOwners shows the owners of the given data structure.

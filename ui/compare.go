@@ -41,7 +41,7 @@ func (a *App) loadOther() {
 	if key == "" {
 		return
 	}
-	r, problem := a.read(key)
+	r, problem := a.readKept(key)
 	if problem != "" && a.analysesLinked(key) {
 		return
 	}
@@ -110,9 +110,9 @@ func (a *App) Against(key string) {
 	}
 }
 
-// beside compares a newly opened result with the analysis that the user has selected for
+// compareOpened compares a newly opened result with the analysis that the user has selected for
 // comparison. The caller holds the lock.
-func (a *App) beside(key string) {
+func (a *App) compareOpened(key string) {
 	if a.against == "" || a.against == key {
 		return
 	}
@@ -304,7 +304,7 @@ func (v *CompareView) Table(chart string) *state.Table {
 		}
 		return p.OfFunction(a.Screen.Sort)
 	case "cores-compared":
-		return once(keyOf(a.coresQuestion().Question().Words), a.besideMeasured)
+		return once(keyOf(a.coresQuestion().Question().Words), a.predictedAndMeasured)
 	case "loops-compared", "loop-misses-compared":
 		both, known := a.replies(state.LoopsQuestion(a.Levels()))
 		if !known {

@@ -22,8 +22,8 @@ func (a *App) askBoth(t state.Tab, q answers.Question) {
 	}
 }
 
-// replies returns the answers to a question about both runs. known is false until both have
-// arrived. The caller holds the lock.
+// replies returns the answers to a question about both runs. The result known is false until
+// both answers have arrived. The caller holds the lock.
 func (a *App) replies(q answers.Question) (both [2]*answers.Reply, known bool) {
 	for side, r := range [2]*Result{a.result, a.other} {
 		x := &a.verbs[side]
@@ -35,7 +35,7 @@ func (a *App) replies(q answers.Question) (both [2]*answers.Reply, known bool) {
 	return both, true
 }
 
-// repliesWait returns the reason why there are no replies yet.
+// repliesWait explains why there are no replies yet.
 func (a *App) repliesWait() string {
 	for side := range a.verbs {
 		if err := a.verbs[side].err; err != nil {

@@ -8,7 +8,8 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// controls changes the levels of the hierarchy. Several views share it.
+// The type controls contains the handlers of the controls that change a hierarchy's levels.
+// Several views share it.
 type controls struct{ App *App }
 
 func (c *controls) id(name string, level int) string { return name + "-" + strconv.Itoa(level+1) }
@@ -38,9 +39,9 @@ func (c *controls) canLine(cache hierarchy.Cache, by int) bool {
 	return state.Step(c.App.LineSizes(), cache.LineBytes, by) != cache.LineBytes
 }
 
-// spent returns the attribute of a button without effect. The button is not disabled, because a
+// ariaDisabled returns the aria-disabled value of a button. The button is not disabled, because a
 // keyboard user would lose the focus.
-func (c *controls) spent(can bool) any {
+func (c *controls) ariaDisabled(can bool) any {
 	if can {
 		return nil
 	}

@@ -109,7 +109,7 @@ func (d *desk) settle() {
 // TestControlsKeepElements checks that a control is still the same element after it has changed, so
 // that it keeps the focus and a drag can continue.
 func TestControlsKeepElements(t *testing.T) {
-	leads := map[string]bool{"compare-with": true, "export-as": true} // these controls open a different page
+	leads := map[string]bool{"compare-with": true, "export-as": true} // these controls lead to a different screen
 	screens := map[string]func(d *desk){
 		"one thread": func(d *desk) {
 			d.settings.Loops, d.settings.LineBytes = true, []string{"64", "128"}
@@ -147,7 +147,7 @@ func TestControlsKeepElements(t *testing.T) {
 						continue
 					}
 					used++
-					after := d.controls() // here, the answer program is still working
+					after := d.controls() // at this point, the answer program is still working
 					if after[id] != nil && after[id].place == before[id].place {
 						d.settle()
 						after = d.controls()
@@ -159,7 +159,7 @@ func TestControlsKeepElements(t *testing.T) {
 				d.app.Navigate(start)
 			}
 			if used == 0 {
-				t.Error("the test used no control of the page")
+				t.Error("the test found no control that it could use")
 			}
 		})
 	}

@@ -16,8 +16,8 @@ type coreState struct {
 	asker *asker // nil before the first question
 	// the last question; while the asker is busy, answers for some numbers of cores are missing
 	asked answers.MulticoreQuestion
-	known *state.Cores // the answers to asked so far, for each number of cores
-	begun bool         // whether the user started a prediction that takes long
+	known *state.Cores // the answers so far to the question in the field asked, for each number of cores
+	begun bool         // whether the user has confirmed a long prediction
 	keep  int          // the number of cores for which to keep the predicted threads; 0: none
 	// the predicted threads, to compare with measured threads; nil: not known yet
 	beside *state.View
@@ -25,8 +25,8 @@ type coreState struct {
 	tables map[string]*state.Table
 }
 
-// atOnce is the largest number of references that the page reads again without asking the user.
-const atOnce = 5_000_000
+// mostReread is the maximum number of references that the page reads again without asking the user.
+const mostReread = 5_000_000
 
 // usualCores is the default number of cores.
 const usualCores = 4
@@ -72,8 +72,8 @@ func (a *App) coresQuestion() answers.MulticoreQuestion {
 	return q
 }
 
-// sameCores reports whether two questions are equal except for the numbers of cores.
-func sameCores(x, y answers.MulticoreQuestion) bool {
+// equalExceptCores reports whether two questions are equal except for the numbers of cores.
+func equalExceptCores(x, y answers.MulticoreQuestion) bool {
 	x.Cores, x.Keep, y.Cores, y.Keep = nil, 0, nil, 0
 	return slices.Equal(x.Question().Words, y.Question().Words)
 }
@@ -111,21 +111,21 @@ func (a *App) canPredict() bool {
 	return known
 }
 
-// waitsForWord reports whether the page must ask the user before it reads the long trace again.
-func (a *App) waitsForWord() bool {
-	return !a.cores.begun && a.result.Profile.Totals.AllReferences() > atOnce && a.predicted() == nil
+// mustConfirm reports whether the page must ask the user before it reads the long trace again.
+func (a *App) mustConfirm() bool {
+	return !a.cores.begun && a.result.Profile.Totals.AllReferences() > mostReread && a.predicted() == nil
 }
 
-// askCores asks about the numbers of cores without an answer, the chosen number first. askCores
-// cancels predictions for other questions. The caller holds the lock.
+// askCores asks about the numbers of cores that have no answer yet, and about the chosen number
+// first. askCores cancels predictions for other questions. The caller holds the lock.
 func (a *App) askCores() {
 	s := &a.cores
-	if s.failed != "" || !a.canPredict() || a.waitsForWord() {
+	if s.failed != "" || !a.canPredict() || a.mustConfirm() {
 		return
 	}
 	q, chosen := a.coresQuestion(), a.coresAsked()
 	running := s.asker.busy()
-	if s.asker == nil || !sameCores(q, s.asked) {
+	if s.asker == nil || !equalExceptCores(q, s.asked) {
 		s.known, s.beside, running = new(state.Cores), nil, false
 	}
 	keep := s.keep
@@ -148,7 +148,7 @@ func (a *App) askCores() {
 	}
 	s.known.Ask(q)
 	if s.asked = q; s.asker == nil {
-		s.asker = &asker{app: a, subject: subjectOf(nil, nil), take: a.takeCores}
+		s.asker = &asker{app: a, subject: subjectOf(nil, nil), onReply: a.takeCores}
 	}
 	s.asker.ask(q.Question(), a.items[a.result.Key].File.Ref)
 }
@@ -193,9 +193,9 @@ func (a *App) takeCores(reply *answers.Reply, err error) {
 	a.drawAgain(state.TabThreads)
 }
 
-// besideMeasured compares the predicted threads with the measured threads. besideMeasured returns
-// nil until both are known.
-func (a *App) besideMeasured() *state.Table {
+// predictedAndMeasured compares the predicted threads with the measured threads, or returns nil until both
+// are known.
+func (a *App) predictedAndMeasured() *state.Table {
 	if a.cores.beside == nil || a.predicted() == nil || a.measuredThreads() == nil {
 		return nil
 	}
@@ -253,7 +253,7 @@ func (a *App) SetCores(n int) {
 	}
 }
 
-// SetDivision chooses how work is divided. "" selects the default, here and in the methods below.
+// SetDivision chooses how work is divided. Here and in the methods below, "" selects the default.
 func (a *App) SetDivision(name string) { a.predictBy(func(s *state.Screen) { s.Division = name }) }
 
 // SetSchedule sets the loop schedule, in OpenMP's notation.

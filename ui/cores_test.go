@@ -150,12 +150,12 @@ func TestKeepCores(t *testing.T) {
 	})
 	d.app.Navigate("#" + state.Screen{Open: one, Other: kept, Tab: state.TabThreads}.Hash())
 	until(t, func() (yes bool) {
-		d.act(func() { yes = d.app.comparison() != nil && d.app.besideMeasured() != nil })
+		d.act(func() { yes = d.app.comparison() != nil && d.app.predictedAndMeasured() != nil })
 		return yes
 	})
 	d.wants(`id="compare-cores"`, "Levels: A predicted, B measured")
 	d.act(func() {
-		table := d.app.besideMeasured()
+		table := d.app.predictedAndMeasured()
 		if table == nil || table.Rows < 2 {
 			t.Fatal("there is no comparison of predicted and measured threads")
 		}

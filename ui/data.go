@@ -120,8 +120,8 @@ func (a *App) ShadeBy(column string) {
 	a.Port.Announce(state.ShadeName(column))
 }
 
-// ZoomMap shows a part of the map, or, if part is zero, the whole map. matrix.js calls it in a separate
-// goroutine.
+// ZoomMap shows the given part of the map, or the whole map if the part is zero. matrix.js calls it in
+// a separate goroutine.
 func (a *App) ZoomMap(part state.Part) {
 	a.update(func() {
 		if d := a.data.view; d != nil && d.Plot() != nil {
@@ -183,7 +183,7 @@ func (c *Data) advice() []state.DataAdvice {
 	return c.view().Advice()
 }
 
-// status returns the reason why there is no answer; "" if there is an answer.
+// status explains why there is no answer; it returns "" if there is an answer.
 func (c *Data) status() string {
 	s := &c.App.data
 	switch {
@@ -211,9 +211,9 @@ func (c *Data) shades() []string {
 	return c.view().DataShades()
 }
 
-// where returns the URL, in the Code view, of the line that declares or allocates the data
+// declarationURL returns the URL, in the Code view, of the line that declares or allocates the data
 // structure.
-func (c *Data) where() string {
+func (c *Data) declarationURL() string {
 	s := c.App.Screen.With(state.TabCode)
 	s.Place, s.Picked = attribution.Object, c.ranking().ID(c.place())+1
 	return "#" + s.Hash()

@@ -140,7 +140,7 @@ func (a *App) openKept(key string, item Item) {
 		if a.origin = ""; item.Demo != "" {
 			a.origin = demoPrefix + item.Demo
 		}
-		a.beside(key)
+		a.compareOpened(key)
 	})
 }
 

@@ -199,7 +199,7 @@ func (a *App) askDiagnosis() {
 		return
 	}
 	if !a.comparing() {
-		a.diagnoses.other.asker.end() // otherwise, the program would keep its memory
+		a.diagnoses.other.asker.end() // otherwise, the program would not release its memory
 		a.diagnoses = diagnosesState{}
 	}
 	if s.of != r.Profile {

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// anyValue draws a random JSON value of a kind that events contain.
+// anyValue returns a random JSON value of a type that occurs in events.
 func anyValue(t *rapid.T, deep int) any {
 	most := 5
 	if deep == 0 {

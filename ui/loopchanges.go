@@ -14,13 +14,13 @@ import (
 type changeState struct {
 	nest string // number of the nest
 
-	kind, text string   // contents of the form
+	kind, text string   // the contents of the form
 	problem    string   // error in the form's contents, in a sentence
 	tried      []string // arguments of "stackglass loops", for example pad=b=+8
-	search     bool     // the user has asked for proposals
-	busy       bool     // misses are being counted
+	search     bool     // whether the user has started a search for changes
+	busy       bool     // whether misses are being counted
 
-	replies map[string]*answers.Reply // replies by the words of their questions
+	replies map[string]*answers.Reply // the replies, by the words of their questions
 	tables  map[*answers.Reply]*state.Table
 }
 
@@ -40,7 +40,7 @@ func (a *App) changes() *changeState {
 	return s
 }
 
-// wanted reports whether the user tries changes or searches for them.
+// wanted reports whether the user is trying changes or searching for changes.
 func (s *changeState) wanted() bool { return len(s.tried) > 0 || s.search }
 
 // proposals is the number of changes that a search lists.
@@ -132,8 +132,8 @@ func (a *App) changesRefused() string {
 	return ""
 }
 
-// takeChange handles the reply about a change. takeChange puts an impossible change back into the
-// form. The caller holds the lock.
+// takeChange handles the reply about a change. If the change is impossible, takeChange puts its
+// text back into the form. The caller holds the lock.
 func (a *App) takeChange(reply *answers.Reply) {
 	s := a.changes()
 	s.replies[keyOf(a.nests.asked)] = reply

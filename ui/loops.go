@@ -19,10 +19,10 @@ type loopState struct {
 	loops  *state.Loops // the last answer, for any hierarchy; nil: no answer yet
 	failed string       // why there is no answer, in a sentence
 
-	soon bool // the Code view will ask soon; see askForLoops
+	soon bool // whether the Code view will ask soon; see askForLoops
 
 	tables map[string]*state.Table
-	picked int // the loop of the tables
+	picked int // the loop to which the tables belong
 
 	changes changeState
 }
@@ -146,8 +146,8 @@ func (a *App) askLoops() {
 	}
 	if s.asked = q.Words; s.asker == nil {
 		part := *s.of
-		part.Blocks = nil // Blocks is large, and questions about loops do not need it
-		s.asker = &asker{app: a, take: a.takeLoops, subject: namedSubject(a.result.Name, &part)}
+		part.Blocks = nil // the field Blocks is large, and questions about loops do not need it
+		s.asker = &asker{app: a, onReply: a.takeLoops, subject: namedSubject(a.result.Name, &part)}
 	}
 	s.asker.ask(q, nil)
 }
@@ -186,8 +186,9 @@ func (a *App) lacksEvictions() bool {
 	return a.Screen.Tab == state.TabCode && r != nil && !r.Live && r.Profile != nil && len(r.Profile.Loops) > 0 && !a.evictionsCounted() && a.nests.failed == ""
 }
 
-// evictionsAfter is the time after which the Code view asks for evictions. The view appears sooner
-// if no worker counts at the same time, and users who only pass through the view need no evictions.
+// evictionsAfter is the time after which the Code view asks for evictions. Because of this delay,
+// no worker slows down the first display of the view, and nothing is counted for users who leave
+// the view at once.
 const evictionsAfter = 400 * time.Millisecond
 
 // askForLoops asks for the loops of the run in view, and for their misses, if the Code view lacks them

@@ -114,8 +114,8 @@ func (a *App) SetSize(level int, bytes uint64) {
 	})
 }
 
-// StepWays increases or decreases the number of ways of a level (counted from 1). At the end of the
-// range, it does nothing.
+// StepWays increases or decreases the number of ways of a level (counted from 1). At either end of
+// the range, it does nothing.
 func (a *App) StepWays(level, by int) {
 	c := a.Levels()[level-1]
 	if ways := state.Step(state.Ways(c), c.Ways, by); ways != c.Ways {
@@ -181,7 +181,7 @@ func (a *App) AddLevel() {
 	})
 	n := len(a.Levels())
 	a.Port.Announce(strconv.Itoa(n) + " levels")
-	// The button disappears with the last possible level.
+	// The button disappears when the hierarchy has the maximum number of levels.
 	if a.Port.Focus("level-add"); n >= state.MaxLevels {
 		a.Port.Focus("size-" + strconv.Itoa(n))
 	}
@@ -200,7 +200,8 @@ func (a *App) asks() bool {
 }
 
 // processors returns the table of processors if the view depends on a processor. The table comes
-// from the latest answer, so that the user can choose while another answer is computed.
+// from the latest answer, so that the user can choose a processor while the next answer is being
+// computed.
 func (a *App) processors() *report.Table {
 	v, is := a.view().(timed)
 	if !is {
@@ -292,9 +293,9 @@ func describes(name string) bool {
 }
 
 // takeMachine opens a file as the description of a hierarchy, and reports whether the file was such
-// a description. takeMachine opens the file only in a view that uses a hierarchy, and only if the
-// user chose the file for this purpose or its name shows that it describes a hierarchy. It may
-// block.
+// a description. takeMachine opens the file only in a view that uses a hierarchy. In addition, the
+// user must have picked the file as a hierarchy, or the file's name must show that it describes a
+// hierarchy. It may block.
 func (a *App) takeMachine(file File) (taken bool) {
 	a.update(func() {
 		taken = a.result != nil && a.result.View != nil && a.Screen.Tab == state.TabCaches &&

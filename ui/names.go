@@ -6,9 +6,9 @@ import (
 	"github.com/stackglass/stackglass/workers"
 )
 
-// readNames demangles the names of a result's functions, in the page's second program, because the
-// code that does it would make a first visit larger. Until the names arrive, they are shown as they
-// are in the profile. The caller holds the lock.
+// readNames demangles the names of a result's functions. The page's second program does this,
+// because the demangler would make the download of a first visit larger. Until the demangled
+// names arrive, the page shows the names in the profile. The caller holds the lock.
 func (a *App) readNames(r *Result) {
 	mangled := state.Mangled(r.Profile)
 	if r.Live || len(mangled) == 0 {

@@ -14,9 +14,9 @@ func addText(parent *vugu.VGNode, text string) {
 	parent.AppendChild(&vugu.VGNode{Type: vugu.TextNode, Data: text})
 }
 
-// addElement adds an element to the children of a node. words contains the element's name, the name
-// and value of each attribute, and the element's text, if any, separated by zero bytes. A space at
-// the beginning of words stands for a space before the element.
+// addElement adds an element to the children of a node. The parameter words contains the element's
+// name, the name and value of each attribute, and the element's text, if any, separated by zero
+// bytes. A leading space adds a space before the element.
 func addElement(parent *vugu.VGNode, words string) *vugu.VGNode {
 	if words[0] == ' ' {
 		addText(parent, " ")
@@ -45,8 +45,8 @@ func newElement(words string) *vugu.VGNode {
 	return n
 }
 
-// setAttribute adds an attribute to an element. Calls with a type parameter are shorter than with
-// an interface.
+// setAttribute adds an attribute to an element. Calls compile to less code with a type parameter
+// than with an interface.
 func setAttribute[T any](n *vugu.VGNode, key string, value T) { n.AddAttrInterface(key, value) }
 
 // setText makes a text or a number the content of an element.

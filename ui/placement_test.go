@@ -73,8 +73,8 @@ func TestComparedOnCores(t *testing.T) {
 }
 
 // TestGroupsForHierarchy checks what the page does if several cores share a cache level, but the
-// profile has no common stack for these cores. It must report this, and offer to analyse the trace
-// again with these groups of cores.
+// profile has no common stack for these cores. The page must report this, and offer to analyse the
+// trace again with these groups of cores.
 func TestGroupsForHierarchy(t *testing.T) {
 	d := newDesk(t)
 	text := "addr,rw,size,tid\n"

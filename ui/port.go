@@ -56,7 +56,7 @@ type Port interface {
 	// Flame passes a flame graph to flame.js, which draws it in the sg-flame element with the same
 	// id.
 	Flame(f *state.Flame)
-	// SavePicture downloads a picture of a chart as drawn.
+	// SavePicture downloads a picture of a chart.
 	SavePicture(chart, name string)
 	// Save downloads content as a file with the given name.
 	Save(name, mediaType string, content []byte)
@@ -113,8 +113,8 @@ type Demo struct {
 	Lesson            []Sentence
 
 	// These fields describe the demo's exercise: the question, the possible answers, the index of
-	// the right answer, and the reason if Lesson does not explain it. If Ask is empty, there is no
-	// exercise.
+	// the right answer, and the reason if Lesson does not explain it. If the field Ask is empty,
+	// the demo has no exercise.
 	Ask, Why string
 	Choices  []string
 	Right    int
@@ -123,7 +123,7 @@ type Demo struct {
 // Sentence is a part of a lesson.
 type Sentence struct {
 	Text string
-	Tab  state.Tab // the tab that shows the sentence's evidence
+	Tab  state.Tab // the tab that shows the data behind the sentence
 }
 
 // Item is a file or a demo to open.

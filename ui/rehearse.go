@@ -11,8 +11,8 @@ import (
 )
 
 // Rehearse returns steps that show a small profile in every view of an invisible page. A browser
-// compiles a function on its first call, so after the steps it has compiled the views. build builds
-// a component.
+// compiles a function on its first call, so after these steps, it has compiled the code of the
+// views. The parameter build builds a component.
 func Rehearse(build func(vugu.Builder)) []func() {
 	a := &App{Screen: state.Screen{Open: "rehearsal"}, result: &Result{Key: "rehearsal", Profile: &profile.Profile{}}}
 	root := NewRoot(a)
@@ -66,7 +66,8 @@ func walked() []byte {
 	return runner.Profile(profile.State{}).Encode()
 }
 
-// walk is a trace of reads. Each round reads a row of lines, which is longer than the previous row.
+// walk is a trace whose batches alternate between kinds of references. Each batch accesses one
+// more line than the batch before it.
 type walk struct{ row int }
 
 func (w *walk) Next(b *trace.Batch) error {

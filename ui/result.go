@@ -40,8 +40,8 @@ func (a *App) zoom(control string, z state.Zoom) { a.adjust(control, a.Screen.Zo
 // unzoom shows a whole chart. The caller holds the lock.
 func (a *App) unzoom(chart string) { a.zoom("unzoom "+chart, state.Zoom{Chart: chart}) }
 
-// handsOver reports whether drawn must be passed to the browser, because the object that was last
-// passed with that id is a different object. Otherwise, many curves or cells would be drawn again.
+// handsOver reports whether an object must be passed to the browser, because the last object with
+// that id was a different one. Without this check, many curves or cells would be drawn again.
 func (a *App) handsOver(id string, drawn any) bool {
 	if a.handed == nil {
 		a.handed = map[string]any{}
@@ -62,8 +62,8 @@ func (a *App) capacities() []int {
 	return a.result.View.DefaultLog2Lines()
 }
 
-// demoOf recognises a demo by its counts, independent of its name, because the numbers in a lesson
-// apply to the whole trace with 64-byte lines.
+// demoOf recognises a demo by its counts and not by its name, because the numbers in a lesson are
+// true only for the whole trace with 64-byte lines.
 func (a *App) demoOf(r *Result) *Demo {
 	if r.Live || r.Profile == nil || r.Profile.State.Partial {
 		return nil
@@ -90,7 +90,7 @@ func (a *App) Findings() []state.Finding {
 	return r.findings
 }
 
-// by returns how the counters in view are grouped.
+// by returns the grouping of the counters in view.
 func (a *App) by() answers.CountersBy { return cmp.Or(a.Screen.By, answers.ByProgram) }
 
 // sumUp recomputes the tables of counters if the profile, the grouping or the order has changed.
@@ -103,7 +103,7 @@ func (a *App) sumUp() {
 	}
 }
 
-// export calls take with the table of a chart and a file name.
+// export calls the given function with the table of a chart and a file name.
 func (a *App) export(chart string, take func(t *state.Table, name string)) {
 	if t := a.table(chart); t != nil && t.Exports() {
 		take(t, FileName(a.result.Name)+"-"+chart)

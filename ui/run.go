@@ -16,7 +16,7 @@ import (
 	"github.com/stackglass/stackglass/workers"
 )
 
-// job is the job number, which is always 1, because each carrier of the page carries only one job.
+// job is the job number. It is always 1, because the page uses each carrier for only one job.
 const job = 1
 
 // profileHead is the number of leading bytes that are sufficient to recognise a profile.
@@ -34,12 +34,12 @@ type run struct {
 	carrier   workers.Carrier
 	progress  workers.Progress
 	cores     [][]uint32       // the groups of threads that the user chose
-	pausing   bool             // a Pause or Resume was sent and has not been answered yet
-	stopping  bool             // Cancel was sent
+	pausing   bool             // whether a Pause or Resume message was sent and has not been answered yet
+	stopping  bool             // whether a Cancel message was sent
 	snapshot  []byte           // the last snapshot, still encoded
 	growing   *profile.Profile // the last snapshot, decoded
-	leave     chan struct{}    // closing it stops watching the tab with the run; nil: the run is in this tab
-	release   func()           // lets other tabs take over the analysis
+	leave     chan struct{}    // closed to stop watching the tab that has the run; nil: this tab has the run
+	release   func()           // ends this tab's ownership of the analysis, so that other tabs can take over
 	left      bool             // whether the user has left the page
 }
 
@@ -70,7 +70,7 @@ func (a *App) Offer(item Item) {
 	if item.Demo == "" && a.takeMachine(item.File) {
 		return
 	}
-	if a.takesSource(item.File.Name) {
+	if a.isSourceFile(item.File.Name) {
 		a.takeSource(item.File)
 		return
 	}
@@ -147,7 +147,7 @@ func (a *App) importData(from string, data []byte, tab state.Tab) {
 		a.Port.ShowFirst(false)
 		a.present(&Result{Key: e.Key, Name: name, Digest: digest, Profile: p})
 		a.Port.Focus("result-title")
-		a.beside(e.Key)
+		a.compareOpened(e.Key)
 	})
 	a.reload()
 }
@@ -323,7 +323,7 @@ func (a *App) Waiting() string {
 	return text + "."
 }
 
-// trouble adds a problem to the problems on the page. The caller holds the lock.
+// trouble adds a problem to the list on the page. The caller holds the lock.
 func (a *App) trouble(problem string) { a.Problem = state.AddProblem(a.Problem, problem) }
 
 // next starts the analysis of the next waiting item.
@@ -461,8 +461,8 @@ func (a *App) receive(m workers.Message) (last bool) {
 }
 
 // progress shows the progress of the run, and returns the run's key. It is called five times a
-// second. If only the numbers of the bar change, it writes them directly, because rendering the
-// page takes a hundred times as long.
+// second. If only the numbers of the bar change, it writes the numbers directly, which is a
+// hundred times faster than rendering the page.
 func (a *App) progress(p workers.Progress) (key string) {
 	a.Env.Lock()
 	if p.Beyond && !a.run.progress.Beyond {
@@ -508,7 +508,7 @@ func (a *App) done(d workers.Done) (last bool) {
 		}
 		if a.Screen.Open == d.Key {
 			a.present(r)
-			a.beside(d.Key)
+			a.compareOpened(d.Key)
 			a.Note = cmp.Or(absent, a.Note)
 		} else {
 			a.Note = words

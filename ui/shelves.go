@@ -35,8 +35,8 @@ func (a *App) Sweep() {
 	}
 }
 
-// isNeeded reports whether an interrupted analysis may be resumed. isNeeded also returns true if
-// the store cannot be read.
+// isNeeded reports whether an analysis was interrupted and can still be resumed. It also returns
+// true if the store cannot be read.
 func (a *App) isNeeded(key string) bool {
 	entries, err := a.Store.List()
 	for _, e := range entries {

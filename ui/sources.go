@@ -17,8 +17,8 @@ type SourceFiles interface {
 	Keys() []string
 }
 
-// keepSource stores a dropped file with the result in view if the result refers to it, and reports
-// whether it did. The caller holds the lock.
+// keepSource stores a dropped file with the result in view if the result refers to the file. It
+// reports whether it stored the file. The caller holds the lock.
 func (a *App) keepSource(f *state.Source) bool {
 	r, v := a.result, a.codeView()
 	if a.SourceFiles == nil || r == nil || r.Live || v == nil || len(v.FilesNamed(f.Name)) == 0 {
@@ -64,8 +64,8 @@ func (a *App) readSources(key string) {
 	}()
 }
 
-// Dropped reports whether the user dropped a source file for the result in view, which can thus be
-// removed.
+// Dropped reports whether the user dropped this source file for the result in view. Only dropped
+// files can be removed.
 func (a *App) Dropped(f *state.Source) bool {
 	return a.result != nil && slices.Contains(a.code.dropped[a.result.Key], f)
 }

@@ -17,7 +17,7 @@ type Tabs interface {
 	Await(key string, leave <-chan struct{}) (release func())
 	// Owned returns the keys of all analyses that are running in some tab. Owned may block.
 	Owned() map[string]bool
-	// Tell sends a message to the other tabs, which call [App.Heard].
+	// Tell sends a message to the other tabs, which receive it in [App.Heard].
 	Tell(key string, progress []byte)
 }
 
@@ -48,7 +48,8 @@ func (a *App) Refresh() {
 }
 
 // Leave ends the runs of a page that the browser is about to suspend, and stops watching other
-// tabs. Otherwise, the runs would be suspended with the page, and no other tab could continue them.
+// tabs. If it did not, the runs would be suspended with the page, and no other tab could continue
+// them.
 func (a *App) Leave() {
 	var left *run
 	a.update(func() {
@@ -73,9 +74,9 @@ func (a *App) tell() {
 	}
 }
 
-// own waits until this tab may run the analysis with a key. If another tab runs it, this tab
-// watches, and takes over if that tab ends before the analysis is finished. over reports that no
-// work is left.
+// own waits until this tab may run the analysis with a key. If another tab already runs the
+// analysis, this tab watches, and takes over if the other tab ends before the analysis is
+// finished. The result over reports that no work is left.
 func (a *App) own(item Item, key, name string) (release func(), over bool) {
 	if a.Tabs == nil {
 		return func() {}, false

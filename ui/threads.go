@@ -28,7 +28,8 @@ func newCores(a *App) *CoresView {
 	return c
 }
 
-// predicts reports whether the run had one thread, so that several cores can be predicted.
+// predicts reports whether the view shows predictions for several cores, because the run had one
+// thread.
 func (c *threadsView) predicts() bool { return c.App.threads() == nil && c.App.predictable() }
 
 // Build implements [View].

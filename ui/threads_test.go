@@ -244,12 +244,13 @@ func TestOwners(t *testing.T) {
 	}
 	d.act(func() { d.app.goTo(d.app.Screen.Toggle("owners"), true) })
 	d.wants(`id="table-owners"`, "used most by")
-	d.app.Navigate("#" + d.app.Screen.Hash() + "&owner=999") // there is no data structure with this number
+	d.app.Navigate("#" + d.app.Screen.Hash() + "&owner=999") // no data structure has this number
 	d.wants(c.OwnerName(list[0]))
 }
 
 // TestFalseSharingNamed checks that the page names the falsely shared data structure, both source
-// locations and the fix. The overview must contain these details only for the first case.
+// locations and the fix. The overview must contain these details only for the first case of false
+// sharing.
 func TestFalseSharingNamed(t *testing.T) {
 	d := at(t, "false-sharing", state.TabCommunication)
 	f := d.app.communication().FalseFindings()[0]

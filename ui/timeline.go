@@ -10,7 +10,7 @@ type timelineState struct {
 	of     *state.View
 	levels []attribution.Attribution
 	drawn  *state.Timeline // the timeline without the chosen range; nil: no timeline
-	part   *state.View     // view of the range that is chosen in whole; nil: no range
+	part   *state.View     // the view of the chosen range of the field whole; nil: no range
 	whole  *state.View
 	chosen state.Range
 	asked  string // the hierarchy, as text
@@ -56,8 +56,9 @@ func (a *App) inRange() *state.View {
 	return made.part
 }
 
-// SetRange chooses the windows [from, to) of the timeline; both 0 mean the whole run. If phase is
-// set, the user chose a phase, and a view of its source lines is shown.
+// SetRange chooses the windows [from, to) of the timeline; both 0 mean the whole run. If the
+// parameter phase is set, the user chose a phase, and the page shows the source lines of this
+// phase.
 func (a *App) SetRange(from, to int, phase bool) {
 	t := a.timeline()
 	if t == nil {
@@ -68,7 +69,8 @@ func (a *App) SetRange(from, to int, phase bool) {
 	if phase && !s.Tab.Ranged() {
 		s = s.With(state.TabCode)
 	}
-	delete(a.handed, "timeline") // timeline.js sends its next range when it gets the timeline
+	// Pass the timeline to timeline.js again, because timeline.js sends its next range only then.
+	delete(a.handed, "timeline")
 	a.adjust("range", s)
 	a.Port.Announce(t.Choose(a.result.View, s.Range).Sentence)
 }

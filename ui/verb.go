@@ -18,12 +18,12 @@ type verbAnswer struct {
 	asked []string
 	reply *answers.Reply // the last reply; nil: no reply yet
 	err   error          // why there is no answer
-	// stopped reports whether the user stopped the answer. reply is then incomplete.
+	// whether the user stopped the answer, so that the field reply is incomplete
 	stopped bool
 }
 
-// ask asks a question about a complete result, unless it was the last question. take is called with
-// the lock after each answer.
+// ask asks a question about a complete result, unless it was the last question. After each answer,
+// the parameter take is called with the lock held.
 func (x *verbAnswer) ask(a *App, r *Result, q answers.Question, take func()) {
 	if x.of != r.Profile {
 		x.asker.end()
@@ -33,7 +33,7 @@ func (x *verbAnswer) ask(a *App, r *Result, q answers.Question, take func()) {
 		return
 	}
 	if x.asked, x.stopped = q.Words, false; x.asker == nil {
-		x.asker = &asker{app: a, subject: namedSubject(r.Name, r.Profile), take: func(reply *answers.Reply, err error) {
+		x.asker = &asker{app: a, subject: namedSubject(r.Name, r.Profile), onReply: func(reply *answers.Reply, err error) {
 			if x.reply, x.err = reply, err; err != nil {
 				x.asker = nil
 			}
@@ -43,17 +43,17 @@ func (x *verbAnswer) ask(a *App, r *Result, q answers.Question, take func()) {
 	x.asker.ask(q, nil)
 }
 
-// stop ends the answer. The reply so far is kept.
+// stop ends the computation of the answer, and keeps the latest reply.
 func (x *verbAnswer) stop() {
 	x.asker.end()
 	x.asker, x.stopped = nil, true
 }
 
-// again forgets which question was asked, so that it can be asked again.
+// again forgets the last question, so that the same question can be asked again.
 func (x *verbAnswer) again() { x.asked = nil }
 
-// namedSubject returns a function that makes a profile the subject of questions. Answers call the
-// profile by the given name.
+// namedSubject returns a function that makes a profile the subject of questions. Answers refer to
+// the profile by the given name.
 func namedSubject(name string, p *profile.Profile) func() workers.Subject {
 	return func() workers.Subject { return workers.Subject{Name: name, Profile: p.Encode()} }
 }

@@ -34,8 +34,8 @@ type repeater interface {
 // placed is a view whose numbers depend on the cores on which threads run.
 type placed interface{ Placed() bool }
 
-// timed is a view whose numbers may depend on a processor. Processors reports whether they do, and
-// returns the table of processors, which is nil while it is unknown.
+// timed is a view whose numbers may depend on a processor. The method Processors reports whether
+// they do, and returns the table of processors, or nil while the table is unknown.
 type timed interface {
 	Processors() (list *report.Table, depends bool)
 }
@@ -96,8 +96,7 @@ func (a *App) missing(t state.Tab) string {
 	return ""
 }
 
-// uncounted returns the reason why there is nothing to show about the accesses of the result in
-// view.
+// uncounted explains why the result in view has no data about accesses.
 func (a *App) uncounted() string {
 	switch r := a.result; {
 	case r == nil:
@@ -118,7 +117,7 @@ func (a *App) drawCharts() {
 	r := a.result
 	inView := r != nil && a.Screen.Open == r.Key
 	if of := a.cores.of; of != nil && (!inView || r.Profile != of) {
-		a.endCores() // the program is no longer needed
+		a.endCores() // the program that computes the predictions is no longer needed
 	}
 	if !inView {
 		return
