@@ -1253,8 +1253,8 @@ func (c *CallsView) chosen(direction string) bool {
 	return is == direction
 }
 
-// savedTree returns the ID of the tree that the button for pictures saves.
-func (c *CallsView) savedTree() string {
+// tree returns the ID of the tree that the button for pictures saves.
+func (c *CallsView) tree() string {
 	if c.calls() == nil || len(c.calls().Trees) == 0 {
 		return ""
 	}
@@ -1348,15 +1348,8 @@ func (c *CallsView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.SaveCSV("calls") })
 					vgn = addElement(vgparent, " button\x00type\x00button\x00class\x00plain\x00id\x00calls-json\x00JSON")
 					addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.SaveJSON("calls") })
-					vgn = addElement(vgparent, " button\x00type\x00button\x00class\x00plain\x00id\x00calls-png")
-					addListener(vgn, "click", func(event vugu.DOMEvent) {
-						c.App.Port.SavePicture(c.savedTree(), FileName(c.App.result.Name)+"-calls.png")
-					})
-					{
-						vgparent := vgn
-						_ = vgparent
-						addText(vgparent, "PNG")
-					}
+					vgn = addElement(vgparent, " button\x00type\x00button\x00class\x00plain\x00id\x00calls-png\x00PNG")
+					addListener(vgn, "click", func(event vugu.DOMEvent) { c.App.Port.SavePicture(c.tree(), FileName(c.App.result.Name)+"-calls.png") })
 					addText(vgparent, "\n\t\t")
 				}
 			}
