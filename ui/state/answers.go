@@ -71,7 +71,7 @@ func answered(q ask.Question, answer func(ask.Question) (*report.Document, error
 	}
 }
 
-// once returns the table with the given name. It computes the table only on the first call.
+// once returns the table with the given name, which is computed only on the first call.
 func (a *Answers) once(name string, make func() *Table) *Table {
 	if a.tables[name] == nil {
 		if len(a.tables) >= keptTables {
@@ -83,8 +83,8 @@ func (a *Answers) once(name string, make func() *Table) *Table {
 }
 
 // table returns the first table of an answer, reduced to the given columns. If there is no answer,
-// the caption is the reason. If caption is "", the table keeps its title. where and keys are passed
-// to show.
+// the caption states the reason. If the parameter caption is "", the table keeps its title. The
+// parameters where and keys are passed to the function show.
 func (a *Answers) table(caption string, q ask.Question, where map[string]string, keys ...string) *Table {
 	d, err := a.Answer(q)
 	if err != nil {
@@ -106,7 +106,7 @@ func AnsweredTable(reply *answers.Reply, key string) *Table {
 }
 
 // VerbQuestion returns a question that makes the answer program run a verb of the command for a
-// hierarchy. The args have the form name=value.
+// hierarchy. Each argument has the form name=value.
 func VerbQuestion(verb string, h hierarchy.Hierarchy, args ...string) answers.Question {
 	words := append([]string{verb}, args...)
 	for _, line := range h.Lines() {

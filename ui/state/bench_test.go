@@ -15,8 +15,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// BenchmarkSnapshot measures how much work each snapshot of a growing profile causes on the page's
-// own thread.
+// BenchmarkSnapshot measures how long each snapshot of a growing profile occupies the page's main
+// thread.
 func BenchmarkSnapshot(b *testing.B) {
 	file, err := os.Open(tracetest.RealPath(b, "sort"))
 	if err != nil {

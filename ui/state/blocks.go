@@ -25,8 +25,8 @@ type Blocks struct {
 	document func() *report.Document
 }
 
-// NewBlocks lays out the models' reply about a run and a hierarchy. The result can be rendered any
-// number of times.
+// NewBlocks prepares the models' reply about a run and a hierarchy for the page. The result can be
+// rendered any number of times.
 func NewBlocks(run *ask.Run, h hierarchy.Hierarchy, r *answers.Reply) *Blocks {
 	b := &Blocks{Reply: r}
 	q := ask.New(ask.Pipeline(map[*profile.Profile]*answers.Reply{run.Profile: r}))
@@ -65,7 +65,7 @@ func number(v report.Value) float64 {
 	return x
 }
 
-// blockWords formats the models' numbers. blockWords formats real numbers with modelled.
+// blockWords formats the models' numbers.
 var blockWords = report.Words{Count: Exact, Real: modelled, Share: Percent}
 
 // modelled formats a number that a model computed.
@@ -76,7 +76,7 @@ func modelled(x float64) string {
 	return significant(x)
 }
 
-// Shown returns some columns of the table with the given key, or nil if it has no rows.
+// Shown returns the given columns of the table with the given key, or nil if the table has no rows.
 func (b *Blocks) Shown(key, caption string, columns ...string) *Table {
 	whole := b.Table(key)
 	if whole == nil || len(whole.Rows) == 0 {
@@ -152,7 +152,8 @@ func (b *Blocks) BlockName() string {
 	return strings.TrimSuffix(plain(t, at, "block")+", "+plain(t, at, "source"), ", ")
 }
 
-// Place returns the source file and the lines of the selected block; 0 if unknown.
+// Place returns the source file of the selected block, and the numbers of its first and last line;
+// a line is 0 if it is unknown.
 func (b *Blocks) Place() (file string, first, last int) {
 	source := cell(b.Table("blocks"), b.row("blocks", b.Block), "source").Plain()
 	file, lines, _ := strings.Cut(source, ":")
@@ -164,7 +165,7 @@ func (b *Blocks) Place() (file string, first, last int) {
 	return file, first, last
 }
 
-// Summary returns sentences on the time that the program takes.
+// Summary returns sentences about the program's run time.
 func (b *Blocks) Summary() string {
 	t := b.Table("program")
 	of := map[string]string{}
@@ -182,8 +183,8 @@ func (b *Blocks) Summary() string {
 	return text + "."
 }
 
-// inCode returns the rows of the function's blocks in code order. This order determines the numbers
-// of blocks in the graph and in the tables of branches.
+// inCode returns the rows of the function's blocks in code order. The graph and the table of
+// branches number blocks in this order.
 func (b *Blocks) inCode() []int {
 	t := b.Table("blocks")
 	list := make([]int, len(rowsOf(t)))
@@ -256,7 +257,7 @@ func (b *Blocks) graph() *Graph {
 type BranchRow struct {
 	Branch string // the branch's name in the branch-probability file
 	Way    int    // number of the outcome, counted from 0
-	Head   string // text before the first outcome: block, source line, origin of the numbers
+	Head   string // text before the first outcome: the block, the source line, and the origin of the numbers
 	To     string // block at which the outcome continues
 	Title  string // the title of the outcome, for screen readers
 	Text   string // the counts of all outcomes, as in the branch-probability file
@@ -301,7 +302,7 @@ const mostBranches = 60
 // branchRows returns the first outcomes of the function's branches.
 func (b *Blocks) branchRows() (list []BranchRow) {
 	t, blocks, rows := b.Table("branches"), b.Table("blocks"), b.inCode()
-	var shares []float64 // the shares of the row's branch
+	var shares []float64 // the shares of all outcomes of the row's branch
 	first := 0
 	for i := range min(len(rowsOf(t)), mostBranches) {
 		text := func(key string) string { return plain(t, i, key) }
@@ -367,7 +368,7 @@ type Choice struct {
 	Name, Title string
 }
 
-// Choices returns the rows of a table of names and titles as options.
+// Choices converts a table of names and titles to the options of a list.
 func (b *Blocks) Choices(table string) (list []Choice) {
 	t := b.Table(table)
 	for i := range rowsOf(t) {

@@ -25,9 +25,9 @@ type Caches struct {
 	Average  string   // average access time; "": unknown
 	Unknown  string   // the missing latencies, without which there is no Average
 	Warnings []string // caveats, in sentences
-	Problem  string   // why there is no answer; "" if there is one
-	// Missing lists the groups of threads that share a cache, but for which the profile has no
-	// stacks. If the trace is analysed again with these groups, the Problem disappears.
+	Problem  string   // why there is no answer; "": there is an answer
+	// Missing lists the groups of threads that share a cache, but have no stack in the profile. A
+	// new analysis of the trace with these groups solves the problem in the field Problem.
 	Missing [][]uint32
 
 	Prediction hierarchy.ByCore
@@ -51,7 +51,7 @@ func (v *View) Predict(h hierarchy.Hierarchy) *Caches {
 	for i := range p.Levels {
 		card, l, other := &c.Levels[i], &p.Levels[i], asked[i].LineBytes != h.Levels[i].LineBytes
 		if other || l.Method != hierarchy.Exact {
-			mark = about // the misses are estimates, and so are the accesses to the next level
+			mark = about // the misses of this level are estimates, and so are the accesses to the next level
 		}
 		add := func(id, name, value string) {
 			card.Numbers = append(card.Numbers, Fact{ID: id, Name: name, Value: mark + value})
@@ -83,8 +83,7 @@ func (v *View) Predict(h hierarchy.Hierarchy) *Caches {
 }
 
 // MarkReal adds the predicted global miss ratio of each level to the marks of the miss-ratio curve.
-// This ratio differs from the curve because of the level's sets, and because each thread may have a
-// separate cache.
+// This ratio differs from the curve if the level has sets, or if each thread has a separate cache.
 func (c *Caches) MarkReal(curve *Chart) {
 	p := c.Prediction
 	if len(p.Levels) == 0 || p.Levels[0].Accesses == 0 {
@@ -119,7 +118,7 @@ func (c *Caches) Sentence() string {
 	return text + "memory has " + numberOfID(c.Memory, "accesses") + " accesses."
 }
 
-// otherLines adds a note to the card if the answer is not for the requested line size.
+// otherLines marks a card whose numbers are not for the requested line size.
 func (card *LevelCard) otherLines(asked uint32) {
 	card.Chip = "other lines"
 	want, has := strconv.FormatUint(uint64(asked), 10), strconv.FormatUint(uint64(card.Cache.LineBytes), 10)
@@ -190,9 +189,9 @@ func Warnings(levels []hierarchy.Cache, warnings []hierarchy.Warning) []string {
 	return list
 }
 
-// shareOfWhole returns the ratio of two predicted numbers as a percentage. Before the division, it
-// rounds both numbers to whole accesses, as on the page. If nothing hits, 100 % of the accesses
-// miss, not "> 99.9 %".
+// shareOfWhole returns the ratio of two predicted numbers as a percentage. Before the division,
+// both numbers are rounded to whole accesses, as on the page. Without this rounding, a level
+// without hits could have a miss ratio of "> 99.9 %" instead of 100 %.
 func shareOfWhole(part, whole float64) string {
 	if whole = math.Round(whole); whole == 0 {
 		return "–"
@@ -209,7 +208,7 @@ func methodWords(m hierarchy.Method) string {
 	case hierarchy.Independent:
 		return "independent: exact for an LRU level that sees every access"
 	case hierarchy.Sampled:
-		return "sampled: estimated from a part of the accesses"
+		return "sampled: estimated from a sample of the accesses"
 	case hierarchy.SampledIndependent:
 		return "sampled and independent: estimated for an LRU level that sees every access"
 	case hierarchy.SampledSDCM:
@@ -235,7 +234,7 @@ func WaysText(ways uint32) string {
 
 // Sizes returns the cache sizes to choose from: the powers of two from 1 KiB to 1 GiB, one size
 // between every two powers (because real caches have such sizes), and the size in the parameter
-// also.
+// "also".
 func Sizes(also uint64) []uint64 {
 	var list []uint64
 	add := func(n uint64) {
@@ -278,7 +277,7 @@ func Ways(c hierarchy.Cache) []uint32 {
 	return append(list, 0)
 }
 
-// Typed returns a number in the form of a text field, or "" for 0, because 0 means unknown.
+// Typed formats a number for a text field; 0 becomes "", because 0 means unknown.
 func Typed(x float64) string {
 	if x == 0 {
 		return ""
@@ -293,14 +292,14 @@ func (v *View) LevelsTable(h hierarchy.Hierarchy) *Table {
 	return v.table("", q, nil, "name", "accesses", "hits", "misses", "miss_ratio", "coherence_misses", "mpkr", "mpki", "method", "sdcm_misses")
 }
 
-// TimesTable lists, for each level, the share of the accesses that it serves and their average
-// time.
+// TimesTable lists the share of the accesses that each level serves, and the average time of these
+// accesses.
 func (v *View) TimesTable(h hierarchy.Hierarchy) *Table {
 	q := v.question("what-if")
 	q.Machine = h
 	d, err := v.Answer(q)
 	if err != nil {
-		return nil // LevelsTable contains the reason
+		return nil // the table of levels states the reason
 	}
 	for i := range d.Tables {
 		if t := &d.Tables[i]; t.Key == "times" {
@@ -336,8 +335,8 @@ func withLine(c hierarchy.Cache, lineBytes uint32) hierarchy.Cache {
 	return fitWays(c)
 }
 
-// WithLines returns the levels. If the profile lacks a line size, it is replaced by the view's line
-// size.
+// WithLines returns the levels with line sizes that the profile has: it replaces every other line
+// size by the view's line size.
 func (v *View) WithLines(levels []hierarchy.Cache) []hierarchy.Cache {
 	out := append([]hierarchy.Cache(nil), levels...)
 	for i := range out {

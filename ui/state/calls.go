@@ -15,7 +15,7 @@ import (
 const (
 	CallsDown     = ""         // from callers to callees
 	CallsUp       = "callers"  // from callees to callers
-	CallsFunction = "function" // the callers and the callees of one function
+	CallsFunction = "function" // the trees of one function's callers and of its callees
 )
 
 // CallDirections returns the directions in which call paths can be shown.
@@ -59,10 +59,10 @@ func missingCalls(p *profile.Profile) string {
 
 // Calls is the answer of "stackglass calls".
 type Calls struct {
-	Trees  []*CallTree // one tree, or the callers and the callees of a function
+	Trees  []*CallTree // one tree, or the tree of a function's callers and the tree of its callees
 	Events []Choice    // the events by which the trees can be weighted
 	Event  string      // the key of the event by which the trees are weighted
-	Label  string      // the label of Event
+	Label  string      // the event's name for the page
 	Total  float64     // the event's count in the whole run
 
 	reply  *answers.Reply
@@ -70,12 +70,12 @@ type Calls struct {
 	colors map[string]int // indices of the files' colours, counted from 1
 }
 
-// CallTree is a tree of calls, weighted by an event. Each row precedes the rows below it. Rows with
-// the same parent are in descending order of their weight.
+// CallTree is a tree of calls, weighted by an event. Parents precede their children, and children
+// of one parent are in descending order of their weight.
 type CallTree struct {
 	ID    string // "paths", "callers" or "callees"
 	Title string
-	Up    bool // the rows below a row are its callers
+	Up    bool // whether the rows below a row are its callers
 
 	Names     []string
 	Parents   []int // -1: none
@@ -120,12 +120,13 @@ func NewCalls(p *profile.Profile, reply *answers.Reply) *Calls {
 	return c
 }
 
-// tree reads a table. bySelf weights rows by their own counts, without callees.
+// tree converts a table to a tree. If the parameter bySelf is set, rows are weighted by their
+// counts without callees.
 func (c *Calls) tree(table *report.Table, bySelf bool) *CallTree {
 	t := &CallTree{ID: table.Key, Up: table.Key == "callers", calls: c, table: table}
 	t.Title, _, _ = strings.Cut(table.Title, ", with ")
 	name, depth, self, all := table.Index("function"), table.Index("depth"), table.Index(c.Event), table.Index(c.Event+"_inclusive")
-	var open []int // the latest row of each depth
+	var open []int // by depth: the latest row
 	for i, row := range table.Rows {
 		d := min(int(number(row[depth])), len(open))
 		if open = append(open[:d], i); d == 0 {
@@ -154,7 +155,7 @@ func (t *CallTree) path(row int) int {
 	return at
 }
 
-// Root returns a path whose number identifies the function of a row in the URL, or 0.
+// Root returns the number of a call path that identifies a row's function in the URL, or 0.
 func (t *CallTree) Root(row int) int {
 	at := t.path(row)
 	for i := range t.calls.paths[:at] {
@@ -165,7 +166,8 @@ func (t *CallTree) Root(row int) int {
 	return at
 }
 
-// CallKey returns the name with which "stackglass calls --function" finds the function of a path.
+// CallKey returns the name by which "stackglass calls --function" identifies the function of a
+// path.
 func CallKey(paths []profile.Path, at int) string {
 	return answers.FunctionKey(paths[at].Function, paths[at].File, uint64(paths[at].Line))
 }
@@ -183,7 +185,7 @@ func (t *CallTree) Site(p *profile.Profile, row int) int {
 	return site
 }
 
-// Frame returns the name of a row in the URL, which depends neither on the hierarchy nor on the
+// Frame returns the name of a row in the URL. The name depends on neither the hierarchy nor the
 // event.
 func (t *CallTree) Frame(row int) string {
 	if row < 0 {
@@ -238,9 +240,9 @@ func (t *CallTree) Hottest() (best int) {
 	return best
 }
 
-// matches reports for each row whether its function or file contains the search words, or returns
-// nil if there are none. It also returns the number of matching rows, and their share of the tree's
-// weight. A matching row below another matching row adds nothing to this share.
+// matches reports for each row whether its function or file contains the search words; the list is
+// nil if there are no search words. It also returns the number of matching rows, and their share of
+// the tree's weight. A matching row below another matching row adds nothing to this share.
 func (t *CallTree) matches(search string) (list []bool, rows uint64, share float64) {
 	words := strings.Fields(strings.ToLower(search))
 	if len(words) == 0 {
@@ -348,7 +350,7 @@ func (t *CallTree) Flame(search string, zoom int) *Flame {
 		Names: t.Names, Parents: t.Parents, Depths: t.Depths, Weights: t.Weights, Zoom: zoom, About: t.about, Words: t.Sentence,
 	}
 	f.Matches, _, _ = t.matches(search)
-	// by index of the parent + 1: end of the latest frame with this parent
+	// by index of the parent + 1: the end of the latest frame with this parent
 	ends := make([]float64, len(t.Names)+1)
 	for i, parent := range t.Parents {
 		start := ends[parent+1]

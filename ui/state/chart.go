@@ -9,15 +9,15 @@ import (
 
 // Chart contains the numbers and words of a chart. charts.js lays it out and draws it.
 type Chart struct {
-	ID      string // the id of the host element
+	ID      string // the id of the element that contains the chart
 	Title   string
 	X, Y    Axis
 	At      []float64 // the x coordinate of every point
 	Series  []Series
 	Marks   []Mark
-	Split   int    // in bar charts, index of the first bar that is drawn apart from the others; 0: none
+	Split   int    // in bar charts, the index of the first bar that is drawn at a distance from the bars before it; 0: none
 	Summary string // a summary of the chart, for screen readers
-	How     string // how the chart was computed; "": like the run's other numbers
+	How     string // how the chart's numbers were computed; "": in the same way as the run's other numbers
 	Small   bool   // the chart is one of several charts side by side
 }
 
@@ -50,7 +50,8 @@ type Series struct {
 	Shape Shape
 	Dash  bool
 	Y     []float64 // NaN if there is no value
-	// Low and High are the confidence interval of an estimate, drawn as a band; nil: none.
+	// Low and High are the ends of the confidence interval at every point, which is drawn as a
+	// band; nil: there is no interval.
 	Low, High []float64
 }
 
@@ -135,8 +136,8 @@ func (s Screen) Zoom(chart string) Zoom {
 	return Zoom{}
 }
 
-// Zoomed returns the screen with a chart zoomed. Ends are rounded to eight digits. If the range is
-// empty, the whole chart is shown.
+// Zoomed returns the screen with a chart zoomed. Both ends of the range are rounded to eight
+// digits. An empty range shows the whole chart.
 func (s Screen) Zoomed(z Zoom) Screen {
 	s.Zooms = slices.DeleteFunc(slices.Clone(s.Zooms), func(of Zoom) bool { return of.Chart == z.Chart })
 	for _, end := range []*float64{&z.From, &z.To} {

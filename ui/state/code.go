@@ -25,7 +25,8 @@ type Code struct {
 	files map[string]map[uint32]int // rows by file and line; computed on first use
 }
 
-// NewCode attributes the misses of the levels. r is the ranker of the run or of a part of it.
+// NewCode attributes the misses of the levels. The parameter r ranks the misses of the run or of a
+// part of the run.
 func NewCode(run *ask.Run, r *attribution.Ranker, by attribution.By, levels []attribution.Attribution) *Code {
 	c := &Code{Sites: &answers.Sites{Profile: run.Profile, Ranker: r, Levels: levels, By: by, Name: run.FunctionName}, first: map[int]int{}}
 	c.rows = c.Rows()
@@ -36,7 +37,7 @@ func NewCode(run *ask.Run, r *attribution.Ranker, by attribution.By, levels []at
 }
 
 // ID returns an identifier of a row: the row's data structure or its first site. The identifier
-// depends on neither the order nor the levels.
+// depends on neither the order of the rows nor the cache levels.
 func (c *Code) ID(place int) int {
 	if c.By == attribution.Object {
 		return c.rows[place].Object
@@ -63,7 +64,7 @@ func (c *Code) utilisation() (key string, bytes uint64) {
 	return key, bytes
 }
 
-// about returns the prefix of a row's misses in a level, which is ≈ for estimates.
+// about returns the prefix of the numbers of misses in a level: ≈ if they are estimates.
 func (c *Code) about(level int) string {
 	if !c.Levels[level].Exact {
 		return about
@@ -71,8 +72,7 @@ func (c *Code) about(level int) string {
 	return ""
 }
 
-// aboutTotal returns the prefix of the total misses of a level, which is ≈ if a model computed the
-// total.
+// aboutTotal returns the prefix of the total misses in a level: ≈ if a model computed the total.
 func (c *Code) aboutTotal(level int) string {
 	if c.Levels[level].Level.Method != hierarchy.Exact {
 		return about
@@ -80,8 +80,8 @@ func (c *Code) aboutTotal(level int) string {
 	return ""
 }
 
-// MostWords returns a sentence with the number of top rows that cause 90 % of a level's misses or,
-// if all rows together cause less, with their share.
+// MostWords returns a sentence with the number of top rows that cause 90 % of a level's misses. If
+// all rows together cause less, the sentence contains their share.
 func (c *Code) MostWords(level int) string {
 	most, made, total := c.Most(level), 0.0, c.Levels[level].Level.Misses
 	for _, row := range most {
@@ -114,8 +114,7 @@ func (c *Code) unknown() bool {
 	return slices.ContainsFunc(c.Levels, func(l attribution.Attribution) bool { return l.Rest > 0 && l.RestUnknown })
 }
 
-// Ranked returns the rows that contain the search words, ordered by a column. The parameter by is
-// the key of this column.
+// Ranked returns the rows that contain the search words, ordered by the column with the key by.
 func (c *Code) Ranked(by, search string) []int {
 	var order []int
 	if by == "place" {
@@ -227,7 +226,7 @@ func blank(text string) string {
 	return "  " + text
 }
 
-// siteName returns the name of an instruction. readable makes the function's name readable.
+// siteName returns the name of an instruction. The parameter readable demangles function names.
 func siteName(s *profile.Site, readable func(string) string) string {
 	name := answers.AddressOf(s)
 	if s.File != "" && s.Line > 0 {
@@ -238,7 +237,8 @@ func siteName(s *profile.Site, readable func(string) string) string {
 	return name + blank(readable(s.Function)) + blank(s.Variable)
 }
 
-// objectName returns the name of a data structure. readable makes the function's name readable.
+// objectName returns the name of a data structure. The parameter readable demangles function
+// names.
 func objectName(d *profile.DataObject, readable func(string) string) string {
 	where := ""
 	if d.File != "" && d.Line > 0 {
@@ -246,7 +246,7 @@ func objectName(d *profile.DataObject, readable func(string) string) string {
 	}
 	name := answers.ObjectName(d, readable)
 	if d.Name == "" && d.Kind == profile.HeapObject {
-		return name + where // the name contains the function
+		return name + where // the name of a heap block already contains the function
 	}
 	return name + blank(readable(d.Function)) + where
 }

@@ -272,7 +272,7 @@ func TestSources(t *testing.T) {
 		t.Errorf("files named a.c = %+v, want the longer file first", files)
 	}
 	if MissingLine(files[0], 2) != "" || !strings.Contains(MissingLine(files[1], 2), "different version") {
-		t.Error("MissingLine reports an existing line, or does not report a missing line")
+		t.Error("MissingLine reports a line that exists, or does not report a line that is missing")
 	}
 	for _, content := range []string{"\x7fELF\x00", strings.Repeat("x", sourcefile.MostBytes+1)} {
 		if f, problem := NewSource("a.c", "", []byte(content)); f != nil || problem == "" {

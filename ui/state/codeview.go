@@ -21,17 +21,19 @@ type CodeView struct {
 	*Code
 	Sort, Search string
 	Document     func() *report.Document // the document to export; nil: none
-	// OfPlace returns the document that exports the stack distances of a row, or nil.
+	// OfPlace returns a constructor of the document with a row's stack distances, or nil.
 	OfPlace func(named string) func() *report.Document
-	// Brief limits the ranking to the names, the sorted column and the share of the misses, so that
-	// it fits next to the source.
+	// If Brief is set, the ranking has only the names, the sorted column and the share of the
+	// misses, so that it fits next to the source.
 	Brief bool
-	// Lines attributes the same misses by source line, to show them next to the source.
+	// Lines attributes the same misses to source lines, and its numbers are shown next to the
+	// source.
 	Lines *Code
 	// Loops describes the loops whose first reference is in a line, for example "loop 32 × 32, 98.5
 	// % of the references". Loops is nil if no loops are known.
 	Loops func(file string, line uint32) string
-	// Advice returns the problem that the diagnosis found in a line, or nil. The field may be nil.
+	// Advice returns the problem that the diagnosis found in a line, or nil. The field itself may
+	// be nil.
 	Advice func(file string, line uint32) *Advice
 
 	order []int
@@ -218,7 +220,7 @@ func (v *CodeView) Estimates() string {
 	return "The rows that cause the misses in " + strings.Join(names, " and ") + " are estimated (≈): this analysis did not measure a cache of that size and associativity by site."
 }
 
-// Method returns sentences that say how the numbers were computed.
+// Method returns sentences about the method that computed the numbers.
 func (v *CodeView) Method() string {
 	for _, l := range v.Levels {
 		if !l.Exact {
@@ -256,7 +258,7 @@ func (v *CodeView) LinePlace(file string, line uint32) int {
 // Location returns the file and the line of a row, or "" if they are unknown.
 func (v *CodeView) Location(place int) (file string, line uint32) {
 	r := &v.rows[place]
-	if r.File != "" && r.Line == 0 && len(r.Sites) > 0 { // for a function, the line of its first site
+	if r.File != "" && r.Line == 0 && len(r.Sites) > 0 { // the row is a function: use the line of its first site
 		return r.File, v.Profile.Sites.Code[r.Sites[0]].Line
 	}
 	return r.File, r.Line
@@ -307,7 +309,7 @@ func (v *CodeView) DistancesTable(place int) *Table {
 	return t
 }
 
-// The method Before lists the sites that accessed the same lines immediately before the row's
+// The method Before lists the sites that last accessed the same cache lines before the row's
 // accesses, most frequent first. Before returns nil if previous accesses were not recorded.
 func (v *CodeView) Before(place int) *Table {
 	if v.NoBefore() != "" || v.Document == nil {
@@ -414,14 +416,14 @@ func (v *CodeView) SourceGrid(f *Source, name string, line uint32) *Grid {
 				}
 			}
 			if r != nil {
-				shares[levels+1] = v.shareOf(r, level) // intensity of the line's background
+				shares[levels+1] = v.shareOf(r, level) // the intensity of the line's background colour
 			}
 			return shares
 		},
 	}
 }
 
-// notes returns notes about the lines of a file: their problems, loops and operands.
+// notes returns a note for each source line: its problem, its loops and its operands.
 func (v *CodeView) notes(name string, lines map[uint32]int, level int) map[uint32]string {
 	notes := map[uint32]string{}
 	for line, place := range lines {
@@ -566,13 +568,13 @@ func MissingLine(f *Source, line uint32) string {
 		": it is a different version from the one that was compiled."
 }
 
-// SitesDocument returns a function that attributes the misses of a hierarchy.
+// SitesDocument returns a function that creates the document of the ranking for a hierarchy.
 func (v *View) SitesDocument(by attribution.By, h hierarchy.Hierarchy) func() *report.Document {
 	return v.document(v.sitesQuestion(by, h))
 }
 
-// PlaceDocument returns a function. Given the name of a row, this function returns the constructor
-// of the document about the row's stack distances.
+// PlaceDocument returns a function that maps the name of a row to a constructor of the document
+// about the row's stack distances.
 func (v *View) PlaceDocument(by attribution.By, h hierarchy.Hierarchy) func(named string) func() *report.Document {
 	return func(named string) func() *report.Document {
 		return v.document(v.sitesQuestion(by, h).With("distances", named))

@@ -17,7 +17,7 @@ type FlowMeasure string
 // These are the measures of flows.
 const (
 	Transfers FlowMeasure = "transfers" // first loads of a value that another thread wrote
-	Events    FlowMeasure = "events"    // references whose last writer is another thread
+	Events    FlowMeasure = "events"    // references to data that another thread wrote last
 	FlowBytes FlowMeasure = "bytes"     // bytes of the transfers
 )
 
@@ -49,13 +49,13 @@ func (m FlowMeasure) text(n uint64) string {
 	return Exact(n)
 }
 
-// Communication is the view of the values that one thread writes and another reads.
+// Communication is the view of the values that one thread writes and another thread reads.
 type Communication struct {
 	*profile.Communication
 	view    *View
 	threads []uint32               // threads that the profile distinguishes, ascending
-	objects []int                  // see Objects
-	answers *answers.Communication // the same answers that the command prints
+	objects []int                  // see the method Objects
+	answers *answers.Communication // the answers that the command also prints
 	flowMap drawnMatrix
 	owned   drawnMatrix
 	falses  []answers.FalseFinding
@@ -67,7 +67,8 @@ type drawnMatrix struct {
 	matrix *Matrix
 }
 
-// once returns the matrix of a subject. It calls draw unless this matrix was drawn last.
+// once returns the matrix of a subject. It calls the function draw unless the last matrix had the
+// same subject.
 func (d *drawnMatrix) once(of any, draw func() *Matrix) *Matrix {
 	if d.matrix == nil || d.of != of {
 		d.of, d.matrix = of, draw()
@@ -79,16 +80,16 @@ func (d *drawnMatrix) once(of any, draw func() *Matrix) *Matrix {
 func (v *View) Communication() *Communication {
 	if v.communication == nil && v.Profile.Communication != nil {
 		c := &Communication{Communication: v.Profile.Communication, view: v, answers: &answers.Communication{Profile: v.Profile, Name: v.Run.FunctionName}}
-		c.threads = c.toldApart()
+		c.threads = c.separateThreads()
 		v.communication = c
 	}
 	return v.communication
 }
 
-// toldApart returns the threads that are shown separately: the threads that flows and owners
-// distinguish, and as many other threads as there is room for. The last thread in the flows may
-// represent several threads.
-func (c *Communication) toldApart() []uint32 {
+// separateThreads returns the threads that are shown separately: first the threads that flows
+// and owners distinguish, and then other threads until the maximum number is reached. The last
+// thread in the flows may represent several threads.
+func (c *Communication) separateThreads() []uint32 {
 	named := map[uint32]bool{}
 	for i := range c.Granules {
 		for _, f := range c.Granules[i].Flows {
@@ -111,13 +112,13 @@ func (c *Communication) toldApart() []uint32 {
 	return list[:min(len(list), profile.MaxThreads)]
 }
 
-// Doubts returns sentences about omitted or unknown parts.
+// Doubts returns sentences about data that was omitted or is unknown.
 func (c *Communication) Doubts() []string {
 	return c.view.threadDoubts(answers.ManyThreads(c.view.Profile, true), answers.CommunicationOfSample)
 }
 
-// threadDoubts returns the caveats as sentences, and adds caveats about the order of threads and
-// about a sample.
+// threadDoubts converts the caveats in the list to sentences, and adds caveats about the order of
+// threads and about samples.
 func (v *View) threadDoubts(list []string, ofSample string) []string {
 	var doubts []hierarchy.Warning
 	for _, text := range append(list, answers.RestsOnSample(v.Profile, ofSample)...) {
@@ -162,7 +163,7 @@ type Matrix struct {
 	Texts               []string  // the text of each value
 	Row, Column         int       // the selected cell; -1: none
 	// Letters contains, for each value from 1 upwards, the letter that selects a colour in app.css.
-	// If Letters is nil, values are drawn as shades. A value of 0 is not drawn.
+	// If Letters is nil, the shade of a cell shows its value. A value of 0 is not drawn.
 	Letters []string
 	// If Map is set, cells are drawn without gaps or texts. Screen readers read the texts. A value
 	// of -1 is not drawn, and a value of -2 is hatched.
@@ -177,8 +178,8 @@ type Matrix struct {
 	Names []string
 }
 
-// FlowMatrix returns the matrix of flows between threads. FlowMatrix returns the same pointer again
-// if the matrix has not changed, like [Communication.OwnerMap].
+// FlowMatrix returns the matrix of flows between threads. Like [Communication.OwnerMap], it returns
+// the same pointer again if the matrix has not changed.
 func (c *Communication) FlowMatrix(granule, window int, m FlowMeasure, picked [2]int) *Matrix {
 	type question struct {
 		granule, window int
@@ -363,8 +364,8 @@ func (c *Communication) FalseTable() *Table {
 // FalseSentence summarises the false sharing.
 func (c *Communication) FalseSentence() string { return c.answers.FalseSummary() }
 
-// Objects returns the data structures with known parts. They are sorted by the number of references
-// to parts that several threads use, in descending order.
+// Objects returns the data structures with known parts. The data structures are in descending order
+// of the number of references to parts that several threads use.
 func (c *Communication) Objects() []int {
 	if c.objects == nil {
 		c.objects = c.byUse()

@@ -159,7 +159,7 @@ func TestOwnerMap(t *testing.T) {
 }
 
 // TestFlowsOfManyThreads checks that the flows of threads with high numbers are drawn even if there
-// are too many threads to draw all of them. A note must state what is missing.
+// are too many threads to draw all of them. A note must state which threads are missing.
 func TestFlowsOfManyThreads(t *testing.T) {
 	v := ring()
 	p := v.Profile

@@ -28,7 +28,7 @@ var compareColors = [2]string{"side-a", "side-b"}
 // SideName returns the title of a run: 0 is A, 1 is B.
 func SideName(side int) string { return [...]string{"A (before)", "B (after)"}[side] }
 
-// both calls f for A and for B.
+// both calls a function for A and for B.
 func (c *Comparison) both(f func(side int, v *View)) {
 	f(0, c.A)
 	f(1, c.B)
@@ -56,7 +56,7 @@ func (c *Comparison) Curve(levels []hierarchy.Cache) *Chart {
 	return chart
 }
 
-// pairOf returns the series of A and B.
+// pairOf returns one series for A and one for B.
 func pairOf(shape Shape, ys [2][]float64) (list []Series) {
 	for side, y := range ys {
 		list = append(list, Series{Label: sideLetter(side), Color: compareColors[side], Shape: shape, Dash: side == 1, Y: y})
@@ -64,8 +64,8 @@ func pairOf(shape Shape, ys [2][]float64) (list []Series) {
 	return list
 }
 
-// joinSteps returns the values of two step functions at all points at which either of them changes.
-// Before a function's first point, its value is NaN.
+// joinSteps returns the values of two step functions at all points at which at least one of the
+// functions changes. Before its first point, a function has the value NaN.
 func joinSteps(xa, ya, xb, yb []float64) (at, a, b []float64) {
 	none := math.NaN()
 	lastA, lastB := none, none
@@ -132,7 +132,7 @@ func (c *Comparison) OverTime(log2Lines int) *Chart {
 	chart.X.Max, chart.Y.Max = max(parts[0].X.Max, parts[1].X.Max), max(parts[0].Y.Max, parts[1].Y.Max)
 	var ys [2][]float64
 	chart.At, ys[0], ys[1] = joinSteps(parts[0].At, parts[0].Series[0].Y, parts[1].At, parts[1].Series[0].Y)
-	for side := range ys { // this run ended before x
+	for side := range ys { // after the end of a run, its curve has no values
 		for i, x := range chart.At {
 			if x > parts[side].X.Max {
 				ys[side][i] = math.NaN()
@@ -144,7 +144,7 @@ func (c *Comparison) OverTime(log2Lines int) *Chart {
 	return chart
 }
 
-// answer is the joined answer of two runs to one question.
+// answer contains the joined answers of two runs to one question.
 type answer struct {
 	joined []answers.Compared
 	shown  string // key of the table to show
@@ -154,12 +154,12 @@ type answer struct {
 	document func(number string) func() *report.Document
 }
 
-// ask asks both runs a question. The page's tables may sum rows, but the document contains all
-// rows.
+// ask asks both runs a question. The tables on the page may combine rows, but the exported document
+// contains all rows.
 func (c *Comparison) ask(q ask.Question, key string) answer {
 	runs := [2]*ask.Run{c.A.Run, c.B.Run}
 	for _, r := range runs {
-		r.Asker() // creates the asker, so that later questions reuse it
+		r.Asker() // create the asker now, so that later questions reuse it
 	}
 	a := answer{shown: key}
 	_, a.joined, a.err = ask.Compare(runs, q, onWords(q))
@@ -180,7 +180,7 @@ func (c *Comparison) ask(q ask.Question, key string) answer {
 	return a
 }
 
-// replied returns a question that the second program has already answered about both runs.
+// replied returns a question together with the second program's replies about both runs.
 func (c *Comparison) replied(verb, main string, replies [2]*answers.Reply, h hierarchy.Hierarchy, args ...ask.Arg) ask.Question {
 	q := ask.New(ask.Replied(verb, main, map[*profile.Profile]*answers.Reply{c.A.Profile: replies[0], c.B.Profile: replies[1]}, args...))
 	q.Machine = h
@@ -219,7 +219,7 @@ func (c *Comparison) SetsMap(cell Cell, levels []hierarchy.Cache) *HeatMap {
 	a.Title, a.Signed, a.Says = "Miss ratio by sets and ways, B − A"+cmp.Or(c.A.oneCache(), c.B.oneCache()), true, "of accesses; below zero: B has fewer misses"
 	a.Least, a.Most = 0, 0
 	for i := range a.Values {
-		a.Values[i] = b.Values[i] - a.Values[i] // NaN if A or B was not counted
+		a.Values[i] = b.Values[i] - a.Values[i] // NaN if the cell was not counted in A or in B
 		a.Least, a.Most = min(a.Least, orZero(a.Values[i])), max(a.Most, orZero(a.Values[i]))
 	}
 	a.Summary = "With the same sets and ways, the miss ratio of B is at most " + Percent(-a.Least) + " lower and at most " + Percent(a.Most) + " higher than in A."
@@ -270,15 +270,15 @@ func (c *Comparison) FootprintTable() *Table {
 	return a.byNumber("Footprint by window length, A and B", []string{"window_accesses"}, "footprint_lines")
 }
 
-// onWords returns the question as an argument of the option --on.
+// onWords returns the question as an argument of the command's option --on.
 func onWords(q ask.Question) string {
 	return strings.Join(slices.DeleteFunc(q.Words(), func(word string) bool {
 		return word == "line=64" || word == "brief" || strings.HasPrefix(word, "machine=")
 	}), " ")
 }
 
-// table returns the answer's table in the layout that lay returns. The rows of the exported
-// document are ranked by number.
+// table returns the answer's table; the function lay determines its columns and rows. The rows of
+// the exported document are ranked by the number in the parameter number.
 func (a *answer) table(title, number string, lay func(*answers.Compared) *Table) *Table {
 	at := slices.IndexFunc(a.joined, func(j answers.Compared) bool { return j.Key == a.shown })
 	switch {
@@ -293,8 +293,8 @@ func (a *answer) table(title, number string, lay func(*answers.Compared) *Table)
 	return t.of(a.document(number))
 }
 
-// byNumber returns a table with one row for each of the given numbers, or for all numbers if none
-// is given. The table has the given columns and the values in both runs.
+// byNumber returns a table with one row for each number in the parameter numbers, or for every
+// number if numbers is empty. The table has the given columns and the values in both runs.
 func (a *answer) byNumber(title string, columns []string, numbers ...string) *Table {
 	return a.table(title, "", func(j *answers.Compared) *Table {
 		joined := j.Joined
@@ -312,8 +312,8 @@ func (a *answer) byNumber(title string, columns []string, numbers ...string) *Ta
 }
 
 // byRow returns a table with the joined rows of both runs. The table has the given columns and, for
-// each number, the values in both runs. Rows are sorted by the column by or, if by is "", by the
-// difference of the first number.
+// each number, the values in both runs. Rows are sorted by the column in the parameter by. If by is
+// "", they are sorted by the difference of the first number.
 func (a *answer) byRow(title string, style report.Words, by string, columns []string, numbers ...string) *Table {
 	number := by
 	for _, side := range []string{"_a", "_b", "_difference"} {
@@ -390,8 +390,8 @@ func (c *Comparison) CountersBy(by answers.CountersBy, sort string) *Table {
 }
 
 // Code is like CodeBy, but groups by function if the sources have no line in common, because
-// functions of the same name can still be compared. The By field of the returned table is the
-// grouping in use.
+// functions of the same name can still be compared. The field By of the returned table
+// contains the grouping that was used.
 func (c *Comparison) Code(by attribution.By, h hierarchy.Hierarchy, sort string) *Table {
 	t := c.CodeBy(by, h, sort)
 	if by == attribution.Function || by == attribution.Object || t.inBoth {
@@ -552,7 +552,7 @@ func (c *Comparison) operations() (Finding, bool) {
 	return Finding{ID: "operations", Title: "Work", Tab: TabCounters, Text: "A: " + a.Text + " B: " + b.Text}, okA && okB
 }
 
-// brief returns a question about the line size in view that asks for a short answer.
+// brief returns a question about the line size in view. The answer may combine rows.
 func (c *Comparison) brief(verb string) ask.Question {
 	q := c.A.question(verb)
 	q.Brief = true
@@ -571,8 +571,9 @@ func (c *Comparison) HistogramTable() *Table {
 	return a.byNumber("Accesses by stack distance, A and B", []string{"distance"}, "count", "share")
 }
 
-// TimeTable shows the misses of both runs by window, for one capacity. Each row shows the windows
-// with the same number. If the runs differ in length, their windows do too.
+// TimeTable shows the misses of both runs by window, for one capacity. A row compares the windows
+// with the same number in both runs. If the runs differ in length, the windows differ in length,
+// too.
 func (c *Comparison) TimeTable(log2Lines int) *Table {
 	a := c.ask(c.A.question("windows"), "windows")
 	return a.byNumber("Misses by first reference of the window, A and B", []string{"first_reference"}, "misses_"+strconv.FormatUint(1<<log2Lines, 10))

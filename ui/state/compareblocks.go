@@ -43,7 +43,7 @@ func (p *BlocksPair) Functions(by string) *Table {
 	return p.table("functions", "Functions, A and B", by, p.question(), []string{"function"}, "cycles", "instructions", "calls")
 }
 
-// OfFunction joins the blocks of the function in question by name, or returns nil if only one run
+// OfFunction joins the blocks of the selected function by name. It returns nil if only one run
 // contains the function.
 func (p *BlocksPair) OfFunction(by string) *Table {
 	name := p.A.FunctionName()
@@ -53,7 +53,7 @@ func (p *BlocksPair) OfFunction(by string) *Table {
 	return p.table("blocks", "Blocks of "+name+", A and B", by, p.question().With("function", name), []string{"block"}, "cycles", "cycles_each", "count")
 }
 
-// question returns the question that the models have answered about both runs.
+// question returns the question together with the models' answers about both runs.
 func (p *BlocksPair) question() ask.Question {
 	q := ask.New(ask.Pipeline(map[*profile.Profile]*answers.Reply{p.Runs.A.Profile: p.A.Reply, p.Runs.B.Profile: p.B.Reply}))
 	q.Machine = p.Machine
@@ -68,7 +68,8 @@ func (p *BlocksPair) table(key, title, by string, q ask.Question, columns []stri
 	return a.byRow(title, blockWords, by, columns, numbers...)
 }
 
-// Same returns the number of B's function with the same name as A's selected function, or 0.
+// Same returns the number of the function in B that has the same name as the selected function
+// in A, or 0.
 func (p *BlocksPair) Same() uint32 {
 	t := p.B.Table("functions")
 	for i := range rowsOf(t) {

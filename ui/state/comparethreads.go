@@ -57,7 +57,7 @@ func (c *Comparison) communicationTable(of, key, title, by string, columns ...st
 	return a.byRow(title, answerWords, by, columns, "transfers", "events")
 }
 
-// sides returns a text with a sentence about each run.
+// sides returns a text with the sentences about A and about B.
 func (c *Comparison) sides(say func(v *View) string) string {
 	return "A: " + say(c.A) + " B: " + say(c.B)
 }

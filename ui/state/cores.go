@@ -17,7 +17,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// MostPredicted is the maximum number of cores for a division of work.
+// MostPredicted is the maximum number of cores among which work can be divided.
 const MostPredicted = 64
 
 // PredictedCores returns the numbers of cores on the curves.
@@ -52,8 +52,8 @@ func Schedules() []Choice {
 	return []Choice{{Title: "as in the program"}, {Name: "static", Title: "static"}, {Name: "dynamic", Title: "dynamic"}, {Name: "guided", Title: "guided"}}
 }
 
-// Interleavings returns the ways to interleave the cores' references. The order by clocks requires
-// that blocks have times.
+// Interleavings returns the ways to interleave the cores' references. Interleaving by clocks
+// requires times for the blocks.
 func Interleavings(timed bool) []Choice {
 	list := []Choice{{Title: "in turn, one reference each"}, {Name: "uniform", Title: "at random"}, {Name: "block", Title: "in turn, one block each"}}
 	if timed {
@@ -82,7 +82,8 @@ func (s Screen) CoresQuestion(h hierarchy.Hierarchy) answers.MulticoreQuestion {
 		Machine: h.Lines(), Processor: "default", SDCM: ModelWords(s.Model)}
 	switch {
 	case s.Division != "":
-		q.Processor = "" // if block executions are divided, no thread waits, so times cannot be predicted
+		// If block executions are divided among threads, the waiting times are unknown, so times cannot be predicted.
+		q.Processor = ""
 	case s.Processor != "":
 		q.Processor = s.Processor
 	}
@@ -101,11 +102,11 @@ type Cores struct {
 	known         []int
 }
 
-// Ask sets the question. The question may differ from the previous question only in the numbers of
-// cores, because the existing answers must remain valid.
+// Ask sets the question. Only the numbers of cores may differ from the previous question, because
+// the existing answers must remain valid.
 func (c *Cores) Ask(q answers.MulticoreQuestion) { c.asked = q }
 
-// Take adds an answer about some numbers of cores.
+// Take adds a reply, which answers the question for some numbers of cores.
 func (c *Cores) Take(r *answers.Reply) {
 	of := func(row []report.Value) int { x, _ := row[0].Number(); return int(x) }
 	about := map[int]bool{}
@@ -140,13 +141,14 @@ func (c *Cores) Take(r *answers.Reply) {
 	c.Unmodelled, c.Problem = r.Unmodelled, r.Problem
 }
 
-// Known reports whether there is an answer for a number of cores.
+// Known reports whether the answer for a number of cores is known.
 func (c *Cores) Known(cores int) bool { return slices.Contains(c.known, cores) }
 
 // The method Some reports whether there is an answer for any number of cores.
 func (c *Cores) Some() bool { return len(c.known) > 0 }
 
-// overCores draws series over the number of cores, with a point for each number with an answer.
+// overCores draws series against the number of cores, with a point for each number of cores that
+// has an answer.
 func (c *Cores) overCores(chart *Chart, series []answers.Series, label func(answers.Series) string) *Chart {
 	chart.How, chart.X = "predicted", Axis{Label: "cores", Unit: UnitCores, Log: true, Min: 1, Max: 2}
 	for _, n := range c.known {
@@ -179,8 +181,7 @@ func (c *Cores) overCores(chart *Chart, series []answers.Series, label func(answ
 	return chart
 }
 
-// isModel reports whether a method is SDCM, for all accesses or for a sample, rather than
-// simulation.
+// isModel reports whether a method is SDCM (for all accesses or for a sample) and not simulation.
 func isModel(method string) bool { return strings.HasSuffix(method, "sdcm") }
 
 func (c *Cores) blank() []float64 {
@@ -209,8 +210,8 @@ func (c *Cores) RatesChart(chosen int) *Chart {
 	return chart
 }
 
-// floor returns the lower end of an axis of shares, chosen so that shares near 1 are
-// distinguishable.
+// floor returns the lower end of an axis of shares. It is chosen so that shares near 1 can be
+// distinguished.
 func floor(series []Series) float64 {
 	least := 1.0
 	for _, s := range series {
@@ -252,8 +253,8 @@ func (c *Cores) RatesSentence(cores int) string {
 	return "Misses with " + Plural(uint64(cores), "core", "cores") + ", as shares of all accesses: " + text + "."
 }
 
-// SampledSentence describes the sample behind the model's estimates for a number of cores, or
-// returns "".
+// SampledSentence describes the sample from which the model's estimates for a number of cores were
+// computed; "": there is no sample.
 func (c *Cores) SampledSentence(cores int) string {
 	t := c.Table("sampling")
 	if t == nil {
@@ -320,8 +321,8 @@ func (c *Cores) SpeedUpSentence(cores int) string {
 	return ""
 }
 
-// rateColumns lists the columns of the table of hit ratios. low and high are shown only if the
-// intervals are not symmetric.
+// rateColumns lists the columns of the table of hit ratios. The columns low and high are shown
+// only if the intervals are not symmetric.
 var rateColumns = []string{"cores", "level", "method", "misses", "global_rate", "global_off", "local_rate", "mean_rate", "mean_off", "low", "high", "accesses", "hits", "coherence_misses", "caches"}
 
 // PredictedTable returns a table of the prediction for a number of cores, or for all numbers if
@@ -369,7 +370,7 @@ func (c *Cores) document(key string) func() *report.Document {
 	}
 }
 
-// Processors lists the processors in an answer, and returns the selected one.
+// Processors lists the processors in an answer, and also returns the selected processor.
 func Processors(t *report.Table) (list []Choice, chosen string) {
 	if t == nil {
 		return nil, ""

@@ -13,7 +13,7 @@ import (
 // words formats values in the page's style.
 var words = report.Words{Count: Exact, Real: significant, Share: Percent}
 
-// about is the prefix of numbers that are not exact.
+// about is the prefix of estimated numbers.
 const about = "≈ "
 
 // CounterTables returns tables of a profile's counters, and the keys of these tables in order: the
@@ -36,7 +36,7 @@ func CounterTables(a *Answers, by answers.CountersBy, sort string) (keys []strin
 			sorted := cmp.Or(q.Text("sort"), "bytes")
 			brief := answers.NarrowCounters(*t, sorted)
 			tables[t.Key] = show(&brief, words, nil).sortedBy(sorted)
-		case t.Key == "counters" || t.Key == "ratios": // users need only the names, not the keys
+		case t.Key == "counters" || t.Key == "ratios": // users need the names of counters, but not their keys
 			tables[t.Key] = show(t, words, nil, "name", t.Columns[1].Key)
 		default:
 			tables[t.Key] = show(t, words, nil).bars(t, map[string]string{"instruction_mix": "share", "calls": "calls"}[t.Key])
@@ -90,7 +90,7 @@ func CounterDefinitions(p *profile.Profile) *Table {
 	return show(&t, words, nil).of(oneTable("stackglass.counters", t))
 }
 
-// MissingCounters lists in sentences the counters that a profile lacks, with the reasons.
+// MissingCounters returns sentences about the counters that a profile lacks, with the reasons.
 func MissingCounters(p *profile.Profile) (list []string) {
 	for _, m := range answers.NotCounted(p) {
 		list = append(list, upper(m)+".")

@@ -7,8 +7,8 @@ import (
 	"github.com/stackglass/stackglass/core/hierarchy"
 )
 
-// curvePoints is the maximum number of points in a drawn curve. The number exceeds the number of
-// pixels across a screen. The chart's table contains all points.
+// curvePoints is the maximum number of points in a drawn curve. It exceeds the width of a screen
+// in pixels. The chart's table contains all points.
 const curvePoints = 2000
 
 // MissCurve returns the miss-ratio curve over the cache size, with marks for the levels of a
@@ -45,8 +45,8 @@ func (v *View) MissCurve(levels []hierarchy.Cache) *Chart {
 	return chart
 }
 
-// marksSentence explains the marks on the curve. A mark's value differs from the value on the
-// level's card, which includes the associativity and the levels above.
+// marksSentence explains the marks on the curve. The value of a mark differs from the value on
+// the level's card, because the card takes the associativity and the levels above into account.
 func (v *View) marksSentence(levels []hierarchy.Cache) string {
 	text := ""
 	for _, l := range levels {
@@ -67,8 +67,8 @@ func (v *View) marksSentence(levels []hierarchy.Cache) string {
 // hasLines reports whether a cache has the line size in view.
 func (v *View) hasLines(c hierarchy.Cache) bool { return uint64(c.LineBytes) == v.LineBytes }
 
-// unmarked returns sentences about the levels without marks, whose line size is not the line size
-// in view.
+// unmarked returns sentences about the levels that have no mark, because their line size is not
+// the line size in view.
 func (v *View) unmarked(levels []hierarchy.Cache) (text string) {
 	for _, l := range levels {
 		if !v.hasLines(l) {
@@ -78,10 +78,10 @@ func (v *View) unmarked(levels []hierarchy.Cache) (text string) {
 	return text
 }
 
-// curvePoints fills the chart's At and returns the ratios. If there are more breakpoints than a
-// screen can show, the chart contains only the first and the last breakpoint in each step of the
-// axis. The value of the last breakpoint applies up to the next step. All points in the chart are
-// exact.
+// curvePoints fills the chart's field At, and returns the miss ratios. If there are more
+// breakpoints than a screen can show, the chart contains only the first and the last breakpoint
+// in each step of the axis. The value of the last breakpoint applies up to the next step. All
+// points in the chart are exact.
 func (v *View) curvePoints(chart *Chart, most float64) []float64 {
 	step := 1.0
 	if v.Curve.Len() > curvePoints {

@@ -124,7 +124,7 @@ func (d *DataView) Ruler() *Matrix {
 	return m
 }
 
-// In a cell, these values represent bytes outside the element, and padding.
+// These values of a cell represent bytes outside the element, and padding.
 const (
 	outside = -1
 	unused  = -2

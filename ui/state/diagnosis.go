@@ -28,7 +28,7 @@ var tabsOfVerbs = map[string]Tab{
 	"blocks": TabBlocks, "curve": TabCaches, "what-if": TabCaches, "sets": TabAssociativity, "histogram": TabLocality,
 }
 
-// Diagnosis returns the verdict in a reply and up to the given number of its findings.
+// Diagnosis returns the verdict in a reply, and its first findings, up to the given number.
 func Diagnosis(reply *answers.Reply, most int) (verdict string, list []Advice) {
 	if t := reply.Table("verdict"); t != nil && len(t.Rows) > 0 {
 		verdict = Spaced(t.Rows[0][0].Plain()) + "."
@@ -69,7 +69,8 @@ func Diagnosis(reply *answers.Reply, most int) (verdict string, list []Advice) {
 	return verdict, list
 }
 
-// Tried returns the number of changes that were tried, if a reply is a part of a diagnosis.
+// Tried reports whether a reply is an incomplete diagnosis, and returns the number of changes that
+// were tried so far.
 func Tried(reply *answers.Reply) (tried uint64, partial bool) {
 	if reply == nil || reply.Table("progress") == nil {
 		return 0, false
@@ -78,7 +79,7 @@ func Tried(reply *answers.Reply) (tried uint64, partial bool) {
 	return uint64(n), true
 }
 
-// Assumptions returns the heading of the notes of a diagnosis.
+// Assumptions returns the heading above the notes of a diagnosis.
 func Assumptions(notes []string) string {
 	return Plural(uint64(len(notes)), "assumption", "assumptions") + " behind these estimates"
 }
@@ -91,8 +92,8 @@ func kindTitle(kind string) string {
 	return upper(strings.ReplaceAll(kind, "-", " "))
 }
 
-// missesOf returns a text about the effect of a fix on the misses in each level that it changes by at
-// least 1 %. rank identifies the finding of the fix.
+// missesOf returns a text about the effect of a fix on the misses. The text contains the levels whose
+// misses change by at least 1 %. The parameter rank identifies the fix.
 func missesOf(t *report.Table, rank string) string {
 	if t == nil {
 		return ""

@@ -39,8 +39,8 @@ func (v *View) Findings(h hierarchy.Hierarchy) []Finding {
 	return list
 }
 
-// Nothing returns a sentence that explains why a profile has no references and what to do. If the
-// profile has references, the sentence is empty.
+// Nothing returns sentences that explain why a profile has no references, and what the user can
+// do. It returns "" if the profile has references.
 func Nothing(p *profile.Profile) string {
 	t := &p.Totals
 	switch {
@@ -101,7 +101,8 @@ func (v *View) steps() Finding {
 	}
 	for i := range d.Tables[0].Rows {
 		value := func(key string) string { return shown(cell(&d.Tables[0], i, key), answerWords) }
-		text := "between " + value("below_bytes") + " and " + value("capacity_bytes") // the text for a wide step
+		// the text for a step that is not a cliff
+		text := "between " + value("below_bytes") + " and " + value("capacity_bytes")
 		if plain(&d.Tables[0], i, "cliff") == "true" {
 			text = "between " + value("below_lines") + " and " + value("capacity_lines") + " lines (" + value("capacity_bytes") + ")"
 		}
@@ -206,7 +207,7 @@ func kindPlural(kind string) string {
 	return kind + "s"
 }
 
-// Sentence converts a clause to a sentence.
+// Sentence turns a clause into a sentence: with a capital letter at the start, and a full stop.
 func Sentence(clause string) string { return upper(strings.TrimSuffix(clause, ".")) + "." }
 
 func upper(s string) string {
@@ -230,7 +231,7 @@ func (v *View) falseSharing() (Finding, bool) {
 	return Finding{ID: "false-sharing", Title: title, Tab: TabCommunication, Text: f.Name + ": " + f.Text + " To fix it, " + f.Fix + "."}, true
 }
 
-// commonOwnBytes is the size of the first level in most processors.
+// commonOwnBytes is a common size of the first-level cache in processors.
 const commonOwnBytes = 32 << 10
 
 // coherence returns the finding about the cores on which the threads run, and about the coherence

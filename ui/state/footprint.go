@@ -8,8 +8,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// FootprintChart shows the average size of the distinct lines in windows of each length, and the
-// sizes of the levels that a window can fill.
+// FootprintChart shows the average footprint of the windows of each length, and the sizes of the
+// cache levels that a window can fill.
 func (v *View) FootprintChart(levels []hierarchy.Cache) *Chart {
 	f := v.Profile.Footprint
 	chart := &Chart{
@@ -47,8 +47,8 @@ func (v *View) FootprintChart(levels []hierarchy.Cache) *Chart {
 	return chart
 }
 
-// footprintFills returns the length of the window whose footprint is as large as a cache,
-// interpolated between known lengths. footprintFills returns 0 if no window is that large.
+// footprintFills returns the window length at which the footprint is as large as the cache,
+// interpolated between known lengths, or 0 if no window has such a large footprint.
 func footprintFills(windows, sizes []float64, bytes float64) float64 {
 	for i, size := range sizes {
 		switch {

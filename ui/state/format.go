@@ -17,7 +17,7 @@ import (
 	"strings"
 )
 
-// thin is the narrow space between a number and its unit, and between groups of digits.
+// thin is the narrow no-break space between a number and its unit, and between groups of digits.
 const thin = "\u202f"
 
 // Exact formats a whole number with grouped digits, such as "10 761 110".

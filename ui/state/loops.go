@@ -23,7 +23,7 @@ type Loops struct {
 	each    *report.Table
 	rows    []loopRow
 	levels  []string                  // the levels whose misses are known
-	misses  map[string][]report.Value // by label: the misses in each level, in the order of levels
+	misses  map[string][]report.Value // by label of the loop: the misses in each level, in the order of the field levels
 }
 
 // loopRow is a row of the tree of loops.
@@ -41,10 +41,11 @@ func LoopsQuestion(levels []hierarchy.Cache, args ...string) answers.Question {
 	return VerbQuestion("loops", hierarchy.Hierarchy{Levels: levels}, args...)
 }
 
-// EachLoop is the argument that the question for [NewLoops] needs.
+// EachLoop is an argument that a question must contain if [NewLoops] reads its answer.
 const EachLoop = "each=true"
 
-// NewLoops returns the loops in the answer to a question. asked contains the words of the question.
+// NewLoops returns the loops in the answer to a question. The parameter asked contains the words of
+// the question.
 func NewLoops(p *profile.Profile, asked []string, reply *answers.Reply) *Loops {
 	l := &Loops{Profile: p, asked: asked, reply: reply, each: reply.Table("each"), misses: map[string][]report.Value{}}
 	l.list(reply.Table("loops"))
@@ -89,7 +90,7 @@ func (l *Loops) list(source *report.Table) {
 
 func depthOf(t *report.Table, row int) int { return int(numberIn(t, row, "depth")) }
 
-// after returns the first row after the loops inside a loop.
+// after returns the number of the first row that follows the inner loops of a loop.
 func after(t *report.Table, row int) int {
 	end := row + 1
 	for end < len(t.Rows) && depthOf(t, end) > depthOf(t, row) {
@@ -121,7 +122,7 @@ func loopIDs(tables ...*report.Table) map[string]int {
 	return ids
 }
 
-// nestOf returns the number of the nest with a loop, or of the first nest if there are several.
+// nestOf returns the number of the nest that contains a loop, or the number of the first such nest.
 func nestOf(label string) string {
 	nest, _, _ := strings.Cut(strings.TrimSuffix(label, "+"), ".")
 	return nest
@@ -143,8 +144,8 @@ func (l *Loops) Counted(levels []hierarchy.Cache) bool {
 	return l.reply.Table("misses") != nil && slices.Equal(l.asked, LoopsQuestion(levels, EachLoop).Words)
 }
 
-// CountedIn reports whether the misses in caches with these sizes, ways and lines are known. Their
-// latencies may differ.
+// CountedIn reports whether the misses in these caches are known. The latencies of the caches do
+// not matter.
 func (l *Loops) CountedIn(levels []hierarchy.Cache) bool {
 	same := func(a, b string) bool { return withoutLatency(a) == withoutLatency(b) }
 	return l.reply.Table("misses") != nil && slices.EqualFunc(l.asked, LoopsQuestion(levels, EachLoop).Words, same)
@@ -167,14 +168,14 @@ func (l *Loops) text(row int, key string) string { return l.cell(row, key).Plain
 
 func (l *Loops) number(row int, key string) uint64 { return uint64(number(l.cell(row, key))) }
 
-// own returns the number of references in a loop outside its inner loops.
+// own returns the number of references that a loop makes outside its inner loops.
 func (l *Loops) own(row int) uint64 { return l.number(row, "own_references") }
 
 // source reports whether a row is a loop of the source code.
 func (l *Loops) source(row int) bool { return l.rows[row].of != nil && !l.rows[row].part }
 
-// ID identifies the loop of a row, independent of the order of nests. It returns 0 if the row is
-// not a loop.
+// ID returns the identifier of a row's loop, which does not depend on the order of nests, or 0 if
+// the row is not a loop.
 func (l *Loops) ID(row int) int { return l.rows[row].id }
 
 // Row returns the first row of the loop with that ID, or -1.
@@ -193,8 +194,7 @@ func (l *Loops) Hottest() int {
 	return best
 }
 
-// Nest returns the number of the nest that contains a loop, or of the first nest if there are
-// several.
+// Nest returns the number of the nest that contains a loop, or the number of the first such nest.
 func (l *Loops) Nest(row int) string { return nestOf(l.Label(row)) }
 
 // Summary describes the loops in prose.
@@ -235,7 +235,7 @@ func (l *Loops) Method() string {
 
 // Lines describes the loops of each source line. A loop belongs to the first line that contains a
 // reference of the loop. The loops of a line are listed from the outermost to the innermost loop.
-// Each loop has a range of trip counts, because several threads and nests may run it.
+// Each loop has a range of trip counts, because the loop may occur in several threads and nests.
 func (l *Loops) Lines() func(file string, line uint32) string {
 	type trips struct{ least, most uint64 }
 	type about struct {
@@ -256,7 +256,7 @@ func (l *Loops) Lines() func(file string, line uint32) string {
 			lines[key(i)] = x
 		}
 		if depth < x.outermost {
-			continue // a nest with more loops has already been described
+			continue // a nest with more nested loops has already been described
 		}
 		if depth == x.outermost {
 			x.references += l.number(i, "references")
@@ -418,8 +418,8 @@ func orDash(s string) string {
 // loopWords formats values, with sizes in binary units.
 var loopWords = report.Words{Count: Exact, Size: Bytes, Real: significant, Share: Percent}
 
-// shown returns some columns of a table of the answer, with the rows of the given loops, or nil if
-// there are none.
+// shown returns the given columns of a table of the answer, with only the rows of the given loops.
+// It returns nil if there are no such rows.
 func (l *Loops) shown(key, caption string, loops map[string]bool, columns ...string) *Table {
 	whole := l.reply.Table(key)
 	if whole == nil {
@@ -442,7 +442,7 @@ func (l *Loops) shown(key, caption string, loops map[string]bool, columns ...str
 	return t
 }
 
-// parts returns the labels of the run's loops that a row represents.
+// parts returns the labels of the loops of the run that a row represents.
 func (l *Loops) parts(row int) map[string]bool {
 	labels := map[string]bool{}
 	for i := range rowsOf(l.each) {
@@ -513,8 +513,8 @@ func (l *Loops) EvictionsTable() *Table {
 	return l.shown("evictions", t.Title, nil)
 }
 
-// LineEvictions shows the rows of [Loops.EvictionsTable] about the arrays that source lines access. The
-// lines have the form FILE:LINE. It returns nil if there are no such rows.
+// LineEvictions shows the rows of [Loops.EvictionsTable] about the arrays that the given source lines
+// access. The lines have the form FILE:LINE. LineEvictions returns nil if there are no such rows.
 func (l *Loops) LineEvictions(lines map[string]bool) *Table {
 	t, of, arrays := l.reply.Table("evictions"), l.reply.Table("line_arrays"), map[string]bool{}
 	for i := range rowsOf(of) {
@@ -539,7 +539,7 @@ func (l *Loops) LineEvictions(lines map[string]bool) *Table {
 	return show(&part, loopWords, nil).answered(l.reply, "evictions")
 }
 
-// Evicts reports whether evictions were counted, in any level.
+// Evicts reports whether evictions were counted in any level.
 func (l *Loops) Evicts() bool {
 	t := l.reply.Table("evictions")
 	return t != nil && t.Title != ""
@@ -569,11 +569,11 @@ type ChangeKind struct {
 // ChangeKinds returns all kinds of changes.
 func ChangeKinds() []ChangeKind { return changeKinds }
 
-// nameLoops explains how the user names loops.
+// nameLoops explains how to refer to loops.
 const nameLoops = " Name loops by number, for example 1.2, or by letter: i is the outermost loop, j the first loop in it, and so on."
 
-// changeKinds is a variable, because a function that creates this list would be compiled with code
-// that compares its elements.
+// changeKinds is a variable, because for a function that creates this list, the compiler would also
+// generate code that compares its elements.
 var changeKinds = []ChangeKind{
 	{"pad", "pad rows", "a=+64", "An array, by name or by an address inside it, and the number of bytes to add to each row."},
 	{"interchange", "interchange loops", "i,j", "Two perfectly nested loops." + nameLoops},

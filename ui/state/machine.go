@@ -15,7 +15,8 @@ import (
 // MaxLevels is the maximum number of levels of a hierarchy on the page.
 const MaxLevels = 5
 
-// SameMachine reports whether the predictions for two hierarchies are the same.
+// SameMachine reports whether two hierarchies have the same levels, memory, clock and placement of
+// threads, and thus the same predictions.
 func SameMachine(a, b hierarchy.Hierarchy) bool {
 	return slices.Equal(a.Levels, b.Levels) && a.Memory == b.Memory && a.ClockGHz == b.ClockGHz && a.Threads == b.Threads
 }
@@ -67,8 +68,8 @@ func With(levels []hierarchy.Cache, i int, change func(*hierarchy.Cache)) []hier
 	return out
 }
 
-// fitWays returns the cache with an associativity that divides its number of lines. The old
-// associativity may not fit a new size.
+// fitWays returns the cache with an associativity that divides its number of lines. After a change
+// of the size, this may no longer be true of the old associativity.
 func fitWays(c hierarchy.Cache) hierarchy.Cache {
 	lines := c.SizeBytes / uint64(c.LineBytes)
 	for c.Ways > 1 && lines%uint64(c.Ways) != 0 {
@@ -77,8 +78,8 @@ func fitWays(c hierarchy.Cache) hierarchy.Cache {
 	return c
 }
 
-// Step returns the element of a list at the given distance from value, or value itself if there is
-// no such element.
+// Step returns the element of a list at the given distance from the parameter value, or value
+// itself if there is no such element.
 func Step[T comparable](list []T, value T, by int) T {
 	if i := slices.Index(list, value) + by; i >= 0 && i < len(list) && slices.Contains(list, value) {
 		return list[i]
@@ -91,9 +92,9 @@ func Step[T comparable](list []T, value T, by int) T {
 var inclusionCodes = [...]float64{hierarchy.NonInclusive: 0, hierarchy.Exclusive: 2, hierarchy.Inclusive: 3}
 
 // formatMachine writes a hierarchy for the URL's hash: levels in order, such as
-// L1.32768.8.64_L2.262144.8.64.l12.h, then memory and clock. Letters mark values other than the
-// default: l latency, b bytes per cycle, s cores, h hashed, r replacement, i inclusion, w write
-// policy. In numbers, d represents the decimal point.
+// L1.32768.8.64_L2.262144.8.64.l12.h, then memory and clock. Values other than the default
+// begin with a letter: l latency, b bytes per cycle, s cores, h hashed, r replacement, i
+// inclusion, w write policy. In a number, the letter d represents the decimal point.
 func formatMachine(h hierarchy.Hierarchy) string {
 	var parts []string
 	if h.Name != "" {
@@ -188,7 +189,7 @@ func numberOf(field string) (float64, bool) {
 	return hierarchy.ParsePositive(strings.ReplaceAll(field[1:], "d", "."))
 }
 
-// describe parses the lettered values of a level.
+// describe parses the values of a level that begin with a letter.
 func describe(c *hierarchy.Cache, fields []string) bool {
 	for _, f := range fields {
 		if f == "h" {
@@ -227,7 +228,7 @@ func describe(c *hierarchy.Cache, fields []string) bool {
 // safe returns the letters, digits and hyphens of a name.
 func safe(name string) string { return keep(name, "-") }
 
-// keep returns the characters of a text that are letters, digits, or in also.
+// keep returns the characters of a text that are letters, digits, or in the parameter "also".
 func keep(text, also string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune(also, r) {
@@ -290,8 +291,8 @@ func (v *View) CoresTable(h hierarchy.Hierarchy) *Table {
 	return v.table("", q, nil, "threads", "name", "accesses", "hits", "misses", "miss_ratio", "coherence_misses")
 }
 
-// problem returns the reason why there is no prediction for a hierarchy, and the groups of threads
-// with which an analysis would make it possible.
+// problem returns the reason why there is no prediction for a hierarchy. If an analysis with
+// additional groups of threads would make the prediction possible, it also returns these groups.
 func (v *View) problem(err error) (text string, missing [][]uint32) {
 	var domain *hierarchy.DomainError
 	if !errors.As(err, &domain) {

@@ -6,14 +6,14 @@ import "math"
 // is the whole map.
 type Part [4]int
 
-// axes returns, for the rows and the columns of a map, the ID by which a [Zoom] names the axis, the
-// number of cells, and the size of a cell.
+// axes describes the two axes of a map, first its rows and then its columns: the ID of the axis in
+// a [Zoom], the number of cells, and the size of a cell.
 func (m *Matrix) axes() (ids [2]string, cells [2]int, steps [2]float64) {
 	return [2]string{m.ID + "-rows", m.ID}, [2]int{len(m.Rows), len(m.Columns)}, [2]float64{m.RowStep, m.ColumnStep}
 }
 
-// Zoomed returns the map with only the part that the screen shows. An axis without a zoom, or with a
-// zoom outside of the map, is shown whole.
+// Zoomed returns the map with only the part that the screen shows. An axis is shown completely if it
+// has no zoom, or if its zoom is outside of the map.
 func (m *Matrix) Zoomed(s Screen) *Matrix {
 	made := *m
 	ids, cells, steps := m.axes()

@@ -11,9 +11,9 @@ import (
 // MaxLines is the maximum number of capacities in the view over time.
 const MaxLines = 3
 
-// Log2Lines returns the useful capacities for which the windows contain misses: from 1 KiB to the
-// first capacity that is at least as large as the footprint. Capacities are base-2 logarithms of
-// the number of lines.
+// Log2Lines returns the capacities that are worth showing over time: from 1 KiB to the first
+// capacity that is at least as large as the footprint. Capacities are base-2 logarithms of the
+// number of lines.
 func (v *View) Log2Lines() []int {
 	var list []int
 	low := max(bits.Len64(1024/v.LineBytes)-1, 0)
@@ -149,8 +149,8 @@ func (v *View) WorkingSetTable() *Table {
 }
 
 // LevelLog2Lines returns, for each level, the largest power-of-two capacity that fits in it. The
-// view over time shows this capacity in place of the level. estimates lists the levels that are
-// larger than this capacity; their values are estimates.
+// view over time shows this capacity instead of the level's size. The result estimates lists the
+// levels that are larger than this capacity, because their values are estimates.
 func (v *View) LevelLog2Lines(levels []hierarchy.Cache) (list []int, estimates []string) {
 	all := v.Log2Lines()
 	for _, l := range levels {

@@ -8,7 +8,7 @@ import (
 // Problem is an error on the page: a sentence and optional details.
 type Problem struct {
 	Text    string
-	Details string // several lines; "" if there are none
+	Details string // one or more lines of text; "": none
 }
 
 // problemGap separates problems in one text.
@@ -26,7 +26,7 @@ func AddProblem(problems, problem string) string {
 	return problems + problemGap + problem
 }
 
-// Problems splits the result of AddProblem into problems, in order.
+// Problems splits the result of [AddProblem] into its problems, in the original order.
 func Problems(problems string) []Problem {
 	if problems == "" {
 		return nil

@@ -20,7 +20,8 @@ type RunBar struct {
 type Fact struct {
 	_               incomparable
 	ID, Name, Value string
-	// the used share of a limit: a text, or a number from 0 to 1 for a meter; "": no limit
+	// the share of a limit that is used: text, or a number from 0 to 1 for a meter; "": there is no
+	// limit
 	Share string
 }
 
@@ -65,17 +66,17 @@ func NewRunBar(p workers.Progress) RunBar {
 	return bar
 }
 
-// SameForm reports whether two bars have the same parts, possibly with different texts.
+// SameForm reports whether two bars consist of the same elements. Their texts may differ.
 func (b RunBar) SameForm(other RunBar) bool {
 	return b.Known == other.Known && b.Paused == other.Paused && slices.EqualFunc(b.Facts, other.Facts, func(f, g Fact) bool {
 		return f.ID == g.ID && f.Name == g.Name && (f.Share == "") == (g.Share == "")
 	})
 }
 
-// Value returns the length of the bar. Call it only if the share is known.
+// Value returns the length of the bar. Call it only if whether the share is known.
 func (b RunBar) Value() string { return strconv.FormatFloat(b.Share, 'f', 4, 64) }
 
-// memory describes the memory that the analysis uses, and the limit.
+// memory describes how much memory the analysis uses, and the memory limit.
 func memory(p workers.Progress) Fact {
 	f := Fact{ID: "memory", Name: "memory", Value: Bytes(p.Memory)}
 	if p.Limit > 0 {
@@ -85,7 +86,7 @@ func memory(p workers.Progress) Fact {
 	return f
 }
 
-// share formats a part of a whole for a meter, from 0 to 1.
+// share formats the ratio of a part to a whole for a meter, as a number from 0 to 1.
 func share(part, whole uint64) string {
 	return strconv.FormatFloat(min(1, Ratio(part, whole)), 'f', 3, 64)
 }
@@ -100,8 +101,8 @@ func BeyondNote(name string, p workers.Progress) string {
 		"Results about code, data, single bytes and sharing between threads are left out. To get these results, raise the memory limit or analyse a sample (space=0.01)."
 }
 
-// mostShare is the bar's share when the whole file has been read. Assembling the result takes a few
-// percent of the time.
+// mostShare is the length of the bar when the whole file has been read. Assembling the result takes
+// a few percent of the time.
 const mostShare = 0.99
 
 func rate(p workers.Progress) string {
@@ -111,8 +112,8 @@ func rate(p workers.Progress) string {
 	return SI(p.References*1000/p.Millis) + "/s"
 }
 
-// left estimates the remaining time from the recent speed. It returns "" during the first half
-// second and the first 2 % of the work.
+// left estimates the remaining time from the recent speed. It returns "" if less than half a second
+// has passed or less than 2 % of the work is done.
 func left(p workers.Progress, part, whole uint64) string {
 	switch {
 	case p.Paused:

@@ -32,9 +32,9 @@ type Screen struct {
 	Log2Lines []int              // capacities of the view over time; nil: the default capacities
 	Table     string             // chart whose table is open; "": none
 	Range     Range              // part of the run in the views; zero: the whole run
-	Zooms     []Zoom             // charts that show a part of their x axis
+	Zooms     []Zoom             // charts that show only a part of their x axis
 	Orders    []Order            // tables whose rows the user has sorted
-	Page      int                // the page of the open table, counted from 0
+	Page      int                // number of the page of the open table, counted from 0
 	By        answers.CountersBy // grouping of counters; "": for the program
 	Sort      string             // column that sorts counters or the rows of the Code view; "": the default
 	Place     attribution.By     // grouping of misses in the code; "": by line
@@ -65,7 +65,7 @@ type Screen struct {
 
 	Calls  string // direction of call paths; see CallDirections
 	Root   int    // for CallsFunction: the first path of the function, as numbered in the profile; 0: the function with the most exclusive misses
-	Weight string // event that weights call paths; "": misses of the first level
+	Weight string // event by which call paths are weighted; "": misses of the first level
 	// call path that is as wide as the flame graph, in the format of [CallTree.Frame]; "": all
 	// paths
 	Frame string
@@ -76,10 +76,10 @@ type Screen struct {
 	Block int
 }
 
-// setting is a setting of a screen, written in the URL as NAME=TEXT.
+// setting is a setting of a screen. The URL contains it as NAME=TEXT.
 type setting struct {
 	name  string
-	write func(s *Screen) string // returns the text; "": the default, which the URL omits
+	write func(s *Screen) string // returns the setting's text; "": the default, which the URL omits
 	read  func(s *Screen, text string)
 }
 
@@ -213,8 +213,8 @@ var settings = []setting{
 	{"demo", func(*Screen) string { return "" }, func(s *Screen, text string) { s.Demo = safe(text) }},
 }
 
-// against is the name of an argument of "stackglass what-if", and of the setting with the values of
-// this argument.
+// against is the name of an argument of "stackglass what-if", and also the name of the setting that
+// contains this argument's values.
 const against = "against"
 
 // word returns a setting whose text consists of letters and digits.
@@ -235,7 +235,8 @@ func positive(n uint64) string {
 	return strconv.FormatUint(n, 10)
 }
 
-// parse parses a number with at most the given number of bits. It returns 0 for any other text.
+// parse parses a number with at most the given number of bits, and returns 0 if the text is not
+// such a number.
 func parse(text string, bits int) uint64 {
 	n, err := strconv.ParseUint(text, 10, bits)
 	if err != nil {
@@ -273,7 +274,7 @@ func ParseScreen(hash string) Screen {
 	return s
 }
 
-// Unread lists, in sentences, the parts of a hash that [ParseScreen] ignores or changes.
+// Unread returns sentences about the parts of a hash that [ParseScreen] ignores or changes.
 func Unread(hash string) (list []string) {
 	q := ask.New(ask.VerbOf("what-if"))
 	for _, part := range strings.Split(strings.TrimPrefix(hash, "#"), "&") {
@@ -325,8 +326,8 @@ func safeKey(key string) string { return keep(key, "-_") }
 // safeLine removes characters that are impossible in the lines that describe a hierarchy.
 func safeLine(text string) string { return keep(text, "-=,.") }
 
-// Anew returns the screen with the diagnosis of a new analysis, for the current processor and the
-// current hierarchy.
+// Anew returns the screen that shows the diagnosis of a new analysis, for the current processor and
+// the current hierarchy.
 func (s Screen) Anew(key string) Screen {
 	return Screen{Open: key, Levels: s.Levels, Memory: s.Memory, ClockGHz: s.ClockGHz, Preset: s.Preset, Threads: s.Threads, Processor: s.Processor}
 }
@@ -341,8 +342,8 @@ func (s Screen) With(t Tab) Screen {
 	return s
 }
 
-// Called returns the screen with the given direction of call paths. root is a call path that ends
-// in the function in view; it is needed for CallsFunction.
+// Called returns the screen with the given direction of call paths. The parameter root is a call
+// path that ends in the function in view. It is needed only for CallsFunction.
 func (s Screen) Called(direction string, root int) Screen {
 	s.Calls, s.Root, s.Frame = direction, root, ""
 	return s
@@ -380,8 +381,8 @@ func (s Screen) Sorted(column string) Screen {
 	return s
 }
 
-// Order is the order of a table's rows: by a column, numbers descending and words ascending, or the
-// reverse. The zero Order is the order of the table's document.
+// Order is the order of a table's rows: they are sorted by a column, with numbers descending and
+// words ascending, or in reverse. The zero Order is the order of the table's document.
 type Order struct {
 	Table   string // the ID of the table
 	Column  string // the key of the column
@@ -450,9 +451,9 @@ func (s Screen) Toggle(chart string) Screen {
 	return s
 }
 
-// ToggleCapacity shows or hides a capacity in the view over time. shown lists the capacities that
-// are shown now. If there would be more than [MaxLines], the first capacity is hidden. The last
-// remaining capacity cannot be hidden.
+// ToggleCapacity shows or hides a capacity in the view over time. The parameter shown lists the
+// capacities that are shown now. If the new capacity exceeds the limit [MaxLines], the first
+// capacity is hidden. The last remaining capacity cannot be hidden.
 func (s Screen) ToggleCapacity(shown []int, k int) Screen {
 	var list []int
 	found := false

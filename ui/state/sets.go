@@ -21,8 +21,8 @@ func (c Cell) valid() bool {
 // Lines returns the capacity of the cache in lines.
 func (c Cell) Lines() uint64 { return uint64(c.Ways) << c.Log2Sets }
 
-// Move returns the cell that is the given numbers of steps away in sets and ways, or the nearest
-// cell on the map.
+// Move returns the cell at the given distance, in steps along the axes of sets and ways. If the
+// distance leads beyond the edge of the map, Move returns the nearest cell on the map.
 func (c Cell) Move(sets, ways int) Cell {
 	return Cell{min(max(c.Log2Sets+sets, 0), profile.SetCounts-1), min(max(c.Ways+ways, 1), profile.MaxWays)}
 }
@@ -79,7 +79,7 @@ func (v *View) CellAnswer(c Cell) CellAnswer {
 	return CellAnswer{Misses: uint64(number("misses")), Cold: uint64(number("cold")), Capacity: uint64(number("capacity")), Conflict: int64(number("conflict"))}
 }
 
-// Counted returns the nearest cell in one direction whose misses were counted.
+// Counted returns the nearest cell with fewer or with more sets whose misses were counted.
 func (v *View) Counted(c Cell, fewer bool) Cell {
 	for c.valid() && v.Locality.Sets != nil && !v.Locality.Sets.Counts(c.Log2Sets) {
 		if c.Log2Sets++; fewer {
@@ -100,7 +100,7 @@ func DefaultCell(levels []hierarchy.Cache, lineBytes uint32) Cell {
 	return Cell{6, 8}
 }
 
-// cellOf returns the position of a level on the map.
+// cellOf returns the cell of the map that has the level's sets and ways.
 func cellOf(l hierarchy.Cache) (Cell, bool) {
 	sets := l.Sets()
 	if l.Full() || l.Hashed || sets == 0 || sets&(sets-1) != 0 {
@@ -113,7 +113,7 @@ func cellOf(l hierarchy.Cache) (Cell, bool) {
 // HeatMap is a map that heatmap.js draws. HeatMap has a row for each number of sets, and a column
 // for each number of ways.
 type HeatMap struct {
-	ID        string // the id of the host element
+	ID        string // the id of the element that contains the map
 	Title     string
 	Summary   string
 	LineBytes uint64
@@ -123,14 +123,14 @@ type HeatMap struct {
 	// values above and below zero.
 	Values []float64
 	Signed bool
-	Says   string  // what the values are shares of
+	Says   string  // the text after a share, such as "of accesses miss"
 	Least  float64 // the minimum of Values
 	Most   float64
 	Cell   Cell
 	Marks  []HeatMark
 }
 
-// HeatMark labels a cell with a level of the current hierarchy.
+// HeatMark marks the cell of a level of the current hierarchy.
 type HeatMark struct {
 	Label, Color string
 	Cell         Cell
@@ -158,7 +158,7 @@ func (v *View) SetsMap(cell Cell, conflicts bool, levels []hierarchy.Cache) *Hea
 			m.Values = append(m.Values, value)
 		}
 	}
-	m.Least, m.Most = m.Values[0], m.Values[0] // value for a single set, which is always counted
+	m.Least, m.Most = m.Values[0], m.Values[0] // the value for a single set, whose misses are always counted
 	for _, n := range m.Values {
 		if n < m.Least {
 			m.Least = n
@@ -182,8 +182,8 @@ func signedShare(n int64, of uint64) float64 {
 	return float64(n) / float64(of)
 }
 
-// setsSentence returns a sentence about the cells in which sets cause the most additional misses,
-// and the cells in which sets avoid misses.
+// setsSentence returns a sentence about the cells in which sets cause or avoid the most misses,
+// compared with full associativity.
 func (v *View) setsSentence() string {
 	var worst, best Cell
 	var most, least int64
@@ -210,7 +210,7 @@ func (v *View) setsSentence() string {
 	return text
 }
 
-// uncounted returns a sentence about the numbers of sets that were not counted.
+// uncounted returns a sentence that lists the numbers of sets for which no misses were counted.
 func (v *View) uncounted() string {
 	var list []string
 	for a := range profile.SetCounts {

@@ -15,8 +15,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// The function "tabled" returns the view of a trace that is given as line numbers. A naive
-// implementation counts the expected table of sets.
+// The function "tabled" returns the view of a trace that consists of the given line numbers. A
+// naive implementation counts the misses in its table of sets.
 func tabled(lines []uint64) *View {
 	l := profile.Locality{LineBytes: 64, Kinds: []profile.KindLocality{{Kind: trace.Load}}, Sets: new(profile.SetTable)}
 	for a := range profile.SetCounts {
@@ -283,8 +283,8 @@ func TestLevelsWithOtherLineSizes(t *testing.T) {
 	}
 }
 
-// TestLargestDifferenceFits checks that the largest difference is reported at a size that is at
-// least one line of each run.
+// TestLargestDifferenceFits checks that the largest difference between two runs is reported at a
+// cache size of at least one line, even if their line sizes differ.
 func TestLargestDifferenceFits(t *testing.T) {
 	p := multiplied(t, 8, analysis.Spec{LineBytes: []uint32{32, 64}})
 	for _, c := range []*Comparison{{A: NewView(p, 32), B: NewView(p, 64)}, {A: NewView(p, 64), B: NewView(p, 32)}} {

@@ -17,7 +17,7 @@ type Settings struct {
 	LineBytes []string
 	Kinds     string
 	Format    string // the trace's format; "": detect it
-	Touched   bool   // count each byte's accesses
+	Touched   bool   // count the accesses to each byte
 	// record, for each site, its line utilisation and the sites that previously accessed the same
 	// lines
 	Reuse   bool
@@ -110,9 +110,10 @@ func (s Settings) sample(spec *analysis.Spec) error {
 }
 
 // Measure makes the analysis measure the misses of a hierarchy's levels by site, because stack
-// distances alone cannot attribute the misses of set-associative caches. A level is measured if it
-// has the line size of the sites. A level whose line size is not analysed is measured with the line
-// size of the sites. Measure skips levels with hashed sets, and has no effect on samples.
+// distances alone cannot attribute the misses of set-associative caches. A level is measured if its
+// line size is the line size of the sites. If the line size of a level is not analysed at all, the
+// level is measured with the line size of the sites instead. Measure skips levels with hashed sets,
+// and has no effect on samples.
 func Measure(spec *analysis.Spec, levels []hierarchy.Cache) {
 	if spec.Sample != nil {
 		return
@@ -133,7 +134,8 @@ func Measure(spec *analysis.Spec, levels []hierarchy.Cache) {
 	}
 }
 
-// SpecKey returns a text that differs between two analyses of a file with different settings.
+// SpecKey returns a text that identifies the settings of an analysis: it differs between analyses
+// with different settings.
 func SpecKey(spec analysis.Spec) string {
 	text := spec.Kinds.String()
 	for _, n := range spec.LineBytes {

@@ -12,9 +12,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace/sourcefile"
 )
 
-// Sources contains the source files that the user opened. The page shows the files with the misses
-// of each line. Files are matched by name, and by the folders that both the profile and the browser
-// know.
+// Sources contains the source files that the user opened. The page shows these files together with
+// the misses of each line. Files are matched by name, and by the folders that both the profile and
+// the browser know.
 type Sources struct{ files map[string][]*Source }
 
 // Source is a source file.
@@ -129,8 +129,8 @@ func (s *Sources) Add(f *Source) *Source {
 }
 
 // The method Of returns the files to which a name in a profile may refer: the files with the same
-// base name that share the most trailing folders with the name. If there are several, the name is
-// ambiguous.
+// base name that share the most trailing folders with the name. If several files share the same
+// number of folders, the name is ambiguous.
 func (s *Sources) Of(name string) (list []*Source) {
 	all := s.files[path.Base(name)]
 	paths := make([]string, len(all))

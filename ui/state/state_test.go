@@ -274,7 +274,7 @@ func TestPhasesAreFound(t *testing.T) {
 func TestBinsAddUp(t *testing.T) {
 	v := demo(t, "matmul-blocked", 0)
 	bins, sum := v.Bins()
-	next := uint64(0) // first distance in the bin
+	next := uint64(0) // the first distance in the bin
 	for k, n := range bins {
 		low, high, wide := strings.Cut(strings.ReplaceAll(binLabel(k), thin, ""), "–")
 		if sum += n; low != strconv.FormatUint(next, 10) || wide && high != strconv.FormatUint(2*next-1, 10) {
@@ -285,7 +285,7 @@ func TestBinsAddUp(t *testing.T) {
 	if sum != v.Curve.Accesses {
 		t.Errorf("sum of the bins = %d accesses, want %d", sum, v.Curve.Accesses)
 	}
-	// The windows of the run are counted separately, in the same bins.
+	// The windows of the run have their own counts, in the same bins.
 	var rows profile.WindowRow
 	for _, row := range v.Locality.Windows.Rows {
 		for k, c := range row {
@@ -422,8 +422,8 @@ func TestLongCurveIsThinnedExactly(t *testing.T) {
 	if last := c.Series[0].Y[len(c.At)-1]; last != Ratio(v.Curve.Cold, v.Curve.Accesses) {
 		t.Errorf("last value of the curve = %g, want the share of cold accesses", last)
 	}
-	// The value at a point is valid up to the next point. Breakpoints that are less than a pixel
-	// before the next breakpoint are an exception.
+	// The value at a point is valid up to the next point, except if two breakpoints are less than a
+	// pixel apart.
 	for i := 1; i < len(c.At); i++ {
 		if c.At[i] < c.At[i-1]*1.02 {
 			continue
@@ -458,7 +458,7 @@ func TestDocumentsAreMadeForTables(t *testing.T) {
 	if v.CurveTable().Source() != source || len(v.documents) != 1 {
 		t.Errorf("documents after the table of the curve was requested twice = %d, want 1", len(v.documents))
 	}
-	for bytes := uint64(64); bytes < 1<<20; bytes += 64 { // this occurs while a slider is dragged
+	for bytes := uint64(64); bytes < 1<<20; bytes += 64 { // dragging a slider requests many such tables
 		v.Threads().OwnTable(bytes)
 	}
 	if len(v.documents) > keptDocuments || len(v.tables) > keptTables {
@@ -526,7 +526,7 @@ func TestPredictLevels(t *testing.T) {
 	}
 }
 
-// TestRatiosUseShownNumbers checks that ratios are computed from the displayed numbers.
+// TestRatiosUseShownNumbers checks that ratios are computed from the rounded numbers on the page.
 func TestRatiosUseShownNumbers(t *testing.T) {
 	for _, c := range []struct {
 		part, whole float64
@@ -600,7 +600,7 @@ func TestScreenFromHash(t *testing.T) {
 	if got := ParseScreen("#demo=ring"); got.Demo != "ring" {
 		t.Errorf("%+v", got)
 	}
-	for _, h := range hierarchy.Presets() { // older links contain these texts
+	for _, h := range hierarchy.Presets() { // older links contain presets in this form
 		h.Threads = hierarchy.OnOneCore
 		if got := ParseScreen("#beside=" + formatMachine(h)); !slices.Equal(got.Beside, []string{h.Name, "threads=one-core"}) {
 			t.Errorf("hierarchy B of the hash beside=%s = %q, want the preset on one core", formatMachine(h), got.Beside)
@@ -666,8 +666,8 @@ func TestTabs(t *testing.T) {
 	}
 }
 
-// TestMissingCommunicationHasOneReason checks that the page states only the actual reason why
-// communication is missing.
+// TestMissingCommunicationHasOneReason checks that, if communication is missing, the page states
+// the actual reason and no other possible reason.
 func TestMissingCommunicationHasOneReason(t *testing.T) {
 	p := &profile.Profile{NoCommunication: profile.LateThread}
 	p.Totals.Threads = []uint32{1, 2}
@@ -680,8 +680,8 @@ func TestMissingCommunicationHasOneReason(t *testing.T) {
 	}
 }
 
-// TestSameForm checks that a bar's form does not depend on its numbers, but changes if facts or
-// meters are added or removed.
+// TestSameForm checks that bars with different numbers have the same form, and that bars with
+// different facts or meters do not.
 func TestSameForm(t *testing.T) {
 	p := workers.Progress{Bytes: 25 << 20, TotalBytes: 100 << 20, References: 9_000_000, Millis: 1000, Memory: 3 << 20}
 	more, paused, limited, shared := p, p, p, p

@@ -10,8 +10,8 @@ import (
 
 // Summary is the content of a result's header.
 type Summary struct {
-	Facts  []Fact   // numbers, each with its noun
-	Chips  []string // how the result was computed, and from which part of the run
+	Facts  []Fact   // numbers with their units, such as "22 494 lines"
+	Chips  []string // labels: how the result was computed, and from which part of the run
 	Digest string   // the first eight digits of the profile's digest; "" while the result is growing
 	Whole  string   // the whole digest
 }

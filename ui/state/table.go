@@ -35,25 +35,27 @@ type Table struct {
 	Bar func(i int) float64
 
 	// Sort is the key of the column that sorts the rows; "": the order of the document. Numbers are
-	// in descending order and words in ascending order. Reverse reverses both orders.
+	// in descending order and words in ascending order. If Reverse is set, both orders are
+	// reversed.
 	Sort    string
 	Reverse bool
 	Doubt   string         // a caveat about the rows, in a sentence; "": none
 	By      attribution.By // how misses in the code are grouped
 
-	// values returns the values in a cell; nil if the verb sorts the rows, or the order is fixed
+	// values returns the values in a cell, for sorting; nil if the verb sorts the rows, or the
+	// order is fixed
 	values func(i, column int) []report.Value
-	inBoth bool // in a comparison: at least one row is in both runs
+	inBoth bool // whether at least one row of a comparison is in both runs
 
-	document func() *report.Document // returns the document that contains the table; nil: see reply
+	document func() *report.Document // returns the document that contains the table; nil: the field reply contains it
 	reply    *answers.Reply          // the answer program's reply with the document; nil: nothing to export
 	key      string                  // the table's key in the document
 }
 
 // show returns a table with the existing columns among the given keys, or with all columns if no
 // key is given. The half-width of a confidence interval follows its number. The key
-// "file,line,function" represents one column with the source location. where selects rows by their
-// values in columns.
+// "file,line,function" represents one column with the source location. The parameter where maps
+// the keys of columns to values, and selects the rows with these values.
 func show(t *report.Table, style report.Words, where map[string]string, keys ...string) *Table {
 	var columns [][]int // column indices
 	add := func(key string) {
@@ -121,7 +123,7 @@ func placeWords(file, line, function string) string {
 	return file + ":" + line + blank(function)
 }
 
-// bars adds bars with lengths in proportion to the numbers in a column of the underlying table.
+// bars adds bars whose lengths are proportional to the numbers in a column of the underlying table.
 func (t *Table) bars(of *report.Table, key string) *Table {
 	at, most := of.Index(key), 0.0
 	if at < 0 {
@@ -149,7 +151,7 @@ func (t *Table) fixed() *Table {
 	return t
 }
 
-// sortedBy notes the column by which a verb has sorted the rows.
+// sortedBy sets the column by which a verb has sorted the rows.
 func (t *Table) sortedBy(key string) *Table {
 	t.Sort, t.values = key, nil
 	return t
@@ -180,8 +182,8 @@ func (t *Table) Ordered(o Order) *Table {
 	return &made
 }
 
-// comparing returns a function that compares rows for an order; nil if the table cannot be sorted in
-// this order.
+// comparing returns the function by which rows are compared in an order; nil if the table cannot be
+// sorted in this order.
 func (t *Table) comparing(o Order) func(i, j int) int {
 	column := slices.IndexFunc(t.Columns, func(c Column) bool { return c.Key == o.Column })
 	if o.Column == "" || column < 0 || t.values == nil {
@@ -207,7 +209,7 @@ func (t *Table) comparing(o Order) func(i, j int) int {
 	}
 }
 
-// of sets the document that contains the table.
+// of sets the document that contains the table, for exports.
 func (t *Table) of(document func() *report.Document) *Table {
 	t.document = document
 	return t
@@ -282,7 +284,7 @@ func (t *Table) JSON() []byte {
 type Grid struct {
 	*Table
 	ID       string
-	Order    string // identifies the rows and their order; a new value resets scrolling
+	Order    string // identifies the rows and their order; if the value changes, the table scrolls to the top
 	Selected int    // the selected row; -1: none
 	// Mark returns a row's class in app.css. Mark is nil if no row has a class.
 	Mark func(i int) string
@@ -293,13 +295,13 @@ type Grid struct {
 	// bar. For code, the value is the intensity of the background. Shares is nil if no row has
 	// bars.
 	Shares func(i int) []float64
-	// Titles returns the texts that appear when the pointer is over a row's cells, by column.
-	// Titles is nil if all texts equal their cells.
+	// Titles returns the tooltips of a row's cells, by column. Titles is nil if every tooltip would
+	// equal the text of its cell.
 	Titles func(i int) []string
 	// After returns a note that follows the code of a row. After is nil if there are no notes.
 	After func(i int) string
-	// Longest is the number of characters in the longest line of code, including its note, so that
-	// no line is truncated. 0 means unknown.
+	// Longest is the number of characters in the longest line of code, including its note, or 0 if
+	// it is unknown. It determines the width of the column.
 	Longest int
 	// Depths contains the depths of a tree's rows, from 1. Depths is nil if the table is not a
 	// tree.
@@ -308,7 +310,7 @@ type Grid struct {
 	// unfolds the row. Folded is nil if no row can be folded.
 	Folded []bool
 
-	rows []int // the rows of the unsorted grid; nil: see Grid.Sorted
+	rows []int // the rows of the unsorted grid, in sorted order; nil: not sorted
 }
 
 // Kind returns the CSS class of a column's cells.
@@ -342,7 +344,7 @@ func (g *Grid) View(first, count int) (rows [][]string, marks []string) {
 // thousands of bytes, which nobody can read.
 const MostText = 8000
 
-// Fit returns the text, or the beginning and the length of a text that is too long. Exports contain
+// Fit returns the text or, if the text is too long, its beginning and its length. Exports contain
 // the whole text.
 func Fit(text string) string {
 	if len(text) <= MostText {
@@ -352,7 +354,7 @@ func Fit(text string) string {
 	for !utf8.RuneStart(text[end]) && end > MostText-110 {
 		end--
 	}
-	// Do not cut a markup entity.
+	// Do not split a markup entity.
 	if amp := strings.LastIndexByte(text[end-10:end], '&'); amp >= 0 {
 		end += amp - 10
 	}

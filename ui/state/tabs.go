@@ -27,7 +27,7 @@ const (
 	numTabs
 )
 
-// tabs contains, for each tab, the name, the slug in the URL, and a function that returns the
+// tabs contains the name of each tab, its slug in the URL, and a function that returns the
 // reason why the tab has nothing to show for a profile, or "". alone is the reason why the tab
 // cannot compare two runs, or "".
 var tabs = [numTabs]struct {
@@ -50,8 +50,8 @@ var tabs = [numTabs]struct {
 	TabData:          {"Data", "data", missingData, "Data structures of two runs cannot be compared here yet: look at A alone and at B alone, or run “stackglass compare A B --on data”."},
 }
 
-// TabGroup is a group of views on one subject. A digit key, the group's position in TabGroups,
-// opens the group.
+// TabGroup is a group of views on one subject. The digit key with the group's position in
+// TabGroups opens the group.
 type TabGroup struct {
 	Name string
 	Tabs []Tab
@@ -91,7 +91,8 @@ func (t Tab) Name() string { return tabs[t].name }
 // Slug returns the tab's name in the URL.
 func (t Tab) Slug() string { return tabs[t].slug }
 
-// Alone returns a sentence if the tab shows only one run, and "" if it can compare two runs.
+// Alone explains why the tab can show only one run; it returns "" if the tab can compare two
+// runs.
 func (t Tab) Alone() string { return tabs[t].alone }
 
 // Missing explains why the tab has nothing to show for a profile. Missing returns "" if there is

@@ -46,13 +46,14 @@ type Threads struct {
 	*profile.Sharing
 	view  *View
 	cores []coreCurves
-	// The chart that was drawn last. A slider usually leaves it unchanged.
+	// The last chart that was drawn. It usually stays the same while a slider is moved.
 	overlaid *Chart
-	stack    Stack // the stack of overlaid
+	stack    Stack // the kind of stack that the field overlaid shows
 }
 
 // coreCurves contains the miss-ratio curves of one core. The coherent curve does not contain
-// coherence misses, which occur in a cache of any size; lost counts them by depth.
+// coherence misses, which occur in a cache of any size. The field lost counts coherence misses by
+// depth.
 type coreCurves struct {
 	private, coherent, shared *profile.Curve
 	lost                      *profile.Curve // coherence misses, by the depth at which the line was invalidated
@@ -108,7 +109,7 @@ func (t *Threads) CoreName(core int) string {
 	return "threads " + strings.Join(words, ", ")
 }
 
-// curve returns the curve of a core for one kind of stack.
+// curve returns the miss-ratio curve of a core for one kind of stack.
 func (t *Threads) curve(core int, s Stack) *profile.Curve {
 	switch s {
 	case CoherentStack:
@@ -131,8 +132,8 @@ func coreSeries(i int, label string, y []float64) Series {
 	return Series{Label: label, Color: coreColors[i%len(coreColors)], Shape: ShapeStep, Dash: i/len(coreColors)%2 == 1 || i%2 == 1, Y: y}
 }
 
-// Overlaid returns one chart with the curves of all cores for one kind of stack. Overlaid returns
-// the same pointer again if the chart has not changed.
+// Overlaid returns one chart with the curves of all cores for one kind of stack. If the chart has
+// not changed, Overlaid returns the same pointer again.
 func (t *Threads) Overlaid(s Stack, caches ...uint64) *Chart {
 	chart := t.chart("cores", "Miss ratio by thread, "+s.Name(), []Stack{s}, caches)
 	if t.overlaid != nil && t.stack == s && t.overlaid.X.Max == chart.X.Max {
@@ -199,7 +200,7 @@ func (t *Threads) chart(id, title string, stacks []Stack, caches []uint64) *Char
 	return chart
 }
 
-// leastRatio returns the miss ratio in an unbounded cache.
+// leastRatio returns the miss ratio of a cache of unlimited size.
 func leastRatio(c *profile.Curve) float64 {
 	if c == nil || c.Accesses == 0 {
 		return 1
@@ -264,7 +265,8 @@ func (t *Threads) CurvesTable() *Table {
 	})
 }
 
-// about returns a question for "stackglass threads" about a single fully associative level.
+// about returns a question for "stackglass threads" about a hierarchy with a single fully
+// associative level.
 func (t *Threads) about(by string, bytes uint64, sharedBy uint32) ask.Question {
 	q := t.view.question("threads").With("by", by)
 	q.Machine.Levels = []hierarchy.Cache{t.level(bytes, sharedBy)}
@@ -347,7 +349,7 @@ func (g Groups) String() string {
 	return strings.Join(words, "-")
 }
 
-// number returns the groups, renumbered in the order of their first cores.
+// number returns the groups with new numbers, in the order of their first cores.
 func (g Groups) number() Groups {
 	to := map[int]int{}
 	out := make(Groups, len(g))
@@ -437,7 +439,7 @@ func (t *Threads) SharedTable(g Groups, bytes uint64) *Table {
 	})
 }
 
-// SharedSentence describes the cost or the gain of sharing.
+// SharedSentence describes how many misses sharing a cache causes or avoids.
 func (t *Threads) SharedSentence(g Groups, bytes uint64) string {
 	table, key, alone := t.SharedTable(g, bytes).Source(), "misses", "alone_misses"
 	if g.Count() == len(g) { // no two cores share a cache
@@ -454,7 +456,7 @@ func (t *Threads) SharedSentence(g Groups, bytes uint64) string {
 	case misses > own:
 		return text + "with a cache of that size for each thread, there would be " + Exact(misses-own) + " fewer misses: threads evict each other's lines."
 	}
-	return text + "with a cache of that size for each thread, they would miss as often."
+	return text + "with a cache of that size for each thread, they would have the same number of misses."
 }
 
 // ChangeTable lists the reasons why stack distances differ between the stack of all cores and
@@ -470,8 +472,8 @@ func (t *Threads) ChangeTable() *Table {
 	})
 }
 
-// AbsentThreads returns a text about the threads that the groups in the settings contain but the
-// trace does not, or "".
+// AbsentThreads returns a text about the threads that are in the groups of the settings but not in
+// the trace, or "" if there are none.
 func AbsentThreads(p *profile.Profile, cores [][]uint32) string {
 	text := ""
 	for _, doubt := range answers.AbsentThreads(p, cores) {

@@ -18,9 +18,9 @@ type access struct {
 	store bool
 }
 
-// The function "shared" returns the view of a trace with several threads. It computes the view
-// naively, with lists of lines. The lists of coherent stacks also contain holes, written as 0,
-// because no line has number 0.
+// The function "shared" returns the view of a trace with several threads. A naive
+// implementation with lists of lines computes the view. The list of a coherent stack also
+// contains holes, which are represented by the number 0, because no line has this number.
 func shared(cores int, trace []access) *View {
 	s := profile.Sharing{LineBytes: 64, Cores: make([]profile.Core, cores), Domains: []profile.Domain{{Members: make([]profile.Member, cores)}}}
 	d := &s.Domains[0]
@@ -114,9 +114,9 @@ func TestThreadsVector(t *testing.T) {
 	}
 }
 
-// TestThreadsAddUp checks that, for every size, the causes of each core's misses add up. A larger
-// cache must never have more misses, and a group of one core must have the same misses as that
-// core's private cache.
+// TestThreadsAddUp checks that, for every cache size, the numbers of misses by cause add up to
+// each core's misses. A larger cache must never have more misses, and a group of one core must
+// have the same misses as that core's private cache.
 func TestThreadsAddUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cores := rapid.IntRange(2, 5).Draw(t, "cores")

@@ -38,8 +38,8 @@ func parseRange(text string) (r Range) {
 type Timeline struct {
 	Title, Summary string
 	Sentence       string // describes the chosen range
-	References     uint64 // number of references of the run
-	Window, First  uint64 // number of references in a window, and the number of the first window
+	References     uint64 // the number of references in the run
+	Window, First  uint64 // the number of references in a window, and the number of the first window
 	Windows        int
 	Cycles         []float64 // estimated memory cycles per access, by window; nil: a latency is unknown
 	Levels         []Series  // the share of accesses that miss in each level, by window
@@ -51,7 +51,7 @@ type Timeline struct {
 	doubts string // sentences about marked regions that are not shown one by one, or ""
 }
 
-// RegionBand is a region that the program has marked. From and To are in windows.
+// RegionBand is a region that the program has marked. From and To are numbers of windows.
 type RegionBand struct {
 	From, To float64
 	Row      int // regions with the same thread and depth are in one row
@@ -69,14 +69,14 @@ type Band struct {
 	Label            string // function with the most accesses
 }
 
-// windows returns the windows that contain a part of the region.
+// windows returns the range of windows that contain at least a part of the region.
 func (b *RegionBand) windows() (from, to int) {
 	from = int(b.From)
 	return from, max(int(math.Ceil(b.To)), from+1)
 }
 
 // Timeline returns the timeline for the levels of a hierarchy; nil if the profile has no timeline.
-// memory is the latency of memory, or 0 if it is unknown.
+// The parameter memory is the memory latency, or 0 if it is unknown.
 func (v *View) Timeline(levels []attribution.Attribution, memory float64) *Timeline {
 	line, rank := v.Profile.Timeline, v.Run.Ranker()
 	if line == nil || rank == nil || len(line.Windows) == 0 || len(levels) == 0 {
@@ -130,8 +130,8 @@ func (v *View) Timeline(levels []attribution.Attribution, memory float64) *Timel
 	return t
 }
 
-// regionBands returns the marked regions of the first rows, by thread and then by depth, and the number
-// of the other regions.
+// regionBands returns the marked regions in the first rows, and the number of regions in all other
+// rows. Rows are ordered by thread and then by depth.
 func (v *View) regionBands() (list []RegionBand, others int) {
 	all := v.Profile.Regions
 	if all == nil {
@@ -174,7 +174,7 @@ func (v *View) regionBands() (list []RegionBand, others int) {
 	return list, others
 }
 
-// windowsOf returns the windows of a range, which begins and ends at borders of windows.
+// windowsOf returns the windows of a range. The range must begin and end at borders of windows.
 func windowsOf(t *profile.Timeline, r Range) (from, to int, ok bool) {
 	if t == nil || r.To <= r.From || len(t.Windows) == 0 {
 		return 0, 0, false
@@ -185,7 +185,7 @@ func windowsOf(t *profile.Timeline, r Range) (from, to int, ok bool) {
 	return int(first), int(max(end, first+1)), true
 }
 
-// RangeOf returns the range of the windows [from, to).
+// RangeOf converts the windows [from, to) to a range of references.
 func (v *View) RangeOf(from, to int) Range {
 	if to <= from || v.Profile.Timeline == nil {
 		return Range{}
@@ -259,7 +259,7 @@ func (v *View) predict(h hierarchy.Hierarchy) (hierarchy.ByCore, []hierarchy.War
 	return hierarchy.ByCore{Prediction: attribution.Predicted(h, levels, v.Range.To-v.Range.From)}, warnings, nil
 }
 
-// inRange adds the chosen range to a question, if its verb has this argument.
+// inRange adds the chosen range to a question if the question's verb accepts a range.
 func (v *View) inRange(q ask.Question) ask.Question {
 	if v.Part == nil || q.Verb.Arg(ask.Range.Name) == nil {
 		return q

@@ -15,8 +15,8 @@ type View struct {
 	Curve     *profile.Curve
 	Lines     uint64 // the number of distinct lines, or footprint
 	// Part is the part of the run in view, and Range its references; nil and zero: the whole run.
-	// Only Curve, Predict, Ranker, and the answers of verbs that accept a range, refer to this
-	// part.
+	// Only Curve, Predict, Ranker, and the answers of verbs that accept a range are limited to
+	// this part.
 	Part  *ask.Run
 	Range Range
 
@@ -28,8 +28,9 @@ type View struct {
 	causes        *report.Table // the causes of the misses in each cell of the map of sets
 }
 
-// NewView summarises p for a line size, or for p's first line size if p has no histogram for
-// lineBytes. NewView returns nil for a profile without histograms.
+// NewView summarises a profile for a line size, or for the profile's first line size if the
+// profile has no histogram for the given line size. NewView returns nil for a profile without
+// histograms.
 func NewView(p *profile.Profile, lineBytes uint32) *View {
 	if len(p.Locality) == 0 {
 		return nil
