@@ -112,8 +112,8 @@ func rate(p workers.Progress) string {
 	return SI(p.References*1000/p.Millis) + "/s"
 }
 
-// left estimates the remaining time from the recent speed. It returns "" if less than half a second
-// has passed or less than 2 % of the work is done.
+// left estimates the remaining time from the recent speed. It returns "…" if less than half a
+// second has passed or less than 2 % of the work is done.
 func left(p workers.Progress, part, whole uint64) string {
 	switch {
 	case p.Paused:

@@ -31,7 +31,7 @@ type browser struct {
 
 	hash      string // the hash that has not been set yet
 	hashWaits bool
-	hashes    int // the number of hashes set within the last hashPause
+	hashes    int // number of hashes that were set within the last hashPause
 
 	app      *ui.App
 	matrices map[string]*state.Matrix  // matrices passed to matrix.js, by id; nil before matrix.js is loaded
@@ -45,14 +45,15 @@ func document() js.Value { return js.Global().Get("document") }
 
 func element(id string) js.Value { return document().Call("getElementById", id) }
 
-// script returns the global object of a script of the site.
+// script returns the global JavaScript object that one of the site's scripts defines.
 func script(name string) js.Value { return js.Global().Get("stackglass" + name) }
 
 func listen(event string, f func(event js.Value)) {
 	js.Global().Call("addEventListener", event, web.Function(func(args []js.Value) { f(args[0]) }))
 }
 
-// building returns a function that must be called after the current build has been rendered.
+// building is called before a build is rendered. It returns a function that must be called after
+// the build has been rendered.
 func (b *browser) building() (rendered func()) {
 	focus := b.focus
 	b.focus = ""
@@ -83,7 +84,7 @@ func (b *browser) showProblem() {
 func (b *browser) Connect(spec analysis.Spec) (workers.Carrier, error) {
 	program := "worker"
 	if spec.Analyses&analysis.Data != 0 || spec.Sample != nil {
-		program = "unpacker" // only the second program contains data structures and samples
+		program = "unpacker" // only the second program can analyse data structures and samples
 	}
 	return web.Spawn(address(program), host.Name)
 }
@@ -121,7 +122,7 @@ func (b *browser) Demos() []ui.Demo {
 		d := ui.Demo{Name: attributes.Get("demo").String(), Question: card.Get("textContent").String(),
 			Title: attributes.Get("title").String(), URL: attributes.Get("file").String(), Opens: attributes.Get("opens").String(),
 			Source: web.Text(attributes, "source")}
-		// A card without these numbers matches no result.
+		// If a card lacks these numbers, its demo is not recognised in any result.
 		d.References, _ = strconv.ParseUint(attributes.Get("references").String(), 10, 64)
 		d.Lines, _ = strconv.ParseUint(attributes.Get("lines").String(), 10, 64)
 		lesson := card.Call("closest", ".card").Call("querySelectorAll", "[data-view]")

@@ -36,7 +36,7 @@ func axis(a state.Axis) map[string]any {
 	}
 }
 
-// list returns n values as a slice for JavaScript.
+// list returns n values as a slice that can be passed to JavaScript.
 func list(n int, value func(i int) any) []any {
 	values := make([]any, n)
 	for i := range values {
@@ -171,9 +171,9 @@ func (b *browser) Matrix(m *state.Matrix) {
 	}
 }
 
-// load loads a rarely used script on first use, and then calls connect. In the single-file page,
-// all scripts are already loaded. load returns false if the script is already connected. Otherwise,
-// connect will draw everything that was passed before.
+// load loads a rarely used script on first use, and then calls the function connect. In the
+// single-file page, all scripts are already loaded. load returns false if the script is already
+// connected. If it returns true, the function connect will draw everything that was passed before.
 func load(first bool, file, name string, connect func()) (waits bool) {
 	ready := script(name).Truthy()
 	switch {

@@ -59,7 +59,7 @@ func (b *browser) Fetch(url, name string) (ui.File, error) {
 	if err != nil {
 		return ui.File{}, err
 	}
-	// A fixed date makes a demo the same file every time it is fetched.
+	// With a fixed date, a demo counts as the same file every time it is fetched.
 	file := js.Global().Get("File").New([]any{blob}, name, map[string]any{"lastModified": 0})
 	return fileOf(file), nil
 }
@@ -89,7 +89,7 @@ type shelves struct{}
 // Keys implements [ui.Shelves].
 func (shelves) Keys() []string { return idb.Shelves(idb.DefaultName) }
 
-// Delete implements [ui.Shelves]. After a failure, the next sweep tries again.
+// Delete implements [ui.Shelves]. If the deletion fails, the next sweep tries again.
 func (shelves) Delete(key string) { _ = idb.DeleteShelf(idb.DefaultName, key) }
 
 var errNotAllowed = errors.New("the browser was not allowed to read the file")

@@ -19,7 +19,8 @@ import (
 	"github.com/vugu/vugu/domrender"
 )
 
-// memoryLimit makes the garbage collector keep the page's memory below the limit for workers.
+// memoryLimit is the limit below which the garbage collector keeps the page's memory; workers have
+// a higher limit.
 const memoryLimit = 1 << 30
 
 func main() {
@@ -99,7 +100,7 @@ func begin(app *ui.App, page *browser) {
 	app.Start("#" + page.Hash())
 	js.Global().Call("addEventListener", "click", web.Function(func([]js.Value) { page.finishHash() }), true)
 	listen("hashchange", func(event js.Value) {
-		page.hashWaits = false // the hash belongs to the previous entry of the history
+		page.hashWaits = false // the waiting hash belongs to the previous history entry
 		_, hash, _ := strings.Cut(event.Get("newURL").String(), "#")
 		app.Follow(hash)
 	})
@@ -133,8 +134,9 @@ func begin(app *ui.App, page *browser) {
 const warmUpAfter = 300 * time.Millisecond
 
 // warmUp makes the browser compile the code of the first view of a result. Browsers compile a
-// function when it is first called. Compiling all functions of the view takes a fifth of a second,
-// in which a new run would not respond. The browser handles events between the short steps.
+// function when it is first called. Compiling all functions of the view at once would take a fifth
+// of a second, and a new run would not respond during this time. The browser handles events
+// between the short steps.
 func warmUp() {
 	time.Sleep(warmUpAfter)
 	builder, err := vugu.NewBuildEnv()

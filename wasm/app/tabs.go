@@ -29,7 +29,7 @@ func newTabs(app *ui.App) ui.Tabs {
 	}
 	t := &tabs{locks: locks, channel: kind.New("stackglass")}
 	t.channel.Call("addEventListener", "message", web.Function(func(args []js.Value) {
-		key, progress, ok := told(args[0].Get("data"))
+		key, progress, ok := decodeMessage(args[0].Get("data"))
 		if ok {
 			go app.Heard(key, progress)
 		}
@@ -37,8 +37,9 @@ func newTabs(app *ui.App) ui.Tabs {
 	return t
 }
 
-// told decodes a message from another tab, which may run a different version of the page.
-func told(data js.Value) (key string, progress []byte, ok bool) {
+// decodeMessage decodes a message from another tab, which may run a different version of the
+// page.
+func decodeMessage(data js.Value) (key string, progress []byte, ok bool) {
 	if data.Type() != js.TypeObject || data.Get("key").Type() != js.TypeString {
 		return "", nil, false
 	}
@@ -73,8 +74,8 @@ func (t *tabs) Await(key string, leave <-chan struct{}) (release func()) {
 // request requests a lock. It returns the function that releases the lock, or nil if the lock was
 // not granted.
 func (t *tabs) request(key string, options map[string]any) (release func()) {
-	// receives the function that settles the promise and thus releases the lock; undefined: the
-	// lock was not granted
+	// This channel receives the function that settles the promise and thus releases the lock, or
+	// undefined if the lock was not granted.
 	granted := make(chan js.Value, 1)
 	hold := js.FuncOf(func(_ js.Value, args []js.Value) any {
 		if !args[0].Truthy() {

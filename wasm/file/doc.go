@@ -9,5 +9,6 @@
 //  3. slices of 8 MiB.
 //
 // Large reads are copied once, from the browser's buffer to the caller's. Small reads are served
-// from a buffer on Go's side, because each call from Go to the browser costs about a microsecond.
+// from a buffer in Go's memory, because each call from Go to the browser costs about a
+// microsecond.
 package file

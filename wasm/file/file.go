@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// smallRead is the size of the largest read that is served from a buffer on Go's side.
+	// smallRead is the size of the largest read that is served from a buffer in Go's memory.
 	smallRead = 64 << 10
 	// smallBuffer is the size of the buffer for small reads.
 	smallBuffer = 256 << 10
@@ -26,9 +26,9 @@ type File struct {
 	source source
 	ahead  js.Value // the promise of the chunk that follows view
 	view   js.Value // the chunk that is being read, a Uint8Array
-	at     int      // number of bytes of view that were read
-	length int      // number of bytes in view
-	small  []byte   // the unread part of buffer
+	at     int      // number of bytes that were read from the field view
+	length int      // number of bytes in the field view
+	small  []byte   // the unread part of the field buffer
 	buffer []byte   // buffer for small reads
 	read   uint64
 	end    error // io.EOF or an error; never changes once set
@@ -41,7 +41,7 @@ type ReadError struct {
 	Cause  string // the browser's explanation
 }
 
-// Nameless returns the error without the file's name.
+// Nameless returns the text of the error without the file's name.
 func (e *ReadError) Nameless() string {
 	nameless := *e
 	nameless.Name = "the file"
@@ -126,7 +126,7 @@ func (f *File) readLarge(p []byte) (int, error) {
 	return n, nil
 }
 
-// turnOver waits for the next chunk, and requests the chunk after that. This request reuses the
+// turnOver waits for the next chunk, and requests the chunk after it. This request reuses the
 // memory of the previous chunk.
 func (f *File) turnOver() error {
 	result, err := web.Await(f.ahead)
@@ -150,8 +150,9 @@ func (f *File) turnOver() error {
 	return nil
 }
 
-// unchanged returns io.EOF if the file has not changed since it was chosen. Browsers check this
-// only when they open a file, so unchanged reads the last byte once more.
+// unchanged returns io.EOF if the file has not changed since it was chosen, and otherwise an
+// error. Browsers check this only when they open a file, so unchanged opens the file again and
+// reads its last byte.
 func (f *File) unchanged() error {
 	last, err := web.Try(func() js.Value { return f.blob.Call("slice", max(1, f.size)-1).Call("arrayBuffer") })
 	if err == nil {
@@ -182,13 +183,13 @@ func words(err error) string {
 	return thrown.Value.Get("name").String() + ": " + thrown.Value.Get("message").String()
 }
 
-// source delivers a file's chunks in order. The next chunk may be requested while the previous
-// chunk is being read.
+// source delivers a file's chunks in order. A chunk may be requested while the program still
+// reads the previous chunk.
 type source interface {
-	// begin requests the next chunk and returns its promise. It may reuse the memory of spare,
-	// which is an ArrayBuffer or undefined.
+	// begin requests the next chunk and returns its promise. It may reuse the memory of the
+	// parameter spare, which is an ArrayBuffer or undefined.
 	begin(spare js.Value) (promise js.Value)
-	// take returns the chunk, a Uint8Array, that the settled promise contains.
+	// take returns the chunk that the settled promise contains, as a Uint8Array.
 	take(result js.Value) (chunk js.Value, done bool)
 	// cancel cancels the current request.
 	cancel()
@@ -213,8 +214,8 @@ func newSource(blob js.Value) source {
 
 const ownBufferBytes = 4 << 20
 
-// stream reads a stream. If own is set, it passes its buffers to the browser, which returns them.
-// Otherwise, the browser allocates the memory.
+// stream reads a stream. If the field own is set, it passes its own buffers to the browser, which
+// fills them and returns them. Otherwise, the browser allocates the buffers.
 type stream struct {
 	reader js.Value
 	own    bool
@@ -257,7 +258,8 @@ func (s *slicing) take(result js.Value) (js.Value, bool) {
 
 func (s *slicing) cancel() {}
 
-// ignore lets a promise fail without an error in the console. Function.prototype does nothing.
+// ignore prevents an error in the console if a promise fails. Function.prototype is a function
+// that does nothing.
 func ignore(promise js.Value) {
 	promise.Call("catch", js.Global().Get("Function").Get("prototype"))
 }

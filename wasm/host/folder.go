@@ -32,11 +32,12 @@ type folderFile struct {
 
 func (f folderFile) Read(p []byte) (int, error) { return f.Reader.Read(p) }
 
-// openFolder opens the trace in blob if boot.js made blob from a folder, and otherwise returns nil.
+// openFolder opens the trace in a blob that boot.js made from a folder. For any other blob, it
+// returns nil.
 func (t *traces) openFolder(blob js.Value, whole *file.File) (io.ReadCloser, error) {
 	at, err := file.OpenAt(blob)
 	if err != nil {
-		return nil, nil // folders cannot be dropped in such a browser
+		return nil, nil // without OpenAt, the browser cannot open folders
 	}
 	head := make([]byte, len(folderLine)+1)
 	if n, _ := at.ReadAt(head, 0); string(head[:n]) != folderLine+"\n" {

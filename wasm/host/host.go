@@ -30,8 +30,9 @@ const (
 	// memoryLimit makes the garbage collector run more often long before the program reaches
 	// WebAssembly's memory limit of 4 GiB.
 	memoryLimit = 3 << 30
-	// checkpointMemory is the memory use up to which checkpoints are saved. A checkpoint copies the
-	// state. The copy is smaller than the models, so both fit within memoryLimit.
+	// checkpointMemory is the maximum memory use at which checkpoints are saved. A checkpoint
+	// copies the state of the models. The copy is smaller than the models, so both fit within
+	// memoryLimit.
 	checkpointMemory = memoryLimit / 2
 	// collectAt is the heap growth, in percent, at which garbage is collected. The percentage is
 	// low because the models are a few large arrays, which are cheap to scan, and the address space
@@ -101,8 +102,8 @@ func setLimit(bytes uint64) {
 }
 
 // memory returns a function that returns the size in bytes of the program's linear memory, which
-// never shrinks. It returns nil if worker.js has not provided access to that memory. The figure of
-// the Go runtime is then used.
+// never shrinks. It returns nil if worker.js has not provided access to that memory. In this case,
+// the host uses the value that the Go runtime reports.
 func memory() func() uint64 {
 	of := js.Global().Get("memory")
 	if of.Type() != js.TypeObject {
@@ -111,9 +112,9 @@ func memory() func() uint64 {
 	return func() uint64 { return uint64(of.Get("buffer").Get("byteLength").Float()) }
 }
 
-// setting returns a query parameter of the worker's URL. The site sets the parameter for the
-// decompressors' script. Tests set parameters for the database, the interval between checkpoints,
-// and a different decompressor program.
+// setting returns a query parameter of the worker's URL. The site sets only the parameter with
+// the script of the decompressors. Tests also set the database, the interval between checkpoints,
+// and another decompressor program.
 func setting(name, otherwise string) string {
 	address := js.Global().Get("location")
 	parameters := address.Get("search").String()
@@ -185,7 +186,7 @@ func openSource(name string, attachment any) (trace.Source, error) {
 	return sgt.NewSource(name, f, f.Size(), nil)
 }
 
-// outline reads the index of a container.
+// outline reads the outline of a trace from the index of a container.
 func outline(attachment any) (trace.Outline, error) {
 	f, err := openAt(attachment)
 	if err != nil {

@@ -301,7 +301,7 @@ func TestCutAndDamagedInUnpacker(t *testing.T) {
 		damaged[len(damaged)*3/4] ^= 1
 		for want, file := range map[string][]byte{"truncated": whole[:len(whole)*3/4], "damaged": damaged} {
 			if (packing == "gzip" || packing == "zip") && want == "damaged" {
-				continue // the only checksum is at the end of the file, so damage first appears as an invalid line
+				continue // these formats have only one checksum, at the end, so damage first appears as an invalid line
 			}
 			r.start(workers.Start{Key: "k", Name: "a.din"}, newFile(file, 1))
 			_, p := r.done()
@@ -420,8 +420,8 @@ func TestProblemsAreSentences(t *testing.T) {
 	}
 }
 
-// BenchmarkCancel cancels a run while a model with millions of lines is growing. It measures how
-// long it takes until Cancel is answered, and until the result arrives.
+// BenchmarkCancel cancels a run while a model with millions of lines is growing. It measures the
+// time until Cancel is answered, and the time until the result arrives.
 func BenchmarkCancel(b *testing.B) {
 	file := newFile(din(4_000_000, 22), 5)
 	var answer, result time.Duration

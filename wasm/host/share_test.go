@@ -27,8 +27,8 @@ func die() {
 	if how == "" || js.Global().Get("name").String() != web.Helper {
 		return
 	}
-	// The helper must announce its lock first. Otherwise, the run would wait for the lock for some
-	// time.
+	// The helper must announce its lock first. If the helper ended before that, the run would wait
+	// for the lock for some time.
 	self := js.Global()
 	post := self.Get("postMessage").Call("bind", self)
 	self.Set("postMessage", js.FuncOf(func(_ js.Value, args []js.Value) any {

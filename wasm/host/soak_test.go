@@ -17,8 +17,8 @@ import (
 // soakName is the name of a worker that generates its own trace and analyses it.
 const soakName = "soak"
 
-// The type "loops" is a trace that repeatedly visits all lines in a scattered order, and makes a
-// few references to a line on each visit.
+// The type "loops" is a trace that repeatedly visits all lines in a scattered order. On each visit
+// to a line, it makes a few references to the line.
 type loops struct {
 	lines, rounds, stays uint64
 	at                   uint64 // number of references so far
@@ -53,8 +53,9 @@ func soakHost() *workers.Host {
 }
 
 // TestSoakSpilling checks that a trace with far more lines than fit in memory is analysed exactly,
-// and that the program stays within its memory limit. For a quarter of the references, all other
-// lines have been referenced since the last reference to the same line.
+// and that the program stays within its memory limit. A quarter of the references have the largest
+// possible stack distance: all other lines were referenced since the last reference to the same
+// line.
 func TestSoakSpilling(t *testing.T) {
 	if os.Getenv("STACKGLASS_SOAK") == "" {
 		t.Skip("skipped: it takes many minutes; set STACKGLASS_SOAK=1 to run it")

@@ -8,9 +8,9 @@
 //	chunks   [key, 0], [key, 1], … → Uint8Array of at most 4 MiB
 //
 // A Put is one transaction over both object stores. It either replaces the old chunks and the
-// entry, or changes nothing, even if the tab is closed or the machine loses power. Durability is
-// relaxed, which saves three quarters of the time. The last Put may therefore be missing after a
-// power failure. A checksum detects damage, which is reported as an error.
+// entry, or changes nothing, even if the tab is closed or the machine loses power. Transactions
+// have relaxed durability, which saves three quarters of the time. The last Put may therefore be
+// missing after a power failure. A checksum detects damage, which is reported as an error.
 //
 // IndexedDB ends a transaction as soon as control returns to the browser while the transaction has
 // no pending request. Code in a transaction must therefore wait only for requests of that

@@ -10,8 +10,8 @@ import (
 	"github.com/stackglass/stackglass/workers/web"
 )
 
-// entryToJS returns the object that is stored for an entry. Numbers are exact up to 2^53, and no
-// file is so large.
+// entryToJS returns the object that is stored for an entry. JavaScript's numbers are exact up to
+// 2^53, which exceeds the size of any file.
 func entryToJS(e profile.Entry, g generation) js.Value {
 	object := g.toJS()
 	for name, value := range map[string]any{
@@ -30,8 +30,8 @@ func (g generation) toJS() js.Value {
 	})
 }
 
-// generationsFromJS returns the generations of a stored object, newest first. A sum that cannot be
-// parsed matches no data.
+// generationsFromJS returns the generations of a stored object, newest first. A checksum that
+// cannot be parsed matches no data, so the generation counts as damaged.
 func generationsFromJS(object js.Value) (list []generation) {
 	for ; object.Type() == js.TypeObject && len(list) < 2; object = object.Get("before") {
 		g := generation{number: int(number(object, "generation"))}
@@ -42,7 +42,8 @@ func generationsFromJS(object js.Value) (list []generation) {
 	return list
 }
 
-// entryFromJS reads a stored object. Fields that the writing version did not know remain zero.
+// entryFromJS reads a stored object. If the version that wrote the object did not know a field,
+// this field remains zero.
 func entryFromJS(object js.Value) profile.Entry {
 	return profile.Entry{
 		Key: web.Text(object, "key"), Name: web.Text(object, "name"), Created: int64(number(object, "created")),

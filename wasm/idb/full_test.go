@@ -28,8 +28,8 @@ func TestAnyWriteIsRefused(t *testing.T) {
 	stores := js.Global().Get("IDBObjectStore").Get("prototype")
 	put := stores.Get("put")
 	defer stores.Set("put", put)
-	// This function is written in JavaScript, because it throws the exception of a full storage. A
-	// Go function cannot throw exceptions.
+	// The replacement must be a JavaScript function, because it throws the exception of a full
+	// storage, and a Go function cannot throw exceptions.
 	crypto := js.Global().Get("crypto")
 	full := crypto.Get("getRandomValues").Call("bind", crypto, js.Global().Get("Uint8Array").New(1<<17))
 	calls := 0 // number of calls before the storage is full

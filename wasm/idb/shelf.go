@@ -20,12 +20,13 @@ const (
 	shelfMark = " shelf "
 	// shelfBatch is the number of bytes written in a transaction.
 	shelfBatch = 8 << 20
-	// blockBytes is the approximate size of a block of an earlier run.
+	// blockBytes is the approximate size of a block that was written before the run was
+	// interrupted.
 	blockBytes = 2 << 20
 	// collectEvery is the number of bytes read and written between two of Go's garbage collections.
 	// The browser keeps the data of a request while Go refers to the request. Go's garbage
-	// collector sees only a few words of each request, and might not run before the requests refer
-	// to a gigabyte of data.
+	// collector knows only the few words that each request takes in Go, so it might not run before
+	// the requests refer to a gigabyte of data.
 	collectEvery = 64 << 20
 )
 
@@ -35,19 +36,19 @@ const (
 type Shelf struct {
 	db      *idb.Database
 	name    string
-	sizes   map[float64]uint64 // sizes of the blocks
-	bytes   uint64             // the sum of sizes
+	sizes   map[float64]uint64 // by key: the size of a block
+	bytes   uint64             // total size of all blocks, in bytes
 	changes []change           // changes that are not written yet, in order
 	staged  int                // total size of changes, in bytes
 	// receives the result when the current transaction ends; nil: no transaction
 	writing chan error
 	ahead   chan fetched // receives the block that is read ahead; nil: none
-	next    float64      // the key of that block
-	data    []byte       // the data that Read last returned
+	next    float64      // the key of the block that is read ahead
+	data    []byte       // the data that the last call of Read returned
 	moved   int          // bytes read and written since the last garbage collection
 }
 
-// change is a block to write, or to drop if it has no array.
+// change is a block to write, or a block to delete if it has no array.
 type change struct {
 	key   float64
 	array js.Value
@@ -58,8 +59,8 @@ type fetched struct {
 	err   error
 }
 
-// OpenShelf opens the spill store of an entry in the named store. If asItIs is false, OpenShelf
-// empties the spill store.
+// OpenShelf opens the spill store of an entry in the named store. Unless the parameter asItIs is
+// set, OpenShelf empties the spill store.
 func OpenShelf(store, key string, asItIs bool) (*Shelf, error) {
 	s := &Shelf{name: store + shelfMark + key, sizes: map[float64]uint64{}}
 	var err error
@@ -95,7 +96,8 @@ func shelfError(err error) error {
 	return &Error{Op: "spill data that does not fit in memory", Err: full(err)}
 }
 
-// transact runs do in a transaction. The channel receives the transaction's result when it ends.
+// transact runs a function in a transaction. The channel that it returns receives the transaction's
+// result when the transaction ends.
 func (s *Shelf) transact(mode idb.TransactionMode, do func(*idb.ObjectStore) error) chan error {
 	t, err := s.db.TransactionWithOptions(idb.TransactionOptions{Mode: mode, Durability: idb.DurabilityRelaxed}, blocksStore)
 	if err != nil {
@@ -114,7 +116,7 @@ func (s *Shelf) Bytes() uint64 { return s.bytes }
 // Write implements stack.Shelf.
 func (s *Shelf) Write(run, block uint32, data []byte) error {
 	key := blockKey(run, block)
-	s.note(key, uint64(len(data)))
+	s.setSize(key, uint64(len(data)))
 	s.changes = append(s.changes, change{key, web.Array(data)})
 	s.collect(len(data))
 	if s.staged += len(data); s.staged < shelfBatch {
@@ -126,13 +128,13 @@ func (s *Shelf) Write(run, block uint32, data []byte) error {
 // Drop implements stack.Shelf.
 func (s *Shelf) Drop(run, block uint32) error {
 	key := blockKey(run, block)
-	s.note(key, 0)
+	s.setSize(key, 0)
 	s.changes = append(s.changes, change{key, js.Undefined()})
 	return nil
 }
 
-// note records the size of a block.
-func (s *Shelf) note(key float64, bytes uint64) {
+// setSize records the size of a block.
+func (s *Shelf) setSize(key float64, bytes uint64) {
 	if s.bytes += bytes - s.sizes[key]; bytes == 0 {
 		delete(s.sizes, key)
 	} else {
@@ -188,7 +190,7 @@ func (s *Shelf) Sync() error {
 	return shelfError(err)
 }
 
-// Read implements stack.Shelf. Read also begins to read the run's next block in advance.
+// Read implements stack.Shelf. It also begins to read the run's next block ahead.
 func (s *Shelf) Read(run, block uint32) ([]byte, error) {
 	key := blockKey(run, block)
 	if s.isStaged(key) {
@@ -232,8 +234,9 @@ func (s *Shelf) collect(bytes int) {
 	}
 }
 
-// discard frees the block that was read ahead but not used. If runs are read in turn, every read
-// discards a block, which the browser would otherwise keep until Go's next garbage collection.
+// discard frees the block that was read ahead but not used. If several runs are read in turn, every
+// read discards a block. Without discard, the browser would keep this block until Go's next garbage
+// collection.
 func (s *Shelf) discard() {
 	ahead := s.ahead
 	if s.ahead = nil; ahead == nil {
@@ -247,7 +250,8 @@ func (s *Shelf) discard() {
 	}()
 }
 
-// isBlock reports whether the answer is a block. The answer is undefined if the key has no block.
+// isBlock reports whether the browser's answer is a block. If the key has no block, the answer is
+// undefined.
 func (f *fetched) isBlock() bool { return f.array.InstanceOf(js.Global().Get("Uint8Array")) }
 
 func (s *Shelf) isStaged(key float64) bool {

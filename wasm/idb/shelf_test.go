@@ -79,7 +79,7 @@ func TestUnusedBlocksAreFreed(t *testing.T) {
 	if err := s.Sync(); err != nil {
 		t.Fatal(err)
 	}
-	var read []js.Value // number of blocks that were read from the database
+	var read []js.Value // the arrays that were read from the database
 	object, requests := js.Global().Get("Object"), js.Global().Get("IDBRequest").Get("prototype")
 	whole := object.Call("getOwnPropertyDescriptor", requests, "result")
 	get := js.FuncOf(func(request js.Value, _ []js.Value) any {
@@ -116,6 +116,6 @@ func TestUnusedBlocksAreFreed(t *testing.T) {
 		}
 	}
 	if kept != 0 || len(read) <= 2*blocks {
-		t.Errorf("bytes that the browser keeps of %[2]d blocks = %[1]d, want 0, and some blocks that were read ahead but not used", kept, len(read))
+		t.Errorf("bytes of %[2]d blocks that the browser keeps = %[1]d, want 0, and some blocks that were read ahead but not used", kept, len(read))
 	}
 }
