@@ -10,21 +10,21 @@ import (
 // AnswerHostName is the name of the workers that run the page's second program, an AnswerHost.
 const AnswerHostName = "answers"
 
-// Answerer answers a question about one subject. Answerer receives the question's attachment, and
-// calls the function give with each reply. From time to time, the Answerer calls the function goOn,
-// which reports whether the answer is still wanted. An error explains in a sentence why there is no
-// answer.
-type Answerer func(q answers.Question, attachment any, goOn func() bool, give func(*answers.Reply)) error
+// Answerer answers a question about one subject. An Answerer receives the question and its
+// attachment, and calls the function give with each reply. From time to time, the Answerer calls
+// the function wanted, which reports whether the answer is still needed. An error explains in a
+// sentence why there is no answer.
+type Answerer func(q answers.Question, attachment any, wanted func() bool, give func(*answers.Reply)) error
 
-// AnswerHost serves answers. AnswerHost receives a Subject and questions about it until it receives
-// another subject. A new question replaces the question of the same name that is being answered.
+// AnswerHost answers questions about a Subject, which the client sends first and can replace later.
+// A new question replaces the question of the same name that is being answered.
 type AnswerHost struct {
 	Carrier Carrier
 	// Open maps the names of questions to the functions that open an answerer for a subject. The
 	// errors explain, in a sentence, why there is no answerer.
 	Open map[string]func(Subject) (Answerer, error)
-	// Breathe is called during computations, so that messages can arrive. Breathe is nil if
-	// messages also arrive without it.
+	// Breathe is called during computations, so that messages can arrive. It may be nil if messages
+	// arrive in any case.
 	Breathe func()
 
 	subject Subject
@@ -90,7 +90,7 @@ func (h *AnswerHost) receive() {
 	}
 }
 
-// take returns the next arrival.
+// take returns the next arrival, and waits for it if necessary.
 func (h *AnswerHost) take() arrival {
 	if len(h.waiting) == 0 {
 		return <-h.arrived
@@ -100,8 +100,8 @@ func (h *AnswerHost) take() arrival {
 	return a
 }
 
-// wanted reports whether the question with a name still needs an answer. A question needs no answer
-// if a later message has replaced the question or the subject.
+// wanted reports whether the question with the given name still needs an answer. A question needs
+// no answer if a later message has replaced the question or the subject.
 func (h *AnswerHost) wanted(name string) bool {
 	if h.Breathe != nil {
 		h.Breathe()

@@ -111,17 +111,17 @@ func TestAnswerHostAnswersTheLatest(t *testing.T) {
 	asked := make(chan bool)
 	a := askOf(t, map[string]func(workers.Subject) (workers.Answerer, error){
 		"long": func(workers.Subject) (workers.Answerer, error) {
-			return func(q answers.Question, _ any, goOn func() bool, give func(*answers.Reply)) error {
+			return func(q answers.Question, _ any, wanted func() bool, give func(*answers.Reply)) error {
 				give(&answers.Reply{Bytes: []byte("first"), More: true})
 				if len(q.Words) > 0 {
 					<-asked
 					for q.Words[0] == "endless" {
-						if !goOn() {
+						if !wanted() {
 							stopped <- q.Words[0]
 							return nil
 						}
 					}
-					if !goOn() {
+					if !wanted() {
 						t.Error("a question with a different name ended this question")
 					}
 				}

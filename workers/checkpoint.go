@@ -18,7 +18,7 @@ type Checkpoint struct {
 	Spec   analysis.Spec
 	Size   uint64 // the file's size in bytes; 0: unknown
 	Read   Prefix // describes the part of the file that was read
-	State  []byte // written by analysis.Runner.Save
+	State  []byte // the state that analysis.Runner.Save wrote
 }
 
 // typeCheckpoint represents a stored checkpoint in a BodyError; it is never sent.
@@ -40,8 +40,8 @@ func (c *Checkpoint) encodeTo(w io.Writer, state func(io.Writer) error) error {
 // errNoCheckpoint reports stored bytes that this version cannot read.
 var errNoCheckpoint = errors.New("the stored data is not a checkpoint of this version")
 
-// DecodeCheckpoint decodes a checkpoint that a [Keeper] stored. The State of the result shares
-// memory with the parameter stored.
+// DecodeCheckpoint decodes a checkpoint that a [Keeper] stored. The field State of the result
+// shares memory with the parameter stored.
 func DecodeCheckpoint(stored []byte) (*Checkpoint, error) {
 	c := new(Checkpoint)
 	err := decode(typeCheckpoint, stored, func(b *body) {
@@ -83,9 +83,9 @@ type Keeper struct {
 	Outside func() uint64
 
 	// Bytes and References are the distances between checkpoints, in bytes of the (compressed) file
-	// and in references; 0 means 256 MiB and 2^24. A checkpoint is due when either distance is
-	// reached. Checkpoints are therefore due at the same positions on every machine, but slow
-	// machines skip some of them unless References is set.
+	// and in references. If they are 0, the defaults of 256 MiB and 2^24 references apply. A
+	// checkpoint is due when either distance is reached. Checkpoints are therefore due at the same
+	// positions on every machine, but slow machines skip some of them unless References is set.
 	Bytes, References uint64
 
 	pace       share
@@ -100,9 +100,9 @@ const (
 	defaultReferences = 1 << 24
 )
 
-// costPerLine is the assumed time per distinct line of the first checkpoint. Random accesses to
-// 2^16 to 2^23 lines took 50 to 110 ns natively and twice as long in Chromium. Writing to the disk
-// doubles the time.
+// costPerLine is the assumed time for each distinct line in the first checkpoint. With random
+// accesses to between 2^16 and 2^23 lines, the measured time was 50 to 110 ns natively, and twice
+// as long in Chromium. Writing to the disk doubles the time.
 const costPerLine = 250 * time.Nanosecond
 
 // Begin records where the run begins: at the start of the trace or at a restored checkpoint.
@@ -139,7 +139,7 @@ func (k *Keeper) Save() error {
 	begin := k.Now()
 	c := k.Checkpoint
 	state := k.Runner.State()
-	// after the state, so that the prefix covers every byte on which the state depends
+	// Take the prefix after the state, so that it covers every byte on which the state depends.
 	c.Read = k.File.Prefix()
 	e := profile.Entry{Key: k.Key, Name: k.Name, Created: begin.UnixMilli(), References: k.Runner.Progress().References}
 	if c.Size > 0 {
@@ -216,7 +216,7 @@ func (j *job) wantsCheckpoint() bool {
 	if j.unsaved != "" || h.Store == nil || !j.keeper.Due() {
 		return false
 	}
-	if h.CheckpointMemory > 0 && h.Memory() > h.CheckpointMemory && j.shelf == nil { // a checkpoint copies all lines
+	if h.CheckpointMemory > 0 && h.Memory() > h.CheckpointMemory && j.shelf == nil { // a checkpoint copies the data of all lines
 		j.unsaved = "the state of the analysis is too large for a checkpoint"
 	}
 	return j.unsaved == ""

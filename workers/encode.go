@@ -158,7 +158,7 @@ func codeStretch(s *analysis.Stretch, b *body) {
 }
 
 // EncodeSegment returns the binary form of a segment, which may have no profile. The binary form
-// contains a checksum, because damage would change counts.
+// contains a checksum, because damaged counts would otherwise not be detected.
 func EncodeSegment(s analysis.Segment) []byte {
 	var encoded []byte
 	if s.Profile != nil {
@@ -292,7 +292,8 @@ func decode(message Type, data []byte, code func(*body)) error {
 	return &BodyError{Message: message, Offset: b.In.Err().(*codec.Error).Offset, Want: b.want}
 }
 
-// failed reports whether reading has failed, and records want if it is the first failure.
+// failed reports whether reading has failed. After the first failure, it records what was expected
+// in the field want.
 func (b *body) failed(want string) bool {
 	if b.Failed() && b.want == "" {
 		b.want = want
@@ -421,10 +422,10 @@ func DecodeReply(data []byte) (*answers.Reply, error) {
 }
 
 func codeReply(a *answers.Reply, b *body) {
-	b.flag(&a.More, "the flag for further replies")
+	b.flag(&a.More, "the flag that announces further replies")
 	b.text(&a.Problem, "the problem")
 	b.texts(&a.Notes, "the notes")
-	b.texts(&a.Unmodelled, "what is not modelled")
+	b.texts(&a.Unmodelled, "the effects that are not modelled")
 	b.bytes(&a.Bytes, "the bytes")
 	codec.Slice(b.Coder, &a.Tables, 4, func(t *report.Table) { t.Code(b.Coder) })
 	b.failed("the tables")

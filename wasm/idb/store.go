@@ -28,7 +28,8 @@ const (
 	chunkBytes   = profile.PieceBytes
 )
 
-// openPatience limits the wait for a database, because a blocked database may cause no event.
+// openPatience is the maximum time to wait for a database, because the browser may send no event if
+// the database is blocked.
 var openPatience = 10 * time.Second
 
 // Store is a database of kept analyses. Other tabs and workers may use it, too. Its methods may be
@@ -85,8 +86,8 @@ func offered() (yes bool) {
 	return js.Global().Get("Reflect").Call("get", js.Global(), "indexedDB").Truthy()
 }
 
-// connect opens the database again. If that fails, it keeps the old connection, so that it can be
-// called again.
+// connect opens the database again. If it fails, the old connection stays in place, and connect can
+// be called again.
 func (s *Store) connect() error {
 	db, err := open(s.name, entriesStore, chunksStore)
 	if err == nil {
@@ -97,8 +98,8 @@ func (s *Store) connect() error {
 
 // open opens a database with these object stores, and creates it if necessary.
 func open(name string, stores ...string) (*idb.Database, error) {
-	// A database that opens after the wait has ended needs its object stores, too. Otherwise, it
-	// would have the current version without object stores, and could never be used.
+	// Create the object stores even if the wait for the database has already ended. Otherwise, the
+	// database would have the current version but no object stores, and could never be used.
 	request, err := idb.Global().Open(context.Background(), name, 1, func(db *idb.Database, _, _ uint) error {
 		for _, store := range stores {
 			if _, err := db.CreateObjectStore(store, idb.ObjectStoreOptions{}); err != nil {
@@ -119,7 +120,7 @@ func open(name string, stores ...string) (*idb.Database, error) {
 	if err != nil {
 		return nil, err
 	}
-	if ctx.Err() != nil { // Await does not return this error
+	if ctx.Err() != nil { // the context's error, which Await does not return
 		closeLate(request)
 		return nil, errBlocked
 	}
@@ -193,7 +194,7 @@ func (s *Store) begin(mode idb.TransactionMode) (*idb.Transaction, error) {
 	return t, err
 }
 
-// end records that a transaction has ended, and reports whether Suspend aborted it.
+// end removes a transaction that has ended, and reports whether Suspend aborted it.
 func (s *Store) end(t *idb.Transaction) (suspended bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -202,8 +203,9 @@ func (s *Store) end(t *idb.Transaction) (suspended bool) {
 	return suspended
 }
 
-// transact runs do in a transaction, and waits until the transaction is committed, or rolled back
-// because do failed. If Suspend aborts the transaction, transact runs do again after Resume.
+// transact runs the function do in a transaction, and waits until the transaction is committed, or
+// rolled back because do failed. If Suspend aborts the transaction, transact runs do again after
+// Resume.
 func (s *Store) transact(op, key string, mode idb.TransactionMode, do func(entries, chunks *idb.ObjectStore) error) error {
 	t, err := s.begin(mode)
 	if err != nil {
@@ -225,7 +227,7 @@ func (s *Store) transact(op, key string, mode idb.TransactionMode, do func(entri
 	return &Error{op, key, full(err)}
 }
 
-// startIn runs do with an object store in a transaction. The channel receives nil when the
+// startIn runs a function with an object store in a transaction. The channel receives nil when the
 // transaction is committed, or an error when it is rolled back.
 func startIn(t *idb.Transaction, store string, do func(*idb.ObjectStore) error) chan error {
 	// The listeners must be registered before the transaction can end.
@@ -243,7 +245,7 @@ func startIn(t *idb.Transaction, store string, do func(*idb.ObjectStore) error) 
 	return ended
 }
 
-// full returns profile.ErrFull in place of the browser's error for a full storage.
+// full replaces the browser's error for a full storage by profile.ErrFull.
 func full(err error) error {
 	if isDOM(err, "QuotaExceededError") {
 		return profile.ErrFull
@@ -309,7 +311,7 @@ func (s *Store) Put(e profile.Entry, data []byte) error {
 func putChunk(chunks *idb.ObjectStore, key js.Value, part []byte) error {
 	array := web.Array(part)
 	_, err := chunks.PutKey(key, array)
-	web.Release(array) // the browser has made its own copy
+	web.Release(array) // the browser has its own copy
 	return err
 }
 
@@ -325,8 +327,8 @@ func (s *Store) Save(e profile.Entry, write func(io.Writer) error) error {
 	return err
 }
 
-// save stores a checkpoint, either in addition to the previous checkpoint (if beside is set) or in
-// its place.
+// save stores a checkpoint. If the parameter beside is set, it keeps the previous checkpoint, too;
+// otherwise, it replaces the previous checkpoint.
 func (s *Store) save(e profile.Entry, write func(io.Writer) error, beside bool) error {
 	return s.transact("keep", e.Key, idb.TransactionReadWrite, func(entries, chunks *idb.ObjectStore) error {
 		old, err := find(entries, e.Key)
@@ -366,8 +368,8 @@ func (s *Store) save(e profile.Entry, write func(io.Writer) error, beside bool) 
 	})
 }
 
-// makeRoom removes the generations that a new generation replaces: all except the newest if beside
-// is set, and otherwise all.
+// makeRoom removes the generations that a new generation replaces. If the parameter beside is set,
+// it keeps the newest generation.
 func makeRoom(chunks *idb.ObjectStore, key string, generations []generation, beside bool) error {
 	if !beside || len(generations) == 0 || generations[0].number == 0 {
 		_, err := chunks.Delete(chunkRange(key))
@@ -404,7 +406,7 @@ func (s *Store) Get(key string) ([]byte, error) {
 
 // read returns the data, or profile.ErrDamaged.
 func (g generation) read(chunks *idb.ObjectStore, key string) ([]byte, error) {
-	const mostBytes = 1 << 32 // more bytes do not fit in the memory of a program
+	const mostBytes = 1 << 32 // a program cannot have more bytes in memory
 	if g.sum.Bytes > mostBytes || uint64(g.sum.Pieces) != (g.sum.Bytes+chunkBytes-1)/chunkBytes {
 		return nil, profile.ErrDamaged
 	}
@@ -418,7 +420,7 @@ func (g generation) read(chunks *idb.ObjectStore, key string) ([]byte, error) {
 	return data, nil
 }
 
-// find returns the object of an entry, or profile.ErrNotFound.
+// find returns the stored object of an entry, or profile.ErrNotFound.
 func find(entries *idb.ObjectStore, key string) (js.Value, error) {
 	request, err := entries.Get(js.ValueOf(key))
 	if err != nil {
@@ -474,7 +476,7 @@ func copyChunk(to []byte, request *idb.Request) error {
 func (s *Store) List() ([]profile.Entry, error) {
 	var list []profile.Entry
 	err := s.transact("list", "", idb.TransactionReadOnly, func(entries, _ *idb.ObjectStore) error {
-		list = nil // this function may run again
+		list = nil // after an abort, this function runs again
 		request, err := entries.OpenCursor(idb.CursorNext)
 		if err != nil {
 			return err

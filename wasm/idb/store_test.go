@@ -98,8 +98,8 @@ func damageNewest(t *testing.T, s *Store, key string) {
 	}
 }
 
-// TestNoOrphans checks that, after checkpoints and a result are stored, the browser's storage
-// contains only the data to which the entry refers.
+// TestNoOrphans checks that, after checkpoints and a result have been stored, the database contains
+// only the chunks to which the entry refers.
 func TestNoOrphans(t *testing.T) {
 	s := openNew(t)
 	count := func() (n uint) {
@@ -161,8 +161,8 @@ func hold(t *testing.T, name string) (letGo func()) {
 }
 
 // TestBlocked checks that the function Open reports that a database is blocked while another page
-// uses it. After that page releases the database, it can be opened and is complete. A page that
-// stopped waiting must not block it.
+// uses it. After the other page releases the database, the database can be opened and is
+// complete. A page that stopped waiting must not block the database.
 func TestBlocked(t *testing.T) {
 	defer func(before time.Duration) { openPatience = before }(openPatience)
 	openPatience = 300 * time.Millisecond
@@ -190,7 +190,7 @@ func TestBlocked(t *testing.T) {
 		deleting.Set("on"+event, js.FuncOf(func(js.Value, []js.Value) any { deleted <- event; return nil }))
 	}
 	if what := <-deleted; what != "success" {
-		t.Errorf("deletion = %s: the page that stopped waiting still holds the database", what)
+		t.Errorf("deletion = %s: the page that stopped waiting still keeps the database open", what)
 	}
 }
 
@@ -255,7 +255,7 @@ func TestNoIndexedDB(t *testing.T) {
 		define.Invoke(c.of, c.property, c.value)
 		_, err := Open("test none")
 		_, handles := OpenHandles("test none")
-		c.of.Delete(c.property) // this makes the browser's own property visible again
+		c.of.Delete(c.property) // remove the replacement, which makes the browser's own property visible again
 		if err == nil || handles == nil || err.Error() != handles.Error() {
 			t.Errorf("%s: Open: %v, OpenHandles: %v, want the same error", name, err, handles)
 		}
@@ -363,11 +363,11 @@ func TestDamage(t *testing.T) {
 			_, err := chunks.Delete(generation{}.chunkKey("k", 1))
 			return err
 		},
-		"a chunk has other bytes": func(chunks *idb.ObjectStore) error {
+		"a chunk has different bytes": func(chunks *idb.ObjectStore) error {
 			_, err := chunks.PutKey(generation{}.chunkKey("k", 0), js.Global().Get("Uint8Array").New(chunkBytes))
 			return err
 		},
-		"a chunk is short": func(chunks *idb.ObjectStore) error {
+		"a chunk is too short": func(chunks *idb.ObjectStore) error {
 			_, err := chunks.PutKey(generation{}.chunkKey("k", 1), js.Global().Get("Uint8Array").New(5))
 			return err
 		},
@@ -403,8 +403,8 @@ func TestDamage(t *testing.T) {
 
 const tornName = "test torn"
 
-// putForever is the program of a worker that repeatedly replaces the same entry. Each value repeats
-// a single byte.
+// putForever is the program of a worker that repeatedly replaces the same entry. Each value is a
+// repetition of one byte.
 func putForever() {
 	c := web.Self()
 	s, err := Open(tornName)

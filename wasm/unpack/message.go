@@ -14,21 +14,21 @@ const (
 )
 
 // mostWaiting is the maximum number of messages that can wait on either side: the parts, an answer
-// to each of them, and the first and the last message.
+// to each part, the first message, and the last message.
 const mostWaiting = 2*ahead + 2
 
 type kind uint8
 
 const (
 	// Messages from the analysis worker.
-	begin  kind = iota + 1 // decompress a stream; text: the packing's name
+	begin  kind = iota + 1 // decompress a stream; text: the name of the compression format
 	packed                 // a compressed part, in the field bytes
 	more                   // a decompressed part has been read, so one more part may be sent
 	ended                  // no more compressed bytes follow, because the file has ended
 	broken                 // no more compressed bytes follow, because the file cannot be read
 	// Messages from the decompressor.
-	ready    // number: protocolVersion
-	took     // the decompressor has started on a compressed part
+	ready    // the decompressor has started; number: protocolVersion
+	took     // the decompressor has started to read a compressed part
 	unpacked // a decompressed part, in the field bytes
 	whole    // the decompressed bytes are complete
 	cut      // the compressed bytes ended too early
@@ -45,19 +45,19 @@ type message struct {
 	bytes  []byte
 }
 
-// port is one side's end of the connection.
+// port is one end of the connection.
 type port interface {
 	// post sends m without waiting. It copies the bytes of m.
 	post(m message)
 	// take waits for the next message. The message's bytes belong to the receiver until it calls free.
 	take() message
-	// free reuses memory for later messages.
+	// free returns the memory of a message, which is reused for later messages.
 	free(bytes []byte)
 	// close ends the other side if the other side is a worker.
 	close()
 }
 
-// fill calls read until p is full or read returns an error.
+// fill calls the function read until the slice p is full or read returns an error.
 func fill(read func([]byte) (int, error), p []byte) (n int, err error) {
 	for n < len(p) && err == nil {
 		var m int

@@ -15,7 +15,7 @@ type reader struct {
 	source io.Reader
 	part   []byte // compressed bytes to send
 	window int    // number of parts that may be sent now
-	told   error  // the end of source, if the decompressor knows it; otherwise nil
+	told   error  // how the source ended, if the decompressor was told; otherwise nil
 	ready  bool   // whether the decompressor is running
 	chunk  []byte // the decompressed part that is being read
 	rest   []byte // the unread bytes of chunk
@@ -35,7 +35,7 @@ func (r *reader) Read(p []byte) (int, error) {
 		if r.err != nil {
 			return 0, r.err
 		}
-		r.letGo()
+		r.release()
 		r.feed()
 		r.hear(r.port.take())
 	}
@@ -44,8 +44,8 @@ func (r *reader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// letGo releases a decompressed part, so that the decompressor may send one more part.
-func (r *reader) letGo() {
+// release frees a decompressed part, and allows the decompressor to send one more part.
+func (r *reader) release() {
 	if r.chunk != nil {
 		r.port.free(r.chunk)
 		r.chunk = nil

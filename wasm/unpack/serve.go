@@ -14,7 +14,7 @@ var errBroken = errors.New("the rest of the file could not be read")
 type server struct {
 	port   port
 	queue  [][]byte // compressed parts that wait to be read
-	end    error    // end of the stream after queue: io.EOF or errBroken; nil: not known yet
+	end    error    // how the stream ends after the parts in the queue: io.EOF or errBroken; nil: not known yet
 	part   []byte   // the compressed part that is being read
 	rest   []byte   // the unread bytes of part
 	broke  bool     // whether the decoder has received errBroken
@@ -54,13 +54,14 @@ func (s *server) unpack(packing open.Packing) error {
 // send sends a decompressed part as soon as the protocol allows it.
 func (s *server) send(part []byte) {
 	for s.credit == 0 {
-		s.hear()
+		s.receive()
 	}
 	s.credit--
 	s.port.post(message{kind: unpacked, bytes: part})
 }
 
-// conclude reports how the stream ended. It distinguishes the same cases as [open.Packing].
+// conclude sends a message about how the stream ended. It distinguishes the errors that
+// [open.Packing] specifies.
 func (s *server) conclude(err error) {
 	m := message{kind: damaged, text: err.Error()}
 	switch {
@@ -74,8 +75,8 @@ func (s *server) conclude(err error) {
 	s.port.post(m)
 }
 
-// hear waits for a message and handles it.
-func (s *server) hear() {
+// receive waits for a message and handles it.
+func (s *server) receive() {
 	switch m := s.port.take(); m.kind {
 	case packed:
 		s.queue = append(s.queue, m.bytes)
@@ -98,7 +99,7 @@ func (s *server) next() error {
 			s.broke = s.end == errBroken
 			return s.end
 		}
-		s.hear()
+		s.receive()
 	}
 	if s.part != nil {
 		s.port.free(s.part)
@@ -122,7 +123,7 @@ func (s *server) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// ReadByte reads a byte. Decoders require this method.
+// ReadByte implements io.ByteReader, which decoders require.
 func (s *server) ReadByte() (byte, error) {
 	if err := s.next(); err != nil {
 		return 0, err

@@ -35,8 +35,8 @@ var packings = []open.Packing{opengzip.Packing, zstd.Packing, xz.Packing, openzi
 type pipe struct {
 	out  chan<- message
 	in   <-chan message
-	slow func()        // called before each message to let the other side run
-	done chan struct{} // closed when the analyser closes its end
+	slow func()        // called before each message, to give the other side time to run
+	done chan struct{} // closed when the side that analyses closes the pipe
 }
 
 func newPipe(slow func()) (analyser, unpacker *pipe) {
@@ -62,7 +62,7 @@ func (p *pipe) take() message {
 	case m := <-p.in:
 		return m
 	case <-p.done:
-		runtime.Goexit() // the goroutine ends in the same way as a worker
+		runtime.Goexit() // the goroutine ends at once, as a worker would
 		panic("unreachable")
 	}
 }
@@ -160,7 +160,8 @@ func pack(t testing.TB, name string, text []byte) []byte {
 	return out.Bytes()
 }
 
-// wordsOf returns a text for an error, and distinguishes the same kinds of errors as package open.
+// wordsOf returns a text for an error. The text distinguishes the kinds of errors that package open
+// distinguishes.
 func wordsOf(err error) string {
 	switch {
 	case err == nil:
@@ -226,7 +227,7 @@ func TestSameErrors(t *testing.T) {
 		damaged[len(damaged)/2] ^= 1
 		for what, file := range map[string][]byte{
 			"empty": pack(t, p.Name, nil), "whole": whole, "cut": whole[:len(whole)/2], "damaged": damaged,
-			"cut in the first bytes": whole[:7],
+			"truncated within the first bytes": whole[:7],
 		} {
 			rows, said := rowsOf(file, packings)
 			got, says := rowsOf(file, linked())
@@ -325,7 +326,7 @@ func (c *counted) Read(p []byte) (int, error) {
 }
 
 // TestReadingIsDeterministic checks that the position in the file depends only on the number of
-// unpacked bytes, and not on how fast the two sides are. This position must never be far beyond the
+// unpacked bytes, and not on the speed of the two sides. This position must never be far beyond the
 // position that the unpacked data requires.
 func TestReadingIsDeterministic(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
@@ -380,12 +381,13 @@ func equal(a, b []int) bool {
 	return true
 }
 
-// progressOf unpacks a toy file, and records how much of the file had been read at each step.
+// progressOf unpacks a file with the decoder "toy", and records the position in the file after each
+// read.
 func progressOf(t testing.TB, file []byte, slow func()) (reads []int) {
 	t.Helper()
 	source := &counted{reader: bytes.NewReader(file)}
 	r := started([]open.Packing{toy}, "toy", source, slow)
-	needed := 0 // number of bytes in the file that the unpacked data required
+	needed := 0 // the number of the file's bytes that are required to unpack the data so far
 	unpackedSoFar, described := 0, 0
 	for buffer := make([]byte, 100_000); ; {
 		n, err := r.Read(buffer)
@@ -395,7 +397,7 @@ func progressOf(t testing.TB, file []byte, slow func()) (reads []int) {
 			needed++
 		}
 		if bound := needed + most(file) + ahead*packedBytes; source.bytes > bound {
-			t.Fatalf("bytes of the file read for %[2]d decompressed bytes = %[1]d, of which %[3]d are required; want at most %[4]d", source.bytes, unpackedSoFar, needed, bound)
+			t.Fatalf("bytes read from the file = %[1]d for %[2]d decompressed bytes, which require %[3]d bytes; want at most %[4]d", source.bytes, unpackedSoFar, needed, bound)
 		}
 		reads = append(reads, source.bytes)
 		if err != nil {
@@ -431,7 +433,8 @@ func scripted(says ...message) *reader {
 }
 
 // TestNoUnpacker checks that, if there is no unpacker, the error contains the file's name, the
-// reason and advice. The result must contain the same text without the file's name.
+// reason and advice. The reason in the state of a result must contain the same text without the
+// file's name.
 func TestNoUnpacker(t *testing.T) {
 	const file = "\x28\xb5\x2f\xfd and so on"
 	runs := message{kind: ready, number: protocolVersion}
@@ -502,6 +505,6 @@ func FuzzSameAsWithoutWorker(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, file []byte, packing uint8) {
 		p := packings[int(packing)%len(packings)]
-		checkSame(t, p, file, 1<<20) // a limit is needed, because a few bytes may unpack to gigabytes
+		checkSame(t, p, file, 1<<20) // the output is limited, because a few bytes may unpack to gigabytes
 	})
 }

@@ -21,7 +21,7 @@ import (
 type wire struct {
 	remote   js.Value // a Worker, or the global scope in the decompressor
 	inbox    chan message
-	late     <-chan time.Time // receives when the wait for the first message must end; nil: never
+	late     <-chan time.Time // receives a value when the wait for the first message must end; nil: there is no limit
 	buffers  []js.Value       // buffers that this side may use for messages
 	spares   []js.Value       // buffers to return to the other side
 	freed    [][]byte
@@ -35,7 +35,8 @@ type handler struct {
 }
 
 func newWire(remote js.Value) *wire {
-	w := &wire{remote: remote, inbox: make(chan message, mostWaiting+2)} // a worker may report its end twice, by an error event and by an exited message
+	// The inbox also has room for two reports of a worker's end: an error event and an exited message.
+	w := &wire{remote: remote, inbox: make(chan message, mostWaiting+2)}
 	w.on("message", w.receive)
 	return w
 }
@@ -82,7 +83,7 @@ func (w *wire) receive(event js.Value) {
 	w.inbox <- m
 }
 
-// numberIn returns the value of a field if it is a number below limit, and otherwise 0.
+// numberIn returns the value of a field if it is a number below the given limit, and otherwise 0.
 func numberIn(object js.Value, field string, limit int) int {
 	v := web.Number(object, field)
 	if !(v >= 0 && v < float64(limit)) {

@@ -156,7 +156,7 @@ func TestUnpackerStopsWithTheAnalysis(t *testing.T) {
 	for len(p.inbox) < ahead-1 {
 		time.Sleep(time.Millisecond)
 	}
-	time.Sleep(50 * time.Millisecond) // wait for further messages
+	time.Sleep(50 * time.Millisecond) // give the decompressor time to send further messages
 	unread := 0
 	for len(p.inbox) > 0 {
 		if m := <-p.inbox; m.kind == unpacked {

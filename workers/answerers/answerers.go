@@ -10,7 +10,7 @@ import (
 
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/ask"
-	"github.com/stackglass/stackglass/core/ask/program" // this import also registers further verbs
+	"github.com/stackglass/stackglass/core/ask/program" // the import also registers more verbs
 	"github.com/stackglass/stackglass/core/costmodel"
 	"github.com/stackglass/stackglass/core/export"
 	"github.com/stackglass/stackglass/core/hierarchy/config"
@@ -50,10 +50,10 @@ func models(s workers.Subject) (workers.Answerer, error) {
 }
 
 func cores(open OpenTrace) workers.Answerer {
-	return func(q answers.Question, attachment any, goOn func() bool, give func(*answers.Reply)) error {
+	return func(q answers.Question, attachment any, wanted func() bool, give func(*answers.Reply)) error {
 		words, err := answers.ReadMulticoreQuestion(q.Words)
 		if err == nil {
-			predict.Answer(words, func() (trace.Reader, io.Closer, error) { return open(words.Name, words.Format, attachment) }, goOn, give)
+			predict.Answer(words, func() (trace.Reader, io.Closer, error) { return open(words.Name, words.Format, attachment) }, wanted, give)
 		}
 		return err
 	}
@@ -63,12 +63,12 @@ func cores(open OpenTrace) workers.Answerer {
 const partialEvery = 300 * time.Millisecond
 
 // verbs answers any verb of package ask about one profile. The reply contains the document's tables
-// and warnings, and its JSON as Bytes. If the verb depends on a processor, the reply also contains
-// the table processors. During a long answer, partial replies contain the table progress, but no
-// JSON.
+// and warnings, and in the field Bytes, the document as JSON. If the verb depends on a processor,
+// the reply also contains the table "processors". During a long answer, partial replies contain the
+// table "progress", but no JSON.
 func verbs(s workers.Subject) (workers.Answerer, error) {
 	p, err := profile.Decode(s.Profile)
-	return func(q answers.Question, _ any, goOn func() bool, give func(*answers.Reply)) error {
+	return func(q answers.Question, _ any, wanted func() bool, give func(*answers.Reply)) error {
 		asked, err := ask.Parse(q.Words)
 		if err != nil {
 			return err
@@ -81,7 +81,7 @@ func verbs(s workers.Subject) (workers.Answerer, error) {
 			}
 			return reply
 		}
-		run.Readable, run.GoOn = program.Readable, goOn
+		run.Readable, run.GoOn = program.Readable, wanted
 		last := time.Now()
 		run.Partial = func(soFar func() *report.Document) {
 			if time.Since(last) >= partialEvery {
@@ -117,7 +117,8 @@ func exports(s workers.Subject) (workers.Answerer, error) {
 	}, nil
 }
 
-// names returns function names as they are written in the source, in the order of the question.
+// names demangles the function names in a question: it returns them as they are written in the
+// source, in the same order.
 func names(q answers.Question, _ any, _ func() bool, give func(*answers.Reply)) error {
 	reply := &answers.Reply{}
 	for _, name := range q.Words {
@@ -127,8 +128,9 @@ func names(q answers.Question, _ any, _ func() bool, give func(*answers.Reply)) 
 	return nil
 }
 
-// describe parses a description of a cache hierarchy. The reply's Bytes contain the hierarchy.Lines
-// of the parts that predictions use, and its notes list the other parts.
+// describe parses a description of a cache hierarchy. The field Bytes of the reply contains the
+// part of the hierarchy that predictions use, in the format of hierarchy.Lines. The notes list
+// everything else.
 func describe(q answers.Question, _ any, _ func() bool, give func(*answers.Reply)) error {
 	h, notes, err := config.Read(q.Bytes)
 	if err != nil {

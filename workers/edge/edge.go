@@ -45,14 +45,14 @@ leave it.</p>
 <p><a href="/">Open the page</a> and drop a trace there.</p>
 `
 
-// Handler returns a handler for a version of the site. files serves the site's files.
+// Handler returns a handler for a version of the site. The parameter files serves the site's files.
 func Handler(version string, files http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for _, h := range policy.Headers() {
 			w.Header().Set(h.Name, h.Value)
 		}
 		switch {
-		case sends(r):
+		case hasBody(r):
 			w.Header().Set("Allow", "GET, HEAD")
 			answer(w, r, http.StatusMethodNotAllowed, "text/html; charset=utf-8", noUploads)
 		case r.URL.Path == HealthPath:
@@ -67,8 +67,8 @@ func Handler(version string, files http.Handler) http.Handler {
 	})
 }
 
-// sends reports whether a request has a body, or a method that allows a body.
-func sends(r *http.Request) bool {
+// hasBody reports whether a request has a body, or a method other than GET and HEAD.
+func hasBody(r *http.Request) bool {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return true
 	}

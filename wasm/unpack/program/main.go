@@ -3,7 +3,8 @@
 // Program contains code that few visits need. It decompresses files that the page's own program
 // cannot read (package unpack), answers the page's questions (package answerers), or serves
 // analyses that the page's own program does not contain (package host). These analyses are samples,
-// and the analysis of data structures. Package answerers imports the latter with the verb "data".
+// and the analysis of data structures. The code for the analysis of data structures is linked
+// because package answerers contains the verb "data".
 package main
 
 import (
@@ -23,7 +24,8 @@ import (
 	"github.com/stackglass/stackglass/workers/web"
 )
 
-// memoryLimit limits the uncollected garbage to the size of a few decoder windows.
+// memoryLimit limits the memory of the program, so that uncollected garbage takes at most the size
+// of a few decoder windows.
 const memoryLimit = 1 << 30
 
 func main() {
