@@ -216,7 +216,8 @@ func (j *job) wantsCheckpoint() bool {
 	if j.unsaved != "" || h.Store == nil || !j.keeper.Due() {
 		return false
 	}
-	if h.CheckpointMemory > 0 && h.Memory() > h.CheckpointMemory && j.shelf == nil { // a checkpoint copies the data of all lines
+	// A checkpoint copies the data of all lines.
+	if h.CheckpointMemory > 0 && h.Memory() > h.CheckpointMemory && j.shelf == nil {
 		j.unsaved = "the state of the analysis is too large for a checkpoint"
 	}
 	return j.unsaved == ""

@@ -253,8 +253,8 @@ func TestCancelAtEveryMessage(t *testing.T) {
 }
 
 // TestCancelWithoutRows checks that a run can be cancelled if its trace is an endless sequence of
-// blank lines and never returns a record. This must be possible even while the trace is being
-// opened, whether or not the trace is compressed.
+// blank lines and never returns a record. A run must end even if it is cancelled while the trace,
+// compressed or not, is being opened.
 func TestCancelWithoutRows(t *testing.T) {
 	if runtime.GOOS == "js" {
 		t.Skip("skipped: goroutines do not interrupt each other in a browser; the tests of wasm/host cancel runs there")
@@ -263,7 +263,7 @@ func TestCancelWithoutRows(t *testing.T) {
 	packed := packedTwice(t, append([]byte("0 10\n"), bytes.Repeat([]byte("\n"), 64<<20)...))
 	for name, c := range map[string]struct {
 		file io.Reader
-		rows bool // whether the file has records before the blank lines
+		rows bool // whether the file contains records before the blank lines
 	}{
 		"plain":  {io.MultiReader(bytes.NewReader(din(10)), blank()), true},
 		"packed": {&endless{part: packed}, true},
@@ -273,7 +273,8 @@ func TestCancelWithoutRows(t *testing.T) {
 			f := newFixture(t)
 			yields, deep := 0, make(chan struct{})
 			f.host.Yield = func() {
-				if yields++; yields == 6 { // the job's turns make the first five calls, and the sixth call comes from within a step
+				// The first five calls are made between steps, and the sixth call is made within a step.
+				if yields++; yields == 6 {
 					close(deep)
 				}
 			}

@@ -66,7 +66,8 @@ func (f *File) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// atMost limits a read of n bytes to the bytes before the next comparison.
+// atMost limits the length of a read, so that the read ends at or before the position of the next
+// comparison.
 func (f *File) atMost(n uint64) uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -81,7 +82,7 @@ func (f *File) atMost(n uint64) uint64 {
 func (f *File) take(p []byte) bool {
 	for len(p) > 0 {
 		n := min(uint64(len(p)), BlockBytes-f.read.Bytes%BlockBytes)
-		_, _ = f.hash.Write(p[:n]) // this never fails
+		_, _ = f.hash.Write(p[:n]) // a hash never returns an error
 		p = p[n:]
 		f.read.Bytes += n
 		if f.read.Bytes%BlockBytes != 0 {
@@ -106,7 +107,7 @@ func (f *File) take(p []byte) bool {
 // the checkpoint's file.
 func (f *File) Verify() {
 	for skipped := make([]byte, 64<<10); f.Verifying() && f.Wrong() == nil; {
-		_, _ = f.Read(skipped) // wrong contains the error, or a later read will return it again
+		_, _ = f.Read(skipped) // an error stays in the field wrong, or the next read returns it again
 	}
 }
 
@@ -117,14 +118,15 @@ func (f *File) Verifying() bool {
 	return f.want != nil
 }
 
-// Wrong returns the final error of the file itself, or nil.
+// Wrong returns the error that ended reading, or nil. At the regular end of the file, it returns
+// nil.
 func (f *File) Wrong() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.wrong
 }
 
-// Position returns the number of bytes that were read.
+// Position returns the number of bytes that have been read from the file.
 func (f *File) Position() uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -26,12 +26,12 @@ func prefixOf(b []byte) Prefix {
 func noise(n int) []byte {
 	b := make([]byte, n)
 	random := rand.NewChaCha8([32]byte{1})
-	_, _ = random.Read(b) // this call never fails
+	_, _ = random.Read(b) // a hash never returns an error
 	return b
 }
 
-// inPieces reads a whole file in pieces of random lengths.
-func inPieces(t *rapid.T, r io.Reader) (all []byte, err error) {
+// readRandomly reads a whole file, with reads of random lengths.
+func readRandomly(t *rapid.T, r io.Reader) (all []byte, err error) {
 	buffer := make([]byte, rapid.SampledFrom([]int{1 << 16, 1<<20 + 7, 5 << 20}).Draw(t, "piece"))
 	for {
 		n, err := r.Read(buffer)
@@ -56,7 +56,7 @@ func TestFileSum(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if all, err := inPieces(t, f); err != nil || !bytes.Equal(all, content) {
+		if all, err := readRandomly(t, f); err != nil || !bytes.Equal(all, content) {
 			t.Fatalf("read %d bytes, %v", len(all), err)
 		}
 		got, want := f.Prefix(), prefixOf(content)
@@ -66,9 +66,9 @@ func TestFileSum(t *testing.T) {
 	})
 }
 
-// TestFileIsCompared checks that an unchanged file is read to its end. If a byte that was read
-// before has changed, or the file is shorter, no bytes may be returned from the first changed block
-// on.
+// TestFileIsCompared checks that an unchanged file is read to its end. If a byte that the
+// checkpoint covers has changed, or the file is shorter, neither the first changed block nor any
+// later block may be returned.
 func TestFileIsCompared(t *testing.T) {
 	whole := noise(2*BlockBytes + 5)
 	rapid.Check(t, func(t *rapid.T) {
@@ -89,7 +89,7 @@ func TestFileIsCompared(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all, err := inPieces(t, f)
+		all, err := readRandomly(t, f)
 		var other *OtherFileError
 		if !differs {
 			if err != nil || !bytes.Equal(all, content) || f.Verifying() {

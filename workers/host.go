@@ -24,20 +24,20 @@ type Host struct {
 	Store   profile.Store
 	NoStore string
 
-	// OpenFile opens the attachment of a Start. size is 0 if unknown.
+	// OpenFile opens the attachment of a Start. The size is 0 if it is unknown.
 	OpenFile func(attachment any) (file io.ReadCloser, size uint64, err error)
 	// OpenTrace opens a file as a trace. The parameter format has the same meaning as in Start. The
 	// parameter watch has the same meaning as in open.Options, and can stop a job that receives no
 	// records.
 	OpenTrace func(name string, file io.Reader, format string, watch func() error) (trace.Reader, error)
 
-	// Outline reads the index of the attachment of a Start. An error reports that there is no
-	// index. Outline is nil if attachments cannot be read at arbitrary positions.
+	// Outline reads the index of the attachment of a Start. It returns an error if there is no
+	// index. The field is nil if attachments cannot be read at arbitrary positions.
 	Outline func(attachment any) (trace.Outline, error)
 
 	// OpenShelf opens the spill store of the run with the given key. The spill store is empty
-	// unless the run is resumed. remove deletes the store. OpenShelf is nil if there are no spill
-	// stores.
+	// unless the run is resumed. The result remove is a function that deletes the spill store.
+	// OpenShelf is nil if there are no spill stores.
 	OpenShelf func(key string, goesOn bool) (shelf stack.Shelf, remove func(), err error)
 
 	// Sharing shares long runs among helpers; nil: one worker does all the work.
@@ -54,7 +54,7 @@ type Host struct {
 	// Live returns the part of Memory that is in use or has not been collected yet; nil: the value
 	// that the Go runtime reports.
 	Live func() uint64
-	// SetLimit limits the memory of the program as far as possible; it may be nil.
+	// SetLimit limits the memory of the program as far as the platform allows; it may be nil.
 	SetLimit func(bytes uint64)
 
 	// CheckpointBytes and CheckpointReferences have the same meaning as Bytes and References in
@@ -65,8 +65,8 @@ type Host struct {
 	CheckpointMemory uint64
 
 	inbox chan Message // closed when the carrier ends
-	// cancelled is 1 + the job number of the last Cancel in inbox, or 0. Jobs check it within a
-	// step.
+	// cancelled is 0, or 1 + the job number of the last Cancel message in the inbox. Jobs check it
+	// within a step.
 	cancelled atomic.Uint64
 	pending   []Message // waiting Start messages
 	end       error     // the reason why inbox is closed
@@ -79,7 +79,7 @@ func (h *Host) Serve() error {
 	if err := h.Carrier.Send(Message{Type: TypeReady}); err != nil {
 		return endOf(err)
 	}
-	const unread = 16 // a page sends fewer messages than this before it cancels
+	const unread = 16 // a page sends fewer messages than this before it sends Cancel
 	h.inbox = make(chan Message, unread)
 	go receive(h.Carrier, h.inbox, &h.end, func(m Message) {
 		if m.Type == TypeCancel {
@@ -104,8 +104,8 @@ func (h *Host) Serve() error {
 	}
 }
 
-// receive calls note with each message and puts it into inbox until the carrier ends. It then sets
-// *end to the reason and closes inbox.
+// receive calls the function note with each message, and puts the message into the inbox. When the
+// carrier ends, it sets *end to the reason and closes the inbox.
 func receive(c Carrier, inbox chan<- Message, end *error, note func(Message)) {
 	defer close(inbox)
 	for {
@@ -119,7 +119,7 @@ func receive(c Carrier, inbox chan<- Message, end *error, note func(Message)) {
 	}
 }
 
-// took records that a message was taken from inbox.
+// took records that a message was taken from the field inbox.
 func (h *Host) took(m Message) {
 	if m.Type == TypeCancel {
 		h.cancelled.CompareAndSwap(uint64(m.Job)+1, 0)
@@ -129,7 +129,7 @@ func (h *Host) took(m Message) {
 // unopened is the problem of a job that was cancelled before its trace was opened.
 const unopened = "This analysis was cancelled before any record of the trace was found."
 
-// endOf returns nil if a carrier ended regularly, and other errors unchanged.
+// endOf returns nil if the error means that a carrier was closed, and any other error unchanged.
 func endOf(err error) error {
 	if errors.Is(err, ErrClosed) {
 		return nil
@@ -198,8 +198,8 @@ func (h *Host) fail(job uint32, problem string) {
 	_ = h.Carrier.Send(Message{Type: TypeFailed, Job: job, Body: Failed{Problem: problem}.Encode()})
 }
 
-// panicText returns a text for the value of a panic. Values from the runtime are errors and
-// strings.
+// panicText returns a text for the value of a panic. The runtime and the standard library panic
+// with errors and strings.
 func panicText(p any) string {
 	switch p := p.(type) {
 	case error:
@@ -210,8 +210,8 @@ func panicText(p any) string {
 	return "unknown"
 }
 
-// askStorage records how many bytes the store uses. Browsers answer slowly, so it is called only at
-// the start of a job and after each Put.
+// askStorage asks the store how many bytes it uses, and records the answer. Browsers answer slowly,
+// so askStorage is called only at the start of a job and after each Put.
 func (h *Host) askStorage() {
 	if h.Store == nil {
 		return
@@ -221,7 +221,7 @@ func (h *Host) askStorage() {
 	}
 }
 
-// put stores data. If this fails, problem explains why, in a sentence.
+// put stores data for an entry. If it fails, it returns a sentence that explains why.
 func (h *Host) put(e profile.Entry, data []byte) (problem string) {
 	if h.Store == nil {
 		return h.NoStore

@@ -24,8 +24,8 @@ import (
 	"github.com/stackglass/stackglass/workers/local"
 )
 
-// A clock advances by a fixed step whenever it is read, so that a run has the same turns on every
-// machine.
+// A clock advances by a fixed step whenever it is read, so that a run handles messages at the same
+// steps on every machine.
 type clock struct {
 	mu   sync.Mutex
 	now  time.Time
@@ -50,8 +50,8 @@ type fixture struct {
 	clock *clock
 }
 
-// The type "attached" is the attachment that the tests use. It consists of a function that opens
-// the file, and the file's size.
+// The type "attached" is the attachment that the tests use. It contains a function that opens the
+// file, and the file's size.
 type attached struct {
 	open func() io.ReadCloser
 	size uint64
@@ -254,7 +254,7 @@ func TestCompleteRun(t *testing.T) {
 	if last.Bytes != uint64(len(b)) || last.TotalBytes != uint64(len(b)) || last.References != 800_000 || last.Lines == 0 || last.Memory == 0 || !last.Ending {
 		t.Errorf("last progress = %+v, want the end of the trace", last)
 	}
-	for i := 1; i < len(progress)-1; i++ { // the last message is sent earlier than scheduled, when the run ends
+	for i := 1; i < len(progress)-1; i++ { // the last message is sent at the end of the run, before it is due
 		if d := progress[i].Millis - progress[i-1].Millis; d < 200 || d > 300 {
 			t.Errorf("time between two progress messages = %d ms", d)
 		}

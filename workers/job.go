@@ -13,8 +13,9 @@ import (
 )
 
 const (
-	// turnEvery is the time that a job computes before it handles messages. Fifty yields per second
-	// cost less than 0.2 %, and Cancel takes effect in much less than a quarter of a second.
+	// turnEvery is the time for which a job computes before it handles messages. Fifty yields per
+	// second cost less than 0.2 % of the time, and Cancel takes effect in much less than a quarter
+	// of a second.
 	turnEvery     = 20 * time.Millisecond
 	progressEvery = 200 * time.Millisecond
 	firstSnapshot = 150 * time.Millisecond
@@ -39,7 +40,7 @@ type job struct {
 	whole  trace.Outline // the outline in the file's index; zero if there is no index
 	size   uint64        // size of the file; 0: unknown
 	runner run
-	team   *team // the run's helpers; nil if it has none
+	team   *team // the run's helpers; nil: no helpers
 	keeper Keeper
 
 	began     time.Time
@@ -49,7 +50,7 @@ type job struct {
 	speed     speed
 	snapshot  pace
 	unsaved   string // the reason why no more checkpoints are saved
-	saved     bool   // whether a checkpoint has been saved or restored
+	saved     bool   // whether the run has saved or restored a checkpoint
 	outside
 	shown   uint64 // number of references in the last snapshot
 	watched uint64 // number of calls of watch
@@ -61,7 +62,7 @@ type run interface {
 	Spill(locality.Budget) (analysis.Spec, bool)
 }
 
-// open prepares the run. It restores the run's checkpoint if Start requests this.
+// open prepares the run. If the Start message requests it, open restores the run's checkpoint.
 func (j *job) open(attachment any) error {
 	h := j.host
 	var from *Checkpoint
@@ -84,12 +85,12 @@ func (j *job) open(attachment any) error {
 	if err != nil {
 		return j.blame(err)
 	}
-	j.foresee(reader, attachment)
+	j.readIndex(reader, attachment)
 	return j.prepare(reader, attachment, from)
 }
 
-// foresee reads the index of a container and passes it to the reader.
-func (j *job) foresee(reader trace.Reader, attachment any) {
+// readIndex reads the index of a container, and passes it to the reader.
+func (j *job) readIndex(reader trace.Reader, attachment any) {
 	container, ok := reader.(interface{ Expect(trace.Outline) bool })
 	if !ok || j.host.Outline == nil {
 		return
@@ -143,7 +144,8 @@ func (j *job) run() error {
 	j.host.askStorage()
 	now := j.host.Now()
 	j.began = now
-	j.turn = pace{least: turnEvery, next: now} // a Cancel may have arrived with the Start
+	// Handle messages before the first step, because a Cancel may have arrived with the Start.
+	j.turn = pace{least: turnEvery, next: now}
 	j.progress = pace{least: progressEvery, next: now}
 	j.snapshot = pace{least: snapshotEvery, next: now.Add(firstSnapshot)}
 	for {
@@ -174,11 +176,11 @@ func (j *job) blame(err error) error {
 }
 
 // watch reports whether the job was cancelled. Reads call it within a step, because a step may take
-// long and return no records. A run cannot react to other messages within a step. watch ignores a
-// Cancel during the first reads of an opening trace, because the message to the user is better
-// after the trace is open.
+// long and return no records. A run cannot react to other messages within a step. While the trace
+// is being opened, watch ignores a Cancel during the first reads, because the message to the user
+// is more precise once the trace is open.
 func (j *job) watch() error {
-	const every, opening = 256, 1024 // reads of 16 KiB or more
+	const every, opening = 256, 1024 // in numbers of reads, each of 16 KiB or more
 	if j.watched++; j.watched%every == 0 {
 		j.host.Yield()
 	}
@@ -322,8 +324,8 @@ func (j *job) wasPaused(begin time.Time) {
 	j.keeper.Paused(d)
 }
 
-// sendProgress sends the run's progress. If tell is not nil, sendProgress calls it first to change
-// the message.
+// sendProgress sends the run's progress. If the parameter tell is not nil, sendProgress calls it
+// with the message before sending, so that tell can change the message.
 func (j *job) sendProgress(tell func(*Progress)) error {
 	at := j.runner.Progress()
 	p := Progress{
@@ -358,8 +360,9 @@ func (j *job) sendProgress(tell func(*Progress)) error {
 	return j.send(TypeProgress, p.Encode())
 }
 
-// sendSnapshot sends the profile of the references so far if it has changed. If obeys is set, it
-// handles messages between its two halves, because each half takes long for millions of lines.
+// sendSnapshot sends the profile of the references so far if it has changed. If the parameter obeys
+// is set, the job also handles messages after computing the profile and before encoding it, because
+// both steps take long for millions of lines.
 func (j *job) sendSnapshot(obeys bool) error {
 	references := j.runner.Progress().References
 	if references == j.shown {
@@ -381,17 +384,18 @@ func (j *job) sendSnapshot(obeys bool) error {
 
 const (
 	// snapshotBytes limits the size of the exact histograms in a snapshot. The histograms take
-	// about one byte for each stack distance that occurs. The page needs about forty bytes for each
-	// distance, which the run's budget does not include, and it keeps several snapshots in memory.
+	// about one byte for each stack distance that occurs. On the page, each distance takes about
+	// forty bytes, which are not part of the run's memory limit, and the page keeps several
+	// snapshots in memory.
 	snapshotBytes = 1 << 20
-	// snapshotDigits is the number of significant bits of rounded distances. Ten bits leave 512
-	// distinct distances between two powers of two.
+	// snapshotDigits is the number of significant bits of rounded distances. With ten bits, there
+	// are 512 distinct rounded distances between two powers of two.
 	snapshotDigits = 10
 )
 
-// RoundedSnapshot is the reason in the State of a snapshot with rounded stack distances. The
-// distances are rounded down by less than 0.2 %, because exact histograms would be too large to
-// send every second.
+// RoundedSnapshot is the reason in the field State of a snapshot with rounded stack distances.
+// The distances are rounded down by less than 0.2 %, because exact histograms would be too
+// large to send every second.
 const RoundedSnapshot = "the analysis is still running; until it ends, stack distances are rounded"
 
 // soFar returns the profile of the references so far, for a snapshot.
@@ -461,7 +465,7 @@ func (j *job) conclude(state profile.State) {
 		e.Reason = leftOut
 	}
 	problem := j.host.put(e, data)
-	if j.unshelve() && problem != "" { // the storage has room again
+	if j.unshelve() && problem != "" { // deleting the spill store has freed space
 		problem = j.host.put(e, data)
 	}
 	done := Done{Key: e.Key, Digest: e.Digest, Kept: problem == "", Problem: problem, Profile: data}

@@ -11,8 +11,9 @@ import (
 )
 
 // insideShare is the percentage of the memory limit that models may use before they are spilled.
-// modelShare is the percentage that spilled models may use. Results, the file and garbage need the
-// rest of the limit. In addition, segments leave gaps in WebAssembly's memory, which never shrinks.
+// modelShare is the percentage of the memory limit that the models may use after their stacks were
+// spilled. Results, the file and garbage need the rest of the limit. In addition, segments leave
+// gaps in WebAssembly's memory, which never shrinks.
 const (
 	insideShare = 42
 	modelShare  = 34
@@ -23,10 +24,10 @@ type outside struct {
 	shelf  stack.Shelf // nil: nothing is spilled
 	remove func()      // deletes the spill store
 	needed bool        // whether the last checkpoint needs the spill store
-	stays  bool        // spilling is impossible, so the stacks stay in memory
-	looked uint64      // bytes in use after the last garbage collection for isTooLarge
+	stays  bool        // whether the stacks stay in memory because spilling is impossible
+	looked uint64      // bytes in use after the last garbage collection that isTooLarge started
 	held   []Message   // messages that arrived while the spill store was busy
-	ended  error       // the error that one of these messages caused; it ends the run
+	ended  error       // the error that a message in the field held caused; it ends the run
 }
 
 // errNoShelf reports that there is no spill store for a run with a budget.
@@ -39,7 +40,7 @@ const fullOutside = "The storage is full, so data that does not fit in memory ca
 // leftOut is the reason for missing analyses in a complete result whose stacks were spilled.
 const leftOut = "the lines of the trace did not fit in memory, so code, data and sharing between threads were left out"
 
-// limit sets the program's memory limit to the limit of the run.
+// limit sets the program's memory limit to the memory limit of the run.
 func (j *job) limit() {
 	if j.host.OpenShelf == nil {
 		j.start.Memory = 0 // nothing can be spilled
@@ -63,14 +64,14 @@ func (j *job) openShelf(b *locality.Budget, goesOn bool) error {
 	return nil
 }
 
-// isTooLarge reports whether the models use all the memory that they may use.
+// isTooLarge reports whether the models exceed their share of the memory limit.
 func (j *job) isTooLarge() bool {
 	h, most := j.host, j.start.Memory/100*insideShare
 	if most == 0 || j.shelf != nil || j.stays {
 		return false
 	}
 	if d, ok := j.runner.(*analysis.Divided); ok && j.team.memory() > 0 && h.Memory()+j.team.memory() > j.start.Memory {
-		d.Close() // helpers use part of the memory
+		d.Close() // end the helpers, which use a part of the memory
 	}
 	if h.OpenShelf == nil || h.Live() < max(most, j.looked+most/10) {
 		return false
@@ -80,8 +81,8 @@ func (j *job) isTooLarge() bool {
 	return j.looked >= most
 }
 
-// spill spills the stacks. If that is impossible, the run continues with all available memory,
-// because more frequent garbage collections would not free more.
+// spill spills the stacks. If spilling is impossible, the run continues with all available memory,
+// because more frequent garbage collections would not free more memory.
 func (j *job) spill() {
 	defer func() {
 		if j.stays {
@@ -99,7 +100,7 @@ func (j *job) spill() {
 		return
 	}
 	j.start.Spec, j.keeper.Spec, j.unsaved = now, now, ""
-	j.snapshot.next = j.host.Now() // send a snapshot with the remaining analyses
+	j.snapshot.next = j.host.Now() // send a snapshot that contains only the remaining analyses
 	j.shown = 0
 }
 
@@ -120,7 +121,7 @@ func (j *job) closeShelf() {
 	}
 }
 
-// unshelve deletes the spill store. there reports whether the store existed.
+// unshelve deletes the spill store. The result reports whether there was a spill store.
 func (j *job) unshelve() (there bool) {
 	if j.shelf == nil {
 		return false
@@ -130,8 +131,8 @@ func (j *job) unshelve() (there bool) {
 	return true
 }
 
-// turning is a spill store that lets the job handle messages during a traversal of all lines, which
-// takes seconds.
+// turning is a spill store that lets the job handle messages while the stacks visit all lines,
+// which takes seconds.
 type turning struct {
 	stack.Shelf
 	job *job
@@ -151,8 +152,8 @@ func (t turning) Sync() error {
 	return nil
 }
 
-// listen handles messages while a spill store is busy, and keeps the messages that have to wait. A
-// cancelled run then ends.
+// listen handles messages while a spill store is busy, and keeps the messages that have to wait. If
+// a Cancel has arrived, the run ends.
 func (j *job) listen() {
 	if now := j.host.Now(); !j.turn.due(now) {
 		return

@@ -17,11 +17,11 @@ import (
 	"github.com/stackglass/stackglass/workers"
 )
 
-// The type "shelves" provides the spill store for one key.
+// The type "shelves" contains the spill store of one key.
 type shelves struct {
 	shelf   *stacktest.Shelf
 	removed bool
-	full    bool // whether the store accepts no more data
+	full    bool // whether the spill store is full
 }
 
 func (s *shelves) open(_ string, goesOn bool) (stack.Shelf, func(), error) {
@@ -41,7 +41,7 @@ func (s *shelves) Read(run, block uint32) ([]byte, error) { return s.shelf.Read(
 func (s *shelves) Drop(run, block uint32) error           { return s.shelf.Drop(run, block) }
 func (s *shelves) Bytes() uint64                          { return uint64(s.shelf.Blocks()) << 20 }
 
-// newOutside returns a fixture whose host considers its models too large from the given turn on.
+// newOutside returns a fixture whose host treats its models as too large from the given turn on.
 func newOutside(t *testing.T, at int64) (*fixture, *shelves) {
 	f, s := newFixture(t), new(shelves)
 	var turns atomic.Int64

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// pace determines when a repeated task runs. At least the duration least passes between two runs,
-// and the task takes at most a twentieth of the time.
+// pace determines when a repeated task runs. The time between two runs is at least the duration
+// in the field least, and the task takes at most a twentieth of the time.
 type pace struct {
 	least time.Duration
 	next  time.Time
@@ -29,10 +29,10 @@ type speed struct {
 	average float64 // growth per second
 }
 
-// at records the value of the count at a time in milliseconds. It returns the growth per second, or
-// 0 if the growth is not known yet.
+// at records the value of the count at the given time in milliseconds. It returns the growth per
+// second, or 0 if the growth is not known yet.
 func (s *speed) at(part, millis uint64) uint64 {
-	const memory = 3000 // milliseconds after which the weight of a measurement has fallen to 1/e
+	const memory = 3000 // in milliseconds: after this time, the weight of a measurement has fallen to 1/e
 	if !s.known || part < s.part {
 		s.known, s.part, s.millis, s.average = true, part, millis, 0
 		return 0
@@ -48,14 +48,15 @@ func (s *speed) at(part, millis uint64) uint64 {
 	return uint64(s.average)
 }
 
-// share limits a repeated task, including its next run, to a twentieth of the time since began.
+// share limits the total time of a repeated task, including its next run, to a twentieth of the
+// time since the field began.
 type share struct {
 	began       time.Time
 	spent, last time.Duration
 }
 
-// due reports whether to run the task. The first run is expected to take the duration first, and
-// each later run 50 % longer than the run before it.
+// due reports whether to run the task now. The first run is expected to take the time in the
+// parameter first, and each later run 50 % longer than the run before it.
 func (s *share) due(now time.Time, first time.Duration) bool {
 	const share = 20
 	next := s.last + s.last/2

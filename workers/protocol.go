@@ -3,7 +3,7 @@
 //
 // A run consists of these messages:
 //
-//  1. The host sends Ready. (A carrier queues messages that are sent before Ready.)
+//  1. The host sends Ready. The client may send messages before Ready, because carriers queue them.
 //  2. The client sends [Start] with the trace attached, and with a job number that every reply
 //     repeats.
 //  3. The host sends [Progress] five times a second, and from time to time a snapshot of the
@@ -11,7 +11,7 @@
 //  4. The client may send Pause, Resume and Cancel, which have no body. The host responds to these within a quarter of a second.
 //  5. The last Progress reports Ending, because assembling the result of many millions of lines
 //     takes a while.
-//  6. One [Done] or [Failed] ends the job. A run that is cancelled, or whose file is damaged, ends
+//  6. A [Done] or a [Failed] message ends the job. A run that is cancelled, or whose file is damaged, ends
 //     with Done and a partial profile that contains the reason. Failed means that there is no
 //     result.
 //
@@ -108,10 +108,11 @@ type Carrier interface {
 // ErrClosed reports that a [Carrier] was closed on either side.
 var ErrClosed = errors.New("the connection to the worker is closed")
 
-// DeadError reports that the other side of a [Carrier] died. Close the carrier and open a new one.
+// DeadError reports that the other side of a [Carrier] died. The caller must close the carrier, and
+// can open a new one.
 type DeadError struct {
 	Code int    // the exit code, -1 if there is none
-	Why  string // the first line of the worker's last output, or "" if unknown
+	Why  string // the first line of the worker's last output; "": unknown
 }
 
 func (e *DeadError) Error() string {
@@ -161,18 +162,18 @@ type Progress struct {
 	Millis     uint64 // time spent so far, excluding pauses
 	Paused     bool
 	Resuming   bool   // the run is rereading the part of the file that was analysed before the interruption
-	Unsaved    string // why no more checkpoints are saved, in a few words, or ""
+	Unsaved    string // why no more checkpoints are saved, in a few words; "": checkpoints are saved
 	Beyond     bool   // the stacks are spilled, and [analysis.Spec.Beyond] is analysed
 	Ending     bool   // the run has ended or was cancelled, and the result is being assembled
 	Workers    uint32 // number of live workers that share the run
-	Ahead      uint64 // references that helpers analysed and that References does not include
+	Ahead      uint64 // references that helpers have analysed, but that the field References does not include yet
 	Total      uint64 // references of the trace; 0: unknown
-	LeftOut    uint64 // references excluded by kind or thread, if Total is known
+	LeftOut    uint64 // references that the settings exclude by kind or thread, if Total is known
 	Speed      uint64 // recent speed per second, in the unit of Done; 0: unknown
 }
 
 // Done returns the progress and the total, in references if their total number is known, and
-// otherwise in bytes of the file. whole is 0 if neither total is known.
+// otherwise in bytes of the file. The total is 0 if it is unknown in both units.
 func (p *Progress) Done() (part, whole uint64) {
 	if p.Total > 0 {
 		return p.References + p.Ahead + p.LeftOut, p.Total
@@ -186,7 +187,7 @@ type Done struct {
 	Key     string
 	Digest  string // hexadecimal
 	Kept    bool   // the profile is in the store
-	Problem string // why the profile is not kept, in a sentence; or ""
+	Problem string // why the profile is not kept, in a sentence; "": the profile is kept
 	Profile []byte // the encoded profile
 }
 
@@ -194,8 +195,8 @@ type Done struct {
 type Help struct {
 	Name string // name of the trace file
 	Spec analysis.Spec
-	// MostLines is the maximum number of distinct lines in a segment; 0: no limit. A segment with
-	// more lines is cut.
+	// MostLines is the maximum number of distinct lines in a segment; 0: no limit. A longer segment
+	// ends when it reaches this number.
 	MostLines uint64
 }
 
@@ -205,7 +206,7 @@ type Analysed struct {
 	Memory     uint64 // memory of the helper's Go program, in bytes
 }
 
-// Failed ends an analysis that has no result at all.
+// Failed ends an analysis that has no result, not even a partial result.
 type Failed struct {
 	Problem string // one or two sentences: the failure, the data that is kept, and advice
 }
@@ -214,9 +215,9 @@ type Failed struct {
 // because event handlers of the browser must not block. The zero value is ready.
 type Mailbox struct {
 	mu      sync.Mutex
-	arrived sync.Cond // its field L is set on first use
+	arrived sync.Cond // the field L is set on first use
 	waiting []Message
-	end     error // the error that Take returns when waiting is empty
+	end     error // the error that Take returns when no messages are waiting
 }
 
 func (b *Mailbox) lock() {
@@ -236,7 +237,8 @@ func (b *Mailbox) Put(m Message) {
 	}
 }
 
-// End makes Take return err after the remaining messages. Only the first call has an effect.
+// End makes Take return the given error after the remaining messages. Only the first call has an
+// effect.
 func (b *Mailbox) End(err error) {
 	b.lock()
 	defer b.mu.Unlock()

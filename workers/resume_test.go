@@ -31,8 +31,8 @@ func (s *stuck) Read(p []byte) (int, error) {
 
 func (s *stuck) Close() error { return nil }
 
-// The function "interrupt" starts to analyse a trace, stops after a part of it, and returns a store
-// that contains the checkpoint.
+// The function "interrupt" analyses only the first part of a trace, and returns a store that
+// contains the checkpoint.
 func interrupt(t *testing.T, b []byte, size int, spec analysis.Spec) *memstore.Store {
 	t.Helper()
 	f := newFixture(t)
@@ -99,7 +99,7 @@ func TestResumeWithAnotherFile(t *testing.T) {
 	b := din(800_000)
 	store := interrupt(t, b, len(b), spec)
 	other := bytes.Clone(b)
-	other[1000] ^= 1 // this changes a digit
+	other[1000] ^= 1 // the new byte is a different digit
 	bad := bytes.Clone(b)
 	bad[bytes.IndexByte(b, '\n')+1] = '9' // an invalid access type
 	noTrace := bytes.Repeat([]byte("x"), len(b))

@@ -23,7 +23,7 @@ type Sharing struct {
 	// MemoryBytes limits the memory for the analyses of one worker.
 	MemoryBytes uint64
 	// Patience is the time after which a silent helper is considered dead, because some helpers die
-	// without notice; 0: half a minute.
+	// without an event; 0: half a minute.
 	Patience time.Duration
 }
 
@@ -32,7 +32,7 @@ const defaultPatience = 30 * time.Second
 const (
 	// mostWorkers is the maximum number of workers of a run.
 	mostWorkers = 8
-	// leastShared is the minimum number of references in a trace for which helpers are worthwhile.
+	// leastShared is the minimum number of references in a trace that is divided among helpers.
 	leastShared = 1 << 22
 	// bytesPerLine is the memory that a distinct line of a segment takes in the models, the result
 	// and its encoding.
@@ -68,7 +68,7 @@ func (j *job) divide(reader trace.Reader, attachment any) *analysis.Divided {
 		return nil
 	}
 	source, err := s.OpenSource(j.start.Name, attachment)
-	if err != nil || !spec.Divides(source.Kinds()) || !pays(source.Chunks(), j.start.SegmentReferences > 0) {
+	if err != nil || !spec.Divides(source.Kinds()) || !isLongEnough(source.Chunks(), j.start.SegmentReferences > 0) {
 		return nil
 	}
 	help := Help{Name: j.start.Name, Spec: spec, MostLines: cmp.Or(j.start.Memory/uint64(n), s.MemoryBytes) / bytesPerLine}
@@ -83,8 +83,8 @@ func (j *job) divide(reader trace.Reader, attachment any) *analysis.Divided {
 	return d
 }
 
-// pays reports whether a trace is long enough to be divided among helpers.
-func pays(chunks []trace.Chunk, forced bool) bool {
+// isLongEnough reports whether a trace is long enough to be divided among helpers.
+func isLongEnough(chunks []trace.Chunk, forced bool) bool {
 	n := uint64(0)
 	for _, c := range chunks {
 		n += c.References
@@ -140,7 +140,7 @@ func (t *team) memory() (bytes uint64) {
 	return bytes
 }
 
-// each calls f for each helper, with the helper locked.
+// each calls a function for every helper, with the helper locked.
 func (t *team) each(f func(*helper)) {
 	for _, h := range t.all() {
 		h.mu.Lock()
@@ -205,7 +205,7 @@ func (h *helper) listen() {
 	for {
 		m, err := h.carrier.Receive()
 		if err == nil {
-			err = h.take(m)
+			err = h.handle(m)
 		}
 		if err != nil {
 			h.lose()
@@ -214,8 +214,8 @@ func (h *helper) listen() {
 	}
 }
 
-// take handles a message. It returns an error if the message cannot be decoded.
-func (h *helper) take(m Message) error {
+// handle handles a message. It returns an error if the message cannot be decoded.
+func (h *helper) handle(m Message) error {
 	switch m.Type {
 	case TypeAnalysed:
 		a, err := DecodeAnalysed(m.Body)
@@ -338,7 +338,7 @@ func (h *HelperHost) Serve() error {
 	h.inbox = make(chan Message)
 	go receive(h.Carrier, h.inbox, &h.end, func(Message) {})
 	for m := range h.inbox {
-		switch m.Type { // drop other messages, which are late or damaged
+		switch m.Type { // drop all other messages, which are late or damaged
 		case TypeHelp:
 			h.open(m)
 		case TypeStretch:
@@ -362,8 +362,8 @@ func (h *HelperHost) open(m Message) {
 	}
 }
 
-// analyse returns the result of a segment, or an empty segment after an error, which the run will
-// encounter, too.
+// analyse returns the result of a segment. After an error, it returns an empty segment; the run
+// will then encounter the same error.
 func (h *HelperHost) analyse(m Message) (segment analysis.Segment) {
 	defer func() {
 		if recover() != nil {

@@ -52,14 +52,14 @@ func container(t testing.TB, rng *rand.Rand, steps int) []byte {
 
 var sharedSpec = analysis.Spec{Kinds: trace.AllKinds}
 
-// referencesOf returns the number of references in a profile. A run without helpers analyses this
-// number of references itself.
+// referencesOf returns the number of references in a profile, which a run without helpers must
+// analyse itself.
 func referencesOf(p *profile.Profile) uint64 { return p.Totals.AllReferences() }
 
 // The type "crew" starts the helpers for a test.
 type crew struct {
 	t        testing.TB
-	wrap     func(workers.Carrier) workers.Carrier // wraps the carrier of each helper; if nil, carriers are unchanged
+	wrap     func(workers.Carrier) workers.Carrier // wraps the carrier of each helper; nil: carriers are unchanged
 	segments atomic.Int64                          // number of non-empty segments that helpers have sent
 	started  atomic.Int64
 	running  sync.WaitGroup

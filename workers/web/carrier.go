@@ -19,7 +19,8 @@ type carrier struct {
 	remote   js.Value
 	mailbox  workers.Mailbox
 	handlers []js.Func
-	// number of handlers, at the beginning of the list, that remain after the connection has ended
+	// number of handlers that remain after the connection has ended; they are the first handlers in
+	// the list
 	kept  int
 	close func() // ends the worker from this side of the connection
 	once  sync.Once
@@ -36,7 +37,7 @@ func Spawn(url, name string) (workers.Carrier, error) {
 	}
 	c := &carrier{remote: worker, close: func() { worker.Call("terminate") }}
 	c.on("error", func(event js.Value) { c.mailbox.End(&workers.DeadError{Code: -1, Why: ErrorOf(event)}) })
-	c.kept = len(c.handlers) // an ended worker may still raise errors
+	c.kept = len(c.handlers) // an error event may still arrive after the worker has ended
 	c.on("message", func(event js.Value) {
 		if data := event.Get("data"); data.Type() == js.TypeObject && data.Get("alive").Type() == js.TypeString {
 			c.watch(data.Get("alive"))
@@ -57,7 +58,8 @@ const Helper = "helper"
 func Help() (workers.Carrier, error) {
 	self := js.Global()
 	address := self.Get("location").Get("href").String()
-	if settings := self.Get("location").Get("hash").String(); settings != "" { // this worker's script is a blob
+	// The script of this worker is a blob, so this worker has a hash instead of query parameters.
+	if settings := self.Get("location").Get("hash").String(); settings != "" {
 		address = "worker.js?" + settings[1:]
 	}
 	c, err := Spawn(address, Helper)
@@ -70,7 +72,8 @@ func Help() (workers.Carrier, error) {
 	return c, err
 }
 
-// lastWordsWait is the maximum wait for a worker's last message after its locks were released.
+// lastWordsWait is the maximum time to wait for a worker's last message after its locks were
+// released.
 const lastWordsWait = 500 * time.Millisecond
 
 // watch ends the connection when the worker's lock is released, because a worker may die without a
@@ -152,7 +155,7 @@ func (c *carrier) takeMessage(event js.Value) {
 	c.mailbox.Put(m)
 }
 
-// isWhole reports whether v is an integer from 0 to most.
+// isWhole reports whether a value is an integer from 0 to the given maximum.
 func isWhole(v js.Value, most float64) bool {
 	if v.Type() != js.TypeNumber {
 		return false

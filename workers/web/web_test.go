@@ -60,8 +60,8 @@ func outOfMemory() {
 }
 
 // throwInPromise makes the clock throw an exception, and reads the clock when a promise is
-// resolved. After that, the worker waits only for promises. If a function that a promise calls
-// throws an exception, the worker has no error event.
+// resolved. From then on, the worker waits only for promises. If a function that a promise
+// calls throws an exception, the worker has no error event.
 func throwInPromise() {
 	throws := map[string]any{"value": js.Global().Get("JSON").Get("parse")} // JSON.parse throws if it is called without an argument
 	object, performance := js.Global().Get("Object"), js.Global().Get("performance")
@@ -70,8 +70,8 @@ func throwInPromise() {
 	<-make(chan struct{})
 }
 
-// The function "busy" computes, and yields every 20 ms until it receives a message. It then reports
-// how often it has yielded.
+// The function "busy" computes, and yields every 20 ms until it receives a message. It then sends
+// the number of times that it has yielded.
 func busy(c workers.Carrier) {
 	stop := make(chan struct{})
 	go func() {

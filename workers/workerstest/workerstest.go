@@ -15,7 +15,7 @@ import (
 // The commands that a test sends to the peer.
 const (
 	echo  = workers.TypeStart    // the peer sends the message back
-	burst = workers.TypeProgress // the peer sends several messages; their number is the Job of the command
+	burst = workers.TypeProgress // the peer sends several messages; the field Job of the command contains their number
 	leave = workers.TypeCancel   // the peer sends a last message and closes
 )
 
@@ -23,7 +23,7 @@ const (
 // machines.
 const patience = 10 * time.Minute
 
-// Peer is the remote side of the test suite. Peer serves commands until it receives the command
+// Peer is the remote side of the test suite. It executes commands until it receives the command
 // leave or its carrier ends.
 func Peer(c workers.Carrier) error {
 	if err := c.Send(workers.Message{Type: workers.TypeReady}); err != nil {
@@ -136,7 +136,7 @@ func testClose(t *testing.T, c workers.Carrier) {
 		_, err := c.Receive()
 		got <- err
 	}()
-	time.Sleep(time.Millisecond) // after this time, Receive is usually waiting
+	time.Sleep(time.Millisecond) // by now, the call of Receive is usually waiting
 	if err := c.Close(); err != nil {
 		t.Error(err)
 	}
