@@ -193,7 +193,7 @@ func (c *Bar) href() string {
 	return "#" + state.Screen{Open: c.App.run.key, Tab: state.TabCaches}.Hash()
 }
 
-// watching reports whether another tab runs the analysis.
+// watching reports whether this tab watches an analysis that another tab runs.
 func (c *Bar) watching() bool { return c.App.run.leave != nil }
 
 func (c *Bar) cancelWords() string {
@@ -1469,7 +1469,8 @@ var _ vjson.RawMessage
 var _ js.Value
 var _ log.Logger
 
-// Caveats shows warnings about numbers as footnotes: one line, which unfolds to the list.
+// Caveats shows warnings about numbers as a footnote: a line that unfolds to the list of
+// warnings.
 type Caveats struct {
 	_     incomparable
 	ID    string
@@ -1566,7 +1567,8 @@ func (c *CodeView) files() []*state.Source { return c.App.sourcesOf(c.file()) }
 
 func (c *CodeView) shown() bool { return len(c.files()) > 0 }
 
-// removable reports whether the user dropped the file in view.
+// removable reports whether the user can remove the file in view, because it is a dropped
+// file.
 func (c *CodeView) removable() bool {
 	f, _ := c.App.source()
 	return f != nil && c.App.Dropped(f)
@@ -1597,7 +1599,8 @@ func (c *CodeView) hasSource() bool { return c.App.code.sourced }
 
 func (c *CodeView) wide() string { return strconv.FormatBool(c.App.code.wide) }
 
-// shape returns the CSS class of the layout: the source is next to the ranking, or below it.
+// shape returns the CSS class of the layout, which shows the source next to the ranking or
+// below it.
 func (c *CodeView) shape() string {
 	if c.view().Brief {
 		return "code-beside"
@@ -2253,7 +2256,7 @@ func (c *CompareView) coresWait() string {
 
 func (c *CompareView) findings() []state.Finding { return c.App.comparison().Findings(c.App.Machine()) }
 
-// assumptions returns the notes of both diagnoses, each once.
+// assumptions returns the notes of both diagnoses without duplicates.
 func (c *CompareView) assumptions() (list []string) {
 	for _, reply := range c.App.diagnoses.of {
 		for i := 0; reply != nil && i < len(reply.Notes); i++ {
@@ -3329,13 +3332,13 @@ func (c *DataTable) rows() [][]string {
 	return rows
 }
 
-// barLength returns the length of a row's bar; row is counted from the top of the page.
+// barLength returns the length of a row's bar. Rows are counted from the top of the page.
 func (c *DataTable) barLength(row int) string {
 	_, first := c.table.Page(c.page())
 	return strconv.FormatFloat(c.table.Bar(first+row), 'g', 3, 64)
 }
 
-// page returns the page number from the URL, if the chart's table is open.
+// page returns the page number in the URL if the chart's table is open, and otherwise 0.
 func (c *DataTable) page() int {
 	if c.App.Screen.Table != c.Chart {
 		return 0
@@ -5134,7 +5137,7 @@ type ResultView struct {
 	processor string // the chosen processor
 }
 
-// processors returns the processors to choose from, if the view depends on one.
+// processors returns the processors to choose from if the view depends on a processor.
 func (c *ResultView) processors() (list []state.Choice) {
 	list, c.processor = state.Processors(c.App.processors())
 	for _, p := range list {
@@ -5155,8 +5158,8 @@ func (c *ResultView) shows() bool {
 	return c.missing() == "" && c.waits() == "" && !c.App.predicting()
 }
 
-// placed reports whether the numbers in view depend on the cores on which threads run.
-func (c *ResultView) placed() bool {
+// showsPlacement reports whether the numbers in view depend on the cores on which threads run.
+func (c *ResultView) showsPlacement() bool {
 	v, is := c.App.view().(placed)
 	return is && c.has() && c.missing() == "" && v.Placed()
 }
@@ -5434,7 +5437,7 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 					}
 				}
 				addText(vgparent, "\n\t\t\t")
-				if c.App.asks() {
+				if c.App.usesMachine() {
 					vgn = addElement(vgparent, "label")
 					{
 						vgparent := vgn
@@ -5598,7 +5601,7 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 		{
 			vgparent := vgn
 			_ = vgparent
-			if c.placed() {
+			if c.showsPlacement() {
 				addComponent(vgin, vgout, vgparent, c.ThreadsOn)
 			}
 		}

@@ -333,7 +333,7 @@ func TestWhatIf(t *testing.T) {
 	d.act(func() { d.app.SetPreset("sasmm") })
 	d.wants("8 KiB", "8 ways", "The setting of PPT-SASMM")
 	d.act(func() { d.app.SetLatency(1, "") })
-	d.wants("give the latency of L1")
+	d.wants("enter the latency of L1")
 	d.app.Move(9, 2048) // the hierarchy has no such level
 }
 
@@ -374,7 +374,7 @@ func TestLevelsLatenciesAndB(t *testing.T) {
 		d.wants("“"+text+"” is not accepted", "numbers above zero")
 	}
 	d.act(func() { d.app.SetMemory("", func(s *state.Screen, x float64) { s.Memory.LatencyCycles = x }) })
-	d.wants("give the latency of memory")
+	d.wants("enter the latency of memory")
 	if s := state.ParseScreen(d.hash); s.Levels[0].LatencyCycles != 12 || s.Memory.LatencyCycles != 0 {
 		t.Errorf("hash %q", d.hash)
 	}

@@ -416,7 +416,7 @@ func (a *App) takeSource(file File) {
 	})
 }
 
-// readSource reads a source file; problem explains a failure.
+// readSource reads a source file, or returns a sentence that explains why the file cannot be read.
 func readSource(file File) (f *state.Source, problem string) {
 	content, err := file.Read(0)
 	if err != nil {

@@ -69,12 +69,12 @@ func (a *App) spec(item Item, settings state.Settings) (analysis.Spec, error) {
 		return spec, err
 	}
 	spec.Domains = item.domains
-	h, d := a.asked(), a.demo(item.Demo)
+	h, d := a.currentMachine(), a.demo(item.Demo)
 	if spec.Analyses |= item.analyses; item.analyses&analysis.Loops != 0 {
 		spec.Analyses &^= analysis.Regular
 	}
 	if d != nil && !item.again { // links to a demo always use the same analysis
-		h = a.askedOn(state.ParseScreen(d.screen()))
+		h = a.machineOfScreen(state.ParseScreen(d.screen()))
 	}
 	state.Measure(&spec, h.Levels)
 	return spec, nil

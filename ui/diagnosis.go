@@ -174,8 +174,8 @@ func (a *App) hrefOfLine(file string, line uint32) string {
 	return "#" + s.Hash()
 }
 
-// hrefOfPlace returns the URL of a source line in the Code view. id is the ID of the line's row in
-// the ranking.
+// hrefOfPlace returns the URL of a source line in the Code view. The parameter id is the ID of the
+// line's row in the ranking.
 func (a *App) hrefOfPlace(id int) string {
 	s := a.Screen.SummedIn(attribution.Line).With(state.TabCode)
 	s.Picked = id + 1

@@ -96,8 +96,8 @@ func TestMaliciousNames(t *testing.T) {
 	}
 }
 
-// TestFitFillsContainers checks that the function Fit puts a text into an empty element. Otherwise,
-// the renderer would keep the previous content.
+// TestFitFillsContainers checks that the function Fit adds text to an empty element. Otherwise, the
+// renderer would keep the previous content.
 func TestFitFillsContainers(t *testing.T) {
 	parent := &vugu.VGNode{Type: vugu.ElementNode, Data: "div"}
 	empty, drawn := addElement(parent, "div\x00class\x00slot threads-on"), addElement(parent, "sg-chart")

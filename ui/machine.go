@@ -12,11 +12,11 @@ import (
 	"github.com/stackglass/stackglass/workers"
 )
 
-// asked returns the current hierarchy: the hierarchy in the URL, or else the preset.
-func (a *App) asked() hierarchy.Hierarchy { return a.askedOn(a.Screen) }
+// currentMachine returns the current hierarchy: the hierarchy in the URL, or else the preset.
+func (a *App) currentMachine() hierarchy.Hierarchy { return a.machineOfScreen(a.Screen) }
 
-// askedOn returns the hierarchy of a screen.
-func (a *App) askedOn(s state.Screen) (h hierarchy.Hierarchy) {
+// machineOfScreen returns the hierarchy that a screen shows.
+func (a *App) machineOfScreen(s state.Screen) (h hierarchy.Hierarchy) {
 	if h = *a.presetOf(s); s.Levels != nil {
 		h = hierarchy.Hierarchy{Levels: s.Levels, Memory: s.Memory, ClockGHz: s.ClockGHz}
 	}
@@ -26,14 +26,14 @@ func (a *App) askedOn(s state.Screen) (h hierarchy.Hierarchy) {
 
 // Machine returns the current hierarchy with the profile's line sizes.
 func (a *App) Machine() hierarchy.Hierarchy {
-	h := a.asked()
+	h := a.currentMachine()
 	h.Levels = a.Levels()
 	return h
 }
 
 // Levels returns the caches of the current hierarchy.
 func (a *App) Levels() []hierarchy.Cache {
-	levels := a.asked().Levels
+	levels := a.currentMachine().Levels
 	if a.result == nil || a.result.View == nil {
 		return levels
 	}
@@ -67,21 +67,21 @@ func (a *App) Presets() []hierarchy.Hierarchy {
 // the hierarchy or the view changes.
 func (a *App) answer() *state.Caches {
 	r := a.result
-	h := a.asked()
+	h := a.currentMachine()
 	if v := a.inRange(); r.answer == nil || r.answered != v || !state.SameMachine(r.asked, h) {
 		r.asked, r.answered, r.answer = h, v, v.Predict(h)
 	}
 	return r.answer
 }
 
-// change changes the levels for a control. It does not change the memory and the clock.
-func (a *App) change(control string, f func(levels []hierarchy.Cache) []hierarchy.Cache) {
+// changeLevels changes the levels for a control. It does not change the memory and the clock.
+func (a *App) changeLevels(control string, f func(levels []hierarchy.Cache) []hierarchy.Cache) {
 	a.changeMachine(control, func(s *state.Screen) { s.Levels = f(s.Levels) })
 }
 
 // changeLevel changes a level (counted from 1) for one of its controls.
 func (a *App) changeLevel(control string, level int, f func(*hierarchy.Cache)) {
-	a.change(of(control, level), func(levels []hierarchy.Cache) []hierarchy.Cache { return state.With(levels, level-1, f) })
+	a.changeLevels(controlID(control, level), func(levels []hierarchy.Cache) []hierarchy.Cache { return state.With(levels, level-1, f) })
 }
 
 // changeMachine changes the current hierarchy for a control.
@@ -89,15 +89,15 @@ func (a *App) changeMachine(control string, f func(s *state.Screen)) {
 	if a.result == nil || a.result.View == nil {
 		return
 	}
-	s, h := a.Screen, a.asked()
+	s, h := a.Screen, a.currentMachine()
 	s.Levels, s.Memory, s.ClockGHz = h.Levels, h.Memory, h.ClockGHz
 	f(&s)
 	a.adjust(control, s)
 	a.sayAnswer()
 }
 
-// of returns the element id of a level's control; level counts from 1.
-func of(control string, level int) string { return control + "-" + strconv.Itoa(level) }
+// controlID returns the element id of a level's control. Levels are counted from 1.
+func controlID(control string, level int) string { return control + "-" + strconv.Itoa(level) }
 
 // sayAnswer announces the prediction for the hierarchy to screen readers.
 func (a *App) sayAnswer() {
@@ -127,7 +127,7 @@ func (a *App) StepWays(level, by int) {
 func (a *App) StepLine(level, by int) {
 	c := a.Levels()[level-1]
 	if line := state.Step(a.LineSizes(), c.LineBytes, by); line != c.LineBytes {
-		a.change(of("line", level), func(levels []hierarchy.Cache) []hierarchy.Cache { return state.WithLine(levels, level-1, line) })
+		a.changeLevels(controlID("line", level), func(levels []hierarchy.Cache) []hierarchy.Cache { return state.WithLine(levels, level-1, line) })
 	}
 }
 
@@ -141,7 +141,7 @@ func (a *App) LineSizes() (list []uint32) {
 
 // SetLatency sets the latency of a level (counted from 1) from typed text; "" means unknown.
 func (a *App) SetLatency(level int, text string) {
-	cycles, ok := typed(text)
+	cycles, ok := parseNumber(text)
 	if !ok {
 		a.refuseTyped(text)
 		return
@@ -151,7 +151,7 @@ func (a *App) SetLatency(level int, text string) {
 
 // SetMemory sets the memory latency or the clock frequency from typed text.
 func (a *App) SetMemory(text string, set func(s *state.Screen, x float64)) {
-	if x, ok := typed(text); ok {
+	if x, ok := parseNumber(text); ok {
 		a.changeMachine("memory", func(s *state.Screen) { set(s, x) })
 		return
 	}
@@ -165,8 +165,8 @@ func (a *App) refuseTyped(text string) {
 	a.touch()
 }
 
-// typed parses a positive number; blank text is 0.
-func typed(text string) (x float64, ok bool) {
+// parseNumber parses a positive number that the user typed; blank text means 0.
+func parseNumber(text string) (x float64, ok bool) {
 	text = strings.TrimSpace(strings.ReplaceAll(text, ",", "."))
 	if text == "" {
 		return 0, true
@@ -176,7 +176,7 @@ func typed(text string) (x float64, ok bool) {
 
 // AddLevel adds a level after the last level.
 func (a *App) AddLevel() {
-	a.change("level-add", func(levels []hierarchy.Cache) []hierarchy.Cache {
+	a.changeLevels("level-add", func(levels []hierarchy.Cache) []hierarchy.Cache {
 		return state.WithLevel(levels, uint32(a.result.View.LineBytes))
 	})
 	n := len(a.Levels())
@@ -189,13 +189,13 @@ func (a *App) AddLevel() {
 
 // RemoveLevel removes a level.
 func (a *App) RemoveLevel(level int) {
-	a.change(of("remove", level), func(levels []hierarchy.Cache) []hierarchy.Cache { return state.WithoutLevel(levels, level-1) })
+	a.changeLevels(controlID("remove", level), func(levels []hierarchy.Cache) []hierarchy.Cache { return state.WithoutLevel(levels, level-1) })
 	a.Port.Announce(strconv.Itoa(len(a.Levels())) + " levels")
 	a.Port.Focus("level-add")
 }
 
-// asks reports whether the result in view can answer questions about a hierarchy.
-func (a *App) asks() bool {
+// usesMachine reports whether the numbers of the result in view depend on a hierarchy.
+func (a *App) usesMachine() bool {
 	return a.result != nil && (a.result.View != nil || a.blocks() != nil)
 }
 
@@ -225,7 +225,8 @@ func (a *App) SetPreset(slug string) {
 	a.sayAnswer()
 }
 
-// PlaceThreads chooses the cores on which the threads run. choice is one of state.Placements.
+// PlaceThreads chooses the cores on which the threads run. The parameter choice is one of
+// state.Placements.
 func (a *App) PlaceThreads(choice string) {
 	a.goTo(a.Screen.ThreadsOn(choice), true)
 	a.Port.Announce(a.threadsLine())
@@ -382,7 +383,7 @@ func (a *App) ShowConflicts(yes bool) {
 // AskCell shows the Caches view with the selected cache as the first level.
 func (a *App) AskCell() {
 	c := a.cell()
-	a.change("cell", func(levels []hierarchy.Cache) []hierarchy.Cache {
+	a.changeLevels("cell", func(levels []hierarchy.Cache) []hierarchy.Cache {
 		v := a.result.View
 		out := state.WithLine(levels, 0, uint32(v.LineBytes))
 		out[0].SizeBytes, out[0].Ways, out[0].Hashed = c.Lines()*v.LineBytes, uint32(c.Ways), false

@@ -35,8 +35,9 @@ type File struct {
 	wrong error // the error that ended reading; never changed once set
 }
 
-// NewFile returns a file with the given name and size; size is 0 if unknown. want is the checkpoint
-// from which the run is resumed, or nil. The error is an [*OtherFileError].
+// NewFile returns a file with the given name and size; The size is 0 if it is unknown. The
+// parameter want is the checkpoint from which the run is resumed, or nil. The error is an
+// [*OtherFileError].
 func NewFile(name string, file io.Reader, size uint64, want *Checkpoint) (*File, error) {
 	f := &File{name: name, size: size, file: file, hash: xxhash.New(), want: want}
 	if want != nil && want.Size != size {

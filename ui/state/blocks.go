@@ -87,8 +87,8 @@ func (b *Blocks) Shown(key, caption string, columns ...string) *Table {
 	return t
 }
 
-// row returns the index of the row of the function or block with a number, in the table with the
-// given key, or -1.
+// row returns the index of the row of a function or block in the table with the given key. It
+// returns -1 if the table has no row with this number.
 func (b *Blocks) row(key string, of uint32) int {
 	t := b.Table(key)
 	for i := range rowsOf(t) {

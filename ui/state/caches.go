@@ -159,7 +159,7 @@ func unknownLatencies(h hierarchy.Hierarchy, p *hierarchy.Prediction) string {
 	if len(names) == 0 {
 		return "there are no accesses"
 	}
-	return "give the latency of " + strings.Join(names, ", ")
+	return "enter the latency of " + strings.Join(names, ", ")
 }
 
 // Warnings returns the warnings as sentences. A warning about several levels is listed once, with

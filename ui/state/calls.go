@@ -23,10 +23,10 @@ func CallDirections() []Choice {
 	return []Choice{{Name: CallsDown, Title: "Top-down"}, {Name: CallsUp, Title: "Bottom-up"}, {Name: CallsFunction, Title: "One function"}}
 }
 
-// CallsQuestion returns a question about the call paths of a run. function is the key of the
-// function whose callers and callees are wanted, for [CallsFunction]. event is the event by which
-// paths are weighted; "" means the misses of the first level. If r is not the whole run, only this part
-// of the run counts, and events that are known only for the whole run are replaced by misses.
+// CallsQuestion returns a question about the call paths of a run. For [CallsFunction], the parameter
+// function is the key of the function whose callers and callees are shown. Paths are weighted by the
+// given event, or by the misses of the first level if event is "". If r is not the whole run, only this
+// part of the run counts, and events that are known only for the whole run are replaced by misses.
 func CallsQuestion(h hierarchy.Hierarchy, direction, function, event string, r Range) answers.Question {
 	var args []string
 	switch direction {
@@ -342,8 +342,8 @@ type Flame struct {
 	Words              func(row int) string // the text about a row for screen readers
 }
 
-// Flame returns the flame graph of a tree. zoom is the row whose frame fills the width of the
-// graph, or -1.
+// Flame returns the flame graph of a tree. The frame of the row zoom fills the width of the graph;
+// -1: no such row.
 func (t *CallTree) Flame(search string, zoom int) *Flame {
 	f := &Flame{
 		ID: t.ID, Title: t.Title + ", width: " + t.calls.Label, Summary: t.calls.Summary(""), Event: upper(t.calls.Label), Up: t.Up && len(t.calls.Trees) > 1,

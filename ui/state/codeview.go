@@ -129,7 +129,7 @@ func (v *CodeView) columns() (list []column) {
 
 func (v *CodeView) levelName(l int) string { return v.Levels[l].Level.Cache.Name }
 
-// Grid returns the table of the ranking. picked is the selected row, or -1.
+// Grid returns the table of the ranking. The parameter picked is the selected row, or -1.
 func (v *CodeView) Grid(picked int) *Grid {
 	columns := v.columns()
 	rest := v.remainder(columns)
@@ -546,8 +546,8 @@ func InstructionsTable(reply *answers.Reply) *Table {
 	return show(t, words, nil, "block", "number", "line", "instruction", "operands", "variable", "executions").answered(reply, t.Key)
 }
 
-// Hot returns the numbers of the lines of a file that cause at least 1 % of the misses of the
-// current level, in ascending order.
+// Hot returns the hot lines of a file: the line numbers, in ascending order, at which at least 1 %
+// of the current level's misses occur.
 func (v *CodeView) Hot(name string) (hot []uint32) {
 	level := v.Level(v.Sort)
 	for line, place := range v.Lines.InFile(name) {

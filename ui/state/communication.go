@@ -41,7 +41,7 @@ func (m FlowMeasure) of(f *profile.Flow) uint64 {
 	return f.Transfers
 }
 
-// text formats a number of units of that measure.
+// text formats a number in the unit of the measure.
 func (m FlowMeasure) text(n uint64) string {
 	if m == FlowBytes {
 		return Bytes(n)
@@ -268,7 +268,7 @@ func (c *Communication) valid(picked [2]int) bool {
 	return picked[0] >= 0 && picked[0] < len(c.threads) && picked[1] >= 0 && picked[1] < len(c.threads)
 }
 
-// flow returns the pair of threads of a cell. ok reports whether the cell exists.
+// flow returns the pair of threads of a cell. The result ok reports whether the cell exists.
 func (c *Communication) flow(picked [2]int) (from, to uint32, ok bool) {
 	if !c.valid(picked) {
 		return 0, 0, false

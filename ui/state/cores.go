@@ -192,8 +192,8 @@ func (c *Cores) blank() []float64 {
 	return y
 }
 
-// RatesChart shows the hit ratio of each level against the number of cores. chosen is the selected
-// number of cores.
+// RatesChart shows the hit ratio of each level against the number of cores. The parameter chosen is
+// the selected number of cores.
 func (c *Cores) RatesChart(chosen int) *Chart {
 	chart := &Chart{ID: "rates", Title: "Hit ratios over cores", Y: Axis{Label: "share of accesses that hit in this level or a level above", Unit: UnitShare, Max: 1}}
 	c.overCores(chart, c.Rates("global_rate"), func(s answers.Series) string {
@@ -298,7 +298,7 @@ func (c *Cores) SpeedUpChart(chosen int) *Chart {
 	return chart
 }
 
-// SpeedUpSentence describes the speed-up on a number of cores, and its limit.
+// SpeedUpSentence describes the speed-up on a number of cores, and its largest loss.
 func (c *Cores) SpeedUpSentence(cores int) string {
 	t := c.Table("speedup")
 	if t == nil {

@@ -17,8 +17,8 @@ type KeptRow struct {
 	Running                                  bool // the analysis is running in some tab
 }
 
-// KeptRows returns a row for each entry of the store. now is the current time in the user's time
-// zone.
+// KeptRows returns a row for each entry of the store. The parameter now is the current time in the
+// user's time zone.
 func KeptRows(entries []profile.Entry, now time.Time) []KeptRow {
 	var rows []KeptRow
 	for _, e := range entries {

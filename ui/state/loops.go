@@ -48,7 +48,7 @@ const EachLoop = "each=true"
 // the question.
 func NewLoops(p *profile.Profile, asked []string, reply *answers.Reply) *Loops {
 	l := &Loops{Profile: p, asked: asked, reply: reply, each: reply.Table("each"), misses: map[string][]report.Value{}}
-	l.list(reply.Table("loops"))
+	l.addRows(reply.Table("loops"))
 	t := reply.Table("misses")
 	for i := range rowsOf(t) {
 		label, level := plain(t, i, "loop"), plain(t, i, "level")
@@ -60,8 +60,8 @@ func NewLoops(p *profile.Profile, asked []string, reply *answers.Reply) *Loops {
 	return l
 }
 
-// list lists the rows of the tree.
-func (l *Loops) list(source *report.Table) {
+// addRows computes the rows of the tree.
+func (l *Loops) addRows(source *report.Table) {
 	ids, parts := loopIDs(l.each, source), map[string][]int{}
 	for i := range rowsOf(l.each) {
 		of := plain(l.each, i, "source_loop")
@@ -338,8 +338,8 @@ func (l *Loops) Sentence(loop int) string {
 	return text + "."
 }
 
-// Grid returns the tree of loops as a table, with the known misses in a hierarchy. picked is the
-// selected loop.
+// Grid returns the tree of loops as a table, with the known misses in a hierarchy. The parameter
+// picked is the selected loop.
 func (l *Loops) Grid(picked int, levels []hierarchy.Cache) *Grid {
 	t := (&Table{Caption: "Loops", Rows: l.Len()}).answered(l.reply, "loops")
 	t.Columns = []Column{{Name: "loop", Words: true}, {Name: "function", Key: "function", Words: true}, {Name: "trips", Key: "most_trips"}, {Name: "runs", Key: "runs"}, {Name: "references", Key: "references"}, {Name: "share", Key: "share"}}

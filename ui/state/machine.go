@@ -249,8 +249,8 @@ func placementOf(text string) hierarchy.Placement {
 	return hierarchy.OnOwnCores
 }
 
-// ThreadsOn returns the screen with the chosen placement of threads on cores. choice is the name of
-// one of the [Placements].
+// ThreadsOn returns the screen with the chosen placement of threads on cores. The parameter choice
+// is the name of one of the [Placements].
 func (s Screen) ThreadsOn(choice string) Screen {
 	s.Threads = placementOf(choice)
 	return s

@@ -52,8 +52,8 @@ type Table struct {
 	key      string                  // the table's key in the document
 }
 
-// show returns a table with the existing columns among the given keys, or with all columns if no
-// key is given. The half-width of a confidence interval follows its number. The key
+// show returns a table with the given columns, as far as they exist, or with all columns if no
+// column is given. The half-width of a confidence interval follows its number. The key
 // "file,line,function" represents one column with the source location. The parameter where maps
 // the keys of columns to values, and selects the rows with these values.
 func show(t *report.Table, style report.Words, where map[string]string, keys ...string) *Table {

@@ -190,7 +190,7 @@ type Workers struct {
 	running []*wire
 }
 
-// Packings returns the packings that are decompressed in a worker.
+// Packings returns the compression formats that are decompressed in a worker.
 func (w *Workers) Packings() []open.Packing {
 	var list []open.Packing
 	for _, name := range Names() {
