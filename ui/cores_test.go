@@ -40,7 +40,7 @@ func TestPredictCores(t *testing.T) {
 	}
 	l1 := c.Series[0].Y
 	if l1[0] > 0.96 || l1[3] < 0.98 {
-		t.Errorf("hit ratios of L1 = %v, want more hits with 8 cores, whose parts of the data fit, than with one core", l1)
+		t.Errorf("hit ratios of L1 = %v, want more hits with 8 cores than with one core, because each core's share of the data fits", l1)
 	}
 	if s := d.charts["speedup"]; s == nil || s.Series[0].Y[0] != 1 || s.Series[0].Y[2] < 2 {
 		t.Errorf("%+v", s)

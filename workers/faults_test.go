@@ -62,7 +62,7 @@ func TestStoreRefusesAnyWrite(t *testing.T) {
 				f.start(1, workers.Start{Key: "k", Name: "a.din", Spec: spec}, bytesFile(b))
 				d, _ := f.done()
 				if !bytes.Equal(d.Profile, want) {
-					t.Error("the profile differs from that of a run without failures")
+					t.Error("the profile differs from the profile of a run without failures")
 				}
 				entries, err := f.store.List()
 				if err != nil || d.Kept && (len(entries) != 1 || entries[0].State != profile.EntryComplete) {
@@ -104,7 +104,7 @@ func TestResumeFromPreviousGeneration(t *testing.T) {
 	f.serve()
 	f.start(1, workers.Start{Key: "k", Name: "a.din", Resume: true}, bytesFile(b))
 	if d, _ := f.done(); !bytes.Equal(d.Profile, direct(t, b, spec).Encode()) {
-		t.Error("the profile differs from that of an uninterrupted run")
+		t.Error("the profile differs from the profile of an uninterrupted run")
 	}
 }
 
@@ -143,7 +143,7 @@ func TestPoisonedCheckpoint(t *testing.T) {
 			if m.Type == workers.TypeDone {
 				d, err := workers.DecodeDone(m.Body)
 				if err != nil || !bytes.Equal(d.Profile, want) {
-					t.Errorf("checkpoint with a wrong byte at %d/16 of its length: the result differs from that of an uninterrupted run (error %v)", i, err)
+					t.Errorf("checkpoint with a wrong byte at %d/16 of its length: the result differs from the result of an uninterrupted run (error %v)", i, err)
 				}
 				break
 			}
@@ -178,7 +178,7 @@ func TestClockLeaps(t *testing.T) {
 	f.serve()
 	f.start(1, workers.Start{Key: "k", Name: "a.din", Spec: spec}, bytesFile(b))
 	if d, _ := f.done(); !bytes.Equal(d.Profile, direct(t, b, spec).Encode()) {
-		t.Error("the profile differs from that of a run without failures")
+		t.Error("the profile differs from the profile of a run without failures")
 	}
 }
 

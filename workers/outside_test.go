@@ -84,7 +84,7 @@ func TestRunSpills(t *testing.T) {
 		t.Errorf("ended at %+v", p)
 	}
 	if d, _ := f.done(); !bytes.Equal(d.Profile, beyond(t, b)) || !s.removed {
-		t.Errorf("the profile differs from that of a run that spilled from its start, or spilled data remains (removed = %t)", s.removed)
+		t.Errorf("the profile differs from the profile of a run that spilled from its start, or spilled data remains (removed = %t)", s.removed)
 	}
 	f.start(2, workers.Start{Key: "l", Name: "a.din", Spec: outsideSpec}, bytesFile(b))
 	if _, p := f.done(); p.State.Partial {
@@ -143,7 +143,7 @@ func TestResumeSpilledRun(t *testing.T) {
 	g.serve()
 	g.start(1, workers.Start{Key: "k", Name: "a.din", Resume: true, Memory: limit}, bytesFile(b))
 	if d, _ := g.done(); !bytes.Equal(d.Profile, beyond(t, b)) || !s.removed {
-		t.Errorf("the profile differs from that of a run that spilled from its start, or spilled data remains (removed = %t)", s.removed)
+		t.Errorf("the profile differs from the profile of a run that spilled from its start, or spilled data remains (removed = %t)", s.removed)
 	}
 }
 

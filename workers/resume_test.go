@@ -86,7 +86,7 @@ func TestResume(t *testing.T) {
 			}
 			d, _ := f.done()
 			if !bytes.Equal(d.Profile, direct(t, b, spec).Encode()) {
-				t.Error("the profile differs from that of an uninterrupted run")
+				t.Error("the profile differs from the profile of an uninterrupted run")
 			}
 			if e := f.entry(); e.State != profile.EntryComplete || e.Digest != d.Digest || e.Done != 0 {
 				t.Errorf("entry %+v", e)

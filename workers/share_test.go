@@ -136,7 +136,7 @@ func TestSharedEqualsOneWorker(t *testing.T) {
 				size := uint32((n + segments - 1) / segments)
 				f.start(1, workers.Start{Key: "k", Name: "a.sgt", Spec: sharedSpec, Workers: count, SegmentReferences: size}, bytesFile(b))
 				if d, _ := f.done(); !bytes.Equal(d.Profile, want.Encode()) {
-					t.Fatalf("seed %d: with %d workers and segments of %d references, the profile differs from that of one worker", seed, count, size)
+					t.Fatalf("seed %d: with %d workers and segments of %d references, the profile differs from the profile of a run with one worker", seed, count, size)
 				}
 				if count == 1 && crew.started.Load() > 0 {
 					t.Error("a run with one worker has helpers")
@@ -172,7 +172,7 @@ func TestNotShared(t *testing.T) {
 			f.start(1, c.start, bytesFile(c.file))
 			d, _ := f.done()
 			if name != "cut off" && !bytes.Equal(d.Profile, direct(t, c.file, c.start.Spec).Encode()) {
-				t.Error("the profile differs from that of one worker")
+				t.Error("the profile differs from the profile of a run with one worker")
 			}
 			if n := crew.started.Load(); n > 0 {
 				t.Errorf("%d helpers", n)
@@ -212,7 +212,7 @@ func TestSharedWithDyingHelpers(t *testing.T) {
 		}
 		f.start(1, workers.Start{Key: "k", Name: "a.sgt", Spec: sharedSpec, Workers: 2 + uint32(seed%4), SegmentReferences: 1 + rng.Uint32N(3000)}, bytesFile(b))
 		if d, _ := f.done(); !bytes.Equal(d.Profile, direct(t, b, sharedSpec).Encode()) {
-			t.Fatalf("seed %d: the profile differs from that of one worker", seed)
+			t.Fatalf("seed %d: the profile differs from the profile of a run with one worker", seed)
 		}
 	}
 }
@@ -245,7 +245,7 @@ func TestSharedWithMuteHelpers(t *testing.T) {
 		}
 		f.start(1, workers.Start{Key: "k", Name: "a.sgt", Spec: sharedSpec, Workers: 3, SegmentReferences: 1 + rng.Uint32N(3000)}, bytesFile(b))
 		if d, _ := f.done(); !bytes.Equal(d.Profile, direct(t, b, sharedSpec).Encode()) {
-			t.Fatalf("seed %d: the profile differs from that of one worker", seed)
+			t.Fatalf("seed %d: the profile differs from the profile of a run with one worker", seed)
 		}
 	}
 }
@@ -283,7 +283,7 @@ func TestSharedRunWithInvalidMessages(t *testing.T) {
 		}
 		f.start(1, workers.Start{Key: "k", Name: "a.sgt", Spec: sharedSpec, Workers: 3, SegmentReferences: 1 + rng.Uint32N(3000)}, bytesFile(b))
 		if d, _ := f.done(); !bytes.Equal(d.Profile, direct(t, b, sharedSpec).Encode()) {
-			t.Fatalf("seed %d: the profile differs from that of one worker", seed)
+			t.Fatalf("seed %d: the profile differs from the profile of a run with one worker", seed)
 		}
 	}
 }
@@ -415,7 +415,7 @@ func TestSharedResumes(t *testing.T) {
 			start.Workers = count
 			g.start(1, start, bytesFile(b))
 			if d, _ := g.done(); !bytes.Equal(d.Profile, direct(t, b, sharedSpec).Encode()) {
-				t.Fatalf("seed %d: the profile of a resumed run with %d workers differs from that of an uninterrupted run", seed, count)
+				t.Fatalf("seed %d: the profile of a resumed run with %d workers differs from the profile of an uninterrupted run", seed, count)
 			}
 		}
 	}
@@ -446,7 +446,7 @@ func TestSharedRunSpills(t *testing.T) {
 			}
 			d, err := workers.DecodeDone(m.Body)
 			if err != nil || !bytes.Equal(d.Profile, want) && beyond {
-				t.Errorf("spilled at turn %d: error = %v, or the profile differs from that of one worker", at, err)
+				t.Errorf("spilled at turn %d: error = %v, or the profile differs from the profile of a run with one worker", at, err)
 			}
 			break
 		}

@@ -64,7 +64,7 @@ func (c *Code) utilisation() (key string, bytes uint64) {
 	return key, bytes
 }
 
-// about returns the prefix of the numbers of misses in a level: ≈ if they are estimates.
+// about returns the prefix for the misses in a level: ≈ if they are estimates.
 func (c *Code) about(level int) string {
 	if !c.Levels[level].Exact {
 		return about
@@ -141,8 +141,8 @@ type Cause struct {
 	Where, Function, References, Misses, Share string
 }
 
-// referencesOf returns the number of references of a row; for a part of the run, which has no such
-// counts, the number of line accesses.
+// referencesOf returns the number of references of a row. A part of the run has no counts of
+// references, so the function returns the number of line accesses.
 func (c *Code) referencesOf(r *attribution.Row) string {
 	if c.Ranker.Part() {
 		return Plural(r.Accesses, "access", "accesses")
@@ -173,7 +173,7 @@ func (c *Code) Level(sort string) int {
 	return max(0, slices.IndexFunc(c.Levels, func(l attribution.Attribution) bool { return sort == l.Level.Cache.Name+"_misses" }))
 }
 
-// Most returns the rows that cause 90 % of the misses of a level, the worst first.
+// Most returns the rows that cause 90 % of a level's misses, in descending order of misses.
 func (c *Code) Most(level int) []int {
 	if c.most[level] == nil {
 		c.most[level] = c.Reaching(level, 0.9)

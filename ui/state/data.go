@@ -218,8 +218,8 @@ func (d *DataView) Advice() (list []DataAdvice) {
 // DataNotes returns the warnings of the answer.
 func (d *DataView) DataNotes() []string { return d.Notes }
 
-// missingData returns the reason why a profile has no data about the use of data structures, and
-// how to obtain it.
+// missingData explains why a profile has no data about the use of data structures, and how to
+// obtain such data.
 func missingData(p *profile.Profile) string {
 	switch {
 	case p.Data != nil:

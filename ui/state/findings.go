@@ -39,8 +39,8 @@ func (v *View) Findings(h hierarchy.Hierarchy) []Finding {
 	return list
 }
 
-// Nothing returns sentences that explain why a profile has no references, and what the user can
-// do. It returns "" if the profile has references.
+// Nothing returns sentences with the reason why a profile has no references, and with advice. It
+// returns "" if the profile has references.
 func Nothing(p *profile.Profile) string {
 	t := &p.Totals
 	switch {

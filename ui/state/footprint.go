@@ -104,8 +104,8 @@ func (v *View) FootprintTable() *Table {
 	return v.once("footprint", func() *Table { return v.table("", v.question("footprint"), nil) })
 }
 
-// missingFootprint returns the reason why a profile has no footprint, and how to obtain a profile
-// with one.
+// missingFootprint explains why a profile has no footprint, and how to obtain a profile that has
+// a footprint.
 func missingFootprint(p *profile.Profile) string {
 	if p.Footprint != nil && p.Footprint.Accesses > 0 {
 		return ""

@@ -28,7 +28,7 @@ func (g *Grid) Sorted(o Order) *Grid {
 }
 
 // At converts a row of the sorted grid to a row of the unsorted grid. The methods of a grid, such
-// as Row, take row numbers of the unsorted grid.
+// as Row, expect row numbers of the unsorted grid.
 func (g *Grid) At(row int) int {
 	if row < 0 || row >= len(g.rows) {
 		return row

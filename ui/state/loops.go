@@ -442,7 +442,7 @@ func (l *Loops) shown(key, caption string, loops map[string]bool, columns ...str
 	return t
 }
 
-// parts returns the labels of the loops of the run that a row represents.
+// parts returns the labels of all loops that a row of the tree combines.
 func (l *Loops) parts(row int) map[string]bool {
 	labels := map[string]bool{}
 	for i := range rowsOf(l.each) {

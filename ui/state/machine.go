@@ -21,7 +21,7 @@ func SameMachine(a, b hierarchy.Hierarchy) bool {
 	return slices.Equal(a.Levels, b.Levels) && a.Memory == b.Memory && a.ClockGHz == b.ClockGHz && a.Threads == b.Threads
 }
 
-// WithLine returns the levels with one level's line size changed.
+// WithLine returns the levels after a change to the line size of one level.
 func WithLine(levels []hierarchy.Cache, i int, lineBytes uint32) []hierarchy.Cache {
 	return With(levels, i, func(c *hierarchy.Cache) {
 		c.LineBytes = lineBytes

@@ -9,9 +9,9 @@ import (
 	"github.com/stackglass/stackglass/core/hierarchy"
 )
 
-// TestWorkingSet checks that a window's working set has at least as many lines as the window has
-// new lines, and at most as many lines as accesses. The chart must show the same values as the
-// table.
+// TestWorkingSet checks that the number of lines in a window's working set is between the number
+// of the window's new lines and the number of its accesses. The chart must show the same values
+// as the table.
 func TestWorkingSet(t *testing.T) {
 	v := demo(t, "array-list", 0)
 	c, table := v.WorkingSet(), v.WorkingSetTable()

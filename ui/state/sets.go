@@ -10,8 +10,8 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// Cell is one cache of the map of sets × ways: 2^Log2Sets sets of Ways ways. The zero value means
-// no cell.
+// Cell is a cache on the map of sets and ways, with 2^Log2Sets sets and the number of ways in the
+// field Ways. The zero value means no cell.
 type Cell struct{ Log2Sets, Ways int }
 
 func (c Cell) valid() bool {

@@ -88,7 +88,7 @@ func Language(name string) string {
 	return "c"
 }
 
-// sourceEndings lists the extensions of source files. No trace has such an extension.
+// sourceEndings lists the extensions of source files. No trace file has one of these extensions.
 const sourceEndings = " .c .h .cc .cpp .cxx .c++ .hh .hpp .hxx .inc .ipp .tcc .cu .cuh .f .for .ftn .f77 .f90 .f95 .f03 .f08 .f18 .go .rs .m .mm .d .zig .java .s .asm .py .jl .nim .pas .ada .adb .ads "
 
 // IsSource reports whether a file is source code, judging by its name.

@@ -91,7 +91,7 @@ func TestRunSpills(t *testing.T) {
 	}
 	t.Logf("%d lines, at most %d MB in memory, %d MB spilled", most.Lines, most.Memory>>20, most.Outside>>20)
 	if d, _ := r.done(); most.Outside == 0 || !bytes.Equal(d.Profile, want) {
-		t.Error("the profile differs from that of an uninterrupted run that spilled from its start")
+		t.Error("the profile differs from the profile of an uninterrupted run that spilled from its start")
 	}
 	if keys := idb.Shelves(storeName()); len(keys) != 0 {
 		t.Errorf("remaining spill stores = %q, want none", keys)

@@ -402,7 +402,7 @@ func killAndResume(t *testing.T, file js.Value, want []byte) {
 	}
 	d, _ := r.done()
 	if !bytes.Equal(d.Profile, want) {
-		t.Error("the profile differs from that of an uninterrupted run")
+		t.Error("the profile differs from the profile of an uninterrupted run")
 	}
 	if e := r.entry(); e.State != profile.EntryComplete {
 		t.Errorf("entry %+v", e)

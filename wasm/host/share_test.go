@@ -120,7 +120,7 @@ func TestSharedRun(t *testing.T) {
 				}
 				if m.Type == workers.TypeDone {
 					if d, err := workers.DecodeDone(m.Body); err != nil || !bytes.Equal(d.Profile, want) {
-						t.Errorf("%d workers: the profile differs from that of one worker (error %v)", count, err)
+						t.Errorf("%d workers: the profile differs from the profile of a run with one worker (error %v)", count, err)
 					}
 					break
 				}
@@ -160,7 +160,7 @@ func TestSharedPauseAndCancel(t *testing.T) {
 	}
 	r.send(workers.TypeResume)
 	if d, _ := r.done(); !bytes.Equal(d.Profile, want) {
-		t.Error("the profile after a pause differs from that of one worker")
+		t.Error("the profile after a pause differs from the profile of a run with one worker")
 	}
 	r.start(start, newFile(b, 1))
 	r.progress()
@@ -203,7 +203,7 @@ func TestSharedRunResumes(t *testing.T) {
 		r.start(start, newFile(b, 1))
 		d, _ := r.done()
 		if !bytes.Equal(d.Profile, want) {
-			t.Error("the profile differs from that of an uninterrupted run")
+			t.Error("the profile differs from the profile of an uninterrupted run")
 		}
 	} else {
 		t.Log("the run was complete before it could be killed")

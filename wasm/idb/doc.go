@@ -7,7 +7,7 @@
 //	         chunks and the XXH64 of all data: small, so that a list is cheap
 //	chunks   [key, 0], [key, 1], … → Uint8Array of at most 4 MiB
 //
-// A Put is one transaction over both object stores. It either replaces the old chunks and the
+// A Put is a single transaction on both object stores. It either replaces the old chunks and the
 // entry, or changes nothing, even if the tab is closed or the machine loses power. Transactions
 // have relaxed durability, which saves three quarters of the time. The last Put may therefore be
 // missing after a power failure. A checksum detects damage, which is reported as an error.

@@ -274,7 +274,8 @@ type generation struct {
 	sum    profile.Sum
 }
 
-// chunkRange returns the range of the keys of the generation's chunks; number must not be 0.
+// chunkRange returns the range that contains the keys of the generation's chunks. The generation's
+// number must not be 0.
 func (g generation) chunkRange(key string) js.Value {
 	return js.Global().Get("IDBKeyRange").Call("bound", []any{key, g.number, 0}, []any{key, g.number, []any{}})
 }

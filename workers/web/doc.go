@@ -6,12 +6,12 @@
 //   - [Self], in the worker, returns the worker's end.
 //   - [Yield] lets a worker receive events during a computation; [Await] waits for a promise.
 //
-// A message is an object with the fields type and job (numbers), body (an ArrayBuffer, which is
-// transferred in a tenth of a millisecond, regardless of its size) and attachment (which is cloned;
-// cloning a File does not copy its bytes). The worker's bootstrap script, wasm/worker/worker.js,
-// sends a second kind of message, with the fields exited (the exit code) and why (the first line of
-// the program's last output). This message is necessary because a Go program that runs out of
-// memory ends without an event on the page.
+// A message is an object with the fields type, job, body and attachment. The type and the job are
+// numbers. The body is an ArrayBuffer, which is transferred in a tenth of a millisecond, regardless
+// of its size. The attachment is cloned; cloning a File does not copy its bytes. The worker's
+// bootstrap script, wasm/worker/worker.js, sends a second kind of message, with the fields exited
+// (the exit code) and why (the first line of the program's last output). This message is necessary
+// because a Go program that runs out of memory ends without an event on the page.
 //
 // Event handlers run while the program's goroutines are waiting, so a handler that waits for a
 // goroutine would never return. The handlers here only put messages into mailboxes, which never
