@@ -62,7 +62,7 @@ func newAssociativity(a *App) View {
 }
 
 // Waits implements [View].
-func (c *Associativity) Waits() string { return c.App.uncounted() }
+func (c *Associativity) Waits() string { return c.App.missingAccesses() }
 
 // Draw implements [View].
 func (c *Associativity) Draw() {
@@ -751,7 +751,7 @@ func (c *Caches) settle() {
 }
 
 // Waits implements [View].
-func (c *Caches) Waits() string { return c.App.uncounted() }
+func (c *Caches) Waits() string { return c.App.missingAccesses() }
 
 // Draw implements [View].
 func (c *Caches) Draw() {
@@ -1262,14 +1262,14 @@ func (c *CallsView) tree() string {
 }
 
 func (c *CallsView) current(row int) any {
-	if _, zoomed := c.zoomed(); zoomed == row {
+	if _, zoomed := c.zoomedRow(); zoomed == row {
 		return "location"
 	}
 	return nil
 }
 
 func (c *CallsView) zoom(row int) {
-	if t, _ := c.zoomed(); t != nil {
+	if t, _ := c.zoomedRow(); t != nil {
 		c.App.zoomCalls(t.ID, row)
 	}
 }
@@ -3198,7 +3198,7 @@ func (c *Counters) Waits() string {
 	if r := c.App.result; r != nil && r.Profile != nil && r.Profile.Counters != nil {
 		return ""
 	}
-	return c.App.uncounted()
+	return c.App.missingAccesses()
 }
 
 // Draw implements [View].
@@ -4177,7 +4177,7 @@ func newFootprint(a *App) View {
 }
 
 // Waits implements [View].
-func (c *Footprint) Waits() string { return c.App.uncounted() }
+func (c *Footprint) Waits() string { return c.App.missingAccesses() }
 
 // Repeat implements [repeater].
 func (c *Footprint) Repeat() (words string, analyse func()) {
@@ -4655,7 +4655,7 @@ func newLocality(a *App) View {
 }
 
 // Waits implements [View].
-func (c *Locality) Waits() string { return c.App.uncounted() }
+func (c *Locality) Waits() string { return c.App.missingAccesses() }
 
 // Draw implements [View].
 func (c *Locality) Draw() {
@@ -4770,7 +4770,7 @@ func (c *LoopChanges) problem() string { return c.of().problem }
 func (c *LoopChanges) kind() string    { return c.of().kind }
 func (c *LoopChanges) text() string    { return c.of().text }
 func (c *LoopChanges) busy() bool      { return c.of().busy }
-func (c *LoopChanges) any() bool       { return c.of().wanted() }
+func (c *LoopChanges) any() bool       { return c.of().active() }
 func (c *LoopChanges) hint() string    { return state.ChangeKindOf(c.kind()).Example }
 func (c *LoopChanges) about() string   { return state.ChangeKindOf(c.kind()).About }
 

@@ -144,7 +144,7 @@ func (a *App) reload() {
 		elsewhere = a.Tabs.Owned()
 	}
 	if err == nil {
-		files = a.remembered(entries, elsewhere)
+		files = a.reopenable(entries, elsewhere)
 	}
 	a.update(func() {
 		a.listed, a.used = true, used

@@ -904,7 +904,7 @@ func TestRehearse(t *testing.T) {
 	for _, step := range Rehearse(build) {
 		step()
 	}
-	if _, err := profile.Decode(walked()); err != nil {
+	if _, err := profile.Decode(walkProfile()); err != nil {
 		t.Error(err)
 	}
 	for i, want := range []string{`id="facts-open"`, `id="level-1"`, `id="capacities"`} {

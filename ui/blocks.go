@@ -97,7 +97,7 @@ func (c *BlocksView) Placed() bool { return true }
 func (c *BlocksView) Waits() string {
 	switch r := c.App.result; {
 	case r == nil || r.Profile == nil:
-		return c.App.uncounted()
+		return c.App.missingAccesses()
 	case r.Live:
 		return "The cycles of the blocks will be computed once the trace has been read."
 	}
@@ -198,7 +198,7 @@ func (a *App) takeModels(reply *answers.Reply, err error) {
 	saving := m.saving
 	if m.saving = ""; err != nil {
 		if m.asker = nil; saving != "" {
-			a.trouble("The branch-probability file could not be created: " + err.Error() + ".")
+			a.addProblem("The branch-probability file could not be created: " + err.Error() + ".")
 		} else {
 			m.problem = "The models could not be queried: " + err.Error() + "."
 		}
@@ -238,7 +238,7 @@ func (a *App) inView() bool {
 func (a *App) takeModule(file File) {
 	text, err := file.Read(0)
 	if err != nil {
-		a.update(func() { a.trouble(file.Name + " could not be read: " + err.Error() + ".") })
+		a.update(func() { a.addProblem(file.Name + " could not be read: " + err.Error() + ".") })
 		return
 	}
 	given := &module{file.Name, text}
@@ -265,7 +265,7 @@ func (a *App) takeModule(file File) {
 	if err != nil {
 		a.update(func() {
 			a.Note = ""
-			a.trouble(file.Name + " could not be read as LLVM IR: " + err.Error() + ".")
+			a.addProblem(file.Name + " could not be read as LLVM IR: " + err.Error() + ".")
 		})
 		return
 	}
@@ -348,9 +348,9 @@ func (a *App) takeProbabilities(file File) {
 	a.update(func() {
 		switch {
 		case err != nil:
-			a.trouble(file.Name + " could not be read: " + err.Error() + ".")
+			a.addProblem(file.Name + " could not be read: " + err.Error() + ".")
 		case !a.inView():
-			a.trouble(file.Name + " contains branch probabilities. Open the trace or the module to which the probabilities belong, and then drop the file again.")
+			a.addProblem(file.Name + " contains branch probabilities. Open the trace or the module to which the probabilities belong, and then drop the file again.")
 		default:
 			a.goTo(a.Screen.With(state.TabBlocks), false)
 			a.models.file = strings.Split(strings.TrimRight(string(text), "\n"), "\n")

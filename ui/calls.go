@@ -27,8 +27,8 @@ func (c *CallsView) Placed() bool { return true }
 func (c *CallsView) Waits() string {
 	s := &c.App.calls
 	switch {
-	case c.App.uncounted() != "":
-		return c.App.uncounted()
+	case c.App.missingAccesses() != "":
+		return c.App.missingAccesses()
 	case c.App.result.Live:
 		return "The call paths will be shown once the trace has been read."
 	case s.of == c.App.result.Profile && s.err != nil:
@@ -179,8 +179,8 @@ type crumb struct {
 	Row  int // -1: the whole tree
 }
 
-// zoomed returns the tree and the row that fills the graph, or nil and -1.
-func (c *CallsView) zoomed() (*state.CallTree, int) {
+// zoomedRow returns the tree and the row that fills the graph, or nil and -1.
+func (c *CallsView) zoomedRow() (*state.CallTree, int) {
 	if calls := c.App.callPaths(); calls != nil {
 		return calls.Find(c.App.Screen.Frame)
 	}
@@ -188,7 +188,7 @@ func (c *CallsView) zoomed() (*state.CallTree, int) {
 }
 
 func (c *CallsView) crumbs() (list []crumb) {
-	t, row := c.zoomed()
+	t, row := c.zoomedRow()
 	if t == nil {
 		return nil
 	}
@@ -205,7 +205,7 @@ func (c *CallsView) crumbs() (list []crumb) {
 // sourceURL returns the URL of the Code view with the function that fills the graph, or "" if the
 // function makes no references.
 func (c *CallsView) sourceURL() string {
-	t, row := c.zoomed()
+	t, row := c.zoomedRow()
 	if t == nil {
 		return ""
 	}
@@ -221,7 +221,7 @@ func (c *CallsView) sourceURL() string {
 // callersURL returns the URL of the callers and callees of the function that fills the graph, or "" if
 // they are in view.
 func (c *CallsView) callersURL() string {
-	t, row := c.zoomed()
+	t, row := c.zoomedRow()
 	if t == nil {
 		return ""
 	}

@@ -119,7 +119,7 @@ func (c *CodeView) Placed() bool { return true }
 
 // Waits implements [View].
 func (c *CodeView) Waits() string {
-	why := c.App.uncounted()
+	why := c.App.missingAccesses()
 	if why == "" && c.App.codeView() == nil {
 		why = "The misses cannot be attributed: " + c.App.answer().Problem + "."
 	}
@@ -404,7 +404,7 @@ func (a *App) takeSource(file File) {
 	f, problem := readSource(file)
 	a.update(func() {
 		if problem != "" {
-			a.trouble(problem)
+			a.addProblem(problem)
 			return
 		}
 		if have := a.code.sources.Add(f); have == f {

@@ -19,7 +19,7 @@ func newCommunication(a *App) View {
 }
 
 // Waits implements [View].
-func (c *Communication) Waits() string { return c.App.uncounted() }
+func (c *Communication) Waits() string { return c.App.missingAccesses() }
 
 // Repeat implements [repeater].
 func (c *Communication) Repeat() (words string, analyse func()) {

@@ -50,7 +50,7 @@ func (a *App) loadOther() {
 			return
 		}
 		if problem != "" {
-			a.trouble("There is nothing to compare with: " + problem)
+			a.addProblem("There is nothing to compare with: " + problem)
 			a.goTo(a.Screen.Against(""), true)
 			return
 		}
@@ -197,7 +197,7 @@ func (v *CompareView) Waits() string {
 	case a.other == nil:
 		return "Opening …"
 	default:
-		return a.uncounted()
+		return a.missingAccesses()
 	}
 }
 

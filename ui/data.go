@@ -22,7 +22,7 @@ func newData(a *App) View {
 
 // Waits implements [View].
 func (c *Data) Waits() string {
-	why := c.App.uncounted()
+	why := c.App.missingAccesses()
 	if why == "" && c.App.dataRanking() == nil {
 		why = "The misses cannot be attributed: " + c.App.answer().Problem + "."
 	}

@@ -27,7 +27,7 @@ func newDiagnosis(a *App) View {
 }
 
 // Waits implements [View].
-func (c *Diagnosis) Waits() string { return c.App.uncounted() }
+func (c *Diagnosis) Waits() string { return c.App.missingAccesses() }
 
 // Placed implements [placed].
 func (c *Diagnosis) Placed() bool { return true }

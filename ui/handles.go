@@ -22,9 +22,9 @@ func (a *App) keepFile(key string, f File) {
 	}
 }
 
-// remembered returns the keys of interrupted analyses whose files the browser can open again, and
+// reopenable returns the keys of interrupted analyses whose files the browser can open again, and
 // deletes all other handles.
-func (a *App) remembered(entries []profile.Entry, elsewhere map[string]bool) map[string]bool {
+func (a *App) reopenable(entries []profile.Entry, elsewhere map[string]bool) map[string]bool {
 	if a.Handles == nil {
 		return nil
 	}
@@ -56,7 +56,7 @@ func (a *App) reopen(key, name string) {
 	if err != nil {
 		a.update(func() {
 			a.wanted, a.Note = key, ""
-			a.trouble(name + " could not be opened again (" + err.Error() + "). Drop the file, or press “resume” to choose it: the analysis resumes where it stopped.")
+			a.addProblem(name + " could not be opened again (" + err.Error() + "). Drop the file, or press “resume” to choose it: the analysis resumes where it stopped.")
 			delete(a.files, key)
 		})
 		return

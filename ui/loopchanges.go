@@ -40,8 +40,8 @@ func (a *App) changes() *changeState {
 	return s
 }
 
-// wanted reports whether the user is trying changes or searching for changes.
-func (s *changeState) wanted() bool { return len(s.tried) > 0 || s.search }
+// active reports whether the user is trying changes or searching for changes.
+func (s *changeState) active() bool { return len(s.tried) > 0 || s.search }
 
 // proposals is the number of changes that a search lists.
 const proposals = "propose=5"

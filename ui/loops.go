@@ -34,7 +34,7 @@ func newLoops(a *App) View {
 
 // Waits implements [View].
 func (c *LoopsView) Waits() string {
-	why := c.App.uncounted()
+	why := c.App.missingAccesses()
 	switch {
 	case why != "":
 	case c.App.result.Live:
@@ -140,7 +140,7 @@ func (a *App) askLoops() {
 		return
 	}
 	q, wanted := a.loopQuestion()
-	s.changes.busy = wanted && a.changes().wanted()
+	s.changes.busy = wanted && a.changes().active()
 	if !wanted || slices.Equal(q.Words, s.asked) {
 		return
 	}

@@ -282,9 +282,9 @@ func (a *App) PickMachine() {
 	a.Port.Pick()
 }
 
-// describes reports whether the name of a file shows that it describes a hierarchy, and is not a
+// isMachineFile reports whether the name of a file shows that it isMachineFile a hierarchy, and is not a
 // trace or source file.
-func describes(name string) bool {
+func isMachineFile(name string) bool {
 	for _, ending := range []string{".json", ".conf", ".cfg"} {
 		if strings.HasSuffix(strings.ToLower(name), ending) {
 			return true
@@ -300,7 +300,7 @@ func describes(name string) bool {
 func (a *App) takeMachine(file File) (taken bool) {
 	a.update(func() {
 		taken = a.result != nil && a.result.View != nil && a.Screen.Tab == state.TabCaches &&
-			(a.describing || describes(file.Name)) && file.Bytes <= 1<<20
+			(a.describing || isMachineFile(file.Name)) && file.Bytes <= 1<<20
 		a.describing = false
 	})
 	if !taken {
@@ -318,7 +318,7 @@ func (a *App) takeMachine(file File) (taken bool) {
 	}
 	a.update(func() {
 		if err != nil {
-			a.trouble(file.Name + " does not describe a hierarchy that the page supports: " + err.Error() + ".")
+			a.addProblem(file.Name + " does not describe a hierarchy that the page supports: " + err.Error() + ".")
 			return
 		}
 		s := a.Screen

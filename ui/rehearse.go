@@ -18,7 +18,7 @@ func Rehearse(build func(vugu.Builder)) []func() {
 	root := NewRoot(a)
 	var data []byte
 	steps := []func(){
-		func() { data = walked() },
+		func() { data = walkProfile() },
 		func() {
 			if p, err := profile.Decode(data); err == nil {
 				a.result.Profile = p
@@ -53,9 +53,9 @@ func Rehearse(build func(vugu.Builder)) []func() {
 	return steps
 }
 
-// walked returns the encoded profile of a walk over a triangle of lines. The profile has many
+// walkProfile returns the encoded profile of a walk over a triangle of lines. The profile has many
 // distinct distances and a few windows.
-func walked() []byte {
+func walkProfile() []byte {
 	runner, err := analysis.NewRunner(analysis.Spec{}, &walk{})
 	for err == nil {
 		err = runner.Step()

@@ -179,7 +179,7 @@ func (a *App) saveExport(f export.Form, name string, request *export.Request) {
 	content, err := fileOf(a.askOnce(workers.Subject{Profile: request.Profile}, request.Question()))
 	a.update(func() {
 		if a.Note = ""; err != nil {
-			a.trouble("The " + f.Title + " could not be created: " + err.Error() + ".")
+			a.addProblem("The " + f.Title + " could not be created: " + err.Error() + ".")
 			return
 		}
 		a.Port.Save(name, f.Media, content)

@@ -60,7 +60,7 @@ func (a *App) Offer(item Item) {
 		file, err := a.Port.Fetch(item.URL, item.Demo)
 		if err != nil {
 			a.update(func() {
-				a.trouble("The demo could not be loaded (" + err.Error() + "). Once the page is kept for offline use, it needs no network.")
+				a.addProblem("The demo could not be loaded (" + err.Error() + "). Once the page is kept for offline use, it needs no network.")
 			})
 			return
 		}
@@ -115,7 +115,7 @@ func (a *App) Offer(item Item) {
 func (a *App) importProfile(file File) {
 	data, err := file.Read(0)
 	if err != nil {
-		a.update(func() { a.trouble(file.Name + " could not be imported: " + err.Error() + ".") })
+		a.update(func() { a.addProblem(file.Name + " could not be imported: " + err.Error() + ".") })
 		return
 	}
 	a.importData(file.Name, data, state.TabDiagnosis)
@@ -125,7 +125,7 @@ func (a *App) importProfile(file File) {
 func (a *App) importData(from string, data []byte, tab state.Tab) {
 	p, err := profile.Decode(data)
 	if err != nil {
-		a.update(func() { a.trouble(from + " could not be imported: " + err.Error() + ".") })
+		a.update(func() { a.addProblem(from + " could not be imported: " + err.Error() + ".") })
 		return
 	}
 	digest := digestOf(p)
@@ -139,7 +139,7 @@ func (a *App) importData(from string, data []byte, tab state.Tab) {
 	}
 	problem := a.put(e, data)
 	a.update(func() {
-		a.trouble(problem)
+		a.addProblem(problem)
 		a.origin = ""
 		a.Note = ""
 		a.Screen = state.Screen{Open: e.Key, Tab: tab}
@@ -174,7 +174,7 @@ func (a *App) analyse(item Item) {
 	var err error
 	a.update(func() { spec, err = a.spec(item, a.Port.Settings()) })
 	if err != nil {
-		a.stopped("The settings cannot be used: " + err.Error() + ".")
+		a.abort("The settings cannot be used: " + err.Error() + ".")
 		return
 	}
 	if a.Tabs != nil {
@@ -185,9 +185,9 @@ func (a *App) analyse(item Item) {
 	if !resume {
 		name = a.freeName(name)
 	}
-	release, over := a.own(item, key, name)
+	release, over := a.acquire(item, key, name)
 	if over {
-		a.next()
+		a.startNext()
 		return
 	}
 	if e, ok := a.entry(key); ok {
@@ -200,7 +200,7 @@ func (a *App) analyse(item Item) {
 	release()
 	a.reload()
 	a.tell()
-	a.next()
+	a.startNext()
 }
 
 // runOwned runs one analysis to its end.
@@ -209,7 +209,7 @@ func (a *App) runOwned(item Item, spec analysis.Spec, key, name string, resume b
 	if err != nil {
 		a.update(func() {
 			a.run = nil
-			a.trouble("No worker could be started (" + err.Error() + "). Kept analyses are untouched; reload the page.")
+			a.addProblem("No worker could be started (" + err.Error() + "). Kept analyses are untouched; reload the page.")
 		})
 		return
 	}
@@ -248,7 +248,7 @@ func (a *App) runOwned(item Item, spec analysis.Spec, key, name string, resume b
 		}
 	}
 	if err != nil {
-		a.lost(err)
+		a.endLost(err)
 	}
 	// Ending the worker releases its memory.
 	_ = carrier.Close()
@@ -302,13 +302,13 @@ func (a *App) repeat(item Item) {
 	go a.Offer(item)
 }
 
-// stopped ends a run before it has started, and shows the problem.
-func (a *App) stopped(problem string) {
+// abort ends a run before it has started, and shows the problem.
+func (a *App) abort(problem string) {
 	a.update(func() {
 		a.run = nil
-		a.trouble(problem)
+		a.addProblem(problem)
 	})
-	a.next()
+	a.startNext()
 }
 
 // Waiting returns a sentence with the names of the files dropped during the run, or "".
@@ -323,11 +323,11 @@ func (a *App) Waiting() string {
 	return text + "."
 }
 
-// trouble adds a problem to the list on the page. The caller holds the lock.
-func (a *App) trouble(problem string) { a.Problem = state.AddProblem(a.Problem, problem) }
+// addProblem adds a problem to the list on the page. The caller holds the lock.
+func (a *App) addProblem(problem string) { a.Problem = state.AddProblem(a.Problem, problem) }
 
-// next starts the analysis of the next waiting item.
-func (a *App) next() {
+// startNext starts the analysis of the startNext waiting item.
+func (a *App) startNext() {
 	var item Item
 	found := false
 	a.update(func() {
@@ -498,12 +498,12 @@ func (a *App) done(d workers.Done) (last bool) {
 		r := &Result{Key: d.Key, Name: a.run.name, Digest: d.Digest, Profile: p}
 		asked, absent := a.run.stopping, state.AbsentThreads(p, a.run.cores)
 		a.run = nil
-		a.trouble(d.Problem)
+		a.addProblem(d.Problem)
 		words := "The analysis of " + r.Name + " is complete."
 		if p.State.Partial {
 			words = "The analysis of " + r.Name + " is partial: " + p.State.Reason + "."
 			if d.Problem == "" && !asked {
-				a.trouble(upperFirst(words))
+				a.addProblem(upperFirst(words))
 			}
 		}
 		if a.Screen.Open == d.Key {
@@ -520,7 +520,7 @@ func (a *App) done(d workers.Done) (last bool) {
 
 // fail ends the run without a result. The caller holds the lock.
 func (a *App) fail(problem string) {
-	a.trouble(problem)
+	a.addProblem(problem)
 	if r := a.result; r != nil && r.Key == a.run.key {
 		if r.Profile != nil {
 			r.Live = false
@@ -535,9 +535,9 @@ func (a *App) fail(problem string) {
 	a.Port.Announce(problem)
 }
 
-// lost ends a run whose worker died. It stores the last snapshot unless the run can be resumed from
+// endLost ends a run whose worker died. It stores the last snapshot unless the run can be resumed from
 // a checkpoint.
-func (a *App) lost(err error) {
+func (a *App) endLost(err error) {
 	var key, name string
 	var snapshot []byte
 	a.update(func() {
@@ -592,8 +592,8 @@ func (a *App) keepSnapshot(key, name string, snapshot []byte) string {
 	return " The partial result is kept."
 }
 
-// command sends the running worker a command.
-func (a *App) command(t workers.Type) {
+// sendCommand sends the running worker a sendCommand.
+func (a *App) sendCommand(t workers.Type) {
 	if a.run == nil || a.run.carrier == nil {
 		return
 	}
@@ -610,9 +610,9 @@ func (a *App) PauseOrResume() {
 	}
 	a.run.pausing = true
 	if a.run.progress.Paused {
-		a.command(workers.TypeResume)
+		a.sendCommand(workers.TypeResume)
 	} else {
-		a.command(workers.TypePause)
+		a.sendCommand(workers.TypePause)
 	}
 }
 
@@ -627,7 +627,7 @@ func (a *App) Cancel() {
 		a.touch()
 		return
 	}
-	a.command(workers.TypeCancel)
+	a.sendCommand(workers.TypeCancel)
 }
 
 func upperFirst(s string) string {

@@ -42,7 +42,7 @@ func (c *threadsView) Build(in *vugu.BuildIn) *vugu.BuildOut {
 
 // Waits implements [View].
 func (c *threadsView) Waits() string {
-	why := c.App.uncounted()
+	why := c.App.missingAccesses()
 	if why == "" && c.App.threads() == nil && !c.App.predictable() {
 		why = "Sharing between the threads will be shown once the trace has been read."
 	}

@@ -96,8 +96,8 @@ func (a *App) missing(t state.Tab) string {
 	return ""
 }
 
-// uncounted explains why the result in view has no data about accesses.
-func (a *App) uncounted() string {
+// missingAccesses explains why the result in view has no data about accesses.
+func (a *App) missingAccesses() string {
 	switch r := a.result; {
 	case r == nil:
 		return "Opening …"

@@ -56,7 +56,7 @@ func (h *AnswerHost) Serve() error {
 	h.arrived, h.opened = make(chan arrival, 1), map[string]opened{}
 	go h.receive()
 	for {
-		a := h.take()
+		a := h.nextArrival()
 		err := a.err
 		switch a.message.Type {
 		case TypeSubject:
@@ -90,8 +90,8 @@ func (h *AnswerHost) receive() {
 	}
 }
 
-// take returns the next arrival, and waits for it if necessary.
-func (h *AnswerHost) take() arrival {
+// nextArrival returns the next arrival, and waits for it if necessary.
+func (h *AnswerHost) nextArrival() arrival {
 	if len(h.waiting) == 0 {
 		return <-h.arrived
 	}

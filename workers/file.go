@@ -57,7 +57,7 @@ func (f *File) Read(p []byte) (int, error) {
 	n, err := f.file.Read(p[:f.atMost(uint64(len(p)))])
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if !f.take(p[:n]) || f.want != nil && err == io.EOF {
+	if !f.addBytes(p[:n]) || f.want != nil && err == io.EOF {
 		f.wrong = &OtherFileError{Name: f.name, Size: f.size, From: uint64(len(f.read.Blocks)) * BlockBytes, Want: f.want}
 		return 0, f.wrong
 	}
@@ -78,9 +78,9 @@ func (f *File) atMost(n uint64) uint64 {
 	return min(n, f.want.Read.Bytes-f.read.Bytes)
 }
 
-// take adds the bytes that were read to the checksums, and reports whether they match the
+// addBytes adds the bytes that were read to the checksums, and reports whether they match the
 // checkpoint so far.
-func (f *File) take(p []byte) bool {
+func (f *File) addBytes(p []byte) bool {
 	for len(p) > 0 {
 		n := min(uint64(len(p)), BlockBytes-f.read.Bytes%BlockBytes)
 		_, _ = f.hash.Write(p[:n]) // a hash never returns an error

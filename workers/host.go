@@ -92,7 +92,7 @@ func (h *Host) Serve() error {
 			if !ok {
 				return endOf(h.end)
 			}
-			h.took(m)
+			h.noteTaken(m)
 			if m.Type == TypeStart { // drop other messages, because they arrived after their job had ended
 				h.pending = append(h.pending, m)
 			}
@@ -119,8 +119,8 @@ func receive(c Carrier, inbox chan<- Message, end *error, note func(Message)) {
 	}
 }
 
-// took records that a message was taken from the field inbox.
-func (h *Host) took(m Message) {
+// noteTaken records that a message was taken from the field inbox.
+func (h *Host) noteTaken(m Message) {
 	if m.Type == TypeCancel {
 		h.cancelled.CompareAndSwap(uint64(m.Job)+1, 0)
 	}

@@ -83,7 +83,7 @@ func (j *job) open(attachment any) error {
 	}
 	reader, err := h.OpenTrace(j.start.Name, j.file, j.start.Format, j.watch)
 	if err != nil {
-		return j.blame(err)
+		return j.fileError(err)
 	}
 	j.readIndex(reader, attachment)
 	return j.prepare(reader, attachment, from)
@@ -101,7 +101,7 @@ func (j *job) readIndex(reader trace.Reader, attachment any) {
 }
 
 func (j *job) prepare(reader trace.Reader, attachment any, from *Checkpoint) (err error) {
-	j.limit()
+	j.setLimit()
 	if b := j.start.Spec.Budget; b != nil {
 		if j.host.OpenShelf == nil {
 			return errNoShelf
@@ -160,14 +160,14 @@ func (j *job) run() error {
 			if errors.Is(err, errCancelled) {
 				return errCancelled
 			}
-			return j.blame(err)
+			return j.fileError(err)
 		}
 	}
 }
 
-// blame returns the error of the file, if there is one, in place of a decoder's error. It compares
+// fileError returns the error of the file, if there is one, in place of a decoder's error. It compares
 // the file with the checkpoint first, unless this was done.
-func (j *job) blame(err error) error {
+func (j *job) fileError(err error) error {
 	j.file.Verify()
 	if wrong := j.file.Wrong(); wrong != nil {
 		return wrong
@@ -232,7 +232,7 @@ func (j *job) obey() error {
 		if m.Type == TypePause && m.Job == j.id {
 			err = j.pause()
 		} else if m.Type != TypePause {
-			err = j.take(m)
+			err = j.handle(m)
 		}
 		if err != nil {
 			return err
@@ -257,9 +257,9 @@ func (j *job) message() (m Message, ok bool, err error) {
 	}
 }
 
-// take handles the messages that have the same meaning whether or not the job is paused.
-func (j *job) take(m Message) error {
-	j.host.took(m)
+// handle handles the messages that have the same meaning whether or not the job is paused.
+func (j *job) handle(m Message) error {
+	j.host.noteTaken(m)
 	switch {
 	case m.Type == TypeStart:
 		j.host.pending = append(j.host.pending, m)
@@ -302,7 +302,7 @@ func (j *job) pause() error {
 			j.wasPaused(begin)
 			return j.sendProgress(nil)
 		}
-		if err := j.take(m); err != nil {
+		if err := j.handle(m); err != nil {
 			j.wasPaused(begin)
 			return err
 		}
@@ -352,7 +352,7 @@ func (j *job) sendProgress(tell func(*Progress)) error {
 		p.Ahead, p.Total = d.Ahead(), d.Total()
 	}
 	if part, _ := p.Done(); !at.Resuming {
-		p.Speed = j.speed.at(part, p.Millis)
+		p.Speed = j.speed.record(part, p.Millis)
 	}
 	if tell != nil {
 		tell(&p)
@@ -465,7 +465,7 @@ func (j *job) conclude(state profile.State) {
 		e.Reason = leftOut
 	}
 	problem := j.host.put(e, data)
-	if j.unshelve() && problem != "" { // deleting the spill store has freed space
+	if j.deleteShelf() && problem != "" { // deleting the spill store has freed space
 		problem = j.host.put(e, data)
 	}
 	done := Done{Key: e.Key, Digest: e.Digest, Kept: problem == "", Problem: problem, Profile: data}

@@ -40,8 +40,8 @@ const fullOutside = "The storage is full, so data that does not fit in memory ca
 // leftOut is the reason for missing analyses in a complete result whose stacks were spilled.
 const leftOut = "the lines of the trace did not fit in memory, so code, data and sharing between threads were left out"
 
-// limit sets the program's memory limit to the memory limit of the run.
-func (j *job) limit() {
+// setLimit sets the program's memory setLimit to the memory setLimit of the run.
+func (j *job) setLimit() {
 	if j.host.OpenShelf == nil {
 		j.start.Memory = 0 // nothing can be spilled
 	}
@@ -87,7 +87,7 @@ func (j *job) spill() {
 	defer func() {
 		if j.stays {
 			j.start.Memory = 0
-			j.limit()
+			j.setLimit()
 		}
 	}()
 	b := locality.Budget{Bytes: j.start.Memory / 100 * modelShare}
@@ -96,7 +96,7 @@ func (j *job) spill() {
 	}
 	now, ok := j.runner.Spill(b)
 	if j.stays = !ok; j.stays {
-		j.unshelve()
+		j.deleteShelf()
 		return
 	}
 	j.start.Spec, j.keeper.Spec, j.unsaved = now, now, ""
@@ -115,14 +115,14 @@ func (j *job) bytesOutside() uint64 {
 // closeShelf closes the spill store, and deletes it unless a checkpoint needs it.
 func (j *job) closeShelf() {
 	if !j.needed {
-		j.unshelve()
+		j.deleteShelf()
 	} else if c, ok := j.shelf.(io.Closer); ok {
 		_ = c.Close()
 	}
 }
 
-// unshelve deletes the spill store. The result reports whether there was a spill store.
-func (j *job) unshelve() (there bool) {
+// deleteShelf deletes the spill store. The result reports whether there was a spill store.
+func (j *job) deleteShelf() (there bool) {
 	if j.shelf == nil {
 		return false
 	}
@@ -172,7 +172,7 @@ func (j *job) listen() {
 		if m.Type == TypePause || m.Type == TypeResume {
 			held = append(held, m)
 		} else {
-			j.ended = j.take(m)
+			j.ended = j.handle(m)
 		}
 	}
 	j.held = held

@@ -39,14 +39,14 @@ func TestSpeedIsRecent(t *testing.T) {
 	part, millis, last := uint64(0), uint64(0), uint64(0)
 	for _, phase := range []uint64{3_000_000, 140_000} {
 		for range 100 { // the program runs for 20 seconds
-			last = s.at(part, millis)
+			last = s.record(part, millis)
 			part, millis = part+phase/5, millis+200
 		}
 		if last < phase*95/100 || last > phase*105/100 {
 			t.Errorf("speed = %d per second, want about %d", last, phase)
 		}
 	}
-	if s.at(5, millis) != 0 { // counting restarts from a lower number
+	if s.record(5, millis) != 0 { // counting restarts from a lower number
 		t.Error("the speed of a falling count is positive, want 0")
 	}
 }

@@ -74,7 +74,7 @@ func (j *job) divide(reader trace.Reader, attachment any) *analysis.Divided {
 	help := Help{Name: j.start.Name, Spec: spec, MostLines: cmp.Or(j.start.Memory/uint64(n), s.MemoryBytes) / bytesPerLine}
 	j.team = &team{sharing: s, help: help.Encode(), file: attachment}
 	d, err := analysis.NewDivided(spec, reader, mover, source, analysis.DividedOptions{
-		Helpers:           func(wake func()) []analysis.Helper { return j.team.gather(n-1, wake) },
+		Helpers:           func(wake func()) []analysis.Helper { return j.team.newHelpers(n-1, wake) },
 		SegmentReferences: int(j.start.SegmentReferences),
 	})
 	if err != nil {
@@ -92,8 +92,8 @@ func isLongEnough(chunks []trace.Chunk, forced bool) bool {
 	return n >= leastShared || forced && n > 0
 }
 
-// gather returns n helpers. A helper's worker starts when the helper receives its first segment.
-func (t *team) gather(n int, wake func()) (list []analysis.Helper) {
+// newHelpers returns n helpers. A helper's worker starts when the helper receives its first segment.
+func (t *team) newHelpers(n int, wake func()) (list []analysis.Helper) {
 	t.wake = wake
 	for range n {
 		h := &helper{team: t}
@@ -126,7 +126,7 @@ func (t *team) close() {
 
 // size returns the number of live helpers of the team.
 func (t *team) size() (n uint32) {
-	t.each(func(h *helper) {
+	t.forEach(func(h *helper) {
 		if h.carrier != nil && !h.gone {
 			n++
 		}
@@ -136,12 +136,12 @@ func (t *team) size() (n uint32) {
 
 // memory returns the memory of the helpers' programs.
 func (t *team) memory() (bytes uint64) {
-	t.each(func(h *helper) { bytes += h.memory })
+	t.forEach(func(h *helper) { bytes += h.memory })
 	return bytes
 }
 
-// each calls a function for every helper, with the helper locked.
-func (t *team) each(f func(*helper)) {
+// forEach calls a function for every helper, with the helper locked.
+func (t *team) forEach(f func(*helper)) {
 	for _, h := range t.all() {
 		h.mu.Lock()
 		f(h)
@@ -178,7 +178,7 @@ func (h *helper) Begin(s analysis.Stretch) {
 		return
 	}
 	if h.carrier.Send(Message{Type: TypeStretch, Job: number, Body: EncodeStretch(s)}) != nil {
-		h.lose()
+		h.markDead()
 	}
 }
 
@@ -186,14 +186,14 @@ func (h *helper) Begin(s analysis.Stretch) {
 func (h *helper) start() bool {
 	carrier, err := h.team.sharing.Connect()
 	if err != nil {
-		h.lose()
+		h.markDead()
 		return false
 	}
 	h.mu.Lock()
 	h.carrier = carrier
 	h.mu.Unlock()
 	if carrier.Send(Message{Type: TypeHelp, Body: h.team.help, Attachment: h.team.file}) != nil {
-		h.lose()
+		h.markDead()
 		return false
 	}
 	go h.listen()
@@ -208,7 +208,7 @@ func (h *helper) listen() {
 			err = h.handle(m)
 		}
 		if err != nil {
-			h.lose()
+			h.markDead()
 			return
 		}
 	}
@@ -246,8 +246,8 @@ func (h *helper) handle(m Message) error {
 	return nil
 }
 
-// lose marks the helper as dead.
-func (h *helper) lose() {
+// markDead marks the helper as dead.
+func (h *helper) markDead() {
 	h.mu.Lock()
 	h.gone, h.ended, h.memory = true, true, 0
 	carrier := h.carrier
@@ -266,7 +266,7 @@ func (h *helper) tell(kind Type) {
 	}
 	h.mu.Unlock()
 	if !idle && h.carrier.Send(Message{Type: kind, Job: number}) != nil {
-		h.lose()
+		h.markDead()
 	}
 }
 
@@ -280,7 +280,7 @@ func (h *helper) Analysed() (references uint64, ended bool) {
 	mute := !h.ended && time.Since(h.heard) > cmp.Or(h.team.sharing.Patience, defaultPatience)
 	h.mu.Unlock()
 	if mute {
-		h.lose()
+		h.markDead()
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -306,7 +306,7 @@ func (h *helper) Gone() bool {
 // Close ends the helper's worker, even during an analysis.
 func (h *helper) Close() {
 	if !h.Gone() {
-		h.lose()
+		h.markDead()
 	}
 }
 

@@ -71,8 +71,8 @@ func answered(q ask.Question, answer func(ask.Question) (*report.Document, error
 	}
 }
 
-// once returns the table with the given name, which is computed only on the first call.
-func (a *Answers) once(name string, make func() *Table) *Table {
+// cachedTable returns the table with the given name, which is computed only on the first call.
+func (a *Answers) cachedTable(name string, make func() *Table) *Table {
 	if a.tables[name] == nil {
 		if len(a.tables) >= keptTables {
 			clear(a.tables)
@@ -91,7 +91,7 @@ func (a *Answers) table(caption string, q ask.Question, where map[string]string,
 		return &Table{Caption: upper(err.Error())}
 	}
 	q.Brief = false // exports must contain all rows
-	t := show(&d.Tables[0], answerWords, where, keys...).of(a.document(q))
+	t := show(&d.Tables[0], answerWords, where, keys...).setDocument(a.document(q))
 	t.Caption = cmp.Or(caption, t.Caption)
 	return t
 }
@@ -102,7 +102,7 @@ func AnsweredTable(reply *answers.Reply, key string) *Table {
 	if t == nil {
 		return nil
 	}
-	return show(t, words, nil).answered(reply, key)
+	return show(t, words, nil).setReply(reply, key)
 }
 
 // VerbQuestion returns a question that makes the answer program run a verb of the command for a

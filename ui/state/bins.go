@@ -25,7 +25,7 @@ func (v *View) Bins() (counts []uint64, cold uint64) {
 
 // HistogramTable lists every distance that occurs, with its exact count.
 func (v *View) HistogramTable() *Table {
-	return v.once("histogram", func() *Table {
+	return v.cachedTable("histogram", func() *Table {
 		return v.table("Accesses by stack distance", v.question("histogram"), nil)
 	})
 }

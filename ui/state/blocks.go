@@ -53,8 +53,8 @@ func cell(t *report.Table, row int, key string) report.Value {
 	return report.None()
 }
 
-// plain returns the text of a cell; "" if there is no such column.
-func plain(t *report.Table, row int, key string) string { return cell(t, row, key).Plain() }
+// cellText returns the text of a cell; "" if there is no such column.
+func cellText(t *report.Table, row int, key string) string { return cell(t, row, key).Plain() }
 
 // numberIn returns the number in a cell; 0 if it contains no number.
 func numberIn(t *report.Table, row int, key string) float64 { return number(cell(t, row, key)) }
@@ -66,10 +66,10 @@ func number(v report.Value) float64 {
 }
 
 // blockWords formats the models' numbers.
-var blockWords = report.Words{Count: Exact, Real: modelled, Share: Percent}
+var blockWords = report.Words{Count: Exact, Real: formatEstimate, Share: Percent}
 
-// modelled formats a number that a model computed.
-func modelled(x float64) string {
+// formatEstimate formats a number that a model computed.
+func formatEstimate(x float64) string {
 	if x >= 1000 || x == float64(uint64(max(x, 0))) {
 		return Count(x)
 	}
@@ -82,7 +82,7 @@ func (b *Blocks) Shown(key, caption string, columns ...string) *Table {
 	if whole == nil || len(whole.Rows) == 0 {
 		return nil
 	}
-	t := show(whole, blockWords, nil, columns...).of(b.document)
+	t := show(whole, blockWords, nil, columns...).setDocument(b.document)
 	t.Caption = caption
 	return t
 }
@@ -149,7 +149,7 @@ func (b *Blocks) FunctionName() string {
 // BlockName returns the name of the selected block, with its source location.
 func (b *Blocks) BlockName() string {
 	t, at := b.Table("blocks"), b.row("blocks", b.Block)
-	return strings.TrimSuffix(plain(t, at, "block")+", "+plain(t, at, "source"), ", ")
+	return strings.TrimSuffix(cellText(t, at, "block")+", "+cellText(t, at, "source"), ", ")
 }
 
 // Place returns the source file of the selected block, and the numbers of its first and last line;
@@ -170,7 +170,7 @@ func (b *Blocks) Summary() string {
 	t := b.Table("program")
 	of := map[string]string{}
 	for i := range rowsOf(t) {
-		of[plain(t, i, "name")] = shown(cell(t, i, "value"), blockWords)
+		of[cellText(t, i, "name")] = shown(cell(t, i, "value"), blockWords)
 	}
 	text := of["cycles"] + " cycles on " + of["processor"]
 	if ms := of["milliseconds"]; ms != "" {
@@ -222,7 +222,7 @@ func (b *Blocks) graph() *Graph {
 		n := GraphNode{Share: numberIn(t, i, "share")}
 		times, never := count(cell(t, i, "count"))
 		n.Never = never
-		for _, line := range []string{plain(t, i, "block"), plain(t, i, "source"), times} {
+		for _, line := range []string{cellText(t, i, "block"), cellText(t, i, "source"), times} {
 			if line != "" {
 				n.Lines = append(n.Lines, Fit(line))
 			}
@@ -305,16 +305,16 @@ func (b *Blocks) branchRows() (list []BranchRow) {
 	var shares []float64 // the shares of all outcomes of the row's branch
 	first := 0
 	for i := range min(len(rowsOf(t)), mostBranches) {
-		text := func(key string) string { return plain(t, i, key) }
+		text := func(key string) string { return cellText(t, i, key) }
 		label := ""
 		if n := int(numberIn(t, i, "block")); n < len(rows) {
-			label = plain(blocks, rows[n], "block")
+			label = cellText(blocks, rows[n], "block")
 		}
 		r := BranchRow{Branch: text("branch"), To: text("to"), Title: label + " to " + text("to"), Text: text("text"), Share: numberIn(t, i, "share")}
 		if i == 0 || list[i-1].Branch != r.Branch {
 			first, shares = i, nil
 			r.Head = strings.TrimSuffix(label+" · "+text("source"), " · ") + ", " + text("origin")
-			for k := i; k < len(t.Rows) && plain(t, k, "branch") == r.Branch; k++ {
+			for k := i; k < len(t.Rows) && cellText(t, k, "branch") == r.Branch; k++ {
 				shares = append(shares, numberIn(t, k, "share"))
 			}
 		}
@@ -372,7 +372,7 @@ type Choice struct {
 func (b *Blocks) Choices(table string) (list []Choice) {
 	t := b.Table(table)
 	for i := range rowsOf(t) {
-		list = append(list, Choice{Name: plain(t, i, "name"), Title: plain(t, i, "title")})
+		list = append(list, Choice{Name: cellText(t, i, "name"), Title: cellText(t, i, "title")})
 	}
 	return list
 }
@@ -381,7 +381,7 @@ func (b *Blocks) Choices(table string) (list []Choice) {
 func (b *Blocks) Parameters() (list []Choice) {
 	t := b.Table("parameters")
 	for i := range rowsOf(t) {
-		list = append(list, Choice{Name: plain(t, i, "name"), Title: plain(t, i, "value")})
+		list = append(list, Choice{Name: cellText(t, i, "name"), Title: cellText(t, i, "value")})
 	}
 	return list
 }

@@ -43,7 +43,7 @@ func (v *View) Predict(h hierarchy.Hierarchy) *Caches {
 	}
 	p, warnings, err := v.predict(h)
 	if err != nil {
-		c.Problem, c.Missing = v.problem(err)
+		c.Problem, c.Missing = v.explain(err)
 		return c
 	}
 	c.Prediction = p
@@ -303,7 +303,7 @@ func (v *View) TimesTable(h hierarchy.Hierarchy) *Table {
 	}
 	for i := range d.Tables {
 		if t := &d.Tables[i]; t.Key == "times" {
-			return show(t, answerWords, nil).bars(t, "served").of(v.document(q))
+			return show(t, answerWords, nil).addBars(t, "served").setDocument(v.document(q))
 		}
 	}
 	return nil

@@ -191,7 +191,7 @@ func (t *CallTree) Frame(row int) string {
 	if row < 0 {
 		return ""
 	}
-	text := plain(t.table, row, "number") + "-" + strconv.Itoa(t.Depths[row])
+	text := cellText(t.table, row, "number") + "-" + strconv.Itoa(t.Depths[row])
 	if t.Up && len(t.calls.Trees) > 1 {
 		text = "up-" + text
 	}
@@ -251,7 +251,7 @@ func (t *CallTree) matches(search string) (list []bool, rows uint64, share float
 	list = make([]bool, len(t.Names))
 	within, all := make([]bool, len(list)), 0.0
 	for i, parent := range t.Parents {
-		text := strings.ToLower(t.Names[i] + " " + plain(t.table, i, "file"))
+		text := strings.ToLower(t.Names[i] + " " + cellText(t.table, i, "file"))
 		list[i] = !slices.ContainsFunc(words, func(w string) bool { return !strings.Contains(text, w) })
 		if parent < 0 {
 			all += t.Weights[i]
@@ -301,8 +301,8 @@ func (t *CallTree) text(row int, key string) string {
 
 // source returns the source location of a row, for example "app.c:17".
 func (t *CallTree) source(row int) string {
-	if file := plain(t.table, row, "file"); file != "" {
-		return file + ":" + plain(t.table, row, "line")
+	if file := cellText(t.table, row, "file"); file != "" {
+		return file + ":" + cellText(t.table, row, "line")
 	}
 	return ""
 }
@@ -355,7 +355,7 @@ func (t *CallTree) Flame(search string, zoom int) *Flame {
 	for i, parent := range t.Parents {
 		start := ends[parent+1]
 		ends[parent+1], ends[i+1] = start+t.Weights[i], start
-		f.Starts, f.Colors = append(f.Starts, start), append(f.Colors, t.calls.colors[plain(t.table, i, "file")])
+		f.Starts, f.Colors = append(f.Starts, start), append(f.Colors, t.calls.colors[cellText(t.table, i, "file")])
 	}
 	return f
 }
@@ -363,7 +363,7 @@ func (t *CallTree) Flame(search string, zoom int) *Flame {
 // Grid returns the tree as a table. Rows with at least a tenth of the run's count are unfolded.
 func (t *CallTree) Grid(selected int) *Grid {
 	c := t.calls
-	table := (&Table{Caption: t.Title, Rows: len(t.Names)}).answered(c.reply, t.ID)
+	table := (&Table{Caption: t.Title, Rows: len(t.Names)}).setReply(c.reply, t.ID)
 	table.Columns = []Column{{Name: "function", Key: "function", Words: true}, {Name: c.Label + " with callees", Key: c.Event + "_inclusive"}, {Name: "share", Key: "share"},
 		{Name: "own " + c.Label, Key: c.Event}, {Name: "share of own", Key: "own_share"}, {Name: "source", Key: "source", Words: true}}
 	counted := t.table.Index("calls") >= 0 // false for a part of the run

@@ -64,16 +64,16 @@ func (c *Code) utilisation() (key string, bytes uint64) {
 	return key, bytes
 }
 
-// about returns the prefix for the misses in a level: ≈ if they are estimates.
-func (c *Code) about(level int) string {
+// estimateMark returns the prefix for the misses in a level: ≈ if they are estimates.
+func (c *Code) estimateMark(level int) string {
 	if !c.Levels[level].Exact {
 		return about
 	}
 	return ""
 }
 
-// aboutTotal returns the prefix of the total misses in a level: ≈ if a model computed the total.
-func (c *Code) aboutTotal(level int) string {
+// totalMark returns the prefix of the total misses in a level: ≈ if a model computed the total.
+func (c *Code) totalMark(level int) string {
 	if c.Levels[level].Level.Method != hierarchy.Exact {
 		return about
 	}
@@ -89,7 +89,7 @@ func (c *Code) MostWords(level int) string {
 	}
 	n := len(most)
 	places := Plural(uint64(len(c.rows)), PlaceName(c.By), PlaceName(c.By)+"s")
-	of := c.aboutTotal(level) + Count(total) + " misses in " + c.Levels[level].Level.Cache.Name
+	of := c.totalMark(level) + Count(total) + " misses in " + c.Levels[level].Level.Cache.Name
 	number, cause := Exact(uint64(n)), "cause"
 	if n == 1 {
 		cause = "causes"
@@ -100,17 +100,17 @@ func (c *Code) MostWords(level int) string {
 	switch {
 	case total == 0:
 		return "There are no misses in " + c.Levels[level].Level.Cache.Name + "."
-	case made < 0.9*total && c.unknown():
-		return "All " + places + " together cause " + c.about(level) + Percent(made/total) + " of the " + of + "; the profile does not attribute the others. Analyse the trace again."
+	case made < 0.9*total && c.hasUnattributed():
+		return "All " + places + " together cause " + c.estimateMark(level) + Percent(made/total) + " of the " + of + "; the profile does not attribute the others. Analyse the trace again."
 	case made < 0.9*total:
-		return "All " + places + " together cause " + c.about(level) + Percent(made/total) + " of the " + of + "; the others are conflict misses in sets, which cannot be attributed."
+		return "All " + places + " together cause " + c.estimateMark(level) + Percent(made/total) + " of the " + of + "; the others are conflict misses in sets, which cannot be attributed."
 	default:
 		return number + " of " + places + " (highlighted) " + cause + " 90" + thin + "% of the " + of + "."
 	}
 }
 
-// unknown reports whether some misses are unattributed because the profile has no sites for them.
-func (c *Code) unknown() bool {
+// hasUnattributed reports whether some misses are unattributed because the profile has no sites for them.
+func (c *Code) hasUnattributed() bool {
 	return slices.ContainsFunc(c.Levels, func(l attribution.Attribution) bool { return l.Rest > 0 && l.RestUnknown })
 }
 
@@ -131,7 +131,7 @@ func (c *Code) Ranked(by, search string) []int {
 	if search = strings.ToLower(strings.TrimSpace(search)); search == "" {
 		return order
 	}
-	return slices.DeleteFunc(order, func(i int) bool { return !strings.Contains(c.searched(i), search) })
+	return slices.DeleteFunc(order, func(i int) bool { return !strings.Contains(c.searchText(i), search) })
 }
 
 // Cause describes, in words, one of the rows with the most misses in the first level.
@@ -155,8 +155,8 @@ func (c *Code) referencesOf(r *attribution.Row) string {
 func (c *Code) Causes(count int) (list []Cause) {
 	for _, place := range c.Most(0) {
 		r := &c.rows[place]
-		cause := Cause{ID: c.ID(place), Function: c.Name(r.Function), References: c.referencesOf(r), Misses: c.about(0) + Count(r.Misses[0]),
-			Share: c.about(0) + Percent(r.Misses[0]/max(c.Levels[0].Level.Misses, 1))}
+		cause := Cause{ID: c.ID(place), Function: c.Name(r.Function), References: c.referencesOf(r), Misses: c.estimateMark(0) + Count(r.Misses[0]),
+			Share: c.estimateMark(0) + Percent(r.Misses[0]/max(c.Levels[0].Level.Misses, 1))}
 		if cause.Where = c.Place(place); r.File != "" && r.Line > 0 {
 			cause.Where = lineName(r.File, r.Line)
 		}
@@ -181,8 +181,8 @@ func (c *Code) Most(level int) []int {
 	return c.most[level]
 }
 
-// searched returns the searchable text of a row, in lower case.
-func (c *Code) searched(i int) string {
+// searchText returns the searchable text of a row, in lower case.
+func (c *Code) searchText(i int) string {
 	if c.words == nil {
 		c.words = make([]string, len(c.rows))
 	}

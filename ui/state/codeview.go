@@ -66,8 +66,8 @@ func (v *CodeView) Find(id int) int {
 	return -1
 }
 
-// sorted returns the key of the column that sorts the rows.
-func (v *CodeView) sorted() string { return cmp.Or(v.Sort, v.levelName(0)+"_misses") }
+// sortKey returns the key of the column that sorts the rows.
+func (v *CodeView) sortKey() string { return cmp.Or(v.Sort, v.levelName(0)+"_misses") }
 
 // column is a column of the grid, with the text of its cells.
 type column struct {
@@ -88,12 +88,12 @@ func (v *CodeView) columns() (list []column) {
 		}
 	}
 	share := func(l int) {
-		answer(v.levelName(l)+"_share", "of "+v.levelName(l)+" misses", v.about(l))
+		answer(v.levelName(l)+"_share", "of "+v.levelName(l)+" misses", v.estimateMark(l))
 		list[len(list)-1].bar = true
 	}
 	add(Column{Name: PlaceName(v.By), Key: "place", Words: true}, v.Place)
 	if v.Brief {
-		l, by := v.Level(v.Sort), v.sorted()
+		l, by := v.Level(v.Sort), v.sortKey()
 		if by == "place" || strings.HasSuffix(by, "_share") {
 			by = v.levelName(l) + "_misses"
 		}
@@ -116,7 +116,7 @@ func (v *CodeView) columns() (list []column) {
 	l := v.Level(v.Sort)
 	share(l)
 	answer(v.levelName(l)+"_coherence_misses", v.levelName(l)+" coherence misses", "")
-	answer("miss_ratio", v.levelName(0)+" miss ratio", v.about(0))
+	answer("miss_ratio", v.levelName(0)+" miss ratio", v.estimateMark(0))
 	if v.By != attribution.Object {
 		add(Column{Name: "stride", Key: "irregular_strides", Words: true}, func(i int) string { return strideWords(&v.rows[i]) })
 	}
@@ -133,7 +133,7 @@ func (v *CodeView) levelName(l int) string { return v.Levels[l].Level.Cache.Name
 func (v *CodeView) Grid(picked int) *Grid {
 	columns := v.columns()
 	rest := v.remainder(columns)
-	t := &Table{Caption: "Misses by " + PlaceName(v.By), Rows: len(v.order), Sort: v.sorted(), document: v.Document, key: "sites"}
+	t := &Table{Caption: "Misses by " + PlaceName(v.By), Rows: len(v.order), Sort: v.sortKey(), document: v.Document, key: "sites"}
 	if rest != nil && v.Search == "" {
 		t.Rows++
 	}
@@ -161,7 +161,7 @@ func (v *CodeView) Grid(picked int) *Grid {
 			}
 			return shares
 		},
-		Table: t, ID: "code", Order: string(v.By) + " " + v.sorted() + " " + v.Search, Selected: slices.Index(v.order, picked),
+		Table: t, ID: "code", Order: string(v.By) + " " + v.sortKey() + " " + v.Search, Selected: slices.Index(v.order, picked),
 		Mark: func(i int) string {
 			switch {
 			case i >= len(v.order):
@@ -180,14 +180,14 @@ func (v *CodeView) remainder(columns []column) []string {
 	cells := make([]string, len(columns))
 	for j, c := range columns {
 		if c.level >= 0 {
-			cells[j] = v.about(c.level) + Count(rest.Misses[c.level])
+			cells[j] = v.estimateMark(c.level) + Count(rest.Misses[c.level])
 			none = none && rest.Misses[c.level] == 0
 		}
 	}
 	if none {
 		return nil
 	}
-	if cells[0] = "not attributed: conflict misses in sets"; v.unknown() {
+	if cells[0] = "not attributed: conflict misses in sets"; v.hasUnattributed() {
 		cells[0] = "at an unknown location"
 	}
 	return cells
@@ -239,7 +239,7 @@ func (v *CodeView) Sentence(place int) string {
 		text = Plural(r.Accesses, "access", "accesses")
 	}
 	for l := range v.Levels {
-		text += ", " + v.about(l) + Count(r.Misses[l]) + " misses in " + v.levelName(l)
+		text += ", " + v.estimateMark(l) + Count(r.Misses[l]) + " misses in " + v.levelName(l)
 	}
 	if v.By != attribution.Object && r.References > 0 {
 		text += "; stride " + strideWords(r)
@@ -304,7 +304,7 @@ func (v *CodeView) DistancesTable(place int) *Table {
 	whole := v.DistancesOf(&v.rows[place])
 	t := show(&whole, words, nil)
 	if t.Caption = "Accesses by stack distance at this location"; v.OfPlace != nil {
-		t.of(v.OfPlace(v.Named(place)))
+		t.setDocument(v.OfPlace(v.Named(place)))
 	}
 	return t
 }
@@ -320,7 +320,7 @@ func (v *CodeView) Before(place int) *Table {
 	if at < 0 {
 		return nil
 	}
-	t := show(&d.Tables[at], words, map[string]string{"of": v.Named(place)}, "place", "accesses", "share").of(v.Document)
+	t := show(&d.Tables[at], words, map[string]string{"of": v.Named(place)}, "place", "accesses", "share").setDocument(v.Document)
 	t.Caption = "Code that last accessed the lines, at distances of " + strconv.Itoa(profile.PreviousFrom) + " lines or more"
 	return t
 }
@@ -396,7 +396,7 @@ func (v *CodeView) SourceGrid(f *Source, name string, line uint32) *Grid {
 			titles := make([]string, levels)
 			if r := row(i); r != nil {
 				for l := range titles {
-					titles[l] = v.about(l) + Count(r.Misses[l]) + " misses in " + v.levelName(l) + ", " + v.about(l) + Percent(v.shareOf(r, l)) + " of them"
+					titles[l] = v.estimateMark(l) + Count(r.Misses[l]) + " misses in " + v.levelName(l) + ", " + v.estimateMark(l) + Percent(v.shareOf(r, l)) + " of them"
 				}
 			}
 			return titles
@@ -470,7 +470,7 @@ func (v *CodeView) operands(r *attribution.Row, level int) string {
 	for _, o := range list {
 		text := strings.TrimSpace(o.name + " " + o.sum.Stride().String() + " stride")
 		if len(list) > 1 && o.misses > 0 && o.name != "" {
-			text += " " + v.about(level) + Percent(o.misses/r.Misses[level])
+			text += " " + v.estimateMark(level) + Percent(o.misses/r.Misses[level])
 		}
 		if o.name != "" || len(list) == 1 {
 			texts = append(texts, text)
@@ -508,7 +508,7 @@ func (v *CodeView) Operands(place int, of func() *report.Document) *Table {
 	if key, _ := v.utilisation(); key != "" {
 		columns = append(columns, key)
 	}
-	t := show(&d.Tables[at], answerWords, map[string]string{"file": r.File, "line": strconv.FormatUint(uint64(r.Line), 10), "function": v.Name(r.Function)}, columns...).of(of)
+	t := show(&d.Tables[at], answerWords, map[string]string{"file": r.File, "line": strconv.FormatUint(uint64(r.Line), 10), "function": v.Name(r.Function)}, columns...).setDocument(of)
 	t.Caption = "Instructions of this line that refer to memory"
 	return t
 }
@@ -543,7 +543,7 @@ func InstructionsTable(reply *answers.Reply) *Table {
 	if t == nil {
 		return nil
 	}
-	return show(t, words, nil, "block", "number", "line", "instruction", "operands", "variable", "executions").answered(reply, t.Key)
+	return show(t, words, nil, "block", "number", "line", "instruction", "operands", "variable", "executions").setReply(reply, t.Key)
 }
 
 // Hot returns the hot lines of a file: the line numbers, in ascending order, at which at least 1 %
@@ -604,12 +604,12 @@ func (v *View) worstLine(h hierarchy.Hierarchy) (Finding, bool) {
 	if n := c.rows[0].Coherence[0]; n >= most/2 {
 		why = "These accesses miss because a store by another core invalidated the line. "
 		if n < most {
-			why = c.about(0) + Count(n) + " of them miss because a store by another core invalidated the line. "
+			why = c.estimateMark(0) + Count(n) + " of them miss because a store by another core invalidated the line. "
 		}
 	}
 	return Finding{ID: "worst-line", Title: "Worst line", Tab: TabCode,
-		Text: strings.ReplaceAll(c.Place(0), "  ", " in ") + " causes " + c.about(0) + Percent(most/total) + " of the misses in " + levels[0].Level.Cache.Name +
-			" of " + Bytes(levels[0].Level.Cache.SizeBytes) + ", " + WaysText(levels[0].Level.Cache.Ways) + ": " + c.about(0) + Count(most) + " of " + c.aboutTotal(0) + Count(total) + ". " + why + c.MostWords(0)}, true
+		Text: strings.ReplaceAll(c.Place(0), "  ", " in ") + " causes " + c.estimateMark(0) + Percent(most/total) + " of the misses in " + levels[0].Level.Cache.Name +
+			" of " + Bytes(levels[0].Level.Cache.SizeBytes) + ", " + WaysText(levels[0].Level.Cache.Ways) + ": " + c.estimateMark(0) + Count(most) + " of " + c.totalMark(0) + Count(total) + ". " + why + c.MostWords(0)}, true
 }
 
 // CodeBys lists the groupings of the misses in the order in which they appear on the page.

@@ -67,9 +67,9 @@ type drawnMatrix struct {
 	matrix *Matrix
 }
 
-// once returns the matrix of a subject. It calls the function draw unless the last matrix had the
+// cachedMatrix returns the matrix of a subject. It calls the function draw unless the last matrix had the
 // same subject.
-func (d *drawnMatrix) once(of any, draw func() *Matrix) *Matrix {
+func (d *drawnMatrix) cachedMatrix(of any, draw func() *Matrix) *Matrix {
 	if d.matrix == nil || d.of != of {
 		d.of, d.matrix = of, draw()
 	}
@@ -186,7 +186,7 @@ func (c *Communication) FlowMatrix(granule, window int, m FlowMeasure, picked [2
 		measure         FlowMeasure
 		picked          [2]int
 	}
-	return c.flowMap.once(question{granule, window, m, picked}, func() *Matrix { return c.drawFlows(granule, window, m, picked) })
+	return c.flowMap.cachedMatrix(question{granule, window, m, picked}, func() *Matrix { return c.drawFlows(granule, window, m, picked) })
 }
 
 func (c *Communication) drawFlows(granule, window int, m FlowMeasure, picked [2]int) *Matrix {
@@ -295,7 +295,7 @@ func (c *Communication) FlowsTable(granule, window int) *Table {
 	} else {
 		q = q.With("by", "flow").With("granularity", c.granularity(granule))
 	}
-	return c.view.once("flows "+c.granularity(granule)+" "+strconv.Itoa(window), func() *Table {
+	return c.view.cachedTable("flows "+c.granularity(granule)+" "+strconv.Itoa(window), func() *Table {
 		return c.view.table("Flows between threads, by "+c.GranuleName(granule), q, where, "from", "to", "transfers", "bytes", "events")
 	})
 }
@@ -325,7 +325,7 @@ func (c *Communication) PairsTable(picked [2]int) *Table {
 		where["from"], where["to"] = strconv.FormatUint(uint64(from), 10), strconv.FormatUint(uint64(to), 10)
 		caption += ", thread " + where["from"] + " to thread " + where["to"]
 	}
-	return c.view.once(caption, func() *Table {
+	return c.view.cachedTable(caption, func() *Table {
 		return c.view.table(caption, q, where, "producer_file,producer_line,producer", "consumer_file,consumer_line,consumer", "object",
 			"from", "to", "transfers", "events")
 	})
@@ -333,9 +333,9 @@ func (c *Communication) PairsTable(picked [2]int) *Table {
 
 // TrafficTable counts how threads use words, lines and pages.
 func (c *Communication) TrafficTable() *Table {
-	return c.view.once("traffic", func() *Table {
+	return c.view.cachedTable("traffic", func() *Table {
 		traffic := c.answers.Traffic()
-		t := show(&traffic, answerWords, nil, "granule_bytes", "transfers", "bytes", "private", "read_shared", "producer_consumer", "migratory", "falsely_shared").of(c.view.document(c.view.question("communication")))
+		t := show(&traffic, answerWords, nil, "granule_bytes", "transfers", "bytes", "private", "read_shared", "producer_consumer", "migratory", "falsely_shared").setDocument(c.view.document(c.view.question("communication")))
 		t.Caption = "How threads use words, lines and pages"
 		return t
 	})
@@ -352,7 +352,7 @@ func (c *Communication) FalseFindings() []answers.FalseFinding {
 
 // FalseTable returns a table with a row for each falsely shared data structure, or nil.
 func (c *Communication) FalseTable() *Table {
-	return c.view.once("false sharing", func() *Table {
+	return c.view.cachedTable("false sharing", func() *Table {
 		if len(c.FalseFindings()) == 0 {
 			return nil
 		}
@@ -397,7 +397,7 @@ func (c *Communication) OwnerName(i int) string {
 // OwnerMap returns a matrix with the first thread and the most frequent thread of each part of a
 // data structure.
 func (c *Communication) OwnerMap(i int) *Matrix {
-	return c.owned.once(i, func() *Matrix { return c.drawOwners(&c.Owners[i]) })
+	return c.owned.cachedMatrix(i, func() *Matrix { return c.drawOwners(&c.Owners[i]) })
 }
 
 func (c *Communication) drawOwners(o *profile.Ownership) *Matrix {
@@ -477,7 +477,7 @@ func (c *Communication) ownerSentence(o *profile.Ownership) string {
 // OwnersTable lists the parts of a data structure.
 func (c *Communication) OwnersTable(i int) *Table {
 	object := map[string]string{"object": c.answers.Object(c.Owners[i].Object).Plain()}
-	return c.view.once("owners "+strconv.Itoa(i), func() *Table {
+	return c.view.cachedTable("owners "+strconv.Itoa(i), func() *Table {
 		return c.view.table("Parts of "+c.view.ObjectName(c.Owners[i].Object), c.view.question("communication").With("by", "owner"),
 			object,
 			"offset", "first_touch", "most", "references", "own_share", "readers", "writers", "class")

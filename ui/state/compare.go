@@ -28,8 +28,8 @@ var compareColors = [2]string{"side-a", "side-b"}
 // SideName returns the title of a run: 0 is A, 1 is B.
 func SideName(side int) string { return [...]string{"A (before)", "B (after)"}[side] }
 
-// both calls a function for A and for B.
-func (c *Comparison) both(f func(side int, v *View)) {
+// forBoth calls a function for A and for B.
+func (c *Comparison) forBoth(f func(side int, v *View)) {
 	f(0, c.A)
 	f(1, c.B)
 }
@@ -102,7 +102,7 @@ func extend(at []float64, ys [2][]float64, x float64) ([]float64, [2][]float64) 
 // Histogram shows both histograms of stack distances in logarithmic bins.
 func (c *Comparison) Histogram() *Chart {
 	var parts [2]*Chart
-	c.both(func(side int, v *View) { parts[side] = v.HistogramChart() })
+	c.forBoth(func(side int, v *View) { parts[side] = v.HistogramChart() })
 	chart := parts[0]
 	if len(parts[1].At) > len(chart.At) {
 		chart = parts[1]
@@ -125,7 +125,7 @@ func (c *Comparison) Histogram() *Chart {
 // begin at the first reference of their run, and may have different lengths.
 func (c *Comparison) OverTime(log2Lines int) *Chart {
 	var parts [2]*Chart
-	c.both(func(side int, v *View) { parts[side] = v.OverTime([]int{log2Lines}) })
+	c.forBoth(func(side int, v *View) { parts[side] = v.OverTime([]int{log2Lines}) })
 	chart := parts[0]
 	chart.Title = "Misses over time in " + Bytes(c.A.CapacityBytes(log2Lines)) + ", A and B"
 	chart.X.Label = "reference"
@@ -180,8 +180,8 @@ func (c *Comparison) ask(q ask.Question, key string) answer {
 	return a
 }
 
-// replied returns a question together with the second program's replies about both runs.
-func (c *Comparison) replied(verb, main string, replies [2]*answers.Reply, h hierarchy.Hierarchy, args ...ask.Arg) ask.Question {
+// repliedQuestion returns a question together with the second program's replies about both runs.
+func (c *Comparison) repliedQuestion(verb, main string, replies [2]*answers.Reply, h hierarchy.Hierarchy, args ...ask.Arg) ask.Question {
 	q := ask.New(ask.Replied(verb, main, map[*profile.Profile]*answers.Reply{c.A.Profile: replies[0], c.B.Profile: replies[1]}, args...))
 	q.Machine = h
 	return q
@@ -189,7 +189,7 @@ func (c *Comparison) replied(verb, main string, replies [2]*answers.Reply, h hie
 
 // LoopsTable shows the references of the loops of both runs.
 func (c *Comparison) LoopsTable(replies [2]*answers.Reply, h hierarchy.Hierarchy, sort string) *Table {
-	a := c.ask(c.replied("loops", "misses", replies, h), "loops")
+	a := c.ask(c.repliedQuestion("loops", "misses", replies, h), "loops")
 	return a.byRow("Loops, A and B", words, sort, []string{"loop", "function"}, "references")
 }
 
@@ -199,7 +199,7 @@ func (c *Comparison) CallsTable(direction string, replies [2]*answers.Reply, h h
 	if direction == CallsUp {
 		key = "callers"
 	}
-	a := c.ask(c.replied("calls", key, replies, h), key)
+	a := c.ask(c.repliedQuestion("calls", key, replies, h), key)
 	var numbers []string
 	for _, l := range h.Levels {
 		numbers = append(numbers, l.Name+"_misses")
@@ -209,7 +209,7 @@ func (c *Comparison) CallsTable(direction string, replies [2]*answers.Reply, h h
 
 // LoopMissesTable shows the misses of the loops of both runs in each level.
 func (c *Comparison) LoopMissesTable(replies [2]*answers.Reply, h hierarchy.Hierarchy, sort string) *Table {
-	a := c.ask(c.replied("loops", "misses", replies, h), "misses")
+	a := c.ask(c.repliedQuestion("loops", "misses", replies, h), "misses")
 	return a.byRow("Misses by loop, A and B", words, sort, []string{"loop", "level"}, "misses", "capacity", "conflict")
 }
 
@@ -290,7 +290,7 @@ func (a *answer) table(title, number string, lay func(*answers.Compared) *Table)
 	j := &a.joined[at]
 	t := lay(j)
 	t.Caption, t.Doubt, t.key, t.inBoth = title, doubtOf(j.Doubt), j.Key, inBoth(j.Joined)
-	return t.of(a.document(number))
+	return t.setDocument(a.document(number))
 }
 
 // byNumber returns a table with one row for each number in the parameter numbers, or for every
@@ -307,7 +307,7 @@ func (a *answer) byNumber(title string, columns []string, numbers ...string) *Ta
 			}
 		}
 		tall := joined.Brief(j.Key)
-		return show(&tall, answerWords, nil, append(columns, "in", "number", "a", "b", "difference", "change")...).fixed() // a column contains several units
+		return show(&tall, answerWords, nil, append(columns, "in", "number", "a", "b", "difference", "change")...).fixOrder() // a column contains several units
 	})
 }
 
@@ -327,7 +327,7 @@ func (c *Comparison) Facts() *Table {
 	a := c.ask(ask.New(ask.Summary), "locality")
 	return a.table("Lines of "+strconv.FormatUint(c.A.LineBytes, 10)+" bytes, A and B", "", func(j *answers.Compared) *Table {
 		tall := j.Joined.Brief(j.Key)
-		return show(&tall, answerWords, map[string]string{"line_bytes": strconv.FormatUint(c.A.LineBytes, 10)}, "number", "a", "b", "difference", "change").fixed()
+		return show(&tall, answerWords, map[string]string{"line_bytes": strconv.FormatUint(c.A.LineBytes, 10)}, "number", "a", "b", "difference", "change").fixOrder()
 	})
 }
 
@@ -343,7 +343,7 @@ func (c *Comparison) Levels(h hierarchy.Hierarchy) *Table {
 // about both predictions, without repetition.
 func (c *Comparison) Doubts(h hierarchy.Hierarchy) []string {
 	list := c.Mismatches()
-	c.both(func(side int, v *View) {
+	c.forBoth(func(side int, v *View) {
 		answer := v.Predict(h)
 		if answer.Problem != "" {
 			list = append(list, sideLetter(side)+" has no answer: "+answer.Problem+".")
@@ -509,7 +509,7 @@ func (c *Comparison) worstSize() Finding {
 }
 
 func (c *Comparison) worstSizeWords() string {
-	d, _, err := ask.Compare([2]*ask.Run{c.A.Run, c.B.Run}, c.brief("curve"), "curve")
+	d, _, err := ask.Compare([2]*ask.Run{c.A.Run, c.B.Run}, c.briefQuestion("curve"), "curve")
 	if err != nil {
 		return upper(err.Error()) + "."
 	}
@@ -552,8 +552,8 @@ func (c *Comparison) operations() (Finding, bool) {
 	return Finding{ID: "operations", Title: "Work", Tab: TabCounters, Text: "A: " + a.Text + " B: " + b.Text}, okA && okB
 }
 
-// brief returns a question about the line size in view. The answer may combine rows.
-func (c *Comparison) brief(verb string) ask.Question {
+// briefQuestion returns a question about the line size in view. The answer may combine rows.
+func (c *Comparison) briefQuestion(verb string) ask.Question {
 	q := c.A.question(verb)
 	q.Brief = true
 	return q
@@ -561,13 +561,13 @@ func (c *Comparison) brief(verb string) ask.Question {
 
 // CurveTable shows both curves at the cache sizes whose number of lines is a power of two.
 func (c *Comparison) CurveTable() *Table {
-	a := c.ask(c.brief("curve"), "curve")
+	a := c.ask(c.briefQuestion("curve"), "curve")
 	return a.byNumber("Misses by cache size, A and B", []string{"capacity_bytes", "capacity_lines"})
 }
 
 // HistogramTable shows the accesses of both runs by stack distance, in powers of two.
 func (c *Comparison) HistogramTable() *Table {
-	a := c.ask(c.brief("histogram"), "histogram")
+	a := c.ask(c.briefQuestion("histogram"), "histogram")
 	return a.byNumber("Accesses by stack distance, A and B", []string{"distance"}, "count", "share")
 }
 

@@ -23,7 +23,7 @@ func (p *BlocksPair) Sentence() string {
 	if a == 0 || b == 0 {
 		return "A: " + p.A.Summary() + " B: " + p.B.Summary()
 	}
-	return "From " + modelled(a) + " cycles in A to " + modelled(b) + " in B, " + changeWords(a, b, "more", "fewer") +
+	return "From " + formatEstimate(a) + " cycles in A to " + formatEstimate(b) + " in B, " + changeWords(a, b, "more", "fewer") +
 		", on " + p.A.fact("processor").Plain() + "."
 }
 
@@ -31,7 +31,7 @@ func (p *BlocksPair) Sentence() string {
 func (b *Blocks) fact(name string) report.Value {
 	t := b.Table("program")
 	for i := range rowsOf(t) {
-		if plain(t, i, "name") == name {
+		if cellText(t, i, "name") == name {
 			return cell(t, i, "value")
 		}
 	}
@@ -73,7 +73,7 @@ func (p *BlocksPair) table(key, title, by string, q ask.Question, columns []stri
 func (p *BlocksPair) Same() uint32 {
 	t := p.B.Table("functions")
 	for i := range rowsOf(t) {
-		if plain(t, i, "function") == p.A.FunctionName() {
+		if cellText(t, i, "function") == p.A.FunctionName() {
 			return p.B.Number("functions", i)
 		}
 	}
@@ -84,7 +84,7 @@ func (p *BlocksPair) Same() uint32 {
 func (p *BlocksPair) Choices() (list []Choice) {
 	t := p.A.Table("functions")
 	for i := range rowsOf(t) {
-		list = append(list, Choice{Name: plain(t, i, "number"), Title: plain(t, i, "function")})
+		list = append(list, Choice{Name: cellText(t, i, "number"), Title: cellText(t, i, "function")})
 	}
 	return list
 }

@@ -28,7 +28,7 @@ func (c *Comparison) threadsTable(of string, bytes uint64, title, by string, col
 	if of == "domain" {
 		shared, key = hierarchy.AllCores, "domains"
 	}
-	a := c.ask(t.about(of, bytes, shared), key)
+	a := c.ask(t.levelQuestion(of, bytes, shared), key)
 	return a.byRow(title, answerWords, by, columns, numbers...)
 }
 
@@ -57,29 +57,29 @@ func (c *Comparison) communicationTable(of, key, title, by string, columns ...st
 	return a.byRow(title, answerWords, by, columns, "transfers", "events")
 }
 
-// sides returns a text with the sentences about A and about B.
-func (c *Comparison) sides(say func(v *View) string) string {
+// bothSentences returns a text with the sentences about A and about B.
+func (c *Comparison) bothSentences(say func(v *View) string) string {
 	return "A: " + say(c.A) + " B: " + say(c.B)
 }
 
 // OwnSentence returns [Threads.OwnSentence] for both runs.
 func (c *Comparison) OwnSentence(bytes uint64) string {
-	return c.sides(func(v *View) string { return v.Threads().OwnSentence(bytes) })
+	return c.bothSentences(func(v *View) string { return v.Threads().OwnSentence(bytes) })
 }
 
 // SharedSentence returns [Threads.SharedSentence] for all threads of both runs.
 func (c *Comparison) SharedSentence(bytes uint64) string {
-	return c.sides(func(v *View) string { return v.Threads().SharedSentence(OneGroup(len(v.Threads().Cores)), bytes) })
+	return c.bothSentences(func(v *View) string { return v.Threads().SharedSentence(OneGroup(len(v.Threads().Cores)), bytes) })
 }
 
 // FlowSentence returns [Communication.Sentence] for both runs.
 func (c *Comparison) FlowSentence() string {
-	return c.sides(func(v *View) string { return v.Communication().Sentence() })
+	return c.bothSentences(func(v *View) string { return v.Communication().Sentence() })
 }
 
 // FalseSentence returns [Communication.FalseSentence] for both runs.
 func (c *Comparison) FalseSentence() string {
-	return c.sides(func(v *View) string { return v.Communication().FalseSentence() })
+	return c.bothSentences(func(v *View) string { return v.Communication().FalseSentence() })
 }
 
 // threadFindings returns the differences between threads if both runs have several threads.

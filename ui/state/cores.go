@@ -205,14 +205,14 @@ func (c *Cores) RatesChart(chosen int) *Chart {
 		}
 		return s.Name
 	})
-	chart.Y.Min = floor(chart.Series)
+	chart.Y.Min = axisFloor(chart.Series)
 	chart.Summary = c.RatesSentence(chosen)
 	return chart
 }
 
-// floor returns the lower end of an axis of shares. It is chosen so that shares near 1 can be
+// axisFloor returns the lower end of an axis of shares. It is chosen so that shares near 1 can be
 // distinguished.
-func floor(series []Series) float64 {
+func axisFloor(series []Series) float64 {
 	least := 1.0
 	for _, s := range series {
 		for _, list := range [][]float64{s.Y, s.Low} {
@@ -270,7 +270,7 @@ func (c *Cores) SampledSentence(cores int) string {
 		} else {
 			text += "in " + cell(t, i, "windows").Shown(words) + " of " + cell(t, i, "executions").Shown(words) + " block executions"
 		}
-		return text + ", for " + plain(t, i, "level") + ". Bands and ± are 95 % confidence intervals."
+		return text + ", for " + cellText(t, i, "level") + ". Bands and ± are 95 % confidence intervals."
 	}
 	return ""
 }
@@ -309,7 +309,7 @@ func (c *Cores) SpeedUpSentence(cores int) string {
 			continue
 		}
 		text := Plural(uint64(cores), "core is", "cores are") + " " + strconv.FormatFloat(numberIn(t, i, "speedup"), 'f', 2, 64) + " times as fast as one"
-		switch limit := plain(t, i, "limit"); {
+		switch limit := cellText(t, i, "limit"); {
 		case cores == 1:
 			return text + "."
 		case limit == "none":
@@ -352,7 +352,7 @@ func (c *Cores) PredictedTable(key string, cores int, title string) *Table {
 		return nil
 	}
 	t.Caption = title
-	return t.of(c.document(key))
+	return t.setDocument(c.document(key))
 }
 
 // document returns the document that the command prints for the table with the given key.
@@ -376,9 +376,9 @@ func Processors(t *report.Table) (list []Choice, chosen string) {
 		return nil, ""
 	}
 	for i := range t.Rows {
-		name := plain(t, i, "name")
-		list = append(list, Choice{Name: name, Title: plain(t, i, "title")})
-		if plain(t, i, "chosen") == "true" {
+		name := cellText(t, i, "name")
+		list = append(list, Choice{Name: name, Title: cellText(t, i, "title")})
+		if cellText(t, i, "chosen") == "true" {
 			chosen = name
 		}
 	}

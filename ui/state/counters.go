@@ -39,9 +39,9 @@ func CounterTables(a *Answers, by answers.CountersBy, sort string) (keys []strin
 		case t.Key == "counters" || t.Key == "ratios": // users need the names of counters, but not their keys
 			tables[t.Key] = show(t, words, nil, "name", t.Columns[1].Key)
 		default:
-			tables[t.Key] = show(t, words, nil).bars(t, map[string]string{"instruction_mix": "share", "calls": "calls"}[t.Key])
+			tables[t.Key] = show(t, words, nil).addBars(t, map[string]string{"instruction_mix": "share", "calls": "calls"}[t.Key])
 		}
-		tables[t.Key].of(a.document(q))
+		tables[t.Key].setDocument(a.document(q))
 	}
 	return keys, tables
 }
@@ -61,8 +61,8 @@ func shown(v report.Value, style report.Words) string {
 	return text
 }
 
-// numbers reports whether a column contains a number.
-func numbers(rows [][]report.Value, column int) bool {
+// hasNumbers reports whether a column contains a number.
+func hasNumbers(rows [][]report.Value, column int) bool {
 	for _, row := range rows {
 		if row[column].IsNumber() {
 			return true
@@ -87,7 +87,7 @@ func CounterDefinitions(p *profile.Profile) *Table {
 	for _, m := range list {
 		t.Add(report.TextOf(m.Label), report.TextOf(m.Text))
 	}
-	return show(&t, words, nil).of(oneTable("stackglass.counters", t))
+	return show(&t, words, nil).setDocument(oneTable("stackglass.counters", t))
 }
 
 // MissingCounters returns sentences about the counters that a profile lacks, with the reasons.

@@ -61,15 +61,15 @@ func (v *View) marksSentence(levels []hierarchy.Cache) string {
 	if text != "" {
 		text = " The marks show the miss ratio of each level if it were alone and fully associative" + v.oneCache() + ": " + text + "."
 	}
-	return text + v.unmarked(levels)
+	return text + v.unmarkedSentence(levels)
 }
 
 // hasLines reports whether a cache has the line size in view.
 func (v *View) hasLines(c hierarchy.Cache) bool { return uint64(c.LineBytes) == v.LineBytes }
 
-// unmarked returns sentences about the levels that have no mark, because their line size is not
+// unmarkedSentence returns sentences about the levels that have no mark, because their line size is not
 // the line size in view.
-func (v *View) unmarked(levels []hierarchy.Cache) (text string) {
+func (v *View) unmarkedSentence(levels []hierarchy.Cache) (text string) {
 	for _, l := range levels {
 		if !v.hasLines(l) {
 			text += " " + l.Name + " has lines of " + strconv.FormatUint(uint64(l.LineBytes), 10) + " bytes and is not marked: choose that line size above to see it."
@@ -130,7 +130,7 @@ func (v *View) curveSentence() string {
 
 // CurveTable lists every breakpoint of the curve.
 func (v *View) CurveTable() *Table {
-	return v.once("curve", func() *Table {
+	return v.cachedTable("curve", func() *Table {
 		return v.table("Misses by cache size, at every size where they change"+v.oneCache(), v.question("curve"), nil)
 	})
 }

@@ -83,7 +83,7 @@ func (d *DataView) Ruler() *Matrix {
 		return nil
 	}
 	rows := min((start+size+line-1)/line, mostLines)
-	m := &Matrix{ID: "fields", Title: "Members of " + plain(elements, 0, "structure") + " over cache lines", Map: true, Row: -1, Column: -1,
+	m := &Matrix{ID: "fields", Title: "Members of " + cellText(elements, 0, "structure") + " over cache lines", Map: true, Row: -1, Column: -1,
 		Values: make([]float64, rows*line), Texts: make([]string, rows*line), Names: make([]string, rows*line), ColumnAxis: "byte of the line"}
 	for i := range m.Values {
 		switch at := uint64(i); {
@@ -104,12 +104,12 @@ func (d *DataView) Ruler() *Matrix {
 		if !known {
 			continue
 		}
-		name, value := plain(members, i, "member"), number(cell(members, i, d.Shade()))
+		name, value := cellText(members, i, "member"), number(cell(members, i, d.Shade()))
 		loads, stores := cell(members, i, "loads"), cell(members, i, "stores")
 		if d.Shade() == accessesKey {
 			value = number(loads) + number(stores)
 		}
-		text := name + " (" + plain(members, i, "type") + ", " + shown(cell(members, i, "bytes"), answerWords) + " B at offset " + shown(cell(members, i, "offset"), answerWords) + "): " +
+		text := name + " (" + cellText(members, i, "type") + ", " + shown(cell(members, i, "bytes"), answerWords) + " B at offset " + shown(cell(members, i, "offset"), answerWords) + "): " +
 			shown(loads, answerWords) + " loads, " + shown(stores, answerWords) + " stores, in " + shown(cell(members, i, "visits"), answerWords) + " of the visits"
 		for _, key := range d.DataShades()[1:] {
 			text += ", " + shown(cell(members, i, key), answerWords) + " " + ShadeName(key)
@@ -195,7 +195,7 @@ func (d *DataView) DataTable(key string) *Table {
 			keys = append(keys, k)
 		}
 	}
-	return show(t, answerWords, nil, keys...).answered(d.Reply, key)
+	return show(t, answerWords, nil, keys...).setReply(d.Reply, key)
 }
 
 // DataAdvice is a proposed change to a structure.
@@ -209,7 +209,7 @@ func (d *DataView) Advice() (list []DataAdvice) {
 	}
 	for i := range t.Rows {
 		list = append(list, DataAdvice{
-			Change: upper(plain(t, i, "change")) + ":", Members: plain(t, i, "members") + " (" + shown(cell(t, i, "bytes"), answerWords) + " B).", Why: plain(t, i, "why"),
+			Change: upper(cellText(t, i, "change")) + ":", Members: cellText(t, i, "members") + " (" + shown(cell(t, i, "bytes"), answerWords) + " B).", Why: cellText(t, i, "why"),
 		})
 	}
 	return list

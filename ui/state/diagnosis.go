@@ -121,7 +121,7 @@ func wholePercent(of float64) string { return strconv.FormatFloat(100*of, 'f', 0
 // Diagnoses compares the diagnoses of both runs. Diagnoses returns a sentence about the change of
 // the estimated cycles, and a table of the problems.
 func (c *Comparison) Diagnoses(replies [2]*answers.Reply, h hierarchy.Hierarchy, processor string) (headline string, problems *Table) {
-	q := c.replied("diagnose", "findings", replies, h, ask.Arg{Name: "processor"})
+	q := c.repliedQuestion("diagnose", "findings", replies, h, ask.Arg{Name: "processor"})
 	if processor != "" {
 		q = q.With("processor", processor)
 	}

@@ -101,7 +101,7 @@ func (v *View) FootprintMisses() *Chart {
 
 // FootprintTable returns a table with a row for each window length.
 func (v *View) FootprintTable() *Table {
-	return v.once("footprint", func() *Table { return v.table("", v.question("footprint"), nil) })
+	return v.cachedTable("footprint", func() *Table { return v.table("", v.question("footprint"), nil) })
 }
 
 // missingFootprint explains why a profile has no footprint, and how to obtain a profile that has

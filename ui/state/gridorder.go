@@ -5,7 +5,7 @@ import "slices"
 // Sorted returns the grid with its rows in the given order, as [Table.Ordered] does. In a tree, the
 // rows with the same parent are sorted, and each row stays above the rows below it.
 func (g *Grid) Sorted(o Order) *Grid {
-	compare := g.Table.comparing(o)
+	compare := g.Table.comparer(o)
 	if compare == nil {
 		return g
 	}

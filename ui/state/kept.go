@@ -93,7 +93,7 @@ func Storage(entries []profile.Entry, used uint64, key string, running uint64) (
 		{"rest", "this page and the browser's own data", rest},
 	} {
 		if p.bytes > 0 {
-			parts = append(parts, Fact{ID: p.id, Name: p.name, Value: Bytes(p.bytes), Share: share(p.bytes, sum+rest)})
+			parts = append(parts, Fact{ID: p.id, Name: p.name, Value: Bytes(p.bytes), Share: formatShare(p.bytes, sum+rest)})
 		}
 	}
 	return parts, Bytes(sum + rest)

@@ -51,7 +51,7 @@ func NewLoops(p *profile.Profile, asked []string, reply *answers.Reply) *Loops {
 	l.addRows(reply.Table("loops"))
 	t := reply.Table("misses")
 	for i := range rowsOf(t) {
-		label, level := plain(t, i, "loop"), plain(t, i, "level")
+		label, level := cellText(t, i, "loop"), cellText(t, i, "level")
 		if !slices.Contains(l.levels, level) {
 			l.levels = append(l.levels, level)
 		}
@@ -64,24 +64,24 @@ func NewLoops(p *profile.Profile, asked []string, reply *answers.Reply) *Loops {
 func (l *Loops) addRows(source *report.Table) {
 	ids, parts := loopIDs(l.each, source), map[string][]int{}
 	for i := range rowsOf(l.each) {
-		of := plain(l.each, i, "source_loop")
+		of := cellText(l.each, i, "source_loop")
 		parts[of] = append(parts[of], i)
 	}
 	add := func(t *report.Table, i, depth int) {
-		l.rows = append(l.rows, loopRow{of: t, row: i, depth: depth, part: t == l.each, id: ids[plain(t, i, "loop")]})
+		l.rows = append(l.rows, loopRow{of: t, row: i, depth: depth, part: t == l.each, id: ids[cellText(t, i, "loop")]})
 	}
 	for i, end := 0, 0; i < len(rowsOf(source)); i++ {
-		depth, label := depthOf(source, i), plain(source, i, "loop")
+		depth, label := depthOf(source, i), cellText(source, i, "loop")
 		add(source, i, depth)
 		if len(parts[label]) < 2 || i < end {
 			continue
 		}
-		for end = after(source, i); i+1 < end; i++ {
+		for end = firstAfter(source, i); i+1 < end; i++ {
 			add(source, i+1, depthOf(source, i+1))
 		}
 		l.rows = append(l.rows, loopRow{depth: depth + 1})
 		for _, k := range parts[label] {
-			for inner := k; inner < after(l.each, k); inner++ {
+			for inner := k; inner < firstAfter(l.each, k); inner++ {
 				add(l.each, inner, depth+2+depthOf(l.each, inner)-depthOf(l.each, k))
 			}
 		}
@@ -90,8 +90,8 @@ func (l *Loops) addRows(source *report.Table) {
 
 func depthOf(t *report.Table, row int) int { return int(numberIn(t, row, "depth")) }
 
-// after returns the number of the first row that follows the inner loops of a loop.
-func after(t *report.Table, row int) int {
+// firstAfter returns the number of the first row that follows the inner loops of a loop.
+func firstAfter(t *report.Table, row int) int {
 	end := row + 1
 	for end < len(t.Rows) && depthOf(t, end) > depthOf(t, row) {
 		end++
@@ -106,7 +106,7 @@ func loopIDs(tables ...*report.Table) map[string]int {
 	for _, t := range tables {
 		var labels []string
 		for i := range rowsOf(t) {
-			labels = append(labels, plain(t, i, "loop"))
+			labels = append(labels, cellText(t, i, "loop"))
 		}
 		slices.SortStableFunc(labels, func(a, b string) int {
 			m, _ := strconv.Atoi(nestOf(a))
@@ -168,11 +168,11 @@ func (l *Loops) text(row int, key string) string { return l.cell(row, key).Plain
 
 func (l *Loops) number(row int, key string) uint64 { return uint64(number(l.cell(row, key))) }
 
-// own returns the number of references that a loop makes outside its inner loops.
-func (l *Loops) own(row int) uint64 { return l.number(row, "own_references") }
+// ownReferences returns the number of references that a loop makes outside its inner loops.
+func (l *Loops) ownReferences(row int) uint64 { return l.number(row, "own_references") }
 
-// source reports whether a row is a loop of the source code.
-func (l *Loops) source(row int) bool { return l.rows[row].of != nil && !l.rows[row].part }
+// isSourceLoop reports whether a row is a loop of the isSourceLoop code.
+func (l *Loops) isSourceLoop(row int) bool { return l.rows[row].of != nil && !l.rows[row].part }
 
 // ID returns the identifier of a row's loop, which does not depend on the order of nests, or 0 if
 // the row is not a loop.
@@ -187,7 +187,7 @@ func (l *Loops) Row(id int) int {
 func (l *Loops) Hottest() int {
 	best, most := -1, uint64(0)
 	for i := range l.Len() {
-		if own := l.own(i); l.source(i) && (best < 0 || own > most) {
+		if own := l.ownReferences(i); l.isSourceLoop(i) && (best < 0 || own > most) {
 			best, most = i, own
 		}
 	}
@@ -205,7 +205,7 @@ func (l *Loops) Summary() string {
 	}
 	in, loops, nests := uint64(0), uint64(0), uint64(0)
 	for i, row := range l.rows {
-		if l.source(i) {
+		if l.isSourceLoop(i) {
 			if loops++; row.depth == 0 {
 				in, nests = in+l.number(i, "references"), nests+1
 			}
@@ -219,7 +219,7 @@ func (l *Loops) Summary() string {
 	}
 	hot := l.Hottest()
 	return text + Percent(Ratio(in, references)) + " of " + Plural(references, "reference", "references") + ". " +
-		"Loop " + l.Title(hot) + " makes the most references: " + Percent(Ratio(l.own(hot), references)) + "."
+		"Loop " + l.Title(hot) + " makes the most references: " + Percent(Ratio(l.ownReferences(hot), references)) + "."
 }
 
 // Method returns sentences about how the loops were found.
@@ -246,7 +246,7 @@ func (l *Loops) Lines() func(file string, line uint32) string {
 	lines := map[string]*about{}
 	key := func(i int) string { return l.text(i, "file") + ":" + l.text(i, "first_line") }
 	for i := range l.Len() {
-		if !l.source(i) || l.text(i, "first_line") == "" {
+		if !l.isSourceLoop(i) || l.text(i, "first_line") == "" {
 			continue
 		}
 		depth := uint64(l.rows[i].depth)
@@ -288,8 +288,8 @@ func (l *Loops) Lines() func(file string, line uint32) string {
 // Label returns the number of a loop, such as "1.1".
 func (l *Loops) Label(loop int) string { return l.text(loop, "loop") }
 
-// place returns the source location of a loop, for example "file.c:12–20".
-func (l *Loops) place(loop int) string {
+// sourceLocation returns the source location of a loop, for example "file.c:12–20".
+func (l *Loops) sourceLocation(loop int) string {
 	text, first, last := l.text(loop, "file"), l.text(loop, "first_line"), l.text(loop, "last_line")
 	if first != "" {
 		text += ":" + first
@@ -303,7 +303,7 @@ func (l *Loops) place(loop int) string {
 // Title returns the name of a loop, such as "1.1.1, matmul-naive.c:20, main".
 func (l *Loops) Title(loop int) string {
 	text := l.Label(loop)
-	for _, more := range []string{l.place(loop), l.text(loop, "function")} {
+	for _, more := range []string{l.sourceLocation(loop), l.text(loop, "function")} {
 		if more != "" {
 			text += ", " + more
 		}
@@ -311,8 +311,8 @@ func (l *Loops) Title(loop int) string {
 	return text
 }
 
-// trips formats the trip count of a loop, with grouped digits.
-func (l *Loops) trips(loop int) string {
+// formatTrips formats the trip count of a loop, with grouped digits.
+func (l *Loops) formatTrips(loop int) string {
 	least, most := Exact(l.number(loop, "least_trips")), Exact(l.number(loop, "most_trips"))
 	if least == most {
 		return most
@@ -322,12 +322,12 @@ func (l *Loops) trips(loop int) string {
 
 // Sentence describes how a loop runs.
 func (l *Loops) Sentence(loop int) string {
-	runs, references, own := l.number(loop, "runs"), l.number(loop, "references"), l.own(loop)
+	runs, references, own := l.number(loop, "runs"), l.number(loop, "references"), l.ownReferences(loop)
 	text := "The loop runs " + Plural(runs, "time", "times")
 	if parts := l.number(loop, "loops"); parts > 1 {
 		text += ", as " + Exact(parts) + " loops of " + Plural(l.number(loop, "threads"), "thread", "threads")
 	}
-	text += ", with " + l.trips(loop) + " iterations"
+	text += ", with " + l.formatTrips(loop) + " iterations"
 	if runs > 1 {
 		text += " each, " + Exact(l.number(loop, "iterations")) + " in all"
 	}
@@ -341,7 +341,7 @@ func (l *Loops) Sentence(loop int) string {
 // Grid returns the tree of loops as a table, with the known misses in a hierarchy. The parameter
 // picked is the selected loop.
 func (l *Loops) Grid(picked int, levels []hierarchy.Cache) *Grid {
-	t := (&Table{Caption: "Loops", Rows: l.Len()}).answered(l.reply, "loops")
+	t := (&Table{Caption: "Loops", Rows: l.Len()}).setReply(l.reply, "loops")
 	t.Columns = []Column{{Name: "loop", Words: true}, {Name: "function", Key: "function", Words: true}, {Name: "trips", Key: "most_trips"}, {Name: "runs", Key: "runs"}, {Name: "references", Key: "references"}, {Name: "share", Key: "share"}}
 	for _, c := range levels {
 		t.Columns = append(t.Columns, Column{Name: c.Name + " misses", Key: c.Name + "_misses"})
@@ -360,7 +360,7 @@ func (l *Loops) Grid(picked int, levels []hierarchy.Cache) *Grid {
 			cells[0] = "each thread and time slice"
 			return cells
 		}
-		cells := []string{strings.TrimSuffix(l.Label(i)+" · "+l.place(i), " · "), orDash(l.text(i, "function")), l.trips(i)}
+		cells := []string{strings.TrimSuffix(l.Label(i)+" · "+l.sourceLocation(i), " · "), orDash(l.text(i, "function")), l.formatTrips(i)}
 		for _, key := range []string{"runs", "references", "share"} {
 			cells = append(cells, l.cell(i, key).Shown(words))
 		}
@@ -430,23 +430,23 @@ func (l *Loops) shown(key, caption string, loops map[string]bool, columns ...str
 		part.Rows = whole.Rows
 	}
 	for i, row := range whole.Rows {
-		if loops[plain(whole, i, "loop")] {
+		if loops[cellText(whole, i, "loop")] {
 			part.Rows = append(part.Rows, row)
 		}
 	}
 	if len(part.Rows) == 0 {
 		return nil
 	}
-	t := show(&part, loopWords, nil, columns...).answered(l.reply, key)
+	t := show(&part, loopWords, nil, columns...).setReply(l.reply, key)
 	t.Caption = caption
 	return t
 }
 
-// parts returns the labels of all loops that a row of the tree combines.
-func (l *Loops) parts(row int) map[string]bool {
+// partLabels returns the labels of all loops that a row of the tree combines.
+func (l *Loops) partLabels(row int) map[string]bool {
 	labels := map[string]bool{}
 	for i := range rowsOf(l.each) {
-		if label := plain(l.each, i, "loop"); label == l.Label(row) || plain(l.each, i, "source_loop") == l.Label(row) {
+		if label := cellText(l.each, i, "loop"); label == l.Label(row) || cellText(l.each, i, "source_loop") == l.Label(row) {
 			labels[label] = true
 		}
 	}
@@ -456,7 +456,7 @@ func (l *Loops) parts(row int) map[string]bool {
 // ArraysTable lists the arrays that a loop accesses. If misses were counted, it contains the class
 // of each array.
 func (l *Loops) ArraysTable(loop int) *Table {
-	of, columns := l.parts(loop), []string{"array", "class", "references", "stores", "stride_bytes", "extent_bytes", "touched_bytes", "utilisation", "exact", "base"}
+	of, columns := l.partLabels(loop), []string{"array", "class", "references", "stores", "stride_bytes", "extent_bytes", "touched_bytes", "utilisation", "exact", "base"}
 	if len(of) > 1 {
 		columns = slices.Insert(columns, 0, "loop")
 	}
@@ -465,9 +465,9 @@ func (l *Loops) ArraysTable(loop int) *Table {
 
 // Advice describes a striking access pattern of a loop's arrays, or returns "".
 func (l *Loops) Advice(loop int) string {
-	t, parts := l.reply.Table("arrays"), l.parts(loop)
+	t, parts := l.reply.Table("arrays"), l.partLabels(loop)
 	for i := range rowsOf(t) {
-		of := func(key string) string { return plain(t, i, key) }
+		of := func(key string) string { return cellText(t, i, key) }
 		lines, used := numberIn(t, i, "lines"), numberIn(t, i, "utilisation")
 		if !parts[of("loop")] || of("exact") != "true" || lines < 8 || numberIn(t, i, "references") < lines || used > 0.5 {
 			continue
@@ -488,7 +488,7 @@ func (l *Loops) Advice(loop int) string {
 func (l *Loops) Irregular(nest string) bool {
 	t := l.reply.Table("arrays")
 	for i := range rowsOf(t) {
-		if plain(t, i, "loop") == nest && plain(t, i, "stride_bytes") == "irregular" {
+		if cellText(t, i, "loop") == nest && cellText(t, i, "stride_bytes") == "irregular" {
 			return true
 		}
 	}
@@ -518,8 +518,8 @@ func (l *Loops) EvictionsTable() *Table {
 func (l *Loops) LineEvictions(lines map[string]bool) *Table {
 	t, of, arrays := l.reply.Table("evictions"), l.reply.Table("line_arrays"), map[string]bool{}
 	for i := range rowsOf(of) {
-		if lines[plain(of, i, "file")+":"+plain(of, i, "line")] {
-			arrays[plain(of, i, "array")] = true
+		if lines[cellText(of, i, "file")+":"+cellText(of, i, "line")] {
+			arrays[cellText(of, i, "array")] = true
 		}
 	}
 	if t == nil {
@@ -528,7 +528,7 @@ func (l *Loops) LineEvictions(lines map[string]bool) *Table {
 	part := *t
 	part.Rows = nil
 	for i, row := range t.Rows {
-		if arrays[plain(t, i, "comes")] || arrays[plain(t, i, "goes")] {
+		if arrays[cellText(t, i, "comes")] || arrays[cellText(t, i, "goes")] {
 			part.Rows = append(part.Rows, row)
 		}
 	}
@@ -536,7 +536,7 @@ func (l *Loops) LineEvictions(lines map[string]bool) *Table {
 		return nil
 	}
 	part.Title += ": arrays of this code"
-	return show(&part, loopWords, nil).answered(l.reply, "evictions")
+	return show(&part, loopWords, nil).setReply(l.reply, "evictions")
 }
 
 // Evicts reports whether evictions were counted in any level.

@@ -98,10 +98,10 @@ var inclusionCodes = [...]float64{hierarchy.NonInclusive: 0, hierarchy.Exclusive
 func formatMachine(h hierarchy.Hierarchy) string {
 	var parts []string
 	if h.Name != "" {
-		parts = append(parts, "name."+safe(h.Name))
+		parts = append(parts, "name."+safeName(h.Name))
 	}
 	for _, l := range h.Levels {
-		part := safe(l.Name) + "." + strconv.FormatUint(l.SizeBytes, 10) + "." +
+		part := safeName(l.Name) + "." + strconv.FormatUint(l.SizeBytes, 10) + "." +
 			strconv.FormatUint(uint64(l.Ways), 10) + "." + strconv.FormatUint(uint64(l.LineBytes), 10) +
 			lettered("l", l.LatencyCycles) + lettered("b", l.BytesPerCycle) + lettered("s", float64(l.SharedBy))
 		if l.Hashed {
@@ -141,10 +141,10 @@ func parseMachine(s string) (h hierarchy.Hierarchy) {
 		switch {
 		case !ok:
 		case f[0] == "name":
-			h.Name = safe(f[1])
+			h.Name = safeName(f[1])
 		case f[0] == "memory":
 			var c hierarchy.Cache
-			ok = describe(&c, f[1:])
+			ok = parseValues(&c, f[1:])
 			h.Memory = hierarchy.Memory{LatencyCycles: c.LatencyCycles, BytesPerCycle: c.BytesPerCycle}
 		case f[0] == "threads":
 			h.Threads = placementOf(f[1])
@@ -176,8 +176,8 @@ func parseLevel(f []string) (c hierarchy.Cache, ok bool) {
 	if err1 != nil || err2 != nil || err3 != nil || line == 0 || line&(line-1) != 0 || bytes < line || ways > 1<<16 {
 		return c, false
 	}
-	c = hierarchy.Cache{Name: safe(f[0]), SizeBytes: bytes, Ways: uint32(ways), LineBytes: uint32(line)}
-	ok = describe(&c, f[4:])
+	c = hierarchy.Cache{Name: safeName(f[0]), SizeBytes: bytes, Ways: uint32(ways), LineBytes: uint32(line)}
+	ok = parseValues(&c, f[4:])
 	return fitWays(c), ok
 }
 
@@ -189,8 +189,8 @@ func numberOf(field string) (float64, bool) {
 	return hierarchy.ParsePositive(strings.ReplaceAll(field[1:], "d", "."))
 }
 
-// describe parses the values of a level that begin with a letter.
-func describe(c *hierarchy.Cache, fields []string) bool {
+// parseValues parses the values of a level that begin with a letter.
+func parseValues(c *hierarchy.Cache, fields []string) bool {
 	for _, f := range fields {
 		if f == "h" {
 			c.Hashed = true
@@ -225,11 +225,11 @@ func describe(c *hierarchy.Cache, fields []string) bool {
 	return true
 }
 
-// safe returns the letters, digits and hyphens of a name.
-func safe(name string) string { return keep(name, "-") }
+// safeName returns the letters, digits and hyphens of a name.
+func safeName(name string) string { return keepCharacters(name, "-") }
 
-// keep returns the characters of a text that are letters, digits, or in the parameter "also".
-func keep(text, also string) string {
+// keepCharacters returns the characters of a text that are letters, digits, or in the parameter "also".
+func keepCharacters(text, also string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune(also, r) {
 			return r
@@ -291,9 +291,9 @@ func (v *View) CoresTable(h hierarchy.Hierarchy) *Table {
 	return v.table("", q, nil, "threads", "name", "accesses", "hits", "misses", "miss_ratio", "coherence_misses")
 }
 
-// problem returns the reason why there is no prediction for a hierarchy. If an analysis with
+// explain returns the reason why there is no prediction for a hierarchy. If an analysis with
 // additional groups of threads would make the prediction possible, it also returns these groups.
-func (v *View) problem(err error) (text string, missing [][]uint32) {
+func (v *View) explain(err error) (text string, missing [][]uint32) {
 	var domain *hierarchy.DomainError
 	if !errors.As(err, &domain) {
 		return err.Error(), nil

@@ -87,7 +87,7 @@ func (v *View) OverTimeTable(log2Lines []int) *Table {
 	for _, k := range log2Lines {
 		name += " " + strconv.Itoa(k)
 	}
-	return v.once(name, func() *Table {
+	return v.cachedTable(name, func() *Table {
 		keys := []string{"first_reference", "accesses"}
 		for _, k := range log2Lines {
 			keys = append(keys, "misses_"+strconv.FormatUint(1<<min(k, v.lastLog2()), 10))
@@ -143,7 +143,7 @@ func (v *View) WorkingSet() *Chart {
 
 // WorkingSetTable lists the distinct lines of each window.
 func (v *View) WorkingSetTable() *Table {
-	return v.once("working set", func() *Table {
+	return v.cachedTable("working set", func() *Table {
 		return v.table("Distinct lines by window of the run", v.question("windows"), nil, "first_reference", "lines")
 	})
 }

@@ -81,13 +81,13 @@ func memory(p workers.Progress) Fact {
 	f := Fact{ID: "memory", Name: "memory", Value: Bytes(p.Memory)}
 	if p.Limit > 0 {
 		f.Value += " of " + Bytes(p.Limit)
-		f.Share = share(p.Memory, p.Limit)
+		f.Share = formatShare(p.Memory, p.Limit)
 	}
 	return f
 }
 
-// share formats the ratio of a part to a whole for a meter, as a number from 0 to 1.
-func share(part, whole uint64) string {
+// formatShare formats the ratio of a part to a whole for a meter, as a number from 0 to 1.
+func formatShare(part, whole uint64) string {
 	return strconv.FormatFloat(min(1, Ratio(part, whole)), 'f', 3, 64)
 }
 

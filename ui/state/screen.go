@@ -85,7 +85,7 @@ type setting struct {
 
 // settings lists all settings, in the order of the URL.
 var settings = []setting{
-	word("open", func(s *Screen) *string { return &s.Open }),
+	wordSetting("open", func(s *Screen) *string { return &s.Open }),
 	{"view", func(s *Screen) string { return s.Tab.Slug() }, func(s *Screen, text string) { s.Tab = TabOf(text) }},
 	{"facts", func(s *Screen) string {
 		if s.Facts {
@@ -93,9 +93,9 @@ var settings = []setting{
 		}
 		return ""
 	}, func(s *Screen, text string) { s.Facts = text == "1" }},
-	word("with", func(s *Screen) *string { return &s.Other }),
-	{"line", func(s *Screen) string { return positive(uint64(s.LineBytes)) }, func(s *Screen, text string) { s.LineBytes = uint32(parse(text, 13)) }},
-	word("preset", func(s *Screen) *string { return &s.Preset }),
+	wordSetting("with", func(s *Screen) *string { return &s.Other }),
+	{"line", func(s *Screen) string { return formatPositive(uint64(s.LineBytes)) }, func(s *Screen, text string) { s.LineBytes = uint32(parse(text, 13)) }},
+	wordSetting("preset", func(s *Screen) *string { return &s.Preset }),
 	{"levels", func(s *Screen) string {
 		if s.Levels == nil {
 			return ""
@@ -160,49 +160,49 @@ var settings = []setting{
 		}
 	}},
 	{"table", func(s *Screen) string { return safeKey(s.Table) }, func(s *Screen, text string) { s.Table = safeKey(text) }},
-	{"by", func(s *Screen) string { return safe(string(s.By)) }, func(s *Screen, text string) {
+	{"by", func(s *Screen) string { return safeName(string(s.By)) }, func(s *Screen, text string) {
 		if by := answers.CountersBy(text); by == answers.ByFunction || by == answers.ByBlock {
 			s.By = by
 		}
 	}},
 	{"sort", func(s *Screen) string { return safeKey(s.Sort) }, func(s *Screen, text string) { s.Sort = safeKey(text) }},
-	{"place", func(s *Screen) string { return safe(string(s.Place)) }, func(s *Screen, text string) {
+	{"place", func(s *Screen) string { return safeName(string(s.Place)) }, func(s *Screen, text string) {
 		if by := attribution.By(text); slices.Contains(CodeBys()[1:], by) {
 			s.Place = by
 		}
 	}},
-	counted("picked", 31, func(s *Screen) *int { return &s.Picked }),
-	{"stack", func(s *Screen) string { return safe(string(s.Stack)) }, func(s *Screen, text string) { s.Stack = stackOf(text) }},
-	{"own", func(s *Screen) string { return positive(s.OwnBytes) }, func(s *Screen, text string) { s.OwnBytes = parse(text, 41) }},
-	{"shared", func(s *Screen) string { return positive(s.SharedBytes) }, func(s *Screen, text string) { s.SharedBytes = parse(text, 41) }},
-	word("groups", func(s *Screen) *string { return &s.Groups }),
-	{"measure", func(s *Screen) string { return safe(string(s.Measure)) }, func(s *Screen, text string) { s.Measure = measureOf(text) }},
-	{"calls", func(s *Screen) string { return safe(s.Calls) }, func(s *Screen, text string) {
+	numberSetting("picked", 31, func(s *Screen) *int { return &s.Picked }),
+	{"stack", func(s *Screen) string { return safeName(string(s.Stack)) }, func(s *Screen, text string) { s.Stack = stackOf(text) }},
+	{"own", func(s *Screen) string { return formatPositive(s.OwnBytes) }, func(s *Screen, text string) { s.OwnBytes = parse(text, 41) }},
+	{"shared", func(s *Screen) string { return formatPositive(s.SharedBytes) }, func(s *Screen, text string) { s.SharedBytes = parse(text, 41) }},
+	wordSetting("groups", func(s *Screen) *string { return &s.Groups }),
+	{"measure", func(s *Screen) string { return safeName(string(s.Measure)) }, func(s *Screen, text string) { s.Measure = measureOf(text) }},
+	{"calls", func(s *Screen) string { return safeName(s.Calls) }, func(s *Screen, text string) {
 		if text == CallsUp || text == CallsFunction {
 			s.Calls = text
 		}
 	}},
-	counted("of", 31, func(s *Screen) *int { return &s.Root }),
+	numberSetting("of", 31, func(s *Screen) *int { return &s.Root }),
 	{"weight", func(s *Screen) string { return safeKey(s.Weight) }, func(s *Screen, text string) { s.Weight = safeKey(text) }},
 	{"frame", func(s *Screen) string { return safeKey(s.Frame) }, func(s *Screen, text string) { s.Frame = safeKey(text) }},
-	word("processor", func(s *Screen) *string { return &s.Processor }),
-	word("division", func(s *Screen) *string { return &s.Division }),
-	{"schedule", func(s *Screen) string { return safe(strings.ReplaceAll(s.Schedule, ",", "-")) },
-		func(s *Screen, text string) { s.Schedule = strings.ReplaceAll(safe(text), "-", ",") }},
-	word("interleave", func(s *Screen) *string { return &s.Interleave }),
-	word("sdcm", func(s *Screen) *string { return &s.Model }),
-	{"granule", func(s *Screen) string { return positive(uint64(s.Granule)) }, func(s *Screen, text string) { s.Granule = int(min(parse(text, 16), 2)) }},
-	counted("exercise", 8, func(s *Screen) *int { return &s.Exercise }),
-	counted("window", 16, func(s *Screen) *int { return &s.Window }),
-	counted("from", 16, func(s *Screen) *int { return &s.Flow[0] }),
-	counted("to", 16, func(s *Screen) *int { return &s.Flow[1] }),
-	counted("owner", 16, func(s *Screen) *int { return &s.Owner }),
-	counted("data", 31, func(s *Screen) *int { return &s.Data }),
+	wordSetting("processor", func(s *Screen) *string { return &s.Processor }),
+	wordSetting("division", func(s *Screen) *string { return &s.Division }),
+	{"schedule", func(s *Screen) string { return safeName(strings.ReplaceAll(s.Schedule, ",", "-")) },
+		func(s *Screen, text string) { s.Schedule = strings.ReplaceAll(safeName(text), "-", ",") }},
+	wordSetting("interleave", func(s *Screen) *string { return &s.Interleave }),
+	wordSetting("sdcm", func(s *Screen) *string { return &s.Model }),
+	{"granule", func(s *Screen) string { return formatPositive(uint64(s.Granule)) }, func(s *Screen, text string) { s.Granule = int(min(parse(text, 16), 2)) }},
+	numberSetting("exercise", 8, func(s *Screen) *int { return &s.Exercise }),
+	numberSetting("window", 16, func(s *Screen) *int { return &s.Window }),
+	numberSetting("from", 16, func(s *Screen) *int { return &s.Flow[0] }),
+	numberSetting("to", 16, func(s *Screen) *int { return &s.Flow[1] }),
+	numberSetting("owner", 16, func(s *Screen) *int { return &s.Owner }),
+	numberSetting("data", 31, func(s *Screen) *int { return &s.Data }),
 	{"shade", func(s *Screen) string { return safeKey(s.Shade) }, func(s *Screen, text string) { s.Shade = safeKey(text) }},
-	counted("loop", 31, func(s *Screen) *int { return &s.Loop }),
-	counted("function", 31, func(s *Screen) *int { return &s.Function }),
-	counted("block", 31, func(s *Screen) *int { return &s.Block }),
-	{"cores", func(s *Screen) string { return positive(uint64(s.Cores)) }, func(s *Screen, text string) { s.Cores = int(min(parse(text, 16), MostPredicted)) }},
+	numberSetting("loop", 31, func(s *Screen) *int { return &s.Loop }),
+	numberSetting("function", 31, func(s *Screen) *int { return &s.Function }),
+	numberSetting("block", 31, func(s *Screen) *int { return &s.Block }),
+	{"cores", func(s *Screen) string { return formatPositive(uint64(s.Cores)) }, func(s *Screen, text string) { s.Cores = int(min(parse(text, 16), MostPredicted)) }},
 	{"page", func(s *Screen) string {
 		if s.Page == 0 {
 			return ""
@@ -210,25 +210,25 @@ var settings = []setting{
 		return strconv.Itoa(s.Page + 1)
 	}, func(s *Screen, text string) { s.Page = int(max(parse(text, 31), 1)) - 1 }},
 	// never written, because Open identifies an open demo
-	{"demo", func(*Screen) string { return "" }, func(s *Screen, text string) { s.Demo = safe(text) }},
+	{"demo", func(*Screen) string { return "" }, func(s *Screen, text string) { s.Demo = safeName(text) }},
 }
 
 // against is the name of an argument of "stackglass what-if", and also the name of the setting that
 // contains this argument's values.
 const against = "against"
 
-// word returns a setting whose text consists of letters and digits.
-func word(name string, of func(*Screen) *string) setting {
-	return setting{name, func(s *Screen) string { return safe(*of(s)) }, func(s *Screen, text string) { *of(s) = safe(text) }}
+// wordSetting returns a setting whose text consists of letters and digits.
+func wordSetting(name string, of func(*Screen) *string) setting {
+	return setting{name, func(s *Screen) string { return safeName(*of(s)) }, func(s *Screen, text string) { *of(s) = safeName(text) }}
 }
 
-// counted returns a setting whose text is a positive number with at most the given number of bits.
-func counted(name string, bits int, of func(*Screen) *int) setting {
-	return setting{name, func(s *Screen) string { return positive(uint64(max(*of(s), 0))) }, func(s *Screen, text string) { *of(s) = int(parse(text, bits)) }}
+// numberSetting returns a setting whose text is a positive number with at most the given number of bits.
+func numberSetting(name string, bits int, of func(*Screen) *int) setting {
+	return setting{name, func(s *Screen) string { return formatPositive(uint64(max(*of(s), 0))) }, func(s *Screen, text string) { *of(s) = int(parse(text, bits)) }}
 }
 
-// positive formats a number; 0 becomes "".
-func positive(n uint64) string {
+// formatPositive formats a number; 0 becomes "".
+func formatPositive(n uint64) string {
 	if n == 0 {
 		return ""
 	}
@@ -291,7 +291,7 @@ func Unread(hash string) (list []string) {
 			}
 		case name == "cell" && parseCell(value) == Cell{}:
 			list = append(list, "The cell in the link is invalid and was ignored. The format is SETSxWAYS, for example 64x8.")
-		case name == "preset" && !isPreset(safe(value)):
+		case name == "preset" && !isPreset(safeName(value)):
 			list = append(list, "The link names a preset that the page does not know, so the page shows a different hierarchy.")
 		}
 	}
@@ -321,10 +321,10 @@ func parseCapacities(value string) []int {
 }
 
 // safeKey removes characters that are impossible in the keys of tables and columns.
-func safeKey(key string) string { return keep(key, "-_") }
+func safeKey(key string) string { return keepCharacters(key, "-_") }
 
 // safeLine removes characters that are impossible in the lines that describe a hierarchy.
-func safeLine(text string) string { return keep(text, "-=,.") }
+func safeLine(text string) string { return keepCharacters(text, "-=,.") }
 
 // Anew returns the screen that shows the diagnosis of a new analysis, for the current processor and
 // the current hierarchy.
@@ -477,4 +477,4 @@ func (s Screen) ToggleCapacity(shown []int, k int) Screen {
 }
 
 // PresetSlug returns a preset's name in the form that the hash uses.
-func PresetSlug(name string) string { return safe(name) }
+func PresetSlug(name string) string { return safeName(name) }

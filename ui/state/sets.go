@@ -171,7 +171,7 @@ func (v *View) SetsMap(cell Cell, conflicts bool, levels []hierarchy.Cache) *Hea
 			m.Marks = append(m.Marks, HeatMark{Label: l.Name + ": " + Percent(signedShare(v.CellAnswer(c).Conflict, v.Curve.Accesses)) + " conflicts", Color: LevelColor(i), Cell: c})
 		}
 	}
-	m.Summary = v.setsSentence() + v.uncounted() + v.unmarked(levels)
+	m.Summary = v.setsSentence() + v.uncountedSentence() + v.unmarkedSentence(levels)
 	return m
 }
 
@@ -210,8 +210,8 @@ func (v *View) setsSentence() string {
 	return text
 }
 
-// uncounted returns a sentence that lists the numbers of sets for which no misses were counted.
-func (v *View) uncounted() string {
+// uncountedSentence returns a sentence that lists the numbers of sets for which no misses were counted.
+func (v *View) uncountedSentence() string {
 	var list []string
 	for a := range profile.SetCounts {
 		if !v.Locality.Sets.Counts(a) {
@@ -278,15 +278,15 @@ func (v *View) CellFacts(c Cell) []Fact {
 	add("capacity", "capacity: too few lines", Exact(a.Capacity), Percent(Ratio(a.Capacity, all)))
 	add("conflict", "conflict: too few ways", Signed(a.Conflict), conflict)
 	if c.Log2Sets > 0 {
-		if model, ok := v.modelled(c); ok {
+		if model, ok := v.estimate(c); ok {
 			add("model", "misses by SDCM", "≈ "+Count(model), Percent(model/max(float64(all), 1)))
 		}
 	}
 	return facts
 }
 
-// modelled returns SDCM's estimate for a cell.
-func (v *View) modelled(c Cell) (float64, bool) {
+// estimate returns SDCM's estimate for a cell.
+func (v *View) estimate(c Cell) (float64, bool) {
 	p, _, err := v.Run.Asker().Predict(hierarchy.Hierarchy{Threads: hierarchy.OnOneCore, Levels: []hierarchy.Cache{
 		{Name: "L1", SizeBytes: c.Lines() * v.LineBytes, Ways: uint32(c.Ways), LineBytes: uint32(v.LineBytes)}}}, nil)
 	if err != nil {
@@ -297,7 +297,7 @@ func (v *View) modelled(c Cell) (float64, bool) {
 
 // SetsTable lists every cell, and larger fully associative caches.
 func (v *View) SetsTable() *Table {
-	return v.once("sets", func() *Table {
+	return v.cachedTable("sets", func() *Table {
 		return v.table("Misses by number of sets and ways, exact for LRU"+v.oneCache(), v.question("sets"), nil, "sets", "ways", "accesses", "misses")
 	})
 }

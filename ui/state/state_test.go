@@ -343,7 +343,7 @@ func TestTablesAreSorted(t *testing.T) {
 	}{{"b.c", 9, report.Count(4), "int"}, {"a.c", 10, report.Count(100), "char"}, {"a.c", 9, report.None(), "long"}, {"a.c", 11, report.Count(4), "int"}} {
 		whole.Add(report.TextOf(row.file), report.Count(row.line), report.TextOf("f"), row.bytes, report.TextOf(row.kind))
 	}
-	table := show(&whole, words, nil, "file,line,function", "bytes", "type").bars(&whole, "line")
+	table := show(&whole, words, nil, "file,line,function", "bytes", "type").addBars(&whole, "line")
 	for _, test := range []struct{ clicks, want string }{
 		{"", "b9 a10 a9 a11"},
 		{"bytes", "a10 b9 a11 a9"},

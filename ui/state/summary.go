@@ -64,10 +64,10 @@ func completeness(state profile.State, live bool) string {
 
 // KindsTable lists the references by kind.
 func (v *View) KindsTable() *Table {
-	return v.once("kinds", func() *Table {
+	return v.cachedTable("kinds", func() *Table {
 		d := &report.Document{Schema: "stackglass.summary", Version: 1, Input: v.Run.Facts(uint32(v.LineBytes)),
 			Tables: answers.Summary(v.Profile), Warnings: v.Run.Warnings}
 		kinds := answers.Kinds(v.Profile)
-		return show(&kinds, answerWords, nil).of(func() *report.Document { return d })
+		return show(&kinds, answerWords, nil).setDocument(func() *report.Document { return d })
 	})
 }

@@ -107,10 +107,10 @@ func show(t *report.Table, style report.Words, where map[string]string, keys ...
 	}
 	for _, at := range columns {
 		c := t.Columns[at[len(at)-1]]
-		made.Columns = append(made.Columns, Column{Name: c.Label, Unit: c.Unit, Key: c.Key, Words: !numbers(rows, at[len(at)-1])})
+		made.Columns = append(made.Columns, Column{Name: c.Label, Unit: c.Unit, Key: c.Key, Words: !hasNumbers(rows, at[len(at)-1])})
 	}
 	if len(rows) < 2 {
-		return made.fixed()
+		return made.fixOrder()
 	}
 	return made
 }
@@ -123,8 +123,8 @@ func placeWords(file, line, function string) string {
 	return file + ":" + line + blank(function)
 }
 
-// bars adds bars whose lengths are proportional to the numbers in a column of the underlying table.
-func (t *Table) bars(of *report.Table, key string) *Table {
+// addBars adds addBars whose lengths are proportional to the numbers in a column of the underlying table.
+func (t *Table) addBars(of *report.Table, key string) *Table {
 	at, most := of.Index(key), 0.0
 	if at < 0 {
 		return t
@@ -142,8 +142,8 @@ func (t *Table) bars(of *report.Table, key string) *Table {
 	return t
 }
 
-// fixed keeps the rows in the order of the document.
-func (t *Table) fixed() *Table {
+// fixOrder keeps the rows in the order of the document.
+func (t *Table) fixOrder() *Table {
 	for i := range t.Columns {
 		t.Columns[i].Key = ""
 	}
@@ -164,7 +164,7 @@ func (t *Table) Sorts() bool { return t.values != nil }
 // Ordered returns the table with its rows in the given order. Rows with equal values, and rows
 // without a value, which come last, keep the order of the document.
 func (t *Table) Ordered(o Order) *Table {
-	compare := t.comparing(o)
+	compare := t.comparer(o)
 	if compare == nil {
 		return t
 	}
@@ -182,9 +182,9 @@ func (t *Table) Ordered(o Order) *Table {
 	return &made
 }
 
-// comparing returns the function by which rows are compared in an order; nil if the table cannot be
+// comparer returns the function by which rows are compared in an order; nil if the table cannot be
 // sorted in this order.
-func (t *Table) comparing(o Order) func(i, j int) int {
+func (t *Table) comparer(o Order) func(i, j int) int {
 	column := slices.IndexFunc(t.Columns, func(c Column) bool { return c.Key == o.Column })
 	if o.Column == "" || column < 0 || t.values == nil {
 		return nil
@@ -209,8 +209,8 @@ func (t *Table) comparing(o Order) func(i, j int) int {
 	}
 }
 
-// of sets the document that contains the table, for exports.
-func (t *Table) of(document func() *report.Document) *Table {
+// setDocument sets the document that contains the table, for exports.
+func (t *Table) setDocument(document func() *report.Document) *Table {
 	t.document = document
 	return t
 }
@@ -241,8 +241,8 @@ func (t *Table) Page(page int) (rows [][]string, first int) {
 // Exports reports whether the table can be exported.
 func (t *Table) Exports() bool { return t.document != nil || t.reply != nil }
 
-// answered sets the reply that contains the table.
-func (t *Table) answered(reply *answers.Reply, key string) *Table {
+// setReply sets the reply that contains the table.
+func (t *Table) setReply(reply *answers.Reply, key string) *Table {
 	t.document, t.reply, t.key = nil, reply, key
 	return t
 }

@@ -256,18 +256,18 @@ func (t *Threads) stackSentence(s Stack) string {
 // CurvesTable lists every core's misses for cache sizes that are powers of two. Exports list every
 // size at which the misses change.
 func (t *Threads) CurvesTable() *Table {
-	return t.view.once("curves of threads", func() *Table {
+	return t.view.cachedTable("curves of threads", func() *Table {
 		q := t.view.question("threads").With("curve", "true")
 		brief := q
 		brief.Brief = true
 		return t.view.table("Misses by thread and cache size, fully associative LRU", brief, nil,
-			"threads", "view", "capacity_lines", "misses").of(t.view.document(q))
+			"threads", "view", "capacity_lines", "misses").setDocument(t.view.document(q))
 	})
 }
 
-// about returns a question for "stackglass threads" about a hierarchy with a single fully
+// levelQuestion returns a question for "stackglass threads" levelQuestion a hierarchy with a single fully
 // associative level.
-func (t *Threads) about(by string, bytes uint64, sharedBy uint32) ask.Question {
+func (t *Threads) levelQuestion(by string, bytes uint64, sharedBy uint32) ask.Question {
 	q := t.view.question("threads").With("by", by)
 	q.Machine.Levels = []hierarchy.Cache{t.level(bytes, sharedBy)}
 	return q
@@ -283,8 +283,8 @@ func (t *Threads) level(bytes uint64, sharedBy uint32) hierarchy.Cache {
 
 // OwnTable lists the misses of every core by cause, for private caches of the given size.
 func (t *Threads) OwnTable(bytes uint64) *Table {
-	return t.view.once("own "+strconv.FormatUint(bytes, 10), func() *Table {
-		return t.view.table("Misses in a cache of "+Bytes(bytes)+" for each thread", t.about("core", bytes, 0), nil,
+	return t.view.cachedTable("own "+strconv.FormatUint(bytes, 10), func() *Table {
+		return t.view.table("Misses in a cache of "+Bytes(bytes)+" for each thread", t.levelQuestion("core", bytes, 0), nil,
 			"threads", "accesses", "misses", "cold", "capacity", "coherence", "private_misses", "invalidations")
 	})
 }
@@ -332,7 +332,7 @@ func ParseGroups(text string, cores int) Groups {
 	if len(g) != cores {
 		return OneGroup(cores)
 	}
-	return g.number()
+	return g.renumber()
 }
 
 // String returns the groups in the form that URLs use, or "" if there is only one group.
@@ -349,8 +349,8 @@ func (g Groups) String() string {
 	return strings.Join(words, "-")
 }
 
-// number returns the groups with new numbers, in the order of their first cores.
-func (g Groups) number() Groups {
+// renumber returns the groups with new numbers, in the order of their first cores.
+func (g Groups) renumber() Groups {
 	to := map[int]int{}
 	out := make(Groups, len(g))
 	for i, n := range g {
@@ -378,7 +378,7 @@ func (g Groups) Move(core, group int) Groups {
 	}
 	out := slices.Clone(g)
 	out[core] = min(group, g.Count())
-	return out.number()
+	return out.renumber()
 }
 
 // members returns the cores of each group.
@@ -419,7 +419,7 @@ const unknownGroups = "This analysis does not cover these groups of threads: ana
 
 // SharedTable lists the misses in shared caches by thread.
 func (t *Threads) SharedTable(g Groups, bytes uint64) *Table {
-	return t.view.once("shared "+strconv.FormatUint(bytes, 10)+" "+g.String(), func() *Table {
+	return t.view.cachedTable("shared "+strconv.FormatUint(bytes, 10)+" "+g.String(), func() *Table {
 		most := 1
 		for _, cores := range g.members() {
 			most = max(most, len(cores))
@@ -434,7 +434,7 @@ func (t *Threads) SharedTable(g Groups, bytes uint64) *Table {
 				return &Table{Caption: unknownGroups}
 			}
 		}
-		return t.view.table("Misses in shared caches of "+Bytes(bytes), t.about("domain", bytes, uint32(most)), nil,
+		return t.view.table("Misses in shared caches of "+Bytes(bytes), t.levelQuestion("domain", bytes, uint32(most)), nil,
 			"cores", "threads", "accesses", "misses", "alone_misses", "share_bytes")
 	})
 }
@@ -462,7 +462,7 @@ func (t *Threads) SharedSentence(g Groups, bytes uint64) string {
 // ChangeTable lists the reasons why stack distances differ between the stack of all cores and
 // private stacks.
 func (t *Threads) ChangeTable() *Table {
-	return t.view.once("change", func() *Table {
+	return t.view.cachedTable("change", func() *Table {
 		caption := "How distances change when threads share a stack"
 		if answers.IsOfSample(t.view.Profile) {
 			return &Table{Caption: caption + ": a sample of lines does not show this"}

@@ -164,7 +164,7 @@ func TestGroups(t *testing.T) {
 		g := OneGroup(rapid.IntRange(2, 8).Draw(t, "cores"))
 		for range rapid.IntRange(0, 20).Draw(t, "moves") {
 			g = g.Move(rapid.IntRange(-1, len(g)).Draw(t, "core"), rapid.IntRange(0, 9).Draw(t, "group"))
-			if !slices.Equal(ParseGroups(g.String(), len(g)), g) || !slices.Equal(g.number(), g) || g[0] != 0 {
+			if !slices.Equal(ParseGroups(g.String(), len(g)), g) || !slices.Equal(g.renumber(), g) || g[0] != 0 {
 				t.Fatalf("ParseGroups does not restore %v from %q", g, g.String())
 			}
 		}

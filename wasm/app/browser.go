@@ -52,9 +52,9 @@ func listen(event string, f func(event js.Value)) {
 	js.Global().Call("addEventListener", event, web.Function(func(args []js.Value) { f(args[0]) }))
 }
 
-// building is called before a build is rendered. It returns a function that must be called after
+// beginBuild is called before a build is rendered. It returns a function that must be called after
 // the build has been rendered.
-func (b *browser) building() (rendered func()) {
+func (b *browser) beginBuild() (rendered func()) {
 	focus := b.focus
 	b.focus = ""
 	return func() {

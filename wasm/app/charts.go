@@ -14,13 +14,13 @@ import (
 
 // Chart passes a chart to charts.js as an object that contains numbers in typed arrays.
 func (b *browser) Chart(c *state.Chart, zoom state.Zoom) {
-	series := list(len(c.Series), func(i int) any {
+	series := jsSlice(len(c.Series), func(i int) any {
 		s := &c.Series[i]
 		return map[string]any{
 			"label": s.Label, "color": s.Color, "shape": string(s.Shape), "dash": s.Dash, "y": floats(s.Y), "low": floats(s.Low), "high": floats(s.High),
 		}
 	})
-	marks := list(len(c.Marks), func(i int) any {
+	marks := jsSlice(len(c.Marks), func(i int) any {
 		m := &c.Marks[i]
 		return map[string]any{"label": m.Label, "color": m.Color, "x": m.X, "y": m.Y, "real": m.Real, "level": m.Level}
 	})
@@ -36,8 +36,8 @@ func axis(a state.Axis) map[string]any {
 	}
 }
 
-// list returns n values as a slice that can be passed to JavaScript.
-func list(n int, value func(i int) any) []any {
+// jsSlice returns n values as a slice that can be passed to JavaScript.
+func jsSlice(n int, value func(i int) any) []any {
 	values := make([]any, n)
 	for i := range values {
 		values[i] = value(i)
@@ -45,7 +45,7 @@ func list(n int, value func(i int) any) []any {
 	return values
 }
 
-func words(texts []string) []any { return list(len(texts), func(i int) any { return texts[i] }) }
+func words(texts []string) []any { return jsSlice(len(texts), func(i int) any { return texts[i] }) }
 
 // floats copies numbers to a Float64Array.
 func floats(numbers []float64) js.Value {
@@ -62,11 +62,11 @@ func (b *browser) Grid(g *state.Grid) {
 		b.grids = map[string]*state.Grid{}
 	}
 	b.grids[g.ID] = g
-	columns := list(len(g.Columns), func(i int) any {
+	columns := jsSlice(len(g.Columns), func(i int) any {
 		return map[string]any{"name": g.Columns[i].Name, "key": g.Columns[i].Key, "kind": g.Kind(i)}
 	})
-	depths := list(len(g.Depths), func(i int) any { return g.Depths[i] })
-	folded := list(len(g.Folded), func(i int) any { return g.Folded[i] })
+	depths := jsSlice(len(g.Depths), func(i int) any { return g.Depths[i] })
+	folded := jsSlice(len(g.Folded), func(i int) any { return g.Folded[i] })
 	script("Tables").Call("set", map[string]any{
 		"depths": depths, "folded": folded, "id": g.ID, "caption": g.Caption, "columns": columns, "rows": g.Rows,
 		"sort": g.Sort, "reverse": g.Reverse, "order": g.Order, "selected": g.Selected, "language": g.Language, "longest": g.Longest,
@@ -81,11 +81,11 @@ func (b *browser) rows(id string, first, count int) any {
 		return []any{}
 	}
 	rows, marks := g.View(first, count)
-	return list(len(rows), func(i int) any {
+	return jsSlice(len(rows), func(i int) any {
 		row, at := map[string]any{"cells": words(rows[i]), "mark": marks[i]}, g.At(max(first, 0)+i)
 		if g.Shares != nil {
 			shares := g.Shares(at)
-			row["shares"] = list(len(shares), func(c int) any { return shares[c] })
+			row["shares"] = jsSlice(len(shares), func(c int) any { return shares[c] })
 		}
 		if g.After != nil {
 			row["after"] = g.After(at)
@@ -135,7 +135,7 @@ func (b *browser) Heat(m *state.HeatMap) {
 }
 
 func setMap(m *state.HeatMap) {
-	marks := list(len(m.Marks), func(i int) any {
+	marks := jsSlice(len(m.Marks), func(i int) any {
 		mark := &m.Marks[i]
 		return map[string]any{"label": mark.Label, "color": mark.Color, "sets": mark.Cell.Log2Sets, "ways": mark.Cell.Ways}
 	})
@@ -193,7 +193,7 @@ func setMatrix(m *state.Matrix) {
 		"id": m.ID, "title": m.Title, "summary": m.Summary, "rows": words(m.Rows), "columns": words(m.Columns),
 		"rowAxis": m.RowAxis, "columnAxis": m.ColumnAxis, "values": floats(m.Values), "texts": words(m.Texts),
 		"row": m.Row, "column": m.Column, "letters": words(m.Letters),
-		"map": m.Map, "zoom": m.Zoom, "names": words(m.Names), "part": list(4, func(i int) any { return m.Part[i] }),
+		"map": m.Map, "zoom": m.Zoom, "names": words(m.Names), "part": jsSlice(4, func(i int) any { return m.Part[i] }),
 	})
 }
 
@@ -214,11 +214,11 @@ func (b *browser) Graph(g *state.Graph) {
 }
 
 func setGraph(g *state.Graph) {
-	nodes := list(len(g.Nodes), func(i int) any {
+	nodes := jsSlice(len(g.Nodes), func(i int) any {
 		n := &g.Nodes[i]
 		return map[string]any{"lines": words(n.Lines), "about": n.About, "share": n.Share, "never": n.Never}
 	})
-	edges := list(len(g.Edges), func(i int) any {
+	edges := jsSlice(len(g.Edges), func(i int) any {
 		e := &g.Edges[i]
 		return map[string]any{"from": e.From, "to": e.To, "text": e.Text, "share": e.Share, "never": e.Never}
 	})
@@ -243,7 +243,7 @@ func (b *browser) Flame(f *state.Flame) {
 			// no lock is needed, because a graph does not change
 			js.FuncOf(func(_ js.Value, args []js.Value) any {
 				where, lines := b.flames[args[0].String()].About(args[1].Int())
-				return map[string]any{"where": where, "lines": list(len(lines), func(i int) any { return words(lines[i]) })}
+				return map[string]any{"where": where, "lines": jsSlice(len(lines), func(i int) any { return words(lines[i]) })}
 			}),
 			js.FuncOf(func(_ js.Value, args []js.Value) any { return b.flames[args[0].String()].Words(args[1].Int()) }))
 		for _, f := range b.flames {
@@ -256,11 +256,11 @@ func (b *browser) Flame(f *state.Flame) {
 }
 
 func setFlame(f *state.Flame) {
-	numbers := func(of []int) []any { return list(len(of), func(i int) any { return of[i] }) }
+	numbers := func(of []int) []any { return jsSlice(len(of), func(i int) any { return of[i] }) }
 	script("Flames").Call("set", map[string]any{
 		"id": f.ID, "title": f.Title, "summary": f.Summary, "event": f.Event, "up": f.Up, "names": words(f.Names),
 		"parents": numbers(f.Parents), "depths": numbers(f.Depths), "starts": floats(f.Starts), "weights": floats(f.Weights),
-		"colors": numbers(f.Colors), "matches": list(len(f.Matches), func(i int) any { return f.Matches[i] }), "zoom": f.Zoom,
+		"colors": numbers(f.Colors), "matches": jsSlice(len(f.Matches), func(i int) any { return f.Matches[i] }), "zoom": f.Zoom,
 	})
 }
 

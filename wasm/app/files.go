@@ -160,7 +160,7 @@ func (s sources) Keep(key string, files []*state.Source) {
 		_ = s.kept.Delete(key)
 		return
 	}
-	_ = s.kept.Put(key, js.ValueOf(list(len(files), func(i int) any {
+	_ = s.kept.Put(key, js.ValueOf(jsSlice(len(files), func(i int) any {
 		return map[string]any{"name": files[i].Name, "path": files[i].Path, "text": strings.Join(files[i].Lines, "\n")}
 	})))
 }

@@ -57,7 +57,7 @@ func run() error {
 		if !app.Changed() {
 			continue
 		}
-		rendered := page.building()
+		rendered := page.beginBuild()
 		built := builder.RunBuild(root)
 		ui.Fit(built)
 		page.Breathe() // later changes are rendered in the next build

@@ -31,15 +31,15 @@ func (b *browser) Timeline(t *state.Timeline) {
 
 func setTimeline(t *state.Timeline) {
 	series := func(all []state.Series) []any {
-		return list(len(all), func(i int) any {
+		return jsSlice(len(all), func(i int) any {
 			return map[string]any{"label": all[i].Label, "color": all[i].Color, "y": floats(all[i].Y)}
 		})
 	}
-	bands := list(len(t.Bands), func(i int) any {
+	bands := jsSlice(len(t.Bands), func(i int) any {
 		band := &t.Bands[i]
 		return map[string]any{"from": band.From, "to": band.To, "number": band.Number, "label": band.Label}
 	})
-	regions := list(len(t.Regions), func(i int) any {
+	regions := jsSlice(len(t.Regions), func(i int) any {
 		r := &t.Regions[i]
 		return map[string]any{"from": r.From, "to": r.To, "row": r.Row, "number": r.Number, "label": r.Label, "text": r.Text}
 	})

@@ -65,7 +65,7 @@ func (a *At) fill(at int64) error {
 		return a.reader.Call("readAsArrayBuffer", a.blob.Call("slice", at, end))
 	})
 	if err != nil {
-		return &ReadError{Name: a.name, Offset: uint64(at), Cause: words(err)}
+		return &ReadError{Name: a.name, Offset: uint64(at), Cause: errorText(err)}
 	}
 	bytes := js.Global().Get("Uint8Array").New(buffer)
 	if int64(bytes.Length()) != end-at {

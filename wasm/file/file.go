@@ -131,7 +131,7 @@ func (f *File) readLarge(p []byte) (int, error) {
 func (f *File) turnOver() error {
 	result, err := web.Await(f.ahead)
 	if err != nil {
-		return &ReadError{Name: f.name, Offset: f.read, Cause: words(err)}
+		return &ReadError{Name: f.name, Offset: f.read, Cause: errorText(err)}
 	}
 	spare := js.Undefined()
 	if !f.view.IsUndefined() {
@@ -143,23 +143,23 @@ func (f *File) turnOver() error {
 		if got := f.read + uint64(len(f.small)); got != f.size {
 			return &ReadError{Name: f.name, Offset: f.read, Cause: "the file ends there instead of after " + strconv.FormatUint(f.size, 10) + " bytes"}
 		}
-		return f.unchanged()
+		return f.checkUnchanged()
 	}
 	f.view, f.at, f.length = chunk, 0, chunk.Length()
 	f.ahead = f.source.begin(spare)
 	return nil
 }
 
-// unchanged returns io.EOF if the file has not changed since it was chosen, and otherwise an
-// error. Browsers check this only when they open a file, so unchanged opens the file again and
+// checkUnchanged returns io.EOF if the file has not changed since it was chosen, and otherwise an
+// error. Browsers check this only when they open a file, so checkUnchanged opens the file again and
 // reads its last byte.
-func (f *File) unchanged() error {
+func (f *File) checkUnchanged() error {
 	last, err := web.Try(func() js.Value { return f.blob.Call("slice", max(1, f.size)-1).Call("arrayBuffer") })
 	if err == nil {
 		_, err = web.Await(last)
 	}
 	if err != nil {
-		return &ReadError{Name: f.name, Offset: f.read, Cause: words(err)}
+		return &ReadError{Name: f.name, Offset: f.read, Cause: errorText(err)}
 	}
 	return io.EOF
 }
@@ -174,8 +174,8 @@ func (f *File) Close() error {
 	return nil
 }
 
-// words returns the browser's description of an error, including the kind of error.
-func words(err error) string {
+// errorText returns the browser's description of an error, including the kind of error.
+func errorText(err error) string {
 	thrown, ok := err.(js.Error)
 	if !ok || thrown.Value.Type() != js.TypeObject {
 		return err.Error()

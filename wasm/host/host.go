@@ -60,12 +60,12 @@ func Run() error {
 func newHost() *workers.Host {
 	// The page's second program is itself the decompressor, so its URL names no other decompressor.
 	own := js.Global().Get("location").Get("href").String()
-	t := traces{unpackers: unpack.Workers{Script: setting("unpack", own)}}
+	t := traces{unpackers: unpack.Workers{Script: queryParameter("unpack", own)}}
 	h := &workers.Host{
 		Carrier:              web.Self(),
 		OpenFile:             t.openFile,
 		OpenTrace:            t.open,
-		Outline:              outline,
+		Outline:              readOutline,
 		Yield:                web.Yield,
 		CheckpointReferences: checkpointReferences(),
 		CheckpointMemory:     checkpointMemory,
@@ -76,7 +76,7 @@ func newHost() *workers.Host {
 			Workers: js.Global().Get("navigator").Get("hardwareConcurrency").Int(),
 		},
 	}
-	name := setting("store", idb.DefaultName)
+	name := queryParameter("store", idb.DefaultName)
 	if store, err := idb.Open(name); err != nil {
 		h.NoStore = "This result is not kept (" + err.Error() + "). Export this result now."
 	} else {
@@ -112,10 +112,10 @@ func memory() func() uint64 {
 	return func() uint64 { return uint64(of.Get("buffer").Get("byteLength").Float()) }
 }
 
-// setting returns a query parameter of the worker's URL. The site sets only the parameter with
+// queryParameter returns a query parameter of the worker's URL. The site sets only the parameter with
 // the script of the decompressors. Tests also set the database, the interval between checkpoints,
 // and another decompressor program.
-func setting(name, otherwise string) string {
+func queryParameter(name, otherwise string) string {
 	address := js.Global().Get("location")
 	parameters := address.Get("search").String()
 	if parameters == "" {
@@ -131,7 +131,7 @@ func setting(name, otherwise string) string {
 // checkpointReferences returns the number of references between two checkpoints, or 0 for the
 // host's default.
 func checkpointReferences() uint64 {
-	n, err := strconv.ParseUint(setting("checkpoint", "0"), 10, 64)
+	n, err := strconv.ParseUint(queryParameter("checkpoint", "0"), 10, 64)
 	if err != nil {
 		return 0
 	}
@@ -186,8 +186,8 @@ func openSource(name string, attachment any) (trace.Source, error) {
 	return sgt.NewSource(name, f, f.Size(), nil)
 }
 
-// outline reads the outline of a trace from the index of a container.
-func outline(attachment any) (trace.Outline, error) {
+// readOutline reads the readOutline of a trace from the index of a container.
+func readOutline(attachment any) (trace.Outline, error) {
 	f, err := openAt(attachment)
 	if err != nil {
 		return trace.Outline{}, err

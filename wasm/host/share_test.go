@@ -23,7 +23,7 @@ import (
 // The function "die" makes a helper end soon after it has started. A query parameter in the URL of
 // the helper's script selects how it ends.
 func die() {
-	how := setting("dies", "")
+	how := queryParameter("dies", "")
 	if how == "" || js.Global().Get("name").String() != web.Helper {
 		return
 	}

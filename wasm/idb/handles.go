@@ -18,7 +18,7 @@ type Handles struct{ db *idb.Database }
 
 // OpenHandles opens the database, and creates it if necessary.
 func OpenHandles(name string) (*Handles, error) {
-	if !offered() {
+	if !isOffered() {
 		return nil, &Error{Op: "open", Err: errNoStore}
 	}
 	db, err := open(name, handlesStore)
@@ -31,8 +31,8 @@ func OpenHandles(name string) (*Handles, error) {
 // Close closes the database.
 func (h *Handles) Close() error { return h.db.Close() }
 
-// do sends one request in a transaction of its own, and returns the answer.
-func (h *Handles) do(op, key string, mode idb.TransactionMode, ask func(*idb.ObjectStore) (*idb.Request, error)) (js.Value, error) {
+// request sends one request in a transaction of its own, and returns the answer.
+func (h *Handles) request(op, key string, mode idb.TransactionMode, ask func(*idb.ObjectStore) (*idb.Request, error)) (js.Value, error) {
 	t, err := h.db.Transaction(mode, handlesStore)
 	if err != nil {
 		return js.Undefined(), &Error{op, key, err}
@@ -53,7 +53,7 @@ func (h *Handles) do(op, key string, mode idb.TransactionMode, ask func(*idb.Obj
 
 // Put stores a value, and replaces any old value of the key.
 func (h *Handles) Put(key string, value js.Value) error {
-	_, err := h.do("keep", key, idb.TransactionReadWrite, func(s *idb.ObjectStore) (*idb.Request, error) {
+	_, err := h.request("keep", key, idb.TransactionReadWrite, func(s *idb.ObjectStore) (*idb.Request, error) {
 		return s.PutKey(js.ValueOf(key), value)
 	})
 	return err
@@ -61,7 +61,7 @@ func (h *Handles) Put(key string, value js.Value) error {
 
 // Get returns the value that was last put, or profile.ErrNotFound.
 func (h *Handles) Get(key string) (js.Value, error) {
-	value, err := h.do("read", key, idb.TransactionReadOnly, func(s *idb.ObjectStore) (*idb.Request, error) {
+	value, err := h.request("read", key, idb.TransactionReadOnly, func(s *idb.ObjectStore) (*idb.Request, error) {
 		return s.Get(js.ValueOf(key))
 	})
 	if err == nil && value.Type() != js.TypeObject {
@@ -72,7 +72,7 @@ func (h *Handles) Get(key string) (js.Value, error) {
 
 // Keys lists the keys.
 func (h *Handles) Keys() (keys []string, err error) {
-	list, err := h.do("list", "", idb.TransactionReadOnly, func(s *idb.ObjectStore) (*idb.Request, error) {
+	list, err := h.request("list", "", idb.TransactionReadOnly, func(s *idb.ObjectStore) (*idb.Request, error) {
 		all, err := s.GetAllKeys()
 		if err != nil {
 			return nil, err
@@ -92,7 +92,7 @@ func (h *Handles) Keys() (keys []string, err error) {
 
 // Delete removes the value of a key, if any.
 func (h *Handles) Delete(key string) error {
-	_, err := h.do("delete", key, idb.TransactionReadWrite, func(s *idb.ObjectStore) (*idb.Request, error) {
+	_, err := h.request("delete", key, idb.TransactionReadWrite, func(s *idb.ObjectStore) (*idb.Request, error) {
 		ack, err := s.Delete(js.ValueOf(key))
 		if err != nil {
 			return nil, err

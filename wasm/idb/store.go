@@ -70,7 +70,7 @@ var (
 // Open opens the database, and creates it if necessary.
 func Open(name string) (*Store, error) {
 	s := &Store{name: name, running: map[*idb.Transaction]bool{}}
-	if !offered() {
+	if !isOffered() {
 		return nil, &Error{Op: "open", Err: errNoStore}
 	}
 	if err := s.connect(); err != nil {
@@ -79,9 +79,9 @@ func Open(name string) (*Store, error) {
 	return s, nil
 }
 
-// offered reports whether the browser offers IndexedDB. Some browsers throw an exception when a
+// isOffered reports whether the browser offers IndexedDB. Some browsers throw an exception when a
 // page accesses IndexedDB.
-func offered() (yes bool) {
+func isOffered() (yes bool) {
 	defer func() { _ = recover() }()
 	return js.Global().Get("Reflect").Call("get", js.Global(), "indexedDB").Truthy()
 }
@@ -194,8 +194,8 @@ func (s *Store) begin(mode idb.TransactionMode) (*idb.Transaction, error) {
 	return t, err
 }
 
-// end removes a transaction that has ended, and reports whether Suspend aborted it.
-func (s *Store) end(t *idb.Transaction) (suspended bool) {
+// endTransaction removes a transaction that has ended, and reports whether Suspend aborted it.
+func (s *Store) endTransaction(t *idb.Transaction) (suspended bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	suspended = !s.running[t]
@@ -219,7 +219,7 @@ func (s *Store) transact(op, key string, mode idb.TransactionMode, do func(entri
 		return do(entries, chunks)
 	})
 	switch {
-	case s.end(t):
+	case s.endTransaction(t):
 		return s.transact(op, key, mode, do)
 	case err == nil:
 		return nil

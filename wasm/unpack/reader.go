@@ -36,7 +36,7 @@ func (r *reader) Read(p []byte) (int, error) {
 			return 0, r.err
 		}
 		r.release()
-		r.feed()
+		r.sendParts()
 		r.hear(r.port.take())
 	}
 	n := copy(p, r.rest)
@@ -53,8 +53,8 @@ func (r *reader) release() {
 	}
 }
 
-// feed sends as many parts as the decompressor may receive now.
-func (r *reader) feed() {
+// sendParts sends as many parts as the decompressor may receive now.
+func (r *reader) sendParts() {
 	for ; r.window > 0 && r.told == nil; r.window-- {
 		n, err := fill(r.source.Read, r.part)
 		if n > 0 {

@@ -28,7 +28,7 @@ func serve(p port, packings []open.Packing) error {
 	for _, packing := range packings {
 		if m.kind == begin && packing.Name == m.text {
 			s := &server{port: p, credit: ahead}
-			s.conclude(s.unpack(packing))
+			s.reportEnd(s.unpack(packing))
 			return nil
 		}
 	}
@@ -60,9 +60,9 @@ func (s *server) send(part []byte) {
 	s.port.post(message{kind: unpacked, bytes: part})
 }
 
-// conclude sends a message about how the stream ended. It distinguishes the errors that
+// reportEnd sends a message about how the stream ended. It distinguishes the errors that
 // [open.Packing] specifies.
-func (s *server) conclude(err error) {
+func (s *server) reportEnd(err error) {
 	m := message{kind: damaged, text: err.Error()}
 	switch {
 	case err == io.EOF:

@@ -63,7 +63,7 @@ func (w *wire) receive(event js.Value) {
 		return
 	}
 	if exited := object.Get("exited"); exited.Type() == js.TypeNumber {
-		w.lose(cmp.Or(web.Text(object, "why"), "exit code "+strconv.Itoa(exited.Int())))
+		w.reportDeath(cmp.Or(web.Text(object, "why"), "exit code "+strconv.Itoa(exited.Int())))
 		return
 	}
 	m := message{
@@ -96,8 +96,8 @@ func isBuffer(v js.Value) bool {
 	return v.Type() == js.TypeObject && v.InstanceOf(js.Global().Get("ArrayBuffer"))
 }
 
-// lose reports that the other side has died.
-func (w *wire) lose(why string) {
+// reportDeath reports that the other side has died.
+func (w *wire) reportDeath(why string) {
 	select {
 	case w.inbox <- message{kind: gone, text: why}:
 	default: // the end was already reported
@@ -218,8 +218,8 @@ func (w *Workers) start() (*wire, error) {
 	}
 	p := newWire(worker)
 	p.late = time.After(patience)
-	p.on("messageerror", func(js.Value) { p.lose("a message could not be read") })
-	p.on("error", func(event js.Value) { p.lose(web.ErrorOf(event)) })
+	p.on("messageerror", func(js.Value) { p.reportDeath("a message could not be read") })
+	p.on("error", func(event js.Value) { p.reportDeath(web.ErrorOf(event)) })
 	w.running = append(w.running, p)
 	return p, nil
 }
