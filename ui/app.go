@@ -28,7 +28,7 @@ type App struct {
 
 	Screen  state.Screen
 	Problem string // problems that the user has not dismissed; see [state.AddProblem]
-	Note    string // a message that is not a problem; removed by the next event
+	Note    string // a message that reports no problem; the next event removes it
 
 	kept      []profile.Entry
 	elsewhere map[string]bool // keys of the analyses that were running in any tab when the list of kept analyses was read
@@ -78,7 +78,7 @@ type App struct {
 	verbs     [2]verbAnswer // the second program's answers about A and B; see askBoth
 	cores     coreState
 	changed   bool
-	links     atomic.Int64 // number of links followed; only the last link counts
+	links     atomic.Int64 // number of links that the user followed; only the last link counts
 	step      string       // the control that caused the latest history entry; see adjust
 	pressed   atomic.Bool  // whether the pointer was pressed since the latest history entry
 }
@@ -100,7 +100,7 @@ type Result struct {
 	answered *state.View         // the view to which the field answer belongs
 	answer   *state.Caches
 
-	counterKeys []string // keys of counters, in order
+	counterKeys []string // keys of the tables of counters, in the order of the page
 	counters    map[string]*state.Table
 	summed      answers.CountersBy // grouping of the counters
 	sorted      string             // column by which counters are sorted

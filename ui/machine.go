@@ -282,8 +282,8 @@ func (a *App) PickMachine() {
 	a.Port.Pick()
 }
 
-// isMachineFile reports whether the name of a file shows that it isMachineFile a hierarchy, and is not a
-// trace or source file.
+// isMachineFile reports whether a file describes a hierarchy, and is neither a trace nor a source file,
+// judging by its name.
 func isMachineFile(name string) bool {
 	for _, ending := range []string{".json", ".conf", ".cfg"} {
 		if strings.HasSuffix(strings.ToLower(name), ending) {

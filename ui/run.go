@@ -326,7 +326,7 @@ func (a *App) Waiting() string {
 // addProblem adds a problem to the list on the page. The caller holds the lock.
 func (a *App) addProblem(problem string) { a.Problem = state.AddProblem(a.Problem, problem) }
 
-// startNext starts the analysis of the startNext waiting item.
+// startNext starts the analysis of the next waiting item.
 func (a *App) startNext() {
 	var item Item
 	found := false
@@ -592,7 +592,7 @@ func (a *App) keepSnapshot(key, name string, snapshot []byte) string {
 	return " The partial result is kept."
 }
 
-// sendCommand sends the running worker a sendCommand.
+// sendCommand sends a command to the running worker.
 func (a *App) sendCommand(t workers.Type) {
 	if a.run == nil || a.run.carrier == nil {
 		return

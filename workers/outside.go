@@ -40,7 +40,7 @@ const fullOutside = "The storage is full, so data that does not fit in memory ca
 // leftOut is the reason for missing analyses in a complete result whose stacks were spilled.
 const leftOut = "the lines of the trace did not fit in memory, so code, data and sharing between threads were left out"
 
-// setLimit sets the program's memory setLimit to the memory setLimit of the run.
+// setLimit sets the program's memory limit to the memory limit of the run.
 func (j *job) setLimit() {
 	if j.host.OpenShelf == nil {
 		j.start.Memory = 0 // nothing can be spilled

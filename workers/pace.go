@@ -29,7 +29,7 @@ type speed struct {
 	average float64 // growth per second
 }
 
-// record records the value of the count record the given time in milliseconds. It returns the growth per
+// record records the value of the count at the given time in milliseconds. It returns the growth per
 // second, or 0 if the growth is not known yet.
 func (s *speed) record(part, millis uint64) uint64 {
 	const memory = 3000 // in milliseconds: after this time, the weight of a measurement has fallen to 1/e

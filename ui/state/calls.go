@@ -81,14 +81,14 @@ type CallTree struct {
 	Parents   []int // -1: none
 	Depths    []int
 	Self, All []float64 // counts of the event, without and with callees
-	Weights   []float64 // Self or All; a row's weight includes the weights of the rows below it
+	Weights   []float64 // equal to Self or to All; a row's weight includes the weights of the rows below it
 
 	calls *Calls
 	table *report.Table
 }
 
-// NewCalls reads an answer about a profile. Files have colours in the order of the profile, so a
-// file has the same colour in every tree.
+// NewCalls reads an answer about a profile. Colours are assigned to files in the order of the
+// profile, so a file has the same colour in every tree.
 func NewCalls(p *profile.Profile, reply *answers.Reply) *Calls {
 	c := &Calls{reply: reply, paths: p.Calls.Paths, colors: map[string]int{}}
 	for i := range c.paths {
@@ -307,8 +307,8 @@ func (t *CallTree) source(row int) string {
 	return ""
 }
 
-// about describes a row: its source location and number of calls, and for each event the count with
-// callees and its share of the run, and the row's own count and its share.
+// about describes a row. The text contains its source location and the number of calls. The lines
+// contain each event's count with callees and without callees, and their shares of the run.
 func (t *CallTree) about(row int) (where string, lines [][]string) {
 	where = t.source(row)
 	if n := cell(t.table, row, "calls"); n.IsNumber() { // unknown for a part of the run

@@ -46,8 +46,8 @@ func (c *Code) ID(place int) int {
 }
 
 // utilisation selects the measured cache whose size is nearest to the size of the first level. It
-// returns the key of the column with the line utilisation in this cache, and the cache's size. The
-// key is "" if no cache was measured.
+// returns the key of the column with the line utilisation in this cache, and the cache's size. If
+// no cache was measured, the key is "".
 func (c *Code) utilisation() (key string, bytes uint64) {
 	lines, best := c.Levels[0].Level.Cache.Lines(), uint64(math.MaxUint64)
 	at := 0
@@ -72,7 +72,7 @@ func (c *Code) estimateMark(level int) string {
 	return ""
 }
 
-// totalMark returns the prefix of the total misses in a level: ≈ if a model computed the total.
+// totalMark returns the prefix for the total misses in a level: ≈ if a model computed the total.
 func (c *Code) totalMark(level int) string {
 	if c.Levels[level].Level.Method != hierarchy.Exact {
 		return about

@@ -160,7 +160,7 @@ type Matrix struct {
 	Columns             []string
 	RowAxis, ColumnAxis string
 	Values              []float64 // row by row
-	Texts               []string  // the text of each value
+	Texts               []string  // the text of each cell
 	Row, Column         int       // the selected cell; -1: none
 	// Letters contains, for each value from 1 upwards, the letter that selects a colour in app.css.
 	// If Letters is nil, the shade of a cell shows its value. A value of 0 is not drawn.

@@ -171,7 +171,7 @@ func (l *Loops) number(row int, key string) uint64 { return uint64(number(l.cell
 // ownReferences returns the number of references that a loop makes outside its inner loops.
 func (l *Loops) ownReferences(row int) uint64 { return l.number(row, "own_references") }
 
-// isSourceLoop reports whether a row is a loop of the isSourceLoop code.
+// isSourceLoop reports whether a row is a loop of the source code.
 func (l *Loops) isSourceLoop(row int) bool { return l.rows[row].of != nil && !l.rows[row].part }
 
 // ID returns the identifier of a row's loop, which does not depend on the order of nests, or 0 if

@@ -225,10 +225,11 @@ func parseValues(c *hierarchy.Cache, fields []string) bool {
 	return true
 }
 
-// safeName returns the letters, digits and hyphens of a name.
+// safeName removes all characters from a name except letters, digits and hyphens.
 func safeName(name string) string { return keepCharacters(name, "-") }
 
-// keepCharacters returns the characters of a text that are letters, digits, or in the parameter "also".
+// keepCharacters removes all characters from a text except letters, digits, and the characters in
+// the parameter "also".
 func keepCharacters(text, also string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune(also, r) {

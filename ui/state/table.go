@@ -123,7 +123,8 @@ func placeWords(file, line, function string) string {
 	return file + ":" + line + blank(function)
 }
 
-// addBars adds addBars whose lengths are proportional to the numbers in a column of the underlying table.
+// addBars adds bars whose lengths are proportional to the numbers in a column of the underlying
+// table.
 func (t *Table) addBars(of *report.Table, key string) *Table {
 	at, most := of.Index(key), 0.0
 	if at < 0 {
@@ -142,7 +143,7 @@ func (t *Table) addBars(of *report.Table, key string) *Table {
 	return t
 }
 
-// fixOrder keeps the rows in the order of the document.
+// fixOrder keeps the rows in the order of the document, so that the user cannot sort them.
 func (t *Table) fixOrder() *Table {
 	for i := range t.Columns {
 		t.Columns[i].Key = ""

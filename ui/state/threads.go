@@ -87,7 +87,7 @@ func (t *Threads) Doubts() []string {
 	var list []string
 	if threads := len(t.view.Profile.Totals.Threads); threads > profile.MaxCores && len(t.Cores) == profile.MaxCores {
 		list = append(list, "there are "+Exact(uint64(threads))+" threads, but at most "+strconv.Itoa(profile.MaxCores)+
-			" cores; the last threads share the cores of the other threads in turn")
+			"cores; each additional thread shares a core with one of the first threads")
 	}
 	return t.view.threadDoubts(list, answers.ThreadsOfSample)
 }
@@ -265,7 +265,7 @@ func (t *Threads) CurvesTable() *Table {
 	})
 }
 
-// levelQuestion returns a question for "stackglass threads" levelQuestion a hierarchy with a single fully
+// levelQuestion returns a question for "stackglass threads" about a hierarchy with a single fully
 // associative level.
 func (t *Threads) levelQuestion(by string, bytes uint64, sharedBy uint32) ask.Question {
 	q := t.view.question("threads").With("by", by)

@@ -60,7 +60,7 @@ type RegionBand struct {
 	Text     string // describes the region in words
 }
 
-// mostRegionRows is the maximum number of rows of regions in a timeline.
+// mostRegionRows is the maximum number of rows that show regions in a timeline.
 const mostRegionRows = 6
 
 // Band is a phase: windows [From, To).

@@ -13,10 +13,10 @@ type View struct {
 	Locality  *profile.Locality
 	LineBytes uint64
 	Curve     *profile.Curve
-	Lines     uint64 // the number of distinct lines, or footprint
-	// Part is the part of the run in view, and Range its references; nil and zero: the whole run.
-	// Only Curve, Predict, Ranker, and the answers of verbs that accept a range are limited to
-	// this part.
+	Lines     uint64 // the number of distinct lines: the footprint
+	// Part is the part of the run in view, or nil for the whole run. Range is the range of the
+	// part's references. Only Curve, Predict, Ranker, and the answers of verbs that accept a
+	// range are limited to this part.
 	Part  *ask.Run
 	Range Range
 

@@ -186,7 +186,7 @@ func openSource(name string, attachment any) (trace.Source, error) {
 	return sgt.NewSource(name, f, f.Size(), nil)
 }
 
-// readOutline reads the readOutline of a trace from the index of a container.
+// readOutline reads the outline of a trace from the index of a container.
 func readOutline(attachment any) (trace.Outline, error) {
 	f, err := openAt(attachment)
 	if err != nil {

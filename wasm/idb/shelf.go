@@ -23,10 +23,10 @@ const (
 	// blockBytes is the approximate size of a block that was written before the run was
 	// interrupted.
 	blockBytes = 2 << 20
-	// collectEvery is the number of bytes read and written between two of Go's garbage collections.
-	// The browser keeps the data of a request while Go refers to the request. Go's garbage
-	// collector knows only the few words that each request takes in Go, so it might not run before
-	// the requests refer to a gigabyte of data.
+	// collectEvery is the number of bytes that are read and written between two garbage collections
+	// of the shelf. The browser keeps the data of a request while Go refers to the request. Go's
+	// garbage collector knows only the few words that each request takes in Go, so it might not run
+	// before the requests refer to a gigabyte of data.
 	collectEvery = 64 << 20
 )
 
