@@ -3173,7 +3173,7 @@ func (c *Counters) chosen(by string) bool { return string(c.App.by()) == by }
 
 func (c *Counters) choose(by string) { c.App.goTo(c.App.Screen.Summed(answers.CountersBy(by)), true) }
 
-// keys returns the keys of the main tables or, if the parameter beside is set, of the tables
+// keys returns the keys of the main tables or, if the parameter "beside" is set, of the tables
 // beside the main tables.
 func (c *Counters) keys(beside bool) (list []string) {
 	c.App.sumUp()

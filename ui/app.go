@@ -33,7 +33,7 @@ type App struct {
 	kept      []profile.Entry
 	elsewhere map[string]bool // keys of the analyses that were running in any tab when the list of kept analyses was read
 	files     map[string]bool // keys of interrupted analyses whose files can be opened again
-	listed    bool            // whether the list of kept analyses was read, or reading it failed
+	listed    bool            // whether the list of kept analyses was read, successfully or not
 	used      uint64          // bytes of storage in use when the list of kept analyses was read; 0: unknown
 	editing   string          // key of the entry that is being renamed
 	newName   string
@@ -54,7 +54,7 @@ type App struct {
 	both   View               // the view that compares two results
 
 	result  *Result
-	other   *Result // the result that is compared with the field result; see comparing
+	other   *Result // the result that is compared with the field "result"; see comparing
 	against string  // key of the analysis with which the next result is compared
 
 	compared       *state.Comparison
@@ -63,7 +63,7 @@ type App struct {
 	charts    map[string]*state.Chart // charts passed to Port, by id
 	handed    map[string]any          // the latest data passed to Port, by id
 	grids     map[string]*state.Grid  // the latest tables passed to Port, by id
-	smalls    *state.Threads          // the view for which the field each was computed
+	smalls    *state.Threads          // the view whose small charts are in the field "each"
 	each      []*state.Chart          // one small chart for each core
 	chosen    map[string]int          // the user's predictions in exercises, by demo; nil until loaded
 	code      codeState
@@ -96,8 +96,8 @@ type Result struct {
 	foundFor hierarchy.Hierarchy
 	answers  *state.Answers
 	readable map[string]string   // the functions' readable names, by mangled names; nil: not known yet
-	asked    hierarchy.Hierarchy // the hierarchy to which the field answer belongs
-	answered *state.View         // the view to which the field answer belongs
+	asked    hierarchy.Hierarchy // the hierarchy to which the field "answer" belongs
+	answered *state.View         // the view to which the field "answer" belongs
 	answer   *state.Caches
 
 	counterKeys []string // keys of the tables of counters, in the order of the page

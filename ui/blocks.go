@@ -316,7 +316,7 @@ func (a *App) SetBranch(name, text string) {
 		s.Function = int(b.Function)
 		a.goTo(s, true)
 	}
-	a.drawCharts() // this asks the models again, and their answer then changes the page
+	a.drawCharts() // this asks the models again, and their answer updates the page
 }
 
 // isEdited reports whether the list contains a change to the branch or parameter with the given

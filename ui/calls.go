@@ -13,7 +13,7 @@ type callState struct {
 	search string
 
 	read *state.Calls   // the last answer
-	from *answers.Reply // the reply that the field read was decoded from
+	from *answers.Reply // the reply from which the field "read" was decoded
 }
 
 func newCalls(a *App) View {
@@ -51,8 +51,7 @@ func (a *App) callPaths() *state.Calls {
 	return s.read
 }
 
-// direction returns the direction in which call paths are shown, and the key of the function in
-// view.
+// direction returns the chosen direction of call paths, and the key of the function in view.
 func (a *App) direction() (direction, function string) {
 	paths, root := a.result.Profile.Calls.Paths, a.Screen.Root
 	if a.Screen.Calls != state.CallsFunction {

@@ -22,7 +22,7 @@ func (a *App) askBoth(t state.Tab, q answers.Question) {
 	}
 }
 
-// replies returns the answers to a question about both runs. The result known is false until
+// replies returns the answers to a question about both runs. The result "known" is false until
 // both answers have arrived. The caller holds the lock.
 func (a *App) replies(q answers.Question) (both [2]*answers.Reply, known bool) {
 	for side, r := range [2]*Result{a.result, a.other} {

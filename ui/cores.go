@@ -16,7 +16,7 @@ type coreState struct {
 	asker *asker // nil before the first question
 	// the last question; while the asker is busy, answers for some numbers of cores are missing
 	asked answers.MulticoreQuestion
-	known *state.Cores // the answers so far to the question in the field asked, for each number of cores
+	known *state.Cores // the answers so far to the question in the field "asked", for each number of cores
 	begun bool         // whether the user has confirmed a long prediction
 	keep  int          // the number of cores for which to keep the predicted threads; 0: none
 	// the predicted threads, to compare with measured threads; nil: not known yet

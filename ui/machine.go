@@ -225,7 +225,7 @@ func (a *App) SetPreset(slug string) {
 	a.sayAnswer()
 }
 
-// PlaceThreads chooses the cores on which the threads run. The parameter choice is one of
+// PlaceThreads chooses the cores on which the threads run. The parameter "choice" is one of
 // state.Placements.
 func (a *App) PlaceThreads(choice string) {
 	a.goTo(a.Screen.ThreadsOn(choice), true)
@@ -258,7 +258,7 @@ func (a *App) threadsLine() string {
 	return answers.ThreadsOn(a.result.Profile, a.Machine())
 }
 
-// KeepBeside keeps the current hierarchy as B, or removes B if the parameter drop is set.
+// KeepBeside keeps the current hierarchy as B, or removes B if the parameter "drop" is set.
 func (a *App) KeepBeside(drop bool) {
 	s := a.Screen
 	if s.Beside = nil; drop {
@@ -294,9 +294,9 @@ func isMachineFile(name string) bool {
 }
 
 // takeMachine opens a file as the description of a hierarchy, and reports whether the file was such
-// a description. takeMachine opens the file only in a view that uses a hierarchy. In addition, the
-// user must have picked the file as a hierarchy, or the file's name must show that it describes a
-// hierarchy. It may block.
+// a description. takeMachine opens the file only in a view that uses a hierarchy. The user must
+// also have chosen the file as the description of a hierarchy, or the file's name must show that it
+// is such a description. It may block.
 func (a *App) takeMachine(file File) (taken bool) {
 	a.update(func() {
 		taken = a.result != nil && a.result.View != nil && a.Screen.Tab == state.TabCaches &&

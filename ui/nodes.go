@@ -14,7 +14,7 @@ func addText(parent *vugu.VGNode, text string) {
 	parent.AppendChild(&vugu.VGNode{Type: vugu.TextNode, Data: text})
 }
 
-// addElement adds an element to the children of a node. The parameter words contains the element's
+// addElement adds an element to the children of a node. The parameter "words" contains the element's
 // name, the name and value of each attribute, and the element's text, if any, separated by zero
 // bytes. A leading space adds a space before the element.
 func addElement(parent *vugu.VGNode, words string) *vugu.VGNode {

@@ -48,8 +48,8 @@ func (a *App) Refresh() {
 }
 
 // Leave ends the runs of a page that the browser is about to suspend, and stops watching other
-// tabs. If it did not, the runs would be suspended with the page, and no other tab could continue
-// them.
+// tabs. Without Leave, the runs would be suspended together with the page, and no other tab could
+// continue them.
 func (a *App) Leave() {
 	var left *run
 	a.update(func() {
@@ -76,7 +76,7 @@ func (a *App) tell() {
 
 // acquire waits until this tab may run the analysis with a key. If another tab already runs the
 // analysis, this tab watches, and takes over if the other tab ends before the analysis is
-// finished. The result over reports that no work is left.
+// finished. The result "over" reports that no work is left.
 func (a *App) acquire(item Item, key, name string) (release func(), over bool) {
 	if a.Tabs == nil {
 		return func() {}, false

@@ -18,12 +18,12 @@ type verbAnswer struct {
 	asked []string
 	reply *answers.Reply // the last reply; nil: no reply yet
 	err   error          // why there is no answer
-	// whether the user stopped the answer, so that the field reply is incomplete
+	// whether the user stopped the answer, so that the field "reply" is incomplete
 	stopped bool
 }
 
 // ask asks a question about a complete result, unless it was the last question. After each answer,
-// the parameter take is called with the lock held.
+// the parameter "take" is called with the lock held.
 func (x *verbAnswer) ask(a *App, r *Result, q answers.Question, take func()) {
 	if x.of != r.Profile {
 		x.asker.end()

@@ -41,7 +41,7 @@ func (c *Checkpoint) encodeTo(w io.Writer, state func(io.Writer) error) error {
 var errNoCheckpoint = errors.New("the stored data is not a checkpoint of this version")
 
 // DecodeCheckpoint decodes a checkpoint that a [Keeper] stored. The field State of the result
-// shares memory with the parameter stored.
+// shares memory with the parameter "stored".
 func DecodeCheckpoint(stored []byte) (*Checkpoint, error) {
 	c := new(Checkpoint)
 	err := decode(typeCheckpoint, stored, func(b *body) {

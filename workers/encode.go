@@ -292,8 +292,8 @@ func decode(message Type, data []byte, code func(*body)) error {
 	return &BodyError{Message: message, Offset: b.In.Err().(*codec.Error).Offset, Want: b.want}
 }
 
-// failed reports whether reading has failed. After the first failure, it records what was expected
-// in the field want.
+// failed reports whether reading has failed. At the first failure, it sets the field "want" to the
+// description of the expected field.
 func (b *body) failed(want string) bool {
 	if b.Failed() && b.want == "" {
 		b.want = want

@@ -36,7 +36,7 @@ type Host struct {
 	Outline func(attachment any) (trace.Outline, error)
 
 	// OpenShelf opens the spill store of the run with the given key. The spill store is empty
-	// unless the run is resumed. The result remove is a function that deletes the spill store.
+	// unless the run is resumed. The result "remove" is a function that deletes the spill store.
 	// OpenShelf is nil if there are no spill stores.
 	OpenShelf func(key string, goesOn bool) (shelf stack.Shelf, remove func(), err error)
 
@@ -119,7 +119,7 @@ func receive(c Carrier, inbox chan<- Message, end *error, note func(Message)) {
 	}
 }
 
-// noteTaken records that a message was taken from the field inbox.
+// noteTaken records that a message was taken from the field "inbox".
 func (h *Host) noteTaken(m Message) {
 	if m.Type == TypeCancel {
 		h.cancelled.CompareAndSwap(uint64(m.Job)+1, 0)

@@ -324,7 +324,7 @@ func (j *job) wasPaused(begin time.Time) {
 	j.keeper.Paused(d)
 }
 
-// sendProgress sends the run's progress. If the parameter tell is not nil, sendProgress calls it
+// sendProgress sends the run's progress. If the parameter "tell" is not nil, sendProgress calls it
 // with the message before sending, so that tell can change the message.
 func (j *job) sendProgress(tell func(*Progress)) error {
 	at := j.runner.Progress()
@@ -360,7 +360,7 @@ func (j *job) sendProgress(tell func(*Progress)) error {
 	return j.send(TypeProgress, p.Encode())
 }
 
-// sendSnapshot sends the profile of the references so far if it has changed. If the parameter obeys
+// sendSnapshot sends the profile of the references so far if it has changed. If the parameter "obeys"
 // is set, the job also handles messages after computing the profile and before encoding it, because
 // both steps take long for millions of lines.
 func (j *job) sendSnapshot(obeys bool) error {

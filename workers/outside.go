@@ -27,7 +27,7 @@ type outside struct {
 	stays  bool        // whether the stacks stay in memory because spilling is impossible
 	looked uint64      // bytes in use after the last garbage collection that isTooLarge started
 	held   []Message   // messages that arrived while the spill store was busy
-	ended  error       // the error that a message in the field held caused; it ends the run
+	ended  error       // the error that a message in the field "held" caused; it ends the run
 }
 
 // errNoShelf reports that there is no spill store for a run with a budget.

@@ -6,7 +6,7 @@ import (
 )
 
 // pace determines when a repeated task runs. The time between two runs is at least the duration
-// in the field least, and the task takes at most a twentieth of the time.
+// in the field "least", and the task takes at most a twentieth of the time.
 type pace struct {
 	least time.Duration
 	next  time.Time
@@ -49,7 +49,7 @@ func (s *speed) record(part, millis uint64) uint64 {
 }
 
 // share limits the total time of a repeated task, including its next run, to a twentieth of the
-// time since the field began.
+// time since the field "began".
 type share struct {
 	began       time.Time
 	spent, last time.Duration

@@ -83,8 +83,8 @@ func (a *Answers) cachedTable(name string, make func() *Table) *Table {
 }
 
 // table returns the first table of an answer, reduced to the given columns. If there is no answer,
-// the caption states the reason. If the parameter caption is "", the table keeps its title. The
-// parameters where and keys are passed to the function show.
+// the caption states the reason. If the parameter "caption" is "", the table keeps its title. The
+// parameters "where" and "keys" are passed to the function "show".
 func (a *Answers) table(caption string, q ask.Question, where map[string]string, keys ...string) *Table {
 	d, err := a.Answer(q)
 	if err != nil {

@@ -150,7 +150,7 @@ func (c *Code) referencesOf(r *attribution.Row) string {
 	return Exact(r.References)
 }
 
-// Causes returns the rows with the most misses in the first level. The parameter count limits the
+// Causes returns the rows with the most misses in the first level. The parameter "count" limits the
 // number of rows.
 func (c *Code) Causes(count int) (list []Cause) {
 	for _, place := range c.Most(0) {
@@ -226,7 +226,7 @@ func blank(text string) string {
 	return "  " + text
 }
 
-// siteName returns the name of an instruction. The parameter readable demangles function names.
+// siteName returns the name of an instruction. The parameter "readable" demangles function names.
 func siteName(s *profile.Site, readable func(string) string) string {
 	name := answers.AddressOf(s)
 	if s.File != "" && s.Line > 0 {
@@ -237,7 +237,7 @@ func siteName(s *profile.Site, readable func(string) string) string {
 	return name + blank(readable(s.Function)) + blank(s.Variable)
 }
 
-// objectName returns the name of a data structure. The parameter readable demangles function
+// objectName returns the name of a data structure. The parameter "readable" demangles function
 // names.
 func objectName(d *profile.DataObject, readable func(string) string) string {
 	where := ""

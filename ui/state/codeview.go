@@ -129,7 +129,7 @@ func (v *CodeView) columns() (list []column) {
 
 func (v *CodeView) levelName(l int) string { return v.Levels[l].Level.Cache.Name }
 
-// Grid returns the table of the ranking. The parameter picked is the selected row, or -1.
+// Grid returns the table of the ranking. The parameter "picked" is the selected row, or -1.
 func (v *CodeView) Grid(picked int) *Grid {
 	columns := v.columns()
 	rest := v.remainder(columns)
@@ -309,8 +309,8 @@ func (v *CodeView) DistancesTable(place int) *Table {
 	return t
 }
 
-// The method Before lists the sites that last accessed the same cache lines before the row's
-// accesses, most frequent first. Before returns nil if previous accesses were not recorded.
+// The method Before lists the code that previously accessed the cache lines of the row's accesses,
+// most frequent first. Before returns nil if previous accesses were not recorded.
 func (v *CodeView) Before(place int) *Table {
 	if v.NoBefore() != "" || v.Document == nil {
 		return nil

@@ -278,7 +278,7 @@ func onWords(q ask.Question) string {
 }
 
 // table returns the answer's table; the function lay determines its columns and rows. The rows of
-// the exported document are ranked by the number in the parameter number.
+// the exported document are ranked by the number in the parameter "number".
 func (a *answer) table(title, number string, lay func(*answers.Compared) *Table) *Table {
 	at := slices.IndexFunc(a.joined, func(j answers.Compared) bool { return j.Key == a.shown })
 	switch {
@@ -293,7 +293,7 @@ func (a *answer) table(title, number string, lay func(*answers.Compared) *Table)
 	return t.setDocument(a.document(number))
 }
 
-// byNumber returns a table with one row for each number in the parameter numbers, or for every
+// byNumber returns a table with one row for each number in the parameter "numbers", or for every
 // number if numbers is empty. The table has the given columns and the values in both runs.
 func (a *answer) byNumber(title string, columns []string, numbers ...string) *Table {
 	return a.table(title, "", func(j *answers.Compared) *Table {
@@ -312,7 +312,7 @@ func (a *answer) byNumber(title string, columns []string, numbers ...string) *Ta
 }
 
 // byRow returns a table with the joined rows of both runs. The table has the given columns and, for
-// each number, the values in both runs. Rows are sorted by the column in the parameter by. If by is
+// each number, the values in both runs. Rows are sorted by the column in the parameter "by". If by is
 // "", they are sorted by the difference of the first number.
 func (a *answer) byRow(title string, style report.Words, by string, columns []string, numbers ...string) *Table {
 	number := by

@@ -192,7 +192,7 @@ func (c *Cores) blank() []float64 {
 	return y
 }
 
-// RatesChart shows the hit ratio of each level against the number of cores. The parameter chosen is
+// RatesChart shows the hit ratio of each level against the number of cores. The parameter "chosen" is
 // the selected number of cores.
 func (c *Cores) RatesChart(chosen int) *Chart {
 	chart := &Chart{ID: "rates", Title: "Hit ratios over cores", Y: Axis{Label: "share of accesses that hit in this level or a level above", Unit: UnitShare, Max: 1}}

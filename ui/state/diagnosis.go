@@ -93,7 +93,7 @@ func kindTitle(kind string) string {
 }
 
 // missesOf returns a text about the effect of a fix on the misses. The text contains the levels whose
-// misses change by at least 1 %. The parameter rank identifies the fix.
+// misses change by at least 1 %. The parameter "rank" identifies the fix.
 func missesOf(t *report.Table, rank string) string {
 	if t == nil {
 		return ""

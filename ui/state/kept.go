@@ -17,7 +17,7 @@ type KeptRow struct {
 	Running                                  bool // the analysis is running in some tab
 }
 
-// KeptRows returns a row for each entry of the store. The parameter now is the current time in the
+// KeptRows returns a row for each entry of the store. The parameter "now" is the current time in the
 // user's time zone.
 func KeptRows(entries []profile.Entry, now time.Time) []KeptRow {
 	var rows []KeptRow
@@ -62,8 +62,8 @@ func daysBetween(t, now time.Time) int {
 	return int(midnight(now).Sub(midnight(t)).Hours() / 24)
 }
 
-// Storage describes how the browser's storage is used, approximately. The parameter used is the
-// total number of bytes, or 0 if it is unknown. The parameter running is the number of bytes in the
+// Storage describes how the browser's storage is used, approximately. The parameter "used" is the
+// total number of bytes, or 0 if it is unknown. The parameter "running" is the number of bytes in the
 // spill store of the analysis with the given key.
 func Storage(entries []profile.Entry, used uint64, key string, running uint64) (parts []Fact, total string) {
 	var finished, checkpoints, outside uint64

@@ -23,7 +23,7 @@ type Loops struct {
 	each    *report.Table
 	rows    []loopRow
 	levels  []string                  // the levels whose misses are known
-	misses  map[string][]report.Value // by label of the loop: the misses in each level, in the order of the field levels
+	misses  map[string][]report.Value // by label of the loop: the misses in each level, in the order of the field "levels"
 }
 
 // loopRow is a row of the tree of loops.
@@ -44,7 +44,7 @@ func LoopsQuestion(levels []hierarchy.Cache, args ...string) answers.Question {
 // EachLoop is an argument that a question must contain if [NewLoops] reads its answer.
 const EachLoop = "each=true"
 
-// NewLoops returns the loops in the answer to a question. The parameter asked contains the words of
+// NewLoops returns the loops in the answer to a question. The parameter "asked" contains the words of
 // the question.
 func NewLoops(p *profile.Profile, asked []string, reply *answers.Reply) *Loops {
 	l := &Loops{Profile: p, asked: asked, reply: reply, each: reply.Table("each"), misses: map[string][]report.Value{}}
@@ -339,7 +339,7 @@ func (l *Loops) Sentence(loop int) string {
 }
 
 // Grid returns the tree of loops as a table, with the known misses in a hierarchy. The parameter
-// picked is the selected loop.
+// "picked" is the selected loop.
 func (l *Loops) Grid(picked int, levels []hierarchy.Cache) *Grid {
 	t := (&Table{Caption: "Loops", Rows: l.Len()}).setReply(l.reply, "loops")
 	t.Columns = []Column{{Name: "loop", Words: true}, {Name: "function", Key: "function", Words: true}, {Name: "trips", Key: "most_trips"}, {Name: "runs", Key: "runs"}, {Name: "references", Key: "references"}, {Name: "share", Key: "share"}}

@@ -78,7 +78,7 @@ func fitWays(c hierarchy.Cache) hierarchy.Cache {
 	return c
 }
 
-// Step returns the element of a list at the given distance from the parameter value, or value
+// Step returns the element of a list at the given distance from the parameter "value", or value
 // itself if there is no such element.
 func Step[T comparable](list []T, value T, by int) T {
 	if i := slices.Index(list, value) + by; i >= 0 && i < len(list) && slices.Contains(list, value) {
@@ -250,7 +250,7 @@ func placementOf(text string) hierarchy.Placement {
 	return hierarchy.OnOwnCores
 }
 
-// ThreadsOn returns the screen with the chosen placement of threads on cores. The parameter choice
+// ThreadsOn returns the screen with the chosen placement of threads on cores. The parameter "choice"
 // is the name of one of the [Placements].
 func (s Screen) ThreadsOn(choice string) Screen {
 	s.Threads = placementOf(choice)

@@ -149,7 +149,7 @@ func (v *View) WorkingSetTable() *Table {
 }
 
 // LevelLog2Lines returns, for each level, the largest power-of-two capacity that fits in it. The
-// view over time shows this capacity instead of the level's size. The result estimates lists the
+// view over time shows this capacity instead of the level's size. The result "estimates" lists the
 // levels that are larger than this capacity, because their values are estimates.
 func (v *View) LevelLog2Lines(levels []hierarchy.Cache) (list []int, estimates []string) {
 	all := v.Log2Lines()

@@ -451,7 +451,7 @@ func (s Screen) Toggle(chart string) Screen {
 	return s
 }
 
-// ToggleCapacity shows or hides a capacity in the view over time. The parameter shown lists the
+// ToggleCapacity shows or hides a capacity in the view over time. The parameter "shown" lists the
 // capacities that are shown now. If the new capacity exceeds the limit [MaxLines], the first
 // capacity is hidden. The last remaining capacity cannot be hidden.
 func (s Screen) ToggleCapacity(shown []int, k int) Screen {

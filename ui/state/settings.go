@@ -134,8 +134,8 @@ func Measure(spec *analysis.Spec, levels []hierarchy.Cache) {
 	}
 }
 
-// SpecKey returns a text that identifies the settings of an analysis: it differs between analyses
-// with different settings.
+// SpecKey returns a text that identifies the settings of an analysis. Different settings have
+// different texts.
 func SpecKey(spec analysis.Spec) string {
 	text := spec.Kinds.String()
 	for _, n := range spec.LineBytes {

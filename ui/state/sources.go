@@ -97,7 +97,7 @@ func IsSource(name string) bool {
 	return ending != "" && strings.Contains(sourceEndings, " "+ending+" ")
 }
 
-// NewSource returns a source file with that content. The result problem explains why the file is
+// NewSource returns a source file with that content. The result "problem" explains why the file is
 // not source code.
 func NewSource(name, where string, content []byte) (f *Source, problem string) {
 	switch {

@@ -16,7 +16,7 @@ type Summary struct {
 	Whole  string   // the whole digest
 }
 
-// NewSummary describes a view. The parameter digest is hexadecimal, or "" while the profile is
+// NewSummary describes a view. The parameter "digest" is hexadecimal, or "" while the profile is
 // still growing.
 func NewSummary(v *View, digest string, live bool) Summary {
 	t := &v.Profile.Totals

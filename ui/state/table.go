@@ -47,14 +47,14 @@ type Table struct {
 	values func(i, column int) []report.Value
 	inBoth bool // whether at least one row of a comparison is in both runs
 
-	document func() *report.Document // returns the document that contains the table; nil: the field reply contains it
+	document func() *report.Document // returns the document that contains the table; nil: the field "reply" contains it
 	reply    *answers.Reply          // the answer program's reply with the document; nil: nothing to export
 	key      string                  // the table's key in the document
 }
 
 // show returns a table with the given columns, as far as they exist, or with all columns if no
 // column is given. The half-width of a confidence interval follows its number. The key
-// "file,line,function" represents one column with the source location. The parameter where maps
+// "file,line,function" represents one column with the source location. The parameter "where" maps
 // the keys of columns to values, and selects the rows with these values.
 func show(t *report.Table, style report.Words, where map[string]string, keys ...string) *Table {
 	var columns [][]int // column indices
@@ -325,7 +325,7 @@ func (g *Grid) Kind(column int) string {
 	return "number"
 }
 
-// View returns up to count rows. The parameter first is the number of the first of these rows.
+// View returns up to count rows. The parameter "first" is the number of the first of these rows.
 func (g *Grid) View(first, count int) (rows [][]string, marks []string) {
 	for i := max(first, 0); i < min(first+count, g.Rows); i++ {
 		mark := ""

@@ -28,7 +28,7 @@ const (
 )
 
 // tabs contains the name of each tab, its slug in the URL, and a function that returns the
-// reason why the tab has nothing to show for a profile, or "". The field alone is the reason
+// reason why the tab has nothing to show for a profile, or "". The field "alone" is the reason
 // why the tab cannot compare two runs, or "".
 var tabs = [numTabs]struct {
 	name, slug string

@@ -48,11 +48,11 @@ type Threads struct {
 	cores []coreCurves
 	// The last chart that was drawn. It usually stays the same while a slider is moved.
 	overlaid *Chart
-	stack    Stack // the kind of stack that the field overlaid shows
+	stack    Stack // the kind of stack that the field "overlaid" shows
 }
 
 // coreCurves contains the miss-ratio curves of one core. The coherent curve does not contain
-// coherence misses, which occur in a cache of any size. The field lost counts coherence misses by
+// coherence misses, which occur in a cache of any size. The field "lost" counts coherence misses by
 // depth.
 type coreCurves struct {
 	private, coherent, shared *profile.Curve

@@ -76,7 +76,7 @@ func (b *RegionBand) windows() (from, to int) {
 }
 
 // Timeline returns the timeline for the levels of a hierarchy; nil if the profile has no timeline.
-// The parameter memory is the memory latency, or 0 if it is unknown.
+// The parameter "memory" is the memory latency, or 0 if it is unknown.
 func (v *View) Timeline(levels []attribution.Attribution, memory float64) *Timeline {
 	line, rank := v.Profile.Timeline, v.Run.Ranker()
 	if line == nil || rank == nil || len(line.Windows) == 0 || len(levels) == 0 {

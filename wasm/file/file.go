@@ -26,9 +26,9 @@ type File struct {
 	source source
 	ahead  js.Value // the promise of the chunk that follows view
 	view   js.Value // the chunk that is being read, a Uint8Array
-	at     int      // number of bytes that were read from the field view
-	length int      // number of bytes in the field view
-	small  []byte   // the unread part of the field buffer
+	at     int      // number of bytes that were read from the field "view"
+	length int      // number of bytes in the field "view"
+	small  []byte   // the unread part of the field "buffer"
 	buffer []byte   // buffer for small reads
 	read   uint64
 	end    error // io.EOF or an error; never changes once set
@@ -214,7 +214,7 @@ func newSource(blob js.Value) source {
 
 const ownBufferBytes = 4 << 20
 
-// stream reads a stream. If the field own is set, it passes its own buffers to the browser, which
+// stream reads a stream. If the field "own" is set, it passes its own buffers to the browser, which
 // fills them and returns them. Otherwise, the browser allocates the buffers.
 type stream struct {
 	reader js.Value

@@ -328,7 +328,7 @@ func (s *Store) Save(e profile.Entry, write func(io.Writer) error) error {
 	return err
 }
 
-// save stores a checkpoint. If the parameter beside is set, it keeps the previous checkpoint, too;
+// save stores a checkpoint. If the parameter "beside" is set, it keeps the previous checkpoint, too;
 // otherwise, it replaces the previous checkpoint.
 func (s *Store) save(e profile.Entry, write func(io.Writer) error, beside bool) error {
 	return s.transact("keep", e.Key, idb.TransactionReadWrite, func(entries, chunks *idb.ObjectStore) error {
@@ -369,7 +369,7 @@ func (s *Store) save(e profile.Entry, write func(io.Writer) error, beside bool) 
 	})
 }
 
-// makeRoom removes the generations that a new generation replaces. If the parameter beside is set,
+// makeRoom removes the generations that a new generation replaces. If the parameter "beside" is set,
 // it keeps the newest generation.
 func makeRoom(chunks *idb.ObjectStore, key string, generations []generation, beside bool) error {
 	if !beside || len(generations) == 0 || generations[0].number == 0 {
@@ -407,7 +407,7 @@ func (s *Store) Get(key string) ([]byte, error) {
 
 // read returns the data, or profile.ErrDamaged.
 func (g generation) read(chunks *idb.ObjectStore, key string) ([]byte, error) {
-	const mostBytes = 1 << 32 // a program cannot have more bytes in memory
+	const mostBytes = 1 << 32 // no program can have more bytes than this in memory
 	if g.sum.Bytes > mostBytes || uint64(g.sum.Pieces) != (g.sum.Bytes+chunkBytes-1)/chunkBytes {
 		return nil, profile.ErrDamaged
 	}

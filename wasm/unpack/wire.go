@@ -15,9 +15,9 @@ import (
 )
 
 // wire is a [port] that uses postMessage. A message is an object with the fields of [message]. The
-// field bytes is an ArrayBuffer, and the field length is the number of bytes in use. The buffer is
-// transferred, and later returned as the spare buffer of a message in the other direction, so parts
-// need no new memory.
+// field "bytes" is an ArrayBuffer, and the field "length" is the number of bytes in use. The buffer
+// is transferred, and later returned as the spare buffer of a message in the other direction, so
+// parts need no new memory.
 type wire struct {
 	remote   js.Value // a Worker, or the global scope in the decompressor
 	inbox    chan message

@@ -136,7 +136,7 @@ func testClose(t *testing.T, c workers.Carrier) {
 		_, err := c.Receive()
 		got <- err
 	}()
-	time.Sleep(time.Millisecond) // by now, the call of Receive is usually waiting
+	time.Sleep(time.Millisecond) // by now, Receive is usually waiting
 	if err := c.Close(); err != nil {
 		t.Error(err)
 	}
