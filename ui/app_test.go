@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/stackglass/stackglass/core/analysis"
-	_ "github.com/stackglass/stackglass/core/analysis/sample/estimate" // the import makes samples available
+	_ "github.com/stackglass/stackglass/core/analysis/sample/estimate" // the import registers the analysis of samples
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/open"
 	"github.com/stackglass/stackglass/core/profile"

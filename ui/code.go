@@ -447,7 +447,7 @@ func (a *App) sourceNote(f *state.Source) string {
 	return text + "It is kept in this browser, with the analysis, until you remove it."
 }
 
-// someNames lists a few names.
+// someNames returns a text with the first few names of a list.
 func someNames(names []string) string {
 	const few = 4
 	text := ""

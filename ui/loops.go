@@ -118,8 +118,8 @@ func (a *App) evictionsCounted() bool {
 	return l != nil && l.CountedIn(a.Levels())
 }
 
-// loopQuestion returns the next question that needs an answer: about the loops, their misses, or
-// the savings of changes to a nest.
+// loopQuestion returns the next question that needs an answer: about the loops, about their misses,
+// or about changes to a nest and their savings.
 func (a *App) loopQuestion() (q answers.Question, wanted bool) {
 	switch {
 	case a.nests.loops == nil:

@@ -25,7 +25,8 @@ const profileHead = 64
 // errWorkerEnded is the reason why a profile is partial if its worker died.
 var errWorkerEnded = errors.New("the worker died")
 
-// errLeft ends a run in a page that the user has left, but that the browser may restore.
+// errLeft is the reason why a run ended in a page that the user has left. The browser may restore
+// such a page.
 var errLeft = errors.New("you left the page, which ended its analyses")
 
 // run is one running analysis.
@@ -43,8 +44,8 @@ type run struct {
 	left      bool             // whether the user has left the page
 }
 
-// Offer opens a dropped or picked file, or a demo. Offer imports a profile, or analyses a trace at
-// once or after the running analysis.
+// Offer opens a dropped or picked file, or a demo. Offer imports a profile, or analyses a trace: at
+// once, or after the running analysis has ended.
 func (a *App) Offer(item Item) {
 	a.update(func() {
 		if !item.More && a.run == nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/analysis/locality"
 	"github.com/stackglass/stackglass/core/analysis/sample"
-	_ "github.com/stackglass/stackglass/core/analysis/sample/estimate" // the import makes samples available
+	_ "github.com/stackglass/stackglass/core/analysis/sample/estimate" // the import registers the analysis of samples
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/stack"
 	"github.com/stackglass/stackglass/core/stack/stacktest"

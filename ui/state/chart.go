@@ -85,7 +85,7 @@ type Graph struct {
 
 // GraphNode is a block of the function.
 type GraphNode struct {
-	Lines []string // the text as drawn
+	Lines []string // the lines of text that are drawn in the block
 	About string   // the text for screen readers
 	Share float64  // the share of the function's instructions
 	Never bool     // the block never runs

@@ -8,7 +8,7 @@
 //  1. [NewView] summarises a profile for one line size.
 //  2. [View.Findings], [View.Bins], [View.MissCurve] and other methods turn the summary into
 //     sentences, charts and tables.
-//  3. The components of package ui lay these out, and charts.js draws each [Chart].
+//  3. The components of package ui lay out the sentences, charts and tables, and charts.js draws each [Chart].
 package state
 
 import (

@@ -29,7 +29,7 @@ type browser struct {
 	grids   map[string]*state.Grid // tables passed to tables.js, by id
 	problem string                 // the problem that was last scrolled into view
 
-	hash      string // the hash that has not been set yet
+	hash      string // the pending hash, which has not been set yet
 	hashWaits bool
 	hashes    int // number of hashes that were set within the last hashPause
 
@@ -216,8 +216,8 @@ const (
 	hashPause  = 1250 * time.Millisecond
 )
 
-// finishHash sets a hash that is waiting to be set. finishHash is called before the browser follows
-// a link. It needs no lock, because it does not block.
+// finishHash sets the pending hash, if there is one. finishHash is called before the browser
+// follows a link. It needs no lock, because it does not block.
 func (b *browser) finishHash() {
 	if b.hashWaits {
 		b.hashWaits = false

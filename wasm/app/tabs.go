@@ -10,7 +10,8 @@ import (
 	"github.com/stackglass/stackglass/workers/web"
 )
 
-// ownsPrefix precedes the key of an analysis in the name of its lock.
+// ownsPrefix is the first part of the name of an analysis's lock; the key of the analysis
+// follows.
 const ownsPrefix = "stackglass analysis "
 
 // tabs implements [ui.Tabs]. Web Locks, which are released when a tab ends for any reason, show

@@ -21,14 +21,14 @@ import (
 )
 
 // The function "die" makes a helper end soon after it has started. A query parameter in the URL of
-// the helper's script selects how it ends.
+// the helper's script determines how the helper ends.
 func die() {
 	how := queryParameter("dies", "")
 	if how == "" || js.Global().Get("name").String() != web.Helper {
 		return
 	}
-	// The helper must announce its lock first. If the helper ended before that, the run would wait
-	// for the lock for some time.
+	// The helper must announce its lock before it ends. Otherwise, the run would wait for this
+	// lock for some time.
 	self := js.Global()
 	post := self.Get("postMessage").Call("bind", self)
 	self.Set("postMessage", js.FuncOf(func(_ js.Value, args []js.Value) any {

@@ -130,7 +130,8 @@ func TestNoOrphans(t *testing.T) {
 	}
 }
 
-// TestNewerVersion checks that a database that a newer version of the page created is not changed.
+// TestNewerVersion checks that the store does not change a database that a newer version of the
+// page created.
 func TestNewerVersion(t *testing.T) {
 	const name = "test newer"
 	opening := js.Global().Get("indexedDB").Call("open", name, 99)

@@ -175,7 +175,7 @@ func (w *wire) close() {
 	}
 }
 
-// Name is the name of the decompressors' global scopes.
+// Name is the name of the workers that run decompressors.
 const Name = "unpack"
 
 // patience is the maximum time that a decompressor may take to load its program, a file of 800 KB.

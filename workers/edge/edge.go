@@ -24,7 +24,7 @@ import (
 	"github.com/stackglass/stackglass/site/policy"
 )
 
-// Requests for these paths are answered by the program, not with a file.
+// The program itself answers requests for these paths, which are not paths of files.
 const (
 	HealthPath  = "/healthz"
 	VersionPath = "/version"

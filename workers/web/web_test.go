@@ -27,8 +27,8 @@ func TestMain(m *testing.M) {
 		outOfMemory()
 	case "silent":
 		Self()
-		// Let the worker announce its lock first, because it is detected in a different way if a
-		// worker ends while it is still loading.
+		// Let the worker announce its lock first. The end of a worker that is still loading is
+		// detected in a different way.
 		time.Sleep(100 * time.Millisecond)
 		js.Global().Call("close")
 		<-make(chan struct{}) // the program waits forever, but its worker ends

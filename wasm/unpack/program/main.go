@@ -13,7 +13,7 @@ import (
 	"runtime/debug"
 	"syscall/js"
 
-	_ "github.com/stackglass/stackglass/core/analysis/sample/estimate" // makes samples available
+	_ "github.com/stackglass/stackglass/core/analysis/sample/estimate" // registers the analysis of samples
 	"github.com/stackglass/stackglass/core/open"
 	"github.com/stackglass/stackglass/core/trace"
 	"github.com/stackglass/stackglass/wasm/file"
