@@ -289,13 +289,13 @@ func (a *App) PickRow(grid string, row int) {
 		if grid == "source" {
 			a.pickLine(uint32(row + 1))
 		} else if place := v.At(row); place >= 0 {
-			a.pickRow(a.Screen, place)
+			a.selectRow(a.Screen, place)
 		}
 	})
 }
 
-// pickRow shows the given screen with a row of the ranking selected.
-func (a *App) pickRow(s state.Screen, place int) {
+// selectRow shows the given screen with a row of the ranking selected.
+func (a *App) selectRow(s state.Screen, place int) {
 	v := a.codeView()
 	s.Picked = v.ID(place) + 1
 	a.goTo(s, true)
@@ -315,7 +315,7 @@ func (a *App) pickLine(line uint32) {
 		a.goTo(s, true)
 		v = a.codeView()
 	}
-	a.pickRow(s, v.LinePlace(name, line))
+	a.selectRow(s, v.LinePlace(name, line))
 }
 
 // NextHot selects the next or the previous line with many misses in the source file in view. It

@@ -292,8 +292,8 @@ func (v *View) CoresTable(h hierarchy.Hierarchy) *Table {
 	return v.table("", q, nil, "threads", "name", "accesses", "hits", "misses", "miss_ratio", "coherence_misses")
 }
 
-// explain returns the reason why there is no prediction for a hierarchy. If an analysis with
-// additional groups of threads would make the prediction possible, it also returns these groups.
+// explain returns the reason why a hierarchy has no prediction. If an analysis with additional
+// groups of threads would make the prediction possible, it also returns these groups.
 func (v *View) explain(err error) (text string, missing [][]uint32) {
 	var domain *hierarchy.DomainError
 	if !errors.As(err, &domain) {
