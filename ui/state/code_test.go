@@ -404,7 +404,7 @@ func TestSourceGrid(t *testing.T) {
 	}
 	for l, sum := range sums {
 		if rest := view.Levels[l].Rest / view.Levels[l].Level.Misses; math.Abs(sum+rest-1) > 1e-9 {
-			t.Errorf("sum of the bars of level %d = %g of the level's misses, want all misses except the remainder", l+1, sum)
+			t.Errorf("the bars of level %d sum to %g of the level's misses, want all misses except the remainder", l+1, sum)
 		}
 	}
 	if notes := g.After(19); !strings.HasPrefix(notes, "b constant stride ") || !strings.Contains(notes, "; a unit stride ") {
