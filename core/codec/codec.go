@@ -32,7 +32,7 @@ func (c *Coder) Reads() bool { return c.In != nil }
 // Failed reports whether decoding a value has failed.
 func (c *Coder) Failed() bool { return c.In != nil && c.In.err != nil }
 
-// Check records an error if the coder decodes and ok is false.
+// Check records an error if the coder decodes and the condition ok is false.
 func (c *Coder) Check(ok bool, what string) {
 	if !ok && c.In != nil {
 		c.In.Fail(what)
@@ -42,10 +42,10 @@ func (c *Coder) Check(ok bool, what string) {
 // More reports whether the coder decodes and has not reached the end of its input.
 func (c *Coder) More() bool { return c.In != nil && len(c.In.Rest()) > 0 }
 
-// put writes a number. Inlining put would only enlarge its many callers.
+// appendNumber writes a number. Inlining appendNumber would only enlarge its many callers.
 //
 //go:noinline
-func (c *Coder) put(v uint64) { c.Out = binary.AppendUvarint(c.Out, v) }
+func (c *Coder) appendNumber(v uint64) { c.Out = binary.AppendUvarint(c.Out, v) }
 
 // U64 codes (that is, encodes or decodes) a number as a varint.
 //
@@ -83,13 +83,13 @@ func (c *Coder) U32s(fields ...*uint32) {
 	}
 }
 
-// Below codes a number as a varint. The number must be less than limit.
+// Below codes *v, which must be less than limit, as a varint.
 func Below[T ~uint8 | ~uint16 | ~uint32 | ~uint64 | ~uint | ~int](c *Coder, v *T, limit uint64) {
 	if c.In != nil {
 		*v = T(c.In.UintBelow(limit))
 		return
 	}
-	c.put(uint64(*v))
+	c.appendNumber(uint64(*v))
 }
 
 // Next codes a number of an ascending list as its difference from *next, the smallest possible
@@ -99,7 +99,7 @@ func Next[T ~uint8 | ~uint32 | ~uint64](c *Coder, v *T, next *uint64, limit uint
 	if c.In != nil {
 		*v = T(*next + c.In.UintBelow(limit-*next))
 	} else {
-		c.put(uint64(*v) - *next)
+		c.appendNumber(uint64(*v) - *next)
 	}
 	*next = uint64(*v) + 1
 }
@@ -155,7 +155,7 @@ func (c *Coder) Word(v *uint64) {
 	c.Out = binary.LittleEndian.AppendUint64(c.Out, *v)
 }
 
-// Words codes numbers as [Coder.Word] does.
+// Words codes each number in the format of [Coder.Word].
 func (c *Coder) Words(list []uint64) {
 	if c.In != nil {
 		for i := range list {
@@ -170,7 +170,7 @@ func (c *Coder) Words(list []uint64) {
 	c.Out = out
 }
 
-// Flag codes a flag as 0 or 1.
+// Flag codes a boolean value as 0 or 1.
 //
 //go:noinline
 func (c *Coder) Flag(v *bool) {
@@ -184,7 +184,7 @@ func (c *Coder) Flag(v *bool) {
 	}
 }
 
-// Flags codes flags as the bits of a number. The first flag is the lowest bit.
+// Flags codes boolean values as the bits of a number. The first value is the lowest bit.
 func (c *Coder) Flags(fields ...*bool) {
 	var bits uint64
 	for i, v := range fields {
@@ -218,7 +218,7 @@ func (c *Coder) Bytes(v *[]byte) {
 	c.Out = append(binary.AppendUvarint(c.Out, uint64(len(*v))), *v...)
 }
 
-// Array codes the numbers of a list without its length.
+// Array codes the numbers of a list, but not its length.
 func (c *Coder) Array(list []uint64) {
 	for i := range list {
 		c.U64(&list[i])
@@ -245,36 +245,36 @@ func (c *Coder) Masked(list []uint64) {
 	}
 }
 
-// Length codes the length of a list whose members need at least the given number of bytes each
-// (least).
+// Length codes the length of a list. The parameter least is the minimum encoded size of a member in
+// bytes.
 //
 //go:noinline
 func (c *Coder) Length(n, least int) int {
 	if c.In != nil {
 		return c.In.Length(least)
 	}
-	c.put(uint64(n))
+	c.appendNumber(uint64(n))
 	return n
 }
 
-// Slice codes a list as its length followed by its members, which need at least the given number of
-// bytes each (least). When Slice decodes, it appends the members to *list, so an empty list remains
-// nil.
+// Slice codes a list as its length followed by its members. The parameter least is the minimum
+// encoded size of a member in bytes. When Slice decodes, it appends the members to *list, so an
+// empty list remains nil.
 func Slice[T any](c *Coder, list *[]T, least int, member func(*T)) {
 	members(c, list, byBytes, least, member)
 }
 
-// Bounded codes a list like Slice, but the list may have at most the given number of members.
+// Bounded codes a list like Slice, but rejects lists with more members than the given maximum.
 func Bounded[T any](c *Coder, list *[]T, most int, member func(*T)) {
 	members(c, list, atMost, most, member)
 }
 
-// Members codes the members of a list without its length. n is the number of members to read.
+// Members codes the members of a list, but not its length. When Members decodes, it reads n members.
 func Members[T any](c *Coder, list *[]T, n int, member func(*T)) {
 	members(c, list, exactly, n, member)
 }
 
-// bound is the kind of limit on a list's length when decoding.
+// bound selects how decoding limits the length of a list.
 type bound uint8
 
 const (
@@ -283,10 +283,10 @@ const (
 	exactly
 )
 
-// members codes the members of a list. When reading, it appends them one by one, and stops after an
-// error.
+// members implements Slice, Bounded and Members. When it decodes, it appends one member at a time,
+// and stops at the first error.
 func members[T any](c *Coder, list *[]T, b bound, limit int, member func(*T)) {
-	from, to := c.span(len(*list), b, limit)
+	from, to := c.codeLength(len(*list), b, limit)
 	for i := from; i < to && !c.Failed(); i++ {
 		if i == len(*list) {
 			*list = append(*list, *new(T))
@@ -295,12 +295,12 @@ func members[T any](c *Coder, list *[]T, b bound, limit int, member func(*T)) {
 	}
 }
 
-// span codes the length of a list that currently has n members, and returns the range of members to
-// code.
-func (c *Coder) span(n int, b bound, limit int) (from, to int) {
+// codeLength codes the length of a list that currently has n members, and returns the index range
+// of the members that remain to be coded.
+func (c *Coder) codeLength(n int, b bound, limit int) (from, to int) {
 	if c.In == nil {
 		if b != exactly {
-			c.put(uint64(n))
+			c.appendNumber(uint64(n))
 		}
 		return 0, n
 	}
@@ -333,8 +333,8 @@ func (c *Coder) Stack(list *[]uint64) {
 	c.Nears(list, &last)
 }
 
-// Nears codes a list of numbers as [Coder.Near] does. When Nears decodes, it replaces *list with a
-// new list.
+// Nears codes a list of numbers in the format of [Coder.Near]. When Nears decodes, it replaces
+// *list with a new list.
 func (c *Coder) Nears(list *[]uint64, near *uint64) {
 	last := *near
 	if n := c.Length(len(*list), 1); c.In != nil {

@@ -9,11 +9,11 @@ import (
 	"pgregory.net/rapid"
 )
 
-// everything has a field for each method of Coder.
+// everything is a struct with at least one field for each method of Coder.
 type everything struct {
 	Wide       uint64
 	Narrow     uint32
-	Kind       uint8 // below 7
+	Kind       uint8 // a number below 7
 	Index      uint32
 	Word       uint64
 	Flags      [3]bool
@@ -21,15 +21,15 @@ type everything struct {
 	Bytes      []byte
 	Counts     [35]uint64
 	Numbers    []uint64
-	Few        []uint32 // at most 5
-	None       []uint32 // nil is distinguished from an empty list
-	Ascending  []uint8  // below 200
-	Upwards    []uint64 // below 200
+	Few        []uint32 // a list of at most 5 numbers
+	None       []uint32 // a list that may be nil instead of empty
+	Ascending  []uint8  // numbers below 200
+	Upwards    []uint64 // numbers below 200
 	Words      [3]uint64
 	Deltas     []uint64
 	Lines      []uint64
 	Inner      []everything
-	Fixed      []uint32 // has the same length as Few
+	Fixed      []uint32 // a list of the same length as Few
 	Everything [2]uint64
 }
 
@@ -125,13 +125,13 @@ func TestCoderRejectsBadInput(t *testing.T) {
 		code   func(*codec.Coder)
 		offset int
 	}{
-		"a number out of range": {"\x01\x07", func(c *codec.Coder) { var a, b uint8; codec.Below(c, &a, 2); codec.Below(c, &b, 7) }, 1},
-		"65 bits":               {"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02", func(c *codec.Coder) { c.U64(new(uint64)) }, 0},
-		"unknown flags":         {"\x04", func(c *codec.Coder) { c.Flags(new(bool), new(bool)) }, 0},
-		"a flag of two":         {"\x02", func(c *codec.Coder) { c.Flag(new(bool)) }, 0},
-		"a long list":           {"\x09\x01\x01", func(c *codec.Coder) { codec.Slice(c, new([]uint64), 1, c.U64) }, 0},
-		"a list beyond bounds":  {"\x03\x01\x01\x01", func(c *codec.Coder) { codec.Bounded(c, new([]uint64), 2, c.U64) }, 0},
-		"a long text":           {"\x02a", func(c *codec.Coder) { c.Text(new(string)) }, 1},
+		"a number out of range":   {"\x01\x07", func(c *codec.Coder) { var a, b uint8; codec.Below(c, &a, 2); codec.Below(c, &b, 7) }, 1},
+		"65 bits":                 {"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02", func(c *codec.Coder) { c.U64(new(uint64)) }, 0},
+		"unknown flags":           {"\x04", func(c *codec.Coder) { c.Flags(new(bool), new(bool)) }, 0},
+		"a boolean value of 2":    {"\x02", func(c *codec.Coder) { c.Flag(new(bool)) }, 0},
+		"a long list":             {"\x09\x01\x01", func(c *codec.Coder) { codec.Slice(c, new([]uint64), 1, c.U64) }, 0},
+		"a list that is too long": {"\x03\x01\x01\x01", func(c *codec.Coder) { codec.Bounded(c, new([]uint64), 2, c.U64) }, 0},
+		"a long text":             {"\x02a", func(c *codec.Coder) { c.Text(new(string)) }, 1},
 		"not below": {"\x02\x01\x01", func(c *codec.Coder) {
 			n := uint64(0)
 			codec.Slice(c, new([]uint32), 1, func(v *uint32) { codec.Next(c, v, &n, 3) })

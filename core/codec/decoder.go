@@ -36,14 +36,14 @@ func (d *Decoder) Err() error {
 // Fail records an error at the current position, unless an error has already been recorded.
 func (d *Decoder) Fail(what string) { d.FailAt(d.at, what) }
 
-// FailAt is like Fail, but for the position at, relative to the beginning of the data.
-func (d *Decoder) FailAt(at int, what string) {
+// FailAt is like Fail, but records the error at the given offset from the beginning of the data.
+func (d *Decoder) FailAt(offset int, what string) {
 	if d.err == nil {
-		d.err = &Error{d.base + at, what}
+		d.err = &Error{d.base + offset, what}
 	}
 }
 
-// Join records the error of part, if there is one, as an error of d.
+// Join records the error of another decoder, part, if d has no error yet.
 func (d *Decoder) Join(part *Decoder) {
 	if d.err == nil {
 		d.err = part.err
@@ -131,8 +131,8 @@ func (d *Decoder) Word() uint64 {
 	return binary.LittleEndian.Uint64(b)
 }
 
-// Length reads the length of a list whose members need at least the given number of bytes each
-// (least). Length rejects lists that are longer than the remaining data, so a damaged length cannot
+// Length reads the length of a list. The parameter least is the minimum encoded size of a member in
+// bytes. Length rejects lists that are longer than the remaining data, so a damaged length cannot
 // make a caller allocate much more memory than the size of the file.
 func (d *Decoder) Length(least int) int {
 	return int(d.UintBelow(uint64(len(d.in)-d.at)/uint64(least) + 1))

@@ -8,8 +8,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// dense returns a profile with as many distinct distances as a program that sorts 20,000 keys. Each
-// distance occurs once.
+// dense returns a profile with many distinct stack distances, like the profile of a program that
+// sorts 20,000 keys. Each stack distance occurs once in the profile.
 func dense() *profile.Profile {
 	l := profile.Locality{LineBytes: 64, Kinds: []profile.KindLocality{{Kind: trace.Load, Cold: 22494}}}
 	for d := range uint64(22494) {

@@ -47,7 +47,7 @@ func ParseCache(s string) (Cache, error) {
 			c.LineBytes, more = uint32(n), more[1:]
 		}
 	}
-	if !c.describe(more) {
+	if !c.parseProperties(more) {
 		bad.Want = properties
 		return Cache{}, bad
 	}
@@ -65,8 +65,9 @@ func parseWays(s string) (ways uint32, ok bool) {
 	return uint32(n), err == nil && n > 0
 }
 
-// words lists the properties without a value. A cache has at most one property of each group.
-var words = map[string]struct {
+// flagProperties lists the properties without a value. A cache has at most one property of each
+// group.
+var flagProperties = map[string]struct {
 	group string
 	set   func(*Cache)
 }{
@@ -94,26 +95,26 @@ func WriteOf(through, around bool) Write {
 	return WriteBack
 }
 
-// describe sets properties and reports whether all of them were valid.
-func (c *Cache) describe(properties []string) bool {
-	said := map[string]bool{}
+// parseProperties sets properties and reports whether all of them were valid.
+func (c *Cache) parseProperties(properties []string) bool {
+	seen := map[string]bool{}
 	for _, property := range properties {
 		key, value, valued := strings.Cut(strings.TrimSpace(property), "=")
 		key = strings.TrimSpace(key)
 		group, ok := key, false
 		if valued {
 			ok = c.setNumber(key, strings.TrimSpace(value))
-		} else if word, known := words[key]; known {
+		} else if word, known := flagProperties[key]; known {
 			word.set(c)
 			group, ok = word.group, true
 		} else if i := slices.Index(replacementWords[:], key); i >= 0 {
 			c.Replacement = Replacement(i)
 			group, ok = "replacement", true
 		}
-		if !ok || said[group] {
+		if !ok || seen[group] {
 			return false
 		}
-		said[group] = true
+		seen[group] = true
 	}
 	return true
 }
@@ -141,13 +142,13 @@ func (c *Cache) setNumber(key, value string) (ok bool) {
 	return ok
 }
 
-// mostOfAnything is the upper limit of latencies, bandwidths and clock rates.
-const mostOfAnything = 1e12
+// maxQuantity is the upper limit of latencies, bandwidths and clock rates.
+const maxQuantity = 1e12
 
 // ParsePositive parses a positive number.
 func ParsePositive(s string) (x float64, ok bool) {
 	x, err := strconv.ParseFloat(s, 64)
-	return x, err == nil && x > 0 && x <= mostOfAnything
+	return x, err == nil && x > 0 && x <= maxQuantity
 }
 
 // String formats the cache as text that ParseCache accepts.
@@ -178,14 +179,14 @@ func (c Cache) String() string {
 	if c.Prefetch.Kind != NoPrefetch {
 		s += ",prefetch=" + c.Prefetch.String()
 	}
-	for _, word := range c.unusual() {
+	for _, word := range c.nonDefaults() {
 		s += "," + word
 	}
 	return s
 }
 
-// unusual returns the words for the properties with values other than the defaults.
-func (c Cache) unusual() (list []string) {
+// nonDefaults returns the words for the properties with values other than the defaults.
+func (c Cache) nonDefaults() (list []string) {
 	for _, w := range []struct {
 		word  string
 		holds bool
@@ -211,7 +212,7 @@ func ParseMemory(s string) (Memory, error) {
 	var c Cache
 	c.Name = "memory"
 	fields := strings.Split(s, ",")
-	if !c.describe(fields) || c.SharedBy != 0 || c.SubBlockBytes != 0 || c.Prefetch != (Prefetch{}) || len(c.unusual()) > 0 || c.LatencyCycles == 0 && c.BytesPerCycle == 0 {
+	if !c.parseProperties(fields) || c.SharedBy != 0 || c.SubBlockBytes != 0 || c.Prefetch != (Prefetch{}) || len(c.nonDefaults()) > 0 || c.LatencyCycles == 0 && c.BytesPerCycle == 0 {
 		return Memory{}, &trace.OptionError{Option: "memory", Got: s, Want: "latency=CYCLES, bandwidth=BYTES per cycle, or both, for example latency=230,bandwidth=8"}
 	}
 	return Memory{c.LatencyCycles, c.BytesPerCycle}, nil

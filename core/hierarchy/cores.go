@@ -8,7 +8,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Share is the part of a shared level that belongs to one core.
+// Share is one core's part of a partitioned shared level.
 type Share struct {
 	Thread    uint32 // a thread that runs on the core
 	SizeBytes uint64
@@ -18,7 +18,7 @@ type Share struct {
 type stackKey struct {
 	lineBytes    uint32
 	kind         stackKind
-	domain, core int // 0 for kinds of stacks that belong to no domain or core
+	domain, core int // 0 if stacks of this kind do not belong to a domain or core
 }
 
 type stackKind uint8
@@ -28,9 +28,9 @@ const (
 	privateStack                   // a core's accesses
 	coherentStack                  // a core's accesses; accesses to invalidated lines count as cold
 	lostStack                      // coherence misses, by the depth at which the line was invalidated
-	foreignStack                   // private distances of the accesses to lines that another core touched last
+	foreignStack                   // accesses to lines that another core accessed last, by their distances on the core's own stack
 	memberStack                    // a core's accesses, by their distances on the stack of a domain
-	// accesses of foreignStack, by their distances on the stack of all cores
+	// the same accesses as in foreignStack, by their distances on the common stack of all cores
 	foreignAtStack
 )
 
@@ -47,8 +47,8 @@ type stackCache struct {
 	lines uint64
 }
 
-// keptAnswers is the maximum number of SDCM results that an [Asker] caches.
-const keptAnswers = 1024
+// maxCachedResults is the maximum number of SDCM results that an [Asker] caches.
+const maxCachedResults = 1024
 
 // coreMisses contains the misses of one core in a cache that sees all accesses of the core.
 type coreMisses struct {
@@ -56,8 +56,8 @@ type coreMisses struct {
 	method                            Method // Exact or SDCM
 }
 
-// whole returns the misses of a cache as if a single core made all accesses.
-func (a *Asker) whole(c Cache) coreMisses {
+// singleCore returns a cache's misses under the assumption that a single core made all accesses.
+func (a *Asker) singleCore(c Cache) coreMisses {
 	n := a.answer(stackKey{lineBytes: c.LineBytes, kind: wholeStack}, nil, c)
 	if c.Full() {
 		n.sdcm = 0
@@ -71,8 +71,8 @@ func (a *Asker) whole(c Cache) coreMisses {
 }
 
 // fetched returns the number of lines that a cache fetched, if the profile contains the cache's
-// line utilisation. The measurement of the utilisation simulates the sets, so any number of sets is
-// exact.
+// line utilisation. The line utilisation is measured by simulating the sets, so the result is exact
+// for any number of sets.
 func fetched(s *profile.Sites, c Cache) (misses uint64, ok bool) {
 	if s == nil || c.Hashed || c.LineBytes != s.LineBytes {
 		return 0, false
@@ -103,16 +103,16 @@ func (a *Asker) perCore(s *profile.Sharing, c Cache, parts []Cache) ([]coreMisse
 	}
 	for _, g := range groups {
 		if g.domain < 0 {
-			cores[g.core] = a.coherent(s, c, g.core)
+			cores[g.core] = a.privateMisses(s, c, g.core)
 		} else {
-			a.concurrent(s, c, g.domain, cores)
+			a.sharedMisses(s, c, g.domain, cores)
 		}
 	}
 	return cores, nil
 }
 
-// coherent returns the misses of a core's private cache, including coherence misses.
-func (a *Asker) coherent(s *profile.Sharing, c Cache, core int) coreMisses {
+// privateMisses returns the misses of a core's private cache, including coherence misses.
+func (a *Asker) privateMisses(s *profile.Sharing, c Cache, core int) coreMisses {
 	n := a.answer(stackKey{lineBytes: s.LineBytes, kind: coherentStack, core: core}, s, c)
 	// an access to an invalidated line is a coherence miss only if the line would otherwise have
 	// been present
@@ -121,10 +121,10 @@ func (a *Asker) coherent(s *profile.Sharing, c Cache, core int) coreMisses {
 	return n
 }
 
-// concurrent computes the misses of the cache of a domain, and stores them in cores. If the set
-// table contains the exact sum of the misses, concurrent divides it among the cores in proportion
-// to the misses that SDCM predicts.
-func (a *Asker) concurrent(s *profile.Sharing, c Cache, domain int, cores []coreMisses) {
+// sharedMisses computes the misses in a cache that the cores of a domain share, and stores each
+// core's misses in cores. If a set table yields the exact total, sharedMisses divides the total
+// among the cores in proportion to the misses that SDCM predicts.
+func (a *Asker) sharedMisses(s *profile.Sharing, c Cache, domain int, cores []coreMisses) {
 	d := &s.Domains[domain]
 	members := make([]coreMisses, len(d.Cores))
 	var cold float64
@@ -144,8 +144,9 @@ func (a *Asker) concurrent(s *profile.Sharing, c Cache, domain int, cores []core
 	}
 }
 
-// apportion scales the cores' misses so that they add up to sum. If SDCM predicts more misses than
-// that, the misses that are not cold are scaled, and otherwise the hits.
+// apportion scales the cores' predicted misses so that they add up to sum. If SDCM predicts too
+// many misses, apportion scales each core's misses other than cold misses. If SDCM predicts too
+// few, apportion scales each core's hits.
 func apportion(cores []coreMisses, members []profile.Member, sum, cold float64) {
 	var expected, accesses float64
 	for _, n := range cores {
@@ -188,7 +189,7 @@ func (a *Asker) sdcmMisses(key stackKey, curve *profile.Curve, c Cache) float64 
 	misses, kept := a.sdcm[cache]
 	if !kept {
 		misses = max(0, float64(curve.Accesses)-expectedHits(curve, c.Lines(), uint64(c.Ways)))
-		if len(a.sdcm) >= keptAnswers {
+		if len(a.sdcm) >= maxCachedResults {
 			clear(a.sdcm)
 		}
 		a.sdcm[cache] = misses
@@ -272,7 +273,7 @@ func groupsOf(s *profile.Sharing, sharedBy uint32) (groups []coreGroup, ok bool)
 		if grouped[core] {
 			continue
 		}
-		if domain := domainFrom(s, core, n, grouped); domain >= 0 {
+		if domain := domainStartingAt(s, core, n, grouped); domain >= 0 {
 			add(domain)
 		} else {
 			rest = append(rest, uint32(core))
@@ -291,10 +292,10 @@ func groupsOf(s *profile.Sharing, sharedBy uint32) (groups []coreGroup, ok bool)
 	return groups, true
 }
 
-// domainFrom returns the number of a domain that consists of n cores without a group, the lowest of
-// which is the core first. domainFrom returns -1 if there is no such domain. A domain of
-// consecutive cores is preferred.
-func domainFrom(s *profile.Sharing, first, n int, grouped []bool) (number int) {
+// domainStartingAt returns the number of a domain of n cores that are not in a group yet. The
+// domain's first core must be the given one. If several domains qualify, domainStartingAt prefers a
+// domain of consecutive cores. If none qualifies, it returns -1.
+func domainStartingAt(s *profile.Sharing, first, n int, grouped []bool) (number int) {
 	number = -1
 	for i := range s.Domains {
 		cores := s.Domains[i].Cores
@@ -349,7 +350,7 @@ func newDomainError(c Cache, s *profile.Sharing) *DomainError {
 	return e
 }
 
-// lastShared returns the number of the last level that cores share, or -1.
+// lastShared returns the index of the last level that several cores share, or -1.
 func lastShared(h Hierarchy) int {
 	for i := len(h.Levels) - 1; i >= 0; i-- {
 		if h.Levels[i].SharedBy > 1 {
@@ -359,7 +360,8 @@ func lastShared(h Hierarchy) int {
 	return -1
 }
 
-// parts divides the last shared level into one cache for each core. Without shares, it returns nil.
+// parts divides the last shared level into one cache for each core, or returns nil if shares is
+// empty.
 func (a *Asker) parts(h Hierarchy, shares []Share) ([]Cache, error) {
 	if len(shares) == 0 {
 		return nil, nil
@@ -376,9 +378,9 @@ func (a *Asker) parts(h Hierarchy, shares []Share) ([]Cache, error) {
 		case core < 0:
 			return nil, badShare(share, "a thread of the trace")
 		case parts[core].SizeBytes > 0:
-			return nil, badShare(share, "one part for each core")
+			return nil, badShare(share, "at most one share per core")
 		case share.SizeBytes > left:
-			return nil, badShare(share, "parts that add up to at most "+FormatSize(h.Levels[level].SizeBytes)+", the size of "+h.Levels[level].Name)
+			return nil, badShare(share, "shares that add up to at most "+FormatSize(h.Levels[level].SizeBytes)+", the size of "+h.Levels[level].Name)
 		}
 		parts[core].SizeBytes = share.SizeBytes
 		left, unnamed = left-share.SizeBytes, unnamed-1
@@ -463,11 +465,11 @@ type Views struct {
 	// last are looked up in a single cache that is as large as all private caches together
 	// (MODELS §6.3). Coherent invalidates lines that another core stores to (MODELS §6.4).
 	Private, Anger, Coherent float64
-	Exact                    bool // false if at least a part was computed with SDCM
+	Exact                    bool // false if any of the numbers was computed with SDCM
 }
 
-// Views compares the models for a private level. ok is false if the profile has no per-thread
-// stacks for the cache's line size.
+// Views returns the misses that each model predicts for a private level. ok is false if the profile
+// has no per-thread stacks for the cache's line size.
 func (a *Asker) Views(c Cache) (v Views, ok bool) {
 	s := a.sharing(c.LineBytes)
 	if s == nil || c.Check() != nil {

@@ -17,7 +17,7 @@ func (a *Asker) warnings(h Hierarchy, out *ByCore) (warnings []Warning) {
 	a.warnSDCM(out.Levels, say)
 	for i := range out.Levels {
 		l := &out.Levels[i]
-		if text := otherPolicy(l.Cache, i > 0 && l.Cache.Inclusion == Exclusive && !l.Together); text != "" {
+		if text := policyCaveat(l.Cache, i > 0 && l.Cache.Inclusion == Exclusive && !l.Together); text != "" {
 			say(l.Cache.Name, text)
 		}
 		if n := int(min(uint64(l.Cache.SharedBy), MostCores)); n > 1 && n < len(out.Cores) {
@@ -44,8 +44,8 @@ func (a *Asker) warnings(h Hierarchy, out *ByCore) (warnings []Warning) {
 	return warnings
 }
 
-// warnOneCore warns that some levels were predicted for one core, although several cores would
-// share them, or several threads would each have a private cache.
+// warnOneCore adds a warning if levels were predicted for a single core, although several cores
+// share them, or although each thread has its own private cache.
 func (a *Asker) warnOneCore(h Hierarchy, say func(...string)) {
 	threads := len(a.p.Totals.Threads)
 	var names []string
@@ -100,7 +100,7 @@ func areNames(names []string) string {
 	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1] + " are"
 }
 
-// warnSDCM adds warnings that name the levels that SDCM predicts, grouped by the reason.
+// warnSDCM adds one warning per reason for using SDCM. Each warning names the affected levels.
 func (a *Asker) warnSDCM(levels []Level, say func(...string)) {
 	var reasons []string
 	names := map[string][]string{}
@@ -141,10 +141,10 @@ var replacementNames = [...]string{
 	SRRIP: "SRRIP", BRRIP: "BRRIP", DRRIP: "DRRIP",
 }
 
-// otherPolicy returns a phrase about the policies of a cache that the prediction does not model, or
-// "". The phrase follows the name of the cache. exclusive means that the cache is exclusive, but
-// was predicted as a non-exclusive cache.
-func otherPolicy(c Cache, exclusive bool) string {
+// policyCaveat returns a phrase that names the policies of a cache that the prediction does not
+// model, or "". The cache's name precedes the phrase in the warning. The parameter exclusive is
+// true if an exclusive cache was predicted as a non-exclusive cache.
+func policyCaveat(c Cache, exclusive bool) string {
 	text := ""
 	also := func(what string) {
 		if text != "" {
@@ -173,9 +173,9 @@ func otherPolicy(c Cache, exclusive bool) string {
 	return text + "; it is predicted as LRU, non-inclusive, write-back and allocating (stackglass simulate models the actual policies)"
 }
 
-// fewTimes is a ratio of sizes. An inclusive level that is at least fewTimes as large as the level
-// above rarely evicts lines that the level above still uses.
-const fewTimes = 4
+// ampleRatio is the ratio between the sizes of neighbouring levels at which inclusion has little
+// effect: a level of this size rarely evicts lines that the level above still uses.
+const ampleRatio = 4
 
 // sizeMisfit returns a warning if a level is smaller than the level above it, and otherwise "".
 func sizeMisfit(c, above *Cache) string {
@@ -206,7 +206,7 @@ func (p *Prediction) warnSizes(say func(...string)) {
 		mixed = mixed || l.Cache.LineBytes != above.Cache.LineBytes
 		if text := sizeMisfit(&l.Cache, &above.Cache); text != "" {
 			say(text)
-		} else if l.Cache.Inclusion == Inclusive && l.Cache.SizeBytes < fewTimes*above.Cache.SizeBytes {
+		} else if l.Cache.Inclusion == Inclusive && l.Cache.SizeBytes < ampleRatio*above.Cache.SizeBytes {
 			say(l.Cache.Name, " is inclusive and not much larger than ", above.Cache.Name, ": lines that it evicts are also evicted from ", above.Cache.Name,
 				", which then misses somewhat more often than predicted here (stackglass simulate counts these misses)")
 		}

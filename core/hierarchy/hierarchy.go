@@ -92,13 +92,13 @@ var replacementWords = [...]string{
 
 func (r Replacement) String() string { return replacementWords[r] }
 
-// Replacements returns the words for the replacement policies, in the order of their constants.
+// Replacements returns the names of the replacement policies, in the order of their constants.
 func Replacements() []string { return replacementWords[:] }
 
 // Inclusion is a level's inclusion policy with respect to the levels above.
 type Inclusion uint8
 
-// The inclusion policies.
+// The inclusion policies of levels.
 const (
 	NonInclusive Inclusion = iota // keeps and evicts lines regardless of the levels above
 	Inclusive                     // a line that is evicted here is invalidated above
@@ -108,7 +108,7 @@ const (
 // Write is the write policy of a level.
 type Write uint8
 
-// The write policies.
+// The write policies of levels.
 const (
 	WriteBack          Write = iota // write-back, allocates on a store miss
 	WriteBackAround                 // write-back, does not allocate on a store miss
@@ -158,7 +158,7 @@ func (c Cache) Check() error {
 // with smaller lines can only be simulated.
 const leastLineBytes = 4
 
-// CheckShape checks everything except the line size, which must not be 0. The error is a
+// CheckShape is like Check, but does not check the line size, which must not be 0. The error is a
 // [*trace.OptionError].
 func (c Cache) CheckShape() error {
 	bad := func(want string) error {
@@ -317,8 +317,8 @@ func (h Hierarchy) Predictable() Hierarchy {
 	return h.DataOnly()
 }
 
-// Beyond returns the parts of the hierarchy that predictions from profiles ignore, except its
-// instruction caches, as phrases.
+// Beyond returns phrases that name the features of the hierarchy that predictions from profiles
+// ignore. Instruction caches are not included.
 func (h *Hierarchy) Beyond() (parts []string) {
 	for _, c := range h.Levels {
 		if c.Prefetch.Kind != NoPrefetch {
@@ -406,7 +406,7 @@ func (h *Hierarchy) Add(line string) (err error) {
 	return nil
 }
 
-// The words of the text form that select the list of a hierarchy to which a cache belongs.
+// In the text form, these properties mark instruction caches and TLBs.
 const (
 	instructionsWord = "instructions"
 	tlbWord          = "tlb"

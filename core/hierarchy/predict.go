@@ -187,7 +187,7 @@ func (a *Asker) addLevel(out *ByCore, h Hierarchy, i int, parts []Cache, single 
 	var cores []coreMisses
 	var threads []profile.Core
 	if single {
-		cores, threads = []coreMisses{a.whole(asked)}, make([]profile.Core, 1)
+		cores, threads = []coreMisses{a.singleCore(asked)}, make([]profile.Core, 1)
 	} else {
 		s := a.sharing(c.LineBytes)
 		if s == nil {

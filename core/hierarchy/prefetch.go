@@ -19,7 +19,7 @@ const (
 	Adjacent                // the other line of an aligned pair of lines, after a miss
 	// the next addresses of an instruction that accesses memory with a constant stride
 	Stride
-	Stream      // the next lines of accesses that ascend or descend within a page
+	Stream      // the next lines in the direction of ascending or descending accesses within a page
 	LoadForward // the following sub-blocks of the same line, after every access
 	SubBlock    // the following sub-blocks, after every access, wrapping around in the line
 )
@@ -41,7 +41,7 @@ type Prefetch struct {
 	Chained  bool   // prefetches of the level above also cause prefetches
 }
 
-const mostAhead = 1 << 10 // the largest degree and distance
+const mostAhead = 1 << 10 // the maximum degree and distance
 
 func (p Prefetch) withinLine() bool { return p.Kind == LoadForward || p.Kind == SubBlock }
 

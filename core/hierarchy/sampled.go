@@ -7,8 +7,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// The methods for levels of a sampled profile (MODELS §8). The methods for sampled profiles apply
-// the methods of predict.go to estimated distances.
+// The methods for levels of a sampled profile (MODELS §8). They apply the methods of predict.go to
+// estimated distances.
 const (
 	Sampled            Method = "sampled"
 	SampledSDCM        Method = "sampled-sdcm"
@@ -35,8 +35,8 @@ func (l *Level) markSampled() {
 	}
 }
 
-// bound sets the level's confidence interval to the interval of a fully associative cache of the
-// same capacity, scaled by misses/fullMisses.
+// bound sets the level's confidence interval. It takes the interval of a fully associative cache of
+// the same capacity, and scales it by misses/fullMisses.
 func (a *Asker) bound(l *Level, c Cache, misses, fullMisses float64) {
 	b, ok := a.p.MissBounds(c.LineBytes, c.Lines())
 	if !ok {
@@ -49,7 +49,8 @@ func (a *Asker) bound(l *Level, c Cache, misses, fullMisses float64) {
 	l.Low, l.High = min(l.Low, misses), max(l.High, misses)
 }
 
-// boundBy limits the level's interval by the interval, or else the misses, of the level above.
+// boundBy limits the level's interval by the interval of the level above. If the level above has no
+// interval, its number of misses is the limit.
 func (l *Level) boundBy(above *Level) {
 	low, high := above.Misses, above.Misses
 	if above.Bounded {

@@ -20,8 +20,8 @@ import (
 //
 //	P(h|Δ) = Σ_{a<ways} C(Δ,a) p^a (1-p)^(Δ-a)
 //
-// The sum uses the recurrence between neighbouring terms, which are all positive. If the first term
-// underflows, the sum starts at the largest term and proceeds in both directions.
+// Each term, all of which are positive, is computed from its neighbour by a recurrence. If the
+// first term underflows, the sum starts at the largest term and proceeds in both directions.
 func HitProbability(distance, lines, ways uint64) float64 {
 	switch {
 	case distance < ways:
@@ -49,8 +49,8 @@ func HitProbability(distance, lines, ways uint64) float64 {
 // negligible is the fraction of a sum below which decreasing terms can be ignored.
 const negligible = 1e-18
 
-// sumUp sums the terms from a to ways-1. term is the value of term a. The terms decrease after the
-// mode.
+// sumUp sums the terms with indices from a to ways-1, starting with the given value of term a. The
+// terms decrease after the mode.
 func sumUp(term, n, odds float64, a, mode, ways uint64) float64 {
 	var sum float64
 	for ; a < ways; a++ {
@@ -105,32 +105,31 @@ func deviance(x, m float64) float64 {
 	}
 }
 
-// Probabilities above the constant surely are rounded to 1, and probabilities below the constant
-// hardly are rounded to 0.
+// Probabilities above nearlyOne are rounded to 1, and probabilities below nearlyZero are rounded to
+// 0.
 const (
-	surely = 1 - 1e-13
-	hardly = 1e-12
+	nearlyOne  = 1 - 1e-13
+	nearlyZero = 1e-12
 )
 
 // stepsByRecurrence is the number of distances over which the recurrence updates a probability
-// before it is computed directly again. Over this number of steps, rounding errors accumulate to
-// 1e-13.
+// before it is computed directly again. Rounding errors accumulate to about 1e-13 over this number
+// of steps.
 const stepsByRecurrence = 512
 
 // expectedHits returns Σ F(Δ) P(h|Δ) over a curve's distances, for a cache that is not fully
-// associative. The probability decreases as the distance grows, so distances at both ends, at which
-// the probability is 1 or 0, cost nothing. Between these ends, one more line between two accesses
-// reduces the probability by the probability that exactly this line fills the set:
+// associative. The probability decreases as the distance grows, so short distances with probability
+// 1 and long distances with probability 0 cost nothing. Between these ends, one more line between
+// two accesses reduces the hit probability by the probability that exactly this line fills the set:
 //
 //	P(h|Δ+1) = P(h|Δ) - p C(Δ,A-1) p^(A-1) (1-p)^(Δ-A+1)
 //
-// The subtracted term is computed from the subtracted term of the previous distance with a single
-// multiplication. Therefore, if the distances of a histogram are dense, each distance costs only a
-// few operations.
+// One multiplication updates the subtracted term for the next distance. If a histogram contains
+// nearly all distances, each distance therefore costs only a few operations.
 func expectedHits(c *profile.Curve, lines, ways uint64) float64 {
 	first := sort.Search(c.Len(), func(i int) bool {
 		d, _ := c.At(i)
-		return HitProbability(d, lines, ways) < surely
+		return HitProbability(d, lines, ways) < nearlyOne
 	})
 	var hits float64
 	var before uint64
@@ -141,7 +140,7 @@ func expectedHits(c *profile.Curve, lines, ways uint64) float64 {
 	at := chance{lines: lines, ways: ways}
 	for d, upto := range c.From(first) {
 		at.moveTo(d)
-		if at.hit < hardly {
+		if at.hit < nearlyZero {
 			break // the probability is even smaller at greater distances
 		}
 		hits += at.hit * float64(upto-before)
@@ -150,7 +149,7 @@ func expectedHits(c *profile.Curve, lines, ways uint64) float64 {
 	return hits
 }
 
-// chance is P(h|Δ) at one distance, which can be advanced to larger distances.
+// chance computes P(h|Δ) for ascending distances.
 type chance struct {
 	lines, ways uint64
 	distance    uint64

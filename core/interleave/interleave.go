@@ -18,11 +18,11 @@ import (
 type Policy uint8
 
 const (
-	RoundRobin Policy = iota // one reference of each core in turn
-	Uniform                  // one reference of a random core, with equal probabilities
-	ByBlock                  // one execution of a basic block of each core in turn
-	// one execution of a block on the core with the earliest clock, which then advances by the
-	// block's cycles
+	RoundRobin Policy = iota // the cores take turns, with one reference per turn
+	Uniform                  // each reference is from a random core, with equal probabilities
+	ByBlock                  // the cores take turns, with one execution of a basic block per turn
+	// the core with the earliest clock executes one block, and its clock then advances by the block's
+	// cycles
 	ByTime
 )
 
@@ -53,8 +53,8 @@ func unknownPolicy(got string) error {
 type Order struct {
 	Policy Policy
 	Seed   uint64 // seed of the random numbers for Uniform
-	// Cycles is the time of one execution of each block, for ByTime. Each number is finite and at
-	// least 0. Blocks that are not in the list take one cycle per reference.
+	// Cycles is the time of one execution of each block, for ByTime. Each time is finite and at least
+	// 0. A block that is not in the list takes one cycle per reference.
 	Cycles []float64
 }
 
@@ -73,8 +73,8 @@ func (o *Order) Check() error {
 
 // Stream is the trace of one core up to the next barrier, at which all cores wait for each other.
 type Stream interface {
-	// Next returns the core's next rows, the rows [from, to) of b. There is at least one row. The
-	// rows are valid until the next call. Other streams may share b, so the caller must not change
-	// it. The error is io.EOF if the core has reached the barrier.
+	// Next returns the core's next rows, which are the rows [from, to) of b. The range contains at
+	// least one row. The rows are valid until the next call. Other streams may share b, so the caller
+	// must not change it. The error is io.EOF if the core has reached the barrier.
 	Next() (b *trace.Batch, from, to int, err error)
 }

@@ -47,12 +47,12 @@ type lane struct {
 	// The rows of batch from at on have been read from the stream, but are not ordered yet. kinds
 	// contains the kinds of the batch. The waiting rows before at are ordered, but have not been
 	// copied yet.
-	batch   *trace.Batch
-	kinds   []trace.Kind
-	at      int
-	plain   int // if plain is greater than at, the rows from at up to plain are references
-	waiting int
-	places  [strip]uint16 // positions of the waiting rows within the strip
+	batch     *trace.Batch
+	kinds     []trace.Kind
+	at        int
+	plain     int // if plain is greater than at, all rows from at to plain-1 are references
+	waiting   int
+	positions [strip]uint16 // positions of the waiting rows within the strip
 
 	inBlock    bool // whether a BlockEntry has been seen in this phase
 	block      uint32
@@ -65,8 +65,8 @@ func New(order Order) *Merger {
 	return &Merger{order: order, random: splitmix(order.Seed)}
 }
 
-// Begin starts a phase. streams[i] is the stream of core number cores[i]. The cores take turns in
-// the order of the list. Begin discards the remaining rows of the previous phase.
+// Begin starts a phase. The stream of core cores[i] is streams[i]. The cores take turns in the
+// order of the list cores. Begin discards the remaining rows of the previous phase.
 func (m *Merger) Begin(cores []uint32, streams []Stream) {
 	if n := len(streams); cap(m.lanes) < n {
 		m.lanes, m.live = make([]lane, n), make([]*lane, 0, n)
@@ -112,7 +112,7 @@ func (m *Merger) Fill(b *trace.Batch) error {
 func (m *Merger) start(b *trace.Batch) error {
 	m.fresh = false
 	for i := 0; i < len(m.live); {
-		left, err := m.live[i].more(b, 0)
+		left, err := m.live[i].refill(b, 0)
 		if err != nil {
 			return err
 		}
@@ -122,12 +122,12 @@ func (m *Merger) start(b *trace.Batch) error {
 			m.live = slices.Delete(m.live, i, i+1)
 		}
 	}
-	m.choose()
+	m.chooseCore()
 	return nil
 }
 
-// fillStrip copies rows to b, starting at position base and ending at most at end. It returns the
-// position after the last copied row.
+// fillStrip copies rows to b, starting at position base and ending at most at end. The result is
+// the position after the last copied row.
 func (m *Merger) fillStrip(b *trace.Batch, base, end int) (at int, err error) {
 	var used int
 	if m.order.Policy <= Uniform {
@@ -136,13 +136,13 @@ func (m *Merger) fillStrip(b *trace.Batch, base, end int) (at int, err error) {
 		used, err = m.byBlocks(b, base, end-base)
 	}
 	for _, l := range m.live {
-		l.copy(b, base)
+		l.copyWaiting(b, base)
 	}
 	return base + used, err
 }
 
 // byReferences determines the order of at most room rows, for policies whose turns are references.
-// It is a single loop for speed.
+// For speed, everything happens in a single loop.
 func (m *Merger) byReferences(b *trace.Batch, base, room int) (used int, err error) {
 	try := 0 // position of the next call of rounds
 	if m.order.Policy != RoundRobin {
@@ -150,7 +150,7 @@ func (m *Merger) byReferences(b *trace.Batch, base, room int) (used int, err err
 	}
 	for used < room && len(m.live) > 0 {
 		if used >= try && m.next == 0 {
-			if n := m.rounds(room - used); n >= fewRounds {
+			if n := m.fullRounds(room - used); n >= fewRounds {
 				m.copyRounds(b, base, used, n)
 				used += n * len(m.live)
 				continue
@@ -161,7 +161,7 @@ func (m *Merger) byReferences(b *trace.Batch, base, room int) (used int, err err
 		at, waiting, over := l.at, l.waiting, false
 		for kinds := l.kinds; ; {
 			over = kinds[at].IsReference()
-			l.places[waiting&(strip-1)] = uint16(used)
+			l.positions[waiting&(strip-1)] = uint16(used)
 			at, waiting, used = at+1, waiting+1, used+1
 			if over || at == len(kinds) || used == room {
 				break
@@ -169,19 +169,19 @@ func (m *Merger) byReferences(b *trace.Batch, base, room int) (used int, err err
 		}
 		l.at, l.waiting = at, waiting
 		if at == len(l.kinds) {
-			left, err := l.more(b, base)
+			left, err := l.refill(b, base)
 			if err != nil {
 				return used, err
 			}
 			if !left {
-				m.pass(l, false)
+				m.endTurn(l, false)
 				continue
 			}
 		}
 		switch {
 		case !over:
 		case m.order.Policy == Uniform:
-			m.choose()
+			m.chooseCore()
 		default:
 			if m.next++; m.next == len(m.live) {
 				m.next = 0
@@ -191,12 +191,12 @@ func (m *Merger) byReferences(b *trace.Batch, base, room int) (used int, err err
 	return used, nil
 }
 
-// fewRounds is the smallest number of rounds for which copying one lane after another is faster.
+// fewRounds is the smallest number of rounds for which it is faster to copy lane by lane.
 const fewRounds = 8
 
-// rounds returns the number of rounds, limited by room, in which every core makes a reference. It
-// leaves at least one row for each core.
-func (m *Merger) rounds(room int) int {
+// fullRounds returns the number of rounds in which every core makes one reference, so that at most
+// room rows are copied. At least one row of each core is not copied.
+func (m *Merger) fullRounds(room int) int {
 	n := room / len(m.live)
 	for _, l := range m.live {
 		if n < fewRounds {
@@ -215,23 +215,23 @@ func (m *Merger) rounds(room int) int {
 func (m *Merger) copyRounds(b *trace.Batch, base, used, rounds int) {
 	lanes := len(m.live)
 	for i, l := range m.live {
-		l.copy(b, base)
+		l.copyWaiting(b, base)
 		from, at, end := l.at, base+used+i, base+used+rounds*lanes
 		l.at += rounds
-		spread(b.Addr[at:end], l.batch.Addr[from:l.at], lanes)
-		spread(b.Bytes[at:end], l.batch.Bytes[from:l.at], lanes)
-		spread(b.Kind[at:end], l.batch.Kind[from:l.at], lanes)
+		copyStrided(b.Addr[at:end], l.batch.Addr[from:l.at], lanes)
+		copyStrided(b.Bytes[at:end], l.batch.Bytes[from:l.at], lanes)
+		copyStrided(b.Kind[at:end], l.batch.Kind[from:l.at], lanes)
 		for to := at; to < end; to += lanes {
 			b.Thread[to] = l.core
 		}
-		spreadOr(b.Site, l.batch.Site, at, end, from, l.at, lanes)
-		spreadOr(b.Arg, l.batch.Arg, at, end, from, l.at, lanes)
-		spreadOr(b.PC, l.batch.PC, at, end, from, l.at, lanes)
+		copyStridedOptional(b.Site, l.batch.Site, at, end, from, l.at, lanes)
+		copyStridedOptional(b.Arg, l.batch.Arg, at, end, from, l.at, lanes)
+		copyStridedOptional(b.PC, l.batch.PC, at, end, from, l.at, lanes)
 	}
 }
 
-// spread copies the elements of a column to every lanes-th element of to.
-func spread[T trace.Kind | uint32 | uint64](to, of []T, lanes int) {
+// copyStrided copies the elements of a column to every lanes-th element of to.
+func copyStrided[T trace.Kind | uint32 | uint64](to, of []T, lanes int) {
 	at := 0
 	for _, x := range of {
 		to[at] = x
@@ -239,9 +239,9 @@ func spread[T trace.Kind | uint32 | uint64](to, of []T, lanes int) {
 	}
 }
 
-// spreadOr does the same as spread for an optional column. It writes zeros if the stream has no
-// such column.
-func spreadOr[T uint32 | uint64](to, of []T, at, end, from, upto, lanes int) {
+// copyStridedOptional works like copyStrided, but for an optional column. If the stream does not
+// have the column, copyStridedOptional writes zeros.
+func copyStridedOptional[T uint32 | uint64](to, of []T, at, end, from, upto, lanes int) {
 	switch {
 	case to == nil:
 	case of == nil:
@@ -249,31 +249,32 @@ func spreadOr[T uint32 | uint64](to, of []T, at, end, from, upto, lanes int) {
 			to[at] = 0
 		}
 	default:
-		spread(to[at:end], of[from:upto], lanes)
+		copyStrided(to[at:end], of[from:upto], lanes)
 	}
 }
 
-// byBlocks does the same as byReferences for policies whose turns are executions of blocks.
+// byBlocks works like byReferences, but for policies whose turns are executions of blocks.
 func (m *Merger) byBlocks(b *trace.Batch, base, room int) (used int, err error) {
 	for used < room && len(m.live) > 0 {
 		l := m.live[m.next]
 		var over bool
-		used, over = l.execution(used, room, m.inTurn)
+		used, over = l.orderBlock(used, room, m.inTurn)
 		left := true
 		if l.at == len(l.kinds) {
-			if left, err = l.more(b, base); err != nil {
+			if left, err = l.refill(b, base); err != nil {
 				break
 			}
 		}
 		if m.inTurn = left && !over && l.kinds[l.at] != trace.BlockEntry; !m.inTurn {
-			m.pass(l, left)
+			m.endTurn(l, left)
 		}
 	}
 	return used, err
 }
 
-// pass ends the turn of l, and chooses the next core. left reports whether l has rows left.
-func (m *Merger) pass(l *lane, left bool) {
+// endTurn ends the turn of l, and chooses the next core. If hasRows is false, l has reached the end
+// of its stream.
+func (m *Merger) endTurn(l *lane, hasRows bool) {
 	if m.order.Policy == ByTime {
 		if int(l.block) < len(m.order.Cycles) && l.inBlock {
 			l.clock += m.order.Cycles[l.block]
@@ -282,16 +283,16 @@ func (m *Merger) pass(l *lane, left bool) {
 		}
 	}
 	l.references = 0
-	if left {
+	if hasRows {
 		m.next++
 	} else {
 		m.live = slices.Delete(m.live, m.next, m.next+1)
 	}
-	m.choose()
+	m.chooseCore()
 }
 
-// choose sets next to the core that has the next turn.
-func (m *Merger) choose() {
+// chooseCore sets next to the core that has the next turn.
+func (m *Merger) chooseCore() {
 	if len(m.live) == 0 {
 		return
 	}
@@ -315,10 +316,10 @@ func (m *Merger) choose() {
 	}
 }
 
-// more copies the waiting rows, and reads the next rows of the stream. It returns false at the end
-// of the stream.
-func (l *lane) more(b *trace.Batch, base int) (bool, error) {
-	l.copy(b, base)
+// refill copies the waiting rows, and reads the next rows of the stream. At the end of the stream,
+// refill returns false.
+func (l *lane) refill(b *trace.Batch, base int) (bool, error) {
+	l.copyWaiting(b, base)
 	for {
 		batch, from, to, err := l.stream.Next()
 		if err == io.EOF {
@@ -337,14 +338,14 @@ func (l *lane) more(b *trace.Batch, base int) (bool, error) {
 	}
 }
 
-// execution orders the rows up to the first row of the next block, limited by the available rows
-// and by room. over reports whether the turn is known to end there. If over is false, the end of
-// the turn depends on the next row. begun means that the turn has already begun, so that a
+// orderBlock orders the rows up to the first row of the next block, but at most the available rows
+// and at most room rows. The result over reports whether the turn certainly ends after these rows.
+// If over is false, it depends on the next row. If inTurn is true, the turn has begun already, so a
 // BlockEntry in the next row ends it.
-func (l *lane) execution(used, room int, begun bool) (at int, over bool) {
+func (l *lane) orderBlock(used, room int, inTurn bool) (at int, over bool) {
 	kinds := l.kinds[l.at:]
 	n := min(len(kinds), room-used)
-	if !begun && kinds[0] == trace.BlockEntry {
+	if !inTurn && kinds[0] == trace.BlockEntry {
 		l.inBlock = true
 		l.block = ^uint32(0)
 		if l.batch.Site != nil {
@@ -352,9 +353,9 @@ func (l *lane) execution(used, room int, begun bool) (at int, over bool) {
 		}
 	}
 	for i, k := range kinds[:n] {
-		over := k == trace.BlockEntry && (begun || i > 0)
+		over := k == trace.BlockEntry && (inTurn || i > 0)
 		if !over {
-			l.places[(l.waiting+i)&(strip-1)] = uint16(used + i)
+			l.positions[(l.waiting+i)&(strip-1)] = uint16(used + i)
 			if !k.IsReference() {
 				continue
 			}
@@ -371,36 +372,37 @@ func (l *lane) execution(used, room int, begun bool) (at int, over bool) {
 	return used + n, false
 }
 
-// copy copies the waiting rows to their places in b. base is the first place of the strip.
-func (l *lane) copy(b *trace.Batch, base int) {
+// copyWaiting copies the waiting rows to their positions in b, relative to base, the start of the
+// strip.
+func (l *lane) copyWaiting(b *trace.Batch, base int) {
 	if l.waiting == 0 {
 		return
 	}
-	places, from, to := l.places[:l.waiting], l.at-l.waiting, l.at
+	positions, from, to := l.positions[:l.waiting], l.at-l.waiting, l.at
 	l.waiting = 0
 	addresses, sizes, kinds := l.batch.Addr[from:to], l.batch.Bytes[from:to], l.batch.Kind[from:to]
 	toAddr, toBytes, toKind, toThread := b.Addr[base:], b.Bytes[base:], b.Kind[base:], b.Thread[base:]
-	for i, p := range places {
+	for i, p := range positions {
 		toAddr[p], toBytes[p], toKind[p], toThread[p] = addresses[i], sizes[i], kinds[i], l.core
 	}
-	scatter(b.Site, l.batch.Site, base, from, places)
-	scatter(b.Arg, l.batch.Arg, base, from, places)
-	scatter(b.PC, l.batch.PC, base, from, places)
+	scatter(b.Site, l.batch.Site, base, from, positions)
+	scatter(b.Arg, l.batch.Arg, base, from, positions)
+	scatter(b.PC, l.batch.PC, base, from, positions)
 }
 
-// scatter copies an optional column to the given places. It writes zeros if the stream has no such
-// column.
-func scatter[T uint32 | uint64](to, of []T, base, from int, places []uint16) {
+// scatter copies an optional column to the given positions. If the stream does not have the column,
+// scatter writes zeros.
+func scatter[T uint32 | uint64](to, of []T, base, from int, positions []uint16) {
 	switch {
 	case to == nil:
 	case of == nil:
 		to = to[base:]
-		for _, p := range places {
+		for _, p := range positions {
 			to[p] = 0
 		}
 	default:
-		to, of = to[base:], of[from:from+len(places)]
-		for i, p := range places {
+		to, of = to[base:], of[from:from+len(positions)]
+		for i, p := range positions {
 			to[p] = of[i]
 		}
 	}

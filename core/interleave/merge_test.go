@@ -13,7 +13,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// row is a row of a batch. The values in missing columns are 0.
+// row contains the columns of one row of a batch. The values in missing columns are 0.
 type row struct {
 	addr   trace.Addr
 	bytes  uint32
@@ -27,9 +27,9 @@ type row struct {
 // columns specifies which optional columns a stream has.
 type columns struct{ site, arg, pc bool }
 
-// pieces is a stream that returns its rows in parts that have random lengths. Each part is a slice
-// of a larger batch, which the next call overwrites.
-type pieces struct {
+// chunkedStream is a stream that returns its rows in chunks of random lengths. Each chunk is a
+// slice of a larger batch, which the next call overwrites.
+type chunkedStream struct {
 	rows []row
 	has  columns
 	rng  *rand.Rand
@@ -38,7 +38,7 @@ type pieces struct {
 	err  error // the error that is returned after the rows; nil means io.EOF
 }
 
-func (p *pieces) Next() (*trace.Batch, int, int, error) {
+func (p *chunkedStream) Next() (*trace.Batch, int, int, error) {
 	if p.last != nil {
 		p.last.Spoil()
 	}
@@ -218,7 +218,7 @@ func TestMergeEqualsNaive(t *testing.T) {
 				rows := drawRows(t, 3*c+1, has)
 				cores = append(cores, 3*c+1)
 				most := rapid.SampledFrom([]int{1, 5, 4096}).Draw(t, "most")
-				streams = append(streams, &pieces{rows: rows, has: has, most: most, rng: rand.New(rand.NewPCG(1, uint64(c)))})
+				streams = append(streams, &chunkedStream{rows: rows, has: has, most: most, rng: rand.New(rand.NewPCG(1, uint64(c)))})
 				phase = append(phase, rows)
 			}
 			phases = append(phases, phase)
@@ -290,7 +290,7 @@ func TestOrderOfEachPolicy(t *testing.T) {
 					b.Append(trace.Load, uint64(letter), 1, 0, 0)
 				}
 			}
-			cores, streams = append(cores, uint32(i)), append(streams, &repeated{b: b, left: b.Len()})
+			cores, streams = append(cores, uint32(i)), append(streams, &repeatedStream{b: b, left: b.Len()})
 		}
 		m, b := New(c.order), trace.NewBatch(100)
 		m.Begin(cores, streams)
@@ -322,7 +322,7 @@ func TestUniformIsUniform(t *testing.T) {
 	b0 := references(1000)
 	var streams []Stream
 	for range 4 {
-		streams = append(streams, &repeated{b: b0, left: rows})
+		streams = append(streams, &repeatedStream{b: b0, left: rows})
 	}
 	m.Begin([]uint32{0, 1, 2, 3}, streams)
 	if err := m.Fill(b); err != nil || b.Len() != rows {
@@ -337,11 +337,11 @@ func TestUniformIsUniform(t *testing.T) {
 		}
 	}
 	for c, n := range of {
-		if n < rows/4-5*111 || n > rows/4+5*111 { // √(rows · 1/4 · 3/4) = 111
+		if n < rows/4-5*111 || n > rows/4+5*111 { // the standard deviation √(rows · 1/4 · 3/4) = 111
 			t.Errorf("core %d has %d of %d turns, want about a quarter", c, n, rows)
 		}
 		for d, n := range after[c] {
-			if n < rows/16-5*62 || n > rows/16+5*62 { // √(rows · 1/16 · 15/16) = 62
+			if n < rows/16-5*62 || n > rows/16+5*62 { // the standard deviation √(rows · 1/16 · 15/16) = 62
 				t.Errorf("core %d follows core %d in %d of %d turns, want about 1/16", d, c, n, rows)
 			}
 		}
@@ -362,8 +362,8 @@ func TestSplitMix(t *testing.T) {
 func TestStreamError(t *testing.T) {
 	broken := errors.New("the disk is gone")
 	for policy := RoundRobin; policy <= ByTime; policy++ {
-		good := &pieces{rows: []row{{addr: 1}, {addr: 2}, {addr: 3}}, rng: rand.New(rand.NewPCG(1, 1)), most: 9}
-		bad := &pieces{rows: []row{{addr: 9}}, rng: rand.New(rand.NewPCG(1, 1)), most: 9, err: broken}
+		good := &chunkedStream{rows: []row{{addr: 1}, {addr: 2}, {addr: 3}}, rng: rand.New(rand.NewPCG(1, 1)), most: 9}
+		bad := &chunkedStream{rows: []row{{addr: 9}}, rng: rand.New(rand.NewPCG(1, 1)), most: 9, err: broken}
 		m, b := New(Order{Policy: policy}), trace.NewBatch(10)
 		m.Begin([]uint32{0, 1}, []Stream{good, bad})
 		err := m.Fill(b)
@@ -378,13 +378,13 @@ func TestStreamError(t *testing.T) {
 	}
 }
 
-// repeated is a stream that returns the same rows in each phase.
-type repeated struct {
+// repeatedStream is a stream that returns the same rows in each phase.
+type repeatedStream struct {
 	b    *trace.Batch
 	left int
 }
 
-func (r *repeated) Next() (*trace.Batch, int, int, error) {
+func (r *repeatedStream) Next() (*trace.Batch, int, int, error) {
 	if r.left == 0 {
 		return nil, 0, 0, io.EOF
 	}
@@ -419,11 +419,11 @@ func TestMergerAllocatesNothing(t *testing.T) {
 		var cores []uint32
 		var streams []Stream
 		for c := range uint32(16) {
-			cores, streams = append(cores, c), append(streams, &repeated{b: blocks(500)})
+			cores, streams = append(cores, c), append(streams, &repeatedStream{b: blocks(500)})
 		}
 		phase := func() {
 			for _, s := range streams {
-				s.(*repeated).left = 1200
+				s.(*repeatedStream).left = 1200
 			}
 			m.Begin(cores, streams)
 			for {
@@ -448,7 +448,7 @@ func BenchmarkMerge(b *testing.B) {
 					m, out := New(Order{Policy: policy}), trace.NewBatch(0)
 					numbers, streams := make([]uint32, cores), make([]Stream, cores)
 					for c := range streams {
-						numbers[c], streams[c] = uint32(c), &repeated{b: rows, left: 1 << 62}
+						numbers[c], streams[c] = uint32(c), &repeatedStream{b: rows, left: 1 << 62}
 					}
 					m.Begin(numbers, streams)
 					merged := 0

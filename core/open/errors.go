@@ -52,7 +52,7 @@ func (e *UnpackerError) Nameless() string {
 
 func (e *UnpackerError) Unwrap() error { return e.Err }
 
-// Refusal contains the reason why a file is not in a format.
+// Refusal is the reason why a file was not recognised as a format.
 type Refusal struct {
 	Format string
 	Reason string

@@ -145,8 +145,9 @@ func (t *Trace) Container() *sgt.Reader {
 	return r
 }
 
-// Mover returns the reader if the trace is a stackglass container without additional compression,
-// so that the chunks can be found by their offsets in the file. Otherwise, Mover returns nil.
+// Mover returns a reader that can move to any chunk, or nil. It is nil unless the trace is a
+// stackglass container without additional compression, because only then do chunk offsets refer to
+// the file.
 func (t *Trace) Mover() trace.Mover {
 	if r := t.Container(); r != nil && len(t.packings) == 0 {
 		return r

@@ -142,7 +142,7 @@ type packed struct {
 	times   int
 	chain   string
 	checked bool // whether every wrong byte is detected before or at the end of the file
-	clean   int  // number of positions, after the first reference, where a cut leaves a valid file
+	clean   int  // number of offsets after the first reference at which truncation leaves a valid file
 }
 
 func packings(t testing.TB) []packed {
@@ -220,7 +220,8 @@ func TestCompressionFormats(t *testing.T) {
 }
 
 // TestTruncatedFiles truncates files at many offsets. The reader must return all complete lines
-// before the cut. It must then report the damage, unless the cut is between two frames.
+// before the truncation offset. It must then report the damage, unless the file was truncated
+// between two frames.
 func TestTruncatedFiles(t *testing.T) {
 	for _, p := range packings(t) {
 		if p.chain == "" {
@@ -258,9 +259,9 @@ func TestTruncatedFiles(t *testing.T) {
 	}
 }
 
-// stride returns the distance to the next cut: 1 near the beginning and the end of a file, and more
-// in the middle, so that the test takes only seconds. Each cut is slow, because decompressors
-// allocate megabytes.
+// stride returns the distance to the next truncation offset. It is 1 near the beginning and the end
+// of a file, and larger in the middle, because testing every offset would take too long. Testing an
+// offset is slow, because decompressors allocate megabytes.
 func stride(cut, length int) int {
 	if cut < 48 || length-cut < 48 {
 		return 1
@@ -294,7 +295,7 @@ func TestRowsBeforeWrongChecksum(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		bytes []byte
-		from  int // distance of the checksum from the end of the file
+		from  int // offset of the checksum from the end of the file
 	}{
 		{"lz4", packLZ4(t, tracetest.Small("data.lackey")), 4},
 		{"gzip", file(t, "plain.gz"), 8},
@@ -371,7 +372,7 @@ func TestFormats(t *testing.T) {
 	for _, text := range []string{
 		"\ufeff L 8,8\n",
 		"\ufeffaddr\n8\n",
-		strings.Repeat("==1== a line from Valgrind\n", 1000) + " L 8,8\n", // this text is longer than the part from which the format is recognised
+		strings.Repeat("==1== a line from Valgrind\n", 1000) + " L 8,8\n", // this text is longer than the number of bytes that are used to recognise the format
 	} {
 		if _, b, err := read(strings.NewReader(text), all); err != nil || b.Len() != 1 {
 			t.Errorf("%.20q: got %d rows and %v, want one row", text, b.Len(), err)
@@ -482,8 +483,8 @@ func TestRecognise(t *testing.T) {
 	}
 }
 
-// TestBinaryWithoutNewline checks the part of a file from which the format is recognised. It must
-// be cut to complete lines only if it contains lines.
+// TestBinaryWithoutNewline checks which bytes of a file are used to recognise its format.
+// Incomplete last lines are removed only if the file is a text file.
 func TestBinaryWithoutNewline(t *testing.T) {
 	record := make([]byte, 64)
 	record[0], record[32] = 1, 2

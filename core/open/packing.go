@@ -15,8 +15,8 @@ import (
 type Packing struct {
 	Name string // "lz4", "gzip", "zstd", "xz", "zip" or "snappy"
 	// New returns a reader that decompresses r. r is also an io.ByteReader. If the stream ends too
-	// early, the error must be io.ErrUnexpectedEOF. Every other error is treated as damage, unless
-	// it is an error of r or an [*UnpackerError].
+	// early, the error must be io.ErrUnexpectedEOF. All other errors are treated as damage, except
+	// errors of r and an [*UnpackerError].
 	New func(r io.Reader) (io.Reader, error)
 }
 
@@ -83,7 +83,7 @@ type origin struct {
 	err    error
 }
 
-// proceed calls watch, and remembers its error as if the reader had returned it.
+// proceed calls watch, and treats an error of watch as a read error.
 func (o *origin) proceed() error {
 	if o.watch == nil {
 		return nil
@@ -152,7 +152,7 @@ func (l *layer) classify(err error) error {
 	}
 	var unpacker *UnpackerError
 	if errors.As(err, &unpacker) {
-		if unpacker.File != "" { // an inner layer has already set the fields of the error
+		if unpacker.File != "" { // an inner layer of compression has already set the error's fields
 			return unpacker
 		}
 		return &UnpackerError{File: l.file, Packing: l.packing.Name, Err: unpacker.Err}

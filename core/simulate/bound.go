@@ -16,9 +16,9 @@ import "github.com/stackglass/stackglass/core/trace"
 // proportional to the number of ways. Memory use is proportional to the number of distinct lines.
 type bound struct {
 	index
-	most   uint32 // ways - 1
+	most   uint32 // maximum number of lines that stay at an access: ways - 1
 	misses uint64
-	nodes  []boundNode // first the end nodes of the rings of all sets, then the nodes of lines
+	nodes  []boundNode // the end node of each set's ring, followed by the nodes of lines
 	at     map[trace.Line]uint32
 	unused []uint32
 }
@@ -51,7 +51,7 @@ func (b *bound) access(line trace.Line) {
 	case n == newest:
 		return
 	default:
-		// All nodes of the list have room for the line, so it stays.
+		// Every node of the list has room for another line, so this line stays and the access hits.
 		for i := b.nodes[newest].older; ; i = b.nodes[i].older {
 			b.nodes[i].kept++
 			if i == n {
@@ -64,7 +64,7 @@ func (b *bound) access(line trace.Line) {
 		b.unlink(n)
 	}
 	b.add(line, end)
-	b.drop(end)
+	b.dropOverfull(end)
 }
 
 func (b *bound) unlink(n uint32) {
@@ -74,7 +74,7 @@ func (b *bound) unlink(n uint32) {
 	delete(b.at, b.nodes[n].line)
 }
 
-// add adds the newest node of a set.
+// add inserts a node for a line as the newest node of the line's set.
 func (b *bound) add(line trace.Line, end uint32) {
 	n := uint32(len(b.nodes))
 	if last := len(b.unused) - 1; last >= 0 {
@@ -88,9 +88,10 @@ func (b *bound) add(line trace.Line, end uint32) {
 	b.at[line] = n
 }
 
-// drop removes the newest node without room, and all older nodes, because their lines cannot stay
-// until a later access. The newest node of the list does not represent any access yet.
-func (b *bound) drop(end uint32) {
+// dropOverfull removes the newest node that has no room for another line, and all older nodes. The
+// lines of these nodes cannot stay until a later access. The newest node of the list is exempt,
+// because it does not represent any access yet.
+func (b *bound) dropOverfull(end uint32) {
 	n := b.nodes[b.nodes[end].older].older
 	for ; n != end && b.nodes[n].kept < b.most; n = b.nodes[n].older {
 	}

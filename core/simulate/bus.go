@@ -13,7 +13,7 @@ type Protocol uint8
 
 // The protocols. MESI and MSI invalidate lines on writes, and have the same misses.
 const (
-	MESI       Protocol = iota // a line that only one cache has read is exclusive, and a store to it is silent
+	MESI       Protocol = iota // a line that only one cache has read is exclusive, so a store to the line is silent
 	MSI                        // a line that has been read is shared
 	Incoherent                 // caches do not invalidate lines of other caches, as in drcachesim by default
 )
@@ -52,9 +52,9 @@ type bus struct {
 	msi     bool
 	members []*level
 	shift   uint // coherence is maintained for lines of 1 << shift bytes, the largest line size of the members and of the caches above them
-	unit    uint // binary logarithm of the smallest line size
+	unit    uint // binary logarithm of the smallest line size on the bus
 	lines   lineTable
-	full    int // maximum number of lines before unused lines are removed
+	pruneAt int // number of lines in the table at which unused lines are removed
 
 	// recent contains recent stores to modified lines by their owners. A further store by the owner
 	// needs no request.
@@ -66,29 +66,30 @@ type recentStore struct {
 	member int
 }
 
-// stored reports whether a member's store to a line in its cache needs no request, because recent
-// contains the member's last store to the line, and no other member has requested the line since.
-func (b *bus) stored(member int, addr trace.Addr) bool {
+// isRepeatedStore reports whether a member's store to a line in its cache needs no bus request.
+// This is the case if the field recent contains the member's last store to the line, because it
+// does not contain lines that another member has requested since.
+func (b *bus) isRepeatedStore(member int, addr trace.Addr) bool {
 	line := addr >> b.shift
 	recent := b.recentOf(line)
 	return recent.line == line+1 && recent.member == member
 }
 
 const (
-	recentBits   = 10 // enough to make collisions between the lines of 64 cores rare
+	recentBits   = 10 // collisions between the lines of 64 cores are rare in a table of this size
 	recentStores = 1 << recentBits
 )
 
-// recentOf returns the entry for a recent store to a line. It hashes the line number, because
-// private lines of different cores differ mostly in the upper bits.
+// recentOf returns the entry of the field recent that belongs to a line. The line number is hashed,
+// because private lines of different cores differ mostly in the upper bits.
 func (b *bus) recentOf(line trace.Line) *recentStore {
-	return &b.recent[line*spread>>(64-recentBits)]
+	return &b.recent[line*fibonacciFactor>>(64-recentBits)]
 }
 
-// copies records which members have a line. Evictions are silent, so a member in holders may have
-// evicted the line.
+// copies records which members have a copy of a line. Evictions are silent, so holders may include
+// members that have evicted the line.
 type copies struct {
-	holders  uint64 // one bit for each member that may have the line
+	holders  uint64 // one bit for each member that may contain the line
 	owner    int8   // the member that may write to the line silently, or nobody
 	modified bool   // whether the owner has written to the line
 }
@@ -97,7 +98,7 @@ const nobody = -1
 
 // newBus returns a bus for caches with the given levels above it, including instruction caches.
 func newBus(levels []hierarchy.Cache, p Protocol) *bus {
-	b := &bus{msi: p == MSI, lines: newLineTable(), full: leastKept}
+	b := &bus{msi: p == MSI, lines: newLineTable(), pruneAt: minPruneSize}
 	b.unit = uint(bits.TrailingZeros32(levels[0].LineBytes))
 	for _, c := range levels {
 		shift := uint(bits.TrailingZeros32(c.LineBytes))
@@ -111,10 +112,10 @@ func (b *bus) join(l *level) {
 	b.members = append(b.members, l)
 }
 
-// tell notifies the affected buses, nearest first, of an access within one line of a level. The
-// level is the first level, or the level whose prefetcher causes the access. path lists the caches
-// from the first level to the last.
-func (c *core) tell(path []*level, from int, addr trace.Addr, write bool) {
+// notifyBuses notifies the affected buses of an access within one line, nearest bus first. The
+// access starts at the level with index from: the first level, or the level whose prefetcher causes
+// the access. The parameter path lists the caches from the first level to the last.
+func (c *core) notifyBuses(path []*level, from int, addr trace.Addr, write bool) {
 	first, here, next := path[from], false, from
 	start := addr >> first.shift << first.shift
 	for k := range c.buses {
@@ -123,44 +124,44 @@ func (c *core) tell(path []*level, from int, addr trace.Addr, write bool) {
 			continue // the access does not pass this bus
 		}
 		for ; next <= p.level && !here; next++ {
-			here = path[next].holds(start, first.lineBytes())
+			here = path[next].containsRange(start, first.lineBytes())
 		}
 		if here && !write {
 			return
 		}
-		p.bus.see(p.member, addr, write, here)
+		p.bus.onAccess(p.member, addr, write, here)
 	}
 }
 
-// holds reports whether the cache contains all lines of a range of bytes.
-func (l *level) holds(addr trace.Addr, bytes uint64) bool {
+// containsRange reports whether the cache contains all lines of a range of bytes.
+func (l *level) containsRange(addr trace.Addr, bytes uint64) bool {
 	for line := addr >> l.shift; line <= (addr+bytes-1)>>l.shift; line++ {
-		if present, _ := l.tags.look(line); !present {
+		if present, _ := l.tags.peek(line); !present {
 			return false
 		}
 	}
 	return true
 }
 
-// see processes a member's write to a line, or a member's read of a line that it does not have.
-// here is set if the member has the line.
-func (b *bus) see(member int, addr trace.Addr, write, here bool) {
+// onAccess processes a member's write to a line, or a member's read of a line that it does not
+// contain. For a write, present reports whether the member contains the line.
+func (b *bus) onAccess(member int, addr trace.Addr, write, present bool) {
 	line := addr >> b.shift
 	recent := b.recentOf(line)
-	if write && here && recent.line == line+1 && recent.member == member {
+	if write && present && recent.line == line+1 && recent.member == member {
 		return
 	}
 	if recent.line == line+1 {
 		*recent = recentStore{}
 	}
-	e := b.lines.at(line)
+	e := b.lines.find(line)
 	known, found := e.copies, e.next != 0
 	if !found {
-		known = b.before(line)
+		known = b.initialState(line)
 	}
 	var c copies
 	if write {
-		c = b.write(known, member, line, here)
+		c = b.write(known, member, line, present)
 		*recent = recentStore{line + 1, member}
 	} else {
 		c = b.read(known, member, line)
@@ -169,7 +170,7 @@ func (b *bus) see(member int, addr trace.Addr, write, here bool) {
 		e.copies = c
 		return
 	}
-	b.prune() // prune first, because the member does not have the line yet
+	b.prune() // prune before adding the line, because the member does not contain it yet
 	b.lines.add(line, c)
 }
 
@@ -183,18 +184,18 @@ func (b *bus) write(known copies, member int, line trace.Line, here bool) copies
 	case !known.modified:
 		counts.SilentUpgrades++
 	}
-	b.ask(known.holders, member, line, true, here)
+	b.requestFromOthers(known.holders, member, line, true, here)
 	return copies{holders: 1 << member, owner: int8(member), modified: true}
 }
 
 func (b *bus) read(known copies, member int, line trace.Line) copies {
 	m := b.members[member]
 	m.counts.Bus.Reads++
-	others := b.ask(known.holders, member, line, false, false)
+	others := b.requestFromOthers(known.holders, member, line, false, false)
 	c := copies{holders: others | 1<<member, owner: nobody}
 	switch {
 	case others != 0:
-	case known.owner == int8(member) && b.has(m, line): // a read by a second core of the same member
+	case known.owner == int8(member) && b.contains(m, line): // another core that shares this member reads the line
 		c = known
 	case !b.msi:
 		c.owner = int8(member)
@@ -202,12 +203,13 @@ func (b *bus) read(known copies, member int, line trace.Line) copies {
 	return c
 }
 
-// before returns the initial state of a line that is new to the bus. The first core may have the
-// line, because it executed the accesses that precede the first access with a thread.
-func (b *bus) before(line trace.Line) copies {
+// initialState returns the initial state of a line that is new to the bus. The first core may
+// contain the line, because it simulates all accesses before the first access that has a thread
+// number.
+func (b *bus) initialState(line trace.Line) copies {
 	first := b.members[0]
 	switch {
-	case !b.has(first, line):
+	case !b.contains(first, line):
 		return copies{owner: nobody}
 	case first.anyDirty(line<<b.shift, 1<<b.shift):
 		return copies{holders: 1, owner: 0, modified: true}
@@ -217,35 +219,35 @@ func (b *bus) before(line trace.Line) copies {
 	return copies{holders: 1, owner: 0}
 }
 
-// has reports whether a member contains a part of a line.
-func (b *bus) has(m *level, line trace.Line) (present bool) {
+// contains reports whether a member contains a part of a line.
+func (b *bus) contains(m *level, line trace.Line) (present bool) {
 	m.everyCopy(line<<b.shift, 1<<b.shift, func(l *level, line trace.Line) {
-		here, _ := l.tags.look(line)
+		here, _ := l.tags.peek(line)
 		present = present || here
 	})
 	return present
 }
 
-// leastKept is the minimum number of lines in the table before unused lines are removed.
-const leastKept = 1 << 12
+// minPruneSize is the number of lines in the table below which unused lines are never removed.
+const minPruneSize = 1 << 12
 
-// prune removes the lines that no member has, if they may be the majority.
+// prune removes the lines that no member contains, if such lines may be the majority of the table.
 func (b *bus) prune() {
-	if b.lines.used < b.full {
+	if b.lines.used < b.pruneAt {
 		return
 	}
 	b.lines.keep(func(line trace.Line, c copies) (kept bool) {
 		for left := c.holders; left != 0 && !kept; left &= left - 1 {
-			kept = b.has(b.members[bits.TrailingZeros64(left)], line)
+			kept = b.contains(b.members[bits.TrailingZeros64(left)], line)
 		}
 		return kept
 	})
-	b.full = max(leastKept, 4*b.lines.used)
+	b.pruneAt = max(minPruneSize, 4*b.lines.used)
 }
 
-// ask makes the other holders of a line write back dirty data, and returns the holders that had the
-// line. For a write, it also invalidates the line in these caches.
-func (b *bus) ask(holders uint64, member int, line trace.Line, write, here bool) (others uint64) {
+// requestFromOthers makes the other holders of a line write back dirty data, and returns the
+// holders that still contained the line. For a write, it also invalidates the line in their caches.
+func (b *bus) requestFromOthers(holders uint64, member int, line trace.Line, write, here bool) (others uint64) {
 	anyDirty := false
 	for left := holders &^ (1 << member); left != 0; left &= left - 1 {
 		other := bits.TrailingZeros64(left)
@@ -266,11 +268,11 @@ func (b *bus) ask(holders uint64, member int, line trace.Line, write, here bool)
 	return others
 }
 
-// snoop processes, at member m, a request of a different member.
+// snoop processes another member's request at member m.
 func (b *bus) snoop(m *level, line trace.Line, write bool) (present, dirty bool) {
 	addr, bytes := line<<b.shift, uint64(1)<<b.shift
 	m.everyCopy(addr, bytes, func(l *level, line trace.Line) {
-		here, changed := l.tags.look(line)
+		here, changed := l.tags.peek(line)
 		present, dirty = present || here, dirty || changed
 	})
 	if dirty {
@@ -282,45 +284,45 @@ func (b *bus) snoop(m *level, line trace.Line, write bool) (present, dirty bool)
 		b.writeBack(m, addr, bytes)
 	}
 	if present && write {
-		m.everyCopy(addr, bytes, (*level).lose)
+		m.everyCopy(addr, bytes, (*level).invalidateByStore)
 	}
 	return present, dirty
 }
 
-// writeBack writes back the dirty bytes of a range in a member and the caches above it, in as few
-// pieces as possible, and marks them clean.
+// writeBack writes back the dirty bytes of a range from a member and the caches above it, and marks
+// them clean. Adjacent dirty bytes are written back together.
 func (b *bus) writeBack(m *level, addr trace.Addr, bytes uint64) {
-	unit, run := uint64(1)<<b.unit, uint64(0) // run is the number of dirty bytes immediately before at
+	unit, dirtyBytes := uint64(1)<<b.unit, uint64(0) // dirtyBytes is the number of dirty bytes that end at at
 	at := addr
 	for ; at != addr+bytes; at += unit {
 		if m.anyDirty(at, unit) {
-			run += unit
-		} else if run > 0 {
-			m.sendBack(at-run, run)
-			run = 0
+			dirtyBytes += unit
+		} else if dirtyBytes > 0 {
+			m.sendWriteBack(at-dirtyBytes, dirtyBytes)
+			dirtyBytes = 0
 		}
 	}
-	if run > 0 {
-		m.sendBack(at-run, run)
+	if dirtyBytes > 0 {
+		m.sendWriteBack(at-dirtyBytes, dirtyBytes)
 	}
-	m.everyCopy(addr, bytes, func(l *level, line trace.Line) { l.tags.wash(line) })
+	m.everyCopy(addr, bytes, func(l *level, line trace.Line) { l.tags.markClean(line) })
 }
 
-// anyDirty reports whether a range has dirty bytes in a cache or in the caches above.
+// anyDirty reports whether a cache, or a cache above it, contains dirty bytes of a range.
 func (l *level) anyDirty(addr trace.Addr, bytes uint64) (dirty bool) {
 	l.everyCopy(addr, bytes, func(l *level, line trace.Line) {
-		_, changed := l.tags.look(line)
+		_, changed := l.tags.peek(line)
 		dirty = dirty || changed
 	})
 	return dirty
 }
 
-// lose invalidates a line in the cache because of another core's store.
-func (l *level) lose(line trace.Line) {
+// invalidateByStore invalidates a line in the cache because of another core's store.
+func (l *level) invalidateByStore(line trace.Line) {
 	if present, _ := l.tags.remove(line); present {
 		l.counts.Invalidated++
 		if l.watch != nil {
-			l.watch.gone(line, l.counts)
+			l.watch.lineLeft(line, l.counts)
 		}
 		if l.lost == nil {
 			l.lost = map[trace.Line]struct{}{}
@@ -335,8 +337,8 @@ type lineTable struct {
 	// the number of entries is a power of two, and at most half of them are in use
 	entries []lineEntry
 	used    int
-	shift   uint        // 64 - log2(len(entries))
-	kept    []lineEntry // scratch space of keep
+	shift   uint        // 64 minus the binary logarithm of len(entries)
+	kept    []lineEntry // scratch memory of the method keep
 }
 
 type lineEntry struct {
@@ -344,23 +346,23 @@ type lineEntry struct {
 	copies
 }
 
-const leastLines = 1 << 10
+const minEntries = 1 << 10
 
-func newLineTable() lineTable { return lineTable{}.of(leastLines) }
+func newLineTable() lineTable { return lineTable{}.withEntries(minEntries) }
 
-// of returns an empty table with the given number of entries.
-func (lineTable) of(places int) lineTable {
-	return lineTable{entries: make([]lineEntry, places), shift: uint(64 - bits.Len(uint(places-1)))}
+// withEntries returns an empty table with n entries. The number n must be a power of two.
+func (lineTable) withEntries(n int) lineTable {
+	return lineTable{entries: make([]lineEntry, n), shift: uint(64 - bits.Len(uint(n-1)))}
 }
 
-// spread is 2^64 divided by the golden ratio, for multiplicative hashing (Knuth, The Art of
+// fibonacciFactor is 2^64 divided by the golden ratio, for multiplicative hashing (Knuth, The Art of
 // Computer Programming, vol. 3, §6.4).
-const spread = 0x9e3779b97f4a7c15
+const fibonacciFactor = 0x9e3779b97f4a7c15
 
-// at returns the entry of a line, or the free entry into which the line can be inserted.
-func (t *lineTable) at(line trace.Line) *lineEntry {
+// find returns the entry of a line, or the free entry into which the line can be inserted.
+func (t *lineTable) find(line trace.Line) *lineEntry {
 	mask := len(t.entries) - 1
-	for i := int(line * spread >> t.shift); ; i = (i + 1) & mask {
+	for i := int(line * fibonacciFactor >> t.shift); ; i = (i + 1) & mask {
 		if e := &t.entries[i]; e.next == 0 || e.next == line+1 {
 			return e
 		}
@@ -369,7 +371,7 @@ func (t *lineTable) at(line trace.Line) *lineEntry {
 
 // get returns the state of a line.
 func (t *lineTable) get(line trace.Line) (c copies, known bool) {
-	e := t.at(line)
+	e := t.find(line)
 	return e.copies, e.next != 0
 }
 
@@ -378,26 +380,27 @@ func (t *lineTable) add(line trace.Line, c copies) {
 		t.keep(func(trace.Line, copies) bool { return true })
 	}
 	t.used++
-	*t.at(line) = lineEntry{line + 1, c}
+	*t.find(line) = lineEntry{line + 1, c}
 }
 
-// keep removes all lines for which the function is returns false. The new table has room for twice
-// as many lines as remain. If its size does not change, keep allocates no memory.
-func (t *lineTable) keep(is func(trace.Line, copies) bool) {
+// keep removes all lines for which the function retain returns false. It also resizes the table, so
+// that the number of lines can at least double. If the size does not change, keep allocates no
+// memory.
+func (t *lineTable) keep(retain func(trace.Line, copies) bool) {
 	kept := t.kept[:0]
 	for i := range t.entries {
-		if e := &t.entries[i]; e.next != 0 && is(e.next-1, e.copies) {
+		if e := &t.entries[i]; e.next != 0 && retain(e.next-1, e.copies) {
 			kept = append(kept, *e)
 		}
 	}
-	places := max(leastLines, 1<<bits.Len(uint(4*len(kept))))
-	if places > len(t.entries) || 4*places < len(t.entries) {
-		*t = t.of(places)
+	entries := max(minEntries, 1<<bits.Len(uint(4*len(kept))))
+	if entries > len(t.entries) || 4*entries < len(t.entries) {
+		*t = t.withEntries(entries)
 	} else {
 		clear(t.entries)
 	}
 	for i := range kept {
-		*t.at(kept[i].next - 1) = kept[i]
+		*t.find(kept[i].next - 1) = kept[i]
 	}
 	t.used, t.kept = len(kept), kept
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// OptionsOf returns the options for the simulation settings of a hierarchy. The caller must skip
-// the references of Simulation.Skip.
+// OptionsOf converts the simulation settings of a hierarchy to options. The caller must skip the
+// first Simulation.Skip references.
 func OptionsOf(h *hierarchy.Hierarchy) Options {
 	s := h.Simulation
 	o := Options{
@@ -33,7 +33,7 @@ func (s *Simulator) consumeCarefully(b *trace.Batch) error {
 			}
 		}
 		s.pc = instructionOf(b, i)
-		s.carefully(kind, b.Addr[i], bytesOf(b.Addr[i], b.Bytes[i]))
+		s.simulateReference(kind, b.Addr[i], bytesOf(b.Addr[i], b.Bytes[i]))
 	}
 	return nil
 }
@@ -47,8 +47,8 @@ func instructionOf(b *trace.Batch, i int) trace.Addr {
 	return trace.Addr(trace.At(b.Site, i))
 }
 
-// carefully simulates one reference, with all features.
-func (s *Simulator) carefully(kind trace.Kind, addr trace.Addr, bytes uint64) {
+// simulateReference simulates one reference, and supports all features.
+func (s *Simulator) simulateReference(kind trace.Kind, addr trace.Addr, bytes uint64) {
 	write := writes.Has(kind) && !s.options.Translation
 	s.fetching = kind == trace.Fetch
 	path := s.pathOf()
@@ -67,13 +67,13 @@ func (s *Simulator) carefully(kind trace.Kind, addr trace.Addr, bytes uint64) {
 			addr, bytes = addr+part, bytes-part
 		}
 	}
-	s.progress()
+	s.advance()
 }
 
 // accessPart simulates an access within a line of the first level.
 func (s *Simulator) accessPart(path []*level, addr trace.Addr, bytes uint64, write bool) {
 	if s.addr = addr; s.threaded && s.coherent {
-		s.now.tell(path, 0, addr, write)
+		s.now.notifyBuses(path, 0, addr, write)
 	}
 	if write {
 		path[0].store(addr, bytes)
@@ -91,8 +91,8 @@ func (s *Simulator) pathOf() []*level {
 	return s.now.path
 }
 
-// progress starts counting when the warm-up ends, and flushes the caches when a flush is due.
-func (s *Simulator) progress() {
+// advance starts counting when the warm-up ends, and flushes the caches when a flush is due.
+func (s *Simulator) advance() {
 	s.seen++
 	if n := s.options.FlushEvery; n > 0 && s.seen%n == 0 {
 		s.flush()
@@ -112,8 +112,7 @@ func (s *Simulator) progress() {
 	}
 }
 
-// filled reports whether the caches of the last level contain the share of lines that ends the
-// warm-up.
+// filled reports whether the caches of the last level are full enough to end the warm-up.
 func (s *Simulator) filled() bool {
 	last := len(s.caches) - 1
 	share := s.options.WarmupShare
@@ -142,18 +141,18 @@ func (l *level) invalidateAll() {
 		l.tags.remove(line)
 		l.counts.Flushed++
 		if l.watch != nil {
-			l.watch.gone(line, l.counts)
+			l.watch.lineLeft(line, l.counts)
 		}
 	})
 	if l.watch != nil && l.watch.parts != nil {
 		clear(l.watch.parts.of)
 	}
-	if l.watch != nil && l.watch.causes != nil { // the next access to each line is cold
+	if l.watch != nil && l.watch.causes != nil { // the next access to each line is a cold access
 		l.watch.causes = newCauses(l.cache, 0)
 	}
 }
 
-// accessOnce performs one access to all lines of a range of bytes.
+// accessOnce performs a single access that covers all lines of a range of bytes.
 func (l *level) accessOnce(addr trace.Addr, bytes uint64, write bool) {
 	missed := false
 	first := addr >> l.shift

@@ -84,7 +84,7 @@ func TestFlushEvery(t *testing.T) {
 			end := r.Finish()
 			for i := range sums {
 				sums[i].add(&end.Levels[i].Run)
-				if lo+n <= b.Len() { // there is no flush after the rest of the run
+				if lo+n <= b.Len() { // the remaining references are not followed by a flush
 					sums[i].add(&end.Levels[i].Flush)
 				}
 			}
@@ -113,7 +113,7 @@ func TestTLB(t *testing.T) {
 			b.Addr[i] *= 300 // spread the addresses over a few hundred pages
 		}
 		got := consume(t, h.Translation(), Options{Translation: true}, b)
-		tlbs := map[string][]uint64{} // pages of each set, the most recently used page first
+		tlbs := map[string][]uint64{} // the pages in each set, most recently used page first
 		misses := map[string]uint64{}
 		look := func(name string, page, sets uint64, ways int) bool {
 			name2 := name + string(rune('0'+page%sets))
@@ -151,7 +151,7 @@ func TestTLB(t *testing.T) {
 	})
 }
 
-// The option MostCores puts each thread on the core with the fewest threads.
+// With the option MostCores, each thread runs on the core with the fewest threads.
 func TestMostCores(t *testing.T) {
 	h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 64, LineBytes: 8}}}
 	s, err := New(h, Options{MostCores: 2})

@@ -10,7 +10,7 @@ import (
 type cause uint8
 
 const (
-	noCause  cause = iota // a hit
+	noCause  cause = iota // the access hits
 	cold                  // the first access to the line
 	capacity              // a fully associative cache of the same size and policy would also miss
 	conflict              // a fully associative cache of the same size and policy would hit
@@ -20,8 +20,8 @@ const (
 // same size and policy, and records the lines that were accessed.
 type causes struct {
 	full tags
-	seen map[trace.Line]uint64 // lines that have been accessed, and their sub-blocks
-	held map[trace.Line]uint64 // sub-blocks that the fully associative cache contains; nil without sub-blocks
+	seen map[trace.Line]uint64 // the accessed sub-blocks of each line
+	held map[trace.Line]uint64 // the sub-blocks that the fully associative cache contains; nil if lines have no sub-blocks
 }
 
 func newCauses(c hierarchy.Cache, seed uint64) *causes {
@@ -31,15 +31,15 @@ func newCauses(c hierarchy.Cache, seed uint64) *causes {
 	}
 	c.Ways, c.Hashed = 0, false
 	if ways := c.Lines(); c.Replacement == hierarchy.TreePLRU && ways&(ways-1) != 0 {
-		c.Replacement = hierarchy.LRU // tree-PLRU does not support as many ways
+		c.Replacement = hierarchy.LRU // tree-PLRU requires a number of ways that is a power of two
 	}
 	k.full = newTags(c, ^seed)
 	return k
 }
 
-// access processes an access to some sub-blocks of a line, or to the whole line (mask 1). bypass
-// means that the access does not insert an absent line. access returns the causes of the misses of
-// the sub-blocks and of the line.
+// access processes an access to some sub-blocks of a line, or to the whole line (mask 1). If bypass
+// is true, the access does not insert an absent line. The results are the cause of the sub-block
+// miss and the cause of the line miss.
 func (k *causes) access(line trace.Line, mask uint64, bypass, missed, lineMissed bool) (why, lineWhy cause) {
 	here := k.full.touch(line, false)
 	held := here && (k.held == nil || k.held[line]&mask == mask)
@@ -68,7 +68,7 @@ func causeOf(missed, held, seen bool) cause {
 	return cold
 }
 
-// count counts the cause of a demand miss.
+// count increments the counter of a demand miss's cause.
 func (c *Counts) count(why cause) {
 	switch why {
 	case cold:

@@ -68,7 +68,7 @@ func simulatedCores(t interface{ Fatal(...any) }, b *trace.Batch, cores [][]uint
 	return found
 }
 
-// holdCoherent simulates a private cache for each core, and compares the caches with the coherent
+// holdCoherent simulates a private cache for each core, and compares the misses with the coherent
 // stacks.
 func holdCoherent(t interface{ Fatalf(string, ...any) }, c hierarchy.Cache, s *profile.Sharing, simulated map[uint32]Counts) {
 	for i := range s.Cores {
@@ -108,7 +108,7 @@ func drawLines(t *rapid.T) (b *trace.Batch, cores [][]uint32) {
 		b.Append(kind, rapid.Uint64Range(0, lines-1).Draw(t, "line")*stride, bytes, 0, 0)
 	}
 	threads := withThreads(t, b, rapid.IntRange(1, 16).Draw(t, "most threads"))
-	if rapid.Bool().Draw(t, "two on one core") && threads > 2 {
+	if rapid.Bool().Draw(t, "two threads on one core") && threads > 2 {
 		cores = [][]uint32{{0, uint32(threads - 1)}}
 	}
 	return b, cores
@@ -134,7 +134,7 @@ func TestCoherentStack(t *testing.T) {
 	})
 }
 
-// references selects data references, which an analysis uses by default.
+// references selects the kinds of data references, which an analysis uses by default.
 func references(b *trace.Batch) *trace.Batch {
 	kept := trace.NewBatch(b.Len())
 	if b.Thread != nil {

@@ -18,14 +18,13 @@ type core struct {
 	threads []uint32
 	path    []*level
 	counts  []*Counts // counts at each level
-	// the caches for instruction fetches, from the first level to the last; the same number as in
-	// path
-	fetches []*level
-	icounts []*Counts // counts of the instruction caches
-	running int       // number of threads of the core
-	seen    []uint64  // number of misses at each level except the first, for ConsumeDepths
-	near    *recency  // tags of the first-level cache if it has LRU replacement and few ways, and otherwise nil
-	buses   []port    // the core's ports on the buses between the core and memory
+	// the caches for instruction fetches, from the first level to the last; as many levels as in path
+	fetches     []*level
+	icounts     []*Counts // counts of the instruction caches
+	threadCount int       // number of threads of the core
+	seen        []uint64  // number of misses at each level except the first, for ConsumeDepths
+	near        *recency  // tags of the first-level cache; nil unless it has LRU replacement and few ways
+	buses       []port    // the core's ports on the buses between the core and memory
 }
 
 // port is the position of a cache on a bus.
@@ -35,10 +34,10 @@ type port struct {
 	level  int // index of the level
 }
 
-// quick performs an access within one line if the first-level cache contains the line and no other
-// cache must be informed. Otherwise, quick does nothing and returns false. It succeeds for most
-// accesses.
-func (c *core) quick(addr trace.Addr, bytes uint64, write bool) bool {
+// hitFirstLevel performs an access within one line if the first-level cache contains the line and
+// no other cache must be informed, as for most accesses. Otherwise, hitFirstLevel does nothing and
+// returns false.
+func (c *core) hitFirstLevel(addr trace.Addr, bytes uint64, write bool) bool {
 	first := c.path[0]
 	line := addr >> first.shift
 	if c.near == nil || (addr+bytes-1)>>first.shift != line || write && first.through {
@@ -54,7 +53,7 @@ func (c *core) quick(addr trace.Addr, bytes uint64, write bool) bool {
 	f := set[at]
 	if write {
 		for i := range c.buses {
-			if p := &c.buses[i]; !p.bus.stored(p.member, addr) {
+			if p := &c.buses[i]; !p.bus.isRepeatedStore(p.member, addr) {
 				return false
 			}
 		}
@@ -70,13 +69,13 @@ func (c *core) quick(addr trace.Addr, bytes uint64, write bool) bool {
 	return true
 }
 
-// group returns the number of the cache that a core uses at a level. The caches of a level are
+// cacheNumber returns the number of the cache that a core uses at a level. Each level's caches are
 // numbered from 0.
-func group(c hierarchy.Cache, core int) int { return core / int(max(c.SharedBy, 1)) }
+func cacheNumber(c hierarchy.Cache, core int) int { return core / int(max(c.SharedBy, 1)) }
 
-// isBus reports whether caches of level i must be kept coherent, because fewer cores share them
-// than share the level below.
-func isBus(levels []hierarchy.Cache, i int) bool {
+// needsBus reports whether the caches of level i must be kept coherent. They must if more cores
+// share a cache of the level below than a cache of level i.
+func needsBus(levels []hierarchy.Cache, i int) bool {
 	behind := uint32(hierarchy.AllCores)
 	if i+1 < len(levels) {
 		behind = levels[i+1].SharedBy
@@ -84,7 +83,7 @@ func isBus(levels []hierarchy.Cache, i int) bool {
 	return max(levels[i].SharedBy, 1) < min(max(behind, 1), MaxCores)
 }
 
-// checkShared checks that cores that share a cache also share all levels below.
+// checkShared returns an error unless cores that share a cache also share all levels below.
 func checkShared(levels []hierarchy.Cache) error {
 	for i := 1; i < len(levels); i++ {
 		above, here := max(levels[i-1].SharedBy, 1), max(levels[i].SharedBy, 1)
@@ -130,12 +129,12 @@ func (s *Simulator) switchTo(thread uint32) error {
 	c := s.byThread[thread]
 	if c == nil {
 		var err error
-		if c, err = s.place(); err != nil {
+		if c, err = s.assignCore(); err != nil {
 			return err
 		}
 		s.byThread[thread] = c
 	}
-	c.running++
+	c.threadCount++
 	if len(c.threads) == 0 {
 		s.appeared = append(s.appeared, c)
 	}
@@ -159,12 +158,12 @@ func (s *Simulator) use(c *core, thread uint32) {
 	}
 }
 
-// place returns a core for a thread without a group. The result is a new core or, if there are
-// MaxCores cores, one of the existing cores in turn. If Options.MostCores is set, place returns the
-// core with the fewest threads.
-func (s *Simulator) place() (*core, error) {
+// assignCore returns a core for a thread that is not in a group of Options.Cores. The result is a
+// new core. If MaxCores cores exist already, the existing cores take turns. If Options.MostCores is
+// set, the result is the core with the fewest threads.
+func (s *Simulator) assignCore() (*core, error) {
 	if s.options.MostCores > 0 {
-		return slices.MinFunc(s.cores, func(a, b *core) int { return cmp.Compare(a.running, b.running) }), nil
+		return slices.MinFunc(s.cores, func(a, b *core) int { return cmp.Compare(a.threadCount, b.threadCount) }), nil
 	}
 	switch first := s.unused; {
 	case first != nil:
@@ -196,10 +195,10 @@ func (s *Simulator) newCore() (*core, error) {
 	c := &core{path: make([]*level, len(s.h.Levels)), counts: make([]*Counts, len(s.h.Levels))}
 	for i := len(s.h.Levels) - 1; i >= 0; i-- {
 		cache := s.h.Levels[i]
-		if group(cache, n) == len(s.caches[i]) {
+		if cacheNumber(cache, n) == len(s.caches[i]) {
 			s.addCache(c, i)
 		}
-		c.path[i], c.counts[i] = s.caches[i][group(cache, n)], new(Counts)
+		c.path[i], c.counts[i] = s.caches[i][cacheNumber(cache, n)], new(Counts)
 		c.path[i].counts = c.counts[i]
 	}
 	c.near, _ = c.path[0].tags.(*recency)
@@ -209,10 +208,10 @@ func (s *Simulator) newCore() (*core, error) {
 	c.fetches = slices.Clone(c.path)
 	for i := len(s.h.Instructions) - 1; i >= 0; i-- {
 		cache := s.h.Instructions[i]
-		if group(cache, n) == len(s.icaches[i]) {
+		if cacheNumber(cache, n) == len(s.icaches[i]) {
 			s.addInstructions(c, i)
 		}
-		c.fetches[i] = s.icaches[i][group(cache, n)]
+		c.fetches[i] = s.icaches[i][cacheNumber(cache, n)]
 	}
 	for i := range s.h.Instructions {
 		c.icounts = append(c.icounts, new(Counts))
@@ -222,16 +221,16 @@ func (s *Simulator) newCore() (*core, error) {
 	return c, nil
 }
 
-// reserve checks whether the caches of core n fit into memory.
+// reserve returns an error if the caches of core n would exceed the memory limit.
 func (s *Simulator) reserve(n int) error {
 	need := s.bytes
 	for i, cache := range s.h.Levels {
-		if group(cache, n) == len(s.caches[i]) {
+		if cacheNumber(cache, n) == len(s.caches[i]) {
 			need += tagBytes(cache)
 		}
 	}
 	for i, cache := range s.h.Instructions {
-		if group(cache, n) == len(s.icaches[i]) {
+		if cacheNumber(cache, n) == len(s.icaches[i]) {
 			need += tagBytes(cache)
 		}
 	}
@@ -242,7 +241,7 @@ func (s *Simulator) reserve(n int) error {
 	return nil
 }
 
-// addCache adds a cache of level i. Core c is the first core that uses it.
+// addCache adds a cache of level i. Core c is the first core that uses the new cache.
 func (s *Simulator) addCache(c *core, i int) {
 	l := s.newLevel(s.h.Levels[i], i, s.options.Seed+uint64(i)+uint64(len(s.caches[i]))<<32)
 	s.caches[i] = append(s.caches[i], l)
@@ -252,7 +251,7 @@ func (s *Simulator) addCache(c *core, i int) {
 		l.below.above = append(l.below.above, l)
 		connect = &l.below.connect
 	}
-	if !s.coherent || !isBus(s.h.Levels, i) {
+	if !s.coherent || !needsBus(s.h.Levels, i) {
 		return
 	}
 	if *connect == nil {
@@ -280,9 +279,10 @@ func (s *Simulator) newLevel(cache hierarchy.Cache, depth int, seed uint64) *lev
 // lineShift returns the binary logarithm of a line size.
 func lineShift(lineBytes uint32) uint { return uint(bits.TrailingZeros32(lineBytes)) }
 
-// addInstructions adds an instruction cache at depth i. Core c is the first core that uses it.
+// addInstructions adds an instruction cache at depth i. Core c is the first core that uses the new
+// cache.
 func (s *Simulator) addInstructions(c *core, i int) {
-	const own = 1 << 62 // distinguishes these seeds from the seeds for Levels
+	const own = 1 << 62 // makes the seeds of instruction caches differ from the seeds of Levels
 	l := s.newLevel(s.h.Instructions[i], i, own+s.options.Seed+uint64(i)+uint64(len(s.icaches[i]))<<32)
 	s.icaches[i] = append(s.icaches[i], l)
 	if i+1 < len(c.fetches) {

@@ -62,7 +62,7 @@ func TestCoresEqualReference(t *testing.T) {
 }
 
 // The bus removes only lines that no cache contains. Therefore, its counts do not change if it
-// removes lines at every access.
+// removes unused lines at every access.
 func TestBusDropsUnusedLines(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h, b := drawHierarchy(t), drawBatch(t)
@@ -79,7 +79,7 @@ func TestBusDropsUnusedLines(t *testing.T) {
 			for _, c := range forgets.cores {
 				for _, l := range c.path {
 					if l.bus != nil {
-						l.bus.full = 0
+						l.bus.pruneAt = 0
 					}
 				}
 			}
@@ -149,8 +149,8 @@ func TestProtocols(t *testing.T) {
 }
 
 // If threads are explicitly assigned to cores, cores are numbered in the order of their first
-// threads. Otherwise, cores are numbered in the order in which they appear in the trace. Cores that
-// share a cache have consecutive numbers.
+// threads. Otherwise, cores are numbered in the order in which their threads appear in the trace.
+// Cores that share a cache have consecutive numbers.
 func TestCacheSharing(t *testing.T) {
 	h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{
 		{Name: "L1", LineBytes: 8, SizeBytes: 64},
@@ -202,7 +202,8 @@ func TestThreadsBeyondMaxCores(t *testing.T) {
 	}
 }
 
-// Hierarchies that are impossible for several cores are rejected. Too many cores are also rejected.
+// Hierarchies that are impossible for several cores are rejected. Hierarchies with too many cores
+// are also rejected.
 func TestRejectsCores(t *testing.T) {
 	crowd := [][]uint32{}
 	for i := range uint32(MaxCores + 1) {
@@ -214,13 +215,13 @@ func TestRejectsCores(t *testing.T) {
 		o      Options
 		b      *trace.Batch
 	}{
-		"too many cores":                      {[]string{"L1=1KiB,4"}, Options{Cores: crowd}, two},
-		"private below shared":                {[]string{"L1=1KiB,4,shared=2", "L2=1KiB,4"}, Options{}, two},
-		"shared by three below shared by two": {[]string{"L1=1KiB,4,shared=2", "L2=1KiB,4,shared=3"}, Options{}, two},
-		"a thread on two cores":               {[]string{"L1=1KiB,4"}, Options{Cores: [][]uint32{{1}, {1, 2}}}, two},
-		"a core without threads":              {[]string{"L1=1KiB,4"}, Options{Cores: [][]uint32{{}}}, two},
-		"caches that exceed the memory limit": {[]string{"L1=1KiB,4"}, Options{MemoryBytes: 200}, two},
-		"shared by two below shared by all":   {[]string{"L1=1KiB,4,shared=all", "L2=1KiB,4,shared=2"}, Options{}, two},
+		"too many cores":       {[]string{"L1=1KiB,4"}, Options{Cores: crowd}, two},
+		"private below shared": {[]string{"L1=1KiB,4,shared=2", "L2=1KiB,4"}, Options{}, two},
+		"a level shared by three cores, below a level shared by two": {[]string{"L1=1KiB,4,shared=2", "L2=1KiB,4,shared=3"}, Options{}, two},
+		"a thread on two cores":                                    {[]string{"L1=1KiB,4"}, Options{Cores: [][]uint32{{1}, {1, 2}}}, two},
+		"a core without threads":                                   {[]string{"L1=1KiB,4"}, Options{Cores: [][]uint32{{}}}, two},
+		"caches that exceed the memory limit":                      {[]string{"L1=1KiB,4"}, Options{MemoryBytes: 200}, two},
+		"a level shared by two cores, below a level shared by all": {[]string{"L1=1KiB,4,shared=all", "L2=1KiB,4,shared=2"}, Options{}, two},
 	} {
 		h := hierarchy.Hierarchy{}
 		for _, text := range c.levels {

@@ -3,11 +3,11 @@ package simulate
 import "github.com/stackglass/stackglass/core/trace"
 
 // ConsumeDepths works like [Simulator.Consume], but also sets the element into[i] to the number of
-// levels in which row i missed. The value is 0 for events and for hits in the first level. If the
-// line came from memory, the value is the number of levels. Accesses to instruction caches are not
-// included. For a reference to several lines, into[i] is the maximum over the lines. The length of
-// into must be at least the number of rows in the batch. All batches of a run must be passed to the
-// same method, ConsumeDepths or Consume.
+// levels in which row i missed. The element is 0 for events and for hits in the first level. If all
+// levels missed, it is the number of levels. Accesses to instruction caches are not included. For a
+// reference to several lines, the element is the maximum over the lines. The slice into must have
+// at least as many elements as the batch has rows. All batches of a run must be passed to the same
+// method, ConsumeDepths or Consume.
 func (s *Simulator) ConsumeDepths(b *trace.Batch, into []uint8) error {
 	s.threaded = s.threaded || b.Thread != nil
 	into = into[:b.Len()]
@@ -21,7 +21,7 @@ func (s *Simulator) ConsumeDepths(b *trace.Batch, into []uint8) error {
 			thread = b.Thread[i]
 		}
 		addr, bytes, write := b.Addr[i], uint64(max(b.Bytes[i], 1)), writes.Has(kind)
-		if s.threaded && !s.careful && s.quick(thread, addr, bytes, write) {
+		if s.threaded && !s.careful && s.hitFirstLevel(thread, addr, bytes, write) {
 			continue
 		}
 		if s.now == nil || thread != s.thread {
@@ -33,7 +33,7 @@ func (s *Simulator) ConsumeDepths(b *trace.Batch, into []uint8) error {
 		before := first.Misses()
 		if s.careful {
 			s.pc = instructionOf(b, i)
-			s.carefully(kind, addr, bytes)
+			s.simulateReference(kind, addr, bytes)
 		} else {
 			s.reference(addr, bytes, write)
 		}

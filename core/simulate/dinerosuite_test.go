@@ -113,7 +113,7 @@ func (d *dineroRandom) insert(line trace.Line, dirty bool) (victim trace.Line, v
 	return victim, victimDirty, evicted
 }
 
-func (d *dineroRandom) clean(back func(trace.Line)) {
+func (d *dineroRandom) cleanAll(back func(trace.Line)) {
 	for set := range d.index.sets {
 		for i, f := range d.sets[set] {
 			if f.dirty() {
@@ -137,8 +137,8 @@ func (d *dineroRandom) resident() (lines uint64) {
 
 // The suite does not call any of the following methods.
 func (d *dineroRandom) remove(trace.Line) (present, dirty bool) { panic("not needed") }
-func (d *dineroRandom) look(trace.Line) (present, dirty bool)   { panic("not needed") }
-func (d *dineroRandom) wash(trace.Line)                         { panic("not needed") }
+func (d *dineroRandom) peek(trace.Line) (present, dirty bool)   { panic("not needed") }
+func (d *dineroRandom) markClean(trace.Line)                    { panic("not needed") }
 
 // useLibrary replaces the random choices of a level by DineroIV's random choices.
 func useLibrary(l *level, random func() uint64) {
@@ -224,7 +224,7 @@ func runDinero(t *testing.T, path, options string) dineroResult {
 			}
 		}
 		s.silent = r.label == misc
-		s.carefully(kind, r.addr, r.bytes)
+		s.simulateReference(kind, r.addr, r.bytes)
 	}
 	now = write
 	r := s.Finish()
@@ -262,8 +262,8 @@ func (d *dineroCounts) row(name string) *[labels]uint64 {
 	return d.rows[name]
 }
 
-// count counts an access to a level. The parameter now is the kind of the reference that causes the
-// access.
+// count adds an access to a level's counts. The parameter now is the kind of the reference that
+// causes the access.
 func (d *dineroCounts) count(o observation, now label) {
 	kind := now
 	switch {
@@ -438,7 +438,7 @@ func pixie(t *testing.T, path, format string) (list []pixieReference) {
 		return 0, 0, 0, false
 	}
 	if wide {
-		file = file[8:] // the header
+		file = file[8:] // skip the header
 	}
 	for len(file) >= 4 {
 		kind, count, addr, ok := next()
@@ -484,7 +484,7 @@ func pixieAccess(kind byte, addr uint64, wide bool) (bytes, at uint64, what labe
 	case 5:
 		return 2, addr &^ 1, what
 	case 6, 7:
-		if (kind == 7) != wide { // store word left in mm.32; DineroIV's readers treat it differently in the two formats
+		if (kind == 7) != wide { // store word left in mm.32; DineroIV's reader of mm.64 swaps it with store word right
 			return addr%4 + 1, addr &^ 3, what
 		}
 		return 4 - addr%4, addr, what

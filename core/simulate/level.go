@@ -11,12 +11,12 @@ import (
 // or the bytes of a store within such a line.
 type level struct {
 	above   []*level // caches that share this cache; empty if the processor accesses it directly
-	readers []*level // the instruction caches in above
+	readers []*level // the caches in above that are instruction caches
 	connect *bus     // bus between the caches in above, or nil
 	below   *level   // the next level; nil if memory is next
 	memory  *Traffic // traffic between the last level and memory
 	bus     *bus     // bus between this cache and the other caches of this level
-	member  int      // number of this cache on the bus
+	member  int      // member number of this cache on the bus
 
 	cache hierarchy.Cache
 	shift uint // lines have 1 << shift bytes
@@ -27,7 +27,7 @@ type level struct {
 	inclusive bool
 	exclusive bool
 	wholeOnly bool   // a store miss allocates only if the store writes whole sub-blocks
-	watch     *watch // nil for most levels
+	watch     *watch // nil unless the level has a feature that needs a watch
 
 	counts *Counts                 // counts of the core that is using the cache
 	lost   map[trace.Line]struct{} // lines that another core's store invalidated
@@ -35,10 +35,10 @@ type level struct {
 
 func (l *level) lineBytes() uint64 { return 1 << l.shift }
 
-// room returns the number of bytes from addr to the end of the line that contains addr.
+// room returns the number of bytes from addr to the end of its line.
 func (l *level) room(addr trace.Addr) uint64 { return l.lineBytes() - addr&(l.lineBytes()-1) }
 
-// access performs an access by the processor within a line. The level must not have a watch.
+// access performs a processor's access within a line. The field watch of the level must be nil.
 func (l *level) access(addr trace.Addr, bytes uint64, write bool) {
 	if write {
 		l.storePlain(addr, bytes)
@@ -47,8 +47,8 @@ func (l *level) access(addr trace.Addr, bytes uint64, write bool) {
 	}
 }
 
-// read processes a demand read of a line. dirty reports whether the line moves to the level above
-// with modified data that no lower level has.
+// read processes a demand read of a line. The result dirty reports whether the line moves to the
+// level above with modified data that no lower level contains.
 func (l *level) read(line trace.Line) (dirty bool) {
 	if l.watch != nil {
 		return l.readWatched(line)
@@ -59,19 +59,20 @@ func (l *level) read(line trace.Line) (dirty bool) {
 func (l *level) readPlain(line trace.Line) (dirty bool) {
 	l.counts.Reads++
 	if l.exclusive {
-		return l.giveUp(line)
+		return l.moveUp(line)
 	}
 	if l.tags.touch(line, false) {
 		return false
 	}
 	l.counts.ReadMisses++
-	l.missed(line)
+	l.countCoherenceMiss(line)
 	l.fill(line, l.fetch(line))
 	return false
 }
 
-// missed counts a miss as a coherence miss if another core's store had invalidated the line.
-func (l *level) missed(line trace.Line) {
+// countCoherenceMiss counts a miss as a coherence miss if another core's store had invalidated the
+// line.
+func (l *level) countCoherenceMiss(line trace.Line) {
 	if l.lost != nil {
 		l.missedLost(line)
 	}
@@ -84,18 +85,19 @@ func (l *level) missedLost(line trace.Line) {
 	}
 }
 
-// giveUp processes a demand read in an exclusive level, and removes the line from the level.
-func (l *level) giveUp(line trace.Line) (dirty bool) {
+// moveUp processes a demand read in an exclusive level. If the level contains the line, the line
+// moves to the level above.
+func (l *level) moveUp(line trace.Line) (dirty bool) {
 	if present, dirty := l.tags.remove(line); present {
 		l.counts.Given++
 		return dirty
 	}
 	l.counts.ReadMisses++
-	l.missed(line)
+	l.countCoherenceMiss(line)
 	return l.fetch(line)
 }
 
-// fetch reads the line, or its parts, from the level below.
+// fetch reads the line, or its sub-blocks, from the level below.
 func (l *level) fetch(line trace.Line) (dirty bool) {
 	if l.below == nil {
 		l.memory.Reads++
@@ -130,21 +132,21 @@ func (l *level) storePlain(addr trace.Addr, bytes uint64) {
 	line := addr >> l.shift
 	if !l.tags.touch(line, !l.through) {
 		l.counts.WriteMisses++
-		l.missed(line)
+		l.countCoherenceMiss(line)
 		if l.around || l.exclusive {
-			l.down(addr, bytes, (*level).store)
+			l.passDown(addr, bytes, (*level).store)
 			return
 		}
 		l.fill(line, l.fetch(line) || !l.through)
 	}
 	if l.through {
-		l.down(addr, bytes, (*level).update)
+		l.passDown(addr, bytes, (*level).update)
 	}
 }
 
-// down passes a range of bytes to the level below, line by line. If there is no level below, it
-// writes the bytes to memory.
-func (l *level) down(addr trace.Addr, bytes uint64, each func(*level, trace.Addr, uint64)) {
+// passDown calls each for the level below, once for each line of a range of bytes. If there is no
+// level below, passDown writes the bytes to memory.
+func (l *level) passDown(addr trace.Addr, bytes uint64, each func(*level, trace.Addr, uint64)) {
 	if l.below == nil {
 		l.memory.Writes++
 		l.memory.BytesWritten += bytes
@@ -162,22 +164,22 @@ func (l *level) update(addr trace.Addr, bytes uint64) {
 	l.counts.Updates++
 	if l.watch != nil && l.watch.parts != nil {
 		if _, kept := l.receiveParts(addr, bytes, false); !kept || l.through {
-			l.down(addr, bytes, (*level).update)
+			l.passDown(addr, bytes, (*level).update)
 		}
 		return
 	}
 	if hit := l.tags.touch(addr>>l.shift, !l.through); !hit || l.through {
-		l.down(addr, bytes, (*level).update)
+		l.passDown(addr, bytes, (*level).update)
 	}
 }
 
-// sendBack writes a range of bytes back to the level below or to memory.
-func (l *level) sendBack(addr trace.Addr, bytes uint64) {
+// sendWriteBack writes a range of bytes back to the level below or to memory.
+func (l *level) sendWriteBack(addr trace.Addr, bytes uint64) {
 	l.counts.WriteBacksSent++
-	l.down(addr, bytes, (*level).writeBack)
+	l.passDown(addr, bytes, (*level).writeBack)
 }
 
-// writeBack receives a dirty line, or a part of it, from a level above.
+// writeBack processes the write-back of a dirty line, or of some of its bytes, from a level above.
 func (l *level) writeBack(addr trace.Addr, bytes uint64) {
 	l.counts.WriteBacksReceived++
 	if l.watch != nil && l.watch.parts != nil {
@@ -186,7 +188,7 @@ func (l *level) writeBack(addr trace.Addr, bytes uint64) {
 			l.counts.WriteBackMisses++
 		}
 		if !kept || l.through {
-			l.sendBack(addr, bytes)
+			l.sendWriteBack(addr, bytes)
 		}
 		return
 	}
@@ -195,20 +197,20 @@ func (l *level) writeBack(addr trace.Addr, bytes uint64) {
 	if !hit {
 		l.counts.WriteBackMisses++
 		if bytes < l.lineBytes() || l.around || l.exclusive {
-			l.sendBack(addr, bytes)
+			l.sendWriteBack(addr, bytes)
 			return
 		}
-		l.supersede(line)
+		l.removeOutdated(line)
 		l.fill(line, !l.through)
 	}
 	if l.through {
-		l.sendBack(addr, bytes)
+		l.sendWriteBack(addr, bytes)
 	}
 }
 
-// supersede removes a line that has been written back completely from the exclusive levels below,
-// because the copies in these levels may be outdated.
-func (l *level) supersede(line trace.Line) {
+// removeOutdated removes a line from the exclusive levels below after the whole line has been
+// written back, because copies in these levels may be outdated.
+func (l *level) removeOutdated(line trace.Line) {
 	for n := l.below; n != nil && n.exclusive; n = n.below {
 		if present, _ := n.tags.remove(line); present {
 			n.counts.Given++
@@ -223,7 +225,7 @@ func (l *level) fill(line trace.Line, dirty bool) { l.fillFor(line, dirty) }
 func (l *level) fillFor(line trace.Line, dirty bool) (victim trace.Line, evicted bool) {
 	l.counts.Fills++
 	if l.watch != nil {
-		l.watch.arrived(line)
+		l.watch.lineEntered(line)
 	}
 	if l.lost != nil {
 		delete(l.lost, line)
@@ -234,49 +236,49 @@ func (l *level) fillFor(line trace.Line, dirty bool) (victim trace.Line, evicted
 	}
 	l.counts.Evictions++
 	if l.watch != nil {
-		l.watch.gone(victim, l.counts)
+		l.watch.lineLeft(victim, l.counts)
 	}
 	if l.inclusive {
-		victimDirty = l.takeFromAbove(victim) || victimDirty
+		victimDirty = l.invalidateAbove(victim) || victimDirty
 	}
 	switch {
 	case l.below != nil && l.below.exclusive:
 		if victimDirty {
 			l.counts.WriteBacksSent++
 		}
-		l.below.accept(victim, victimDirty)
+		l.below.insertVictim(victim, victimDirty)
 	case victimDirty:
-		l.sendBack(victim<<l.shift, l.lineBytes())
+		l.sendWriteBack(victim<<l.shift, l.lineBytes())
 	}
 	return victim, true
 }
 
-// takeFromAbove invalidates a line in all levels above, and reports whether any copy was dirty.
-func (l *level) takeFromAbove(line trace.Line) (dirty bool) {
+// invalidateAbove invalidates a line in all levels above, and reports whether any copy was dirty.
+func (l *level) invalidateAbove(line trace.Line) (dirty bool) {
 	if b := l.connect; b != nil && b.shift == l.shift {
-		if c, known := b.lines.get(line); known { // only the members in c.holders can have the line
+		if c, known := b.lines.get(line); known { // only the members in c.holders can contain the line
 			for left := c.holders; left != 0; left &= left - 1 {
-				dirty = l.takeFrom(b.members[bits.TrailingZeros64(left)], line) || dirty
+				dirty = l.invalidateIn(b.members[bits.TrailingZeros64(left)], line) || dirty
 			}
 			for _, n := range l.readers {
-				dirty = l.takeFrom(n, line) || dirty
+				dirty = l.invalidateIn(n, line) || dirty
 			}
 			return dirty
 		}
 	}
 	for _, n := range l.above {
-		dirty = l.takeFrom(n, line) || dirty
+		dirty = l.invalidateIn(n, line) || dirty
 	}
 	return dirty
 }
 
-// takeFrom invalidates a line in n, a cache above this level, and in the caches above n.
-func (l *level) takeFrom(n *level, line trace.Line) (dirty bool) {
+// invalidateIn invalidates a line in the cache n above this level, and in all caches above n.
+func (l *level) invalidateIn(n *level, line trace.Line) (dirty bool) {
 	n.everyCopy(line<<l.shift, l.lineBytes(), func(n *level, line trace.Line) {
 		if present, changed := n.tags.remove(line); present {
 			n.counts.Taken++
 			if n.watch != nil {
-				n.watch.gone(line, n.counts)
+				n.watch.lineLeft(line, n.counts)
 			}
 			dirty = dirty || changed
 		}
@@ -284,7 +286,8 @@ func (l *level) takeFrom(n *level, line trace.Line) (dirty bool) {
 	return dirty
 }
 
-// everyCopy calls each for every line of a range of bytes, in this level and in the levels above.
+// everyCopy calls the function each for every line of a range of bytes, in this level and in the
+// levels above.
 func (l *level) everyCopy(addr trace.Addr, bytes uint64, each func(*level, trace.Line)) {
 	for line := addr >> l.shift; line <= (addr+bytes-1)>>l.shift; line++ {
 		each(l, line)
@@ -294,9 +297,9 @@ func (l *level) everyCopy(addr trace.Addr, bytes uint64, each func(*level, trace
 	}
 }
 
-// accept inserts a victim of the level above into an exclusive level. The line may already be
+// insertVictim inserts a victim of the level above into an exclusive level. The line may already be
 // present, because a different core had the line and evicted it earlier.
-func (l *level) accept(line trace.Line, dirty bool) {
+func (l *level) insertVictim(line trace.Line, dirty bool) {
 	hit := l.tags.touch(line, dirty && !l.through)
 	switch {
 	case !dirty:
@@ -311,15 +314,15 @@ func (l *level) accept(line trace.Line, dirty bool) {
 		l.fill(line, dirty && !l.through)
 	}
 	if dirty && l.through {
-		l.sendBack(line<<l.shift, l.lineBytes())
+		l.sendWriteBack(line<<l.shift, l.lineBytes())
 	}
 }
 
 // flush writes back dirty lines, which stay in the cache as clean lines.
 func (l *level) flush() {
-	l.tags.clean(func(line trace.Line) {
+	l.tags.cleanAll(func(line trace.Line) {
 		if l.watch == nil || l.watch.parts == nil {
-			l.sendBack(line<<l.shift, l.lineBytes())
+			l.sendWriteBack(line<<l.shift, l.lineBytes())
 			return
 		}
 		p := l.watch.parts.of[line]

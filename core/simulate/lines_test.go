@@ -9,7 +9,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// A lineTable behaves like a map.
+// TestLineTable compares a lineTable with a map.
 func TestLineTable(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		table, want := newLineTable(), map[trace.Line]copies{}
@@ -18,7 +18,7 @@ func TestLineTable(t *testing.T) {
 			first, n := rapid.Uint64Range(0, 3000).Draw(t, "line"), rapid.Uint64Range(1, 300).Draw(t, "lines")
 			for line := first; line < first+n; line++ {
 				c := copies{holders: line ^ n, owner: int8(n % 64)}
-				if e := table.at(stride * line); e.next != 0 {
+				if e := table.find(stride * line); e.next != 0 {
 					e.copies = c
 				} else {
 					table.add(stride*line, c)
@@ -48,7 +48,7 @@ func TestLineTable(t *testing.T) {
 	})
 }
 
-// A bus that removes lines as fast as it adds lines allocates no additional memory.
+// If a bus removes lines as fast as it adds lines, it allocates no additional memory.
 func TestBusAllocatesNothing(t *testing.T) {
 	h := hierarchy.Hierarchy{}
 	for _, text := range []string{"L1=8KiB,8", "L2=128KiB,16,shared=all"} {

@@ -12,7 +12,7 @@ type list struct {
 	ways   uint64
 	held   []uint64              // number of lines in each set
 	at     map[trace.Line]uint32 // the node of each line
-	nodes  []node                // first the end nodes of the rings of all sets, then the nodes of lines
+	nodes  []node                // the end node of each set's ring, followed by the nodes of lines
 	unused []uint32              // free nodes
 }
 
@@ -73,12 +73,12 @@ func (t *list) remove(line trace.Line) (present, dirty bool) {
 	return true, t.nodes[n].frame.dirty()
 }
 
-func (t *list) look(line trace.Line) (present, dirty bool) {
+func (t *list) peek(line trace.Line) (present, dirty bool) {
 	n, found := t.at[line]
 	return found, found && t.nodes[n].frame.dirty()
 }
 
-func (t *list) wash(line trace.Line) {
+func (t *list) markClean(line trace.Line) {
 	if n, found := t.at[line]; found {
 		t.nodes[n].frame &^= 1
 	}
@@ -106,7 +106,7 @@ func (t *list) toFront(n, end uint32) {
 	t.nodes[end].next, t.nodes[first].previous = n, n
 }
 
-func (t *list) clean(back func(trace.Line)) {
+func (t *list) cleanAll(back func(trace.Line)) {
 	for end := range uint32(t.sets) {
 		for n := t.nodes[end].next; n != end; n = t.nodes[n].next {
 			if f := t.nodes[n].frame; f.dirty() {
@@ -195,18 +195,18 @@ func (t *recency) find(line trace.Line) *frame {
 	return nil
 }
 
-func (t *recency) look(line trace.Line) (present, dirty bool) {
+func (t *recency) peek(line trace.Line) (present, dirty bool) {
 	f := t.find(line)
 	return f != nil, f != nil && f.dirty()
 }
 
-func (t *recency) wash(line trace.Line) {
+func (t *recency) markClean(line trace.Line) {
 	if f := t.find(line); f != nil {
 		*f &^= 1
 	}
 }
 
-func (t *recency) clean(back func(trace.Line)) { cleanFrames(t.frames, back) }
+func (t *recency) cleanAll(back func(trace.Line)) { cleanFrames(t.frames, back) }
 
 func (t *recency) each(f func(trace.Line)) { eachFrame(t.frames, f) }
 

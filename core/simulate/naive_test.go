@@ -21,10 +21,10 @@ type naive struct {
 	core     int             // the core that issues the current reference
 	fetching bool            // whether the current reference is an instruction fetch
 	threaded bool
-	waiting  []func()   // prefetches
+	waiting  []func()   // prefetches that have not been issued yet
 	off      bool       // whether caches are not kept coherent
 	addr, pc trace.Addr // address of the accessed part of the reference, and address of its instruction
-	states   map[place]map[int]byte
+	states   map[busLine]map[int]byte
 	msi      bool
 	words    data // contents of memory
 	memory   Traffic
@@ -33,8 +33,8 @@ type naive struct {
 
 type data map[uint64]int
 
-// place is a line on a bus that connects the caches of a level.
-type place struct {
+// busLine is a line on a bus that connects the caches of a level.
+type busLine struct {
 	level, behind int
 	line          uint64
 }
@@ -42,7 +42,7 @@ type place struct {
 type naiveLevel struct {
 	hierarchy.Cache
 	number               int
-	first, end           int // the cores that use the cache: from first up to, but not including, end
+	first, end           int // the cores from first to end-1 use the cache
 	sets, ways           uint64
 	inclusive, exclusive bool
 	lines                map[uint64]*naiveLine
@@ -58,7 +58,7 @@ type naiveLevel struct {
 	strideOrder          []trace.Addr
 	streams              []naiveStream     // the most recently used entry is last
 	full                 *naiveLevel       // fully associative cache that determines the causes of misses
-	seen                 map[uint64]bool   // accessed sub-blocks, or accessed lines
+	seen                 map[uint64]bool   // the sub-blocks or lines that have been accessed
 	demands              []uint64          // the lines of all demand accesses, in order
 	used, emptied        map[[2]uint64]int // keyed by set and way: the time of the last use, and the time of the last removal
 	draw                 *rand.Rand
@@ -78,11 +78,11 @@ type naiveLine struct {
 
 type naiveStream struct {
 	page  uint64
-	units []uint64 // without repetitions
+	units []uint64 // accessed units; consecutive accesses to one unit are stored once
 }
 
 func newNaive(h hierarchy.Hierarchy, cores int, o Options) *naive {
-	n := &naive{h: h, words: data{}, states: map[place]map[int]byte{}, msi: o.Protocol == MSI, off: o.Protocol == Incoherent}
+	n := &naive{h: h, words: data{}, states: map[busLine]map[int]byte{}, msi: o.Protocol == MSI, off: o.Protocol == Incoherent}
 	make := func(levels []hierarchy.Cache, seed uint64) (all [][]*naiveLevel) {
 		for i, c := range levels {
 			each := min(max(int(c.SharedBy), 1), cores)
@@ -142,9 +142,9 @@ func (n *naive) path(core int, fetch bool) (path []*naiveLevel) {
 	return path
 }
 
-// run selects the core that issues the next reference, and specifies whether this reference is an
-// instruction fetch.
-func (n *naive) run(core int, fetch bool) {
+// setCore selects the core that issues the next reference, and specifies whether this reference is
+// an instruction fetch.
+func (n *naive) setCore(core int, fetch bool) {
 	n.core, n.fetching = core, fetch
 	for _, fetch := range []bool{!fetch, fetch} {
 		n.levels = n.path(core, fetch)
@@ -187,7 +187,7 @@ func (n *naive) use(l *naiveLevel, x *naiveLine) {
 	l.use(x, n.now, true)
 }
 
-// use records that a line is used, which means a hit or an insertion.
+// use records a use of a line: a hit or an insertion.
 func (l *naiveLevel) use(x *naiveLine, now int, hit bool) {
 	at := [2]uint64{x.set, x.way}
 	l.used[at] = now
@@ -242,8 +242,8 @@ func (n *naive) drop(l *naiveLevel, x *naiveLine) {
 	delete(l.lines, x.number)
 }
 
-// inSet returns the lines of a set, keyed by way.
-func (l *naiveLevel) inSet(set uint64) map[uint64]*naiveLine {
+// linesOfSet returns the lines of a set, keyed by way.
+func (l *naiveLevel) linesOfSet(set uint64) map[uint64]*naiveLine {
 	found := map[uint64]*naiveLine{}
 	for _, x := range l.lines {
 		if x.set == set {
@@ -255,7 +255,7 @@ func (l *naiveLevel) inSet(set uint64) map[uint64]*naiveLine {
 
 // wayFor returns the way that the next line inserted into a set replaces.
 func (l *naiveLevel) wayFor(set uint64) uint64 {
-	there := l.inSet(set)
+	there := l.linesOfSet(set)
 	way, latest := uint64(0), -1
 	for w := range l.ways {
 		if at := l.emptied[[2]uint64{set, w}]; there[w] == nil && at > latest {
@@ -268,7 +268,7 @@ func (l *naiveLevel) wayFor(set uint64) uint64 {
 	case l.Replacement == hierarchy.Random:
 		return l.draw.Uint64N(l.ways)
 	case l.Replacement == hierarchy.TreePLRU:
-		return l.awayFromLatest(set, 0, l.ways)
+		return l.treeVictim(set, 0, l.ways)
 	case l.Replacement == hierarchy.BitPLRU || l.Replacement == hierarchy.NRU:
 		if w := slices.Index(l.eachBit(set), false); w >= 0 {
 			return uint64(w)
@@ -295,9 +295,9 @@ func (l *naiveLevel) wayFor(set uint64) uint64 {
 	})
 }
 
-// awayFromLatest implements tree-PLRU by its definition. It chooses the half of the ways that does
+// treeVictim implements tree-PLRU by its definition. It chooses the half of the ways that does
 // not contain the most recently used way, and repeats this within the chosen half.
-func (l *naiveLevel) awayFromLatest(set, from, to uint64) uint64 {
+func (l *naiveLevel) treeVictim(set, from, to uint64) uint64 {
 	if to-from == 1 {
 		return from
 	}
@@ -309,12 +309,12 @@ func (l *naiveLevel) awayFromLatest(set, from, to uint64) uint64 {
 	}
 	middle := (from + to) / 2
 	if latest(from, middle) > latest(middle, to) {
-		return l.awayFromLatest(set, middle, to)
+		return l.treeVictim(set, middle, to)
 	}
-	return l.awayFromLatest(set, from, middle)
+	return l.treeVictim(set, from, middle)
 }
 
-// part returns the words of d that are within a range of bytes.
+// part returns the words of d that lie within a range of bytes.
 func (d data) part(addr, bytes uint64) data {
 	found := data{}
 	for word, version := range d {
@@ -334,7 +334,7 @@ func (n *naive) demand(i int, addr, bytes uint64) (words data, dirty bool) {
 	}
 	l, words := n.levels[i], data{}
 	if l.SubBlockBytes > 0 {
-		for _, piece := range cut(addr, bytes, l.lineSize()) {
+		for _, piece := range splitAtLines(addr, bytes, l.lineSize()) {
 			maps.Copy(words, n.accessParts(i, request{}, piece[0], piece[1], nil))
 		}
 		return words, false
@@ -397,7 +397,7 @@ func (n *naive) putLine(i int, x *naiveLine) *naiveLine {
 	}
 	addr := victim.number * l.lineSize()
 	if l.inclusive {
-		n.recall(i, victim, addr)
+		n.collectFromAbove(i, victim, addr)
 	}
 	if i+1 < len(n.levels) && n.levels[i+1].exclusive {
 		n.accept(i, victim, addr)
@@ -424,7 +424,7 @@ func (n *naive) insert(l *naiveLevel, x *naiveLine) (victim *naiveLine) {
 func (l *naiveLevel) insert(x *naiveLine, now int) (victim *naiveLine) {
 	x.set = l.set(x.number)
 	x.way = l.wayFor(x.set)
-	victim = l.inSet(x.set)[x.way]
+	victim = l.linesOfSet(x.set)[x.way]
 	if victim != nil {
 		delete(l.lines, victim.number)
 	}
@@ -433,9 +433,9 @@ func (l *naiveLevel) insert(x *naiveLine, now int) (victim *naiveLine) {
 	return victim
 }
 
-// recall collects the victim's lines from the levels above level i. The level that is nearest to
-// the processor contains the newest words.
-func (n *naive) recall(i int, victim *naiveLine, addr uint64) {
+// collectFromAbove collects the victim's lines from the levels above level i. The level that is
+// nearest to the processor contains the newest words.
+func (n *naive) collectFromAbove(i int, victim *naiveLine, addr uint64) {
 	for k := i - 1; k >= 0; k-- {
 		all := n.atDepth(k, i)
 		if n.levels[i].instructions {
@@ -507,7 +507,7 @@ func (n *naive) writeBackRun(i int, addr, bytes uint64, words data) {
 		return
 	}
 	l := n.levels[i+1]
-	for _, piece := range cut(addr, bytes, l.lineSize()) {
+	for _, piece := range splitAtLines(addr, bytes, l.lineSize()) {
 		l.counts.WriteBacksReceived++
 		some := words.part(piece[0], piece[1])
 		line := piece[0] / l.lineSize()
@@ -555,7 +555,7 @@ func (n *naive) store(i int, addr, bytes uint64, words data) {
 		return
 	}
 	l := n.levels[i]
-	for _, piece := range cut(addr, bytes, l.lineSize()) {
+	for _, piece := range splitAtLines(addr, bytes, l.lineSize()) {
 		some := words.part(piece[0], piece[1])
 		if l.SubBlockBytes > 0 {
 			n.accessParts(i, request{store: true}, piece[0], piece[1], some)
@@ -581,7 +581,7 @@ func (n *naive) storeAlone(i int, piece [2]uint64, some data) {
 			maps.Copy(all, some)
 			n.put(i, line, all, dirty || !l.Write.Through())
 		} else {
-			n.change(l, line, some)
+			n.writeLine(l, line, some)
 		}
 		if l.Write.Through() {
 			n.update(i+1, piece[0], piece[1], some)
@@ -589,8 +589,8 @@ func (n *naive) storeAlone(i int, piece [2]uint64, some data) {
 	}
 }
 
-// change writes words to a line that is present.
-func (n *naive) change(l *naiveLevel, line uint64, words data) {
+// writeLine writes words to a line that is present.
+func (n *naive) writeLine(l *naiveLevel, line uint64, words data) {
 	x := l.lines[line]
 	n.use(l, x)
 	maps.Copy(x.words, words)
@@ -604,7 +604,7 @@ func (n *naive) update(i int, addr, bytes uint64, words data) {
 		return
 	}
 	l := n.levels[i]
-	for _, piece := range cut(addr, bytes, l.lineSize()) {
+	for _, piece := range splitAtLines(addr, bytes, l.lineSize()) {
 		l.counts.Updates++
 		line := piece[0] / l.lineSize()
 		some := words.part(piece[0], piece[1])
@@ -616,7 +616,7 @@ func (n *naive) update(i int, addr, bytes uint64, words data) {
 		}
 		hit := l.lines[line] != nil
 		if hit {
-			n.change(l, line, some)
+			n.writeLine(l, line, some)
 		}
 		if !hit || l.Write.Through() {
 			n.update(i+1, piece[0], piece[1], some)
@@ -665,9 +665,9 @@ func (n *naive) flushCache(i int, l *naiveLevel) {
 	}
 }
 
-// cohere notifies the other cores that one core accesses a level. addr is the address of the line
-// in that level.
-func (n *naive) cohere(from int, addr uint64, write bool) {
+// notifyOtherCores notifies the other cores that one core accesses a level. The parameter addr is
+// the address of the line in that level.
+func (n *naive) notifyOtherCores(from int, addr uint64, write bool) {
 	if !n.threaded || n.off {
 		return
 	}
@@ -698,7 +698,7 @@ func (n *naive) cohere(from int, addr uint64, write bool) {
 		if here && !write {
 			return
 		}
-		n.transact(i, place{i, behind, line}, l, members, bytes, write, here)
+		n.busRequest(i, busLine{i, behind, line}, l, members, bytes, write, here)
 	}
 }
 
@@ -711,8 +711,8 @@ func (l *naiveLevel) hasAll(addr, bytes uint64) bool {
 	return true
 }
 
-// transact performs one bus request, following the protocol literally.
-func (n *naive) transact(i int, p place, me *naiveLevel, members []*naiveLevel, bytes uint64, write, here bool) {
+// busRequest performs one bus request exactly as the protocol specifies.
+func (n *naive) busRequest(i int, p busLine, me *naiveLevel, members []*naiveLevel, bytes uint64, write, here bool) {
 	state := n.states[p]
 	if state == nil {
 		state = map[int]byte{}
@@ -720,7 +720,7 @@ func (n *naive) transact(i int, p place, me *naiveLevel, members []*naiveLevel, 
 	}
 	addr := p.line * bytes
 	for _, m := range members {
-		if !n.above(i, m, addr, bytes, func(*naiveLevel, *naiveLine) {}) {
+		if !n.forEachCopy(i, m, addr, bytes, func(*naiveLevel, *naiveLine) {}) {
 			delete(state, m.number) // the member no longer contains any word of the line
 		}
 	}
@@ -742,7 +742,7 @@ func (n *naive) transact(i int, p place, me *naiveLevel, members []*naiveLevel, 
 			continue
 		}
 		others = true
-		dirty = n.yield(i, m, addr, bytes, write) || dirty
+		dirty = n.writeBackCopies(i, m, addr, bytes, write) || dirty
 		if state[m.number] = 'S'; write {
 			delete(state, m.number)
 		}
@@ -765,15 +765,15 @@ func (n *naive) transact(i int, p place, me *naiveLevel, members []*naiveLevel, 
 	}
 }
 
-// above calls the function each on every line in a range of bytes that is in the given cache of
-// level i or in the caches above it. It reports whether it found any such lines.
-func (n *naive) above(i int, m *naiveLevel, addr, bytes uint64, each func(*naiveLevel, *naiveLine)) (found bool) {
+// forEachCopy calls the function each for every line of a range of bytes that is in cache m of
+// level i, or in a cache above m. The result reports whether there are any such lines.
+func (n *naive) forEachCopy(i int, m *naiveLevel, addr, bytes uint64, each func(*naiveLevel, *naiveLine)) (found bool) {
 	for k := i; k >= 0; k-- {
 		for _, l := range n.atDepth(k, i) {
 			if l.first < m.first || l.first >= m.end {
 				continue
 			}
-			for _, piece := range cut(addr, bytes, l.lineSize()) {
+			for _, piece := range splitAtLines(addr, bytes, l.lineSize()) {
 				if x := l.lines[piece[0]/l.lineSize()]; x != nil {
 					found = true
 					each(l, x)
@@ -784,11 +784,11 @@ func (n *naive) above(i int, m *naiveLevel, addr, bytes uint64, each func(*naive
 	return found
 }
 
-// yield makes a cache and the caches above it write back a line. If another core stores to the
-// line, yield also makes them invalidate it.
-func (n *naive) yield(i int, m *naiveLevel, addr, bytes uint64, write bool) (dirty bool) {
+// writeBackCopies makes a cache and the caches above it write back a line. If another core stores
+// to the line, writeBackCopies also makes them invalidate it.
+func (n *naive) writeBackCopies(i int, m *naiveLevel, addr, bytes uint64, write bool) (dirty bool) {
 	changed := data{} // the words are the newest, because the level nearest to the processor is visited last
-	n.above(i, m, addr, bytes, func(_ *naiveLevel, x *naiveLine) {
+	n.forEachCopy(i, m, addr, bytes, func(_ *naiveLevel, x *naiveLine) {
 		if x.dirty {
 			dirty = true
 			maps.Copy(changed, x.words)
@@ -800,9 +800,9 @@ func (n *naive) yield(i int, m *naiveLevel, addr, bytes uint64, write bool) (dir
 		} else {
 			m.counts.Bus.WriteBacksForReads++
 		}
-		n.sendChanged(i, m, addr, bytes, changed)
+		n.writeBackRange(i, m, addr, bytes, changed)
 	}
-	n.above(i, m, addr, bytes, func(l *naiveLevel, x *naiveLine) {
+	n.forEachCopy(i, m, addr, bytes, func(l *naiveLevel, x *naiveLine) {
 		x.dirty = false
 		maps.Copy(x.words, changed.part(x.number*l.lineSize(), l.lineSize()))
 		if write {
@@ -814,13 +814,13 @@ func (n *naive) yield(i int, m *naiveLevel, addr, bytes uint64, write bool) (dir
 	return dirty
 }
 
-// sendChanged writes back the dirty lines in a range of bytes. It combines adjacent lines.
-func (n *naive) sendChanged(i int, m *naiveLevel, addr, bytes uint64, changed data) {
+// writeBackRange writes back the dirty lines in a range of bytes. It combines adjacent lines.
+func (n *naive) writeBackRange(i int, m *naiveLevel, addr, bytes uint64, changed data) {
 	back := n.levels
 	defer func() { n.levels = back }()
 	n.levels = n.path(m.first, false)
 	dirty := map[uint64]bool{}
-	n.above(i, m, addr, bytes, func(l *naiveLevel, x *naiveLine) {
+	n.forEachCopy(i, m, addr, bytes, func(l *naiveLevel, x *naiveLine) {
 		for at := range l.lineSize() {
 			if x.dirty {
 				dirty[x.number*l.lineSize()+at] = true
@@ -839,9 +839,9 @@ func (n *naive) sendChanged(i int, m *naiveLevel, addr, bytes uint64, changed da
 	}
 }
 
-// cut splits a range of bytes at line boundaries.
-func cut(addr, bytes, lineBytes uint64) (pieces [][2]uint64) {
-	for a := addr; a != addr+bytes; a++ { // the operator != also works at the end of the address space
+// splitAtLines splits a range of bytes at line boundaries.
+func splitAtLines(addr, bytes, lineBytes uint64) (pieces [][2]uint64) {
+	for a := addr; a != addr+bytes; a++ { // compare with !=, because addr+bytes may overflow to 0
 		if len(pieces) == 0 || a%lineBytes == 0 {
 			pieces = append(pieces, [2]uint64{a, 0})
 		}

@@ -46,7 +46,7 @@ func (n *naive) demanded(i int, line uint64, store bool, access func()) {
 	}
 }
 
-// causeOf determines why some sub-blocks of a line, or the whole line, are missing.
+// causeOf determines the cause of a miss, either of sub-blocks or of a whole line.
 func (n *naive) causeOf(l *naiveLevel, blocks []uint64, line uint64, bypass, missed, lineMissed bool) (why, lineWhy cause) {
 	if l.full == nil {
 		return noCause, noCause
@@ -151,7 +151,7 @@ func (n *naive) waits(i int) bool {
 
 func (n *naive) prefetch(i int, a, unit uint64) {
 	l := n.levels[i]
-	n.cohere(i, a/l.lineSize()*l.lineSize(), false)
+	n.notifyOtherCores(i, a/l.lineSize()*l.lineSize(), false)
 	if l.SubBlockBytes > 0 {
 		n.accessParts(i, request{prefetch: true}, a/unit*unit, unit, nil)
 		return
@@ -245,9 +245,9 @@ func (n *naive) pullFrom(i int, addr, bytes uint64) (words data, dirty bool) {
 		return n.words.part(addr, bytes), false
 	}
 	l, words := n.levels[i], data{}
-	for _, piece := range cut(addr, bytes, l.lineSize()) {
+	for _, piece := range splitAtLines(addr, bytes, l.lineSize()) {
 		if l.SubBlockBytes > 0 {
-			maps.Copy(words, n.accessParts(i, request{pulled: true}, piece[0], piece[1], nil))
+			maps.Copy(words, n.accessParts(i, request{fromAbove: true}, piece[0], piece[1], nil))
 			continue
 		}
 		more, changed := n.pull(i, piece[0]/l.lineSize())
@@ -289,7 +289,7 @@ func (n *naive) pull(i int, line uint64) (words data, dirty bool) {
 func (n *naive) accessParts(i int, r request, addr, bytes uint64, words data) data {
 	l := n.levels[i]
 	sub := uint64(l.SubBlockBytes)
-	line, demand := addr/l.lineSize(), !r.prefetch && !r.pulled
+	line, demand := addr/l.lineSize(), !r.prefetch && !r.fromAbove
 	var blocks []uint64 // addresses of the sub-blocks
 	for at := addr / sub; at <= (addr+bytes-1)/sub; at++ {
 		blocks = append(blocks, at*sub)
@@ -305,7 +305,7 @@ func (n *naive) accessParts(i int, r request, addr, bytes uint64, words data) da
 	switch {
 	case r.store:
 		counters = []*uint64{&l.counts.Writes, &l.counts.WriteMisses}
-	case r.pulled:
+	case r.fromAbove:
 		counters = []*uint64{&l.counts.PrefetchReads, &l.counts.PrefetchReadMisses}
 	case r.prefetch:
 		var all uint64
@@ -379,7 +379,7 @@ func (n *naive) accessParts(i int, r request, addr, bytes uint64, words data) da
 	if x != nil {
 		out = x.words.part(addr, bytes)
 	}
-	if l.Prefetch.Kind != hierarchy.NoPrefetch && !r.prefetch && (!r.store || !l.Prefetch.Reads) && (!r.pulled || l.Prefetch.Chained) {
+	if l.Prefetch.Kind != hierarchy.NoPrefetch && !r.prefetch && (!r.store || !l.Prefetch.Reads) && (!r.fromAbove || l.Prefetch.Chained) {
 		n.prefetchAfter(i, addr, missed, first)
 	}
 	return out

@@ -21,9 +21,9 @@ type part struct {
 
 // request describes the cause of an access to a level with sub-blocks.
 type request struct {
-	store    bool // a demand write; otherwise a read
-	prefetch bool // a prefetch of the level's own prefetcher
-	pulled   bool // a prefetch of a level above
+	store     bool // a write; otherwise a read
+	prefetch  bool // issued by the level's own prefetcher
+	fromAbove bool // a prefetch that a level above issued
 }
 
 // partsOf returns the set of sub-blocks of a range of bytes within a line.
@@ -43,14 +43,14 @@ func (l *level) accessParts(r request, addr trace.Addr, bytes uint64) {
 	whole := bytes == uint64(bits.OnesCount64(mask))<<w.parts.shift
 	insert := !r.store || !l.around && (whole || !l.wholeOnly)
 	l.countParts(r, missed, !present, first)
-	if pre := w.prefetch; pre != nil && !present && !r.prefetch && !r.pulled {
+	if pre := w.prefetch; pre != nil && !present && !r.prefetch && !r.fromAbove {
 		if _, pushed := pre.pushed[line]; pushed {
 			l.counts.Prefetch.Pollution++
 			delete(pre.pushed, line)
 		}
 	}
 	var victim trace.Line
-	var left part // the sub-blocks of the victim
+	var left part // state of the victim's sub-blocks
 	evicted := false
 	fetched := missed && (!r.store || (present || insert) && !whole)
 	if present || insert {
@@ -75,7 +75,7 @@ func (l *level) accessParts(r request, addr trace.Addr, bytes uint64) {
 	seen := observation{request: r, bytes: bytes, missed: missed, lineMissed: !present}
 	if w.causes != nil {
 		seen.cause, seen.lineCause = w.causes.access(line, mask, !insert, missed, !present)
-		if !r.prefetch && !r.pulled {
+		if !r.prefetch && !r.fromAbove {
 			l.counts.count(seen.cause)
 		}
 	}
@@ -84,14 +84,14 @@ func (l *level) accessParts(r request, addr trace.Addr, bytes uint64) {
 	}
 	if fetched {
 		from := addr >> w.parts.shift << w.parts.shift
-		l.fetchParts(from, uint64(bits.OnesCount64(mask))<<w.parts.shift, r.prefetch || r.pulled)
+		l.fetchParts(from, uint64(bits.OnesCount64(mask))<<w.parts.shift, r.prefetch || r.fromAbove)
 	}
 	if r.store && (l.through || !present && !insert) {
 		each := (*level).update
 		if !present && !insert {
 			each = (*level).store
 		}
-		l.down(addr, bytes, each)
+		l.passDown(addr, bytes, each)
 	}
 	if evicted {
 		l.evictParts(victim, left)
@@ -99,14 +99,14 @@ func (l *level) accessParts(r request, addr trace.Addr, bytes uint64) {
 			w.prefetch.pushed[victim] = struct{}{}
 		}
 	}
-	if w.prefetch != nil && !r.prefetch && (!r.store || !w.prefetch.Reads) && (!r.pulled || w.prefetch.Chained) {
+	if w.prefetch != nil && !r.prefetch && (!r.store || !w.prefetch.Reads) && (!r.fromAbove || w.prefetch.Chained) {
 		l.prefetchAfter(addr, missed, first)
 	}
 }
 
-// countParts counts an access to sub-blocks. lineMissed is set if the line is absent. first is set
-// for the first use of prefetched sub-blocks.
-func (l *level) countParts(r request, missed, lineMissed, first bool) {
+// countParts counts an access to sub-blocks. The parameter lineMissed is true if the line is
+// absent. The parameter firstUse is true if the access is the first use of prefetched sub-blocks.
+func (l *level) countParts(r request, missed, lineMissed, firstUse bool) {
 	c := l.counts
 	add := func(n *uint64, is bool) {
 		if is {
@@ -118,7 +118,7 @@ func (l *level) countParts(r request, missed, lineMissed, first bool) {
 		add(&c.Prefetch.Misses, missed)
 		add(&c.Prefetch.Hits, !missed)
 		return
-	case r.pulled:
+	case r.fromAbove:
 		c.PrefetchReads++
 		add(&c.PrefetchReadMisses, missed)
 		return
@@ -131,13 +131,13 @@ func (l *level) countParts(r request, missed, lineMissed, first bool) {
 		l.countFetch(missed)
 	}
 	add(&c.LineMisses, lineMissed)
-	add(&c.Prefetch.Useful, first && l.watch.prefetch != nil)
+	add(&c.Prefetch.Useful, firstUse && l.watch.prefetch != nil)
 }
 
-// insertParts inserts an absent line without sub-blocks.
+// insertParts inserts an absent line that does not contain any sub-blocks yet.
 func (l *level) insertParts(line trace.Line, dirty bool) (victim trace.Line, evicted bool) {
 	l.counts.Fills++
-	l.watch.arrived(line)
+	l.watch.lineEntered(line)
 	victim, _, evicted = l.tags.insert(line, dirty)
 	if evicted {
 		l.counts.Evictions++
@@ -153,7 +153,8 @@ func (l *level) evictParts(victim trace.Line, left part) {
 	l.writeBackParts(victim, left.dirty)
 }
 
-// writeBackParts writes back sub-blocks, starting with the last, and combines adjacent sub-blocks.
+// writeBackParts writes back dirty sub-blocks, starting with the last. Adjacent sub-blocks are
+// written back together.
 func (l *level) writeBackParts(line trace.Line, dirty uint64) {
 	shift := l.watch.parts.shift
 	for dirty != 0 {
@@ -161,7 +162,7 @@ func (l *level) writeBackParts(line trace.Line, dirty uint64) {
 		// number of adjacent dirty sub-blocks up to the last sub-block
 		run := bits.LeadingZeros64(^(dirty << (64 - last)))
 		first := last - run
-		l.sendBack(line<<l.shift+uint64(first)<<shift, uint64(run)<<shift)
+		l.sendWriteBack(line<<l.shift+uint64(first)<<shift, uint64(run)<<shift)
 		dirty &= 1<<first - 1
 	}
 }
@@ -169,7 +170,7 @@ func (l *level) writeBackParts(line trace.Line, dirty uint64) {
 // fetchParts reads whole sub-blocks from the level below.
 func (l *level) fetchParts(addr trace.Addr, bytes uint64, pull bool) {
 	if pull {
-		l.pullFrom(addr, bytes)
+		l.prefetchFromBelow(addr, bytes)
 		return
 	}
 	if l.below == nil {
@@ -193,9 +194,9 @@ func (l *level) readRange(addr trace.Addr, bytes uint64) (dirty bool) {
 	return l.read(addr >> l.shift)
 }
 
-// receiveParts processes bytes that the level above writes back or writes through. It reports
-// whether the level has kept all bytes. If not, all bytes are passed to the level below, and
-// sub-blocks that are present are updated without becoming dirty.
+// receiveParts processes bytes that the level above writes back or writes through. The result kept
+// reports whether the level has stored all bytes. If not, the caller passes all bytes to the level
+// below, and sub-blocks that are present are updated without becoming dirty.
 func (l *level) receiveParts(addr trace.Addr, bytes uint64, back bool) (hit, kept bool) {
 	w := l.watch
 	line, mask := addr>>l.shift, l.partsOf(addr, bytes)

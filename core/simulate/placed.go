@@ -56,7 +56,7 @@ func (p *placed) touch(line trace.Line, dirty bool) bool {
 	return found
 }
 
-// takeEmpty returns an empty way of a set, if there is one.
+// takeEmpty returns an empty way of a set. The result found is false if the set is full.
 func (p *placed) takeEmpty(set uint64) (way uint64, found bool) {
 	if p.left[set] == 0 {
 		return 0, false
@@ -65,8 +65,8 @@ func (p *placed) takeEmpty(set uint64) (way uint64, found bool) {
 	return uint64(p.empty[set*p.ways+uint64(p.left[set])]), true
 }
 
-// put puts a line into a way, and replaces the line in this way.
-func (p *placed) put(line trace.Line, dirty bool, set, way uint64) (victim trace.Line, victimDirty, evicted bool) {
+// replace stores a line in a way, and returns the line that was in this way.
+func (p *placed) replace(line trace.Line, dirty bool, set, way uint64) (victim trace.Line, victimDirty, evicted bool) {
 	at := set*p.ways + way
 	old := p.frames[at]
 	p.frames[at] = frameOf(line, dirty)
@@ -93,18 +93,18 @@ func (p *placed) remove(line trace.Line) (present, dirty bool) {
 	return true, dirty
 }
 
-func (p *placed) look(line trace.Line) (present, dirty bool) {
+func (p *placed) peek(line trace.Line) (present, dirty bool) {
 	set, way, found := p.find(line)
 	return found, found && p.frames[set*p.ways+way].dirty()
 }
 
-func (p *placed) wash(line trace.Line) {
+func (p *placed) markClean(line trace.Line) {
 	if set, way, found := p.find(line); found {
 		p.frames[set*p.ways+way] &^= 1
 	}
 }
 
-func (p *placed) clean(back func(trace.Line)) { cleanFrames(p.frames, back) }
+func (p *placed) cleanAll(back func(trace.Line)) { cleanFrames(p.frames, back) }
 
 func (p *placed) each(f func(trace.Line)) { eachFrame(p.frames, f) }
 
@@ -121,8 +121,8 @@ func (p *placed) resident() uint64 {
 // of each inner node selects the half from which a line is evicted.
 type tree struct {
 	placed
-	// whether the node points to the higher half; one element per way; the first element of each
-	// set is unused
+	// whether a node selects the half with the higher way numbers; each set has one element per way,
+	// the first of which is unused
 	points []bool
 }
 
@@ -136,13 +136,13 @@ func (t *tree) touch(line trace.Line, dirty bool) bool {
 		if dirty {
 			t.frames[set*t.ways+way] |= 1
 		}
-		t.turnAway(set, way)
+		t.protect(set, way)
 	}
 	return found
 }
 
-// turnAway makes each node above a way point to the half that does not contain the way.
-func (t *tree) turnAway(set, way uint64) {
+// protect sets each node on the path to a way to the half that does not contain the way.
+func (t *tree) protect(set, way uint64) {
 	points := t.points[set*t.ways : (set+1)*t.ways]
 	for n := t.ways + way; n > 1; n /= 2 {
 		points[n/2] = n&1 == 0
@@ -153,14 +153,14 @@ func (t *tree) insert(line trace.Line, dirty bool) (victim trace.Line, victimDir
 	set := t.set(line)
 	way, found := t.takeEmpty(set)
 	if !found {
-		way = t.pointedAt(set)
+		way = t.victimWay(set)
 	}
-	t.turnAway(set, way)
-	return t.put(line, dirty, set, way)
+	t.protect(set, way)
+	return t.replace(line, dirty, set, way)
 }
 
-// pointedAt returns the way that is selected by the bits of a set's tree.
-func (t *tree) pointedAt(set uint64) uint64 {
+// victimWay returns the way that the bits of a set's tree select.
+func (t *tree) victimWay(set uint64) uint64 {
 	points := t.points[set*t.ways : (set+1)*t.ways]
 	n := uint64(1)
 	for n < t.ways {
@@ -187,5 +187,5 @@ func (t *random) insert(line trace.Line, dirty bool) (victim trace.Line, victimD
 	if !found {
 		way = t.draw.Uint64N(t.ways)
 	}
-	return t.put(line, dirty, set, way)
+	return t.replace(line, dirty, set, way)
 }

@@ -30,22 +30,22 @@ func (t fifoList) touch(line trace.Line, dirty bool) bool {
 
 // Re-reference prediction values (Jaleel, Theobald, Steely and Emer, ISCA 2010, §4), with 2 bits.
 const (
-	distant = 3 // the line can be evicted
+	distant = 3 // value of a line that can be evicted
 	long    = 2 // value of an inserted line under SRRIP
 	soon    = 0 // value after a hit
 
-	// Under BRRIP, one of every bimodal inserted lines has the value long, starting with the first
-	// line.
-	bimodal = 32
+	// BRRIP inserts one of every bimodalPeriod lines, starting with the first, with the value long.
+	// All other lines have the value distant.
+	bimodalPeriod = 32
 
-	selectorMost = 1<<10 - 1 // limit of DRRIP's selector
+	selectorMost = 1<<10 - 1 // maximum value of DRRIP's selector
 	// if the selector is at least this value, the follower sets use BRRIP
 	selectorMiddle = 1 << 9
 	dueling        = 32 // number of leader sets of each policy, if there are enough sets
 )
 
-// ranked implements the policies that store a number for each way. The number counts uses (LFU),
-// records whether the way was used (bit-PLRU and NRU), or is a re-reference prediction value
+// ranked implements the policies that store a number, the rank, for each way. The rank counts uses
+// (LFU), records whether the way was used (bit-PLRU and NRU), or is a re-reference prediction value
 // (RRIP).
 type ranked struct {
 	placed
@@ -67,7 +67,7 @@ func (t *ranked) touch(line trace.Line, dirty bool) bool {
 		if dirty {
 			t.frames[set*t.ways+way] |= 1
 		}
-		t.used(set, way, true)
+		t.updateRanks(set, way, true)
 	}
 	return found
 }
@@ -78,12 +78,12 @@ func (t *ranked) insert(line trace.Line, dirty bool) (victim trace.Line, victimD
 	if !found {
 		way = t.victim(set)
 	}
-	t.used(set, way, false)
-	return t.put(line, dirty, set, way)
+	t.updateRanks(set, way, false)
+	return t.replace(line, dirty, set, way)
 }
 
-// used updates the numbers of a set after a hit in a way, or after an insertion into the way.
-func (t *ranked) used(set, way uint64, hit bool) {
+// updateRanks updates the ranks of a set after a hit in a way, or after an insertion into the way.
+func (t *ranked) updateRanks(set, way uint64, hit bool) {
 	ranks := t.rank[set*t.ways : (set+1)*t.ways]
 	switch t.policy {
 	case hierarchy.LFU:
@@ -104,29 +104,30 @@ func (t *ranked) used(set, way uint64, hit bool) {
 		ranks[way] = 1
 	default:
 		if ranks[way] = soon; !hit {
-			ranks[way] = t.predict(set)
+			ranks[way] = t.insertedRRPV(set)
 		}
 	}
 }
 
-// predict returns the re-reference prediction value of an inserted line.
-func (t *ranked) predict(set uint64) uint32 {
+// insertedRRPV returns the re-reference prediction value of an inserted line.
+func (t *ranked) insertedRRPV(set uint64) uint32 {
 	policy := t.policy
 	if policy == hierarchy.DRRIP {
-		policy = t.duel(set)
+		policy = t.duelPolicy(set)
 	}
 	if policy == hierarchy.SRRIP {
 		return long
 	}
 	t.inserts++
-	if t.inserts%bimodal == 1 {
+	if t.inserts%bimodalPeriod == 1 {
 		return long
 	}
 	return distant
 }
 
-// duel returns the policy that DRRIP uses for a set after a miss.
-func (t *ranked) duel(set uint64) hierarchy.Replacement {
+// duelPolicy updates DRRIP's selector after a miss in a set, and returns the policy for the
+// inserted line.
+func (t *ranked) duelPolicy(set uint64) hierarchy.Replacement {
 	switch set % t.group {
 	case 0:
 		t.selector = min(t.selector+1, selectorMost)
@@ -141,8 +142,8 @@ func (t *ranked) duel(set uint64) hierarchy.Replacement {
 	return hierarchy.SRRIP
 }
 
-// victim returns the way of a full set from which a line is evicted. If there are several
-// candidates, it returns the first way.
+// victim selects the way of a full set from which a line is evicted. If several ways qualify,
+// victim returns the first.
 func (t *ranked) victim(set uint64) (way uint64) {
 	ranks := t.rank[set*t.ways : (set+1)*t.ways]
 	switch t.policy {
@@ -158,7 +159,7 @@ func (t *ranked) victim(set uint64) (way uint64) {
 				return uint64(w)
 			}
 		}
-		clear(ranks) // NRU, or a single way
+		clear(ranks) // all bits are set: the policy is NRU, or there is a single way
 	default:
 		for w, r := range ranks {
 			if r > ranks[way] {

@@ -30,10 +30,10 @@ type prefetcher struct {
 	shift uint                    // units have 1 << shift bytes
 	line  uint                    // lines have 1 << line bytes
 	fresh map[trace.Line]struct{} // prefetched lines that have not been used yet
-	// lines that were evicted by prefetched lines, and have not been fetched since
+	// lines that prefetched lines have evicted, and that have not been fetched again
 	pushed  map[trace.Line]struct{}
 	strides map[trace.Addr]*strideEntry
-	order   []trace.Addr // instructions in strides, in the order in which their entries were created
+	order   []trace.Addr // keys of strides, in the order in which the entries were created
 	streams []streamEntry
 	wanted  []trace.Addr // addresses to prefetch after the last access
 	dropped func() bool  // decides at random whether to drop a prefetch; nil: no prefetch is dropped
@@ -42,21 +42,21 @@ type prefetcher struct {
 // strideEntry is an entry of the reference prediction table (Baer and Chen, Supercomputing 1991).
 type strideEntry struct {
 	last   trace.Addr
-	stride uint64 // modulo 2^64
+	stride uint64 // difference between successive addresses, modulo 2^64
 }
 
 // streamEntry tracks the direction of the accesses within a page.
 type streamEntry struct {
 	page, last trace.Addr // page number and unit number of the last access
 	down       bool
-	sure       uint8 // number of successive moves in the same direction, at most sureEnough
+	confidence uint8 // number of successive moves in the same direction, at most minConfidence
 }
 
 const (
 	strideEntries = 256
 	streamEntries = 16
-	streamPage    = 12 // streams stay within pages of 4 KiB
-	sureEnough    = 2
+	streamPage    = 12 // binary logarithm of the page size that bounds a stream
+	minConfidence = 2
 )
 
 func newPrefetcher(c hierarchy.Prefetch, line, shift uint, seed uint64) *prefetcher {
@@ -70,22 +70,22 @@ func newPrefetcher(c hierarchy.Prefetch, line, shift uint, seed uint64) *prefetc
 	return p
 }
 
-// after returns the addresses to prefetch after an access. missed is set if the access missed.
-// first is set if the access is the first use of a prefetched unit. The result is valid until the
-// next call.
-func (p *prefetcher) after(addr, pc trace.Addr, missed, first bool) []trace.Addr {
+// candidates returns the addresses to prefetch after an access. The parameter missed is true if the
+// access missed. The parameter firstUse is true if the access is the first use of a prefetched
+// unit. The result is valid until the next call.
+func (p *prefetcher) candidates(addr, pc trace.Addr, missed, firstUse bool) []trace.Addr {
 	p.wanted = p.wanted[:0]
 	switch p.Kind {
 	case hierarchy.NextLine:
 		if missed {
-			p.ahead(addr, 1<<p.shift)
+			p.addCandidates(addr, 1<<p.shift)
 		}
 	case hierarchy.Tagged:
-		if missed || first {
-			p.ahead(addr, 1<<p.shift)
+		if missed || firstUse {
+			p.addCandidates(addr, 1<<p.shift)
 		}
 	case hierarchy.Always:
-		p.ahead(addr, 1<<p.shift)
+		p.addCandidates(addr, 1<<p.shift)
 	case hierarchy.Adjacent:
 		if missed {
 			p.wanted = append(p.wanted, addr>>p.shift<<p.shift^1<<p.shift)
@@ -95,10 +95,10 @@ func (p *prefetcher) after(addr, pc trace.Addr, missed, first bool) []trace.Addr
 	case hierarchy.Stream:
 		p.stream(addr)
 	case hierarchy.LoadForward:
-		p.ahead(addr, 1<<p.shift)
+		p.addCandidates(addr, 1<<p.shift)
 		p.wanted = slices.DeleteFunc(p.wanted, func(a trace.Addr) bool { return a>>p.line != addr>>p.line })
 	case hierarchy.SubBlock:
-		p.ahead(addr, 1<<p.shift)
+		p.addCandidates(addr, 1<<p.shift)
 		for i, a := range p.wanted {
 			p.wanted[i] = addr>>p.line<<p.line | a&(1<<p.line-1)
 		}
@@ -106,8 +106,8 @@ func (p *prefetcher) after(addr, pc trace.Addr, missed, first bool) []trace.Addr
 	return p.wanted
 }
 
-// ahead adds Degree addresses, beginning at Distance strides after addr.
-func (p *prefetcher) ahead(addr trace.Addr, stride uint64) {
+// addCandidates adds Degree addresses to the candidates, starting Distance strides after addr.
+func (p *prefetcher) addCandidates(addr trace.Addr, stride uint64) {
 	for k := range uint64(p.Degree) {
 		p.wanted = append(p.wanted, addr+stride*(uint64(p.Distance)+k))
 	}
@@ -130,8 +130,8 @@ func (p *prefetcher) stride(addr, pc trace.Addr) {
 		return
 	}
 	before := addr >> p.shift
-	p.ahead(addr, stride)
-	// one prefetch for each unit, except the unit of the access
+	p.addCandidates(addr, stride)
+	// prefetch each unit once, but not the accessed unit
 	p.wanted = slices.DeleteFunc(p.wanted, func(a trace.Addr) bool {
 		same := a>>p.shift == before || a>>p.shift == addr>>p.shift
 		before = a >> p.shift
@@ -150,7 +150,7 @@ func (p *prefetcher) stream(addr trace.Addr) {
 		return
 	}
 	e := p.streams[i]
-	p.streams = append(append(p.streams[:i], p.streams[i+1:]...), e) // the most recently used entry is the last
+	p.streams = append(append(p.streams[:i], p.streams[i+1:]...), e) // the most recently used entry is last
 	now := &p.streams[len(p.streams)-1]
 	if unit == e.last {
 		return
@@ -158,18 +158,18 @@ func (p *prefetcher) stream(addr trace.Addr) {
 	down := unit < e.last
 	now.last = unit
 	switch {
-	case e.sure > 0 && down != e.down:
-		now.down, now.sure = down, 1
-	case e.sure < sureEnough:
-		now.down, now.sure = down, e.sure+1
+	case e.confidence > 0 && down != e.down:
+		now.down, now.confidence = down, 1
+	case e.confidence < minConfidence:
+		now.down, now.confidence = down, e.confidence+1
 	}
-	if now.sure < sureEnough {
+	if now.confidence < minConfidence {
 		return
 	}
 	stride := uint64(1) << p.shift
 	if down {
 		stride = -stride
 	}
-	p.ahead(addr, stride)
+	p.addCandidates(addr, stride)
 	p.wanted = slices.DeleteFunc(p.wanted, func(a trace.Addr) bool { return a>>streamPage != page })
 }

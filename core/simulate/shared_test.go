@@ -73,8 +73,8 @@ func TestExactByCore(t *testing.T) {
 	})
 }
 
-// If the private exclusive levels of a core have the same number of sets, they behave like one
-// stack with holes. An invalidated line leaves a free way in the level that contained the line.
+// If a core's private exclusive levels have the same number of sets, they behave like one stack
+// with holes. An invalidated line leaves a free way in the level that contained the line.
 func TestExclusiveByCore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b, _ := drawLines(t)
@@ -101,8 +101,8 @@ func TestExclusiveByCore(t *testing.T) {
 	})
 }
 
-// near reports whether x and n are equal, except for rounding errors from dividing a sum among
-// cores.
+// near reports whether x and n are equal, except for rounding errors that occur when a sum is
+// divided among cores.
 func near(x float64, n uint64) bool { return math.Abs(x-float64(n)) < 1e-6 }
 
 // ascending assigns each thread to a separate core, in ascending order.
@@ -113,7 +113,7 @@ func ascending(threads []uint32) (cores [][]uint32) {
 	return cores
 }
 
-// inTwos returns domains that consist of two cores each.
+// inTwos returns domains of two cores each.
 func inTwos(threads []uint32) (domains [][]uint32) {
 	for pair := range slices.Chunk(ascending(threads), 2) {
 		if len(pair) == 2 {

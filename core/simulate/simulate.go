@@ -30,9 +30,9 @@
 // the line the most recently used line of its set, as in DineroIV.
 //
 //   - A write-back that misses is inserted without a fetch if it is a whole line and the level
-//     allocates for writes. Otherwise, the write-back passes to the level below. A write-through
+//     allocates for writes. Otherwise, the write-back continues to the level below. A write-through
 //     level inserts the line as clean and also writes it to the level below.
-//   - A store that is written through and misses never allocates a line. The store passes to the
+//   - A store that is written through and misses never allocates a line. The store continues to the
 //     level below.
 //
 // # Inclusion
@@ -149,8 +149,8 @@
 // Computer Architecture, 1999, §5.3). If several caches share the next level or memory, a bus
 // connects them. On the bus, a cache also represents the caches above it. A read that misses in all
 // of these caches causes a BusRd transaction. A store causes a BusRdX transaction if it misses, and
-// an upgrade (BusUpgr) if the line is present. Before the next level receives the demand access for
-// the line, the other caches react:
+// an upgrade (BusUpgr) if the line is present. The other caches react before the next level
+// receives the demand access for the line:
 //
 //   - A cache with a dirty copy writes the copy back. After a read, it keeps the line as a clean
 //     copy.
@@ -207,8 +207,8 @@ type Level struct {
 	Bounded    bool
 	Resident   uint64 // number of lines present at the end
 	Caches     int
-	// per-core counts of Run: an event counts for the core that caused it, but an invalidation
-	// counts for the core that loses the line
+	// the counts of Run for each core: an event counts for the core that caused it, but an
+	// invalidation counts for the core whose line is invalidated
 	Cores []Counts
 }
 
@@ -221,7 +221,7 @@ type Core struct {
 type Counts struct {
 	Reads, Writes, ReadMisses, WriteMisses uint64 // numbers of demand accesses and demand misses
 
-	// These fields count the requests of the level above that are not demand accesses.
+	// These fields count the requests from the level above, other than demand accesses.
 	WriteBacksReceived uint64 // number of dirty lines written back to this level
 	WriteBackMisses    uint64 // number of write-backs received for lines that were absent
 	Updates            uint64 // number of stores written through to this level
@@ -300,9 +300,9 @@ type Options struct {
 	// pages dirty.
 	Translation bool
 
-	// PerReference counts as Cachegrind does: a reference to several lines of a level is one
-	// access, which misses if any of these lines is absent. A miss accesses the same bytes in the
-	// next level. Nothing is written back.
+	// PerReference selects Cachegrind's counting: a reference to several lines of a level is one
+	// access, which misses if any of these lines is absent. A miss accesses the same bytes in the next
+	// level. Nothing is written back.
 	PerReference bool
 }
 
@@ -325,10 +325,10 @@ type Simulator struct {
 	appeared []*core
 	folded   int    // number of threads that share a core because there are more threads than MaxCores
 	now      *core  // core of the current reference; nil if unknown
-	thread   uint32 // the thread that runs on core now
+	thread   uint32 // number of the thread that runs on the core now
 	threaded bool   // whether the trace has threads
-	// levels whose caches are shared by some, but not all, cores; events that other cores cause in
-	// these levels count for the core of the last reference
+	// levels whose caches are shared by some, but not all, cores; an event that another core causes in
+	// such a level counts for the core of the last reference
 	partly       []int
 	bytes, limit uint64
 
@@ -343,8 +343,8 @@ type Simulator struct {
 	seen     uint64 // number of references so far, including warm-up
 }
 
-// mostLines is the maximum number of lines of a cache. A cache of this size needs 1 GiB of memory.
-const mostLines = 1 << 27
+// maxLines is the maximum number of lines of a cache. A cache of this size needs 1 GiB of memory.
+const maxLines = 1 << 27
 
 // New returns a simulator for the hierarchy h, with empty caches. The error is a
 // [*trace.OptionError], or a [*MemoryError].
@@ -367,7 +367,7 @@ func New(h hierarchy.Hierarchy, o Options) (*Simulator, error) {
 		if n := h.Levels[i].SharedBy; n > 1 && n < MaxCores {
 			s.partly = append(s.partly, i)
 		}
-		if s.coherent && isBus(h.Levels, i) {
+		if s.coherent && needsBus(h.Levels, i) {
 			s.buses = append(s.buses, i)
 		}
 	}
@@ -382,8 +382,8 @@ func New(h hierarchy.Hierarchy, o Options) (*Simulator, error) {
 	return s, err
 }
 
-// MemoryBytes returns the memory that the caches of one core need. MemoryBytes returns the same
-// errors as New.
+// MemoryBytes returns the number of bytes that the caches of one core need. The errors are the same
+// as in [New].
 func MemoryBytes(h hierarchy.Hierarchy) (bytes uint64, err error) {
 	if err := checkAll(&h, Options{}); err != nil {
 		return 0, err
@@ -442,8 +442,8 @@ func check(levels []hierarchy.Cache, i int) error {
 		want = "only non-inclusive levels, if a level has sub-blocks"
 	case i > 0 && c.Inclusion == hierarchy.Exclusive && c.Prefetch.Kind != hierarchy.NoPrefetch:
 		want = "no prefetcher in an exclusive level, which contains only lines that the level above evicts"
-	case c.Lines() > mostLines:
-		want = "at most " + strconv.Itoa(mostLines) + " lines to simulate"
+	case c.Lines() > maxLines:
+		want = "at most " + strconv.Itoa(maxLines) + " lines to simulate"
 	case c.Replacement == hierarchy.TreePLRU && ways&(ways-1) != 0:
 		want = "a number of ways that is a power of two, for tree-PLRU"
 	case i > 0 && c.Inclusion == hierarchy.Inclusive && c.LineBytes < largestLine(levels[:i]):
@@ -463,8 +463,8 @@ func largestLine(levels []hierarchy.Cache) (bytes uint32) {
 	return bytes
 }
 
-// Consume simulates the references of a batch. If a new core's caches cannot be created, it returns
-// the same errors as [New].
+// Consume simulates the references of a batch. Consume fails like [New] if a new core's caches
+// cannot be created.
 func (s *Simulator) Consume(b *trace.Batch) error {
 	s.threaded = s.threaded || b.Thread != nil
 	if s.careful {
@@ -496,8 +496,8 @@ func (s *Simulator) Consume(b *trace.Batch) error {
 	return nil
 }
 
-// wordBytes is the assumed size of a reference without a size, as in DineroIV (dinfmt.c). wordBytes
-// affects the number of bytes written through.
+// wordBytes is the assumed size of a reference without a size, as in DineroIV (dinfmt.c). This size
+// affects the number of bytes that are written through.
 const wordBytes = 4
 
 // bytesOf returns the size of a reference. A reference without a size is assumed to extend to the
@@ -521,7 +521,7 @@ func (s *Simulator) consumeThreads(b *trace.Batch) error {
 			thread = b.Thread[i]
 		}
 		addr, bytes, write := b.Addr[i], bytesOf(b.Addr[i], b.Bytes[i]), writes.Has(kind)
-		if s.quick(thread, addr, bytes, write) {
+		if s.hitFirstLevel(thread, addr, bytes, write) {
 			continue
 		}
 		if s.now == nil || thread != s.thread {
@@ -534,13 +534,13 @@ func (s *Simulator) consumeThreads(b *trace.Batch) error {
 	return nil
 }
 
-// quick calls [core.quick] for the core of a thread.
-func (s *Simulator) quick(thread uint32, addr trace.Addr, bytes uint64, write bool) bool {
+// hitFirstLevel calls [core.hitFirstLevel] for the core on which a thread runs.
+func (s *Simulator) hitFirstLevel(thread uint32, addr trace.Addr, bytes uint64, write bool) bool {
 	if thread >= MaxCores {
 		return false
 	}
 	c := s.direct[thread]
-	if c == nil || !c.quick(addr, bytes, write) {
+	if c == nil || !c.hitFirstLevel(addr, bytes, write) {
 		return false
 	}
 	s.references++
@@ -573,7 +573,7 @@ func (s *Simulator) reference(addr trace.Addr, bytes uint64, write bool) {
 // access simulates an access within a line of the first level.
 func (s *Simulator) access(addr trace.Addr, bytes uint64, write bool) {
 	if s.threaded {
-		s.now.tell(s.now.path, 0, addr, write)
+		s.now.notifyBuses(s.now.path, 0, addr, write)
 	}
 	s.now.path[0].access(addr, bytes, write)
 }

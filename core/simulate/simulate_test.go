@@ -172,7 +172,7 @@ func holdAgainstReference(t *rapid.T, h hierarchy.Hierarchy, b *trace.Batch, o O
 			core = int(b.Thread[i])
 		}
 		model.threaded = b.Thread != nil
-		model.run(core, kind == trace.Fetch)
+		model.setCore(core, kind == trace.Fetch)
 		model.pc = b.PC[i]
 		bytes := uint64(b.Bytes[i])
 		if bytes == 0 { // a reference without a size extends to the end of its word
@@ -219,8 +219,8 @@ func holdAgainstReference(t *rapid.T, h hierarchy.Hierarchy, b *trace.Batch, o O
 	}
 }
 
-// coherent reports whether every read sees the last store. Stores do not invalidate lines of instruction
-// caches.
+// coherent reports whether every read returns the value of the last store. Stores do not invalidate
+// lines of instruction caches.
 func (n *naive) coherent() bool { return len(n.icaches) == 0 && !(n.off && n.threaded) }
 
 // bestMisses returns the number of demand misses in a level with optimal replacement (Belady, IBM
@@ -254,12 +254,12 @@ func (l *naiveLevel) bestMisses() (misses uint64) {
 // which is different for every reference.
 func (n *naive) reference(t *rapid.T, version int, kind trace.Kind, addr, bytes uint64, latest data) {
 	first := n.levels[0].lineSize()
-	for _, piece := range cut(addr, bytes, first) {
+	for _, piece := range splitAtLines(addr, bytes, first) {
 		start := piece[0] / first * first
 		n.addr = piece[0]
 		switch kind {
 		case trace.Store, trace.Modify, trace.RangeWrite:
-			n.cohere(0, start, true)
+			n.notifyOtherCores(0, start, true)
 			words := data{}
 			for word := piece[0] / 8; word <= (piece[0]+piece[1]-1)/8; word++ {
 				words[word] = version
@@ -267,7 +267,7 @@ func (n *naive) reference(t *rapid.T, version int, kind trace.Kind, addr, bytes 
 			maps.Copy(latest, words)
 			n.store(0, piece[0], piece[1], words)
 		default:
-			n.cohere(0, start, false)
+			n.notifyOtherCores(0, start, false)
 			words, _ := n.demand(0, piece[0], piece[1])
 			if got, want := words.part(piece[0], piece[1]), latest.part(piece[0], piece[1]); n.coherent() && !maps.Equal(got, want) {
 				t.Fatalf("reference %d reads %v, want %v", version, got, want)
@@ -287,8 +287,8 @@ func held(l *level) (lines []trace.Line) {
 }
 
 // An inclusive level always contains the lines of the levels above it, and an exclusive level
-// contains no line of the level above. No line is lost: every line that was inserted is still in
-// the cache or has been removed. Each miss in one level is an access to the next level.
+// contains no line of the level above. No line is lost: every inserted line is still in the cache,
+// or its removal has been counted. Each miss in one level is an access to the next level.
 func TestInvariants(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h, b := drawHierarchy(t), drawBatch(t)
@@ -484,7 +484,7 @@ func TestMissingSizes(t *testing.T) {
 	for i, addr := range []uint64{0x1000, 0x1004, 0x1007, 0x100e, 0x2000, 0x2000} {
 		b.Addr[i], b.Kind[i], b.Bytes[i] = addr, trace.Store, 0
 	}
-	b.Bytes[5] = 16 // unlike the others, this reference has a size
+	b.Bytes[5] = 16 // only this reference has a size
 	if err := s.Consume(b); err != nil {
 		t.Fatal(err)
 	}

@@ -11,22 +11,23 @@ import (
 // tags records which lines are in a cache, which lines are dirty, and in which order lines are
 // replaced.
 type tags interface {
-	// touch records a use of a line, if the line is present, and marks it dirty if dirty is set.
+	// touch records a use of a line, if the line is present. If dirty is set, touch also marks the
+	// line dirty.
 	touch(line trace.Line, dirty bool) (hit bool)
 	// insert adds an absent line to the line's set, and evicts a victim if the set is full.
 	insert(line trace.Line, dirty bool) (victim trace.Line, victimDirty, evicted bool)
 	// remove removes a line, if it is present.
 	remove(line trace.Line) (present, dirty bool)
-	// look returns the state of a line, and does not count as a use.
-	look(line trace.Line) (present, dirty bool)
-	// wash marks a line clean, if it is present.
-	wash(line trace.Line)
-	// clean marks each dirty line clean and passes it to the callback, set by set. With LRU, the
-	// most recently used line of a set comes first.
-	clean(back func(trace.Line))
+	// peek returns the state of a line. It does not count as a use of the line.
+	peek(line trace.Line) (present, dirty bool)
+	// markClean marks a line clean, if it is present.
+	markClean(line trace.Line)
+	// cleanAll marks each dirty line clean and passes it to the callback, set by set. With LRU, the
+	// lines of a set are passed in order of recency, the most recently used line first.
+	cleanAll(back func(trace.Line))
 	// resident returns the number of lines.
 	resident() uint64
-	// each calls a function for each line, in any order. The function may remove the line.
+	// each calls the function for every line, in any order. The function may remove the line.
 	each(func(line trace.Line))
 }
 
@@ -52,9 +53,9 @@ func newTags(c hierarchy.Cache, seed uint64) tags {
 	return newList(where, ways)
 }
 
-// tagBytes returns the memory that newTags allocates.
+// tagBytes returns the number of bytes that newTags allocates.
 func tagBytes(c hierarchy.Cache) uint64 {
-	// listBytes is the number of bytes that list needs for each set
+	// listBytes is the number of bytes that the type list needs for each set
 	const frameBytes, wayBytes, bitBytes, listBytes = 8, 4, 1, 24
 	inOrder := c.Replacement == hierarchy.LRU || c.Replacement == hierarchy.FIFO
 	switch ways := c.Lines() / c.Sets(); {
@@ -72,16 +73,16 @@ func tagBytes(c hierarchy.Cache) uint64 {
 
 // index selects the set of a line.
 type index struct {
-	sets   uint64
-	mask   uint64 // sets - 1
-	plain  bool   // whether the mask alone selects the set
-	pieces uint   // number of bits in a piece of the hash; 0 if the index is not hashed
+	sets     uint64
+	mask     uint64 // sets - 1
+	plain    bool   // whether the mask alone determines the set
+	hashBits uint   // number of bits in each field that the hash combines; 0 if the index is not hashed
 }
 
 func newIndex(sets uint64, hashed bool) index {
 	x := index{sets: sets, mask: sets - 1, plain: sets&(sets-1) == 0 && !hashed}
 	if hashed {
-		x.pieces = uint(bits.Len64(sets - 1))
+		x.hashBits = uint(bits.Len64(sets - 1))
 	}
 	return x
 }
@@ -90,13 +91,13 @@ func (x *index) set(line trace.Line) uint64 {
 	if x.plain {
 		return line & x.mask
 	}
-	return x.other(line)
+	return x.slowSet(line)
 }
 
-// other returns the set of a line if the mask alone does not select it.
-func (x *index) other(line trace.Line) uint64 {
-	if x.pieces > 0 {
-		line = fold(line, x.pieces)
+// slowSet returns the set of a line if the mask alone does not select the set.
+func (x *index) slowSet(line trace.Line) uint64 {
+	if x.hashBits > 0 {
+		line = xorFields(line, x.hashBits)
 	}
 	if x.sets&x.mask == 0 {
 		return line & x.mask
@@ -104,8 +105,9 @@ func (x *index) other(line trace.Line) uint64 {
 	return line % x.sets
 }
 
-// fold returns the XOR of all pieces of a line number.
-func fold(line trace.Line, pieces uint) trace.Line {
+// xorFields returns the XOR of all bit fields of a line number. Each field has the given number of
+// bits.
+func xorFields(line trace.Line, pieces uint) trace.Line {
 	folded := trace.Line(0)
 	for ; line != 0; line >>= pieces {
 		folded ^= line & (1<<pieces - 1)

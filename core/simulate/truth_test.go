@@ -72,12 +72,12 @@ func number(t *testing.T, text string) uint64 {
 	return n
 }
 
-// soak is true if TestDineroIV must simulate every run.
+// soak reports whether TestDineroIV simulates every run.
 var soak = os.Getenv("STACKGLASS_SOAK") != ""
 
 // TestDineroIV compares every count of DineroIV's runs, in one pass over each trace. Usually, each
-// hierarchy is simulated with only one trace. In make soak, it is simulated with all traces. The
-// counts include lines that are written back at the end.
+// hierarchy is simulated with only one trace. With "make soak", each hierarchy is simulated with
+// all traces. The counts include lines that are written back at the end.
 func TestDineroIV(t *testing.T) {
 	for n, name := range tracetest.RealTraces {
 		t.Run(name, func(t *testing.T) {
@@ -107,9 +107,9 @@ func TestDineroIV(t *testing.T) {
 	}
 }
 
-// mostOff is the largest permitted error when a second level is predicted, as a share of the
+// maxError is the largest permitted error of a prediction for a second level, as a share of the
 // level's demand misses. The prediction assumes that the level sees every access.
-const mostOff = 0.01
+const maxError = 0.01
 
 // TestPredictDineroIV compares predictions from one profile with every run of DineroIV. Predictions
 // for first levels must be exact, and predictions for second levels must be close.
@@ -128,7 +128,7 @@ func TestPredictDineroIV(t *testing.T) {
 					if i == 0 {
 						misses = number(t, r[i]["misses"])
 					}
-					off, most := math.Abs(l.Misses-float64(misses)), mostOff*float64(misses)
+					off, most := math.Abs(l.Misses-float64(misses)), maxError*float64(misses)
 					if i == 0 {
 						most = 0
 					} else {

@@ -18,7 +18,7 @@ type watch struct {
 	// level below is inclusive
 	waits bool
 
-	observe func(observation) // if not nil, receives every demand access and prefetch of a level with sub-blocks
+	observe func(observation) // if not nil, observe is called for every demand access and prefetch of a level with sub-blocks
 }
 
 // observation describes an access to a level with sub-blocks.
@@ -26,10 +26,11 @@ type observation struct {
 	request
 	bytes              uint64
 	missed, lineMissed bool
-	cause, lineCause   cause // causes of the misses, if causes are counted
+	cause, lineCause   cause // causes of the misses, if Options.Causes is set
 }
 
-// newWatch returns the watch of a cache at the given depth, or nil if the cache does not need one.
+// newWatch returns the watch of a cache at the given depth, or nil if the cache does not need a
+// watch.
 func (s *Simulator) newWatch(c hierarchy.Cache, depth int, seed uint64) *watch {
 	w := &watch{s: s, depth: depth}
 	for i := depth; i < len(s.h.Levels) && depth > 0; i++ {
@@ -51,7 +52,7 @@ func (s *Simulator) newWatch(c hierarchy.Cache, depth int, seed uint64) *watch {
 	if s.options.Causes {
 		w.causes = newCauses(c, seed)
 	}
-	if s.options.Bound && boundable(c, depth) {
+	if s.options.Bound && supportsBound(c, depth) {
 		w.bound = newBound(newIndex(c.Sets(), c.Hashed), c.Lines()/c.Sets())
 	}
 	if w.prefetch == nil && w.causes == nil && w.bound == nil && w.parts == nil && len(s.h.Instructions) == 0 {
@@ -60,9 +61,9 @@ func (s *Simulator) newWatch(c hierarchy.Cache, depth int, seed uint64) *watch {
 	return w
 }
 
-// boundable reports whether OPT is a bound for a cache. The cache must insert the line of every
-// miss, and must fetch lines as a whole.
-func boundable(c hierarchy.Cache, depth int) bool {
+// supportsBound reports whether OPT is a lower bound for a cache's misses. This requires that the
+// cache inserts the line of every miss, and fetches lines as a whole.
+func supportsBound(c hierarchy.Cache, depth int) bool {
 	return c.SubBlockBytes == 0 && !c.Write.Around() && (depth == 0 || c.Inclusion != hierarchy.Exclusive)
 }
 
@@ -127,8 +128,8 @@ func (l *level) watchDemand(line trace.Line, store bool, access func()) (missed 
 	return missed
 }
 
-// addrOf returns the address that prefetchers use for an access to a line: the address of the
-// reference in the first level, and the address of the line in other levels.
+// addrOf returns the address that prefetchers use for an access to a line. In the first level, it
+// is the address of the reference. In other levels, it is the address of the line.
 func (l *level) addrOf(line trace.Line) trace.Addr {
 	if l.watch.depth == 0 {
 		return l.watch.s.addr
@@ -142,7 +143,7 @@ func (l *level) prefetchAfter(addr trace.Addr, missed, first bool) {
 	if s.silent {
 		return
 	}
-	for _, a := range l.watch.prefetch.after(addr, s.pc, missed, first) {
+	for _, a := range l.watch.prefetch.candidates(addr, s.pc, missed, first) {
 		if l.watch.waits {
 			s.waiting = append(s.waiting, waiting{l, a})
 		} else {
@@ -159,7 +160,7 @@ type waiting struct {
 
 // prefetchWaiting issues the waiting prefetches.
 func (s *Simulator) prefetchWaiting() {
-	for i := 0; i < len(s.waiting); i++ { // chained prefetches may be added
+	for i := 0; i < len(s.waiting); i++ { // the loop body may append chained prefetches
 		s.waiting[i].l.prefetchAddr(s.waiting[i].addr)
 	}
 	s.waiting = s.waiting[:0]
@@ -173,7 +174,7 @@ func (l *level) prefetchAddr(a trace.Addr) {
 		return
 	}
 	if s.threaded && s.coherent {
-		s.now.tell(s.pathOf(), l.watch.depth, a, false)
+		s.now.notifyBuses(s.pathOf(), l.watch.depth, a, false)
 	}
 	if p := l.watch.parts; p != nil {
 		l.accessParts(request{prefetch: true}, a>>p.shift<<p.shift, 1<<p.shift)
@@ -194,15 +195,15 @@ func (l *level) prefetchLine(line trace.Line) {
 		return
 	}
 	l.counts.Prefetch.Misses++
-	dirty := l.pullFrom(line<<l.shift, l.lineBytes())
-	p.fresh[line] = struct{}{} // must precede fillFor, because the eviction may also remove this line
+	dirty := l.prefetchFromBelow(line<<l.shift, l.lineBytes())
+	p.fresh[line] = struct{}{} // must precede fillFor, because the eviction may remove this line, too
 	if victim, evicted := l.fillFor(line, dirty); evicted {
 		p.pushed[victim] = struct{}{}
 	}
 }
 
-// pull processes a prefetch of a line by a level above.
-func (l *level) pull(line trace.Line) (dirty bool) {
+// prefetchFromAbove processes a prefetch that a level above issued.
+func (l *level) prefetchFromAbove(line trace.Line) (dirty bool) {
 	l.counts.PrefetchReads++
 	if l.exclusive {
 		present, dirty := l.tags.remove(line)
@@ -211,12 +212,12 @@ func (l *level) pull(line trace.Line) (dirty bool) {
 			return dirty
 		}
 		l.counts.PrefetchReadMisses++
-		return l.pullFrom(line<<l.shift, l.lineBytes())
+		return l.prefetchFromBelow(line<<l.shift, l.lineBytes())
 	}
 	missed := !l.tags.touch(line, false)
 	if missed {
 		l.counts.PrefetchReadMisses++
-		l.fill(line, l.pullFrom(line<<l.shift, l.lineBytes()))
+		l.fill(line, l.prefetchFromBelow(line<<l.shift, l.lineBytes()))
 	}
 	if w := l.watch; w != nil {
 		if w.causes != nil {
@@ -229,8 +230,8 @@ func (l *level) pull(line trace.Line) (dirty bool) {
 	return false
 }
 
-// pullFrom prefetches a range of bytes from the level below.
-func (l *level) pullFrom(addr trace.Addr, bytes uint64) (dirty bool) {
+// prefetchFromBelow prefetches a range of bytes from the level below.
+func (l *level) prefetchFromBelow(addr trace.Addr, bytes uint64) (dirty bool) {
 	if l.below == nil {
 		l.memory.Reads++
 		l.memory.BytesRead += bytes
@@ -239,17 +240,17 @@ func (l *level) pullFrom(addr trace.Addr, bytes uint64) (dirty bool) {
 	for bytes > 0 {
 		piece := min(bytes, l.below.room(addr))
 		if w := l.below.watch; w != nil && w.parts != nil {
-			l.below.accessParts(request{pulled: true}, addr, piece)
+			l.below.accessParts(request{fromAbove: true}, addr, piece)
 		} else {
-			dirty = l.below.pull(addr>>l.below.shift) || dirty
+			dirty = l.below.prefetchFromAbove(addr>>l.below.shift) || dirty
 		}
 		addr, bytes = addr+piece, bytes-piece
 	}
 	return dirty
 }
 
-// gone updates the prefetcher's counts when a line leaves the level.
-func (w *watch) gone(line trace.Line, counts *Counts) {
+// lineLeft updates the prefetcher's counts when a line leaves the level.
+func (w *watch) lineLeft(line trace.Line, counts *Counts) {
 	if p := w.prefetch; p != nil {
 		if _, fresh := p.fresh[line]; fresh {
 			counts.Prefetch.Unused++
@@ -258,8 +259,8 @@ func (w *watch) gone(line trace.Line, counts *Counts) {
 	}
 }
 
-// arrived updates the prefetcher's counts when a line enters the level.
-func (w *watch) arrived(line trace.Line) {
+// lineEntered updates the prefetcher's counts when a line enters the level.
+func (w *watch) lineEntered(line trace.Line) {
 	if w.prefetch != nil {
 		delete(w.prefetch.pushed, line)
 	}

@@ -28,7 +28,7 @@ import (
 // Form is a file format for hierarchies.
 type Form string
 
-// The forms.
+// The file formats that Recognise distinguishes.
 const (
 	JSON       Form = "JSON"
 	YAML       Form = "YAML"
@@ -59,7 +59,8 @@ const (
 	mostLevels = hierarchy.MostLevels
 )
 
-// Recognise detects the form of a description. Text of no other known form has the form Lines.
+// Recognise detects the form of a description. If the text has none of the other forms, Recognise
+// returns Lines.
 func Recognise(text []byte) Form {
 	if strings.HasPrefix(strings.TrimSpace(string(text)), "{") {
 		return JSON
@@ -125,7 +126,7 @@ func Read(text []byte) (h hierarchy.Hierarchy, notes []string, err error) {
 	return h, notes, nil
 }
 
-// check checks the conditions that a hierarchy must meet in every form.
+// check returns an error if the hierarchy violates a rule that applies to every form.
 func check(h *hierarchy.Hierarchy) error {
 	if len(h.Levels) == 0 {
 		return errorAt(0, "the file describes no caches, want at least one level")
@@ -172,7 +173,7 @@ func readLines(text string) (h hierarchy.Hierarchy, err error) {
 	return h, nil
 }
 
-// wantOf returns only the Want text of an option error, for messages with their own location.
+// wantOf returns the Want text of an option error. The caller adds the location in the file.
 func wantOf(err error) string {
 	var option *trace.OptionError
 	if errors.As(err, &option) {

@@ -395,7 +395,7 @@ func TestLinesKeepHierarchy(t *testing.T) {
 	}
 }
 
-// document draws random documents that are nearly valid.
+// document generates random documents that are nearly valid.
 func document(t *rapid.T) map[string]any {
 	pick := func(what string, values ...any) any { return rapid.SampledFrom(values).Draw(t, what) }
 	level := func(name string) map[string]any {
@@ -462,21 +462,21 @@ func validate(t interface{ Fatal(...any) }, text []byte) string {
 		return err.Error()
 	}
 	schemaLevel = schema["$defs"].(map[string]any)["level"].(map[string]any)
-	return invalid(schema, v, "$")
+	return schemaViolation(schema, v, "$")
 }
 
 // schemaLevel is the only definition that the schema refers to.
 var schemaLevel map[string]any
 
-// invalid checks a value against a schema, and returns the first error. invalid implements only the
-// JSON Schema keywords that this project's schema uses.
-func invalid(schema map[string]any, v any, at string) string {
+// schemaViolation checks a value against a schema, and returns the first violation or "". Only the
+// JSON Schema keywords that this project's schema uses are implemented.
+func schemaViolation(schema map[string]any, v any, at string) string {
 	for key, want := range schema {
 		text := ""
 		switch key {
 		case "$schema", "title", "description", "$defs":
 		case "$ref":
-			return invalid(schemaLevel, v, at)
+			return schemaViolation(schemaLevel, v, at)
 		case "type":
 			text = ofType(want.(string), v)
 		case "required":
@@ -493,26 +493,26 @@ func invalid(schema map[string]any, v any, at string) string {
 					if schema["additionalProperties"] == false {
 						text = "has " + name
 					}
-				} else if why := invalid(sub, field, at+"."+name); why != "" {
+				} else if why := schemaViolation(sub, field, at+"."+name); why != "" {
 					return why
 				}
 			}
 		case "items":
 			list, _ := v.([]any)
 			for _, item := range list {
-				if why := invalid(want.(map[string]any), item, at+"[]"); why != "" {
+				if why := schemaViolation(want.(map[string]any), item, at+"[]"); why != "" {
 					return why
 				}
 			}
 		case "allOf":
 			for _, sub := range want.([]any) {
-				if why := invalid(sub.(map[string]any), v, at); why != "" {
+				if why := schemaViolation(sub.(map[string]any), v, at); why != "" {
 					return why
 				}
 			}
 		case "if":
-			if invalid(want.(map[string]any), v, at) == "" {
-				if why := invalid(schema["then"].(map[string]any), v, at); why != "" {
+			if schemaViolation(want.(map[string]any), v, at) == "" {
+				if why := schemaViolation(schema["then"].(map[string]any), v, at); why != "" {
 					return why
 				}
 			}
@@ -520,7 +520,7 @@ func invalid(schema map[string]any, v any, at string) string {
 		case "anyOf":
 			text = "is not one of the alternatives"
 			for _, sub := range want.([]any) {
-				if invalid(sub.(map[string]any), v, at) == "" {
+				if schemaViolation(sub.(map[string]any), v, at) == "" {
 					text = ""
 				}
 			}

@@ -32,8 +32,8 @@ type dineroCache struct {
 	level  int
 	kind   byte
 	cache  hierarchy.Cache
-	allocs string // letter of walloc
-	backs  string // letter of wback
+	allocs string // value of the option walloc, a letter
+	backs  string // value of the option wback, a letter
 }
 
 type dineroParser struct {
@@ -53,7 +53,7 @@ func readDineroIV(text string) (h hierarchy.Hierarchy, notes []string, err error
 		}
 	}
 	if len(words) > 0 && !strings.HasPrefix(words[0].text, "-") {
-		words = words[1:] // the name of the program
+		words = words[1:] // skip the program's name
 	}
 	p := &dineroParser{}
 	for i := 0; i < len(words); {
@@ -72,7 +72,7 @@ func readDineroIV(text string) (h hierarchy.Hierarchy, notes []string, err error
 	return p.h, p.notes, nil
 }
 
-// option applies one option. value is "" if the option has none.
+// option applies one command-line option. The value is "" if the option has no value.
 func (p *dineroParser) option(word token, value string) *Error {
 	level, kind, name, ok := dineroOption(word.text)
 	if !ok {
@@ -161,7 +161,7 @@ func (p *dineroParser) global(word token, value string) *Error {
 		}
 	}
 	switch word.text {
-	case "-informat", "-stat-idcombine", "-stat-interval": // how the trace is written, and what is printed
+	case "-informat", "-stat-idcombine", "-stat-interval": // the trace format and the printed statistics do not affect the caches
 		return nil
 	case "-on-trigger", "-off-trigger":
 		if value == "0x0" || value == "0" {

@@ -36,8 +36,8 @@ type unit struct {
 	parent      string
 }
 
-// mostUnits is the maximum number of caches in a configuration, over all cores.
-const mostUnits = 512
+// maxCaches is the maximum number of caches in a configuration, over all cores.
+const maxCaches = 512
 
 // drParser reads the tokens of a configuration.
 type drParser struct {
@@ -50,11 +50,11 @@ type drParser struct {
 	simulation hierarchy.Simulation
 }
 
-// readDrCacheSim reads a configuration of DynamoRIO's cache simulator and returns the caches that its
-// first core uses. The caches of the other cores must be equal.
+// readDrCacheSim reads a configuration of DynamoRIO's cache simulator and returns the caches that
+// its first core uses. All other cores must have equal caches.
 func readDrCacheSim(text string) (h hierarchy.Hierarchy, notes []string, err error) {
 	p := &drParser{tokens: tokens(text), line: hierarchy.DefaultLineBytes}
-	p.simulation.Incoherent = true // as in drcachesim by default
+	p.simulation.Incoherent = true // drcachesim does not simulate coherence by default
 	for p.at < len(p.tokens) {
 		if err := p.statement(); err != nil {
 			return h, nil, err
@@ -65,7 +65,7 @@ func readDrCacheSim(text string) (h hierarchy.Hierarchy, notes []string, err err
 		return h, nil, err
 	}
 	for _, u := range path {
-		h.Levels = append(h.Levels, p.levelOf(u))
+		h.Levels = append(h.Levels, p.toLevel(u))
 	}
 	if err := p.instructions(&h, path); err != nil {
 		return h, nil, err
@@ -74,8 +74,9 @@ func readDrCacheSim(text string) (h hierarchy.Hierarchy, notes []string, err err
 	return h, p.notes, nil
 }
 
-// levelOf returns a cache with its line size and the number of cores that share it.
-func (p *drParser) levelOf(u *unit) hierarchy.Cache {
+// toLevel returns a cache as a level of the hierarchy, including the line size and the number of
+// cores that share the cache.
+func (p *drParser) toLevel(u *unit) hierarchy.Cache {
 	c := u.cache
 	c.LineBytes = p.line
 	if c.Lines() == uint64(c.Ways) {
@@ -96,7 +97,7 @@ func (p *drParser) instructions(h *hierarchy.Hierarchy, data []*unit) error {
 		if len(h.Instructions) == mostLevels {
 			return errorAt(u.line, "cache ", u.cache.Name, " is an ancestor of itself, or has too many levels below it")
 		}
-		h.Instructions = append(h.Instructions, p.levelOf(u))
+		h.Instructions = append(h.Instructions, p.toLevel(u))
 		n := len(h.Instructions)
 		joins := slices.IndexFunc(data, func(d *unit) bool { return d.cache.Name == u.parent })
 		switch {
@@ -205,8 +206,8 @@ func (p *drParser) parameter(name token, value string) error {
 
 // unit reads the settings of a cache, after the opening brace.
 func (p *drParser) unit(name token) error {
-	if len(p.units) == mostUnits {
-		return errorAt(name.line, "more than ", strconv.Itoa(mostUnits), " caches")
+	if len(p.units) == maxCaches {
+		return errorAt(name.line, "more than ", strconv.Itoa(maxCaches), " caches")
 	}
 	if slices.ContainsFunc(p.units, func(u unit) bool { return u.cache.Name == name.text }) {
 		return errorAt(name.line, "duplicate cache ", name.text)

@@ -7,11 +7,11 @@ import (
 	"unicode/utf8"
 )
 
-// deepest is the maximum nesting depth of lists and objects.
-const deepest = 32
+// maxDepth is the maximum nesting depth of lists and objects.
+const maxDepth = 32
 
-// parseJSON reads one value and records its line numbers, for error messages. A JSON library has
-// more code than the rest of this package.
+// parseJSON reads one value and records its line numbers, for error messages. A JSON library would
+// add more code than the rest of this package contains.
 func parseJSON(text string) (Node, error) {
 	p := &jsonParser{text: text, line: 1}
 	node := p.value(0)
@@ -54,7 +54,7 @@ func (p *jsonParser) blank() {
 	}
 }
 
-// next skips white space, and reads the next byte if it is c.
+// next skips white space, and reads the next byte if it equals c.
 func (p *jsonParser) next(c byte) bool {
 	p.blank()
 	if p.at < len(p.text) && p.text[p.at] == c {
@@ -68,7 +68,7 @@ func (p *jsonParser) value(depth int) Node {
 	p.blank()
 	n := Node{Line: p.line}
 	switch {
-	case depth > deepest:
+	case depth > maxDepth:
 		p.fail("lists and objects that are nested less deeply")
 	case p.next('{'):
 		n.Kind = Object

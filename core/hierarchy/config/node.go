@@ -19,7 +19,7 @@ type Node struct {
 // Kind is the kind of a node.
 type Kind uint8
 
-// The kinds.
+// The kinds of nodes.
 const (
 	Scalar Kind = iota // a string, a number, true, false or null; Text contains it as written
 	String
@@ -91,9 +91,9 @@ func (r *reader) fail(n Node, want string) {
 	}
 }
 
-// object passes each field of an object to the function that reads it. must lists the required
-// fields.
-func (r *reader) object(n Node, what string, fields map[string]func(Node), must ...string) {
+// object passes each field of an object to the function that reads it. The parameter must lists the
+// required fields.
+func (r *reader) object(n Node, what string, fields map[string]func(Node), required ...string) {
 	if n.Kind != Object {
 		r.fail(n, "an object: "+what)
 		return
@@ -113,7 +113,7 @@ func (r *reader) object(n Node, what string, fields map[string]func(Node), must 
 			read(f.Value)
 		}
 	}
-	for _, key := range must {
+	for _, key := range required {
 		if !seen[key] && r.err == nil {
 			r.err = errorAt(n.Line, what, " lacks ", strconv.Quote(key))
 		}
@@ -273,7 +273,7 @@ func (r *reader) tlbs(n Node, h *hierarchy.Hierarchy) {
 	}
 }
 
-// The words of the schema, in the order of the constants that the words represent.
+// The schema's words for policies, in the order of the corresponding constants.
 var (
 	replacements = hierarchy.Replacements()
 	inclusions   = []string{"non-inclusive", "inclusive", "exclusive"}

@@ -48,7 +48,7 @@ func readPPT(text string) (h hierarchy.Hierarchy, notes []string, err error) {
 }
 
 // positive rounds x to a millionth if it is a positive number that a hierarchy can contain, and
-// otherwise returns 0. Products of a time and a clock rate are not more precise than that.
+// otherwise returns 0. A product of a time and a clock rate is not precise enough for more digits.
 func positive(x float64) float64 {
 	x = math.Round(x*1e6) / 1e6
 	if _, ok := hierarchy.ParsePositive(hierarchy.FormatNumber(x)); !ok {

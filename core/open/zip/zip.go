@@ -318,7 +318,7 @@ func (c *counter) ReadByte() (byte, error) {
 	return b, err
 }
 
-// exact is a reader of exactly rest bytes.
+// exact is a reader that returns io.ErrUnexpectedEOF if fewer than rest bytes follow.
 type exact struct {
 	reader io.Reader
 	rest   uint64

@@ -151,7 +151,7 @@ func TestInvalidSharesAndGroupsRejected(t *testing.T) {
 	for line, word := range map[string]string{
 		"what-if " + kernels + "stencil.sgt --cache L1=512,2 --share 1=256":                  "a cache that several cores share",
 		"what-if " + kernels + "stencil.sgt --cache L1=512,2,shared=all --share 9=256":       "a thread of the trace",
-		"what-if " + kernels + "stencil.sgt --cache L1=512,2,shared=all --share 1=256,1=128": "one part for each core",
+		"what-if " + kernels + "stencil.sgt --cache L1=512,2,shared=all --share 1=256,1=128": "at most one share per core",
 		"what-if " + kernels + "stencil.sgt --cache L1=512,2,shared=all --share 1=1KiB":      "at most 512",
 		"simulate " + kernels + "stencil.sgt --cache L1=1KiB,2,shared=2 --cache L2=4KiB,2":   "shared=CORES, where CORES is a multiple of the 2",
 	} {
