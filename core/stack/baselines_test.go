@@ -10,9 +10,8 @@ import (
 // Plain nor Cache computes distances.
 
 // Plain counts depths with a move-to-front list for each set. A search moves each line that
-// precedes the match back by one position. For each access, Plain processes the numbers of sets in
-// ascending order, and stops at the first number for which the line is at the front of its set's
-// list.
+// precedes the match back by one position. For each access, Plain visits the numbers of sets in
+// ascending order. It stops when the line is already at the front of its set's list.
 type Plain struct {
 	numbers []int
 	sets    [setBits + 1][][ways]trace.Line // line + 1, or 0 if the way is free
@@ -32,7 +31,8 @@ func NewPlain(numbers stack.SetNumbers) *Plain {
 	return m
 }
 
-// Distances accesses the lines. Distances does not compute distances.
+// Distances counts the accesses to the lines. In spite of its name, Distances does not compute
+// distances.
 func (m *Plain) Distances(lines []trace.Line, _ []uint32) {
 	for _, x := range lines {
 		key := x + 1
@@ -67,7 +67,8 @@ type Cache struct {
 	Misses uint64
 }
 
-// Distances accesses the lines. Distances does not compute distances.
+// Distances counts the accesses to the lines. In spite of its name, Distances does not compute
+// distances.
 func (m *Cache) Distances(lines []trace.Line, _ []uint32) {
 	for _, x := range lines {
 		key := x + 1

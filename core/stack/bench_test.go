@@ -8,9 +8,9 @@ import (
 
 // The benchmarks run every model on the same accesses: the line accesses of the traces in
 // $STACKGLASS_DATA, which are loaded into memory, and random pointer chases. For comparison, the
-// benchmarks also run Plain for all numbers of sets, and simulate a single cache. In coherent10,
-// the core loses a line after every tenth access. The unit refs/s counts line accesses. Compare
-// models only within the same benchmark run.
+// benchmarks also run Plain for all numbers of sets, and simulate a single cache. In the benchmark
+// coherent10, another core invalidates a line after every tenth access. The unit refs/s counts line
+// accesses. Compare results only if they are from the same run of the benchmarks.
 func BenchmarkDistances(b *testing.B) {
 	models := []struct {
 		name  string

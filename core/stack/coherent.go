@@ -9,51 +9,51 @@ import (
 
 // Coherent is the LRU stack of one core with private caches that are kept coherent by invalidation
 // (MODELS §6.4; the model of Schuff, Parsons and Pai as described by Kulkarni, §2). Another core's
-// store invalidates a line and leaves a hole, which is a free way in every cache that had the line.
-// An access fills the topmost hole above the accessed line. Only the entries above that hole move
-// down, and the old position of the line becomes a hole. Like [Sets], the model computes the depths
-// for caches of every capacity and number of sets in one pass. Each number of sets has separate
-// holes. Create a Coherent with [NewCoherent].
+// store invalidates a line and leaves a hole, which represents a free way in every cache that
+// contained the line. An access fills the topmost hole above the accessed line. Only the entries
+// above that hole move down, and the old position of the line becomes a hole. Like [Sets], the
+// model computes the depths for caches of every capacity and number of sets in one pass. Each
+// number of sets has separate holes. Create a Coherent with [NewCoherent].
 //
 // The depth of a line is the maximum number of valid lines above it at any time since its last
-// access. Holes above the line count, because valid lines once occupied them. Therefore, more sets
-// never increase a line's depth, and a line that is on top of its set is also on top with more
-// sets. The stack has two parts:
+// access. Holes above the line count as well, because valid lines once occupied them. Therefore, a
+// line's depth never increases with the number of sets. A line that is on top of its set is also on
+// top if there are more sets. The stack has two parts:
 //
-//  1. The top array contains lines that were accessed after the last hole appeared above or among
-//     them. The array therefore has no holes, and the depth of a hit is the number of lines above
-//     the accessed line. Before a line of the array is lost, this line and all lines below it leave
-//     the array.
-//  2. Below the array, the stamps of holes stay live, and the field holes finds the newest hole.
-//     For each number of sets, each set has a list of its topmost entries (coherent_ways.go). The
-//     list begins with the lines that are in the array, in any order. The other lines and the holes
+//  1. The top array contains lines that have been accessed since a hole last appeared above or
+//     among them. The array therefore has no holes, and the depth of a hit is the number of lines
+//     above the accessed line. If another core's store invalidates a line of the array, this line
+//     and all lines below it leave the array first.
+//  2. Below the array, holes keep their live stamps, and the field holes finds the newest hole. For
+//     each number of sets, each set has a list of its topmost entries (coherent_ways.go). The list
+//     begins with the lines that are in the array, in any order. The other lines and the holes
 //     follow in stack order. A line moves in its lists only when it enters or leaves the array.
 type Coherent struct {
-	near  near
+	near  topArray
 	array [topLines]trace.Line
 	used  int   // number of lines in array
-	holes holes // the live stamps without a line
+	holes holes // the live stamps that belong to holes
 	ways  ways  // the lists of sets
-	lost  int   // number of lines that are currently lost
+	lost  int   // number of lines that are invalid now
 
 	noting bool
 	filled []uint32 // the result of Filled
 }
 
-// Lost lines have the stamp fresh.
+// In the table, the stamp of a lost line is fresh.
 
 // Op is an operation on a line of a [Coherent].
 type Op uint8
 
-// The operations on a line.
+// The operations on a line of a [Coherent].
 const (
 	AccessOp Op = iota // the core loads or stores
 	LoseOp             // another core's store invalidates the line
-	AskOp              // request for the depth of the line, which does not change the stack
+	AskOp              // requests the depth of the line without changing the stack
 )
 
-// Lost is the distance of an access to a line that another core invalidated since the core's last
-// access to it. The access is a coherence miss in caches of every size.
+// Lost is the distance of an access to a line that another core's store has invalidated since this
+// core's last access. Such an access is a coherence miss in caches of every size.
 const Lost = Cold - 1
 
 // NewCoherent returns an empty model for one set and for the given numbers of sets.
@@ -83,31 +83,31 @@ func (m *Coherent) Access(lines []trace.Line, out, lost []uint32) (back int) {
 func (m *Coherent) access(lines []trace.Line, out, lost []uint32) {
 	m.near.tally.accesses += uint64(len(lines))
 	misses := m.near.scan(lines, out[:len(lines)])
-	for at := 0; at < misses; at += burst {
-		m.settle(m.near.exact.queue[at:min(at+burst, misses)], out, lost)
+	for at := 0; at < misses; at += burstSize {
+		m.settle(m.near.exact.queue[at:min(at+burstSize, misses)], out, lost)
 	}
 }
 
-// settle handles the accesses that missed the top array.
-func (m *Coherent) settle(queue []deep, out, lost []uint32) {
-	var entries, evicted [burst]*entry
+// settle processes queued accesses, which missed the top array.
+func (m *Coherent) settle(queue []queuedAccess, out, lost []uint32) {
+	var entries, evicted [burstSize]*entry
 	m.near.exact.lookUp(queue, &entries)
 	m.near.exact.lookUpEvicted(queue, &evicted)
 	for i := range queue {
 		q, e := &queue[i], entries[i]
-		out[q.index], lost[q.index] = m.arrive(q, e, evicted[i])
+		out[q.index], lost[q.index] = m.insertTop(q, e, evicted[i])
 	}
 }
 
-// arrive puts a line into the top array, in place of a line that fell off the end. e is the entry
-// of the inserted line.
-func (m *Coherent) arrive(q *deep, e, evicted *entry) (depth, lostAt uint32) {
+// insertTop moves an accessed line into the top array, in place of the evicted line, and counts its
+// depth. The parameter e is the table entry of the accessed line.
+func (m *Coherent) insertTop(q *queuedAccess, e, evicted *entry) (depth, lostAt uint32) {
 	tally := &m.near.tally
 	if m.noting && e.stamp == fresh {
-		m.filled = append(m.filled, m.holed(q.line))
+		m.filled = append(m.filled, m.fillableHoles(q.line))
 	}
-	depth = m.pull(e)
-	m.replace(q, evicted)
+	depth = m.removeFromBelow(e)
+	m.putInArray(q, evicted)
 	switch {
 	case depth < MaxWays:
 		tally.whole[depth]++
@@ -119,7 +119,7 @@ func (m *Coherent) arrive(q *deep, e, evicted *entry) (depth, lostAt uint32) {
 		tally.cold++
 		m.lost--
 		m.ways.push(q.line, e.moved, m.ways.most)
-		m.ways.empty[e.moved], lostAt = false, m.ways.lostAt[e.moved]
+		m.ways.isHole[e.moved], lostAt = false, m.ways.lostAt[e.moved]
 	default:
 		tally.cold++
 		e.moved = m.ways.newID()
@@ -128,9 +128,9 @@ func (m *Coherent) arrive(q *deep, e, evicted *entry) (depth, lostAt uint32) {
 	return depth, lostAt
 }
 
-// pull removes a line from its position, fills the topmost hole above this position, and returns
-// the line's depth.
-func (m *Coherent) pull(e *entry) (depth uint32) {
+// removeFromBelow removes a line from its position below the array, fills the topmost hole above
+// this position, and returns the line's depth.
+func (m *Coherent) removeFromBelow(e *entry) (depth uint32) {
 	stamps, place := &m.near.exact.stamps, e.stamp
 	e.stamp = onTop
 	hole, found := m.holes.newest()
@@ -154,8 +154,8 @@ func (m *Coherent) pull(e *entry) (depth uint32) {
 	return uint32(m.used) + stamps.remove(place)
 }
 
-// replace puts a line in the position of the line that fell off the array.
-func (m *Coherent) replace(q *deep, evicted *entry) {
+// putInArray stores a line in the array, in the position of the evicted line.
+func (m *Coherent) putInArray(q *queuedAccess, evicted *entry) {
 	if evicted == nil {
 		m.array[m.used] = q.line
 		m.used++
@@ -166,20 +166,20 @@ func (m *Coherent) replace(q *deep, evicted *entry) {
 		i++
 	}
 	m.array[i] = noLine
-	m.fall(q.evicted, evicted)
+	m.leaveArray(q.evicted, evicted)
 	m.array[i] = q.line
 }
 
-// fall stamps a line that left the array. In the lists of the line's sets, it moves the line below
-// the lines of the array.
-func (m *Coherent) fall(line trace.Line, e *entry) {
-	m.ways.fall(line, e.moved, m.meeting(line))
+// leaveArray assigns a stamp to a line that leaves the array. In the lists of the line's sets, it
+// moves the line below the lines that are still in the array.
+func (m *Coherent) leaveArray(line trace.Line, e *entry) {
+	m.ways.leaveArray(line, e.moved, m.linesInSameSets(line))
 	e.stamp = m.newStamp()
 }
 
-// meeting returns the numbers of lines of the array that share a set with x. The result contains
-// one lane for each number of sets.
-func (m *Coherent) meeting(x trace.Line) (lanes uint64) {
+// linesInSameSets returns, for each number of sets, how many lines of the array are in the set of
+// line x. The result contains one lane for each number of sets.
+func (m *Coherent) linesInSameSets(x trace.Line) (lanes uint64) {
 	for _, y := range m.array[:m.used] {
 		if y != noLine {
 			lanes += sharing[common(x, y)]
@@ -203,7 +203,7 @@ func (m *Coherent) inArray(line trace.Line) int {
 	return slices.Index(m.near.exact.top[:m.used], line)
 }
 
-// Depth returns the depth of a line, or Cold if the core does not have the line. Depth does not
+// Depth returns the depth of a line, or Cold if the stack does not contain the line. Depth does not
 // change the stack.
 func (m *Coherent) Depth(line trace.Line) uint32 {
 	if i := m.inArray(line); i >= 0 {
@@ -212,7 +212,8 @@ func (m *Coherent) Depth(line trace.Line) uint32 {
 	return m.depthOf(m.near.exact.table.find(line))
 }
 
-// depthOf returns the depth of a line below the array. e is the line's entry, or nil.
+// depthOf returns the depth of a line below the array. The parameter e is the line's table entry,
+// or nil.
 func (m *Coherent) depthOf(e *entry) uint32 {
 	if e == nil || e.stamp == fresh {
 		return Cold
@@ -221,8 +222,8 @@ func (m *Coherent) depthOf(e *entry) uint32 {
 	return uint32(m.used) + stamps.live - 1 - stamps.rank(e.stamp)
 }
 
-// Lose replaces a line by a hole, because another core writes the line. Lose returns the line's
-// depth, or Cold if the core does not have the line.
+// Lose replaces a line by a hole, because another core stores to the line. Lose returns the line's
+// depth, or Cold if the stack does not contain the line.
 func (m *Coherent) Lose(line trace.Line) (depth uint32) {
 	e := m.near.exact.table.find(line)
 	switch {
@@ -230,7 +231,7 @@ func (m *Coherent) Lose(line trace.Line) (depth uint32) {
 		return Cold
 	case e.stamp == onTop:
 		depth = uint32(m.inArray(line))
-		m.shorten(int(depth))
+		m.truncateArray(int(depth))
 	default:
 		depth = m.depthOf(e)
 	}
@@ -241,33 +242,33 @@ func (m *Coherent) Lose(line trace.Line) (depth uint32) {
 	return depth
 }
 
-// shorten removes all lines at depth to or deeper from the array.
-func (m *Coherent) shorten(to int) {
+// truncateArray removes all lines at the given depth or deeper from the array.
+func (m *Coherent) truncateArray(depth int) {
 	top := &m.near.exact.top
 	copy(m.array[:], top[:m.used])
-	for i := m.used - 1; i >= to; i-- {
+	for i := m.used - 1; i >= depth; i-- {
 		line := top[i]
 		top[i], m.array[i] = noLine, noLine
 		m.used--
-		m.fall(line, m.near.exact.table.find(line))
+		m.leaveArray(line, m.near.exact.table.find(line))
 	}
 }
 
 // Lines returns the number of distinct lines that the core has accessed.
 func (m *Coherent) Lines() int { return m.near.exact.table.lines }
 
-// Depths returns the numbers of accesses by depth, like [Sets.Depths], but without accesses to lost
-// lines.
+// Depths returns the numbers of accesses by depth, like [Sets.Depths]. Accesses to lost lines are
+// not included.
 func (m *Coherent) Depths() *SetDepths {
 	tally := &m.near.tally
 	t := tally.depths()
-	deeper := m.ways.count(t)
+	deeper := m.ways.addCounts(t)
 	for a := 1; a < SetCounts; a++ {
 		if m.ways.numbers>>a&1 == 0 {
 			t[a] = [MaxWays]uint64{}
 			continue
 		}
-		// this number includes the accesses that the next statements subtract
+		// the accesses at depths above 0 are subtracted below
 		t[a][0] = tally.accesses - tally.cold - deeper[a]
 		for _, n := range t[a][1:] {
 			t[a][0] -= n
@@ -351,7 +352,7 @@ func summary(level []uint64) []uint64 {
 	return s
 }
 
-// renumber replaces each stamp by its rank among the live stamps, which never exceeds the stamp.
+// renumber replaces each stamp by its rank among the live stamps. The rank never exceeds the stamp.
 func (h *holes) renumber(rank func(stamp uint32) uint32) {
 	if len(h.levels) == 0 {
 		return

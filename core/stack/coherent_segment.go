@@ -11,74 +11,75 @@ import (
 // NoteHoles makes the model record the data that [Coherent.Filled] returns.
 func (m *Coherent) NoteHoles() { m.noting = true }
 
-// Filled returns, for each Cold or Lost access since the last call, the numbers of sets for which
-// the access filled a hole: bit a represents 2^a sets. If any bit is set, the bits of all uncounted
-// set counts are also set. The result is valid until the next access.
+// Filled returns a bit mask for each Cold or Lost access since the last call. Bit a is set if the
+// access filled a hole in the stacks of 2^a sets. If any bit is set, the bits of all numbers of
+// sets that the model does not count are set, too. The result is valid until the next access.
 func (m *Coherent) Filled() []uint32 {
 	filled := m.filled
 	m.filled = m.filled[:0]
 	return filled
 }
 
-// holed returns the numbers of sets for which an access to a line would fill a hole.
-func (m *Coherent) holed(line trace.Line) (mask uint32) {
+// fillableHoles returns a mask of the numbers of sets for which an access to a line would fill a
+// hole.
+func (m *Coherent) fillableHoles(line trace.Line) (mask uint32) {
 	if _, found := m.holes.newest(); found {
 		mask = 1
 	}
 	for a := m.ways.after[0]; a < SetCounts; a = m.ways.after[a] {
 		p, set := m.ways.page(a, line)
-		if s := &p.sets[set]; s.holes > 0 || s.first != noID && m.ways.empty[s.first] {
+		if s := &p.sets[set]; s.holes > 0 || s.first != noID && m.ways.isHole[s.first] {
 			mask |= 1 << a
 		}
 	}
-	return m.ways.numbers.filled(mask)
+	return m.ways.numbers.withUncounted(mask)
 }
 
-// The method filled returns the mask with the bits of all uncounted set counts added. The parameter
-// mask contains the set counts for which an access filled a hole. The result is 0 if mask is 0.
-func (n SetNumbers) filled(mask uint32) uint32 {
+// withUncounted adds to a nonzero mask the bits of all numbers of sets that n does not contain. The
+// parameter mask contains the numbers of sets for which an access filled a hole.
+func (n SetNumbers) withUncounted(mask uint32) uint32 {
 	if mask != 0 {
 		mask |= uint32(AllSetNumbers &^ n)
 	}
 	return mask
 }
 
-// Below is the stack of a core before a segment of the trace. A Below is used while the segment is
-// appended (MODELS §9), after the segment was analysed on an empty [Coherent]. The joined stack
-// begins with the entries of the segment's stack. Below these entries, it contains the earlier
-// entries that the segment did not remove. Three kinds of events in the segment affect the earlier
-// entries, and are reported in order:
+// Below is the stack of a core before a segment of the trace. It is used to append a segment
+// (MODELS §9) that was analysed with an empty [Coherent]. The joined stack consists of the
+// segment's stack and, below it, the earlier entries that the segment did not remove. Three kinds
+// of events in the segment affect the earlier entries. The caller reports these events in order:
 //
 //   - [Below.Touch] is the segment's first access to a line, which removes the line from the stack
 //     below.
 //   - [Below.Again] is an access to a line that was lost in the segment.
 //   - [Below.Lose] is another core's store to a line that the segment has not yet touched.
 //
-// Touch and Again push the entries above the line down by one and fill the topmost hole of the
-// stack below, unless the access filled a hole of the segment. Segments record for each number of
-// sets whether an access filled a hole of the segment. The depth of an entry in the stack below is
-// the number of entries above it, including the segment's entries so far.
+// If the access filled a hole of the segment's stack, the stack below stays in place. Otherwise,
+// Touch and Again move the entries above the line down by one, and fill the topmost hole of the
+// stack below. Segments record, for each number of sets, whether an access filled a hole of the
+// segment's stack. The depth of an entry in the stack below is the number of entries above it,
+// including the entries that the segment has added so far.
 type Below struct {
 	numbers SetNumbers
 	above   uint32 // number of entries in the segment's stack
 	stamps  stamps // stamps of the entries in the stack below; the topmost entry has the last stamp
 	holes   holes
-	// lines that the segment touched have the stamp onTop; lost lines have the stamp fresh, as in
-	// Coherent
+	// the stamp of a line that the segment has touched is onTop; the stamp of a lost line is fresh, as
+	// in Coherent
 	table  table
 	sets   [SetCounts]belowSets
 	depths SetDepths
 }
 
 type belowSet struct {
-	// entries from the top, with noLine for holes; at most as many as in a list of Coherent
+	// entries from the top, with noLine for holes; the maximum length is that of a list of Coherent
 	entries []trace.Line
 	above   uint32
 	room    uint8
-	mask    uint64 // mask of the holes according to the state
+	mask    uint64 // the depths of holes, from the state that NewBelow reads
 }
 
-// NewBelow returns the Below for the state of a model with the same numbers of sets.
+// NewBelow creates a Below from the state of a model that counts the same numbers of sets.
 func NewBelow(numbers SetNumbers, state []byte) (*Below, error) {
 	s, err := readState(state)
 	if err != nil {
@@ -100,7 +101,7 @@ func NewBelow(numbers SetNumbers, state []byte) (*Below, error) {
 		}
 		e, _ := r.table.findOrAdd(line)
 		if e.stamp != fresh || e.moved != 0 {
-			return nil, errState // the line occurs twice, or is also a lost line
+			return nil, errState // the state contains the line twice, or lists it among the lost lines
 		}
 		e.stamp = stamp
 		lines = append(lines, line)
@@ -117,11 +118,12 @@ func NewBelow(numbers SetNumbers, state []byte) (*Below, error) {
 	return r, nil
 }
 
-// belowSets contains all sets for one number of sets, in pages of neighbouring sets, like Coherent.
+// belowSets contains the stacks of all sets, for one number of sets. The stacks of neighbouring
+// sets are in one page, as in Coherent.
 type belowSets []*[pageSets]belowSet
 
-// of returns the set of a line. It creates the set if necessary.
-func (l belowSets) of(line trace.Line) *belowSet {
+// set returns the stack of a line's set, and creates it if necessary.
+func (l belowSets) set(line trace.Line) *belowSet {
 	number := int(line) & (len(l)*pageSets - 1)
 	p := &l[number/pageSets]
 	if *p == nil {
@@ -130,7 +132,7 @@ func (l belowSets) of(line trace.Line) *belowSet {
 	return &(*p)[number%pageSets]
 }
 
-// all calls each for every existing set. number is the number of the set.
+// all calls the function each for every existing set, with the number of the set.
 func (l belowSets) all(each func(number uint64, s *belowSet)) {
 	for i, p := range l {
 		for k := 0; p != nil && k < pageSets; k++ {
@@ -139,18 +141,18 @@ func (l belowSets) all(each func(number uint64, s *belowSet)) {
 	}
 }
 
-// setsOf creates the stacks of 2^a sets from lines in stack order. It returns the lines that fit
-// into these stacks.
+// setsOf creates the stacks of 2^a sets from lines in stack order. The result listed contains the
+// lines that fit into these stacks.
 func setsOf(a int, lines []trace.Line, holes []setMask) (sets belowSets, listed []trace.Line, ok bool) {
 	sets = make(belowSets, max(1, 1<<a/pageSets))
 	all := 0
 	for _, h := range holes {
-		s := sets.of(h.set)
+		s := sets.set(h.set)
 		s.mask, s.room = h.mask, uint8(bits.OnesCount64(h.mask))
 		all += int(s.room)
 	}
 	for _, line := range lines {
-		if s := sets.of(line & (1<<a - 1)); s.room < listEntries {
+		if s := sets.set(line & (1<<a - 1)); s.room < listEntries {
 			s.room++
 			all++
 		}
@@ -160,7 +162,7 @@ func setsOf(a int, lines []trace.Line, holes []setMask) (sets belowSets, listed 
 		s.entries, room = room[:0:s.room], room[s.room:]
 	})
 	for _, line := range lines {
-		s := sets.of(line & (1<<a - 1))
+		s := sets.set(line & (1<<a - 1))
 		if s.putHoles(); len(s.entries) < listEntries {
 			s.entries = append(s.entries, line)
 			listed = append(listed, line)
@@ -169,19 +171,19 @@ func setsOf(a int, lines []trace.Line, holes []setMask) (sets belowSets, listed 
 	ok = true
 	sets.all(func(_ uint64, s *belowSet) {
 		s.putHoles()
-		ok = ok && s.mask>>len(s.entries) == 0 // each hole must be below an entry
+		ok = ok && s.mask>>len(s.entries) == 0 // there must be no gap above a hole
 	})
 	return sets, listed, ok
 }
 
-// putHoles appends entries for the holes that follow the last entry.
+// putHoles appends the holes that directly follow the last entry.
 func (s *belowSet) putHoles() {
 	for s.mask>>len(s.entries)&1 != 0 {
 		s.entries = append(s.entries, noLine)
 	}
 }
 
-// find returns the entry of a line in the stack below, or nil.
+// find returns the table entry of a line in the stack below, or nil.
 func (r *Below) find(line trace.Line) *entry {
 	if e := r.table.find(line); e != nil && e.stamp < fresh {
 		return e
@@ -202,10 +204,10 @@ func (r *Below) Depth(line trace.Line) uint32 {
 	return Cold
 }
 
-// Touch performs the segment's first access to a line. The parameter filled contains the set counts
-// for which the access filled a hole of the segment. In addition to these, the result all contains
-// the set counts for which the access fills a hole of the stack below. Touch returns the line's
-// depth and the depth at which it was lost, as [Coherent.Access] does.
+// Touch performs the segment's first access to a line. The parameter filled is a mask of the
+// numbers of sets for which the access filled a hole of the segment's stack. The result all also
+// contains the numbers of sets for which the access fills a hole of the stack below. Touch returns
+// the line's depth and the depth at which it was lost, as [Coherent.Access] does.
 func (r *Below) Touch(line trace.Line, filled uint32) (depth, lostAt, all uint32) {
 	e, place := r.table.find(line), uint32(fresh)
 	depth = Cold
@@ -223,14 +225,14 @@ func (r *Below) Touch(line trace.Line, filled uint32) (depth, lostAt, all uint32
 	return depth, lostAt, all
 }
 
-// Again performs an access of the segment to a line that was lost in the segment. The parameter
-// filled and the result all have the same meaning as in Touch.
+// Again performs an access to a line that was lost in the segment. The parameter filled and the
+// result all are masks as in Touch.
 func (r *Below) Again(line trace.Line, filled uint32) (all uint32) {
 	return r.push(line, fresh, filled)
 }
 
-// push moves a line to the segment's stack, and removes it from the stack below if the line is
-// there.
+// push adds a line to the segment's stack, and removes the line from the stack below if that stack
+// contains it.
 func (r *Below) push(line trace.Line, place, filled uint32) (all uint32) {
 	all = filled | r.pushOnAll(place, filled&1 != 0)
 	below := place != fresh
@@ -238,10 +240,10 @@ func (r *Below) push(line trace.Line, place, filled uint32) (all uint32) {
 		if r.numbers>>a&1 == 0 {
 			continue
 		}
-		s, at := r.sets[a].of(line&(1<<a-1)), -1
+		s, at := r.sets[a].set(line&(1<<a-1)), -1
 		if below {
 			at = slices.Index(s.entries, line)
-			below = at >= 0 // a line that is missing from a list is also missing from all lists of fewer sets
+			below = at >= 0 // a line that is not in a list is not in the lists for fewer sets, either
 		}
 		if at >= 0 {
 			if d := s.above + uint32(at); d < MaxWays {
@@ -252,11 +254,11 @@ func (r *Below) push(line trace.Line, place, filled uint32) (all uint32) {
 			all |= 1 << a
 		}
 	}
-	return r.numbers.filled(all)
+	return r.numbers.withUncounted(all)
 }
 
-// pushOnAll implements push for the stack of all lines. The result is 1 if pushOnAll fills a hole
-// of the stack below, and otherwise 0.
+// pushOnAll implements push for the stack of all lines (a single set). The result is 1 if pushOnAll
+// fills a hole of the stack below, and otherwise 0.
 func (r *Below) pushOnAll(place uint32, filled bool) uint32 {
 	if place != fresh {
 		if d := r.above + r.stamps.live - 1 - r.stamps.rank(place); d < MaxWays {
@@ -285,8 +287,9 @@ func (r *Below) pushOnAll(place uint32, filled bool) uint32 {
 	return 0
 }
 
-// push removes the entry at index at unless at is negative, and reports whether it filled a hole
-// below.
+// push adds an entry above the set's entries, and reports whether it filled one of their holes. If
+// at is not negative, push removes the entry at this index. If the access filled a hole of the
+// segment's stack, the other entries do not move.
 func (s *belowSet) push(at int, filled bool) bool {
 	if filled {
 		if at >= 0 {
@@ -310,7 +313,8 @@ func (s *belowSet) push(at int, filled bool) bool {
 	return found
 }
 
-// Lose performs another core's store to an untouched line. Lose returns the line's depth, or Cold.
+// Lose performs another core's store to a line that the segment has not touched. Lose returns the
+// line's depth, or Cold.
 func (r *Below) Lose(line trace.Line) (depth uint32) {
 	e := r.find(line)
 	if e == nil {
@@ -323,7 +327,7 @@ func (r *Below) Lose(line trace.Line) (depth uint32) {
 		if r.numbers>>a&1 == 0 {
 			continue
 		}
-		entries := r.sets[a].of(line & (1<<a - 1)).entries
+		entries := r.sets[a].set(line & (1<<a - 1)).entries
 		at := slices.Index(entries, line)
 		if at < 0 {
 			break
@@ -337,8 +341,8 @@ func (r *Below) Lose(line trace.Line) (depth uint32) {
 // [Coherent.Depths].
 func (r *Below) Depths() *SetDepths { return &r.depths }
 
-// Join puts the stack of a segment on top of this stack, and returns the state of the joined stack.
-// The parameter state is the final state of the segment.
+// Join places the stack of a segment on top of this stack, and returns the state of the joined
+// stack. The parameter state is the final state of the segment.
 func (r *Below) Join(state []byte) ([]byte, error) {
 	s, err := readState(state)
 	if err != nil || len(s.entries) != int(r.above) {
@@ -356,7 +360,8 @@ func (r *Below) Join(state []byte) ([]byte, error) {
 	return s.encode(), nil
 }
 
-// entries returns the entries below, starting at the top. Holes are represented by noLine.
+// entries returns the entries of the stack below, starting at the top. The value noLine represents
+// a hole.
 func (r *Below) entries() []trace.Line {
 	all := slices.Repeat([]trace.Line{noLine}, int(r.stamps.live))
 	r.table.order(&r.stamps, all)
@@ -375,8 +380,8 @@ func (r *Below) lost() (lost []lostLine) {
 }
 
 func (r *Below) joinHoles(a int, above []setMask) (all []setMask) {
-	for _, h := range above { // create these sets, so that method all visits them
-		r.sets[a].of(h.set)
+	for _, h := range above { // create the stacks of these sets, so that the method all visits them
+		r.sets[a].set(h.set)
 	}
 	r.sets[a].all(func(i uint64, s *belowSet) {
 		mask := uint64(0)

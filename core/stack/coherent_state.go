@@ -25,7 +25,7 @@ import (
 
 type coherentState struct {
 	lost []lostLine // in ascending order
-	// entries of the stack from the top, with noLine for holes; at most as many holes as lost lines
+	// entries of the stack from the top, with noLine for holes; there are no more holes than lost lines
 	entries []trace.Line
 	holes   [SetCounts][]setMask
 }
@@ -112,7 +112,7 @@ func (m *Coherent) State() []byte {
 	return s.encode()
 }
 
-// entries returns the entries of the stack, starting at the top. Holes are represented by noLine.
+// entries returns the entries of the stack, starting at the top. The value noLine represents a hole.
 func (m *Coherent) entries() []trace.Line {
 	exact := &m.near.exact
 	all := slices.Repeat([]trace.Line{noLine}, m.used+int(exact.stamps.live))
@@ -133,10 +133,10 @@ func (w *ways) holes(a int) (list []setMask) {
 	return list
 }
 
-// holeMask returns a mask with a bit for each depth at which a set has a hole.
+// holeMask returns a mask of the depths of a set's holes.
 func (w *ways) holeMask(p *wayPage, set int) (mask uint64) {
 	s := &p.sets[set]
-	if s.first != noID && w.empty[s.first] {
+	if s.first != noID && w.isHole[s.first] {
 		mask = 1
 	}
 	if s.holes == 0 {
@@ -153,7 +153,7 @@ func (w *ways) holeMask(p *wayPage, set int) (mask uint64) {
 
 var errState = errors.New("the saved state of a coherent stack is damaged; analyse the trace again from its start")
 
-// Restore lets an empty model continue from a state. After an error, the model must not be used.
+// Restore sets an empty model to a saved state. After an error, the model must not be used.
 func (m *Coherent) Restore(state []byte) error {
 	s, err := readState(state)
 	if err != nil {
@@ -162,11 +162,11 @@ func (m *Coherent) Restore(state []byte) error {
 	for _, l := range s.lost {
 		e, _ := m.near.exact.table.findOrAdd(l.line)
 		e.moved = m.ways.newID()
-		m.ways.note(e.moved, l.depth)
+		m.ways.recordLoss(e.moved, l.depth)
 		m.lost++
 	}
 	for _, line := range slices.Backward(s.entries) {
-		if !m.place(line) {
+		if !m.placeOnTop(line) {
 			return errState
 		}
 	}
@@ -183,9 +183,9 @@ func (m *Coherent) Restore(state []byte) error {
 	return nil
 }
 
-// place puts a line on top of the stack. It returns false if the line is not new, or is a lost
-// line.
-func (m *Coherent) place(line trace.Line) bool {
+// placeOnTop pushes a line or a hole onto the stack. It returns false if the stack already contains
+// the line, or if the line is a lost line.
+func (m *Coherent) placeOnTop(line trace.Line) bool {
 	if line == noLine {
 		m.holes.add(m.newStamp())
 		return true
@@ -200,9 +200,9 @@ func (m *Coherent) place(line trace.Line) bool {
 }
 
 // fill creates the lists of 2^a sets from holes and from lines in stack order. It returns the lines
-// that are in a list. A line that is in no list of 2^a sets is also in no list of fewer sets.
+// that are in a list. If a line is in no list of 2^a sets, it is in no list of fewer sets, either.
 func (m *Coherent) fill(a int, lines []trace.Line, holes []setMask) (listed []trace.Line, ok bool) {
-	sets := settled(a, lines, holes)
+	sets := nonemptySets(a, lines, holes)
 	at := func(set uint64) int {
 		if len(sets) == 1<<a {
 			return int(set)
@@ -228,12 +228,12 @@ func (m *Coherent) fill(a int, lines []trace.Line, holes []setMask) (listed []tr
 			lists[i] = append(lists[i], id)
 			listed = append(listed, line)
 		} else {
-			m.ways.gone[id] = uint8(a)
+			m.ways.absent[id] = uint8(a)
 		}
 	}
 	for i, mask := range masks {
 		if putHoles(i); mask>>len(lists[i]) != 0 {
-			return nil, false // no entry is above the holes
+			return nil, false // there is a gap above a hole
 		}
 		if lists[i] != nil {
 			p, at := m.ways.page(a, sets[i])
@@ -243,10 +243,11 @@ func (m *Coherent) fill(a int, lines []trace.Line, holes []setMask) (listed []tr
 	return listed, true
 }
 
-// settled returns the sets that have lines or holes, out of 2^a sets, in ascending order. If there
-// are at least as many lines and holes as sets, settled returns all sets. States with few lines are
-// frequent.
-func settled(a int, lines []trace.Line, holes []setMask) (sets []uint64) {
+// nonemptySets returns the numbers of the sets, among 2^a sets, that contain lines or holes. The
+// numbers are in ascending order. If there are at least as many lines and holes as sets,
+// nonemptySets simply returns all sets. Otherwise the result is short, which saves time, because
+// many states contain few lines.
+func nonemptySets(a int, lines []trace.Line, holes []setMask) (sets []uint64) {
 	if len(lines)+len(holes) >= 1<<a {
 		for set := range uint64(1) << a {
 			sets = append(sets, set)
@@ -263,7 +264,8 @@ func settled(a int, lines []trace.Line, holes []setMask) (sets []uint64) {
 	return slices.Compact(sets)
 }
 
-// fill creates the list of an empty set, with holes below its topmost entry.
+// fill creates the list of an empty set. The parameter holes is the number of holes below the
+// topmost entry.
 func (p *wayPage) fill(set int, list []uint32, holes uint8) {
 	for i := len(list) - 1; i > 0; i-- {
 		p.push(set, list[i])
@@ -273,5 +275,5 @@ func (p *wayPage) fill(set int, list []uint32, holes uint8) {
 
 const maxLines = 1 << 61 // greater than every line number
 
-// setMask contains the number of a set, and a mask of the depths at which the set has holes.
+// setMask contains the number of a set, and a mask of the depths of the set's holes.
 type setMask struct{ set, mask uint64 }

@@ -8,39 +8,40 @@ import (
 
 // ways contains the per-set stacks of a [Coherent]. For each counted number of sets, each set has a
 // list of its topmost entries. An entry is the id of a line, or a hole. An entry that falls off the
-// end returns only if its line is accessed, so deeper entries do not matter.
+// end of a list returns only if its line is accessed, so the lists need no more entries.
 //
 // A line that is on top of its set for some number of sets is also on top for all larger numbers of
-// sets. Moving the line to the top changes nothing in these sets, so a walk over the numbers of
-// sets ends at the first such number. A line that is lost while it is on top keeps its entry. The
-// entry of a lost line counts as a hole, because the next access fills its position anyway. The
-// walk for a lost line, or for a line that returns to its hole, therefore ends at the same number.
-// gone records the largest number of sets for which a line is in no list, to avoid futile searches.
+// sets. An access changes nothing in these sets, so the loop over the numbers of sets ends at the
+// first such number. A line that is lost while it is on top keeps its entry. This entry counts as a
+// hole, because the next access to the set fills its position anyway. The loop for a lost line, or
+// for a line that returns to its hole, therefore ends at the same number. To avoid futile searches,
+// the field absent records the largest number of sets for which a line is in no list.
 type ways struct {
 	numbers SetNumbers     // the numbers of sets that are counted
 	after   [SetCounts]int // 2^after[a] is the next counted number above 2^a; after[a] is SetCounts if there is none
 	most    int            // 2^most is the largest number of sets; 0 if there are no lists
 	lists   [SetCounts]wayLists
-	gone    []uint8 // by id: a, where 2^a is the largest number of sets whose lists lack the line
-	// by id: whether the line is lost or the id does not identify a line
-	empty  []bool
-	lostAt []uint32                       // by id, up to the highest id that was lost: the depth at which the line was lost
-	depths [SetCounts][listEntries]uint64 // number of accesses to lines that were found and moved, by depth from 1 on
-	late   [SetCounts]uint64              // number of accesses to lines that were not found, by the value of gone
+	absent  []uint8 // by id: 2^a is the largest number of sets whose lists do not contain the line, where a is the element
+	// by id: whether the entry counts as a hole, because the line is lost or the id does not identify
+	// a line
+	isHole   []bool
+	lostAt   []uint32                       // by id, up to the highest id of a lost line: the depth at which the line was lost
+	depths   [SetCounts][listEntries]uint64 // number of accesses that found and moved the line in a list, by depth from 1 on
+	notFound [SetCounts]uint64              // number of accesses that did not find the line, by the value of the field absent
 }
 
 // wayLists contains the lists for one number of sets. The lists are stored in pages, so that memory
 // grows with the number of sets in use.
 type wayLists []*wayPage
 
-// wayPage keeps the topmost entries of neighbouring sets together, because many walks read no other
-// entries. The entries below the topmost entry are in rings that start at head, so a single store
-// pushes all of these entries down. A 0 ends a short list. All rings of a page are short until one
-// of them is full.
+// wayPage stores the topmost entries of neighbouring sets together, because many accesses read no
+// other entries. The entries below the topmost entry are in a ring buffer that starts at head, so a
+// single store pushes all of these entries down. A 0 ends a list that is not full. All rings of a
+// page are short until one of them is full.
 type wayPage struct {
 	sets  [pageSets]waySet
 	rings []uint32 // rings of all sets of the page; nil if no set has two entries
-	mask  uint8    // number of entries in a ring - 1
+	mask  uint8    // number of entries in a ring, minus 1
 }
 
 type waySet struct {
@@ -49,7 +50,7 @@ type waySet struct {
 	holes uint8  // number of holes in the ring
 }
 
-// These ids do not identify lines.
+// The ids noID and holeID do not identify lines.
 const (
 	noID = iota // there is no entry
 	holeID
@@ -71,13 +72,13 @@ func (w *ways) reset(numbers SetNumbers) {
 			next, w.most = a, max(w.most, a)
 		}
 	}
-	w.gone, w.empty = make([]uint8, firstID), []bool{noID: true, holeID: true}
+	w.absent, w.isHole = make([]uint8, firstID), []bool{noID: true, holeID: true}
 }
 
 // newID returns the id of a new line.
 func (w *ways) newID() uint32 {
-	w.gone, w.empty = append(w.gone, 0), append(w.empty, false)
-	return uint32(len(w.gone) - 1)
+	w.absent, w.isHole = append(w.absent, 0), append(w.isHole, false)
+	return uint32(len(w.absent) - 1)
 }
 
 // page returns the page that contains a line's set among 2^a sets, and the set's index in the page.
@@ -91,7 +92,8 @@ func (w *ways) page(a int, line trace.Line) (p *wayPage, set int) {
 	return p, number % pageSets
 }
 
-// onTop reports whether a line is on top of its set. It returns true if a is SetCounts.
+// onTop reports whether a line is on top of its set, among 2^a sets. If a is SetCounts, onTop
+// returns true.
 func (w *ways) onTop(a int, line trace.Line, id uint32) bool {
 	if a == SetCounts {
 		return true
@@ -100,8 +102,8 @@ func (w *ways) onTop(a int, line trace.Line, id uint32) bool {
 	return p.sets[set].first == id
 }
 
-// ring returns the entries of a set below its topmost entry. The number of entries is a power of
-// two.
+// ring returns the ring buffer of a set, which contains the entries below the topmost entry. Its
+// length is a power of two.
 func (p *wayPage) ring(set int) []uint32 {
 	entries := int(p.mask) + 1
 	return p.rings[set*entries:][:entries]
@@ -126,8 +128,8 @@ func (p *wayPage) lengthen() {
 
 // move moves a line to the top of its lists and counts its depth.
 func (w *ways) move(line trace.Line, id uint32) {
-	gone := int(w.gone[id])
-	w.late[gone]++
+	gone := int(w.absent[id])
+	w.notFound[gone]++
 	w.push(line, id, gone)
 	for a := w.after[gone]; a < SetCounts; a = w.after[a] {
 		p, set := w.page(a, line)
@@ -139,7 +141,7 @@ func (w *ways) move(line trace.Line, id uint32) {
 		s.first = id
 		d := 0
 		switch {
-		case w.empty[first]:
+		case w.isHole[first]:
 			s.holes++
 			d = fillHole(p.ring(set), s.head, holeID, id)
 		case s.holes == 0:
@@ -151,11 +153,11 @@ func (w *ways) move(line trace.Line, id uint32) {
 	}
 }
 
-// push puts a line on top of its lists for up to 2^most sets. The line must be absent from these
-// lists, or be a hole at the top. In each list, push fills the topmost hole or, if there is none,
-// pushes out the last entry.
+// push places a line on top of its lists for up to 2^most sets. These lists must not contain the
+// line, except as a hole at the top. In each list, push fills the topmost hole. If a list has no
+// hole, its last entry falls off the end.
 func (w *ways) push(line trace.Line, id uint32, most int) {
-	w.gone[id] = 0
+	w.absent[id] = 0
 	for a := w.after[0]; a <= most; a = w.after[a] {
 		p, set := w.page(a, line)
 		s := &p.sets[set]
@@ -165,9 +167,9 @@ func (w *ways) push(line trace.Line, id uint32, most int) {
 		}
 		s.first = id
 		switch {
-		case w.empty[first]:
+		case w.isHole[first]:
 		case s.holes == 0:
-			w.gone[p.push(set, first)] = uint8(a)
+			w.absent[p.push(set, first)] = uint8(a)
 		default:
 			s.holes--
 			fillHole(p.ring(set), s.head, first, holeID)
@@ -175,7 +177,7 @@ func (w *ways) push(line trace.Line, id uint32, most int) {
 	}
 }
 
-// push puts an entry at the front of a ring. It returns the entry that falls off the end, or 0.
+// push stores an entry at the front of a ring. It returns the entry that falls off the end, or 0.
 func (p *wayPage) push(set int, entry uint32) (last uint32) {
 	if p.rings == nil {
 		p.lengthen()
@@ -190,8 +192,8 @@ func (p *wayPage) push(set int, entry uint32) (last uint32) {
 	return last
 }
 
-// moveDown moves the topmost entry, and the entries of the ring above a line, down by one, so that
-// they fill the position of that line. It returns the line's depth.
+// moveDown moves the topmost entry, and the ring's entries above a line, down by one, which fills
+// the line's position. It returns the line's depth.
 func moveDown(ring []uint32, head uint8, entry, id uint32) int {
 	for d := range len(ring) {
 		place := &ring[(int(head)+d)&(len(ring)-1)]
@@ -205,8 +207,9 @@ func moveDown(ring []uint32, head uint8, entry, id uint32) int {
 	return 0
 }
 
-// fillHole moves entries down to fill the topmost hole if the line is below this hole. The line's
-// position then becomes a hole. No entry moves past a hole, so no entry falls off the end.
+// fillHole moves entries down by one until the topmost hole or the line's position is filled. If
+// the line was below this hole, the line's position becomes a hole. Since no entry moves past a
+// hole, no entry falls off the end.
 func fillHole(ring []uint32, head uint8, entry, id uint32) int {
 	d := 0
 	for entry != holeID {
@@ -226,12 +229,12 @@ func fillHole(ring []uint32, head uint8, entry, id uint32) int {
 	return 0
 }
 
-// count adds the counts to t. For each number of sets, it returns the number of accesses to lines
-// that were not found, or were found at depth MaxWays.
-func (w *ways) count(t *SetDepths) (deeper [SetCounts]uint64) {
+// addCounts adds the numbers of accesses by depth to t. The result contains, for each number of
+// sets, the number of accesses that did not find the line, or found it at depth MaxWays.
+func (w *ways) addCounts(t *SetDepths) (deeper [SetCounts]uint64) {
 	late := uint64(0)
 	for a := setBits; a > 0; a-- {
-		late += w.late[a]
+		late += w.notFound[a]
 		deeper[a] = late + w.depths[a][MaxWays]
 		for d, n := range w.depths[a][:MaxWays] {
 			t[a][d] += n
@@ -240,9 +243,10 @@ func (w *ways) count(t *SetDepths) (deeper [SetCounts]uint64) {
 	return deeper
 }
 
-// fall moves a line that fell off the array below the lines that entered the array later. above
-// contains the number of these lines in the line's set, in one lane for each number of sets.
-func (w *ways) fall(line trace.Line, id uint32, above uint64) {
+// leaveArray moves a line that leaves the array below the lines that entered the array later. The
+// parameter above contains the number of such lines in the line's set, with one lane for each
+// number of sets.
+func (w *ways) leaveArray(line trace.Line, id uint32, above uint64) {
 	for a := w.after[0]; a < SetCounts; a = w.after[a] {
 		n := int(above >> ((a - 1) * laneBits) & laneMask)
 		if n == 0 {
@@ -264,9 +268,10 @@ func (w *ways) fall(line trace.Line, id uint32, above uint64) {
 	}
 }
 
-// lose replaces a line by a hole in each list, and records the line's depth.
+// lose replaces a line by a hole in each of its lists, and records the depth at which the line was
+// lost.
 func (w *ways) lose(line trace.Line, id, depth uint32) {
-	for a := w.after[w.gone[id]]; a < SetCounts; a = w.after[a] {
+	for a := w.after[w.absent[id]]; a < SetCounts; a = w.after[a] {
 		p, set := w.page(a, line)
 		s := &p.sets[set]
 		if s.first == id {
@@ -278,12 +283,12 @@ func (w *ways) lose(line trace.Line, id, depth uint32) {
 			s.holes++
 		}
 	}
-	w.note(id, depth)
+	w.recordLoss(id, depth)
 }
 
-// note records the depth at which a line was lost.
-func (w *ways) note(id, depth uint32) {
-	w.empty[id] = true
+// recordLoss records the depth at which a line was lost.
+func (w *ways) recordLoss(id, depth uint32) {
+	w.isHole[id] = true
 	if n := int(id) + 1 - len(w.lostAt); n > 0 {
 		w.lostAt = append(w.lostAt, make([]uint32, n)...)
 	}

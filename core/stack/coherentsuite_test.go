@@ -59,7 +59,8 @@ func Coherent(events []stacktest.Event) Answers {
 	return a
 }
 
-// This method clears the depths for numbers of sets that are not counted, and returns the answers.
+// The method only clears the depths for all numbers of sets other than the given ones, and returns
+// the answers.
 func (a Answers) only(numbers stack.SetNumbers) Answers {
 	for k := range a.Depths {
 		if (numbers|1)>>k&1 == 0 {
@@ -69,7 +70,7 @@ func (a Answers) only(numbers stack.SetNumbers) Answers {
 	return a
 }
 
-// chosen has one element for each test run, which specifies the numbers of sets to count.
+// chosen lists the numbers of sets that the models count, one mask per test run.
 var chosen = []stack.SetNumbers{stack.AllSetNumbers, stack.MostSetNumbers, 1<<6 | 1<<10, 1<<1 | 1<<16, 1 << 2, 1}
 
 // Run returns the answers of a model that processes the events in batches of the given lengths.
@@ -97,8 +98,8 @@ func EqualCoherent(t TB, numbers stack.SetNumbers, events []stacktest.Event, bat
 	got.same(t, events, &want)
 }
 
-// EqualRestored saves a model's state at a cut and restores another model from it. It compares the
-// answers and the final states of both models.
+// EqualRestored saves a model's state after some events, and restores another model from this
+// state. It compares the answers and the final states of both models.
 func EqualRestored(t TB, numbers stack.SetNumbers, events []stacktest.Event, cut int) {
 	t.Helper()
 	whole, again := stack.NewCoherent(numbers), stack.NewCoherent(numbers)
@@ -201,7 +202,7 @@ func EqualLarge(t TB, events []stacktest.Event, batches []int) {
 	}
 }
 
-// large is a cache like [Private], but with one set, any number of ways, and many lines.
+// large is a cache like [Private], but it has one set and is fast enough for many lines.
 type large struct {
 	capacity int
 	order    list.List // lines, most recently used first
@@ -233,9 +234,9 @@ func hitsOf(cache *stacktest.Private, events []stacktest.Event) (hits uint64) {
 	return hits
 }
 
-// RandomEvents generates accesses like [Random], and losses of lines between them. Losses occur in
-// bursts. The parameter gap is the approximate number of accesses between two bursts. Half of the
-// losses affect one of the most recently accessed lines.
+// RandomEvents generates accesses like [Random], and invalidates lines between them. Losses occur
+// in bursts. The parameter gap is the approximate number of accesses between two bursts. Half of
+// the losses affect one of the most recently accessed lines.
 func RandomEvents(rng *rand.Rand, n, gap int) (events []stacktest.Event) {
 	lines := stacktest.Random(rng, n)
 	crowd(rng, lines)
@@ -259,8 +260,8 @@ func RandomEvents(rng *rand.Rand, n, gap int) (events []stacktest.Event) {
 	return events
 }
 
-// chaseEvents generates n accesses to random lines. Some accesses are followed by the loss of a
-// different line. The parameter gap is the average number of accesses per loss.
+// chaseEvents generates n accesses to random lines. After some accesses, a different line is lost.
+// The parameter gap is the average number of accesses per loss.
 func chaseEvents(lines, gap, n int) (events []stacktest.Event) {
 	rng := rand.New(rand.NewPCG(1, uint64(gap)))
 	for _, line := range Chase(uint64(lines), n) {
@@ -274,8 +275,8 @@ func chaseEvents(lines, gap, n int) (events []stacktest.Event) {
 
 // RunCoherent checks [stack.Coherent] in four ways. It checks the example of MODELS §6.4. It checks
 // that, if no lines are lost, the results equal the results of [stack.Sets]. It compares the
-// results with lists with holes, and uses random events in batches of any length. It compares the
-// results with simulated caches, and uses so many events that the stamps run out.
+// results for random events, in batches of any length, with the lists with holes. It compares the
+// results with simulated caches. The number of events is so large that the stamps run out.
 func RunCoherent(t *testing.T) {
 	t.Run("vector", func(t *testing.T) {
 		var got Answers
@@ -319,7 +320,7 @@ func RunCoherent(t *testing.T) {
 
 // Do performs operations in order. All slices have the same length. For an access, Do writes the
 // results of [stack.Coherent.Access] to out and lost. For any other operation, Do writes the
-// previous depth of the line to out, or Cold if the core does not have the line.
+// previous depth of the line to out, or Cold if the stack does not contain the line.
 func Do(m *stack.Coherent, ops []stack.Op, lines []trace.Line, out, lost []uint32) {
 	lines, out, lost = lines[:len(ops)], out[:len(ops)], lost[:len(ops)]
 	for len(ops) > 0 {

@@ -8,25 +8,25 @@ import (
 
 const (
 	topLines   = 16
-	frontLines = 4               // the number of top lines that are kept in local variables
-	chunk      = 512             // number of accesses that are scanned before the queued accesses are settled, a power of two
-	burst      = 64              // number of queued accesses that are settled together
-	manyStamps = 4 * blockStamps // above this capacity, stamps are renumbered less often
-	noLine     = ^trace.Line(0)  // represents no line, because line numbers are below 2^61
+	frontLines = 4               // number of lines of the top array that scan keeps in local variables
+	chunk      = 512             // number of accesses that are scanned before the queued accesses are processed; a power of two
+	burstSize  = 64              // number of queued accesses that are processed together
+	manyStamps = 4 * blockStamps // if the capacity exceeds this value, stamps are renumbered less often
+	noLine     = ^trace.Line(0)  // not a line number, because line numbers are below 2^61
 )
 
 // Exact computes exact distances, by the method described in the package comment. Create an Exact
 // with [NewExact].
 type Exact struct {
 	top     [topLines]trace.Line // the topmost lines, most recently used first
-	stamped bool                 // every line has a stamp, and the array is not searched
-	newest  trace.Line           // the line that was scanned last; only used if all lines are stamped
+	stamped bool                 // if true, every line has a stamp, and accesses do not search the array
+	newest  trace.Line           // the last accessed line; only used if all lines are stamped
 	table   table
 	stamps  stamps
 	share   share
 
-	queue [chunk]deep
-	sink  uint64 // prevents the compiler from removing touches
+	queue [chunk]queuedAccess
+	sink  uint64 // prevents the compiler from removing loads that only prefetch
 }
 
 var emptyTop = func() (top [topLines]trace.Line) {
@@ -36,12 +36,13 @@ var emptyTop = func() (top [topLines]trace.Line) {
 	return top
 }()
 
-// deep is an access that missed in the top array, or was counted without a search of the array.
-type deep struct {
+// queuedAccess is an access that missed in the top array, or an access that did not search the
+// array.
+type queuedAccess struct {
 	line    trace.Line
 	evicted trace.Line // the line that fell off the end of the top array, if the array was searched
 	index   int32
-	how     int32 // used by [Sets]: how the access moves its line
+	how     int32 // how the access moves its line in the lists of [Sets]
 }
 
 // NewExact returns an empty model.
@@ -89,7 +90,7 @@ func (m *Exact) scan(lines []trace.Line, out []uint32) (misses int) {
 	out = out[:len(lines)]
 next:
 	for i, x := range lines {
-		out[i] = 0 // set before the branch, so that only the end of the loop follows the branch
+		out[i] = 0 // stored before the branch, so that the branch leads directly to the end of the loop
 		if x == t0 {
 			continue
 		}
@@ -148,24 +149,24 @@ next:
 			}
 			carry = last
 		}
-		queue[misses&(chunk-1)] = deep{x, carry, int32(i), 0}
+		queue[misses&(chunk-1)] = queuedAccess{x, carry, int32(i), 0}
 		misses++
 	}
 	top[0], top[1], top[2], top[3] = t0, t1, t2, t3
 	return misses
 }
 
-// settle handles the queued accesses: it looks up their lines, and then counts and pushes the lines
-// in order.
-func (m *Exact) settle(queue []deep, out []uint32) {
-	var entries, evicted [burst]*entry
-	for at := 0; at < len(queue); at += burst {
-		few := queue[at:min(at+burst, len(queue))]
+// settle processes the queued accesses. It first looks up the lines of a burst, and then moves them
+// to the top array, one after the other.
+func (m *Exact) settle(queue []queuedAccess, out []uint32) {
+	var entries, evicted [burstSize]*entry
+	for at := 0; at < len(queue); at += burstSize {
+		few := queue[at:min(at+burstSize, len(queue))]
 		m.lookUp(few, &entries)
 		m.lookUpEvicted(few, &evicted)
 		for i := range few {
-			out[few[i].index] = m.pull(entries[i])
-			m.drop(evicted[i])
+			out[few[i].index] = m.moveToArray(entries[i])
+			m.stampEvicted(evicted[i])
 		}
 	}
 }
@@ -173,42 +174,42 @@ func (m *Exact) settle(queue []deep, out []uint32) {
 // lookUp finds the entries of queued accesses in two loops, so that the cache misses within each
 // loop overlap. The first loop touches the slots of the hash table. The second loop finds the
 // entries, and touches the bitmap at the stamps of the entries.
-func (m *Exact) lookUp(queue []deep, entries *[burst]*entry) {
-	var homes [burst]*group
+func (m *Exact) lookUp(queue []queuedAccess, entries *[burstSize]*entry) {
+	var homes [burstSize]*group
 	sink := m.sink
 	for i := range queue {
 		g := m.table.homeOf(queue[i].line)
-		homes[i&(burst-1)] = g
+		homes[i&(burstSize-1)] = g
 		if g != nil {
 			sink += g[0].key
 		}
 	}
 	for i := range queue {
 		key := queue[i].line + 1
-		if g := homes[i&(burst-1)]; g != nil {
+		if g := homes[i&(burstSize-1)]; g != nil {
 			if e := &g[g.place(key)]; e.key == key {
-				entries[i&(burst-1)] = e
+				entries[i&(burstSize-1)] = e
 				sink += m.stamps.touch(e.stamp)
 				continue
 			}
 		}
 		e, grew := m.table.findOrAdd(queue[i].line)
-		if grew { // entries that were found earlier may have moved
+		if grew { // entries that were found before may have moved
 			for j := range queue {
-				homes[j&(burst-1)] = m.table.homeOf(queue[j].line)
+				homes[j&(burstSize-1)] = m.table.homeOf(queue[j].line)
 			}
 			for j := range i {
 				entries[j] = m.table.find(queue[j].line)
 			}
 		}
-		entries[i&(burst-1)] = e
+		entries[i&(burstSize-1)] = e
 	}
 	m.sink = sink
 }
 
 // lookUpEvicted finds the entries of the lines that fell off the top array. If no line fell off,
 // the entry is nil.
-func (m *Exact) lookUpEvicted(queue []deep, evicted *[burst]*entry) {
+func (m *Exact) lookUpEvicted(queue []queuedAccess, evicted *[burstSize]*entry) {
 	for i := range queue {
 		evicted[i] = nil
 		if queue[i].evicted != noLine {
@@ -217,9 +218,9 @@ func (m *Exact) lookUpEvicted(queue []deep, evicted *[burst]*entry) {
 	}
 }
 
-// pull marks a line that was below the top array as present in the top array, and returns the
-// line's distance.
-func (m *Exact) pull(e *entry) (distance uint32) {
+// moveToArray marks the entry of a line as being in the top array, and returns the line's distance.
+// The line was below the array before.
+func (m *Exact) moveToArray(e *entry) (distance uint32) {
 	distance = Cold
 	if e.stamp != fresh {
 		distance = topLines + m.stamps.remove(e.stamp)
@@ -228,8 +229,9 @@ func (m *Exact) pull(e *entry) (distance uint32) {
 	return distance
 }
 
-// drop stamps the line e that fell off the top array, unless e is nil.
-func (m *Exact) drop(e *entry) {
+// stampEvicted assigns a stamp to the entry e of a line that fell off the top array. If e is nil,
+// it does nothing.
+func (m *Exact) stampEvicted(e *entry) {
 	if e != nil {
 		e.stamp = m.newStamp()
 	}
@@ -243,10 +245,10 @@ func (m *Exact) newStamp() uint32 {
 	return m.stamps.push()
 }
 
-// compact renumbers the live stamps from zero. It creates room for three times as many new stamps
-// as there are live stamps, or for five times as many if the table is so large that reading it
-// takes long. It also creates room if there are no live stamps, for example in a loop over one line
-// more than fits in the top array.
+// compact renumbers the live stamps from zero. The new capacity is four times the number of live
+// stamps, or six times if the table is so large that reading it takes long. The capacity is at
+// least one block, because there may be no live stamps, for example in a loop over one line more
+// than fits in the top array.
 func (m *Exact) compact() {
 	live := m.stamps.live
 	older := m.stamps.older()
@@ -285,16 +287,16 @@ func (m *Exact) Stack() []trace.Line {
 }
 
 // share counts recent accesses that moved a line to the top, and how many of these lines were below
-// the top array. Counting takes time, so only the last quarter of the accesses between two
-// decisions is counted.
+// the top array. Only the last quarter of the accesses between two decisions is counted, because
+// counting takes time.
 type share struct {
 	accesses, moved, deep int
 }
 
 const stretch = 4 * chunk
 
-// prefers reports whether all lines should be stamped. stamped tells whether all lines are stamped
-// now. All lines should be stamped if searching the top array is futile for most moved lines.
+// prefers reports whether all lines should be stamped, because searching the top array is futile
+// for most moved lines. The parameter stamped reports whether all lines are stamped now.
 func (s *share) prefers(stamped bool, distances []uint32) bool {
 	s.accesses += len(distances)
 	if s.accesses <= stretch/4*3 {
@@ -314,7 +316,7 @@ func (s *share) prefers(stamped bool, distances []uint32) bool {
 	return stamped
 }
 
-// atLeast counts the distances that are at least limit.
+// atLeast returns the number of distances that are at least limit.
 func atLeast(limit uint64, distances []uint32) int {
 	n := uint64(0)
 	for _, d := range distances {
@@ -342,8 +344,8 @@ func (m *Exact) stampAll(all bool) {
 	}
 }
 
-// scanStamped queues each access to a line other than the previous line, and returns the number of
-// queued accesses.
+// scanStamped queues every access except repeated accesses to the same line, and returns the number
+// of queued accesses.
 func (m *Exact) scanStamped(lines []trace.Line, out []uint32) (queued int) {
 	last := m.newest
 	out = out[:len(lines)]
@@ -361,16 +363,16 @@ func (m *Exact) scanStamped(lines []trace.Line, out []uint32) (queued int) {
 }
 
 // settleStamped works like settle, but every line has a stamp.
-func (m *Exact) settleStamped(queue []deep, out []uint32) {
-	var entries [burst]*entry
-	for at := 0; at < len(queue); at += burst {
-		few := queue[at:min(at+burst, len(queue))]
+func (m *Exact) settleStamped(queue []queuedAccess, out []uint32) {
+	var entries [burstSize]*entry
+	for at := 0; at < len(queue); at += burstSize {
+		few := queue[at:min(at+burstSize, len(queue))]
 		m.lookUp(few, &entries)
 		for i := range few {
 			out[few[i].index] = m.restamp(entries[i])
 		}
 	}
-	m.bringUp(queue)
+	m.updateArray(queue)
 }
 
 // restamp returns the distance of a line, and assigns a new stamp to the line.
@@ -386,8 +388,9 @@ func (m *Exact) restamp(e *entry) (distance uint32) {
 	return distance
 }
 
-// bringUp moves the lines of queued accesses to the top of the array.
-func (m *Exact) bringUp(queue []deep) {
+// updateArray moves the lines of queued accesses to the top of the array, although accesses do not
+// search it.
+func (m *Exact) updateArray(queue []queuedAccess) {
 	before, n := m.top, 0
 	for i := 0; i < len(queue)+topLines && n < topLines; i++ {
 		line := before[max(i-len(queue), 0)]

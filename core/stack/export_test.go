@@ -1,25 +1,24 @@
 package stack
 
-// If the parameter all is true, Stamp stamps all lines of the stack. Otherwise, it stamps only the
-// lines below the top array.
+// If the parameter all is true, Stamp stamps all lines of the stack. Otherwise, Stamp stamps only
+// the lines below the top array.
 func (m *Sets) Stamp(all bool) {
 	m.exact.stampAll(all)
-	m.switchTo(all || m.few())
+	m.switchTo(all || m.fewPerSet())
 }
 
 // Follow makes the recency lists follow accesses if the parameter accesses is true or all lines are
-// stamped. Otherwise, Follow makes the lists follow the lines that fall off the top array.
+// stamped. Otherwise, the lists follow the lines that fall off the top array.
 func (m *Sets) Follow(accesses bool) { m.switchTo(accesses || m.exact.stamped) }
 
 // Stamps reports whether all lines are stamped.
 func (m *Sets) Stamps() (all bool) { return m.exact.stamped }
 
-// FewNumbers limits the numbers that are assigned to moves, so that moves are renumbered
-// repeatedly.
+// FewNumbers limits the numbers of moves, so that moves are renumbered repeatedly.
 func (m *Sets) FewNumbers() { m.last = 300 }
 
-// If the parameter all is true, Stamp stamps all lines of the stack. Otherwise, it stamps only the
-// lines below the top array.
+// If the parameter all is true, Stamp stamps all lines of the stack. Otherwise, Stamp stamps only
+// the lines below the top array.
 func (m *Exact) Stamp(all bool) { m.stampAll(all) }
 
 // NewShelvedInBlocks works like [NewShelved], but uses blocks of the given size in bytes.

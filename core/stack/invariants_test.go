@@ -45,7 +45,7 @@ func (m *Exact) CheckInvariants() {
 	}
 }
 
-// CheckInvariants checks the model that computes the distances.
+// CheckInvariants checks the embedded model that computes the distances.
 func (m *Sets) CheckInvariants() { m.exact.CheckInvariants() }
 
 // CheckInvariants panics unless every live stamp belongs to one line or one hole, and each list
@@ -68,12 +68,12 @@ func (m *Coherent) CheckInvariants() {
 			case e.stamp != onTop:
 				marked++
 			}
-			if e.key != 0 && m.ways.empty[e.moved] == (e.stamp == fresh) {
+			if e.key != 0 && m.ways.isHole[e.moved] == (e.stamp == fresh) {
 				ids[e.moved] = true
 			}
 		}
 	}
-	if live != exact.stamps.live || marked+inHoles != live || lost != m.lost || len(ids) != exact.table.lines || len(m.ways.gone) != firstID+len(ids) {
+	if live != exact.stamps.live || marked+inHoles != live || lost != m.lost || len(ids) != exact.table.lines || len(m.ways.absent) != firstID+len(ids) {
 		panic("stack: the numbers of live stamps, lines, holes and ids do not add up")
 	}
 	for _, line := range exact.top[:m.used] {

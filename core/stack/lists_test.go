@@ -10,7 +10,7 @@ import (
 // For every rotation of the list, newer returns the same count as a loop over all entries.
 func TestNewerEntries(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		top := rapid.SampledFrom([]uint32{50, notThere - 1}).Draw(t, "top")
+		top := rapid.SampledFrom([]uint32{50, notCounted - 1}).Draw(t, "top")
 		entries := rapid.SliceOfN(rapid.Uint32Range(top-50, top), MaxWays, MaxWays).Draw(t, "entries")
 		slices.Sort(entries)
 		slices.Reverse(entries)
@@ -19,7 +19,7 @@ func TestNewerEntries(t *testing.T) {
 		var l list
 		want := 0
 		for k, entry := range entries {
-			l[at(turn, k)] = entryOf(entry, 7)
+			l[slot(turn, k)] = entryOf(entry, 7)
 			if entry >= after {
 				want++
 			}
@@ -34,7 +34,7 @@ func TestNewerEntries(t *testing.T) {
 // the lists for fewer sets overflow.
 func TestNumberOfListPages(t *testing.T) {
 	for _, c := range []struct {
-		lines, want int // want is the expected number of pages
+		lines, want int // the field want is the expected number of pages
 	}{{100, 1}, {600, 1 + 2}, {10_000, 1 + 2 + 32}, {1 << setBits, 1 + 2 + 32}, {3 << setBits, 1 + 2 + 32 + 512}} {
 		m := NewSets(AllSetNumbers)
 		lines, out := make([]uint64, 2*c.lines), make([]uint32, 2*c.lines)

@@ -2,89 +2,93 @@ package stack
 
 import "slices"
 
-// recency counts the lines of a set, at most MaxWays, that moved to the front of the set since a
-// given move. It counts for several numbers of sets, which are powers of two, beginning with 2.
-// Each set is represented by a list of the numbers of its lines' last moves, newest first.
+// recency counts how many lines have moved to the front of a set since a given move, up to MaxWays.
+// It counts for several numbers of sets, which are powers of two and at least 2. For each set, a
+// list contains the number of the last move of each line, newest first.
 //
 // [Sets] decides which events move a line. If most accesses hit in the top array, and many lines
-// share few sets, a line moves when it falls off the array. The event that a line falls off the
-// array is called a fall. A hit then requires no work in this type, and a miss counts the accessed
-// line and moves the line that fell. Otherwise, every access moves the accessed line, and one
-// search counts and moves the line. No list changes if the line was accessed last in its set, for
-// the smallest number of sets, because it was then also accessed last in its set for all larger
-// numbers of sets.
+// share few sets, a line moves when it falls off the array. Such an event is called a fall. In this
+// case, a hit requires no work in this type. A miss counts the depth of the accessed line, and
+// moves the line that falls off. Otherwise, every access moves the accessed line, and one search
+// counts and moves the line. If the line is the most recently used line of its set for the smallest
+// number of sets, no list changes, because it is then also the most recently used line of its set
+// for all larger numbers of sets.
 //
-// A moved line goes to the front of its list. If the line is already at the front, nothing changes
-// for larger numbers of sets, because lines that share a set among more sets also share a set among
-// fewer sets. An entry may therefore be older than the last move of its line. Nevertheless, the
-// lists are in the order of the last moves, and the depth of x is the number of entries that are
-// newer than the last move of x. A line that moved after x was not at the front of x's set when it
-// moved, so its entry was moved to the front. The entry of x is therefore also the first entry that
-// is not newer than the last move of x.
+// A moved line goes to the front of its list. If the line is already at the front, the lists for
+// larger numbers of sets are not visited, because the line is at the front of these lists, too. An
+// entry may therefore be older than the last move of its line. Nevertheless, the lists are in the
+// order of the last moves, and the depth of a line x is the number of entries that are newer than
+// the last move of x. Each line of the set that moved after x was not at the front when it moved,
+// so its entry was moved to the front. The entry of x is therefore also the first entry that is not
+// newer than the last move of x.
 //
 // Only some numbers of sets have lists. A line that is in a list is also in the lists of all
-// smaller numbers of sets. Each entry contains the last bits of its line, so a list also shows
-// which newer lines share a finer set. For a number of sets without lists, a set consists of
-// several sets with lists, and the depth is the sum of the positions in their lists. A line that is
-// first in one of these lists made its last move in that list, and no other line of that set has
-// moved since. One list is therefore sufficient for each number of sets with fewer than MaxWays
-// newer lines. Only deeper lines need the list for the next larger number of sets, which is created
-// when a list overflows. Before a list overflows, it contains every line of its set.
+// smaller numbers of sets. Each entry contains the last bits of its line number, so a list also
+// shows which newer lines share a set if there are more sets. If a number of sets has no lists,
+// each of its sets consists of several sets with lists, and the depth is the sum of the positions
+// in their lists. If a line is first in one of these lists, no other line of its set has moved
+// since the move that its entry records. As long as fewer than MaxWays lines of a list are newer
+// than a line, this list is sufficient to count the line for all larger numbers of sets. Only
+// deeper lines need the list for the next larger number of sets, which is created when a list
+// overflows. Before a list overflows, it contains every line of its set.
 //
 // All pending accesses are processed for one number of sets before the next number of sets. The
-// lists in use then stay in the processor's cache, and the loads of different accesses overlap.
+// lists for this number of sets then stay in the processor's cache, and the loads of different
+// accesses overlap.
 type recency struct {
 	numbers SetNumbers
 	least   int                 // 2^least is the smallest number of sets
-	kept    []int               // there are lists for 2^kept[k] sets
-	finer   [setBits + 1]uint64 // adding finer[n] increments the depths for more than 2^kept[0] sets, and at most 2^n sets
+	kept    []int               // the numbers of sets that have lists: 2^kept[k]
+	finer   [setBits + 1]uint64 // adding finer[n] to a word of lanes increments the depths for 2^(kept[0]+1) to 2^n sets
 
 	visits   []visit                            // pending visits, if the lists follow falls
 	accesses []access                           // pending accesses, if the lists follow accesses
 	lists    []lists                            // the existing lists, in the order of kept
-	depths   [setBits + 1][2 * depthRoom]uint64 // the depths of marked lines begin at index depthRoom
+	depths   [setBits + 1][2 * depthRoom]uint64 // the counts of marked lines begin at index depthRoom
 
 	sink uint64 // prevents the compiler from removing touches
 }
 
-// visit describes a visit to a set. It either counts the lines that are newer than a line, or moves
-// the line to the front.
+// visit describes a visit to a set, which either counts the lines that are newer than a line, or
+// moves the line to the front.
 type visit struct {
-	// entries with at least this number are newer than the line; 1: the line was never in the lists
+	// entries with this number or a higher number are newer than the line; never: the line was never
+	// in the lists
 	after uint32
-	now   uint32 // number of the move; 0: the visit counts
-	line  uint32 // the last bits of the line's number, and perhaps the flag marked
-	above uint64 // number of lines of the top array to add to the count, in lanes
+	now   uint32 // number of the move; 0 if the visit counts
+	line  uint32 // the last bits of the line number, optionally with the flag marked
+	above uint64 // number of lines in the top array that must be added to the count, in lanes
 }
 
 // access describes an access, which moves a line to the front of its set and counts the line's
 // former depth.
 type access struct {
-	after uint32 // as in visit
-	now   uint32 // the number of the move
-	line  uint32 // the last bits of the line's number, and perhaps the flags uncounted or marked
-	lanes uint64 // number of newer lines in the lanes of [recency.finer], after counting
+	after uint32 // as in the type visit
+	now   uint32 // number of the move
+	line  uint32 // the last bits of the line number, optionally with the flag uncounted or marked
+	lanes uint64 // numbers of newer lines in the lanes of [recency.finer]; 0 until they have been counted
 }
 
 const (
 	never     = 1       // value of after if the line was never in the lists
-	uncounted = 1 << 31 // flag in access.line: the access moves its line without being counted
-	marked    = 1 << 30 // flag in line: the access is counted separately
+	uncounted = 1 << 31 // flag in access.line: the access moves its line, but is not counted
+	marked    = 1 << 30 // flag in visit.line and access.line: the access is counted separately
 
-	visitRoom = 1024
-	depthRoom = 64 // a power of two, larger than the entries of a list plus the largest count of a lane
-	nearLists = 10 // lists of up to 2^10 sets need no prefetching
-	nearby    = 32 // number of accesses whose lists are touched at once
+	visitRoom   = 1024
+	depthRoom   = 64 // a power of two, larger than the entries of a list plus the largest count of a lane
+	cachedLists = 10 // the lists for up to 2^10 sets need no prefetching
+	touchBatch  = 32 // number of accesses whose lists are prefetched together
 
-	fineBits = 5 // bits of a lane that counts fewer than MaxWays lines
+	fineBits = 5 // number of bits in a lane that counts fewer than MaxWays lines
 	fineMask = 1<<fineBits - 1
 
 	keptStep = 4
 )
 
-// count selects the numbers of sets that have lists. The smallest number and every fourth of the
-// larger numbers have lists.
-func (r *recency) count(numbers SetNumbers) {
+// selectLists selects the numbers of sets that have lists. The first is the smallest number of
+// sets, but at least the largest number divided by 2^12. Every fourth of the larger numbers
+// follows.
+func (r *recency) selectLists(numbers SetNumbers) {
 	most := 0
 	for a := setBits; a >= 1; a-- {
 		if numbers>>a&1 != 0 {
@@ -92,7 +96,7 @@ func (r *recency) count(numbers SetNumbers) {
 		}
 	}
 	r.numbers = numbers | 1
-	if most == 0 { // create lists for 2 sets, whose counts are not used
+	if most == 0 { // create lists for two sets, although their counts are not used
 		most, r.least = 1, 1
 	}
 	r.kept = append(r.kept[:0], max(r.least, most-64/fineBits))
@@ -118,17 +122,18 @@ func (r *recency) reset() {
 		r.visits, r.accesses = make([]visit, 0, visitRoom), make([]access, 0, visitRoom)
 	}
 	r.visits, r.accesses, r.lists = r.visits[:0], r.accesses[:0], nil
-	r.open()
+	r.createLists()
 }
 
-// open creates the lists of the next number of sets.
-func (r *recency) open() *lists {
+// createLists creates the lists for the next larger number of sets that has lists.
+func (r *recency) createLists() *lists {
 	k := len(r.lists)
 	r.lists = append(slices.Clip(r.lists), makeLists(r.leastOf(k), r.kept[k]))
 	return &r.lists[k]
 }
 
-// leastOf returns the smallest number of sets that uses the lists with index k.
+// leastOf returns the binary logarithm of the smallest number of sets whose depths are computed
+// from lists[k].
 func (r *recency) leastOf(k int) int {
 	if k == 0 {
 		return r.least
@@ -158,7 +163,7 @@ func (r *recency) access(v access) {
 	}
 }
 
-// settle passes pending visits through all lists.
+// settle performs all pending visits and accesses.
 func (r *recency) settle() {
 	visits, accesses := r.visits, r.accesses
 	for k := 0; k < len(r.lists); k++ {
@@ -171,22 +176,21 @@ func (r *recency) settle() {
 		}
 		l := &r.lists[k]
 		for b := l.least; b <= l.most; b++ {
-			r.depths[b][MaxWays] += l.late[0]
-			r.depths[b][MaxWays+depthRoom] += l.late[1]
+			r.depths[b][MaxWays] += l.deeper[0]
+			r.depths[b][MaxWays+depthRoom] += l.deeper[1]
 		}
-		l.late = [2]uint64{}
+		l.deeper = [2]uint64{}
 	}
 	r.visits, r.accesses = r.visits[:0], r.accesses[:0]
 }
 
-// overflow creates the lists for the next larger number of sets before any list of index k loses an
-// entry. It reports whether it created lists. New lists contain all entries that were added to the
-// lists so far.
+// overflow creates lists[k+1] before a list of lists[k] first loses an entry, and reports whether
+// it created them. The new lists contain all entries that have been added to lists[k] so far.
 func (r *recency) overflow(k int) (made bool) {
 	if k+1 < len(r.lists) || k+1 == len(r.kept) {
 		return false
 	}
-	more := r.open()
+	more := r.createLists()
 	l := &r.lists[k]
 	for i, p := range l.pages {
 		if p != nil {
@@ -196,34 +200,34 @@ func (r *recency) overflow(k int) (made bool) {
 	return true
 }
 
-// touchVisits touches the memory that visits will read, so that the cache misses overlap.
+// touchVisits loads the memory that visits will read, so that the cache misses overlap.
 func (l *lists) touchVisits(visits []visit) (sink uint64) {
-	if l.near() {
+	if l.inCache() {
 		return 0
 	}
 	for i := range visits {
-		sink += l.touch(l.of(visits[i].line))
+		sink += l.touch(l.index(visits[i].line))
 	}
 	return sink
 }
 
-// visitLists performs visits on the lists of index k. It moves the visits that must continue with
-// more sets to the front of visits, and returns the number of these visits.
+// visitLists performs visits to lists[k]. It moves the visits that must continue with lists[k+1] to
+// the front of the slice, and returns their number.
 func (r *recency) visitLists(k int, visits []visit) (stay int) {
 	l := &r.lists[k]
 	for i := range visits {
 		v := &visits[i]
-		place, after := l.of(v.line), uint64(v.after)<<numberBit
+		place, after := l.index(v.line), uint64(v.after)<<numberBit
 		p, turn := l.pages[place/pageLists], l.turn[place]
 		list := &p[place%pageLists]
-		newest, full := &list[at(turn, 0)], list[at(turn, MaxWays-1)] >= after
+		newest, full := &list[slot(turn, 0)], list[slot(turn, MaxWays-1)] >= after
 		switch {
 		case v.now == 0 && !full:
-			n, lanes := list.above(turn, v.line, after, &r.finer)
+			n, lanes := list.countNewer(turn, v.line, after, &r.finer)
 			r.countAt(l, p, place, n, lanes, v)
 			continue
 		case v.now == 0:
-			l.late[apart(v.line)/depthRoom]++
+			l.deeper[depthOffset(v.line)/depthRoom]++
 		case *newest < after:
 			first := *newest == 0
 			*newest = entryOf(v.now, v.line)
@@ -246,14 +250,14 @@ func (r *recency) visitLists(k int, visits []visit) (stay int) {
 	return stay
 }
 
-// countAt counts a visit to a line that is older than n entries of the list, where n is below
-// MaxWays. For each finer number of sets, lanes contains the number of newer entries in the line's
-// set.
+// countAt counts the depths of a line for which n entries of the list, fewer than MaxWays, are
+// newer. The parameter lanes contains the number of newer entries in the line's set for each larger
+// number of sets.
 func (r *recency) countAt(l *lists, p *listPage, place uint32, n int, lanes uint64, v *visit) {
-	a, above, after, apart := l.most, v.above, uint64(v.after)<<numberBit, apart(v.line)
+	a, above, after, apart := l.most, v.above, uint64(v.after)<<numberBit, depthOffset(v.line)
 	r.depths[a][n+int(above>>((a-1)*laneBits)&laneMask)+apart]++
 	for b := a - 1; b >= l.least; b-- {
-		n = min(n+l.beside(p, place, b, n, after), MaxWays)
+		n = min(n+l.newerInSiblings(p, place, b, n, after), MaxWays)
 		r.depths[b][n+int(above>>((b-1)*laneBits)&laneMask)+apart]++
 	}
 	lanes >>= (a - r.kept[0]) * fineBits
@@ -265,38 +269,38 @@ func (r *recency) countAt(l *lists, p *listPage, place uint32, n int, lanes uint
 	}
 }
 
-// apart returns the index at which the depths of a line begin: depthRoom if the line is marked, and
-// otherwise 0.
-func apart(line uint32) int { return int(line & marked / (marked / depthRoom)) }
+// depthOffset returns the index in recency.depths at which the counts for a line begin: depthRoom
+// if the line is marked, and otherwise 0.
+func depthOffset(line uint32) int { return int(line & marked / (marked / depthRoom)) }
 
 func (l *lists) touchAccesses(accesses []access) (sink uint64) {
-	if l.near() {
+	if l.inCache() {
 		return 0
 	}
 	for i := range accesses {
-		sink += l.touch(l.of(accesses[i].line))
+		sink += l.touch(l.index(accesses[i].line))
 	}
 	return sink
 }
 
-// accessLists performs accesses on the lists of index k. It moves the accesses that must continue
-// with more sets to the front of accesses, and returns the number of these accesses.
+// accessLists performs accesses to lists[k]. It moves the accesses that must continue with
+// lists[k+1] to the front of the slice, and returns their number.
 func (r *recency) accessLists(k int, accesses []access) (stay int) {
 	l := &r.lists[k]
 	lane := max(l.most-r.kept[0]-1, 0) * fineBits
-	next := 64 // lane of the smallest number of sets that uses the next lists
+	next := 64 // position of the lane for the smallest number of sets that uses lists[k+1]
 	if k+1 < len(r.kept) {
 		next = (r.leastOf(k+1) - r.kept[0] - 1) * fineBits
 	}
 	for i := range accesses {
-		if i%nearby == 0 {
-			r.sink += l.touchAccesses(accesses[i:min(i+nearby, len(accesses))])
+		if i%touchBatch == 0 {
+			r.sink += l.touchAccesses(accesses[i:min(i+touchBatch, len(accesses))])
 		}
 		v := accesses[i]
-		place, after := l.of(v.line), uint64(v.after)<<numberBit
+		place, after := l.index(v.line), uint64(v.after)<<numberBit
 		p, turn := l.pages[place/pageLists], l.turn[place]
 		list, entry := &p[place%pageLists], entryOf(v.now, v.line)
-		switch newest := &list[at(turn, 0)]; {
+		switch newest := &list[slot(turn, 0)]; {
 		case *newest < after:
 			first := *newest == 0
 			*newest = entry
@@ -307,12 +311,12 @@ func (r *recency) accessLists(k int, accesses []access) (stay int) {
 			if !first {
 				continue
 			}
-		case list[at(turn, MaxWays-1)] >= after:
+		case list[slot(turn, MaxWays-1)] >= after:
 			if r.overflow(k) {
 				stay, l = 0, &r.lists[k]
 			}
 			l.push(p, place, entry)
-			l.late[apart(v.line)/depthRoom] += uint64(^v.line >> 31)
+			l.deeper[depthOffset(v.line)/depthRoom] += uint64(^v.line >> 31)
 		case v.lanes != 0:
 			list.insert(turn, int(v.lanes>>lane&fineMask), entry)
 		case v.line&uncounted != 0:
@@ -322,7 +326,7 @@ func (r *recency) accessLists(k int, accesses []access) (stay int) {
 			n, v.lanes = list.toFront(turn, entry, after, &r.finer)
 			r.countAt(l, p, place, n, v.lanes, &visit{after: v.after, line: v.line})
 			if v.lanes>>next&fineMask == 0 {
-				continue // for all larger numbers of sets, the line is at the front
+				continue // the line is at the front for all larger numbers of sets
 			}
 			v.line |= uncounted
 		}

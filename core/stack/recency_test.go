@@ -12,7 +12,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// The results do not depend on whether the lists follow accesses or falls from the top array.
+// The results are the same whether the lists follow accesses or follow falls from the top array.
 func TestListsFollowAccessesOrFalls(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 5))
@@ -50,7 +50,8 @@ func TestListsFollowAccessesOrFalls(t *testing.T) {
 	})
 }
 
-// This function copies the depths for one set and for the given numbers of sets.
+// This function returns a copy that contains only the depths for one set and for the given numbers
+// of sets.
 func only(numbers stack.SetNumbers, depths *stack.SetDepths) *stack.SetDepths {
 	some := new(stack.SetDepths)
 	for a := range depths {

@@ -6,35 +6,36 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// near is the top array of a [Sets] or [Coherent], with the hash table and the stamps. It counts
-// hits in the array by their depths in sets. The depth of a hit depends only on the lines that are
-// higher in the array.
-type near struct {
+// topArray is the top array of a [Sets] or [Coherent], with the hash table and the stamps. It
+// counts hits in the array by their depths in sets. The depths of a hit depend only on the lines
+// above it in the array.
+type topArray struct {
 	exact  Exact
 	tally  nearTally
-	packed [chunk]uint64 // depths of the hits of a scan, in lanes
+	packed [chunk]uint64 // the depths of each hit in a scan, in lanes
 }
 
 type nearTally struct {
 	tally
 
-	// front counts the hits in the front of the top array. The indices are the numbers of low bits
-	// that the line number shares with each line above (0 for a missing line).
+	// front counts the hits among the first four lines of the top array. An index combines, for each
+	// of the three lines that can be above the accessed line, the number of low bits that both line
+	// numbers share (0 if there is no such line).
 	front [(setBits + 1) * (setBits + 1) * (setBits + 1)]uint64
-	// pairs counts the other hits in the top array. The indices are two adjacent lanes of their
-	// depths.
+	// pairs counts the other hits in the top array. An index consists of two adjacent lanes of the
+	// depths of a hit.
 	pairs [setBits / 2][1 << (2 * laneBits)]uint64
 }
 
 const (
-	// number of bits of a lane in a word of depths, which has a lane for each number of sets from
-	// 2^1 on
+	// number of bits of a lane in a word of depths; the word contains a lane for each number of sets
+	// from 2^1 on
 	laneBits = 4
 	laneMask = 1<<laneBits - 1
 )
 
-// Adding sharing[n] increments the depths for 2^1 to 2^n sets. Two lines share a set for these
-// numbers of sets if the last n bits of their line numbers agree.
+// Adding sharing[n] to a word of depths increments the depths for 2^1 to 2^n sets. If the last n
+// bits of two line numbers agree, the lines share a set for these numbers of sets.
 var sharing = func() (lanes [setBits + 1]uint64) {
 	for n := 1; n <= setBits; n++ {
 		lanes[n] = lanes[n-1] | 1<<((n-1)*laneBits)
@@ -48,8 +49,8 @@ func (t *nearTally) add(hits []uint64) {
 	}
 }
 
-// addLanes counts a hit with the given depths. Depths never increase with the number of sets, so a
-// lane with 0 is followed only by zeros.
+// addLanes counts a hit with the given depths. Depths never increase with the number of sets, so
+// all lanes after a lane with 0 are 0.
 func (t *nearTally) addLanes(depths uint64) {
 	const two = 2 * laneBits
 	t.pairs[0][depths&(1<<two-1)]++
@@ -61,13 +62,14 @@ func (t *nearTally) addLanes(depths uint64) {
 	}
 }
 
-// depths returns the counts of the top array, including the counts for a single set.
+// depths returns the numbers of hits in the top array by depth, including the counts for a single
+// set.
 func (t *nearTally) depths() *SetDepths {
 	s := new(SetDepths)
 	t.single(&s[0])
 	const base = setBits + 1
 	for i, n := range t.front {
-		if n == 0 { // in a short run, most combinations of three numbers do not occur
+		if n == 0 { // in a short trace, most combinations of three numbers do not occur
 			continue
 		}
 		depths := sharing[i/base/base] + sharing[i/base%base] + sharing[i%base]
@@ -86,7 +88,7 @@ func (t *nearTally) depths() *SetDepths {
 }
 
 // scan works like [Exact]'s scan, but also counts the depths of hits in the top array.
-func (m *near) scan(lines []trace.Line, out []uint32) (misses int) {
+func (m *topArray) scan(lines []trace.Line, out []uint32) (misses int) {
 	if runtime.GOARCH == "wasm" {
 		return m.scanSteps(&m.tally, lines, out)
 	}
@@ -94,7 +96,7 @@ func (m *near) scan(lines []trace.Line, out []uint32) (misses int) {
 }
 
 // scanOnce implements scan in one loop, for processors that predict most branches.
-func (m *near) scanOnce(t *nearTally, lines []trace.Line, out []uint32) (misses int) {
+func (m *topArray) scanOnce(t *nearTally, lines []trace.Line, out []uint32) (misses int) {
 	top, queue := &m.exact.top, &m.exact.queue
 	t0, t1, t2, t3 := top[0], top[1], top[2], top[3]
 	out = out[:len(lines)]
@@ -177,7 +179,7 @@ next:
 			}
 			carry = last
 		}
-		queue[misses&(chunk-1)] = deep{x, carry, int32(i), 0}
+		queue[misses&(chunk-1)] = queuedAccess{x, carry, int32(i), 0}
 		misses++
 	}
 	top[0], top[1], top[2], top[3] = t0, t1, t2, t3

@@ -4,10 +4,10 @@ import "github.com/stackglass/stackglass/core/trace"
 
 // scanSteps implements scan for WebAssembly, where loops with few branches and few live values are
 // fastest. It processes the accesses in several steps. The steps that compare and move lines only
-// write notes. Later steps use these notes as indices of counters. In a single step, the address of
-// a load would depend on the comparisons, and the compiler would emit branches instead of
-// conditional moves.
-func (m *near) scanSteps(t *nearTally, lines []trace.Line, out []uint32) (misses int) {
+// write notes, and later steps use these notes as indices of counters. If a single step did both,
+// the address of a load would depend on the comparisons, so the compiler would emit branches
+// instead of conditional moves.
+func (m *topArray) scanSteps(t *nearTally, lines []trace.Line, out []uint32) (misses int) {
 	var notes [chunk]uint16
 	hits, deeper := m.scanFront(lines, out, &notes)
 	t.addFront(notes[:hits])
@@ -16,22 +16,22 @@ func (m *near) scanSteps(t *nearTally, lines []trace.Line, out []uint32) (misses
 	return misses
 }
 
-// A note of a hit in front contains the hit's index in tally.front, and two bits: whether the
-// distance is at least 2, and whether it is at least 3.
+// The note for a hit among the first four lines contains the index in tally.front, and two bits:
+// whether the distance is at least 2, and whether it is at least 3.
 const (
 	noteSecond = 1 << 13
 	noteThird  = 1 << 14
 	noteIndex  = noteSecond - 1
 )
 
-// commonBits is the number of bits for a result of the function common. For a queued access,
-// scanFront stores three such results in packed, one for each of the three lines in the front below
-// the accessed line.
+// commonBits is the number of bits that a result of the function common needs. For a queued access,
+// scanFront stores three such results in packed: for the accessed line and each of the three lines
+// that follow it in the array.
 const commonBits = 5
 
-// scanFront scans the front of the top array. It writes the distances of hits, notes the hits below
-// the topmost line, and queues the other accesses.
-func (m *near) scanFront(lines []trace.Line, out []uint32, notes *[chunk]uint16) (hits, deeper int) {
+// scanFront searches the first four lines of the top array. It writes the distances of hits, writes
+// a note for each hit below the topmost line, and queues the other accesses.
+func (m *topArray) scanFront(lines []trace.Line, out []uint32, notes *[chunk]uint16) (hits, deeper int) {
 	top, queue, packed := &m.exact.top, &m.exact.queue, &m.packed
 	t0, t1, t2, t3 := top[0], top[1], top[2], top[3]
 	out = out[:len(lines)]
@@ -73,7 +73,7 @@ func (m *near) scanFront(lines []trace.Line, out []uint32, notes *[chunk]uint16)
 			continue
 		}
 		at := deeper & (chunk - 1)
-		queue[at] = deep{x, last, int32(i), 0}
+		queue[at] = queuedAccess{x, last, int32(i), 0}
 		packed[at] = uint64(n1 | n2<<commonBits | n3<<(2*commonBits))
 		deeper++
 	}
@@ -93,9 +93,10 @@ func (t *nearTally) addFront(notes []uint16) {
 	t.whole[3] += third
 }
 
-// scanRest scans the rest of the top array for the queued accesses, four lines at a time as in
-// [Exact]. It writes and notes the distances of hits, and stores their depths in lanes.
-func (m *near) scanRest(deeper int, out []uint32, notes *[chunk]uint16) (hits, misses int) {
+// scanRest searches the remaining lines of the top array for the queued accesses, four lines at a
+// time as in [Exact]. For each hit, it writes the distance to out and to notes, and stores the
+// depths in packed.
+func (m *topArray) scanRest(deeper int, out []uint32, notes *[chunk]uint16) (hits, misses int) {
 	top, queue, packed := &m.exact.top, &m.exact.queue, &m.packed
 next:
 	for k := range queue[:deeper] {
@@ -141,26 +142,27 @@ next:
 			}
 			carry = last
 		}
-		queue[misses&(chunk-1)] = deep{x, carry, q.index, 0}
+		queue[misses&(chunk-1)] = queuedAccess{x, carry, q.index, 0}
 		misses++
 	}
 	return hits, misses
 }
 
-// lanes returns sharing[common(x, y)] without a load.
+// lanes computes sharing[common(x, y)] without a load.
 func lanes(x, y trace.Line) uint64 {
 	const all = 0x1111_1111_1111_1111
-	none := 2 * (setBits - common(x, y)) // half of the number of bits to discard, because a shift count must be below 64
+	none := 2 * (setBits - common(x, y)) // half of the number of bits to discard; two shifts are necessary, because a shift count must be below 64
 	return all >> (none & 63) >> (none & 63)
 }
 
-// frontLanes returns, in lanes, the depths that the front lines contribute to a queued access.
+// frontLanes returns, in lanes, how much the first lines of the array contribute to the depths of a
+// queued access.
 func frontLanes(n uint64) uint64 {
 	const mask = 1<<commonBits - 1
 	return sharing[n&mask] + sharing[n>>commonBits&mask] + sharing[n>>(2*commonBits)&mask]
 }
 
-// addRest counts the distances and depths that scanRest noted. Depths are in lanes.
+// addRest counts the distances and depths of the hits that scanRest found. The depths are in lanes.
 func (t *nearTally) addRest(distances []uint16, depths []uint64) {
 	const two = 2 * laneBits
 	depths = depths[:len(distances)]

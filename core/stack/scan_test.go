@@ -32,13 +32,13 @@ func TestScanImplementationsAgree(t *testing.T) {
 	})
 }
 
-func newNear() *near {
-	m := new(near)
+func newNear() *topArray {
+	m := new(topArray)
 	m.exact.top = emptyTop
 	return m
 }
 
-func equalScans(t *rapid.T, once, steps *near, lines []trace.Line) {
+func equalScans(t *rapid.T, once, steps *topArray, lines []trace.Line) {
 	want, got := make([]uint32, len(lines)), make([]uint32, len(lines))
 	wantQueue := once.exact.queue[:once.scanOnce(&once.tally, lines, want)]
 	gotQueue := steps.exact.queue[:steps.scanSteps(&steps.tally, lines, got)]
@@ -46,7 +46,7 @@ func equalScans(t *rapid.T, once, steps *near, lines []trace.Line) {
 		t.Fatalf("scanSteps queued %v, want %v as in scanOnce", gotQueue, wantQueue)
 	}
 	for _, miss := range wantQueue {
-		want[miss.index], got[miss.index] = 0, 0 // these distances are computed later
+		want[miss.index], got[miss.index] = 0, 0 // the distances of queued accesses are computed later
 	}
 	if !slices.Equal(got, want) {
 		t.Fatalf("scanSteps returned the distances %v, want %v as in scanOnce", got, want)

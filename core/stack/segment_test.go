@@ -22,12 +22,12 @@ type Segment struct {
 // step is an event that affects the stack below the segment's stack.
 type step struct {
 	stacktest.Event
-	again  bool   // whether the event is an access to a line that was lost in the segment
-	filled uint32 // the numbers of sets for which the access filled one of the segment's holes
+	again  bool   // whether the event accesses a line that was lost in the segment
+	filled uint32 // mask of the numbers of sets for which the access filled a hole of the segment's stack
 	number int    // number of the event
 }
 
-// everywhere contains a bit for each number of sets.
+// everywhere is a mask with a bit for each number of sets.
 const everywhere = 1<<stack.SetCounts - 1
 
 // NewSegment processes events and returns them as a segment. The parameter first is the number of
@@ -115,8 +115,9 @@ func (s *Segment) Append(t TB, next *Segment) *Segment {
 }
 
 // EqualAppended splits events into segments of the given lengths and joins neighbouring segments
-// until one segment is left. The function pick chooses the order. It compares the remaining segment
-// with a segment that was created from all events at once, and the latter with lists with holes.
+// until one segment is left. The function pick chooses which neighbours are joined next. It
+// compares the remaining segment with a segment that was created from all events at once, and the
+// latter with lists with holes.
 func EqualAppended(t TB, numbers stack.SetNumbers, events []stacktest.Event, lengths []int, pick func(pairs int) int) {
 	t.Helper()
 	var parts []*Segment

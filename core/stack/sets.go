@@ -14,12 +14,12 @@ const (
 	MaxWays = 32
 )
 
-// SetDepths counts accesses by the depth of the line in its set: element [a][d] counts the accesses
-// with Δ^a = d, for 2^a sets (MODELS §4). In an LRU cache of 2^a sets and w ways, exactly the
-// accesses with d < w hit.
+// SetDepths counts accesses by the depth of the line in its set: for 2^a sets, element [a][d] is
+// the number of accesses with Δ^a = d (MODELS §4). In an LRU cache of 2^a sets and w ways, exactly
+// the accesses with d < w hit.
 type SetDepths [SetCounts][MaxWays]uint64
 
-// Add adds the counts of other.
+// Add adds the counts of another SetDepths.
 func (t *SetDepths) Add(other *SetDepths) {
 	for a := range t {
 		for d := range t[a] {
@@ -31,53 +31,53 @@ func (t *SetDepths) Add(other *SetDepths) {
 // SetNumbers is a bit mask of set counts: bit a represents 2^a sets.
 type SetNumbers uint32
 
-// MostSetNumbers contains one set and 2^4 to 2^16 sets.
+// MostSetNumbers represents one set and 2^4 to 2^16 sets.
 const MostSetNumbers = AllSetNumbers &^ 0b1110
 
-// AllSetNumbers contains 2^0 to 2^16 sets.
+// AllSetNumbers represents 2^0 to 2^16 sets.
 const AllSetNumbers SetNumbers = 1<<SetCounts - 1
 
 // Sets is the model for set-associative caches. Sets extends [Exact] with the depth of the accessed
 // line in its set, for several set counts at once. Create a Sets with [NewSets].
 type Sets struct {
-	near  // counts the hits in the top array while the field accesses is false
-	above [topLines]above
+	topArray // counts the depths of hits in the top array while the field accesses is false
+	above    [topLines]topLine
 	// whether the lists follow accesses; otherwise, they follow the lines that fall off the top
 	// array
 	accesses bool
-	latest   []trace.Line // the line accessed last in each set, for the smallest number of sets; only used if the lists follow accesses
+	latest   []trace.Line // the most recently used line of each set, for the smallest number of sets; only used if the lists follow accesses
 	moves    moves
 	now      uint32 // the last number assigned to a move
 	last     uint32 // moves are renumbered when now reaches this number
 	recent   recency
-	pushed   bool // lines are being accessed without counting
+	pushed   bool // true while [Sets.Push] accesses lines without counting
 	marks    marks
 }
 
 type tally struct {
 	accesses uint64
 	cold     uint64
-	whole    [MaxWays]uint64 // number of accesses at each distance above 0, for a single set
+	whole    [MaxWays]uint64 // number of accesses at each distance above 0
 	beyond   uint64          // number of accesses at distances of MaxWays or more
 }
 
 const setBits = SetCounts - 1
 
-// above describes a line of the top array. The elements of type above can be in any order.
-type above struct {
+// topLine describes a line of the top array. The array Sets.above contains these lines in any order.
+type topLine struct {
 	line  trace.Line
-	after uint32 // as in visit, or notThere
+	after uint32 // as in the type visit, or notCounted
 }
 
-const notThere = ^uint32(0) // value of after for a line that is not counted as a line above
+const notCounted = ^uint32(0) // value of after if the line must not be counted
 
-// common returns the number of last bits in which two line numbers agree, up to setBits.
+// common returns the number of low bits that two line numbers share, up to setBits.
 func common(x, y trace.Line) int { return bits.TrailingZeros16(uint16(x ^ y)) }
 
 // NewSets returns an empty model for one set and for the given numbers of sets.
 func NewSets(numbers SetNumbers) *Sets {
-	m := &Sets{last: notThere - 2*chunk}
-	m.recent.count(numbers)
+	m := &Sets{last: notCounted - 2*chunk}
+	m.recent.selectLists(numbers)
 	m.latest = make([]trace.Line, 1<<m.recent.least)
 	m.reset()
 	return m
@@ -87,20 +87,21 @@ func (m *Sets) reset() {
 	m.exact = Exact{top: emptyTop}
 	m.exact.stamps.reset(blockStamps, 0)
 	for i := range m.above {
-		m.above[i] = above{noLine, notThere}
+		m.above[i] = topLine{noLine, notCounted}
 	}
-	m.accesses, m.moves = m.few(), moves{}
+	m.accesses, m.moves = m.fewPerSet(), moves{}
 	m.forget()
 	m.now = 0
 	m.recent.reset()
 }
 
-// few reports whether so few lines share a set that the accessed line is often the line accessed
-// last in its set. If few is false, the lists follow accesses only while every line has a stamp.
-func (m *Sets) few() bool { return m.recent.least >= fewSets }
+// fewPerSet reports whether there are so many sets that the accessed line is often the most
+// recently used line of its set. If fewPerSet is false, the lists follow accesses only while every
+// line has a stamp.
+func (m *Sets) fewPerSet() bool { return m.recent.least >= minFewPerSet }
 
-// 2^fewSets is the smallest number of sets for which [Sets.few] returns true.
-const fewSets = 4
+// The method [Sets.fewPerSet] returns true if there are at least 2^minFewPerSet sets.
+const minFewPerSet = 4
 
 func (m *Sets) forget() {
 	for i := range m.latest {
@@ -140,20 +141,20 @@ func (m *Sets) Distances(lines []trace.Line, out []uint32) {
 		default:
 			queued = m.scan(lines[:n], out[:n])
 		}
-		m.finish(m.exact.queue[:queued], lines[:n], out[:n])
+		m.settleChunk(m.exact.queue[:queued], lines[:n], out[:n])
 		lines, out = lines[n:], out[n:]
 	}
 }
 
-// makeRoom ensures that there are enough numbers for the moves of a chunk.
+// makeRoom renumbers the moves if there are not enough numbers for the moves of a chunk.
 func (m *Sets) makeRoom() {
 	if m.now >= m.last {
-		m.renew()
+		m.renumberMoves()
 	}
 }
 
-// finish settles the accesses that the scan of a chunk has queued.
-func (m *Sets) finish(queue []deep, lines []trace.Line, out []uint32) {
+// settleChunk processes the queued accesses of a chunk.
+func (m *Sets) settleChunk(queue []queuedAccess, lines []trace.Line, out []uint32) {
 	switch {
 	case m.exact.stamped:
 		m.settleStamped(queue, out)
@@ -170,7 +171,7 @@ func (m *Sets) Push(lines []trace.Line) {
 	m.recent.settle()
 	counted, depths := m.tally, m.recent.depths
 	var out [chunk]uint32
-	m.pushed = true // without this flag, most of the time would be spent on computing depths
+	m.pushed = true // this flag avoids the computation of depths, which would take most of the time
 	for len(lines) > 0 {
 		n := min(len(lines), chunk)
 		m.Distances(lines[:n], out[:])
@@ -178,12 +179,12 @@ func (m *Sets) Push(lines []trace.Line) {
 	}
 	m.recent.settle()
 	m.pushed = false
-	m.tally, m.recent.depths = counted, depths // tally contains no marked accesses, because marked accesses are never pushed
+	m.tally, m.recent.depths = counted, depths // marks.tally has not changed, because pushed accesses are never marked
 }
 
-// renew renumbers the moves from zero. It rebuilds the model from its stack, which determines all
-// future depths.
-func (m *Sets) renew() {
+// renumberMoves renumbers the moves from zero by rebuilding the model from its stack, which
+// determines all future depths.
+func (m *Sets) renumberMoves() {
 	stack, marked := m.Stack(), m.marks.now
 	m.recent.settle()
 	m.reset()
@@ -193,8 +194,8 @@ func (m *Sets) renew() {
 }
 
 // scanMoves works like [Exact]'s scan, but also queues a hit in the top array if a different line
-// of the same set has been accessed since the line's last access. The line of such a hit moves in
-// the lists, which count its depth.
+// of the same set has been accessed since the line's last access. The depth of such a hit is
+// counted by the lists, in which its line moves.
 func (m *Sets) scanMoves(whole *[MaxWays]uint64, lines []trace.Line, out []uint32) (queued int) {
 	top, queue := &m.exact.top, &m.exact.queue
 	latest := m.latest
@@ -233,7 +234,7 @@ next:
 		*of = x
 		if d < frontLines {
 			whole[d%MaxWays]++
-			*q = deep{x, noLine, int32(i), nearMove}
+			*q = queuedAccess{x, noLine, int32(i), nearMove}
 			queued += moves
 			continue
 		}
@@ -268,13 +269,13 @@ next:
 				d += j
 				out[i] = uint32(d)
 				whole[d%MaxWays]++
-				*q = deep{x, noLine, int32(i), nearMove}
+				*q = queuedAccess{x, noLine, int32(i), nearMove}
 				queued += moves
 				continue next
 			}
 			carry = last
 		}
-		*q = deep{x, carry, int32(i), int32(moves)}
+		*q = queuedAccess{x, carry, int32(i), int32(moves)}
 		queued++
 	}
 	top[0], top[1], top[2], top[3] = t0, t1, t2, t3
@@ -284,27 +285,27 @@ next:
 // The values of deep.how describe how a queued access moves its line in the lists.
 const (
 	farMove  = 1 // the line was not in the top array
-	nearMove = 2 // the line was in the top array, so only the lists change
+	nearMove = 2 // the line was in the top array, so the access only changes the lists
 )
 
 // settle works like [Exact]'s settle, but also updates the recency lists.
-func (m *Sets) settle(queue []deep, out []uint32) {
-	var entries, evicted [burst]*entry
-	for at := 0; at < len(queue); at += burst {
-		few := queue[at:min(at+burst, len(queue))]
+func (m *Sets) settle(queue []queuedAccess, out []uint32) {
+	var entries, evicted [burstSize]*entry
+	for at := 0; at < len(queue); at += burstSize {
+		few := queue[at:min(at+burstSize, len(queue))]
 		m.exact.lookUp(few, &entries)
 		m.exact.lookUpEvicted(few, &evicted)
 		for i := range few {
-			out[few[i].index] = m.arrive(&few[i], entries[i], evicted[i])
+			out[few[i].index] = m.insertTop(&few[i], entries[i], evicted[i])
 		}
 	}
 }
 
-// arrive puts a line into the top array, in place of a line that fell off, and returns the line's
-// distance. e is the entry of the line.
-func (m *Sets) arrive(q *deep, e, evicted *entry) (d uint32) {
-	d = m.exact.pull(e)
-	m.exact.drop(evicted)
+// insertTop moves an accessed line into the top array, in place of the evicted line, and returns
+// the accessed line's distance. The parameter e is the table entry of the accessed line.
+func (m *Sets) insertTop(q *queuedAccess, e, evicted *entry) (d uint32) {
+	d = m.exact.moveToArray(e)
+	m.exact.stampEvicted(evicted)
 	at := m.find(q.evicted)
 	if evicted != nil {
 		m.now++
@@ -312,69 +313,70 @@ func (m *Sets) arrive(q *deep, e, evicted *entry) (d uint32) {
 		m.recent.visit(visit{after: at.after, now: m.now, line: uint32(q.evicted)})
 	}
 	t, how := m.tallyOf(q.index)
-	t.settle(d)
+	t.count(d)
 	if d == Cold {
-		*at = above{q.line, never}
+		*at = topLine{q.line, never}
 		return d
 	}
-	*at = above{noLine, notThere}
+	*at = topLine{noLine, notCounted}
 	after := e.moved + 1
 	if !m.pushed {
-		m.recent.visit(visit{after: after, line: uint32(q.line)&^marked | how, above: m.older(q.line, after)})
+		m.recent.visit(visit{after: after, line: uint32(q.line)&^marked | how, above: m.unlistedLines(q.line, after)})
 	}
-	*at = above{q.line, after}
+	*at = topLine{q.line, after}
 	return d
 }
 
 // settleMoves implements settle if the lists follow accesses.
-func (m *Sets) settleMoves(queue []deep, out []uint32) {
-	var entries, evicted [burst]*entry
-	for at := 0; at < len(queue); at += burst {
-		few := queue[at:min(at+burst, len(queue))]
+func (m *Sets) settleMoves(queue []queuedAccess, out []uint32) {
+	var entries, evicted [burstSize]*entry
+	for at := 0; at < len(queue); at += burstSize {
+		few := queue[at:min(at+burstSize, len(queue))]
 		m.exact.lookUp(few, &entries)
 		m.exact.lookUpEvicted(few, &evicted)
 		for i := range few {
 			q, e := &few[i], entries[i]
 			t, how := m.tallyOf(q.index)
 			if q.how != nearMove {
-				d := m.exact.pull(e)
-				m.exact.drop(evicted[i])
+				d := m.exact.moveToArray(e)
+				m.exact.stampEvicted(evicted[i])
 				out[q.index] = d
-				t.settle(d)
+				t.count(d)
 			}
 			if q.how != 0 {
-				m.accessed(e, q.line, how)
+				m.moveAndCount(e, q.line, how)
 			}
 		}
 	}
 }
 
 // settleStamped works like [Exact]'s settleStamped, but also moves lines in the lists.
-func (m *Sets) settleStamped(queue []deep, out []uint32) {
-	var entries [burst]*entry
-	for at := 0; at < len(queue); at += burst {
-		few := queue[at:min(at+burst, len(queue))]
+func (m *Sets) settleStamped(queue []queuedAccess, out []uint32) {
+	var entries [burstSize]*entry
+	for at := 0; at < len(queue); at += burstSize {
+		few := queue[at:min(at+burstSize, len(queue))]
 		m.exact.lookUp(few, &entries)
 		for i := range few {
 			q, e := &few[i], entries[i]
 			d := m.exact.restamp(e)
 			out[q.index] = d
 			t, how := m.tallyOf(q.index)
-			t.settle(d)
+			t.count(d)
 			if of := m.latestOf(q.line); *of != q.line {
 				*of = q.line
-				m.accessed(e, q.line, how)
+				m.moveAndCount(e, q.line, how)
 			}
 		}
 	}
-	m.exact.bringUp(queue)
+	m.exact.updateArray(queue)
 }
 
-// follow stamps all lines, or only the lines below the top array. It makes the lists follow
-// accesses in the first case, and falls in the second case.
-func (m *Sets) follow(stamped bool, lines []trace.Line, out []uint32, queue []deep) {
+// follow decides which lines have stamps, and which events the lists follow. If stamped is true,
+// all lines have stamps, and the lists follow accesses. Otherwise, only the lines below the top
+// array have stamps, and the lists follow either accesses or falls.
+func (m *Sets) follow(stamped bool, lines []trace.Line, out []uint32, queue []queuedAccess) {
 	m.exact.stampAll(stamped)
-	m.switchTo(stamped || m.few() && m.movesFew(lines, out, queue))
+	m.switchTo(stamped || m.fewPerSet() && m.fewTopMoves(lines, out, queue))
 }
 
 func (m *Sets) switchTo(accesses bool) {
@@ -389,24 +391,25 @@ func (m *Sets) switchTo(accesses bool) {
 		e := m.exact.table.find(line)
 		switch {
 		case e == nil:
-			m.above[i] = above{noLine, notThere}
+			m.above[i] = topLine{noLine, notCounted}
 		case accesses:
 			m.move(e, line, m.find(line).after, uncounted)
 			*m.latestOf(line) = line
 		default:
-			m.above[i] = above{line, e.moved + 1}
+			m.above[i] = topLine{line, e.moved + 1}
 		}
 	}
 	m.recent.settle()
 }
 
-// moves counts recent accesses that moved a line in the lists. near counts the lines that were in
-// the top array, and far counts the lines that were below the top array. Like share, moves counts
-// only in the last quarter of the accesses between two decisions.
+// moves counts recent accesses that moved a line in the lists. The field near counts the lines that
+// were in the top array, and the field far counts the lines below it. Like the type share, moves
+// counts only the last quarter of the accesses between two decisions.
 type moves struct{ accesses, near, far int }
 
-// movesFew reports whether few hits in the top array move a line in lists that follow accesses.
-func (m *Sets) movesFew(lines []trace.Line, out []uint32, queue []deep) bool {
+// fewTopMoves reports whether only few hits in the top array would move a line if the lists
+// followed accesses.
+func (m *Sets) fewTopMoves(lines []trace.Line, out []uint32, queue []queuedAccess) bool {
 	s := &m.moves
 	s.accesses += len(lines)
 	if m.exact.stamped || s.accesses <= stretch/4*3 {
@@ -440,13 +443,13 @@ func (m *Sets) movesFew(lines []trace.Line, out []uint32, queue []deep) bool {
 	return few
 }
 
-// latestOf returns a pointer to the line accessed last in a line's set.
+// latestOf returns a pointer to the most recently used line of a line's set.
 func (m *Sets) latestOf(line trace.Line) *trace.Line {
 	return &m.latest[line&uint64(len(m.latest)-1)]
 }
 
-// find returns the entry of a line in above, or a free entry.
-func (m *Sets) find(line trace.Line) *above {
+// find returns the element of m.above that describes a line, or a free element.
+func (m *Sets) find(line trace.Line) *topLine {
 	for i := range m.above[:topLines-1] {
 		if m.above[i].line == line {
 			return &m.above[i]
@@ -455,10 +458,10 @@ func (m *Sets) find(line trace.Line) *above {
 	return &m.above[topLines-1]
 }
 
-// older counts the lines that share a set with x, and that have been in the top array since x left
-// it. The lists do not count these lines as newer than x. The result contains a lane for each
-// number of sets.
-func (m *Sets) older(x trace.Line, after uint32) (depths uint64) {
+// unlistedLines counts the lines that share a set with x, and that have been in the top array since
+// x left it. The lists do not count these lines as newer than x, so they must be added. The result
+// contains a lane for each number of sets.
+func (m *Sets) unlistedLines(x trace.Line, after uint32) (depths uint64) {
 	for i := range m.above {
 		y := &m.above[i]
 		lanes := sharing[common(x, y.line)]
@@ -477,17 +480,17 @@ func (m *Sets) move(e *entry, line trace.Line, after, how uint32) {
 	m.recent.access(access{after: after, now: m.now, line: uint32(line)&^(uncounted|marked) | how})
 }
 
-// accessed moves a line to the front of its lists. It counts the depth of the line unless the line
-// is new or pushed.
-func (m *Sets) accessed(e *entry, line trace.Line, how uint32) {
+// moveAndCount moves a line to the front of its lists. It also counts the line's depth, unless the
+// line is new or [Sets.Push] accesses it.
+func (m *Sets) moveAndCount(e *entry, line trace.Line, how uint32) {
 	if e.moved == 0 || m.pushed {
 		how = uncounted
 	}
 	m.move(e, line, e.moved+1, how)
 }
 
-// settle counts a queued access with distance d.
-func (t *tally) settle(d uint32) {
+// count adds an access with distance d to the tally.
+func (t *tally) count(d uint32) {
 	switch {
 	case d == Cold:
 		t.cold++
@@ -498,17 +501,17 @@ func (t *tally) settle(d uint32) {
 	}
 }
 
-// Depths returns the counts, including marked accesses.
+// Depths returns the numbers of accesses by depth, including marked accesses.
 func (m *Sets) Depths() *SetDepths {
 	m.recent.settle()
-	t := m.tally.with(&m.recent, 0)
+	t := m.tally.combine(&m.recent, 0)
 	if m.marks.tally != nil {
 		t.Add(m.MarkedDepths())
 	}
 	return t
 }
 
-// single writes the counts for a single set.
+// single writes the numbers of accesses by depth for a single set.
 func (t *tally) single(row *[MaxWays]uint64) {
 	*row = t.whole
 	row[0] = t.accesses - t.cold - t.beyond
@@ -517,9 +520,9 @@ func (t *tally) single(row *[MaxWays]uint64) {
 	}
 }
 
-// with combines the counts of the top array and of the lists. In the lists, the counts of depths
-// begin at index at.
-func (t *nearTally) with(r *recency, at int) *SetDepths {
+// combine adds the counts of the top array and the counts of the lists. The parameter at is the
+// index in recency.depths at which these counts begin.
+func (t *nearTally) combine(r *recency, at int) *SetDepths {
 	s := t.depths()
 	for a := 1; a < SetCounts; a++ {
 		if r.numbers>>a&1 == 0 {
@@ -534,7 +537,7 @@ func (t *nearTally) with(r *recency, at int) *SetDepths {
 				deeper += n
 			}
 		}
-		s[a][0] = t.accesses - t.cold - deeper // this number includes the accesses that the next statements subtract
+		s[a][0] = t.accesses - t.cold - deeper // the accesses at depths above 0 are subtracted below
 		for _, n := range s[a][1:] {
 			s[a][0] -= n
 		}
@@ -545,7 +548,8 @@ func (t *nearTally) with(r *recency, at int) *SetDepths {
 // marks counts the marked accesses of a [Sets].
 type marks struct {
 	now []bool // marks of the current chunk; nil if no access is marked
-	// counts of marked accesses, which are not in the model's tally; nil: no access was marked
+	// the counts of marked accesses, which the model's own tally does not include; nil if no access
+	// was marked
 	tally *nearTally
 }
 
@@ -564,7 +568,7 @@ func (m *Sets) DistancesMarked(lines []trace.Line, marked []bool, out []uint32) 
 			m.marks.now = marked[:n]
 			m.tally.accesses += uint64(n - few)
 			m.marks.tally.accesses += uint64(few)
-			m.finish(m.exact.queue[:m.scanMarked(lines[:n], marked[:n], out[:n])], lines[:n], out[:n])
+			m.settleChunk(m.exact.queue[:m.scanMarked(lines[:n], marked[:n], out[:n])], lines[:n], out[:n])
 		}
 		lines, marked, out = lines[n:], marked[n:], out[n:]
 	}
@@ -597,7 +601,7 @@ func (m *Sets) scanMarked(lines []trace.Line, marked []bool, out []uint32) (miss
 		}
 		for i, d := range out[:len(lines)] {
 			if d-1 < topLines-1 {
-				of(tallies, marked[i]).whole[d%MaxWays]++
+				selectTally(tallies, marked[i]).whole[d%MaxWays]++
 			}
 		}
 		return misses
@@ -613,7 +617,7 @@ func (m *Sets) scanMarked(lines []trace.Line, marked []bool, out []uint32) (miss
 		if d-1 >= topLines-1 {
 			continue
 		}
-		t := of(tallies, marked[i])
+		t := selectTally(tallies, marked[i])
 		t.whole[d%MaxWays]++
 		if d < frontLines {
 			t.front[front[near&(chunk-1)]&noteIndex]++
@@ -626,14 +630,14 @@ func (m *Sets) scanMarked(lines []trace.Line, marked []bool, out []uint32) (miss
 	return misses
 }
 
-func of(tallies [2]*nearTally, marked bool) *nearTally {
+func selectTally(tallies [2]*nearTally, marked bool) *nearTally {
 	if marked {
 		return tallies[1]
 	}
 	return tallies[0]
 }
 
-// tallyOf returns the tally that counts an access of the chunk, and the flag for the lists.
+// tallyOf returns the tally that counts an access of the chunk, and the access's flag for the lists.
 func (m *Sets) tallyOf(index int32) (t *nearTally, how uint32) {
 	if m.marks.now != nil && m.marks.now[index] {
 		return m.marks.tally, marked
@@ -641,11 +645,11 @@ func (m *Sets) tallyOf(index int32) (t *nearTally, how uint32) {
 	return &m.tally, 0
 }
 
-// MarkedDepths returns the counts of marked accesses.
+// MarkedDepths returns the numbers of marked accesses by depth.
 func (m *Sets) MarkedDepths() *SetDepths {
 	if m.marks.tally == nil {
 		return new(SetDepths)
 	}
 	m.recent.settle()
-	return m.marks.tally.with(&m.recent, depthRoom)
+	return m.marks.tally.combine(&m.recent, depthRoom)
 }

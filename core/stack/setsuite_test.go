@@ -11,7 +11,7 @@ import (
 )
 
 // Depths computes the counts of [stack.Sets] by their definition. It simulates one LRU cache for
-// each number of sets and ways. The depth of an access is d if it hits with d+1 ways but misses
+// each number of sets and ways. The depth of an access is d if it hits with d+1 ways, and misses
 // with d ways.
 func Depths(lines []trace.Line) *stack.SetDepths {
 	hits := new(stack.SetDepths)
@@ -73,7 +73,7 @@ func RunSets(t *testing.T, fresh func() *stack.Sets) {
 		want := new(stack.SetDepths)
 		for a := range want {
 			copy(want[a][:], plain.Depths[a][:])
-			for b := range a { // Plain stops at the first number of sets for which a line is at the front
+			for b := range a { // Plain stops when a line is at the front of its set's list
 				want[a][0] += plain.Depths[b][0]
 			}
 		}
@@ -122,8 +122,8 @@ func sameDepths(t *testing.T, got, want *stack.SetDepths) {
 	}
 }
 
-// inParts passes the stack of the lines before the index cut to a model, which then processes the
-// other lines.
+// inParts processes the lines from index cut on with a model that starts with the stack of the
+// earlier lines.
 func inParts(t *testing.T, fresh func() *stack.Sets, lines []trace.Line, cut int) {
 	t.Helper()
 	out := make([]uint32, len(lines))

@@ -27,8 +27,8 @@ const shelfBlock = 2 << 20
 var errShelfBlock = errors.New("data that did not fit in memory was stored on disk and has changed since; check the disk, and analyse the trace again")
 
 // shelfWriter writes lines in ascending order with their stamps. Each line and stamp is stored as
-// the difference from the previous line and stamp. A line takes two bytes if the preceding line in
-// memory was also accessed immediately before it.
+// the difference from the previous line and stamp. A line takes two bytes if the line with the
+// preceding number was accessed immediately before it.
 //
 //	block   number of its lines, a uvarint, after a checksum of 8 bytes
 //	line    difference from the previous line, or from 0 for the first of a block: uvarint
@@ -80,20 +80,20 @@ func (w *shelfWriter) flush() error {
 	return nil
 }
 
-// shelfReader reads the lines of a run in order, and deletes blocks that it has read.
+// shelfReader reads the lines of a run in order, and deletes each block after reading it.
 type shelfReader struct {
 	shelf  Shelf
 	run    uint32
-	block  uint32 // the next block
+	block  uint32 // number of the next block
 	blocks uint32 // number of blocks in the run
-	keep   bool   // whether blocks are kept instead of dropped
+	keep   bool   // whether blocks are kept after they have been read
 	left   uint64 // number of lines of the block that have not been read
 	data   []byte // the remaining bytes of the block
 	line   trace.Line
 	next   uint32
 }
 
-// read returns the next line and its stamp. more is false after the last line.
+// read returns the next line and its stamp. After the last line, the result more is false.
 func (r *shelfReader) read() (line trace.Line, stamp uint32, more bool, err error) {
 	if r.left == 0 {
 		if more, err := r.open(); !more {
@@ -116,7 +116,7 @@ func (r *shelfReader) read() (line trace.Line, stamp uint32, more bool, err erro
 	return r.line, stamp, true, nil
 }
 
-// open opens the next block.
+// open deletes the previous block unless keep is set, and reads the next block.
 func (r *shelfReader) open() (more bool, err error) {
 	if !r.keep && r.block > 0 {
 		if err := r.shelf.Drop(r.run, r.block-1); err != nil {

@@ -17,11 +17,11 @@ import (
 //	m.Distances(touched, distances) // all at once or in parts, in that order
 //
 // The lines are in a spill store ([Shelf]) in ascending order, each with the stamp of its last
-// access. One pass over all lines computes the distances of all first touches of a segment. The
-// touches are also sorted by line, so the pass finds the line of each touch in the spill store, and
-// replaces the line's stamp by a new stamp. The bitmap of live stamps and its counts stay in
-// memory, and take about 1.5 bits for each line and each unused stamp. As in [Exact], a distance is
-// the number of newer live stamps. The number of earlier touches of the segment is added.
+// access. One pass over all lines computes the distances of all first touches of a segment. For
+// this pass, the touches are sorted by line. The pass finds the line of each touch in the spill
+// store, and replaces the line's stamp by a new stamp. The bitmap of live stamps and its counts
+// stay in memory, and take about 1.5 bits for each line and each unused stamp. As in [Exact], a
+// distance is the number of newer live stamps, plus the number of earlier touches of the segment.
 type Shelved struct {
 	shelf  Shelf
 	run    uint32 // the run that contains the lines
@@ -32,18 +32,18 @@ type Shelved struct {
 	writer shelfWriter
 	sets   *shelvedSets // nil if depths in sets are not counted
 
-	touched []touched // touches of the segment that was joined last, sorted by line
-	found   []uint32  // the old stamps of the segment's lines, or fresh, in the order of touches
-	at      int       // number of touches whose distances are known
+	touched []firstTouch // touches of the segment that was joined last, sorted by line
+	found   []uint32     // the previous stamp of each line of the segment, or fresh, in the order of touches
+	at      int          // number of touches whose distances are known
 	failed  error
 
-	adoptLines int // number of lines that adopt reads at a time
+	adoptLines int // approximate number of lines that adopt reads at a time
 }
 
-type touched struct {
-	line  trace.Line
-	index uint32 // index of the line's first touch, in the order of touches
-	place uint32 // position of the line in the segment's stack, from the bottom
+type firstTouch struct {
+	line     trace.Line
+	index    uint32 // index of the line's first touch, in the order of touches
+	position uint32 // position of the line in the segment's stack, counted from the bottom
 }
 
 // NewShelved returns an empty model on an empty spill store. The model counts depths for the given
@@ -53,7 +53,7 @@ func NewShelved(shelf Shelf, sets SetNumbers) *Shelved {
 	m.stamps.reset(blockStamps, 0)
 	if sets != 0 {
 		m.sets = new(shelvedSets)
-		m.sets.recent.count(sets)
+		m.sets.recent.selectLists(sets)
 		m.sets.recent.reset()
 	}
 	return m
@@ -79,8 +79,9 @@ func (m *Shelved) Join(segment Segment, lines func(yield func(trace.Line) bool))
 	return m.failed
 }
 
-// Adopt copies the lines of another model to m in stack order, without counting accesses. m must be
-// empty. The lines are copied in parts, so Adopt needs little memory in addition to the two models.
+// Adopt copies the lines of another model to m in stack order, without counting accesses. The model
+// m must be empty. Adopt copies a limited number of lines at a time, so it needs little memory in
+// addition to the two models.
 func (m *Shelved) Adopt(from Segment) error {
 	if m.failed == nil {
 		m.failed = m.adopt(from.base())
@@ -96,13 +97,13 @@ func (m *Shelved) adopt(from *Exact) error {
 	}
 	m.stamps.reset(uint32(min(2*uint64(m.lines)+blockStamps, maxStamps)), uint32(m.lines))
 	m.writer.begin(m.shelf, m.run+1)
-	var part []touched
+	var part []firstTouch
 	first := trace.Line(0)
 	for _, last := range append(from.split(m.adoptLines), noLine) {
 		part = from.collect(part[:0], first, last, 0, fresh)
 		sort.Slice(part, func(i, j int) bool { return part[i].line < part[j].line })
 		for i := range part {
-			if err := m.writer.write(part[i].line, part[i].place); err != nil {
+			if err := m.writer.write(part[i].line, part[i].position); err != nil {
 				return err
 			}
 		}
@@ -121,7 +122,7 @@ func (m *Shelved) adopt(from *Exact) error {
 			end = begin + uint32(m.adoptLines)
 		}
 		part = from.collect(part[:0], 0, noLine, begin, end)
-		sort.Slice(part, func(i, j int) bool { return part[i].place < part[j].place })
+		sort.Slice(part, func(i, j int) bool { return part[i].position < part[j].position })
 		m.sets.adopt(part)
 	}
 	return nil
@@ -131,10 +132,10 @@ func (m *Shelved) join(segment *Exact, lines func(yield func(trace.Line) bool)) 
 	m.settle()
 	m.touched = m.touched[:0]
 	for line := range lines {
-		m.touched = append(m.touched, touched{line: line, index: uint32(len(m.touched))})
+		m.touched = append(m.touched, firstTouch{line: line, index: uint32(len(m.touched))})
 	}
 	sort.Slice(m.touched, func(i, j int) bool { return m.touched[i].line < m.touched[j].line })
-	segment.places(m.touched)
+	segment.computePositions(m.touched)
 	before, err := m.makeRoom()
 	if err != nil {
 		return err
@@ -150,12 +151,12 @@ func (m *Shelved) join(segment *Exact, lines func(yield func(trace.Line) bool)) 
 	return nil
 }
 
-// makeRoom creates room for the stamps of the joined lines. If it must renumber the stamps, it
-// returns the old stamps.
+// makeRoom ensures that there are enough free stamps for the joined lines. If it must renumber the
+// live stamps, it returns the old stamps.
 func (m *Shelved) makeRoom() (before *stamps, err error) {
 	need := uint64(len(m.touched))
 	if m.sets != nil {
-		need *= 2 // the lists also need numbers for the touches
+		need *= 2 // the lists also need a number for each touch
 	}
 	if uint64(m.stamps.next)+need <= uint64(len(m.stamps.blocks))*blockStamps {
 		return nil, nil
@@ -173,8 +174,8 @@ func (m *Shelved) makeRoom() (before *stamps, err error) {
 	return &old, nil
 }
 
-// merge writes all lines to a new run, with new stamps for the joined lines. It records the old
-// stamps of these lines.
+// merge writes all lines to a new run of the spill store. The joined lines receive new stamps, and
+// merge records their previous stamps.
 func (m *Shelved) merge(before *stamps) error {
 	old := shelfReader{shelf: m.shelf, run: m.run, blocks: m.blocks, keep: m.blocks > 0 && m.kept[1] == run{m.run, m.blocks}}
 	m.writer.begin(m.shelf, m.run+1)
@@ -187,7 +188,7 @@ func (m *Shelved) merge(before *stamps) error {
 		}
 		for len(joined) > 0 && (!more || joined[0].line < line) {
 			m.found[joined[0].index] = fresh
-			if err := m.writer.write(joined[0].line, first+joined[0].place); err != nil {
+			if err := m.writer.write(joined[0].line, first+joined[0].position); err != nil {
 				return err
 			}
 			joined = joined[1:]
@@ -201,7 +202,7 @@ func (m *Shelved) merge(before *stamps) error {
 		}
 		if len(joined) > 0 && joined[0].line == line {
 			m.found[joined[0].index] = stamp
-			stamp = first + joined[0].place
+			stamp = first + joined[0].position
 			joined = joined[1:]
 		}
 		if err := m.writer.write(line, stamp); err != nil {
@@ -214,7 +215,7 @@ func (m *Shelved) merge(before *stamps) error {
 	return err
 }
 
-// firstStamp returns the stamp of the lowest line of the segment that is being joined.
+// firstStamp returns the new stamp of the lowest line in the stack of the joined segment.
 func (m *Shelved) firstStamp() uint32 {
 	if m.sets != nil {
 		return m.stamps.next + uint32(len(m.touched))
@@ -222,7 +223,7 @@ func (m *Shelved) firstStamp() uint32 {
 	return m.stamps.next
 }
 
-// Distances writes the distances of the next touches of the joined segment to out. A distance is a
+// Distances writes the distances of the joined segment's next touches to out. A distance is a
 // number of lines, or [Cold].
 func (m *Shelved) Distances(lines []trace.Line, out []uint32) {
 	for i := range lines {
@@ -241,7 +242,8 @@ func (m *Shelved) Distances(lines []trace.Line, out []uint32) {
 	}
 }
 
-// settle puts the joined lines on top of the stack, unless they are on top already.
+// settle moves the lines of the joined segment to the top of the stack, unless settle has done so
+// already.
 func (m *Shelved) settle() {
 	if len(m.touched) == 0 {
 		return
@@ -259,7 +261,7 @@ func (m *Shelved) settle() {
 // Lines returns the number of distinct lines.
 func (m *Shelved) Lines() int { return m.lines }
 
-// Depths returns the depths of the touches in sets, or nil.
+// Depths returns the numbers of touches by depth in their sets, or nil if depths are not counted.
 func (m *Shelved) Depths() *SetDepths {
 	if m.sets == nil {
 		return nil
@@ -267,8 +269,7 @@ func (m *Shelved) Depths() *SetDepths {
 	return m.sets.depths()
 }
 
-// MemoryBytes estimates the model's memory between two segments, when the model contains no lines
-// of a segment.
+// MemoryBytes estimates the memory that the model needs between two segments.
 func (m *Shelved) MemoryBytes() uint64 {
 	bytes := uint64(len(m.stamps.blocks)) * blockBytes
 	if m.sets != nil {
@@ -281,23 +282,23 @@ func (m *Shelved) MemoryBytes() uint64 {
 // and while the segment is joined.
 const SegmentLineBytes = 64
 
-// places computes, for each touch, the number of lines below its line.
-func (m *Exact) places(of []touched) {
+// computePositions sets the position of each touched line in the stack.
+func (m *Exact) computePositions(of []firstTouch) {
 	sink := m.sink
-	for at := 0; at < len(of); at += burst {
-		few := of[at:min(at+burst, len(of))]
+	for at := 0; at < len(of); at += burstSize {
+		few := of[at:min(at+burstSize, len(of))]
 		for i := range few {
 			sink += m.table.touch(few[i].line)
 		}
 		for i := range few {
-			few[i].place = m.place(few[i].line)
+			few[i].position = m.positionOf(few[i].line)
 		}
 	}
 	m.sink = sink
 }
 
-// place returns the number of lines below a line.
-func (m *Exact) place(line trace.Line) uint32 {
+// positionOf returns the number of lines below a line in the stack.
+func (m *Exact) positionOf(line trace.Line) uint32 {
 	e := m.table.find(line)
 	if e.stamp != onTop {
 		return m.stamps.rank(e.stamp)
@@ -305,13 +306,14 @@ func (m *Exact) place(line trace.Line) uint32 {
 	return uint32(m.table.lines - 1 - slices.Index(m.top[:], line))
 }
 
-// collect appends the lines from first to last with stamps in [begin, end), together with their
-// places, in any order. Lines without a stamp count as if their stamp were fresh-1.
-func (m *Exact) collect(to []touched, first, last trace.Line, begin, end uint32) []touched {
+// collect appends the lines from first to last whose stamps are in [begin, end), in any order, with
+// their positions in the stack. The lines of the top array, which have no stamps, are included if
+// end is fresh.
+func (m *Exact) collect(to []firstTouch, first, last trace.Line, begin, end uint32) []firstTouch {
 	for p := range m.table.parts {
 		for _, e := range m.table.parts[p].slots {
 			if line := e.key - 1; e.key != 0 && e.stamp >= begin && e.stamp < end && line >= first && line <= last {
-				to = append(to, touched{line: line, place: m.stamps.rank(e.stamp)})
+				to = append(to, firstTouch{line: line, position: m.stamps.rank(e.stamp)})
 			}
 		}
 	}
@@ -320,14 +322,14 @@ func (m *Exact) collect(to []touched, first, last trace.Line, begin, end uint32)
 	}
 	for i, line := range m.top {
 		if line != noLine && line >= first && line <= last {
-			to = append(to, touched{line: line, place: uint32(m.table.lines - 1 - i)})
+			to = append(to, firstTouch{line: line, position: uint32(m.table.lines - 1 - i)})
 		}
 	}
 	return to
 }
 
-// split returns ascending lines that divide all lines into parts of about the given number of
-// lines. It uses one part of the hash table as a sample of the lines.
+// split returns line numbers, in ascending order, that divide the model's lines into ranges of
+// about the given number of lines. One part of the hash table serves as a sample of the lines.
 func (m *Exact) split(lines int) (at []trace.Line) {
 	var sample []trace.Line
 	for _, e := range m.table.parts[0].slots {
@@ -343,62 +345,63 @@ func (m *Exact) split(lines int) (at []trace.Line) {
 	return at
 }
 
-// shelvedSets counts the depths in sets for the touches of a [Shelved]. The lists follow all
-// accesses. The number of an access is its stamp plus one.
+// shelvedSets counts the depths in sets for the touches of a [Shelved]. Every access moves its line
+// in the lists. The number of such a move is the access's stamp plus one.
 type shelvedSets struct {
-	recent recency
-	tally  nearTally
-	order  []trace.Line // the joined lines, from the bottom of the segment's stack
-	last   []uint32     // numbers of the touches of these lines, in the same order
-	places []uint32     // places of the lines, in the order of their touches
-	at     int
+	recent    recency
+	tally     nearTally
+	order     []trace.Line // the joined lines, in stack order from the bottom
+	last      []uint32     // number of each line's touch, in the same order
+	positions []uint32     // position of each line in the segment's stack, in the order of touches
+	at        int
 }
 
 const listBytes = 18 << 20 // approximate memory of the lists
 
-func (s *shelvedSets) begin(joined []touched) {
+func (s *shelvedSets) begin(joined []firstTouch) {
 	s.order = slices.Grow(s.order[:0], len(joined))[:len(joined)]
 	s.last = slices.Grow(s.last[:0], len(joined))[:len(joined)]
-	s.places = slices.Grow(s.places[:0], len(joined))[:len(joined)]
+	s.positions = slices.Grow(s.positions[:0], len(joined))[:len(joined)]
 	s.at = 0
 	for i := range joined {
-		s.order[joined[i].place] = joined[i].line
-		s.places[joined[i].index] = joined[i].place
+		s.order[joined[i].position] = joined[i].line
+		s.positions[joined[i].index] = joined[i].position
 	}
 }
 
-// touch counts the depth of a line whose previous stamp was before.
+// touch counts the depth of a line. The parameter before is the line's previous stamp.
 func (s *shelvedSets) touch(line trace.Line, before, now, distance uint32) {
 	after, how := uint32(never), uint32(uncounted)
 	s.tally.accesses++
-	if s.tally.settle(distance); before != fresh {
+	if s.tally.count(distance); before != fresh {
 		after, how = before+2, 0
 	}
-	s.last[s.places[s.at]] = now + 1
+	s.last[s.positions[s.at]] = now + 1
 	s.at++
 	s.recent.access(access{after: after, now: now + 1, line: uint32(line)&^(uncounted|marked) | how})
 }
 
-// push moves the joined lines to the front of their lists, in the order of the segment's stack.
-func (s *shelvedSets) push(joined []touched, first uint32) {
+// push moves the joined lines to the front of their lists, from the bottom of the segment's stack
+// to its top.
+func (s *shelvedSets) push(joined []firstTouch, first uint32) {
 	for place, line := range s.order[:len(joined)] {
 		s.recent.access(access{after: s.last[place] + 1, now: first + uint32(place) + 1, line: uint32(line)&^(uncounted|marked) | uncounted})
 	}
 	s.recent.settle()
 }
 
-// adopt moves new lines to the front of their lists, in the order of their places. A line's place
-// is its stamp.
-func (s *shelvedSets) adopt(lines []touched) {
+// adopt moves new lines to the front of their lists, in ascending order of their positions. The
+// position of a line is also its stamp.
+func (s *shelvedSets) adopt(lines []firstTouch) {
 	for i := range lines {
-		s.recent.access(access{after: never, now: lines[i].place + 1, line: uint32(lines[i].line)&^(uncounted|marked) | uncounted})
+		s.recent.access(access{after: never, now: lines[i].position + 1, line: uint32(lines[i].line)&^(uncounted|marked) | uncounted})
 	}
 	s.recent.settle()
 }
 
-// renumber replaces the numbers of accesses in the lists, in the same way as live stamps are
-// renumbered. The order of entries does not change, even if an entry's number is not the number of
-// its line's last access.
+// renumber replaces the numbers of moves in the lists by their ranks, in the same way as live
+// stamps are renumbered. The order of entries does not change, even if the number of an entry is
+// not that of its line's last access.
 func (s *shelvedSets) renumber(before *stamps) {
 	s.recent.settle()
 	for k := range s.recent.lists {
@@ -422,18 +425,18 @@ func (p *listPage) renumber(before *stamps) {
 
 func (s *shelvedSets) depths() *SetDepths {
 	s.recent.settle()
-	return s.tally.with(&s.recent, 0)
+	return s.tally.combine(&s.recent, 0)
 }
 
 // ErrShelvedState reports that a state is damaged, or does not match the spill store.
 var ErrShelvedState = errors.New("data that did not fit in memory was stored elsewhere and is lost or changed; analyse the trace again from its start")
 
-// run identifies the blocks that are retained for a state.
+// run identifies the blocks that the spill store retains for a saved state.
 type run struct{ number, blocks uint32 }
 
-// Keep returns the state of the model. The spill store then retains the data of this state until
-// Keep has been called twice more. A caller that saves states needs the data of the last two
-// states, because the newest saved copy may be incomplete.
+// Keep returns the state of the model. The spill store retains the data of this state until Keep
+// has been called twice more. A caller that saves states needs the data of the last two states,
+// because the newest saved state may be incomplete.
 func (m *Shelved) Keep() (state []byte, err error) {
 	m.settle()
 	if m.failed != nil {
@@ -473,7 +476,7 @@ func (m *Shelved) drop(r run) error {
 	return nil
 }
 
-// RestoreShelved returns a model that continues from a state and uses the same spill store.
+// RestoreShelved returns a model that resumes from a saved state, with the same spill store.
 // RestoreShelved reads the whole spill store.
 func RestoreShelved(shelf Shelf, sets SetNumbers, state []byte) (*Shelved, error) {
 	m := NewShelved(shelf, sets)
@@ -489,20 +492,20 @@ func RestoreShelved(shelf Shelf, sets SetNumbers, state []byte) (*Shelved, error
 	return m, m.readStamps(next)
 }
 
-// These constants limit a state by the content of the spill store. The constants prevent a forged
-// state from causing large allocations or long loops.
+// These constants relate the numbers in a state to the size of the spill store, so that a forged
+// state cannot cause large allocations or long loops.
 const (
 	leastLineBytes = 2  // minimum size of a line in the spill store
 	mostLineBytes  = 15 // maximum size of a line in the spill store
-	// stampsOfLine is the maximum number of stamps per line. makeRoom creates room for twice the live
+	// stampsOfLine is the maximum ratio of stamps to lines. makeRoom creates room for twice the live
 	// stamps, or for the live stamps and four times the joined lines (eight times if depths in sets
 	// are counted).
 	stampsOfLine = 9
 )
 
-// plausible checks that the number of blocks matches a state with stamps below next, and that the
-// last block is in the spill store. Blocks of a run are written in order, so the other blocks
-// should also be in the store.
+// plausible returns an error if the numbers in a state are too large for its number of blocks, or
+// if the last block is not in the spill store. Blocks of a run are written in order, so the other
+// blocks should also be in the store.
 func (m *Shelved) plausible(next uint32) error {
 	blocks := uint64(m.blocks)
 	if uint64(m.lines) > blocks*(shelfBlock+mostLineBytes)/leastLineBytes || uint64(next) > stampsOfLine*uint64(m.lines)+2*blockStamps ||
@@ -546,43 +549,43 @@ func (r *recency) code(c *codec.Coder, next uint32) {
 	active := len(r.lists)
 	codec.Below(c, &active, uint64(len(r.kept))+1)
 	for len(r.lists) < active {
-		r.open()
+		r.createLists()
 	}
 	for k := range r.lists {
 		r.lists[k].code(c, next)
 	}
 }
 
-// code encodes or decodes the nonempty lists. Each list is encoded as its place plus 1, followed by
-// its entries, newest first. An entry is encoded as the last bits of its line, and the difference
-// between its number, which is at most next, and the number of the next older entry (0 if there is
-// none). The value 0 ends the sequence of lists.
+// code encodes or decodes the nonempty lists. Each list is encoded as its index plus 1, followed by
+// the number of the newest entry and then by the entries, newest first. Each entry is encoded as
+// the last bits of its line, and the difference between its number and the number of the next older
+// entry (0 if there is none). No number exceeds next. The value 0 ends the sequence of lists.
 func (l *lists) code(c *codec.Coder, next uint32) {
-	for number := 0; ; { // the place of the previous list, plus 1
+	for number := 0; ; { // the index of the previous list, plus 1
 		if !c.Reads() {
-			number = l.filled(number)
+			number = l.nextNonempty(number)
 		}
 		if codec.Below(c, &number, uint64(len(l.turn))+1); number == 0 {
 			return
 		}
 		place := number - 1
 		if c.Reads() {
-			l.touch(uint32(place)) // creates the page of the list
+			l.touch(uint32(place)) // this call creates the page of the list
 		}
 		list, turn := &l.pages[place/pageLists][place%pageLists], l.turn[place]
-		last := uint32(list[at(turn, 0)] >> numberBit)
+		last := uint32(list[slot(turn, 0)] >> numberBit)
 		codec.Below(c, &last, uint64(next)+1)
 		c.Check(last != 0, ErrShelvedState.Error())
 		for i := range MaxWays {
-			line := uint32(uint16(list[at(turn, i)]))
+			line := uint32(uint16(list[slot(turn, i)]))
 			codec.Below(c, &line, 1<<setBits)
-			c.Check(l.of(line) == uint32(place), ErrShelvedState.Error())
+			c.Check(l.index(line) == uint32(place), ErrShelvedState.Error())
 			if c.Reads() {
-				list[at(turn, i)] = entryOf(last, line)
+				list[slot(turn, i)] = entryOf(last, line)
 			}
 			older := uint32(0)
 			if i+1 < MaxWays {
-				older = uint32(list[at(turn, i+1)] >> numberBit)
+				older = uint32(list[slot(turn, i+1)] >> numberBit)
 			}
 			step := last - older
 			codec.Below(c, &step, uint64(last)+1)
@@ -594,10 +597,11 @@ func (l *lists) code(c *codec.Coder, next uint32) {
 	}
 }
 
-// filled returns 1 + the place of the first nonempty list at or after a place, or 0.
-func (l *lists) filled(place int) (number int) {
+// nextNonempty returns the index plus 1 of the first nonempty list at or after a given index. If
+// there is none, it returns 0.
+func (l *lists) nextNonempty(place int) (number int) {
 	for ; place < len(l.turn); place++ {
-		if page := l.pages[place/pageLists]; page != nil && page[place%pageLists][at(l.turn[place], 0)] != 0 {
+		if page := l.pages[place/pageLists]; page != nil && page[place%pageLists][slot(l.turn[place], 0)] != 0 {
 			return place + 1
 		}
 	}

@@ -71,7 +71,7 @@ func TestShelved(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 4))
 		n := 1 + rng.IntN(6000)
 		if seed%10 == 0 {
-			n = 150_000 // enough accesses to make the model renumber its stamps
+			n = 150_000 // so many accesses that the model renumbers its stamps
 		}
 		lines := stacktest.Random(rng, n)
 		room := 1 + rng.IntN(1+rng.IntN(2000))

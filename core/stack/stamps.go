@@ -3,8 +3,8 @@ package stack
 import "math/bits"
 
 // stamps is an ordered set of timestamps. The set consists of a bitmap of live stamps and a tree
-// that counts the live stamps. To count the live stamps that are newer than a given stamp, it reads
-// a few words. No loop or branch depends on the stamp.
+// that counts the live stamps. To count the live stamps that are newer than a given stamp, the set
+// reads only a few words. No loop or branch depends on the stamp.
 //
 //	block   65,536 stamps: their bitmap, and five levels of nodes of fan-out 4,
 //	        which cover 256, 1,024, … 65,536 stamps. A node is a word of four
@@ -13,8 +13,8 @@ import "math/bits"
 //	wide    levels of fan-out 4 above the blocks: nodes of four 32-bit lanes
 //
 // Lanes contain prefix sums, so a query reads one lane per level. An update adds one to all lanes
-// after a child in a single addition. The addend is a constant that is shifted by the child's
-// number.
+// after a child in a single addition. The addend is a constant, shifted by the position of the
+// child.
 type stamps struct {
 	blocks []block
 	wide   [][][2]uint64
@@ -22,11 +22,11 @@ type stamps struct {
 	live   uint32 // number of live stamps: the sum of popcount(bits) over the blocks
 }
 
-// block contains the bitmap and the nodes, in three pages of memory. With separate arrays for the
-// levels, an access would touch six pages.
+// block contains the bitmap and the nodes of 65,536 stamps, in three pages of memory. With separate
+// arrays for the levels, an access would touch six pages.
 type block struct {
 	bits  [blockWords]uint64
-	by256 [256]uint64 // nodes that each cover 256 stamps; the names of the other levels are analogous
+	by256 [256]uint64 // each node covers 256 stamps; in the next levels, 1,024, 4,096, 16,384 and 65,536 stamps
 	by1k  [64]uint64
 	by4k  [16]uint64
 	by16k [4]uint64
@@ -45,7 +45,8 @@ const (
 // wideStep[c] adds one to the lanes after child c.
 var wideStep = [4][2]uint64{{1 << 32, 1<<32 | 1}, {0, 1<<32 | 1}, {0, 1 << 32}, {0, 0}}
 
-// reset creates room for at least capacity stamps, of which the first live stamps are live.
+// reset allocates at least the given capacity of stamps. The parameter live is the number of live
+// stamps, which come first.
 func (t *stamps) reset(capacity, live uint32) {
 	t.next, t.live = live, live
 	n := int((uint64(capacity) + blockStamps - 1) / blockStamps)
@@ -70,7 +71,8 @@ func (t *stamps) reset(capacity, live uint32) {
 	}
 }
 
-// fill makes the first live stamps of a block live, and no other stamps.
+// fill sets the bitmap and the nodes of a block so that exactly the first stamps of the block, of
+// the given number, are live.
 func (b *block) fill(live uint32) {
 	clear(b.bits[:])
 	for i := range b.bits[:live/64] {
@@ -120,8 +122,8 @@ func (t *stamps) count() {
 	}
 }
 
-// older returns the number of live stamps before each word of the bitmaps. Ranking many stamps with
-// this result is faster than calling rank for each stamp.
+// older returns, for each word of the bitmaps, the number of live stamps in all earlier words. With
+// this result, ranking many stamps is faster than with a call of rank for each stamp.
 func (t *stamps) older() []uint32 {
 	older, sum := make([]uint32, 0, len(t.blocks)*blockWords), uint32(0)
 	for i := range t.blocks {
@@ -166,11 +168,11 @@ func (t *stamps) remove(s uint32) (newer uint32) {
 	word, bit := b.bits[w], uint64(1)<<(s&63)
 	b.bits[w] = word &^ bit
 	older := uint64(bits.OnesCount64(word & (bit - 1)))
-	older += take(&b.by256[w>>2], w)
-	older += take(&b.by1k[w>>4], w>>2)
-	older += take(&b.by4k[w>>6], w>>4)
-	older += take(&b.by16k[w>>8], w>>6)
-	older += take(&b.by64k[0], w>>8)
+	older += removeFromNode(&b.by256[w>>2], w)
+	older += removeFromNode(&b.by1k[w>>4], w>>2)
+	older += removeFromNode(&b.by4k[w>>6], w>>4)
+	older += removeFromNode(&b.by16k[w>>8], w>>6)
+	older += removeFromNode(&b.by64k[0], w>>8)
 	w = s / blockStamps
 	for _, nodes := range t.wide {
 		step, n := &wideStep[w&3], &nodes[w>>2]
@@ -183,15 +185,17 @@ func (t *stamps) remove(s uint32) (newer uint32) {
 	return t.live - uint32(older)
 }
 
-// take removes a stamp from a node's child, and returns the number of live stamps in the preceding
-// children. The last two bits of child select the child.
-func take(node *uint64, child uint32) (before uint64) {
+// removeFromNode subtracts a removed stamp from the prefix sums of a node, and returns the number
+// of live stamps in the preceding children. The last two bits of the parameter child select the
+// child that contains the stamp.
+func removeFromNode(node *uint64, child uint32) (before uint64) {
 	n, shift := *node, child&3*16
 	*node = n - laneStep<<shift
 	return n >> shift & 0xffff
 }
 
-// rank returns the number of live stamps before s. The result is the index of s in a compacted set.
+// rank returns the number of live stamps that are older than s. This is the number of s after
+// renumbering.
 func (t *stamps) rank(s uint32) uint32 {
 	b := &t.blocks[s/blockStamps]
 	w := s / 64 % blockWords
@@ -206,7 +210,8 @@ func (t *stamps) rank(s uint32) uint32 {
 	return uint32(rank)
 }
 
-// olderInWord returns the number of live stamps before s in the same word of the bitmaps.
+// olderInWord returns the number of live stamps that are older than s and in the same word of the
+// bitmap.
 func (t *stamps) olderInWord(s uint32) uint32 {
 	word := t.blocks[s/blockStamps].bits[s/64%blockWords]
 	return uint32(bits.OnesCount64(word & (1<<(s&63) - 1)))
@@ -214,7 +219,7 @@ func (t *stamps) olderInWord(s uint32) uint32 {
 
 func lane(node uint64, child uint32) uint64 { return node >> (child & 3 * 16) & 0xffff }
 
-// touch loads the bitmap at s into the cache.
+// touch loads the word of the bitmap that contains s into the processor's cache.
 func (t *stamps) touch(s uint32) uint64 {
 	if i := int(s / blockStamps); i < len(t.blocks) {
 		return t.blocks[i].bits[s/64%blockWords]

@@ -34,8 +34,8 @@ func Run(t *testing.T, fresh func() stack.Model) {
 		}
 	})
 	t.Run("loops", func(t *testing.T) {
-		for _, length := range []int{1, 15, 16, 17, 18} { // close to the size of a model's top array
-			lines := make([]trace.Line, 140_000) // more lines than there are stamps in a block
+		for _, length := range []int{1, 15, 16, 17, 18} { // numbers of lines close to the size of the top array
+			lines := make([]trace.Line, 140_000) // more lines than a block has stamps
 			for i := range lines {
 				lines[i] = trace.Line(i % length)
 			}
@@ -64,7 +64,7 @@ const inf = stack.Cold
 var Vectors = []Vector{
 	{"SASMM Table 1", letters("abacbdda"), []uint32{inf, inf, 1, inf, 2, inf, 0, 3}},
 	{"SASMM Table 2, all threads", letters("acbaedbdab"), []uint32{inf, inf, inf, 2, inf, inf, 3, 1, 3, 2}},
-	{"line zero and the last line", []trace.Line{0, 1<<61 - 1, 0, 1<<61 - 1}, []uint32{inf, inf, 1, 1}},
+	{"line numbers 0 and 2^61-1", []trace.Line{0, 1<<61 - 1, 0, 1<<61 - 1}, []uint32{inf, inf, 1, 1}},
 }
 
 // letters converts each byte of a string to a line number.

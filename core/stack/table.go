@@ -28,9 +28,9 @@ type part struct {
 
 type entry struct {
 	key   uint64 // line + 1; 0 for an empty slot
-	stamp uint32 // timestamp, or onTop or fresh
-	// in [Sets]: number of the line's last move in the lists, or 0; in [Coherent]: id of the line,
-	// or 0
+	stamp uint32 // a timestamp, onTop or fresh
+	// in [Sets], the number of the line's last move in the lists, or 0; in [Coherent], the id of the
+	// line, or 0
 	moved uint32
 }
 
@@ -39,8 +39,8 @@ const (
 	fresh = onTop - 1  // the line has not been accessed before
 )
 
-// hash returns the hash of a line. The high bits of the result select the part and the slot. A
-// single multiplication would map strides near the inverse of the factor to consecutive slots.
+// hash returns the hash of a line. The high bits of the result select the part and the slot. With a
+// single multiplication, strides near the inverse of the factor would map to consecutive slots.
 func hash(line trace.Line) uint64 {
 	h := line * 0x9e3779b97f4a7c15
 	h ^= h >> 32
@@ -71,8 +71,8 @@ func differ(a, b uint64) (n uint64) {
 	return n
 }
 
-// homeOf returns the group in which the search for a line begins, or nil if the line's part of the
-// table has no slots.
+// homeOf returns a line's home group, in which the search for the line begins, or nil if this part
+// of the table has no slots.
 func (t *table) homeOf(line trace.Line) *group {
 	h := hash(line)
 	slots := t.parts[h>>(64-partBits)].slots
@@ -93,7 +93,7 @@ func (t *table) find(line trace.Line) *entry {
 	return t.findBehind(line)
 }
 
-// findBehind implements find for lines that are not in the first group of the search.
+// findBehind implements find for lines that are not in their home group.
 func (t *table) findBehind(line trace.Line) *entry {
 	h := hash(line)
 	slots := t.parts[h>>(64-partBits)].slots
@@ -106,7 +106,7 @@ func (t *table) findBehind(line trace.Line) *entry {
 			}
 		}
 		e := &slots[i]
-		if e.key == 0 { // this test comes first, so that noLine, which has the key 0, is not found
+		if e.key == 0 { // test this first, because the key of noLine is also 0, and noLine must not be found
 			return nil
 		}
 		if e.key == line+1 {
@@ -116,9 +116,9 @@ func (t *table) findBehind(line trace.Line) *entry {
 	}
 }
 
-// findOrAdd returns the line's entry. If the line has no entry, findOrAdd adds a fresh entry. grew
-// reports whether the entries of the line's part have moved. The pointer is valid until this part
-// grows.
+// findOrAdd returns the line's entry. If the line has no entry, findOrAdd adds a fresh entry. The
+// result grew reports whether this part of the table has grown, which moves its entries. The
+// pointer is valid until the part grows.
 func (t *table) findOrAdd(line trace.Line) (e *entry, grew bool) {
 	h := hash(line)
 	p := &t.parts[h>>(64-partBits)]
@@ -146,7 +146,7 @@ func (t *table) findOrAdd(line trace.Line) (e *entry, grew bool) {
 	}
 }
 
-// touch loads the line's home slot into the cache.
+// touch loads the line's home group into the processor's cache.
 func (t *table) touch(line trace.Line) uint64 {
 	if g := t.homeOf(line); g != nil {
 		return g[0].key
@@ -154,7 +154,8 @@ func (t *table) touch(line trace.Line) uint64 {
 	return 0
 }
 
-// order writes the lines with live stamps to the end of list, most recently used first.
+// order writes the lines that have live stamps to the end of the parameter list, most recently used
+// first.
 func (t *table) order(stamps *stamps, list []trace.Line) {
 	for p := range t.parts {
 		for _, e := range t.parts[p].slots {
@@ -173,7 +174,7 @@ func (p *part) grow() {
 	old := p.slots
 	p.slots = make([]entry, n)
 	for i := 0; i < n; i += 4096 / 16 {
-		p.slots[i] = entry{} // see listPage.have
+		p.slots[i] = entry{} // see listPage.commit
 	}
 	p.limit = n / 10 * 7
 	for _, e := range old {

@@ -96,8 +96,9 @@ type Taker interface {
 // A counter is a Taker that counts distinct lines.
 type counter interface{ Lines() int }
 
-// Losing is a core that regularly loses one of the last 1,024 lines that it accessed. The field
-// "every" is the number of accesses between two losses; if it is 0, the core never loses a line.
+// Losing is a core that regularly loses one of its 1,024 most recently accessed lines. The field
+// "every" is the number of accesses between two lost lines. If it is 0, the core never loses a
+// line.
 type Losing struct {
 	*stack.Coherent
 	every, next int

@@ -40,8 +40,8 @@ func (m *Naive) Stack() []trace.Line { return slices.Clone(m.lines) }
 // DepthsInLists is fast enough for long traces.
 func DepthsInLists(lines []trace.Line) *stack.SetDepths { return MarkedDepths(lines, nil) }
 
-// MarkedDepths is like DepthsInLists, but counts only marked accesses, or all accesses if marked is
-// nil.
+// MarkedDepths is like DepthsInLists, but counts only marked accesses. If the parameter marked is
+// nil, it counts all accesses.
 func MarkedDepths(lines []trace.Line, marked []bool) *stack.SetDepths {
 	depths := new(stack.SetDepths)
 	for a := range depths {
@@ -113,7 +113,7 @@ type Private struct {
 	lines      map[trace.Line][]trace.Line // lines of each set, most recently used first
 }
 
-// Do executes one operation, and reports whether the cache had the line.
+// Do executes one operation, and reports whether the cache contained the line.
 func (m *Private) Do(e Event) (had bool) {
 	if m.lines == nil {
 		m.lines = map[trace.Line][]trace.Line{}
@@ -156,7 +156,7 @@ func (m *Holes) Do(e Event) (depth int) {
 	} else {
 		m.entries = append(m.entries, noLine)
 	}
-	// if there is no hole above the line, the line's old position is filled
+	// without a hole above the line, the entries above it move down and fill its old position
 	hole := slices.Index(m.entries, noLine)
 	copy(m.entries[1:hole+1], m.entries[:hole])
 	m.entries[0] = e.Line

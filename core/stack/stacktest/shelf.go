@@ -73,8 +73,8 @@ func (s *Shelf) Drop(run, block uint32) error {
 }
 
 // RunShelf checks that a spill store behaves like [Shelf]. The function open closes the previous
-// instance and opens the store again. The store keeps its content if asItIs is set; otherwise, it
-// is empty.
+// instance and opens the store again. If the parameter asItIs is true, the store keeps its content.
+// Otherwise, the reopened store is empty.
 func RunShelf(t *testing.T, open func(asItIs bool) (stack.Shelf, error)) {
 	rng := rand.New(rand.NewPCG(1, 11))
 	twin, shelf := new(Shelf), stack.Shelf(nil)
@@ -134,7 +134,7 @@ func RunShelf(t *testing.T, open func(asItIs bool) (stack.Shelf, error)) {
 	}
 	again(false)
 	if _, err := shelf.Read(0, 0); err == nil {
-		t.Error("an empty spill store has a block")
+		t.Error("an empty spill store contains a block")
 	}
 	again(false)
 }
