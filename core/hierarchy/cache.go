@@ -65,8 +65,8 @@ func parseWays(s string) (ways uint32, ok bool) {
 	return uint32(n), err == nil && n > 0
 }
 
-// flagProperties lists the properties without a value. A cache has at most one property of each
-// group.
+// flagProperties lists the properties that have no value. A cache can have at most one property of
+// each group.
 var flagProperties = map[string]struct {
 	group string
 	set   func(*Cache)
@@ -95,7 +95,7 @@ func WriteOf(through, around bool) Write {
 	return WriteBack
 }
 
-// parseProperties sets properties and reports whether all of them were valid.
+// parseProperties sets the given properties, and reports whether all of them are valid.
 func (c *Cache) parseProperties(properties []string) bool {
 	seen := map[string]bool{}
 	for _, property := range properties {
@@ -185,7 +185,7 @@ func (c Cache) String() string {
 	return s
 }
 
-// nonDefaults returns the words for the properties with values other than the defaults.
+// nonDefaults returns the words for all properties that differ from their defaults.
 func (c Cache) nonDefaults() (list []string) {
 	for _, w := range []struct {
 		word  string
@@ -203,7 +203,7 @@ func (c Cache) nonDefaults() (list []string) {
 	return list
 }
 
-// FormatNumber formats a number with the fewest digits from which it can be parsed exactly.
+// FormatNumber formats a number with the fewest digits that still identify it exactly.
 func FormatNumber(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
 
 // ParseMemory parses latency=CYCLES, bandwidth=BYTES per cycle, or both, separated by a comma. The

@@ -53,8 +53,8 @@ type Cache struct {
 	Inclusion   Inclusion
 	Write       Write
 
-	// SubBlockBytes is the size of the parts of a line that are fetched and written back
-	// separately. 0 means that lines are fetched as a whole.
+	// SubBlockBytes is the size of a sub-block, the unit that is fetched and written back. 0 means
+	// that lines are fetched as a whole.
 	SubBlockBytes uint32
 	Prefetch      Prefetch
 
@@ -69,8 +69,8 @@ const AllCores = 1<<32 - 1
 // Replacement is the policy for choosing the line to evict from a set.
 type Replacement uint8
 
-// The replacement policies. Predictions from profiles assume LRU. Package simulate models all
-// policies, and defines them.
+// The replacement policies. Predictions from profiles assume LRU. Package simulate models and
+// defines all policies.
 const (
 	LRU Replacement = iota
 	TreePLRU
@@ -100,9 +100,9 @@ type Inclusion uint8
 
 // The inclusion policies of levels.
 const (
-	NonInclusive Inclusion = iota // keeps and evicts lines regardless of the levels above
-	Inclusive                     // a line that is evicted here is invalidated above
-	Exclusive                     // contains only lines that were evicted above
+	NonInclusive Inclusion = iota // the level keeps and evicts lines regardless of the levels above
+	Inclusive                     // if the level evicts a line, the levels above invalidate it
+	Exclusive                     // the level contains only lines that the level above has evicted
 )
 
 // Write is the write policy of a level.
@@ -188,7 +188,7 @@ const mostSubBlocks = 64
 type Hierarchy struct {
 	Name  string
 	Title string // display name of the processor; "" if Name is suitable for display
-	About string // remarks, one or two sentences
+	About string // remarks about the hierarchy, in one or two sentences
 	// Levels contains the caches for data. Instructions use these caches, too, unless Instructions
 	// has a cache at the same depth: fetches go through Instructions, and then through the levels
 	// after the first len(Instructions). Predictions from profiles ignore Instructions.
@@ -197,7 +197,7 @@ type Hierarchy struct {
 	Memory       Memory
 
 	ClockGHz float64  // clock rate of the processor; 0 if unknown
-	Sources  []string // sources of the numbers
+	Sources  []string // sources of the sizes, latencies and bandwidths
 
 	Threads Placement
 
@@ -246,11 +246,11 @@ type Simulation struct {
 	// with the fewest threads.
 	Cores       int
 	Skip        uint64  // number of references to skip at the start
-	Warmup      uint64  // references before counting begins
-	WarmupShare float64 // share of the last level's lines that must be filled before counting begins
-	Limit       uint64  // number of references that are counted; 0 if there is no limit
+	Warmup      uint64  // number of references before counting begins
+	WarmupShare float64 // share of the last level's lines that must be in use before counting begins
+	Limit       uint64  // maximum number of counted references; 0 if there is no limit
 	FlushEvery  uint64  // number of references after which all lines are written back and invalidated; 0: never
-	Causes      bool    // whether to determine the causes of misses
+	Causes      bool    // whether the simulation determines the causes of misses
 	Incoherent  bool    // whether private caches are not kept coherent
 	// PerReference means that a reference to several lines is one access, as in Cachegrind.
 	PerReference bool
@@ -260,7 +260,7 @@ type Simulation struct {
 type Placement uint8
 
 const (
-	OnOwnCores Placement = iota // each thread on its own core, or grouped as in the profile
+	OnOwnCores Placement = iota // each thread runs on its own core, or threads are grouped as in the profile
 	OnOneCore                   // all threads on one core
 )
 

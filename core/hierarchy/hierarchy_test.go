@@ -223,11 +223,11 @@ func TestPredictTimeAndTraffic(t *testing.T) {
 	near("average nanoseconds", got.AverageNanoseconds, want/2)
 	near("average cycles of the accesses that reach L2", got.Levels[1].AverageCycles, p2*12+(1-p2)*200)
 	near("bytes from L1", got.Levels[0].Bytes, 1280)
-	near("least cycles of L1", got.Levels[0].LeastCycles, 20)
+	near("transfer cycles of L1", got.Levels[0].LeastCycles, 20)
 	near("bytes from L2", got.Levels[1].Bytes, 6400)
-	near("least cycles of L2", got.Levels[1].LeastCycles, 200)
+	near("transfer cycles of L2", got.Levels[1].LeastCycles, 200)
 	near("bytes from memory", got.MemoryBytes, 30*64)
-	near("least cycles of memory", got.MemoryLeastCycles, 240)
+	near("transfer cycles of memory", got.MemoryLeastCycles, 240)
 	near("memory accesses per thousand references", got.PerKiloReference(got.MemoryAccesses), 30./160*1000)
 	near("memory accesses per thousand instructions", got.PerKiloInstruction(got.MemoryAccesses), 30)
 	h.Levels[1].LatencyCycles = 0
@@ -283,7 +283,7 @@ func TestPredictionsAreIndependent(t *testing.T) {
 	}
 }
 
-// exactProbability sums the terms of SDCM with a precision of 400 bits.
+// exactProbability computes the sum in SDCM with a precision of 400 bits.
 func exactProbability(distance, lines, ways uint64) float64 {
 	if distance < ways {
 		return 1
@@ -295,7 +295,7 @@ func exactProbability(distance, lines, ways uint64) float64 {
 	newFloat := func(n uint64) *big.Float { return new(big.Float).SetPrec(precision).SetUint64(n) }
 	q := new(big.Float).Quo(newFloat(lines-ways), newFloat(lines))
 	term := newFloat(1)
-	for n := distance; n > 0; n >>= 1 { // (1-p)^Δ
+	for n := distance; n > 0; n >>= 1 { // compute (1-p)^Δ by repeated squaring
 		if n&1 != 0 {
 			term.Mul(term, q)
 		}
@@ -327,7 +327,7 @@ func TestHitProbability(t *testing.T) {
 		switch n % 3 {
 		case 0:
 			distance >>= rng.UintN(41)
-		case 1: // a distance at which the probability is neither 0 nor 1
+		case 1: // a stack distance at which the hit probability is neither 0 nor 1
 			distance = min(uint64(float64(lines)*(0.3+2*rng.Float64())), 1<<40)
 		}
 		got, want := hierarchy.HitProbability(distance, lines, ways), exactProbability(distance, lines, ways)

@@ -10,21 +10,21 @@ import (
 
 type Method string
 
-// The methods.
+// The methods of predicting or counting the misses of a level.
 const (
 	Exact Method = "exact" // first level with LRU: from the histogram or the set table, or counted together with the line utilisation (MODELS §2, MODELS §4)
 	// first level with a different replacement or write policy, predicted as an LRU cache
 	AsIfLRU     Method = "as-lru"
 	Independent Method = "independent" // lower level, predicted as an LRU cache that sees every access (MODELS §3)
-	SDCM        Method = "sdcm"        // set-associative, by the stack distance cache model (MODELS §5)
-	Windowed    Method = "windowed"    // in a part of the run, from the stack distances in its windows (package attribution)
-	Simulated   Method = "simulated"   // counted by simulating the caches (package simulate)
+	SDCM        Method = "sdcm"        // set-associative level, predicted by the stack distance cache model (MODELS §5)
+	Windowed    Method = "windowed"    // for a part of the run, from the stack distances in the part's windows (package attribution)
+	Simulated   Method = "simulated"   // not a prediction: counted by simulating the caches (package simulate)
 )
 
 // Level is the prediction for one cache, in line accesses.
 type Level struct {
 	Cache    Cache
-	Accesses float64 // an integer if the methods of this level and of all levels above are exact
+	Accesses float64 // a whole number if this level and all levels above are predicted exactly
 	Hits     float64
 	Misses   float64
 	Method   Method
@@ -43,7 +43,7 @@ type Level struct {
 	// Low and High are the limits of the 95 % confidence interval of the misses if Bounded is set.
 	Low, High float64
 	Bounded   bool
-	cut       bool // the prediction for the cache alone exceeds the accesses that reach it
+	cut       bool // whether the cache alone would have more misses than the accesses that reach it
 
 	// AverageCycles is the mean time of the accesses that reach this level; 0 if a latency
 	// is unknown.
@@ -97,12 +97,12 @@ func Predict(p *profile.Profile, h Hierarchy) (Prediction, []Warning, error) {
 // ByCore is a prediction for a program whose threads run on several cores.
 type ByCore struct {
 	Prediction           // sums over the cores
-	Cores      []OneCore // in the order of their first threads; nil if there is only one core
+	Cores      []OneCore // the cores, in the order of their first threads; nil if there is only one core
 	Coherence  []float64 // for each level: misses on lines that another core's store had invalidated
 }
 
-// OneCore is the prediction for one core. For a shared level, OneCore contains only the accesses
-// and misses of this core.
+// OneCore is the prediction for one core. In shared levels, it contains only the accesses and
+// misses of this core.
 type OneCore struct {
 	Threads []uint32
 	Levels  []CoreLevel
@@ -117,8 +117,8 @@ type CoreLevel struct {
 	Coherence float64
 }
 
-// Asker makes predictions from a profile, which must not change. Asker caches miss-ratio curves and
-// the results of SDCM, which take the longest to compute.
+// Asker makes predictions from a profile, which must not change. It caches the results that take
+// the longest to compute: miss-ratio curves and the results of SDCM.
 //
 // If the profile has per-thread stacks, a private level is predicted from the core's coherent
 // stack, in which stores of other cores invalidate lines. A shared level is predicted for each core
@@ -142,9 +142,9 @@ func NewAsker(p *profile.Profile) *Asker {
 	return a
 }
 
-// Predict predicts every level of h. If shares is not nil, it divides the last shared level among
-// cores, and predicts each core's share from the core's private stack (Anger, Fig. 8). Cores
-// without a share receive equal parts of the remaining capacity.
+// Predict predicts every level of h. If shares is not nil, the last shared level is divided among
+// the cores, and each core's share is predicted from the core's private stack (Anger, Fig. 8).
+// Cores without a share receive equal parts of the remaining capacity.
 func (a *Asker) Predict(h Hierarchy, shares []Share) (ByCore, []Warning, error) {
 	single := len(a.p.Sharing) == 0 || h.Threads == OnOneCore
 	if single && len(shares) > 0 {
@@ -226,11 +226,11 @@ func (a *Asker) addLevel(out *ByCore, h Hierarchy, i int, parts []Cache, single 
 	return nil
 }
 
-// together returns true and a single cache that behaves like level i and all levels above it if
-// these levels are exclusive LRU caches with equal numbers of sets and the same choice of sets.
-// Each exclusive level receives the lines that the level above evicts, so the levels together
-// contain the most recently used lines of each set. For other levels, together returns level i and
-// false.
+// together combines level i and all levels above it into a single cache if they behave like one.
+// This is true if these levels are exclusive LRU caches with equal numbers of sets and the same
+// choice of sets. Since each exclusive level receives the lines that the level above evicts, the
+// levels together contain the most recently used lines of each set. Otherwise, together returns
+// level i and false.
 func (h *Hierarchy) together(i int) (Cache, bool) {
 	level := h.Levels[i]
 	if i == 0 {
@@ -263,8 +263,8 @@ func (h *Hierarchy) sameCores(i int) bool {
 	return true
 }
 
-// add appends the prediction for a level to a core, and adds it to the sum over the cores. A core's
-// misses are at most its accesses to the level.
+// add appends the prediction for a level to the levels of a core, and adds it to the sum over the
+// cores. A core's misses are at most its accesses to the level.
 func (c *OneCore) add(n coreMisses, sum *Level) (coherence float64) {
 	one := CoreLevel{Accesses: n.accesses, Misses: n.misses}
 	if len(c.Levels) > 0 {
@@ -285,7 +285,8 @@ func (c *OneCore) add(n coreMisses, sum *Level) (coherence float64) {
 	return one.Coherence
 }
 
-// setMethod refines the method of level i, which is Exact or SDCM.
+// setMethod replaces the method of level i, which is Exact or SDCM, by a more specific one if
+// necessary.
 func (l *Level) setMethod(i int, h *Hierarchy, above []Level) {
 	l.Beside = l.Method == Exact && !l.Cache.Full()
 	switch {
@@ -298,7 +299,7 @@ func (l *Level) setMethod(i int, h *Hierarchy, above []Level) {
 	l.Approximate = i > 0 && (l.Cache.LineBytes != h.Levels[0].LineBytes || above[i-1].Approximate)
 }
 
-// time computes the average times, from memory upwards.
+// time computes the average access times, from memory up to the first level.
 func (p *Prediction) time(h Hierarchy) {
 	below, known := h.Memory.LatencyCycles, h.Memory.LatencyCycles > 0
 	for i := len(p.Levels) - 1; i >= 0; i-- {
@@ -315,7 +316,7 @@ func (p *Prediction) time(h Hierarchy) {
 	}
 }
 
-// move computes the number of bytes that each level transfers to the level above.
+// move computes how many bytes each level transfers to the level above.
 func (p *Prediction) move(h Hierarchy, totals *profile.Totals) {
 	var bytes float64
 	for _, n := range totals.Bytes {
@@ -355,7 +356,7 @@ func Measured(h Hierarchy, levels []Counted, totals *profile.Totals) Prediction 
 	return out
 }
 
-// PartOf returns the prediction for a part of a run from the predicted levels and the number of
+// PartOf returns the prediction for a part of a run, given the predicted levels and the number of
 // references in this part. The number of instructions in the part is unknown.
 func PartOf(h Hierarchy, levels []Level, references uint64) Prediction {
 	out := Prediction{References: references, Levels: levels}

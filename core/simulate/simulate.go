@@ -443,13 +443,13 @@ func check(levels []hierarchy.Cache, i int) error {
 	case i > 0 && c.Inclusion == hierarchy.Exclusive && c.Prefetch.Kind != hierarchy.NoPrefetch:
 		want = "no prefetcher in an exclusive level, which contains only lines that the level above evicts"
 	case c.Lines() > maxLines:
-		want = "at most " + strconv.Itoa(maxLines) + " lines to simulate"
+		want = "at most " + strconv.Itoa(maxLines) + " lines per cache"
 	case c.Replacement == hierarchy.TreePLRU && ways&(ways-1) != 0:
 		want = "a number of ways that is a power of two, for tree-PLRU"
 	case i > 0 && c.Inclusion == hierarchy.Inclusive && c.LineBytes < largestLine(levels[:i]):
-		want = "lines at least as large as in the levels above, to be inclusive"
+		want = "a line size at least as large as in the levels above, because the level is inclusive"
 	case i > 0 && c.Inclusion == hierarchy.Exclusive && c.LineBytes != levels[i-1].LineBytes:
-		want = "lines as large as in " + levels[i-1].Name + ", to be exclusive"
+		want = "the line size of " + levels[i-1].Name + ", because the level is exclusive"
 	default:
 		return nil
 	}

@@ -9,16 +9,16 @@ const DefaultRows = 4096
 // analyses must not change them.
 type Batch struct {
 	Addr  []Addr   // byte address
-	Bytes []uint32 // number of referenced bytes; 0: unknown
+	Bytes []uint32 // number of bytes that the reference accesses; 0 if unknown
 	Kind  []Kind
 
 	// The following columns are optional. Each column is nil or has the same length as Addr.
 	Thread []uint32 // thread number in the trace
-	PC     []Addr   // address of the instruction; 0: unknown
+	PC     []Addr   // address of the instruction; 0 if unknown
 	Site   []uint32 // index in Program.Sites, or in Program.Blocks for blocks, calls and returns
 	Arg    []uint64 // second value of events; see [Kind]
 
-	// These fields keep the memory of optional columns while the columns are nil.
+	// These fields retain the memory of removed optional columns, so that it can be reused.
 	threads, sites []uint32
 	pcs            []Addr
 	args           []uint64
@@ -88,8 +88,8 @@ func At[T uint32 | uint64](column []T, i int) T {
 	return column[i]
 }
 
-// Append adds one reference. Append is slow, so fast readers fill the columns directly. Append
-// ignores values for missing columns.
+// Append adds one reference. Append is slow, so fast readers fill the columns directly. If a column
+// is missing, Append ignores the value for this column.
 func (b *Batch) Append(kind Kind, addr Addr, bytes uint32, thread uint32, pc Addr) {
 	b.Addr = append(b.Addr, addr)
 	b.Bytes = append(b.Bytes, bytes)

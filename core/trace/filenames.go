@@ -9,10 +9,10 @@ import (
 // on the user's machine, and would make the profiles of identical programs differ.
 func BaseName(path string) string { return path[strings.LastIndexAny(path, `/\`)+1:] }
 
-// FileNames returns the displayed name of each source file, which is the shortest unique tail of
-// its path. Two files called util.c become a/util.c and b/util.c, but a single main.c is displayed
-// as main.c. Results therefore do not depend on the folder of the program. If one path is a tail of
-// a longer path, both are assumed to denote the same file, because compilers write the path of a
+// FileNames returns the displayed name of each source file: the shortest tail of its path that is
+// unique. Two files called util.c become a/util.c and b/util.c, but a single main.c is displayed as
+// main.c. Results therefore do not depend on the folder of the program. If one path is a tail of a
+// longer path, both are assumed to denote the same file, because compilers write the path of a
 // header in several ways.
 func FileNames(paths []string) map[string]string {
 	names := make(map[string]string, len(paths))
@@ -73,8 +73,8 @@ func CommonTail(a, b string) (parts int, whole bool) {
 	return parts, parts > 0 && parts == min(len(x), len(y))
 }
 
-// SameFile returns the indices of the paths that may denote the file with the given name: the paths
-// that share the longest tail with this name.
+// SameFile returns the indices of the paths that may denote the file with the given name. These are
+// the paths that share the longest tail with this name.
 func SameFile(name string, paths []string) (list []int) {
 	most := 0
 	for i, path := range paths {

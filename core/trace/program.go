@@ -10,7 +10,7 @@ type Program struct {
 	Functions []Function
 	Blocks    []Block
 	Sites     []Site
-	Objects   []Object // the global variables
+	Objects   []Object // the global variables of the program
 	// Structures contains the structure types of sites and objects. The structures of each module
 	// are listed separately, so equal structures may occur several times.
 	Structures []Structure
@@ -25,7 +25,7 @@ type Program struct {
 type Module struct {
 	Name    string       // path of the source file or of the loaded file
 	Options string       // compiler options: "-O2 ..."
-	Missed  []Missed     // code that was not instrumented
+	Missed  []Missed     // code of the module that was not instrumented
 	Sources []SourceFile // source files of the module, if they were recorded
 	// Base and End delimit the address range of a loaded file. The sites of such a module have PCs.
 	Base, End Addr
@@ -33,7 +33,7 @@ type Module struct {
 
 // SourceFile is a copy of a source file that was made when the program was compiled.
 type SourceFile struct {
-	Name   string // the name of the file in source locations
+	Name   string // the name of the file, as in source locations
 	Packed string // the text of the file, compressed by package sourcefile
 }
 
@@ -59,11 +59,11 @@ func JoinSources(list, more []SourceFile) []SourceFile {
 	return list
 }
 
-// Missed is code whose references are not in the trace.
+// Missed describes code whose references are not in the trace.
 type Missed struct {
 	What  string // a function, or a description such as "inline assembly"
 	Why   string
-	Count uint32 // number of occurrences in the module
+	Count uint32 // number of times that the code occurs in the module
 }
 
 // Place is a source location. A line or column of 0 is unknown.
@@ -77,7 +77,7 @@ type Function struct {
 	Name    string // name of the function's symbol (mangled)
 	Module  uint32
 	Place   Place
-	First   uint32 // the function's blocks are [First, First+Blocks)
+	First   uint32 // the function's blocks have the indices [First, First+Blocks)
 	Blocks  uint32
 	Outline bool // whether the compiler outlined the function from a parallel region or task
 	Target  Target
@@ -91,18 +91,18 @@ const NoFunction = ^uint32(0)
 type Block struct {
 	Function   uint32 // index in Program.Functions, or NoFunction
 	Label      string // the basic block's name in the compiler's intermediate representation
-	Part       uint32 // n for the part after the n-th call in the basic block
+	Part       uint32 // the value is n for the part that follows the n-th call in the basic block
 	Flags      BlockFlags
-	Loop       uint32 // 1 + the header block of the innermost loop that contains the block; 0 if there is no loop
+	Loop       uint32 // the index of the innermost loop's header block plus 1; 0 if no loop contains the block
 	Depth      uint32 // number of loops that contain the block
 	File       string
-	FirstLine  uint32 // source lines; 0: unknown
+	FirstLine  uint32 // first and last source line; 0 if unknown
 	LastLine   uint32
 	Successors []uint32 // the successors in the terminator's order, including duplicates
 	// the function called at the end of the block; "" if there is none, "*" if it is not known
 	// statically
 	Callee    string
-	FirstSite uint32 // the block's sites are [FirstSite, FirstSite+Sites)
+	FirstSite uint32 // the block's sites have the indices [FirstSite, FirstSite+Sites)
 	Sites     uint32
 	Ops       []Op
 	Instrs    []Instr // nil if the capture did not record instructions
@@ -115,8 +115,8 @@ const (
 	EntryBlock  BlockFlags = 1 << iota // the function begins at this block
 	ReturnBlock                        // the function returns at the end of the block (with a tail call if the block has a Callee)
 	HeaderBlock                        // the block is the header of a natural loop
-	LatchBlock                         // the block jumps back to a header
-	LandingPad                         // the block is a landing pad of exceptions
+	LatchBlock                         // the block jumps back to the header of a loop
+	LandingPad                         // the block is a landing pad, which handles exceptions
 	// Synthetic blocks contain a single site each, in traces without blocks. They make no
 	// BlockEntry rows.
 	Synthetic
@@ -150,13 +150,13 @@ type Site struct {
 	Kind   Kind
 	Bytes  uint32 // size of every reference; 0 if each record contains its own size
 	Block  uint32
-	PC     Addr // 0: unknown
+	PC     Addr // address of the instruction; 0 if unknown
 	Place  Place
 	Type   string // referenced data type in LLVM notation: "double", "i32", ...
 	Object string // name of the variable in the code; "" if unknown
 	Flags  SiteFlags
-	// Structure is 1 + the index of the structure type that the site accesses, or 0 if it is
-	// unknown. Offset is the byte offset of the access in this structure. The memory of an Alloc
+	// Structure is the index of the structure type that the site accesses, plus 1. It is 0 if the type
+	// is unknown. Offset is the byte offset of the access in this structure. The memory of an Alloc
 	// consists of elements of this type.
 	Structure, Offset uint32
 }
@@ -164,7 +164,7 @@ type Site struct {
 // Structure is a structure type of the program's source.
 type Structure struct {
 	Name    string   // "" if the structure has no name
-	Bytes   uint64   // distance between neighbouring elements of an array
+	Bytes   uint64   // size in bytes, including the padding between elements of an array
 	Members []Member // in ascending order of Offset
 }
 
@@ -187,7 +187,7 @@ type SiteFlags uint32
 const (
 	AtomicSite SiteFlags = 1 << iota
 	VolatileSite
-	MaskedSite // the site is one or more consecutive lanes of a masked access
+	MaskedSite // the site represents one or more consecutive lanes of a masked access
 	StackSite  // the object is a local variable of the function
 	GlobalSite // the object is a global variable
 	// NoSize marks sites in traces without sizes. Batch.Bytes is 0 in the rows of these sites.
@@ -220,12 +220,12 @@ func (s *Site) Values() int {
 // Object is a global variable.
 type Object struct {
 	Name  string
-	Addr  Addr // 0: unknown
+	Addr  Addr // address of the variable; 0 if unknown
 	Bytes uint64
 	Type  string
 	Place Place
-	// Structure is 1 + the number of the structure type of the variable, or of its elements; 0:
-	// unknown.
+	// Structure is the index of the variable's structure type, or of its elements' type, plus 1. It is
+	// 0 if the type is unknown.
 	Structure uint32
 }
 
@@ -234,7 +234,7 @@ type Thread struct {
 	Number    uint32 // number of the thread in Batch.Thread
 	ID        uint64 // the operating system's id
 	Name      string
-	StackLow  Addr // the thread's stack is [StackLow, StackHigh); both are 0 if it is unknown
+	StackLow  Addr // the address range of the thread's stack is [StackLow, StackHigh); both are 0 if it is unknown
 	StackHigh Addr
 }
 
@@ -245,10 +245,9 @@ type Thread struct {
 // [Instr.Uses] lists are not repeated in Flow.
 type Flow struct{ Block, Instr, FromBlock, FromInstr, Before uint32 }
 
-// LikeFirst returns the given number of threads, numbered from 0, as copies of the program's first
-// thread. Only thread 0 keeps the name and the ID. The function moved maps an address in the first
-// thread's stack to the stack of the given thread. If moved is nil, all threads have the same
-// stack.
+// LikeFirst returns the given number of copies of the program's first thread, numbered from 0. Only
+// thread 0 keeps the name and the ID. The function moved maps an address in the first thread's
+// stack to the stack of the given thread. If moved is nil, all threads have the same stack.
 func (p *Program) LikeFirst(threads int, moved func(addr Addr, thread int) Addr) []Thread {
 	list := make([]Thread, threads)
 	for n := range list {
@@ -266,8 +265,8 @@ func (p *Program) LikeFirst(threads int, moved func(addr Addr, thread int) Addr)
 	return list
 }
 
-// IsBare reports whether a block has no loads, stores or modifies. Only an event can show that a
-// bare block was entered.
+// IsBare reports whether a block has no loads, stores or modifies. Only events show that such a
+// block was entered.
 func (p *Program) IsBare(block uint32) bool {
 	if uint64(block) >= uint64(len(p.Blocks)) {
 		return false
@@ -282,22 +281,22 @@ func (p *Program) IsBare(block uint32) bool {
 // [X86] is not set, the target is unknown, or is a machine without these extensions.
 type Target uint32
 
-// The bits of a target. The bits between X86 and Contract represent extensions beyond SSE2, the
+// The bits of a Target. The bits between X86 and Contract represent extensions beyond SSE2, the
 // baseline of x86-64.
 const (
 	X86      Target = 1 << iota // x86, 32-bit or 64-bit
-	SSE41                       // rounding, blending, vector multiplication of 32-bit integers
+	SSE41                       // adds rounding, blending, and vector multiplication of 32-bit integers
 	POPCNT                      // population count
 	AVX                         // 256-bit vectors of floating-point numbers
 	AVX2                        // 256-bit vectors of integers
 	FMA                         // fused multiply-add
 	AVX512                      // 512-bit vectors
-	Contract                    // on any machine: the compiler may fuse products and sums
+	Contract                    // the compiler may fuse products and sums; valid for any machine
 
 	knownTarget = 1<<iota - 1
 )
 
-// Known returns the target without bits that this package does not know.
+// Known returns the target without the bits that this package does not define.
 func (t Target) Known() Target { return t & knownTarget }
 
 // Lacks reports whether code was generated for an x86 processor that lacks some of the given

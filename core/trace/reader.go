@@ -37,7 +37,7 @@ type Header struct {
 	Capture []Fact
 }
 
-// Fact is a statement of a capture tool about a trace.
+// Fact is a name and a value with which a capture tool describes a trace.
 type Fact struct{ Name, Value string }
 
 // LeftOutFact is the name of the fact that lists the kinds of records that a trace contains but a
@@ -84,7 +84,7 @@ type Selector interface{ Select(Kinds) }
 // selected kinds are counted.
 type Position struct {
 	Chunk uint64 // offset of the chunk in the file, or [AtEnd]
-	Rows  uint64 // number of rows of the chunk before the position
+	Rows  uint64 // number of rows in the chunk that precede the position
 }
 
 // Before reports whether the position p precedes the position other. Both positions must count rows
@@ -114,7 +114,7 @@ type Source interface {
 	// Chunks lists the chunks in trace order. It returns nil if the trace cannot be divided among
 	// workers.
 	Chunks() []Chunk
-	// Kinds returns the kinds of rows that the trace may contain.
+	// Kinds returns the kinds of all rows that can occur in the trace.
 	Kinds() Kinds
 	// Open returns a reader of the rows of the given kinds, beginning with a chunk. Several such
 	// readers may be used at the same time.
@@ -156,7 +156,7 @@ type Filler interface {
 	Fill(b *Batch) (rows int, err error)
 }
 
-// LateError stores an error until the rows that precede the error have been returned.
+// LateError delays an error until the rows that precede it have been returned.
 type LateError struct{ err error }
 
 // Next implements [Reader] with a Filler.
@@ -189,7 +189,7 @@ type SyntaxError struct {
 	Line   int    // line number, from 1, in text formats; 0 in binary formats
 	Offset int64  // byte offset of the record in the decompressed stream, in binary formats
 	What   string // name of the invalid field or record: "label", "address", "line"
-	Got    string // the text found, shortened
+	Got    string // the invalid text, shortened
 	Want   string // what the format expects
 }
 
@@ -227,9 +227,9 @@ var ErrCutShort = errors.New("the recorder was killed, or only a part of the fil
 type DamageError struct {
 	File   string // the trace's name
 	Layer  string // the damaged layer: the name of a compression format, such as "lz4", or of the trace format
-	Offset int64  // number of bytes that the layer produced before the damage
-	Cut    bool   // whether the stream ends too early; if not, its bytes are wrong
-	Err    error  // error of the layer
+	Offset int64  // number of decompressed bytes before the damage
+	Cut    bool   // true if the stream ends too early, and false if its bytes are wrong
+	Err    error  // the error that the layer reported
 }
 
 func (e *DamageError) Error() string {

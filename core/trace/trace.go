@@ -58,7 +58,7 @@ const (
 	ParallelEnd        // all threads of the region have joined
 	Barrier            // a thread has left a barrier
 	LoopBegin          // a worksharing loop begins; Addr: OpenMP schedule; Arg: chunk size
-	LoopEnd            // Addr: 0
+	LoopEnd            // the value of Addr is 0
 	CriticalBegin      // Addr: the lock
 	CriticalEnd        // Addr: the lock
 	ReduceBegin        //
@@ -66,7 +66,7 @@ const (
 	TaskCreate         // Addr: the task
 	TaskBegin          // Addr: the task
 	TaskEnd            // Addr: the task
-	TaskWait           // entry of a block without loads, stores and modifies; replaces BlockEntry if BlockEntry is not selected
+	TaskWait           // entry of a block without loads, stores and modifies; replaces BlockEntry if that is not selected
 	BareBlock
 	endOfKinds
 )
@@ -152,9 +152,9 @@ func ParseKinds(list string) (set Kinds, err error) {
 
 // OptionError reports an invalid option, which the user can correct.
 type OptionError struct {
-	Option string // the option's name, without dashes
+	Option string // name of the option, without dashes
 	Got    string // the given value, or a text such as "with --other" that names a conflicting option
-	Want   string // the accepted values
+	Want   string // description of the accepted values
 }
 
 func (e *OptionError) Error() string {

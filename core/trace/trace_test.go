@@ -73,7 +73,7 @@ func TestBatchColumns(t *testing.T) {
 	// The memory of a removed column is reused, so it must be cleared.
 	b.Resize(4)
 	if b.NeedThread(); !slices.Equal(b.Thread, make([]uint32, 4)) {
-		t.Errorf("threads %v, want zeros", b.Thread)
+		t.Errorf("threads %v, want all zeros", b.Thread)
 	}
 	if n := testing.AllocsPerRun(10, func() { b.Reset(); b.Resize(4); b.NeedThread(); b.NeedPC() }); n != 0 {
 		t.Errorf("%v allocations, want 0", n)

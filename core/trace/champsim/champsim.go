@@ -36,7 +36,7 @@ const (
 	loadsAt      = 32
 	stores       = 2
 	loads        = 4
-	slots        = 1 + loads + stores // one fetch, followed by the loads and the stores
+	slots        = 1 + loads + stores // a record becomes one fetch, followed by the loads and the stores
 	firstLoad    = 1
 	firstStore   = 1 + loads
 	canonicalTop = 47 // all higher bits of an x86-64 or AArch64 user address are equal
@@ -48,7 +48,7 @@ func NewReader(name string, r io.Reader) *records.Reader {
 }
 
 type parser struct {
-	slot int // next slot of the current record to write as a row
+	slot int // index of the current record's next slot to be written as a row
 }
 
 // Header implements [records.Parser].

@@ -124,8 +124,8 @@ func (p *parser) row(line []byte, b *trace.Batch, row int) *trace.SyntaxError {
 
 // plain is the fast path: it reads the first line of window into the given row of b, and returns
 // the length of the line. It returns 0 for an invalid line, and for a line with quoted fields,
-// blanks around fields, empty required fields or kinds of more than one letter. [parser.row] reads
-// these lines, and takes more than twice as long.
+// blanks around fields, empty required fields or kinds of more than one letter. The method
+// [parser.row] reads such lines, and takes more than twice as long.
 func (p *parser) plain(window []byte, b *trace.Batch, row int) (taken int, ok bool) {
 	text := window[:len(window)+lines.Slack]
 	c := &p.columns
@@ -208,7 +208,8 @@ func (p *parser) split(line []byte) *trace.SyntaxError {
 	return nil
 }
 
-// next splits the first field off text; more reports whether a separator follows.
+// next returns the first field of a text and the rest. The result more reports whether a separator
+// follows the field.
 func (p *parser) next(text []byte) (field, rest []byte, more bool, wrong *trace.SyntaxError) {
 	text = bytes.TrimLeft(text, " ")
 	if len(text) > 0 && text[0] == '"' {
@@ -245,7 +246,7 @@ func (p *parser) quoted(text []byte) (field, rest []byte, more bool, wrong *trac
 }
 
 // number reads a decimal number, or a hexadecimal number after 0x, of at most the given number of
-// bits. If empty is set, an empty field is read as 0.
+// bits. If the parameter empty is true, an empty field is read as 0.
 func number(what string, field []byte, bits int, empty bool) (v uint64, wrong *trace.SyntaxError) {
 	if len(field) == 0 && empty {
 		return 0, nil
@@ -302,8 +303,8 @@ var kindLetters = func() (table [256]trace.Kind) {
 	return table
 }()
 
-// equalFold reports whether field equals word, ignoring the case of field. word must be in lower
-// case.
+// equalFold reports whether field equals word, ignoring the case of field. The parameter word must
+// be in lower case.
 func equalFold(field []byte, word string) bool {
 	return len(field) == len(word) && strings.ToLower(string(field)) == word
 }
@@ -334,7 +335,7 @@ type layout struct {
 	separator byte
 	count     int        // number of fields in a line; 0 until the header has been read
 	at        [known]int // index of the field for each column; -1 if there is no such field
-	column    [most]int  // the column for each field; known if the field is ignored
+	column    [most]int  // the column for each field; the constant known if the field is ignored
 }
 
 func (l *layout) has(column int) bool { return l.count > 0 && l.at[column] >= 0 }
@@ -392,7 +393,8 @@ func separatorOf(header []byte) byte {
 	return ','
 }
 
-// columnOf returns the column with the given name, or known if the name is not recognised.
+// columnOf returns the column with the given name, or the constant known if the name is not
+// recognised.
 func columnOf(name []byte) int {
 	letters := make([]byte, 0, len(name))
 	for _, c := range name {
@@ -430,7 +432,7 @@ func Recognise(text []byte) (reason string, ok bool) {
 type Writer struct {
 	w     io.Writer
 	text  []byte
-	has   trace.Header // header of the trace when the header line was written, which determines the columns
+	has   trace.Header // the trace's header at the time when the header line was written; it determines the columns
 	begun bool
 }
 
@@ -463,7 +465,7 @@ func (w *Writer) Write(b *trace.Batch, h trace.Header) error {
 	return err
 }
 
-// begin writes the names of the columns.
+// begin writes the header line, which names the columns.
 func (w *Writer) begin(h trace.Header) {
 	w.has, w.begun = h, true
 	w.text = append(w.text, "addr,rw"...)

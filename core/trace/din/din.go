@@ -26,7 +26,7 @@ import (
 func NewReader(name string, r io.Reader) *lines.Reader { return lines.NewReader(name, r, &parser{}) }
 
 type parser struct {
-	sized bool // whether a line with a size has been read
+	sized bool // whether any line so far contained a size
 }
 
 // Header implements [lines.Parser].
@@ -53,9 +53,9 @@ func (p *parser) Parse(window []byte, b *trace.Batch, row int) (taken, count, ro
 }
 
 // plain reads lines that consist of a label 0 to 2, one blank, and an address with or without 0x.
-// It stops at the first line of a different form, and returns the number of bytes read and the
-// number of rows in b. The code is written so that the compiler can prove that indices into s are
-// in range, and omit bounds checks.
+// At the first line of a different form, it stops, and returns the number of bytes read and the
+// number of rows in b. The code is written in a form in which the compiler can prove that indices
+// into s are in range, and omits bounds checks.
 func plain(window []byte, b *trace.Batch, row int) (taken, rows int) {
 	addrs := b.Addr
 	kinds := b.Kind[:len(addrs)]

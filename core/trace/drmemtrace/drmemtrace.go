@@ -108,7 +108,7 @@ func (p *parser) Parse(window []byte, b *trace.Batch, row int) (taken, rows int,
 			p.bundled = 0
 		case kind == typeThread:
 			if p.threads = true; b.Thread == nil && row > 0 {
-				return taken, row, records.ErrEndBatch // end the batch, because its rows have no thread
+				return taken, row, records.ErrEndBatch // end the batch, because its rows have no thread column
 			}
 			p.thread = uint32(value)
 			b.NeedThread()
@@ -140,7 +140,7 @@ func (p *parser) instruction(b *trace.Batch, row int, kind uint16, pc trace.Addr
 	return p.reference(b, row, trace.Fetch, pc, bytes)
 }
 
-// bundle writes the rows of a bundle's instructions, starting with number p.bundled, until the
+// bundle writes the rows of a bundle's instructions, starting with instruction p.bundled, until the
 // batch is full.
 func (p *parser) bundle(b *trace.Batch, row, count int, lengths *[8]byte) int {
 	for ; p.bundled < count && row < b.Len(); p.bundled++ {
@@ -182,7 +182,7 @@ func Recognise(head []byte) (reason string, ok bool) {
 	if kind := binary.LittleEndian.Uint16(head); kind != typeHeader {
 		return "the first record is of type " + strconv.Itoa(int(kind)) + ", want " + strconv.Itoa(typeHeader) + ", a header", false
 	}
-	const newest = 100 // far above all version numbers so far, which have one digit
+	const newest = 100 // larger than any plausible version number; so far, all have one digit
 	if version := binary.LittleEndian.Uint64(head[valueAt:]); version == 0 || version > newest {
 		return "the header's version is " + strconv.FormatUint(version, 10), false
 	}

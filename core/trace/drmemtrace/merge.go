@@ -20,7 +20,7 @@ const (
 	markerTimestamp = 2       // TRACE_MARKER_TYPE_TIMESTAMP
 	checkedRecords  = 80      // number of records that CheckPart examines at the beginning of a part
 	partBuffer      = 1 << 16 // number of bytes of a part that are read at once
-	// A timestamp is searched for only in this number of records at the beginning of a part.
+	// findTimestamp examines at most this number of records at the beginning of a part.
 	firstRecords = partBuffer / RecordBytes
 )
 
@@ -57,20 +57,20 @@ type merger struct {
 	parts  []*part
 	begun  bool
 	now    *part // the part that is being read; nil if the next part must be selected
-	chosen bool  // whether now was just selected, so that its next record may be a timestamp
+	chosen bool  // whether the part now has just been selected, so that its next record may be a timestamp
 	out    []byte
-	rest   []byte // bytes of out that have not been read yet
+	rest   []byte // bytes of out that Read has not returned yet
 	err    error
 
 	thread  uint32 // thread of the last record in out
 	threads bool   // whether thread is known
 }
 
-// part is an input of a merger.
+// part is an input of a merger, with its reading position.
 type part struct {
 	Part
 	records *bufio.Reader
-	next    uint64 // the next timestamp, or 0 if the next record is not preceded by a timestamp
+	next    uint64 // the next timestamp; 0 if no timestamp precedes the next record
 	thread  uint32 // thread of the following records of the part
 	threads bool   // whether thread is known
 	pc      uint64 // address of the last instruction
@@ -122,7 +122,7 @@ func (m *merger) fill() error {
 	return nil
 }
 
-// choose selects the part that continues. It returns false at the end of all parts.
+// choose selects the part whose records come next. It returns false at the end of all parts.
 func (m *merger) choose() bool {
 	for _, p := range m.parts {
 		if m.now == nil || p.next < m.now.next {

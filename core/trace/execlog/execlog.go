@@ -139,7 +139,7 @@ func record(line []byte) (thread uint32, pc trace.Addr, after []byte, wrong *tra
 	return 0, 0, nil, lines.Wrong("disassembly", rest, "text in quotes, and a comma if references follow")
 }
 
-// noReference is the kind of a field that is not a reference.
+// noReference represents a field that is not a reference.
 const noReference = trace.Kind(0xff)
 
 // reference reads one field and, for a load or store, the address that follows.

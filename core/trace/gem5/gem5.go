@@ -42,7 +42,7 @@ const (
 	flagInstFetch = 0x100
 )
 
-// command is a command of gem5. Its number is its index in commands.
+// command is a packet command of gem5. The command's number is its index in the list commands.
 type command struct {
 	name   string
 	demand bool
@@ -74,16 +74,16 @@ const (
 	atMagic stage = iota
 	atHeader
 	atPackets
-	skipping // in a message that is too long
+	skipping // the reader skips a message that is too long
 )
 
 type parser struct {
 	stage      stage
-	rest       uint64 // number of remaining bytes to skip
+	rest       uint64 // number of bytes that remain to be skipped
 	probe      string // the header's obj_id
 	requestors []trace.Thread
 	pcs        bool                  // whether a packet had a PC
-	leftOut    [len(commands)]uint64 // number of omitted packets of each command
+	leftOut    [len(commands)]uint64 // number of omitted packets, by command
 }
 
 // Header implements [records.Parser].
@@ -101,7 +101,8 @@ func (p *parser) Header() trace.Header {
 	return h
 }
 
-// skipped returns a text that lists the omitted packets, or "" if there are none.
+// skipped returns a text that lists the omitted packets by command, or "" if no packets were
+// omitted.
 func (p *parser) skipped() string {
 	all, list := uint64(0), ""
 	for i, n := range p.leftOut {
@@ -245,7 +246,7 @@ func Recognise(head []byte) (reason string, ok bool) {
 	}
 	header, rest := cut(head[len(magic):])
 	if header == nil {
-		return "", true // the header is longer than head
+		return "", true // the header does not fit into head
 	}
 	if _, _, wrong := decodeHeader(header); wrong != nil {
 		return "the header: " + wrong.Clause(), false
@@ -278,8 +279,8 @@ const (
 	wireFixed32 = 5
 )
 
-// varint reads a varint of at most ten bytes. n is the number of bytes read. It is 0 if the text
-// ends within the varint, and negative if the number has more than 64 bits.
+// varint reads a varint of at most ten bytes. The result n is the number of bytes read. It is 0 if
+// the text ends within the varint, and negative if the number has more than 64 bits.
 func varint(text []byte) (v uint64, n int) {
 	if len(text) > 0 && text[0] < 0x80 {
 		return uint64(text[0]), 1
@@ -338,7 +339,7 @@ type packet struct {
 	addr, id, pc     uint64
 }
 
-// 1 + the highest number of a known field of a Packet
+// the highest known field number of a Packet, plus 1
 const packetFields = 8
 
 func decodePacket(text []byte) (k packet, wrong *trace.SyntaxError) {

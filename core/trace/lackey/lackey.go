@@ -37,14 +37,14 @@ import (
 )
 
 // NewReader returns a reader for the trace in r. The parameter name is the trace's name in errors.
-// Threads are numbered as Valgrind numbers them.
+// Threads have the same numbers as in Valgrind.
 func NewReader(name string, r io.Reader) *lines.Reader { return lines.NewReader(name, r, &parser{}) }
 
 type parser struct {
 	pc      trace.Addr // address of the last I line of the running thread; 0 if there is none yet
-	pcs     bool       // whether an I line has been read
-	thread  uint32     // running thread
-	threads bool       // whether a SCHED line has been read
+	pcs     bool       // whether any instruction line (I) has been read
+	thread  uint32     // number of the running thread
+	threads bool       // whether any SCHED line has been read
 	from    int        // index of the first row of the batch without a thread number
 }
 
@@ -53,11 +53,11 @@ func (p *parser) Header() trace.Header {
 	return trace.Header{Format: "lackey", Threads: p.threads, PCs: p.pcs, Sizes: true}
 }
 
-// other is the value in kinds of bytes that are not the letter of a kind.
+// other is the element of kinds for a byte that is not the letter of a kind.
 const other = 0xff
 
-// kinds maps letter ^ ' ' to a kind. In a line of lackey, the letter of the kind is next to a
-// blank.
+// kinds maps the letter of a kind, XORed with a blank, to the kind. In a line of lackey, the letter
+// of the kind is next to a blank.
 var kinds = func() (table [256]uint8) {
 	for i := range table {
 		table[i] = other
@@ -79,7 +79,7 @@ func (p *parser) Begin(b *trace.Batch) {
 	}
 }
 
-// fillThread writes the running thread into the rows from p.from to end.
+// fillThread writes the number of the running thread into the rows from p.from to end.
 func (p *parser) fillThread(b *trace.Batch, end int) {
 	if b.Thread == nil {
 		return
@@ -120,10 +120,10 @@ func (p *parser) parse(window []byte, b *trace.Batch, row int) (taken, count, ro
 	}
 }
 
-// plain reads lines that look exactly as lackey prints them. It stops at the first line of a
+// plain reads lines in exactly the format that lackey prints. It stops at the first line of a
 // different form, and returns the number of bytes read and the number of rows in b. It is one long
-// function, because calls would double its run time. It needs no bounds checks, because s is an
-// array of 64 bytes and no index exceeds 63.
+// function, because calls would double its run time. The compiler omits bounds checks, because s is
+// an array of 64 bytes and no index exceeds 63.
 func (p *parser) plain(window []byte, b *trace.Batch, row int) (taken, rows int) {
 	addrs := b.Addr
 	kinds8, sizes := b.Kind[:len(addrs)], b.Bytes[:len(addrs)]
@@ -175,7 +175,7 @@ func (p *parser) plain(window []byte, b *trace.Batch, row int) (taken, rows int)
 				break
 			}
 		}
-		if addr > math.MaxUint64-1000 { // the size is below 1000
+		if addr > math.MaxUint64-1000 { // the size has at most three digits
 			break
 		}
 		addrs[row], sizes[row], kinds8[row] = addr, size, trace.Kind(kind)
@@ -220,8 +220,8 @@ func (p *parser) single(line []byte, b *trace.Batch, row int) (rows int, err err
 	return row + 1, nil
 }
 
-// turn makes thread the running thread. If earlier rows of the batch have no thread, turn ends the
-// batch, so that the next batch has a thread column.
+// turn makes the given thread the running thread. If earlier rows of the batch have no thread, turn
+// ends the batch, so that the next batch has a thread column.
 func (p *parser) turn(thread uint32, b *trace.Batch, row int) error {
 	if p.threads = true; b.Thread == nil && row > 0 {
 		return lines.ErrEndBatch
@@ -343,7 +343,7 @@ func (w *Writer) turn(thread uint32) {
 	w.text = append(w.text, "]:  acquired lock (stackglass)\n"...)
 }
 
-// appendAddr writes an address with at least eight digits, like lackey.
+// appendAddr appends an address with at least eight digits, in lackey's format.
 func appendAddr(text []byte, addr trace.Addr) []byte {
 	for digits := uint(7); digits > 0 && addr>>(4*digits) == 0; digits-- {
 		text = append(text, '0')

@@ -23,7 +23,7 @@ func ref(kind trace.Kind, addr trace.Addr, bytes uint32) outcome {
 	return outcome{Ref: tracetest.Ref{Kind: kind, Addr: addr, Bytes: bytes}}
 }
 
-// The function with adds a PC to an outcome, and also a thread unless the thread is 0.
+// The function "with" adds a PC to an outcome. It also adds a thread, unless the thread is 0.
 func with(o outcome, pc trace.Addr, thread uint32) outcome {
 	o.PC, o.Thread, o.HasThread = pc, thread, thread != 0
 	return o

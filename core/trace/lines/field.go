@@ -120,8 +120,9 @@ func All(text []byte) iter.Seq2[int, []byte] {
 
 // Recognise reports whether text, the beginning of a file, is in a format. Two functions define the
 // format: the function skip reports whether to skip a line, and the function check returns the
-// error in a line. The first line that is not skipped must be correct. If it is not, reason
-// describes the error. If all lines are skipped, Recognise returns the argument none as the reason.
+// error in a line. The first line that is not skipped must be correct. Otherwise, the result reason
+// describes the error. If all lines are skipped, Recognise returns the parameter none as the
+// reason.
 func Recognise(text []byte, none string, skip func(line []byte) bool, check func(line []byte) *trace.SyntaxError) (reason string, ok bool) {
 	for number, line := range All(text) {
 		if skip(line) {
@@ -202,8 +203,8 @@ func Decimal32(what string, s []byte) (uint32, *trace.SyntaxError) {
 	return uint32(v), nil
 }
 
-// Wrong returns an error about a field, with a copy of the first bytes of the text got. [Reader]
-// adds the position to the error.
+// Wrong returns an error about a field. The error contains a copy of the first bytes of the field's
+// text. [Reader] adds the position to the error.
 func Wrong(what string, got []byte, want string) *trace.SyntaxError {
 	return &trace.SyntaxError{What: what, Got: Got(got), Want: want}
 }

@@ -42,7 +42,7 @@ type Buffer struct {
 	next   int
 	whole  int
 	end    int
-	begun  bool  // whether a window has been returned
+	begun  bool  // whether Window has returned a window
 	long   bool  // whether the window is the start of a line of more than Longest bytes
 	rest   bool  // whether the next bytes belong to a line that was too long
 	err    error // the stream's error, which is returned after the unread bytes
@@ -54,9 +54,9 @@ func NewBuffer(r io.Reader) *Buffer {
 }
 
 // Window returns one or more unread lines, each with its newline. The window is valid until the
-// next call, which again returns all lines that were not taken with [Buffer.Take]. If long is true,
-// the window is the beginning of a line of more than [Longest] bytes, and the rest of that line is
-// dropped. The error is the error of the stream.
+// next call of Window. The next window begins with the lines that [Buffer.Take] has not marked as
+// read. If long is true, the window is the beginning of a line of more than [Longest] bytes, and
+// the rest of that line is dropped. The error is the error of the stream.
 func (b *Buffer) Window() (window []byte, long bool, err error) {
 	if b.next == b.whole {
 		if err := b.fill(); err != nil {
@@ -107,7 +107,7 @@ func (b *Buffer) fill() error {
 }
 
 // read adds the bytes of one read of the stream. If the stream returns bytes together with an
-// error, read keeps the error for later.
+// error, read stores the error, and the buffer returns it after these bytes.
 func (b *Buffer) read() error {
 	for range emptyReads {
 		if b.err != nil {
@@ -136,8 +136,8 @@ func (b *Buffer) endLine() {
 	b.whole = b.end
 }
 
-// dropRest drops bytes of a line that is too long, and reports whether it found the end of the
-// line.
+// dropRest discards unread bytes of a line that is too long, and reports whether it found the end
+// of the line.
 func (b *Buffer) dropRest() bool {
 	_, after, found := bytes.Cut(b.buf[:b.end], []byte("\n"))
 	b.end = copy(b.buf, after)
@@ -199,7 +199,7 @@ func (r *Reader) Fill(b *trace.Batch) (rows int, err error) {
 		window, long, err := r.buffer.Window()
 		if err != nil {
 			if rows > 0 {
-				return rows, nil // the buffer will return the error again
+				return rows, nil // the buffer will return this error again
 			}
 			return 0, err
 		}

@@ -96,7 +96,7 @@ func (p *parser) Parse(window []byte, b *trace.Batch, row int) (taken, count, ro
 		}
 		if what == blockStart && p.blocks == nil {
 			if row > 0 {
-				return taken, count, row, lines.ErrEndBatch // end the batch, because its rows have no site
+				return taken, count, row, lines.ErrEndBatch // end the batch, because its rows have no site column
 			}
 			p.blocks = newBlocks()
 			b.NeedSite()
@@ -138,7 +138,7 @@ func (p *parser) resumes(what lineKind) bool {
 	return p.blocks != nil && p.blocks.called && (what == load || what == store)
 }
 
-// row adds the row for a line, if there is one.
+// row writes the row for a line, unless the line has no row.
 func (p *parser) row(b *trace.Batch, row int, what lineKind, addr trace.Addr, label []byte) (int, *trace.SyntaxError) {
 	switch what {
 	case load, store:
@@ -244,10 +244,11 @@ func Recognise(text []byte) (reason string, ok bool) {
 }
 
 const (
-	// mostBlocks limits the memory for a file that is not a trace and has many different labels.
+	// mostBlocks limits the memory that a file with many different labels can require, if it is not a
+	// trace.
 	mostBlocks = 1 << 20
-	// deepest is the maximum number of nested calls that are tracked. If more calls are nested, for
-	// example because a trace lacks the ends of blocks, the outer calls are forgotten.
+	// deepest is the maximum number of nested calls that the reader tracks. If more calls are nested,
+	// for example because a trace lacks the ends of blocks, the reader forgets the outermost calls.
 	deepest = 1 << 16
 
 	outside = 0 // the block for references outside all blocks
@@ -257,18 +258,18 @@ const (
 type blocks struct {
 	program   trace.Program
 	functions map[string]uint32
-	labels    map[string]uint32 // the first part of each block
-	parts     []part            // data of each block
+	labels    map[string]uint32 // the first part of each block, by label
+	parts     []part            // data of all parts of all blocks
 	open      []uint32          // the parts in execution, outermost first
 	// whether a nested block has ended since the last reference of the innermost open block
 	called bool
 }
 
-// part describes a part of a block. The tables of the program contain all other data of the part.
+// part is a part of a block. The tables of the program contain the rest of its data.
 type part struct {
-	first uint32    // the block's first part
-	next  uint32    // the block's next part; 0 if it does not exist yet
-	sites [2]uint32 // 1 + the site of the part's loads, and 1 + the site of the part's stores; 0 if there is no site yet
+	first uint32    // number of the block's first part
+	next  uint32    // number of the block's next part; 0 if it does not exist yet
+	sites [2]uint32 // the site of the part's loads plus 1, and the site of its stores plus 1; 0 if there is no site yet
 }
 
 func newBlocks() *blocks {
@@ -321,7 +322,7 @@ func (t *blocks) begin(label []byte) (block uint32, wrong *trace.SyntaxError) {
 }
 
 // end ends the innermost execution of the block with the given label, and all executions nested in
-// it. The nested executions must have been left by a jump.
+// it. These executions must have ended by a jump.
 func (t *blocks) end(label []byte) bool {
 	first, ok := t.labels[string(label)]
 	if !ok {
@@ -336,7 +337,8 @@ func (t *blocks) end(label []byte) bool {
 	return false
 }
 
-// resume starts the next part of the innermost block after a call, and returns the part's number.
+// resume starts the next part of the innermost block, which continues after a call, and returns the
+// part's number.
 func (t *blocks) resume() uint32 {
 	running := &t.open[len(t.open)-1]
 	t.called = false

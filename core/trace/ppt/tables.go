@@ -29,7 +29,7 @@ func (b BlockName) Shared() bool {
 }
 
 // Parallel reports whether the block's function is the body of a parallel region. It recognises the
-// names that ROSE, clang, gcc and flang generate for such functions.
+// function names that ROSE, clang, gcc and flang generate for parallel regions.
 func (b BlockName) Parallel() bool {
 	return slices.ContainsFunc([]string{"OUT__", ".omp_outlined", "._omp_fn.", ".omp_par"},
 		func(mark string) bool { return strings.Contains(b.Function, mark) })
@@ -68,8 +68,8 @@ func blockName(line []byte) (b BlockName, wrong *trace.SyntaxError) {
 	return b, nil
 }
 
-// BlockCount is a line of bb_counts.dat. It contains the ID of a block in the trace, and the number
-// of executions of the block.
+// BlockCount is a line of bb_counts.dat. The line contains a block's ID in the trace, and the
+// number of the block's executions.
 //
 //	b2f3727763ed2e86, 1
 //

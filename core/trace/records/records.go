@@ -87,7 +87,7 @@ func (r *Reader) Fill(b *trace.Batch) (rows int, err error) {
 		}
 		if err := r.read(); err != nil {
 			if rows > 0 {
-				return rows, nil // the next call returns the error
+				return rows, nil // the next call returns this error
 			}
 			return 0, err
 		}

@@ -24,10 +24,10 @@ type Verdict struct {
 	Faults  uint64
 }
 
-// Check reads a whole container and calls the function tell with every fault: wrong checksums,
-// tables and steps that violate the format, chunks that contradict their frames, decreasing
-// tickets, a wrong index, and a wrong or missing end. The reader r must not have read anything yet.
-// Check returns an error only if r does not read a container.
+// Check reads a whole container and calls the function tell for every fault. Faults are wrong
+// checksums, tables and steps that violate the format, chunks that contradict their frames,
+// decreasing tickets, a wrong index, and a wrong or missing end. The reader r must not have read
+// anything yet. Check returns an error only if r does not read a container.
 func Check(r *Reader, tell func(Fault)) (*Verdict, error) {
 	in, ok := r.source.(*stream)
 	if !ok {
@@ -38,7 +38,7 @@ func Check(r *Reader, tell func(Fault)) (*Verdict, error) {
 		k.verdict.Faults++
 		tell(Fault{at, what})
 	}
-	r.Select(trace.AllKinds) // count rows of all kinds
+	r.Select(trace.AllKinds) // count the rows of all kinds
 	k.all()
 	if !r.begun {
 		return nil, r.end()
@@ -60,7 +60,7 @@ type checker struct {
 	tell    func(at uint64, what string)
 }
 
-// all checks all chunks, and then the part after them.
+// all checks all chunks, and then the end of the file.
 func (k *checker) all() {
 	for {
 		faults := k.r.lost
@@ -92,7 +92,7 @@ func (k *checker) order(c *chunk) {
 	k.last[c.thread], k.floor = c.lastTicket, max(k.floor, c.floor)
 }
 
-// content decodes a chunk and compares it with its frame.
+// content decodes a chunk and compares it with its CHNK frame.
 func (k *checker) content(c *chunk) {
 	k.r.extend(&k.r.program)
 	for n := len(k.layouts); n < len(k.r.program.Blocks); n++ {
@@ -122,7 +122,7 @@ func (k *checker) decode(c *chunk) (references uint64, err error) {
 	return k.unpacked(c)
 }
 
-// unpacked does the same as decode for a chunk that is decompressed and contains steps.
+// unpacked implements decode for a chunk that has been decompressed and contains steps.
 func (k *checker) unpacked(c *chunk) (references uint64, err error) {
 	references, err = k.steps(c, k.d.count)
 	if err == errNeedsValues {
@@ -156,8 +156,8 @@ func (k *checker) steps(c *chunk, count func(most uint64) (references, left uint
 	return references, d.end()
 }
 
-// withRows does the same as [decoder.count], but creates the rows. This is necessary if the number
-// of references depends on values.
+// withRows counts references like [decoder.count], but creates the rows. This is necessary if the
+// number of references depends on values.
 func (k *checker) withRows(most uint64) (references, left uint64, err error) {
 	if k.rows == nil {
 		k.rows = trace.NewBatch(0)
@@ -180,7 +180,8 @@ func (k *checker) withRows(most uint64) (references, left uint64, err error) {
 	return references, 0, nil
 }
 
-// withValues does the same as withRows. If a chunk is damaged, it counts only complete steps.
+// withValues counts the same references as withRows, but decodes values instead of creating rows.
+// If a chunk is damaged, it counts only complete steps.
 func (k *checker) withValues(most uint64) (references, left uint64, err error) {
 	for ; most > 0; most-- {
 		block, values, err := k.d.one()
@@ -192,7 +193,7 @@ func (k *checker) withValues(most uint64) (references, left uint64, err error) {
 	return references, 0, nil
 }
 
-// end checks the part of the file after the chunks.
+// end checks the part of the file that follows the chunks.
 func (k *checker) end(err error) {
 	r, v := k.r, &k.verdict
 	v.finish(r, k.in, k.threads)
@@ -220,7 +221,7 @@ func reasonOf(err error) string {
 	return err.Error()
 }
 
-// index compares the index with the frames that were read.
+// index compares the index of the file with the frames that have been read.
 func (k *checker) index() {
 	x, err := parseIndex(k.r.indexBody)
 	at := k.r.indexAt
@@ -255,7 +256,7 @@ type Survey struct {
 	Ending       Ending
 	Indexed      bool
 	Bytes        uint64 // number of bytes read
-	ContentBytes uint64 // decompressed size of the chunks
+	ContentBytes uint64 // total decompressed size of the chunks
 	Chunks       uint64
 	Steps        uint64
 	References   uint64
@@ -309,7 +310,7 @@ func Look(r *Reader) (*Survey, error) {
 // errNotStream reports that the caller passed a reader that does not read a whole file.
 var errNotStream = errors.New("sgt: cannot check or pre-scan a part of a trace; use a reader of the whole file")
 
-// finish adds the data that the reader collected from all frames.
+// finish adds the data that the reader has collected from all frames.
 func (s *Survey) finish(r *Reader, in *stream, threads map[uint32]*ThreadSurvey) {
 	for _, t := range threads {
 		s.Threads = append(s.Threads, *t)
@@ -338,10 +339,9 @@ func (s *Survey) add(c *chunk, threads map[uint32]*ThreadSurvey) {
 // errNeedsValues reports that the number of rows of a step depends on the step's values.
 var errNeedsValues = errors.New("the number of records depends on values that were not read")
 
-// count decodes at most the given number of steps. It returns the number of their rows and the
-// number of steps that it did not decode. It reads only the lengths of encoded values, and does not
-// compute values. After a call of count, the decoder can create rows only when [decoder.begin] has
-// been called.
+// count counts the rows of up to the given number of steps, and also returns the number of
+// remaining steps. It reads only the lengths of encoded values, and does not compute values. After
+// a call of count, the decoder can create rows only when [decoder.begin] has been called.
 func (d *decoder) count(most uint64) (rows, left uint64, err error) {
 	for most > 0 && err == nil {
 		var steps, of uint64
@@ -354,7 +354,7 @@ func (d *decoder) count(most uint64) (rows, left uint64, err error) {
 			d.run -= steps
 		case d.waiting:
 			d.waiting = false
-			if err = d.turn(d.last); err == nil {
+			if err = d.enterBlock(d.last); err == nil {
 				steps = 1
 				of, err = d.countStep(&d.blocks.all[d.before], d.last.misses)
 			}
@@ -371,7 +371,7 @@ func (d *decoder) count(most uint64) (rows, left uint64, err error) {
 }
 
 // countQueued removes up to the given number of steps from the queue. It returns the number of
-// removed steps and the number of their rows.
+// removed steps, and the number of rows that they produce.
 func (d *decoder) countQueued(most uint64) (steps, rows uint64, err error) {
 	q := &d.queue
 	if q.steps[q.stepAt] >= opNew {
@@ -442,7 +442,8 @@ func (d *decoder) countStep(b *decodedBlock, misses uint64) (rows uint64, err er
 }
 
 // countRun returns the number of rows of n expected steps. Expected steps do not change the
-// predicted order of blocks, so the steps repeat as soon as the first block returns.
+// predicted order of blocks, so the sequence of steps repeats as soon as its first block is reached
+// again.
 func (d *decoder) countRun(n uint64) (rows uint64, err error) {
 	blocks := d.blocks.all
 	first := blocks[d.before].next()

@@ -14,7 +14,7 @@ type columns struct {
 	bytes []uint32
 	kind  []trace.Kind
 	site  []uint32
-	arg   []uint64 // arg must contain zeros, because not every row writes its element
+	arg   []uint64 // filled with zeros in advance, because not every row has a second value
 }
 
 // describe fills the columns of a straight block's rows that do not depend on values.
@@ -27,7 +27,8 @@ func (c *columns) describe(row int, cells []cell) {
 	}
 }
 
-// plain writes one row of a step: r describes the row, and vals contains the values of the step.
+// plain writes one row of a step. The parameter r describes the row, and vals contains the values
+// of the step.
 func (c *columns) plain(row int, r *planRow, vals *[MaxValues + 1]uint64) {
 	c.addr[row], c.bytes[row], c.kind[row], c.site[row] = vals[r.addr], r.bytes, r.kind, r.site
 	if c.arg != nil && r.how != sizedRow {
@@ -35,22 +36,24 @@ func (c *columns) plain(row int, r *planRow, vals *[MaxValues + 1]uint64) {
 	}
 }
 
-// copyOn repeats the rows [pattern, row) up to row end in all columns except the addresses.
+// copyOn fills the rows up to row end by repeating the rows [pattern, row), in all columns except
+// the addresses.
 func (c *columns) copyOn(pattern, row, end int) {
 	copyOn(c.kind, pattern, row, end)
 	copyOn(c.bytes, pattern, row, end)
 	copyOn(c.site, pattern, row, end)
 }
 
-// copyOn repeats column[pattern:row] up to end. Each copy is twice as long as the previous copy.
+// copyOn fills a column up to end by repeating column[pattern:row]. Each copy is twice as long as
+// the previous copy.
 func copyOn[T any](column []T, pattern, row, end int) {
 	for row < end {
 		row += copy(column[row:end], column[pattern:row])
 	}
 }
 
-// rows writes the rows of the step in vals that fit into c. All further rows of the step stay in
-// pending.
+// rows writes as many rows of the step in vals as fit into c. The remaining rows of the step stay
+// in pending.
 func (d *decoder) rows(c *columns, row int, p *plan) int {
 	if p.form == varying || row+len(p.rows) > len(c.addr) {
 		d.pending = pending{rows: p.rows}
@@ -71,7 +74,7 @@ func (d *decoder) drain(c *columns, row int) int {
 			continue
 		}
 		c.plain(row, r, &d.vals)
-		if r.how == sizedRow && d.part(c, row, r) {
+		if r.how == sizedRow && d.writeRangeRow(c, row, r) {
 			row++
 			continue
 		}
@@ -81,9 +84,9 @@ func (d *decoder) drain(c *columns, row int) int {
 	return row
 }
 
-// part writes one row of a reference whose size is stored in the trace, and reports whether further
-// rows of this reference follow.
-func (d *decoder) part(c *columns, row int, r *planRow) bool {
+// writeRangeRow writes one row of a reference whose size is a value of the step. It reports whether
+// the reference needs further rows.
+func (d *decoder) writeRangeRow(c *columns, row int, r *planRow) bool {
 	p := &d.pending
 	left := d.vals[r.arg] - p.bytes
 	c.addr[row] += p.bytes
@@ -95,8 +98,8 @@ func (d *decoder) part(c *columns, row int, r *planRow) bool {
 // Two equivalent methods convert the values in the queue to rows: [decoder.inTurn] and
 // [decoder.inSteps].
 
-// differences decodes the differences of the values that were not predicted. If the chunk contains
-// too few differences, the method shortens the queue.
+// differences decodes the differences of all mispredicted values in the queue. If the chunk
+// contains too few differences, the method shortens the queue.
 func (d *decoder) differences() {
 	q := &d.queue
 	for i := d.shortDifferences(0); i < q.missEnd; i = d.shortDifferences(i + 1) {
@@ -139,14 +142,14 @@ func (d *decoder) shortDifferences(i int) int {
 	return i
 }
 
-// inTurn writes the rows for the values in the queue row by row. This is the fastest method in
-// native code. Prediction misses are hard to predict in irregular code, and a mispredicted branch
-// costs as much as several values. Therefore only one branch depends on the trace: the branch for
-// misses.
+// fillByRow writes the rows for the values in the queue row by row. This is the fastest method in
+// native code. In irregular code, the processor cannot predict which values were mispredicted, and
+// a mispredicted branch costs as much as several values. Therefore only a single branch depends on
+// the trace: the branch for mispredicted values.
 //
-// inTurn is one function with [difference] inlined by hand, so that its state stays in registers.
-// With calls, a quarter of the run time would be spent on the calls.
-func (d *decoder) inTurn(c *columns, row int) (next int, err error) {
+// fillByRow is one function with [difference] inlined by hand, so that its state stays in
+// registers. Otherwise, calls would take a quarter of the run time.
+func (d *decoder) fillByRow(c *columns, row int) (next int, err error) {
 	q, cells := &d.queue, d.cells.all
 	if len(cells) == 0 {
 		return row, nil
@@ -185,11 +188,11 @@ func (d *decoder) inTurn(c *columns, row int) (next int, err error) {
 	return row + done, err
 }
 
-// inSteps writes the rows for the values in the queue column by column: first the differences, then
-// the addresses, then all other columns. The loops have no branches and few live values, because
-// Go's WebAssembly code uses a jump table for every taken branch, and must save registers before
-// the branch.
-func (d *decoder) inSteps(c *columns, row int) (next int, err error) {
+// fillByColumn writes the rows for the values in the queue column by column: first the differences,
+// then the addresses, then all other columns. The loops have no branches and few live values,
+// because Go's WebAssembly code uses a jump table for every taken branch, and must save registers
+// before the branch.
+func (d *decoder) fillByColumn(c *columns, row int) (next int, err error) {
 	q := &d.queue
 	if q.valueAt == 0 {
 		d.differences()
@@ -205,7 +208,8 @@ func (d *decoder) inSteps(c *columns, row int) (next int, err error) {
 	return row + len(values), err
 }
 
-// addresses computes the addresses of the values in the queue, without a branch for misses.
+// addresses computes the addresses of the values in the queue, without a branch for mispredicted
+// values.
 func (d *decoder) addresses(addrs, values []uint64) {
 	q, cells := &d.queue, d.cells.all
 	if len(cells) == 0 {
@@ -226,7 +230,7 @@ func (d *decoder) addresses(addrs, values []uint64) {
 	d.previous, q.missAt = previous, miss
 }
 
-// describe fills the columns that do not depend on values, in the rows of the values in the queue.
+// describe fills the columns that do not depend on values, in the rows for the values in the queue.
 func (d *decoder) describe(c *columns, row int, values []uint64) {
 	cells := d.cells.all
 	if len(cells) == 0 {

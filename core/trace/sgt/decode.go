@@ -15,11 +15,11 @@ import (
 // the end. It is at least the size of a [window] plus the length of a nine-byte number.
 const slack = window + 16
 
-// window is a number of bytes. Loops access a window with masked indices, so that no bounds checks
-// are needed. A window can contain all values of a full queue.
+// window is the size, in bytes, of a part of the chunk that contains all values of a full queue.
+// Loops access this part with masked indices, so that no bounds checks are needed.
 const window = 1 << 16
 
-// Errors in chunks whose checksums are correct.
+// These errors occur in chunks whose checksums are correct.
 var (
 	errControl = errors.New("the steps of the chunk do not follow the format")
 	errBlock   = errors.New("the chunk has a step of a block that no table contains")
@@ -33,70 +33,70 @@ type decoder struct {
 	slots
 	blocks table[decodedBlock]
 	cells  table[cell]
-	plans  []plan // plan of each block
+	plans  []plan // the plan of each block
 
 	packed         bytes.Reader
 	unpacker       *lz4.Reader
-	content        []byte // the three parts and slack
-	control, value int    // positions in content
+	content        []byte // the chunk's three parts, followed by slack bytes
+	control, value int    // reading positions in content
 	ticket         int
 	controlEnd     int
 	valueEnd       int
 	ticketEnd      int
-	ring           []uint32 // slots of the blocks of the loop that is being repeated
-	// slot of the block of the last step; includes queued steps
+	ring           []uint32 // slots of the blocks in the loop that is being repeated
+	// slot of the last step's block, including queued steps
 	before      uint32
 	previous    uint64
-	run         uint64 // remaining expected steps of the last long token
-	waiting     bool   // whether the step after the run has not been decoded yet
-	last        behind // the step after the run
-	steps       uint64 // remaining steps of the chunk
+	run         uint64       // number of remaining expected steps of the last long token
+	waiting     bool         // whether the step after the run has not been decoded yet
+	last        stepAfterRun // the step after the run
+	steps       uint64       // number of remaining steps of the chunk
 	ticketNow   uint64
-	ticketSteps uint64 // remaining steps of the ticket
+	ticketSteps uint64 // number of remaining steps of the ticket
 
 	vals    [MaxValues + 1]uint64 // values of the last step of a block that is not straight
 	pending pending
-	queue   queue // the next steps, which come before the run
+	queue   queue // the next steps, which precede the run
 	split   bool  // whether inSteps is used instead of inTurn
 }
 
-type behind struct {
-	misses  uint64 // a bit for each value, set if the value was mispredicted
-	follows uint64 // how the step's block is identified: followsNext, followsOther or followsNew
+type stepAfterRun struct {
+	misses  uint64 // bit mask of the mispredicted values
+	follows uint64 // how the token identifies the step's block: followsNext, followsOther or followsNew
 	off     uint64 // for followsNew: zigzag(number of the step's block − number of the expected block)
 }
 
 // decodedBlock is the state of a block that occurs in the chunk.
 type decodedBlock struct {
-	// low half: slot of the block that followed the last time; high half: slot of the block that
-	// followed the time before
+	// low half: slot of the block that most recently followed this block; high half: slot of the block
+	// that followed it the time before
 	links  uint64
-	scaled uint32 // a bit for each of the block's first 32 values, set if the value is scaled
-	// linkNarrow accepts steps whose misses are below this limit
+	scaled uint32 // bit mask of the scaled values among the block's first 32 values
+	// linkNarrow accepts a step if its mask of mispredicted values is below this limit
 	below uint8
-	// index of the block's first cell; there is a cell for each value or, in a straight block, for
-	// each row
+	// index of the block's first cell; the block has one cell for each value or, if it is straight,
+	// for each row
 	first  uint32
 	number uint32
 	count  uint32 // number of rows of each step, unless the form is varying
 	width  uint8  // number of the block's values
-	lead   uint8  // straight blocks: number of rows before the rows with values
-	rows   uint8  // straight blocks: number of rows of a step
+	lead   uint8  // number of rows before the rows with values; only for straight blocks
+	rows   uint8  // number of rows of a step; only for straight blocks
 	form   form
 }
 
-// next returns the slot of the block that followed the last time.
+// next returns the slot of the block that most recently followed this block.
 func (b *decodedBlock) next() uint32 { return uint32(b.links) }
 
-// follow records that the block in the given slot followed this time.
+// follow records that the block in the given slot has followed this block.
 func (b *decodedBlock) follow(slot uint32) { b.links = b.links<<32 | uint64(slot) }
 
-// cell contains the state of a value. In straight blocks, it also describes the row whose address
-// is the value. The cell of a row without a value repeats the previous value, so that it does not
-// affect the prediction of later values.
+// cell contains the predictor's state for a value. In straight blocks, it also describes the row
+// whose address is the value. The cell of a row without a value repeats the previous value, so that
+// it does not affect the prediction of later values.
 type cell struct {
 	last, stride, link uint64
-	mask               uint64 // 0 for a row without a value
+	mask               uint64 // all ones; 0 for a row without a value
 	pick               uint64 // all ones to predict by link, 0 to predict by stride
 	missed             uint64 // all ones if the last prediction missed, 0 if it hit
 	bytes, site        uint32
@@ -105,7 +105,8 @@ type cell struct {
 	scaled             uint8 // 1 if the value's differences are encoded with a scale
 }
 
-// predict returns the selected prediction and the alternative prediction.
+// predict returns the value predicted by the selected predictor, and the value predicted by the
+// other predictor.
 func (v *cell) predict(previous uint64) (now, other uint64) {
 	byStride, byLink := v.last+v.stride, previous+v.link
 	both := byStride ^ byLink
@@ -113,8 +114,8 @@ func (v *cell) predict(previous uint64) (now, other uint64) {
 	return now, now ^ both
 }
 
-// miss updates the predictions after a miss, but not the last value. off is the difference from the
-// last value, and other is the alternative prediction.
+// miss updates the predictions after a miss, but not the last value. The parameter off is the
+// difference from the last value, and other is the prediction of the other predictor.
 func (v *cell) miss(now, previous, other, off uint64) {
 	pick, stride := v.pick, v.stride
 	if now == other {
@@ -126,8 +127,9 @@ func (v *cell) miss(now, previous, other, off uint64) {
 	v.pick, v.stride, v.missed, v.link = pick, stride, ^uint64(0), now-previous
 }
 
-// learn updates the state with a value. If the prediction missed, missed is all ones, and off is
-// the difference from the last value. other is the alternative prediction.
+// learn updates the state with a value. If the prediction missed, the parameter missed is all ones,
+// and off is the difference from the last value. The parameter other is the prediction of the other
+// predictor.
 func (v *cell) learn(now, previous, other, off, missed uint64) {
 	pick := v.pick ^ missed
 	if now != other {
@@ -139,13 +141,13 @@ func (v *cell) learn(now, previous, other, off, missed uint64) {
 	v.last, v.missed = now, missed
 }
 
-// pending contains the remaining rows of the step in vals.
+// pending contains the rows of the step in vals that have not been written yet.
 type pending struct {
 	rows  []planRow
-	bytes uint64 // number of bytes of the first row's range that have been returned
+	bytes uint64 // number of bytes in the range of the first row that earlier rows have covered
 }
 
-// prefix reads a prefix varint at b[at:]. It has a branch only for the longest varints.
+// prefix reads a prefix varint at b[at:]. Only the longest varints take a branch.
 func prefix(b []byte, at int) (v uint64, next int) {
 	word := binary.LittleEndian.Uint64(b[at : at+8 : at+8])
 	t := bits.TrailingZeros64(word | 1<<8)
@@ -155,7 +157,7 @@ func prefix(b []byte, at int) (v uint64, next int) {
 	return word << (uint(56-8*t) & 63) >> (uint(57-7*t) & 63), at + 1 + t
 }
 
-// begin starts to decode a chunk, whose parts are in content.
+// begin starts to decode a chunk. The field content must contain the chunk's three parts.
 func (d *decoder) begin(c *chunk, plans []plan) error {
 	d.forget()
 	d.blocks.used, d.cells.used, d.plans = 0, 0, plans
@@ -224,14 +226,14 @@ func (d *decoder) slot(block uint32) uint32 {
 	return at.slot
 }
 
-// addConstants adds cells for rows without a value.
+// addConstants adds a cell for each row that has no value.
 func (d *decoder) addConstants(rows []planRow) {
 	for i := range rows {
 		d.cells.add(cell{bytes: rows[i].bytes, kind: rows[i].kind, site: rows[i].site, pick: ^uint64(0)})
 	}
 }
 
-// cell returns the state of a value at the beginning of a chunk.
+// cell returns the predictor's state for a value at the beginning of a chunk.
 func (p *plan) cell(value int, scale uint8) cell {
 	c := cell{scale: scale, scaled: min(scale, 1), mask: ^uint64(0), missed: ^uint64(0)}
 	if p.form == straight {
@@ -247,18 +249,18 @@ func (d *decoder) cellsOf(b *decodedBlock) []cell {
 
 func (d *decoder) rowsOf(b *decodedBlock) []cell { return d.cells.all[b.first:][:b.rows] }
 
-// fill writes the rows of up to the given number of steps (most) into c, from index row on, until c
-// is full. It returns the index after the last row, and the number of steps that are not processed.
-// A step counts as processed when it is in the queue, even if its rows are not written yet.
+// fill writes the rows of at most "most" steps into c, starting at index row, until c is full. It
+// returns the index after the last row, and the number of steps that remain to be processed. A step
+// counts as processed when it is in the queue, even if its rows have not been written yet.
 func (d *decoder) fill(c *columns, row int, most uint64) (int, uint64, error) {
 	for row < len(c.addr) {
 		var err error
 		switch q := &d.queue; {
 		case q.someValues():
 			if d.split {
-				row, err = d.inSteps(c, row)
+				row, err = d.fillByColumn(c, row)
 			} else {
-				row, err = d.inTurn(c, row)
+				row, err = d.fillByRow(c, row)
 			}
 		case q.wrong != nil:
 			err = q.wrong
@@ -284,12 +286,12 @@ func (d *decoder) fill(c *columns, row int, most uint64) (int, uint64, error) {
 	return row, most, nil
 }
 
-// long decodes a long token: a run of expected steps and the step that follows them.
+// long decodes the steps of a long token: a run of expected steps, and the step that follows them.
 func (d *decoder) long(c *columns, row int, most uint64) (int, uint64, error) {
 	if d.run == 0 {
 		d.waiting = false
 		d.steps--
-		if err := d.turn(d.last); err != nil {
+		if err := d.enterBlock(d.last); err != nil {
 			return row, most, err
 		}
 		row, err := d.step(c, row, d.before, d.last.misses)
@@ -315,7 +317,7 @@ func (d *decoder) token() (err error) {
 		return errControl
 	}
 	token, at := prefix(d.content, d.control)
-	d.last, d.run = behind{misses: token >> 4, follows: token & followsMask}, token>>2&longRun
+	d.last, d.run = stepAfterRun{misses: token >> 4, follows: token & followsMask}, token>>2&longRun
 	if d.run == longRun {
 		var more uint64
 		more, at = prefix(d.content, at)
@@ -336,14 +338,15 @@ func (d *decoder) token() (err error) {
 // enoughToRepeat is the minimum number of steps for which a search for a loop saves time.
 const enoughToRepeat = 16
 
-// mostInLoop limits the rows and steps of a loop that [decoder.loop] finds.
+// mostInLoop is the maximum number of rows, and of steps, in one round of a loop that
+// [decoder.loop] repeats.
 const mostInLoop = 64
 
 // loop writes the rows of up to n expected steps if these steps repeat a loop of straight blocks.
 // In a run of expected steps, only the values change. From the second round on, each value grows by
-// a constant amount per round: its stride or, if it is predicted by link, the growth of the
-// previous value. loop decodes two rounds step by step, and then computes all further rounds value
-// by value.
+// a constant amount per round. This amount is the value's stride or, if the value is predicted by
+// link, the growth of the previous value. loop decodes two rounds step by step, and then computes
+// all further rounds value by value.
 func (d *decoder) loop(c *columns, row int, n uint64) (next int, done uint64) {
 	steps, width := d.findLoop()
 	if steps == 0 || width == 0 || n < 4*steps || len(c.addr)-row < 4*width {
@@ -356,8 +359,9 @@ func (d *decoder) loop(c *columns, row int, n uint64) (next int, done uint64) {
 	return d.repeat(c, row, width, int(rounds-2)), rounds * steps
 }
 
-// findLoop puts the slots of the next expected blocks into d.ring, up to the first repetition. It
-// returns the number of these steps and the number of their rows, or 0 steps if there is no loop.
+// findLoop stores the slots of the next expected blocks in d.ring, until the first block is
+// expected again. It returns the number of these steps and the number of their rows, or 0 steps if
+// there is no loop.
 func (d *decoder) findLoop() (steps uint64, width int) {
 	first := d.blocks.all[d.before].next()
 	d.ring = d.ring[:0]
@@ -385,7 +389,7 @@ func (d *decoder) round(c *columns, row int) int {
 	return row
 }
 
-// repeat writes the rows of further rounds; width is the number of rows in a round.
+// repeat writes the rows of further rounds. The parameter width is the number of rows in a round.
 func (d *decoder) repeat(c *columns, row, width, rounds int) int {
 	grows := d.lastGrows()
 	end := row + rounds*width
@@ -422,13 +426,14 @@ func (d *decoder) lastGrows() (grows uint64) {
 			if v.pick == 0 {
 				return v.stride
 			}
-			grows += v.link // if all values are predicted by link, the result is the sum of all links
+			grows += v.link // if link predicts all values, the result is the sum of all links
 		}
 	}
 	return grows
 }
 
-// step writes the rows of a step of the block in the given slot. The block may have any form.
+// step writes the rows of a step. The parameter slot is the slot of the step's block. The block may
+// have any form.
 func (d *decoder) step(c *columns, row int, slot uint32, misses uint64) (int, error) {
 	b := &d.blocks.all[slot]
 	if misses>>b.width != 0 {
@@ -450,8 +455,8 @@ func (d *decoder) step(c *columns, row int, slot uint32, misses uint64) (int, er
 	return d.rows(c, row, &d.plans[b.number]), nil
 }
 
-// turn makes the block of a step the most recent block.
-func (d *decoder) turn(s behind) error {
+// enterBlock finds the block of a step, and records that this block was executed last.
+func (d *decoder) enterBlock(s stepAfterRun) error {
 	was := &d.blocks.all[d.before]
 	slot := was.next()
 	switch s.follows {
@@ -477,15 +482,15 @@ func (d *decoder) follow(off uint64) error {
 	if number >= uint64(len(d.plans)) {
 		return errBlock
 	}
-	slot := d.slot(uint32(number)) // slot may move the blocks in memory
+	slot := d.slot(uint32(number)) // the method slot may move the blocks in memory
 	if was := &d.blocks.all[d.before]; slot != was.next() {
 		was.follow(slot)
 	}
 	return nil
 }
 
-// one decodes the next step of the ticket, and returns its values instead of its rows. The values
-// are valid until the next call. Calls of one and fill must not be mixed.
+// one decodes the next step of the ticket, and returns the step's values instead of its rows. The
+// values are valid until the next call. Calls of one and fill must not be mixed.
 func (d *decoder) one() (block uint32, values []uint64, err error) {
 	slot, misses, err := d.next()
 	if err != nil {
@@ -511,17 +516,18 @@ func (d *decoder) next() (slot uint32, misses uint64, err error) {
 			return 0, 0, err
 		}
 	}
-	var s behind
+	var s stepAfterRun
 	if d.run == 0 {
 		s, d.waiting = d.last, false
 	} else {
 		d.run--
 	}
-	err = d.turn(s)
+	err = d.enterBlock(s)
 	return d.before, s.misses, err
 }
 
-// correct computes the values of a step. The bits of misses mark the mispredicted values.
+// correct computes the values of a step, and updates the predictors. The bits of misses mark the
+// mispredicted values.
 func (d *decoder) correct(cells []cell, to []uint64, misses uint64) {
 	to = to[:len(cells)]
 	for i := range cells {
@@ -552,7 +558,7 @@ func difference(b []byte, at int, scale uint8) (d uint64, next int) {
 	return d, at
 }
 
-// end checks that the whole chunk has been read.
+// end returns an error unless the whole chunk has been read.
 func (d *decoder) end() error {
 	if d.control != d.controlEnd || d.queue.someSteps() || d.value != d.valueEnd || d.ticket != d.ticketEnd || d.waiting {
 		return errRest
@@ -560,7 +566,7 @@ func (d *decoder) end() error {
 	return nil
 }
 
-// table is a list whose capacity is a power of two. A mask can therefore keep indices in bounds,
+// table is a list whose capacity is a power of two. Indices can therefore be limited by a mask,
 // which is faster than a comparison.
 type table[T any] struct {
 	all  []T // entries, followed by free capacity

@@ -22,12 +22,12 @@ type early struct {
 	plans   []plan
 	rows    int           // number of rows decoded so far
 	at      int           // number of rows returned so far
-	tickets []earlyTicket // receives a value when the goroutine ends
+	tickets []earlyTicket // the tickets of the decoded rows
 	ticket  int           // index of the current ticket
 	ended   bool          // whether all rows of the chunk have been decoded
 	err     error         // the error that ended decoding, or nil
-	done    chan struct{}
-	decode  func() // function of the goroutine, stored so that starting a goroutine allocates nothing
+	done    chan struct{} // the goroutine sends a value when it ends
+	decode  func()        // the function that the goroutine executes, stored so that starting a goroutine allocates nothing
 }
 
 func newEarly() *early {
@@ -71,10 +71,10 @@ func (r *Reader) startEarly(c *chunk) {
 	e := r.reused.early()
 	e.c, e.d, e.plans = c, r.reused.decoder(), r.plans[:c.known.blocks]
 	e.rows, e.at, e.tickets, e.ticket, e.ended = 0, 0, e.tickets[:0], 0, false
-	// Regular code has more rows per byte, but the reader can decode the remaining rows quickly.
+	// Regular code has more rows per byte, but the reader decodes the remaining rows quickly.
 	rows := min(c.references, 8*c.contentBytes())
 	if r.kinds&trace.EventKinds != 0 {
-		// room for the block entry, and for the entry or return of the function
+		// additional rows for the entry of the block, and for the call or return of the function
 		rows += 3 * c.steps
 	}
 	e.resize(int(min(rows, uint64(r.early.rows))), c.known.hasArg)
@@ -94,7 +94,7 @@ func (e *early) resize(rows int, arg bool) {
 	clear(c.arg)
 }
 
-// sized returns a column of n rows. It reuses the memory of column if that memory is large enough.
+// sized returns a column of n rows, in the memory of the given column if that is large enough.
 func sized[T any](column []T, n int) []T {
 	if cap(column) < n {
 		return make([]T, n)
@@ -131,9 +131,9 @@ func (e *early) fill() error {
 	return nil
 }
 
-// give copies rows of the current ticket to c, from index row on. It returns the index after the
-// last copied row.
-func (e *early) give(c *columns, row int) int {
+// copyRows copies rows of the current ticket to c, starting at index row. The result is the index
+// after the last copied row.
+func (e *early) copyRows(c *columns, row int) int {
 	end := e.rows
 	if e.ticket+1 < len(e.tickets) {
 		end = e.tickets[e.ticket+1].from
@@ -150,23 +150,23 @@ func (e *early) give(c *columns, row int) int {
 	return row + n
 }
 
-// runEarly writes rows of a lane that were decoded in advance, until a different lane has the next
-// row or c is full. goes reports whether the lane may continue.
-func (r *Reader) runEarly(l *lane, c *columns, row int, limit place) (next int, goes bool) {
+// runEarly copies rows of a lane that were decoded in advance to c, until a different lane has the
+// next row or c is full. The result The result mayContinue reports whether the lane may continue.
+func (r *Reader) runEarly(l *lane, c *columns, row int, limit place) (next int, mayContinue bool) {
 	e := l.early
 	for row < len(c.addr) {
 		from := row
-		row = e.give(c, row)
+		row = e.copyRows(c, row)
 		l.rows += uint64(row - from)
 		switch more := e.ticket+1 < len(e.tickets); {
 		case more && e.at == e.tickets[e.ticket+1].from:
 			e.ticket++
 			if l.ticket = e.tickets[e.ticket].ticket; limit.before(l.place()) {
-				r.sink(0)
+				r.siftDown(0)
 				return row, false
 			}
 		case !more && e.at == e.rows && e.ended:
-			return r.leave(l, e.err, row), false
+			return r.endChunk(l, e.err, row), false
 		case !more && e.at == e.rows:
 			r.endEarly(l)
 			return row, true
@@ -184,7 +184,7 @@ func (r *Reader) endEarly(l *lane) {
 	}
 }
 
-// reused keeps memory for use by later chunks.
+// reused contains objects of finished chunks that later chunks can reuse.
 type reused struct {
 	chunks   []*chunk
 	decoders []*decoder
@@ -222,7 +222,7 @@ func (m *reused) takeBack(c *chunk, d *decoder) {
 
 var errContent = errors.New("the length of the content differs from the length in the frame header")
 
-// start decompresses a chunk and starts to decode it.
+// start decompresses a chunk and prepares to decode its steps.
 func (d *decoder) start(c *chunk, plans []plan) error {
 	if err := d.unpack(c); err != nil {
 		return err

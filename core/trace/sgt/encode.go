@@ -4,7 +4,7 @@ package sgt
 // chunk. Each block that occurs gets the next free slot, so the cost of a reset depends only on the
 // number of slots in use.
 type slots struct {
-	of    []slotAt // slot of each block
+	of    []slotAt // the slot of each block
 	chunk uint32   // number of the current chunk; slots of earlier chunks are invalid
 }
 
@@ -18,7 +18,7 @@ func (s *slots) forget() {
 	}
 }
 
-// at returns a pointer to the slot of a block; blocks is the total number of blocks.
+// at returns a pointer to the slot of a block. The parameter blocks is the total number of blocks.
 func (s *slots) at(block uint32, blocks int) *slotAt {
 	if int(block) >= len(s.of) {
 		s.of = append(s.of, make([]slotAt, blocks-len(s.of))...)
@@ -34,9 +34,9 @@ type encoder struct {
 
 	control, value, ticket []byte
 
-	before   uint32 // slot of the block of the last step
+	before   uint32 // slot of the last step's block
 	previous uint64 // the last value, of any site
-	run      uint64 // number of expected steps that are not yet written
+	run      uint64 // number of expected steps that have not been written yet
 
 	steps, references       uint64
 	firstTicket, lastTicket uint64
@@ -46,7 +46,7 @@ type encoder struct {
 
 type encodedBlock struct {
 	number      uint32
-	next, other uint32 // slot of the block that followed the last time, and slot of the block that followed the time before
+	next, other uint32 // slots of the block that most recently followed this block, and of the block that followed it the time before
 	first       uint32 // index of the block's first value
 }
 
@@ -117,8 +117,8 @@ func (e *encoder) step(ticket uint64, block uint32, values []uint64, layouts []l
 	return references
 }
 
-// A token identifies the block of its step in one of three ways: as the block that followed the
-// last time, as the block that followed the time before, or as a new block.
+// A token identifies the block of its step in one of three ways: as the block that most recently
+// followed the previous block, as the block that followed it the time before, or as a new block.
 const (
 	followsNext = iota
 	followsOther
@@ -129,8 +129,8 @@ const (
 // the token.
 const longRun = 3
 
-// token writes a token for the expected steps that are not yet written, and the step after these
-// steps.
+// token writes a token, which represents the expected steps that have not been written yet, and the
+// step after them.
 func (e *encoder) token(misses, follows uint64) {
 	e.control = appendPrefix(e.control, misses<<4|min(e.run, longRun)<<2|follows)
 	if e.run >= longRun {
@@ -139,7 +139,7 @@ func (e *encoder) token(misses, follows uint64) {
 	e.run = 0
 }
 
-// update encodes one value, and reports whether the value was predicted correctly.
+// update encodes a value if it was mispredicted, and reports whether it was predicted correctly.
 func (e *encoder) update(s *encodedValue, v uint64, scale uint8) (hit bool) {
 	last := s.last
 	if hit = s.learn(v, e.previous); !hit {
@@ -157,7 +157,7 @@ func (s *encodedValue) expects(v, previous uint64) bool {
 	return v == s.last+s.stride
 }
 
-// learn updates the state with a value, and reports whether the value was predicted correctly.
+// learn updates the predictors with a value, and reports whether the value was predicted correctly.
 func (s *encodedValue) learn(v, previous uint64) (hit bool) {
 	if s.expects(v, previous) {
 		s.last, s.sure = v, true
@@ -193,7 +193,7 @@ func (e *encoder) difference(d uint64, scale uint8) {
 	e.value = appendPrefix(e.value, z<<1)
 }
 
-// endRun writes the expected steps that are not yet written.
+// endRun writes a token for the remaining expected steps.
 func (e *encoder) endRun() {
 	if e.run > 0 {
 		e.run--
@@ -208,7 +208,7 @@ func (e *encoder) endTicket() {
 	e.ticketSteps = 0
 }
 
-// end writes the remaining steps and the last ticket, which completes the three parts.
+// end completes the three parts: it writes the remaining steps and the last ticket.
 func (e *encoder) end() {
 	e.endRun()
 	e.endTicket()

@@ -76,8 +76,8 @@ type feed struct {
 }
 
 // next reads a frame, and skips frames of other programs. It returns io.EOF at the end of the file,
-// and io.ErrUnexpectedEOF if the file is truncated. If it returns errCheck, the tag and body can be
-// wrong.
+// and io.ErrUnexpectedEOF if the file is truncated. If it returns errCheck, the frame's tag and
+// body may be wrong.
 func (f *feed) next() (frame, error) {
 	for {
 		at := f.at
@@ -104,7 +104,7 @@ func (f *feed) next() (frame, error) {
 	}
 }
 
-// checked splits a frame of this format, and verifies its checksum.
+// checked splits a frame of this format into tag and body, and verifies its checksum.
 func checked(at uint64, b []byte) (frame, error) {
 	end := len(b) - 4
 	made := frame{at: at, tag: tagOf(b[:4]), body: b[4:end]}
@@ -133,8 +133,8 @@ func (f *feed) read(p []byte) error {
 	return err
 }
 
-// readLong reads n bytes and appends them to dst. n may be wrong, so readLong allocates memory only
-// when bytes arrive.
+// readLong reads n bytes and appends them to dst. The number n may be wrong, so readLong allocates
+// memory only when bytes arrive.
 func (f *feed) readLong(dst []byte, n int) ([]byte, error) {
 	const believed = 1 << 20
 	for n > 0 {

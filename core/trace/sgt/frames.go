@@ -12,7 +12,7 @@ import (
 // loop-compressed trace.
 type Frames struct {
 	feed feed
-	told told
+	told metadata
 }
 
 // NewFrames returns a reader of the frames of r.
@@ -37,7 +37,7 @@ func (f *Frames) Next() (Frame, error) {
 		case !isTable(next.tag):
 			return Frame{Tag: next.tag, At: next.at, Body: next.body}, nil
 		}
-		if err := f.told.take(next); err != nil {
+		if err := f.told.takeFrame(next); err != nil {
 			return Frame{}, err
 		}
 	}
@@ -55,7 +55,7 @@ func BeginsWith(head []byte, tag string) bool {
 // At returns the number of bytes read.
 func (f *Frames) At() uint64 { return f.feed.at }
 
-// Header returns the program, if there is one, and the facts that have been read so far.
+// Header returns the program, if the file describes one, and the facts that have been read so far.
 func (f *Frames) Header() (h trace.Header) {
 	c := f.told.clone()
 	if p := &c.program; len(p.Modules)+len(p.Threads)+len(p.Tags) > 0 {
@@ -65,12 +65,12 @@ func (f *Frames) Header() (h trace.Header) {
 	return h
 }
 
-// Ending describes how the run ended. It must be called after all frames have been read.
+// Ending describes how the run ended. Call Ending after all frames have been read.
 func (f *Frames) Ending() Ending { return f.told.ending }
 
-// Tables writes the contents of successive headers as frames. It writes each item only once.
+// Tables writes the contents of successive headers as frames. Each item is written only once.
 type Tables struct {
-	modules, functions, blocks, sites, objects, tags, facts int // numbers of items that are already written
+	modules, functions, blocks, sites, objects, tags, facts int // numbers of items that have been written
 
 	moduleOf []int // first object of each module
 	addrs    []trace.Addr
@@ -88,8 +88,9 @@ func (t *Tables) Append(dst []byte, h trace.Header) []byte {
 	return dst
 }
 
-// each calls put with the tag and body of each frame for the new parts of a header. It writes
-// modules only if ordered is set: tables require that the sites are in the order of the blocks.
+// each calls the function put with the tag and body of each frame that describes the new parts of a
+// header. If the parameter ordered is false, modules are omitted, because tables require that the
+// sites are in the order of the blocks.
 func (t *Tables) each(h trace.Header, ordered bool, put func(tag string, body []byte) error) error {
 	var err error
 	add := func(tag string, body []byte) {
@@ -106,7 +107,7 @@ func (t *Tables) each(h trace.Header, ordered bool, put func(tag string, body []
 		return err
 	}
 	for ordered && (t.modules < len(p.Modules) || t.blocks < len(p.Blocks) || t.functions < len(p.Functions)) {
-		add(tagModule, AppendModule(nil, t.part(p)))
+		add(tagModule, AppendModule(nil, t.nextModule(p)))
 	}
 	t.eachObjects(p, add)
 	for _, th := range p.Threads {
@@ -146,16 +147,16 @@ func inOrder(p *trace.Program) bool {
 	return int(next) == len(p.Sites)
 }
 
-// part returns the next new module as a program. The module of a block without a function is
-// unknown, so the block becomes a part of the module of the block before it.
-func (t *Tables) part(p *trace.Program) *trace.Program {
+// nextModule returns the next new module as a program. It assigns a block without a function, whose
+// module is unknown, to the module of the block before it.
+func (t *Tables) nextModule(p *trace.Program) *trace.Program {
 	part := &trace.Program{Modules: make([]trace.Module, 1)}
 	functions, blocks, objects := len(p.Functions), len(p.Blocks), len(p.Objects)
 	if t.modules < len(p.Modules) {
 		part.Modules[0] = p.Modules[t.modules]
 	}
 	if t.modules+1 < len(p.Modules) {
-		functions, blocks = t.end(p)
+		functions, blocks = t.moduleEnd(p)
 	}
 	for _, f := range p.Functions[t.functions:functions] {
 		f.First -= uint32(t.blocks)
@@ -187,8 +188,8 @@ func (t *Tables) part(p *trace.Program) *trace.Program {
 	return part
 }
 
-// ownStructures adds to a module the structures that its sites and objects use. all contains the
-// structures of the whole program.
+// ownStructures adds to a module the structures that its sites and objects use. The parameter all
+// contains the structures of the whole program.
 func ownStructures(part *trace.Program, all []trace.Structure) {
 	if len(all) == 0 {
 		return
@@ -213,10 +214,10 @@ func ownStructures(part *trace.Program, all []trace.Structure) {
 	}
 }
 
-// end returns the indices at which the functions and blocks of the next module end. The next module
-// must not be the last module. If its blocks refer to blocks of a later module, end returns the
-// total numbers of functions and blocks.
-func (t *Tables) end(p *trace.Program) (functions, blocks int) {
+// moduleEnd returns the indices after the last function and the last block of the next module,
+// which must not be the last module. If the module's blocks refer to blocks of a later module,
+// moduleEnd returns the total numbers of functions and blocks.
+func (t *Tables) moduleEnd(p *trace.Program) (functions, blocks int) {
 	functions = t.functions
 	for functions < len(p.Functions) && p.Functions[functions].Module <= uint32(t.modules) {
 		functions++
@@ -225,15 +226,15 @@ func (t *Tables) end(p *trace.Program) (functions, blocks int) {
 		return functions, len(p.Blocks)
 	}
 	blocks = int(p.Functions[functions].First)
-	if blocks < t.blocks || blocks > len(p.Blocks) || !t.apart(p, functions, blocks) {
+	if blocks < t.blocks || blocks > len(p.Blocks) || !t.canSplit(p, functions, blocks) {
 		return len(p.Functions), len(p.Blocks)
 	}
 	return functions, blocks
 }
 
-// apart reports whether a module can end before the given function and block. Functions and blocks
-// before this position must not refer to functions or blocks after it, or vice versa.
-func (t *Tables) apart(p *trace.Program, functions, blocks int) bool {
+// canSplit reports whether a module can end before the given function and block. This requires that
+// no function or block before this position refers to a function or block after it, or vice versa.
+func (t *Tables) canSplit(p *trace.Program, functions, blocks int) bool {
 	for i := t.functions; i < len(p.Functions); i++ {
 		f := &p.Functions[i]
 		if i >= functions && int(f.First) < blocks || i < functions && int(f.First+f.Blocks) > blocks {
@@ -254,7 +255,7 @@ func (t *Tables) apart(p *trace.Program, functions, blocks int) bool {
 	return true
 }
 
-// eachObjects writes the addresses of a module's objects, if an address of the module is new or has
+// eachObjects writes the addresses of each module's objects if one of these addresses is new or has
 // changed.
 func (t *Tables) eachObjects(p *trace.Program, add func(tag string, body []byte)) {
 	for module, first := range t.moduleOf {

@@ -15,18 +15,17 @@ import (
 // a site. If rows do not contain these addresses, they are grouped by history: two rows belong to
 // the same group if both rows, and the historyRows rows before each of them, agree in kind and
 // size. A group has up to mostStreams sites, and a row belongs to the site that predicts its
-// address. Similar references of a loop therefore have different sites. With groups and
-// predictions, a lackey trace is a third smaller than with only groups or only predictions, and has
-// half as many tokens to decode.
+// address. Similar references of a loop therefore have different sites. A lackey trace is a third
+// smaller than with only groups or only predictions, and has only half of the tokens.
 type Importer struct {
 	w *Writer
 	namer
-	fresh   trace.Program // tables that are not yet written, as one module
+	fresh   trace.Program // the tables that have not been written yet, as one module
 	running execution     // current execution of a block of the trace
 	known   knownBlocks
 	ticket  uint64       // ticket of the last row
 	values  [2]uint64    // values of the last row
-	told    trace.Header // the last header whose facts were written
+	told    trace.Header // the header whose facts were written last
 }
 
 // NewImporter returns an Importer that writes a container for a converted trace.
@@ -41,7 +40,7 @@ func NewImporter(w io.Writer, facts []trace.Fact) *Importer {
 
 // Write writes the references of a batch. The parameter h is the header of the trace.
 func (m *Importer) Write(b *trace.Batch, h trace.Header) error {
-	m.tell(h)
+	m.writeFacts(h)
 	if h.Program != nil && b.Site != nil {
 		return m.executions(b, h.Program)
 	}
@@ -51,7 +50,7 @@ func (m *Importer) Write(b *trace.Batch, h trace.Header) error {
 		}
 		group := groupOf(b, i, h.Sizes)
 		group.pc = trace.At(b.PC, i)
-		if thread := trace.At(b.Thread, i); !m.runs(thread) {
+		if thread := trace.At(b.Thread, i); !m.isRunning(thread) {
 			m.turnTo(thread)
 		}
 		if err := m.row(group, b.Addr[i]); err != nil {
@@ -61,8 +60,8 @@ func (m *Importer) Write(b *trace.Batch, h trace.Header) error {
 	return nil
 }
 
-// tell writes the facts that have changed since the last call.
-func (m *Importer) tell(h trace.Header) {
+// writeFacts writes the facts that have changed since the last call.
+func (m *Importer) writeFacts(h trace.Header) {
 	change := func(name string, changed bool, value string) {
 		if changed {
 			m.w.Facts([]trace.Fact{{Name: name, Value: value}})
@@ -87,12 +86,12 @@ func (m *Importer) turnTo(thread uint32) {
 }
 
 func (m *Importer) row(group siteGroup, addr trace.Addr) error {
-	block := m.name(group, addr)
+	block := m.assign(group, addr)
 	m.values[0] = addr
 	return m.step(block, m.values[:group.values()])
 }
 
-// step writes a step of the running thread.
+// step writes a step of the current thread.
 func (m *Importer) step(block uint32, values []uint64) error {
 	if len(m.w.open) == 0 {
 		m.ticket++ // a chunk begins with a new ticket
@@ -114,7 +113,7 @@ func (m *Importer) newBlock(b trace.Block, g siteGroup, sites ...trace.Site) uin
 	return uint32(len(m.groups) - 1)
 }
 
-// declare writes the tables of all items that were added since the last call.
+// declare writes the tables of all items that have been added since the last call.
 func (m *Importer) declare() {
 	if len(m.fresh.Blocks) == 0 {
 		return
@@ -134,11 +133,11 @@ func (m *Importer) Close(e End) error {
 	return m.w.Close(e)
 }
 
-// execution is the current execution of a block of the trace. In some traces, such as PPT traces,
-// the references of a block differ between executions. In a container, a block always produces the
-// same rows. A block of the trace therefore becomes several blocks, one for each distinct list of
-// sites. References in excess of MaxValues values, and references that come after references of a
-// different block, become steps of a synthetic block.
+// execution is the current execution of a block of the trace. In some traces, such as PPT traces, a
+// block's references differ between executions. In a container, all executions of a block produce
+// the same kinds of rows. A block of the trace therefore becomes several blocks, one for each
+// distinct list of sites. References beyond the maximum of MaxValues values become steps of a
+// synthetic block, and so do references that follow references of a different block.
 type execution struct {
 	begun  bool
 	entry  bool   // whether the execution began with a BlockEntry row
@@ -149,7 +148,7 @@ type execution struct {
 
 // knownBlocks contains the blocks of the container that have been created for executions.
 type knownBlocks struct {
-	number    map[string]uint32 // number of the new block, by block of the trace and sites
+	number    map[string]uint32 // number of the new block, by the trace's block and the list of sites
 	functions map[uint32]uint32 // maps function numbers in the trace to function numbers in the new table
 	// structures maps structure numbers in the trace to structure numbers in the new table.
 	structures map[uint32]uint32
@@ -170,7 +169,7 @@ func (m *Importer) executions(b *trace.Batch, p *trace.Program) error {
 			block = p.Sites[b.Site[i]].Block
 		}
 		turned := m.thread == nil || m.thread.number != thread
-		if turned || entry || !m.running.goesOn(block) {
+		if turned || entry || !m.running.continues(block) {
 			if err := m.endExecution(); err != nil {
 				return err
 			}
@@ -190,8 +189,8 @@ func (m *Importer) executions(b *trace.Batch, p *trace.Program) error {
 	return nil
 }
 
-// goesOn reports whether a reference of a block belongs to the current execution.
-func (e *execution) goesOn(block uint32) bool {
+// continues reports whether a reference of the given block belongs to the current execution.
+func (e *execution) continues(block uint32) bool {
 	return e.begun && e.entry && e.block == block && len(e.values) <= MaxValues-2
 }
 
@@ -288,21 +287,21 @@ func (m *Importer) functionOf(f uint32) uint32 {
 const (
 	historyRows = 6
 	mostStreams = 4
-	// nearBytes is the maximum distance between the last address of a stream and an unpredicted
-	// address that continues the stream.
+	// nearBytes is the maximum distance from a stream's last address at which an unpredicted address
+	// continues the stream.
 	nearBytes = 2048
-	// mostGroupSites is the number of sites at which grouping by history stops. A program with so
+	// If there are mostGroupSites sites, new sites are no longer grouped by history. A program with so
 	// many sites has irregular references, for which history is useless.
 	mostGroupSites = 1 << 16
 )
 
-// siteGroup contains the common properties of the rows of a synthetic site.
+// siteGroup contains the properties that all rows of a synthetic site have in common.
 type siteGroup struct {
 	kind    trace.Kind
 	flags   trace.SiteFlags
 	bytes   uint32 // 0 if each record contains its size, or with NoSize
 	pc      trace.Addr
-	history uint64 // properties of the previous rows, one byte for each row
+	history uint64 // properties of the preceding rows, one byte for each row
 }
 
 // groupOf returns the group of a row without PC.
@@ -313,7 +312,7 @@ func groupOf(b *trace.Batch, i int, sizes bool) siteGroup {
 	return siteGroup{kind: b.Kind[i], bytes: b.Bytes[i]}
 }
 
-// values returns the number of values of a row.
+// values returns the number of values that a row of the group has.
 func (g *siteGroup) values() int {
 	if g.bytes == 0 && g.flags&trace.NoSize == 0 {
 		return 2
@@ -325,7 +324,7 @@ func (g *siteGroup) values() int {
 // same number.
 type namer struct {
 	families
-	groups  []siteGroup // group of each block
+	groups  []siteGroup // the group of each block
 	threads map[uint32]*importThread
 	thread  *importThread // thread of the last row
 	add     func(siteGroup) uint32
@@ -342,11 +341,11 @@ type family struct {
 	count  int
 }
 
-// families is a hash table of families. It is faster than a map by a factor of several, which
-// matters because it is searched every few rows.
+// families is a hash table of families. It is several times as fast as a map, which matters because
+// it is searched every few rows.
 type families struct {
 	all  []family
-	slot []uint32 // 1 + the index of a family, or 0 for a free slot; collisions use linear probing
+	slot []uint32 // the index of a family plus 1, or 0 if the slot is free; collisions are resolved by linear probing
 }
 
 func newFamilies() families { return families{slot: make([]uint32, 1<<8)} }
@@ -357,8 +356,8 @@ func (g *siteGroup) hash() uint64 {
 	return h ^ h>>32
 }
 
-// of returns the family of a group, and adds the family if necessary.
-func (f *families) of(g *siteGroup) *family {
+// get returns the family of a group, and adds the family if necessary.
+func (f *families) get(g *siteGroup) *family {
 	for at := g.hash(); ; at++ {
 		slot := &f.slot[at&uint64(len(f.slot)-1)]
 		switch {
@@ -397,15 +396,15 @@ type importThread struct {
 	streams  []importStream // the stream of each block
 }
 
-// importStream is the state of a block for a thread.
+// importStream is the predictor's state for one block and one thread.
 type importStream struct {
 	encodedValue
-	next uint32 // 1 + the block that followed the last time
-	used uint64 // number of the block's last row
+	next uint32 // the block that most recently followed this block, plus 1
+	used uint64 // sequence number of the block's last row
 }
 
-// runs reports whether the last row belonged to the given thread.
-func (m *namer) runs(thread uint32) bool { return m.thread != nil && m.thread.number == thread }
+// isRunning reports whether the given thread made the last row.
+func (m *namer) isRunning(thread uint32) bool { return m.thread != nil && m.thread.number == thread }
 
 func (m *namer) turnTo(thread uint32) {
 	if m.thread = m.threads[thread]; m.thread == nil {
@@ -414,14 +413,14 @@ func (m *namer) turnTo(thread uint32) {
 	}
 }
 
-// name returns the block for a row and updates the thread's predictions.
-func (m *namer) name(group siteGroup, addr trace.Addr) uint32 {
+// assign returns the synthetic block for a row, and updates the thread's predictors.
+func (m *namer) assign(group siteGroup, addr trace.Addr) uint32 {
 	t := m.thread
 	history := t.history<<8 | uint64(group.bytes*0x9e3779b1>>27)<<3 | uint64(group.kind)
 	if group.pc == 0 && len(m.groups) < mostGroupSites {
 		group.history = t.history & (1<<(8*historyRows) - 1)
 	}
-	block := m.choose(&group, addr)
+	block := m.chooseBlock(&group, addr)
 	s := &t.streams[block]
 	s.learn(addr, t.previous)
 	t.rows++
@@ -431,13 +430,13 @@ func (m *namer) name(group siteGroup, addr trace.Addr) uint32 {
 	return block
 }
 
-// choose selects a block of a group for a row.
-func (m *namer) choose(group *siteGroup, addr trace.Addr) uint32 {
+// chooseBlock selects the block of a group that best predicts the address of a row.
+func (m *namer) chooseBlock(group *siteGroup, addr trace.Addr) uint32 {
 	t := m.thread
 	if more := len(m.groups) - len(t.streams); more > 0 {
 		t.streams = append(t.streams, make([]importStream, more)...)
 	}
-	follower := uint32(0) // 1 + the expected block, if it belongs to the group
+	follower := uint32(0) // the expected block plus 1, if it belongs to the group
 	if len(t.streams) > 0 {
 		if follower = t.streams[t.before].next; follower > 0 && m.groups[follower-1] != *group {
 			follower = 0
@@ -446,7 +445,7 @@ func (m *namer) choose(group *siteGroup, addr trace.Addr) uint32 {
 			return follower - 1
 		}
 	}
-	of := m.of(group)
+	of := m.get(group)
 	blocks := of.blocks[:of.count]
 	nearest, oldest, distance := uint32(0), uint32(0), ^uint64(0)
 	for i, b := range blocks {
@@ -500,10 +499,10 @@ func (n *Namer) Name(b *trace.Batch, h trace.Header, sites []uint32) {
 		if sites[i] = 0; !kind.IsReference() {
 			continue
 		}
-		if thread := trace.At(b.Thread, i); !n.runs(thread) {
+		if thread := trace.At(b.Thread, i); !n.isRunning(thread) {
 			n.turnTo(thread)
 		}
-		sites[i] = n.name(groupOf(b, i, h.Sizes), b.Addr[i])
+		sites[i] = n.assign(groupOf(b, i, h.Sizes), b.Addr[i])
 	}
 }
 

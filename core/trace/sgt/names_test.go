@@ -20,11 +20,11 @@ func TestFamiliesEqualMap(t *testing.T) {
 		}
 		for i := range rapid.Uint64Range(1, 5000).Draw(t, "groups") {
 			g := of(i * i)
-			if got := f.of(&g); got.group != g || got.count == 0 != (want[g] == 0) || got.count > 0 && got.blocks[0] != want[g] {
+			if got := f.get(&g); got.group != g || got.count == 0 != (want[g] == 0) || got.count > 0 && got.blocks[0] != want[g] {
 				t.Fatalf("the family of group %+v is %+v, want the family of block %d", g, got, want[g])
 			}
 			want[g] = uint32(i) + 1
-			f.of(&g).blocks[0], f.of(&g).count = uint32(i)+1, 1
+			f.get(&g).blocks[0], f.get(&g).count = uint32(i)+1, 1
 		}
 		if len(f.all) != len(want) {
 			t.Fatalf("%d families, want %d", len(f.all), len(want))

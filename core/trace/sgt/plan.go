@@ -14,21 +14,21 @@ type plan struct {
 	rows   []planRow
 }
 
-// form classifies plans by the fastest way to execute them.
+// form classifies plans by the fastest method to write their rows.
 type form uint8
 
 const (
 	// every value is the address of one row, in order; rows without a value come before or after
 	// these rows
 	straight form = iota
-	fixed         // every step has the same number of rows
+	fixed         // all steps have the same number of rows
 	// the number of rows varies: a range of 2^32 bytes or more becomes several rows, and the end of
 	// a worksharing loop that continues produces no row
 	varying
 )
 
-// planRow is one row of a plan. Values have the same numbers as in the step. The value with number
-// constantValue is always 0.
+// planRow describes one row of a plan. Values are identified by their numbers in the step. The
+// value with number constantValue is always 0.
 type planRow struct {
 	kind  trace.Kind
 	how   rowForm
@@ -36,7 +36,7 @@ type planRow struct {
 	arg   uint8 // number of the value that is stored in Arg
 	bytes uint32
 	site  uint32
-	more  uint64 // constant that is added to the value of Arg
+	more  uint64 // constant that is added to the value in Arg
 }
 
 // rowForm specifies a further effect that a value has on a row.
@@ -44,7 +44,7 @@ type rowForm uint8
 
 const (
 	onlyRow     rowForm = iota
-	sizedRow            // the value with number arg is Bytes
+	sizedRow            // Bytes is the value with the number arg
 	unlessGoing         // the row exists only if the value with number addr is 0
 )
 
@@ -58,11 +58,11 @@ type planner struct {
 	kinds  trace.Kinds
 	plans  []plan
 	pcs    []trace.Addr // PC of each site
-	hasPC  bool         // whether a site has a PC
-	hasArg bool         // whether a site produces rows with a second value
+	hasPC  bool         // whether any site has a PC
+	hasArg bool         // whether any site produces rows with a second value
 }
 
-// extend creates the plans for new blocks.
+// extend creates the plans of blocks that do not have a plan yet.
 func (p *planner) extend(program *trace.Program) {
 	for _, s := range program.Sites[len(p.pcs):] {
 		p.pcs = append(p.pcs, s.PC)
@@ -101,7 +101,7 @@ func (p *planner) plan(number uint32, b *trace.Block, sites []trace.Site) plan {
 	return made
 }
 
-// accesses reports whether a row of a site shows that the site's block was entered.
+// accesses reports whether the rows of a site show that the site's block was entered.
 func accesses(s trace.Site) bool { return s.Kind <= trace.Modify }
 
 // writePCs fills a PC column. Rows of blocks have no PC.
@@ -121,7 +121,7 @@ func (p *planner) blockRow(to *plan, kind trace.Kind, number uint32) {
 	}
 }
 
-// rowOf returns the row for a site. value is the number of the site's first value.
+// rowOf returns the row for a site. The parameter value is the number of the site's first value.
 func rowOf(s *trace.Site, number uint32, value int) planRow {
 	r := planRow{kind: s.Kind, addr: constantValue, arg: constantValue, site: number}
 	values := s.Values()
@@ -217,8 +217,8 @@ func appendLayouts(layouts []layout, p *trace.Program) []layout {
 	return layouts
 }
 
-// scaleOf returns the number of low bits that are usually 0 in the differences of a value, because
-// the value is the address of aligned words.
+// scaleOf returns the number of low bits that are usually 0 in the differences of a value. Such a
+// value is the address of aligned words.
 func scaleOf(s *trace.Site, value int) uint8 {
 	switch {
 	case value > 0 || s.Kind > trace.Fetch || s.Bytes < 2:

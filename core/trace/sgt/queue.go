@@ -18,19 +18,19 @@ import (
 // [decoder.specials] processes steps of blocks that are not straight.
 //
 // Tokens, blocks and values are processed in separate loops, so that a mispredicted branch in one
-// loop does not stall the other loops. Masks keep indices in bounds, because in WebAssembly a
-// comparison would end an optimised region.
+// loop does not stall the other loops. Masks limit the indices, because in WebAssembly a comparison
+// would end an optimised region.
 type queue struct {
-	stepAt, stepEnd   int // remaining steps
-	valueAt, valueEnd int // remaining values of earlier steps
-	missAt, missEnd   int // remaining mispredicted values
+	stepAt, stepEnd   int // range of the remaining steps
+	valueAt, valueEnd int // range of the remaining values of earlier steps
+	missAt, missEnd   int // range of the remaining mispredicted values
 	tokens            int // number of tokens read by expandShort
-	written           int // number of elements of steps that may differ from 0
+	written           int // number of elements of the array steps that may differ from 0
 	steps             [stepRoom]uint64
 	values            [valueRoom]uint64
-	misses            [valueRoom]uint16 // indices in values of the mispredicted values
+	misses            [valueRoom]uint16 // indices of the mispredicted values in the array values
 	offs              [valueRoom]uint64 // differences of the mispredicted values
-	wrong             error             // error of the next step
+	wrong             error             // the error in the next step, or nil
 }
 
 const (
@@ -41,7 +41,7 @@ const (
 	missedShift = 32
 	narrow      = 2 // maximum number of rows of a step that linkNarrow accepts
 
-	// The following sizes are powers of two, so that masks keep indices in bounds.
+	// The following sizes are powers of two, so that masks can limit the indices.
 	stepRoom   = 1024
 	valueRoom  = 2048
 	mostValues = valueRoom - mostRows // maximum number of values in the queue before the last step is added
@@ -82,7 +82,7 @@ var tokenBytes = func() (n [256]uint8) {
 // shortToken is a decoded one-byte token: its run, and the step after the run.
 type shortToken struct {
 	op  uint16
-	run uint8 // greater than shortRun if the token has more bytes
+	run uint8 // greater than shortRun if the token has further bytes
 }
 
 const shortRun = longRun - 1
@@ -100,8 +100,9 @@ var shortTokens = func() (t [256]shortToken) {
 }()
 
 // expand fills the empty queue with the steps of the next tokens, up to a long token. A loop over
-// each run would mispredict branches, because the lengths of runs are unpredictable. Instead, all
-// steps are initially expected steps, and tokens only skip their runs.
+// the steps of each run would cause mispredicted branches, because the lengths of runs are
+// unpredictable. Instead, all elements initially represent expected steps, and each token only
+// skips the elements of its run.
 func (d *decoder) expand() {
 	q := &d.queue
 	end := int(min(stepRoom, d.steps))
@@ -144,7 +145,7 @@ func (d *decoder) expand() {
 }
 
 // expandShort decodes one-byte tokens at content[control:], and returns the new number of steps. It
-// sets q.tokens.
+// stores the number of decoded tokens in q.tokens.
 func (d *decoder) expandShort(at, end, control int) int {
 	q := &d.queue
 	content := (*[window]byte)(d.content[control:])
@@ -246,7 +247,7 @@ func (d *decoder) linkWide() bool {
 	return true
 }
 
-// linkNew makes the block of the next step the expected block.
+// linkNew makes the new block of the next step the expected block.
 func (d *decoder) linkNew() error {
 	op := &d.queue.steps[d.queue.stepAt]
 	off := *op >> 32
@@ -254,9 +255,8 @@ func (d *decoder) linkNew() error {
 	return d.follow(off)
 }
 
-// specials writes the rows of up to the given number of steps (most), as long as the steps belong
-// to known blocks that are not straight. Its results have the same meaning as the results of
-// [decoder.fill].
+// specials writes the rows of at most "most" steps, as long as the steps belong to known blocks
+// that are not straight. It returns the same results as [decoder.fill].
 func (d *decoder) specials(c *columns, row int, most uint64) (int, uint64, error) {
 	q := &d.queue
 	for row < len(c.addr) && most > 0 && q.someSteps() {

@@ -12,10 +12,10 @@ import (
 func TestQueueMatchesTokens(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := &decoder{}
-		var want []behind
+		var want []stepAfterRun
 		for range rapid.IntRange(1, 400).Draw(t, "tokens") {
 			run := rapid.OneOf(rapid.Uint64Range(0, 20), rapid.Uint64Range(0, 300)).Draw(t, "run")
-			s := behind{follows: rapid.Uint64Range(0, followsNew).Draw(t, "follows")}
+			s := stepAfterRun{follows: rapid.Uint64Range(0, followsNew).Draw(t, "follows")}
 			s.misses = rapid.Uint64Max(1<<rapid.SampledFrom([]uint{1, 3, 10, 24, 25, 48}).Draw(t, "values")-1).Draw(t, "misses")
 			d.content = appendPrefix(d.content, s.misses<<4|min(run, longRun)<<2|s.follows)
 			if run >= longRun {
@@ -25,7 +25,7 @@ func TestQueueMatchesTokens(t *testing.T) {
 				s.off = rapid.Uint64Max(1<<rapid.SampledFrom([]uint{3, 31, 32, 33, 63}).Draw(t, "bits")).Draw(t, "off")
 				d.content = appendPrefix(d.content, s.off)
 			}
-			want = append(want, make([]behind, run)...)
+			want = append(want, make([]stepAfterRun, run)...)
 			want = append(want, s)
 		}
 		d.controlEnd = len(d.content)
@@ -38,15 +38,15 @@ func TestQueueMatchesTokens(t *testing.T) {
 	})
 }
 
-// expanded returns all steps in the control part that a decoder reads.
-func expanded(t failer, d *decoder) (all []behind) {
+// expanded returns all steps in the control part of a decoder's chunk.
+func expanded(t failer, d *decoder) (all []stepAfterRun) {
 	for d.steps > 0 {
 		from := len(all)
 		if d.expand(); d.queue.someSteps() {
 			for d.queue.someSteps() {
 				op := d.queue.steps[d.queue.stepAt]
 				d.queue.stepAt++
-				s := behind{misses: op & (opNew - 1) >> opMisses, follows: op / opOther & 1}
+				s := stepAfterRun{misses: op & (opNew - 1) >> opMisses, follows: op / opOther & 1}
 				if op >= opNew {
 					s.follows, s.off = followsNew, op>>32
 				}
@@ -55,7 +55,7 @@ func expanded(t failer, d *decoder) (all []behind) {
 		} else if err := d.token(); err != nil {
 			t.Fatalf("error with %d remaining steps: %v", d.steps, err)
 		} else {
-			all = append(all, make([]behind, d.run)...)
+			all = append(all, make([]stepAfterRun, d.run)...)
 			all = append(all, d.last)
 		}
 		d.steps -= uint64(len(all) - from)

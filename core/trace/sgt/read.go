@@ -23,24 +23,24 @@ type Reader struct {
 	name    string
 	options Options
 	source  source
-	ended   error  // the error that ended reading, io.EOF if the file is complete, or nil before the end
+	ended   error  // the error at which reading ended; io.EOF if the file is complete; nil before the end
 	floor   uint64 // lower bound of the tickets in unread chunks
 
-	*told
+	*metadata
 	planner
 	lanes   map[uint32]*lane
 	turn    []*lane // heap of lanes, ordered by their next step
 	reused  reused
 	each    func(frame) error // called for all frames except CHNK frames; may be nil
-	latest  *known            // the tables that precede the last chunk that was read
-	now     *known            // the tables that precede the last returned rows; nil if no rows have been returned
-	shown   told              // the tables in now, or all tables at the end of the file
+	latest  *chunkTables      // the tables that precede the last chunk that was read
+	now     *chunkTables      // the tables that precede the last returned rows; nil if no rows have been returned
+	shown   metadata          // copy of the tables in now; at the end of the file, all tables
 	ahead   *chunk            // the chunk that was read in advance, or nil
 	early   earlyLimit
 	earlies int // number of chunks that are decoded in advance and have remaining rows
 	lost    Lost
 	err     error // the error that ended the trace
-	apart   apart
+	apart   movablePosition
 }
 
 // source returns chunks in file order, and passes other frames to the reader.
@@ -52,13 +52,13 @@ type source interface {
 // Lost describes the unreadable parts of a file.
 type Lost struct {
 	Chunks     uint64
-	References uint64 // number of references in the lost chunks, as far as known
+	References uint64 // number of references in the lost chunks, if it is known
 	Frames     uint64 // number of lost frames other than chunks
-	First      error  // the error that caused the first loss; nil if no part is lost
+	First      error  // the error in the first lost part; nil if no part is lost
 	Offset     uint64 // offset of the first lost frame
 }
 
-// lane is the reading position in the steps of one thread.
+// lane contains the chunks of one thread that have not been read completely.
 type lane struct {
 	thread uint32
 	ticket uint64 // ticket of the next step
@@ -66,18 +66,18 @@ type lane struct {
 	d      *decoder // decoder of the first chunk; nil if decoding has not started
 	// rows that were decoded in advance, or nil; the decoder continues after these rows
 	early *early
-	rows  uint64 // number of returned rows of the first chunk
+	rows  uint64 // number of rows of the first chunk that have been returned
 }
 
 // NewReader returns a reader of the container in r. The parameter name is the trace's name in
 // errors.
 func NewReader(name string, r io.Reader, o Options) *Reader {
-	return newReader(name, o, &stream{feed: feed{r: r}}, &told{})
+	return newReader(name, o, &stream{feed: feed{r: r}}, &metadata{})
 }
 
-func newReader(name string, o Options, s source, t *told) *Reader {
+func newReader(name string, o Options, s source, t *metadata) *Reader {
 	r := &Reader{
-		name: name, options: o, source: s, told: t,
+		name: name, options: o, source: s, metadata: t,
 		planner: planner{kinds: trace.AllKinds},
 		lanes:   map[uint32]*lane{},
 		reused:  reused{split: runtime.GOARCH == "wasm"},
@@ -98,7 +98,7 @@ func (r *Reader) Expect(o trace.Outline) { r.program.ThreadCount = o.Threads }
 // Header describes the trace. It uses only the frames that precede the last returned rows, and does
 // not depend on how far the reader has read ahead.
 func (r *Reader) Header() trace.Header {
-	t, hasPC := r.told, r.hasPC
+	t, hasPC := r.metadata, r.hasPC
 	if r.now != nil {
 		t, hasPC = &r.shown, r.now.hasPC
 	}
@@ -129,34 +129,34 @@ func (r *Reader) Next(b *trace.Batch) error {
 		l := r.top()
 		if l == nil {
 			r.err = r.end()
-			r.shown = *r.told
+			r.shown = *r.metadata
 			break
 		}
 		chunk := r.apart.chunk(l.queue[0].at)
-		if k := l.queue[0].known; r.isNews(k) {
+		if k := l.queue[0].known; r.hasNewItems(k) {
 			if row > 0 {
 				break
 			}
-			r.now, r.shown = k, k.told
+			r.now, r.shown = k, k.metadata
 		}
 		if r.apart.is {
 			if row > 0 && chunk != r.apart.here.Chunk {
 				break
 			}
-			if row == 0 && !r.apart.room(b, chunk) {
+			if row == 0 && !r.apart.limitBatch(b, chunk) {
 				b.Resize(0)
 				return trace.ErrThere
 			}
 		}
 		if row == 0 {
-			c = r.columns(b)
+			c = r.addColumns(b)
 		}
 		next := r.run(l, &c, row)
 		if b.Thread != nil {
 			fillThread(b.Thread[row:next], l.thread)
 		}
 		if next > row {
-			r.apart.gave(chunk, next-row)
+			r.apart.advance(chunk, next-row)
 		}
 		row = next
 	}
@@ -170,8 +170,8 @@ func (r *Reader) Next(b *trace.Batch) error {
 	return nil
 }
 
-// columns adds the columns to b for which the file contains values.
-func (r *Reader) columns(b *trace.Batch) columns {
+// addColumns adds to b the optional columns for which the file contains values.
+func (r *Reader) addColumns(b *trace.Batch) columns {
 	b.NeedSite()
 	if !r.now.noThreads {
 		b.NeedThread()
@@ -192,8 +192,8 @@ func fillThread(column []uint32, thread uint32) {
 	}
 }
 
-// top returns the lane of the next step, or nil at the end. It reads further chunks as long as
-// these may contain an earlier step.
+// top returns the lane that contains the next step, or nil at the end. It reads further chunks as
+// long as they may contain an earlier step.
 func (r *Reader) top() *lane {
 	for {
 		if len(r.turn) > 0 && r.ready() {
@@ -220,7 +220,7 @@ func (r *Reader) ready() bool {
 
 func (r *Reader) enqueue(c *chunk) {
 	r.extend(&r.program)
-	r.learned()
+	r.recordTables()
 	c.known = r.latest
 	l := r.lanes[c.thread]
 	if l == nil {
@@ -233,7 +233,7 @@ func (r *Reader) enqueue(c *chunk) {
 	if l.queue = append(l.queue, c); len(l.queue) == 1 {
 		l.ticket = c.firstTicket
 		r.turn = append(r.turn, l)
-		r.rise(len(r.turn) - 1)
+		r.siftUp(len(r.turn) - 1)
 	}
 }
 
@@ -243,7 +243,7 @@ func (r *Reader) run(l *lane, c *columns, row int) int {
 	for row < len(c.addr) {
 		if l.d == nil {
 			if err := r.begin(l); err != nil {
-				return r.leave(l, err, row)
+				return r.endChunk(l, err, row)
 			}
 		}
 		if l.early != nil {
@@ -259,13 +259,13 @@ func (r *Reader) run(l *lane, c *columns, row int) int {
 			row = d.drain(c, row)
 			continue
 		case d.ticketDone() && d.steps == 0:
-			return r.leave(l, d.end(), row)
+			return r.endChunk(l, d.end(), row)
 		case d.ticketDone():
 			if err := d.nextTicket(); err != nil {
-				return r.leave(l, err, row)
+				return r.endChunk(l, err, row)
 			}
 			if l.ticket = d.ticketNow; limit.before(l.place()) {
-				r.sink(0)
+				r.siftDown(0)
 				return row
 			}
 		}
@@ -274,7 +274,7 @@ func (r *Reader) run(l *lane, c *columns, row int) int {
 		row, d.ticketSteps, err = d.fill(c, row, d.ticketSteps)
 		l.rows += uint64(row - from)
 		if err != nil {
-			return r.leave(l, err, row)
+			return r.endChunk(l, err, row)
 		}
 	}
 	return row
@@ -282,36 +282,36 @@ func (r *Reader) run(l *lane, c *columns, row int) int {
 
 // step decodes the next step. The values are valid until the next call.
 func (r *Reader) step() (l *lane, block uint32, values []uint64, err error) {
-	r.early = earlyLimit{} // decoding in advance would convert steps to rows
+	r.early = earlyLimit{} // chunks that are decoded in advance would be converted to rows
 	for {
 		if l = r.top(); l == nil {
 			return nil, 0, nil, r.end()
 		}
 		if l.d == nil {
 			if err := r.begin(l); err != nil {
-				r.leave(l, err, 0)
+				r.endChunk(l, err, 0)
 				continue
 			}
 		}
 		d := l.d
 		if d.ticketSteps == 0 {
 			if d.steps == 0 {
-				r.leave(l, d.end(), 0)
+				r.endChunk(l, d.end(), 0)
 				continue
 			}
 			if err := d.nextTicket(); err != nil {
-				r.leave(l, err, 0)
+				r.endChunk(l, err, 0)
 				continue
 			}
 			if l.ticket = d.ticketNow; r.limit().before(l.place()) {
-				r.sink(0)
+				r.siftDown(0)
 				continue
 			}
 		}
 		if block, values, err = d.one(); err == nil {
 			return l, block, values, nil
 		}
-		r.leave(l, err, 0)
+		r.endChunk(l, err, 0)
 	}
 }
 
@@ -328,18 +328,18 @@ func (r *Reader) begin(l *lane) error {
 	return l.d.start(c, r.plans[:c.known.blocks])
 }
 
-// leave ends the reading of the first chunk of a lane. If err is not nil, the rest of the chunk
-// counts as lost. leave returns row.
-func (r *Reader) leave(l *lane, err error, row int) int {
+// endChunk finishes the first chunk of a lane, and returns row. If err is not nil, the rest of the
+// chunk counts as lost.
+func (r *Reader) endChunk(l *lane, err error, row int) int {
 	if c := l.queue[0]; err != nil {
-		r.lose(Lost{Chunks: 1, References: c.references - min(c.references, l.rows), First: err, Offset: c.at})
+		r.recordLoss(Lost{Chunks: 1, References: c.references - min(c.references, l.rows), First: err, Offset: c.at})
 	}
 	r.drop(l)
 	return row
 }
 
-// lose records a part that cannot be read.
-func (r *Reader) lose(l Lost) {
+// recordLoss records that a part of the file cannot be read.
+func (r *Reader) recordLoss(l Lost) {
 	if r.lost.First == nil {
 		r.lost.First, r.lost.Offset = l.First, l.Offset
 	}
@@ -351,7 +351,7 @@ func (r *Reader) lose(l Lost) {
 	}
 }
 
-// drop removes the first chunk of a lane, and moves the lane to its new place in the heap.
+// drop removes the first chunk of a lane, and moves the lane to its new position in the heap.
 func (r *Reader) drop(l *lane) {
 	r.endEarly(l)
 	r.reused.takeBack(l.queue[0], l.d)
@@ -367,10 +367,10 @@ func (r *Reader) drop(l *lane) {
 		r.turn[0] = r.turn[last]
 		r.turn = r.turn[:last]
 	}
-	r.sink(0)
+	r.siftDown(0)
 }
 
-// end returns the error that ends the trace.
+// end returns the error that Next returns after the last row.
 func (r *Reader) end() error {
 	switch {
 	case r.lost.First != nil && (r.ended == io.EOF || r.ended == io.ErrUnexpectedEOF):
@@ -391,8 +391,8 @@ func (r *Reader) damage(at uint64, err error) error {
 	return &trace.DamageError{File: r.name, Layer: "sgt", Offset: int64(at), Err: err}
 }
 
-// refuse adds the file name and position to an error in a frame.
-func (r *Reader) refuse(at uint64, err error) error {
+// addPosition adds the file's name and the frame's position to an error in a frame.
+func (r *Reader) addPosition(at uint64, err error) error {
 	var version *VersionError
 	if errors.As(err, &version) {
 		version.File = r.name
@@ -401,7 +401,7 @@ func (r *Reader) refuse(at uint64, err error) error {
 	return r.damage(at, err)
 }
 
-// String describes the lost parts.
+// String describes the lost parts in words.
 func (l Lost) String() string {
 	var words []string
 	if l.Chunks > 0 {
@@ -442,8 +442,8 @@ func (p place) before(other place) bool {
 
 func (l *lane) place() place { return place{l.ticket, l.thread} }
 
-// limit returns the place up to which the first lane may run: the place of the second lane, or the
-// floor if unread chunks may come earlier.
+// limit returns the position, as ticket and thread, up to which the first lane may continue. It is
+// the position of the second lane or, if unread chunks may contain earlier steps, the floor.
 func (r *Reader) limit() place {
 	limit := place{^uint64(0), ^uint32(0)}
 	for _, l := range r.turn[min(1, len(r.turn)):min(3, len(r.turn))] {
@@ -457,8 +457,8 @@ func (r *Reader) limit() place {
 	return limit
 }
 
-// rise moves the lane at index i up to its place in the heap.
-func (r *Reader) rise(i int) {
+// siftUp moves the lane at index i up to its position in the heap.
+func (r *Reader) siftUp(i int) {
 	for i > 0 {
 		above := (i - 1) / 2
 		if !r.turn[i].place().before(r.turn[above].place()) {
@@ -469,8 +469,8 @@ func (r *Reader) rise(i int) {
 	}
 }
 
-// sink moves the lane at index i down to its place in the heap.
-func (r *Reader) sink(i int) {
+// siftDown moves the lane at index i down to its position in the heap.
+func (r *Reader) siftDown(i int) {
 	for {
 		first := i
 		for below := 2*i + 1; below <= 2*i+2 && below < len(r.turn); below++ {

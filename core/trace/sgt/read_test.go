@@ -146,8 +146,8 @@ func someKinds(t *rapid.T) trace.Kinds {
 	return rapid.SampledFrom([]trace.Kinds{trace.AllKinds, trace.AllKinds | trace.EventKinds, trace.AllKinds | 1<<trace.BareBlock, 1 << trace.Load, trace.EventKinds}).Draw(t, "kinds")
 }
 
-// someEarly returns a random limit on how much is decoded in advance. The limit does not depend on
-// the machine.
+// someEarly returns a random limit for decoding in advance. The limit does not depend on the
+// machine.
 func someEarly(t *rapid.T) earlyLimit {
 	return earlyLimit{rapid.IntRange(0, 4).Draw(t, "early chunks"), rapid.SampledFrom([]int{1, 3, 100, 1 << 20}).Draw(t, "early rows")}
 }
@@ -271,7 +271,7 @@ func isSubsequence(part, whole []row) bool {
 // wholeChunks returns the number of references that the complete chunks contain.
 func wholeChunks(t failer, file []byte) (references uint64) {
 	s := &stream{feed: feed{r: bytes.NewReader(file)}}
-	r := newReader("t", Options{}, s, &told{})
+	r := newReader("t", Options{}, s, &metadata{})
 	for {
 		c, err := s.next(r)
 		if err != nil {
@@ -326,7 +326,7 @@ func FuzzReader(f *testing.F) {
 	})
 }
 
-// drain reads a limited part of a file with two readers, which convert values to rows by different
+// drain reads a limited number of rows with two readers, which convert values to rows by different
 // methods, and checks that both return the same rows.
 func drain(t *testing.T, r, other *Reader) {
 	r.reused.split, other.reused.split = false, true

@@ -26,19 +26,19 @@ type RecordedChunk struct {
 	Offset int64
 }
 
-// Recording describes a container up to its last complete frame. The file may end there because the
-// recorder was killed.
+// Recording describes a container up to its last complete frame. The file may end after this frame
+// because the recorder was killed.
 type Recording struct {
 	Header trace.Header
 	Ending Ending
 	Chunks []RecordedChunk
 }
 
-// ReadRecording reads a container except for the content of its chunks. It returns an error if
+// ReadRecording reads a container, but skips the content of its chunks. It returns an error if
 // tables are wrong, or if the file is not a container.
 func ReadRecording(file io.ReaderAt, size int64) (*Recording, error) {
 	in := &stream{feed: feed{r: sectionFrom(file, 0, size)}, headersOnly: true}
-	r := newReader("the recording", Options{}, in, &told{})
+	r := newReader("the recording", Options{}, in, &metadata{})
 	recording := &Recording{}
 	for {
 		c, err := in.next(r)
@@ -91,13 +91,13 @@ type Renumberer struct {
 
 	decoder        // decompresses chunks
 	old     []byte // a compressed chunk
-	made    []byte // the new control part, and later the new content
+	made    []byte // the new control part, to which the other parts are then added
 	frame   bytes.Buffer
 	packer  *lz4.Writer
 }
 
-// follow contains the block that followed a block the last time, and the block that followed the
-// time before.
+// follow contains the block that most recently followed a given block, and the block that followed
+// it the time before.
 type follow struct{ next, other uint32 }
 
 // NewRenumberer returns a Renumberer that replaces block n by number[n].
@@ -132,7 +132,7 @@ func (r *Renumberer) Chunk(file io.ReaderAt, c *RecordedChunk) ([]byte, error) {
 }
 
 // translate sets r.made to the new control part for the given number of steps. The old control part
-// ends at end, and is followed by slack bytes.
+// ends at index end, and slack bytes follow.
 func (r *Renumberer) translate(old []byte, end int, steps uint64) error {
 	for _, b := range r.changed {
 		r.follow[b] = follow{b, b}

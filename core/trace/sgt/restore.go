@@ -14,7 +14,7 @@ type Restorer struct {
 	out    io.Writer
 	facts  []trace.Fact
 	w      *Writer
-	other  *Importer // replaces w, or nil
+	other  *Importer // the Importer that is used instead of w, or nil
 	tables Tables
 	ticket uint64 // ticket of the next step
 	rows   uint64
@@ -26,11 +26,11 @@ type restored struct {
 	open   bool
 	block  uint32
 	thread uint32
-	next   uint32 // next expected site
+	next   uint32 // index of the next expected site
 	end    uint32
 	values []uint64
-	// the next address of a large reference that continues after the previous row; 0 if no
-	// reference continues
+	// the address at which a large reference continues after the previous row; 0 if no reference
+	// continues
 	more trace.Addr
 }
 
@@ -45,7 +45,8 @@ func (e *RestoreError) Error() string {
 		"; to write only the references of a part of a trace, add --kinds all"
 }
 
-// NewRestorer starts a container. The parameter facts is added to the facts of the trace.
+// NewRestorer starts a container. The parameter facts lists facts that are added to the facts of
+// the trace.
 func NewRestorer(w io.Writer, facts []trace.Fact) *Restorer { return &Restorer{out: w, facts: facts} }
 
 // Write writes the rows of a batch. The parameter h is the header of the trace.
@@ -55,7 +56,7 @@ func (r *Restorer) Write(b *trace.Batch, h trace.Header) error {
 		return r.other.Write(b, h)
 	}
 	if r.err == nil {
-		r.err = r.tell(h)
+		r.err = r.writeTables(h)
 	}
 	for i := 0; i < b.Len() && r.err == nil; i++ {
 		r.err = r.row(b, i, h.Program)
@@ -75,8 +76,8 @@ func (r *Restorer) begin(h trace.Header) {
 	r.w = NewWriter(r.out, 64, r.facts)
 }
 
-// tell writes the new parts of the tables.
-func (r *Restorer) tell(h trace.Header) error {
+// writeTables writes the items of a header that have not been written yet.
+func (r *Restorer) writeTables(h trace.Header) error {
 	if t := &r.tables; len(h.Capture) > t.facts {
 		r.w.Facts(h.Capture[t.facts:])
 		t.facts = len(h.Capture)
@@ -90,7 +91,7 @@ func (r *Restorer) tell(h trace.Header) error {
 	})
 }
 
-// row adds a row to its step.
+// row adds a row to the current step of its thread.
 func (r *Restorer) row(b *trace.Batch, i int, p *trace.Program) error {
 	kind, thread, number := b.Kind[i], trace.At(b.Thread, i), trace.At(b.Site, i)
 	switch kind {
@@ -108,11 +109,11 @@ func (r *Restorer) row(b *trace.Batch, i int, p *trace.Program) error {
 	s := &r.step
 	if s.open && s.more != 0 && number == s.next-1 && thread == s.thread && b.Addr[i] == s.more {
 		s.values[len(s.values)-1] += uint64(b.Bytes[i])
-		s.goesOn(b.Addr[i], b.Bytes[i])
+		s.noteContinuation(b.Addr[i], b.Bytes[i])
 		return nil
 	}
 	if s.open && number != s.next {
-		r.pass(p, number)
+		r.skipSites(p, number)
 	}
 	if s.open && s.next == s.end {
 		if err := r.finish(p); err != nil {
@@ -126,7 +127,7 @@ func (r *Restorer) row(b *trace.Batch, i int, p *trace.Program) error {
 		if err := r.enter(p, p.Sites[number].Block, thread); err != nil {
 			return err
 		}
-		r.pass(p, number)
+		r.skipSites(p, number)
 	}
 	if number != s.next || thread != s.thread || p.Sites[number].Kind != kind {
 		return r.wrong("site " + decimal(uint64(s.next)) + " of thread " + decimal(uint64(s.thread)))
@@ -138,20 +139,20 @@ func (r *Restorer) row(b *trace.Batch, i int, p *trace.Program) error {
 	s.values = append(s.values, values[:p.Sites[number].Values()]...)
 	s.more = 0
 	if kind.IsReference() && p.Sites[number].Values() == 2 {
-		s.goesOn(b.Addr[i], b.Bytes[i])
+		s.noteContinuation(b.Addr[i], b.Bytes[i])
 	}
 	s.next++
 	return nil
 }
 
-// goesOn records that the next row may continue a large reference.
-func (s *restored) goesOn(addr trace.Addr, bytes uint32) {
+// noteContinuation records that the next row may continue a large reference.
+func (s *restored) noteContinuation(addr trace.Addr, bytes uint32) {
 	if s.more = 0; bytes == mostBytes {
 		s.more = addr + mostBytes
 	}
 }
 
-// enter starts a step.
+// enter starts the step of an execution of a block.
 func (r *Restorer) enter(p *trace.Program, block, thread uint32) error {
 	b := &p.Blocks[block]
 	r.step = restored{open: true, block: block, thread: thread, next: b.FirstSite, end: b.FirstSite + b.Sites, values: r.step.values[:0]}
@@ -161,22 +162,22 @@ func (r *Restorer) enter(p *trace.Program, block, thread uint32) error {
 	return nil
 }
 
-// pass skips the sites before site to. All of them must be ends of worksharing loops that continue,
-// because only such sites produce no row.
-func (r *Restorer) pass(p *trace.Program, to uint32) {
+// skipSites skips the sites before the given one. All skipped sites must be ends of worksharing
+// loops that continue, because only such sites produce no row.
+func (r *Restorer) skipSites(p *trace.Program, to uint32) {
 	const going = 1
 	for s := &r.step; s.next != to && s.next < s.end && p.Sites[s.next].Kind == trace.LoopEnd; s.next++ {
 		s.values = append(s.values, going)
 	}
 }
 
-// finish writes the step.
+// finish writes the current step of a thread.
 func (r *Restorer) finish(p *trace.Program) error {
 	s := &r.step
 	if !s.open {
 		return nil
 	}
-	r.pass(p, s.end)
+	r.skipSites(p, s.end)
 	if s.next != s.end {
 		return r.wrong("all records of block " + decimal(uint64(s.block)))
 	}
@@ -194,7 +195,7 @@ func (r *Restorer) Close(h trace.Header, e End) error {
 		return r.other.Close(e)
 	}
 	if r.err == nil {
-		r.err = r.tell(h)
+		r.err = r.writeTables(h)
 	}
 	if r.err == nil {
 		r.err = r.finish(h.Program)

@@ -9,7 +9,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Part selects steps of a container.
+// Part selects the references of a container that are copied.
 type Part struct {
 	Kinds   trace.Kinds // kinds of references to keep; events are always kept
 	Threads []uint32    // thread numbers in ascending order; nil means all threads
@@ -49,16 +49,16 @@ type Rewriter struct {
 	w    *Writer
 	part Part
 
-	toSkip, left uint64 // numbers of references to skip and to keep
+	toSkip, left uint64 // number of references that remain to be skipped, and to be copied
 	blocks       []rewrittenBlock
-	modules      []uint64 // numbers of the blocks in the new file
+	modules      []uint64 // the number of each block in the new file
 	written      uint64   // number of modules in the new file
 	values       []uint64
 }
 
 type rewrittenBlock struct {
 	number uint32  // number of the block in the new file
-	keep   []uint8 // numbers of the values to keep; nil means all values
+	keep   []uint8 // numbers of the values that are copied; nil means all values
 }
 
 // NewRewriter returns a Rewriter that writes a part of the container that r reads. The reader r
@@ -72,7 +72,7 @@ func NewRewriter(w io.Writer, r *Reader, part Part) *Rewriter {
 	return x
 }
 
-// frame copies a frame that does not belong to a chunk.
+// frame copies a frame other than the frames of chunks.
 func (x *Rewriter) frame(f frame) error {
 	switch f.tag {
 	case tagFile:
@@ -100,7 +100,7 @@ func (x *Rewriter) module(body []byte) error {
 	first := uint32(len(x.w.layouts))
 	keep := make([][]uint8, len(p.Blocks))
 	if x.part.Kinds&trace.AllKinds != trace.AllKinds {
-		x.thin(&p, keep)
+		x.removeSites(&p, keep)
 		body = AppendModule(nil, &p)
 	}
 	for i := range p.Blocks {
@@ -111,9 +111,9 @@ func (x *Rewriter) module(body []byte) error {
 	return x.w.Module(body)
 }
 
-// thin removes the sites of omitted kinds from the blocks of a module. It sets keep to the numbers
-// of the remaining values of each block.
-func (x *Rewriter) thin(p *trace.Program, keep [][]uint8) {
+// removeSites removes the sites of omitted kinds from the blocks of a module. For each block, it
+// sets keep to the numbers of the remaining values.
+func (x *Rewriter) removeSites(p *trace.Program, keep [][]uint8) {
 	sites := p.Sites
 	p.Sites = nil
 	for i := range p.Blocks {
@@ -182,7 +182,7 @@ func (x *Rewriter) step(at place, block uint32, values []uint64) error {
 		x.toSkip -= n
 		return nil
 	case x.toSkip > 0 || n > x.left:
-		return x.cut(at, &x.r.program.Blocks[block], values)
+		return x.copyReferences(at, &x.r.program.Blocks[block], values)
 	}
 	if x.part.Limit > 0 {
 		x.left -= n
@@ -190,8 +190,8 @@ func (x *Rewriter) step(at place, block uint32, values []uint64) error {
 	return x.w.Step(at.thread, at.ticket, to.number, values)
 }
 
-// cut copies the references of a step that are within the part.
-func (x *Rewriter) cut(at place, b *trace.Block, values []uint64) error {
+// copyReferences copies only the references of a step that belong to the part.
+func (x *Rewriter) copyReferences(at place, b *trace.Block, values []uint64) error {
 	p := &trace.Program{Modules: make([]trace.Module, 1)}
 	var of [][]uint64
 	for _, s := range x.r.program.Sites[b.FirstSite : b.FirstSite+b.Sites] {
@@ -225,8 +225,8 @@ func (x *Rewriter) cut(at place, b *trace.Block, values []uint64) error {
 	return nil
 }
 
-// Close ends the new container. The parameter how describes the end of the run, in case the old
-// container does not contain this information.
+// Close ends the new container. The parameter how describes how the run ended, if the old container
+// does not describe it.
 func (x *Rewriter) Close(how string) error {
 	e := x.r.ending.End
 	if !x.r.ending.Known {

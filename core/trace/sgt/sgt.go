@@ -3,12 +3,13 @@
 //
 // A container stores steps. A step is one execution of a block of code, and contains the addresses
 // that the block's sites accessed. All other data (kinds, sizes, source lines) is stored once, in
-// tables. A coder predicts each step. It assumes that a block is followed by the same block as last
-// time, and that every value either grows by its stride or keeps its difference from the previous
-// value. A run of correctly predicted steps of any length takes one or two bytes.
+// tables. A coder predicts each step. It assumes that the same block follows a block as the last
+// time. It also assumes that every value either grows by its stride, or has the same difference
+// from the previous value as before. A run of correctly predicted steps of any length takes one or
+// two bytes.
 //
-//  1. [Writer] writes the tables of modules, and groups the steps of each thread into chunks. The
-//     capture runtime does the same while the program runs.
+//  1. [Writer] writes the tables of modules, and groups the steps of each thread into chunks. While
+//     a program runs, the capture runtime writes its container in the same way.
 //  2. [Importer] converts the rows of traces without blocks to steps.
 //  3. [Reader] returns rows from the beginning of the file in ticket order, which is the order of
 //     execution across all threads.

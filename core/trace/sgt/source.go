@@ -16,16 +16,16 @@ type Source struct {
 	name   string
 	file   io.ReaderAt
 	size   int64
-	first  *told        // contents of the tables that precede the first chunk
-	all    *told        // contents of all tables
+	first  *metadata    // the tables that precede the first chunk
+	all    *metadata    // all tables of the file
 	tables []uint64     // offsets of all tables
 	chunks []chunkEntry // entries of the chunks, in file order
 	merged bool         // see Merged
 }
 
-// NewSource reads the index of a file of size bytes. The parameter beside may be a reader of the
-// same file, or nil. NewSource does not reread tables that the reader beside has read. It returns
-// an error if the index is missing or wrong.
+// NewSource reads the index of a file of size bytes. The parameter beside is nil or a reader of the
+// same file, whose tables NewSource need not read again. It returns an error if the index is
+// missing or wrong.
 func NewSource(name string, file io.ReaderAt, size int64, beside *Reader) (*Source, error) {
 	x, err := readIndex(file, size)
 	if err != nil {
@@ -41,12 +41,12 @@ func NewSource(name string, file io.ReaderAt, size int64, beside *Reader) (*Sour
 	}
 	if beside != nil && beside.peek() == nil && slices.Equal(beside.tables, s.before(end)) {
 		beside.shared = true
-		s.first = beside.told.clone()
-	} else if s.first, err = s.tell(&told{}, end); err != nil {
+		s.first = beside.metadata.clone()
+	} else if s.first, err = s.readTables(&metadata{}, end); err != nil {
 		return nil, err
 	}
 	s.first.program.ThreadCount = outlineOf(s.chunks).Threads
-	if s.all, err = s.tell(s.first, ^uint64(0)); err != nil {
+	if s.all, err = s.readTables(s.first, ^uint64(0)); err != nil {
 		return nil, err
 	}
 	if !s.all.begun {
@@ -55,7 +55,7 @@ func NewSource(name string, file io.ReaderAt, size int64, beside *Reader) (*Sour
 	return s, nil
 }
 
-// ascends reports whether the offsets are in ascending order and within the file.
+// ascends reports whether the offsets in the index are in ascending order and within the file.
 func (s *Source) ascends() bool {
 	for i := range s.chunks {
 		if s.chunks[i].at >= uint64(s.size) || i > 0 && s.chunks[i].at <= s.chunks[i-1].at {
@@ -70,15 +70,15 @@ func (s *Source) ascends() bool {
 	return true
 }
 
-// before returns the offsets of the tables that precede an offset.
+// before returns the offsets of all tables before a given offset.
 func (s *Source) before(end uint64) []uint64 {
 	n, _ := slices.BinarySearch(s.tables, end)
 	return s.tables[:n]
 }
 
-// tell returns the contents of the tables that precede an offset in the file. t contains the
-// contents of the first of these tables, which tell does not read again.
-func (s *Source) tell(t *told, end uint64) (*told, error) {
+// readTables returns the tables that precede an offset in the file. The parameter t contains the
+// first of these tables, which readTables does not read again.
+func (s *Source) readTables(t *metadata, end uint64) (*metadata, error) {
 	t = t.clone()
 	for _, at := range s.before(end)[len(t.tables):] {
 		f, err := frameAt(s.file, s.size, at)
@@ -88,14 +88,15 @@ func (s *Source) tell(t *told, end uint64) (*told, error) {
 		if f.tag == tagIndex || f.tag == tagChunk || f.at != at {
 			return nil, errNoIndex
 		}
-		if err := t.take(f); err != nil {
+		if err := t.takeFrame(f); err != nil {
 			return nil, err
 		}
 	}
 	return t, nil
 }
 
-// mostReferences is more than the number of references of any file. It prevents overflow of sums.
+// mostReferences is a limit that no file reaches. It prevents overflow when numbers of references
+// are added.
 const mostReferences = 1 << 60
 
 // Chunks lists the chunks. If the chunks belong to several threads, Chunks returns nil, because the
@@ -144,15 +145,15 @@ func (s *Source) Kinds() (all trace.Kinds) {
 	return all
 }
 
-// Open implements [trace.Source]. The reader begins with the same tables as a reader that has read
-// the file up to the chunk.
+// Open implements [trace.Source]. The new reader has the same tables as a reader that has read the
+// file up to the chunk.
 func (s *Source) Open(chunk uint64, kinds trace.Kinds) trace.Mover {
 	i := sort.Search(len(s.chunks), func(i int) bool { return s.chunks[i].at >= chunk })
 	in := &indexed{of: s, chunks: s.chunks[i:]}
 	known, err := s.first, error(nil)
 	if i < len(s.chunks) {
 		chunk = s.chunks[i].at
-		known, err = s.tell(s.first, chunk)
+		known, err = s.readTables(s.first, chunk)
 	}
 	in.feed = feed{r: sectionFrom(s.file, chunk, s.size), at: chunk}
 	r := newReader(s.name, Options{Strict: true}, in, known)
@@ -162,7 +163,7 @@ func (s *Source) Open(chunk uint64, kinds trace.Kinds) trace.Mover {
 	}
 	r.Until(trace.Position{Chunk: trace.AtEnd})
 	if err != nil {
-		r.err = r.refuse(chunk, notEOF(err))
+		r.err = r.addPosition(chunk, notEOF(err))
 	}
 	return r
 }
@@ -181,7 +182,7 @@ func (s *Source) Agrees(r trace.Mover, chunk uint64) bool {
 type indexed struct {
 	stream
 	of     *Source
-	chunks []chunkEntry // chunks that have not been read yet
+	chunks []chunkEntry // index entries of the chunks that have not been read yet
 }
 
 func (s *indexed) next(r *Reader) (*chunk, error) {
@@ -190,14 +191,14 @@ func (s *indexed) next(r *Reader) (*chunk, error) {
 	case err == io.EOF && len(s.chunks) == 0 && slices.Equal(r.tables, s.of.tables):
 		return nil, io.EOF
 	case err == io.EOF:
-		return nil, r.refuse(s.feed.at, errIndex)
+		return nil, r.addPosition(s.feed.at, errIndex)
 	case err != nil:
 		return nil, err
 	case len(s.chunks) == 0:
-		return nil, r.refuse(c.at, errIndex)
+		return nil, r.addPosition(c.at, errIndex)
 	}
 	if c.chunkEntry != s.chunks[0] || !slices.Equal(r.tables, s.of.before(c.at)) {
-		return nil, r.refuse(c.at, errIndex)
+		return nil, r.addPosition(c.at, errIndex)
 	}
 	s.chunks = s.chunks[1:]
 	return c, nil
@@ -205,7 +206,8 @@ func (s *indexed) next(r *Reader) (*chunk, error) {
 
 var errIndex = errors.New("the index does not match the file")
 
-// notEOF distinguishes the end of a chunk from the end of the trace.
+// notEOF replaces io.EOF within a chunk by io.ErrUnexpectedEOF, because the trace does not end
+// there.
 func notEOF(err error) error {
 	if err == io.EOF {
 		return io.ErrUnexpectedEOF
@@ -213,34 +215,35 @@ func notEOF(err error) error {
 	return err
 }
 
-// apart is the position of a reader; see [trace.Mover]. All chunks belong to one thread, or count
-// as one chunk.
-type apart struct {
+// movablePosition is the position of a reader that implements [trace.Mover]. All chunks belong to
+// one thread, or count as one chunk.
+type movablePosition struct {
 	is    bool
 	first uint64         // offset of the first chunk if all chunks count as one chunk, and 0 otherwise
 	here  trace.Position // position after the returned rows
 	stop  trace.Position // the argument of [Reader.Until]
 }
 
-// chunk returns the offset of the chunk that contains the rows of a chunk of the file.
-func (a *apart) chunk(at uint64) uint64 {
+// chunk returns the offset that identifies a chunk of the file: the chunk's own offset, or the
+// offset of the first chunk if all chunks count as one.
+func (a *movablePosition) chunk(at uint64) uint64 {
 	if a.first > 0 {
 		return a.first
 	}
 	return at
 }
 
-// gave advances the position by the given number of returned rows of a chunk.
-func (a *apart) gave(chunk uint64, rows int) {
+// advance moves the position forward by the given number of rows of a chunk.
+func (a *movablePosition) advance(chunk uint64, rows int) {
 	if a.here.Chunk != chunk {
 		a.here = trace.Position{Chunk: chunk}
 	}
 	a.here.Rows += uint64(rows)
 }
 
-// room limits b to the rows of a chunk before the position a.stop, and reports whether any rows can
-// remain.
-func (a *apart) room(b *trace.Batch, chunk uint64) bool {
+// limitBatch limits b to the rows of a chunk that precede the position a.stop, and reports whether
+// there can be such rows.
+func (a *movablePosition) limitBatch(b *trace.Batch, chunk uint64) bool {
 	if chunk < a.stop.Chunk {
 		return true
 	}
@@ -262,7 +265,7 @@ func (r *Reader) Position() trace.Position { return r.apart.here }
 // [Source.Chunks].
 func (r *Reader) Until(stop trace.Position) {
 	r.apart.is, r.apart.stop = true, stop
-	r.early = earlyLimit{} // no decoding in advance, because chunks may be skipped
+	r.early = earlyLimit{} // do not decode in advance, because chunks may be skipped
 }
 
 // Narrow implements [trace.Mover]. A chunk that is already being decoded has its own plans, so
@@ -279,7 +282,7 @@ func (r *Reader) Pass(chunk uint64) error {
 		l := r.top()
 		switch {
 		case l == nil && chunk == trace.AtEnd:
-			r.shown = *r.told
+			r.shown = *r.metadata
 			r.apart.here = trace.Position{Chunk: trace.AtEnd}
 			return nil
 		case l == nil:
@@ -388,7 +391,7 @@ func frameAt(r io.ReaderAt, size int64, at uint64) (frame, error) {
 }
 
 // sectionFrom returns a reader that starts at an offset in a file of size bytes. The reader can
-// skip bytes without reading.
+// skip bytes without reading them.
 func sectionFrom(r io.ReaderAt, at uint64, size int64) *io.SectionReader {
 	return io.NewSectionReader(r, int64(at), max(0, size-int64(at)))
 }

@@ -12,16 +12,16 @@ type chunkEntry struct {
 	firstTicket, lastTicket uint64
 }
 
-// chunk is a chunk as its CHNK frame describes it.
+// chunk contains the fields of a CHNK frame, and the content of the chunk.
 type chunk struct {
 	chunkEntry
 	floor                                 uint64 // lower bound of the tickets in later chunks
 	controlBytes, valueBytes, ticketBytes uint64 // lengths of the chunk's three parts
 	frameBytes                            uint64
 
-	packed []byte // the LZ4 frame
-	early  *early // the chunk's rows if the chunk is decoded in advance, and nil otherwise
-	known  *known // the tables that precede the chunk
+	packed []byte       // the LZ4 frame
+	early  *early       // the rows of the chunk if it is decoded in advance; otherwise nil
+	known  *chunkTables // the tables that precede the chunk
 }
 
 // Limits of a chunk.
@@ -79,24 +79,25 @@ func (s *stream) next(r *Reader) (*chunk, error) {
 			}
 		case err == errCheck:
 			if f.tag == tagModule || f.tag == "" {
-				// Stop, because the numbers of all later blocks depend on this frame.
+				// Reading stops, because the numbers of all later blocks depend on this frame.
 				return nil, r.damage(f.at, err)
 			}
-			r.lose(Lost{Frames: 1, First: err, Offset: f.at})
+			r.recordLoss(Lost{Frames: 1, First: err, Offset: f.at})
 		default:
-			err := r.take(f)
+			err := r.takeFrame(f)
 			if err == nil && r.each != nil {
 				err = r.each(f)
 			}
 			if err != nil {
-				return nil, r.refuse(f.at, err)
+				return nil, r.addPosition(f.at, err)
 			}
 		}
 	}
 }
 
-// chunk reads the content that follows the CHNK frame of a chunk. wrong is the error in the frame
-// itself, or nil. If the frame or the content is wrong, chunk skips the chunk and returns nil.
+// chunk reads the content that follows the CHNK frame of a chunk. The parameter wrong is the error
+// in the CHNK frame, or nil. If the frame or the content is wrong, chunk skips the chunk and
+// returns nil.
 func (s *stream) chunk(r *Reader, f frame, wrong error) (*chunk, error) {
 	c := r.reused.chunk()
 	packed := c.packed
@@ -104,7 +105,7 @@ func (s *stream) chunk(r *Reader, f frame, wrong error) (*chunk, error) {
 		*c, wrong = parseChunk(f.body)
 	}
 	if wrong != nil {
-		r.lose(Lost{Chunks: 1, First: wrong, Offset: f.at})
+		r.recordLoss(Lost{Chunks: 1, First: wrong, Offset: f.at})
 		return nil, s.skipLZ4()
 	}
 	c.at = f.at
@@ -147,7 +148,7 @@ func (s *stream) skipLZ4() error {
 	return err
 }
 
-// bit returns 1 if flag is set in flags, and 0 otherwise.
+// bit returns 1 if the given flag is set in flags, and 0 otherwise.
 func bit(flags, flag byte) int {
 	if flags&flag != 0 {
 		return 1

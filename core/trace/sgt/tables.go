@@ -31,7 +31,7 @@ func AppendModule(dst []byte, p *trace.Program) []byte {
 	return AppendPacked(dst, appendTables(nil, p))
 }
 
-// AppendTables does the same as [AppendModule], but does not compress the tables.
+// AppendTables works like [AppendModule], but does not compress the tables.
 func AppendTables(dst []byte, p *trace.Program) []byte {
 	return appendTables(append(dst, packedPlain), p)
 }
@@ -84,20 +84,20 @@ func Unpack(body []byte) ([]byte, error) {
 	return tables, nil
 }
 
-// tableForm writes or reads the tables of one module. The same methods write and read. When they
-// read, they convert numbers within the module to numbers in the program to which the module is
-// appended.
+// tableForm writes or reads the tables of one module, with the same methods in both directions.
+// When the methods read, they convert numbers within the module to numbers in the program to which
+// the module is appended.
 type tableForm struct {
 	*trace.Program          // the program; its sites must be in the order of its blocks
 	texts          []string // strings, in the order of their first use
 	// numbers of the module, and of its first function, block, site and structure
 	module, function, block, site, structure uint32
 
-	cursor // used for reading
+	cursor // the field is used only for reading
 	reads  bool
 
-	out    []byte            // used for writing: the tables after the strings
-	number map[string]uint64 // numbers of strings
+	out    []byte            // the tables after the strings; used only for writing
+	number map[string]uint64 // number of each string; used only for writing
 }
 
 // ParseModule reads the body of a MODL frame, and appends the module to a program. The numbers of
@@ -173,7 +173,8 @@ func (t *tableForm) u64(v *uint64) {
 	}
 }
 
-// under writes or reads a number below limit. what is the name of the number in errors.
+// under writes or reads a number below limit. The parameter what is the name of the number in
+// errors.
 func under[T ~uint8 | ~uint16 | ~uint32](t *tableForm, v *T, limit uint64, what string) {
 	if t.reads {
 		*v = T(t.below(limit, what))
@@ -185,7 +186,7 @@ func under[T ~uint8 | ~uint16 | ~uint32](t *tableForm, v *T, limit uint64, what 
 // u32 writes or reads a 32-bit number.
 func (t *tableForm) u32(v *uint32, what string) { under(t, v, 1<<32, what) }
 
-// s writes or reads a string as the number of the string.
+// s writes or reads the number of a string.
 func (t *tableForm) s(text *string) {
 	if !t.reads {
 		n, known := t.number[*text]
@@ -270,7 +271,7 @@ func (t *tableForm) structures() {
 	}
 }
 
-// structureOf writes or reads 1 + the number of a structure, or 0.
+// structureOf writes or reads the number of a structure plus 1, or 0.
 func (t *tableForm) structureOf(number *uint32) {
 	if t.wrong != nil {
 		return
@@ -322,7 +323,7 @@ func (t *tableForm) codeModule(m *trace.Module) {
 	})
 }
 
-// outlineFunction is the flag of the body of a parallel region. firstTarget and all higher flags
+// outlineFunction marks the body of a parallel region. The flag firstTarget and all higher flags
 // describe the target.
 const (
 	outlineFunction = 1
@@ -513,7 +514,7 @@ func (c *cursor) uv() uint64 {
 	return v
 }
 
-// below reads a number below limit. what is the name of the number in errors.
+// below reads a number below limit. The parameter what is the name of the number in errors.
 func (c *cursor) below(limit uint64, what string) uint64 {
 	v := c.uv()
 	if v >= limit {
@@ -544,7 +545,7 @@ func (c *cursor) str() string {
 	return string(c.bytes[c.at-n : c.at])
 }
 
-// end checks that all bytes were read.
+// end records an error unless all bytes have been read.
 func (c *cursor) end() error {
 	if c.at < len(c.bytes) {
 		c.fail("number of bytes after the end", uint64(len(c.bytes)-c.at), "0")

@@ -10,8 +10,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// told contains the contents of all frames read so far, except frames with steps.
-type told struct {
+// metadata contains everything that the frames read so far contain, except steps.
+type metadata struct {
 	begun       bool // whether the first frame has been read
 	version     uint64
 	pointerBits uint64
@@ -19,11 +19,11 @@ type told struct {
 	program     trace.Program
 	firstObject []uint32 // index of the first object of each module
 	ending      Ending
-	indexed     bool // whether the index has been read, which is at the end of the file
+	indexed     bool // whether the index at the end of the file has been read
 	indexAt     uint64
 	indexBody   []byte
 	tables      []uint64 // offsets of all frames except chunks and the index
-	shared      bool     // whether a clone uses the same slices of objects and threads
+	shared      bool     // whether a clone shares the slices of objects and threads
 
 	noThreads, noSizes bool // whether the facts state that the trace has no threads, or no sizes
 }
@@ -80,9 +80,9 @@ var (
 	errSecond = errors.New("a second trace begins here, but traces cannot be concatenated; convert each file separately")
 )
 
-// clone returns a copy that can read further frames independently of t. t must be marked as shared,
-// unless it reads no more frames.
-func (t *told) clone() *told {
+// clone returns a copy that can read further frames independently of t. If t also reads further
+// frames, it must be marked as shared.
+func (t *metadata) clone() *metadata {
 	c := *t
 	p := &c.program
 	p.Modules, p.Functions, p.Blocks = slices.Clip(p.Modules), slices.Clip(p.Functions), slices.Clip(p.Blocks)
@@ -92,16 +92,17 @@ func (t *told) clone() *told {
 	return &c
 }
 
-// own replaces objects and threads by private copies, because later frames overwrite them.
-func (t *told) own() {
+// unshare replaces the slices of objects and threads by private copies, because later frames
+// overwrite their elements.
+func (t *metadata) unshare() {
 	if p := &t.program; t.shared {
 		p.Objects, p.Threads = slices.Clone(p.Objects), slices.Clone(p.Threads)
 		t.shared = false
 	}
 }
 
-// take reads a frame that does not belong to a chunk.
-func (t *told) take(f frame) error {
+// takeFrame processes a frame other than the frames of chunks.
+func (t *metadata) takeFrame(f frame) error {
 	r := cursor{bytes: f.body}
 	if f.tag != tagIndex {
 		t.tables = append(t.tables, f.at)
@@ -113,7 +114,7 @@ func (t *told) take(f frame) error {
 		}
 		return t.takeFile(&r)
 	case tagCapture:
-		t.learn(r.facts())
+		t.recordFacts(r.facts())
 	case tagModule:
 		t.firstObject = append(t.firstObject, uint32(len(t.program.Objects)))
 		return ParseModule(f.body, &t.program)
@@ -137,14 +138,14 @@ func (t *told) take(f frame) error {
 	return r.end()
 }
 
-func (t *told) takeFile(r *cursor) error {
+func (t *metadata) takeFile(r *cursor) error {
 	version, needs := r.uv(), r.uv()
 	if r.wrong == nil && needs > Version {
 		return &VersionError{Version: version, Needs: needs}
 	}
 	t.begun, t.version = true, version
 	t.pointerBits = r.uv()
-	t.learn(r.facts())
+	t.recordFacts(r.facts())
 	if version > Version && r.wrong == nil {
 		return nil // a later version may append further fields
 	}
@@ -159,13 +160,13 @@ func (c *cursor) facts() []trace.Fact {
 	return all
 }
 
-func (t *told) takeObjects(r *cursor) {
+func (t *metadata) takeObjects(r *cursor) {
 	module := r.below(uint64(len(t.firstObject)), "module")
 	n := r.count(1, "object addresses")
 	if r.wrong != nil {
 		return
 	}
-	t.own()
+	t.unshare()
 	objects := t.program.Objects[t.firstObject[module]:]
 	if module+1 < uint64(len(t.firstObject)) {
 		objects = objects[:t.firstObject[module+1]-t.firstObject[module]]
@@ -178,18 +179,18 @@ func (t *told) takeObjects(r *cursor) {
 	}
 }
 
-func (t *told) takeThread(r *cursor) {
+func (t *metadata) takeThread(r *cursor) {
 	th := trace.Thread{Number: r.u32("thread"), ID: r.uv(), Name: r.str(), StackLow: r.uv(), StackHigh: r.uv()}
 	same := func(other trace.Thread) bool { return other.Number == th.Number }
 	if i := slices.IndexFunc(t.program.Threads, same); i >= 0 {
-		t.own()
+		t.unshare()
 		t.program.Threads[i] = th
 		return
 	}
 	t.program.Threads = append(t.program.Threads, th)
 }
 
-func (t *told) takeTags(r *cursor) {
+func (t *metadata) takeTags(r *cursor) {
 	first := r.uv()
 	n := r.count(1, "tags")
 	if first != uint64(len(t.program.Tags)) {
@@ -201,8 +202,8 @@ func (t *told) takeTags(r *cursor) {
 	}
 }
 
-// learn records facts. A fact replaces an earlier fact with the same name.
-func (t *told) learn(facts []trace.Fact) {
+// recordFacts stores facts about the capture. A fact replaces an earlier fact with the same name.
+func (t *metadata) recordFacts(facts []trace.Fact) {
 	for _, f := range facts {
 		switch f.Name {
 		case "threads":
@@ -214,25 +215,27 @@ func (t *told) learn(facts []trace.Fact) {
 	t.facts = append(t.facts, facts...)
 }
 
-// known contains the tables that precede a chunk. Rows of the chunk can refer only to these tables.
-// The header that is returned with the rows contains the same tables.
-type known struct {
-	told
-	blocks        int // number of blocks that have plans
+// chunkTables contains the tables that precede a chunk. Rows of the chunk can refer only to these
+// tables. The header that is returned with the rows contains the same tables.
+type chunkTables struct {
+	metadata
+	blocks        int // number of blocks for which plans exist
 	hasPC, hasArg bool
 }
 
-// learned records the tables that precede the following chunks.
-func (r *Reader) learned() {
+// recordTables stores the current tables as the tables that precede the following chunks.
+func (r *Reader) recordTables() {
 	if r.latest == nil || len(r.latest.tables) != len(r.tables) {
 		r.shared = true
-		r.latest = &known{*r.told, len(r.plans), r.hasPC, r.hasArg}
+		r.latest = &chunkTables{*r.metadata, len(r.plans), r.hasPC, r.hasArg}
 	}
 }
 
-// isNews reports whether the tables of a chunk contain items that the current header does not
+// hasNewItems reports whether a chunk's tables contain items that the current header does not
 // contain.
-func (r *Reader) isNews(k *known) bool { return r.now == nil || len(k.tables) > len(r.now.tables) }
+func (r *Reader) hasNewItems(k *chunkTables) bool {
+	return r.now == nil || len(k.tables) > len(r.now.tables)
+}
 
 // peek reads all frames before the first chunk. It returns an error if there is no chunk.
 func (r *Reader) peek() error {

@@ -11,8 +11,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// chunkSize is the size of a full chunk: a number of bytes of content and a number of steps. A
-// chunk is full when it reaches one of these numbers.
+// chunkSize contains two limits: a number of content bytes and a number of steps. A chunk is full
+// when it reaches one of these limits.
 type chunkSize struct {
 	bytes int
 	steps uint64
@@ -31,7 +31,7 @@ type Writer struct {
 	layouts []layout // layouts of all blocks
 
 	threads map[uint32]*openChunk
-	open    []*openChunk // chunks with steps
+	open    []*openChunk // chunks that contain steps but have not been written
 	current *openChunk   // chunk of the last step
 	ticket  uint64       // ticket of the last step
 	bytes   int          // number of bytes of content in the open chunks except the current chunk
@@ -40,14 +40,14 @@ type Writer struct {
 	pointerBits uint64
 	facts       []trace.Fact
 	full        chunkSize // limit on the total size of all open chunks
-	beforeFlush func()    // function that declares new blocks; may be nil
+	beforeFlush func()    // function that writes the tables of new blocks; may be nil
 
 	frame, body []byte // buffers for the frame that is being written
 	content     []byte
 	packed      bytes.Buffer
 	packer      *lz4.Writer
 	index       indexWriter
-	references  uint64 // number of references in all chunks that are already written
+	references  uint64 // number of references in all chunks that have been written
 	total       uint64 // number of references of all steps
 }
 
@@ -83,7 +83,7 @@ func appendFacts(dst []byte, facts []trace.Fact) []byte {
 	return dst
 }
 
-// put writes a frame that does not belong to a chunk.
+// put writes a frame other than the frames of chunks.
 func (w *Writer) put(tag string, body []byte) {
 	w.begin()
 	w.index.table(w.at)
@@ -226,7 +226,7 @@ func (w *Writer) chunk(c *openChunk, floor uint64) {
 type End struct {
 	How    string // "exit", "abort", "signal 11", "limit", "fork", "converted"
 	Status uint64 // exit status of the process
-	Lost   uint64 // number of steps lost by the capture
+	Lost   uint64 // number of steps that the capture lost
 }
 
 // Close writes the remaining chunks, the end of the run, and the index.

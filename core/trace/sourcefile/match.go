@@ -45,10 +45,10 @@ func MatchLines(a, b []string) []Match {
 type matcher struct {
 	a, b []string
 	to   []Match
-	// how each line of b matches a line of a; Removed if it matches no line
+	// how each line of b matches a line of a; Removed if no line matches
 	taken []Kept
 
-	onceA, onceB map[string]int // numbers of the lines that occur only once, see once
+	onceA, onceB map[string]int // numbers of the lines that occur only once, from the function once
 }
 
 // normal returns the lines with blanks reduced to single spaces between words.
@@ -91,7 +91,8 @@ func (m *matcher) common(fromA, toA, fromB, toB int) {
 	m.common(fromA, toA, fromB, toB)
 }
 
-// once maps each line that occurs only once to its number, and all other lines to -1.
+// once returns a map from each line that occurs only once to its number, and from all other lines
+// to -1.
 func once(lines []string) map[string]int {
 	at := map[string]int{}
 	for i, line := range lines {
@@ -107,7 +108,7 @@ func once(lines []string) map[string]int {
 // anchors returns the longest list of lines of two parts that occur exactly once in each version,
 // and in the same order in both versions.
 func (m *matcher) anchors(fromA, toA, fromB, toB int) (list [][2]int) {
-	var ends []int // for each length of a list: the index in pairs of the last element that comes earliest in b
+	var ends []int // for each length, the index in pairs of the last element of the list that ends earliest in b
 	var pairs [][2]int
 	var before []int
 	for i := fromA; i < toA; i++ {
@@ -163,10 +164,10 @@ func (m *matcher) longest(fromA, toA, fromB, toB int) {
 // braces, occur everywhere.
 const leastMoved = 8
 
-// moved matches unmatched lines whose text occurs exactly once in each version.
+// moved matches the remaining lines whose text occurs exactly once in each version.
 func (m *matcher) moved() {
-	// by text: number (from 1) of the line with this text in a and in b; 0 if there is none, -1 if
-	// there are several
+	// the numbers (from 1) of the lines of a and b that contain a given text; 0 if no line contains
+	// it, -1 if several lines do
 	at := map[string][2]int{}
 	count := func(text string, side, line int) {
 		lines := at[text]
@@ -200,7 +201,7 @@ const mostAhead = 32
 
 // changed matches lines between unchanged lines if at least half of their text is the same.
 func (m *matcher) changed() {
-	from := 0 // line of b that follows the last matched line
+	from := 0 // number of the line of b that follows the last matched line
 	for i := 0; i < len(m.a); i++ {
 		if m.to[i].Kept == Same {
 			from = m.to[i].Line + 1

@@ -20,7 +20,7 @@ type Outcome struct {
 	Ref
 	HasThread bool
 	ErrorLine int   // line of a syntax error, or 0
-	ErrorByte int64 // 1 + the offset of the record of a syntax error in a binary format, or 0
+	ErrorByte int64 // in a binary format, the offset of the invalid record plus 1; otherwise 0
 }
 
 // Outcomes reads r in batches of the given number of rows, and overwrites the batch before each
@@ -90,7 +90,7 @@ func CheckText(t Failer, text string, open func(io.Reader) trace.Reader, want []
 	}
 }
 
-// at returns record i, or nil if there is no such record.
+// at returns the record with index i, or nil if there are fewer records.
 func at(all []Outcome, i int) any {
 	if i < len(all) {
 		return all[i]

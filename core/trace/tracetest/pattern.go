@@ -107,7 +107,7 @@ func Zipf(lines int, exponent float64, seed uint64) Pattern {
 type zipf struct {
 	random *rand.Rand
 	upTo   []float64 // cumulative weights
-	place  []uint32  // position in memory of the k-th most likely line
+	place  []uint32  // line number of the k-th most likely line
 }
 
 func (p *zipf) Fill(addrs []trace.Addr) {

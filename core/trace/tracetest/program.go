@@ -15,8 +15,8 @@ type Step struct {
 	Values        []uint64
 }
 
-// Rows returns the rows that the given steps of a program make, including events of all kinds, as
-// the container's format defines them.
+// Rows returns the rows that the given steps of a program produce, including events of all kinds,
+// as the container's format defines them.
 func Rows(p *trace.Program, steps ...Step) *trace.Batch {
 	b := &trace.Batch{Thread: []uint32{}, Site: []uint32{}, Arg: []uint64{}}
 	for _, s := range steps {
@@ -69,7 +69,7 @@ type ProgramReader struct {
 	whole   *trace.Batch
 	rows    int // maximum number of rows in a batch
 	kinds   trace.Kinds
-	next    int // index in whole of the next row
+	next    int // index of the next row in the batch whole
 	known   trace.Program
 }
 
@@ -103,7 +103,7 @@ func (r *ProgramReader) Next(b *trace.Batch) error {
 	return nil
 }
 
-// tell adds a block, and all blocks before it, to the known part of the program.
+// tell adds a block, and all blocks before it, to the part of the program that the header contains.
 func (r *ProgramReader) tell(kind trace.Kind, number uint32) {
 	block := number
 	if kind.IsReference() || kind >= trace.Alloc && kind != trace.BareBlock {

@@ -29,8 +29,8 @@ type Ref struct {
 	PC     trace.Addr
 }
 
-// Of builds a trace. The trace has a thread column if any reference has a thread, and a PC column
-// if any reference has a PC.
+// Of builds a trace from individual references. The trace has a thread column if any reference has
+// a thread, and a PC column if any reference has a PC.
 func Of(refs ...Ref) *trace.Batch {
 	b := trace.NewBatch(len(refs))
 	for _, r := range refs {
@@ -83,7 +83,7 @@ func Lines(lineBytes int, words string) *trace.Batch {
 type Reader struct {
 	whole *trace.Batch
 	rows  int // maximum number of rows in a batch
-	next  int // index in whole of the next row
+	next  int // index of the next row in the batch whole
 }
 
 // NewReader returns a reader of the batch whole. The argument rows limits the number of rows in a

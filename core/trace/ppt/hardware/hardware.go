@@ -23,7 +23,7 @@ type Value struct {
 // Kind is the type of a value.
 type Kind uint8
 
-// The kinds.
+// The kinds of values.
 const (
 	Unknown Kind = iota // the value cannot be evaluated
 	Number
@@ -73,7 +73,7 @@ func Read(text string) map[string]Value {
 // statement is a logical line, which may extend over several lines within brackets.
 type statement struct {
 	text string
-	line int // number of the first line
+	line int // number of the statement's first line
 }
 
 // statements splits a Python file into logical lines, and removes comments and triple-quoted
@@ -148,7 +148,7 @@ func (e *evaluator) ends(text string) bool {
 	return strings.HasPrefix(e.text[e.at:], text)
 }
 
-// next skips c if it is the next character.
+// next skips the next character if it is c, and reports whether it is.
 func (e *evaluator) next(c byte) bool {
 	is := e.ends(string(rune(c)))
 	if is {
@@ -157,7 +157,7 @@ func (e *evaluator) next(c byte) bool {
 	return is
 }
 
-// name reads a name, without "self." before it. It returns "" if there is no name.
+// name reads a name, and omits the prefix "self.". It returns "" if there is no name.
 func (e *evaluator) name() string {
 	e.blank()
 	from := e.at
@@ -323,7 +323,7 @@ func (e *evaluator) nested(rule func(*evaluator) Value) Value {
 	return rule(e)
 }
 
-// atom reads a number, a name with or without an index, or a sum in parentheses.
+// atom reads a number, a name with or without an index, or an expression in parentheses.
 func (e *evaluator) atom() Value {
 	if e.next('(') {
 		v := e.sum()
