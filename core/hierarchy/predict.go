@@ -117,7 +117,7 @@ type CoreLevel struct {
 	Coherence float64
 }
 
-// Asker makes predictions from a profile, which must not change. It caches the results that take
+// Asker makes predictions from a profile, which must not change. Asker caches the results that take
 // the longest to compute: miss-ratio curves and the results of SDCM.
 //
 // If the profile has per-thread stacks, a private level is predicted from the core's coherent

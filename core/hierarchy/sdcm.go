@@ -20,8 +20,8 @@ import (
 //
 //	P(h|Δ) = Σ_{a<ways} C(Δ,a) p^a (1-p)^(Δ-a)
 //
-// Each term, all of which are positive, is computed from its neighbour by a recurrence. If the
-// first term underflows, the sum starts at the largest term and proceeds in both directions.
+// All terms are positive, and a recurrence computes each term from its neighbour. If the first term
+// underflows, the sum starts at the largest term and proceeds in both directions.
 func HitProbability(distance, lines, ways uint64) float64 {
 	switch {
 	case distance < ways:

@@ -120,8 +120,9 @@ func unpack(name string, r io.Reader, chosen *Format, o Options) (stream *bufio.
 	}
 }
 
-// isOwn reports whether a file that begins with head is in a format of this project. Such files
-// consist of LZ4 frames, but do not count as compressed. chosen is the required format, or nil.
+// isOwn reports whether a file that begins with head is in a format of this project. Files in this
+// project's formats consist of LZ4 frames, but do not count as compressed. chosen is the required
+// format, or nil.
 func isOwn(head []byte, chosen *Format) bool {
 	_, container := sgt.Recognise(head)
 	_, folded := sgl.Recognise(head)
@@ -145,9 +146,9 @@ func (t *Trace) Container() *sgt.Reader {
 	return r
 }
 
-// Mover returns a reader that can move to any chunk, or nil. It is nil unless the trace is a
-// stackglass container without additional compression, because only then do chunk offsets refer to
-// the file.
+// Mover returns a reader that can move to any chunk, or nil. The result is nil unless the trace is
+// a stackglass container without additional compression, because only then do chunk offsets refer
+// to the file.
 func (t *Trace) Mover() trace.Mover {
 	if r := t.Container(); r != nil && len(t.packings) == 0 {
 		return r

@@ -118,8 +118,8 @@ func packSnappy(t testing.TB, text []byte) []byte {
 	return packed.Bytes()
 }
 
-// packSnappyUnchecked returns a stream like DynamoRIO's streams. It consists of two chunks without
-// checksums, one compressed and one uncompressed. Each chunk contains the text.
+// packSnappyUnchecked returns a stream like DynamoRIO's streams. The stream consists of two chunks
+// without checksums, one compressed and one uncompressed. Each chunk contains the text.
 func packSnappyUnchecked(text []byte) []byte {
 	chunk := func(kind byte, content []byte) []byte {
 		return join([]byte{kind, byte(len(content)), byte(len(content) >> 8), 0}, content)
@@ -259,9 +259,9 @@ func TestTruncatedFiles(t *testing.T) {
 	}
 }
 
-// stride returns the distance to the next truncation offset. It is 1 near the beginning and the end
-// of a file, and larger in the middle, because testing every offset would take too long. Testing an
-// offset is slow, because decompressors allocate megabytes.
+// stride returns the distance to the next truncation offset. The distance is 1 near the beginning
+// and the end of a file, and larger in the middle, because testing every offset would take too
+// long. Testing an offset is slow, because decompressors allocate megabytes.
 func stride(cut, length int) int {
 	if cut < 48 || length-cut < 48 {
 		return 1
@@ -635,8 +635,9 @@ func BenchmarkOpen(b *testing.B) {
 	}
 }
 
-// TestDecompressionBombs uses files that decompress to at least a thousand times their length. It
-// checks that they need no more memory than usual files, whatever they contain.
+// TestDecompressionBombs uses files that decompress to at least a thousand times their length.
+// TestDecompressionBombs checks that these files need no more memory than usual files, whatever
+// they contain.
 func TestDecompressionBombs(t *testing.T) {
 	const length = 16 << 20
 	contents := map[string]struct{ head, fill, want string }{

@@ -67,8 +67,8 @@ type recentStore struct {
 }
 
 // isRepeatedStore reports whether a member's store to a line in its cache needs no bus request.
-// This is the case if the field recent contains the member's last store to the line, because it
-// does not contain lines that another member has requested since.
+// This is the case if the field recent contains the member's last store to the line: requests by
+// other members remove such entries.
 func (b *bus) isRepeatedStore(member int, addr trace.Addr) bool {
 	line := addr >> b.shift
 	recent := b.recentOf(line)
@@ -292,7 +292,7 @@ func (b *bus) snoop(m *level, line trace.Line, write bool) (present, dirty bool)
 // writeBack writes back the dirty bytes of a range from a member and the caches above it, and marks
 // them clean. Adjacent dirty bytes are written back together.
 func (b *bus) writeBack(m *level, addr trace.Addr, bytes uint64) {
-	unit, dirtyBytes := uint64(1)<<b.unit, uint64(0) // dirtyBytes is the number of dirty bytes that end at at
+	unit, dirtyBytes := uint64(1)<<b.unit, uint64(0) // dirtyBytes is the number of adjacent dirty bytes directly before the address at
 	at := addr
 	for ; at != addr+bytes; at += unit {
 		if m.anyDirty(at, unit) {
@@ -334,7 +334,7 @@ func (l *level) invalidateByStore(line trace.Line) {
 // lineTable is a hash table with open addressing for the lines that a bus knows. Every store on the
 // bus needs a look-up, and a map would be several times slower.
 type lineTable struct {
-	// the number of entries is a power of two, and at most half of them are in use
+	// entries of the table; their number is a power of two, and at most half are in use
 	entries []lineEntry
 	used    int
 	shift   uint        // 64 minus the binary logarithm of len(entries)
@@ -383,7 +383,7 @@ func (t *lineTable) add(line trace.Line, c copies) {
 	*t.find(line) = lineEntry{line + 1, c}
 }
 
-// keep removes all lines for which the function retain returns false. It also resizes the table, so
+// keep removes all lines for which the function retain returns false. The table is also resized, so
 // that the number of lines can at least double. If the size does not change, keep allocates no
 // memory.
 func (t *lineTable) keep(retain func(trace.Line, copies) bool) {

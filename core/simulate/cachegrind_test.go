@@ -52,8 +52,8 @@ func TestCachegrind(t *testing.T) {
 }
 
 // TestCachegrindLevels simulates separate first-level caches and a shared last level for five
-// programs. It compares the misses with the misses that Cachegrind counts. The counts must be
-// equal.
+// programs. TestCachegrindLevels compares the misses with the misses that Cachegrind counts. The
+// counts must be equal.
 func TestCachegrindLevels(t *testing.T) {
 	if _, err := exec.LookPath("valgrind"); err != nil {
 		t.Skip("valgrind is not installed")

@@ -16,8 +16,8 @@ const (
 	conflict              // a fully associative cache of the same size and policy would hit
 )
 
-// causes determines the causes of a level's misses. It simulates a fully associative cache of the
-// same size and policy, and records the lines that were accessed.
+// causes determines the causes of a level's misses. causes simulates a fully associative cache of
+// the same size and policy, and records the lines that were accessed.
 type causes struct {
 	full tags
 	seen map[trace.Line]uint64 // the accessed sub-blocks of each line

@@ -151,8 +151,8 @@ func references(b *trace.Batch) *trace.Batch {
 	return kept
 }
 
-// TestCoherentKernels repeats TestCoherentStack with the traces of the kernels. It uses every
-// capacity, and all numbers of sets and ways that a profile covers.
+// TestCoherentKernels repeats TestCoherentStack with the traces of the kernels. TestCoherentKernels
+// uses every capacity, and all numbers of sets and ways that a profile covers.
 func TestCoherentKernels(t *testing.T) {
 	for _, name := range kernels {
 		t.Run(name, func(t *testing.T) {

@@ -18,10 +18,10 @@ import (
 
 // TestDineroIVSuite runs DineroIV's own regression tests, which are the files test-parms, mm.32,
 // mm.64 and mm.*.good.* in the testing folder of DineroIV's sources. These sources must be in the
-// dineroIV folder of the external data. It compares every number in the expected results except
-// percentages. Two kinds of results depend on the C library's random numbers and on their use in
-// DineroIV: results with random replacement (a tag with rr), and results with half of the
-// prefetches dropped (P50). For these results, the test replaces the simulator's random choices
+// dineroIV folder of the external data. TestDineroIVSuite compares every number in the expected
+// results except percentages. Two kinds of results depend on the C library's random numbers and on
+// their use in DineroIV: results with random replacement (a tag with rr), and results with half of
+// the prefetches dropped (P50). For these results, the test replaces the simulator's random choices
 // with DineroIV's choices.
 func TestDineroIVSuite(t *testing.T) {
 	dir := filepath.Join(tracetest.DataDir(t), "dineroIV")
@@ -61,9 +61,9 @@ func TestDineroIVSuite(t *testing.T) {
 	}
 }
 
-// libraryRandom returns a generator that works like the function random in C libraries of 1997. It
-// is an additive feedback generator of degree 31, and its state is initialised by a linear
-// congruential generator.
+// libraryRandom returns a generator that works like the function random in C libraries of 1997. The
+// generator is an additive feedback generator of degree 31, and its state is initialised by a
+// linear congruential generator.
 func libraryRandom() func() uint64 {
 	const degree, apart, discarded = 31, 3, 310
 	var state [degree]uint32

@@ -10,7 +10,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// naive is the reference implementation. It follows the package documentation, keeps the data of
+// naive is the reference implementation. naive follows the package documentation, keeps the data of
 // each line, and finds everything by linear search. The data of an 8-byte word is the number of the
 // store that wrote it.
 type naive struct {
@@ -295,8 +295,8 @@ func (l *naiveLevel) wayFor(set uint64) uint64 {
 	})
 }
 
-// treeVictim implements tree-PLRU by its definition. It chooses the half of the ways that does
-// not contain the most recently used way, and repeats this within the chosen half.
+// treeVictim implements tree-PLRU by its definition. treeVictim chooses the half of the ways that
+// does not contain the most recently used way, and repeats this within the chosen half.
 func (l *naiveLevel) treeVictim(set, from, to uint64) uint64 {
 	if to-from == 1 {
 		return from
@@ -494,8 +494,8 @@ func (n *naive) accept(i int, victim *naiveLine, addr uint64) {
 	}
 }
 
-// writeBack sends words to the level below i. These are either the words of a whole line of level
-// i, or words that level i received from the level above.
+// writeBack sends words to the level below i. The words are either a whole line of level i, or
+// words that level i received from the level above.
 func (n *naive) writeBack(i int, addr uint64, words data) {
 	n.writeBackRun(i, addr, n.levels[i].lineSize(), words)
 }
@@ -814,7 +814,8 @@ func (n *naive) writeBackCopies(i int, m *naiveLevel, addr, bytes uint64, write 
 	return dirty
 }
 
-// writeBackRange writes back the dirty lines in a range of bytes. It combines adjacent lines.
+// writeBackRange writes back the dirty lines in a range of bytes. writeBackRange combines adjacent
+// lines.
 func (n *naive) writeBackRange(i int, m *naiveLevel, addr, bytes uint64, changed data) {
 	back := n.levels
 	defer func() { n.levels = back }()

@@ -8,8 +8,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// demanded performs a demand access to a whole line. It also updates the fetch counts, the causes
-// of misses and the prefetches, which depend on such accesses.
+// demanded performs a demand access to a whole line. demanded also updates the fetch counts, the
+// causes of misses and the prefetches, which depend on such accesses.
 func (n *naive) demanded(i int, line uint64, store bool, access func()) {
 	l := n.levels[i]
 	fresh, pushed, before := false, l.pushed[line], l.counts.Misses()
@@ -400,8 +400,8 @@ func (n *naive) evictedParts(i int, victim *naiveLine) {
 	n.writeBackParts(i, victim)
 }
 
-// writeBackParts writes back the dirty sub-blocks of a line, beginning with the last sub-block. It
-// writes back adjacent sub-blocks together.
+// writeBackParts writes back the dirty sub-blocks of a line, beginning with the last sub-block.
+// writeBackParts writes back adjacent sub-blocks together.
 func (n *naive) writeBackParts(i int, x *naiveLine) {
 	sub := uint64(n.levels[i].SubBlockBytes)
 	var runs [][2]uint64

@@ -137,9 +137,9 @@
 // # Cores
 //
 // Each thread of the trace runs on its own core, unless [Options.Cores] assigns several threads to
-// one core. Beyond [MaxCores] cores, further threads are assigned to the existing cores in turn. A
-// level without SharedBy has a private cache for each core. A level that n cores share has one
-// cache for every n consecutive cores. Cores are numbered as follows: first the groups of
+// one core. Once there are [MaxCores] cores, further threads are assigned to the existing cores in
+// turn. A level without SharedBy has a private cache for each core. A level that n cores share has
+// one cache for every n consecutive cores. Cores are numbered as follows: first the groups of
 // Options.Cores, by their lowest thread number, and then other threads in the order in which they
 // appear. References are simulated in the order of the trace.
 //
@@ -154,9 +154,9 @@
 //
 //   - A cache with a dirty copy writes the copy back. After a read, it keeps the line as a clean
 //     copy.
-//   - After a store, all other caches invalidate the line. If the next demand access of such a
-//     cache to the line misses, the miss is a coherence miss. A cache fills the empty frame before
-//     it evicts a line.
+//   - After a store, all other caches invalidate the line. If the next demand access of a cache to
+//     a line that it has invalidated misses, the miss is a coherence miss. A cache fills the empty
+//     frame before it evicts a line.
 //
 // Stores are silent if the line is modified (M) already, and under MESI if it is exclusive (E),
 // because no other cache had it when it was read. Under MSI, a line that was only read is shared
@@ -250,7 +250,7 @@ type Counts struct {
 	Given     uint64 // number of lines that an exclusive level passed to a level above
 	Flushed   uint64 // number of lines invalidated by Options.FlushEvery
 
-	// These counts are 0 unless there are several cores.
+	// The bus counts and coherence counts are 0 unless there are several cores.
 	CoherenceMisses uint64 // number of misses of lines that another core's store invalidated
 	Invalidated     uint64 // number of lines invalidated by another core's store
 	Bus             Bus

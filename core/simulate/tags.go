@@ -18,7 +18,7 @@ type tags interface {
 	insert(line trace.Line, dirty bool) (victim trace.Line, victimDirty, evicted bool)
 	// remove removes a line, if it is present.
 	remove(line trace.Line) (present, dirty bool)
-	// peek returns the state of a line. It does not count as a use of the line.
+	// peek returns the state of a line. A peek does not count as a use of the line.
 	peek(line trace.Line) (present, dirty bool)
 	// markClean marks a line clean, if it is present.
 	markClean(line trace.Line)
@@ -149,8 +149,8 @@ func cleanFrames(frames []frame, back func(trace.Line)) {
 	}
 }
 
-// eachFrame implements tags.each. It iterates over a copy, because removing a line may move other
-// frames.
+// eachFrame implements tags.each. eachFrame iterates over a copy, because removing a line may move
+// other frames.
 func eachFrame(frames []frame, f func(trace.Line)) {
 	for _, frame := range slices.Clone(frames) {
 		if frame != emptyFrame {

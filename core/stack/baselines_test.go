@@ -11,7 +11,7 @@ import (
 
 // Plain counts depths with a move-to-front list for each set. A search moves each line that
 // precedes the match back by one position. For each access, Plain visits the numbers of sets in
-// ascending order. It stops when the line is already at the front of its set's list.
+// ascending order. Plain stops when the line is already at the front of its set's list.
 type Plain struct {
 	numbers []int
 	sets    [setBits + 1][][ways]trace.Line // line + 1, or 0 if the way is free

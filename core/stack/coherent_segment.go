@@ -44,7 +44,7 @@ func (n SetNumbers) withUncounted(mask uint32) uint32 {
 	return mask
 }
 
-// Below is the stack of a core before a segment of the trace. It is used to append a segment
+// Below is the stack of a core before a segment of the trace. A Below serves to append a segment
 // (MODELS §9) that was analysed with an empty [Coherent]. The joined stack consists of the
 // segment's stack and, below it, the earlier entries that the segment did not remove. Three kinds
 // of events in the segment affect the earlier entries. The caller reports these events in order:

@@ -37,7 +37,7 @@ type wayLists []*wayPage
 // wayPage stores the topmost entries of neighbouring sets together, because many accesses read no
 // other entries. The entries below the topmost entry are in a ring buffer that starts at head, so a
 // single store pushes all of these entries down. A 0 ends a list that is not full. All rings of a
-// page are short until one of them is full.
+// page are short until one ring is full.
 type wayPage struct {
 	sets  [pageSets]waySet
 	rings []uint32 // rings of all sets of the page; nil if no set has two entries
@@ -193,7 +193,7 @@ func (p *wayPage) push(set int, entry uint32) (last uint32) {
 }
 
 // moveDown moves the topmost entry, and the ring's entries above a line, down by one, which fills
-// the line's position. It returns the line's depth.
+// the line's position. moveDown returns the line's depth.
 func moveDown(ring []uint32, head uint8, entry, id uint32) int {
 	for d := range len(ring) {
 		place := &ring[(int(head)+d)&(len(ring)-1)]

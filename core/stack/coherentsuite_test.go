@@ -99,7 +99,7 @@ func EqualCoherent(t TB, numbers stack.SetNumbers, events []stacktest.Event, bat
 }
 
 // EqualRestored saves a model's state after some events, and restores another model from this
-// state. It compares the answers and the final states of both models.
+// state. EqualRestored compares the answers and the final states of both models.
 func EqualRestored(t TB, numbers stack.SetNumbers, events []stacktest.Event, cut int) {
 	t.Helper()
 	whole, again := stack.NewCoherent(numbers), stack.NewCoherent(numbers)
@@ -273,10 +273,11 @@ func chaseEvents(lines, gap, n int) (events []stacktest.Event) {
 	return events
 }
 
-// RunCoherent checks [stack.Coherent] in four ways. It checks the example of MODELS §6.4. It checks
-// that, if no lines are lost, the results equal the results of [stack.Sets]. It compares the
-// results for random events, in batches of any length, with the lists with holes. It compares the
-// results with simulated caches. The number of events is so large that the stamps run out.
+// RunCoherent checks [stack.Coherent] in four ways. RunCoherent checks the example of MODELS §6.4.
+// RunCoherent checks that, if no lines are lost, the results equal the results of [stack.Sets].
+// RunCoherent compares the results for random events, in batches of any length, with the lists with
+// holes. RunCoherent compares the results with simulated caches. The number of events is so large
+// that the stamps run out.
 func RunCoherent(t *testing.T) {
 	t.Run("vector", func(t *testing.T) {
 		var got Answers

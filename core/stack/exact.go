@@ -78,7 +78,7 @@ func (m *Exact) Distances(lines []trace.Line, out []uint32) {
 	}
 }
 
-// scan looks up the accessed lines in the top array. It writes the distances of hits, queues the
+// scan looks up the accessed lines in the top array. scan writes the distances of hits, queues the
 // other accesses, and returns the number of queued accesses.
 //
 // Below the topmost line, scan compares and shifts four lines at a time with conditional moves.
@@ -156,8 +156,8 @@ next:
 	return misses
 }
 
-// settle processes the queued accesses. It first looks up the lines of a burst, and then moves them
-// to the top array, one after the other.
+// settle processes the queued accesses. settle first looks up the lines of a burst, and then moves
+// them to the top array, one after the other.
 func (m *Exact) settle(queue []queuedAccess, out []uint32) {
 	var entries, evicted [burstSize]*entry
 	for at := 0; at < len(queue); at += burstSize {
@@ -295,8 +295,8 @@ type share struct {
 
 const stretch = 4 * chunk
 
-// prefers reports whether all lines should be stamped, because searching the top array is futile
-// for most moved lines. The parameter stamped reports whether all lines are stamped now.
+// prefers reports whether all lines should be stamped. They should if searching the top array is
+// futile for most moved lines. The parameter stamped reports whether all lines are stamped now.
 func (s *share) prefers(stamped bool, distances []uint32) bool {
 	s.accesses += len(distances)
 	if s.accesses <= stretch/4*3 {
@@ -388,8 +388,8 @@ func (m *Exact) restamp(e *entry) (distance uint32) {
 	return distance
 }
 
-// updateArray moves the lines of queued accesses to the top of the array, although accesses do not
-// search it.
+// updateArray keeps the top array up to date while accesses do not search it: it moves the lines of
+// queued accesses to the top.
 func (m *Exact) updateArray(queue []queuedAccess) {
 	before, n := m.top, 0
 	for i := 0; i < len(queue)+topLines && n < topLines; i++ {

@@ -42,7 +42,8 @@ const (
 // entryOf returns the entry for a move of a line.
 func entryOf(number, line uint32) uint64 { return uint64(number)<<numberBit | uint64(uint16(line)) }
 
-// makeLists returns empty lists. It allocates the pages of the lists only if there are few sets.
+// makeLists returns empty lists. makeLists allocates the pages of the lists only if there are few
+// sets.
 func makeLists(least, most int) lists {
 	l := lists{most: most, least: least, turn: make([]uint8, 1<<most), pages: make([]*listPage, max(1, 1<<most/pageLists))}
 	for i := range l.pages {
@@ -88,8 +89,8 @@ const inlineShortCounts = runtime.GOARCH == "wasm"
 // rotation.
 func slot(turn uint8, k int) int { return (int(turn) + half - 1 - k) & (MaxWays - 1) }
 
-// newer returns the number of entries that are at least after. It selects one half of the list,
-// counts whole quarters of this half, and then the entries of one quarter. It is written so that
+// newer returns the number of entries that are at least after. newer selects one half of the list,
+// counts whole quarters of this half, and then the entries of one quarter. newer is written so that
 // the compiler emits conditional moves, because branches would be mispredicted.
 func (l *list) newer(turn uint8, after uint64) int {
 	first := 0
@@ -128,8 +129,9 @@ func (l *list) newer(turn uint8, after uint64) int {
 	return first + n
 }
 
-// isNewer returns 1 if an entry is at least after, and otherwise 0. It uses arithmetic, because the
-// compiler emits branches for WebAssembly if the address of a load depends on a comparison.
+// isNewer returns 1 if an entry is at least after, and otherwise 0. isNewer uses arithmetic,
+// because the compiler emits branches for WebAssembly if the address of a load depends on a
+// comparison.
 func isNewer(entry, after uint64) int { return int((after - 1 - entry) >> 63) }
 
 // insert moves the n newest entries back by one position, and stores an entry in front of them. The
@@ -144,9 +146,9 @@ func (l *list) insert(turn uint8, n int, entry uint64) {
 	l[p] = entry
 }
 
-// countNewer returns the number of newer entries, which must be less than MaxWays. It also counts,
-// in the lanes of [recency.finer], the newer entries that share a set with a line if there are more
-// sets.
+// countNewer returns the number of newer entries, which must be less than MaxWays. countNewer also
+// counts, in the lanes of [recency.finer], the newer entries that share a set with a line if there
+// are more sets.
 func (l *list) countNewer(turn uint8, line uint32, after uint64, finer *[setBits + 1]uint64) (n int, lanes uint64) {
 	for e := l[slot(turn, 0)]; e >= after; e = l[slot(turn, n)] {
 		lanes += finer[common(uint64(line), e)]

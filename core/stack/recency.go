@@ -3,8 +3,8 @@ package stack
 import "slices"
 
 // recency counts how many lines have moved to the front of a set since a given move, up to MaxWays.
-// It counts for several numbers of sets, which are powers of two and at least 2. For each set, a
-// list contains the number of the last move of each line, newest first.
+// recency counts for several numbers of sets, which are powers of two and at least 2. For each set,
+// a list contains the number of the last move of each line, newest first.
 //
 // [Sets] decides which events move a line. If most accesses hit in the top array, and many lines
 // share few sets, a line moves when it falls off the array. Such an event is called a fall. In this
@@ -211,8 +211,8 @@ func (l *lists) touchVisits(visits []visit) (sink uint64) {
 	return sink
 }
 
-// visitLists performs visits to lists[k]. It moves the visits that must continue with lists[k+1] to
-// the front of the slice, and returns their number.
+// visitLists performs visits to lists[k]. visitLists moves the visits that must continue with
+// lists[k+1] to the front of the slice, and returns their number.
 func (r *recency) visitLists(k int, visits []visit) (stay int) {
 	l := &r.lists[k]
 	for i := range visits {
@@ -283,7 +283,7 @@ func (l *lists) touchAccesses(accesses []access) (sink uint64) {
 	return sink
 }
 
-// accessLists performs accesses to lists[k]. It moves the accesses that must continue with
+// accessLists performs accesses to lists[k]. accessLists moves the accesses that must continue with
 // lists[k+1] to the front of the slice, and returns their number.
 func (r *recency) accessLists(k int, accesses []access) (stay int) {
 	l := &r.lists[k]

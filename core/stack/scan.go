@@ -6,7 +6,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// topArray is the top array of a [Sets] or [Coherent], with the hash table and the stamps. It
+// topArray is the top array of a [Sets] or [Coherent], with the hash table and the stamps. topArray
 // counts hits in the array by their depths in sets. The depths of a hit depend only on the lines
 // above it in the array.
 type topArray struct {

@@ -3,9 +3,9 @@ package stack
 import "github.com/stackglass/stackglass/core/trace"
 
 // scanSteps implements scan for WebAssembly, where loops with few branches and few live values are
-// fastest. It processes the accesses in several steps. The steps that compare and move lines only
-// write notes, and later steps use these notes as indices of counters. If a single step did both,
-// the address of a load would depend on the comparisons, so the compiler would emit branches
+// fastest. scanSteps processes the accesses in several steps. The steps that compare and move lines
+// only write notes, and later steps use these notes as indices of counters. If a single step did
+// both, the address of a load would depend on the comparisons, so the compiler would emit branches
 // instead of conditional moves.
 func (m *topArray) scanSteps(t *nearTally, lines []trace.Line, out []uint32) (misses int) {
 	var notes [chunk]uint16
@@ -29,8 +29,8 @@ const (
 // that follow it in the array.
 const commonBits = 5
 
-// scanFront searches the first four lines of the top array. It writes the distances of hits, writes
-// a note for each hit below the topmost line, and queues the other accesses.
+// scanFront searches the first four lines of the top array. scanFront writes the distances of hits,
+// writes a note for each hit below the topmost line, and queues the other accesses.
 func (m *topArray) scanFront(lines []trace.Line, out []uint32, notes *[chunk]uint16) (hits, deeper int) {
 	top, queue, packed := &m.exact.top, &m.exact.queue, &m.packed
 	t0, t1, t2, t3 := top[0], top[1], top[2], top[3]

@@ -115,9 +115,9 @@ func (s *Segment) Append(t TB, next *Segment) *Segment {
 }
 
 // EqualAppended splits events into segments of the given lengths and joins neighbouring segments
-// until one segment is left. The function pick chooses which neighbours are joined next. It
-// compares the remaining segment with a segment that was created from all events at once, and the
-// latter with lists with holes.
+// until one segment is left. The function pick chooses which neighbours are joined next.
+// EqualAppended compares the remaining segment with a segment that was created from all events at
+// once, and the latter with lists with holes.
 func EqualAppended(t TB, numbers stack.SetNumbers, events []stacktest.Event, lengths []int, pick func(pairs int) int) {
 	t.Helper()
 	var parts []*Segment

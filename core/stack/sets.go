@@ -480,8 +480,8 @@ func (m *Sets) move(e *entry, line trace.Line, after, how uint32) {
 	m.recent.access(access{after: after, now: m.now, line: uint32(line)&^(uncounted|marked) | how})
 }
 
-// moveAndCount moves a line to the front of its lists. It also counts the line's depth, unless the
-// line is new or [Sets.Push] accesses it.
+// moveAndCount moves a line to the front of its lists. moveAndCount also counts the line's depth,
+// unless the line is new or [Sets.Push] accesses it.
 func (m *Sets) moveAndCount(e *entry, line trace.Line, how uint32) {
 	if e.moved == 0 || m.pushed {
 		how = uncounted

@@ -2,8 +2,9 @@ package stack
 
 import "testing"
 
-// TestRenumberedMoves checks that renumbering moves does not change the results. It limits the
-// numbers that are assigned to moves, because otherwise they would not run out during a test.
+// TestRenumberedMoves checks that renumbering moves does not change the results.
+// TestRenumberedMoves limits the numbers that are assigned to moves, because otherwise they would
+// not run out during a test.
 func TestRenumberedMoves(t *testing.T) {
 	few := func() *Sets {
 		m := NewSets(AllSetNumbers)

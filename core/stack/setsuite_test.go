@@ -10,9 +10,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Depths computes the counts of [stack.Sets] by their definition. It simulates one LRU cache for
-// each number of sets and ways. The depth of an access is d if it hits with d+1 ways, and misses
-// with d ways.
+// Depths computes the counts of [stack.Sets] by their definition. Depths simulates one LRU cache
+// for each number of sets and ways. The depth of an access is d if it hits with d+1 ways, and
+// misses with d ways.
 func Depths(lines []trace.Line) *stack.SetDepths {
 	hits := new(stack.SetDepths)
 	for a := range hits {
@@ -42,7 +42,7 @@ func cacheHits(lines []trace.Line, sets, ways int) (hits uint64) {
 	return hits
 }
 
-// RunSets checks a model for all numbers of sets. It runs the tests of distances, and compares
+// RunSets checks a model for all numbers of sets. RunSets runs the tests of distances, and compares
 // depths with the reference implementation. The trace is processed in batches of any length, and
 // also in two parts. The model of the second part begins with the stack of the first part.
 func RunSets(t *testing.T, fresh func() *stack.Sets) {

@@ -12,9 +12,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Run checks the models that the function "fresh" creates. It uses the examples in MODELS §1,
+// Run checks the models that the function "fresh" creates. Run uses the examples in MODELS §1,
 // random traces of every shape, and long loops over a few lines. The batches have random lengths.
-// It compares the distances and the final stack with the results of the reference implementation.
+// Run compares the distances and the final stack with the results of the reference implementation.
 func Run(t *testing.T, fresh func() stack.Model) {
 	t.Run("vectors", func(t *testing.T) {
 		for _, v := range Vectors {

@@ -57,7 +57,7 @@ func home(h uint64, n int) int {
 type group [slotGroup]entry
 
 // place returns the index of the entry with a key, or the index of the last entry if no entry has
-// the key. It has no branch, because the position of the entry is unpredictable.
+// the key. The method has no branch, because the position of the entry is unpredictable.
 func (g *group) place(key uint64) uint64 {
 	a, b, c := differ(g[0].key, key), differ(g[1].key, key), differ(g[2].key, key)
 	return a + a&b + a&b&c

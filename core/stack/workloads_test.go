@@ -138,7 +138,7 @@ func (m *Losing) Distances(lines []trace.Line, _ []uint32) {
 	Do(m.Coherent, m.ops, m.lines, m.out[:len(m.ops)], m.lost[:len(m.ops)])
 }
 
-// Bench measures how long a new Taker needs to process the lines in batches. It reports the
+// Bench measures how long a new Taker needs to process the lines in batches. Bench reports the
 // accesses per second. If the Taker is a counter, it also reports the heap bytes per distinct line
 // after one pass.
 func Bench(b *testing.B, fresh func() Taker, lines []trace.Line) {

@@ -41,8 +41,8 @@ func namesAndWanted(pairs ...string) map[string][2]string {
 }
 
 // TestFileNamesAreDistinct checks that each name is a suffix of its path, that different files have
-// different names, and that no name is longer than necessary. It also checks that the names depend
-// neither on the order of the paths nor on their common prefix.
+// different names, and that no name is longer than necessary. TestFileNamesAreDistinct also checks
+// that the names depend neither on the order of the paths nor on their common prefix.
 func TestFileNamesAreDistinct(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var paths, moved, turned []string

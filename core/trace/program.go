@@ -27,7 +27,7 @@ type Module struct {
 	Options string       // compiler options: "-O2 ..."
 	Missed  []Missed     // code of the module that was not instrumented
 	Sources []SourceFile // source files of the module, if they were recorded
-	// Base and End delimit the address range of a loaded file. The sites of such a module have PCs.
+	// Base and End delimit the address range of a loaded file. The sites of a loaded file have PCs.
 	Base, End Addr
 }
 
@@ -117,8 +117,8 @@ const (
 	HeaderBlock                        // the block is the header of a natural loop
 	LatchBlock                         // the block jumps back to the header of a loop
 	LandingPad                         // the block is a landing pad, which handles exceptions
-	// Synthetic blocks contain a single site each, in traces without blocks. They make no
-	// BlockEntry rows.
+	// Synthetic blocks contain a single site each, in traces without blocks. Synthetic blocks produce
+	// no BlockEntry rows.
 	Synthetic
 )
 

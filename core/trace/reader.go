@@ -8,7 +8,7 @@ import (
 
 // Reader reads a trace in batches.
 type Reader interface {
-	// Next fills b with the next rows, in trace order. It does not allocate in the steady state.
+	// Next fills b with the next rows, in trace order. Next does not allocate in the steady state.
 	//
 	// If it returns an error, the batch is empty, and earlier calls have returned all rows that
 	// precede the error. io.EOF means the end of a complete trace. A *SyntaxError refers to one
@@ -111,7 +111,7 @@ type Outline struct {
 
 // Source is a trace that several workers can read from several positions at the same time.
 type Source interface {
-	// Chunks lists the chunks in trace order. It returns nil if the trace cannot be divided among
+	// Chunks lists the chunks in trace order. Chunks returns nil if the trace cannot be divided among
 	// workers.
 	Chunks() []Chunk
 	// Kinds returns the kinds of all rows that can occur in the trace.
@@ -136,7 +136,7 @@ type Mover interface {
 	// Narrow restricts the rows of later chunks to some of the selected kinds. Positions in these
 	// chunks count only rows of these kinds.
 	Narrow(Kinds)
-	// Pass skips to the beginning of a chunk, or to the end of the trace, without decoding. It
+	// Pass skips to the beginning of a chunk, or to the end of the trace, without decoding. Pass
 	// returns the same errors as Next, or [ErrNotThere].
 	Pass(chunk uint64) error
 }
@@ -260,7 +260,7 @@ func IsSyntax(err error) bool {
 	return errors.As(err, &s)
 }
 
-// ReadAll reads a whole trace into one batch. It is meant only for tests and small traces.
+// ReadAll reads a whole trace into one batch. ReadAll is meant only for tests and small traces.
 func ReadAll(r Reader) (*Batch, error) {
 	whole, b := NewBatch(0), NewBatch(0)
 	for {

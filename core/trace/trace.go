@@ -1,7 +1,8 @@
 // Package trace defines traces of memory references, and the batches in which traces are read.
 // Every trace reader produces batches, and every analysis consumes batches. A trace is the sequence
-// of a program's memory references. It may be larger than memory, so a [Reader] fills a [Batch]
-// with a few thousand rows, the caller processes the batch, and the next call overwrites the batch.
+// of a program's memory references. A trace may be larger than memory. A [Reader] therefore fills a
+// [Batch] with a few thousand rows, the caller processes the batch, and the next call overwrites
+// the batch.
 //
 //  1. The caller creates one batch with [NewBatch] and reuses it.
 //  2. [Reader.Next] fills the batch. A column for which the trace contains no data is nil
@@ -111,8 +112,8 @@ const EventKinds = Kinds(1<<endOfKinds - 1<<BlockEntry)
 // Has reports whether k is in the set.
 func (s Kinds) Has(k Kind) bool { return s>>k&1 != 0 }
 
-// String returns the names of the kinds, separated by commas. It returns "data" for DataKinds, and
-// "all" for AllKinds.
+// String returns the names of the kinds, separated by commas. String returns "data" for DataKinds,
+// and "all" for AllKinds.
 func (s Kinds) String() string {
 	switch s {
 	case DataKinds:

@@ -1,7 +1,7 @@
 // Package champsim reads the instruction traces that the tracers of the simulator ChampSim write
 // (usually compressed with xz or gzip).
 //
-// A record describes one executed instruction. It is a struct input_instr of ChampSim's
+// A record describes one executed instruction. The record is a struct input_instr of ChampSim's
 // inc/trace_instruction.h, which has 64 bytes and is little-endian. The file has no header.
 //
 //	offset  bytes

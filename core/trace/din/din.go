@@ -113,7 +113,7 @@ func (p *parser) single(line []byte, b *trace.Batch, row int) (rows int, wrong *
 	return row + 1, nil
 }
 
-// record reads a nonblank line. It ignores the address of an escape or a flush.
+// record reads a nonblank line. The address of an escape or a flush is ignored.
 func record(text []byte) (label int, addr trace.Addr, size uint32, wrong *trace.SyntaxError) {
 	field, after := lines.Cut(lines.Trim(text))
 	if len(field) != 1 || field[0] < '0' || field[0] > '4' {

@@ -2,7 +2,7 @@
 // post-processing.
 //
 // A record is a struct trace_entry_t of DynamoRIO's clients/drcachesim/common/trace_entry.h, as
-// written for a 64-bit program. It has 12 bytes and is little-endian.
+// written for a 64-bit program. Each record has 12 bytes and is little-endian.
 //
 //	offset  bytes
 //	     0      2   type, trace_type_t

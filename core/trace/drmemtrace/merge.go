@@ -122,7 +122,7 @@ func (m *merger) fill() error {
 	return nil
 }
 
-// choose selects the part whose records come next. It returns false at the end of all parts.
+// choose selects the part whose records come next. At the end of all parts, choose returns false.
 func (m *merger) choose() bool {
 	for _, p := range m.parts {
 		if m.now == nil || p.next < m.now.next {

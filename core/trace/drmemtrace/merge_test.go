@@ -42,9 +42,9 @@ func drawPart(t *rapid.T, thread uint64) (all []entry) {
 	return all
 }
 
-// mergeNaively is a reference implementation that merges the parts of a trace. It uses a separate
-// reader for each part, and copies one buffer after another. Each buffer begins with a timestamp.
-// The next buffer is always the unread buffer with the lowest timestamp.
+// mergeNaively is a reference implementation that merges the parts of a trace. mergeNaively uses a
+// separate reader for each part, and copies one buffer after another. Each buffer begins with a
+// timestamp. The next buffer is always the unread buffer with the lowest timestamp.
 func mergeNaively(parts [][]entry) (all []outcome) {
 	type buffer struct {
 		at   uint64

@@ -49,8 +49,8 @@ func (p *parser) Begin(b *trace.Batch) {
 	clear(b.Bytes)
 }
 
-// Parse reads line by line. It checks a whole line before it writes the first row of the line, so
-// that an invalid line produces no rows.
+// Parse reads line by line. Parse checks a whole line before it writes the first row of the line,
+// so that an invalid line produces no rows.
 func (p *parser) Parse(window []byte, b *trace.Batch, row int) (taken, count, rows int, err error) {
 	for taken < len(window) && row < b.Len() {
 		whole, _ := lines.First(window[taken:])

@@ -244,7 +244,7 @@ func TestPackets(t *testing.T) {
 }
 
 // TestCommands checks that demand requests become references even if they were recorded below a
-// cache. It also checks that all other packets are counted by command.
+// cache. TestCommands also checks that all other packets are counted by command.
 func TestCommands(t *testing.T) {
 	messages := [][]byte{plainHeader}
 	for _, cmd := range []uint64{1, 2, 4, 7, 10, 11, 22, 23, 24, 25, 26, 27, 16, 17, 7, 36} {

@@ -101,7 +101,7 @@ func (p *parser) Parse(window []byte, b *trace.Batch, row int) (taken, count, ro
 	return taken, count, rows, err
 }
 
-// parse implements lines.Parser. It alternates between the fast path and single lines.
+// parse implements lines.Parser. parse alternates between the fast path and single lines.
 func (p *parser) parse(window []byte, b *trace.Batch, row int) (taken, count, rows int, err error) {
 	for {
 		n, next := p.plain(window[taken:], b, row)
@@ -120,10 +120,10 @@ func (p *parser) parse(window []byte, b *trace.Batch, row int) (taken, count, ro
 	}
 }
 
-// plain reads lines in exactly the format that lackey prints. It stops at the first line of a
-// different form, and returns the number of bytes read and the number of rows in b. It is one long
-// function, because calls would double its run time. The compiler omits bounds checks, because s is
-// an array of 64 bytes and no index exceeds 63.
+// plain reads lines in exactly the format that lackey prints. At the first line of a different
+// form, it stops, and returns the number of bytes read and the number of rows in b. The fast path
+// is one long function, because calls would double its run time. The compiler omits bounds checks,
+// because s is an array of 64 bytes and no index exceeds 63.
 func (p *parser) plain(window []byte, b *trace.Batch, row int) (taken, rows int) {
 	addrs := b.Addr
 	kinds8, sizes := b.Kind[:len(addrs)], b.Bytes[:len(addrs)]
@@ -287,7 +287,7 @@ func acquired(line []byte) (thread uint32, ok bool) {
 }
 
 // Recognise reports whether text, the beginning of a file, is a lackey trace; if not, it returns
-// the reason. It also accepts output of Valgrind that does not contain references yet.
+// the reason. Recognise also accepts output of Valgrind that does not contain references yet.
 func Recognise(text []byte) (reason string, ok bool) {
 	const none = "the file contains no reference"
 	reason, ok = lines.Recognise(text, none, skipped, func(line []byte) *trace.SyntaxError {

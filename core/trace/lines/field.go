@@ -83,8 +83,8 @@ func Trim(s []byte) []byte {
 	return s
 }
 
-// TrimBlanks removes spaces and carriage returns from both ends. It keeps tabs, which may separate
-// the fields of a table.
+// TrimBlanks removes spaces and carriage returns from both ends. TrimBlanks keeps tabs, which may
+// separate the fields of a table.
 func TrimBlanks(s []byte) []byte { return bytes.Trim(s, " \r") }
 
 func blank(c byte) bool { return c == ' ' || c == '\t' || c == '\r' }

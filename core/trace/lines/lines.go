@@ -156,10 +156,10 @@ type Parser interface {
 	// yet, and its length is its capacity.
 	Begin(b *trace.Batch)
 	// Parse reads lines of window into b, starting at the given row, until the window is exhausted,
-	// the batch is full, or a line is invalid. It returns the numbers of bytes and lines read,
-	// including the invalid line, and the number of rows in b. A *trace.SyntaxError refers to the
-	// last line read, and the reader adds its position. All other errors end the trace. Parse may
-	// read Slack bytes after the window.
+	// the batch is full, or a line is invalid. Parse returns the numbers of bytes and lines read,
+	// including the invalid line, and the number of rows in b. A *trace.SyntaxError refers to the last
+	// line read, and the reader adds its position. All other errors end the trace. Parse may read
+	// Slack bytes after the window.
 	Parse(window []byte, b *trace.Batch, row int) (taken, lines, rows int, err error)
 }
 

@@ -28,8 +28,8 @@ func (b BlockName) Shared() bool {
 		func(prefix string) bool { return strings.HasPrefix(b.Block, prefix) })
 }
 
-// Parallel reports whether the block's function is the body of a parallel region. It recognises the
-// function names that ROSE, clang, gcc and flang generate for parallel regions.
+// Parallel reports whether the block's function is the body of a parallel region. Parallel
+// recognises the function names that ROSE, clang, gcc and flang generate for parallel regions.
 func (b BlockName) Parallel() bool {
 	return slices.ContainsFunc([]string{"OUT__", ".omp_outlined", "._omp_fn.", ".omp_par"},
 		func(mark string) bool { return strings.Contains(b.Function, mark) })
@@ -140,8 +140,8 @@ func ParseBounds(name string, text []byte) (Bounds, error) {
 	return b, err
 }
 
-// eachLine calls read with every nonblank line, without surrounding blanks. It stops at the first
-// error, and adds the position to the error.
+// eachLine calls read with every nonblank line, without surrounding blanks. eachLine stops at the
+// first error, and adds the position to the error.
 func eachLine(name string, text []byte, read func(line []byte) *trace.SyntaxError) error {
 	for number, line := range lines.All(text) {
 		if line = lines.Trim(line); len(line) == 0 {

@@ -1,5 +1,5 @@
 // Package records reads traces in binary formats. The parser of each format converts windows of a
-// byte stream into batches. It is the counterpart of package lines for binary formats.
+// byte stream into batches. Package records is the counterpart of package lines for binary formats.
 //
 // [Reader] passes a [Parser] a window of the stream. The parser converts whole records to rows of a
 // batch, until the window is exhausted, the batch is full or a record is invalid. If the window
@@ -32,12 +32,12 @@ type Parser interface {
 	// Begin adds the optional columns that have occurred in the trace so far. The batch has no data
 	// yet, and its length is its capacity.
 	Begin(b *trace.Batch)
-	// Parse reads records of window into b, starting at the given row. It returns the number of
-	// bytes that it has read completely, and the number of rows in b. If not all rows of a record
-	// fit into the batch, the record counts as read only when its last row has been written, and
-	// the parser remembers its position within the record. If Parse reads nothing although the
-	// batch has room, Reader calls it again with more bytes. The offset of a *trace.SyntaxError is
-	// relative to the window.
+	// Parse reads records of window into b, starting at the given row. Parse returns the number of
+	// bytes that it has read completely, and the number of rows in b. If not all rows of a record fit
+	// into the batch, the record counts as read only when its last row has been written, and the
+	// parser remembers its position within the record. If Parse reads nothing although the batch has
+	// room, Reader calls it again with more bytes. The offset of a *trace.SyntaxError is relative to
+	// the window.
 	Parse(window []byte, b *trace.Batch, row int) (taken, rows int, err error)
 }
 

@@ -370,8 +370,8 @@ func (d *decoder) count(most uint64) (rows, left uint64, err error) {
 	return rows, most, err
 }
 
-// countQueued removes up to the given number of steps from the queue. It returns the number of
-// removed steps, and the number of rows that they produce.
+// countQueued removes up to the given number of steps from the queue. countQueued returns the
+// number of removed steps, and the number of rows that they produce.
 func (d *decoder) countQueued(most uint64) (steps, rows uint64, err error) {
 	q := &d.queue
 	if q.steps[q.stepAt] >= opNew {

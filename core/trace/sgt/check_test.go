@@ -141,8 +141,8 @@ func TestCountReferencesOfLargeBlock(t *testing.T) {
 }
 
 // TestCountsWithoutValues checks that three ways to count the references in a chunk have the same
-// result, even if the chunk is damaged. They count without decoding values, by creating rows, and
-// by decoding values.
+// result, even if the chunk is damaged. The three ways are: without decoding values, by creating
+// rows, and by decoding values.
 func TestCountsWithoutValues(t *testing.T) {
 	counted, made := 0, 0
 	rapid.Check(t, func(t *rapid.T) {

@@ -84,8 +84,8 @@ func (d *decoder) drain(c *columns, row int) int {
 	return row
 }
 
-// writeRangeRow writes one row of a reference whose size is a value of the step. It reports whether
-// the reference needs further rows.
+// writeRangeRow writes one row of a reference whose size is a value of the step. writeRangeRow
+// reports whether the reference needs further rows.
 func (d *decoder) writeRangeRow(c *columns, row int, r *planRow) bool {
 	p := &d.pending
 	left := d.vals[r.arg] - p.bytes
@@ -95,8 +95,8 @@ func (d *decoder) writeRangeRow(c *columns, row int, r *planRow) bool {
 	return left > mostBytes
 }
 
-// Two equivalent methods convert the values in the queue to rows: [decoder.inTurn] and
-// [decoder.inSteps].
+// Two equivalent methods convert the values in the queue to rows: [decoder.fillByRow] and
+// [decoder.fillByColumn].
 
 // differences decodes the differences of all mispredicted values in the queue. If the chunk
 // contains too few differences, the method shortens the queue.
@@ -114,8 +114,9 @@ func (d *decoder) differences() {
 	}
 }
 
-// shortDifferences decodes differences from number i on. It stops at the first difference that is
-// missing or has more than eight bytes, and returns the number of this difference.
+// shortDifferences decodes differences from number i on. shortDifferences stops at the first
+// difference that is missing or has more than eight bytes, and returns the number of this
+// difference.
 func (d *decoder) shortDifferences(i int) int {
 	q, cells := &d.queue, d.cells.all
 	if len(cells) == 0 {

@@ -12,7 +12,7 @@ import (
 )
 
 // slack is the number of bytes that a decoder may read beyond the end of a part before it detects
-// the end. It is at least the size of a [window] plus the length of a nine-byte number.
+// the end. This number is at least the size of a [window] plus the length of a nine-byte number.
 const slack = window + 16
 
 // window is the size, in bytes, of a part of the chunk that contains all values of a full queue.
@@ -27,8 +27,8 @@ var (
 	errRest    = errors.New("the chunk contains bytes or values that none of its steps uses")
 )
 
-// decoder decodes the steps of one thread chunk by chunk. It returns an error only after all rows
-// before the error have been returned.
+// decoder decodes the steps of one thread chunk by chunk. decoder returns an error only after all
+// rows before the error have been returned.
 type decoder struct {
 	slots
 	blocks table[decodedBlock]
@@ -57,7 +57,7 @@ type decoder struct {
 	vals    [MaxValues + 1]uint64 // values of the last step of a block that is not straight
 	pending pending
 	queue   queue // the next steps, which precede the run
-	split   bool  // whether inSteps is used instead of inTurn
+	split   bool  // whether fillByColumn is used instead of fillByRow
 }
 
 type stepAfterRun struct {
@@ -360,8 +360,8 @@ func (d *decoder) loop(c *columns, row int, n uint64) (next int, done uint64) {
 }
 
 // findLoop stores the slots of the next expected blocks in d.ring, until the first block is
-// expected again. It returns the number of these steps and the number of their rows, or 0 steps if
-// there is no loop.
+// expected again. findLoop returns the number of these steps and the number of their rows, or 0
+// steps if there is no loop.
 func (d *decoder) findLoop() (steps uint64, width int) {
 	first := d.blocks.all[d.before].next()
 	d.ring = d.ring[:0]

@@ -151,7 +151,7 @@ func (e *early) copyRows(c *columns, row int) int {
 }
 
 // runEarly copies rows of a lane that were decoded in advance to c, until a different lane has the
-// next row or c is full. The result The result mayContinue reports whether the lane may continue.
+// next row or c is full. The result mayContinue reports whether the lane may continue.
 func (r *Reader) runEarly(l *lane, c *columns, row int, limit place) (next int, mayContinue bool) {
 	e := l.early
 	for row < len(c.addr) {

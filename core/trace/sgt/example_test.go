@@ -13,8 +13,8 @@ import (
 //go:embed FORMAT.md
 var formatText string
 
-// exampleFile is the file that FORMAT.md explains. It contains the trace of a loop that copies six
-// 8-byte words.
+// exampleFile is the file that FORMAT.md explains. exampleFile contains the trace of a loop that
+// copies six 8-byte words.
 func exampleFile(t failer) ([]byte, *trace.Program, []step) {
 	t.Helper()
 	p := &trace.Program{

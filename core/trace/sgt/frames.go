@@ -78,8 +78,9 @@ type Tables struct {
 }
 
 // Append appends frames for the new parts of a header, which must contain everything that the
-// previous header contained. It omits a program whose sites are not in the order of its blocks, or
-// in which a block has more than [MaxValues] values, because tables cannot describe such programs.
+// previous header contained. Append omits a program whose sites are not in the order of its blocks,
+// or in which a block has more than [MaxValues] values, because tables cannot describe such
+// programs.
 func (t *Tables) Append(dst []byte, h trace.Header) []byte {
 	_ = t.each(h, h.Program != nil && inOrder(h.Program), func(tag string, body []byte) error {
 		dst = AppendFrame(dst, tag, body)
@@ -147,8 +148,8 @@ func inOrder(p *trace.Program) bool {
 	return int(next) == len(p.Sites)
 }
 
-// nextModule returns the next new module as a program. It assigns a block without a function, whose
-// module is unknown, to the module of the block before it.
+// nextModule returns the next new module as a program. nextModule assigns a block without a
+// function, whose module is unknown, to the module of the block before it.
 func (t *Tables) nextModule(p *trace.Program) *trace.Program {
 	part := &trace.Program{Modules: make([]trace.Module, 1)}
 	functions, blocks, objects := len(p.Functions), len(p.Blocks), len(p.Objects)

@@ -15,8 +15,9 @@ import (
 // a site. If rows do not contain these addresses, they are grouped by history: two rows belong to
 // the same group if both rows, and the historyRows rows before each of them, agree in kind and
 // size. A group has up to mostStreams sites, and a row belongs to the site that predicts its
-// address. Similar references of a loop therefore have different sites. A lackey trace is a third
-// smaller than with only groups or only predictions, and has only half of the tokens.
+// address. Similar references of a loop therefore have different sites. This combination of groups
+// and predictions makes a lackey trace a third smaller than either method alone, and halves the
+// number of tokens.
 type Importer struct {
 	w *Writer
 	namer
@@ -341,8 +342,8 @@ type family struct {
 	count  int
 }
 
-// families is a hash table of families. It is several times as fast as a map, which matters because
-// it is searched every few rows.
+// families is a hash table of families. The table is several times as fast as a map, which matters
+// because it is searched every few rows.
 type families struct {
 	all  []family
 	slot []uint32 // the index of a family plus 1, or 0 if the slot is free; collisions are resolved by linear probing

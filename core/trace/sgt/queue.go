@@ -144,8 +144,8 @@ func (d *decoder) expand() {
 	d.control, q.stepAt, q.stepEnd, q.written = control, 0, at, at
 }
 
-// expandShort decodes one-byte tokens at content[control:], and returns the new number of steps. It
-// stores the number of decoded tokens in q.tokens.
+// expandShort decodes one-byte tokens at content[control:], and returns the new number of steps.
+// expandShort stores the number of decoded tokens in q.tokens.
 func (d *decoder) expandShort(at, end, control int) int {
 	q := &d.queue
 	content := (*[window]byte)(d.content[control:])
@@ -165,8 +165,8 @@ func (d *decoder) expandShort(at, end, control int) int {
 }
 
 // link converts up to the given number of steps to values, as long as the values fit into the
-// queue, and returns the number of converted steps. It stops before an invalid step and before a
-// step of a block that is not straight.
+// queue, and returns the number of converted steps. The conversion stops before an invalid step and
+// before a step of a block that is not straight.
 func (d *decoder) link(most uint64) uint64 {
 	q := &d.queue
 	from := q.stepAt
@@ -256,7 +256,7 @@ func (d *decoder) linkNew() error {
 }
 
 // specials writes the rows of at most "most" steps, as long as the steps belong to known blocks
-// that are not straight. It returns the same results as [decoder.fill].
+// that are not straight. specials returns the same results as [decoder.fill].
 func (d *decoder) specials(c *columns, row int, most uint64) (int, uint64, error) {
 	q := &d.queue
 	for row < len(c.addr) && most > 0 && q.someSteps() {

@@ -88,15 +88,15 @@ func newReader(name string, o Options, s source, t *metadata) *Reader {
 	return r
 }
 
-// Select selects kinds of rows. It must be called before the first call to Next.
+// Select selects kinds of rows. Call it before the first call to Next.
 func (r *Reader) Select(kinds trace.Kinds) { r.kinds = kinds }
 
-// Expect sets [trace.Program.ThreadCount] from the outline of the whole trace. It must be called
-// before the first call to Next.
+// Expect sets [trace.Program.ThreadCount] from the outline of the whole trace. Call it before the
+// first call to Next.
 func (r *Reader) Expect(o trace.Outline) { r.program.ThreadCount = o.Threads }
 
-// Header describes the trace. It uses only the frames that precede the last returned rows, and does
-// not depend on how far the reader has read ahead.
+// Header describes the trace. The header contains only the content of frames that precede the last
+// returned rows, so it does not depend on how far the reader has read ahead.
 func (r *Reader) Header() trace.Header {
 	t, hasPC := r.metadata, r.hasPC
 	if r.now != nil {
@@ -110,7 +110,7 @@ func (r *Reader) Header() trace.Header {
 	}
 }
 
-// Ending describes how the run ended. It must be called after all rows have been read.
+// Ending describes how the run ended. Call Ending after all rows have been read.
 func (r *Reader) Ending() Ending { return r.ending }
 
 // Lost describes the unreadable parts that have been found so far.
@@ -442,8 +442,8 @@ func (p place) before(other place) bool {
 
 func (l *lane) place() place { return place{l.ticket, l.thread} }
 
-// limit returns the position, as ticket and thread, up to which the first lane may continue. It is
-// the position of the second lane or, if unread chunks may contain earlier steps, the floor.
+// limit returns the position, as ticket and thread, up to which the first lane may continue. This
+// is the position of the second lane or, if unread chunks may contain earlier steps, the floor.
 func (r *Reader) limit() place {
 	limit := place{^uint64(0), ^uint32(0)}
 	for _, l := range r.turn[min(1, len(r.turn)):min(3, len(r.turn))] {

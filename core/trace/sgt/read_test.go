@@ -303,8 +303,8 @@ func TestWrongBytes(t *testing.T) {
 }
 
 // FuzzReader checks that no input makes the reader panic, allocate too much memory for the size of
-// the file, or loop forever without returning a row. It also checks that a source returns the same
-// rows.
+// the file, or loop forever without returning a row. FuzzReader also checks that a source returns
+// the same rows.
 func FuzzReader(f *testing.F) {
 	for seed := range 6 {
 		f.Add(rapid.Custom(func(t *rapid.T) []byte {
@@ -334,10 +334,10 @@ func drain(t *testing.T, r, other *Reader) {
 	for range 200 {
 		err := r.Next(b)
 		if otherErr := other.Next(same); (err == nil) != (otherErr == nil) || err != nil && err.Error() != otherErr.Error() {
-			t.Fatalf("error %v, but error %v with inSteps", err, otherErr)
+			t.Fatalf("error %v, but error %v with fillByColumn", err, otherErr)
 		}
 		if !slices.Equal(b.Addr, same.Addr) || !slices.Equal(b.Kind, same.Kind) || !slices.Equal(b.Bytes, same.Bytes) || !slices.Equal(b.Site, same.Site) {
-			t.Fatalf("%d rows, but %d different rows with inSteps", b.Len(), same.Len())
+			t.Fatalf("%d rows, but %d different rows with fillByColumn", b.Len(), same.Len())
 		}
 		if err != nil && b.Len() > 0 || err == nil && b.Len() == 0 {
 			t.Fatalf("Next returned %d rows and the error %v, want rows or an error", b.Len(), err)

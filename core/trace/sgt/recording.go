@@ -34,8 +34,8 @@ type Recording struct {
 	Chunks []RecordedChunk
 }
 
-// ReadRecording reads a container, but skips the content of its chunks. It returns an error if
-// tables are wrong, or if the file is not a container.
+// ReadRecording reads a container, but skips the content of its chunks. ReadRecording returns an
+// error if tables are wrong, or if the file is not a container.
 func ReadRecording(file io.ReaderAt, size int64) (*Recording, error) {
 	in := &stream{feed: feed{r: sectionFrom(file, 0, size)}, headersOnly: true}
 	r := newReader("the recording", Options{}, in, &metadata{})
@@ -80,10 +80,11 @@ func (w *Writer) CopyChunk(h *ChunkHead, frame []byte) {
 }
 
 // Renumberer changes the numbers of blocks in the chunks of a recording. Block numbers occur only
-// in the control part of a chunk, as differences from the expected block. They occur only if the
-// block is neither of the two expected blocks, next and other (FORMAT.md, "Chunks"). Values and
-// tickets therefore do not change, and the Renumberer tracks only these two blocks of the coder's
-// state. Block 0 keeps its number, because a chunk begins as if block 0 had been executed.
+// in the control part of a chunk, as differences from the expected block. A block number occurs
+// only if the block is neither of the two expected blocks, next and other (FORMAT.md, "Chunks").
+// Values and tickets therefore do not change, and the Renumberer tracks only these two blocks of
+// the coder's state. Block 0 keeps its number, because a chunk begins as if block 0 had been
+// executed.
 type Renumberer struct {
 	number  []uint32 // new number of each block, by old number
 	follow  []follow // the blocks that followed each block, by old number

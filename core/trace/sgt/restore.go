@@ -7,9 +7,9 @@ import (
 )
 
 // Restorer rebuilds a container from the program's tables and all rows of a trace, including
-// events. The trace may be loop-compressed, for example. It combines the rows of each execution of
-// a block into a step. If the trace has no program, or if the program's tables cannot be written,
-// an [Importer] writes the rows.
+// events. The trace may be loop-compressed, for example. Restorer combines the rows of each
+// execution of a block into a step. If the trace has no program, or if the program's tables cannot
+// be written, an [Importer] writes the rows.
 type Restorer struct {
 	out    io.Writer
 	facts  []trace.Fact

@@ -40,10 +40,10 @@ func (p *Part) String() string {
 	return strings.Join(words, ", ")
 }
 
-// Rewriter writes a part of a container to a new container. It writes steps in the order of
-// tickets, so that readers need not merge threads. It keeps blocks, steps and tickets, but removes
-// sites of omitted kinds from the blocks. If Skip or Limit cuts a step, the remaining references of
-// the step become steps of synthetic blocks.
+// Rewriter writes a part of a container to a new container. Rewriter writes steps in the order of
+// tickets, so that readers need not merge threads. Rewriter keeps blocks, steps and tickets, but
+// removes sites of omitted kinds from the blocks. If Skip or Limit cuts a step, the remaining
+// references of the step become steps of synthetic blocks.
 type Rewriter struct {
 	r    *Reader
 	w    *Writer
@@ -142,8 +142,8 @@ func (x *Rewriter) removeSites(p *trace.Program, keep [][]uint8) {
 	}
 }
 
-// Copy copies up to the given number of steps. It returns io.EOF at the end. Any other error is an
-// error of the reader, such as damage, or of the writer.
+// Copy copies up to the given number of steps. Copy returns io.EOF at the end. Any other error is
+// an error of the reader, such as damage, or of the writer.
 func (x *Rewriter) Copy(steps int) error {
 	for range steps {
 		if x.left == 0 {

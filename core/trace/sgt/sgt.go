@@ -3,10 +3,10 @@
 //
 // A container stores steps. A step is one execution of a block of code, and contains the addresses
 // that the block's sites accessed. All other data (kinds, sizes, source lines) is stored once, in
-// tables. A coder predicts each step. It assumes that the same block follows a block as the last
-// time. It also assumes that every value either grows by its stride, or has the same difference
-// from the previous value as before. A run of correctly predicted steps of any length takes one or
-// two bytes.
+// tables. A coder predicts each step. It assumes that the block after each block is the same as the
+// last time. It also assumes that every value either grows by its stride, or has the same
+// difference from the previous value as before. A run of correctly predicted steps of any length
+// takes one or two bytes.
 //
 //  1. [Writer] writes the tables of modules, and groups the steps of each thread into chunks. While
 //     a program runs, the capture runtime writes its container in the same way.
@@ -17,12 +17,13 @@
 //  5. [Rewriter] copies a part of a container. [Look] describes a container, and [Check] reports
 //     errors in a container.
 //
-// The performance-critical functions are [decoder.inTurn] for irregular code, [decoder.inSteps] for
-// irregular code in WebAssembly, and [decoder.loop] for loops. In a loop, every value is an
-// arithmetic progression, so columns are filled without decoding steps. Prediction by stride or by
-// link comes from value predictors (Sazeides and Smith, The Predictability of Data Values, MICRO
-// 1997) and from trace compressors that use such predictors (Burtscher, VPC3, SIGMETRICS 2004).
-// This coder has only two predictors per site, and switches to the other predictor after a miss.
+// The performance-critical functions are [decoder.fillByRow] for irregular code,
+// [decoder.fillByColumn] for irregular code in WebAssembly, and [decoder.loop] for loops. In a
+// loop, every value is an arithmetic progression, so columns are filled without decoding steps.
+// Prediction by stride or by link comes from value predictors (Sazeides and Smith, The
+// Predictability of Data Values, MICRO 1997) and from trace compressors that use such predictors
+// (Burtscher, VPC3, SIGMETRICS 2004). This coder has only two predictors per site, and switches to
+// the other predictor after a miss.
 package sgt
 
 // Version is the newest version of the container that this package writes and reads.

@@ -24,7 +24,7 @@ type Source struct {
 }
 
 // NewSource reads the index of a file of size bytes. The parameter beside is nil or a reader of the
-// same file, whose tables NewSource need not read again. It returns an error if the index is
+// same file, whose tables NewSource need not read again. NewSource returns an error if the index is
 // missing or wrong.
 func NewSource(name string, file io.ReaderAt, size int64, beside *Reader) (*Source, error) {
 	x, err := readIndex(file, size)
@@ -95,8 +95,8 @@ func (s *Source) readTables(t *metadata, end uint64) (*metadata, error) {
 	return t, nil
 }
 
-// mostReferences is a limit that no file reaches. It prevents overflow when numbers of references
-// are added.
+// mostReferences is a limit that no file reaches. This limit prevents overflow when numbers of
+// references are added.
 const mostReferences = 1 << 60
 
 // Chunks lists the chunks. If the chunks belong to several threads, Chunks returns nil, because the
@@ -178,7 +178,8 @@ func (s *Source) Agrees(r trace.Mover, chunk uint64) bool {
 	return slices.Equal(of.tables[:n], s.before(chunk))
 }
 
-// indexed is a stream that begins at a given chunk. It checks that the chunks agree with the index.
+// indexed is a stream that begins at a given chunk. indexed checks that the chunks agree with the
+// index.
 type indexed struct {
 	stream
 	of     *Source
@@ -275,7 +276,7 @@ func (r *Reader) Narrow(kinds trace.Kinds) {
 	r.extend(&r.program)
 }
 
-// Pass implements [trace.Mover]. It reads the bytes of the chunks that it skips, but does not
+// Pass implements [trace.Mover]. Pass reads the bytes of the chunks that it skips, but does not
 // decode them.
 func (r *Reader) Pass(chunk uint64) error {
 	for r.err == nil {
@@ -339,8 +340,8 @@ func parseIndex(body []byte) (x index, err error) {
 	return x, nil
 }
 
-// ReadOutline returns the outline of a container of size bytes. It reads only the index at the end
-// of the file. It returns an error if the file has no index.
+// ReadOutline returns the outline of a container of size bytes. ReadOutline reads only the index at
+// the end of the file. ReadOutline returns an error if the file has no index.
 func ReadOutline(file io.ReaderAt, size int64) (trace.Outline, error) {
 	x, err := readIndex(file, size)
 	if err != nil {

@@ -36,9 +36,9 @@ func AppendTables(dst []byte, p *trace.Program) []byte {
 	return appendTables(append(dst, packedPlain), p)
 }
 
-// AppendPacked appends a byte that identifies the compression, followed by the content. It
-// compresses the content as one LZ4 frame if this makes the content shorter, and the content is not
-// too long for [Unpack].
+// AppendPacked appends a byte that identifies the compression, followed by the content.
+// AppendPacked compresses the content as one LZ4 frame if this makes the content shorter, and the
+// content is not too long for [Unpack].
 func AppendPacked(dst, content []byte) []byte {
 	var packed bytes.Buffer
 	packLZ4(&packed, lz4.NewWriter(nil), content)
@@ -48,8 +48,8 @@ func AppendPacked(dst, content []byte) []byte {
 	return append(append(dst, packedPlain), content...)
 }
 
-// packLZ4 replaces the contents of to by content, compressed as one LZ4 frame. It ignores errors,
-// because writes to memory cannot fail and the compressor's option is valid.
+// packLZ4 replaces the contents of to by content, compressed as one LZ4 frame. packLZ4 ignores
+// errors, because writes to memory cannot fail and the compressor's option is valid.
 func packLZ4(to *bytes.Buffer, w *lz4.Writer, content []byte) {
 	to.Reset()
 	w.Reset(to)
@@ -422,8 +422,8 @@ func isSiteKind(k trace.Kind) bool {
 	return k.Valid() && k != trace.BlockEntry && k != trace.BareBlock && k != trace.Call && k != trace.Return
 }
 
-// instructions writes or reads the instructions of all blocks. It writes nothing if no block has
-// instructions.
+// instructions writes or reads the instructions of all blocks. instructions writes nothing if no
+// block has instructions.
 func (t *tableForm) instructions() {
 	n := 0
 	if t.reads {

@@ -121,8 +121,8 @@ func someBlock(t *rapid.T, p *trace.Program, number, blocks uint32, hasInstrs bo
 	p.Blocks = append(p.Blocks, b)
 }
 
-// numberedOn appends a program with one module to another program. It is a reference implementation
-// of how ParseModule numbers the tables.
+// numberedOn appends a program with one module to another program. numberedOn is a reference
+// implementation of how ParseModule numbers the tables.
 func numberedOn(into, module *trace.Program) {
 	m, f, b, s := uint32(len(into.Modules)), uint32(len(into.Functions)), uint32(len(into.Blocks)), uint32(len(into.Sites))
 	structures := uint32(len(into.Structures))

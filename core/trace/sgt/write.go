@@ -23,7 +23,7 @@ type chunkSize struct {
 // negligible.
 var usualChunks = chunkSize{bytes: 1 << 20, steps: 1 << 22}
 
-// Writer writes a container. It stops at the first error, which [Writer.Close] returns.
+// Writer writes a container. Writer stops at the first error, which [Writer.Close] returns.
 type Writer struct {
 	out     io.Writer
 	at      uint64 // number of bytes written

@@ -26,10 +26,10 @@ type Match struct {
 	Kept Kept
 }
 
-// MatchLines matches the lines of two versions of a file, a and b. It first finds lines that are in
-// both versions in the same order: the lines that occur exactly once in each version (as in
-// patience diff) and, between these lines, the longest common subsequence. It then finds lines that
-// moved, and finally lines that changed. No line of b is matched twice.
+// MatchLines matches the lines of two versions of a file, a and b. MatchLines first finds lines
+// that are in both versions in the same order: the lines that occur exactly once in each version
+// (as in patience diff) and, between these lines, the longest common subsequence. MatchLines then
+// finds lines that moved, and finally lines that changed. No line of b is matched twice.
 func MatchLines(a, b []string) []Match {
 	m := matcher{a: normal(a), b: normal(b), to: make([]Match, len(a)), taken: make([]Kept, len(b))}
 	for i := range m.to {

@@ -64,7 +64,7 @@ func (f *Files) Lines(name string) []string {
 }
 
 // Match calls [MatchLines] for two files: the file with the given name in f, and the file with the
-// name other in the parameter others. It caches the results for the most recent value of others.
+// name other in the parameter others. Match caches the results for the most recent value of others.
 func (f *Files) Match(name string, others *Files, other string) []Match {
 	if f.with != others {
 		f.with, f.matches = others, map[[2]string][]Match{}
@@ -86,8 +86,8 @@ func (f *Files) Line(name string, line uint32) string {
 	return strings.Join(strings.Fields(lines[line-1]), " ")
 }
 
-// Split splits a text into lines, without their line endings. It recognises the line endings of all
-// operating systems.
+// Split splits a text into lines, without their line endings. Split recognises the line endings of
+// all operating systems.
 func Split(text string) []string {
 	return strings.Split(strings.TrimSuffix(strings.ReplaceAll(text, "\r\n", "\n"), "\n"), "\n")
 }

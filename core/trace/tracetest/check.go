@@ -24,8 +24,8 @@ type Outcome struct {
 }
 
 // Outcomes reads r in batches of the given number of rows, and overwrites the batch before each
-// call to Next. It also checks the contract of readers: each call returns either rows or an error,
-// and every call after io.EOF returns io.EOF again.
+// call to Next. Outcomes also checks the contract of readers: each call returns either rows or an
+// error, and every call after io.EOF returns io.EOF again.
 func Outcomes(t Failer, r trace.Reader, rows int) (all []Outcome) {
 	t.Helper()
 	r = Spoil(r)

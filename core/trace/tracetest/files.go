@@ -27,7 +27,7 @@ var SmallTraces = []string{"threads.lackey", "blocks.lackey", "data.lackey", "sm
 //go:embed testdata
 var small embed.FS
 
-// Small returns a real trace of a few kilobytes, one of [SmallTraces]. It panics for any other
+// Small returns a real trace of a few kilobytes, one of [SmallTraces]. Small panics for any other
 // name.
 func Small(name string) []byte {
 	text, err := small.ReadFile("testdata/" + name)
@@ -37,9 +37,9 @@ func Small(name string) []byte {
 	return text
 }
 
-// Packed returns a real compressed trace. It contains 104,544 data references, which lackey
-// recorded from a program that sums an array and then a list. It is compressed with lz4, in blocks
-// without checksums.
+// Packed returns a real compressed trace. The trace contains 104,544 data references, which lackey
+// recorded from a program that sums an array and then a list. The file is compressed with lz4, in
+// blocks without checksums.
 func Packed() []byte { return Small("array-list.lackey.lz4") }
 
 // RealTraces lists the names that [RealText] accepts: a dense matrix product, a stencil and a sort.

@@ -63,8 +63,8 @@ func CheckWrongBytes(t Failer, open func(io.Reader) trace.Reader, naive func(tex
 }
 
 // CheckAllocations checks that the reader r allocates nothing after the first batches. The
-// parameter allocsPerRun must be [testing.AllocsPerRun]. It is a parameter so that this package
-// need not link package testing.
+// parameter allocsPerRun must be [testing.AllocsPerRun]. This function is a parameter so that this
+// package need not link package testing.
 func CheckAllocations(t Failer, allocsPerRun func(runs int, f func()) float64, r trace.Reader) {
 	t.Helper()
 	b := trace.NewBatch(1000)
@@ -112,8 +112,8 @@ type Benchmark interface {
 	ReportMetric(n float64, unit string)
 }
 
-// BenchmarkReader measures the time to read text. It reports ns/line for text formats, and ns/row
-// for other formats.
+// BenchmarkReader measures the time to read text. BenchmarkReader reports ns/line for text formats,
+// and ns/row for other formats.
 func BenchmarkReader[R trace.Reader](b Benchmark, newReader func(name string, r io.Reader) R, text []byte) {
 	batch, records, unit := trace.NewBatch(0), 0, "ns/row"
 	b.SetBytes(int64(len(text)))

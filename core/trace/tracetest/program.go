@@ -81,7 +81,7 @@ func (r *ProgramReader) Header() trace.Header {
 	return trace.Header{Format: "test", Threads: true, Sizes: true, Sites: true, Program: &r.known}
 }
 
-// Next implements [trace.Reader]. It overwrites the rows of the previous call.
+// Next implements [trace.Reader]. Next overwrites the rows of the previous call.
 func (r *ProgramReader) Next(b *trace.Batch) error {
 	spoil(b)
 	b.NeedThread()

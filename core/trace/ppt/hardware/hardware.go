@@ -1,7 +1,7 @@
 // Package hardware evaluates the hardware files of PPT (github.com/lanl/PPT, folder
-// ppt_lite/hardware). They are Python files that assign numbers, lists and dictionaries to names,
-// for example cache_sizes = [32 * kb]. Values are arithmetic expressions that consist of numbers
-// and names assigned earlier. Everything else (strings, calls, code) is skipped.
+// ppt_lite/hardware). Hardware files are Python files that assign numbers, lists and dictionaries
+// to names, for example cache_sizes = [32 * kb]. Values are arithmetic expressions that consist of
+// numbers and names assigned earlier. Everything else (strings, calls, code) is skipped.
 package hardware
 
 import (
