@@ -16,8 +16,8 @@ import "encoding/binary"
 // Coder encodes or decodes the fields of values. Encoding does not change the fields, so several
 // coders may encode the same value concurrently.
 type Coder struct {
-	Out []byte   // the encoded bytes
-	In  *Decoder // the input; nil if the coder encodes
+	Out []byte   // the bytes that the coder has encoded
+	In  *Decoder // the input of the coder; nil if it encodes
 }
 
 // Writer returns a coder that appends to b.
@@ -42,7 +42,8 @@ func (c *Coder) Check(ok bool, what string) {
 // More reports whether the coder decodes and has not reached the end of its input.
 func (c *Coder) More() bool { return c.In != nil && len(c.In.Rest()) > 0 }
 
-// appendNumber writes a number. Inlining appendNumber would only enlarge its many callers.
+// appendNumber appends a number as a varint. Inlining appendNumber would only enlarge its many
+// callers.
 //
 //go:noinline
 func (c *Coder) appendNumber(v uint64) { c.Out = binary.AppendUvarint(c.Out, v) }
@@ -58,7 +59,7 @@ func (c *Coder) U64(v *uint64) {
 	c.Out = binary.AppendUvarint(c.Out, *v)
 }
 
-// U64s codes numbers.
+// U64s codes several numbers, each as [Coder.U64] does.
 func (c *Coder) U64s(fields ...*uint64) {
 	for _, v := range fields {
 		c.U64(v)
@@ -76,7 +77,7 @@ func (c *Coder) U32(v *uint32) {
 	c.Out = binary.AppendUvarint(c.Out, uint64(*v))
 }
 
-// U32s codes 32-bit numbers.
+// U32s codes several 32-bit numbers, each as [Coder.U32] does.
 func (c *Coder) U32s(fields ...*uint32) {
 	for _, v := range fields {
 		c.U32(v)

@@ -7,7 +7,7 @@ import (
 
 // Error explains why bytes cannot be read.
 type Error struct {
-	Offset int    // position in the input
+	Offset int    // index of the next byte in the input
 	What   string // the error, the expected value, and how to correct the error
 }
 
@@ -68,7 +68,7 @@ func (d *Decoder) Part(n uint64) *Decoder {
 	return part
 }
 
-// bytes reads n bytes. bytes returns nil after an error.
+// bytes reads the next n bytes. bytes returns nil after an error.
 func (d *Decoder) bytes(n uint64) []byte {
 	if d.err == nil && n > uint64(len(d.in)-d.at) {
 		d.Fail(cutOff)

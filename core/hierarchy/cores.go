@@ -25,7 +25,7 @@ type stackKind uint8
 
 const (
 	wholeStack    stackKind = iota // all accesses, as if one core made them
-	privateStack                   // a core's accesses
+	privateStack                   // a core's accesses, ignoring coherence
 	coherentStack                  // a core's accesses; accesses to invalidated lines count as cold
 	lostStack                      // coherence misses, by the depth at which the line was invalidated
 	foreignStack                   // accesses to lines that another core accessed last, by their distances on the core's own stack
@@ -53,7 +53,7 @@ const maxCachedResults = 1024
 // coreMisses contains the misses of one core in a cache that sees all accesses of the core.
 type coreMisses struct {
 	accesses, misses, sdcm, coherence float64
-	method                            Method // Exact or SDCM
+	method                            Method // either Exact or SDCM
 }
 
 // singleCore returns a cache's misses under the assumption that a single core made all accesses.
@@ -257,8 +257,8 @@ type coreGroup struct{ domain, core int }
 // groupsOf divides the cores into groups of sharedBy cores for which the profile has domains.
 // Consecutive cores share a cache if the profile has a domain for them. If there is no such domain,
 // the other domains of the profile determine which cores share a cache. If fewer than sharedBy
-// cores remain at the end, they share the last cache. ok is false if the profile lacks a domain for
-// some cores.
+// cores remain at the end, they share the last cache. The result ok is false if the profile lacks a
+// domain for some cores.
 func groupsOf(s *profile.Sharing, sharedBy uint32) (groups []coreGroup, ok bool) {
 	n := int(min(uint64(max(sharedBy, 1)), uint64(len(s.Cores))))
 	grouped := make([]bool, len(s.Cores))
@@ -446,8 +446,9 @@ func (a *Asker) Domain(c Cache, core int) int {
 
 // EffectiveShare returns the smallest capacity, in lines, at which a private cache has no more
 // misses for the core than the shared level. The private cache and the shared level are fully
-// associative, with LRU replacement (Anger, Figure 8). ok is false if no capacity is large enough,
-// because in the shared level other cores fetch lines that this core uses later.
+// associative, with LRU replacement (Anger, Figure 8). The result ok is false if no capacity is
+// large enough. This can happen because, in the shared level, other cores fetch lines that this
+// core uses later.
 func (a *Asker) EffectiveShare(c Cache, core int) (lines uint64, ok bool) {
 	domain := a.Domain(c, core)
 	if domain < 0 {
@@ -468,8 +469,8 @@ type Views struct {
 	Exact                    bool // false if any of the numbers was computed with SDCM
 }
 
-// Views returns the misses that each model predicts for a private level. ok is false if the profile
-// has no per-thread stacks for the cache's line size.
+// Views returns the misses that each model predicts for a private level. The result ok is false if
+// the profile has no per-thread stacks for the cache's line size.
 func (a *Asker) Views(c Cache) (v Views, ok bool) {
 	s := a.sharing(c.LineBytes)
 	if s == nil || c.Check() != nil {

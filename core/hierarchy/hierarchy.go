@@ -249,7 +249,7 @@ type Simulation struct {
 	Warmup      uint64  // number of references before counting begins
 	WarmupShare float64 // share of the last level's lines that must be in use before counting begins
 	Limit       uint64  // maximum number of counted references; 0 if there is no limit
-	FlushEvery  uint64  // number of references after which all lines are written back and invalidated; 0: never
+	FlushEvery  uint64  // number of references after which all lines are written back and invalidated; 0 means never
 	Causes      bool    // whether the simulation determines the causes of misses
 	Incoherent  bool    // whether private caches are not kept coherent
 	// PerReference means that a reference to several lines is one access, as in Cachegrind.

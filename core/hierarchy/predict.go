@@ -62,8 +62,8 @@ type Prediction struct {
 	// MemoryLeastCycles is the time to transfer these bytes at Memory.BytesPerCycle; 0 if unknown.
 	MemoryBytes, MemoryLeastCycles float64
 
-	// AverageCycles is the average memory access time (MODELS §13.1). AverageNanoseconds is the
-	// same time in nanoseconds, at the hierarchy's clock rate. Unknown times are 0.
+	// AverageCycles is the average memory access time (MODELS §13.1). AverageNanoseconds is the same
+	// time in nanoseconds, at the hierarchy's clock rate. A time that is unknown is 0.
 	AverageCycles, AverageNanoseconds float64
 
 	References   uint64 // number of references in the run
@@ -96,7 +96,7 @@ func Predict(p *profile.Profile, h Hierarchy) (Prediction, []Warning, error) {
 
 // ByCore is a prediction for a program whose threads run on several cores.
 type ByCore struct {
-	Prediction           // sums over the cores
+	Prediction           // the sums over all cores
 	Cores      []OneCore // the cores, in the order of their first threads; nil if there is only one core
 	Coherence  []float64 // for each level: misses on lines that another core's store had invalidated
 }

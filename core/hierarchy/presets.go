@@ -1,7 +1,7 @@
 package hierarchy
 
 import (
-	_ "embed" // embeds the presets
+	_ "embed" // required by go:embed
 	"slices"
 	"sort"
 	"strings"
@@ -19,7 +19,7 @@ var presetsText string
 // Presets returns common hierarchies, the default first. A hierarchy consists of the data caches
 // that one core of a processor uses. A level is non-inclusive unless its sources state otherwise.
 // Every level and memory has a latency, in cycles of ClockGHz. Sources states the origin of each
-// number, and which numbers are estimates. Unknown bandwidths are zero. All levels use LRU
+// number, and which numbers are estimates. A bandwidth of zero is unknown. All levels use LRU
 // replacement, which real caches approximate.
 func Presets() []Hierarchy {
 	list, _ := parsePresets(presetsText) // a test checks that this never fails

@@ -36,7 +36,7 @@ type Merger struct {
 	next   int      // index in live of the lane whose turn it is
 	inTurn bool     // whether the turn of live[next] has begun
 	fresh  bool     // whether no stream of the phase has been read yet
-	random splitmix // random numbers for Uniform
+	random splitmix // generator of the random numbers for Uniform
 }
 
 // lane is one core's stream.
@@ -45,8 +45,8 @@ type lane struct {
 	stream Stream
 
 	// The rows of batch from at on have been read from the stream, but are not ordered yet. kinds
-	// contains the kinds of the batch. The waiting rows before at are ordered, but have not been
-	// copied yet.
+	// contains the kinds of the batch. The "waiting" rows before index at are ordered, but have not
+	// been copied yet.
 	batch     *trace.Batch
 	kinds     []trace.Kind
 	at        int
@@ -83,7 +83,8 @@ func (m *Merger) Begin(cores []uint32, streams []Stream) {
 
 // Fill appends rows to b, up to its capacity. Fill sets Thread to the core's number, and adds the
 // optional columns of the appended rows to b. Fill returns io.EOF if it appended nothing because no
-// stream has rows left. If a stream returns an error, b contains the rows before the error.
+// stream has rows left. If a stream returns an error, the batch b contains the rows before the
+// error.
 func (m *Merger) Fill(b *trace.Batch) error {
 	b.NeedThread()
 	begin, end := b.Len(), b.Cap()

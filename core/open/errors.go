@@ -35,7 +35,7 @@ func (e *PackingError) Error() string {
 type UnpackerError struct {
 	File    string
 	Packing string
-	Err     error // states what happened and what to do
+	Err     error // an error that states what happened and what to do
 }
 
 func (e *UnpackerError) Error() string {

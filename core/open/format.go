@@ -23,7 +23,7 @@ import (
 // Format is a trace format.
 type Format struct {
 	Name  string // name of the format for --input-format
-	Title string // a short description
+	Title string // a short description of the format
 	// Recognise reports whether a trace that begins with head has this format. If the trace does
 	// not have this format, Recognise also returns the reason, as a clause. head contains up to 16
 	// KiB, and ends with a complete line if the trace consists of lines.
@@ -67,7 +67,7 @@ func names() string {
 	return strings.Join(all, ", ")
 }
 
-// find returns the format with this name, or nil if name is "".
+// find returns the format with the given name, or nil for the name "".
 func find(name string) (*Format, error) {
 	if name == "" {
 		return nil, nil
@@ -83,7 +83,7 @@ func recognise(file string, head []byte, packings []string) (*Format, error) {
 	unknown := &UnknownError{File: file, Packings: packings, Head: first(head)}
 	head = bytes.TrimPrefix(head, []byte("\xef\xbb\xbf")) // skip a byte order mark
 	if end := bytes.LastIndexByte(head, '\n') + 1; len(head) >= beginning-3 && end > 0 {
-		head = head[:end] // keep only complete lines
+		head = head[:end] // remove the incomplete last line
 	}
 	for i := range formats {
 		reason, ok := formats[i].Recognise(head)

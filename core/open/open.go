@@ -30,7 +30,7 @@ const (
 
 // Options contains the options for opening a trace. With the zero value, the format is detected.
 type Options struct {
-	// Format is the name of the trace's format, one of [Formats]; "": the format is detected.
+	// Format is the name of the trace's format, one of [Formats]; "" means that the format is detected.
 	Format string
 	// Packings lists the compression formats that are supported in addition to LZ4. The decoders
 	// are large, so a program links only the decoders that it lists.

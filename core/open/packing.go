@@ -14,9 +14,9 @@ import (
 // Packing is a compression format.
 type Packing struct {
 	Name string // "lz4", "gzip", "zstd", "xz", "zip" or "snappy"
-	// New returns a reader that decompresses r. r is also an io.ByteReader. If the stream ends too
-	// early, the error must be io.ErrUnexpectedEOF. All other errors are treated as damage, except
-	// errors of r and an [*UnpackerError].
+	// New returns a reader that decompresses r. The reader r also implements io.ByteReader. If the
+	// stream ends too early, the error must be io.ErrUnexpectedEOF. All other errors are treated as
+	// damage, except errors of r and an [*UnpackerError].
 	New func(r io.Reader) (io.Reader, error)
 }
 
@@ -79,7 +79,7 @@ func isSkippable(magic uint32) bool { return magic&^0xf == 0x184d2a50 }
 // error of the decompression.
 type origin struct {
 	reader io.Reader
-	watch  func() error // [Options.Watch]
+	watch  func() error // the function [Options.Watch]
 	err    error
 }
 

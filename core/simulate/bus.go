@@ -11,7 +11,7 @@ import (
 // Protocol is a cache-coherence protocol.
 type Protocol uint8
 
-// The protocols. MESI and MSI invalidate lines on writes, and have the same misses.
+// The coherence protocols. MESI and MSI invalidate lines on writes, and have the same misses.
 const (
 	MESI       Protocol = iota // a line that only one cache has read is exclusive, so a store to the line is silent
 	MSI                        // a line that has been read is shared

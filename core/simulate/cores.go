@@ -17,7 +17,7 @@ const MaxCores = hierarchy.MostCores
 type core struct {
 	threads []uint32
 	path    []*level
-	counts  []*Counts // counts at each level
+	counts  []*Counts // the core's counts at each level
 	// the caches for instruction fetches, from the first level to the last; as many levels as in path
 	fetches     []*level
 	icounts     []*Counts // counts of the instruction caches
@@ -120,7 +120,7 @@ func (s *Simulator) setCores(groups [][]uint32) error {
 	return nil
 }
 
-// switchTo makes the core of a thread the current core.
+// switchTo sets the current core to the core of a thread.
 func (s *Simulator) switchTo(thread uint32) error {
 	if thread < MaxCores && s.direct[thread] != nil {
 		s.use(s.direct[thread], thread)
@@ -282,7 +282,7 @@ func lineShift(lineBytes uint32) uint { return uint(bits.TrailingZeros32(lineByt
 // addInstructions adds an instruction cache at depth i. Core c is the first core that uses the new
 // cache.
 func (s *Simulator) addInstructions(c *core, i int) {
-	const own = 1 << 62 // makes the seeds of instruction caches differ from the seeds of Levels
+	const own = 1 << 62 // this constant makes the seeds of instruction caches differ from the seeds of data caches
 	l := s.newLevel(s.h.Instructions[i], i, own+s.options.Seed+uint64(i)+uint64(len(s.icaches[i]))<<32)
 	s.icaches[i] = append(s.icaches[i], l)
 	if i+1 < len(c.fetches) {

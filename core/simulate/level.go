@@ -7,8 +7,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// level is one cache. Levels exchange ranges of bytes. A range is either a whole line of the upper
-// level, or the bytes that a store writes within a line.
+// level is one cache, with its connections to other caches and to memory. Levels exchange ranges of
+// bytes. A range is either a whole line of the upper level, or the bytes that a store writes within
+// a line.
 type level struct {
 	above   []*level // caches that share this cache; empty if the processor accesses it directly
 	readers []*level // the caches in above that are instruction caches

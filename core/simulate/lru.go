@@ -13,7 +13,7 @@ type list struct {
 	held   []uint64              // number of lines in each set
 	at     map[trace.Line]uint32 // the node of each line
 	nodes  []node                // the end node of each set's ring, followed by the nodes of lines
-	unused []uint32              // free nodes
+	unused []uint32              // nodes that can be reused
 }
 
 // node is a line in the ring of its set. The end node of the ring is between the least and the most
@@ -33,7 +33,7 @@ func newList(where index, ways uint64) *list {
 
 func (t *list) touch(line trace.Line, dirty bool) bool {
 	wanted, end := frameOf(line, dirty), uint32(t.set(line))
-	if first := &t.nodes[t.nodes[end].next]; first.frame.line() == line { // the most frequent case
+	if first := &t.nodes[t.nodes[end].next]; first.frame.line() == line { // the most frequent case: the line was also used last
 		first.frame |= wanted
 		return true
 	}
@@ -144,7 +144,7 @@ func (t *recency) of(line trace.Line) []frame {
 
 func (t *recency) touch(line trace.Line, dirty bool) bool {
 	set, wanted := t.of(line), frameOf(line, dirty)
-	if set[0].line() == line { // the most frequent case
+	if set[0].line() == line { // the most frequent case: the line was also used last
 		set[0] |= wanted
 		return true
 	}

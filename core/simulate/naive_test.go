@@ -15,7 +15,7 @@ import (
 // store that wrote it.
 type naive struct {
 	h        hierarchy.Hierarchy
-	caches   [][]*naiveLevel // caches of each level
+	caches   [][]*naiveLevel // data caches of each level
 	icaches  [][]*naiveLevel // instruction caches of each level
 	levels   []*naiveLevel   // caches for the current reference, first level first
 	core     int             // the core that issues the current reference
@@ -26,7 +26,7 @@ type naive struct {
 	addr, pc trace.Addr // address of the accessed part of the reference, and address of its instruction
 	states   map[busLine]map[int]byte
 	msi      bool
-	words    data // contents of memory
+	words    data // the contents of memory
 	memory   Traffic
 	now      int
 }

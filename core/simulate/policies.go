@@ -32,7 +32,7 @@ func (t fifoList) touch(line trace.Line, dirty bool) bool {
 const (
 	distant = 3 // value of a line that can be evicted
 	long    = 2 // value of an inserted line under SRRIP
-	soon    = 0 // value after a hit
+	soon    = 0 // value of a line after a hit
 
 	// BRRIP inserts one of every bimodalPeriod lines, starting with the first, with the value long.
 	// All other lines have the value distant.
@@ -90,7 +90,7 @@ func (t *ranked) updateRanks(set, way uint64, hit bool) {
 		if !hit {
 			ranks[way] = 0
 		}
-		ranks[way] += min(1, ^ranks[way]) // the count saturates
+		ranks[way] += min(1, ^ranks[way]) // the count of uses saturates
 	case hierarchy.BitPLRU:
 		ranks[way] = 1
 		for _, r := range ranks {

@@ -36,7 +36,7 @@ type prefetcher struct {
 	order   []trace.Addr // keys of strides, in the order in which the entries were created
 	streams []streamEntry
 	wanted  []trace.Addr // addresses to prefetch after the last access
-	dropped func() bool  // decides at random whether to drop a prefetch; nil: no prefetch is dropped
+	dropped func() bool  // decides at random whether to drop a prefetch; nil if no prefetch is dropped
 }
 
 // strideEntry is an entry of the reference prediction table (Baer and Chen, Supercomputing 1991).

@@ -152,8 +152,8 @@
 // an upgrade (BusUpgr) if the line is present. The other caches react before the next level
 // receives the demand access for the line:
 //
-//   - A cache with a dirty copy writes the copy back. After a read, it keeps the line as a clean
-//     copy.
+//   - A cache with a dirty copy writes the copy back. After a read by another core, the cache keeps
+//     the line as a clean copy.
 //   - After a store, all other caches invalidate the line. If the next demand access of a cache to
 //     a line that it has invalidated misses, the miss is a coherence miss. A cache fills the empty
 //     frame before it evicts a line.
@@ -230,7 +230,7 @@ type Counts struct {
 	WriteBacksSent uint64 // number of write-backs sent to the level below
 
 	// If the hierarchy has instruction caches, Fetches and FetchMisses are the parts of Reads and
-	// ReadMisses that are due to instruction fetches. Otherwise, they are 0.
+	// ReadMisses that are due to instruction fetches. Otherwise, both counts are 0.
 	Fetches, FetchMisses uint64
 	// LineMisses counts, in a level with sub-blocks, the demand misses for which the level contains
 	// no sub-block of the line.
@@ -273,12 +273,12 @@ type Traffic struct {
 
 // Options configures a simulation.
 type Options struct {
-	Seed     uint64 // seed for random replacement
+	Seed     uint64 // seed of the random numbers for random replacement
 	Protocol Protocol
 	// Cores lists groups of threads that run on the same core. A thread in no group has its own
 	// core.
 	Cores       [][]uint32
-	MemoryBytes uint64 // limit of the simulator's memory; 0: no limit
+	MemoryBytes uint64 // maximum memory of the simulator in bytes; 0 if there is no limit
 
 	// MostCores, if not 0, is the number of cores. A thread without a group in Cores then runs on
 	// the core with the fewest threads, as in drcachesim. Unlike drcachesim, the simulator does not
@@ -288,13 +288,13 @@ type Options struct {
 	Causes bool // determine the causes of demand misses
 	Bound  bool // count the misses of optimal replacement
 
-	// Warmup is the number of references before counting begins. WarmupShare, if not 0, is the
-	// share of the last level's lines that must have been filled before counting begins. Limit, if
-	// not 0, is the maximum number of counted references. Later references are ignored.
+	// Warmup is the number of references before counting begins. WarmupShare, if not 0, is the share
+	// of the last level's lines that must have been filled before counting begins. Limit, if not 0, is
+	// the maximum number of counted references. All references after the limit are ignored.
 	Warmup      uint64
 	WarmupShare float64
 	Limit       uint64
-	FlushEvery  uint64 // number of references after which all levels write back and invalidate their lines; 0: never
+	FlushEvery  uint64 // number of references after which all levels write back and invalidate their lines; 0 means never
 
 	// Translation is set if the caches are TLBs, in which a line is a page. Stores do not make
 	// pages dirty.
@@ -302,7 +302,7 @@ type Options struct {
 
 	// PerReference selects Cachegrind's counting: a reference to several lines of a level is one
 	// access, which misses if any of these lines is absent. A miss accesses the same bytes in the next
-	// level. Nothing is written back.
+	// level. Result does not write back dirty lines.
 	PerReference bool
 }
 
@@ -339,7 +339,7 @@ type Simulator struct {
 	addr, pc trace.Addr // address of the accessed part, and number that identifies the instruction
 	silent   bool       // whether the reference does not cause prefetches
 	waiting  []waiting
-	warm     bool   // whether counting has begun
+	warm     bool   // whether the warm-up has ended and counting has begun
 	seen     uint64 // number of references so far, including warm-up
 }
 

@@ -9,7 +9,7 @@ import (
 // simulated by faster code.
 type watch struct {
 	s        *Simulator
-	depth    int // index of the level
+	depth    int // index of the cache's level
 	prefetch *prefetcher
 	causes   *causes
 	bound    *bound

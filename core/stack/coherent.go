@@ -33,11 +33,11 @@ type Coherent struct {
 	array [topLines]trace.Line
 	used  int   // number of lines in array
 	holes holes // the live stamps that belong to holes
-	ways  ways  // the lists of sets
+	ways  ways  // the lists of entries for each set
 	lost  int   // number of lines that are invalid now
 
 	noting bool
-	filled []uint32 // the result of Filled
+	filled []uint32 // the masks that Filled returns
 }
 
 // In the table, the stamp of a lost line is fresh.

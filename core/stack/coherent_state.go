@@ -24,7 +24,7 @@ import (
 // order as in the stack of all lines, so a mask of the holes is sufficient for a set.
 
 type coherentState struct {
-	lost []lostLine // in ascending order
+	lost []lostLine // the lost lines, in ascending order
 	// entries of the stack from the top, with noLine for holes; there are no more holes than lost lines
 	entries []trace.Line
 	holes   [SetCounts][]setMask

@@ -21,11 +21,11 @@ type ways struct {
 	after   [SetCounts]int // 2^after[a] is the next counted number above 2^a; after[a] is SetCounts if there is none
 	most    int            // 2^most is the largest number of sets; 0 if there are no lists
 	lists   [SetCounts]wayLists
-	absent  []uint8 // by id: 2^a is the largest number of sets whose lists do not contain the line, where a is the element
-	// by id: whether the entry counts as a hole, because the line is lost or the id does not identify
-	// a line
+	absent  []uint8 // for each id, the binary logarithm of the largest number of sets whose lists do not contain the line
+	// for each id, whether the entry counts as a hole, because the line is lost or the id does not
+	// identify a line
 	isHole   []bool
-	lostAt   []uint32                       // by id, up to the highest id of a lost line: the depth at which the line was lost
+	lostAt   []uint32                       // for each id, up to the highest id of a lost line, the depth at which the line was lost
 	depths   [SetCounts][listEntries]uint64 // number of accesses that found and moved the line in a list, by depth from 1 on
 	notFound [SetCounts]uint64              // number of accesses that did not find the line, by the value of the field absent
 }
@@ -35,9 +35,9 @@ type ways struct {
 type wayLists []*wayPage
 
 // wayPage stores the topmost entries of neighbouring sets together, because many accesses read no
-// other entries. The entries below the topmost entry are in a ring buffer that starts at head, so a
-// single store pushes all of these entries down. A 0 ends a list that is not full. All rings of a
-// page are short until one ring is full.
+// other entries. The entries below the topmost entry are in a ring buffer that starts at
+// head, so a single store pushes all of these entries down. A 0 ends a list that is not full. All
+// rings of a page are short until one ring is full.
 type wayPage struct {
 	sets  [pageSets]waySet
 	rings []uint32 // rings of all sets of the page; nil if no set has two entries
@@ -45,14 +45,14 @@ type wayPage struct {
 }
 
 type waySet struct {
-	first uint32 // the topmost entry
+	first uint32 // the topmost entry of the set
 	head  uint8  // index in the ring of the second entry
 	holes uint8  // number of holes in the ring
 }
 
 // The ids noID and holeID do not identify lines.
 const (
-	noID = iota // there is no entry
+	noID = iota // the list has no such entry
 	holeID
 	firstID
 )
@@ -102,8 +102,8 @@ func (w *ways) onTop(a int, line trace.Line, id uint32) bool {
 	return p.sets[set].first == id
 }
 
-// ring returns the ring buffer of a set, which contains the entries below the topmost entry. Its
-// length is a power of two.
+// ring returns the ring buffer of a set, which contains the entries below the topmost entry of the
+// set. Its length is a power of two.
 func (p *wayPage) ring(set int) []uint32 {
 	entries := int(p.mask) + 1
 	return p.rings[set*entries:][:entries]
@@ -192,8 +192,8 @@ func (p *wayPage) push(set int, entry uint32) (last uint32) {
 	return last
 }
 
-// moveDown moves the topmost entry, and the ring's entries above a line, down by one, which fills
-// the line's position. moveDown returns the line's depth.
+// moveDown moves the topmost entry, and the ring's entries above a line, down by one,
+// which fills the line's position. moveDown returns the line's depth.
 func moveDown(ring []uint32, head uint8, entry, id uint32) int {
 	for d := range len(ring) {
 		place := &ring[(int(head)+d)&(len(ring)-1)]

@@ -234,9 +234,9 @@ func hitsOf(cache *stacktest.Private, events []stacktest.Event) (hits uint64) {
 	return hits
 }
 
-// RandomEvents generates accesses like [Random], and invalidates lines between them. Losses occur
-// in bursts. The parameter gap is the approximate number of accesses between two bursts. Half of
-// the losses affect one of the most recently accessed lines.
+// RandomEvents generates accesses like [Random], and invalidates lines between them. The lines are
+// lost in bursts. The parameter gap is the approximate number of accesses between two bursts. Half
+// of the losses affect one of the most recently accessed lines.
 func RandomEvents(rng *rand.Rand, n, gap int) (events []stacktest.Event) {
 	lines := stacktest.Random(rng, n)
 	crowd(rng, lines)

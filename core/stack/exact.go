@@ -230,7 +230,7 @@ func (m *Exact) moveToArray(e *entry) (distance uint32) {
 }
 
 // stampEvicted assigns a stamp to the entry e of a line that fell off the top array. If e is nil,
-// it does nothing.
+// stampEvicted does nothing.
 func (m *Exact) stampEvicted(e *entry) {
 	if e != nil {
 		e.stamp = m.newStamp()

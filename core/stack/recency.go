@@ -14,13 +14,13 @@ import "slices"
 // number of sets, no list changes, because it is then also the most recently used line of its set
 // for all larger numbers of sets.
 //
-// A moved line goes to the front of its list. If the line is already at the front, the lists for
-// larger numbers of sets are not visited, because the line is at the front of these lists, too. An
-// entry may therefore be older than the last move of its line. Nevertheless, the lists are in the
-// order of the last moves, and the depth of a line x is the number of entries that are newer than
-// the last move of x. Each line of the set that moved after x was not at the front when it moved,
-// so its entry was moved to the front. The entry of x is therefore also the first entry that is not
-// newer than the last move of x.
+// A line that moves is inserted at the front of its list. If the line is already at the front, the
+// lists for larger numbers of sets are not visited, because the line is at the front of these
+// lists, too. An entry may therefore be older than the last move of its line. Nevertheless, the
+// lists are in the order of the last moves, and the depth of a line x is the number of entries that
+// are newer than the last move of x. Each line of the set that moved after x was not at the front
+// when it moved, so its entry was moved to the front. The entry of x is therefore also the first
+// entry that is not newer than the last move of x.
 //
 // Only some numbers of sets have lists. A line that is in a list is also in the lists of all
 // smaller numbers of sets. Each entry contains the last bits of its line number, so a list also
@@ -37,7 +37,7 @@ import "slices"
 // accesses overlap.
 type recency struct {
 	numbers SetNumbers
-	least   int                 // 2^least is the smallest number of sets
+	least   int                 // binary logarithm of the smallest number of sets
 	kept    []int               // the numbers of sets that have lists: 2^kept[k]
 	finer   [setBits + 1]uint64 // adding finer[n] to a word of lanes increments the depths for 2^(kept[0]+1) to 2^n sets
 

@@ -39,7 +39,7 @@ type shelfWriter struct {
 	run, block uint32
 	lines      uint64 // number of lines in the block
 	line       trace.Line
-	next       uint32 // last stamp plus 1
+	next       uint32 // the last stamp plus 1
 	data       []byte
 	head       [binary.MaxVarintLen64]byte
 }

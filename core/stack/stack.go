@@ -60,7 +60,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Cold is the distance of the first access to a line. Cold represents infinity.
+// Cold is the distance of the first access to a line. The number Cold represents an infinite
+// distance.
 const Cold = math.MaxUint32
 
 // Model is an LRU stack. A model supports up to 2^32 - 2^17 distinct lines.

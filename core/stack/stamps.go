@@ -138,7 +138,7 @@ func (t *stamps) older() []uint32 {
 // full reports whether there is no stamp left for push.
 func (t *stamps) full() bool { return int(t.next/blockStamps) >= len(t.blocks) }
 
-// push returns a new stamp, which is newer than all other stamps, and makes it live.
+// push adds and returns a new live stamp, which is newer than all other stamps.
 func (t *stamps) push() uint32 {
 	s := t.next
 	t.next++

@@ -14,7 +14,7 @@ type Program struct {
 	// Structures contains the structure types of sites and objects. The structures of each module
 	// are listed separately, so equal structures may occur several times.
 	Structures []Structure
-	Tags       []string // caliper tags
+	Tags       []string // the tags of calipers, which mark regions of interest
 	Threads    []Thread
 	// ThreadCount is the number of threads that make references in the whole trace according to the
 	// trace's index, or 0 if this number is unknown. Threads lists only the threads found so far.
@@ -24,7 +24,7 @@ type Program struct {
 // Module is a compiled source file, or a file that was loaded into the process.
 type Module struct {
 	Name    string       // path of the source file or of the loaded file
-	Options string       // compiler options: "-O2 ..."
+	Options string       // the compiler options, such as "-O2"
 	Missed  []Missed     // code of the module that was not instrumented
 	Sources []SourceFile // source files of the module, if they were recorded
 	// Base and End delimit the address range of a loaded file. The sites of a loaded file have PCs.
@@ -87,7 +87,7 @@ type Function struct {
 const NoFunction = ^uint32(0)
 
 // Block is straight-line code. Basic blocks are split after calls, because a call may not return.
-// Each execution of a block makes exactly one record for each of the block's sites, in order.
+// Each execution of a block produces exactly one record for each of the block's sites, in order.
 type Block struct {
 	Function   uint32 // index in Program.Functions, or NoFunction
 	Label      string // the basic block's name in the compiler's intermediate representation
@@ -133,19 +133,18 @@ type Op struct {
 // Instr is one instruction with its dependences.
 type Instr struct {
 	Opcode, Type string
-	// Uses lists the operands. A number n ≥ 0 means instruction n of the block. The number -1 means
-	// a value from outside the block. The number -2-n means the result of instruction n in the
-	// previous iteration (through a phi, if the block is the whole body of a loop). The last
-	// element of a load may be the store whose value is loaded, in the same or the previous
-	// iteration. Constants are omitted, but constant operands of llvm.fma and llvm.fmuladd are
-	// listed as -1.
+	// Uses lists the operands of the instruction. A number n ≥ 0 means instruction n of the block. The
+	// number -1 means a value from outside the block. The number -2-n means the result of instruction
+	// n in the previous iteration (through a phi, if the block is the whole body of a loop). The last
+	// element of a load may be the store whose value is loaded, in the same or the previous iteration.
+	// Constants are omitted, but constant operands of llvm.fma and llvm.fmuladd are listed as -1.
 	Uses []int32
-	// 1 + the instruction's first site, relative to the block's FirstSite; 0 if the instruction
-	// makes no records
+	// the instruction's first site plus 1, relative to the block's FirstSite; 0 if the instruction
+	// produces no records
 	Site uint32
 }
 
-// Site is an instruction that makes records.
+// Site is an instruction that produces records.
 type Site struct {
 	Kind   Kind
 	Bytes  uint32 // size of every reference; 0 if each record contains its own size
@@ -169,7 +168,7 @@ type Structure struct {
 }
 
 // Member is a member of a structure, or of a structure nested in it. An array or a union is a
-// single member. Only bit fields overlap.
+// single member. Only members that are bit fields may overlap.
 type Member struct {
 	Name          string // name of the member, such as x or pos.x
 	Offset, Bytes uint32
@@ -284,13 +283,13 @@ type Target uint32
 // The bits of a Target. The bits between X86 and Contract represent extensions beyond SSE2, the
 // baseline of x86-64.
 const (
-	X86      Target = 1 << iota // x86, 32-bit or 64-bit
+	X86      Target = 1 << iota // an x86 processor, 32-bit or 64-bit
 	SSE41                       // adds rounding, blending, and vector multiplication of 32-bit integers
-	POPCNT                      // population count
-	AVX                         // 256-bit vectors of floating-point numbers
-	AVX2                        // 256-bit vectors of integers
-	FMA                         // fused multiply-add
-	AVX512                      // 512-bit vectors
+	POPCNT                      // adds the population count instruction
+	AVX                         // adds 256-bit vectors of floating-point numbers
+	AVX2                        // adds 256-bit vectors of integers
+	FMA                         // adds fused multiply-add instructions
+	AVX512                      // adds 512-bit vectors
 	Contract                    // the compiler may fuse products and sums; valid for any machine
 
 	knownTarget = 1<<iota - 1

@@ -21,10 +21,10 @@ type Reader interface {
 // they read, so it is complete only at the end.
 type Header struct {
 	Format  string // the format's name, a value of --input-format: "lackey", "din", ...
-	Threads bool   // records have thread numbers
-	PCs     bool   // data records have the instruction's address
-	Sizes   bool   // records have the number of bytes
-	Sites   bool   // rows have a site
+	Threads bool   // whether records have thread numbers
+	PCs     bool   // whether data records have the instruction's address
+	Sizes   bool   // whether records have the number of bytes
+	Sites   bool   // whether rows have a site
 	// Sliced means that the references of different threads are ordered only between time slices.
 	// Their order within a slice is unknown.
 	Sliced bool
@@ -130,8 +130,8 @@ type Mover interface {
 	Describer
 	// Position returns the position after the rows returned so far.
 	Position() Position
-	// Until makes Next return rows up to a position, and then [ErrThere]. The reader must not have
-	// passed the position.
+	// After a call of Until, Next returns the rows up to a position, and then [ErrThere]. The reader
+	// must not have passed the position.
 	Until(Position)
 	// Narrow restricts the rows of later chunks to some of the selected kinds. Positions in these
 	// chunks count only rows of these kinds.
@@ -190,7 +190,7 @@ type SyntaxError struct {
 	Offset int64  // byte offset of the record in the decompressed stream, in binary formats
 	What   string // name of the invalid field or record: "label", "address", "line"
 	Got    string // the invalid text, shortened
-	Want   string // what the format expects
+	Want   string // description of the text that the format expects
 }
 
 func (e *SyntaxError) Error() string {
@@ -254,7 +254,7 @@ func (e *DamageError) Nameless() string {
 
 func (e *DamageError) Unwrap() error { return e.Err }
 
-// IsSyntax reports whether err is a [*SyntaxError], after which a reader continues.
+// IsSyntax reports whether an error is a [*SyntaxError], after which a reader continues.
 func IsSyntax(err error) bool {
 	var s *SyntaxError
 	return errors.As(err, &s)

@@ -7,8 +7,8 @@
 //  1. The caller creates one batch with [NewBatch] and reuses it.
 //  2. [Reader.Next] fills the batch. A column for which the trace contains no data is nil
 //     (MODELS §1: fields that a trace does not contain are absent, not zero).
-//  3. The caller reads the columns, keeps no reference to the columns, and calls Next again until
-//     it returns io.EOF.
+//  3. The caller reads the columns, does not retain them, and calls Next again until Next returns
+//     io.EOF.
 //
 // A row is either a reference, which has an address, or an event, which accesses no data. Each
 // analysis selects the kinds that it needs.
@@ -80,10 +80,10 @@ var kindNames = [endOfKinds]string{
 	"reduce-begin", "reduce-end", "task-create", "task-begin", "task-end", "task-wait", "bare-block",
 }
 
-// IsReference reports whether k is a kind of reference, and not a kind of event.
+// IsReference reports whether the kind is a kind of reference, and not a kind of event.
 func (k Kind) IsReference() bool { return k < NumKinds }
 
-// Valid reports whether k is one of the kinds above.
+// Valid reports whether the value is one of the kinds above.
 func (k Kind) Valid() bool { return k < NumKinds || k >= BlockEntry && k < endOfKinds }
 
 // String returns the name of the kind in lower case.
@@ -109,7 +109,7 @@ const AllKinds = DataKinds | 1<<Fetch
 // EventKinds contains all kinds of events.
 const EventKinds = Kinds(1<<endOfKinds - 1<<BlockEntry)
 
-// Has reports whether k is in the set.
+// Has reports whether the set contains a kind.
 func (s Kinds) Has(k Kind) bool { return s>>k&1 != 0 }
 
 // String returns the names of the kinds, separated by commas. String returns "data" for DataKinds,

@@ -123,7 +123,7 @@ func (p *jsonParser) bare() string {
 	return word
 }
 
-// isNumber reports whether s is a number in JSON's grammar.
+// isNumber reports whether a text is a number in JSON's grammar.
 func isNumber(s string) bool {
 	digits := func() (n int) {
 		for n < len(s) && s[n] >= '0' && s[n] <= '9' {

@@ -11,9 +11,9 @@ import (
 type Node struct {
 	Line   int
 	Kind   Kind
-	Text   string   // text of a scalar
-	Items  []Node   // elements of a list
-	Fields []Member // members of an object, in order
+	Text   string   // text of the node if it is a scalar
+	Items  []Node   // elements of the node if it is a list
+	Fields []Member // members of the node if it is an object, in order
 }
 
 // Kind is the kind of a node.

@@ -16,13 +16,13 @@ import (
 // Packing is the Snappy framing format.
 var Packing = open.Packing{Name: "snappy", New: newReader}
 
-// Types of chunks. A chunk of any other type up to lastRequired is an error; chunks of later types
-// may be skipped.
+// Types of chunks in the Snappy framing format. A chunk of any other type up to lastRequired is an
+// error; chunks of later types may be skipped.
 const (
 	compressed            = 0x00
 	uncompressed          = 0x01
-	compressedUnchecked   = 0x02 // an extension by DynamoRIO
-	uncompressedUnchecked = 0x03 // an extension by DynamoRIO
+	compressedUnchecked   = 0x02 // a chunk type that only DynamoRIO writes
+	uncompressedUnchecked = 0x03 // a chunk type that only DynamoRIO writes
 	lastRequired          = 0x7f
 	streamIdentifier      = 0xff
 )
@@ -54,7 +54,7 @@ func (s *reader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// next reads one chunk. next returns io.EOF after the last chunk.
+// next reads or skips the next chunk. next returns io.EOF after the last chunk.
 func (s *reader) next() error {
 	var head [4]byte
 	if _, err := io.ReadFull(s.file, head[:]); err != nil {

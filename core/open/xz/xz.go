@@ -44,9 +44,9 @@ func (r reader) Read(p []byte) (int, error) {
 // ending is a reader that remembers the last non-zero byte and the byte before it.
 type ending struct {
 	source source
-	before byte // the byte before last
+	before byte // the byte before the last non-zero byte
 	last   byte // the last non-zero byte
-	latest byte // the last byte
+	latest byte // the last byte of the stream so far
 }
 
 func (e *ending) Read(p []byte) (int, error) {

@@ -309,7 +309,7 @@ func equalFold(field []byte, word string) bool {
 	return len(field) == len(word) && strings.ToLower(string(field)) == word
 }
 
-// most is the maximum number of columns of a table.
+// most is the maximum number of columns in a table.
 const most = 64
 
 const (

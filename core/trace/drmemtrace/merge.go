@@ -17,7 +17,7 @@ type Part struct {
 
 const (
 	typeMarker      = 28
-	markerTimestamp = 2       // TRACE_MARKER_TYPE_TIMESTAMP
+	markerTimestamp = 2       // DynamoRIO's TRACE_MARKER_TYPE_TIMESTAMP
 	checkedRecords  = 80      // number of records that CheckPart examines at the beginning of a part
 	partBuffer      = 1 << 16 // number of bytes of a part that are read at once
 	// findTimestamp examines at most this number of records at the beginning of a part.
@@ -63,7 +63,7 @@ type merger struct {
 	err    error
 
 	thread  uint32 // thread of the last record in out
-	threads bool   // whether thread is known
+	threads bool   // whether the thread number is known
 }
 
 // part is an input of a merger, with its reading position.
@@ -72,7 +72,7 @@ type part struct {
 	records *bufio.Reader
 	next    uint64 // the next timestamp; 0 if no timestamp precedes the next record
 	thread  uint32 // thread of the following records of the part
-	threads bool   // whether thread is known
+	threads bool   // whether the thread number is known
 	pc      uint64 // address of the last instruction
 	pcs     bool   // whether an instruction has been read
 	read    int64  // number of bytes read

@@ -80,7 +80,7 @@ const (
 type parser struct {
 	stage      stage
 	rest       uint64 // number of bytes that remain to be skipped
-	probe      string // the header's obj_id
+	probe      string // the field obj_id of the header
 	requestors []trace.Thread
 	pcs        bool                  // whether a packet had a PC
 	leftOut    [len(commands)]uint64 // number of omitted packets, by command
@@ -300,8 +300,8 @@ func varint(text []byte) (v uint64, n int) {
 type field struct {
 	number uint64
 	wire   uint64
-	value  uint64 // value of a varint
-	text   []byte // content of a length-delimited field
+	value  uint64 // value of the field if it is a varint
+	text   []byte // content of the field if it is length-delimited
 }
 
 // nextField reads the first field of text and returns the rest.

@@ -32,8 +32,8 @@ func HexDigits(x uint64) int {
 	return bits.TrailingZeros64(others) / 8
 }
 
-// HexValue returns the value of the first n bytes of x, which must be hexadecimal digits; n is at
-// most 8.
+// HexValue returns the value of the first n bytes of x, which must be hexadecimal digits. The
+// number n is at most 8.
 func HexValue(x uint64, n int) uint64 {
 	v := x&(0x0f*everyByte) + 9*(x>>6&everyByte)
 	v <<= uint(64 - 8*n) // shift in zeros; if n is 0, the result is 0
@@ -139,8 +139,8 @@ func Recognise(text []byte, none string, skip func(line []byte) bool, check func
 // IsBlank reports whether a line contains only blanks.
 func IsBlank(line []byte) bool { return len(Trim(line)) == 0 }
 
-// Hex reads a number that consists only of hexadecimal digits. ok is false for any other text. The
-// result wide reports whether the number is longer than 64 bits.
+// Hex reads a number that consists only of hexadecimal digits. For any other text, the result ok is
+// false. The result wide reports whether the number is longer than 64 bits.
 func Hex(s []byte) (v uint64, wide, ok bool) {
 	for _, c := range s {
 		digit := HexDigit[c]

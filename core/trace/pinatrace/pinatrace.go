@@ -60,8 +60,8 @@ func (parser) Parse(window []byte, b *trace.Batch, row int) (taken, count, rows 
 	return taken, count, row, nil
 }
 
-// plain reads a line that consists of "0x", digits, ": R 0x" or ": W 0x", and digits. It writes a
-// row, and returns the length of the line, or 0 if the line has a different form.
+// plain reads a line in exactly the tool's format, such as "0x401000: R 0x7ffe10". It writes a row,
+// and returns the length of the line, or 0 if the line has a different form.
 func plain(s *[lines.Slack]byte, b *trace.Batch, row int) (taken int) {
 	pc, at := lines.HexAt(s, len("0x"))
 	if s[0] != '0' || s[1] != 'x' || at == len("0x") || at > len("0x")+16 {

@@ -262,7 +262,7 @@ type Survey struct {
 	References   uint64
 	FirstTicket  uint64
 	LastTicket   uint64
-	Threads      []ThreadSurvey // sorted by number
+	Threads      []ThreadSurvey // the threads, sorted by number
 	Lost         Lost
 	Stopped      error // the error that prevented reading the file to its end, or nil
 }

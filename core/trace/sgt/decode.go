@@ -475,8 +475,8 @@ func (d *decoder) enterBlock(s stepAfterRun) error {
 	return nil
 }
 
-// follow changes the expected block. off is the zigzag-encoded difference between the numbers of
-// the new and the old expected block.
+// follow changes the expected block. The parameter off is the zigzag-encoded difference between the
+// numbers of the new and the old expected block.
 func (d *decoder) follow(off uint64) error {
 	number := uint64(d.blocks.all[d.blocks.all[d.before].next()].number) + unzigzag(off)
 	if number >= uint64(len(d.plans)) {

@@ -212,7 +212,7 @@ func (m *reused) decoder() *decoder {
 
 func (m *reused) early() *early { return reuse(&m.earlies, newEarly) }
 
-// takeBack makes a finished chunk and its decoder available for reuse. The decoder may be nil.
+// takeBack stores a finished chunk and its decoder for reuse. The decoder may be nil.
 func (m *reused) takeBack(c *chunk, d *decoder) {
 	m.chunks = append(m.chunks, c)
 	if d != nil {

@@ -10,7 +10,7 @@ type slots struct {
 
 type slotAt struct{ chunk, slot uint32 }
 
-// forget invalidates all slots.
+// forget invalidates the slots of all blocks.
 func (s *slots) forget() {
 	if s.chunk++; s.chunk == 0 { // the chunk number has overflowed after 2^32 chunks
 		clear(s.of)
@@ -149,7 +149,7 @@ func (e *encoder) update(s *encodedValue, v uint64, scale uint8) (hit bool) {
 	return hit
 }
 
-// expects reports whether v is the predicted value.
+// expects reports whether a value equals its prediction.
 func (s *encodedValue) expects(v, previous uint64) bool {
 	if s.pick {
 		return v == previous+s.link

@@ -126,7 +126,7 @@ func (m *Importer) declare() {
 	clear(m.known.structures)
 }
 
-// Close ends the container.
+// Close writes the end of the container.
 func (m *Importer) Close(e End) error {
 	if err := m.endExecution(); err != nil {
 		return err
@@ -494,7 +494,7 @@ func NewNamer() *Namer {
 func (n *Namer) Program() *trace.Program { return &n.program }
 
 // Name writes the sites of a batch's rows to the slice sites. The parameter h is the header of the
-// trace. Events have site 0.
+// trace. The site of an event is 0.
 func (n *Namer) Name(b *trace.Batch, h trace.Header, sites []uint32) {
 	for i, kind := range b.Kind {
 		if sites[i] = 0; !kind.IsReference() {

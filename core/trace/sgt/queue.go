@@ -247,7 +247,7 @@ func (d *decoder) linkWide() bool {
 	return true
 }
 
-// linkNew makes the new block of the next step the expected block.
+// linkNew replaces the expected block by the new block of the next step.
 func (d *decoder) linkNew() error {
 	op := &d.queue.steps[d.queue.stepAt]
 	off := *op >> 32

@@ -328,8 +328,8 @@ func (r *Reader) begin(l *lane) error {
 	return l.d.start(c, r.plans[:c.known.blocks])
 }
 
-// endChunk finishes the first chunk of a lane, and returns row. If err is not nil, the rest of the
-// chunk counts as lost.
+// endChunk finishes the first chunk of a lane, and returns row. If the parameter err is not nil,
+// the rest of the chunk counts as lost.
 func (r *Reader) endChunk(l *lane, err error, row int) int {
 	if c := l.queue[0]; err != nil {
 		r.recordLoss(Lost{Chunks: 1, References: c.references - min(c.references, l.rows), First: err, Offset: c.at})
@@ -358,7 +358,7 @@ func (r *Reader) drop(l *lane) {
 	l.d = nil
 	l.queue = slices.Delete(l.queue, 0, 1)
 	if len(r.turn) == 0 {
-		return // reading has already stopped
+		return // an earlier error has already stopped reading
 	}
 	if len(l.queue) > 0 {
 		l.ticket = l.queue[0].firstTicket

@@ -90,8 +90,8 @@ type Renumberer struct {
 	follow  []follow // the blocks that followed each block, by old number
 	changed []uint32 // blocks whose entries in follow have changed in the current chunk
 
-	decoder        // decompresses chunks
-	old     []byte // a compressed chunk
+	decoder        // used only to decompress chunks
+	old     []byte // the compressed content of the old chunk
 	made    []byte // the new control part, to which the other parts are then added
 	frame   bytes.Buffer
 	packer  *lz4.Writer

@@ -45,8 +45,8 @@ func (e *RestoreError) Error() string {
 		"; to write only the references of a part of a trace, add --kinds all"
 }
 
-// NewRestorer starts a container. The parameter facts lists facts that are added to the facts of
-// the trace.
+// NewRestorer returns a Restorer that writes a new container to w. The parameter facts lists facts
+// that are added to the facts of the trace.
 func NewRestorer(w io.Writer, facts []trace.Fact) *Restorer { return &Restorer{out: w, facts: facts} }
 
 // Write writes the rows of a batch. The parameter h is the header of the trace.
@@ -188,7 +188,7 @@ func (r *Restorer) finish(p *trace.Program) error {
 
 func (r *Restorer) wrong(want string) error { return &RestoreError{Row: r.rows, Want: want} }
 
-// Close ends the container. The parameter h is the header at the end of the trace.
+// Close writes the end of the container. The parameter h is the header at the end of the trace.
 func (r *Restorer) Close(h trace.Header, e End) error {
 	r.begin(h)
 	if r.other != nil {

@@ -74,7 +74,7 @@ func TestRewritePart(t *testing.T) {
 			t.Fatalf("%v", end)
 		}
 		sites := r.Header().Program.Sites
-		for i := range got { // compare what the sites contain, because the numbers of the sites differ
+		for i := range got { // compare the contents of the sites, because their numbers differ
 			site, was := sites[got[i].site], p.Sites[want[min(i, len(want)-1)].site]
 			if site.Block, was.Block = 0, 0; site != was {
 				t.Fatalf("row %d has site\n%+v, want\n%+v", i, site, was)

@@ -19,8 +19,8 @@
 //
 // The performance-critical functions are [decoder.fillByRow] for irregular code,
 // [decoder.fillByColumn] for irregular code in WebAssembly, and [decoder.loop] for loops. In a
-// loop, every value is an arithmetic progression, so columns are filled without decoding steps.
-// Prediction by stride or by link comes from value predictors (Sazeides and Smith, The
+// loop, every value is an arithmetic progression, so columns are filled without decoding steps. The
+// predictors, by stride and by link, are known from value prediction (Sazeides and Smith, The
 // Predictability of Data Values, MICRO 1997) and from trace compressors that use such predictors
 // (Burtscher, VPC3, SIGMETRICS 2004). This coder has only two predictors per site, and switches to
 // the other predictor after a miss.

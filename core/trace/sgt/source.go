@@ -20,7 +20,7 @@ type Source struct {
 	all    *metadata    // all tables of the file
 	tables []uint64     // offsets of all tables
 	chunks []chunkEntry // entries of the chunks, in file order
-	merged bool         // see Merged
+	merged bool         // whether all chunks count as one chunk; see Merged
 }
 
 // NewSource reads the index of a file of size bytes. The parameter beside is nil or a reader of the

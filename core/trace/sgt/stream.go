@@ -19,12 +19,12 @@ type chunk struct {
 	controlBytes, valueBytes, ticketBytes uint64 // lengths of the chunk's three parts
 	frameBytes                            uint64
 
-	packed []byte       // the LZ4 frame
+	packed []byte       // the chunk's LZ4 frame
 	early  *early       // the rows of the chunk if it is decoded in advance; otherwise nil
 	known  *chunkTables // the tables that precede the chunk
 }
 
-// Limits of a chunk.
+// Limits on the size of a chunk.
 const (
 	mostSteps   = 1 << 26 // maximum number of steps in a chunk
 	mostContent = 1 << 26 // maximum number of bytes in a chunk

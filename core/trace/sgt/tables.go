@@ -159,7 +159,8 @@ func appendTables(dst []byte, p *trace.Program) []byte {
 	return append(dst, t.out...)
 }
 
-// put writes a number. It is not inlined, because inlining would only enlarge its many callers.
+// put appends a number to the tables. It is not inlined, because inlining would only enlarge its
+// many callers.
 //
 //go:noinline
 func (t *tableForm) put(v uint64) { t.out = binary.AppendUvarint(t.out, v) }
@@ -213,7 +214,7 @@ func entries[T any](t *tableForm, all *[]T, least int, what string, entry func(*
 	}
 }
 
-// list returns a list of n entries, or nil if n is 0.
+// list returns a list with n entries, or nil for 0 entries.
 func list[T any](n int) []T {
 	if n == 0 {
 		return nil
@@ -347,7 +348,7 @@ func (t *tableForm) codeFunction(f *trace.Function) {
 
 func (t *tableForm) codeBlock(number uint32, b *trace.Block) {
 	blocks := uint64(len(t.Blocks))
-	function, loop := b.Function+1, b.Loop // trace.NoFunction becomes 0
+	function, loop := b.Function+1, b.Loop // the value trace.NoFunction is written as 0
 	under(t, &function, uint64(len(t.Functions))+1, "function of a block")
 	t.s(&b.Label)
 	t.u32(&b.Part, "part")
@@ -502,7 +503,7 @@ func (c *cursor) fail(what string, got uint64, want string) {
 	c.at = len(c.bytes)
 }
 
-// uv reads a number.
+// uv reads an unsigned LEB128 number.
 func (c *cursor) uv() uint64 {
 	v, n := binary.Uvarint(c.bytes[c.at:])
 	c.last = c.at
@@ -538,7 +539,7 @@ func (c *cursor) count(least int, what string) int {
 	return int(n)
 }
 
-// str reads a string.
+// str reads the length and the bytes of a string.
 func (c *cursor) str() string {
 	n := c.count(1, "bytes of a text")
 	c.at += n

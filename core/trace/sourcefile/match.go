@@ -9,7 +9,7 @@ import (
 // Kept describes whether and how a line of a file is contained in a different version of the file.
 type Kept uint8
 
-// The values of Kept. Changes of white space are ignored.
+// The possible values of Kept. Changes of white space are ignored.
 const (
 	Removed Kept = iota // the line does not exist in the other version
 	Same                // the line is unchanged and has not moved

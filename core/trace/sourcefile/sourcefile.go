@@ -13,7 +13,8 @@ import (
 // MostBytes is the maximum length of a source file that can be stored.
 const MostBytes = 16 << 20
 
-// Pack compresses a source file. ok is false if the file is empty, too long, or not a text file.
+// Pack compresses a source file. The result ok is false if the file is empty, too long, or not a
+// text file.
 func Pack(name string, text []byte) (f trace.SourceFile, ok bool) {
 	if len(text) == 0 || len(text) > MostBytes || bytes.IndexByte(text, 0) >= 0 {
 		return f, false

@@ -39,7 +39,7 @@ type Member struct {
 
 const (
 	mostItems = 64 // maximum number of items in a list or dictionary
-	deepest   = 64 // maximum nesting of expressions
+	deepest   = 64 // maximum nesting depth of expressions
 )
 
 // Read returns the values of all names that a file assigns, including the keys of dictionaries.
@@ -124,7 +124,7 @@ func statements(text string) (list []statement) {
 	return list
 }
 
-// evaluator evaluates a statement. Each method parses one rule of Python's grammar.
+// evaluator parses and evaluates a statement. Each method parses one rule of Python's grammar.
 type evaluator struct {
 	text   string
 	at     int
