@@ -145,7 +145,7 @@ func (m *Merger) fillStrip(b *trace.Batch, base, end int) (at int, err error) {
 // byReferences determines the order of at most room rows, for policies whose turns are references.
 // For speed, everything happens in a single loop.
 func (m *Merger) byReferences(b *trace.Batch, base, room int) (used int, err error) {
-	try := 0 // position of the next call of rounds
+	try := 0 // number of copied rows at which fullRounds is called next
 	if m.order.Policy != RoundRobin {
 		try = room
 	}

@@ -52,11 +52,12 @@ type Trace struct {
 	unpacked *counter
 }
 
-// Open detects the format of r. The argument name is the trace's name in error messages.
+// Open detects the format of the trace in r. Error messages refer to the trace by the given name.
 //
-// The error is an error of r; an [*EmptyError]; an [*UnknownError] if no format recognises r; a
-// [*PackingError] if the compression format is not in [Options.Packings]; a [*trace.DamageError]
-// for damage before the first line; or a [*trace.OptionError] for an unknown [Options.Format].
+// The error is an error of r, or one of the following: an [*EmptyError], an [*UnknownError] if no
+// format recognises r, a [*PackingError] if the compression format is not in [Options.Packings], a
+// [*trace.DamageError] for damage before the first line, or a [*trace.OptionError] for an unknown
+// [Options.Format].
 func Open(name string, r io.Reader, o Options) (*Trace, error) {
 	chosen, err := find(o.Format)
 	if err != nil {

@@ -11,9 +11,10 @@ import "github.com/stackglass/stackglass/core/trace"
 // to retain lines). The accessed line always occupies a way, because the simulated caches do not
 // bypass lines.
 //
-// For each set, a list stores the accesses after the last access at which no further line could
-// stay, with one node for each line that can still hit. On average, the time per access is
-// proportional to the number of ways. Memory use is proportional to the number of distinct lines.
+// For each set, a list represents the accesses after the last access at which no further line could
+// stay. The list contains one node for each line that can still hit. On average, the time per
+// access is proportional to the number of ways. Memory use is proportional to the number of
+// distinct lines.
 type bound struct {
 	index
 	most   uint32 // maximum number of lines that stay at an access: ways - 1

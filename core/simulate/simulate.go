@@ -509,8 +509,8 @@ func bytesOf(addr trace.Addr, size uint32) uint64 {
 	return uint64(size)
 }
 
-// consumeThreads implements Consume for a trace with threads. A batch without threads belongs to
-// thread 0.
+// consumeThreads implements Consume for a trace with threads. If a batch has no thread numbers, its
+// references belong to thread 0.
 func (s *Simulator) consumeThreads(b *trace.Batch) error {
 	for i, kind := range b.Kind {
 		if !kind.IsReference() {

@@ -12,8 +12,8 @@ import (
 // store invalidates a line and leaves a hole, which represents a free way in every cache that
 // contained the line. An access fills the topmost hole above the accessed line. Only the entries
 // above that hole move down, and the old position of the line becomes a hole. Like [Sets], the
-// model computes the depths for caches of every capacity and number of sets in one pass. Each
-// number of sets has separate holes. Create a Coherent with [NewCoherent].
+// model computes the depths for caches of every capacity and number of sets in one pass. The stacks
+// for different numbers of sets have separate holes. Create a Coherent with [NewCoherent].
 //
 // The depth of a line is the maximum number of valid lines above it at any time since its last
 // access. Holes above the line count as well, because valid lines once occupied them. Therefore, a

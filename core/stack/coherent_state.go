@@ -199,8 +199,9 @@ func (m *Coherent) placeOnTop(line trace.Line) bool {
 	return true
 }
 
-// fill creates the lists of 2^a sets from holes and from lines in stack order. It returns the lines
-// that are in a list. If a line is in no list of 2^a sets, it is in no list of fewer sets, either.
+// fill creates the lists of 2^a sets from holes and from lines in stack order. The result listed
+// contains the lines that are in a list. If a line is in no list of 2^a sets, it is in no list of
+// fewer sets, either.
 func (m *Coherent) fill(a int, lines []trace.Line, holes []setMask) (listed []trace.Line, ok bool) {
 	sets := nonemptySets(a, lines, holes)
 	at := func(set uint64) int {

@@ -18,8 +18,8 @@ import (
 // the field absent records the largest number of sets for which a line is in no list.
 type ways struct {
 	numbers SetNumbers     // the numbers of sets that are counted
-	after   [SetCounts]int // 2^after[a] is the next counted number above 2^a; after[a] is SetCounts if there is none
-	most    int            // 2^most is the largest number of sets; 0 if there are no lists
+	after   [SetCounts]int // for each a, the binary logarithm of the next counted number of sets above 2^a; SetCounts if there is none
+	most    int            // binary logarithm of the largest number of sets; 0 if there are no lists
 	lists   [SetCounts]wayLists
 	absent  []uint8 // for each id, the binary logarithm of the largest number of sets whose lists do not contain the line
 	// for each id, whether the entry counts as a hole, because the line is lost or the id does not

@@ -30,7 +30,7 @@ type Shelved struct {
 	lines  int
 	stamps stamps
 	writer shelfWriter
-	sets   *shelvedSets // nil if depths in sets are not counted
+	sets   *shelvedSets // the depths in sets; nil if they are not counted
 
 	touched []firstTouch // touches of the segment that was joined last, sorted by line
 	found   []uint32     // the previous stamp of each line of the segment, or fresh, in the order of touches
@@ -47,7 +47,7 @@ type firstTouch struct {
 }
 
 // NewShelved returns an empty model on an empty spill store. The model counts depths for the given
-// numbers of sets. If sets is 0, it counts no depths.
+// numbers of sets. If the parameter sets is 0, the model counts no depths.
 func NewShelved(shelf Shelf, sets SetNumbers) *Shelved {
 	m := &Shelved{shelf: shelf, writer: shelfWriter{size: shelfBlock}, adoptLines: adoptLines}
 	m.stamps.reset(blockStamps, 0)

@@ -43,7 +43,7 @@ const (
 )
 
 // The kinds of events. Readers return only events that were selected with [Selector]. The comments
-// describe the contents of Addr and Arg.
+// describe the contents of the columns Addr and Arg.
 const (
 	// a basic block, or the part of a basic block after a call, begins; Site is the block
 	BlockEntry    Kind = 8 + iota

@@ -42,7 +42,7 @@ const (
 	canonicalTop = 47 // all higher bits of an x86-64 or AArch64 user address are equal
 )
 
-// NewReader returns a reader for the trace in r. The parameter name is the trace's name in errors.
+// NewReader returns a reader for the trace in r. Errors refer to the trace by the given name.
 func NewReader(name string, r io.Reader) *records.Reader {
 	return records.NewReader(name, "champsim", r, &parser{})
 }

@@ -27,8 +27,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/lines"
 )
 
-// NewReader returns a reader for the table in r. The parameter name is the trace's name in errors.
-// A header without an address column causes a [*HeaderError].
+// NewReader returns a reader for the table in r. Errors refer to the trace by the given name. A
+// header without an address column causes a [*HeaderError].
 func NewReader(name string, r io.Reader) *lines.Reader { return lines.NewReader(name, r, &parser{}) }
 
 type parser struct {

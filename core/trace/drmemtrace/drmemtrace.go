@@ -60,7 +60,7 @@ const (
 	typeUntakenJump = 49
 )
 
-// NewReader returns a reader for the trace in r. The parameter name is the trace's name in errors.
+// NewReader returns a reader for the trace in r. Errors refer to the trace by the given name.
 func NewReader(name string, r io.Reader) *records.Reader {
 	return records.NewReader(name, "drmemtrace", r, &parser{})
 }

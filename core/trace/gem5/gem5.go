@@ -63,7 +63,7 @@ var commands = [...]command{
 
 func commandOf(cmd uint32) int { return int(min(cmd, uint32(len(commands)-1))) }
 
-// NewReader returns a reader for the trace in r. The parameter name is the trace's name in errors.
+// NewReader returns a reader for the trace in r. Errors refer to the trace by the given name.
 func NewReader(name string, r io.Reader) *records.Reader {
 	return records.NewReader(name, "gem5", r, &parser{})
 }

@@ -36,7 +36,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/lines"
 )
 
-// NewReader returns a reader for the trace in r. The parameter name is the trace's name in errors.
+// NewReader returns a reader for the trace in r. Errors refer to the trace by the given name.
 // Threads have the same numbers as in Valgrind.
 func NewReader(name string, r io.Reader) *lines.Reader { return lines.NewReader(name, r, &parser{}) }
 

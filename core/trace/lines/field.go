@@ -43,7 +43,7 @@ func HexValue(x uint64, n int) uint64 {
 }
 
 // HexAt reads up to 16 hexadecimal digits starting at s[at], and returns their value and the index
-// of the byte after them. The index at must not exceed 48.
+// of the byte after them. The starting index must not exceed 48.
 func HexAt(s *[Slack]byte, at int) (v uint64, end int) {
 	first := binary.LittleEndian.Uint64(s[at:])
 	n := HexDigits(first)
@@ -155,8 +155,8 @@ func Hex(s []byte) (v uint64, wide, ok bool) {
 
 const tooWide = "at most 16 hexadecimal digits, because an address has 64 bits"
 
-// Address reads hexadecimal digits after a required 0x. The parameter what is the name of the
-// address in errors.
+// Address reads hexadecimal digits after a required 0x. Errors identify the address by the text in
+// what.
 func Address(what string, s []byte) (addr trace.Addr, wrong *trace.SyntaxError) {
 	digits, found := bytes.CutPrefix(s, []byte("0x"))
 	addr, wide, ok := Hex(digits)
@@ -193,8 +193,8 @@ func Decimal(s []byte) (v uint64, ok bool) {
 	return v, len(s) > 0
 }
 
-// Decimal32 reads a decimal number of at most 32 bits. The parameter what is the name of the number
-// in errors.
+// Decimal32 reads a decimal number of at most 32 bits. Errors identify the number by the text in
+// what.
 func Decimal32(what string, s []byte) (uint32, *trace.SyntaxError) {
 	v, ok := Decimal(s)
 	if !ok || v > math.MaxUint32 {

@@ -26,8 +26,8 @@ import (
 const (
 	// Longest is the maximum length of a line in bytes, excluding the newline.
 	Longest = 128<<10 - Slack - 2
-	// Slack is the number of bytes after a window that a parser may read. The parser must not use
-	// their values.
+	// Slack is the number of bytes after a window that a parser may read. The parser must not use the
+	// values of these bytes.
 	Slack = 64
 
 	emptyReads = 100 // maximum number of consecutive reads that return neither a byte nor an error

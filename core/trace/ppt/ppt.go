@@ -48,7 +48,7 @@ type Reader struct {
 	parse *parser
 }
 
-// NewReader returns a reader for the trace in r. The parameter name is the trace's name in errors.
+// NewReader returns a reader for the trace in r. Errors refer to the trace by the given name.
 func NewReader(name string, r io.Reader) *Reader {
 	p := &parser{kinds: trace.DataKinds}
 	return &Reader{lines.NewReader(name, r, p), p}

@@ -35,7 +35,7 @@ func (b BlockName) Parallel() bool {
 		func(mark string) bool { return strings.Contains(b.Function, mark) })
 }
 
-// ParseBlocks reads a block table. The parameter name is the file's name in errors.
+// ParseBlocks reads a block table. Errors refer to the file by the given name.
 func ParseBlocks(name string, text []byte) ([]BlockName, error) {
 	var all []BlockName
 	err := eachLine(name, text, func(line []byte) *trace.SyntaxError {

@@ -67,7 +67,7 @@ func (k *checker) all() {
 		c, err := k.in.next(k.r)
 		if lost := k.r.lost; lost.Chunks+lost.Frames > faults.Chunks+faults.Frames {
 			k.tell(lost.Offset, lost.First.Error())
-			k.r.lost.First = nil // reset, so that the next error is also reported
+			k.r.lost.First = nil // reset the first error, so that the next error is also reported
 		}
 		if err != nil {
 			k.end(err)
@@ -133,9 +133,9 @@ func (k *checker) unpacked(c *chunk) (references uint64, err error) {
 	return references, err
 }
 
-// steps decodes the steps of a chunk ticket by ticket, and returns the number of their references
-// and the number of steps not decoded. The function count decodes up to the given number of steps,
-// and returns the number of their references and the number of steps not decoded.
+// steps decodes the steps of a chunk ticket by ticket, and returns the number of their references.
+// The function count decodes up to the given number of steps, and returns the number of their
+// references and the number of remaining steps.
 func (k *checker) steps(c *chunk, count func(most uint64) (references, left uint64, err error)) (references uint64, err error) {
 	d := &k.d
 	if err := d.begin(c, k.r.plans); err != nil {

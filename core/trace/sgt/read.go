@@ -69,8 +69,7 @@ type lane struct {
 	rows  uint64 // number of rows of the first chunk that have been returned
 }
 
-// NewReader returns a reader of the container in r. The parameter name is the trace's name in
-// errors.
+// NewReader returns a reader of the container in r. Errors refer to the trace by the given name.
 func NewReader(name string, r io.Reader, o Options) *Reader {
 	return newReader(name, o, &stream{feed: feed{r: r}}, &metadata{})
 }

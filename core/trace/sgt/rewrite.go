@@ -12,7 +12,7 @@ import (
 // Part selects the references of a container that are copied.
 type Part struct {
 	Kinds   trace.Kinds // kinds of references to keep; events are always kept
-	Threads []uint32    // thread numbers in ascending order; nil means all threads
+	Threads []uint32    // numbers of the threads to copy, in ascending order; nil means all threads
 	// Skip is the number of references of these kinds and threads to skip. Limit is the maximum
 	// number of references to keep after the skipped references, or 0 for no limit.
 	Skip, Limit uint64

@@ -174,8 +174,7 @@ func (t *tableForm) u64(v *uint64) {
 	}
 }
 
-// under writes or reads a number below limit. The parameter what is the name of the number in
-// errors.
+// under writes or reads a number below limit. Errors identify the number by the text in what.
 func under[T ~uint8 | ~uint16 | ~uint32](t *tableForm, v *T, limit uint64, what string) {
 	if t.reads {
 		*v = T(t.below(limit, what))
@@ -202,7 +201,7 @@ func (t *tableForm) s(text *string) {
 	}
 }
 
-// entries writes or reads a list. The argument least is the minimum size of an entry in bytes.
+// entries writes or reads a list. Each entry has at least the given number of bytes (least).
 func entries[T any](t *tableForm, all *[]T, least int, what string, entry func(*T)) {
 	if t.reads {
 		*all = list[T](t.count(least, what))
@@ -491,7 +490,7 @@ func appendPrefix(dst []byte, v uint64) []byte {
 type cursor struct {
 	bytes []byte
 	at    int
-	last  int // index at which the last number begins
+	last  int // index of the first byte of the last number
 	wrong *TableError
 }
 
@@ -515,7 +514,7 @@ func (c *cursor) uv() uint64 {
 	return v
 }
 
-// below reads a number below limit. The parameter what is the name of the number in errors.
+// below reads a number below limit. Errors identify the number by the text in what.
 func (c *cursor) below(limit uint64, what string) uint64 {
 	v := c.uv()
 	if v >= limit {
@@ -529,7 +528,7 @@ func (c *cursor) below(limit uint64, what string) uint64 {
 func (c *cursor) u32(what string) uint32 { return uint32(c.below(1<<32, what)) }
 
 // count reads the length of a list, and checks that the entries can fit into the remaining bytes.
-// The argument least is the minimum size of an entry in bytes.
+// Each entry has at least the given number of bytes (least).
 func (c *cursor) count(least int, what string) int {
 	n := c.uv()
 	if most := uint64(len(c.bytes)-c.at) / uint64(least); n > most {

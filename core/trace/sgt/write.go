@@ -48,7 +48,7 @@ type Writer struct {
 	packer      *lz4.Writer
 	index       indexWriter
 	references  uint64 // number of references in all chunks that have been written
-	total       uint64 // number of references of all steps
+	total       uint64 // number of references in all steps so far
 }
 
 // openChunk is the chunk to which a thread's steps are written.

@@ -46,8 +46,8 @@ func CheckLineErrors[R interface {
 	}
 }
 
-// CheckWrongBytes replaces every byte of the parameter lines by every value, appends a correct
-// line, and compares the outcomes with the results of a reference implementation.
+// CheckWrongBytes replaces each byte of each of the given lines by every value, appends a
+// correct line, and compares the outcomes with the results of a reference implementation.
 func CheckWrongBytes(t Failer, open func(io.Reader) trace.Reader, naive func(text string) []Outcome, after string, lines ...string) {
 	t.Helper()
 	for _, line := range lines {
