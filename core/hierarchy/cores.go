@@ -254,11 +254,11 @@ func (a *Asker) makeStack(key stackKey, s *profile.Sharing) stackCurve {
 // domain is negative, one core.
 type coreGroup struct{ domain, core int }
 
-// groupsOf divides the cores into groups of sharedBy cores for which the profile has domains.
-// Consecutive cores share a cache if the profile has a domain for them. If there is no such domain,
-// the other domains of the profile determine which cores share a cache. If fewer than sharedBy
-// cores remain at the end, they share the last cache. The result ok is false if the profile lacks a
-// domain for some cores.
+// groupsOf divides the cores into groups of sharedBy cores. Each group corresponds to a domain of
+// the profile. Consecutive cores share a cache if the profile has a domain for them. If there is no
+// such domain, the other domains of the profile determine which cores share a cache. If fewer than
+// sharedBy cores remain at the end, they share the last cache. The result ok is false if the
+// profile lacks a domain for some cores.
 func groupsOf(s *profile.Sharing, sharedBy uint32) (groups []coreGroup, ok bool) {
 	n := int(min(uint64(max(sharedBy, 1)), uint64(len(s.Cores))))
 	grouped := make([]bool, len(s.Cores))

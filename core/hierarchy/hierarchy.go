@@ -341,11 +341,11 @@ func (h *Hierarchy) Beyond() (parts []string) {
 	return parts
 }
 
-// Add parses one line and adds it to the hierarchy. A line is a cache in the syntax of
-// [ParseCache], with the property instructions for an instruction cache; a TLB such as
-// DTLB=64,4,tlb, whose size is a number of entries; pages=SIZE, the page size; memory= and a value
-// in the syntax of [ParseMemory]; clock=GHZ; or threads=one-core. The error is a
-// [*trace.OptionError].
+// Add parses one line and adds it to the hierarchy. The line describes one of the following: a
+// cache in the syntax of [ParseCache], with the property instructions for an instruction cache; a
+// TLB such as DTLB=64,4,tlb, whose size is a number of entries; the page size (pages=SIZE); the
+// memory (memory= and a value in the syntax of [ParseMemory]); the clock rate (clock=GHZ); or the
+// placement of threads (threads=one-core). The error is a [*trace.OptionError].
 func (h *Hierarchy) Add(line string) (err error) {
 	bad := func(want string) error { return &trace.OptionError{Option: "cache", Got: line, Want: want} }
 	name, value, _ := strings.Cut(line, "=")
@@ -374,8 +374,8 @@ func (h *Hierarchy) Add(line string) (err error) {
 		}
 		return nil
 	}
-	text, instructions := without(line, instructionsWord)
-	text, tlb := without(text, tlbWord)
+	text, instructions := cutProperty(line, instructionsWord)
+	text, tlb := cutProperty(text, tlbWord)
 	var cache Cache
 	if tlb {
 		cache, err = parseTLB(text)
@@ -412,9 +412,9 @@ const (
 	tlbWord          = "tlb"
 )
 
-// without removes a property from the text form of a cache, and reports whether the text contained
-// it.
-func without(line, property string) (rest string, found bool) {
+// cutProperty removes a property from the text form of a cache, and reports whether the text
+// contained it.
+func cutProperty(line, property string) (rest string, found bool) {
 	var kept []string
 	for i, field := range strings.Split(line, ",") {
 		if i > 0 && !found && strings.TrimSpace(field) == property {

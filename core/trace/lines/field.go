@@ -155,8 +155,8 @@ func Hex(s []byte) (v uint64, wide, ok bool) {
 
 const tooWide = "at most 16 hexadecimal digits, because an address has 64 bits"
 
-// Address reads hexadecimal digits after a required 0x. Errors identify the address by the text in
-// what.
+// Address reads hexadecimal digits after a required 0x. Errors identify the address by the given
+// name.
 func Address(what string, s []byte) (addr trace.Addr, wrong *trace.SyntaxError) {
 	digits, found := bytes.CutPrefix(s, []byte("0x"))
 	addr, wide, ok := Hex(digits)
@@ -193,8 +193,7 @@ func Decimal(s []byte) (v uint64, ok bool) {
 	return v, len(s) > 0
 }
 
-// Decimal32 reads a decimal number of at most 32 bits. Errors identify the number by the text in
-// what.
+// Decimal32 reads a decimal number of at most 32 bits. Errors identify the number by the given name.
 func Decimal32(what string, s []byte) (uint32, *trace.SyntaxError) {
 	v, ok := Decimal(s)
 	if !ok || v > math.MaxUint32 {

@@ -174,7 +174,7 @@ func (t *tableForm) u64(v *uint64) {
 	}
 }
 
-// under writes or reads a number below limit. Errors identify the number by the text in what.
+// under writes or reads a number below limit. Errors identify the number by the given name.
 func under[T ~uint8 | ~uint16 | ~uint32](t *tableForm, v *T, limit uint64, what string) {
 	if t.reads {
 		*v = T(t.below(limit, what))
@@ -243,8 +243,8 @@ func (t *tableForm) all() {
 	t.structures()
 }
 
-// structures writes or reads the structures of the source, and the structures of sites and objects.
-// Older containers contain no structures.
+// structures writes or reads the structure types of the source, and the structure numbers of sites
+// and objects. Older containers contain no structures.
 func (t *tableForm) structures() {
 	if t.reads && t.at == len(t.bytes) || !t.reads && len(t.Structures) == 0 {
 		return
@@ -485,8 +485,8 @@ func appendPrefix(dst []byte, v uint64) []byte {
 	return dst
 }
 
-// cursor reads numbers and strings. After the first error, which it stores in wrong, it returns
-// zeros.
+// cursor reads numbers and strings. After the first error, which is stored in the field wrong, all
+// methods return zeros.
 type cursor struct {
 	bytes []byte
 	at    int
@@ -514,7 +514,7 @@ func (c *cursor) uv() uint64 {
 	return v
 }
 
-// below reads a number below limit. Errors identify the number by the text in what.
+// below reads a number below limit. Errors identify the number by the given name.
 func (c *cursor) below(limit uint64, what string) uint64 {
 	v := c.uv()
 	if v >= limit {
