@@ -90,7 +90,7 @@ func TestShares(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		traces := drawTraces(t)
 		part := rapid.Uint64Range(1, 10).Draw(t, "lines")
-		rest := rapid.Uint64Range(1, 10).Draw(t, "lines of each other core")
+		rest := rapid.Uint64Range(1, 10).Draw(t, "lines per other core")
 		whole := part + rest*uint64(len(traces)-1)
 		shared := hierarchy.Cache{Name: "L1", SizeBytes: whole * 64, LineBytes: 64, SharedBy: hierarchy.AllCores}
 		got, _ := predictCores(t, stacked(traces), []hierarchy.Share{{Thread: 10, SizeBytes: part * 64}}, shared.String())

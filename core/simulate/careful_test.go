@@ -177,7 +177,7 @@ func TestUnsupportedFeatures(t *testing.T) {
 	for name, lines := range map[string][]string{
 		"sub-blocks under an inclusive level":                              {"L1=1KiB,4,subblock=16", "L2=8KiB,4,inclusive"},
 		"a prefetcher in an exclusive level":                               {"L1=1KiB,4", "L2=8KiB,4,exclusive,prefetch=next-line"},
-		"more levels for instructions":                                     {"L1=1KiB,4", "L1I=1KiB,4,instructions", "L2I=1KiB,4,instructions"},
+		"more instruction caches than levels":                              {"L1=1KiB,4", "L1I=1KiB,4,instructions", "L2I=1KiB,4,instructions"},
 		"an inclusive level with smaller lines than the instruction cache": {"L1=1KiB,4,32", "L1I=1KiB,4,64,instructions", "L2=8KiB,4,32,inclusive"},
 	} {
 		var h hierarchy.Hierarchy

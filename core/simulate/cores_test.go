@@ -17,7 +17,7 @@ import (
 func drawShared(t *rapid.T, h hierarchy.Hierarchy) {
 	cores := uint32(1)
 	for i := range h.Levels {
-		switch cores *= rapid.SampledFrom([]uint32{1, 1, 2, 3}).Draw(t, "cores more that share"); {
+		switch cores *= rapid.SampledFrom([]uint32{1, 1, 2, 3}).Draw(t, "factor of sharing cores"); {
 		case cores > 6 || rapid.IntRange(0, 4).Draw(t, "all") == 0:
 			cores = hierarchy.AllCores
 			h.Levels[i].SharedBy = cores
@@ -215,13 +215,13 @@ func TestRejectsCores(t *testing.T) {
 		o      Options
 		b      *trace.Batch
 	}{
-		"too many cores":       {[]string{"L1=1KiB,4"}, Options{Cores: crowd}, two},
-		"private below shared": {[]string{"L1=1KiB,4,shared=2", "L2=1KiB,4"}, Options{}, two},
+		"too many cores":                                             {[]string{"L1=1KiB,4"}, Options{Cores: crowd}, two},
+		"a private level below a shared level":                       {[]string{"L1=1KiB,4,shared=2", "L2=1KiB,4"}, Options{}, two},
 		"a level shared by three cores, below a level shared by two": {[]string{"L1=1KiB,4,shared=2", "L2=1KiB,4,shared=3"}, Options{}, two},
-		"a thread on two cores":                                    {[]string{"L1=1KiB,4"}, Options{Cores: [][]uint32{{1}, {1, 2}}}, two},
-		"a core without threads":                                   {[]string{"L1=1KiB,4"}, Options{Cores: [][]uint32{{}}}, two},
-		"caches that exceed the memory limit":                      {[]string{"L1=1KiB,4"}, Options{MemoryBytes: 200}, two},
-		"a level shared by two cores, below a level shared by all": {[]string{"L1=1KiB,4,shared=all", "L2=1KiB,4,shared=2"}, Options{}, two},
+		"a thread on two cores":                                      {[]string{"L1=1KiB,4"}, Options{Cores: [][]uint32{{1}, {1, 2}}}, two},
+		"a core without threads":                                     {[]string{"L1=1KiB,4"}, Options{Cores: [][]uint32{{}}}, two},
+		"caches that need more memory than the limit":                {[]string{"L1=1KiB,4"}, Options{MemoryBytes: 200}, two},
+		"a level shared by two cores, below a level shared by all":   {[]string{"L1=1KiB,4,shared=all", "L2=1KiB,4,shared=2"}, Options{}, two},
 	} {
 		h := hierarchy.Hierarchy{}
 		for _, text := range c.levels {

@@ -381,13 +381,13 @@ func TestInclusionProperty(t *testing.T) {
 
 func TestInvalidHierarchies(t *testing.T) {
 	for name, levels := range map[string][]string{
-		"no level":                         {},
-		"a cache that cannot exist":        {"L1=1000,8"},
-		"more lines than memory":           {"L1=64GiB,8"},
-		"a tree over three ways":           {"L1=192,3,plru"},
-		"inclusive with smaller lines":     {"L1=1KiB,4,64", "L2=4KiB,4,32,inclusive"},
-		"inclusive of a level further up":  {"L1=1KiB,4,64", "L2=4KiB,4,32", "L3=8KiB,4,32,inclusive"},
-		"exclusive with lines of one size": {"L1=1KiB,4,64", "L2=4KiB,4,128,exclusive"},
+		"no level": {},
+		"a size that is not a multiple of the line size": {"L1=1000,8"},
+		"more lines than the maximum":                    {"L1=64GiB,8"},
+		"tree-PLRU with three ways":                      {"L1=192,3,plru"},
+		"an inclusive level with smaller lines":          {"L1=1KiB,4,64", "L2=4KiB,4,32,inclusive"},
+		"an inclusive level with smaller lines than L1":  {"L1=1KiB,4,64", "L2=4KiB,4,32", "L3=8KiB,4,32,inclusive"},
+		"an exclusive level with larger lines":           {"L1=1KiB,4,64", "L2=4KiB,4,128,exclusive"},
 	} {
 		var h hierarchy.Hierarchy
 		for _, text := range levels {

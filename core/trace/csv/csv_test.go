@@ -223,7 +223,7 @@ func FuzzCSV(f *testing.F) {
 				break
 			}
 			if calls > 2*len(text)+2 {
-				t.Fatalf("Next returned no end after %d calls", calls)
+				t.Fatalf("the trace does not end after %d calls of Next", calls)
 			}
 		}
 		if wrong == nil {

@@ -264,7 +264,7 @@ func TestCommands(t *testing.T) {
 	}
 	h := r.Header()
 	if want := "8 packets that are not demand requests: 1 ReadResp, 2 WritebackDirty, 1 CleanEvict, 1 SoftPFReq, 1 UpgradeReq, 1 ReadExResp, 1 other commands"; h.LeftOut() != want {
-		t.Errorf("left out: %s, want %s", h.LeftOut(), want)
+		t.Errorf("the omitted packets are %q, want %q", h.LeftOut(), want)
 	}
 }
 
