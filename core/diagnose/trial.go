@@ -628,7 +628,12 @@ func (r *run) nest(g *group) {
 		f.Fix = "this loop iterates over the same data " + strconv.FormatUint(runs, 10) + " times in a row: divide the data into parts that fit in " + r.Machine.Levels[0].Name + ", and do all " + strconv.FormatUint(runs, 10) + " passes over one part before starting the next"
 	}
 	if a := r.strided(loop); a != nil && kind == Stride {
-		f.Fix += ", so that " + cmp.Or(named(a.Name), r.allocated(a), "the array") + " moves " + bytesOf(nearest(a, int64(l.LineBytes))) + " in each iteration of the innermost loop"
+		name := cmp.Or(named(a.Name), r.allocated(a), "the array")
+		if r.staysStrided(b, a) {
+			f.Fix += ", so that the code returns to each line of " + name + " before the line is evicted"
+		} else {
+			f.Fix += ", so that " + name + " moves " + bytesOf(nearest(a, int64(l.LineBytes))) + " in each iteration of the innermost loop"
+		}
 		f.Data = named(a.Name)
 		f.unnamed = f.Data == ""
 	}
@@ -693,6 +698,28 @@ func (r *run) splitInstead(at *place) bool {
 		}
 	}
 	return false
+}
+
+// staysStrided reports whether an array still advances by whole lines in the innermost loop after the
+// change of a trial.
+func (r *run) staysStrided(b *trial, a *outline.Array) bool {
+	changed := b.nest.Clone()
+	if b.change.Apply(changed) != nil {
+		return false
+	}
+	least := int64(math.MaxInt64)
+	deepest := 0
+	for _, it := range leavesOf(changed.Items) {
+		s := r.loops.Place(it.Ref)
+		if it.Wild || s == nil || s.Variable != a.Name || a.Extent > 0 && it.Addr-a.Base >= a.Extent || len(it.Steps) < deepest || len(it.Steps) == 0 {
+			continue
+		}
+		if len(it.Steps) > deepest {
+			deepest, least = len(it.Steps), math.MaxInt64
+		}
+		least = min(least, magnitude(it.Steps[len(it.Steps)-1]))
+	}
+	return deepest > 0 && least >= int64(r.loops.LineBytes)
 }
 
 // isDivided reports whether several threads divide the iterations of a group of loops among themselves.

@@ -174,7 +174,11 @@ func (d *Diagnosis) Cards(most int, source func(file string, line uint32) string
 			}
 		}
 		if source != nil {
-			add("source", source(f.File, f.Line))
+			text := source(f.File, f.Line)
+			if strings.Trim(text, "}; ") == "" && text != "" {
+				text += " (the end of a block, where the destructors of local variables run)"
+			}
+			add("source", text)
 		}
 		add("data", f.Data)
 		add("why", f.Why)

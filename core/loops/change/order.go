@@ -3,6 +3,7 @@ package change
 import (
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/stackglass/stackglass/core/loops"
 )
@@ -72,7 +73,11 @@ func (Interchange) Illegal() string {
 
 // Words implements [Change].
 func (c Interchange) Words(names Names) string {
-	return "interchange " + names.loop(c.Outer) + " and " + names.loop(descendant(c.Outer, c.Below))
+	outer, inner := names.loop(c.Outer), names.loop(descendant(c.Outer, c.Below))
+	if outer == inner { // both loops are on one source line
+		return "interchange the two loops " + strings.TrimPrefix(outer, "the loop ")
+	}
+	return "interchange " + outer + " and " + inner
 }
 
 // descendant returns the path of the first loop at the given nesting depth inside loop p.
