@@ -127,8 +127,8 @@ func WithoutEmpty(t report.Table) report.Table {
 	return withoutEmpty(t)
 }
 
-// withoutEmpty removes columns that have no value in any row. If keys are given, only these columns
-// are considered.
+// withoutEmpty removes columns that have no value in any row. If keys are given, it removes only
+// columns with these keys.
 func withoutEmpty(t report.Table, keys ...string) report.Table {
 	var some []int
 	for i, c := range t.Columns {
@@ -143,8 +143,8 @@ func withoutEmpty(t report.Table, keys ...string) report.Table {
 }
 
 // Sets returns a table with a row for each number of sets and ways of a set table: the exact misses
-// of an LRU cache of that shape (MODELS §4). For caches with a single set, there are additional
-// rows for all larger numbers of ways at which the misses change.
+// of an LRU cache of that shape (MODELS §4). For caches with a single set, the table also lists
+// every larger number of ways at which the misses change.
 func Sets(l *profile.Locality) report.Table {
 	t := report.Table{Key: "sets", Title: "Exact misses of LRU caches, by sets and ways", Columns: report.Columns(
 		"sets", "ways", "line (bytes)", "accesses", "misses")}
@@ -206,8 +206,8 @@ func countedSets(t *profile.SetTable) func(yield func(sets uint64) bool) {
 	}
 }
 
-// SetsGrid returns a summary of [Sets]: a table with a row for each number of sets, and a column of
-// miss ratios for each number of ways that is a power of two.
+// SetsGrid returns a summary of [Sets]: each row is a number of sets, each column is a number of
+// ways (a power of two), and the cells contain miss ratios.
 func SetsGrid(l *profile.Locality) report.Table {
 	t := report.Table{Key: "sets", Title: "Exact miss ratios of LRU caches (for misses and every number of ways, use --format csv)",
 		Columns: report.Columns("sets")}
@@ -231,10 +231,10 @@ func SetsGrid(l *profile.Locality) report.Table {
 	return t
 }
 
-// Windows returns a table with a row for each window of a run: its line accesses, its distinct
-// lines if they were counted, and the misses of fully associative LRU caches whose number of lines
-// is a power of two. The number of lines is doubled until the cache has only cold misses, both in l
-// and in all others.
+// Windows returns a table with a row for each window of a run. A row contains the window's line
+// accesses, its distinct lines if they were counted, and the misses of fully associative LRU caches
+// whose number of lines is a power of two. The cache size is doubled until all profiles (l and
+// others) have only cold misses.
 func Windows(l *profile.Locality, others ...*profile.Locality) report.Table {
 	w := &l.Windows
 	t := report.Table{Key: "windows", Title: "Misses over time", Columns: report.Columns(

@@ -18,8 +18,8 @@ type Blocks struct {
 	System    *blocks.System
 	Solution  *blocks.Solution
 	Work      *blocks.Work
-	Reuse     []blocks.Reuse        // reuse profile of each block; nil: unknown
-	LineBytes uint32                // the line size of Reuse
+	Reuse     []blocks.Reuse        // reuse profile of each block; nil if unknown
+	LineBytes uint32                // the line size of the reuse profiles
 	Windows   []blocks.SampledReuse // reuse profiles from sampled executions; may be nil
 	Name      func(string) string   // makes a function's name readable; may be nil
 }
@@ -33,16 +33,18 @@ func NewBlocks(s *blocks.System) (*Blocks, error) {
 	return &Blocks{System: s, Solution: solution, Work: blocks.NewWork(s.Program())}, nil
 }
 
-// All, as the maximum number of rows, means no limit.
+// All means that the number of rows is not limited.
 const All = -1
 
-// counted returns a counter of t, as an exact count if the total is a whole number.
-func counted(t *blocks.Total, c profile.Counter) report.Value {
-	return times(t.Counts[c], t.Exact[c], t.Whole)
+// counterCell returns the cell for one of the counters in t, as an exact count if the total is a
+// whole number.
+func counterCell(t *blocks.Total, c profile.Counter) report.Value {
+	return countCell(t.Counts[c], t.Exact[c], t.Whole)
 }
 
-// times returns a number of executions, as an exact count if it is a whole number.
-func times(n float64, exact uint64, whole bool) report.Value {
+// countCell returns the cell for a number of executions: an exact count if the number is whole, and
+// otherwise a real number.
+func countCell(n float64, exact uint64, whole bool) report.Value {
 	if whole {
 		return report.Count(exact)
 	}
@@ -57,7 +59,7 @@ func bytesOf(t *blocks.Total) report.Value {
 		sum += t.Counts[c]
 		exact += t.Exact[c]
 	}
-	return times(sum, exact, t.Whole)
+	return countCell(sum, exact, t.Whole)
 }
 
 func (b *Blocks) functionName(n uint32) string {
@@ -81,9 +83,9 @@ func (b *Blocks) label(n uint32) string {
 	return k.Label
 }
 
-// first returns the beginning of a list: at most the given number of elements (most), or the whole
-// list if most is All.
-func first[T any](list []T, most int) []T {
+// firstRows returns the first elements of a list: at most the given number (most), or the whole
+// list if the limit is All.
+func firstRows[T any](list []T, most int) []T {
 	if most == All {
 		return list
 	}
@@ -94,12 +96,13 @@ func descending[T any, W cmp.Ordered](list []T, weight func(T) W) {
 	slices.SortStableFunc(list, func(x, y T) int { return cmp.Compare(weight(y), weight(x)) })
 }
 
-// workColumns are the columns for the work of a function or block in all its executions.
+// workColumns are the columns that sum the work (instructions, operations and bytes) of all
+// executions of a function or block.
 var workColumns = report.Columns("instructions", "share", "flops", "integer_ops=integer", "bytes")
 
 func workOf(t *blocks.Total, all float64) []report.Value {
 	return []report.Value{
-		counted(t, profile.Instructions), report.Quotient(t.Counts[profile.Instructions], all), counted(t, profile.Flops), counted(t, profile.IntegerOps), bytesOf(t),
+		counterCell(t, profile.Instructions), report.Quotient(t.Counts[profile.Instructions], all), counterCell(t, profile.Flops), counterCell(t, profile.IntegerOps), bytesOf(t),
 	}
 }
 
@@ -107,9 +110,9 @@ func workOf(t *blocks.Total, all float64) []report.Value {
 func (b *Blocks) Total() []report.Fact {
 	w := b.Work.Program(b.Solution)
 	return []report.Fact{
-		{Key: "instructions", Label: "instructions", Value: counted(&w, profile.Instructions)},
-		{Key: "flops", Label: "flops", Value: counted(&w, profile.Flops)},
-		{Key: "integer_ops", Label: "integer operations", Value: counted(&w, profile.IntegerOps)},
+		{Key: "instructions", Label: "instructions", Value: counterCell(&w, profile.Instructions)},
+		{Key: "flops", Label: "flops", Value: counterCell(&w, profile.Flops)},
+		{Key: "integer_ops", Label: "integer operations", Value: counterCell(&w, profile.IntegerOps)},
 		{Key: "bytes", Label: "bytes loaded and stored", Value: bytesOf(&w)},
 	}
 }
@@ -126,24 +129,24 @@ func (b *Blocks) Functions(most int) report.Table {
 	}
 	var rows []row
 	for n := range p.Functions {
-		if b.Solution.Invocations[n] > 0 || b.runs(&p.Functions[n]) {
+		if b.Solution.Invocations[n] > 0 || b.functionRuns(&p.Functions[n]) {
 			rows = append(rows, row{uint32(n), b.Work.Function(b.Solution, n)})
 		}
 	}
 	descending(rows, func(r row) float64 { return r.total.Counts[profile.Instructions] })
 	all := b.Work.Program(b.Solution).Counts[profile.Instructions]
-	for i := range first(rows, most) {
+	for i := range firstRows(rows, most) {
 		f, r := &p.Functions[rows[i].n], &rows[i]
 		t.Add(append([]report.Value{
 			report.TextOf(b.functionName(r.n)), report.TextOf(f.Place.File), report.Known(uint64(f.Place.Line)),
-			times(b.Solution.Invocations[r.n], b.Solution.Invoked[r.n], b.Solution.Whole[r.n]),
+			countCell(b.Solution.Invocations[r.n], b.Solution.Invoked[r.n], b.Solution.Whole[r.n]),
 		}, workOf(&r.total, all)...)...)
 	}
 	return t
 }
 
-// runs reports whether any block of a function runs.
-func (b *Blocks) runs(f *trace.Function) bool {
+// functionRuns reports whether any block of a function is executed.
+func (b *Blocks) functionRuns(f *trace.Function) bool {
 	for n := f.First; n < f.First+f.Blocks; n++ {
 		if b.Solution.Visits[n] > 0 {
 			return true
@@ -175,12 +178,12 @@ func (b *Blocks) Hot(most int) report.Table {
 		return b.Solution.Visits[n] * float64(b.Work.Once(int(n))[profile.Instructions])
 	})
 	all := b.Work.Program(b.Solution).Counts[profile.Instructions]
-	for _, n := range first(list, most) {
+	for _, n := range firstRows(list, most) {
 		k := &p.Blocks[n]
 		total := b.Work.Block(b.Solution, int(n))
 		row := append([]report.Value{
 			report.TextOf(b.functionName(k.Function)), report.TextOf(b.label(n)), report.TextOf(k.File), report.Known(uint64(k.FirstLine)), report.Known(uint64(k.LastLine)),
-			times(b.Solution.Visits[n], b.Solution.Exact[n], int64(k.Function) < int64(len(b.Solution.Whole)) && b.Solution.Whole[k.Function]),
+			countCell(b.Solution.Visits[n], b.Solution.Exact[n], int64(k.Function) < int64(len(b.Solution.Whole)) && b.Solution.Whole[k.Function]),
 		}, workOf(&total, all)...)
 		if b.Reuse != nil {
 			r := &b.Reuse[n]
@@ -206,7 +209,7 @@ func (b *Blocks) Sampled(most int) report.Table {
 	descending(list, func(n int) uint64 { return b.Reuse[n].References })
 	lines := hotCapacityBytes / uint64(b.LineBytes)
 	p := b.System.Program()
-	for _, n := range first(list, most) {
+	for _, n := range firstRows(list, most) {
 		all, some := &b.Reuse[n], &b.Windows[n]
 		t.Add(report.TextOf(b.functionName(p.Blocks[n].Function)), report.TextOf(b.label(uint32(n))), report.Count(some.Executions), report.Count(some.Windows),
 			report.Ratio(blocks.Accuracy(&all.Reuse, &some.Reuse)), report.Share(all.Misses(lines), all.Accesses()), report.Share(some.Misses(lines), some.Accesses()))
@@ -233,18 +236,18 @@ func operations(k *trace.Block) string {
 	return strings.Join(names, ", ")
 }
 
-// Instructions returns the instructions of the blocks that contain a source line. text is the line
-// in the form FILE:LINE. Blocks are in descending order of executed instructions, and the
-// instructions of a block are in the order of the code. A trace records the source lines of
-// instructions that access memory, and only the range of lines of other instructions' blocks.
-// Therefore, if instructions of the line access memory, only blocks with these instructions count.
-// found is false if no block contains the line.
-func (b *Blocks) Instructions(text string) (t report.Table, found bool) {
-	t = report.Table{Key: "instructions", Title: "LLVM IR instructions of the blocks with " + text, Columns: report.Columns(
+// Instructions returns the instructions of the blocks that contain a source line. The location has
+// the form FILE:LINE. Blocks are in descending order of executed instructions. Within a block,
+// instructions are in program order. A trace records the exact source line of an instruction only
+// if the instruction accesses memory. For other instructions, it records the range of lines of
+// their block. Therefore, if the line has instructions that access memory, Instructions lists only
+// the blocks with these instructions. The result found is false if no block contains the line.
+func (b *Blocks) Instructions(location string) (t report.Table, found bool) {
+	t = report.Table{Key: "instructions", Title: "LLVM IR instructions of the blocks with " + location, Columns: report.Columns(
 		"function", "block", "number", "line", "instruction", "operands", "variable", "executions")}
-	at := max(strings.LastIndexByte(text, ':'), 0)
-	name := text[:at]
-	line, err := strconv.ParseUint(strings.TrimPrefix(text[at:], ":"), 10, 32)
+	at := max(strings.LastIndexByte(location, ':'), 0)
+	name := location[:at]
+	line, err := strconv.ParseUint(strings.TrimPrefix(location[at:], ":"), 10, 32)
 	if err != nil || line == 0 || name == "" {
 		return t, false
 	}
@@ -270,7 +273,7 @@ func (b *Blocks) Instructions(text string) (t report.Table, found bool) {
 	})
 	for _, n := range with {
 		k := &p.Blocks[n]
-		executions := times(b.Solution.Visits[n], b.Solution.Exact[n], int64(k.Function) < int64(len(b.Solution.Whole)) && b.Solution.Whole[k.Function])
+		executions := countCell(b.Solution.Visits[n], b.Solution.Exact[n], int64(k.Function) < int64(len(b.Solution.Whole)) && b.Solution.Whole[k.Function])
 		for i := range k.Instrs {
 			in := &k.Instrs[i]
 			place, variable := report.None(), report.TextOf("")
@@ -322,7 +325,7 @@ func (b *Blocks) Branches(most int) (report.Table, error) {
 	slices.SortFunc(list, func(x, y blocks.Influence) int {
 		return cmp.Or(cmp.Compare(rank[x.Block], rank[y.Block]), cmp.Compare(x.Way, y.Way))
 	})
-	for _, in := range first(list, most) {
+	for _, in := range firstRows(list, most) {
 		k := &p.Blocks[in.Block]
 		to := "(leaves)"
 		weights, leaves := b.System.Weights(in.Block)
@@ -331,14 +334,14 @@ func (b *Blocks) Branches(most int) (report.Table, error) {
 			to, weight = b.label(k.Successors[in.Way]), weights[in.Way]
 		}
 		t.Add(report.TextOf(b.functionName(k.Function)), report.TextOf(b.label(uint32(in.Block))), report.TextOf(k.File), report.Known(uint64(k.LastLine)),
-			report.TextOf(to), b.taken(in.Block, weight, weights, leaves), report.Ratio(in.Share), report.Decimal(in.Weight))
+			report.TextOf(to), b.timesTaken(in.Block, weight, weights, leaves), report.Ratio(in.Share), report.Decimal(in.Weight))
 	}
 	return t, nil
 }
 
-// taken returns the number of occurrences of an outcome with this weight, as an exact count if the
+// timesTaken returns how often a branch outcome with this weight occurs, as an exact count if the
 // weights are counts.
-func (b *Blocks) taken(block int, weight uint64, weights []uint64, leaves uint64) report.Value {
+func (b *Blocks) timesTaken(block int, weight uint64, weights []uint64, leaves uint64) report.Value {
 	sum := leaves
 	for _, w := range weights {
 		sum += w
@@ -359,8 +362,8 @@ func (b *Blocks) Opcodes(most int) report.Table {
 	for i := range list {
 		all += list[i].Count
 	}
-	for _, op := range first(list, most) {
-		t.Add(report.TextOf(op.Name), times(op.Count, op.Exact, whole), report.Quotient(op.Count, all))
+	for _, op := range firstRows(list, most) {
+		t.Add(report.TextOf(op.Name), countCell(op.Count, op.Exact, whole), report.Quotient(op.Count, all))
 	}
 	return t
 }

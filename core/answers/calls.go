@@ -18,12 +18,12 @@ import (
 type Calls struct {
 	Paths  []profile.Path
 	Names  []string // readable names of the paths' functions
-	Calls  []uint64 // calls that lead to each path; nil for a part of the run, in which calls are not counted
+	Calls  []uint64 // number of calls of each path; nil for a part of the run, because calls are counted only for the whole run
 	Events []CallEvent
 	Main   int // index of the event by which rows are ranked
 
-	functions []int  // by path: a number that identifies the path's function
-	within    []bool // by path: whether the path is a recursive call, within another path of the same function
+	functions []int  // for each path: a number that identifies its function
+	within    []bool // for each path: whether it is a recursive call, that is, whether a caller on the path is the same function
 	callees   [][]int
 }
 
@@ -31,8 +31,8 @@ type Calls struct {
 type CallEvent struct {
 	Key   string // such as "L1_misses"
 	Label string // readable column label
-	// Self contains the count of each path, excluding callees. All contains the count including
-	// callees.
+	// Self contains the count of each path, excluding callees. All contains the count of each path,
+	// including callees.
 	Self, All []uint64
 	Exact     bool
 }
@@ -81,14 +81,14 @@ func NewCalls(p *profile.Profile, levels []attribution.Attribution, name func(sy
 			c.Main = len(c.Events) - 1
 		}
 	}
-	c.number()
+	c.numberFunctions()
 	return c
 }
 
 // AddCycles adds an event with the estimated cycles of memory accesses: the hits in each level, and
 // the accesses to memory, times their latencies (MODELS §13.1). AddCycles adds nothing if a latency
-// is unknown. levels must be the levels that were passed to NewCalls, and memory is the latency of
-// memory.
+// is unknown. The levels must be the same as in the call of NewCalls. The parameter memory is the
+// latency of memory.
 func (c *Calls) AddCycles(levels []attribution.Attribution, memory float64) {
 	latencies := latenciesOf(levels, memory)
 	first := len(c.Events) - len(levels) // the event of the first level's misses; accesses come before it
@@ -100,7 +100,7 @@ func (c *Calls) AddCycles(levels []attribution.Attribution, memory float64) {
 	})
 }
 
-// latenciesOf returns the latencies of the levels and of memory; nil if one of them is unknown.
+// latenciesOf returns the latencies of the levels and of memory, or nil if a latency is unknown.
 func latenciesOf(levels []attribution.Attribution, memory float64) (list []float64) {
 	for i := range levels {
 		list = append(list, levels[i].Level.Cache.LatencyCycles)
@@ -112,7 +112,8 @@ func latenciesOf(levels []attribution.Attribution, memory float64) (list []float
 }
 
 // memoryCycles returns the hits in each level, and the accesses to memory, times their latencies.
-// accesses returns the accesses to a level, or to memory.
+// The function accesses returns the number of accesses to a level or, for the number after the last
+// level, to memory.
 func memoryCycles(latencies []float64, accesses func(level int) float64) (cycles float64) {
 	for l, latency := range latencies {
 		hits := accesses(l)
@@ -148,8 +149,8 @@ func (c *Calls) add(key, label string, exact bool, self func(i int) uint64) {
 }
 
 // wholePaths rounds the misses of call paths, so that the misses of each function's paths add up to
-// the rounded misses of the function's sites. The remaining misses belong to paths without a
-// function.
+// the rounded misses of the function's sites. Misses without a function are assigned to the paths
+// without a function.
 func wholePaths(p *profile.Profile, l *attribution.Attribution) []uint64 {
 	sites, _ := attribution.Whole(l.Sites, l.Rest)
 	total, estimate := map[string]uint64{}, map[string]float64{}
@@ -178,7 +179,7 @@ func wholePaths(p *profile.Profile, l *attribution.Attribution) []uint64 {
 		if f == "" {
 			continue
 		}
-		// The function's misses on paths that are not distinguished take part in the rounding.
+		// The rounding includes the function's misses on paths that the profile does not distinguish.
 		list, rest := make([]float64, len(of[f])), estimate[f]
 		for at, i := range of[f] {
 			list[at] = l.Paths[i]
@@ -200,8 +201,8 @@ func wholePaths(p *profile.Profile, l *attribution.Attribution) []uint64 {
 			all -= parts[at]
 		}
 	}
-	// The remaining misses belong to paths outside functions, and to paths that are not
-	// distinguished.
+	// The remaining misses belong to paths outside functions, and to paths that the profile does not
+	// distinguish.
 	rest := of[""]
 	if len(rest) == 0 {
 		whole[0] += all
@@ -238,8 +239,8 @@ func (c *Calls) Stack(i int) (stack []int) {
 	return stack
 }
 
-// columns returns the columns of a table: the name of a row, which identifies the row in
-// comparisons, then the events, and then further columns.
+// columns returns the columns of a table: first the name, by which comparisons match rows, then the
+// events, and then further columns.
 func (c *Calls) columns(name string, further ...string) []report.Column {
 	texts := []string{name}
 	if c.Calls != nil {
@@ -251,8 +252,8 @@ func (c *Calls) columns(name string, further ...string) []report.Column {
 	return report.Columns(slices.Concat(texts, []string{c.Events[c.Main].Key + "_share=of all"}, further)...)
 }
 
-// cells returns the counts of a path, or of the sum of several paths.
-func (c *Calls) cells(calls uint64, self, all []uint64) (row []report.Value) {
+// countCells returns the counts of a path, or of the sum of several paths.
+func (c *Calls) countCells(calls uint64, self, all []uint64) (row []report.Value) {
 	if c.Calls != nil {
 		row = append(row, report.Count(calls))
 	}
@@ -266,23 +267,23 @@ func (c *Calls) cell(event int, n uint64) report.Value {
 	if c.Events[event].Key == "bytes" {
 		return report.Bytes(n)
 	}
-	return predicted(float64(n), c.Events[event].Exact)
+	return numberCell(float64(n), c.Events[event].Exact)
 }
 
-// function is the key that identifies a function.
-type function struct {
+// functionID identifies a function.
+type functionID struct {
 	name, file string
 	line       uint32
 }
 
-func (c *Calls) functionOf(i int) function {
-	return function{c.Names[i], c.Paths[i].File, c.Paths[i].Line}
+func (c *Calls) functionOf(i int) functionID {
+	return functionID{c.Names[i], c.Paths[i].File, c.Paths[i].Line}
 }
 
-// number assigns numbers to functions, lists the callees of each path, and finds the paths of
-// recursive calls.
-func (c *Calls) number() {
-	numbers := map[function]int{}
+// numberFunctions assigns numbers to functions, lists the callees of each path, and finds the paths
+// of recursive calls.
+func (c *Calls) numberFunctions() {
+	numbers := map[functionID]int{}
 	c.functions, c.within, c.callees = make([]int, len(c.Paths)), make([]bool, len(c.Paths)), make([][]int, len(c.Paths))
 	for i := range c.Paths {
 		f := c.functionOf(i)
@@ -336,23 +337,23 @@ func (c *Calls) Named(name string) (paths []int, err error) {
 	return paths, nil
 }
 
-// callNode is a node of a tree of calls, which covers one or more call paths.
+// callNode is a node of a call tree. It combines one or more call paths.
 type callNode struct {
-	// the first path that ends in the node's function; -1: the node represents callers that the
-	// tree does not list
+	// the first path that ends in the node's function; -1 if the node represents callers that the tree
+	// does not list
 	at        int
 	number    int // the first of the paths whose counts are included
 	depth     int
 	calls     uint64
 	self, all []uint64 // indexed by event
-	next      []*callNode
-	covered   []covered
+	children  []*callNode
+	covered   []coveredPath
 }
 
-// covered is a path that a node covers. In a tree of callers, counted is the path of the function
-// whose callers are listed, and at is the path of the caller. In a tree of callees, counted and at
-// are equal.
-type covered struct{ counted, at int }
+// coveredPath is a call path that contributes to a node of a tree. In a tree of callers,
+// countedPath is the path of the function whose callers are listed, and nodePath is the path of the
+// caller. In a tree of callees, the two paths are equal.
+type coveredPath struct{ countedPath, nodePath int }
 
 // mostNodes is the maximum number of nodes in a tree of callers. Nodes with the name
 // [FurtherCallers] contain the sums of deeper callers.
@@ -361,17 +362,17 @@ const mostNodes = 1 << 15
 // FurtherCallers is the name of the nodes for callers that a tree does not list.
 const FurtherCallers = "(further callers)"
 
-// tree returns the roots of a tree. next returns the paths that the children of a path cover. In a
-// tree of callers, a path of a recursive call adds nothing to inclusive counts, because the outer
-// path already includes them.
-func (c *Calls) tree(roots []covered, callers bool, next func(covered) []covered) []*callNode {
+// tree builds a tree and returns its roots. The function childPaths returns the paths of the
+// children of a path. In a tree of callers, a path of a recursive call adds nothing to inclusive
+// counts, because the outer path already includes them.
+func (c *Calls) tree(roots []coveredPath, callers bool, childPaths func(coveredPath) []coveredPath) []*callNode {
 	made := 0
-	group := func(list []covered, depth int) (nodes []*callNode) {
+	group := func(list []coveredPath, depth int) (nodes []*callNode) {
 		at := map[int]*callNode{}
 		for _, p := range list {
-			f := c.functions[p.at]
+			f := c.functions[p.nodePath]
 			if at[f] == nil {
-				at[f] = &callNode{at: p.at, number: p.counted, depth: depth}
+				at[f] = &callNode{at: p.nodePath, number: p.countedPath, depth: depth}
 				nodes = append(nodes, at[f])
 			}
 			at[f].covered = append(at[f].covered, p)
@@ -383,15 +384,15 @@ func (c *Calls) tree(roots []covered, callers bool, next func(covered) []covered
 		n.self, n.all = make([]uint64, len(c.Events)), make([]uint64, len(c.Events))
 		for _, p := range n.covered {
 			if c.Calls != nil {
-				n.calls += c.Calls[p.counted]
+				n.calls += c.Calls[p.countedPath]
 			}
 			for e := range c.Events {
-				n.self[e] += c.Events[e].Self[p.counted]
+				n.self[e] += c.Events[e].Self[p.countedPath]
 				switch {
-				case p.counted == 0: // the path outside of all functions lists no callees
+				case p.countedPath == 0: // the path outside all functions has no callees in the tree
 					n.all[e] += c.Events[e].Self[0]
-				case !callers || !c.within[p.counted]:
-					n.all[e] += c.Events[e].All[p.counted]
+				case !callers || !c.within[p.countedPath]:
+					n.all[e] += c.Events[e].All[p.countedPath]
 				}
 			}
 		}
@@ -399,35 +400,35 @@ func (c *Calls) tree(roots []covered, callers bool, next func(covered) []covered
 	top := group(roots, 0)
 	for waiting := slices.Clone(top); len(waiting) > 0; waiting = waiting[1:] {
 		n := waiting[0]
-		var list []covered
+		var list []coveredPath
 		for _, p := range n.covered {
-			list = append(list, next(p)...)
+			list = append(list, childPaths(p)...)
 		}
 		add(n)
 		if n.covered = nil; len(list) > 0 && made >= mostNodes && callers {
-			rest := &callNode{at: -1, number: list[0].counted, depth: n.depth + 1, covered: list}
+			rest := &callNode{at: -1, number: list[0].countedPath, depth: n.depth + 1, covered: list}
 			add(rest)
-			rest.covered, n.next = nil, []*callNode{rest}
+			rest.covered, n.children = nil, []*callNode{rest}
 			continue
 		}
-		n.next = group(list, n.depth+1)
-		waiting = append(waiting, n.next...)
+		n.children = group(list, n.depth+1)
+		waiting = append(waiting, n.children...)
 	}
 	return top
 }
 
 // calleesOf returns the functions that a path calls.
-func (c *Calls) calleesOf(p covered) (list []covered) {
-	for _, i := range c.callees[p.at] {
-		list = append(list, covered{i, i})
+func (c *Calls) calleesOf(p coveredPath) (list []coveredPath) {
+	for _, i := range c.callees[p.nodePath] {
+		list = append(list, coveredPath{i, i})
 	}
 	return list
 }
 
-// callersOf returns the covered path that calls the given path, or nil.
-func (c *Calls) callersOf(p covered) []covered {
-	if parent := int(c.Paths[p.at].Parent); parent > 0 {
-		return []covered{{p.counted, parent}}
+// callersOf returns the path that calls the given path, or nil.
+func (c *Calls) callersOf(p coveredPath) []coveredPath {
+	if parent := int(c.Paths[p.nodePath].Parent); parent > 0 {
+		return []coveredPath{{p.countedPath, parent}}
 	}
 	return nil
 }
@@ -440,9 +441,9 @@ func (c *Calls) name(n *callNode) string {
 }
 
 // treeTable adds the nodes of a tree to a table. Each node is followed by its children, in
-// descending order of the main event (bySelf: its count excluding callees). Nodes with less than
-// the given share of the main event are omitted with their children. A path begins with its
-// outermost caller, even in a tree of callers.
+// descending order of the main event (excluding callees if bySelf is set). Nodes with less than the
+// given share of the main event are omitted with their children. A path begins with its outermost
+// caller, even in a tree of callers.
 func (c *Calls) treeTable(t *report.Table, roots []*callNode, callers, bySelf bool, share float64) {
 	weight := func(n *callNode) uint64 {
 		if bySelf {
@@ -469,7 +470,7 @@ func (c *Calls) treeTable(t *report.Table, roots []*callNode, callers, bySelf bo
 		case above != "":
 			path = above + ";" + path
 		}
-		row := append([]report.Value{report.TextOf(path)}, c.cells(n.calls, n.self, n.all)...)
+		row := append([]report.Value{report.TextOf(path)}, c.countCells(n.calls, n.self, n.all)...)
 		row = append(row, shareOf(weight(n), total), report.TextOf(strings.Repeat("  ", n.depth)+name), report.Count(uint64(n.depth)))
 		if n.at < 0 {
 			row = append(row, report.TextOf(""), report.None())
@@ -477,7 +478,7 @@ func (c *Calls) treeTable(t *report.Table, roots []*callNode, callers, bySelf bo
 			row = append(row, report.TextOf(c.Paths[n.at].File), report.Known(uint64(c.Paths[n.at].Line)))
 		}
 		t.Add(append(row, report.Count(uint64(n.number)))...)
-		list(n.next, path)
+		list(n.children, path)
 	}
 	list(roots, "")
 }
@@ -499,9 +500,9 @@ func (c *Calls) newTree(key, title string) report.Table {
 // of the main event are omitted with their callees.
 func (c *Calls) ByPath(share float64) report.Table {
 	t := c.newTree("paths", "Call paths")
-	roots := c.tree(c.calleesOf(covered{}), false, c.calleesOf)
+	roots := c.tree(c.calleesOf(coveredPath{}), false, c.calleesOf)
 	if c.Paths[0].References > 0 {
-		outside := c.tree([]covered{{}}, false, func(covered) []covered { return nil })
+		outside := c.tree([]coveredPath{{}}, false, func(coveredPath) []coveredPath { return nil })
 		c.treeTable(&t, roots, false, false, share)
 		c.treeTable(&t, outside, false, false, share)
 		return t
@@ -516,18 +517,18 @@ func (c *Calls) ByPath(share float64) report.Table {
 // once.
 func (c *Calls) ByCaller(share float64) report.Table {
 	t := c.newTree("callers", "Functions and their callers")
-	var all []covered
+	var all []coveredPath
 	for i := range c.Paths {
 		if i > 0 || c.Paths[0].References > 0 {
-			all = append(all, covered{i, i})
+			all = append(all, coveredPath{i, i})
 		}
 	}
 	c.treeTable(&t, c.tree(all, true, c.callersOf), true, true, share)
 	return t
 }
 
-// Callers returns the tree of the callers of one function. paths contains all call paths that end
-// in that function.
+// Callers returns the tree of the callers of one function. The parameter paths must contain all
+// call paths that end in that function.
 func (c *Calls) Callers(paths []int, share float64) report.Table {
 	t := c.newTree("callers", "Callers of "+c.Names[paths[0]])
 	c.treeTable(&t, c.tree(same(paths), true, c.callersOf), true, false, share)
@@ -542,9 +543,9 @@ func (c *Calls) Callees(paths []int, share float64) report.Table {
 	return t
 }
 
-func same(paths []int) (list []covered) {
+func same(paths []int) (list []coveredPath) {
 	for _, i := range paths {
-		list = append(list, covered{i, i})
+		list = append(list, coveredPath{i, i})
 	}
 	return list
 }
@@ -553,18 +554,18 @@ func same(paths []int) (list []covered) {
 // The callees of recursive calls are counted only once.
 func (c *Calls) ByFunction() report.Table {
 	t := report.Table{Key: "functions", Title: "Functions, with " + c.Events[c.Main].Label, Columns: c.columns("function", "paths", "file", "line")}
-	var all []covered
+	var all []coveredPath
 	paths := map[int]uint64{}
 	for i := range c.Paths {
 		if i > 0 || c.Paths[0].References > 0 {
-			all = append(all, covered{i, i})
+			all = append(all, coveredPath{i, i})
 			paths[c.functions[i]]++
 		}
 	}
-	list := c.tree(all, true, func(covered) []covered { return nil })
+	list := c.tree(all, true, func(coveredPath) []coveredPath { return nil })
 	sort.SliceStable(list, func(i, j int) bool { return list[i].all[c.Main] > list[j].all[c.Main] })
 	for _, n := range list {
-		row := append([]report.Value{report.TextOf(c.name(n))}, c.cells(n.calls, n.self, n.all)...)
+		row := append([]report.Value{report.TextOf(c.name(n))}, c.countCells(n.calls, n.self, n.all)...)
 		row = append(row, shareOf(n.all[c.Main], c.Events[c.Main].All[0]), report.Count(paths[c.functions[n.at]]))
 		t.Add(append(row, report.TextOf(c.Paths[n.at].File), report.Known(uint64(c.Paths[n.at].Line)))...)
 	}
@@ -617,7 +618,7 @@ const (
 	mostIndented = 16 // deeper calls are numbered instead of indented
 )
 
-// CacheFact returns a fact that lists the caches that an answer assumes.
+// CacheFact returns a fact that lists the caches assumed by an answer.
 func CacheFact(h hierarchy.Hierarchy) report.Fact {
 	return report.Fact{Key: "caches", Label: "caches", Value: report.TextOf(strings.Join(h.Lines(), "; "))}
 }

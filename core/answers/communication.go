@@ -14,10 +14,10 @@ import (
 
 // Communication provides tables about the values that one thread writes and another thread uses.
 type Communication struct {
-	Profile *profile.Profile    // Profile.Communication is not nil
+	Profile *profile.Profile    // its field Communication must not be nil
 	Name    func(string) string // makes a function's name readable; may be nil
 
-	sources *profile.Curve // stack distances of all line transfers, computed on first use
+	sources *profile.Curve // curve of the stack distances of all line transfers; computed on first use
 }
 
 func (c *Communication) data() *profile.Communication { return c.Profile.Communication }
@@ -77,11 +77,11 @@ func (c *Communication) Traffic() report.Table {
 	for _, class := range classColumns {
 		t.Columns = append(t.Columns, report.Column{Key: class.key, Label: class.label})
 	}
-	var off offs
+	var off offColumns
 	for i := range c.data().Granules {
 		g := &c.data().Granules[i]
 		sum := flowTotals(g.Flows)
-		row := append([]report.Value{report.Count(uint64(g.Bytes)), report.Count(references(&g.Classes))}, flowValues(&sum)...)
+		row := append([]report.Value{report.Count(uint64(g.Bytes)), report.Count(sumReferences(&g.Classes))}, flowValues(&sum)...)
 		for class := range classColumns {
 			row = append(row, report.Count(g.Classes[class].Granules))
 		}
@@ -91,19 +91,19 @@ func (c *Communication) Traffic() report.Table {
 			for _, f := range o.Granules[i].Flows {
 				sum = addOff(sum, f)
 			}
-			off.add("references", report.Count(references(&o.Granules[i].Classes)))
+			off.addValue("references", report.Count(sumReferences(&o.Granules[i].Classes)))
 			off.addFlow(&sum, g.Bytes)
 			for class, name := range classColumns {
-				off.add(name.key, report.Count(o.Granules[i].Classes[class].Granules))
+				off.addValue(name.key, report.Count(o.Granules[i].Classes[class].Granules))
 			}
 		}
 	}
-	off.insert(&t)
+	off.insertInto(&t)
 	return t
 }
 
-// references returns the sum of the references to granules of every class.
-func references(classes *[profile.NumSharingClasses]profile.ClassCount) (sum uint64) {
+// sumReferences returns the total number of references to granules of all sharing classes.
+func sumReferences(classes *[profile.NumSharingClasses]profile.ClassCount) (sum uint64) {
 	for i := range classes {
 		sum += classes[i].References
 	}
@@ -120,7 +120,7 @@ func (c *Communication) Sentence() string {
 	case sum.Events == 0:
 		return "No reference uses a value that another thread wrote"
 	}
-	return report.Share(sum.Events, references(&g.Classes)).Human() + " of the references access words that another thread wrote last; at least " +
+	return report.Share(sum.Events, sumReferences(&g.Classes)).Human() + " of the references access words that another thread wrote last; at least " +
 		report.Bytes(c.data().Messages).Human() + " must be transferred between threads"
 }
 
@@ -140,13 +140,13 @@ func flowValues(f *profile.Flow) []report.Value {
 func (c *Communication) Flows(g *profile.Granule) report.Table {
 	t := report.Table{Key: "flows", Title: "Flows between threads, in units of " + granuleName(g.Bytes), Columns: append(report.Columns(
 		"from=from thread", "to=to thread"), flowColumns...)}
-	var off offs
+	var off offColumns
 	for i := range g.Flows {
 		f := &g.Flows[i]
 		t.Add(append([]report.Value{threadNumber(f.From), threadNumber(f.To)}, flowValues(f)...)...)
 		off.addFlow(c.flowOff(g, i), g.Bytes)
 	}
-	off.insert(&t)
+	off.insertInto(&t)
 	return t
 }
 
@@ -204,8 +204,8 @@ func (c *Communication) Matrix(g *profile.Granule) report.Table {
 
 // Sites returns a table with a row for each producing line, consuming line and data object, in
 // descending order of events: uses of values that the first line wrote and the second line read.
-// Threads are summed unless byThread is set. The table lists at most the given number of triples
-// separately (top), and sums the rest in one row.
+// The counts are summed over all threads unless byThread is set. The table lists at most the given
+// number of rows (top), and sums the rest in one row.
 func (c *Communication) Sites(top int, byThread bool) report.Table {
 	threads := report.Columns("from=from thread", "to=to thread")
 	if !byThread {
@@ -214,8 +214,8 @@ func (c *Communication) Sites(top int, byThread bool) report.Table {
 	t := report.Table{Key: "sites", Title: "Values that one thread wrote and another thread used (for all rows, by thread, use --by site --format csv)", Columns: slices.Concat(
 		placeColumns("producer", "written by"), placeColumns("consumer", "used by"),
 		report.Columns("consumer_kind=kind", "object=data"), threads, flowColumns)}
-	used := c.uses(byThread)
-	var off offs
+	used := c.sumUses(byThread)
+	var off offColumns
 	for i := range used[:min(top, len(used))] {
 		u := &used[i]
 		if c.data().Off != nil {
@@ -235,7 +235,7 @@ func (c *Communication) Sites(top int, byThread bool) report.Table {
 		}
 		t.Add(append(cells, flowValues(&rest)...)...)
 	}
-	off.insert(&t)
+	off.insertInto(&t)
 	return t
 }
 
@@ -245,8 +245,9 @@ type use struct {
 	off   profile.FlowOff
 }
 
-// uses adds up the events with the same names, and returns the sums in descending order.
-func (c *Communication) uses(byThread bool) (list []use) {
+// sumUses adds up the events whose sites and data have the same names, and returns the sums in
+// descending order.
+func (c *Communication) sumUses(byThread bool) (list []use) {
 	type alike struct {
 		producer, consumer, object int // indices of names
 		kind                       trace.Kind
@@ -272,7 +273,7 @@ func (c *Communication) uses(byThread bool) (list []use) {
 	known := map[alike]int{}
 	for i := range c.data().Pairs {
 		p := &c.data().Pairs[i]
-		key := alike{producer: number(sites, p.Producer, c.place), consumer: number(sites, p.Consumer, c.place), object: number(objects, p.Object, object), kind: trace.NumKinds}
+		key := alike{producer: number(sites, p.Producer, c.siteCells), consumer: number(sites, p.Consumer, c.siteCells), object: number(objects, p.Object, object), kind: trace.NumKinds}
 		kind := report.None()
 		if p.Consumer != profile.NoSite {
 			key.kind = c.Profile.Sites.Code[p.Consumer].Kind
@@ -283,7 +284,7 @@ func (c *Communication) uses(byThread bool) (list []use) {
 		}
 		at, is := known[key]
 		if !is {
-			cells := slices.Concat(c.place(p.Producer), c.place(p.Consumer), []report.Value{kind, c.Object(p.Object)})
+			cells := slices.Concat(c.siteCells(p.Producer), c.siteCells(p.Consumer), []report.Value{kind, c.Object(p.Object)})
 			if byThread {
 				cells = append(cells, threadNumber(p.From), threadNumber(p.To))
 			}
@@ -308,8 +309,8 @@ func placeColumns(key, label string) []report.Column {
 	return []report.Column{{Key: key, Label: label}, {Key: key + "_file", Label: "file"}, {Key: key + "_line", Label: "line"}}
 }
 
-// place returns the cells that name a site.
-func (c *Communication) place(site uint32) []report.Value {
+// siteCells returns the cells for the function, file and line of a site.
+func (c *Communication) siteCells(site uint32) []report.Value {
 	if site == profile.NoSite {
 		return []report.Value{report.TextOf("(unknown)"), report.TextOf(""), report.None()}
 	}
@@ -324,9 +325,9 @@ func (c *Communication) place(site uint32) []report.Value {
 	return []report.Value{report.TextOf(function), report.TextOf(s.File), report.Known(uint64(s.Line))}
 }
 
-// words returns a short description of a site.
-func (c *Communication) words(site uint32) string {
-	p := c.place(site)
+// siteText returns a short description of a site.
+func (c *Communication) siteText(site uint32) string {
+	p := c.siteCells(site)
 	if p[1].Plain() == "" || p[2].Plain() == "" {
 		return p[0].Plain()
 	}
@@ -345,9 +346,9 @@ func (c *Communication) Object(data uint32) report.Value {
 	return report.TextOf(ObjectName(&c.Profile.Sites.Data[data], c.Name))
 }
 
-// Objects returns a table with a row for each data object, in descending order of events. Objects
-// shows the communication through the object and the threads that own its parts. Objects without
-// communication are omitted unless all is set.
+// Objects returns a table with a row for each data object, in descending order of events. A row
+// shows the communication through the data object, and the threads that own its parts. Objects
+// without communication are omitted unless all is set.
 func (c *Communication) Objects(all bool) report.Table {
 	t := report.Table{Key: "objects", Title: "Data that threads share", Columns: slices.Concat(report.Columns(
 		"object=data"), flowColumns, report.Columns(
@@ -362,7 +363,7 @@ func (c *Communication) Objects(all bool) report.Table {
 			halves[p.Object] = addOff(halves[p.Object], o.Pairs[i])
 		}
 	}
-	var off offs
+	var off offColumns
 	owners := slices.Clone(c.data().Owners)
 	sort.SliceStable(owners, func(i, j int) bool {
 		x, y := &owners[i], &owners[j]
@@ -383,7 +384,7 @@ func (c *Communication) Objects(all bool) report.Table {
 			off.addFlow(&half, profile.WordBytes)
 		}
 	}
-	off.insert(&t)
+	off.insertInto(&t)
 	return t
 }
 

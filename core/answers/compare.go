@@ -12,22 +12,22 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// keys contains a line for each table. The line lists the columns that identify a row and, after a
-// bar, descriptive columns that the comparison omits. If there are several lines for a table, the
-// first line whose columns all exist in the table applies. A plus sign after the name of the table
-// means that the rows are counts, and an exclamation mark that the rows are problems (see
-// [report.Key]).
+// tableKeys is the content of keys.txt, which has a line for each kind of table. The line lists the
+// columns that identify a row and, after a vertical bar, the descriptive columns that a comparison
+// omits. If several lines describe a table, KeyOf uses the first line whose columns all exist in
+// the table. A plus sign after the name of the table marks rows that contain counts, and an
+// exclamation mark marks rows that describe problems (see [report.Key]).
 //
 // Sites and functions of two programs are matched by their names in the source, because addresses
 // and the numbers in a trace's tables change with every build.
 //
 //go:embed keys.txt
-var keys string
+var tableKeys string
 
 // KeyOf returns the columns that identify the rows of a table. For a table that is not listed in
 // keys.txt, KeyOf returns the first column.
 func KeyOf(t *report.Table) report.Key {
-	for line := range strings.Lines(keys) {
+	for line := range strings.Lines(tableKeys) {
 		names, others, _ := strings.Cut(line, "|")
 		key := report.Key{Columns: strings.Fields(names), Without: strings.Fields(others)}
 		name := key.Columns[0]
@@ -49,22 +49,23 @@ func KeyOf(t *report.Table) report.Key {
 	return report.Key{Columns: []string{t.Columns[0].Key}}
 }
 
-// loose is the key of functions if no function is in the same file in both programs: the function's
-// name alone.
-var loose = report.Key{Columns: []string{"function"}, Without: []string{"file", "line", "source", "kind", "variable", "type"}, Counts: true}
+// keyByName matches functions by name only. It is used if no function is in the same file in both
+// programs.
+var keyByName = report.Key{Columns: []string{"function"}, Without: []string{"file", "line", "source", "kind", "variable", "type"}, Counts: true}
 
-// loosePath is the key of call paths if no path ends in the same file in both programs.
-var loosePath = report.Key{Columns: []string{"path"}, Without: []string{"file", "function", "depth", "line", "number"}, Counts: true}
+// keyByPath matches call paths by the names of their functions only. It is used if no path ends in
+// the same file in both programs.
+var keyByPath = report.Key{Columns: []string{"path"}, Without: []string{"file", "function", "depth", "line", "number"}, Counts: true}
 
-// Compared is a table that joins the same table of two answers.
+// Compared joins a table of one answer with the same table of another answer.
 type Compared struct {
 	Key string // the key of the table
 	*report.Joined
 	Doubt string // a warning about how rows were matched, or ""
 }
 
-// Join joins the tables of two answers to the same question by their keys. A table may be in only
-// one of the answers.
+// Join joins the tables of two answers to the same question by their keys. A table may exist in
+// only one of the answers.
 func Join(a, b []report.Table) (list []Compared) {
 	for _, t := range slices.Concat(a, b) {
 		if !slices.ContainsFunc(list, func(c Compared) bool { return c.Key == t.Key }) {
@@ -84,19 +85,19 @@ func find(tables []report.Table, key string) report.Table {
 }
 
 func joinOne(a, b report.Table, by report.Key) Compared {
-	a, b, doubt := tellApart(a, b, by)
+	a, b, doubt := disambiguate(a, b, by)
 	c := Compared{Key: a.Key, Joined: report.Join(a, b, by), Doubt: cmp.Or(repeatedNames(a, b, by), doubt)}
-	if !ranked[a.Key] || len(a.Rows) == 0 || len(b.Rows) == 0 || anyPlaceInBoth(c.Joined) {
+	if !rankedTables[a.Key] || len(a.Rows) == 0 || len(b.Rows) == 0 || anyPlaceInBoth(c.Joined) {
 		return c
 	}
 	switch {
 	case a.Index("path") >= 0:
-		if looser := report.Join(a, b, loosePath); anyPlaceInBoth(looser) {
+		if looser := report.Join(a, b, keyByPath); anyPlaceInBoth(looser) {
 			c.Joined = looser
 			c.Doubt = "A and B have no call path that ends in the same file, so call paths are matched by function names only"
 		}
 	case byFunction(&a) && byFunction(&b):
-		if looser := report.Join(a, b, loose); anyPlaceInBoth(looser) {
+		if looser := report.Join(a, b, keyByName); anyPlaceInBoth(looser) {
 			c.Joined = looser
 			c.Doubt = "A and B have no function in the same file, so functions are matched by name only"
 		}
@@ -113,16 +114,16 @@ func byFunction(t *report.Table) bool {
 		!slices.ContainsFunc(t.Rows, func(row []report.Value) bool { return line >= 0 && row[line].IsNumber() })
 }
 
-// anyPlaceInBoth reports whether any source location is in both tables. Rows without a source
-// location, which have names in brackets, do not count.
+// anyPlaceInBoth reports whether any source location occurs in both tables. It ignores rows without
+// a source location, whose names are in parentheses.
 func anyPlaceInBoth(j *report.Joined) bool {
 	return slices.ContainsFunc(j.Rows, func(r report.JoinedRow) bool {
 		return r.In == report.InBoth && !strings.HasPrefix(r.Name[0].Plain(), "(")
 	})
 }
 
-// mainNumbers lists, one table per line, the most important columns of tables with many columns. A
-// table's main column is the first of these columns that the table has.
+// mainNumbers lists, one table per line, the most important columns of tables with many columns. If
+// several columns are listed, the main column is the first column that the table contains.
 const mainNumbers = `histogram count
 curve misses
 functions bytes
@@ -144,11 +145,11 @@ functions cycles
 blocks cycles
 `
 
-// main returns the key of the most important column of the table. For sites, this is the column of
-// the first level's misses. For windows, this is the column of the usual first-level cache, or of
-// the largest available size.
-func (c *Compared) main() string {
-	if ranked[c.Key] {
+// mainColumn returns the key of the most important column of the table. For sites, this is the
+// column with the misses of the first level. For windows, this is the column for the usual size of
+// a first-level cache or, if there is no such column, for the largest size.
+func (c *Compared) mainColumn() string {
+	if rankedTables[c.Key] {
 		for i := range c.Cells {
 			if key := c.Cells[i].Key; strings.HasSuffix(key, "_misses") {
 				return key
@@ -171,15 +172,16 @@ func (c *Compared) main() string {
 	return ""
 }
 
-// ranked lists the tables that are sorted by difference, because their usual order does not show
-// the differences.
-var ranked = map[string]bool{"functions": true, "blocks": true, "sites": true, "paths": true, "callers": true, "callees": true}
+// rankedTables lists the tables that are sorted by difference, because their usual order does not
+// show the differences.
+var rankedTables = map[string]bool{"functions": true, "blocks": true, "sites": true, "paths": true, "callers": true, "callees": true}
 
-// Rank sorts rows by their difference in the named column. If the name is "", tables without a
-// specific order are sorted by their main column. ok is false if the table has no such column.
+// Rank sorts rows by their difference in the named column. If the name is "", Rank sorts tables in
+// rankedTables by their main column, and keeps the order of all other tables. ok is false if the
+// table has no such column.
 func (c *Compared) Rank(number string) (ok bool) {
-	if number == "" && ranked[c.Key] {
-		number = c.main()
+	if number == "" && rankedTables[c.Key] {
+		number = c.mainColumn()
 	}
 	cell := c.Cell(number)
 	if cell >= 0 {
@@ -192,7 +194,7 @@ func (c *Compared) Rank(number string) (ok bool) {
 // per row, Brief keeps only the numbers of the named column, or of the main column if there is no
 // such column.
 func (c *Compared) Brief(number string) report.Table {
-	main := c.main()
+	main := c.mainColumn()
 	if main == "" {
 		return c.Joined.Brief(c.Key)
 	}
@@ -235,8 +237,8 @@ func Headline(compared []Compared, references [2]uint64) (text string) {
 	return text
 }
 
-// otherWork returns a warning if the numbers of references of the two runs differ by more than a
-// quarter, so that the runs do different work.
+// otherWork returns a warning if the runs do different amounts of work: if their numbers of
+// references differ by more than 25 %.
 func otherWork(references [2]uint64) string {
 	a, b := float64(references[0]), float64(references[1])
 	if max(a, b) <= 1.25*min(a, b) {
@@ -245,7 +247,7 @@ func otherWork(references [2]uint64) string {
 	return " The runs also do different amounts of work: " + report.Count(references[0]).Human() + " → " + report.Count(references[1]).Human() + " references."
 }
 
-// speedOf compares the cycles of two verdicts.
+// speedOf returns a sentence that compares the estimated cycles of two diagnoses.
 func speedOf(c *Compared) string {
 	total, waiting := c.Cell("cycles"), c.Cell("memory_cycles")
 	if len(c.Rows) == 0 || total < 0 || waiting < 0 {
@@ -284,7 +286,7 @@ func CurveAt(c *profile.Curve, lineBytes uint32, capacities []uint64) report.Tab
 	return t
 }
 
-// Breakpoints returns the capacities, in lines, at which the misses of any of the curves change, in
+// Breakpoints returns the capacities at which the misses of any curve change, in lines and in
 // ascending order.
 func Breakpoints(curves ...*profile.Curve) (capacities []uint64) {
 	for _, c := range curves {
@@ -296,8 +298,8 @@ func Breakpoints(curves ...*profile.Curve) (capacities []uint64) {
 	return slices.Compact(capacities)
 }
 
-// Powers returns the powers of two from one line up to the first capacity that holds all lines that
-// any of the curves reuses.
+// Powers returns powers of two as capacities in lines, from 1 up to the first capacity at which all
+// curves have only cold misses.
 func Powers(curves ...*profile.Curve) (capacities []uint64) {
 	rest := func(lines uint64) bool {
 		return slices.ContainsFunc(curves, func(c *profile.Curve) bool { return c.Misses(lines) != c.Cold })
@@ -309,9 +311,9 @@ func Powers(curves ...*profile.Curve) (capacities []uint64) {
 	return append(capacities, lines)
 }
 
-// Mismatches describes differences between the profiles a and b that are due to different analyses,
-// and not to the programs. The descriptions explain how to avoid these differences. A fact that
-// only one profile has, such as a result of another tool, is not a difference.
+// Mismatches describes differences between the profiles a and b that result from different analysis
+// settings rather than from different programs. The descriptions explain how to avoid these
+// differences. Mismatches ignores a fact that only one profile contains.
 func Mismatches(a, b *profile.Profile) (list []string) {
 	differ := func(what, ofA, ofB, todo string) {
 		if ofA != ofB && ofA != "" && ofB != "" {
@@ -319,10 +321,10 @@ func Mismatches(a, b *profile.Profile) (list []string) {
 		}
 	}
 	differ("the kinds of references", a.Input.Kinds.String(), b.Input.Kinds.String(), "analyze both with the same --kinds")
-	differ("the analysed parts of the traces", part(&a.Input), part(&b.Input), "analyze both with the same --skip and --limit, unless you want to compare these parts")
+	differ("the analysed parts of the traces", analysedPart(&a.Input), analysedPart(&b.Input), "analyze both with the same --skip and --limit, unless you want to compare these parts")
 	differ("the chosen threads", threads(a), threads(b), "analyze both with the same --threads, unless you want to compare these threads")
 	differ("the line sizes", lineSizes(a), lineSizes(b), "analyze both with the same --lines, unless you want to compare these line sizes")
-	differ("the recording methods", recorder(&a.Input.Header), recorder(&b.Input.Header), "different formats record different things; compare traces of the same format if you can")
+	differ("the recording methods", formatText(&a.Input.Header), formatText(&b.Input.Header), "different formats record different things; compare traces of the same format if you can")
 	if len(list) == 0 && a.Digest() == b.Digest() {
 		list = append(list, "A and B are the same run: their profiles are identical, byte for byte")
 	}
@@ -340,7 +342,7 @@ func lineSizes(p *profile.Profile) string {
 	return "lines of" + text + " bytes"
 }
 
-func part(in *profile.Input) string {
+func analysedPart(in *profile.Input) string {
 	switch {
 	case in.Skip == 0 && in.Limit == 0:
 		return "the whole trace"
@@ -364,9 +366,9 @@ func threads(p *profile.Profile) string {
 	return "only " + text
 }
 
-// recorder describes the trace's format, and whether it contains access sizes, which determine the
-// number of lines that a reference touches.
-func recorder(h *trace.Header) string {
+// formatText describes the trace's format, and whether it contains access sizes, which determine
+// the number of lines that a reference touches.
+func formatText(h *trace.Header) string {
 	if !h.Sizes {
 		return "the format " + h.Format + " (no access sizes)"
 	}

@@ -20,8 +20,8 @@ const (
 	ByBlock    CountersBy = "block"
 )
 
-// CountersOf returns the table of functions or blocks, sorted by the column with this key ("":
-// bytes). Numbers are sorted in descending order, and words in ascending order.
+// CountersOf returns the table of functions or blocks, sorted by the column with this key. By
+// default, it sorts by bytes. Numbers are sorted in descending order, and words in ascending order.
 func CountersOf(c *profile.Counters, by CountersBy, column string) report.Table {
 	t := blockTable(c)
 	if by == ByFunction {
@@ -36,11 +36,11 @@ func CountersOf(c *profile.Counters, by CountersBy, column string) report.Table 
 	return t
 }
 
-// wideCounters lists the columns that [NarrowCounters] drops, each with a blank on either side.
+// wideCounters lists the columns that [NarrowCounters] drops, separated by blanks.
 const wideCounters = " bytes last_line loads stores calls vector_ops instructions memmove_bytes memset_bytes "
 
 // NarrowCounters drops the less important columns of a table of functions or blocks, so that the
-// table fits on a screen. NarrowCounters keeps the column whose key is the parameter keep.
+// table fits on a screen. It always keeps the column whose key is the parameter keep.
 func NarrowCounters(t report.Table, keep string) report.Table {
 	var columns []int
 	for i := range t.Columns {
@@ -93,8 +93,8 @@ func CounterTables(p *profile.Profile) []report.Table {
 	return tables
 }
 
-// builder fills a table. The methods are not inlined, because they have many callers, and no caller
-// is a hot loop.
+// builder builds a table cell by cell. Its methods are not inlined, to keep the program small: they
+// have many callers, but no caller is a hot loop.
 type builder struct {
 	t   report.Table
 	row []report.Value
@@ -125,16 +125,18 @@ func (b *builder) share(part, whole float64) *builder {
 	return b.cell(report.Ratio(part / max(whole, 1)))
 }
 
-// end ends a row.
+// endRow completes the current row.
 //
 //go:noinline
-func (b *builder) end() {
+func (b *builder) endRow() {
 	b.t.Rows = append(b.t.Rows, b.row)
 	b.row = nil
 }
 
-// sum adds a row of CounterSums.
-func (b *builder) sum(key string, n uint64, label string) { b.text(key).count(n).text(label).end() }
+// addTotal adds a row to the table of CounterSums.
+func (b *builder) addTotal(key string, n uint64, label string) {
+	b.text(key).count(n).text(label).endRow()
+}
 
 // CounterSums returns the table of the program's totals. CounterSums omits totals that the trace
 // does not provide.
@@ -146,23 +148,24 @@ func CounterSums(c *profile.Counters) report.Table {
 			continue
 		}
 		m := counter.Meaning()
-		b.sum(m.Key, sum[counter], m.Label)
+		b.addTotal(m.Key, sum[counter], m.Label)
 	}
 	moves, moved := sum.Moves()
 	sets, set := sum.Sets()
 	if moves+sets > 0 || c.Ops {
-		b.sum("memmove_calls", moves, "calls to memcpy and memmove")
-		b.sum("memmove_bytes", moved, "bytes moved by memcpy and memmove")
-		b.sum("memset_calls", sets, "calls to memset")
-		b.sum("memset_bytes", set, "bytes set by memset")
+		b.addTotal("memmove_calls", moves, "calls to memcpy and memmove")
+		b.addTotal("memmove_bytes", moved, "bytes moved by memcpy and memmove")
+		b.addTotal("memset_calls", sets, "calls to memset")
+		b.addTotal("memset_bytes", set, "bytes set by memset")
 	}
 	if c.UniqueBytes > 0 {
-		b.sum("unique_bytes", c.UniqueBytes, "bytes touched at least once")
+		b.addTotal("unique_bytes", c.UniqueBytes, "bytes touched at least once")
 	}
 	return b.t
 }
 
-// CounterRatios returns a table with ratios of the totals, and with the median reuse distance.
+// CounterRatios returns a table with ratios of the program's totals, and with the median reuse
+// distance.
 func CounterRatios(p *profile.Profile) report.Table {
 	b := newCounterTable("ratios", "Derived numbers", "ratio", "value", "name=description")
 	sum := p.Counters.Program()
@@ -171,7 +174,7 @@ func CounterRatios(p *profile.Profile) report.Table {
 		if d.Share {
 			value = report.Ratio(d.Value)
 		}
-		b.text(d.Key).cell(value).text(d.Label).end()
+		b.text(d.Key).cell(value).text(d.Label).endRow()
 	}
 	if len(p.Locality) == 0 {
 		return b.t
@@ -184,20 +187,20 @@ func CounterRatios(p *profile.Profile) report.Table {
 		if ok {
 			value = report.Count(distance)
 		}
-		b.text(key).cell(value).text(label + of).end()
+		b.text(key).cell(value).text(label + of).endRow()
 	}
 	reuse("median_reuse_distance", median, "median reuse distance")
 	reuse("mad_reuse_distance", deviation, "median absolute deviation of the reuse distance")
 	return b.t
 }
 
-// usageTable returns a table with the smallest amount of memory that receives each share of all
-// bytes accessed.
+// usageTable returns a table of memory usage. For each share of all accessed bytes, it contains the
+// smallest number of memory bytes that receives this share.
 func usageTable(c *profile.Counters) report.Table {
 	b := newCounterTable("memory", "Memory usage: the smallest number of bytes that receives each share of all accesses", "share=share of accesses", "bytes")
 	for i, n := range c.Usage {
 		if c.Touched {
-			b.share(float64(i+1), profile.UsageSteps).count(n).end()
+			b.share(float64(i+1), profile.UsageSteps).count(n).endRow()
 		}
 	}
 	return b.t
@@ -210,13 +213,13 @@ func typeTable(c *profile.Counters) report.Table {
 	for i := range c.Tallies {
 		t := &c.Tallies[i]
 		if kind := kinds[t.Kind]; kind != "" {
-			b.text(kind).text(cmp.Or(t.Name, "unknown")).known(uint64(t.Size)).count(t.Count).count(t.Bytes).end()
+			b.text(kind).text(cmp.Or(t.Name, "unknown")).known(uint64(t.Size)).count(t.Count).count(t.Bytes).endRow()
 		}
 	}
 	return b.t
 }
 
-// mostFirst returns the tallies of a kind in descending order, and their sum.
+// mostFirst returns the tallies of one kind in descending order, and their sum.
 func mostFirst(c *profile.Counters, kind profile.TallyKind) (list []profile.Tally, total uint64) {
 	list = c.Tallied(kind)
 	for i := range list {
@@ -230,7 +233,7 @@ func mixTable(c *profile.Counters) report.Table {
 	b := newCounterTable("instruction_mix", "Instruction mix", "opcode", "count=instructions", "share")
 	list, total := mostFirst(c, profile.Opcodes)
 	for i := range list {
-		b.text(list[i].Name).count(list[i].Count).share(float64(list[i].Count), float64(total)).end()
+		b.text(list[i].Name).count(list[i].Count).share(float64(list[i].Count), float64(total)).endRow()
 	}
 	return b.t
 }
@@ -242,7 +245,7 @@ func vectorTable(c *profile.Counters) report.Table {
 	for i := range c.Tallies {
 		t := &c.Tallies[i]
 		if kind := kinds[t.Kind]; kind != "" {
-			b.count(uint64(t.Lanes)).count(uint64(t.Size)).text(kind).count(t.Count).end()
+			b.count(uint64(t.Lanes)).count(uint64(t.Size)).text(kind).count(t.Count).endRow()
 		}
 	}
 	return b.t
@@ -261,7 +264,7 @@ func callTable(c *profile.Counters) report.Table {
 		if name == "*" {
 			name = "(through a pointer)"
 		}
-		b.text(name).count(list[i].Count).text(cmp.Or(traced[list[i].Name], "no")).end()
+		b.text(name).count(list[i].Count).text(cmp.Or(traced[list[i].Name], "no")).endRow()
 	}
 	return b.t
 }
@@ -270,8 +273,8 @@ func callTable(c *profile.Counters) report.Table {
 var rowCounters = [...]profile.Counter{profile.BytesLoaded, profile.BytesStored, profile.Loads, profile.Stores, profile.Flops,
 	profile.IntegerOps, profile.ConditionalBranches, profile.CallOps, profile.VectorOps, profile.Instructions}
 
-// newCounterRows starts a table of functions or blocks with these columns, followed by the columns
-// of counters.
+// newCounterRows starts a table of functions or blocks. Its columns are the given columns, followed
+// by a column for each counter.
 func newCounterRows(key, title string, columns ...string) *builder {
 	columns = append(columns, "bytes")
 	for _, counter := range rowCounters {
@@ -282,8 +285,8 @@ func newCounterRows(key, title string, columns ...string) *builder {
 		"memset_bytes=bytes set by memset", "bytes_per_flop=bytes per flop")...)
 }
 
-// counts adds the counters to the current row, and ends the row.
-func (b *builder) counts(counts *profile.Counts) {
+// endCounters adds the counters to the current row, and completes the row.
+func (b *builder) endCounters(counts *profile.Counts) {
 	b.count(counts.Bytes())
 	for _, counter := range rowCounters {
 		b.count(counts[counter])
@@ -291,7 +294,7 @@ func (b *builder) counts(counts *profile.Counts) {
 	_, moved := counts.Moves()
 	_, set := counts.Sets()
 	flops := float64(counts[profile.Flops])
-	b.count(moved).count(set).cell(knownBy(float64(counts.Bytes())/flops, flops > 0)).end()
+	b.count(moved).count(set).cell(cellIfKnown(float64(counts.Bytes())/flops, flops > 0)).endRow()
 }
 
 func functionTable(c *profile.Counters) report.Table {
@@ -304,7 +307,7 @@ func functionTable(c *profile.Counters) report.Table {
 		if c.Touched {
 			unique = report.Count(f.UniqueBytes)
 		}
-		b.text(functionName(f)).text(f.File).known(uint64(f.Line)).count(f.Invocations).cell(unique).counts(&sums[i])
+		b.text(functionName(f)).text(f.File).known(uint64(f.Line)).count(f.Invocations).cell(unique).endCounters(&sums[i])
 	}
 	return b.t
 }
@@ -326,7 +329,7 @@ func blockTable(c *profile.Counters) report.Table {
 			name = functionName(&c.Functions[at])
 		}
 		b.text(name).text(k.Label).text(k.File).known(uint64(k.FirstLine)).known(uint64(k.LastLine))
-		b.count(k.Executions).counts(&k.Counts)
+		b.count(k.Executions).endCounters(&k.Counts)
 	}
 	return b.t
 }

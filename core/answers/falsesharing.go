@@ -14,11 +14,11 @@ import (
 type FalseFinding struct {
 	profile.LineSharing
 	Name string // the name of the data structure in the program
-	// Seen is true if the lines moved back and forth between threads in this run. If Seen is false,
-	// the threads hardly overlapped in time, but the layout is a hazard for other runs.
+	// Seen is true if the lines moved back and forth between threads in this run. If it is false, the
+	// threads hardly overlapped in time, but the layout may cause false sharing in other runs.
 	Seen bool
 	Text string // a description of the problem
-	Fix  string // what to change
+	Fix  string // the change that removes the false sharing
 }
 
 // Severity returns "in this run" if the lines moved back and forth, and otherwise "possible".
@@ -29,9 +29,9 @@ func (f *FalseFinding) Severity() string {
 	return "possible"
 }
 
-// A data structure is reported if the actual or possible moves of its lines are at least 1 % of the
-// line transfers between threads. False sharing counts as seen in this run if the lines moved back
-// at least twice on average.
+// A data structure is reported if the actual or possible transfers of its lines are at least 1 % of
+// the line transfers between threads. False sharing counts as seen in this run if each line was
+// transferred back at least twice on average.
 const (
 	leastOfTransfers = 100
 	leastTakenBack   = 2
@@ -39,8 +39,8 @@ const (
 
 // FalseFindings returns the falsely shared data structures. Data structures whose lines moved back
 // and forth in this run come first; the remaining data structures follow in descending order of
-// possible moves. leftOut is the number of data structures that were omitted because they cause
-// less than 1 % of the line transfers.
+// possible moves. The result leftOut is the number of data structures that are omitted because they
+// cause less than 1 % of the line transfers.
 func (c *Communication) FalseFindings() (list []FalseFinding, leftOut int) {
 	transfers := flowTotals(c.lines().Flows).Transfers
 	for _, l := range c.lineSharing() {
@@ -52,7 +52,7 @@ func (c *Communication) FalseFindings() (list []FalseFinding, leftOut int) {
 		if f.Name == "" {
 			f.Name = "data without a name"
 		}
-		f.Text, f.Fix = c.happens(&f), c.fix(&f)
+		f.Text, f.Fix = c.happens(&f), c.fixText(&f)
 		list = append(list, f)
 	}
 	sort.SliceStable(list, func(i, j int) bool {
@@ -71,15 +71,15 @@ func (c *Communication) lines() *profile.Granule {
 	return &c.data().Granules[0]
 }
 
-// lineSharing returns the profile's line sharing. For a profile of an earlier version, it derives
-// the line sharing from the false sharing.
+// lineSharing returns the profile's line sharing. If an earlier version of stackglass wrote the
+// profile, lineSharing derives the line sharing from the false sharing.
 func (c *Communication) lineSharing() (list []profile.LineSharing) {
 	if c.data().LineSharing != nil {
 		return c.data().LineSharing
 	}
 	for _, f := range c.data().False {
 		if f.Threads[0] == f.Threads[1] {
-			continue // the sum over all lines that are not listed
+			continue // this entry is the sum over all lines that are not listed
 		}
 		i := slices.IndexFunc(list, func(l profile.LineSharing) bool { return l.Object == f.Object })
 		if i < 0 {
@@ -105,9 +105,9 @@ func (c *Communication) happens(f *FalseFinding) string {
 	if f.Lines > 1 {
 		which = "the same " + report.Count(f.Lines).Human() + " lines"
 	}
-	text := plural(uint64(f.Owners), "thread", "threads") + " write different words of " + which + ", mostly at " + c.words(f.Sites[0])
+	text := plural(uint64(f.Owners), "thread", "threads") + " write different words of " + which + ", mostly at " + c.siteText(f.Sites[0])
 	if f.Sites[1] != f.Sites[0] {
-		text += " and " + c.words(f.Sites[1])
+		text += " and " + c.siteText(f.Sites[1])
 	}
 	atMost := report.Count(f.Moves).Human() + " times"
 	switch {
@@ -121,10 +121,10 @@ func (c *Communication) happens(f *FalseFinding) string {
 	return text + ". In this run, the threads did not overlap; if they run at the same time, lines move between cores up to " + atMost + "."
 }
 
-// fix describes the change that removes the false sharing. The change depends on the structure of
-// the data: adjacent variables, an array with one element per thread, or an array in which each
+// fixText describes the change that removes the false sharing. The change depends on the structure
+// of the data: adjacent variables, an array with one element per thread, or an array in which each
 // thread owns a part.
-func (c *Communication) fix(f *FalseFinding) string {
+func (c *Communication) fixText(f *FalseFinding) string {
 	line := strconv.FormatUint(uint64(c.LineBytes()), 10)
 	switch {
 	case c.isScalar(f):
@@ -135,7 +135,8 @@ func (c *Communication) fix(f *FalseFinding) string {
 	return "partition the array so that no line belongs to two threads: give each thread whole rows, and align rows and parts to " + line + " bytes"
 }
 
-// isScalar reports whether a variable contains words of only one thread.
+// isScalar reports whether the data structure is a global variable that is too small to contain
+// words of two threads.
 func (c *Communication) isScalar(f *FalseFinding) bool {
 	if f.Object == profile.NoSite {
 		return false
@@ -157,12 +158,13 @@ func (c *Communication) FalseSharing() report.Table {
 		f := &list[i]
 		t.Add(slices.Concat([]report.Value{report.TextOf(f.Name), report.TextOf(f.Severity()), report.Count(uint64(f.Owners)), report.Count(f.Lines),
 			report.Count(f.PingPongs), report.Count(f.Moves), report.Count(f.Offset), report.Count(uint64(f.Apart))},
-			c.place(f.Sites[0]), []report.Value{threadNumber(f.Threads[0])}, c.place(f.Sites[1]), []report.Value{threadNumber(f.Threads[1]), report.TextOf(f.Fix)})...)
+			c.siteCells(f.Sites[0]), []report.Value{threadNumber(f.Threads[0])}, c.siteCells(f.Sites[1]), []report.Value{threadNumber(f.Threads[1]), report.TextOf(f.Fix)})...)
 	}
 	return t
 }
 
-// Worst describes the data structure that FalseFindings ranks first, or returns "".
+// Worst describes the data structure that FalseFindings ranks first. It returns "" if there is no
+// false sharing.
 func (c *Communication) Worst() string {
 	list, _ := c.FalseFindings()
 	if len(list) == 0 {

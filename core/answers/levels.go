@@ -11,11 +11,11 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// Predicted returns the tables of a prediction: its levels, the memory behind them, and times and
-// traffic if latencies or bandwidths are known.
+// Predicted returns the tables of a prediction: the levels, memory, the times if latencies are
+// known, and the traffic if bandwidths are known.
 func Predicted(h hierarchy.Hierarchy, p hierarchy.Prediction) []report.Table {
 	tables := []report.Table{Levels(p), Memory(p)}
-	if timed(h) {
+	if hasLatency(h) {
 		tables = append(tables, AverageTime(p), Times(h, p))
 	}
 	if t := Traffic(h, p); len(t.Rows) > 0 {
@@ -32,7 +32,7 @@ func Levels(p hierarchy.Prediction) report.Table {
 		"method", "sdcm_misses=misses by SDCM", "sdcm_off=SDCM off by")}
 	exact := true
 	for _, l := range p.Levels {
-		accesses := predicted(l.Accesses, exact)
+		accesses := numberCell(l.Accesses, exact)
 		exact = exact && l.Method == hierarchy.Exact
 		model, off := report.None(), report.None()
 		if l.Beside {
@@ -46,17 +46,17 @@ func Levels(p hierarchy.Prediction) report.Table {
 			low, high = report.Real(l.Low), report.Real(l.High)
 		}
 		t.Add(report.TextOf(l.Cache.Name), report.Bytes(l.Cache.SizeBytes), Ways(uint64(l.Cache.Ways)), report.Count(uint64(l.Cache.LineBytes)),
-			accesses, predicted(l.Hits, exact), predicted(l.Misses, exact), low, high, report.Quotient(l.Misses, l.Accesses),
-			knownBy(p.PerKiloReference(l.Misses), p.References > 0), knownBy(p.PerKiloInstruction(l.Misses), p.Instructions > 0),
+			accesses, numberCell(l.Hits, exact), numberCell(l.Misses, exact), low, high, report.Quotient(l.Misses, l.Accesses),
+			cellIfKnown(p.PerKiloReference(l.Misses), p.References > 0), cellIfKnown(p.PerKiloInstruction(l.Misses), p.Instructions > 0),
 			report.TextOf(string(l.Method)), model, off)
 	}
 	return withoutEmpty(t, "misses_low", "misses_high", "mpki", "sdcm_misses", "sdcm_off")
 }
 
-// predicted returns the cell for a number of accesses: a count if the number is exact and whole,
-// and otherwise a real number. If several cores share sets, exact methods may return fractions
-// (expected values).
-func predicted(x float64, exact bool) report.Value {
+// numberCell returns the cell for a number of accesses: a count if the number is exact and whole,
+// and otherwise a real number. If several cores share sets, even exact methods may yield fractions,
+// because they are expected values.
+func numberCell(x float64, exact bool) report.Value {
 	if exact && x == math.Trunc(x) {
 		return report.Count(uint64(x))
 	}
@@ -68,7 +68,7 @@ func exactTo(p *hierarchy.Prediction, n int) bool {
 	return !slices.ContainsFunc(p.Levels[:n], func(l hierarchy.Level) bool { return l.Method != hierarchy.Exact })
 }
 
-// Ways returns the table cell for an associativity. 0 means fully associative.
+// Ways returns the table cell for an associativity; 0 means fully associative.
 func Ways(n uint64) report.Value {
 	if n == 0 {
 		return report.TextOf("full")
@@ -76,11 +76,12 @@ func Ways(n uint64) report.Value {
 	return report.Count(n)
 }
 
-// known returns the cell for a number; 0 means that the number is unknown.
-func known(x float64) report.Value { return knownBy(x, x != 0) }
+// knownCell returns the cell for a number, or an empty cell if the number is 0, which means
+// unknown.
+func knownCell(x float64) report.Value { return cellIfKnown(x, x != 0) }
 
-// knownBy returns the cell for a number, or an empty cell if the number is not known.
-func knownBy(x float64, known bool) report.Value {
+// cellIfKnown returns the cell for a number, or an empty cell if the number is not known.
+func cellIfKnown(x float64, known bool) report.Value {
 	if !known {
 		return report.None()
 	}
@@ -92,12 +93,12 @@ func Memory(p hierarchy.Prediction) report.Table {
 	t := report.Table{Key: "memory", Single: true, Columns: report.Columns(
 		"accesses=memory accesses", "fetched_bytes=bytes fetched")}
 	exact := exactTo(&p, len(p.Levels))
-	t.Add(predicted(p.MemoryAccesses, exact), predicted(p.MemoryBytes, exact))
+	t.Add(numberCell(p.MemoryAccesses, exact), numberCell(p.MemoryBytes, exact))
 	return t
 }
 
-// timed reports whether any latency is known.
-func timed(h hierarchy.Hierarchy) bool {
+// hasLatency reports whether the latency of any level or of memory is known.
+func hasLatency(h hierarchy.Hierarchy) bool {
 	return h.Memory.LatencyCycles > 0 || slices.ContainsFunc(h.Levels, func(c hierarchy.Cache) bool { return c.LatencyCycles > 0 })
 }
 
@@ -105,21 +106,21 @@ func timed(h hierarchy.Hierarchy) bool {
 func AverageTime(p hierarchy.Prediction) report.Table {
 	t := report.Table{Key: "amat", Single: true, Columns: report.Columns(
 		"cycles=average access time (cycles)", "ns=the same (ns)")}
-	t.Add(known(p.AverageCycles), known(p.AverageNanoseconds))
+	t.Add(knownCell(p.AverageCycles), knownCell(p.AverageNanoseconds))
 	return withoutEmpty(t, "ns")
 }
 
 // Times returns a table with a row for each level and a row for memory. Each row shows the share of
-// all accesses that the level or memory serves, and their latency.
+// all accesses that hit in the level or go to memory, and their latency.
 func Times(h hierarchy.Hierarchy, p hierarchy.Prediction) report.Table {
 	t := report.Table{Key: "times", Title: "Where accesses are served", Columns: report.Columns(
 		"name=level", "latency_cycles=latency (cycles)", "served=of all accesses",
 		"average_cycles=average for accesses that reach the level (cycles)")}
 	share := func(n float64) report.Value { return report.Quotient(n, p.Levels[0].Accesses) }
 	for _, l := range p.Levels {
-		t.Add(report.TextOf(l.Cache.Name), known(l.Cache.LatencyCycles), share(l.Hits), known(l.AverageCycles))
+		t.Add(report.TextOf(l.Cache.Name), knownCell(l.Cache.LatencyCycles), share(l.Hits), knownCell(l.AverageCycles))
 	}
-	t.Add(report.TextOf("memory"), known(h.Memory.LatencyCycles), share(p.MemoryAccesses), known(h.Memory.LatencyCycles))
+	t.Add(report.TextOf("memory"), knownCell(h.Memory.LatencyCycles), share(p.MemoryAccesses), knownCell(h.Memory.LatencyCycles))
 	return t
 }
 
@@ -129,18 +130,18 @@ func Traffic(h hierarchy.Hierarchy, p hierarchy.Prediction) report.Table {
 		"name=level", "bytes", "bytes_per_cycle=bandwidth (bytes per cycle)", "least_cycles=least cycles")}
 	for _, l := range p.Levels {
 		if l.Cache.BytesPerCycle > 0 {
-			t.Add(report.TextOf(l.Cache.Name), report.Real(l.Bytes), known(l.Cache.BytesPerCycle), report.Real(l.LeastCycles))
+			t.Add(report.TextOf(l.Cache.Name), report.Real(l.Bytes), knownCell(l.Cache.BytesPerCycle), report.Real(l.LeastCycles))
 		}
 	}
 	if h.Memory.BytesPerCycle > 0 {
-		t.Add(report.TextOf("memory"), report.Real(p.MemoryBytes), known(h.Memory.BytesPerCycle), report.Real(p.MemoryLeastCycles))
+		t.Add(report.TextOf("memory"), report.Real(p.MemoryBytes), knownCell(h.Memory.BytesPerCycle), report.Real(p.MemoryLeastCycles))
 	}
 	return t
 }
 
-// ThreadsOn describes the cores and shared caches of the threads of p in a prediction for h, such
-// as "4 threads, each on its own core; L1 private, L2 shared by all cores". ThreadsOn returns ""
-// for a program with one thread.
+// ThreadsOn describes how a prediction for h assigns the threads of p to cores and shared caches,
+// for example "4 threads, each on its own core; L1 private, L2 shared by all cores". ThreadsOn
+// returns "" for a program with one thread.
 func ThreadsOn(p *profile.Profile, h hierarchy.Hierarchy) string {
 	n := len(p.Totals.Threads)
 	if n < 2 {
@@ -183,11 +184,11 @@ func ThreadFacts(p *profile.Profile, h hierarchy.Hierarchy) []report.Fact {
 	return []report.Fact{{Key: "threads_on", Label: "threads", Value: report.TextOf(strings.Replace(text, " threads", "", 1))}}
 }
 
-// mostGroups is the maximum number of thread groups in a line.
+// mostGroups is the maximum number of thread groups that a line of text lists.
 const mostGroups = 8
 
-// Groups lists the threads of each core, such as 0,1/2,3, or is "" for a profile without per-thread
-// LRU stacks.
+// Groups lists the threads of each core, for example 0,1/2,3. It returns "" for a profile without
+// per-thread LRU stacks.
 func Groups(p *profile.Profile) string {
 	var groups []string
 	if len(p.Sharing) > 0 {
@@ -229,28 +230,28 @@ func PredictedByCore(h hierarchy.Hierarchy, p hierarchy.ByCore) []report.Table {
 	levels := &tables[0]
 	levels.Columns = append(levels.Columns, report.Columns("coherence_misses=of coherence")...)
 	for i := range levels.Rows {
-		levels.Rows[i] = append(levels.Rows[i], predicted(p.Coherence[i], exactTo(&p.Prediction, i+1)))
+		levels.Rows[i] = append(levels.Rows[i], numberCell(p.Coherence[i], exactTo(&p.Prediction, i+1)))
 	}
 	return tables
 }
 
 var mainNumbersOfLevels = []string{"size_bytes", "ways", "misses", "miss_ratio", "coherence_misses", "fetched_bytes", "cycles", "ns"}
 
-// Against joins the predictions for two hierarchies, A and B. It pairs levels of the same name, and
-// adds rows for the accesses to memory and the average access time. If brief is set, the table
+// Against joins the predictions for two hierarchies, A and B. It pairs levels with the same name,
+// and adds rows for the accesses to memory and the average access time. If brief is set, the table
 // contains only the main numbers.
 func Against(h [2]hierarchy.Hierarchy, p [2]hierarchy.ByCore, brief bool) report.Table {
-	j := report.Join(inRows(h[0], p[0]), inRows(h[1], p[1]), report.Key{Columns: []string{"name"}, Without: []string{"sdcm_misses", "sdcm_off"}})
-	j.Title = "A compared with B: " + describe(&h[0], &h[1]) + " and " + describe(&h[1], &h[0])
+	j := report.Join(predictionTable(h[0], p[0]), predictionTable(h[1], p[1]), report.Key{Columns: []string{"name"}, Without: []string{"sdcm_misses", "sdcm_off"}})
+	j.Title = "A compared with B: " + hierarchyText(&h[0], &h[1]) + " and " + hierarchyText(&h[1], &h[0])
 	if brief {
 		return j.Pick(mainNumbersOfLevels...).Brief("against")
 	}
 	return j.Table("against")
 }
 
-// inRows returns a prediction as a single table, with a row for each level, a row for memory and a
-// row for all accesses.
-func inRows(h hierarchy.Hierarchy, p hierarchy.ByCore) report.Table {
+// predictionTable returns a prediction as a single table, with a row for each level, a row for
+// memory and a row for all accesses.
+func predictionTable(h hierarchy.Hierarchy, p hierarchy.ByCore) report.Table {
 	t := PredictedByCore(h, p)[0]
 	add := func(name string, single report.Table) {
 		row := map[string]report.Value{"name": report.TextOf(name)}
@@ -274,9 +275,9 @@ func inRows(h hierarchy.Hierarchy, p hierarchy.ByCore) report.Table {
 	return t
 }
 
-// describe returns a hierarchy's name, or lists its levels. If the two hierarchies assign threads
-// to cores differently, the text describes the assignment.
-func describe(h, other *hierarchy.Hierarchy) string {
+// hierarchyText returns a hierarchy's name, or lists its levels. It adds the assignment of threads
+// to cores if the two hierarchies differ in this assignment.
+func hierarchyText(h, other *hierarchy.Hierarchy) string {
 	text := h.Name
 	if text == "" {
 		var levels []string
@@ -304,15 +305,15 @@ func CoreLevels(p hierarchy.ByCore) report.Table {
 	for n, core := range p.Cores {
 		for i, l := range core.Levels {
 			exact := exactTo(&p.Prediction, i+1)
-			t.Add(report.Count(uint64(n)), report.TextOf(NumbersOf(core.Threads)), report.TextOf(p.Levels[i].Cache.Name), predicted(l.Accesses, exactTo(&p.Prediction, i)),
-				predicted(l.Hits, exact), predicted(l.Misses, exact), report.Quotient(l.Misses, l.Accesses), predicted(l.Coherence, exact))
+			t.Add(report.Count(uint64(n)), report.TextOf(NumbersOf(core.Threads)), report.TextOf(p.Levels[i].Cache.Name), numberCell(l.Accesses, exactTo(&p.Prediction, i)),
+				numberCell(l.Hits, exact), numberCell(l.Misses, exact), report.Quotient(l.Misses, l.Accesses), numberCell(l.Coherence, exact))
 		}
 	}
 	return t
 }
 
 // AbsentThreads returns a warning for each group of --cores or --domains that contains threads
-// without references. Each warning begins with the group.
+// without references. Each warning begins with the threads of the group.
 func AbsentThreads(p *profile.Profile, groups [][]uint32) (doubts []string) {
 	threads, whole := p.Totals.Threads, "the trace"
 	switch {
@@ -350,7 +351,7 @@ func KnownThreads(p *profile.Profile, group []uint32) (known []uint32) {
 }
 
 // ManyThreads returns warnings about communication that is missing because there are too many
-// threads. The parameter caches is true if the question is about transfers between caches.
+// threads. The parameter caches states whether the question is about transfers between caches.
 func ManyThreads(p *profile.Profile, caches bool) (doubts []string) {
 	if n := p.Communication.Beyond; n > 0 {
 		doubts = append(doubts, "there are more than "+strconv.Itoa(profile.MaxThreads)+" threads; the "+strconv.FormatUint(uint64(n)+1, 10)+

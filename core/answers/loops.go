@@ -16,12 +16,12 @@ import (
 // Loops contains the loops of a loop-compressed trace, and returns tables of them.
 type Loops struct {
 	*outline.Outline
-	Place     func(loops.Reference) *profile.Site // returns the site of a reference, or nil
-	LineBytes uint32                              // line size for counting arrays
+	Place     func(loops.Reference) *profile.Site // finds the site of a reference; the result may be nil
+	LineBytes uint32                              // line size for counting the lines of arrays
 	Name      func(string) string                 // makes a function's name readable; may be nil
 
 	data   []profile.DataObject
-	blocks []allocation // the blocks that were allocated one by one
+	blocks []allocation // the memory blocks that no loop allocated
 }
 
 // allocation is a block of allocated memory.
@@ -33,8 +33,8 @@ type allocation struct {
 // mostAllocations is the largest number of blocks that [Loops.AllocatedAt] examines.
 const mostAllocations = 1 << 12
 
-// NewLoops summarises the loops of a profile, at most the given number of nests. NewLoops returns
-// nil for a profile without loops, and fails if the loops are damaged.
+// NewLoops summarises the loops of a profile, up to the given number of nests (most). NewLoops
+// returns nil for a profile without loops, and an error if its loops are damaged.
 func NewLoops(p *profile.Profile, most int) (*Loops, error) {
 	if len(p.Loops) == 0 {
 		return nil, nil
@@ -116,7 +116,8 @@ type SourceRange struct {
 }
 
 // SourceRange returns the source location of a loop. The first reference with a known location
-// determines the function and the file. The lines include all references of the loop in that file.
+// determines the function and the file. The line range covers all references of the loop in that
+// file.
 func (l *Loops) SourceRange(loop int) (w SourceRange) {
 	for _, r := range l.Refs(loop) {
 		s := l.Place(r)
@@ -198,8 +199,8 @@ func (l *Loops) Variable(r loops.Reference) string {
 	return ""
 }
 
-// Arrays returns the arrays of a loop. An array that no reference names has the name of the variable
-// to which its memory was assigned when it was allocated.
+// Arrays returns the arrays of a loop. If no reference provides a variable name, the array has the
+// name of the variable to which its memory was assigned at allocation.
 func (l *Loops) Arrays(loop int) []outline.Array {
 	list := l.Outline.Arrays(loop, uint64(l.LineBytes), l.Variable)
 	for i := range list {
@@ -212,9 +213,9 @@ func (l *Loops) Arrays(loop int) []outline.Array {
 	return list
 }
 
-// AllocatedAt returns the data structure to which the block that contains an address belongs.
-// AllocatedAt returns nil if the data structure is unknown, for example because several blocks had
-// this address in turn.
+// AllocatedAt returns the data structure whose memory block contains an address. It returns nil if
+// the data structure is unknown, for example because several blocks had this address at different
+// times.
 func (l *Loops) AllocatedAt(addr trace.Addr) (by *profile.DataObject) {
 	for _, b := range l.blocks {
 		switch {
@@ -228,7 +229,7 @@ func (l *Loops) AllocatedAt(addr trace.Addr) (by *profile.DataObject) {
 	return by
 }
 
-// allocations returns the blocks that no loop allocated.
+// allocations returns the memory blocks that were not allocated in a loop.
 func (l *Loops) allocations() (list []allocation) {
 	byNumber := map[uint32]*profile.DataObject{}
 	for i := range l.data {
@@ -252,8 +253,8 @@ func (l *Loops) allocations() (list []allocation) {
 	return list
 }
 
-// Brief returns a shorter version of Table that is easier to read. Source loops whose share of the
-// references is below the parameter least are omitted. Inner loops are indented. The last rows
+// Brief returns a shorter version of Table that is easier to read. Brief omits source loops whose
+// share of the references is below the parameter least. Inner loops are indented. The last rows
 // count the references outside the listed loops.
 func (l *Loops) Brief(of []SourceLoop, least float64) report.Table {
 	t := report.Table{Key: "loops", Title: "Loops (all columns and rows: --format csv)", Columns: report.Columns(
@@ -326,7 +327,7 @@ func Strides(a *outline.Array) string {
 	return text
 }
 
-// AllNests, as the maximum number of nests, means no limit.
+// AllNests means that the number of nests is not limited.
 const AllNests = math.MaxInt
 
 func text(s string) report.Value {

@@ -7,14 +7,15 @@ import (
 	"strings"
 )
 
-// MulticoreQuestion is a Question about the trace of a single-threaded run of an OpenMP program:
-// how would its threads use caches on several cores, and how long would they take (package
-// multicore/predict)? Text fields use the syntax of the command line, and "" means the default.
+// MulticoreQuestion is a Question about the trace of a single-threaded run of an OpenMP program.
+// The answer predicts how the program's threads would use caches on several cores, and how long the
+// program would take (package multicore/predict). Text fields use the syntax of the command line;
+// "" means the default.
 //
-// Each number of cores yields a reply, which also contains the earlier results. After the
-// prediction for Keep cores, Bytes is the encoded profile of its threads. The reply has the
-// following tables, by key. Each table begins with the column cores, which contains the number of
-// cores:
+// There is one reply for each number of cores, and each reply also contains the results of the
+// earlier replies. In the reply for the number of cores in the field Keep, Bytes is the encoded
+// profile of the synthesised threads. The reply has the following tables, listed by key. The first
+// column of each table, cores, contains the number of cores:
 //
 //	rates    level, method, caches, accesses, hits, misses, coherence_misses, global_rate, local_rate,
 //	         mean_rate (of the caches' local rates, equally weighted), low, high (of the global one);
@@ -29,33 +30,33 @@ import (
 //	speedup  cycles, milliseconds, speedup, efficiency; losses as shares of all cores'
 //	         time: serial, imbalance, copied, caches, bandwidth; limit (the largest loss)
 //
-// In the page, another table lists the processors, as for a ModelQuestion. The table of processors
-// has no column cores.
+// In the page, an additional table lists the processors, as for a ModelQuestion. That table has no
+// column cores.
 //
 // Rates and shares are between 0 and 1. Methods are named as in package hierarchy: "simulated" is
 // exact for the synthesised threads, "sdcm" is a model of the same threads, "sampled-sdcm" is the
-// model applied to a few of their lines, and "windowed-sdcm" is the model applied to windows of
-// blocks.
+// same model for a sample of the threads' cache lines, and "windowed-sdcm" is the same model for
+// sampled executions of each block.
 type MulticoreQuestion struct {
 	Name   string // the file's name, for messages
 	Format string // a value of --input-format; "": detect the format
 
-	Cores []uint32 // numbers of cores to predict, in the order of the answers
-	// Division is the method that divides the work of a parallel region among the cores. Schedule
-	// overrides the program's loop schedules. Interleave is the order of the cores' references.
-	// Seed is the seed of random choices.
+	Cores []uint32 // numbers of cores for which a run is predicted, in the order of the replies
+	// Division selects how the work of a parallel region is divided among the cores. Schedule
+	// overrides the program's loop schedules. Interleave selects the order in which the cores'
+	// references are interleaved. Seed is the random seed.
 	Division, Schedule, Interleave string
 	Protocol                       string // coherence protocol of private caches: mesi or msi
 	Seed                           uint64
 	// ranges of private addresses, such as 0x7f00-0x7fff; nil: the threads' stacks
 	Private   []string
 	Machine   []string // the hierarchy, one level per line (hierarchy.Lines)
-	Processor string   // the processor to predict times for; "": no times
+	Processor string   // the processor for which times are predicted; "" if no times are predicted
 	// SDCM selects the input of the stack distance cache model, which is computed in addition to
-	// simulated caches: "sample" (a few lines of the threads), "all" (every access), "windows"
-	// (some executions of each block, with options after commas, as in
-	// windows,rate=0.05,least=100,weights=printed) or "none". Keep is the number of cores whose
-	// profile is wanted; 0 means none.
+	// simulated caches: "sample" (a few lines of the threads), "all" (every access), "windows" (some
+	// executions of each block, with options after commas, as in
+	// windows,rate=0.05,least=100,weights=printed) or "none". Keep is the number of cores for which
+	// the reply contains the profile; 0 means no profile.
 	SDCM string
 	Keep uint32
 }
@@ -76,8 +77,8 @@ func (q *MulticoreQuestion) fields(f *Fields) {
 	f.Number("keep", &q.Keep)
 }
 
-// CoresNotes returns the distinct notes in a reply's table. A note that does not apply to all
-// numbers of cores begins with the numbers to which it applies.
+// CoresNotes returns the distinct notes in the table of notes of a reply. If a note applies only to
+// some numbers of cores, it begins with these numbers.
 func CoresNotes(t *report.Table, answered int) (list []string) {
 	var texts []string
 	of := map[string][]int{}
@@ -100,7 +101,7 @@ func CoresNotes(t *report.Table, answered int) (list []string) {
 	return list
 }
 
-// coresText lists numbers of cores, such as "2, 4 cores".
+// coresText returns a list of core counts as text, such as "2, 4 cores".
 func coresText(list []int) string {
 	if len(list) == 1 && list[0] == 1 {
 		return "1 core"
@@ -112,8 +113,9 @@ func coresText(list []int) string {
 	return strings.Join(words, ", ") + " cores"
 }
 
-// CoresFacts is the key of another table of a reply: facts about the trace, as keys and values,
-// such as trace_format, regions (the number of parallel regions) and windows (how they are chosen).
+// CoresFacts is the key of an additional table of a reply. It contains facts about the trace, as
+// keys and values: for example trace_format, regions (the number of parallel regions) and windows
+// (how windows are chosen).
 const CoresFacts = "facts"
 
 // Question returns q as a Question.
@@ -127,9 +129,9 @@ func ReadMulticoreQuestion(words []string) (q MulticoreQuestion, err error) {
 	return q, err
 }
 
-// Series is a line of a chart whose x-axis is the number of cores.
+// Series is a line of a chart with the number of cores on the x-axis.
 type Series struct {
-	Name   string // the level's name; "" for the whole hierarchy
+	Name   string // the name of the level; "" for the whole hierarchy
 	Method string
 	Points []SeriesPoint // in the order of the table, which is sorted by number of cores
 }
@@ -141,8 +143,9 @@ type SeriesPoint struct {
 	Bounded          bool
 }
 
-// Rates returns the hit ratios by number of cores, with a series for each level and method. column
-// is "global_rate", "local_rate" or "mean_rate". Only global ratios have confidence intervals.
+// Rates returns the hit ratios by number of cores, with a series for each level and method. The
+// column is "global_rate", "local_rate" or "mean_rate". Only global ratios have confidence
+// intervals.
 func (r *Reply) Rates(column string) []Series {
 	t := r.Table("rates")
 	if t == nil {
@@ -151,8 +154,8 @@ func (r *Reply) Rates(column string) []Series {
 	return seriesOf(t, column, column == "global_rate")
 }
 
-// SpeedUps returns the speed-up, or another column of the speed-up table, by number of cores.
-// Without a processor, the series has no points.
+// SpeedUps returns the speed-up, or another column of the speed-up table, by number of cores. If
+// the question names no processor, the series has no points.
 func (r *Reply) SpeedUps(column string) Series {
 	if t := r.Table("speedup"); t != nil {
 		for _, s := range seriesOf(t, column, false) {
@@ -162,8 +165,8 @@ func (r *Reply) SpeedUps(column string) Series {
 	return Series{}
 }
 
-// seriesOf groups the values of a column by level and method, in the order of their first rows.
-// Rows without a value have no point.
+// seriesOf groups the values of a column by level and method, in the order of their first rows. A
+// row without a value adds no point to its series.
 func seriesOf(t *report.Table, column string, bounded bool) (list []Series) {
 	of := map[[2]string]int{}
 	for i := range t.Rows {

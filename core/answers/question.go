@@ -9,17 +9,18 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Question is a question that the page sends to its second program, which contains code that most
-// visitors do not need. The subject (a profile or a module) is sent once, before the questions.
+// Question is a question that the page sends to its second WebAssembly program, which contains the
+// code that most visitors do not need. The subject (a profile or a module) is sent once, before the
+// questions.
 type Question struct {
-	Of    string   // the kind of question, one of the constants below
-	Words []string // values in the form name=value: see Fields
-	Bytes []byte   // the content of a file, if the question is about one
+	Of    string   // the kind of question: one of the constants below
+	Words []string // the fields of the question, each in the form name=value (see Fields)
+	Bytes []byte   // the content of a file, if the question is about a file
 }
 
-// The values of Question.Of are as follows.
+// The kinds of questions, for the field Of.
 const (
-	OfModels      = "models"      // compute-node models; a ModelQuestion
+	OfModels      = "models"      // a ModelQuestion, for the compute-node models
 	OfCores       = "multicore"   // a MulticoreQuestion
 	OfExport      = "export"      // an export.Request
 	OfVerb        = "verb"        // a verb's question, in the words of ask.Question
@@ -30,10 +31,10 @@ const (
 // Reply is an answer to a Question, or a part of an answer. The documentation of each question type
 // lists the reply's tables, by their keys, and explains its Bytes.
 type Reply struct {
-	More       bool           // another reply to the same question follows
-	Problem    string         // why there is no answer
+	More       bool           // whether another reply to the same question follows
+	Problem    string         // the reason why there is no answer; "" if there is an answer
 	Notes      []string       // warnings, as full sentences
-	Unmodelled []string       // costs that the predicted times omit, each in a few words
+	Unmodelled []string       // short descriptions of the costs that the predicted times do not include
 	Tables     []report.Table // the reply's tables, identified by their keys
 	Bytes      []byte         // the contents of a file, or an encoded profile
 }
@@ -46,24 +47,24 @@ func (r *Reply) Table(key string) *report.Table {
 	return nil
 }
 
-// Fields describes the fields of a question by name, for writing and reading. WordsOf writes their
-// values as words of the form name=value, and ReadWords sets them. A zero value is written as no
-// word, and a list as one word for each value.
+// Fields describes the fields of a question by name, so that they can be written and read. WordsOf
+// writes their values as words of the form name=value, and ReadWords sets them. A zero value is not
+// written. A list is written as one word for each value.
 type Fields struct {
 	words   []string
 	reading bool
-	err     error // the first error
+	err     error // the first error while reading
 }
 
-// WordsOf calls list, and returns the fields that list describes, as words.
+// WordsOf returns the fields of a question as words. The function list describes the fields.
 func WordsOf(list func(*Fields)) []string {
 	var f Fields
 	list(&f)
 	return f.words
 }
 
-// ReadWords calls list, and sets the fields that list describes. If a value or a name is wrong,
-// ReadWords returns a *[trace.OptionError].
+// ReadWords sets the fields of a question from words. The function list describes the fields. If a
+// value or a name is wrong, ReadWords returns a *[trace.OptionError].
 func ReadWords(words []string, list func(*Fields)) error {
 	f := Fields{words: slices.Clone(words), reading: true}
 	if list(&f); f.err == nil && len(f.words) > 0 {
@@ -78,7 +79,7 @@ func (f *Fields) fail(name, got, want string) {
 	}
 }
 
-// Texts describes a list of texts. A nil list is the same as an empty list.
+// Texts describes a field that is a list of texts. A nil list and an empty list are equivalent.
 func (f *Fields) Texts(name string, list *[]string) {
 	if !f.reading {
 		for _, value := range *list {
@@ -97,7 +98,7 @@ func (f *Fields) Texts(name string, list *[]string) {
 	})
 }
 
-// Text describes one text.
+// Text describes a field that is a text.
 func (f *Fields) Text(name string, text *string) {
 	var list []string
 	if *text != "" {
@@ -112,7 +113,8 @@ func (f *Fields) Text(name string, text *string) {
 	}
 }
 
-// Numbers describes a list of whole numbers. A nil list is the same as an empty list.
+// Numbers describes a field that is a list of whole numbers. A nil list and an empty list are
+// equivalent.
 func (f *Fields) Numbers(name string, list *[]uint32) {
 	var texts []string
 	for _, n := range *list {
@@ -129,7 +131,7 @@ func (f *Fields) Numbers(name string, list *[]uint32) {
 	}
 }
 
-// Number describes a whole number.
+// Number describes a field that is a whole number.
 func (f *Fields) Number(name string, n *uint32) {
 	var list []uint32
 	if *n != 0 {
@@ -144,7 +146,7 @@ func (f *Fields) Number(name string, n *uint32) {
 	}
 }
 
-// Wide describes a 64-bit whole number.
+// Wide describes a field that is a 64-bit whole number.
 func (f *Fields) Wide(name string, n *uint64) {
 	var text string
 	if *n != 0 {
@@ -158,7 +160,7 @@ func (f *Fields) Wide(name string, n *uint64) {
 	}
 }
 
-// Flag describes a Boolean value.
+// Flag describes a Boolean field.
 func (f *Fields) Flag(name string, set *bool) {
 	var n uint32
 	if *set {
@@ -168,8 +170,8 @@ func (f *Fields) Flag(name string, set *bool) {
 	*set = n != 0
 }
 
-// ModelQuestion is a Question to the compute-node models of a program (package costmodel).
-// The reply has the following tables, by key:
+// ModelQuestion is a Question to the compute-node models of a program (package costmodel). The
+// reply has the following tables, listed by key:
 //
 //	program     name, value: facts of the whole program
 //	functions   number, function, source, calls, instructions, share, cycles, limit
@@ -182,18 +184,19 @@ func (f *Fields) Flag(name string, set *bool) {
 //	parameters  name, value
 //	processors  name, title, chosen
 //
-// Times are in cycles of the processor's core. Shares are between 0 and 1. Bytes is either the
-// branch-probability file or, for a module without a profile, an encoded profile to store.
+// Times are in cycles of the processor's core. Shares are between 0 and 1. The field Bytes of the
+// reply is either the branch-probability file or, for a module without a profile, an encoded
+// profile that the page stores.
 type ModelQuestion struct {
-	Machine   []string // the hierarchy in question, one level per line (hierarchy.Lines)
+	Machine   []string // the cache hierarchy, one level per line (hierarchy.Lines)
 	Processor string   // the processor's name; "" for the default processor
-	// Changes contains lines of a branch-probability file, for branches and parameters. These lines
-	// override values that were measured or read from a file.
+	// Changes contains lines of a branch-probability file. They set the probabilities of branches and
+	// the values of parameters, and override values that were measured or read from a file.
 	Changes string
-	// Function is 1 + the index of the function in view, and Block is 1 + the index of a block in
-	// the program. 0 represents the function or block that takes the most time.
+	// Function is 1 + the index of the displayed function, and Block is 1 + the index of a block in
+	// the program. The value 0 selects the function or block that takes the most time.
 	Function, Block uint32
-	Whole           bool // the reply must contain the branch-probability file in Bytes
+	Whole           bool // whether the reply contains the branch-probability file in Bytes
 }
 
 func (q *ModelQuestion) fields(f *Fields) {
@@ -214,5 +217,5 @@ func ReadModelQuestion(words []string) (q ModelQuestion, err error) {
 	return q, err
 }
 
-// NoHierarchy is the note of a reply without a cache hierarchy.
+// NoHierarchy is the note in replies to questions without a cache hierarchy.
 const NoHierarchy = "Every load is assumed to hit in the first level, because no cache hierarchy is given."

@@ -7,17 +7,17 @@ import (
 	"testing"
 )
 
-// fill sets every field to a nonzero value.
-func fill(v reflect.Value) {
+// fillFields sets every field to a nonzero value.
+func fillFields(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Struct:
 		for i := range v.NumField() {
-			fill(v.Field(i))
+			fillFields(v.Field(i))
 		}
 	case reflect.Slice:
 		v.Set(reflect.MakeSlice(v.Type(), 3, 3))
 		for i := range 3 {
-			fill(v.Index(i))
+			fillFields(v.Index(i))
 		}
 	case reflect.String:
 		v.SetString("a text=1 of\nlines")
@@ -32,12 +32,12 @@ func fill(v reflect.Value) {
 // the list of fields is incomplete.
 func TestQuestionsRoundTrip(t *testing.T) {
 	var m ModelQuestion
-	fill(reflect.ValueOf(&m).Elem())
+	fillFields(reflect.ValueOf(&m).Elem())
 	if got, err := ReadModelQuestion(m.Question().Words); err != nil || !reflect.DeepEqual(got, m) {
 		t.Errorf("%+v, %v", got, err)
 	}
 	var c MulticoreQuestion
-	fill(reflect.ValueOf(&c).Elem())
+	fillFields(reflect.ValueOf(&c).Elem())
 	if got, err := ReadMulticoreQuestion(c.Question().Words); err != nil || !reflect.DeepEqual(got, c) {
 		t.Errorf("%+v, %v", got, err)
 	}

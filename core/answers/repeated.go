@@ -8,12 +8,12 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// tellApart adds a file and line to names that several data objects share, such as blocks that one
-// function allocates at two source lines. Without locations, a join would pair the objects in the
-// order of their misses, which differs between runs. Objects that are allocated at the same line
-// are paired. If both tables contain the same number of other objects, these objects are paired in
-// source order, and doubt is a warning about these pairs.
-func tellApart(a, b report.Table, by report.Key) (ofA, ofB report.Table, doubt string) {
+// disambiguate adds the file and line to the names of data objects that share a name, such as
+// blocks that one function allocates at two source lines. Without locations, a join would pair such
+// objects in the order of their misses, which differs between runs. Objects from the same source
+// line are paired first. If both tables then have equally many unpaired objects, disambiguate pairs
+// them in source order, and returns a warning about these pairs (doubt).
+func disambiguate(a, b report.Table, by report.Key) (ofA, ofB report.Table, doubt string) {
 	if a.Key != "sites" && a.Key != "objects" || a.Index("name") < 0 || b.Index("name") < 0 || a.Index("line") < 0 || b.Index("line") < 0 {
 		return a, b, ""
 	}
@@ -47,7 +47,7 @@ func sameNames(t *report.Table, by report.Key) map[string][]int {
 	return rows
 }
 
-// rowName returns the name by which a join pairs a row.
+// rowName returns the text by which a join matches a row.
 func rowName(t *report.Table, row int, by report.Key) string {
 	var parts []string
 	for _, key := range by.Columns {
@@ -60,13 +60,13 @@ func rowName(t *report.Table, row int, by report.Key) string {
 	return strings.Join(parts, "\x00")
 }
 
-// nameByLines adds lines to the names of rows of a and b. moved is the name of a pair whose lines
-// differ, or "".
+// nameByLines adds source lines to the names of rows of a and b. It returns the name of a pair
+// whose lines differ, or "".
 func nameByLines(a, b *report.Table, inA, inB []int) (moved string) {
-	inCode(a, inA)
-	inCode(b, inB)
+	sortByLocation(a, inA)
+	sortByLocation(b, inB)
 	var restA, restB []int
-	for len(inA) > 0 && len(inB) > 0 { // merge the two sorted lists
+	for len(inA) > 0 && len(inB) > 0 { // merge the two sorted lists of rows
 		order := comparePlace(a, inA[0], b, inB[0])
 		if order < 0 {
 			restA = append(restA, inA[0])
@@ -94,15 +94,15 @@ func nameByLines(a, b *report.Table, inA, inB []int) (moved string) {
 		return ""
 	}
 	for i, row := range restA {
-		rename(a, row, ", in B "+placeText(b, restB[i]))
+		appendToName(a, row, ", in B "+placeText(b, restB[i]))
 		b.Rows[restB[i]][b.Index("name")] = a.Rows[row][a.Index("name")]
 		moved = a.Rows[row][a.Index("name")].Plain()
 	}
 	return moved
 }
 
-// inCode sorts rows by their source locations.
-func inCode(t *report.Table, rows []int) {
+// sortByLocation sorts rows by their source locations.
+func sortByLocation(t *report.Table, rows []int) {
 	sort.SliceStable(rows, func(x, y int) bool { return comparePlace(t, rows[x], t, rows[y]) < 0 })
 }
 
@@ -110,7 +110,7 @@ func comparePlace(a *report.Table, x int, b *report.Table, y int) int {
 	if c := report.Compare(a.Rows[x][a.Index("file")], b.Rows[y][b.Index("file")]); c != 0 {
 		return c
 	}
-	return -report.Compare(a.Rows[x][a.Index("line")], b.Rows[y][b.Index("line")]) // Compare puts larger numbers first
+	return -report.Compare(a.Rows[x][a.Index("line")], b.Rows[y][b.Index("line")]) // negated, because Compare orders larger numbers first
 }
 
 func placeText(t *report.Table, row int) string {
@@ -121,10 +121,10 @@ func placeText(t *report.Table, row int) string {
 	return file + ":" + line.Plain()
 }
 
-func nameByLine(t *report.Table, row int) { rename(t, row, placeText(t, row)) }
+func nameByLine(t *report.Table, row int) { appendToName(t, row, placeText(t, row)) }
 
-// rename appends words to a row's name, in a copy of the row.
-func rename(t *report.Table, row int, words string) {
+// appendToName copies a row and appends a text to its name.
+func appendToName(t *report.Table, row int, words string) {
 	if words == "" {
 		return
 	}
@@ -137,8 +137,8 @@ func rename(t *report.Table, row int, words string) {
 	t.Rows[row] = cells
 }
 
-// repeatedNames returns a warning about rows with the same name, unless they have less than 1 % of
-// the first level's misses.
+// repeatedNames returns a warning if several rows have the same name and cause at least 1 % of the
+// first level's misses.
 func repeatedNames(a, b report.Table, by report.Key) string {
 	if a.Key != "sites" && a.Key != "objects" {
 		return ""

@@ -9,8 +9,8 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// Sample returns facts about the sample of a profile, for the first line size. Sample returns nil
-// for an exact profile.
+// Sample returns facts about the sample on which a profile is based, for the first line size. It
+// returns nil for an exact profile.
 func Sample(p *profile.Profile) (facts []report.Fact) {
 	s := p.Sampled
 	if s == nil {
@@ -55,8 +55,8 @@ func FromSample(t *report.Table, p *profile.Profile) {
 	}
 }
 
-// Bound does the same as [FromSample], and adds confidence intervals for the misses. Row i of the
-// table is for a cache of capacities[i] lines.
+// Bound calls [FromSample], and adds confidence intervals for the misses. Row i of the table must
+// describe a cache of capacities[i] lines.
 func Bound(t *report.Table, p *profile.Profile, lineBytes uint32, capacities []uint64) {
 	FromSample(t, p)
 	after := t.Index("misses") + 1
@@ -70,7 +70,7 @@ func Bound(t *report.Table, p *profile.Profile, lineBytes uint32, capacities []u
 	}
 }
 
-// IsOfSample reports whether the sites, threads and communication of a profile come from a sample
+// IsOfSample reports whether the results for sites, threads and communication are based on a sample
 // of lines or accesses.
 func IsOfSample(p *profile.Profile) bool { return p.Sampled.Chosen() }
 
@@ -82,7 +82,7 @@ const (
 	CommunicationOfSample = "communication is estimated from the sampled lines" + half + ", but data in few lines, such as a counter, may be missed or overestimated; pages are not counted"
 )
 
-// RestsOnSample returns a warning with the given sentence if the profile comes from a sample, and
+// RestsOnSample returns the given sentence as a warning if the profile comes from a sample, and
 // otherwise nil.
 func RestsOnSample(p *profile.Profile, sentence string) []string {
 	if !IsOfSample(p) || !p.Sampled.Estimates() {
@@ -91,15 +91,15 @@ func RestsOnSample(p *profile.Profile, sentence string) []string {
 	return []string{p.Sampled.Chip() + ": " + sentence}
 }
 
-// offs collects columns of half-widths of confidence intervals, with one value for each row of a
-// table.
-type offs struct {
-	keys   []string // for each column of half-widths: the key of the preceding column
+// offColumns collects the half-widths of confidence intervals: additional columns with one value
+// for each row of a table.
+type offColumns struct {
+	keys   []string // the keys of the columns to which the half-widths belong
 	values map[string][]report.Value
 }
 
-// add appends the value for the next row.
-func (o *offs) add(key string, v report.Value) {
+// addValue appends the half-width for the next row of a column.
+func (o *offColumns) addValue(key string, v report.Value) {
 	if o.values == nil {
 		o.values = map[string][]report.Value{}
 	}
@@ -109,19 +109,19 @@ func (o *offs) add(key string, v report.Value) {
 	o.values[key] = append(o.values[key], v)
 }
 
-// addFlow adds the values of a flow, if any.
-func (o *offs) addFlow(f *profile.FlowOff, granuleBytes uint32) {
+// addFlow adds the half-widths of a flow, if they are known.
+func (o *offColumns) addFlow(f *profile.FlowOff, granuleBytes uint32) {
 	if f == nil {
 		return
 	}
-	o.add("events", report.Count(f.Events))
-	o.add("transfers", report.Count(f.Transfers))
-	o.add("bytes", report.Bytes(f.Transfers*uint64(granuleBytes)))
+	o.addValue("events", report.Count(f.Events))
+	o.addValue("transfers", report.Count(f.Transfers))
+	o.addValue("bytes", report.Bytes(f.Transfers*uint64(granuleBytes)))
 }
 
-// insert inserts each column of half-widths after its column. Rows at the end of the table may have
-// no values.
-func (o *offs) insert(t *report.Table) {
+// insertInto inserts each column of half-widths after the column to which it belongs. The last rows
+// of the table may have no half-widths.
+func (o *offColumns) insertInto(t *report.Table) {
 	for _, key := range o.keys {
 		at := t.Index(key) + 1
 		t.Columns = slices.Insert(slices.Clone(t.Columns), at, report.Column{Key: key + "_off", Label: "±"})
@@ -135,9 +135,9 @@ func (o *offs) insert(t *report.Table) {
 	}
 }
 
-// missesOff returns the half-width of the interval of a cache's misses. bounds are the intervals
-// for fully associative caches, and full is the number of misses in a fully associative cache of
-// the same size.
+// missesOff returns the half-width of the confidence interval for a cache's misses. The parameter
+// bounds contains the intervals for fully associative caches, and full is the number of misses in a
+// fully associative cache of the same size.
 func missesOff(bounds []profile.Bound, lines, full uint64, misses float64) float64 {
 	if len(bounds) == 0 {
 		return 0
@@ -150,5 +150,5 @@ func missesOff(bounds []profile.Bound, lines, full uint64, misses float64) float
 	return max(0, float64(b.High)*scale-misses, misses-float64(b.Low)*scale)
 }
 
-// wholeOff returns the half-width of an interval, rounded up.
+// wholeOff rounds the half-width of a confidence interval up to a whole number.
 func wholeOff(x float64) report.Value { return report.Count(uint64(math.Ceil(x))) }

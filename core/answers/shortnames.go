@@ -6,17 +6,17 @@ import (
 	"unicode/utf8"
 )
 
-// ShortNames returns, for each name, a text of at most the given number of characters. Names of C++
-// and Rust can have hundreds of characters. A name that is too long loses its parameter lists, then
-// its template arguments, and then its middle. Different names have different texts. Texts that
-// would be equal are shortened less, and may exceed the limit.
+// ShortNames shortens names to at most the given number of characters, because C++ and Rust names
+// can have hundreds of characters. A long name first loses its parameter lists, then its template
+// arguments, and then its middle. Different names have different short names: names whose short
+// names would be equal are shortened less, and may exceed the limit.
 func ShortNames(names []string, most int) map[string]string {
 	short, step := map[string]string{}, map[string]int{}
 	for _, name := range names {
 		if step[name] > 0 {
 			continue
 		}
-		steps := shortened(name, most)
+		steps := shorterForms(name, most)
 		for step[name] = 1; step[name] < len(steps) && utf8.RuneCountInString(steps[step[name]-1]) > most; step[name]++ {
 		}
 		short[name] = steps[step[name]-1]
@@ -30,7 +30,7 @@ func ShortNames(names []string, most int) map[string]string {
 		for name, text := range short {
 			if of[text] > 1 && step[name] > 1 {
 				step[name]--
-				short[name], again = shortened(name, most)[step[name]-1], true
+				short[name], again = shorterForms(name, most)[step[name]-1], true
 			}
 		}
 		if !again {
@@ -39,8 +39,8 @@ func ShortNames(names []string, most int) map[string]string {
 	}
 }
 
-// shortened returns a name, followed by shorter and shorter versions of it.
-func shortened(name string, most int) []string {
+// shorterForms returns a name, followed by its successively shorter forms.
+func shorterForms(name string, most int) []string {
 	parameters, arguments := collapse(name, '(', ')'), collapse(name, '<', '>')
 	both := collapse(parameters, '<', '>')
 	runes := []rune(both)
@@ -51,8 +51,8 @@ func shortened(name string, most int) []string {
 	return []string{name, parameters, arguments, both, middle}
 }
 
-// shortPath returns a call path with about mostPath characters or fewer: the first function, the
-// number of omitted functions, and the last functions.
+// shortPath shortens a call path to about mostPath characters: the first function, the number of
+// omitted functions, and the last functions.
 func shortPath(path string) string {
 	functions := strings.Split(path, ";")
 	for i, name := range functions {
@@ -69,13 +69,13 @@ func shortPath(path string) string {
 
 const mostPath = 64
 
-// collapse replaces the text between the outermost brackets by "…". collapse keeps brackets of
-// operators, such as operator<, and of anonymous namespaces.
+// collapse replaces the text between the outermost brackets by "…". It keeps brackets that belong
+// to operators, such as operator<, or to anonymous namespaces.
 func collapse(name string, open, end byte) string {
 	var b strings.Builder
-	depth, from := 0, 0 // name[from:] has not been written yet
+	depth, from := 0, 0 // name[from:] is not written yet
 	for i := 0; i < len(name); i++ {
-		if n := kept(name[i:]); n > 0 {
+		if n := keptPrefix(name[i:]); n > 0 {
 			i += n - 1
 			continue
 		}
@@ -104,8 +104,9 @@ func collapse(name string, open, end byte) string {
 	return b.String()
 }
 
-// kept returns the length of the operator name or anonymous namespace with which text begins, or 0.
-func kept(text string) int {
+// keptPrefix returns the length of a prefix that must be kept, such as an operator name or
+// "(anonymous namespace)", or 0.
+func keptPrefix(text string) int {
 	const operator = "operator"
 	if after, is := strings.CutPrefix(text, operator); is {
 		for _, of := range []string{"()", "<=>", "<<=", ">>=", "->*", "<<", ">>", "<=", ">=", "->", "<", ">"} {

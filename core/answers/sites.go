@@ -23,9 +23,9 @@ type Sites struct {
 	Levels  []attribution.Attribution
 	By      attribution.By
 	Name    func(string) string                   // makes a function's name readable; may be nil
-	Source  func(file string, line uint32) string // returns the text of a line; may be nil
-	// If Number is not "", tables contain only this column and the columns that name a row. All
-	// columns of a million rows would take gigabytes.
+	Source  func(file string, line uint32) string // returns the text of a source line; may be nil
+	// If Number is not "", tables contain only the column with this key and the columns that name a
+	// row. This saves memory: all columns of a million rows would take gigabytes.
 	Number string
 
 	rows []attribution.Row // ranked by misses in the first level
@@ -38,7 +38,8 @@ type siteColumn struct {
 	cell func(*attribution.Row) report.Value
 }
 
-// sitePart is the kind of a column, which determines its cells in rows without a source location.
+// sitePart is the kind of a column. It determines which cells are empty in rows without a source
+// location.
 type sitePart uint8
 
 const (
@@ -52,9 +53,9 @@ const (
 // othersName is the name of the row that sums all other rows.
 const othersName = "(all others)"
 
-// Table returns a table with a row for each site, line, function or data object, in an order from
-// [Sites.Order], and a row for misses that cannot be attributed. At most the given number of rows
-// (top) is listed separately, and the rest is combined into one row.
+// Table returns a table with a row for each site, line, function or data object, in the given order
+// (see [Sites.Order]), and a row for misses that cannot be attributed. It lists at most the given
+// number of rows (top), and combines the rest into one row.
 func (s *Sites) Table(order []int, top int) report.Table {
 	t := report.Table{Key: "sites"}
 	var kept []siteColumn
@@ -72,7 +73,7 @@ func (s *Sites) Table(order []int, top int) report.Table {
 			case i == 0:
 				row[i] = report.TextOf(name)
 			default:
-				row[i] = c.unplaced(r)
+				row[i] = c.cellWithoutLocation(r)
 			}
 		}
 		t.Rows = append(t.Rows, row)
@@ -94,8 +95,8 @@ func (s *Sites) Table(order []int, top int) report.Table {
 	return t
 }
 
-// unplaced returns the cell for a row without a source location.
-func (c *siteColumn) unplaced(r *attribution.Row) report.Value {
+// cellWithoutLocation returns the cell for a row without a source location.
+func (c *siteColumn) cellWithoutLocation(r *attribution.Row) report.Value {
 	switch {
 	case c.part == inCounts, c.part == inStrides && r.References > 0:
 		return c.cell(r)
@@ -105,10 +106,10 @@ func (c *siteColumn) unplaced(r *attribution.Row) report.Value {
 	return report.None()
 }
 
-// naming lists the columns that name a row, each with a blank on either side.
-const naming = " name function file line column kind variable "
+// namingColumns lists the columns that name a row, separated by blanks.
+const namingColumns = " name function file line column kind variable "
 
-func isNaming(key string) bool { return strings.Contains(naming, " "+key+" ") }
+func isNaming(key string) bool { return strings.Contains(namingColumns, " "+key+" ") }
 
 func (s *Sites) Numbers() []string { return slices.DeleteFunc(s.Keys(), isNaming) }
 
@@ -120,10 +121,10 @@ func (s *Sites) Rows() []attribution.Row {
 	return s.rows
 }
 
-// Reaching returns the smallest set of rows that together cause at least a given share of the
-// misses of a level, in descending order.
+// Reaching returns the smallest set of rows that together cause at least the given share of a
+// level's misses. The rows are in descending order of misses.
 func (s *Sites) Reaching(level int, share float64) []int {
-	order, sum := s.Order(s.level(level)+"_misses", math.MaxInt), 0.0
+	order, sum := s.Order(s.levelName(level)+"_misses", math.MaxInt), 0.0
 	for i, row := range order {
 		if sum >= share*s.Levels[level].Level.Misses {
 			return order[:i]
@@ -133,7 +134,7 @@ func (s *Sites) Reaching(level int, share float64) []int {
 	return order
 }
 
-// Keys returns the keys of all columns that a table can have.
+// Keys returns the keys of all columns that the table can contain.
 func (s *Sites) Keys() (keys []string) {
 	for _, c := range s.columns() {
 		keys = append(keys, c.Key)
@@ -151,17 +152,17 @@ func (s *Sites) Column(key string) (c report.Column, cell func(*attribution.Row)
 	return all[at].Column, all[at].cell, true
 }
 
-// Order sorts the rows by a column: numbers in descending order, except that the worst utilisation
-// comes first, and words in ascending order. Rows with equal values are ranked by their misses in
-// the first level. If there is no such column, all rows are ranked by these misses. Only the first
-// rows of that ranking are sorted.
+// Order returns the rows in the order of a column. Numbers are in descending order, except
+// utilisation, which is in ascending order; texts are in ascending order. Rows with equal values
+// are ranked by their misses in the first level. If there is no such column, all rows are ranked by
+// these misses. Order sorts only the given number of rows (first) with the most misses.
 func (s *Sites) Order(column string, first int) []int {
 	sign := -1.
 	if strings.HasPrefix(column, utilisation) {
 		sign = 1
 	}
 	_, cell, ok := s.Column(column)
-	if !ok || column == s.level(0)+"_misses" {
+	if !ok || column == s.levelName(0)+"_misses" {
 		first = 0
 	}
 	return s.OrderBy(first, func(row int) (key float64, text string) {
@@ -175,10 +176,10 @@ func (s *Sites) Order(column string, first int) []int {
 	})
 }
 
-// OrderBy sorts the first rows by a key, and rows with equal keys by a text, both in ascending
-// order. Further rows keep their order.
+// OrderBy sorts the given number of rows (first) by a key, and rows with equal keys by a text, both
+// in ascending order. All other rows keep their order.
 func (s *Sites) OrderBy(first int, key func(row int) (float64, string)) []int {
-	o := ordering{make([]int, len(s.Rows())), make([]float64, min(first, len(s.rows))), make([]string, min(first, len(s.rows)))}
+	o := rowOrder{make([]int, len(s.Rows())), make([]float64, min(first, len(s.rows))), make([]string, min(first, len(s.rows)))}
 	for i := range o.order {
 		o.order[i] = i
 	}
@@ -189,16 +190,17 @@ func (s *Sites) OrderBy(first int, key func(row int) (float64, string)) []int {
 	return o.order
 }
 
-// ordering sorts rows. Equal rows, and rows without a key, keep their order.
-type ordering struct {
+// rowOrder implements [sort.Interface]. Rows with equal keys, and rows without a key, keep their
+// order.
+type rowOrder struct {
 	order []int
 	keys  []float64
 	texts []string
 }
 
-func (o *ordering) Len() int      { return len(o.keys) }
-func (o *ordering) Swap(i, j int) { o.order[i], o.order[j] = o.order[j], o.order[i] }
-func (o *ordering) Less(i, j int) bool {
+func (o *rowOrder) Len() int      { return len(o.keys) }
+func (o *rowOrder) Swap(i, j int) { o.order[i], o.order[j] = o.order[j], o.order[i] }
+func (o *rowOrder) Less(i, j int) bool {
 	x, y := o.order[i], o.order[j]
 	if o.keys[x] != o.keys[y] {
 		return o.keys[x] < o.keys[y]
@@ -209,26 +211,26 @@ func (o *ordering) Less(i, j int) bool {
 	return x < y
 }
 
-// narrow lists the columns that people see besides misses and utilisation, each with a blank on
-// either side.
-const narrow = " name function file line kind variable references miss_ratio stride source blocks bytes "
+// narrowColumns lists the columns that [Sites.Narrow] keeps besides misses and utilisation,
+// separated by blanks.
+const narrowColumns = " name function file line kind variable references miss_ratio stride source blocks bytes "
 
-// Narrow drops the columns that only programs need, but keeps the column whose key is the parameter
-// keep.
+// Narrow drops columns that only programs need. It always keeps the column whose key is the
+// parameter keep.
 func (s *Sites) Narrow(t report.Table, keep string) report.Table {
 	var columns []int
 	for i := range t.Columns {
 		key := t.Columns[i].Key
-		if key == keep || strings.Contains(narrow, " "+key+" ") || strings.HasPrefix(key, utilisation) ||
-			strings.HasSuffix(key, "_misses") && (!strings.HasSuffix(key, coherenceMisses) || key == s.level(0)+coherenceMisses) || strings.HasSuffix(key, "_misses_off") || key == s.level(0)+"_share" {
+		if key == keep || strings.Contains(narrowColumns, " "+key+" ") || strings.HasPrefix(key, utilisation) ||
+			strings.HasSuffix(key, "_misses") && (!strings.HasSuffix(key, coherenceMisses) || key == s.levelName(0)+coherenceMisses) || strings.HasSuffix(key, "_misses_off") || key == s.levelName(0)+"_share" {
 			columns = append(columns, i)
 		}
 	}
 	return PickColumns(t, columns...)
 }
 
-// Parts of column keys: the suffix for a level's coherence misses, and the prefix for the
-// utilisation in a cache.
+// Parts of column keys: the suffix of the columns for coherence misses, and the prefix of the
+// columns for utilisation.
 const (
 	coherenceMisses = "_coherence_misses"
 	utilisation     = "utilisation_"
@@ -236,8 +238,8 @@ const (
 
 func (s *Sites) coherent(n int) bool { return s.Levels[n].Coherence > 0 }
 
-// level returns a level's name, with which the keys of its columns begin.
-func (s *Sites) level(n int) string { return s.Levels[n].Level.Cache.Name }
+// levelName returns the name of a level, which is also the prefix of the keys of its columns.
+func (s *Sites) levelName(n int) string { return s.Levels[n].Level.Cache.Name }
 
 func (s *Sites) columns() []siteColumn {
 	if s.all == nil {
@@ -247,7 +249,7 @@ func (s *Sites) columns() []siteColumn {
 		}
 		s.addCounts()
 		for i := range s.Profile.Sites.Capacities {
-			if !s.part() {
+			if !s.isPart() {
 				s.addUtilisation(i)
 			}
 		}
@@ -305,23 +307,23 @@ func (s *Sites) addPlace() {
 // addLevel appends the columns for the misses in a level.
 func (s *Sites) addLevel(n int) {
 	l := &s.Levels[n]
-	s.add(inCounts, s.level(n)+"_misses=misses "+s.level(n), func(r *attribution.Row) report.Value { return predicted(r.Misses[n], l.Exact) })
+	s.add(inCounts, s.levelName(n)+"_misses=misses "+s.levelName(n), func(r *attribution.Row) report.Value { return numberCell(r.Misses[n], l.Exact) })
 	if s.estimated() {
-		s.add(inCounts, s.level(n)+"_misses_off=±", func(r *attribution.Row) report.Value { return s.missesOff(r, n) })
+		s.add(inCounts, s.levelName(n)+"_misses_off=±", func(r *attribution.Row) report.Value { return s.missesOff(r, n) })
 	}
-	s.add(inCounts, s.level(n)+"_share=of all", func(r *attribution.Row) report.Value {
+	s.add(inCounts, s.levelName(n)+"_share=of all", func(r *attribution.Row) report.Value {
 		if l.Level.Misses == 0 {
 			return report.None()
 		}
 		return report.Ratio(r.Misses[n] / l.Level.Misses)
 	})
 	if s.coherent(n) {
-		s.add(inCounts, s.level(n)+coherenceMisses+"=of coherence", func(r *attribution.Row) report.Value { return predicted(r.Coherence[n], l.Exact) })
+		s.add(inCounts, s.levelName(n)+coherenceMisses+"=of coherence", func(r *attribution.Row) report.Value { return numberCell(r.Coherence[n], l.Exact) })
 	}
 }
 
-// addCounts appends the columns for accesses. In the row of misses that cannot be attributed, the
-// numbers of accesses are unknown.
+// addCounts appends the columns for accesses. These columns are empty in the row for misses that
+// cannot be attributed.
 func (s *Sites) addCounts() {
 	add := func(text string, cell func(*attribution.Row) report.Value) {
 		s.add(inCounts, text, func(r *attribution.Row) report.Value {
@@ -332,7 +334,7 @@ func (s *Sites) addCounts() {
 		})
 	}
 	add("miss_ratio=miss ratio", func(r *attribution.Row) report.Value { return report.Ratio(r.Misses[0] / float64(r.Accesses)) })
-	if !s.part() {
+	if !s.isPart() {
 		add("references", func(r *attribution.Row) report.Value { return report.Count(r.References) })
 	}
 	add("accesses", func(r *attribution.Row) report.Value { return report.Count(r.Accesses) })
@@ -342,7 +344,7 @@ func (s *Sites) addCounts() {
 	}
 }
 
-// addUtilisation appends the line utilisation in the i-th cache for which it was measured.
+// addUtilisation appends the column for the i-th measured line utilisation.
 func (s *Sites) addUtilisation(i int) {
 	of := s.Profile.Sites
 	bytes := of.Capacities[i] * uint64(of.LineBytes)
@@ -365,24 +367,27 @@ func (s *Sites) addUtilisation(i int) {
 	})
 }
 
-// addCode appends the properties of the sites of a row and, for a single site, its identity.
+// addCode appends the columns that describe the sites of a row and, for a table of sites, the
+// columns that identify each site.
 func (s *Sites) addCode() {
-	if !s.part() {
+	if !s.isPart() {
 		s.addText(inStrides, "stride", func(r *attribution.Row) string { return r.Stride().String() })
 	}
 	for c := range profile.NumStrides {
-		if s.part() {
+		if s.isPart() {
 			break
 		}
 		s.add(inStrides, c.String()+"_strides="+c.String()+" strides", func(r *attribution.Row) report.Value { return report.Count(r.Strides[c]) })
 	}
 	s.addText(inWords, "kind", func(r *attribution.Row) string {
-		return s.joined(r, func(c *profile.Site) string { return c.Kind.String() })
+		return s.distinctTexts(r, func(c *profile.Site) string { return c.Kind.String() })
 	})
 	s.addText(inWords, "variable=data", func(r *attribution.Row) string {
-		return s.joined(r, func(c *profile.Site) string { return c.Variable })
+		return s.distinctTexts(r, func(c *profile.Site) string { return c.Variable })
 	})
-	s.addText(inWords, "type", func(r *attribution.Row) string { return s.joined(r, func(c *profile.Site) string { return c.Type }) })
+	s.addText(inWords, "type", func(r *attribution.Row) string {
+		return s.distinctTexts(r, func(c *profile.Site) string { return c.Type })
+	})
 	if s.By != attribution.Site {
 		return
 	}
@@ -408,8 +413,9 @@ func (s *Sites) addCode() {
 	add("offset", func(c *profile.Site) report.Value { return hex(c.Offset, c.Module != "") })
 }
 
-// ObjectName returns a data structure's name. Memory blocks that no variable names are named after
-// the function that allocates them, whose name is made readable. readable may be nil.
+// ObjectName returns a data structure's name. If no variable refers to a memory block, ObjectName
+// uses the name of the allocating function. The parameter readable demangles that name; it may be
+// nil.
 func ObjectName(o *profile.DataObject, readable func(string) string) string {
 	switch {
 	case o.Name != "":
@@ -427,7 +433,7 @@ func ObjectName(o *profile.DataObject, readable func(string) string) string {
 }
 
 // Allocated describes an array by the source line that allocates it, for example "the array from
-// main.c:12 in f". name makes the function's name readable, and may be nil.
+// main.c:12 in f". The parameter name demangles the function's name; it may be nil.
 func Allocated(o *profile.DataObject, name func(string) string) string {
 	text := "the array from " + o.File + ":" + strconv.FormatUint(uint64(o.Line), 10)
 	if o.Function == "" {
@@ -439,7 +445,7 @@ func Allocated(o *profile.DataObject, name func(string) string) string {
 	return text + " in " + o.Function
 }
 
-// AddressOf returns a name for an instruction whose function is unknown.
+// AddressOf names an instruction by its address if its function is unknown.
 func AddressOf(s *profile.Site) string {
 	switch {
 	case s.Module != "":
@@ -452,16 +458,16 @@ func AddressOf(s *profile.Site) string {
 	return "(unknown)"
 }
 
-// part reports whether the numbers are for a part of the run. References, strides and line
+// isPart reports whether the numbers describe only a part of the run. References, strides and line
 // utilisation are known only for the whole run.
-func (s *Sites) part() bool { return s.Ranker.Part() }
+func (s *Sites) isPart() bool { return s.Ranker.Part() }
 
 // estimated reports whether misses are estimated from a sample.
 func (s *Sites) estimated() bool { return s.Profile.Sampled.Estimates() && IsOfSample(s.Profile) }
 
-// missesOff returns the half-width of the interval for a row's misses at a level. The half-widths
-// of the row's sites are added, because the errors of sites may have the same sign. A row without a
-// source location has no interval.
+// missesOff returns the half-width of the confidence interval for a row's misses in a level. It
+// adds the half-widths of the row's sites, because their errors may have the same sign. A row
+// without a source location has no interval.
 func (s *Sites) missesOff(r *attribution.Row, level int) report.Value {
 	if r.Accesses == 0 {
 		return report.None()
@@ -478,17 +484,17 @@ func (s *Sites) missesOff(r *attribution.Row, level int) report.Value {
 			off += c.Code[i].OffAt(lines)
 		}
 	default:
-		for _, u := range s.reuses(r) {
+		for _, u := range s.reuseCounts(r) {
 			off += u.OffAt(lines)
 		}
 	}
 	return report.Count(min(off, r.Accesses))
 }
 
-// coldOff returns the half-width of the interval for cold misses.
+// coldOff returns the half-width of the confidence interval for a row's cold misses.
 func (s *Sites) coldOff(r *attribution.Row) report.Value {
 	off := uint64(0)
-	for _, u := range s.reuses(r) {
+	for _, u := range s.reuseCounts(r) {
 		if n := len(u.Off); n > 0 {
 			off += u.Off[n-1].Count
 		}
@@ -496,8 +502,8 @@ func (s *Sites) coldOff(r *attribution.Row) report.Value {
 	return report.Count(min(off, r.Accesses))
 }
 
-// joined lists the distinct texts of a row's sites.
-func (s *Sites) joined(r *attribution.Row, text func(*profile.Site) string) string {
+// distinctTexts lists the distinct texts of a row's sites, separated by commas.
+func (s *Sites) distinctTexts(r *attribution.Row, text func(*profile.Site) string) string {
 	var texts []string
 	for _, i := range r.Sites {
 		if t := text(&s.Profile.Sites.Code[i]); t != "" && !slices.Contains(texts, t) {
@@ -508,9 +514,9 @@ func (s *Sites) joined(r *attribution.Row, text func(*profile.Site) string) stri
 	return strings.Join(texts, ", ")
 }
 
-// Before returns a table that lists, for each of the given rows, the three rows that most often
-// made the previous access to the same line. Before counts only stack distances of at least
-// profile.PreviousFrom. For data objects, the listed rows are source lines.
+// Before returns a table of previous accesses. For each given row, it lists the three rows that
+// most often made the previous access to the same cache line. It ignores stack distances below
+// profile.PreviousFrom. If the given rows are data objects, the listed rows are source lines.
 func (s *Sites) Before(of []int) report.Table {
 	t := report.Table{Key: "before", Title: "Which code touched the lines before", Columns: report.Columns(
 		"of=accesses of", "place=previous access by", "accesses", "share")}
@@ -526,7 +532,7 @@ func (s *Sites) Before(of []int) report.Table {
 	}
 	for _, n := range of {
 		counts, total := map[int]uint64{}, uint64(0)
-		for _, r := range s.reuses(&s.rows[n]) {
+		for _, r := range s.reuseCounts(&s.rows[n]) {
 			for _, c := range r.Before {
 				counts[rowOf[c.Site]] += c.Count
 				total += c.Count
@@ -547,8 +553,8 @@ func (s *Sites) Before(of []int) report.Table {
 	return t
 }
 
-// Distances returns a table of accesses by stack distance for the row whose description by
-// [Sites.Place] is the parameter place. ok is false if there is no such row.
+// Distances returns a table of accesses by stack distance for one row, given by its description
+// (see [Sites.Place]). The result ok is false if there is no such row.
 func (s *Sites) Distances(place string) (t report.Table, ok bool) {
 	for i := range s.Rows() {
 		if s.Place(&s.rows[i]) == place {
@@ -573,11 +579,11 @@ func (s *Sites) DistancesOf(r *attribution.Row) report.Table {
 	return t
 }
 
-// Binned returns the number of a row's accesses in each bin of the histogram, up to the bin of the
-// longest distance, and the row's cold misses.
+// Binned returns a row's histogram of stack distances, up to the bin of the longest distance, and
+// its number of cold misses.
 func (s *Sites) Binned(r *attribution.Row) (counts []uint64, cold uint64) {
 	counts = make([]uint64, 1, profile.WindowBins)
-	for _, reuse := range s.reuses(r) {
+	for _, reuse := range s.reuseCounts(r) {
 		cold += reuse.Cold
 		for _, b := range reuse.Bins {
 			k := profile.DistanceBin(profile.SiteBinFrom(int(b.Bin)))
@@ -590,9 +596,9 @@ func (s *Sites) Binned(r *attribution.Row) (counts []uint64, cold uint64) {
 	return counts, cold
 }
 
-// reuses returns the counts of a row's sites or of its data object. The row for all other objects
-// has no counts.
-func (s *Sites) reuses(r *attribution.Row) (list []*profile.Reuse) {
+// reuseCounts returns the reuse profiles of a row's sites or of its data object. The row for all
+// other objects has no reuse profile.
+func (s *Sites) reuseCounts(r *attribution.Row) (list []*profile.Reuse) {
 	switch {
 	case s.By == attribution.Object && r.Object < 0:
 		return nil
@@ -630,7 +636,7 @@ func (s *Sites) Place(r *attribution.Row) string {
 	return name
 }
 
-// Estimated returns warnings about levels in which the sites' misses are estimates, although an
+// Estimated returns a warning for each level in which the misses of sites are estimated although an
 // analysis could count them.
 func Estimated(levels []attribution.Attribution) (list []string) {
 	for i := range levels {
@@ -647,7 +653,7 @@ func Estimated(levels []attribution.Attribution) (list []string) {
 	return list
 }
 
-// MissingSites returns a warning about references without a known source location.
+// MissingSites returns a warning if references have no known source location.
 func MissingSites(p *profile.Profile) (list []string) {
 	s := p.Sites
 	unknown, all := uint64(0), uint64(0)

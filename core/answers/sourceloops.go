@@ -9,16 +9,16 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// SourceLoop is a loop of the source code. It consists of all loops of a run that have the same
-// location and the same inner loops. A run contains the same source loop several times if several
-// threads execute it, or if it is cut at the end of a thread's time slice.
+// SourceLoop is a loop of the source code. It combines all loops of a run that have the same
+// location and the same inner loops. A source loop occurs several times in a run if several threads
+// execute it, or if the end of a thread's time slice cuts it.
 type SourceLoop struct {
-	Loops []int // the run's loops, in the order of the run
+	Loops []int // indices of loops, in the order in which they occur in the run
 	Depth int   // number of enclosing source loops
 }
 
-// Each returns the loops of the run, each as a separate source loop. Nests are in descending order
-// of cost and, if their costs are equal, of references.
+// Each returns a separate source loop for each loop of the run. Nests are in descending order of
+// cost and, if their costs are equal, of references.
 func (l *Loops) Each(cost func(loop int) uint64) []SourceLoop {
 	key := make([]int, len(l.Loops))
 	for i := range key {
@@ -27,8 +27,8 @@ func (l *Loops) Each(cost func(loop int) uint64) []SourceLoop {
 	return l.sourceLoops(key, cost)
 }
 
-// SourceLoops returns the source loops of the run. Inner loops follow their outer loop, in the order
-// of the run. Nests are in the order of [Loops.Each].
+// SourceLoops returns the source loops of the run. Inner loops follow their outer loop, in the
+// order in which they occur in the run. Nests are in the same order as in [Loops.Each].
 func (l *Loops) SourceLoops(cost func(loop int) uint64) []SourceLoop {
 	numbers := map[string]int{}
 	key := make([]int, len(l.Loops))
@@ -38,7 +38,7 @@ func (l *Loops) SourceLoops(cost func(loop int) uint64) []SourceLoop {
 			inside[key[k]] = true
 		}
 		w, shape := l.SourceRange(i), 0
-		if w.First == 0 { // without source lines, only equal shapes show that two loops are the same
+		if w.First == 0 { // without source lines, loops are combined only if their shapes are equal
 			shape = l.Loops[i].Shape
 		}
 		text := w.Function + "\n" + w.Source() + "\n" + strconv.Itoa(shape)
@@ -104,8 +104,8 @@ func (l *Loops) sourceLoops(key []int, cost func(loop int) uint64) (list []Sourc
 	return list
 }
 
-// LabelOf returns the label of a source loop: the label of its first loop, with "+" if there are
-// more.
+// LabelOf returns the label of a source loop: the label of its first loop, followed by "+" if it
+// combines several loops.
 func (l *Loops) LabelOf(s *SourceLoop) string {
 	text := l.Label(s.Loops[0])
 	if len(s.Loops) > 1 {
@@ -114,16 +114,16 @@ func (l *Loops) LabelOf(s *SourceLoop) string {
 	return text
 }
 
-// total is the sum of a source loop's loops.
-type total struct {
+// loopTotals sums the counts of the loops that a source loop combines.
+type loopTotals struct {
 	runs, iterations, references, own uint64
-	least, most                       uint64 // trip counts of a run
+	least, most                       uint64 // smallest and largest trip count of one execution
 	threads                           int    // number of threads that execute the loop
 }
 
-func (l *Loops) total(s *SourceLoop) total {
+func (l *Loops) total(s *SourceLoop) loopTotals {
 	first := &l.Loops[s.Loops[0]]
-	t := total{least: first.Least, most: first.Most}
+	t := loopTotals{least: first.Least, most: first.Most}
 	threads := map[uint32]bool{}
 	for _, i := range s.Loops {
 		o := &l.Loops[i]
@@ -145,7 +145,7 @@ func (l *Loops) ReferencesOf(s *SourceLoop) (n uint64) {
 	return n
 }
 
-// Large returns the source loops with at least this share of the references.
+// Large returns the source loops that make at least the given share of the references.
 func (l *Loops) Large(of []SourceLoop, least float64) []SourceLoop {
 	return slices.DeleteFunc(slices.Clone(of), func(s SourceLoop) bool { return l.Share(l.ReferencesOf(&s)) < least })
 }
@@ -179,7 +179,8 @@ func (l *Loops) Table(of []SourceLoop) report.Table {
 	return t
 }
 
-// EachTable returns the table of the run's loops, and labels each loop with its source loop.
+// EachTable returns a table of all loops of the run, with the label of the source loop to which
+// each loop belongs.
 func (l *Loops) EachTable(each, source []SourceLoop) report.Table {
 	of := map[int]string{}
 	for i := range source {

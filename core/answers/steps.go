@@ -13,7 +13,7 @@ const mostSteps = 4
 
 // Steps lists the cache sizes at which the miss ratio falls steeply, in ascending order: a fully
 // associative LRU cache of capacity_lines lines misses much less often than a cache of below_lines
-// lines. A fall within at most 1/64 of the size is called a cliff.
+// lines. A fall is called a cliff if it spans at most 1/64 of the size.
 func Steps(c *profile.Curve, lineBytes uint32) report.Table {
 	t := report.Table{Key: "steps", Title: "Sizes at which the miss ratio falls (fully associative LRU, exact)", Columns: report.Columns(
 		"below_lines=below (lines)", "below_bytes=below", "capacity_lines=capacity (lines)", "capacity_bytes=capacity",
@@ -53,14 +53,15 @@ type knee struct {
 // cliff reports whether the fall spans at most 1/64 of the capacity.
 func (k knee) cliff() bool { return k.Lines-k.Below <= cliffWidth(k.Lines) }
 
-// cliffWidth and slopeWidth return the maximum number of lines that a cliff or slope may span if it
-// ends at this capacity.
+// cliffWidth and slopeWidth return the maximum width, in lines, of a cliff or slope that ends at
+// the given capacity.
 func cliffWidth(lines uint64) uint64 { return max(1, lines/64) }
 func slopeWidth(lines uint64) uint64 { return max(1, lines/4) }
 
-// knees returns at most mostSteps falls of a curve that each turn at least 2 % of all accesses into
-// hits. Cliffs come first, followed by slopes within a factor of 4/3 that do not touch a cliff.
-// Cliffs and slopes are each sorted by the size of the fall, in descending order.
+// knees returns at most mostSteps falls of a curve. Each fall reduces the misses by at least 2 % of
+// all accesses. Cliffs come first, followed by slopes that span at most a factor of 4/3 in capacity
+// and do not touch a cliff. Cliffs and slopes are each sorted by the size of the fall, in
+// descending order.
 func knees(c *profile.Curve) []knee {
 	var knees []knee
 	for _, width := range []func(uint64) uint64{cliffWidth, slopeWidth} {
@@ -75,25 +76,25 @@ func knees(c *profile.Curve) []knee {
 	return knees
 }
 
-// steepest returns the largest fall that is at most as wide as the given width and touches no other
+// steepest returns the largest fall that is not wider than the given width and touches no other
 // fall. Caches of fewer than four lines are ignored.
 func steepest(c *profile.Curve, others []knee, width func(uint64) uint64) (best knee, found bool) {
 	gain := c.Accesses / 50
-	// below is the number of distances that hit at the smaller capacity
+	// below is the number of distinct distances that hit at the smaller capacity
 	below, all := 0, distances{curve: c}
 	for d, upto := range c.From(0) {
 		lines := d + 1
 		if lines < 4 {
 			continue
 		}
-		next, count, hits := all.at(below)
+		next, count, hits := all.distanceAt(below)
 		for next < lines-width(lines) {
 			below++
-			next, count, hits = all.at(below)
+			next, count, hits = all.distanceAt(below)
 		}
 		hits -= count
-		// next is the next distance. An access at that distance misses in caches of up to next
-		// lines.
+		// next is the smallest distance that does not hit at the smaller capacity: such an access misses
+		// in caches of up to next lines.
 		k := knee{Below: next, Lines: lines}
 		if upto-hits <= gain || nearKnee(others, k) {
 			continue
@@ -108,7 +109,7 @@ func steepest(c *profile.Curve, others []knee, width func(uint64) uint64) (best 
 	return best, found
 }
 
-// tighten moves the lower end up while at least 19/20 of the fall remain.
+// tighten increases the lower capacity of a fall as long as at least 95 % of the fall remains.
 func (k *knee) tighten(c *profile.Curve) {
 	least := (k.From - k.To) * 0.95
 	first := sort.Search(c.Len(), func(i int) bool {
@@ -124,8 +125,8 @@ func (k *knee) tighten(c *profile.Curve) {
 	}
 }
 
-// nearKnee reports whether a fall overlaps or continues one of the given falls. A gradual decline
-// must not be reported as several steps.
+// nearKnee reports whether a fall overlaps or continues one of the given falls, so that a gradual
+// decline is not reported as several steps.
 func nearKnee(others []knee, k knee) bool {
 	for _, o := range others {
 		if k.Below < o.Lines && o.Below < k.Lines {
@@ -138,32 +139,33 @@ func nearKnee(others []knee, k knee) bool {
 	return false
 }
 
-// distances reads the distances of a curve by index. Reads of consecutive indices are fast.
+// distances provides indexed access to the distances of a curve. Access is fast if the indices are
+// consecutive.
 type distances struct {
-	curve *profile.Curve
-	first int // index of the first distance in read
-	read  []distance
+	curve  *profile.Curve
+	first  int // index of the first distance in the buffer
+	buffer []distance
 }
 
 type distance struct{ d, count, upto uint64 }
 
-// at returns the i-th distance, the number of accesses at that distance, and the number of accesses
-// at or below it.
-func (r *distances) at(i int) (d, count, upto uint64) {
+// distanceAt returns the i-th distance, the number of accesses at that distance, and the number of
+// accesses at or below it.
+func (r *distances) distanceAt(i int) (d, count, upto uint64) {
 	const together = 256
-	if i < r.first || i >= r.first+len(r.read) {
+	if i < r.first || i >= r.first+len(r.buffer) {
 		before := uint64(0)
 		if i > 0 {
 			_, before = r.curve.At(i - 1)
 		}
-		r.first, r.read = i, r.read[:0]
+		r.first, r.buffer = i, r.buffer[:0]
 		for d, upto := range r.curve.From(i) {
-			r.read = append(r.read, distance{d, upto - before, upto})
-			if before = upto; len(r.read) == together {
+			r.buffer = append(r.buffer, distance{d, upto - before, upto})
+			if before = upto; len(r.buffer) == together {
 				break
 			}
 		}
 	}
-	got := r.read[i-r.first]
+	got := r.buffer[i-r.first]
 	return got.d, got.count, got.upto
 }

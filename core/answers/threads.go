@@ -13,13 +13,13 @@ import (
 // Threads provides tables that show how threads use private and shared caches (MODELS §6).
 type Threads struct {
 	Profile *profile.Profile
-	Levels  []hierarchy.Cache // each level is predicted separately
+	Levels  []hierarchy.Cache // the levels, each predicted separately
 	asker   *hierarchy.Asker
 	levels  []hierarchy.ByCore // the prediction for each level
 }
 
-// NewThreads predicts each level with asker, which must be for the same profile. The profile must
-// have per-thread LRU stacks for the levels' line sizes.
+// NewThreads predicts each level separately. The asker must belong to the same profile. The profile
+// must have per-thread LRU stacks for the levels' line sizes.
 func NewThreads(p *profile.Profile, asker *hierarchy.Asker, levels []hierarchy.Cache) (*Threads, []hierarchy.Warning, error) {
 	t := &Threads{Profile: p, Levels: levels, asker: asker}
 	var doubts []hierarchy.Warning
@@ -60,16 +60,17 @@ func NumbersOf(list []uint32) string {
 	return strings.Join(words, ",")
 }
 
-// Cores returns a table with a row for each core and private level: the core's accesses, its misses
-// without the effect of other cores' stores, and its misses in a coherent cache, by cause. A miss
-// is cold if the core has not accessed the line before. A miss is a coherence miss if the access
-// would have been a hit without other cores' stores (in a set-associative cache, this is an
-// expected number). All other misses are capacity or conflict misses.
+// Cores returns a table with a row for each core and private level. A row contains the core's
+// accesses, its misses without the effect of other cores' stores, and its misses in a coherent
+// cache, by cause. A miss is cold if the core has not accessed the line before. A miss is a
+// coherence miss if the access would have been a hit without other cores' stores (in a
+// set-associative cache, this is an expected number). All other misses are capacity or conflict
+// misses.
 func (t *Threads) Cores() report.Table {
 	table := report.Table{Key: "cores", Title: "Private caches", Columns: report.Columns(
 		"level", "core", "threads", "accesses", "private_misses=misses undisturbed", "misses", "cold",
 		"capacity=capacity, conflict", "coherence", "invalidations=lines lost")}
-	var off offs
+	var off offColumns
 	for i, level := range t.Levels {
 		if level.SharedBy > 1 {
 			continue
@@ -78,25 +79,25 @@ func (t *Threads) Cores() report.Table {
 		for n := range s.Cores {
 			c, asked := &s.Cores[n], &t.levels[i].Cores[n].Levels[0]
 			table.Add(report.TextOf(level.Name), report.Count(uint64(n)), report.ListOf(NumbersOf(c.Threads)), report.Count(c.Private.Accesses()),
-				predicted(t.asker.Alone(level, n), true), predicted(asked.Misses, true), report.Count(c.Coherent.Cold),
-				predicted(asked.Misses-asked.Coherence-float64(c.Coherent.Cold), true), predicted(asked.Coherence, true), report.Count(c.Coherent.Invalidations))
+				numberCell(t.asker.Alone(level, n), true), numberCell(asked.Misses, true), report.Count(c.Coherent.Cold),
+				numberCell(asked.Misses-asked.Coherence-float64(c.Coherent.Cold), true), numberCell(asked.Coherence, true), report.Count(c.Coherent.Invalidations))
 			if o := c.Off; o != nil {
 				misses := coherentOff(c, level, asked.Misses)
-				off.add("private_misses", wholeOff(t.privateOff(c, level, n)))
-				off.add("misses", wholeOff(misses))
-				off.add("cold", report.Count(o.Cold))
-				off.add("capacity", wholeOff(min(misses+float64(o.Cold+o.Lost), float64(c.Private.Accesses()))))
-				off.add("coherence", report.Count(o.Lost))
-				off.add("invalidations", report.Count(o.Invalidations))
+				off.addValue("private_misses", wholeOff(t.privateOff(c, level, n)))
+				off.addValue("misses", wholeOff(misses))
+				off.addValue("cold", report.Count(o.Cold))
+				off.addValue("capacity", wholeOff(min(misses+float64(o.Cold+o.Lost), float64(c.Private.Accesses()))))
+				off.addValue("coherence", report.Count(o.Lost))
+				off.addValue("invalidations", report.Count(o.Invalidations))
 			}
 		}
 	}
-	off.insert(&table)
+	off.insertInto(&table)
 	return table
 }
 
-// privateOff returns the half-width of the interval for a core's misses without the effect of other
-// cores' stores, or 0 if these misses are exact.
+// privateOff returns the half-width of the confidence interval for a core's misses without the
+// effect of other cores' stores, or 0 if these misses are exact.
 func (t *Threads) privateOff(c *profile.Core, level hierarchy.Cache, core int) float64 {
 	if c.Off == nil {
 		return 0
@@ -105,7 +106,7 @@ func (t *Threads) privateOff(c *profile.Core, level hierarchy.Cache, core int) f
 	return missesOff(c.Off.Private, level.Lines(), full, t.asker.Alone(level, core))
 }
 
-// coherentOff returns the same half-width as privateOff, but for the misses of a coherent cache.
+// coherentOff is like privateOff, for the misses of a coherent cache.
 func coherentOff(c *profile.Core, level hierarchy.Cache, misses float64) float64 {
 	if c.Off == nil {
 		return 0
@@ -114,24 +115,24 @@ func coherentOff(c *profile.Core, level hierarchy.Cache, misses float64) float64
 	return missesOff(c.Off.Coherent, level.Lines(), full, misses)
 }
 
-// Views returns a table with a row for each private level: the misses of all cores according to
-// each model of MODELS §6.
+// Views returns a table with a row for each private level. It contains the misses of all cores
+// according to each model of MODELS §6.
 func (t *Threads) Views() report.Table {
 	table := report.Table{Key: "views", Title: "Private caches, all cores", Columns: report.Columns(
 		"level", "accesses", "private_misses=misses undisturbed", "anger_misses=coherent by Anger",
 		"misses=coherent by invalidation", "exact")}
-	var off offs
+	var off offColumns
 	for i, level := range t.Levels {
 		if v, ok := t.asker.Views(level); ok && level.SharedBy <= 1 {
 			if private, coherent, is := t.viewsOff(i); is {
-				off.add("private_misses", wholeOff(private))
-				off.add("anger_misses", report.None())
-				off.add("misses", wholeOff(coherent))
+				off.addValue("private_misses", wholeOff(private))
+				off.addValue("anger_misses", report.None())
+				off.addValue("misses", wholeOff(coherent))
 			}
-			table.Add(report.TextOf(level.Name), predicted(v.Accesses, true), predicted(v.Private, true), predicted(v.Anger, true), predicted(v.Coherent, true), report.YesNo(v.Exact))
+			table.Add(report.TextOf(level.Name), numberCell(v.Accesses, true), numberCell(v.Private, true), numberCell(v.Anger, true), numberCell(v.Coherent, true), report.YesNo(v.Exact))
 		}
 	}
-	off.insert(&table)
+	off.insertInto(&table)
 	return table
 }
 
@@ -147,16 +148,16 @@ func (t *Threads) viewsOff(level int) (private, coherent float64, is bool) {
 	return private, coherent, is
 }
 
-// Domains returns a table with a row for each core and shared level: the core's misses in the
-// level, its misses if it used the level alone, and its effective share. The effective share is the
-// capacity at which a private, fully associative cache has as many misses as the core has in the
-// shared cache (Anger, Figure 8). The share is undefined if other cores fetch lines that would miss
-// in a private cache of any size.
+// Domains returns a table with a row for each core and shared level. A row contains the core's
+// misses in the level, its misses if it used the level alone, and its effective share. The
+// effective share is the capacity at which a private, fully associative cache has as many misses as
+// the core has in the shared cache (Anger, Figure 8). The share is undefined if other cores fetch
+// lines that would miss in a private cache of any size.
 func (t *Threads) Domains() report.Table {
 	table := report.Table{Key: "domains", Title: "Shared caches", Columns: report.Columns(
 		"level", "cores=of cores", "core", "threads", "accesses", "misses", "alone_misses=misses alone",
 		"share_bytes=effective share")}
-	var off offs
+	var off offColumns
 	for i, level := range t.Levels {
 		if level.SharedBy <= 1 {
 			continue
@@ -174,7 +175,7 @@ func (t *Threads) Domains() report.Table {
 				share = report.Bytes(lines * uint64(level.LineBytes))
 			}
 			table.Add(report.TextOf(level.Name), report.ListOf(NumbersOf(cores)), report.Count(uint64(n)), report.ListOf(NumbersOf(c.Threads)), report.Count(c.Private.Accesses()),
-				predicted(asked.Misses, true), predicted(t.asker.Alone(level, n), true), share)
+				numberCell(asked.Misses, true), numberCell(t.asker.Alone(level, n), true), share)
 			if c.Off == nil {
 				continue
 			}
@@ -183,16 +184,16 @@ func (t *Threads) Domains() report.Table {
 				full := profile.NewCurve(&member.Distances, member.Cold).Misses(level.Lines())
 				misses = missesOff(member.Bounds, level.Lines(), full, asked.Misses)
 			}
-			off.add("misses", wholeOff(misses))
-			off.add("alone_misses", wholeOff(t.privateOff(c, level, n)))
+			off.addValue("misses", wholeOff(misses))
+			off.addValue("alone_misses", wholeOff(t.privateOff(c, level, n)))
 		}
 	}
-	off.insert(&table)
+	off.insertInto(&table)
 	return table
 }
 
-// Changes compares, for each domain and core, the stack distances of the core's accesses on the
-// shared stack with the distances on its private stack.
+// Changes returns a table with a row for each domain and core. It compares the stack distances of
+// the core's accesses on the shared stack with the distances on the core's private stack.
 func Changes(s *profile.Sharing) report.Table {
 	t := report.Table{Key: "changes", Title: "How sharing changes stack distances", Columns: report.Columns(
 		"cores=shared by cores", "core", "threads", "accesses", "same", "dilated", "overlapped",
@@ -209,14 +210,14 @@ func Changes(s *profile.Sharing) report.Table {
 	return t
 }
 
-// ThreadCurves returns a table with a row for each core, view and capacity at which the misses of a
-// fully associative LRU cache change. The views are a private cache without the effect of other
-// cores' stores, a coherent private cache, and a cache shared by all cores (concurrent). If brief
-// is set, only powers of two are listed.
+// ThreadCurves returns a table of the misses of fully associative LRU caches, with a row for each
+// core, view and capacity at which the misses change. The views are a private cache without the
+// effect of other cores' stores, a coherent private cache, and a cache shared by all cores
+// (concurrent). If brief is set, the table lists only capacities that are powers of two.
 func ThreadCurves(s *profile.Sharing, brief bool) report.Table {
 	t := report.Table{Key: "curves", Columns: report.Columns(
 		"core", "threads", "view", "capacity_lines=capacity (lines)", "misses")}
-	var off offs
+	var off offColumns
 	for n := range s.Cores {
 		c, m := &s.Cores[n], &s.Domains[0].Members[n]
 		bounds := [3][]profile.Bound{1: m.Bounds}
@@ -241,11 +242,11 @@ func ThreadCurves(s *profile.Sharing, brief bool) report.Table {
 				misses := curve.Misses(lines)
 				t.Add(report.Count(uint64(n)), report.ListOf(NumbersOf(c.Threads)), report.TextOf(view.name), report.Count(lines), report.Count(misses))
 				if bounds[i] != nil {
-					off.add("misses", wholeOff(missesOff(bounds[i], lines, misses, float64(misses))))
+					off.addValue("misses", wholeOff(missesOff(bounds[i], lines, misses, float64(misses))))
 				}
 			}
 		}
 	}
-	off.insert(&t)
+	off.insertInto(&t)
 	return t
 }

@@ -9,15 +9,15 @@ import (
 )
 
 // Timeline returns tables of the phases and the windows of a run. If the run has several threads, a
-// third table contains each thread's accesses in each window. The profile must have a timeline.
-// memory is the latency of memory, or 0 if it is unknown.
+// third table contains each thread's accesses in each window. The profile must have a timeline. The
+// parameter memory is the latency of memory, or 0 if it is unknown.
 func Timeline(s *Sites, memory float64) []report.Table {
 	line, of := s.Profile.Timeline, s.Profile.Totals.AllReferences()
 	accesses, misses := s.Ranker.OverTime(s.Levels)
 	cycles := CyclesOverTime(accesses, misses, s.Levels, memory)
 	columns := []string{"from_reference=from reference", "to_reference=to reference", "share=of the run", "phase", "function", "file", "line", "accesses"}
 	for n := range s.Levels {
-		columns = append(columns, s.level(n)+"_misses=misses "+s.level(n), s.level(n)+"_miss_ratio=miss ratio "+s.level(n))
+		columns = append(columns, s.levelName(n)+"_misses=misses "+s.levelName(n), s.levelName(n)+"_miss_ratio=miss ratio "+s.levelName(n))
 	}
 	if cycles != nil {
 		columns = append(columns, "memory_cycles=estimated memory cycles", "cycles_per_access=cycles per access")
@@ -49,14 +49,14 @@ func Timeline(s *Sites, memory float64) []report.Table {
 			for _, m := range misses[n][from:to] {
 				sum += m
 			}
-			row = append(row, predicted(sum, s.Levels[n].ExactOverTime()), report.Quotient(sum, float64(all)))
+			row = append(row, numberCell(sum, s.Levels[n].ExactOverTime()), report.Quotient(sum, float64(all)))
 		}
 		if cycles != nil {
 			sum := 0.
 			for _, n := range cycles[from:to] {
 				sum += n
 			}
-			row = append(row, predicted(sum, false), report.Decimal(sum/max(float64(all), 1)))
+			row = append(row, numberCell(sum, false), report.Decimal(sum/max(float64(all), 1)))
 		}
 		t.Add(row...)
 	}
@@ -110,10 +110,10 @@ func RegionDoubts(p *profile.Profile) (list []string) {
 	return list
 }
 
-// CyclesOverTime returns the estimated cycles of memory accesses in each window: the hits in each level,
-// and the accesses to memory, times their latencies (MODELS §13.1). CyclesOverTime returns nil if a
-// latency is unknown. The accesses and misses are from [attribution.Ranker.OverTime]; memory is the
-// latency of memory.
+// CyclesOverTime returns the estimated cycles of memory accesses in each window: the hits in each
+// level, and the accesses to memory, times their latencies (MODELS §13.1). CyclesOverTime returns
+// nil if a latency is unknown. The accesses and misses are results of
+// [attribution.Ranker.OverTime]. The parameter memory is the latency of memory.
 func CyclesOverTime(accesses []uint64, misses [][]float64, levels []attribution.Attribution, memory float64) []float64 {
 	latencies := latenciesOf(levels, memory)
 	if latencies == nil {

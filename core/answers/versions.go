@@ -8,35 +8,36 @@ import (
 	"github.com/stackglass/stackglass/core/trace/sourcefile"
 )
 
-// MatchLines matches the source lines of two versions of a program by their text. In rows of A, the
-// file and the line are replaced by the file and the line in B. Two additional columns contain the
-// line's number in A, and whether the line moved or changed. Tables without files and lines, and
-// tables of equal versions, stay unchanged.
+// MatchLines matches the source lines of two versions of a program by their text. In rows of A, it
+// replaces the file and the line by the file and the line in B. It adds two columns, which contain
+// the line number in A, and whether the line moved or changed. MatchLines does not change tables
+// without files and lines, and tables whose source files are equal in A and B.
 //
-// a and b are the source files stored in the two profiles. Lines of a file without a version in the
-// other profile are still matched by their numbers.
+// The parameters a and b are the source files stored in the two profiles. If a file has no
+// counterpart in the other profile, its lines are still matched by number.
 func MatchLines(tables [2][]report.Table, a, b *sourcefile.Files) {
 	v := versions{files: [2]*sourcefile.Files{a, b}, of: map[string]*version{}}
 	for i := range tables[0] {
 		for j := range tables[1] {
-			if of := [2]*report.Table{&tables[0][i], &tables[1][j]}; of[0].Key == of[1].Key && byLine(of[0]) && byLine(of[1]) && v.read(of) {
-				v.rename(of[0], 0)
-				v.rename(of[1], 1)
+			if of := [2]*report.Table{&tables[0][i], &tables[1][j]}; of[0].Key == of[1].Key && byLine(of[0]) && byLine(of[1]) && v.findVersions(of) {
+				v.replaceLocations(of[0], 0)
+				v.replaceLocations(of[1], 1)
 			}
 		}
 	}
 }
 
-// byLine reports whether the rows are source lines, rather than data that source lines declare.
+// byLine reports whether each row describes a source line, and not data that a source line
+// declares.
 func byLine(t *report.Table) bool {
 	return t.Key == "sites" && t.Index("name") < 0 && t.Index("file") >= 0 && t.Index("line") >= 0
 }
 
-// versions contains the files that two profiles have in common.
+// versions pairs the source files of two profiles.
 type versions struct {
 	files [2]*sourcefile.Files
-	of    map[string]*version // versions by the file's name in A
-	back  map[string]*version // versions by the file's name in B
+	of    map[string]*version // file versions, by the file's name in A
+	back  map[string]*version // file versions, by the file's name in B
 }
 
 // version describes a file that A and B contain in two versions.
@@ -46,12 +47,13 @@ type version struct {
 	from  []int              // for each line of B: the matching line of A, or -1
 }
 
-// If there are more than mostPairs pairs of files with different names, such files are not matched.
-// Comparing a pair takes as long as a diff.
+// mostPairs limits the comparison of files with different names. If there are more pairs, only
+// files with equal names are matched, because each comparison takes as long as a diff.
 const mostPairs = 64
 
-// read finds the versions of the files named in two tables, and reports whether any differ.
-func (v *versions) read(tables [2]*report.Table) (differ bool) {
+// findVersions pairs the files named in two tables, and reports whether the files of any pair
+// differ.
+func (v *versions) findVersions(tables [2]*report.Table) (differ bool) {
 	var names [2][]string
 	for i, t := range tables {
 		file := t.Index("file")
@@ -67,11 +69,11 @@ func (v *versions) read(tables [2]*report.Table) (differ bool) {
 			v.pair(name, name)
 		}
 	}
-	for _, a := range names[0] { // match each remaining file of A with the file of B that has the most lines in common
+	for _, a := range names[0] { // pair each remaining file of A with the file of B that has the most lines in common
 		best, most := "", 0.5
 		for _, b := range names[1] {
 			if v.of[a] == nil && v.back[b] == nil && len(names[0])*len(names[1]) <= mostPairs {
-				if s := v.same(a, b); s >= most {
+				if s := v.commonShare(a, b); s >= most {
 					best, most = b, s
 				}
 			}
@@ -81,13 +83,14 @@ func (v *versions) read(tables [2]*report.Table) (differ bool) {
 		}
 	}
 	for _, f := range v.of {
-		differ = differ || f.names[0] != f.names[1] || v.same(f.names[0], f.names[1]) < 1
+		differ = differ || f.names[0] != f.names[1] || v.commonShare(f.names[0], f.names[1]) < 1
 	}
 	return differ
 }
 
-// same returns the share of the longer file's lines that both files contain in the same order.
-func (v *versions) same(a, b string) float64 {
+// commonShare returns the number of lines that both files contain in the same order, as a share of
+// the longer file.
+func (v *versions) commonShare(a, b string) float64 {
 	same := 0
 	for _, m := range v.files[0].Match(a, v.files[1], b) {
 		if m.Kept == sourcefile.Same {
@@ -110,9 +113,9 @@ func (v *versions) pair(a, b string) {
 	v.of[a], v.back[b] = f, f
 }
 
-// rename replaces the locations in the rows of a table of A (side 0) or B by their locations in B,
-// and adds the two columns.
-func (v *versions) rename(t *report.Table, side int) {
+// replaceLocations replaces the source locations in a table of A (side 0) or B (side 1) by the
+// locations in B, and adds the two columns that MatchLines describes.
+func (v *versions) replaceLocations(t *report.Table, side int) {
 	file, line := t.Index("file"), t.Index("line")
 	t.Columns = append(slices.Clone(t.Columns), report.Column{Key: "a_line", Label: "line in A"}, report.Column{Key: "text", Label: "its text"})
 	rows := make([][]report.Value, len(t.Rows))

@@ -9,7 +9,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/sourcefile"
 )
 
-// TestMatchLines joins the lines of two versions of a renamed file. Between the versions, one line
+// TestMatchLines joins the lines of two versions of a renamed file. In the new version, one line
 // was moved, one changed, one removed and one added. If the versions are equal, the table has no
 // additional columns.
 func TestMatchLines(t *testing.T) {

@@ -27,20 +27,20 @@ type Misses struct {
 // LevelMisses contains the misses of a level that sees every access.
 type LevelMisses struct {
 	Cache   hierarchy.Cache
-	Result  *misses.Result  // nil if there is no result: see Problem
-	ByLoop  []misses.Counts // the misses in each listed loop
-	InLoops misses.Counts   // the misses in all loops
+	Result  *misses.Result  // nil if the misses could not be counted; Problem then contains the reason
+	ByLoop  []misses.Counts // the misses of each listed loop
+	InLoops misses.Counts   // the total misses of all loops
 	Problem string          // why there is no result, or a warning about it
 }
 
-// Count counts the misses of levels. If goOn is not nil and returns false, Count stops and returns
-// nil.
+// Count counts the misses of cache levels in the loops. Count calls the function goOn, if it is not
+// nil, and stops with nil as soon as goOn returns false.
 func Count(l *answers.Loops, levels []hierarchy.Cache, goOn func() bool) *Misses {
 	return countBy(misses.RunAsking, l, levels, goOn)
 }
 
-// CountMisses is like [Count], but does not distinguish kinds of misses. CountMisses takes less
-// than half the time of Count.
+// CountMisses is like [Count], but does not distinguish kinds of misses. It takes less than half
+// the time of Count.
 func CountMisses(l *answers.Loops, levels []hierarchy.Cache, goOn func() bool) *Misses {
 	return countBy(misses.CountAsking, l, levels, goOn)
 }
@@ -51,10 +51,10 @@ func CountFirst(l *answers.Loops, levels []hierarchy.Cache, goOn func() bool) *M
 	return countBy(misses.FirstAsking, l, levels, goOn)
 }
 
-// counting is a function such as [misses.RunAsking] or [misses.CountAsking].
-type counting func(*loops.Tree, misses.Cache, func() bool) (*misses.Result, error)
+// countFunc counts the misses of a loop tree, as [misses.RunAsking] and [misses.CountAsking] do.
+type countFunc func(*loops.Tree, misses.Cache, func() bool) (*misses.Result, error)
 
-func countBy(run counting, l *answers.Loops, levels []hierarchy.Cache, goOn func() bool) *Misses {
+func countBy(run countFunc, l *answers.Loops, levels []hierarchy.Cache, goOn func() bool) *Misses {
 	m := &Misses{of: l, Levels: make([]LevelMisses, len(levels))}
 	done := make([]bool, len(levels))
 	goOn = parallel.OneAtATime(goOn)
@@ -65,7 +65,7 @@ func countBy(run counting, l *answers.Loops, levels []hierarchy.Cache, goOn func
 	return m
 }
 
-func count(run counting, l *answers.Loops, c hierarchy.Cache, goOn func() bool) (of LevelMisses, ok bool) {
+func count(run countFunc, l *answers.Loops, c hierarchy.Cache, goOn func() bool) (of LevelMisses, ok bool) {
 	of.Cache = c
 	cache, ok := CacheOf(c)
 	if !ok {
@@ -111,7 +111,7 @@ func (m *Misses) Cost(l *answers.Loops) func(loop int) uint64 {
 
 // Table returns a table with a row for each of these source loops and each level, followed by rows
 // for all other loops, for accesses outside loops, and for the whole run. The last row is the sum
-// of the rows before it, without rows of loops inside other listed loops.
+// of the other rows, except rows of loops inside other listed loops.
 func (m *Misses) Table(of []answers.SourceLoop) report.Table {
 	t := report.Table{Key: "misses", Title: "Misses by loop (exact, LRU; each level sees every access)", Columns: report.Columns(
 		"loop", "level", "accesses", "misses", "miss_ratio=miss ratio", "cold", "capacity", "conflict",
@@ -160,7 +160,7 @@ func (m *Misses) Table(of []answers.SourceLoop) report.Table {
 				continue
 			}
 			other = other.Minus(level.ByLoop[loop])
-			loop = m.of.Loops[loop].End // skip the loops inside
+			loop = m.of.Loops[loop].End // skip the inner loops
 		}
 		return other
 	})
@@ -169,14 +169,15 @@ func (m *Misses) Table(of []answers.SourceLoop) report.Table {
 	return t
 }
 
-// Names of the rows of Table that do not belong to a listed loop.
+// Names of rows for accesses outside the listed loops.
 const (
 	otherLoops   = "(other loops)"
 	outsideLoops = "(outside loops)"
 )
 
-// Evictions returns a table with a row for each pair of arrays, in descending order: the number of
-// lines of one array that the other array evicted over the whole run, in the first counted level.
+// Evictions returns a table of evictions in the first counted level, over the whole run. Each row
+// is a pair of arrays with the number of lines of one array that accesses to the other array
+// evicted, in descending order.
 func (m *Misses) Evictions() report.Table {
 	t := report.Table{Key: "evictions", Columns: report.Columns("comes=fetched", "goes=evicted", "lines", "share")}
 	at := slices.IndexFunc(m.Levels, func(of LevelMisses) bool { return of.Result != nil })
@@ -185,7 +186,7 @@ func (m *Misses) Evictions() report.Table {
 	}
 	r := m.Levels[at].Result
 	t.Title = "Evictions by array in " + m.Levels[at].Cache.Name + ", over the whole run"
-	names := m.columns(r)
+	names := m.arrayNames(r)
 	type pair struct {
 		comes, goes int
 		lines       uint64
@@ -222,7 +223,7 @@ func (m *Misses) LineArrays() report.Table {
 	}
 	var rows []row
 	r, refs := m.Levels[at].Result, m.of.Tree().References()
-	names := m.columns(r)
+	names := m.arrayNames(r)
 	for i := range r.Arrays {
 		for _, n := range r.Arrays[i].References {
 			if s := m.of.Place(refs[n]); s != nil && s.Line > 0 {
@@ -239,9 +240,9 @@ func (m *Misses) LineArrays() report.Table {
 	return t
 }
 
-// columns returns the names of the arrays in the table of evictions. If several arrays have the
+// arrayNames returns the names of the arrays in the table of evictions. If several arrays have the
 // same name, the address is added to the names of all but the first of these arrays.
-func (m *Misses) columns(r *misses.Result) []string {
+func (m *Misses) arrayNames(r *misses.Result) []string {
 	names := make([]string, len(r.Evictions))
 	for i := range r.Arrays {
 		a := &r.Arrays[i]
@@ -258,7 +259,7 @@ func (m *Misses) columns(r *misses.Result) []string {
 	return names
 }
 
-// arrayName forms an array's name from the variables of its references.
+// arrayName names an array after the variables of its references.
 func (m *Misses) arrayName(a *misses.Array, lineBytes uint64) string {
 	const few = 3
 	var list []string
@@ -277,16 +278,16 @@ func (m *Misses) arrayName(a *misses.Array, lineBytes uint64) string {
 	return strings.Join(list, ", ")
 }
 
-// Classes are computed only within these limits on the leaves of the tree and on the simulated
-// accesses.
+// Limits on the leaves of the loop tree and on the simulated accesses. Beyond them, Classes
+// computes nothing.
 const (
 	mostClassLeaves    = 400
 	mostClassSimulated = 300_000
 )
 
 // Classes returns the name of the first counted level, and the class of each array of a loop in
-// that level, in the order of Arrays. Exact counts determine the classes (see [sma.Exact]). classes
-// is nil if the trace is too irregular to compute them quickly.
+// that level, in the order of Arrays. The classes are derived from exact counts (see [sma.Exact]).
+// The result classes is nil if the trace is too irregular to compute the classes quickly.
 func (m *Misses) Classes(loop int) (level string, classes []string) {
 	l := m.of
 	at := slices.IndexFunc(m.Levels, func(of LevelMisses) bool { return of.Result != nil })
@@ -320,7 +321,8 @@ func (m *Misses) Classes(loop int) (level string, classes []string) {
 	return m.Levels[at].Cache.Name, classes
 }
 
-// AddClasses adds a column with the classes of arrays to the ArraysTable of these loops.
+// AddClasses adds a column with the classes of the arrays to a table that
+// [answers.Loops.ArraysTable] returned for these loops.
 func (m *Misses) AddClasses(t *report.Table, of []int) {
 	named, row := "", 0
 	list := make([]report.Value, len(t.Rows))

@@ -22,11 +22,11 @@ type Trial struct {
 	*change.Rolled
 
 	of     *answers.Loops
-	number int // number of the nest
+	number int // index of the nest
 	arrays []outline.Array
 }
 
-// NewTrial returns a trial of the nest with this number, counted from 0. The error is a
+// NewTrial returns a trial of the nest with the given index, counted from 0. The error is a
 // [*change.Error].
 func NewTrial(l *answers.Loops, number int) (*Trial, error) {
 	t := &Trial{Rolled: change.Roll(l.Nest(number), CodeOf(l)), of: l, number: number}
@@ -44,7 +44,8 @@ func NewTrial(l *answers.Loops, number int) (*Trial, error) {
 	return t, nil
 }
 
-// CodeOf returns a function that returns the source code of a reference.
+// CodeOf returns a function that looks up the source location, the variable and the vector width of
+// a reference.
 func CodeOf(l *answers.Loops) func(loops.Reference) change.Code {
 	return func(r loops.Reference) change.Code {
 		s := l.Place(r)
@@ -55,7 +56,7 @@ func CodeOf(l *answers.Loops) func(loops.Reference) change.Code {
 	}
 }
 
-// lanes returns the number of elements of a vector type, such as <2 x double>, and 1 for other
+// lanes returns the number of elements of a vector type such as <2 x double>, and 1 for other
 // types.
 func lanes(kind string) uint64 {
 	number, _, _ := strings.Cut(strings.TrimPrefix(kind, "<"), " x ")
@@ -182,7 +183,7 @@ func (t *Trial) Read(kind, text string) (change.Change, error) {
 }
 
 // Option is the inverse of [Trial.Read]: it returns the option and the value for a change to the
-// nest. ok is false if the command has no option for the change.
+// nest. The result ok is false if the command has no option for the change.
 func (t *Trial) Option(c change.Change) (kind, text string, ok bool) {
 	loop := func(p change.Path) string { return strings.TrimPrefix(t.Names().Loop(p), "loop ") }
 	array := func(at trace.Addr) string {
@@ -233,7 +234,7 @@ func (t *Trial) Option(c change.Change) (kind, text string, ok bool) {
 	return "", "", false
 }
 
-// plainName reports whether a shell and [Trial.Read] read a name unchanged.
+// plainName reports whether a name needs no quoting in a shell and can be read by [Trial.Read].
 func plainName(name string) bool {
 	return name != "" && !strings.ContainsFunc(name, func(c rune) bool {
 		return c != '_' && c != '.' && (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z')
@@ -241,7 +242,7 @@ func plainName(name string) bool {
 }
 
 func (t *Trial) tile(text string) (change.Change, error) {
-	// tile sizes by loop depth; 0: the loop is not tiled, but is inside the tiles
+	// tile sizes by loop depth; 0 means that the loop is inside the tiles, but is not tiled itself
 	sizes := map[int]uint64{}
 	var innermost change.Path
 	outermost := -1
@@ -316,8 +317,8 @@ func (t *Trial) array(kind, name string) (trace.Addr, error) {
 	return 0, &trace.OptionError{Option: kind, Got: name, Want: "an array of nest " + strconv.Itoa(t.number+1) + ", by name or by an address inside it: " + strings.Join(names, ", ")}
 }
 
-// CacheOf converts a level to the type of package misses. ok is false unless the low bits of a
-// line's number select the set.
+// CacheOf converts a level to the cache type of package misses. The result ok is false unless the
+// low bits of the line number select the set.
 func CacheOf(c hierarchy.Cache) (cache misses.Cache, ok bool) {
 	ways := uint64(c.Ways)
 	if c.Full() {
@@ -329,8 +330,8 @@ func CacheOf(c hierarchy.Cache) (cache misses.Cache, ok bool) {
 	return misses.Cache{LineBytes: uint64(c.LineBytes), Sets: c.Lines() / ways, Ways: ways}, true
 }
 
-// Try counts the misses of the nest in each level, before these changes and after all of them.
-// doubts contains a warning about each omitted level.
+// Try counts the misses of the nest in each level, before and after all of these changes. The
+// result doubts contains a warning for each omitted level.
 func (t *Trial) Try(levels []hierarchy.Cache, goOn func() bool, changes ...change.Change) (table report.Table, doubts []string, err error) {
 	table = trialTable("Misses of nest " + strconv.Itoa(t.number+1) + " alone, in initially empty caches (exact, LRU; each level sees every access)")
 	var words, illegal []string
@@ -354,7 +355,8 @@ func (t *Trial) Try(levels []hierarchy.Cache, goOn func() bool, changes ...chang
 }
 
 // Propose searches for the changes that save the most misses in a level, and returns at most the
-// given number (most), in descending order. stopped reports whether goOn ended the search.
+// given number (most), in descending order. The result stopped is true if the function goOn ended
+// the search.
 func (t *Trial) Propose(level hierarchy.Cache, most int, goOn func() bool) (table report.Table, stopped bool, err error) {
 	table = trialTable("Changes to nest " + strconv.Itoa(t.number+1) + " that would save the most misses of " + level.Name + " (misses of the nest alone, in an initially empty cache; one change at a time)")
 	cache, ok := CacheOf(level)
@@ -363,7 +365,7 @@ func (t *Trial) Propose(level hierarchy.Cache, most int, goOn func() bool) (tabl
 	}
 	wanted := func(by change.Change) bool {
 		fuse, ok := by.(change.Fuse)
-		return !ok || !t.separates(fuse)
+		return !ok || !t.crossesFunctions(fuse)
 	}
 	found, stopped, err := change.Search(t.Nest, cache, change.Count, most, wanted, goOn)
 	for i := range found {
@@ -372,8 +374,8 @@ func (t *Trial) Propose(level hierarchy.Cache, most int, goOn func() bool) (tabl
 	return table, stopped, err
 }
 
-// separates reports whether a fusion merges loops of different functions.
-func (t *Trial) separates(fuse change.Fuse) bool {
+// crossesFunctions reports whether a fusion merges loops of different functions.
+func (t *Trial) crossesFunctions(fuse change.Fuse) bool {
 	fused := t.Nest.Clone()
 	for _, pair := range fuse.Pairs() {
 		if Separate(t.of, fused, pair) || pair.Apply(fused) != nil {
@@ -384,9 +386,9 @@ func (t *Trial) separates(fuse change.Fuse) bool {
 }
 
 // Separate reports whether two loops cannot be fused because they are in different functions. The
-// compiler turns the body of a parallel region into a function, so a loop in a region and a loop
-// before or after the region are also in different functions. Inlined code belongs to the function
-// into which it was inlined.
+// compiler outlines the body of a parallel region as a separate function. Therefore, a loop in a
+// region and a loop before or after the region are also in different functions. Inlined code
+// belongs to the function into which it was inlined.
 func Separate(l *answers.Loops, n *loops.Nest, fuse change.Fuse) bool {
 	if len(fuse.First) == 0 {
 		return false
@@ -397,10 +399,10 @@ func Separate(l *answers.Loops, n *loops.Nest, fuse change.Fuse) bool {
 	}
 	first, second := functionsOf(l, a.Body), functionsOf(l, b.Body)
 	shared := slices.ContainsFunc(first, func(name string) bool { return slices.Contains(second, name) })
-	return len(first) > 0 && len(second) > 0 && !shared || forks(a.Body) || forks(b.Body)
+	return len(first) > 0 && len(second) > 0 && !shared || hasRegionBorder(a.Body) || hasRegionBorder(b.Body)
 }
 
-// functionsOf returns the functions that make the references among items.
+// functionsOf returns the functions whose references occur among items.
 func functionsOf(l *answers.Loops, items []loops.Item) (names []string) {
 	for i := range items {
 		switch it := &items[i]; {
@@ -415,10 +417,10 @@ func functionsOf(l *answers.Loops, items []loops.Item) (names []string) {
 	return names
 }
 
-// forks reports whether items contain the beginning or the end of a parallel region.
-func forks(items []loops.Item) bool {
+// hasRegionBorder reports whether items contain the beginning or the end of a parallel region.
+func hasRegionBorder(items []loops.Item) bool {
 	return slices.ContainsFunc(items, func(it loops.Item) bool {
-		return it.IsLoop() && forks(it.Body) || !it.IsLoop() && (it.Ref.Kind == trace.ParallelBegin || it.Ref.Kind == trace.ParallelEnd)
+		return it.IsLoop() && hasRegionBorder(it.Body) || !it.IsLoop() && (it.Ref.Kind == trace.ParallelBegin || it.Ref.Kind == trace.ParallelEnd)
 	})
 }
 
