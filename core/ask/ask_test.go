@@ -42,8 +42,8 @@ func TestVerbs(t *testing.T) {
 	}
 }
 
-// drawn draws random values of an argument that Check accepts.
-func drawn(t *rapid.T, a Arg) []string {
+// drawValues draws random values of an argument. Check must accept these values.
+func drawValues(t *rapid.T, a Arg) []string {
 	n := 1
 	if a.Kind == List {
 		n = rapid.IntRange(1, 3).Draw(t, "values")
@@ -70,7 +70,7 @@ func TestWordsRoundTrip(t *testing.T) {
 		q := New(rapid.SampledFrom(Verbs()).Draw(t, "verb"))
 		for _, a := range q.Verb.Args {
 			if rapid.Bool().Draw(t, "given") {
-				q = q.With(a.Name, drawn(t, a)...)
+				q = q.With(a.Name, drawValues(t, a)...)
 			}
 		}
 		if q.Verb.Machine != NoCaches && (q.Verb.Machine == AllCaches || rapid.Bool().Draw(t, "caches")) {

@@ -15,7 +15,7 @@ import (
 
 var granularities = []string{"word", "line", "page"}
 
-// This verb reports values that one thread writes and another thread uses.
+// The verb communication reports values that one thread writes and another thread uses.
 var _ = Add(&Verb{
 	Name:    "communication",
 	Title:   "Communication between threads, and false sharing",
@@ -24,7 +24,7 @@ var _ = Add(&Verb{
 		{Name: "granularity", Default: "word", Words: granularities, Help: "count flows between threads in this `UNIT`: " + strings.Join(granularities, ", ")},
 		{Name: "by", Words: []string{"flow", "site", "object", "owner", "window"}, Help: manual("print only this `TABLE`: flow, site, object, owner, window")},
 		{Name: "false-sharing", Kind: Switch, Help: manual("print only false sharing")},
-		top("show the first `N` pairs of source locations"),
+		topArg("show the first `N` pairs of source locations"),
 		Line,
 	},
 	Needs: func(q Question) analysis.Analyses {
@@ -62,7 +62,7 @@ func (r *Run) communication(q Question, d *report.Document) error {
 	if q.Text("granularity") == "page" && c.Granule(profile.PageBytes) == nil {
 		return r.Cannot("--granularity page: a sample of lines does not contain most lines of a page; use word or line, or sample intervals of the run, for example --sample onoff=1e6/1e8")
 	}
-	doubts, err := r.aboutCaches(c, caches)
+	doubts, err := r.checkCaches(c, caches)
 	if err != nil {
 		return err
 	}
@@ -101,9 +101,9 @@ func (r *Run) noCommunication() error {
 	return r.Cannot("the profile has no communication between threads: " + answers.NoCommunication(r.Profile) + "; analyze the trace again with --analyses communication")
 }
 
-// aboutCaches returns an error if the profile has no answer for one of the caches, and otherwise
+// checkCaches returns an error if the profile contains no data for one of the caches, and otherwise
 // warnings about the caches.
-func (r *Run) aboutCaches(c *answers.Communication, caches []hierarchy.Cache) (doubts []string, err error) {
+func (r *Run) checkCaches(c *answers.Communication, caches []hierarchy.Cache) (doubts []string, err error) {
 	if len(caches) > 0 && r.Profile.Communication.Sources == nil {
 		return nil, r.Cannot("--cache: the profile has no per-thread stacks; analyze the trace again with --analyses communication,sharing")
 	}
@@ -119,7 +119,7 @@ func (r *Run) aboutCaches(c *answers.Communication, caches []hierarchy.Cache) (d
 	return doubts, nil
 }
 
-// fewPairs is the number of pairs of source locations that people see without --top.
+// fewPairs is the default number of rows (pairs of source locations) in brief answers.
 const fewPairs = 10
 
 // flowTables returns the tables of the answer, except the table of --cache.
@@ -161,8 +161,8 @@ func flowTables(q Question, c *answers.Communication) []report.Table {
 	return append(append([]report.Table{c.Traffic()}, rest...), falsely)
 }
 
-// falseSharing returns the table of false sharing. In the form for people, the table describes the
-// fixes, or a sentence states that there is no false sharing.
+// falseSharing returns the table of false sharing. In brief answers, the title of the table
+// describes the worst case or states that there is no false sharing.
 func falseSharing(q Question, c *answers.Communication) report.Table {
 	t := c.FalseSharing()
 	switch {
@@ -170,7 +170,7 @@ func falseSharing(q Question, c *answers.Communication) report.Table {
 	case len(t.Rows) == 0:
 		return report.Table{Title: strings.TrimSuffix(c.FalseSummary(), ".")}
 	case len(t.Rows) == 1:
-		// the title contains the fix, so drop its column
+		// the title contains the fix, so the column with the fix is dropped
 		t.Columns = t.Columns[:len(t.Columns)-1]
 		t.Rows[0] = t.Rows[0][:len(t.Columns)]
 		fallthrough

@@ -12,12 +12,12 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Summary is the verb of a comparison for which the user has not named a question. Summary needs
-// two runs, so [Verbs] does not contain it.
+// Summary is the default verb of a comparison. [Verbs] does not contain Summary, because it needs
+// two runs.
 var Summary = &Verb{
 	Name:  "summary",
 	Args:  []Arg{Line},
-	Needs: needs(analysis.Default),
+	Needs: always(analysis.Default),
 	Lines: oneLine,
 	Answer: func(r *Run, _ Question, d *report.Document) error {
 		if !slices.ContainsFunc(r.Profile.Locality, func(l profile.Locality) bool { return r.Beside.Profile.LocalityAt(l.LineBytes) != nil }) {
@@ -29,8 +29,8 @@ var Summary = &Verb{
 }
 
 // Compare asks two runs the same question and joins their answers table by table. The parameter on
-// is the question as the user wrote it. The caller must add the tables to the document. The error
-// names the run that has no answer.
+// contains the question as the user wrote it. The caller must add the joined tables to the
+// document. The error names the run that has no answer.
 func Compare(runs [2]*Run, q Question, on string) (*report.Document, []answers.Compared, error) {
 	d := &report.Document{Schema: "stackglass.compare", Version: 1, Input: comparedFacts(runs, q, on)}
 	var tables [2][]report.Table
@@ -40,7 +40,7 @@ func Compare(runs [2]*Run, q Question, on string) (*report.Document, []answers.C
 		run.Beside = runs[1-i]
 		answer, err := run.Answer(q)
 		if err != nil {
-			return nil, nil, run.named(err)
+			return nil, nil, run.withRunName(err)
 		}
 		tables[i], d.Main = answer.Tables, answer.Main
 		doubts[i] = slices.DeleteFunc(answer.Warnings, func(text string) bool { return slices.Contains(run.Warnings, text) })
@@ -61,8 +61,8 @@ func Compare(runs [2]*Run, q Question, on string) (*report.Document, []answers.C
 	return d, compared, nil
 }
 
-// named prefixes an error with the name of the run, unless the error already contains this name.
-func (r *Run) named(err error) error {
+// withRunName prefixes an error with the name of the run, unless the error already contains this name.
+func (r *Run) withRunName(err error) error {
 	if err == ErrStopped || strings.Contains(err.Error(), r.Name) {
 		return err
 	}
@@ -72,7 +72,7 @@ func (r *Run) named(err error) error {
 	return err
 }
 
-// join joins two answers, and adds the warnings about both to the document.
+// join joins the tables of two answers, and adds the warnings of both answers to the document.
 func join(runs [2]*Run, d *report.Document, tables [2][]report.Table, doubts [2][]string) []answers.Compared {
 	d.Warnings = slices.Concat(runs[0].Warnings, runs[1].Warnings)
 	if runs[0].Profile != nil && runs[1].Profile != nil {

@@ -10,10 +10,10 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// ByflFormat replaces the trace format if a result comes from Byfl.
+// ByflFormat is the name of the trace format for results of the tool Byfl.
 const ByflFormat = "byfl"
 
-// counters reports a program's instruction counts.
+// The verb counters reports a program's instruction counts.
 var _ = Add(&Verb{
 	Name:  "counters",
 	Title: "Operations, bytes, branches and calls",
@@ -21,7 +21,7 @@ var _ = Add(&Verb{
 		{Name: "by", Default: string(answers.ByProgram), Words: []string{"program", "function", "block"}, Help: manual("group by this `UNIT`: program, function or block")},
 		{Name: "sort", Help: manual("sort functions or blocks by this `COLUMN` of csv, numbers in descending order (default: bytes)")},
 	},
-	Needs: needs(analysis.Locality | analysis.Counters),
+	Needs: always(analysis.Locality | analysis.Counters),
 	Whole: true,
 	Check: func(q Question) error {
 		by, column := answers.CountersBy(q.Text("by")), q.Text("sort")
@@ -34,7 +34,7 @@ var _ = Add(&Verb{
 		t := answers.CountersOf(&profile.Counters{}, by, "")
 		return sortable(&t, column)
 	},
-	Missing: lacks(func(p *profile.Profile) bool { return p.Counters == nil }, "the profile contains no counters"),
+	Missing: missingIf(func(p *profile.Profile) bool { return p.Counters == nil }, "the profile contains no counters"),
 	Answer: func(r *Run, q Question, d *report.Document) error {
 		p := r.Profile
 		if p.Counters == nil {

@@ -14,17 +14,17 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// histogram counts accesses by LRU stack distance: F(Δ).
+// The verb histogram reports the number of accesses at each LRU stack distance, F(Δ).
 var _ = Add(&Verb{
 	Name:    "histogram",
 	Title:   "Number of accesses at each stack distance",
 	Args:    []Arg{Line},
-	Needs:   needs(analysis.Locality),
+	Needs:   always(analysis.Locality),
 	Lines:   oneLine,
 	Spills:  true,
 	Sums:    true,
 	Missing: noDistances,
-	Answer: ofLocality(func(r *Run, q Question, found *profile.Locality, _ *report.Document) (t report.Table, _ error) {
+	Answer: answerAtLineSize(func(r *Run, q Question, found *profile.Locality, _ *report.Document) (t report.Table, _ error) {
 		counts, cold := found.Histogram(trace.AllKinds)
 		if q.Brief {
 			t = answers.BinnedHistogram(counts, cold)
@@ -36,9 +36,9 @@ var _ = Add(&Verb{
 	}),
 })
 
-// ofLocality returns a function for Verb.Answer that adds a table of the stack distances at the
-// line size in question.
-func ofLocality(table func(*Run, Question, *profile.Locality, *report.Document) (report.Table, error)) func(*Run, Question, *report.Document) error {
+// answerAtLineSize returns a function for Verb.Answer. The function adds a table that is computed
+// from the stack distances for the line size in question.
+func answerAtLineSize(table func(*Run, Question, *profile.Locality, *report.Document) (report.Table, error)) func(*Run, Question, *report.Document) error {
 	return func(r *Run, q Question, d *report.Document) error {
 		found, err := r.Locality(q)
 		if err != nil {
@@ -50,7 +50,7 @@ func ofLocality(table func(*Run, Question, *profile.Locality, *report.Document) 
 	}
 }
 
-// curve reports the misses m(C) of a fully associative LRU cache for every capacity C.
+// The verb curve reports the misses m(C) of a fully associative LRU cache for every capacity C.
 var _ = Add(&Verb{
 	Name:  "curve",
 	Title: "Misses at every cache capacity",
@@ -65,7 +65,7 @@ var _ = Add(&Verb{
 	Spills:  true,
 	Sums:    true,
 	Missing: noDistances,
-	Answer: ofLocality(func(r *Run, q Question, found *profile.Locality, d *report.Document) (t report.Table, _ error) {
+	Answer: answerAtLineSize(func(r *Run, q Question, found *profile.Locality, d *report.Document) (t report.Table, _ error) {
 		if q.Given(Range.Name) {
 			return r.curveWithin(q, d)
 		}
@@ -121,12 +121,12 @@ func mostApart(runs [2]*Run, q Question) []report.Fact {
 	return facts
 }
 
-// sets reports the misses of set-associative LRU caches.
+// The verb sets reports the misses of set-associative LRU caches.
 var _ = Add(&Verb{
 	Name:   "sets",
 	Title:  "Misses for every number of sets and ways",
 	Args:   []Arg{Line, {Name: "causes", Kind: Switch, Help: manual("split misses into cold, capacity and conflict misses")}},
-	Needs:  needs(analysis.Sets),
+	Needs:  always(analysis.Sets),
 	Lines:  oneLine,
 	Spills: true,
 	Sums:   true,
@@ -136,7 +136,7 @@ var _ = Add(&Verb{
 		}
 		return "the profile contains no set tables"
 	},
-	Answer: ofLocality(func(r *Run, q Question, found *profile.Locality, d *report.Document) (t report.Table, _ error) {
+	Answer: answerAtLineSize(func(r *Run, q Question, found *profile.Locality, d *report.Document) (t report.Table, _ error) {
 		if found.Sets == nil {
 			if r.Profile.Sampled == nil {
 				return t, &Error{"the profile " + r.Name + " contains no set tables; analyze the trace again, by default or with --analyses sets"}
@@ -150,7 +150,7 @@ var _ = Add(&Verb{
 		case q.Is("causes"):
 			t = answers.SetCauses(found)
 		case r.Beside != nil:
-			t = shapes(t, q.Brief)
+			t = listedShapes(t, q.Brief)
 		case q.Brief:
 			t = answers.SetsGrid(found)
 		}
@@ -159,8 +159,9 @@ var _ = Add(&Verb{
 	}),
 })
 
-// shapes keeps only the rows for shapes that the set tables of all profiles contain.
-func shapes(t report.Table, brief bool) report.Table {
+// listedShapes removes rows whose number of ways exceeds profile.MaxWays. In brief answers, it also
+// removes rows whose number of ways is not a power of two.
+func listedShapes(t report.Table, brief bool) report.Table {
 	if brief {
 		t.Title += ", only ways that are powers of two (for all ways, use --format csv)"
 	}
@@ -172,11 +173,10 @@ func shapes(t report.Table, brief bool) report.Table {
 	return t
 }
 
-// noDistances is a function for Verb.Missing that reports missing stack distances.
-var noDistances = lacks(func(p *profile.Profile) bool { return len(p.Locality) == 0 }, "the profile contains no stack distances")
+// noDistances is a function for Verb.Missing of verbs that need stack distances.
+var noDistances = missingIf(func(p *profile.Profile) bool { return len(p.Locality) == 0 }, "the profile contains no stack distances")
 
-// withBeside returns the stack distances of the run and of the run with which it is compared, if
-// any.
+// withBeside returns the stack distances of the run and, in a comparison, of the other run.
 func (r *Run) withBeside(q Question, own *profile.Locality) ([]*profile.Locality, error) {
 	if r.Beside == nil {
 		return []*profile.Locality{own}, nil
@@ -206,12 +206,12 @@ func (r *Run) Locality(q Question) (*profile.Locality, error) {
 	return nil, &Error{option + holds + "; choose one of these sizes, or analyze the trace again with --lines"}
 }
 
-// footprint reports the number of distinct lines in windows of every length.
+// The verb footprint reports the number of distinct lines in windows of every length.
 var _ = Add(&Verb{
 	Name:    "footprint",
 	Title:   "Distinct lines in windows of every length",
-	Needs:   needs(analysis.Footprint),
-	Missing: lacks(func(p *profile.Profile) bool { return p.Footprint == nil || p.Footprint.Accesses == 0 }, "the profile contains no footprint"),
+	Needs:   always(analysis.Footprint),
+	Missing: missingIf(func(p *profile.Profile) bool { return p.Footprint == nil || p.Footprint.Accesses == 0 }, "the profile contains no footprint"),
 	Answer: func(r *Run, q Question, d *report.Document) error {
 		f := r.Profile.Footprint
 		if f == nil {

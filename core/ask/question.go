@@ -13,18 +13,18 @@ import (
 // Question is a verb with values for its arguments.
 type Question struct {
 	Verb    *Verb
-	Machine hierarchy.Hierarchy // the caches in question; no levels: the user gave none
-	// the answer is for people: less important rows and columns are omitted
+	Machine hierarchy.Hierarchy // the hierarchy that the user specified; it has no levels if the user specified none
+	// the answer is in human-readable form, without the less important rows and columns
 	Brief  bool
-	Only   string              // the only column of numbers that is needed in tables with many rows; "": all
-	values map[string][]string // values of the given arguments, by name
+	Only   string              // key of the only column of numbers that tables with many rows must contain; "" means all columns
+	values map[string][]string // values of the arguments that the user specified, by name
 }
 
-// New returns the question with all arguments at their defaults.
+// New returns a question whose arguments all have their default values.
 func New(v *Verb) Question { return Question{Verb: v, values: map[string][]string{}} }
 
-// With returns the question with these values for one of the verb's arguments. Without values, it
-// removes the argument.
+// With returns a copy of the question in which one argument has the given values. If there are no
+// values, the argument has its default.
 func (q Question) With(name string, values ...string) Question {
 	q.values = maps.Clone(q.values)
 	if q.values[name] = values; len(values) == 0 {
@@ -33,7 +33,7 @@ func (q Question) With(name string, values ...string) Question {
 	return q
 }
 
-// Given reports whether the user gave the argument a value.
+// Given reports whether the user specified the argument.
 func (q Question) Given(name string) bool { return len(q.values[name]) > 0 }
 
 // List returns all values of an argument.
@@ -47,20 +47,20 @@ func (q Question) Text(name string) string {
 	return q.Verb.Arg(name).Default
 }
 
-// Number returns the value of an argument that Check accepted.
+// Number returns the value of an argument as a number. Check must have accepted the question.
 func (q Question) Number(name string) uint64 {
 	n, _ := strconv.ParseUint(q.Text(name), 10, 64)
 	return n
 }
 
-// Is reports whether a switch is set.
+// Is reports whether an argument of kind Switch is set.
 func (q Question) Is(name string) bool { return q.Text(name) == "true" }
 
 // Line returns the line size in question, in bytes.
 func (q Question) Line() uint32 { return uint32(min(q.Number(Line.Name), 1<<31)) }
 
-// Caches returns the hierarchy in question: the user's hierarchy, or else the verb's usual caches,
-// or else the first preset.
+// Caches returns the hierarchy in question: the hierarchy that the user specified or, by default,
+// the verb's usual caches or the first preset.
 func (q Question) Caches() hierarchy.Hierarchy {
 	if len(q.Machine.Levels) > 0 || q.Verb.Machine != UsualCaches {
 		return q.Machine
@@ -81,8 +81,8 @@ func (q Question) Caches() hierarchy.Hierarchy {
 	return h
 }
 
-// Check checks the values of the arguments. The error is a *[trace.OptionError] if it is about a
-// single argument.
+// Check checks the values of the arguments. If the error is about a single argument, it is a
+// *[trace.OptionError].
 func (q Question) Check() error {
 	for name, list := range q.values {
 		a := q.Verb.Arg(name)
@@ -126,9 +126,9 @@ func (a *Arg) check(list []string) error {
 	return nil
 }
 
-// Words returns the question as words: the verb, then name=value for each given value, in the order
-// of the verb's arguments, then machine=LINE for each line of the hierarchy
-// ([hierarchy.Hierarchy.Lines]).
+// Words returns the question as words: first the verb, then a word name=value for each specified
+// value, in the order of the verb's arguments, and then a word machine=LINE for each line of the
+// hierarchy ([hierarchy.Hierarchy.Lines]).
 func (q Question) Words() []string {
 	words := []string{q.Verb.Name}
 	for _, a := range q.Verb.Args {
@@ -145,14 +145,14 @@ func (q Question) Words() []string {
 	return words
 }
 
-// Names of words that are not arguments.
+// Names of words that specify the hierarchy and the form of the answer.
 const (
 	machine = "machine"
 	brief   = "brief"
 )
 
-// Parse reads a question from the words that Words returned, and checks the question. The error is
-// a *[trace.OptionError] if it is about a single word.
+// Parse converts the words that [Question.Words] returns back to a question, and checks the
+// question. If the error is about a single word, it is a *[trace.OptionError].
 func Parse(words []string) (Question, error) {
 	q, err := Read(words)
 	if err != nil {
@@ -161,7 +161,8 @@ func Parse(words []string) (Question, error) {
 	return q, q.Check()
 }
 
-// Read is like Parse for an incomplete question: only the verb and the hierarchy are checked.
+// Read is like Parse, but checks only the verb and the hierarchy, so that the question may be
+// incomplete.
 func Read(words []string) (Question, error) {
 	name := ""
 	if len(words) > 0 {

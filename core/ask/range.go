@@ -11,11 +11,12 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Range is the argument of verbs that can answer for a part of the run.
+// Range is the argument that selects a part of the run. Only some verbs accept it.
 var Range = Arg{Name: "range", Help: manual("analyse only this `PART` of the run, such as 10%..35% or references 2000000..5000000, rounded to windows of the timeline")}
 
-// RangeOf returns the windows [from, to) of the timeline that the range argument selects. Each end
-// is rounded to the nearest border between windows, but the part has at least one window.
+// RangeOf returns the windows [from, to) of the timeline that the range argument selects. Both ends
+// of the range are rounded to the nearest window border, but the range contains at least one
+// window.
 func (r *Run) RangeOf(q Question) (from, to int, err error) {
 	t := r.Profile.Timeline
 	if t == nil {
@@ -23,8 +24,8 @@ func (r *Run) RangeOf(q Question) (from, to int, err error) {
 	}
 	bad := &trace.OptionError{Option: Range.Name, Got: q.Text(Range.Name), Want: "the beginning and the end of a part of the run, for example 10%..35% or 2000000..5000000 (references)"}
 	first, last, found := strings.Cut(q.Text(Range.Name), "..")
-	low, ok := r.reference(first, 0)
-	high, ok2 := r.reference(last, float64(r.Profile.Totals.AllReferences()))
+	low, ok := r.parseEnd(first, 0)
+	high, ok2 := r.parseEnd(last, float64(r.Profile.Totals.AllReferences()))
 	if !found || !ok || !ok2 || low >= high {
 		return 0, 0, bad
 	}
@@ -40,9 +41,9 @@ func (r *Run) RangeOf(q Question) (from, to int, err error) {
 	return from, max(to, from+1), nil
 }
 
-// reference parses an end of a range: a number, or a share of the run's references. For "", it
-// returns the argument end.
-func (r *Run) reference(text string, end float64) (n float64, ok bool) {
+// parseEnd parses one end of a range: a number of references, or a share of the run's references.
+// If the text is empty, it returns the default, end.
+func (r *Run) parseEnd(text string, end float64) (n float64, ok bool) {
 	text = strings.TrimSpace(text)
 	if text == "" {
 		return end, true
@@ -66,9 +67,9 @@ func (r *Run) NoTimeline() error {
 	return r.Cannot("the profile has no timeline, because an older version wrote it; analyze the trace again")
 }
 
-// Within returns the run, or the part of the run that the range argument selects. A part is a run
-// with the same profile and a ranker that counts only the part. Within also adds the part to the
-// facts of the answer.
+// Within returns the run, or the part of the run that the range argument selects. A part is a [Run]
+// with the same profile, but with a ranker that counts only the selected windows. Within also adds
+// a fact about the part to the answer.
 func (r *Run) Within(q Question, d *report.Document) (*Run, error) {
 	if !q.Given(Range.Name) {
 		return r, nil
@@ -90,8 +91,8 @@ func (r *Run) Within(q Question, d *report.Document) (*Run, error) {
 	return part, nil
 }
 
-// Part returns the run with a ranker for the windows [from, to) of its timeline. Part caches the
-// latest part, because users ask several questions about one part.
+// Part returns the part of the run in the windows [from, to) of its timeline. It caches the last
+// result, because users often ask several questions about the same part.
 func (r *Run) Part(from, to int) (*Run, bool) {
 	if whole := r.Ranker(); r.part == nil || r.partOf != [2]int{from, to} {
 		if whole == nil {
@@ -108,8 +109,8 @@ func (r *Run) Part(from, to int) (*Run, bool) {
 	return r.part, true
 }
 
-// windowed returns warnings about levels whose misses in a part of the run are estimates.
-func windowed(levels []attribution.Attribution) (list []string) {
+// rangeEstimates returns a warning for each level whose misses in a part of the run are estimates.
+func rangeEstimates(levels []attribution.Attribution) (list []string) {
 	for i := range levels {
 		l := &levels[i]
 		if l.Part == nil || l.Exact || l.Level.Misses == 0 {
@@ -124,7 +125,7 @@ func windowed(levels []attribution.Attribution) (list []string) {
 	return list
 }
 
-// whatIfWithin answers what-if for a part of the run.
+// whatIfWithin answers a what-if question about a part of the run.
 func (r *Run) whatIfWithin(q Question, d *report.Document) error {
 	part, err := r.Within(q, d)
 	if err != nil {
@@ -142,11 +143,11 @@ func (r *Run) whatIfWithin(q Question, d *report.Document) error {
 	p := attribution.Predicted(q.Machine, levels, end-first)
 	d.Input = append(r.Facts(0), d.Input...)
 	d.Tables = answers.Predicted(q.Machine, p)
-	d.Warnings = append(r.Told(doubts), windowed(levels)...)
+	d.Warnings = append(r.Told(doubts), rangeEstimates(levels)...)
 	return nil
 }
 
-// curveWithin answers curve for a part of the run.
+// curveWithin returns the table of the verb curve for a part of the run.
 func (r *Run) curveWithin(q Question, d *report.Document) (t report.Table, err error) {
 	part, err := r.Within(q, d)
 	if err != nil {

@@ -9,15 +9,15 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// The verbs pipeline, multicore and diagnose build their answers from replies of models, which
-// another program may have computed. Modelled, Predicted and Replied convert these replies to
+// The verbs pipeline, multicore and diagnose build their answers from replies of models. Another
+// program may have computed these replies. Modelled, Predicted and Replied convert the replies to
 // answers.
 
-// TopRows is the argument that limits the number of rows of each table in the readable form of an
-// answer.
+// TopRows is the argument that limits the number of rows of each table in human-readable answers.
 var TopRows = Arg{Name: "top", Kind: Number, Default: "10", Help: "print the first `N` rows of each table (0: all rows; csv and json always contain all rows)"}
 
-// Pipeline returns the verb pipeline for runs with the given replies of the models, by profile.
+// Pipeline returns the verb pipeline for runs whose replies from the models are already known. The
+// map contains the reply for each profile.
 func Pipeline(replies map[*profile.Profile]*answers.Reply) *Verb {
 	return &Verb{
 		Name: "pipeline", Machine: SomeCaches, Args: []Arg{{Name: "function"}, {Name: "block"}, TopRows},
@@ -28,8 +28,8 @@ func Pipeline(replies map[*profile.Profile]*answers.Reply) *Verb {
 	}
 }
 
-// Replied returns a verb with that name for runs with known answers: the replies to the verb's
-// question, by profile. main is the key of the verb's main table.
+// Replied returns a verb with the given name for runs whose replies are already known. The map
+// contains the reply for each profile. The parameter main is the key of the verb's main table.
 func Replied(name, main string, replies map[*profile.Profile]*answers.Reply, args ...Arg) *Verb {
 	return &Verb{
 		Name: name, Machine: SomeCaches, Args: args,
@@ -40,7 +40,7 @@ func Replied(name, main string, replies map[*profile.Profile]*answers.Reply, arg
 			}
 			d.Main, d.Warnings = main, reply.Notes
 			for _, t := range reply.Tables {
-				if t.Key != "processors" { // the list of processors is not part of the answer
+				if t.Key != "processors" { // only the page needs the list of processors
 					d.Tables = append(d.Tables, t)
 				}
 			}
@@ -49,7 +49,7 @@ func Replied(name, main string, replies map[*profile.Profile]*answers.Reply, arg
 	}
 }
 
-// Modelled converts the reply to an [answers.ModelQuestion] into an answer of the verb pipeline.
+// Modelled converts a reply to an [answers.ModelQuestion] into an answer of the verb pipeline.
 func (r *Run) Modelled(q Question, reply *answers.Reply, d *report.Document) {
 	d.Input = []report.Fact{{Key: "file", Label: "file", Value: report.TextOf(r.Name)}}
 	if r.Module == nil {
@@ -108,7 +108,8 @@ func indices(first, last int) (list []int) {
 	return list
 }
 
-// ModelAdvice converts a note of the models into a warning, and adds the options that avoid it.
+// ModelAdvice converts a note of the models into a warning, and adds the command-line options that
+// avoid the problem.
 func ModelAdvice(note string) string {
 	text := strings.TrimSuffix(note, ".")
 	if note == answers.NoHierarchy {
@@ -117,9 +118,9 @@ func ModelAdvice(note string) string {
 	return text
 }
 
-// Predicted converts the reply to a question about several cores into an answer of the verb
-// multicore. The answer contains the table whose key is the parameter by, or the main tables if by
-// is "".
+// Predicted converts a reply to an [answers.MulticoreQuestion] into an answer of the verb
+// multicore. The parameter by is the key of the table that the answer contains; "" selects the main
+// tables.
 func (r *Run) Predicted(q answers.MulticoreQuestion, by string, reply *answers.Reply, d *report.Document) {
 	d.Input = []report.Fact{{Key: "file", Label: "file", Value: report.TextOf(r.Name)}}
 	text := func(key, label, value string) {
@@ -155,7 +156,8 @@ func (r *Run) Predicted(q answers.MulticoreQuestion, by string, reply *answers.R
 	}
 }
 
-// Phrase converts a sentence into a form that can follow a colon.
+// Phrase converts a sentence into a clause that can follow a colon: it lowercases the first letter
+// and removes the full stop.
 func Phrase(sentence string) string {
 	sentence = strings.TrimSuffix(sentence, ".")
 	if len(sentence) > 1 && sentence[0] >= 'A' && sentence[0] <= 'Z' && (sentence[1] >= 'a' && sentence[1] <= 'z' || sentence[1] == ' ') {

@@ -16,50 +16,50 @@ import (
 	"github.com/stackglass/stackglass/core/trace/sourcefile"
 )
 
-// Run is the subject of questions. Fields that are functions may be nil.
+// Run contains the data about which questions are asked. All fields of function type may be nil.
 type Run struct {
 	Name     string           // name of the run's file, as the user knows it
-	Profile  *profile.Profile // nil if Module or Folded is set
+	Profile  *profile.Profile // nil if field Module or Folded is set
 	Module   []byte           // the LLVM IR text of a program that was not run
 	Folded   *Folded          // a loop-compressed trace that was not expanded
-	Warnings []string         // warnings about the run as a whole; [NewRun] adds warnings about its profile
+	Warnings []string         // warnings that apply to all answers; [NewRun] adds warnings about the profile
 
-	// Readable returns a function's name as written in the source.
+	// Readable demangles a function's name.
 	Readable func(string) string
-	// Source returns the text of a source line, with each sequence of blanks replaced by one blank,
-	// or "". If Source is nil, the files stored in the profile contain the text.
+	// Source returns the text of a source line, or "" if the text is unknown. Sequences of blanks are
+	// collapsed into one. If Source is nil, the text is read from the files stored in the profile.
 	Source func(file string, line uint32) string
-	// File reads a file that an argument names.
+	// File reads a file whose name is the value of an argument.
 	File func(name string) ([]byte, error)
-	// Windows contains samples of each block's executions, for 64-byte lines, or nil.
+	// Windows contains reuse profiles of sampled block executions, for 64-byte lines. It may be nil.
 	Windows []blocks.SampledReuse
 	// Predict reads the trace again and predicts the run on several cores.
 	Predict func(answers.MulticoreQuestion) (*answers.Reply, error)
-	// Beside is the run with which this run is compared, or nil. In a comparison, the answers of
-	// both runs contain all rows and columns that either answer needs.
+	// Beside is the run with which this run is compared, or nil. In a comparison, the answers of both
+	// runs contain the same rows and columns, so that they can be joined.
 	Beside *Run
-	// GoOn is called while a long answer is computed, and reports whether the user still wants the
-	// answer.
+	// GoOn is called regularly while a long answer is computed. It returns false if the user no longer
+	// wants the answer.
 	GoOn func() bool
-	// Partial is called during long answers, with a function that returns the tables and warnings so
-	// far, and the table "progress".
+	// Partial is called while a long answer is computed. The function soFar returns a preliminary
+	// answer: the tables and warnings computed so far, and a table "progress".
 	Partial func(soFar func() *report.Document)
 
-	Analysed bool   // the profile was made from a trace for this question, not read from a file
-	Cores    string // the user's groups of threads that share a core; "": none
+	Analysed bool   // the profile was computed from a trace for this question, and not read from a file
+	Cores    string // groups of threads that share a core, as specified by the user; "" if not specified
 
 	asker  *hierarchy.Asker
 	ranker *attribution.Ranker
 	files  *sourcefile.Files
-	part   *Run   // the part of the run that the last question was about; nil: none
-	partOf [2]int // the windows of the part
+	part   *Run   // the part of the run about which the last question was asked, or nil
+	partOf [2]int // first and last window of the part (half-open)
 }
 
-// Folded is a loop-compressed trace.
+// Folded contains a loop-compressed trace and its program.
 type Folded struct {
 	Tree    *loops.Tree
 	Program *trace.Program // may be nil
-	Partial bool           // the end of the trace could not be read
+	Partial bool           // whether the end of the trace could not be read
 }
 
 // NewRun returns a run for a profile that was read from a file.
@@ -67,7 +67,8 @@ func NewRun(name string, p *profile.Profile) *Run {
 	return &Run{Name: name, Profile: p, Warnings: Doubts(name, p)}
 }
 
-// Asker returns the run's cache predictor, which caches results that many predictions need.
+// Asker returns the run's cache predictor. It caches intermediate results, because many predictions
+// need the same results.
 func (r *Run) Asker() *hierarchy.Asker {
 	if r.asker == nil {
 		r.asker = hierarchy.NewAsker(r.Profile)
@@ -75,8 +76,8 @@ func (r *Run) Asker() *hierarchy.Asker {
 	return r.asker
 }
 
-// Ranker returns the run's ranker, which attributes misses to sites, or nil if the profile has no
-// sites.
+// Ranker returns the run's ranker, which attributes misses to sites. It returns nil if the profile
+// has no sites.
 func (r *Run) Ranker() *attribution.Ranker {
 	if r.ranker == nil {
 		r.ranker, _ = attribution.New(r.Profile)
@@ -84,7 +85,8 @@ func (r *Run) Ranker() *attribution.Ranker {
 	return r.ranker
 }
 
-// SourceText returns a function that returns the text of source lines, or nil if there is no text.
+// SourceText returns a function that looks up the text of a source line. It returns nil if there
+// are no source files.
 func (r *Run) SourceText() func(file string, line uint32) string {
 	if r.Source != nil || r.Profile == nil || len(r.Profile.Sources) == 0 {
 		return r.Source
@@ -92,8 +94,8 @@ func (r *Run) SourceText() func(file string, line uint32) string {
 	return r.Files().Line
 }
 
-// Files returns the source files stored in the profile. The run caches these files, so that each
-// file is decompressed, and matched with other versions, only once.
+// Files returns the source files stored in the profile. The run caches the result, so that each
+// file is decompressed only once, and matched with other versions only once.
 func (r *Run) Files() *sourcefile.Files {
 	if r.files == nil {
 		r.files = sourcefile.New(r.Profile.Sources)
@@ -106,17 +108,17 @@ type Error struct{ Text string }
 
 func (e *Error) Error() string { return e.Text }
 
-// Cannot returns an error whose text begins with the name of the run.
+// Cannot returns an error with the given text, prefixed with the name of the run.
 func (r *Run) Cannot(text string) error { return &Error{r.Name + ": " + text} }
 
-// ErrStopped is returned when the answer is no longer needed.
+// ErrStopped is returned if [Run.GoOn] stopped the computation of an answer.
 var ErrStopped = &Error{"the answer is no longer needed"}
 
-// Wanted reports whether the answer is still wanted.
+// Wanted reports whether the user still wants the answer (see [Run.GoOn]).
 func (r *Run) Wanted() bool { return r.GoOn == nil || r.GoOn() }
 
-// ReadFile reads the file that an argument of a question names. If the argument is "", the text is
-// nil.
+// ReadFile reads the file whose name is the value of the given argument. It returns nil if the
+// argument is not set.
 func (r *Run) ReadFile(q Question, arg string) (text []byte, err error) {
 	name := q.Text(arg)
 	switch {
@@ -133,28 +135,28 @@ func (r *Run) ReadFile(q Question, arg string) (text []byte, err error) {
 	return text, nil
 }
 
-// Answer answers a question. If there is no answer, the error is an *[Error] or a
-// *[trace.OptionError], with a text for the user.
+// Answer answers a question. If there is no answer, it returns an *[Error] or a
+// *[trace.OptionError] with a message for the user.
 func (r *Run) Answer(q Question) (*report.Document, error) {
 	if err := q.Check(); err != nil {
 		return nil, err
 	}
 	if q.Verb.Whole {
-		r = r.whole()
+		r = r.unsampled()
 	}
 	d := &report.Document{Schema: "stackglass." + q.Verb.Name, Version: 1}
 	if err := q.Verb.Answer(r, q, d); err != nil {
 		return nil, err
 	}
 	if q.Verb.Groups {
-		d.Warnings = append(d.Warnings, r.crowded()...)
+		d.Warnings = append(d.Warnings, r.sharedCores()...)
 	}
 	d.Warnings = slices.Concat(r.Warnings, d.Warnings)
 	NameFunctions(d.Tables, r.Readable)
 	return d, nil
 }
 
-// FunctionName returns a function's name as written in the source, if [Run.Readable] is set.
+// FunctionName demangles a function's name if [Run.Readable] is set.
 func (r *Run) FunctionName(name string) string {
 	if r.Readable == nil {
 		return name
@@ -162,7 +164,8 @@ func (r *Run) FunctionName(name string) string {
 	return r.Readable(name)
 }
 
-// NameFunctions makes the names of functions in tables readable. readable may be nil.
+// NameFunctions demangles the names of functions in tables. The parameter readable demangles a
+// name; it may be nil.
 func NameFunctions(tables []report.Table, readable func(string) string) {
 	for i := range tables {
 		column := tables[i].Index("function")
@@ -177,8 +180,8 @@ func NameFunctions(tables []report.Table, readable func(string) string) {
 	}
 }
 
-// whole returns the run as if its profile were not sampled.
-func (r *Run) whole() *Run {
+// unsampled returns a copy of the run whose profile is not marked as sampled.
+func (r *Run) unsampled() *Run {
 	if !r.Profile.Sampled.Estimates() {
 		return r
 	}
@@ -190,8 +193,8 @@ func (r *Run) whole() *Run {
 	return &whole
 }
 
-// Facts returns the facts of the input for an answer. lineBytes is 0 for answers about several line
-// sizes.
+// Facts returns facts about the input of an answer. The parameter lineBytes is 0 for answers about
+// several line sizes.
 func (r *Run) Facts(lineBytes uint32) []report.Fact {
 	p := r.Profile
 	facts := []report.Fact{
@@ -208,7 +211,7 @@ func (r *Run) Facts(lineBytes uint32) []report.Fact {
 	return facts
 }
 
-// Doubts returns warnings about a profile as a whole.
+// Doubts returns the warnings about a profile that apply to all answers.
 func Doubts(name string, p *profile.Profile) (list []string) {
 	say := func(text string) { list = append(list, name+": "+text) }
 	if p.State.Partial {
@@ -235,5 +238,5 @@ func Doubts(name string, p *profile.Profile) (list []string) {
 	return list
 }
 
-// NoReference is the warning about an empty profile.
+// NoReference is the warning about a profile without references.
 const NoReference = "no references were analysed: the trace contains no references that match the chosen kinds, threads and part"

@@ -15,7 +15,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// sites ranks source locations or data structures by misses.
+// The verb sites ranks source locations or data structures by misses.
 var _ = Add(&Verb{
 	Name:    "sites",
 	Use:     "[--cache NAME=SIZE,WAYS[,LINE] …]",
@@ -24,14 +24,14 @@ var _ = Add(&Verb{
 	Usual:   []string{"L1=32KiB,8"},
 	Args: []Arg{
 		{Name: "by", Default: string(attribution.Line), Words: []string{"site", "line", "function", "object"}, Help: manual("group by this `UNIT`: site, line, function or object")},
-		top("show the first `N` rows"),
+		topArg("show the first `N` rows"),
 		{Name: "share", Default: "90%", Help: manual("show the rows that cause this `SHARE` of the first level's misses")},
 		{Name: "sort", Help: manual("sort by this `COLUMN` of csv: numbers in descending order, utilisation in ascending order (default: misses of the first level)")},
 		{Name: "distances", Help: manual("print the stack distances of one `ROW` instead, which is named by function and file:line, for example \"main app.c:17\"")},
 		Range,
 	},
-	// Threads have private caches by default, as in what-if, because the totals of the two verbs
-	// must be equal.
+	// As in what-if, threads have private caches by default, so that the totals of the two verbs are
+	// equal.
 	Needs:  func(q Question) analysis.Analyses { return analysis.Sites | analysis.Sharing | setTables(q) },
 	Lines:  LevelLines,
 	Groups: true, Places: true, Measures: true,
@@ -39,20 +39,21 @@ var _ = Add(&Verb{
 		_, err := shareOf(q)
 		return err
 	},
-	Missing: lacks(func(p *profile.Profile) bool { return p.Sites == nil }, "the profile contains no sites"),
+	Missing: missingIf(func(p *profile.Profile) bool { return p.Sites == nil }, "the profile contains no sites"),
 	Answer:  (*Run).sites,
 })
 
-// top returns the argument for the number of rows.
-func top(help string) Arg { return Arg{Name: "top", Kind: Number, Default: "0", Help: help} }
+// topArg returns the argument "top", which limits the number of rows.
+func topArg(help string) Arg { return Arg{Name: "top", Kind: Number, Default: "0", Help: help} }
 
-// shareOf parses the minimum share of the misses that the listed rows cause.
+// shareOf parses the argument "share": the share of the misses that the listed rows must cause
+// together.
 func shareOf(q Question) (float64, error) {
 	return ParseShare(q, "misses, for example 90% or 0.9", math.SmallestNonzeroFloat64)
 }
 
-// ParseShare parses a share, such as 90% or 0.9. The share must not be smaller than the parameter
-// least.
+// ParseShare parses a share, such as 90% or 0.9. It fails if the share is smaller than the
+// parameter least.
 func ParseShare(q Question, of string, least float64) (share float64, err error) {
 	text, percent := strings.CutSuffix(q.Text("share"), "%")
 	share, err = strconv.ParseFloat(strings.TrimSpace(text), 64)
@@ -65,7 +66,7 @@ func ParseShare(q Question, of string, least float64) (share float64, err error)
 	return share, nil
 }
 
-// mostRows is the maximum number of rows that people see without --top.
+// mostRows is the maximum number of rows in brief answers without --top.
 const mostRows = 100
 
 func (r *Run) sites(q Question, d *report.Document) error {
@@ -90,7 +91,7 @@ func (r *Run) sites(q Question, d *report.Document) error {
 		}
 		return nil
 	}
-	rows, sorted := int(min(q.Number("top"), math.MaxInt)), math.MaxInt // sort all rows by the column, not only the first rows by misses
+	rows, sorted := int(min(q.Number("top"), math.MaxInt)), math.MaxInt // the number of rows to sort by the column; by default all rows
 	switch {
 	case rows > 0:
 	case !q.Brief:
@@ -118,7 +119,8 @@ func (r *Run) sites(q Question, d *report.Document) error {
 	return nil
 }
 
-// Attributed attributes the misses of the hierarchy in question. The returned strings are warnings.
+// Attributed predicts the hierarchy in question and attributes its misses. The second result
+// contains warnings.
 func (r *Run) Attributed(q Question, by attribution.By) (*answers.Sites, []string, error) {
 	ranker := r.Ranker()
 	if ranker == nil {
@@ -132,7 +134,7 @@ func (r *Run) Attributed(q Question, by attribution.By) (*answers.Sites, []strin
 		return nil, nil, r.Cannot("--by object: the trace contains no data structures; compile the program with \"stackglass cc -- clang …\"")
 	}
 	s := &answers.Sites{Profile: r.Profile, Ranker: ranker, Levels: levels, By: by, Name: r.Readable, Source: r.SourceText()}
-	return s, append(r.Told(doubts), slices.Concat(answers.Estimated(levels), windowed(levels))...), nil
+	return s, append(r.Told(doubts), slices.Concat(answers.Estimated(levels), rangeEstimates(levels))...), nil
 }
 
 // noSites explains why there are no sites.

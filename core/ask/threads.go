@@ -11,19 +11,19 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// threads reports how threads use private and shared caches.
+// The verb threads reports how threads use private and shared caches.
 var _ = Add(&Verb{
 	Name:    "threads",
 	Use:     "[--cache NAME=SIZE,WAYS[,LINE][,shared=CORES] …]",
 	Title:   "Misses of threads in private and shared caches",
 	Machine: UsualCaches,
-	Usual:   []string{"L1=32KiB,8", "L2=1MiB,16,shared=all"}, // one cache per core, and one cache shared by all cores
+	Usual:   []string{"L1=32KiB,8", "L2=1MiB,16,shared=all"}, // a private L1 for each core, and an L2 shared by all cores
 	Args: []Arg{
 		{Name: "by", Words: []string{"core", "domain", "change", "view"}, Help: manual("print only this `TABLE`: core, domain, change, view")},
 		{Name: "curve", Kind: Switch, Help: manual("print the misses at every capacity, by core")},
 		Line,
 	},
-	Needs:  needs(analysis.Sharing),
+	Needs:  always(analysis.Sharing),
 	Groups: true,
 	Lines: func(q Question) []uint32 {
 		lines := []uint32{q.Line()}
@@ -124,7 +124,7 @@ func (r *Run) noThreads() error {
 	return r.Cannot("the profile contains no per-thread stacks; analyze the trace again, by default or with --analyses sharing")
 }
 
-// Told returns the warnings of a prediction, except warnings that Doubts returns in other words.
+// Told returns the warnings of a prediction, without warnings that [Doubts] already covers.
 func (r *Run) Told(warnings []hierarchy.Warning) (list []string) {
 	said := hierarchy.ProfileDoubts(r.Profile)
 	for _, w := range warnings {
@@ -135,10 +135,10 @@ func (r *Run) Told(warnings []hierarchy.Warning) (list []string) {
 	return list
 }
 
-// crowded returns a warning if threads share a core because there are too many threads. Each group
-// of threads that the user chose has a core, even if the threads of the group do not occur in the
-// trace.
-func (r *Run) crowded() []string {
+// sharedCores returns a warning if threads share a core because there are more threads than cores.
+// Each group of threads that the user specified occupies a core, even if its threads do not occur
+// in the trace.
+func (r *Run) sharedCores() []string {
 	p := r.Profile
 	groups, _ := analysis.ParseGroups("cores", r.Cores)
 	absent, single := 0, len(p.Totals.Threads)

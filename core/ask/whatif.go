@@ -14,7 +14,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// This verb predicts the hits and misses of a hierarchy of caches.
+// The verb what-if predicts the hits and misses of a cache hierarchy.
 var _ = Add(&Verb{
 	Name:    "what-if",
 	Use:     "--cache NAME=SIZE,WAYS[,LINE] …",
@@ -27,7 +27,7 @@ var _ = Add(&Verb{
 		Range,
 	},
 	Needs: func(q Question) analysis.Analyses {
-		// The analysis Operations counts the instructions for MPKI.
+		// analysis.Operations counts the instructions, which MPKI needs.
 		of := analysis.Locality | analysis.Operations | analysis.Sharing | setTables(q)
 		if q.Given(Range.Name) {
 			of |= analysis.Sites
@@ -63,7 +63,7 @@ var _ = Add(&Verb{
 		d.Tables = answers.PredictedByCore(h, predicted)
 		if q.Text("by") == "core" {
 			if len(predicted.Cores) == 0 {
-				doubts = append(doubts, oneCore(r.Profile))
+				doubts = append(doubts, oneCoreReason(r.Profile))
 			} else {
 				d.Tables = slices.Insert(d.Tables, 0, answers.CoreLevels(predicted))
 			}
@@ -86,17 +86,16 @@ var _ = Add(&Verb{
 	},
 })
 
-// whatIf returns the hierarchy in question, the hierarchy to compare it with, and parts of the last
-// shared level.
+// whatIf returns the hierarchy in question, the hierarchy with which it is compared, and the parts
+// into which the last shared level is divided.
 func (q Question) whatIf() (h, other hierarchy.Hierarchy, parts []hierarchy.Share, err error) {
 	if other, err = q.Against(); err == nil {
-		parts, err = shares(q)
+		parts, err = parseShares(q)
 	}
 	return q.Machine, other, parts, err
 }
 
-// predict predicts the misses of a hierarchy. The warnings include warnings about the hierarchy
-// itself.
+// predict predicts the misses of a hierarchy. The warnings also cover the hierarchy itself.
 func (r *Run) predict(h hierarchy.Hierarchy, parts []hierarchy.Share) (hierarchy.ByCore, []hierarchy.Warning, error) {
 	p, doubts, err := r.Asker().Predict(h, parts)
 	if err == nil && h.About != "" {
@@ -105,10 +104,10 @@ func (r *Run) predict(h hierarchy.Hierarchy, parts []hierarchy.Share) (hierarchy
 	return p, doubts, err
 }
 
-// Against returns the hierarchy to compare with. The argument contains the name of a preset, lines
-// that [hierarchy.Hierarchy.Add] accepts, or a preset followed by such lines. Without the argument,
-// the hierarchy has no levels. Threads run on the same cores as in the hierarchy in question,
-// unless a line states otherwise.
+// Against returns the hierarchy with which the hierarchy in question is compared. The argument
+// "against" contains the name of a preset, lines that [hierarchy.Hierarchy.Add] accepts, or both,
+// the preset first. If the argument is not set, the returned hierarchy has no levels. Unless a line
+// specifies otherwise, threads run on the same cores in both hierarchies.
 func (q Question) Against() (h hierarchy.Hierarchy, err error) {
 	bad := func(word, want string) error { return &trace.OptionError{Option: "against", Got: word, Want: want} }
 	h.Threads = q.Machine.Threads
@@ -134,8 +133,8 @@ func (q Question) Against() (h hierarchy.Hierarchy, err error) {
 	return h, nil
 }
 
-// Levels returns the levels of all hierarchies in question. An analysis must provide the counts for
-// all these levels.
+// Levels returns the levels of the hierarchy in question and of the hierarchy with which it is
+// compared. The analyses must provide the counts for all these levels.
 func (q Question) Levels() hierarchy.Hierarchy {
 	h := q.Caches()
 	if other, err := q.Against(); err == nil {
@@ -144,7 +143,7 @@ func (q Question) Levels() hierarchy.Hierarchy {
 	return h
 }
 
-// LevelLines is a function for Verb.Lines that returns the line sizes of the caches in question, in
+// LevelLines is a function for Verb.Lines. It returns the line sizes of the caches in question, in
 // ascending order.
 func LevelLines(q Question) []uint32 { return LineSizes(q.Levels()) }
 
@@ -157,7 +156,7 @@ func LineSizes(h hierarchy.Hierarchy) (sizes []uint32) {
 	return slices.Compact(sizes)
 }
 
-// SetNumbers returns the numbers of sets that set tables need to make the answer for each level exact.
+// SetNumbers returns the numbers of sets for which set tables make the answers exact.
 func SetNumbers(h hierarchy.Hierarchy) (numbers analysis.SetNumbers) {
 	for _, c := range h.Levels {
 		sets := c.Sets()
@@ -168,10 +167,10 @@ func SetNumbers(h hierarchy.Hierarchy) (numbers analysis.SetNumbers) {
 	return numbers
 }
 
-// Stacks returns the cores' LRU stacks that the answer reads; 0: all.
+// Stacks returns the kinds of per-core LRU stacks that the answer needs; 0 means all kinds.
 func (q Question) Stacks() analysis.Stacks {
 	if q.Given(Range.Name) {
-		return 0 // the misses of sites need all stacks
+		return 0 // attributing misses to sites needs all stacks
 	}
 	stacks, other := analysis.CoherentStacks, hierarchy.Hierarchy{}
 	if q.Given("share") {
@@ -186,8 +185,8 @@ func (q Question) Stacks() analysis.Stacks {
 	return stacks
 }
 
-// setTables returns the analysis that counts set tables if they make the answer for some level
-// exact.
+// setTables returns the analysis of set tables if they make the answer for at least one level
+// exact, and otherwise 0.
 func setTables(q Question) analysis.Analyses {
 	if SetNumbers(q.Levels()) != 0 {
 		return analysis.Sets
@@ -195,8 +194,8 @@ func setTables(q Question) analysis.Analyses {
 	return 0
 }
 
-// oneCore explains why there are no numbers for each core.
-func oneCore(p *profile.Profile) hierarchy.Warning {
+// oneCoreReason explains why the answer has no numbers for individual cores.
+func oneCoreReason(p *profile.Profile) hierarchy.Warning {
 	switch {
 	case !p.Input.Header.Threads:
 		return "the trace does not say which thread made a reference, so there is one core"
@@ -206,8 +205,9 @@ func oneCore(p *profile.Profile) hierarchy.Warning {
 	return "the profile has no per-thread stacks; analyze the trace again, by default or with --analyses sharing"
 }
 
-// shares parses the parts of a cache, each of the form THREAD=SIZE.
-func shares(q Question) (list []hierarchy.Share, err error) {
+// parseShares parses the argument "share", a list of threads and their parts of a cache in the form
+// THREAD=SIZE.
+func parseShares(q Question) (list []hierarchy.Share, err error) {
 	for _, value := range q.List("share") {
 		for text := range strings.SplitSeq(value, ",") {
 			thread, size, found := strings.Cut(text, "=")

@@ -7,12 +7,12 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// windows reports the working set and the misses over the run.
+// The verb windows reports the working set and the misses over time.
 var _ = Add(&Verb{
 	Name:   "windows",
 	Title:  "Working set and misses over time",
 	Args:   []Arg{Line},
-	Needs:  needs(analysis.Locality),
+	Needs:  always(analysis.Locality),
 	Lines:  oneLine,
 	Spills: true,
 	Missing: func(p *profile.Profile) string {
@@ -21,7 +21,7 @@ var _ = Add(&Verb{
 		}
 		return "the profile contains no windows of the run"
 	},
-	Answer: ofLocality(func(r *Run, q Question, found *profile.Locality, _ *report.Document) (t report.Table, _ error) {
+	Answer: answerAtLineSize(func(r *Run, q Question, found *profile.Locality, _ *report.Document) (t report.Table, _ error) {
 		both, err := r.withBeside(q, found)
 		if err != nil {
 			return t, err
@@ -35,7 +35,7 @@ var _ = Add(&Verb{
 	}),
 })
 
-// withoutRepeats drops each column of misses that equals the next column.
+// withoutRepeats drops columns that are equal to the next column.
 func withoutRepeats(t report.Table) report.Table {
 	var kept []int
 	for i := range t.Columns {

@@ -1,7 +1,7 @@
-// Package program adds questions about the code of a program to package ask: about its basic blocks
-// and loops, about their time on a processor, and about runs on several cores. The answers need a
-// lot of code, so only programs that answer these questions import this package. For example, the
-// first program that the page loads does not import this package.
+// Package program adds verbs to package ask that need the code of the traced program: they answer
+// questions about its basic blocks and loops, about its time on a processor, and about runs on
+// several cores. Because these answers need a lot of code, the WebAssembly program that the page
+// loads first does not import this package.
 package program
 
 import (
@@ -23,7 +23,7 @@ import (
 
 var blockTables = []string{"function", "block", "branch", "opcode"}
 
-// Blocks reports how often the blocks of a program run.
+// Blocks is the verb that reports how often the basic blocks of a program are executed.
 var Blocks = ask.Add(&ask.Verb{
 	Name:  "blocks",
 	Title: "Execution counts of blocks, and branch probabilities",
@@ -65,9 +65,9 @@ var Blocks = ask.Add(&ask.Verb{
 		if err != nil {
 			return err
 		}
-		system, err := b.system(r, q)
+		system, err := b.newSystem(r, q)
 		if err != nil {
-			return b.about(err)
+			return b.withProgramName(err)
 		}
 		d.Input, d.Warnings = b.facts, b.warnings
 		if q.Is("prof") {
@@ -78,7 +78,7 @@ var Blocks = ask.Add(&ask.Verb{
 		}
 		found, err := answers.NewBlocks(system)
 		if err != nil {
-			return b.about(err)
+			return b.withProgramName(err)
 		}
 		found.Name = r.Readable
 		d.Input = append(d.Input, found.Total()...)
@@ -86,15 +86,15 @@ var Blocks = ask.Add(&ask.Verb{
 			found.Reuse, found.LineBytes, found.Windows = b.edges.Reuse(b.sites), b.sites.LineBytes, r.Windows
 		}
 		if q.Given("instructions") {
-			return b.instructions(q, found, d)
+			return b.answerInstructions(q, found, d)
 		}
 		d.Tables, err = blockAnswer(q, found)
 		return err
 	},
 })
 
-// instructions answers with the instructions of a source line.
-func (b *branches) instructions(q ask.Question, found *answers.Blocks, d *report.Document) error {
+// answerInstructions answers a question about the instructions of one source line.
+func (b *branchProgram) answerInstructions(q ask.Question, found *answers.Blocks, d *report.Document) error {
 	t, ok := found.Instructions(q.Text("instructions"))
 	switch {
 	case !ok:
@@ -110,8 +110,8 @@ func (b *branches) instructions(q ask.Question, found *answers.Blocks, d *report
 
 var needsTrace = &ask.Error{Text: "--windows samples executions while a trace is read; give a trace, and omit --probabilities"}
 
-// checkParameters returns an error if the question gives parameters, but no file that declares
-// them.
+// checkParameters returns an error if the question sets parameters without a branch-probability
+// file that declares them.
 func checkParameters(q ask.Question) error {
 	if q.Given("set") && !q.Given("probabilities") {
 		return &ask.Error{Text: "--set: a branch-probability file declares the parameters; add this file with --probabilities FILE"}
@@ -119,16 +119,16 @@ func checkParameters(q ask.Question) error {
 	return nil
 }
 
-// BranchFile returns the branches of a program as text that the user can edit, in the format of the
-// probabilities argument.
+// BranchFile returns the branches of a program as a branch-probability file, which the user can
+// edit and pass as the argument "probabilities".
 func BranchFile(r *ask.Run, q ask.Question) ([]byte, error) {
 	b, err := branchesOf(r, q)
 	if err != nil {
 		return nil, err
 	}
-	system, err := b.system(r, q)
+	system, err := b.newSystem(r, q)
 	if err != nil {
-		return nil, b.about(err)
+		return nil, b.withProgramName(err)
 	}
 	text := "The branches of " + r.Name
 	switch {
@@ -142,19 +142,19 @@ func BranchFile(r *ask.Run, q ask.Question) ([]byte, error) {
 	return system.AppendSheet(nil, text), nil
 }
 
-// branches contains a program and the counts of its branches.
-type branches struct {
+// branchProgram contains a program and the counts or weights of its branches.
+type branchProgram struct {
 	run      *ask.Run
 	program  *trace.Program
-	edges    *blocks.Run    // nil: the program has not run
+	edges    *blocks.Run    // branch counts; nil if the program was not run
 	weights  [][]uint64     // branch weights from a compiler's profile, by block
-	sites    *profile.Sites // the sites of the run; nil: reuse is unknown
+	sites    *profile.Sites // sites of the run; nil if reuse is unknown
 	facts    []report.Fact
 	warnings []string
 }
 
 // branchesOf reads the program of a run or of a module.
-func branchesOf(r *ask.Run, q ask.Question) (*branches, error) {
+func branchesOf(r *ask.Run, q ask.Question) (*branchProgram, error) {
 	if r.Module != nil {
 		return moduleBranches(r, q)
 	}
@@ -162,8 +162,8 @@ func branchesOf(r *ask.Run, q ask.Question) (*branches, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &branches{run: r, program: run.Program, edges: run}
-	if run.Profile != nil { // the profile describes a module
+	b := &branchProgram{run: r, program: run.Program, edges: run}
+	if run.Profile != nil { // the profile belongs to a module, not to a run
 		b.edges, b.weights = nil, run.Profile.Weights
 	} else {
 		for _, arg := range []string{"prof", "enter"} {
@@ -180,7 +180,7 @@ func branchesOf(r *ask.Run, q ask.Question) (*branches, error) {
 		b.sites, lineBytes = r.Profile.Sites, r.Profile.Sites.LineBytes
 	}
 	b.facts = r.Facts(lineBytes)
-	return b, b.check(q)
+	return b, b.checkWeights(q)
 }
 
 func decodeRun(r *ask.Run) (*blocks.Run, error) {
@@ -197,12 +197,12 @@ func decodeRun(r *ask.Run) (*blocks.Run, error) {
 	return run, nil
 }
 
-func moduleBranches(r *ask.Run, q ask.Question) (*branches, error) {
+func moduleBranches(r *ask.Run, q ask.Question) (*branchProgram, error) {
 	m, err := ir.Read(r.Module)
 	if err != nil {
 		return nil, r.Cannot(err.Error())
 	}
-	b := &branches{run: r, program: blocks.WithoutPaths(m.Program), weights: m.Weights}
+	b := &branchProgram{run: r, program: blocks.WithoutPaths(m.Program), weights: m.Weights}
 	b.facts = []report.Fact{
 		{Key: "file", Label: "file", Value: report.TextOf(r.Name)},
 		{Key: "compiler", Label: "compiler", Value: report.TextOf(m.Compiler)},
@@ -212,27 +212,28 @@ func moduleBranches(r *ask.Run, q ask.Question) (*branches, error) {
 	for _, s := range m.Skipped {
 		b.warnings = append(b.warnings, r.Name+": left out: "+s.What+": "+s.Why)
 	}
-	return b, b.check(q)
+	return b, b.checkWeights(q)
 }
 
-// check returns an error if the question needs weights that the module does not contain.
-func (b *branches) check(q ask.Question) error {
+// checkWeights returns an error if the question asks for the weights of a compiler's profile, but
+// the module contains none.
+func (b *branchProgram) checkWeights(q ask.Question) error {
 	if q.Is("prof") && !slices.ContainsFunc(b.weights, func(w []uint64) bool { return w != nil }) {
 		return &ask.Error{Text: "--prof: " + b.run.Name + " has no weights from a compiler's profile; compile with -fprofile-use, or omit the option"}
 	}
 	return nil
 }
 
-// about prefixes an error with the program's name, unless the error is about an argument.
-func (b *branches) about(err error) error {
+// withProgramName prefixes an error with the program's name, unless it is already an error for the user.
+func (b *branchProgram) withProgramName(err error) error {
 	if errors.As(err, new(*ask.Error)) {
 		return err
 	}
 	return b.run.Cannot(err.Error())
 }
 
-// system returns the system of a program, with the weights of its branches and its entries.
-func (b *branches) system(r *ask.Run, q ask.Question) (s *blocks.System, err error) {
+// newSystem returns the equations of a program, with its branch weights and entry functions.
+func (b *branchProgram) newSystem(r *ask.Run, q ask.Question) (s *blocks.System, err error) {
 	switch {
 	case b.edges != nil:
 		s, err = blocks.FromEdges(b.program, b.edges.Edges)
@@ -242,7 +243,7 @@ func (b *branches) system(r *ask.Run, q ask.Question) (s *blocks.System, err err
 		s, err = blocks.NewSystem(b.program)
 	}
 	if err == nil && b.edges == nil {
-		err = enter(s, b.program, q)
+		err = setEntries(s, b.program, q)
 	}
 	if err != nil || !q.Given("probabilities") {
 		return s, err
@@ -266,8 +267,8 @@ func (b *branches) system(r *ask.Run, q ask.Question) (s *blocks.System, err err
 	return s, model.Set(values)
 }
 
-// listed returns the values of an argument. Each value from the user may be a comma-separated list.
-func listed(q ask.Question, arg string) (list []string) {
+// argValues returns the values of an argument. It splits comma-separated lists.
+func argValues(q ask.Question, arg string) (list []string) {
 	for _, value := range q.List(arg) {
 		list = append(list, strings.Split(value, ",")...)
 	}
@@ -277,13 +278,13 @@ func listed(q ask.Question, arg string) (list []string) {
 // mostDigits is the maximum number of characters in a parameter's value.
 const mostDigits = 100
 
-// parameters returns the values given for the parameters of a branch-probability file.
+// parameters returns the values that the question sets for parameters of a branch-probability file.
 func parameters(sheet *blocks.Sheet, q ask.Question) (map[string]*big.Rat, error) {
 	values := map[string]*big.Rat{}
-	for _, text := range listed(q, "set") {
+	for _, text := range argValues(q, "set") {
 		name, value, found := strings.Cut(text, "=")
 		number, ok := (*big.Rat)(nil), false
-		// no exponents, because a short exponent can produce a huge number
+		// exponents are not allowed, because even a short exponent can yield a huge number
 		if len(value) <= mostDigits && !strings.ContainsAny(value, "eEpP") {
 			number, ok = new(big.Rat).SetString(value)
 		}
@@ -298,8 +299,8 @@ func parameters(sheet *blocks.Sheet, q ask.Question) (map[string]*big.Rat, error
 	return values, nil
 }
 
-// enter sets the functions at which a program begins.
-func enter(s *blocks.System, p *trace.Program, q ask.Question) error {
+// setEntries sets how often each function is called from outside the program.
+func setEntries(s *blocks.System, p *trace.Program, q ask.Question) error {
 	if !q.Given("enter") {
 		s.EnterMain()
 		return nil
@@ -308,7 +309,7 @@ func enter(s *blocks.System, p *trace.Program, q ask.Question) error {
 	for n := len(p.Functions) - 1; n >= 0; n-- {
 		numbers[p.Functions[n].Name] = n
 	}
-	for _, text := range listed(q, "enter") {
+	for _, text := range argValues(q, "enter") {
 		name, count, found := strings.Cut(text, "=")
 		n, err := strconv.ParseUint(count, 10, 64)
 		number, known := numbers[name]

@@ -12,7 +12,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Calls is the verb that divides misses, instructions and bytes by call path.
+// Calls is the verb that reports misses, instructions and bytes by call path.
 var Calls = ask.Add(&ask.Verb{
 	Name:    "calls",
 	Use:     "[--cache NAME=SIZE,WAYS[,LINE] …]",

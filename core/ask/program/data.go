@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/stackglass/stackglass/core/analysis"
-	_ "github.com/stackglass/stackglass/core/analysis/structures" // makes the analysis available
+	_ "github.com/stackglass/stackglass/core/analysis/structures" // registers the analysis
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/ask"
 	"github.com/stackglass/stackglass/core/attribution"
@@ -56,11 +56,11 @@ var Data = ask.Add(&ask.Verb{
 		}
 		u.alone = forms == 1
 		if forms == 0 {
-			u.list()
+			u.listData()
 			return nil
 		}
 		if q.Given("fields") {
-			if err := u.fields(q.Text("fields")); err != nil {
+			if err := u.listMembers(q.Text("fields")); err != nil {
 				return err
 			}
 		}
@@ -70,29 +70,29 @@ var Data = ask.Add(&ask.Verb{
 			}
 		}
 		if q.Is("heap") {
-			u.heap()
+			u.listBlocks()
 		}
 		return nil
 	},
 })
 
-// dataUse answers a question about data structures.
+// dataUse computes the answer to a question about data structures.
 type dataUse struct {
 	*ask.Run
 	q    ask.Question
 	d    *report.Document
 	data *profile.Data
 	s    *answers.Sites
-	by   map[int]*profile.DataUse // by index in Sites.Data
-	// caches contains the caches with the analysed line size. The tables of members and the maps
-	// contain the misses of these caches.
+	by   map[int]*profile.DataUse // keyed by the index in Sites.Data
+	// caches contains the caches whose line size was analysed. The tables of members and the address
+	// maps show the misses of these caches.
 	caches []hierarchy.Cache
-	alone  bool // whether the question asks for only one kind of tables
+	alone  bool // whether the question asks for only one kind of table
 }
 
-// lacks reports that a table of the answer does not exist: as a warning if the answer has other
-// tables, and otherwise as an error.
-func (u *dataUse) lacks(why string) error {
+// reportMissing handles a missing table: it adds a warning if the answer has other tables, and
+// otherwise returns an error.
+func (u *dataUse) reportMissing(why string) error {
 	if u.alone {
 		return u.Cannot(why)
 	}
@@ -134,8 +134,8 @@ func newDataUse(r *ask.Run, q ask.Question, d *report.Document) (*dataUse, error
 	return u, nil
 }
 
-// rows returns the data structures, ranked by misses in the first level.
-func (u *dataUse) rows() []attribution.Row { return u.s.Rows() }
+// rankedData returns the data structures, in descending order of misses in the first level.
+func (u *dataUse) rankedData() []attribution.Row { return u.s.Rows() }
 
 func (u *dataUse) top(rows int) int {
 	if n := u.q.Number(ask.TopRows.Name); u.q.Brief && n > 0 && n < uint64(rows) {
@@ -144,8 +144,8 @@ func (u *dataUse) top(rows int) int {
 	return rows
 }
 
-// list prints a row for each data structure.
-func (u *dataUse) list() {
+// listData adds a table with a row for each data structure.
+func (u *dataUse) listData() {
 	t := report.Table{Key: "data", Title: "Data structures, ranked by misses in " + u.s.Levels[0].Level.Cache.Name, Columns: report.Columns(
 		"name=data", "kind=where", "function=allocated or declared in", "file", "line")}
 	for i := range u.s.Levels {
@@ -154,14 +154,14 @@ func (u *dataUse) list() {
 	}
 	t.Columns = append(t.Columns, report.Columns("references", "used=line utilisation", "blocks", "size_bytes=size", "peak_bytes=at most", "unread_bytes=never read",
 		"structure", "structure_bytes=of size")...)
-	rows := u.rows()
+	rows := u.rankedData()
 	for i := range rows[:u.top(len(rows))] {
 		r := &rows[i]
 		o, use := u.object(r), u.by[r.Object]
-		row := append(u.name(r), report.Known(uint64(r.Line)))
+		row := append(u.nameCells(r), report.Known(uint64(r.Line)))
 		for n := range u.s.Levels {
 			l := &u.s.Levels[n]
-			row = append(row, misses(r.Misses[n], l.Exact), report.Quotient(r.Misses[n], l.Level.Misses))
+			row = append(row, missesCell(r.Misses[n], l.Exact), report.Quotient(r.Misses[n], l.Level.Misses))
 		}
 		row = append(row, report.Count(r.References), u.utilisation(r), report.Known(o.Blocks), report.Bytes(o.Bytes))
 		peak, unread := report.None(), report.None()
@@ -178,8 +178,9 @@ func (u *dataUse) list() {
 	u.d.Tables = []report.Table{t}
 }
 
-// misses returns a number of misses, which may be an estimate.
-func misses(n float64, exact bool) report.Value {
+// missesCell returns the cell for a number of misses: a count if the number is exact, and otherwise
+// a real number.
+func missesCell(n float64, exact bool) report.Value {
 	if exact {
 		return report.Count(uint64(n + 0.5))
 	}
@@ -190,8 +191,8 @@ func (u *dataUse) object(r *attribution.Row) *profile.DataObject {
 	return &u.Profile.Sites.Data[r.Object]
 }
 
-// name returns the cells that name a data structure, except for its line.
-func (u *dataUse) name(r *attribution.Row) []report.Value {
+// nameCells returns the cells that name a data structure, except the line number.
+func (u *dataUse) nameCells(r *attribution.Row) []report.Value {
 	o, function := u.object(r), r.Function
 	if u.Readable != nil {
 		function = u.Readable(function)
@@ -199,7 +200,7 @@ func (u *dataUse) name(r *attribution.Row) []report.Value {
 	return []report.Value{report.TextOf(answers.ObjectName(o, u.Readable)), report.TextOf(o.Kind.String()), report.TextOf(function), report.TextOf(r.File)}
 }
 
-// utilisation returns the line utilisation in the first cache for which it was measured.
+// utilisation returns the measured line utilisation in the first of the measured caches.
 func (u *dataUse) utilisation(r *attribution.Row) report.Value {
 	if len(r.Used) == 0 || r.Used[0].Fetched == 0 {
 		return report.None()
@@ -207,16 +208,17 @@ func (u *dataUse) utilisation(r *attribution.Row) report.Value {
 	return report.Ratio(r.Used[0].Share(u.data.LineBytes))
 }
 
-// mostUsed returns the elements of a data structure with the most references, or nil.
+// mostUsed returns the structure type with the most references in a data structure, or nil.
 func mostUsed(use *profile.DataUse) *profile.ElementUse {
 	if use == nil || len(use.Elements) == 0 {
 		return nil
 	}
-	return ranked(use)[0]
+	return byReferences(use)[0]
 }
 
-// ranked returns the elements of a data structure in descending order of references.
-func ranked(use *profile.DataUse) (list []*profile.ElementUse) {
+// byReferences returns the structure types of a data structure's elements, in descending order of
+// references.
+func byReferences(use *profile.DataUse) (list []*profile.ElementUse) {
 	for i := range use.Elements {
 		list = append(list, &use.Elements[i])
 	}
@@ -238,17 +240,17 @@ func structureName(s *trace.Structure) string {
 	return s.Name
 }
 
-// heap prints the lifetimes of the memory blocks of each allocation site.
-func (u *dataUse) heap() {
+// listBlocks adds a table of the lifetimes of memory blocks, with a row for each allocation site.
+func (u *dataUse) listBlocks() {
 	t := report.Table{Key: "heap", Title: "Memory blocks by allocation, most bytes first; lifetimes in references", Columns: report.Columns(
 		"name=data", "kind=where", "function=allocated in", "file", "line", "blocks", "size_bytes=size", "peak_bytes=at most", "median_lifetime=median lifetime", "longest_lifetime=longest",
 		"kept_blocks=never released", "kept_bytes=of size", "unread_blocks=blocks never read", "unread_bytes=bytes never read", "unread_share=of all", "unwritten_bytes=bytes never written")}
-	rows := slices.DeleteFunc(slices.Clone(u.rows()), func(r attribution.Row) bool { return u.object(&r).Kind != profile.HeapObject })
+	rows := slices.DeleteFunc(slices.Clone(u.rankedData()), func(r attribution.Row) bool { return u.object(&r).Kind != profile.HeapObject })
 	slices.SortStableFunc(rows, func(x, y attribution.Row) int { return cmp.Compare(u.object(&y).Bytes, u.object(&x).Bytes) })
 	for i := range rows[:u.top(len(rows))] {
 		r := &rows[i]
 		o, use := u.object(r), u.by[r.Object]
-		row := append(u.name(r), report.Known(uint64(r.Line)), report.Count(o.Blocks), report.Bytes(o.Bytes))
+		row := append(u.nameCells(r), report.Known(uint64(r.Line)), report.Count(o.Blocks), report.Bytes(o.Bytes))
 		if use == nil {
 			use = &profile.DataUse{}
 		}
@@ -266,10 +268,10 @@ func (u *dataUse) heap() {
 	}
 }
 
-// find returns the data structure with the given name, which may be followed by its function, file
-// and line, such as "list main app.c:17".
-func (u *dataUse) find(option, name string) (*attribution.Row, error) {
-	rows := u.rows()
+// findData returns the data structure with the given name. The name may be followed by the
+// function, file and line, as in "list main app.c:17".
+func (u *dataUse) findData(option, name string) (*attribution.Row, error) {
+	rows := u.rankedData()
 	var found []*attribution.Row
 	var names []string
 	for i := range rows {
@@ -296,21 +298,21 @@ func (u *dataUse) find(option, name string) (*attribution.Row, error) {
 	return nil, &trace.OptionError{Option: option, Got: name, Want: want}
 }
 
-// mostNames is the maximum number of data structures that an error lists.
+// mostNames is the maximum number of data structures that an error message lists.
 const mostNames = 20
 
-// fields prints the members of the structures in a data structure.
-func (u *dataUse) fields(name string) error {
-	r, err := u.find("fields", name)
+// listMembers adds tables of the members of the structures in a data structure.
+func (u *dataUse) listMembers(name string) error {
+	r, err := u.findData("fields", name)
 	if err != nil {
 		return err
 	}
 	use := u.by[r.Object]
 	if use == nil || len(use.Elements) == 0 {
-		return u.lacks("no structure is known for " + u.s.Place(r) + ": it contains single values, or the program was compiled without -g")
+		return u.reportMissing("no structure is known for " + u.s.Place(r) + ": it contains single values, or the program was compiled without -g")
 	}
-	whole := references(ranked(use)[0])
-	for n, e := range ranked(use) {
+	whole := references(byReferences(use)[0])
+	for n, e := range byReferences(use) {
 		if n > 0 && (u.q.Brief && references(e)*100 < whole) {
 			break
 		}
@@ -319,7 +321,7 @@ func (u *dataUse) fields(name string) error {
 		if n > 0 {
 			suffix = "_" + strconv.Itoa(n+1)
 		}
-		u.d.Tables = append(u.d.Tables, f.elements("elements"+suffix), f.members("members"+suffix), f.together("together"+suffix))
+		u.d.Tables = append(u.d.Tables, f.elements("elements"+suffix), f.members("members"+suffix), f.membersUsedTogether("together"+suffix))
 		if t := f.advice("advice" + suffix); len(t.Rows) > 0 {
 			u.d.Tables = append(u.d.Tables, t)
 		}
@@ -327,8 +329,8 @@ func (u *dataUse) fields(name string) error {
 	return nil
 }
 
-// fields describes the elements of one structure.
-type fields struct {
+// structureUse describes how the elements of one structure type are used.
+type structureUse struct {
 	*dataUse
 	e          *profile.ElementUse
 	of         *trace.Structure
@@ -337,8 +339,8 @@ type fields struct {
 	start      uint64 // the most frequent offset of an element in its line
 }
 
-func newFields(u *dataUse, e *profile.ElementUse) *fields {
-	f := &fields{dataUse: u, e: e, of: &u.data.Structures[e.Structure], line: uint64(u.data.LineBytes), references: references(e)}
+func newFields(u *dataUse, e *profile.ElementUse) *structureUse {
+	f := &structureUse{dataUse: u, e: e, of: &u.data.Structures[e.Structure], line: uint64(u.data.LineBytes), references: references(e)}
 	for i, n := range e.Starts {
 		if n > e.Starts[f.start] {
 			f.start = uint64(i)
@@ -348,8 +350,8 @@ func newFields(u *dataUse, e *profile.ElementUse) *fields {
 	return f
 }
 
-// elements describes the elements as a whole.
-func (f *fields) elements(key string) report.Table {
+// elements returns a table about the elements as a whole.
+func (f *structureUse) elements(key string) report.Table {
 	t := report.Table{Key: key, Single: true, Columns: report.Columns("structure", "size_bytes=size (bytes)", "line_bytes=line (bytes)", "references", "visits",
 		"start_bytes=usual offset in a line (bytes)", "usual=visits at that offset")}
 	t.Add(report.TextOf(structureName(f.of)), report.Count(f.of.Bytes), report.Count(f.line), report.Count(f.references), report.Count(f.e.Visits),
@@ -357,8 +359,8 @@ func (f *fields) elements(key string) report.Table {
 	return t
 }
 
-// members lists the members in the order of their offsets.
-func (f *fields) members(key string) report.Table {
+// members returns a table with a row for each member, in the order of their offsets.
+func (f *structureUse) members(key string) report.Table {
 	t := report.Table{Key: key, Title: "Members of " + structureName(f.of), Columns: report.Columns(
 		"member", "type", "offset (bytes)", "bytes", "in_line=line within the element", "loads", "stores", "share=of all references", "visits=of all visits")}
 	for _, c := range f.caches {
@@ -369,7 +371,7 @@ func (f *fields) members(key string) report.Table {
 		for _, c := range f.caches {
 			lines := c.SizeBytes / f.line
 			exact := profile.SiteBinFrom(profile.SiteBin(uint32(min(lines, math.MaxUint32)))) == lines
-			row = append(row, misses(float64(m.Reuse.Misses(lines)), exact))
+			row = append(row, missesCell(float64(m.Reuse.Misses(lines)), exact))
 		}
 		t.Add(row...)
 	}
@@ -387,8 +389,8 @@ func (f *fields) members(key string) report.Table {
 	return t
 }
 
-// sameLine returns the share of visits in which a line contains bytes of both members.
-func (f *fields) sameLine(i, j int) report.Value {
+// sameLine returns the share of visits in which some cache line contains bytes of both members.
+func (f *structureUse) sameLine(i, j int) report.Value {
 	x, y := &f.of.Members[i], &f.of.Members[j]
 	n := uint64(0)
 	for at, visits := range f.e.Starts {
@@ -400,8 +402,9 @@ func (f *fields) sameLine(i, j int) report.Value {
 	return report.Share(n, f.e.Visits)
 }
 
-// together lists the pairs of members that are used in the same visits, most visits first.
-func (f *fields) together(key string) report.Table {
+// membersUsedTogether returns a table of pairs of members that are used in the same visits, in
+// descending order of visits.
+func (f *structureUse) membersUsedTogether(key string) report.Table {
 	t := report.Table{Key: key, Title: "Members that are used together", Columns: report.Columns(
 		"member", "other", "visits=visits to both", "share=share of the visits to the rarer member", "same_line=in the same line")}
 	type pair struct{ i, j int }
@@ -426,23 +429,22 @@ func (f *fields) together(key string) report.Table {
 	return t
 }
 
-// mostPairs is the number of pairs shown to people.
+// mostPairs is the maximum number of pairs in brief answers.
 const mostPairs = 8
 
-// The rules for advice. A member is hot if it is used in at least 1/hotVisits of the visits.
-// Splitting a structure is advised if the other members receive at most 1/coldReferences of the
-// references, and occupy at least 1/coldBytes of the bytes.
+// Thresholds for advice. A member is hot if at least 1/hotVisits of the visits use it. Splitting a
+// structure is advised if the other members receive at most 1/coldReferences of the references and
+// occupy at least 1/coldBytes of the bytes.
 const (
 	hotVisits      = 10
 	coldReferences = 20
 	coldBytes      = 4
 
-	leastGain = 0.25 // smallest reduction of the lines per visit for which a change is advised
+	leastGain = 0.25 // a change is advised only if it saves at least this number of lines per visit
 )
 
-// hot divides the members into hot members, members that are used rarely, and members that are
-// never used.
-func (f *fields) hot() (hot, rare, never []int) {
+// classifyMembers divides the members into hot members, rarely used members, and members that are never used.
+func (f *structureUse) classifyMembers() (hot, rare, never []int) {
 	for i := range f.of.Members {
 		switch m := &f.e.Members[i]; {
 		case m.References() == 0 && m.Visits == 0:
@@ -456,7 +458,7 @@ func (f *fields) hot() (hot, rare, never []int) {
 	return hot, rare, never
 }
 
-func (f *fields) names(list []int) string {
+func (f *structureUse) names(list []int) string {
 	names := make([]string, len(list))
 	for n, i := range list {
 		names[n] = f.of.Members[i].Name
@@ -464,15 +466,16 @@ func (f *fields) names(list []int) string {
 	return strings.Join(names, ", ")
 }
 
-func (f *fields) bytes(list []int) (n uint64) {
+func (f *structureUse) bytes(list []int) (n uint64) {
 	for _, i := range list {
 		n += uint64(f.of.Members[i].Bytes)
 	}
 	return n
 }
 
-// lines returns the average number of lines with bytes of the given members, over all visits.
-func (f *fields) lines(list []int) float64 {
+// linesPerVisit returns the number of cache lines that contain bytes of the given members, averaged
+// over all visits.
+func (f *structureUse) linesPerVisit(list []int) float64 {
 	sum := 0.0
 	for at, visits := range f.e.Starts {
 		if visits == 0 {
@@ -490,18 +493,18 @@ func (f *fields) lines(list []int) float64 {
 	return sum / float64(max(f.e.Visits, 1))
 }
 
-// aligned returns the number of lines with bytes of the given members if elements begin at line
-// borders.
-func (f *fields) aligned(list []int) float64 {
-	at := &fields{dataUse: f.dataUse, e: &profile.ElementUse{Visits: 1, Starts: []uint64{1}}, of: f.of, line: f.line}
-	return at.lines(list)
+// linesIfAligned returns the number of cache lines that contain bytes of the given members if each
+// element begins at a line border.
+func (f *structureUse) linesIfAligned(list []int) float64 {
+	at := &structureUse{dataUse: f.dataUse, e: &profile.ElementUse{Visits: 1, Starts: []uint64{1}}, of: f.of, line: f.line}
+	return at.linesPerVisit(list)
 }
 
-// advice proposes to split the structure or to reorder its members, and lists the members that are
-// never used.
-func (f *fields) advice(key string) report.Table {
+// advice returns a table that proposes to split the structure or to reorder its members, and lists
+// the members that are never used.
+func (f *structureUse) advice(key string) report.Table {
 	t := report.Table{Key: key, Title: "What to change", Columns: report.Columns("change", "members", "bytes", "why")}
-	hot, rare, never := f.hot()
+	hot, rare, never := f.classifyMembers()
 	cold := append(slices.Clone(rare), never...)
 	slices.Sort(cold)
 	rest := uint64(0)
@@ -516,12 +519,12 @@ func (f *fields) advice(key string) report.Table {
 			report.TextOf("The other members ("+f.names(hot)+") receive "+percent(f.references-rest, f.references)+" of the references and occupy "+
 				strconv.FormatUint(size, 10)+" of "+strconv.FormatUint(f.of.Bytes, 10)+" bytes. A line then contains "+
 				decimal(float64(f.line)/float64(size))+" elements instead of "+decimal(float64(f.line)/float64(f.of.Bytes))+"."))
-	case f.lines(hot) > f.aligned(hot)+leastGain && f.of.Bytes%f.line == 0:
+	case f.linesPerVisit(hot) > f.linesIfAligned(hot)+leastGain && f.of.Bytes%f.line == 0:
 		t.Add(report.TextOf("align the elements to lines"), report.TextOf(f.names(hot)), report.Count(size),
-			report.TextOf("The members that are used in at least "+percent(1, hotVisits)+" of the visits lie in "+decimal(f.lines(hot))+" lines on average, and would lie in "+decimal(f.aligned(hot))+"."))
-	case f.lines(hot) > math.Ceil(float64(size)/float64(f.line))+leastGain && f.of.Bytes > f.line/2:
+			report.TextOf("The members that are used in at least "+percent(1, hotVisits)+" of the visits lie in "+decimal(f.linesPerVisit(hot))+" lines on average, and would lie in "+decimal(f.linesIfAligned(hot))+"."))
+	case f.linesPerVisit(hot) > math.Ceil(float64(size)/float64(f.line))+leastGain && f.of.Bytes > f.line/2:
 		t.Add(report.TextOf("put next to each other"), report.TextOf(f.names(hot)), report.Count(size),
-			report.TextOf("The members that are used in at least "+percent(1, hotVisits)+" of the visits lie in "+decimal(f.lines(hot))+" lines on average. These members fit into "+
+			report.TextOf("The members that are used in at least "+percent(1, hotVisits)+" of the visits lie in "+decimal(f.linesPerVisit(hot))+" lines on average. These members fit into "+
 				strconv.FormatUint((size+f.line-1)/f.line, 10)+" if they are at the beginning of an aligned structure."))
 	}
 	if len(never) > 0 {
@@ -537,15 +540,15 @@ func percent(part, whole uint64) string {
 
 func decimal(x float64) string { return strconv.FormatFloat(x, 'f', 1, 64) }
 
-// addressMap prints the accesses to a data structure by address and time.
+// addressMap adds tables of the accesses to a data structure by address and time.
 func (u *dataUse) addressMap(name string) error {
-	r, err := u.find("map", name)
+	r, err := u.findData("map", name)
 	if err != nil {
 		return err
 	}
 	use := u.by[r.Object]
 	if use == nil || use.Map.Rows == 0 {
-		return u.lacks("the run has more than " + strconv.Itoa(profile.MostMaps) + " data structures, and " + u.s.Place(r) + " has no map")
+		return u.reportMissing("the run has more than " + strconv.Itoa(profile.MostMaps) + " data structures, and " + u.s.Place(r) + " has no map")
 	}
 	t := report.Table{Key: "map", Title: "Line accesses to " + u.s.Place(r) + " by time (number of references) and offset from the lowest address of the data", Columns: report.Columns(
 		"from_reference=from reference", "offset_bytes=offset (bytes)", "accesses", "cold=first accesses")}
@@ -558,7 +561,7 @@ func (u *dataUse) addressMap(name string) error {
 			report.Count(c.Accesses()), report.Count(c.Cold())}
 		for _, cache := range u.caches {
 			lines := cache.SizeBytes / uint64(u.data.LineBytes)
-			row = append(row, misses(float64(c.Misses(lines)), profile.MapClassFrom(profile.MapClass(uint32(min(lines, math.MaxUint32)))) == lines))
+			row = append(row, missesCell(float64(c.Misses(lines)), profile.MapClassFrom(profile.MapClass(uint32(min(lines, math.MaxUint32)))) == lines))
 		}
 		t.Add(row...)
 	}

@@ -63,15 +63,15 @@ func findings(r *ask.Run, q ask.Question, d *report.Document) error {
 	if !r.Wanted() {
 		return ask.ErrStopped
 	}
-	d.Input, d.Warnings, d.Main = append(r.Facts(0), assumed(r, q, processor)...), found.Notes, "findings"
+	d.Input, d.Warnings, d.Main = append(r.Facts(0), assumedMachine(r, q, processor)...), found.Notes, "findings"
 	d.Tables = found.Tables()
 	d.Prose = append([]report.Table{{Key: "verdict", Title: found.Verdict()}}, found.Cards(int(min(q.Number("top"), math.MaxInt32)), r.SourceText())...)
 	return nil
 }
 
-// assumed returns facts about the machine that a diagnosis assumes: its caches and, if the trace
-// contains code, the processor.
-func assumed(r *ask.Run, q ask.Question, processor *pipeline.Processor) []report.Fact {
+// assumedMachine returns facts about the machine that a diagnosis assumes: the caches and, if the
+// trace contains code, the processor.
+func assumedMachine(r *ask.Run, q ask.Question, processor *pipeline.Processor) []report.Fact {
 	asked := q.Caches()
 	h, _ := costmodel.CompleteLatencies(asked, processor)
 	var levels []string

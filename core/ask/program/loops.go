@@ -48,7 +48,7 @@ var Loops = ask.Add(&ask.Verb{
 		switch {
 		case q.Given("loop") && q.Is("arrays"):
 			return &ask.Error{Text: "--loop and --arrays cannot be combined: --loop prints the arrays of one loop"}
-		case changes(q) && len(q.Machine.Levels) == 0:
+		case asksForChanges(q) && len(q.Machine.Levels) == 0:
 			return &ask.Error{Text: "misses cannot be counted, because no caches are given: add --cache L1=32KiB,8, or --hierarchy i7-6700"}
 		case changesGiven(q) && q.Number("propose") > 0:
 			return &ask.Error{Text: "--propose cannot be combined with a change: --propose looks for changes itself"}
@@ -73,20 +73,19 @@ func noLoops(p *profile.Profile) string {
 	return ""
 }
 
-// changesGiven reports whether the question itself contains changes to try.
+// changesGiven reports whether the question contains changes to try.
 func changesGiven(q ask.Question) bool {
 	return slices.ContainsFunc(changeKinds, func(kind ask.Arg) bool { return q.Given(kind.Name) })
 }
 
-// changes reports whether the question is about changes to the code, which the user gives or asks
-// for.
-func changes(q ask.Question) bool { return changesGiven(q) || q.Number("propose") > 0 }
+// asksForChanges reports whether the question asks to try given changes or to search for changes.
+func asksForChanges(q ask.Question) bool { return changesGiven(q) || q.Number("propose") > 0 }
 
 func leastShare(q ask.Question) (float64, error) {
 	return ask.ParseShare(q, "references, for example 1% or 0.01", 0)
 }
 
-// CheckLoops returns an error if a run has no loops.
+// CheckLoops returns an error if the profile of a run contains no loops.
 func CheckLoops(r *ask.Run) error {
 	text := noLoops(r.Profile)
 	switch {
@@ -113,7 +112,7 @@ func LoopDoubts(r *ask.Run) (doubts []string) {
 	return doubts
 }
 
-// mostNests is the maximum number of nests printed for people.
+// mostNests is the maximum number of nests in brief answers.
 const mostNests = 1000
 
 func nests(r *ask.Run, q ask.Question, d *report.Document) error {
@@ -130,7 +129,7 @@ func nests(r *ask.Run, q ask.Question, d *report.Document) error {
 		found = foldedLoops(r, q, most, d)
 		if r.Folded.Tree.Rows() == math.MaxUint64 {
 			d.Warnings = append(d.Warnings, r.Name+": the trace represents at least 2^64 records, so counts are modulo 2^64, and misses cannot be counted")
-			levels, least = nil, 0 // the total is unknown, so there are no shares
+			levels, least = nil, 0 // the total is unknown, so shares cannot be computed
 		}
 	} else {
 		if err := CheckLoops(r); err != nil {
@@ -142,7 +141,7 @@ func nests(r *ask.Run, q ask.Question, d *report.Document) error {
 		d.Input, d.Warnings = r.Facts(found.LineBytes), LoopDoubts(r)
 	}
 	found.Name = r.Readable
-	if changes(q) {
+	if asksForChanges(q) {
 		err = tryChanges(r, q, found, d)
 	} else {
 		err = listLoops(r, q, found, levels, least, d)
@@ -170,7 +169,8 @@ func foldedLoops(r *ask.Run, q ask.Question, most int, d *report.Document) *answ
 	return found
 }
 
-// listLoops adds tables of the loops, their arrays, and their misses in levels to the document.
+// listLoops adds tables to the document: the loops, their arrays, and their misses in the given
+// levels.
 func listLoops(r *ask.Run, q ask.Question, l *answers.Loops, levels []hierarchy.Cache, least float64, d *report.Document) error {
 	var m *loopcount.Misses
 	if levels != nil {
@@ -238,7 +238,7 @@ func listLoops(r *ask.Run, q ask.Question, l *answers.Loops, levels []hierarchy.
 // searchTime is the time limit of a search for changes.
 const searchTime = time.Minute
 
-// tryChanges tries the changes given in the question, or searches for changes.
+// tryChanges tries the changes that the question contains, or searches for changes.
 func tryChanges(r *ask.Run, q ask.Question, l *answers.Loops, d *report.Document) error {
 	nest, err := chosenNest(q, l)
 	if err != nil {
@@ -281,7 +281,7 @@ func tryChanges(r *ask.Run, q ask.Question, l *answers.Loops, d *report.Document
 	return err
 }
 
-// chosenNest returns the number of the nest to change, counted from 0.
+// chosenNest returns the index of the nest to change, counted from 0.
 func chosenNest(q ask.Question, l *answers.Loops) (nest int, err error) {
 	if l.Nests == 0 {
 		return 0, &ask.Error{Text: "there is no loop to change: no loops were found in the trace"}

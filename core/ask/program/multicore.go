@@ -56,7 +56,7 @@ var Multicore = ask.Add(&ask.Verb{
 	},
 })
 
-// CoresQuestion converts the question to the form for the models.
+// CoresQuestion converts a question of the verb multicore to a MulticoreQuestion.
 func CoresQuestion(q ask.Question) (words answers.MulticoreQuestion, err error) {
 	for text := range strings.SplitSeq(q.Text("cores"), ",") {
 		n, err := strconv.ParseUint(strings.TrimSpace(text), 10, 32)

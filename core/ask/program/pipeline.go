@@ -13,7 +13,7 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// Pipeline predicts the cycles that a program's blocks take on a processor.
+// Pipeline is the verb that predicts how many cycles a program's basic blocks take on a processor.
 var Pipeline = ask.Add(&ask.Verb{
 	Name:    "pipeline",
 	Title:   "Cycles on a processor, and the bottlenecks",
@@ -42,7 +42,7 @@ func cycles(r *ask.Run, q ask.Question, d *report.Document) error {
 	if err != nil {
 		return err
 	}
-	m, err := models(r, q)
+	m, err := openModels(r, q)
 	if err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func cycles(r *ask.Run, q ask.Question, d *report.Document) error {
 	if err != nil {
 		return err
 	}
-	reply, err := ofBlock(r, m, words, q)
+	reply, err := answerForBlock(r, m, words, q)
 	if err != nil {
 		return err
 	}
@@ -59,8 +59,8 @@ func cycles(r *ask.Run, q ask.Question, d *report.Document) error {
 	return nil
 }
 
-// Processor returns the processor in question: a known processor, or a processor that a file
-// describes.
+// Processor returns the processor in question. Its name is either a known processor or a file that
+// describes a processor.
 func Processor(r *ask.Run, q ask.Question) (*pipeline.Processor, error) {
 	name := q.Text("processor")
 	p, unknown := pipeline.Named(name)
@@ -77,8 +77,9 @@ func Processor(r *ask.Run, q ask.Question) (*pipeline.Processor, error) {
 	return p, nil
 }
 
-// models opens the models of a run, with its module if there is one, or of a module alone.
-func models(r *ask.Run, q ask.Question) (*costmodel.Models, error) {
+// openModels opens the models of a run, with its module if there is one, or of a module without a
+// run.
+func openModels(r *ask.Run, q ask.Question) (*costmodel.Models, error) {
 	name, text := r.Name, r.Module
 	if r.Module == nil {
 		if _, err := decodeRun(r); err != nil {
@@ -97,7 +98,7 @@ func models(r *ask.Run, q ask.Question) (*costmodel.Models, error) {
 	return m, nil
 }
 
-// modelQuestion converts the question to the form for the models.
+// modelQuestion converts a question of the verb pipeline to a ModelQuestion.
 func modelQuestion(r *ask.Run, q ask.Question) (words answers.ModelQuestion, err error) {
 	if len(q.Machine.Levels) > 0 {
 		words.Machine = q.Machine.Lines()
@@ -110,7 +111,7 @@ func modelQuestion(r *ask.Run, q ask.Question) (words answers.ModelQuestion, err
 		return words, err
 	}
 	lines := strings.Split(strings.TrimRight(string(text), "\n"), "\n")
-	for _, set := range listed(q, "set") {
+	for _, set := range argValues(q, "set") {
 		parameter, value, found := strings.Cut(set, "=")
 		at := slices.IndexFunc(lines, func(l string) bool {
 			name, _, is := strings.Cut(l, "=")
@@ -125,8 +126,8 @@ func modelQuestion(r *ask.Run, q ask.Question) (words answers.ModelQuestion, err
 	return words, nil
 }
 
-// ofBlock asks the models about the function and the block named in the question.
-func ofBlock(r *ask.Run, m *costmodel.Models, words answers.ModelQuestion, q ask.Question) (*answers.Reply, error) {
+// answerForBlock asks the models about the function and the basic block that the question names.
+func answerForBlock(r *ask.Run, m *costmodel.Models, words answers.ModelQuestion, q ask.Question) (*answers.Reply, error) {
 	reply := m.Answer(words)
 	if reply.Problem != "" {
 		return nil, &ask.Error{Text: "--probabilities " + q.Text("probabilities") + ": " + strings.TrimSuffix(reply.Problem, ".")}

@@ -15,7 +15,7 @@ import (
 // briefRegions is the number of marked regions in brief answers.
 const briefRegions = 20
 
-// Timeline is the verb that reports phases, and misses over time.
+// Timeline is the verb that reports the phases of a run and its misses over time.
 var Timeline = ask.Add(&ask.Verb{
 	Name:    "timeline",
 	Use:     "[--cache NAME=SIZE,WAYS[,LINE] …]",
