@@ -2,36 +2,36 @@
 // structures (MODELS §15).
 //
 // A profile contains binned stack distances for each site (analysis/sites), and the exact distances
-// for all sites together. The misses of each site in a fully associative LRU level are therefore
-// exact if the level's capacity is the edge of a bin. If the capacity lies within a bin, the share
-// of misses in that bin is assumed to be the same for each site as for all sites together. The
-// share for all sites is known, so the sum of the misses is exact for every capacity.
+// for all sites together. Therefore, the misses of each site in a fully associative LRU level are
+// exact if the level's capacity is the edge of a bin. If the capacity lies within a bin, each site
+// is assumed to have the same share of misses in that bin as all sites together. The share for all
+// sites is known, so the sum of the misses is exact for every capacity.
 //
 // If line utilisation was measured in a cache with the capacity, associativity and line size of the
-// level, the pass also counted the lines that each site fetched into that cache. These exact
+// level, the number of lines that each site fetched into that cache was also counted. These exact
 // numbers are then used instead of the bins.
 //
 // For any other set-associative level, the share of misses in each bin is the share that SDCM
 // expects at the bin's mean distance (MODELS §5). These estimates are scaled to the total that
 // hierarchy.Asker predicts for the level. If this total is smaller than the sum of the estimates,
 // the uncertain misses are scaled down. If the total is larger, the difference is added to bins
-// whose accesses may hit or miss. Any misses that remain are attributed to no site. These misses
-// are conflicts among few lines, which cannot be attributed from stack distances, but only by an
-// analysis of that cache with --utilisation.
+// whose accesses may hit or miss. Any remaining misses are attributed to no site: they are
+// conflicts among few lines. Stack distances do not show which sites cause these misses; only an
+// analysis of that cache with --utilisation does.
 //
 // # Cores
 //
-// If a program's threads run on several cores, the stack from which the misses of a level are
-// computed depends on the level:
+// If a program's threads run on several cores, the misses of a level are computed from one of the
+// following LRU stacks:
 //
 //   - A private cache uses the coherent stack of the core that makes the access. Other cores'
 //     stores remove lines from this stack (MODELS §6.4). The certain misses of a site are the first
 //     accesses of each core to a line, and the coherence misses. A miss on an invalidated line is a
-//     coherence miss if the line's depth on the stack at its invalidation was smaller than the
-//     number of lines in the cache; otherwise, the cache had already evicted the line.
+//     coherence miss if, at its invalidation, the line's depth on the stack was smaller than the
+//     number of lines in the cache. Otherwise, the cache had already evicted the line.
 //   - A cache that all cores share uses the stack of the whole trace.
 //   - A cache that only some cores share also uses the stack of the whole trace, because profiles
-//     do not contain the stack of a group of cores by site. The misses are scaled to the
+//     do not contain stack distances by site for groups of cores. The misses are scaled to the
 //     prediction.
 //
 // Line utilisation is measured in a cache shared by all threads, and in private caches of the
@@ -51,54 +51,55 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Attribution attributes the misses of one level.
+// Attribution divides the misses of one level among sites, data objects and call paths.
 type Attribution struct {
 	Level hierarchy.Level // the predicted level
 	Sites []float64       // misses by site, in the order of profile.Sites.Code
 	Data  []float64       // misses by data object, in the order of profile.Sites.Data
-	Paths []float64       // misses by call path, in the order of profile.Calls.Paths; nil: not in the profile
+	Paths []float64       // misses by call path, in the order of profile.Calls.Paths; nil if the profile has no call paths
 	Rest  float64         // misses that belong to no site and no object
 
-	RestUnknown bool // Rest consists of misses that the profile cannot attribute, and not of conflict misses
-	Exact       bool // the misses of sites and objects are not estimates
-	PathsExact  bool // the misses of call paths are not estimates
+	RestUnknown bool // whether Rest consists of misses that the profile cannot attribute, rather than of conflict misses
+	Exact       bool // whether the misses of sites and objects are exact
+	PathsExact  bool // whether the misses of call paths are exact
 
-	// Coherence is the number of misses on lines that another core's store invalidated. If
-	// Coherence is not 0, SiteCoherence and DataCoherence attribute these misses.
+	// Coherence is the number of misses on lines that another core's store invalidated. If it is not
+	// 0, SiteCoherence and DataCoherence divide these misses among sites and data objects.
 	Coherence                    float64
 	SiteCoherence, DataCoherence []float64
 
-	Part *Ranker // the ranker of a part of the run if the numbers apply only to this part; otherwise nil
+	Part *Ranker // the ranker of the part of the run to which the numbers apply; nil for the whole run
 
-	Private bool // each core has a private cache at this level
+	Private bool // whether each core has a private cache at this level
 	// Countable is the cache's size and number of ways, such as 32KiB,8, if the misses of sites are
-	// estimates but could be counted in another analysis. Otherwise, Countable is "".
+	// estimates but a new analysis could count them. Otherwise, it is "".
 	Countable string
 
-	capacity capacity
-	fit      *fitting // the expected misses in each bin of the stack named on
-	on       *stack
-	gone     *binShares // share of the coherence misses in each bin whose line had already been evicted
-	model    bool       // whether the expected misses of sites are exact
+	capacity  capacity
+	fit       *fitting // the expected misses in each bin of usedStack
+	usedStack *stack
+	evicted   *binShares // for each bin of invalidation depths: the share of lines that had already been evicted
+	model     bool       // whether the expected misses of sites are exact
 }
 
-// Ranker attributes the misses of one profile in any number of hierarchies. The profile must not
-// change while the Ranker is in use.
+// Ranker attributes misses to the code and data of one profile, for any number of hierarchies. The
+// profile must not change while the Ranker is in use.
 type Ranker struct {
 	p           *profile.Profile
-	sites, data []part
-	paths       []part // call paths; empty if the profile has none
+	sites, data []item
+	paths       []item // call paths, if the profile contains call paths
 	asker       *hierarchy.Asker
 	whole       stack    // stack of the whole trace, as if all threads ran on one core
-	coherent    *stack   // coherent stacks of all cores together; nil if the profile does not split them by site
-	lost        *binning // depths at which lines of the coherent stacks were invalidated, or nil
+	coherent    *stack   // sum of the coherent stacks of all cores; nil if the profile does not contain them by site
+	invalidated *binning // stack depths at which lines of the coherent stacks were invalidated, or nil
 
-	estimated bool // the bins are estimated from a sample of lines
+	estimated bool // whether the bins are estimated from a sample of lines
 
-	of *Ranker // ranker of the whole run, if this ranker is for a part of it
+	wholeRun *Ranker // the ranker of the whole run if this ranker is for a part of the run; otherwise nil
 }
 
-// stack contains the accesses of all sites to an LRU stack, in the bins that sites use.
+// stack contains the stack distances of all sites' accesses on one LRU stack, in the same bins as
+// in sites.
 type stack struct {
 	binning
 	certain uint64 // number of accesses that miss in every cache
@@ -109,28 +110,28 @@ type binning struct {
 	curve *profile.Curve
 }
 
-// bin describes the accesses of all sites in a bin of distances.
+// bin describes the accesses of all sites whose stack distances are in the same bin.
 type bin struct {
 	count uint64
 	mean  float64 // mean of the distances
 }
 
-// New returns a Ranker for p. ok is false if p has no sites.
+// New returns a Ranker for p. The result ok is false if p has no sites.
 func New(p *profile.Profile) (r *Ranker, ok bool) {
 	if p.Sites == nil || p.LocalityAt(p.Sites.LineBytes) == nil {
 		return nil, false
 	}
 	r = &Ranker{p: p, asker: hierarchy.NewAsker(p), estimated: p.Sampled.Chosen()}
-	r.sites, r.data = r.parts()
+	r.sites, r.data = r.newItems()
 	if p.Calls != nil && (p.Calls.Coherent || p.Sites.Coherent == nil) {
 		for i := range p.Calls.Paths {
-			r.paths = append(r.paths, part{reuse: &p.Calls.Paths[i].Reuse, coherent: &p.Calls.Paths[i].OnCores})
+			r.paths = append(r.paths, item{reuse: &p.Calls.Paths[i].Reuse, coherent: &p.Calls.Paths[i].OnCores})
 		}
 	}
 	h, cold := p.LocalityAt(p.Sites.LineBytes).Histogram(trace.AllKinds)
-	r.whole = stack{binned(h, cold), cold}
+	r.whole = stack{binHistogram(h, cold), cold}
 	if r.estimated {
-		r.addUp(&r.whole)
+		r.sumOverSites(&r.whole)
 	}
 	if cores := p.SharingAt(p.Sites.LineBytes); cores != nil && p.Sites.Coherent != nil {
 		r.addCores(cores)
@@ -147,20 +148,20 @@ func (r *Ranker) addCores(s *profile.Sharing) {
 		lost.Merge(&c.Lost)
 		certain += c.Cold + c.Lost.Total()
 	}
-	all := binned(&lost, 0)
-	r.coherent, r.lost = &stack{binned(&found, certain), certain}, &all
+	all := binHistogram(&lost, 0)
+	r.coherent, r.invalidated = &stack{binHistogram(&found, certain), certain}, &all
 	if r.estimated {
-		r.addUp(r.coherent)
-		r.lost.clear()
+		r.sumOverSites(r.coherent)
+		r.invalidated.clear()
 		for _, p := range r.sites {
-			r.lost.add(p.coherent.Lost)
+			r.invalidated.add(p.coherent.Lost)
 		}
 	}
 }
 
-// binned divides a histogram into bins. certain is the number of accesses that miss in every cache,
-// which only the curve contains.
-func binned(h *profile.Histogram, certain uint64) (b binning) {
+// binHistogram divides a histogram into bins. The parameter certain is the number of accesses that
+// miss in every cache; only the curve includes these accesses.
+func binHistogram(h *profile.Histogram, certain uint64) (b binning) {
 	b.curve = profile.NewCurve(h, certain)
 	for d, n := range h.All() {
 		at := &b.bins[profile.SiteBin(uint32(d))]
@@ -175,18 +176,19 @@ func binned(h *profile.Histogram, certain uint64) (b binning) {
 	return b
 }
 
-// addUp sets each bin to its sum over all sites. For a sample, the sums differ from the histogram.
-func (r *Ranker) addUp(s *stack) {
+// sumOverSites sets the count of each bin to the sum over all sites. In a sample, these sums differ
+// from the histogram.
+func (r *Ranker) sumOverSites(s *stack) {
 	s.certain = 0
 	s.clear()
 	for _, p := range r.sites {
-		n := r.on(s, p)
+		n := r.accessesOn(s, p)
 		s.certain += n.certain
 		s.add(n.bins)
 	}
 }
 
-// clear resets the counts of all bins, and sets the means to the values for empty bins.
+// clear resets the counts of all bins. It sets the mean of each empty bin to the middle of the bin.
 func (b *binning) clear() {
 	for i := range b.bins {
 		if b.bins[i].count == 0 {
@@ -205,19 +207,19 @@ func (b *binning) add(counts []profile.BinCount) {
 type accesses struct {
 	certain uint64 // number of accesses that miss in every cache
 	bins    []profile.BinCount
-	lost    []profile.BinCount // coherence misses, which are among the certain misses
+	lost    []profile.BinCount // accesses to invalidated lines, which are included in the certain misses
 }
 
-// part is a site, a data object or a call path.
-type part struct {
+// item is a site, a data object or a call path.
+type item struct {
 	reuse    *profile.Reuse
-	coherent *profile.CoherentReuse // counts on the coherent stacks; nil: not in the profile
+	coherent *profile.CoherentReuse // counts on the coherent stacks; nil if the profile does not contain them
 }
 
-// parts returns the sites and the data objects, with their reuse.
-func (r *Ranker) parts() (sites, data []part) {
+// newItems returns the sites and the data objects as items.
+func (r *Ranker) newItems() (sites, data []item) {
 	s := r.p.Sites
-	sites, data = make([]part, len(s.Code)), make([]part, len(s.Data))
+	sites, data = make([]item, len(s.Code)), make([]item, len(s.Data))
 	for i := range sites {
 		if sites[i].reuse = &s.Code[i].Reuse; s.Coherent != nil {
 			sites[i].coherent = &s.Coherent.Code[i]
@@ -231,9 +233,9 @@ func (r *Ranker) parts() (sites, data []part) {
 	return sites, data
 }
 
-// on returns the accesses of a part on s, which is the stack of the trace or the coherent stacks of
-// the cores.
-func (r *Ranker) on(s *stack, p part) accesses {
+// accessesOn returns the accesses of an item on the stack s. This is either the stack of the trace,
+// or the coherent stacks of the cores.
+func (r *Ranker) accessesOn(s *stack, p item) accesses {
 	if s == r.coherent {
 		c := p.coherent
 		return accesses{certain: c.Cold + c.Coherence(), bins: c.Bins, lost: c.Lost}
@@ -259,12 +261,12 @@ const (
 	allCores
 )
 
-// Attribute predicts a hierarchy and attributes the misses of each level. Attribute returns the
-// error and the warnings of the prediction, and warnings about sites.
+// Attribute predicts the misses of a hierarchy and attributes the misses of each level. The
+// warnings are about the prediction and about the sites.
 func (r *Ranker) Attribute(h hierarchy.Hierarchy) ([]Attribution, []hierarchy.Warning, error) {
-	if r.of != nil {
-		list, warnings, err := r.of.Attribute(h)
-		r.within(list)
+	if r.wholeRun != nil {
+		list, warnings, err := r.wholeRun.Attribute(h)
+		r.restrictToWindows(list)
 		return list, warnings, err
 	}
 	predicted, warnings, err := r.asker.Predict(h, nil)
@@ -280,7 +282,7 @@ func (r *Ranker) Attribute(h hierarchy.Hierarchy) ([]Attribution, []hierarchy.Wa
 		if by != oneCore {
 			coherence = predicted.Coherence[i]
 		}
-		list[i] = r.level(l, r.capacity(predicted.Levels[:i+1]), by, coherence)
+		list[i] = r.attributeLevel(l, r.capacityOf(predicted.Levels[:i+1]), by, coherence)
 		switch {
 		case l.Cache.LineBytes != r.p.Sites.LineBytes:
 			others = l.Cache.Name
@@ -302,7 +304,8 @@ func (r *Ranker) Attribute(h hierarchy.Hierarchy) ([]Attribution, []hierarchy.Wa
 	return list, warnings, nil
 }
 
-// sharersOf determines which cores share a cache. cores = 0 means that all threads run on one core.
+// sharersOf determines which cores share a cache. If the parameter cores is 0, all threads run on
+// one core.
 func sharersOf(c hierarchy.Cache, cores int) sharers {
 	switch by := max(c.SharedBy, 1); {
 	case cores == 0:
@@ -317,12 +320,12 @@ func sharersOf(c hierarchy.Cache, cores int) sharers {
 
 // capacity is the size of a cache in lines.
 type capacity struct {
-	lines, ways uint64 // ways = lines means fully associative
+	lines, ways uint64 // equal for a fully associative cache
 }
 
-// capacity returns the capacity of the last level, in lines of the sites' line size. For exclusive
-// levels that are predicted together, it returns the sum of their capacities.
-func (r *Ranker) capacity(levels []hierarchy.Level) (c capacity) {
+// capacityOf returns the capacity of the last of the given levels, in lines of the size used for
+// sites. For exclusive levels that are predicted together, it returns the sum of their capacities.
+func (r *Ranker) capacityOf(levels []hierarchy.Level) (c capacity) {
 	last := &levels[len(levels)-1]
 	if !last.Together {
 		levels = levels[len(levels)-1:]
@@ -341,8 +344,9 @@ func (r *Ranker) capacity(levels []hierarchy.Level) (c capacity) {
 	return c
 }
 
-// level attributes the misses of one level. coherence is the number of coherence misses among them.
-func (r *Ranker) level(l *hierarchy.Level, c capacity, by sharers, coherence float64) Attribution {
+// attributeLevel attributes the misses of one level. The parameter coherence is the number of
+// coherence misses among these misses.
+func (r *Ranker) attributeLevel(l *hierarchy.Level, c capacity, by sharers, coherence float64) Attribution {
 	a := Attribution{Level: *l, Coherence: coherence, Private: by == ownCache, capacity: c}
 	on := &r.whole
 	if by == ownCache && r.coherent != nil {
@@ -353,38 +357,38 @@ func (r *Ranker) level(l *hierarchy.Level, c capacity, by sharers, coherence flo
 	}
 	// whether the stack of the level's caches is known
 	known := by != someCores && (by != ownCache || r.coherent != nil)
-	f := fitting{stack: on, shares: on.shares(c), part: 1}
-	a.fit, a.on = &f, on
-	expected := f.misses()
-	misses := func(p part) float64 { return f.missesOf(r.on(on, p)) }
+	f := fitting{stack: on, shares: on.missShares(c), certainFactor: 1}
+	a.fit, a.usedStack = &f, on
+	expected := f.totalMisses()
+	misses := func(p item) float64 { return f.missesOf(r.accessesOn(on, p)) }
 	same := known && !r.estimated && l.Cache.LineBytes == r.p.Sites.LineBytes
 	a.model = same && (nearly(l.Misses, float64(on.certain)) ||
 		nearly(l.Misses, expected) && c.ways == c.lines && (atEdge(c.lines) || on.allOrNothing(&f.shares)))
-	if at := r.measured(l, c, by); at >= 0 {
-		a.Sites, a.Data, a.Exact = r.fetched(at, l.Misses, by == ownCache)
+	if at := r.measuredIndex(l, c, by); at >= 0 {
+		a.Sites, a.Data, a.Exact = r.fetchedMisses(at, l.Misses, by == ownCache)
 		f.fit(l.Misses, r.estimated)
 		a.Paths = r.byPath(misses, a.Sites)
-		a.PathsExact = a.Exact && (a.model || !r.divides())
+		a.PathsExact = a.Exact && (a.model || !r.dividesFunctions())
 		return a
 	}
 	a.Rest = f.fit(l.Misses, r.estimated || by == someCores)
 	a.RestUnknown = !known
 	if a.Exact, a.PathsExact = a.model, a.model; !a.Exact && !r.estimated {
-		a.Countable = r.countable(l, c, by)
+		a.Countable = r.utilisationOption(l, c, by)
 	}
 	a.Sites, a.Data = each(r.sites, misses), each(r.data, misses)
 	a.Paths = r.byPath(misses, a.Sites)
 	if r.estimated {
-		tie(a.Data, l.Misses-a.Rest)
+		scaleTo(a.Data, l.Misses-a.Rest)
 	}
 	return a
 }
 
 // byPath returns the misses of each call path. The misses of a function's paths add up to the
-// misses of its sites. If the misses of the sites were measured, they are divided among the
-// function's paths in proportion to the expected misses on each path, or to the accesses if no path
-// has expected misses. The remaining misses belong to paths that the profile does not distinguish.
-func (r *Ranker) byPath(misses func(part) float64, sites []float64) []float64 {
+// misses of its sites. The misses of a function are divided among its paths in proportion to the
+// expected misses of each path or, if no path has expected misses, to the accesses of each path.
+// The remaining misses belong to paths that the profile does not distinguish.
+func (r *Ranker) byPath(misses func(item) float64, sites []float64) []float64 {
 	if len(r.paths) == 0 {
 		return nil
 	}
@@ -408,7 +412,7 @@ func (r *Ranker) byPath(misses func(part) float64, sites []float64) []float64 {
 			further = append(further, i)
 			expected += list[i]
 			continue
-		case f == nil: // the path makes no accesses
+		case f == nil: // the path has no accesses
 			list[i] = 0
 		case f.expected > 0:
 			list[i] *= f.misses / f.expected
@@ -427,8 +431,9 @@ func (r *Ranker) byPath(misses func(part) float64, sites []float64) []float64 {
 	return list
 }
 
-// divides reports whether the misses of any function are divided among several call paths.
-func (r *Ranker) divides() bool {
+// dividesFunctions reports whether any function has several call paths, so that its misses must be
+// divided among them.
+func (r *Ranker) dividesFunctions() bool {
 	seen := map[string]bool{}
 	for i := range r.paths {
 		f := r.p.Calls.Paths[i].Function
@@ -446,26 +451,26 @@ func (r *Ranker) divides() bool {
 // attributeCoherence attributes the coherence misses: the misses on lines that would still be in
 // the cache if another core's store had not invalidated them.
 func (r *Ranker) attributeCoherence(a *Attribution, c capacity) {
-	gone := r.lost.shares(c)
-	a.gone = &gone
-	misses := func(p part) float64 { return gone.kept(p.coherent.Lost) }
+	gone := r.invalidated.missShares(c)
+	a.evicted = &gone
+	misses := func(p item) float64 { return gone.notEvicted(p.coherent.Lost) }
 	a.SiteCoherence, a.DataCoherence = each(r.sites, misses), each(r.data, misses)
-	tie(a.SiteCoherence, a.Coherence)
-	tie(a.DataCoherence, a.Coherence)
+	scaleTo(a.SiteCoherence, a.Coherence)
+	scaleTo(a.DataCoherence, a.Coherence)
 }
 
-// kept returns the expected number of coherence misses whose lines were still in the cache at their
-// invalidation.
-func (gone *binShares) kept(lost []profile.BinCount) (sum float64) {
+// notEvicted returns the expected number of lines that were still in the cache when they were
+// invalidated.
+func (gone *binShares) notEvicted(lost []profile.BinCount) (sum float64) {
 	for _, b := range lost {
 		sum += (1 - gone[b.Bin]) * float64(b.Count)
 	}
 	return sum
 }
 
-// tie scales numbers to a given sum. This is necessary because, in a sample, the total over all
-// objects differs from the total over all sites.
-func tie(list []float64, to float64) {
+// scaleTo scales numbers so that they add up to the given sum. In a sample, for example, the total
+// of all objects differs from the total of all sites.
+func scaleTo(list []float64, to float64) {
 	var sum float64
 	for _, n := range list {
 		sum += n
@@ -478,16 +483,16 @@ func tie(list []float64, to float64) {
 	}
 }
 
-// measured returns the index of a cache in the list of caches with measured line utilisation, or
-// -1.
-func (r *Ranker) measured(l *hierarchy.Level, c capacity, by sharers) int {
+// measuredIndex returns the index of a cache in the list of caches in which line utilisation was
+// measured, or -1.
+func (r *Ranker) measuredIndex(l *hierarchy.Level, c capacity, by sharers) int {
 	if by == someCores || by == ownCache && !r.measuredPrivate() || l.Cache.Hashed || l.Cache.LineBytes != r.p.Sites.LineBytes {
 		return -1
 	}
 	return r.p.Sites.Measured(c.lines, c.waysOrFull())
 }
 
-// waysOrFull returns the ways, or 0 for a fully associative cache.
+// waysOrFull returns the number of ways, or 0 for a fully associative cache.
 func (c capacity) waysOrFull() uint32 {
 	if c.ways == c.lines {
 		return 0
@@ -495,9 +500,9 @@ func (c capacity) waysOrFull() uint32 {
 	return uint32(c.ways)
 }
 
-// countable describes the cache in the notation of the option that measures utilisation, or returns
-// "".
-func (r *Ranker) countable(l *hierarchy.Level, c capacity, by sharers) string {
+// utilisationOption describes the cache in the syntax of the option --utilisation. It returns "" if
+// utilisation cannot be measured in the cache.
+func (r *Ranker) utilisationOption(l *hierarchy.Level, c capacity, by sharers) string {
 	ways := c.waysOrFull()
 	if by == someCores || l.Cache.Hashed || l.Cache.LineBytes != r.p.Sites.LineBytes || !profile.ValidUtilisation(c.lines, ways) {
 		return ""
@@ -509,14 +514,14 @@ func (r *Ranker) countable(l *hierarchy.Level, c capacity, by sharers) string {
 	return text
 }
 
-// measuredPrivate reports whether utilisation was also measured in private caches.
+// measuredPrivate reports whether line utilisation was also measured in private caches.
 func (r *Ranker) measuredPrivate() bool {
 	return r.p.Sites.Coherent != nil && r.p.Sites.Coherent.Measured
 }
 
-// used returns the line utilisation that was measured in private caches or in a single cache for
-// all threads.
-func (p part) used(private bool) []profile.Utilisation {
+// utilisation returns the line utilisation that was measured either in private caches or in a
+// single cache for all threads.
+func (p item) utilisation(private bool) []profile.Utilisation {
 	if private {
 		return p.coherent.Used
 	}
@@ -524,9 +529,9 @@ func (p part) used(private bool) []profile.Utilisation {
 }
 
 // UsedIn reports in which caches line utilisation was measured for the capacity
-// profile.Sites.Capacities[at]. private is true if it was measured in private caches of the cores,
-// as in one of the levels. oneCore is true if it was measured in a single cache for all threads,
-// although no level consists of such a cache.
+// profile.Sites.Capacities[at]. The result private is true if it was measured in private caches of
+// the cores, and one of the levels has private caches. The result oneCore is true if it was
+// measured in a single cache for all threads, although no level is such a cache.
 func (r *Ranker) UsedIn(levels []Attribution, at int) (private, oneCore bool) {
 	s := r.p.Sites
 	some := false
@@ -539,27 +544,27 @@ func (r *Ranker) UsedIn(levels []Attribution, at int) (private, oneCore bool) {
 	return some && r.measuredPrivate(), some && !r.measuredPrivate()
 }
 
-// fetched returns the misses that were counted when line utilisation was measured, in private
-// caches or in a single cache. If the level has a different number of predicted misses, because a
-// model or the level above affects the prediction, the counts are scaled, and exact is false.
-func (r *Ranker) fetched(at int, total float64, private bool) (sites, data []float64, exact bool) {
+// fetchedMisses returns the misses that were counted while line utilisation was measured in private
+// caches or in a single cache. If the level's prediction differs, because of a model or the level
+// above, the counts are scaled to the prediction, and exact is false.
+func (r *Ranker) fetchedMisses(at int, total float64, private bool) (sites, data []float64, exact bool) {
 	var sum uint64
 	for _, p := range r.sites {
-		sum += p.used(private)[at].Fetched
+		sum += p.utilisation(private)[at].Fetched
 	}
 	factor := 1.0
 	if exact = float64(sum) == total; !exact && sum > 0 {
 		factor = total / float64(sum)
 	}
-	misses := func(p part) float64 { return factor * float64(p.used(private)[at].Fetched) }
+	misses := func(p item) float64 { return factor * float64(p.utilisation(private)[at].Fetched) }
 	return each(r.sites, misses), each(r.data, misses), exact
 }
 
 // binShares contains the miss ratio of each bin.
 type binShares [profile.SiteBins]float64
 
-// shares returns the expected share of misses in each bin.
-func (b *binning) shares(c capacity) (shares binShares) {
+// missShares returns the expected miss ratio of each bin.
+func (b *binning) missShares(c capacity) (shares binShares) {
 	for i, n := range b.bins {
 		from, end := profile.SiteBinFrom(i), profile.SiteBinFrom(i+1)
 		switch {
@@ -569,15 +574,15 @@ func (b *binning) shares(c capacity) (shares binShares) {
 		case from >= c.lines:
 			shares[i] = 1
 		case end > c.lines:
-			shares[i] = b.within(from, c.lines, end)
+			shares[i] = b.shareBeyond(from, c.lines, end)
 		}
 	}
 	return shares
 }
 
-// within returns, among the accesses at distances in [from, end), the share with a distance of at
-// least lines.
-func (b *binning) within(from, lines, end uint64) float64 {
+// shareBeyond considers the accesses at distances in [from, end). It returns the share whose
+// distance is at least the parameter lines.
+func (b *binning) shareBeyond(from, lines, end uint64) float64 {
 	far, all := b.curve.Misses(lines)-b.curve.Misses(end), b.curve.Misses(from)-b.curve.Misses(end)
 	if all == 0 {
 		return float64(end-lines) / float64(end-from)
@@ -597,7 +602,7 @@ func atEdge(lines uint64) bool {
 	return lines >= 1<<32 || profile.SiteBinFrom(profile.SiteBin(uint32(lines))) == lines
 }
 
-// allOrNothing reports whether, in each bin, either all accesses hit or all accesses miss.
+// allOrNothing reports whether the accesses of each bin either all hit or all miss.
 func (b *binning) allOrNothing(shares *binShares) bool {
 	for i, n := range b.bins {
 		if n.count > 0 && shares[i] != 0 && shares[i] != 1 {
@@ -610,49 +615,49 @@ func (b *binning) allOrNothing(shares *binShares) bool {
 // nearly reports whether two numbers of misses are equal except for rounding errors.
 func nearly(a, b float64) bool { return math.Abs(a-b) <= 1e-9*(1+a) }
 
-// fitting scales the expected misses of a stack to the misses of a level.
+// fitting scales the expected misses on a stack to the predicted misses of a level.
 type fitting struct {
 	*stack
-	shares binShares
-	part   float64 // the factor by which the certain misses are scaled
+	shares        binShares
+	certainFactor float64 // the factor by which the certain misses are scaled
 }
 
-// misses returns the expected number of misses of all accesses.
-func (f *fitting) misses() float64 {
-	sum := f.part * float64(f.certain)
+// totalMisses returns the expected number of misses of all accesses.
+func (f *fitting) totalMisses() float64 {
+	sum := f.certainFactor * float64(f.certain)
 	for i, b := range f.bins {
 		sum += f.shares[i] * float64(b.count)
 	}
 	return sum
 }
 
-// missesOf returns the expected number of misses of a site or an object.
+// missesOf returns the expected number of misses of an item's accesses.
 func (f *fitting) missesOf(n accesses) float64 {
-	sum := f.part * float64(n.certain)
+	sum := f.certainFactor * float64(n.certain)
 	for _, b := range n.bins {
 		sum += f.shares[b.Bin] * float64(b.Count)
 	}
 	return sum
 }
 
-// fit scales the shares so that the expected misses add up to the misses of the level. fit returns
-// the number of misses for which no bin has room. anyBin means that the bins do not describe the
-// caches of the level, so the difference may be added to any bin.
+// fit scales the miss ratios of the bins so that the expected misses add up to the misses of the
+// level. It returns the number of misses that cannot be assigned to any bin. If anyBin is set, the
+// bins do not describe the caches of the level, so missing misses may be assigned to any bin.
 func (f *fitting) fit(misses float64, anyBin bool) (rest float64) {
-	certain, expected := float64(f.certain), f.misses()
+	certain, expected := float64(f.certain), f.totalMisses()
 	missing := misses - expected
 	switch {
 	case nearly(misses, expected):
 		return 0
 	case misses < certain: // a level with longer lines has fewer cold misses
 		f.scale(misses / expected)
-		f.part = misses / expected
+		f.certainFactor = misses / expected
 		return 0
 	case missing < 0:
 		f.scale((misses - certain) / (expected - certain))
 		return 0
 	case anyBin:
-		return f.fill(missing)
+		return f.fillBins(missing)
 	}
 	open := 0.0
 	for i, b := range f.bins {
@@ -671,10 +676,10 @@ func (f *fitting) fit(misses float64, anyBin bool) (rest float64) {
 	return missing
 }
 
-// fill adds the missing misses to the bins whose accesses hit, starting with the longest distances,
-// because the outcome is least certain for distances near the capacity. fill returns the number of
-// misses for which no bin has room.
-func (f *fitting) fill(missing float64) (rest float64) {
+// fillBins turns hits into misses until no misses are missing, starting with the bins of the
+// longest distances, because these accesses are most likely to miss. It returns the number of
+// misses that cannot be assigned to any bin.
+func (f *fitting) fillBins(missing float64) (rest float64) {
 	for i := len(f.shares) - 1; i >= 0 && missing > 0; i-- {
 		count := float64(f.bins[i].count)
 		if hits := (1 - f.shares[i]) * count; hits > 0 {

@@ -55,8 +55,8 @@ func sum(list []float64) (s float64) {
 
 func near(a, b float64) bool { return math.Abs(a-b) <= 1e-6*(1+math.Abs(b)) }
 
-// random returns a profile of a random program with two named variables.
-func random(t *rapid.T, spec analysis.Spec) *profile.Profile {
+// randomProfile returns a profile of a random program with two named variables.
+func randomProfile(t *rapid.T, spec analysis.Spec) *profile.Profile {
 	rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 	program := tracetest.RandomProgram(rng)
 	program.Objects = []trace.Object{{Name: "a", Addr: 1, Bytes: 5000}, {Name: "b", Addr: 6000, Bytes: 900}}
@@ -81,7 +81,7 @@ func drawCache(t *rapid.T, name string) hierarchy.Cache {
 }
 
 // In each level, the misses of all sites and the unattributed misses add up to the level's misses.
-// The same applies to the misses of all objects.
+// The misses of all objects also add up to the level's misses.
 func TestMissesAddUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		spec := analysis.Spec{LineBytes: []uint32{64, 128}, Domains: [][]uint32{{0, 1}}}
@@ -91,7 +91,7 @@ func TestMissesAddUp(t *testing.T) {
 		if rapid.Bool().Draw(t, "measured") {
 			spec.Utilisation = []uint64{64 * 16}
 		}
-		p := random(t, spec)
+		p := randomProfile(t, spec)
 		if p.Sites == nil {
 			return
 		}
@@ -144,8 +144,8 @@ type privateCaches struct {
 	sets, ways int
 }
 
-// access reports whether an access misses, and whether the miss is a coherence miss.
-func (c *privateCaches) access(thread uint32, line trace.Line, write bool) (misses, coherence bool) {
+// accessCache reports whether an access misses, and whether the miss is a coherence miss.
+func (c *privateCaches) accessCache(thread uint32, line trace.Line, write bool) (misses, coherence bool) {
 	if c.caches[thread] == nil {
 		c.caches[thread] = &stacktest.Private{Sets: c.sets, Ways: c.ways}
 	}
@@ -203,7 +203,7 @@ func TestExactInPrivateCaches(t *testing.T) {
 			}
 			write := kind == trace.Store || kind == trace.Modify || kind == trace.RangeWrite
 			for line := rows.Addr[i] / 64; line <= (rows.Addr[i]+uint64(max(rows.Bytes[i], 1))-1)/64; line++ {
-				missed, lost := caches.access(rows.Thread[i], line, write)
+				missed, lost := caches.accessCache(rows.Thread[i], line, write)
 				if missed {
 					misses[rows.Site[i]]++
 				}
@@ -213,7 +213,7 @@ func TestExactInPrivateCaches(t *testing.T) {
 			}
 		}
 		got := attribute(t, p, hierarchy.Hierarchy{Levels: []hierarchy.Cache{cache}})[0]
-		if exact := sets&(sets-1) == 0; got.Exact != exact || got.Rest != 0 { // if the number of sets is not a power of two, a model predicts the total
+		if exact := sets&(sets-1) == 0; got.Exact != exact || got.Rest != 0 { // the number of sets is not a power of two, so a model predicts the total
 			t.Fatalf("%v: exact = %v, and %v misses belong to no site", cache, got.Exact, got.Rest)
 		}
 		if !got.Exact {
@@ -288,7 +288,7 @@ func TestExactAtEdges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		lines := profile.SiteBinFrom(rapid.IntRange(1, 40).Draw(t, "bin"))
 		spec := analysis.Spec{Utilisation: []uint64{64 * lines}}
-		p := random(t, spec)
+		p := randomProfile(t, spec)
 		if p.Sites == nil {
 			return
 		}

@@ -16,38 +16,39 @@ const (
 	Object   By = "object" // group by data structure
 )
 
-// Row is a ranked item: a site, the sites of a line or function, or a data object.
+// Row is a row of a ranking: a site, all sites of a line or function, or a data object.
 type Row struct {
 	Function, Module, File string // location of the first site, or of the object
-	Line                   uint32 // 0 if unknown or if the row is a function
+	Line                   uint32 // 0 if the line is unknown or the row is a function
 	Sites                  []int  // indices in profile.Sites.Code
 	Object                 int    // index in profile.Sites.Data; -1 for code
 
 	Accesses, Cold uint64
-	References     uint64                     // 0 for a part of the run, which has no Strides and no Used either
+	References     uint64                     // 0 for a part of the run, for which Strides and Used are also unknown
 	Strides        [profile.NumStrides]uint64 // number of references in each stride class; zero for data
 	Used           []profile.Utilisation      // line utilisation for each capacity
 	Misses         []float64                  // misses in each level
 	Coherence      []float64                  // coherence misses in each level
 }
 
-// place identifies a row of a table that groups misses by code.
-type place struct {
+// rowKey identifies a row of code: a site, a source line or a function.
+type rowKey struct {
 	function, module, file string
 	line                   uint32
 	site                   int
 }
 
-// placeOf returns the row of a site. Each site without a source location has its own row. If some
-// instructions of a function have no source location, files contains the file of the function.
-func placeOf(s *profile.Site, i int, by By, files map[place]string) place {
-	p := place{function: s.Function, module: s.Module, file: s.File, line: s.Line, site: i + 1}
+// rowKeyOf returns the key of the row to which a site belongs. Each site without a source location
+// has its own row. The map files contains the files of functions, for functions in which some
+// instructions have no source location.
+func rowKeyOf(s *profile.Site, i int, by By, files map[rowKey]string) rowKey {
+	p := rowKey{function: s.Function, module: s.Module, file: s.File, line: s.Line, site: i + 1}
 	switch {
-	// a line has one row, even if it was inlined into several functions
+	// a line has only one row, even if it was inlined into several functions
 	case by == Line && s.Line != 0:
-		return place{file: s.File, line: s.Line}
+		return rowKey{file: s.File, line: s.Line}
 	case by == Function && s.Function != "":
-		p = place{function: s.Function, module: s.Module, file: s.File}
+		p = rowKey{function: s.Function, module: s.Module, file: s.File}
 		if s.File == "" {
 			p.file = files[p]
 		}
@@ -55,12 +56,12 @@ func placeOf(s *profile.Site, i int, by By, files map[place]string) place {
 	return p
 }
 
-// filesOf returns the file of each function that is defined in one file only.
-func filesOf(sites []profile.Site) map[place]string {
-	files := map[place]string{}
+// uniqueFiles returns the file of each function that is defined in only one file.
+func uniqueFiles(sites []profile.Site) map[rowKey]string {
+	files := map[rowKey]string{}
 	for i := range sites {
 		if s := &sites[i]; s.File != "" {
-			at := place{function: s.Function, module: s.Module}
+			at := rowKey{function: s.Function, module: s.Module}
 			if file, known := files[at]; known && file != s.File {
 				files[at] = "" // several files define a function with this name
 			} else {
@@ -72,7 +73,7 @@ func filesOf(sites []profile.Site) map[place]string {
 }
 
 // Rows groups the misses of the attributed levels into rows. The rows are in descending order of
-// their misses in levels[level].
+// misses in levels[level].
 func (r *Ranker) Rows(levels []Attribution, by By, level int) []Row {
 	var rows []Row
 	if by == Object {
@@ -85,11 +86,11 @@ func (r *Ranker) Rows(levels []Attribution, by By, level int) []Row {
 }
 
 func (r *Ranker) code(levels []Attribution, by By) (rows []Row) {
-	at := map[place]int{}
-	files := filesOf(r.p.Sites.Code)
+	at := map[rowKey]int{}
+	files := uniqueFiles(r.p.Sites.Code)
 	for i := range r.p.Sites.Code {
 		s := &r.p.Sites.Code[i]
-		key := placeOf(s, i, by, files)
+		key := rowKeyOf(s, i, by, files)
 		n, known := at[key]
 		if !known {
 			n = len(rows)
@@ -106,9 +107,9 @@ func (r *Ranker) code(levels []Attribution, by By) (rows []Row) {
 		}
 		row := &rows[n]
 		row.Sites = append(row.Sites, i)
-		if row.add(0, r.sites[i].reuse); r.of == nil {
+		if row.add(0, r.sites[i].reuse); r.wholeRun == nil {
 			row.References += s.References()
-			row.addUsed(r.used(levels, r.sites[i]))
+			row.addUsed(r.itemUtilisation(levels, r.sites[i]))
 			for c, count := range s.Strides {
 				row.Strides[c] += count
 			}
@@ -128,9 +129,9 @@ func (r *Ranker) objects(levels []Attribution) []Row {
 	for i := range rows {
 		o := &r.p.Sites.Data[i]
 		rows[i] = Row{Function: o.Function, File: o.File, Line: o.Line, Object: i}
-		if rows[i].add(0, r.data[i].reuse); r.of == nil {
+		if rows[i].add(0, r.data[i].reuse); r.wholeRun == nil {
 			rows[i].References = o.References
-			rows[i].addUsed(r.used(levels, r.data[i]))
+			rows[i].addUsed(r.itemUtilisation(levels, r.data[i]))
 		}
 		for l := range levels {
 			rows[i].Misses, rows[i].Coherence = append(rows[i].Misses, levels[l].Data[i]), append(rows[i].Coherence, 0)
@@ -148,14 +149,14 @@ func (r *Row) add(references uint64, u *profile.Reuse) {
 	r.Cold += u.Cold
 }
 
-// used returns the line utilisation of p for each capacity, in private caches or in a single shared
-// cache.
-func (r *Ranker) used(levels []Attribution, p part) []profile.Utilisation {
-	whole := p.used(false)
+// itemUtilisation returns the line utilisation of an item for each capacity, in private caches or
+// in a single shared cache.
+func (r *Ranker) itemUtilisation(levels []Attribution, p item) []profile.Utilisation {
+	whole := p.utilisation(false)
 	if !r.measuredPrivate() {
 		return whole
 	}
-	private, used := p.used(true), make([]profile.Utilisation, len(whole))
+	private, used := p.utilisation(true), make([]profile.Utilisation, len(whole))
 	for at := range used {
 		if used[at] = whole[at]; private[at] != whole[at] {
 			if inPrivate, _ := r.UsedIn(levels, at); inPrivate {
@@ -189,7 +190,7 @@ func (r *Row) Merge(other *Row) {
 	r.addLevels(other.Misses, other.Coherence)
 }
 
-// Rest returns a row for the misses that belong to no site or object.
+// Rest returns a row for the misses that are not attributed to any site or object.
 func Rest(levels []Attribution) Row {
 	r := Row{Object: -1}
 	for i := range levels {

@@ -5,18 +5,18 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// Within returns a ranker for the windows [from, to) of the profile's timeline. ok is false if the
-// profile has no timeline or no such windows.
+// Within returns a ranker for the windows [from, to) of the profile's timeline. The result ok is
+// false if the profile has no timeline or no such windows.
 //
 // The accesses of each site in the windows are known exactly, in bins of distances. The misses in
-// the windows are computed from the share of misses in each bin of the whole run. If the misses in
-// the whole run are exact for a fully associative level, the misses in the windows are also exact;
-// see [Attribution.Exact]. Otherwise, the misses in the windows are estimates, which the ranker
-// adjusts so that the windows add up to the misses of the whole run, for each site, data object and
-// call path. Misses without a known site are divided among the windows in proportion to the number
-// of accesses that are expected to hit. Line utilisation is known only for the whole run.
+// the windows are computed from the miss ratio of each bin in the whole run. If the misses in the
+// whole run are exact for a fully associative level, the misses in the windows are also exact; see
+// [Attribution.Exact]. Otherwise, the misses in the windows are estimates. The ranker adjusts them
+// so that, for each site, data object and call path, the misses of all windows add up to the misses
+// of the whole run. Misses without a known site are divided among the windows in proportion to the
+// number of expected hits. Line utilisation is known only for the whole run.
 func (r *Ranker) Within(from, to int) (within *Ranker, ok bool) {
-	if r.of != nil || r.estimated {
+	if r.wholeRun != nil || r.estimated {
 		return nil, false
 	}
 	span, ok := r.p.Within(from, to)
@@ -24,8 +24,8 @@ func (r *Ranker) Within(from, to int) (within *Ranker, ok bool) {
 		return nil, false
 	}
 	alone := r.p.Sites.Coherent == nil
-	list := func(spans []profile.CoherentSpan) []part {
-		parts := make([]part, len(spans))
+	list := func(spans []profile.CoherentSpan) []item {
+		parts := make([]item, len(spans))
 		for i := range spans {
 			if parts[i].reuse = &spans[i].Reuse; !alone {
 				parts[i].coherent = &spans[i].OnCores
@@ -33,7 +33,7 @@ func (r *Ranker) Within(from, to int) (within *Ranker, ok bool) {
 		}
 		return parts
 	}
-	within = &Ranker{p: r.p, of: r, asker: r.asker, whole: r.whole, coherent: r.coherent, lost: r.lost, sites: list(span.Code), data: list(span.Data)}
+	within = &Ranker{p: r.p, wholeRun: r, asker: r.asker, whole: r.whole, coherent: r.coherent, invalidated: r.invalidated, sites: list(span.Code), data: list(span.Data)}
 	if len(r.paths) > 0 {
 		within.paths = list(span.Paths)
 	}
@@ -52,9 +52,9 @@ func (r *Ranker) Accesses() (n uint64) {
 func (r *Ranker) PathAccesses(i int) uint64 { return r.paths[i].reuse.Accesses() }
 
 // Part reports whether the ranker is for a part of the run.
-func (r *Ranker) Part() bool { return r.of != nil }
+func (r *Ranker) Part() bool { return r.wholeRun != nil }
 
-// Reuse returns the counts of a site, or of a data object.
+// Reuse returns the reuse profile of a site or of a data object.
 func (r *Ranker) Reuse(by By, index int) *profile.Reuse {
 	if by == Object {
 		return r.data[index].reuse
@@ -62,27 +62,27 @@ func (r *Ranker) Reuse(by By, index int) *profile.Reuse {
 	return r.sites[index].reuse
 }
 
-// within replaces the numbers of the whole run with the numbers of the selected windows.
-func (r *Ranker) within(list []Attribution) {
-	own, all := float64(r.Accesses()), float64(r.of.Accesses())
+// restrictToWindows replaces the numbers of the whole run with the numbers of the selected windows.
+func (r *Ranker) restrictToWindows(list []Attribution) {
+	own, all := float64(r.Accesses()), float64(r.wholeRun.Accesses())
 	accesses := own
 	for i := range list {
 		a := &list[i]
-		misses := func(value float64, whole, own part) float64 {
-			s := a.fit.spread(value, r.on(a.on, whole))
-			return s.in(a.fit, r.on(a.on, own))
+		misses := func(value float64, whole, own item) float64 {
+			s := a.fit.newSpread(value, r.accessesOn(a.usedStack, whole))
+			return s.missesIn(a.fit, r.accessesOn(a.usedStack, own))
 		}
 		before := total(a.Sites)
-		a.Sites, a.Data, a.Paths = inWindows(a.Sites, r.of.sites, r.sites, misses), inWindows(a.Data, r.of.data, r.data, misses), inWindows(a.Paths, r.of.paths, r.paths, misses)
-		if a.gone != nil {
-			coherence := func(value float64, whole, own part) float64 {
-				expected := a.gone.kept(whole.coherent.Lost)
+		a.Sites, a.Data, a.Paths = inWindows(a.Sites, r.wholeRun.sites, r.sites, misses), inWindows(a.Data, r.wholeRun.data, r.data, misses), inWindows(a.Paths, r.wholeRun.paths, r.paths, misses)
+		if a.evicted != nil {
+			coherence := func(value float64, whole, own item) float64 {
+				expected := a.evicted.notEvicted(whole.coherent.Lost)
 				if nearly(expected, value) {
-					return a.gone.kept(own.coherent.Lost)
+					return a.evicted.notEvicted(own.coherent.Lost)
 				}
-				return a.gone.kept(own.coherent.Lost) * ratio(value, expected)
+				return a.evicted.notEvicted(own.coherent.Lost) * ratio(value, expected)
 			}
-			a.SiteCoherence, a.DataCoherence = inWindows(a.SiteCoherence, r.of.sites, r.sites, coherence), inWindows(a.DataCoherence, r.of.data, r.data, coherence)
+			a.SiteCoherence, a.DataCoherence = inWindows(a.SiteCoherence, r.wholeRun.sites, r.sites, coherence), inWindows(a.DataCoherence, r.wholeRun.data, r.data, coherence)
 			a.Coherence = total(a.SiteCoherence)
 		}
 		a.Rest *= ratio(own-total(a.Sites), all-before)
@@ -97,9 +97,9 @@ func (r *Ranker) within(list []Attribution) {
 	}
 }
 
-// inWindows calls misses for each part of the program and returns the results. values contains the
-// misses of the parts in the whole run.
-func inWindows(values []float64, whole, own []part, misses func(value float64, whole, own part) float64) []float64 {
+// inWindows calls the function misses for each item and returns the results. The parameter values
+// contains the misses of each item in the whole run.
+func inWindows(values []float64, whole, own []item, misses func(value float64, whole, own item) float64) []float64 {
 	if values == nil {
 		return nil
 	}
@@ -110,31 +110,31 @@ func inWindows(values []float64, whole, own []part, misses func(value float64, w
 	return list
 }
 
-// spread divides the misses of a part of the program among the windows of the timeline. spread
+// spread describes how the misses of an item are divided among the windows of the timeline. It
 // contains three factors: for the certain misses, and for the expected misses and the expected hits
 // in each bin.
 type spread struct{ certain, misses, hits float64 }
 
-// spread returns the spread for a part of the program with the given misses and accesses in the
-// whole run. If there are fewer misses than expected, the uncertain misses are scaled down. If
-// there are more, a share of the expected hits also counts as misses. Therefore, the windows add up
-// to the given misses, and no window has more misses than accesses.
-func (f *fitting) spread(misses float64, n accesses) spread {
-	expected, certain, all := f.missesOf(n), f.part*float64(n.certain), float64(n.certain)
+// newSpread returns the spread for an item with the given misses and accesses in the whole run. If
+// there are fewer misses than expected, the uncertain misses are scaled down. If there are more
+// misses than expected, a share of the expected hits also counts as misses. Therefore, the misses
+// of all windows add up to the given misses, and no window has more misses than accesses.
+func (f *fitting) newSpread(misses float64, n accesses) spread {
+	expected, certain, all := f.missesOf(n), f.certainFactor*float64(n.certain), float64(n.certain)
 	for _, b := range n.bins {
 		all += float64(b.Count)
 	}
 	switch {
 	case nearly(expected, misses):
-		return spread{f.part, 1, 0}
+		return spread{f.certainFactor, 1, 0}
 	case misses > expected && all > expected:
 		more := (misses - expected) / (all - expected)
-		return spread{f.part + more*(1-f.part), 1, more}
+		return spread{f.certainFactor + more*(1-f.certainFactor), 1, more}
 	case misses >= certain && expected > certain:
-		return spread{f.part, (misses - certain) / (expected - certain), 0}
+		return spread{f.certainFactor, (misses - certain) / (expected - certain), 0}
 	}
 	factor := ratio(misses, expected)
-	return spread{f.part * factor, factor, 0}
+	return spread{f.certainFactor * factor, factor, 0}
 }
 
 func total(list []float64) (sum float64) {
@@ -152,16 +152,17 @@ func ratio(a, b float64) float64 {
 	return a / b
 }
 
-// of returns the number of misses among count accesses with the given expected miss ratio.
-func (s *spread) of(count, share float64) float64 {
+// missesAmong returns the number of misses among the given number of accesses (count) with the
+// given expected miss ratio (share).
+func (s *spread) missesAmong(count, share float64) float64 {
 	return count * (s.misses*share + s.hits*(1-share))
 }
 
-// in returns the number of misses among the accesses n.
-func (s *spread) in(f *fitting, n accesses) float64 {
+// missesIn returns the number of misses among accesses with the given stack distances.
+func (s *spread) missesIn(f *fitting, n accesses) float64 {
 	sum := s.certain * float64(n.certain)
 	for _, b := range n.bins {
-		sum += s.of(float64(b.Count), f.shares[b.Bin])
+		sum += s.missesAmong(float64(b.Count), f.shares[b.Bin])
 	}
 	return sum
 }
@@ -173,7 +174,7 @@ func (r *Ranker) OverTime(levels []Attribution) (accesses []uint64, misses [][]f
 	windows := r.p.Timeline.Windows
 	accesses, misses = make([]uint64, len(windows)), make([][]float64, len(levels))
 	for i, w := range windows {
-		for _, s := range bySite(w) {
+		for _, s := range accessesBySite(w) {
 			accesses[i] += s.Count
 		}
 	}
@@ -181,9 +182,9 @@ func (r *Ranker) OverTime(levels []Attribution) (accesses []uint64, misses [][]f
 		misses[n] = make([]float64, len(windows))
 		a, spreads := &levels[n], make([]spread, len(r.sites))
 		for i, value := range a.Sites {
-			spreads[i] = a.fit.spread(value, r.on(a.on, r.sites[i]))
+			spreads[i] = a.fit.newSpread(value, r.accessesOn(a.usedStack, r.sites[i]))
 		}
-		onCores := a.on == r.coherent
+		onCores := a.usedStack == r.coherent
 		for i, w := range windows {
 			sum := 0.0
 			for _, c := range w {
@@ -196,7 +197,7 @@ func (r *Ranker) OverTime(levels []Attribution) (accesses []uint64, misses [][]f
 				case bin == profile.ColdSiteBin || c.Key.Stack() == profile.TimeLost:
 					sum += s.certain * count
 				default:
-					sum += s.of(count, a.fit.shares[bin])
+					sum += s.missesAmong(count, a.fit.shares[bin])
 				}
 			}
 			misses[n][i] = sum
@@ -217,13 +218,13 @@ type Phase struct {
 }
 
 const (
-	phaseDistance = 0.5 // maximum distance between windows of one phase; distances are at most 2
+	phaseDistance = 0.5 // upper limit of the distance between windows of one phase; distances range from 0 to 2
 	mostPhases    = 16  // maximum number of different phases
 )
 
 // Phases divides the timeline into phases. A window is represented by each source line's share of
-// the window's accesses. Windows whose Manhattan distance is less than phaseDistance belong to the
-// same phase. This is the method of Sherwood et al. (Automatically characterizing large scale
+// the window's accesses. Windows belong to the same phase if their Manhattan distance is less than
+// phaseDistance. This is the method of Sherwood et al. (Automatically characterizing large scale
 // program behavior, ASPLOS 2002), with source lines instead of basic blocks. A window is assigned
 // to the nearest earlier phase, or begins a new phase if no phase is near (Sherwood, Sair and
 // Calder, Phase tracking and prediction, ISCA 2003).
@@ -233,9 +234,9 @@ func (r *Ranker) Phases() (list []Phase) {
 		total  float64
 	}
 	var phases []sums
-	lineOf, known := make([]int, len(r.p.Sites.Code)), map[place]int{}
+	lineOf, known := make([]int, len(r.p.Sites.Code)), map[rowKey]int{}
 	for i := range lineOf {
-		key := placeOf(&r.p.Sites.Code[i], i, Line, nil)
+		key := rowKeyOf(&r.p.Sites.Code[i], i, Line, nil)
 		if _, is := known[key]; !is {
 			known[key] = i
 		}
@@ -244,7 +245,7 @@ func (r *Ranker) Phases() (list []Phase) {
 	for i, w := range r.p.Timeline.Windows {
 		var lines []int // in the order of their first sites
 		of, total := map[int]float64{}, 0.
-		for _, s := range bySite(w) {
+		for _, s := range accessesBySite(w) {
 			line := lineOf[s.Site]
 			if of[line] == 0 {
 				lines = append(lines, line)
@@ -258,7 +259,7 @@ func (r *Ranker) Phases() (list []Phase) {
 		near, least := -1, 2.
 		for n := range phases {
 			at, apart := &phases[n], 2.
-			for _, line := range lines { // accesses that both windows share reduce the distance
+			for _, line := range lines { // accesses that the window and the phase have in common reduce the distance
 				apart -= 2 * min(of[line]/total, at.byLine[line]/at.total)
 			}
 			if apart < least-1e-9 {
@@ -285,8 +286,8 @@ func (r *Ranker) Phases() (list []Phase) {
 	return list
 }
 
-// bySite returns the number of line accesses of each site in a window, in ascending order of sites.
-func bySite(window []profile.TimeCount) (list []profile.SiteCount) {
+// accessesBySite returns the number of line accesses of each site in a window, in ascending order of sites.
+func accessesBySite(window []profile.TimeCount) (list []profile.SiteCount) {
 	for _, c := range window {
 		if c.Key.Part() != profile.TimeSite || c.Key.Stack() != profile.TimeWhole {
 			continue
@@ -305,7 +306,7 @@ func (r *Ranker) Busiest(from, to int) int {
 	counts := map[uint32]uint64{}
 	best, most := -1, uint64(0)
 	for _, w := range r.p.Timeline.Windows[from:to] {
-		for _, s := range bySite(w) {
+		for _, s := range accessesBySite(w) {
 			counts[s.Site] += s.Count
 		}
 	}
@@ -328,7 +329,8 @@ func Predicted(h hierarchy.Hierarchy, list []Attribution, references uint64) hie
 }
 
 // Curve returns the misses of all sites in fully associative LRU caches on the stack of the trace.
-// The misses are exact for capacities at the edges of bins, and too high for other capacities.
+// The misses are exact for capacities at the edges of bins. For other capacities, they are upper
+// bounds.
 func (r *Ranker) Curve() *profile.Curve {
 	var h profile.Histogram
 	cold := uint64(0)
@@ -341,5 +343,5 @@ func (r *Ranker) Curve() *profile.Curve {
 	return profile.NewCurve(&h, cold)
 }
 
-// ExactOverTime reports whether the misses of the level in a part of the run are exact.
+// ExactOverTime reports whether the misses of the level are exact in every part of the run.
 func (a *Attribution) ExactOverTime() bool { return a.Exact && a.model }

@@ -11,10 +11,10 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// mostScheduled limits the number of cycles in a displayed schedule.
+// mostScheduled is the maximum number of cycles in a displayed schedule.
 const mostScheduled = 400
 
-// blockTables returns the tables of a block's time and schedule.
+// blockTables returns the tables that show the time and the schedule of a block.
 func (m *Models) blockTables(b int) []report.Table {
 	bounds := report.Table{Key: "bounds", Title: "Cycles and bounds", Columns: report.Columns("name", "value")}
 	schedule := report.Table{Key: "schedule", Title: "Schedule of one pass", Columns: report.Columns("cycle")}
@@ -23,13 +23,13 @@ func (m *Models) blockTables(b int) []report.Table {
 	}
 	add := func(name string, value report.Value) { bounds.Add(report.TextOf(name), value) }
 	instrs := m.program.Blocks[b].Instrs
-	alone := m.processor.NewBody(instrs, m.loads(uint32(b)))
+	alone := m.processor.NewBody(instrs, m.schedulingOptions(uint32(b)))
 	pass := alone.OnePass()
 	add("cycles of one pass on an idle core", report.Decimal(pass.Cycles))
 	if of := &m.runtime.Blocks[b]; of.Bottleneck != "" {
 		s := &of.Steady
 		if of.Loop > 0 {
-			add("iterations of the loop", m.count(int(of.Loop-1)))
+			add("iterations of the loop", m.executionCount(int(of.Loop-1)))
 			add("cycles per iteration", report.Decimal(s.Cycles))
 			add("bound by results of the previous iteration", report.Decimal(s.Recurrence))
 		} else {
@@ -45,13 +45,14 @@ func (m *Models) blockTables(b int) []report.Table {
 		}
 		add("limited by", report.TextOf(string(of.Bottleneck)))
 	}
-	m.draw(&schedule, alone, &pass, instrs)
+	m.addSchedule(&schedule, alone, &pass, instrs)
 	return []report.Table{bounds, schedule}
 }
 
-// draw adds a row for each cycle in which a port is busy, and a column for each such port. If an
-// operation occupies a port for several cycles, each cycle after the first shows a mark.
-func (m *Models) draw(t *report.Table, of *pipeline.Body, pass *pipeline.Schedule, instrs []trace.Instr) {
+// addSchedule adds a row for each cycle in which a port is busy, and a column for each of these
+// ports. If an operation occupies a port for several cycles, the cycles after the first contain a
+// mark.
+func (m *Models) addSchedule(t *report.Table, of *pipeline.Body, pass *pipeline.Schedule, instrs []trace.Instr) {
 	cycles := pass.Table(len(m.processor.Ports), mostScheduled)
 	var ports []int
 	for port, name := range m.processor.Ports {
@@ -91,19 +92,19 @@ func words(opcode, of string) string {
 	return opcode + " " + of
 }
 
-// loads returns the options for scheduling a block: its target, and the latencies of its loads if
-// they are known.
-func (m *Models) loads(block uint32) pipeline.Options {
+// schedulingOptions returns the options for scheduling a block: its target and, if known, the
+// latencies of its loads.
+func (m *Models) schedulingOptions(block uint32) pipeline.Options {
 	o := pipeline.Options{Target: m.program.TargetOf(block)}
 	if m.memory.known {
 		o.LoadLatency = func(_ int, number uint32) float64 {
-			if s := m.memory.at(m.program, block, number); s != nil {
+			if s := m.memory.costOf(m.program, block, number); s != nil {
 				return s.latency
 			}
 			return 0
 		}
 		o.FillWait = func(load, fetching pipeline.Access, between int) float64 {
-			return fillWait(m.memory.at(m.program, block, load.Site), m.memory.at(m.program, block, fetching.Site), between)
+			return fillWait(m.memory.costOf(m.program, block, load.Site), m.memory.costOf(m.program, block, fetching.Site), between)
 		}
 	}
 	return o

@@ -9,36 +9,36 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// keep returns an encoded profile for a module without a run. The profile contains the program, and
-// the compiler's profile in the module, which describes an earlier run.
-func (m *Models) keep() []byte {
+// encodeModule encodes a module without a run as a profile. The profile contains the program and
+// the compiler's profile from the module, which describes an earlier run.
+func (m *Models) encodeModule() []byte {
 	run := &blocks.Run{Program: m.program, Edges: blocks.NewEdges(m.program), Profile: m.weights}
 	p := &profile.Profile{Blocks: run.Append(nil)}
 	p.Input.Header.Format = "llvm"
 	return p.Encode()
 }
 
-// changes contains the branches and parameters set by the user.
-type changes struct {
+// userChanges contains the branch probabilities and parameters that the user has set.
+type userChanges struct {
 	text  string
-	sheet *blocks.Sheet // nil if there are no changes, or they cannot be read
-	wrong string        // an error message, as a sentence
+	sheet *blocks.Sheet // nil if there are no changes, or if they cannot be parsed
+	wrong string        // the error message, as a sentence
 }
 
-// change solves the system with new changes. After an error, the counts without changes are kept.
-func (m *Models) change(text string) {
+// applyChanges solves the system with new changes. If this fails, it keeps the counts without changes.
+func (m *Models) applyChanges(text string) {
 	if text == m.changed.text {
 		return
 	}
-	m.changed = changes{text: text}
-	if err := m.try(text); err != nil {
-		m.changed = changes{text: text, wrong: upper(err.Error()) + "."}
+	m.changed = userChanges{text: text}
+	if err := m.solveWith(text); err != nil {
+		m.changed = userChanges{text: text, wrong: capitalise(err.Error()) + "."}
 		m.system, m.counts = m.base, m.baseCounts
 	}
 }
 
-// try solves the system with changes.
-func (m *Models) try(text string) error {
+// solveWith parses changes and solves the system with these changes.
+func (m *Models) solveWith(text string) error {
 	m.system, m.counts = m.base, m.baseCounts
 	if text == "" {
 		return nil
@@ -47,11 +47,11 @@ func (m *Models) try(text string) error {
 	if err != nil {
 		return err
 	}
-	system, err := m.fresh()
+	system, err := m.newBaseSystem()
 	if err != nil {
 		return err
 	}
-	system.Guess() // with the changes, blocks may run that never ran before
+	system.Guess() // because of the changes, blocks may run that did not run before
 	model, err := sheet.Bind(system)
 	if err != nil {
 		return err
@@ -67,8 +67,8 @@ func (m *Models) try(text string) error {
 	return nil
 }
 
-// file returns the whole branch-probability file, including the changed lines and parameters.
-func (m *Models) file() string {
+// branchFile returns the complete branch-probability file, including the user's changes.
+func (m *Models) branchFile() string {
 	about := "The branches of this program"
 	if m.name != "" {
 		about = "The branches of " + m.name

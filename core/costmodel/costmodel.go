@@ -3,16 +3,17 @@
 // attribution.
 //
 //  1. [Open] accepts a profile with the blocks of a run, a module of LLVM IR, or both. Without a
-//     run, the counts come from the compiler's profile in the module, or are assumed.
+//     run, the counts come from the compiler's profile in the module or, if there is none, from
+//     assumed branch probabilities.
 //  2. A question (answers.ModelQuestion) may change branches and parameters. The counts are then
 //     recomputed (package blocks).
-//  3. The run time is the sum, over all blocks, of the block's count times the cycles that the
-//     block takes on a processor (package pipeline). If the profile has sites, loads have the
-//     latency of their sites in a hierarchy (package attribution). Without sites, loads have the
-//     latency of the processor's first level.
+//  3. The run time is computed by multiplying each block's count by the cycles that the block takes
+//     on a processor (package pipeline), and adding up the products. If the profile has sites, the
+//     latency of a load is the average latency of its site in a cache hierarchy (package
+//     attribution). Without sites, it is the latency of the processor's first-level cache.
 //
-// The answer consists of tables, so that the page can load this package only when its view is first
-// shown.
+// The answer consists of tables. Therefore, the page can display answers without containing this
+// package, and loads the package only when it is first needed.
 package costmodel
 
 import (
@@ -32,34 +33,34 @@ import (
 
 // Models contains the compute-node models of one program.
 type Models struct {
-	profile  *profile.Profile // nil for a module alone
-	run      *blocks.Run      // nil if the program did not run
+	profile  *profile.Profile // nil for a module without a run
+	run      *blocks.Run      // nil if there is no run
 	module   *ir.Module       // may be nil
-	name     string           // the file name of the module
+	name     string           // file name of the module
 	origin   string           // origin of a run's counts
 	program  *trace.Program
 	notes    []string // caveats about the models
-	guessed  int      // number of unknown branches
+	guessed  int      // number of branches with unknown probabilities
 	mainless bool
-	weights  *blocks.Profile // nil if the program ran
-	kept     []byte          // the encoded profile, if there is a module but no run
+	weights  *blocks.Profile // the compiler's profile from the module; nil if there is a run
+	kept     []byte          // the module encoded as a profile, if there is no run
 
-	base       *blocks.System // the system without changes
+	base       *blocks.System // the equations without the user's changes
 	baseCounts *blocks.Solution
-	origins    []string // origins of the weights, by block
-	changed    changes
-	system     *blocks.System // the system with changes
+	origins    []string // origin of the branch weights of each block
+	changed    userChanges
+	system     *blocks.System // the equations with the user's changes
 	counts     *blocks.Solution
 
-	carried   []trace.Flow // values that blocks pass to each other, from the module
-	memory    references
-	processor *pipeline.Processor
-	own       *pipeline.Processor // the default processor: see Use
-	runtime   *pipeline.Runtime
-	priced    priced // inputs from which runtime was computed
+	blockInputs      []trace.Flow // values that pass from block to block, from the module
+	memory           siteCosts
+	processor        *pipeline.Processor
+	defaultProcessor *pipeline.Processor // see Use
+	runtime          *pipeline.Runtime
+	priced           runtimeInputs // the inputs from which runtime was computed
 }
 
-// Open is like [New], for an encoded profile, which may be nil.
+// Open is like [New], but accepts an encoded profile. The profile may be nil.
 func Open(encoded []byte, name string, module []byte) (*Models, error) {
 	if encoded == nil {
 		return New(nil, name, module)
@@ -71,18 +72,20 @@ func Open(encoded []byte, name string, module []byte) (*Models, error) {
 	return New(p, name, module)
 }
 
-// New returns the models for a run's profile p, for a module's text, or for both: either p or
-// module may be nil.
+// New returns the models for a run's profile p, for a module's text, or for both. One of the two
+// may be nil.
 func New(p *profile.Profile, name string, module []byte) (*Models, error) {
 	return open(p, name, module, measured)
 }
 
-// OpenPredicted is like New, for the profile of a run that package blocks/scaling has predicted.
+// OpenPredicted is like New, but its profile describes a run that package blocks/scaling has
+// predicted.
 func OpenPredicted(p *profile.Profile, name string, module []byte) (*Models, error) {
 	return open(p, name, module, predicted)
 }
 
-// open implements New and OpenPredicted. origin describes the source of the profile's counts.
+// open implements New and OpenPredicted. The parameter origin describes where the profile's counts
+// come from.
 func open(p *profile.Profile, name string, module []byte, origin string) (*Models, error) {
 	m := &Models{name: name, profile: p, origin: origin}
 	if p != nil {
@@ -92,7 +95,7 @@ func open(p *profile.Profile, name string, module []byte, origin string) (*Model
 				return nil, err
 			}
 			m.program = m.run.Program
-			if m.run.Profile != nil { // the program did not run
+			if m.run.Profile != nil { // the profile belongs to a module without a run
 				m.weights, m.run = m.run.Profile, nil
 			}
 		}
@@ -107,24 +110,24 @@ func open(p *profile.Profile, name string, module []byte, origin string) (*Model
 	}
 	switch {
 	case m.run != nil && m.module != nil:
-		m.join()
+		m.addModule()
 	case m.module != nil:
 		m.program = m.module.Program
 		m.weights = &blocks.Profile{Weights: m.module.Weights, Entries: m.module.Entries, Flow: m.module.Flow}
-		m.kept = m.keep()
+		m.kept = m.encodeModule()
 	case m.program == nil:
 		return nil, errors.New("the profile contains no blocks: the trace contains none, or was analysed without blocks; compile the program with stackglass cc")
 	}
 	if m.weights != nil {
-		m.carried = append(m.carried, m.weights.Flow...)
+		m.blockInputs = append(m.blockInputs, m.weights.Flow...)
 	}
-	if err := m.begin(); err != nil {
+	if err := m.solveBase(); err != nil {
 		return nil, err
 	}
 	return m, nil
 }
 
-// noteSkipped adds a note about the parts of the module that could not be parsed.
+// noteSkipped adds a note about the sections of the module that could not be parsed.
 func (m *Models) noteSkipped() {
 	if n := len(m.module.Skipped); n > 0 {
 		first := m.module.Skipped[0]
@@ -136,12 +139,12 @@ func (m *Models) noteSkipped() {
 	}
 }
 
-// join adds the instructions of the module, and the values that blocks pass to each other, to the
-// run's program. Functions that differ between the two builds stay unchanged.
-func (m *Models) join() {
+// addModule adds information from the module to the run's program: the instructions, and the values
+// that pass from block to block. It skips functions that differ between the two builds.
+func (m *Models) addModule() {
 	match := blocks.NewMatch(m.module.Program, m.program)
 	if err := match.Err(); err != nil {
-		m.notes = append(m.notes, "Functions of "+m.name+" that do not occur in the trace are ignored. "+upper(err.Error())+".")
+		m.notes = append(m.notes, "Functions of "+m.name+" that do not occur in the trace are ignored. "+capitalise(err.Error())+".")
 	}
 	for b, at := range match.Blocks {
 		if at < 0 {
@@ -159,12 +162,12 @@ func (m *Models) join() {
 	for _, f := range m.module.Flow {
 		if to, from := match.Blocks[f.Block], match.Blocks[f.FromBlock]; to >= 0 && from >= 0 {
 			f.Block, f.FromBlock = uint32(to), uint32(from)
-			m.carried = append(m.carried, f)
+			m.blockInputs = append(m.blockInputs, f)
 		}
 	}
 }
 
-// The origins of weights.
+// The origins of branch weights.
 const (
 	measured  = "as it ran"
 	predicted = "predicted"
@@ -173,10 +176,10 @@ const (
 	yours     = "yours"
 )
 
-// begin solves the system before any changes.
-func (m *Models) begin() (err error) {
+// solveBase solves the system without the user's changes.
+func (m *Models) solveBase() (err error) {
 	m.origins = make([]string, len(m.program.Blocks))
-	if m.base, err = m.fresh(); err != nil {
+	if m.base, err = m.newBaseSystem(); err != nil {
 		return err
 	}
 	if m.run != nil {
@@ -193,8 +196,8 @@ func (m *Models) begin() (err error) {
 	return err
 }
 
-// fresh returns the system without changes.
-func (m *Models) fresh() (s *blocks.System, err error) {
+// newBaseSystem returns the system without the user's changes.
+func (m *Models) newBaseSystem() (s *blocks.System, err error) {
 	if m.run != nil {
 		return blocks.FromEdges(m.program, m.run.Edges)
 	}
@@ -214,7 +217,7 @@ func (m *Models) fresh() (s *blocks.System, err error) {
 	return s, nil
 }
 
-// noteModule adds notes about the origin of a module's numbers.
+// noteModule adds notes that explain where the counts of a module come from.
 func (m *Models) noteModule() {
 	profiled := false
 	for b := range m.origins {
@@ -233,11 +236,11 @@ func (m *Models) noteModule() {
 	}
 }
 
-// Answer answers a question. Errors are reported in the reply.
+// Answer answers a question. The reply also contains any error.
 func (m *Models) Answer(q answers.ModelQuestion) *answers.Reply {
-	m.change(q.Changes)
+	m.applyChanges(q.Changes)
 	r := &answers.Reply{Problem: m.changed.wrong, Notes: slices.Clone(m.notes), Bytes: m.kept}
-	m.price(q, r)
+	m.computeRuntime(q, r)
 	f := m.chosenFunction(int(q.Function) - 1)
 	b := m.chosenBlock(f, int(q.Block)-1)
 	chosen := report.Table{Key: "chosen", Columns: report.Columns("function", "block")}
@@ -245,13 +248,13 @@ func (m *Models) Answer(q answers.ModelQuestion) *answers.Reply {
 	r.Tables = append(r.Tables, m.programTable(), m.functionsTable(), chosen, m.blocksTable(f), m.waysTable(f), m.branchesTable(f), m.parametersTable(), Processors(m.processor.Name))
 	r.Tables = append(r.Tables, m.blockTables(b)...)
 	if q.Whole {
-		r.Bytes = []byte(m.file())
+		r.Bytes = []byte(m.branchFile())
 	}
 	return r
 }
 
-// chosenFunction returns the requested function. Without a request, it returns the function with
-// the most cycles.
+// chosenFunction returns the requested function or, if the question names no function, the function
+// with the most cycles.
 func (m *Models) chosenFunction(asked int) int {
 	if asked >= 0 && asked < len(m.program.Functions) && m.program.Functions[asked].Blocks > 0 {
 		return asked
@@ -284,8 +287,8 @@ func (m *Models) chosenBlock(f, asked int) int {
 	return best
 }
 
-// count returns the executions of a block, as a whole number if the count is proven to be exact.
-func (m *Models) count(b int) report.Value {
+// executionCount returns how often a block is executed, as a whole number if the count is exact.
+func (m *Models) executionCount(b int) report.Value {
 	f := m.program.Blocks[b].Function
 	if int64(f) < int64(len(m.counts.Whole)) && m.counts.Whole[f] {
 		return report.Count(m.counts.Exact[b])
@@ -293,8 +296,8 @@ func (m *Models) count(b int) report.Value {
 	return report.Real(m.counts.Visits[b])
 }
 
-// source formats a source location, such as file.c:12–14.
-func source(file string, first, last uint32) string {
+// sourceRange formats a source location, such as file.c:12–14.
+func sourceRange(file string, first, last uint32) string {
 	if file == "" || first == 0 {
 		return ""
 	}

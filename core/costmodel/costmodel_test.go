@@ -48,9 +48,9 @@ func profileOf(t *testing.T, demo string) []byte {
 	return a.Finish(profile.State{}).Encode()
 }
 
-// cell returns the cell in the given column. It selects the row in which the column named by the
-// parameter by contains the text.
-func cell(t *testing.T, r *answers.Reply, table, by, text, column string) report.Value {
+// cellIn returns a cell in the given column. It selects the row that contains the given text in the
+// column by.
+func cellIn(t *testing.T, r *answers.Reply, table, by, text, column string) report.Value {
 	t.Helper()
 	of := r.Table(table)
 	if of == nil {
@@ -84,7 +84,7 @@ func TestRun(t *testing.T) {
 		t.Errorf("problem %q, encoded profile of %d bytes; want neither", r.Problem, len(r.Bytes))
 	}
 	for label, want := range map[string]string{"entry": "1", "for.cond1.preheader": "32", "for.cond5.preheader": "1024", "for.body8": "32768"} {
-		if got := cell(t, r, "blocks", "block", label, "count").Plain(); got != want {
+		if got := cellIn(t, r, "blocks", "block", label, "count").Plain(); got != want {
 			t.Errorf("%s ran %s times, want %s", label, got, want)
 		}
 	}
@@ -100,10 +100,10 @@ func TestRun(t *testing.T) {
 	}
 	// Each addition waits three cycles for the previous addition, because baseline x86-64 has no
 	// multiply-add instruction.
-	if got := cell(t, r, "blocks", "block", "for.body8", "limit").Plain(); got != "recurrence" {
+	if got := cellIn(t, r, "blocks", "block", "for.body8", "limit").Plain(); got != "recurrence" {
 		t.Errorf("limited by %s", got)
 	}
-	if got := cell(t, r, "bounds", "name", "cycles per iteration", "value").Plain(); got != "3" {
+	if got := cellIn(t, r, "bounds", "name", "cycles per iteration", "value").Plain(); got != "3" {
 		t.Errorf("an iteration takes %s cycles, want 3", got)
 	}
 	if len(r.Unmodelled) == 0 {
@@ -138,10 +138,10 @@ func TestModule(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := m.Answer(answers.ModelQuestion{})
-	if got := cell(t, r, "branches", "to", "for.body8", "origin").Plain(); got != "assumed" {
+	if got := cellIn(t, r, "branches", "to", "for.body8", "origin").Plain(); got != "assumed" {
 		t.Errorf("the origin of a branch is %q, want assumed", got)
 	}
-	if got := cell(t, r, "functions", "function", "main", "calls").Plain(); got != "1" {
+	if got := cellIn(t, r, "functions", "function", "main", "calls").Plain(); got != "1" {
 		t.Errorf("main is called %s times, want 1", got)
 	}
 	notes := strings.Join(r.Notes, "\n")
@@ -165,7 +165,7 @@ func TestModule(t *testing.T) {
 		t.Fatal(err)
 	}
 	r = both.Answer(answers.ModelQuestion{})
-	if got := cell(t, r, "blocks", "block", "for.body8", "count").Plain(); got != "32768" || strings.Contains(strings.Join(r.Notes, ""), "a different build") {
+	if got := cellIn(t, r, "blocks", "block", "for.body8", "count").Plain(); got != "32768" || strings.Contains(strings.Join(r.Notes, ""), "a different build") {
 		t.Errorf("%s times, %q", got, r.Notes)
 	}
 	other := strings.ReplaceAll(string(module), "for.body8", "for.body9")

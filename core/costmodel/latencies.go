@@ -12,31 +12,32 @@ import (
 // Default latencies, for levels that neither the hierarchy nor the processor describes.
 const (
 	firstLevel = 4 // in cycles
-	// nextLevel is the ratio of the latencies of a cache and of the level above. With 4 cycles in
-	// the first level, the second level takes 14 cycles and the third level 49 cycles, which is
-	// close to Zen 4 (4, 14 and 50 cycles).
+	// nextLevel is the ratio between the latency of a cache and the latency of the level above. With 4
+	// cycles in the first level, the second level takes 14 cycles and the third level 49 cycles, which
+	// is close to Zen 4 (4, 14 and 50 cycles).
 	nextLevel = 3.5
-	// memoryNanoseconds is the latency of memory if the clock frequency is known, and memoryCycles
-	// if it is unknown. Presets have 80 to 140 ns, and 120 to 440 cycles.
+	// memoryNanoseconds is the latency of memory if the clock frequency is known, and memoryCycles if
+	// it is unknown. In the presets, the latency of memory is 80 to 140 ns, or 120 to 440 cycles.
 	memoryNanoseconds = 100
 	memoryCycles      = 300
-	// leastMemory is the smallest ratio of the latencies of memory and of the last cache.
+	// leastMemory is the minimum ratio between the latency of memory and the latency of the last
+	// cache.
 	leastMemory = 2
 )
 
 // CompleteLatencies returns h with a latency for every level and for memory, in cycles, and a
-// warning that lists the latencies that h lacks. Latencies that h contains are kept. A missing
-// latency becomes the first of the following values that lies between the latencies of the
+// warning that lists the latencies that h lacked. Existing latencies do not change. A missing
+// latency is set to the first of the following values that lies between the latencies of the
 // neighbouring levels:
 //
 //   - the latency of the level at the same depth (or of memory) in the processor's description; for
 //     the first level, the latency of an integer load;
 //   - for the first level, 4 cycles; for another cache, 3.5 times the latency of the level above;
-//   - for memory, 100 ns at the clock of h, or of the processor, or 300 cycles if no clock is
-//     known, but at least twice the latency of the last cache;
+//   - for memory, 100 ns at the clock frequency of h or of the processor (300 cycles if neither is
+//     known), but at least twice the latency of the last cache;
 //   - the geometric mean of the neighbouring latencies.
 //
-// A hierarchy without levels is not changed.
+// A hierarchy without levels does not change.
 func CompleteLatencies(h hierarchy.Hierarchy, p *pipeline.Processor) (hierarchy.Hierarchy, []hierarchy.Warning) {
 	n := len(h.Levels)
 	if n == 0 {
@@ -108,7 +109,7 @@ func describedLatency(p *pipeline.Processor, depth int, memory bool) float64 {
 	return 0
 }
 
-// usualMemory returns the assumed latency of memory if none is given.
+// usualMemory returns the latency of memory that is assumed if no latency is given.
 func usualMemory(clockGHz float64, p *pipeline.Processor) float64 {
 	if clockGHz == 0 && p != nil {
 		clockGHz = p.ClockGHz

@@ -10,78 +10,81 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// references contains the costs of the run's references in a hierarchy, by site.
-type references struct {
+// siteCosts contains the costs of the run's sites in a hierarchy.
+type siteCosts struct {
 	machine string // the hierarchy for which the costs were computed
 	ranker  *attribution.Ranker
 	known   bool
-	sites   map[uint32]*site // by site number, only for sites with references
+	sites   map[uint32]*siteCost // keyed by site number; sites without references are omitted
 	notes   []string
 }
 
-// site is the cost of the references of a site.
-type site struct {
-	latency   float64          // mean latency E(λ), in cycles
-	late      float64          // part of the latency beyond a hit in the first level
-	near      [nearest]float64 // share of the accesses at each of the smallest stack distances, in lines
-	crossing  float64          // share of the references that touch two lines
-	misses    pipeline.Misses  // misses per reference, without references that follow a stride
-	transfers float64          // cycles to transfer sequential lines, in the whole run
+// siteCost is the cost of a site's references.
+type siteCost struct {
+	latency   float64                // mean latency E(λ), in cycles
+	delay     float64                // mean latency minus the latency of a hit in the first level, in cycles
+	near      [nearDistances]float64 // share of the accesses at each stack distance below nearDistances
+	crossing  float64                // share of the references that touch two lines
+	misses    pipeline.Misses        // misses per reference, without references that follow a stride
+	transfers float64                // cycles for the transfer of sequential lines in the whole run
 }
 
-// nearest is the number of stack distances in site.near.
-const nearest = 8
+// nearDistances is the number of stack distances for which a siteCost contains the share of
+// accesses.
+const nearDistances = 8
 
-// fillWait returns the mean number of cycles per execution that a load waits for a line fetched by
-// an earlier load in the same iteration. The addresses of both loads must be in the same structure.
-// The load is assumed to touch the same line if its stack distance is at most the number of
-// references since the earlier load. The earlier load or one of these references was then the last
-// to touch the line.
-func fillWait(load, fetching *site, between int) float64 {
+// fillWait returns how many cycles, on average, a load waits for a line that an earlier load in the
+// same iteration fetches. Both loads must access the same structure. The load is assumed to access
+// the same line if its stack distance is at most the number of references since the earlier load,
+// because the last access to its line was then made by the earlier load or by one of these
+// references.
+func fillWait(load, fetching *siteCost, between int) float64 {
 	if load == nil || fetching == nil {
 		return 0
 	}
 	share := 0.0
-	for _, n := range load.near[:min(between+1, nearest)] {
+	for _, n := range load.near[:min(between+1, nearDistances)] {
 		share += n
 	}
-	return share * fetching.late
+	return share * fetching.delay
 }
 
-// at returns a site of a block, given by its number as in trace.Instr; nil if the number is 0.
-func (r *references) at(p *trace.Program, block, number uint32) *site {
+// costOf returns the cost of a site of a block. The site is given by its number in the block, as in
+// trace.Instr. The result is nil if the number is 0.
+func (r *siteCosts) costOf(p *trace.Program, block, number uint32) *siteCost {
 	if number == 0 {
 		return nil
 	}
 	return r.sites[p.Blocks[block].FirstSite+number-1]
 }
 
-// give sets the functions of run that return the costs of references.
-func (r *references) give(run *pipeline.Run, measured []uint64) {
-	of := func(block, number uint32) site {
-		if s := r.at(run.Program, block, number); s != nil {
+// setCostFunctions sets the functions of a pipeline.Run that return the costs of references.
+func (r *siteCosts) setCostFunctions(run *pipeline.Run, measured []uint64) {
+	of := func(block, number uint32) siteCost {
+		if s := r.costOf(run.Program, block, number); s != nil {
 			return *s
 		}
-		return site{}
+		return siteCost{}
 	}
 	run.LoadLatency = func(block, number uint32) float64 { return of(block, number).latency }
 	run.Crossing = func(block, number uint32) float64 { return of(block, number).crossing }
 	run.Misses = func(block, number uint32) pipeline.Misses { return of(block, number).misses }
 	run.FillWait = func(load, fetching pipeline.Access, between int) float64 {
-		return fillWait(r.at(run.Program, uint32(load.Block), load.Site), r.at(run.Program, uint32(fetching.Block), fetching.Site), between)
+		return fillWait(r.costOf(run.Program, uint32(load.Block), load.Site), r.costOf(run.Program, uint32(fetching.Block), fetching.Site), between)
 	}
-	run.Transfers = r.transfers(run.Program, run.Visits, measured)
+	run.Transfers = r.transferCycles(run.Program, run.Visits, measured)
 }
 
-// machine is a hierarchy with the cycles for transferring a line from each level and, as the last
-// element, from memory, as in processor descriptions. A number of 0 cycles means unknown.
+// machine is a hierarchy with transfer costs: the cycles for the transfer of a line from each level
+// and, as the last element, from memory, as in processor descriptions. 0 cycles means that the cost
+// is unknown.
 type machine struct {
 	h                        hierarchy.Hierarchy
 	read, written, scattered []float64
 }
 
-// asked returns the machine for the hierarchy of a question.
-func asked(h hierarchy.Hierarchy) (m machine) {
+// machineFor converts the hierarchy of a question to a machine.
+func machineFor(h hierarchy.Hierarchy) (m machine) {
 	m.h = h
 	add := func(bytesPerCycle float64) {
 		cycles := 0.0
@@ -97,9 +100,9 @@ func asked(h hierarchy.Hierarchy) (m machine) {
 	return m
 }
 
-// described returns the machine in a processor's description. The machine has no levels if the last
+// describedMachine returns the machine of a processor's description. It has no levels if the last
 // level of the description is not memory.
-func described(p *pipeline.Processor) (m machine) {
+func describedMachine(p *pipeline.Processor) (m machine) {
 	for _, l := range p.Levels {
 		switch {
 		case l.SizeBytes > 0:
@@ -118,8 +121,9 @@ func described(p *pipeline.Processor) (m machine) {
 	return m
 }
 
-// remember computes the costs of the run's source locations on a machine, and caches them.
-func (m *Models) remember(of machine, key string) {
+// updateCosts computes the costs of the run's sites on a machine, unless they are already known for
+// the given key.
+func (m *Models) updateCosts(of machine, key string) {
 	var assumed []hierarchy.Warning
 	if of.h, assumed = CompleteLatencies(of.h, m.processor); len(assumed) > 0 {
 		key += "\n" + m.processor.Name
@@ -128,7 +132,7 @@ func (m *Models) remember(of machine, key string) {
 		return
 	}
 	ranker := m.memory.ranker
-	m.memory = references{machine: key, ranker: ranker}
+	m.memory = siteCosts{machine: key, ranker: ranker}
 	unknown := func(why string) {
 		m.memory.notes = []string{"Every load is assumed to hit in the processor's first level: " + why + "."}
 	}
@@ -153,7 +157,7 @@ func (m *Models) remember(of machine, key string) {
 		unknown(err.Error())
 		return
 	}
-	m.memory.sites = map[uint32]*site{}
+	m.memory.sites = map[uint32]*siteCost{}
 	for i := range m.profile.Sites.Code {
 		s := &m.profile.Sites.Code[i]
 		if s.Number == profile.NoSite || s.References() == 0 {
@@ -163,7 +167,7 @@ func (m *Models) remember(of machine, key string) {
 		for k := range levels {
 			misses[k] = levels[k].Sites[i]
 		}
-		found, why := of.site(s, misses, m.profile.Sites.LineBytes)
+		found, why := of.costOfSite(s, misses, m.profile.Sites.LineBytes)
 		if found == nil {
 			unknown(why)
 			return
@@ -172,13 +176,13 @@ func (m *Models) remember(of machine, key string) {
 	}
 	m.memory.known = true
 	for _, w := range append(assumed, warnings...) {
-		m.memory.notes = append(m.memory.notes, upper(string(w))+".")
+		m.memory.notes = append(m.memory.notes, capitalise(string(w))+".")
 	}
 }
 
-// site returns the costs of a site with these misses in each level, or nil and the reason why they
-// are unknown.
-func (of *machine) site(s *profile.Site, misses []float64, lineBytes uint32) (*site, string) {
+// costOfSite returns the cost of a site from its misses in each level. If the cost is unknown, it
+// returns nil and the reason.
+func (of *machine) costOfSite(s *profile.Site, misses []float64, lineBytes uint32) (*siteCost, string) {
 	references := float64(s.References())
 	hits := make([]float64, len(misses))
 	for k := range misses {
@@ -191,15 +195,15 @@ func (of *machine) site(s *profile.Site, misses []float64, lineBytes uint32) (*s
 	if !known {
 		return nil, "the hierarchy does not state all latencies"
 	}
-	out := &site{latency: latency, crossing: crossing(s, lineBytes)}
-	out.late = max(0, out.latency-of.h.Levels[0].LatencyCycles)
-	out.near = nearOf(s)
+	out := &siteCost{latency: latency, crossing: crossingShare(s, lineBytes)}
+	out.delay = max(0, out.latency-of.h.Levels[0].LatencyCycles)
+	out.near = nearShares(s)
 	// Lines that follow a stride are prefetched. Other lines are fetched on demand.
 	regular := float64(s.Strides[profile.ZeroStride]+s.Strides[profile.UnitStride]+s.Strides[profile.ConstantStride]) / references
 	irregular := (1 - regular) / references
 	stores := s.Kind == trace.Store || s.Kind == trace.Modify || s.Kind == trace.RangeWrite
 	for k := range misses {
-		from := misses[k] // lines that are fetched from the next level
+		from := misses[k] // number of lines that are fetched from the next level
 		latency := of.h.Memory.LatencyCycles
 		if k+1 < len(misses) {
 			from -= misses[k+1]
@@ -208,7 +212,7 @@ func (of *machine) site(s *profile.Site, misses []float64, lineBytes uint32) (*s
 		if from <= 0 {
 			continue
 		}
-		if stores { // stores leave the instruction window before their lines arrive
+		if stores { // stores do not wait: they leave the instruction window before their lines arrive
 			latency = 0
 			out.transfers += from * regular * of.written[k+1]
 		} else {
@@ -221,29 +225,29 @@ func (of *machine) site(s *profile.Site, misses []float64, lineBytes uint32) (*s
 	return out, ""
 }
 
-// nearOf returns the share of a site's accesses at each of the smallest stack distances.
-func nearOf(s *profile.Site) (near [nearest]float64) {
+// nearShares returns the share of a site's accesses at each stack distance below nearDistances.
+func nearShares(s *profile.Site) (near [nearDistances]float64) {
 	for _, b := range s.Reuse.Bins {
-		if d := profile.SiteBinFrom(int(b.Bin)); d < nearest {
+		if d := profile.SiteBinFrom(int(b.Bin)); d < nearDistances {
 			near[d] = float64(b.Count) / float64(s.Reuse.Accesses())
 		}
 	}
 	return near
 }
 
-// crossing returns the share of a site's references that cross a line boundary, and so touch one
-// line more than their size requires.
-func crossing(s *profile.Site, lineBytes uint32) float64 {
+// crossingShare returns the share of a site's references that cross a line border, and therefore
+// touch one more line than their size requires.
+func crossingShare(s *profile.Site, lineBytes uint32) float64 {
 	if s.Bytes == 0 || lineBytes == 0 {
-		return 0 // the site's references have different lengths
+		return 0 // the site's references have different sizes
 	}
 	whole := (s.Bytes + lineBytes - 1) / lineBytes
 	return max(0, min(1, float64(s.Reuse.Accesses())/float64(s.References())-float64(whole)))
 }
 
-// transfers returns, for each block, the cycles to transfer sequential lines: the cycles in the
-// recorded run, scaled to the number of executions of the block.
-func (r *references) transfers(p *trace.Program, visits []float64, measured []uint64) []float64 {
+// transferCycles returns the cycles that each block spends on the transfer of sequential lines: the
+// cycles in the recorded run, scaled to the predicted number of executions of the block.
+func (r *siteCosts) transferCycles(p *trace.Program, visits []float64, measured []uint64) []float64 {
 	cycles := make([]float64, len(p.Blocks))
 	for b := range p.Blocks {
 		k := &p.Blocks[b]
@@ -259,8 +263,8 @@ func (r *references) transfers(p *trace.Program, visits []float64, measured []ui
 	return cycles
 }
 
-// upper capitalises the first letter of a text.
-func upper(text string) string {
+// capitalise capitalises the first letter of a text.
+func capitalise(text string) string {
 	if text == "" || text[0] < 'a' || text[0] > 'z' {
 		return text
 	}

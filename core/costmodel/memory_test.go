@@ -27,7 +27,7 @@ func levelledMachine(t *testing.T) machine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return described(p)
+	return describedMachine(p)
 }
 
 // TestDescribedMachine checks that the levels of a description form a hierarchy if the last level is
@@ -46,41 +46,41 @@ func TestDescribedMachine(t *testing.T) {
 		{{Name: "L1", LatencyCycles: 5, SizeBytes: 1024}},
 		{{Name: "L1", LatencyCycles: 5, SizeBytes: 1024}, {Name: "memory", LatencyCycles: 9}, {Name: "more", LatencyCycles: 99}},
 	} {
-		if m := described(&pipeline.Processor{Levels: levels}); len(m.h.Levels) > 0 {
+		if m := describedMachine(&pipeline.Processor{Levels: levels}); len(m.h.Levels) > 0 {
 			t.Errorf("levels %+v: machine %+v, want no levels", levels, m.h)
 		}
 	}
 }
 
-// TestSiteCost compares the cost of a site with a calculation by hand. Out of 100 loads, 40 miss in
+// TestSiteCost compares the cost of a site with a manual calculation. Out of 100 loads, 40 miss in
 // L1, 10 miss in L2, and 30 follow a stride.
 func TestSiteCost(t *testing.T) {
 	m := levelledMachine(t)
 	s := profile.Site{Kind: trace.Load, Bytes: 8, Strides: [profile.NumStrides]uint64{profile.UnitStride: 20, profile.ConstantStride: 10, profile.IrregularStride: 70}}
-	got, why := m.site(&s, []float64{40, 10}, 64)
+	got, why := m.costOfSite(&s, []float64{40, 10}, 64)
 	if got == nil {
 		t.Fatal(why)
 	}
-	want := site{
+	want := siteCost{
 		latency:   0.6*5 + 0.3*20 + 0.1*300,
 		transfers: 0.3 * (30*2 + 10*6),
 		misses:    pipeline.Misses{Lines: 0.7 * 0.4, Waits: 0.7 * (0.3*20 + 0.1*300), Scattered: 0.7 * (0.3*1.5 + 0.1*18)},
 	}
 	near := func(x, y float64) bool { return math.Abs(x-y) < 1e-9 }
-	if !near(got.late, want.latency-5) {
-		t.Errorf("%v cycles beyond a hit, want %v", got.late, want.latency-5)
+	if !near(got.delay, want.latency-5) {
+		t.Errorf("%v cycles beyond a hit, want %v", got.delay, want.latency-5)
 	}
 	if !near(got.latency, want.latency) || !near(got.transfers, want.transfers) || got.crossing != 0 ||
 		!near(got.misses.Lines, want.misses.Lines) || !near(got.misses.Waits, want.misses.Waits) || !near(got.misses.Scattered, want.misses.Scattered) {
 		t.Errorf("%+v, want %+v", *got, want)
 	}
 	s.Kind = trace.Store // a store does not wait for its line
-	got, _ = m.site(&s, []float64{40, 10}, 64)
+	got, _ = m.costOfSite(&s, []float64{40, 10}, 64)
 	if !near(got.transfers, 0.3*(30*3+10*9)) || got.misses.Lines != 0 || got.misses.Waits != 0 || !near(got.misses.Scattered, want.misses.Scattered) {
 		t.Errorf("a store: %+v", *got)
 	}
 	m.h.Memory.LatencyCycles = 0
-	if got, why := m.site(&s, []float64{40, 10}, 64); got != nil || why == "" {
+	if got, why := m.costOfSite(&s, []float64{40, 10}, 64); got != nil || why == "" {
 		t.Errorf("unknown memory latency: costs %+v (%s), want nil and a reason", got, why)
 	}
 }
@@ -90,13 +90,13 @@ func TestSiteCost(t *testing.T) {
 func TestLowerLevelsCostMore(t *testing.T) {
 	s := profile.Site{Kind: trace.Load, Bytes: 8, Strides: [profile.NumStrides]uint64{profile.IrregularStride: 100}}
 	for _, h := range hierarchy.Presets() {
-		m, before := asked(h), 0.0
+		m, before := machineFor(h), 0.0
 		for level := 0; level <= len(h.Levels); level++ {
 			misses := make([]float64, len(h.Levels))
 			for i := range level {
 				misses[i] = 50
 			}
-			got, why := m.site(&s, misses, 64)
+			got, why := m.costOfSite(&s, misses, 64)
 			if got == nil {
 				t.Errorf("%s: %s", h.Name, why)
 				break
@@ -116,11 +116,11 @@ func TestFillWaitOfSites(t *testing.T) {
 	m := levelledMachine(t)
 	s := profile.Site{Kind: trace.Load, Bytes: 8, Strides: [profile.NumStrides]uint64{profile.IrregularStride: 100},
 		Reuse: profile.Reuse{Cold: 10, Bins: []profile.BinCount{{Bin: 0, Count: 50}, {Bin: 2, Count: 30}, {Bin: 9, Count: 10}}}}
-	load, why := m.site(&s, []float64{20, 10}, 64)
+	load, why := m.costOfSite(&s, []float64{20, 10}, 64)
 	if load == nil {
 		t.Fatal(why)
 	}
-	fetching := &site{late: 100}
+	fetching := &siteCost{delay: 100}
 	for between, want := range map[int]float64{0: 50, 1: 50, 2: 80, 7: 80, 100: 80} {
 		if got := fillWait(load, fetching, between); math.Abs(got-want) > 1e-9 {
 			t.Errorf("%d references between the loads: %v cycles, want %v", between, got, want)
@@ -144,7 +144,7 @@ func TestCrossing(t *testing.T) {
 	} {
 		s := profile.Site{Bytes: c.bytes, Reuse: profile.Reuse{Cold: 1, Bins: []profile.BinCount{{Bin: 1, Count: c.accesses - 1}}}}
 		s.Strides[profile.UnitStride] = c.references
-		if got := crossing(&s, 64); math.Abs(got-c.want) > 1e-9 {
+		if got := crossingShare(&s, 64); math.Abs(got-c.want) > 1e-9 {
 			t.Errorf("%+v: %v", c, got)
 		}
 	}
@@ -154,9 +154,9 @@ func TestCrossing(t *testing.T) {
 // first site of its block.
 func TestSitesBelongToTheirBlock(t *testing.T) {
 	p := &trace.Program{Blocks: []trace.Block{{FirstSite: 0, Sites: 2}, {FirstSite: 2, Sites: 2}}}
-	r := references{sites: map[uint32]*site{1: {latency: 7}, 2: {latency: 30, transfers: 50}, 3: {latency: 40, transfers: 10}}}
+	r := siteCosts{sites: map[uint32]*siteCost{1: {latency: 7}, 2: {latency: 30, transfers: 50}, 3: {latency: 40, transfers: 10}}}
 	run := pipeline.Run{Program: p, Visits: []float64{10, 5}}
-	r.give(&run, []uint64{10, 20})
+	r.setCostFunctions(&run, []uint64{10, 20})
 	for _, c := range []struct {
 		block, site uint32
 		want        float64

@@ -16,18 +16,19 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// DefaultProcessor is the processor for questions that do not name a processor.
+// DefaultProcessor is the default processor of questions.
 const DefaultProcessor = "znver4"
 
-// priced identifies the inputs from which a run time was computed.
-type priced struct {
+// runtimeInputs identifies the inputs from which the run time was computed last.
+type runtimeInputs struct {
 	counts    *blocks.Solution
 	processor *pipeline.Processor
 	machine   string
 }
 
-// price computes the time of all blocks on the question's processor with its caches.
-func (m *Models) price(q answers.ModelQuestion, r *answers.Reply) {
+// computeRuntime computes the time of all blocks on the processor and with the caches that the
+// question names.
+func (m *Models) computeRuntime(q answers.ModelQuestion, r *answers.Reply) {
 	h := hierarchy.Hierarchy{}
 	for _, line := range q.Machine {
 		if err := h.Add(line); err != nil {
@@ -38,9 +39,9 @@ func (m *Models) price(q answers.ModelQuestion, r *answers.Reply) {
 	}
 	name := cmp.Or(q.Processor, DefaultProcessor)
 	switch {
-	case m.own != nil && q.Processor == "":
-		m.processor = m.own
-	case m.processor == nil || m.processor == m.own || m.processor.Name != name:
+	case m.defaultProcessor != nil && q.Processor == "":
+		m.processor = m.defaultProcessor
+	case m.processor == nil || m.processor == m.defaultProcessor || m.processor.Name != name:
 		p, err := pipeline.Named(name)
 		if err != nil {
 			r.Notes = append(r.Notes, err.Error()+"; "+DefaultProcessor+" is used instead.")
@@ -48,30 +49,30 @@ func (m *Models) price(q answers.ModelQuestion, r *answers.Reply) {
 		}
 		m.processor = p
 	}
-	of, key := asked(h), strings.Join(q.Machine, "\n")
-	if own := described(m.processor); len(q.Machine) == 0 && len(own.h.Levels) > 0 {
+	of, key := machineFor(h), strings.Join(q.Machine, "\n")
+	if own := describedMachine(m.processor); len(q.Machine) == 0 && len(own.h.Levels) > 0 {
 		of, key = own, "of the description of "+m.processor.Name
 	}
-	m.remember(of, key)
+	m.updateCosts(of, key)
 	r.Notes = append(r.Notes, m.memory.notes...)
 	defer m.noteRuntime(r)
-	now := priced{m.counts, m.processor, m.memory.machine}
-	// only the displayed function or block has changed: reuse the run time
+	now := runtimeInputs{m.counts, m.processor, m.memory.machine}
+	// only the displayed function or block has changed, so the run time is still valid
 	if m.priced == now {
 		return
 	}
 	m.priced = now
-	run := pipeline.Run{Program: m.program, Visits: m.counts.Visits, Carried: m.carried}
+	run := pipeline.Run{Program: m.program, Visits: m.counts.Visits, Carried: m.blockInputs}
 	if m.memory.known {
-		m.memory.give(&run, m.run.Edges.Visits)
+		m.memory.setCostFunctions(&run, m.run.Edges.Visits)
 	}
 	m.runtime, _ = m.processor.Runtime(run) // the slices of m.runtime are indexed like the slices of the program
 }
 
-// Use sets the processor for questions that do not name a processor.
-func (m *Models) Use(p *pipeline.Processor) { m.own = p }
+// Use sets the processor that is used if a question names no processor.
+func (m *Models) Use(p *pipeline.Processor) { m.defaultProcessor = p }
 
-// noteRuntime adds caveats about the run time.
+// noteRuntime adds notes about the limitations of the predicted run time.
 func (m *Models) noteRuntime(r *answers.Reply) {
 	r.Unmodelled = pipeline.NotModelled()
 	bare := 0
@@ -92,7 +93,7 @@ func (m *Models) noteRuntime(r *answers.Reply) {
 	}
 	if len(m.runtime.Unknown) > 0 {
 		text := "Functions outside the program are assumed to take no time"
-		names := slices.DeleteFunc(slices.Clone(m.runtime.Unknown), func(name string) bool { return name == "call" || name == "invoke" }) // calls whose callee the trace does not name
+		names := slices.DeleteFunc(slices.Clone(m.runtime.Unknown), func(name string) bool { return name == "call" || name == "invoke" }) // calls of functions that the trace does not name
 		if n := len(names); n > mostNoted {
 			text += ": " + strings.Join(names[:mostNoted], ", ") + " and " + strconv.Itoa(n-mostNoted) + " more"
 		} else if n > 0 {
@@ -105,9 +106,9 @@ func (m *Models) noteRuntime(r *answers.Reply) {
 // mostNoted is the maximum number of names in a note.
 const mostNoted = 3
 
-// titles returns the processors' names and titles. The descriptions are read only once, because
-// reading them takes longer than the rest of an answer.
-var titles = sync.OnceValue(func() (list [][2]string) {
+// processorTitles returns the names and titles of the known processors. The descriptions are read
+// only once, because reading them takes longer than the rest of an answer.
+var processorTitles = sync.OnceValue(func() (list [][2]string) {
 	for _, name := range pipeline.Processors() {
 		title := name
 		if p, err := pipeline.Named(name); err == nil {
@@ -118,10 +119,10 @@ var titles = sync.OnceValue(func() (list [][2]string) {
 	return list
 })
 
-// Processors returns the table "processors" of the reply to an answers.ModelQuestion.
+// Processors returns the table "processors" for the reply to an answers.ModelQuestion.
 func Processors(chosen string) report.Table {
 	t := report.Table{Key: "processors", Title: "Processors", Columns: report.Columns("name", "title", "chosen")}
-	for _, p := range titles() {
+	for _, p := range processorTitles() {
 		t.Add(report.TextOf(p[0]), report.TextOf(p[1]), report.YesNo(p[0] == chosen))
 	}
 	return t
@@ -134,28 +135,28 @@ func (m *Models) Program() *trace.Program { return m.program }
 // result.
 func (m *Models) Visits() []float64 { return m.counts.Visits }
 
-// Price returns the predicted time of the program on a processor. A load takes the given number of
-// cycles (hit) plus the average delay of its site. The map late contains the delays by site number;
-// sites that are not in the map have no delay.
+// Price returns the predicted time of the program on a processor. The latency of a load is the
+// given number of cycles (hit) plus the average delay of its site. The map late contains the delays
+// by site number; other sites have no delay.
 func (m *Models) Price(p *pipeline.Processor, hit float64, late map[uint32]float64) (*pipeline.Runtime, error) {
-	sites := map[uint32]*site{}
+	sites := map[uint32]*siteCost{}
 	if m.profile != nil && m.profile.Sites != nil {
 		for i := range m.profile.Sites.Code {
 			if s := &m.profile.Sites.Code[i]; s.Number != profile.NoSite && len(late) > 0 {
-				sites[s.Number] = &site{late: late[s.Number], near: nearOf(s)}
+				sites[s.Number] = &siteCost{delay: late[s.Number], near: nearShares(s)}
 			}
 		}
 	}
-	of := references{sites: sites}
-	return p.Runtime(pipeline.Run{Program: m.program, Visits: m.counts.Visits, Carried: m.carried,
+	of := siteCosts{sites: sites}
+	return p.Runtime(pipeline.Run{Program: m.program, Visits: m.counts.Visits, Carried: m.blockInputs,
 		LoadLatency: func(block, number uint32) float64 {
-			if s := of.at(m.program, block, number); s != nil {
-				return hit + s.late
+			if s := of.costOf(m.program, block, number); s != nil {
+				return hit + s.delay
 			}
 			return hit
 		},
 		FillWait: func(load, fetching pipeline.Access, between int) float64 {
-			return fillWait(of.at(m.program, uint32(load.Block), load.Site), of.at(m.program, uint32(fetching.Block), fetching.Site), between)
+			return fillWait(of.costOf(m.program, uint32(load.Block), load.Site), of.costOf(m.program, uint32(fetching.Block), fetching.Site), between)
 		},
 	})
 }

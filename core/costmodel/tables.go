@@ -40,7 +40,7 @@ func (m *Models) functionsTable() report.Table {
 				most, limit = c, string(m.runtime.Blocks[b].Bottleneck)
 			}
 		}
-		t.Add(report.Count(uint64(f+1)), report.TextOf(of.Name), maybe(source(of.Place.File, of.Place.Line, 0)), calls, report.Real(instructions),
+		t.Add(report.Count(uint64(f+1)), report.TextOf(of.Name), maybe(sourceRange(of.Place.File, of.Place.Line, 0)), calls, report.Real(instructions),
 			report.Ratio(part(m.costOf(f), all)), report.Real(m.costOf(f)), maybe(limit))
 	}
 	return t
@@ -76,13 +76,13 @@ func (m *Models) blocksTable(f int) report.Table {
 	slices.SortStableFunc(list, func(x, y int) int { return cmp.Compare(m.runtime.Blocks[y].Cycles, m.runtime.Blocks[x].Cycles) })
 	for _, b := range list {
 		k := &m.program.Blocks[b]
-		t.Add(report.Count(uint64(b+1)), report.TextOf(blocks.Label(k)), maybe(source(k.File, k.FirstLine, k.LastLine)), m.count(b), report.Count(m.instructions(b)),
+		t.Add(report.Count(uint64(b+1)), report.TextOf(blocks.Label(k)), maybe(sourceRange(k.File, k.FirstLine, k.LastLine)), m.executionCount(b), report.Count(m.instructions(b)),
 			report.Ratio(part(m.runtime.Blocks[b].Cycles, all)), report.Decimal(part(m.runtime.Blocks[b].Cycles, m.counts.Visits[b])), report.Real(m.runtime.Blocks[b].Cycles), maybe(string(m.runtime.Blocks[b].Bottleneck)))
 	}
 	return t
 }
 
-// waysTable lists the successors of a function's blocks, which are numbered from 0.
+// waysTable lists the edges between the blocks of a function, which are numbered from 0.
 func (m *Models) waysTable(f int) report.Table {
 	t := report.Table{Key: "ways", Title: "Successors", Columns: report.Columns("from", "to", "share", "count")}
 	if f < 0 {
@@ -90,16 +90,16 @@ func (m *Models) waysTable(f int) report.Table {
 	}
 	of := &m.program.Functions[f]
 	for b := int(of.First); b < int(of.First+of.Blocks); b++ {
-		shares := m.shares(b)
+		shares := m.branchShares(b)
 		for i, to := range m.program.Blocks[b].Successors {
-			t.Add(report.Count(uint64(b)-uint64(of.First)), report.Count(uint64(to-of.First)), report.Ratio(shares[i]), m.along(b, i))
+			t.Add(report.Count(uint64(b)-uint64(of.First)), report.Count(uint64(to-of.First)), report.Ratio(shares[i]), m.edgeCount(b, i))
 		}
 	}
 	return t
 }
 
-// shares returns the branch probabilities of a block.
-func (m *Models) shares(b int) []float64 {
+// branchShares returns the branch probabilities of a block.
+func (m *Models) branchShares(b int) []float64 {
 	weights, leaves := m.system.Weights(b)
 	sum := float64(leaves)
 	for _, w := range weights {
@@ -114,22 +114,23 @@ func (m *Models) shares(b int) []float64 {
 	return list
 }
 
-// along returns how often an edge is taken. The edge leads to the successor with index way, or out
-// of the function. The count is exact if the weights are counts of a run and sum to the executions
-// of the block.
-func (m *Models) along(b, way int) report.Value {
+// edgeCount returns how often an edge is taken. The edge leads from block b to the successor with
+// index way, or out of the function. The count is exact if the branch weights are counts of a run
+// and add up to the executions of the block.
+func (m *Models) edgeCount(b, way int) report.Value {
 	weights, leaves := m.system.Weights(b)
 	sum := leaves
 	for _, w := range weights {
 		sum += w
 	}
-	if n, whole := m.count(b).Number(); whole && sum > 0 && n == float64(sum) {
+	if n, whole := m.executionCount(b).Number(); whole && sum > 0 && n == float64(sum) {
 		return report.Count(weights[way])
 	}
-	return report.Real(m.counts.Visits[b] * m.shares(b)[way])
+	return report.Real(m.counts.Visits[b] * m.branchShares(b)[way])
 }
 
-// branchesTable lists the successors of all blocks that have several successors.
+// branchesTable lists the branches of a function: the successors of each block that has several
+// successors.
 func (m *Models) branchesTable(f int) report.Table {
 	t := report.Table{Key: "branches", Title: "Branches", Columns: report.Columns("branch", "block", "source", "to", "share", "count", "text", "origin")}
 	if f < 0 {
@@ -139,18 +140,18 @@ func (m *Models) branchesTable(f int) report.Table {
 	for _, line := range m.system.BranchLines(f) {
 		k := &m.program.Blocks[line.Block]
 		weights, leaves := m.system.Weights(line.Block)
-		shares, origin := m.shares(line.Block), m.origins[line.Block]
+		shares, origin := m.branchShares(line.Block), m.origins[line.Block]
 		if was, left := m.base.Weights(line.Block); left != leaves || !slices.Equal(was, weights) {
 			origin = yours
 		}
 		add := func(to string, share float64, count report.Value) {
-			t.Add(report.TextOf(line.Name), report.Count(uint64(line.Block)-uint64(first)), maybe(source(k.File, k.LastLine, 0)), report.TextOf(to),
+			t.Add(report.TextOf(line.Name), report.Count(uint64(line.Block)-uint64(first)), maybe(sourceRange(k.File, k.LastLine, 0)), report.TextOf(to),
 				report.Ratio(share), count, report.TextOf(line.Value), report.TextOf(origin))
 		}
 		rest := 1.0
 		for i, to := range k.Successors {
 			rest -= shares[i]
-			add(blocks.Label(&m.program.Blocks[to]), shares[i], m.along(line.Block, i))
+			add(blocks.Label(&m.program.Blocks[to]), shares[i], m.edgeCount(line.Block, i))
 		}
 		if leaves > 0 {
 			add("(leaves)", rest, report.Real(m.counts.Visits[line.Block]*rest))
