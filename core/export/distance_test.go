@@ -8,11 +8,11 @@ import (
 )
 
 // TestApportionIsFair checks that the parts add up to the total, and that each part differs by less
-// than 1 from its exact share. The test computes the exact share with arbitrary precision.
+// than 1 from its exact share. It computes exact shares with arbitrary precision.
 func TestApportionIsFair(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		total := rapid.Uint64().Draw(t, "total")
-		shares := make([]share, rapid.IntRange(1, 9).Draw(t, "shares"))
+		shares := make([]portion, rapid.IntRange(1, 9).Draw(t, "shares"))
 		weights := new(big.Int)
 		for i := range shares {
 			shares[i].weight = rapid.Uint64Range(0, 1<<59).Draw(t, "weight")

@@ -15,7 +15,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Export is a run to export, with an optional hierarchy.
+// Export contains a run to export and, optionally, predictions for a cache hierarchy.
 type Export struct {
 	Run      *ask.Run
 	Title    string   // the trace's name
@@ -25,14 +25,14 @@ type Export struct {
 	levels []attribution.Attribution // attributed misses of each level
 }
 
-// A Question contains a hierarchy and the predictions for it.
+// Question contains a hierarchy and the prediction for it.
 type Question struct {
 	Hierarchy hierarchy.Hierarchy
 	Answer    hierarchy.ByCore
 }
 
-// New prepares the export of a run, with predictions for h unless h has no levels. The error
-// message is for the user.
+// New prepares the export of a run. If h has levels, the export contains predictions for h. The
+// error message is intended for the user.
 func New(run *ask.Run, title string, h hierarchy.Hierarchy) (*Export, error) {
 	x := &Export{Run: run, Title: title, Warnings: slices.Clone(run.Warnings)}
 	if len(h.Levels) == 0 || len(run.Profile.Locality) == 0 {
@@ -59,8 +59,8 @@ func New(run *ask.Run, title string, h hierarchy.Hierarchy) (*Export, error) {
 	return x, nil
 }
 
-// Facts returns facts about the input. The facts include the profile's digest, by which the profile
-// can be identified even years later.
+// Facts returns facts about the input. They include the profile's digest, which identifies the
+// profile even years later.
 func (x *Export) Facts() []report.Fact {
 	p := x.Run.Profile
 	digest := p.Digest()
@@ -71,10 +71,10 @@ func (x *Export) Facts() []report.Fact {
 	return facts
 }
 
-// Tables returns all tables of the run, each under a unique key. The key of a table for one line
-// size ends in the line size, as in curve_64. If a verb has several tables, their keys begin with
-// the verb, as in threads_cores. Empty tables are omitted. warnings lists all warnings, starting
-// with the warnings of the export.
+// Tables returns all tables of the run, each under a unique key. If a table is about one line size,
+// its key ends in the line size, as in curve_64. If a verb has several tables, their keys begin
+// with the verb, as in threads_cores. Empty tables are omitted. The returned warnings begin with
+// the warnings of the export.
 func (x *Export) Tables() (tables []report.Table, warnings []string) {
 	p := x.Run.Profile
 	summarised := false
@@ -99,7 +99,7 @@ func (x *Export) Tables() (tables []report.Table, warnings []string) {
 	return slices.DeleteFunc(tables, func(t report.Table) bool { return len(t.Rows) == 0 }), warnings
 }
 
-// verbs lists the verbs in the order of their answers.
+// verbs returns the verbs in the order in which their answers are exported.
 func verbs() []*ask.Verb {
 	list := ask.Verbs()
 	return slices.Concat(
@@ -111,7 +111,7 @@ func verbs() []*ask.Verb {
 func (x *Export) tablesOf(v *ask.Verb) (tables []report.Table, warnings []string) {
 	q := ask.New(v)
 	add := func(q ask.Question, key func(string) string) {
-		d, err := x.answer(q)
+		d, err := x.answerTo(q)
 		if err != nil {
 			return // the verb has no answer, for example because the profile does not contain the line size of a cache
 		}
@@ -141,7 +141,7 @@ func (x *Export) tablesOf(v *ask.Verb) (tables []report.Table, warnings []string
 	case "counters":
 		add(q, func(key string) string {
 			if key == "memory" {
-				// not memory, which is the key of the table of the hierarchy's memory
+				// the key "memory" belongs to the table of the hierarchy's memory
 				return "memory_usage"
 			}
 			return key
@@ -154,9 +154,9 @@ func (x *Export) tablesOf(v *ask.Verb) (tables []report.Table, warnings []string
 	return tables, warnings
 }
 
-// answer returns the answer to a question. A question that can be about caches is asked about the
-// export's hierarchy.
-func (x *Export) answer(q ask.Question) (*report.Document, error) {
+// answerTo returns the answer to a question. If the verb accepts a hierarchy, the question is about
+// the export's hierarchy.
+func (x *Export) answerTo(q ask.Question) (*report.Document, error) {
 	if x.asked == nil || q.Verb.Machine == ask.NoCaches {
 		return x.Run.Answer(q)
 	}
@@ -177,11 +177,11 @@ func (x *Export) JSON() []byte {
 	return d.JSON()
 }
 
-// reportedPlaces is the number of source lines and of data objects that a report lists
+// reportedPlaces is the maximum number of source lines, and of data objects, that a report lists
 // individually.
 const reportedPlaces = 25
 
-// HTML returns the report.
+// HTML returns the report as an HTML file.
 func (x *Export) HTML() []byte {
 	r := &Report{Title: x.Title, Facts: x.Facts(), Warnings: x.Warnings, Profile: x.Run.Profile, Asked: x.asked}
 	for _, p := range []struct {
@@ -202,24 +202,24 @@ func (x *Export) HTML() []byte {
 			if v.First {
 				list = &r.First
 			}
-			*list = append(*list, x.section(v))
+			*list = append(*list, x.sectionFor(v))
 		}
 	}
 	return HTML(r)
 }
 
-// hasSection contains the verbs for which reports have special sections.
+// hasSection contains the verbs whose answers have a special section in the report.
 var hasSection = map[string]bool{"histogram": true, "curve": true, "sets": true, "windows": true, "what-if": true, "sites": true, "counters": true}
 
-// section returns a verb's answer in human-readable form.
-func (x *Export) section(v *ask.Verb) Section {
+// sectionFor returns a section of the report with a verb's answer in human-readable form.
+func (x *Export) sectionFor(v *ask.Verb) Section {
 	q := ask.New(v)
 	q.Brief = true
-	d, err := x.answer(q)
+	d, err := x.answerTo(q)
 	if err != nil {
 		return Section{Title: v.Title, Notes: []string{err.Error()}}
 	}
-	for i := range d.Tables { // remove hints that are only for users of the command
+	for i := range d.Tables { // remove hints that apply only to the command line
 		d.Tables[i].Title, _, _ = strings.Cut(d.Tables[i].Title, " (all columns")
 	}
 	said := len(x.Run.Warnings)
@@ -230,7 +230,7 @@ func (x *Export) section(v *ask.Verb) Section {
 	return Section{Title: v.Title, Tables: tables, Notes: d.Warnings[said:]}
 }
 
-// Sheet returns the counts of events by source location, for formats that contain no other data.
+// Sheet returns the counts of events by source location, for formats that contain only such counts.
 func (x *Export) Sheet() (*Sheet, error) {
 	if x.Run.Ranker() == nil {
 		return nil, &trace.OptionError{Option: "export", Got: x.Title, Want: "a trace that contains source locations (recorded by stackglass cc or stackglass trace), or a profile of such a trace made with --analyses sites"}
@@ -241,8 +241,8 @@ func (x *Export) Sheet() (*Sheet, error) {
 	}), nil
 }
 
-// Request is the page's request to the program that exports files. The reply's Bytes are the
-// content of the file.
+// Request is a request for an exported file. The page sends it to its second program. The field
+// Bytes of the reply contains the file.
 type Request struct {
 	Form      string // the name of one of Forms
 	Title     string // the trace's name
@@ -256,7 +256,7 @@ type Form struct {
 	Title  string // title for display
 	Ending string // extension of the file name
 	Media  string // the media type
-	Sites  bool   // the format contains only counts by source location
+	Sites  bool   // whether the format contains only counts by source location
 }
 
 // Forms returns the formats.
@@ -271,8 +271,8 @@ var forms = []Form{
 	{"speedscope", "speedscope", ".speedscope.json", "application/json", true},
 }
 
-// fields defines the words that encode the request. machine contains the lines that describe the
-// hierarchy.
+// fields describes the fields of the request, which are encoded as words. The parameter machine
+// points to the lines that describe the hierarchy.
 func (r *Request) fields(machine *[]string) func(*answers.Fields) {
 	return func(f *answers.Fields) {
 		f.Text("form", &r.Form)
@@ -287,8 +287,8 @@ func (r *Request) Question() answers.Question {
 	return answers.Question{Of: answers.OfExport, Words: answers.WordsOf(r.fields(&lines))}
 }
 
-// ReadRequest decodes a request from the words of a question about a profile. The error is a
-// [*trace.OptionError].
+// ReadRequest decodes a request from the words of a question and from an encoded profile. The error
+// is a [*trace.OptionError].
 func ReadRequest(words []string, encoded []byte) (*Request, error) {
 	r := &Request{Profile: encoded}
 	var lines []string
@@ -304,7 +304,7 @@ func ReadRequest(words []string, encoded []byte) (*Request, error) {
 	return r, nil
 }
 
-// Answer returns the content of the requested file. readable makes the names of functions readable.
+// Answer returns the content of the requested file. The function readable demangles function names.
 func (r *Request) Answer(readable func(string) string) ([]byte, error) {
 	p, err := profile.Decode(r.Profile)
 	if err != nil {
@@ -319,8 +319,8 @@ func (r *Request) Answer(readable func(string) string) ([]byte, error) {
 	return x.File(r.Form, "")
 }
 
-// File returns the content of a file in the given format. The argument event selects the event that
-// folded stacks count; "" selects the main event.
+// File returns the content of a file in the given format. The parameter event selects the event
+// that folded stacks count; "" selects the main event.
 func (x *Export) File(form, event string) ([]byte, error) {
 	switch form {
 	case "html":

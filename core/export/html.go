@@ -32,17 +32,17 @@ type Section struct {
 	Notes  []string // notes about the tables
 }
 
-// HTML returns a report as a self-contained HTML file, which loads no scripts, fonts or images.
+// HTML returns a report as a self-contained HTML file. The file loads no scripts, fonts or images.
 // Charts are SVG images with a title and a description, and tables contain all data of the charts.
 // The report has a light and a dark theme, and can be printed.
 func HTML(r *Report) []byte {
-	p := new(page)
-	p.raw("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n",
+	p := new(htmlBuffer)
+	p.appendMarkup("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n",
 		"<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n",
 		"<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\"/>\n")
-	p.element("title", r.Title+" – stackglass")
-	p.raw("<style>\n", style, "</style>\n</head>\n<body>\n<main>\n")
-	p.head(r)
+	p.appendElement("title", r.Title+" – stackglass")
+	p.appendMarkup("<style>\n", styleSheet, "</style>\n</head>\n<body>\n<main>\n")
+	p.writeHead(r)
 	for i := range r.First {
 		p.section(&r.First[i])
 	}
@@ -50,64 +50,64 @@ func HTML(r *Report) []byte {
 		p.hierarchy(r.Profile, r.Asked)
 	}
 	if len(r.Places) > 0 {
-		p.element("h2", "Code and data")
-		p.tables(r.Places)
+		p.appendElement("h2", "Code and data")
+		p.writeTables(r.Places)
 	}
 	for i := range r.Sections {
 		p.section(&r.Sections[i])
 	}
 	for i := range r.Profile.Locality {
-		p.locality(r, &r.Profile.Locality[i])
+		p.writeLocality(r, &r.Profile.Locality[i])
 	}
-	p.counters(r.Profile)
-	p.raw("</main>\n<footer>")
+	p.writeCounters(r.Profile)
+	p.appendMarkup("</main>\n<footer>")
 	exact := "Stack distances, miss-ratio curves and set tables are exact for LRU; "
 	if s := r.Profile.Sampled; s != nil {
 		exact = "Stack distances and the results computed from them are estimates (" + s.Chip() + "); "
 	}
-	p.raw("Computed by stackglass from one pass over the trace. ", exact,
+	p.appendMarkup("Computed by stackglass from one pass over the trace. ", exact,
 		"for every other number, the method is stated.</footer>\n</body>\n</html>\n")
 	return p.b
 }
 
-// head writes the title, the facts of the input, and the warnings.
-func (p *page) head(r *Report) {
-	p.element("h1", r.Title)
-	p.raw("<dl class=\"facts\">\n")
+// writeHead writes the title, the facts of the input, and the warnings.
+func (p *htmlBuffer) writeHead(r *Report) {
+	p.appendElement("h1", r.Title)
+	p.appendMarkup("<dl class=\"facts\">\n")
 	for _, f := range r.Facts {
 		if text := f.Value.Human(); len(text) > 24 {
-			p.raw("<div class=\"long\">")
+			p.appendMarkup("<div class=\"long\">")
 		} else {
-			p.raw("<div>")
+			p.appendMarkup("<div>")
 		}
-		p.element("dt", f.Label)
-		p.element("dd", f.Value.Human())
-		p.raw("</div>\n")
+		p.appendElement("dt", f.Label)
+		p.appendElement("dd", f.Value.Human())
+		p.appendMarkup("</div>\n")
 	}
-	p.raw("</dl>\n")
+	p.appendMarkup("</dl>\n")
 	if len(r.Warnings) > 0 {
-		p.raw("<section class=\"note\" aria-label=\"Warnings\">\n")
+		p.appendMarkup("<section class=\"note\" aria-label=\"Warnings\">\n")
 		for _, w := range r.Warnings {
-			p.element("p", w)
+			p.appendElement("p", w)
 		}
-		p.raw("</section>\n")
+		p.appendMarkup("</section>\n")
 	}
 }
 
-func (p *page) section(s *Section) {
-	p.element("h2", s.Title)
-	p.tables(s.Tables)
+func (p *htmlBuffer) section(s *Section) {
+	p.appendElement("h2", s.Title)
+	p.writeTables(s.Tables)
 	for _, note := range s.Notes {
-		p.element(`p class="second"`, note)
+		p.appendElement(`p class="second"`, note)
 	}
 }
 
-// tables writes tables, which may be wider than the page. tables truncates long tables.
-func (p *page) tables(list []report.Table) {
+// writeTables writes tables. Long tables are truncated; wide tables can be scrolled.
+func (p *htmlBuffer) writeTables(list []report.Table) {
 	for _, t := range list {
 		if len(t.Rows) == 0 {
 			if len(t.Columns) == 0 {
-				p.element("p", t.Title)
+				p.appendElement("p", t.Title)
 			}
 			continue
 		}
@@ -115,40 +115,40 @@ func (p *page) tables(list []report.Table) {
 			t.Title += " (the first " + strconv.Itoa(mostRows) + " of " + strconv.Itoa(len(t.Rows)) + ")"
 			t.Rows = t.Rows[:mostRows]
 		}
-		p.raw("<div class=\"wide\">")
+		p.appendMarkup("<div class=\"wide\">")
 		p.b = t.AppendHTML(p.b)
-		p.raw("</div>\n")
+		p.appendMarkup("</div>\n")
 	}
 }
 
-// locality writes the curve, the histogram and the set table of one line size.
-func (p *page) locality(r *Report, l *profile.Locality) {
+// writeLocality writes the curve, the histogram and the set table of one line size.
+func (p *htmlBuffer) writeLocality(r *Report, l *profile.Locality) {
 	counts, cold := l.Histogram(trace.AllKinds)
 	c := profile.NewCurve(counts, cold)
 	line := strconv.FormatUint(uint64(l.LineBytes), 10)
-	p.element("h2", "Reuse of "+line+"-byte lines")
+	p.appendElement("h2", "Reuse of "+line+"-byte lines")
 	if c.Accesses == 0 {
-		p.element("p", "No access was analysed.")
+		p.appendElement("p", "No access was analysed.")
 		return
 	}
 	exact := "exact"
 	if s := r.Profile.Sampled; s != nil {
 		exact = "estimated (" + s.Chip() + ")"
 	}
-	p.curve(c, l.LineBytes, levelsOf(r.Asked, l.LineBytes), exact)
+	p.drawCurve(c, l.LineBytes, levelsOf(r.Asked, l.LineBytes), exact)
 	powers := answers.PowersOfTwo(c, l.LineBytes)
 	powers.Title = "Misses of fully associative LRU caches whose size is a power of two (exact)"
 	answers.Bound(&powers, r.Profile, l.LineBytes, answers.Powers(c))
-	p.tables([]report.Table{powers})
-	p.histogram(counts, c)
+	p.writeTables([]report.Table{powers})
+	p.drawHistogram(counts, c)
 	binned := answers.BinnedHistogram(counts, cold)
 	binned.Title = "Accesses by stack distance, in bins that are powers of two"
-	p.tables([]report.Table{binned})
-	p.overTime(l, levelsOf(r.Asked, l.LineBytes), exact)
-	p.heat(l, levelsOf(r.Asked, l.LineBytes), exact)
+	p.writeTables([]report.Table{binned})
+	p.drawOverTime(l, levelsOf(r.Asked, l.LineBytes), exact)
+	p.writeSetTable(l, levelsOf(r.Asked, l.LineBytes), exact)
 }
 
-// levelsOf returns the levels with a line size.
+// levelsOf returns the levels of the hierarchy that have the given line size.
 func levelsOf(asked *Question, lineBytes uint32) (levels []hierarchy.Level) {
 	if asked != nil {
 		for _, l := range asked.Answer.Levels {
@@ -160,30 +160,30 @@ func levelsOf(asked *Question, lineBytes uint32) (levels []hierarchy.Level) {
 	return levels
 }
 
-func (p *page) hierarchy(of *profile.Profile, asked *Question) {
+func (p *htmlBuffer) hierarchy(of *profile.Profile, asked *Question) {
 	h := &asked.Hierarchy
-	p.element("h2", "Caches")
+	p.appendElement("h2", "Caches")
 	if name := cmp.Or(h.Title, h.Name); name != "" {
-		p.element("p", name)
+		p.appendElement("p", name)
 	}
 	if threads := answers.ThreadsOn(of, *h); threads != "" {
-		p.element("p", threads)
+		p.appendElement("p", threads)
 	}
-	p.tables(answers.PredictedByCore(*h, asked.Answer))
+	p.writeTables(answers.PredictedByCore(*h, asked.Answer))
 	if len(asked.Answer.Cores) > 0 {
-		p.tables([]report.Table{answers.CoreLevels(asked.Answer)})
+		p.writeTables([]report.Table{answers.CoreLevels(asked.Answer)})
 	}
 	said := map[hierarchy.Method]bool{}
 	for _, l := range asked.Answer.Levels {
-		if words := methods[l.Method]; words != "" && !said[l.Method] {
+		if words := methodText[l.Method]; words != "" && !said[l.Method] {
 			said[l.Method] = true
-			p.element(`p class="second"`, string(l.Method)+": "+words)
+			p.appendElement(`p class="second"`, string(l.Method)+": "+words)
 		}
 	}
 }
 
-// methods describes how the numbers of a level were computed.
-var methods = map[hierarchy.Method]string{
+// methodText describes how the misses of a level were computed, for each method.
+var methodText = map[hierarchy.Method]string{
 	hierarchy.Exact:              "from the histogram of stack distances, from the set table, or counted with the sites.",
 	hierarchy.AsIfLRU:            "as if the cache replaced the least recently used line and allocated a line on every write miss.",
 	hierarchy.Independent:        "as if the level saw every access, not only the misses of the level above.",
@@ -193,60 +193,61 @@ var methods = map[hierarchy.Method]string{
 	hierarchy.SDCM:               "by the stack distance cache model, which assigns lines to sets at random.",
 }
 
-// counters writes the number of references of each kind, and the profile's counters, if any.
-func (p *page) counters(of *profile.Profile) {
-	p.element("h2", "Counters")
-	p.tables([]report.Table{answers.Kinds(of)})
+// writeCounters writes the number of references of each kind and, if the profile has counters,
+// their values.
+func (p *htmlBuffer) writeCounters(of *profile.Profile) {
+	p.appendElement("h2", "Counters")
+	p.writeTables([]report.Table{answers.Kinds(of)})
 	if of.Counters == nil {
 		return
 	}
-	p.tables(answers.CounterTables(of))
-	p.tables([]report.Table{answers.NarrowCounters(answers.CountersOf(of.Counters, answers.ByFunction, ""), "")})
+	p.writeTables(answers.CounterTables(of))
+	p.writeTables([]report.Table{answers.NarrowCounters(answers.CountersOf(of.Counters, answers.ByFunction, ""), "")})
 }
 
 // mostRows is the maximum number of rows of a table in the report. CSV and JSON contain all rows.
 const mostRows = 50
 
-// heat writes the set table, with a row for each number of sets and a column for each power-of-two
-// number of ways. Each cell contains the miss ratio, on a background that is darker for higher
-// ratios, and the names of the levels with this geometry.
-func (p *page) heat(l *profile.Locality, levels []hierarchy.Level, exact string) {
+// writeSetTable writes the set table, with a row for each number of sets and a column for each
+// power-of-two number of ways. Each cell contains the miss ratio, on a background that is darker
+// for higher ratios, and the names of the levels with this geometry.
+func (p *htmlBuffer) writeSetTable(l *profile.Locality, levels []hierarchy.Level, exact string) {
 	if l.Sets == nil {
 		return
 	}
-	p.raw("<div class=\"wide\"><table class=\"heat\">\n")
-	p.element("caption", "Miss ratio of LRU caches by sets and ways, "+exact+". A stronger colour means more misses. Caches of equal capacity lie on a diagonal.")
-	p.raw("<thead><tr><th scope=\"col\">sets</th>")
+	p.appendMarkup("<div class=\"wide\"><table class=\"heat\">\n")
+	p.appendElement("caption", "Miss ratio of LRU caches by sets and ways, "+exact+". A stronger colour means more misses. Caches of equal capacity lie on a diagonal.")
+	p.appendMarkup("<thead><tr><th scope=\"col\">sets</th>")
 	for ways := 1; ways <= profile.MaxWays; ways <<= 1 {
-		p.raw("<th scope=\"col\">", strconv.Itoa(ways), map[bool]string{true: " way", false: " ways"}[ways == 1], "</th>")
+		p.appendMarkup("<th scope=\"col\">", strconv.Itoa(ways), map[bool]string{true: " way", false: " ways"}[ways == 1], "</th>")
 	}
-	p.raw("</tr></thead>\n<tbody>\n")
+	p.appendMarkup("</tr></thead>\n<tbody>\n")
 	for a := range profile.SetCounts {
 		if !l.Sets.Counts(a) {
 			continue
 		}
 		sets := uint64(1) << a
-		p.raw("<tr><th scope=\"row\">", strconv.FormatUint(sets, 10), "</th>")
+		p.appendMarkup("<tr><th scope=\"row\">", strconv.FormatUint(sets, 10), "</th>")
 		for ways := uint64(1); ways <= profile.MaxWays; ways <<= 1 {
-			p.shape(l, sets, ways, levels)
+			p.writeSetCell(l, sets, ways, levels)
 		}
-		p.raw("</tr>\n")
+		p.appendMarkup("</tr>\n")
 	}
-	p.raw("</tbody></table></div>\n")
+	p.appendMarkup("</tbody></table></div>\n")
 }
 
-// shape writes the cell for one combination of a number of sets and a number of ways.
-func (p *page) shape(l *profile.Locality, sets, ways uint64, levels []hierarchy.Level) {
+// writeSetCell writes the cell for one number of sets and one number of ways.
+func (p *htmlBuffer) writeSetCell(l *profile.Locality, sets, ways uint64, levels []hierarchy.Level) {
 	hits, _ := l.Sets.Hits(sets, ways)
 	ratio := 1 - float64(hits)/float64(l.Accesses())
 	capacity := report.Bytes(sets * ways * uint64(l.LineBytes)).Human()
-	p.raw("<td style=\"background:rgba(var(--heat),", strconv.FormatFloat(0.45*ratio, 'f', 3, 64), ")\" title=\"", capacity, "\">")
+	p.appendMarkup("<td style=\"background:rgba(var(--heat),", strconv.FormatFloat(0.45*ratio, 'f', 3, 64), ")\" title=\"", capacity, "\">")
 	for i := range levels {
 		if c := &levels[i].Cache; uint64(c.Ways) == ways && c.Lines() == sets*ways {
-			p.raw("<b>", report.EscapeHTML(c.Name), "</b> ")
+			p.appendMarkup("<b>", report.EscapeHTML(c.Name), "</b> ")
 		}
 	}
-	p.raw(percent(ratio), "</td>")
+	p.appendMarkup(percent(ratio), "</td>")
 }
 
 // percent formats a share as a percentage with about three digits.
@@ -261,27 +262,28 @@ func percent(share float64) string {
 	return strconv.FormatFloat(100*share, 'f', digits, 64) + " %"
 }
 
-// page is a buffer for HTML.
-type page struct{ b []byte }
+// htmlBuffer collects the HTML text of a report.
+type htmlBuffer struct{ b []byte }
 
-// raw appends markup unchanged.
-func (p *page) raw(parts ...string) {
+// appendMarkup appends markup unchanged.
+func (p *htmlBuffer) appendMarkup(parts ...string) {
 	for _, part := range parts {
 		p.b = append(p.b, part...)
 	}
 }
 
-// element appends text inside an element. tag is the name of the element, with its attributes.
-func (p *page) element(tag, text string) {
+// appendElement appends an element with the given text. The tag consists of the element's name and
+// attributes.
+func (p *htmlBuffer) appendElement(tag, text string) {
 	name, _, _ := strings.Cut(tag, " ")
-	p.raw("<", tag, ">", report.EscapeHTML(text), "</", name, ">\n")
+	p.appendMarkup("<", tag, ">", report.EscapeHTML(text), "</", name, ">\n")
 }
 
-// number formats a coordinate with one decimal place.
-func number(x float64) string { return strconv.FormatFloat(x, 'f', 1, 64) }
+// coordinate formats a coordinate with one decimal place.
+func coordinate(x float64) string { return strconv.FormatFloat(x, 'f', 1, 64) }
 
-// style is the style sheet of the report, with the colours and fonts of the interactive page. The
-// contrast of its colour pairs was checked: 4.5:1 for text, 3:1 for graphics.
+// styleSheet is the style sheet of the report, with the colours and fonts of the interactive page.
+// Its colour pairs have a contrast of at least 4.5:1 for text and 3:1 for graphics.
 //
 //go:embed style.css
-var style string
+var styleSheet string

@@ -17,7 +17,7 @@ import (
 )
 
 // drawProfile returns the profile of an imaginary run, with an arbitrary histogram and a set table.
-// The row for one set agrees with the histogram.
+// The row for one set is consistent with the histogram.
 func drawProfile(t *rapid.T) *profile.Profile {
 	p := &profile.Profile{Input: profile.Input{Header: trace.Header{Format: "din"}, Kinds: trace.DataKinds}}
 	for _, lineBytes := range rapid.SliceOfNDistinct(rapid.SampledFrom([]uint32{8, 64, 4096}), 0, 3, rapid.ID).Draw(t, "lines") {
@@ -49,9 +49,9 @@ func drawProfile(t *rapid.T) *profile.Profile {
 	return p
 }
 
-// read parses a report as strict XML. It returns the report's text, without the style sheet, and
-// the number of occurrences of each tag.
-func read(t *rapid.T, content []byte) (words string, tags map[string]int) {
+// readReport parses a report as strict XML. It returns the report's text without the style sheet,
+// and the number of elements with each tag.
+func readReport(t *rapid.T, content []byte) (words string, tags map[string]int) {
 	d := xml.NewDecoder(bytes.NewReader(content))
 	tags = map[string]int{}
 	var text strings.Builder
@@ -86,7 +86,7 @@ func read(t *rapid.T, content []byte) (words string, tags map[string]int) {
 }
 
 // TestReportOfAnyProfile checks that, for any profile and any names, the report is a well-formed
-// document that loads no resources. Every chart in it must have a title and a description.
+// document that loads no resources. Every chart in the report must have a title and a description.
 func TestReportOfAnyProfile(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProfile(t)
@@ -104,10 +104,10 @@ func TestReportOfAnyProfile(t *testing.T) {
 			r.Asked = &Question{h, answer}
 		}
 		content := HTML(r)
-		words, tags := read(t, content)
+		words, tags := readReport(t, content)
 		for _, want := range []string{r.Title, r.Warnings[0], r.Facts[0].Value.Human()} {
 			want = strings.ReplaceAll(want, "\r", "\uFFFD")
-			if clean := strings.Map(shown, want); !strings.Contains(words, clean) {
+			if clean := strings.Map(shownAs, want); !strings.Contains(words, clean) {
 				t.Fatalf("the report does not contain %q", clean)
 			}
 		}
@@ -125,8 +125,8 @@ func TestReportOfAnyProfile(t *testing.T) {
 	})
 }
 
-// shown returns the character that appears in a document in place of r.
-func shown(r rune) rune {
+// shownAs returns the character that a document contains instead of r.
+func shownAs(r rune) rune {
 	if r < ' ' && r != '\t' && r != '\n' || r >= 0x7f && r < 0xa0 || r == 0xfffe || r == 0xffff {
 		return '\uFFFD'
 	}
@@ -141,8 +141,8 @@ func TestCurvePathMatchesMissRatios(t *testing.T) {
 	counts.AddN(100, 40)
 	c := profile.NewCurve(counts, 20)
 	at := newPlot(c, 64, nil)
-	path := at.path(c)
-	want := "M64.0 " + number(at.y(1)) + "H" + number(at.x(4)) + "V" + number(at.y(0.6)) + "H" + number(at.x(101)) + "V" + number(at.y(0.2)) + "H" + number(right)
+	path := at.curvePath(c)
+	want := "M64.0 " + coordinate(at.y(1)) + "H" + coordinate(at.x(4)) + "V" + coordinate(at.y(0.6)) + "H" + coordinate(at.x(101)) + "V" + coordinate(at.y(0.2)) + "H" + coordinate(right)
 	if path != want || at.y(0) != bottom || at.y(1) != top || at.x(1) != left || at.x(128) != right {
 		t.Errorf("the path of the curve is %s, want %s", path, want)
 	}
@@ -178,7 +178,7 @@ func TestReportOfASample(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawProfile(t)
 		of := func() string {
-			words, _ := read(t, HTML(&Report{Title: "a run", Profile: p}))
+			words, _ := readReport(t, HTML(&Report{Title: "a run", Profile: p}))
 			return words
 		}
 		if len(p.Locality) > 0 && !strings.Contains(of(), "exact") {

@@ -14,7 +14,7 @@ import (
 // Places contains the input of [NewSheet]: a profile with sites, and the attributed levels of a
 // hierarchy.
 type Places struct {
-	Command string           // the traced program
+	Command string           // name of the traced program
 	Profile *profile.Profile // profile of the run; must contain sites
 	Levels  []attribution.Attribution
 	Name    func(symbol string) string // demangles a function's name; may be nil
@@ -31,13 +31,13 @@ func NewSheet(of *Places) *Sheet {
 		s.Entries[i] = entryOf(&p.Sites.Code[i], of.Name)
 	}
 	code, elsewhere := p.Sites.Code, attribution.RestName(levels)
-	s.count(Event{"accesses", "count", "line accesses"}, func(i int) uint64 { return code[i].Reuse.Accesses() }, elsewhere, 0)
-	s.count(Event{"references", "count", "references"}, func(i int) uint64 { return code[i].References() }, elsewhere, 0)
+	s.addEvent(Event{"accesses", "count", "line accesses"}, func(i int) uint64 { return code[i].Reuse.Accesses() }, elsewhere, 0)
+	s.addEvent(Event{"references", "count", "references"}, func(i int) uint64 { return code[i].References() }, elsewhere, 0)
 	none := attribution.Rest(levels)
 	for i := range levels {
 		misses, rest := attribution.Whole(levels[i].Sites, none.Misses[i])
 		name := levels[i].Level.Cache.Name
-		s.count(Event{s.key(name + "_misses"), "count", "misses of " + name}, func(i int) uint64 { return misses[i] }, elsewhere, rest)
+		s.addEvent(Event{s.uniqueKey(name + "_misses"), "count", "misses of " + name}, func(i int) uint64 { return misses[i] }, elsewhere, rest)
 	}
 	for i := range levels {
 		if levels[i].Coherence == 0 {
@@ -49,17 +49,17 @@ func NewSheet(of *Places) *Sheet {
 		}
 		misses, rest := attribution.Whole(lost, none.Coherence[i])
 		name := levels[i].Level.Cache.Name
-		s.count(Event{s.key(name + "_coherence_misses"), "count", "misses of " + name + " due to another core's store"}, func(i int) uint64 { return misses[i] }, elsewhere, rest)
+		s.addEvent(Event{s.uniqueKey(name + "_coherence_misses"), "count", "misses of " + name + " due to another core's store"}, func(i int) uint64 { return misses[i] }, elsewhere, rest)
 	}
 	s.Main = min(2, len(s.Events))
-	s.count(Event{"cold", "count", "first accesses to a line"}, func(i int) uint64 { return code[i].Reuse.Cold }, elsewhere, 0)
+	s.addEvent(Event{"cold", "count", "first accesses to a line"}, func(i int) uint64 { return code[i].Reuse.Cold }, elsewhere, 0)
 	distances := distanceSums(p)
-	s.count(Event{"distance_sum", "lines", "sum of stack distances"}, func(i int) uint64 { return distances[i] }, elsewhere, 0)
+	s.addEvent(Event{"distance_sum", "lines", "sum of stack distances"}, func(i int) uint64 { return distances[i] }, elsewhere, 0)
 	s.Notes = append(s.Notes[:len(s.Notes):len(s.Notes)],
 		"distance_sum is the sum of the stack distances, in lines of "+strconv.FormatUint(uint64(p.Sites.LineBytes), 10)+
 			" bytes, of all accesses that are not cold; to compute the mean distance, divide distance_sum by (accesses − cold)")
 	if p.Calls != nil && p.Sampled == nil {
-		s.divide(of)
+		s.divideByPath(of)
 		s.Notes = append(s.Notes, "the counts of a call path are exact if the counts of the cache level are exact; if a function has several paths, the misses of its source lines are divided among the paths in the same proportion as the misses of the function")
 	}
 	return s
@@ -77,9 +77,9 @@ func entryOf(c *profile.Site, name func(string) string) Entry {
 	return e
 }
 
-// count adds an event with a count for each site. If rest, the count without a site, is not 0, it
-// belongs to an entry whose name is elsewhere.
-func (s *Sheet) count(event Event, ofSite func(int) uint64, elsewhere string, rest uint64) {
+// addEvent adds an event with a count for each site. If some events belong to no site (rest), they
+// are counted in a separate entry whose name is the parameter elsewhere.
+func (s *Sheet) addEvent(event Event, ofSite func(int) uint64, elsewhere string, rest uint64) {
 	sites := len(s.Entries)
 	if sites > 0 && s.Entries[sites-1].Function == elsewhere {
 		sites--
@@ -97,8 +97,8 @@ func (s *Sheet) count(event Event, ofSite func(int) uint64, elsewhere string, re
 	}
 }
 
-// word replaces all characters except letters and digits with _.
-func word(text string) string {
+// eventWord replaces all characters except letters and digits by _.
+func eventWord(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' {
 			return r
@@ -107,9 +107,9 @@ func word(text string) string {
 	}, text)
 }
 
-// key converts text to a unique event key, which contains only letters, digits and _.
-func (s *Sheet) key(text string) string {
-	key := word(text)
+// uniqueKey converts text to a unique event key, which contains only letters, digits and _.
+func (s *Sheet) uniqueKey(text string) string {
+	key := eventWord(text)
 	for again := 2; s.Event(key) >= 0; again++ {
 		key = strings.TrimRight(key, "0123456789") + strconv.Itoa(again)
 	}
@@ -117,8 +117,9 @@ func (s *Sheet) key(text string) string {
 }
 
 // distanceSums returns the sum of the stack distances of each site's accesses. The histogram
-// determines the exact sum for each bin of distances. The sum of a bin is divided among the sites
-// in proportion to their accesses in the bin, so the results add up to the sum of all distances.
+// contains the exact sum of the distances in each bin. This sum is divided among the sites in
+// proportion to their accesses in the bin. Therefore, the results add up to the sum of all
+// distances.
 func distanceSums(p *profile.Profile) []uint64 {
 	sums := make([]uint64, len(p.Sites.Code))
 	l := p.LocalityAt(p.Sites.LineBytes)
@@ -135,10 +136,10 @@ func distanceSums(p *profile.Profile) []uint64 {
 		}
 		ofBin[bin] = saturatingAdd(ofBin[bin], product)
 	}
-	var at [profile.SiteBins][]share
+	var at [profile.SiteBins][]portion
 	for i := range p.Sites.Code {
 		for _, b := range p.Sites.Code[i].Reuse.Bins {
-			at[b.Bin] = append(at[b.Bin], share{site: i, weight: b.Count})
+			at[b.Bin] = append(at[b.Bin], portion{site: i, weight: b.Count})
 		}
 	}
 	for bin, shares := range at {
@@ -150,17 +151,17 @@ func distanceSums(p *profile.Profile) []uint64 {
 	return sums
 }
 
-// share is a weight, and the part of the total that is assigned to it.
-type share struct {
+// portion is the part of a total that is assigned to one site, in proportion to a weight.
+type portion struct {
 	site   int
 	weight uint64
 	part   uint64
 }
 
-// apportion divides total into whole numbers in proportion to the weights. apportion rounds the
-// parts down, and then adds one to each of the parts with the largest remainders (Hamilton's
-// method) until the parts add up to total. The weights must add up to less than 2^64.
-func apportion(total uint64, shares []share) {
+// apportion divides a total into whole numbers in proportion to weights. It rounds the numbers
+// down, and then adds 1 to the numbers with the largest remainders until the sum is correct
+// (Hamilton's method). The weights must add up to less than 2^64.
+func apportion(total uint64, shares []portion) {
 	var weights uint64
 	for i := range shares {
 		weights = saturatingAdd(weights, shares[i].weight)

@@ -16,9 +16,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// sample returns a sheet with difficult cases: locations without names, lines that occur twice,
-// modules, and names with characters that have a special meaning in some format.
-func sample() *Sheet {
+// difficultSheet returns a sheet with special cases: locations without names, lines that occur
+// twice, modules, and names with characters that have a special meaning in some format.
+func difficultSheet() *Sheet {
 	return &Sheet{
 		Command: "solve -n\n7",
 		Notes:   []string{"one doubt", "another\none"},
@@ -39,9 +39,9 @@ func sample() *Sheet {
 	}
 }
 
-// tool runs a program on a file with the given content, or skips the test if the program is not
+// runTool runs a program on a file with the given content, or skips the test if the program is not
 // installed.
-func tool(t *testing.T, content []byte, name string, args ...string) string {
+func runTool(t *testing.T, content []byte, name string, args ...string) string {
 	t.Helper()
 	if _, err := exec.LookPath(name); err != nil {
 		t.Skipf("%s, with which the test reads the file, is not installed", name)
@@ -62,14 +62,14 @@ func tool(t *testing.T, content []byte, name string, args ...string) string {
 
 // TestPprofReadsIt checks that pprof computes the correct sum for every event and function.
 func TestPprofReadsIt(t *testing.T) {
-	s := sample()
+	s := difficultSheet()
 	want := []map[string]string{
 		{"solve": "150", "operator()(int, char; double)": "7", "libc.so.6+0x1000": "5", "0x1234": "3", "(unknown)": "2"},
 		{"solve": "50", "operator()(int, char; double)": "7", "libc.so.6+0x1000": "1", "0x1234": "0", "(unknown)": "1"},
 		{"solve": "1333", "operator()(int, char; double)": "0", "libc.so.6+0x1000": "3", "0x1234": "0", "(unknown)": "0"},
 	}
 	for event, wanted := range want {
-		text := tool(t, s.Pprof(), "go", "tool", "pprof", "-top", "-nodefraction=0", "-unit=count", "-sample_index="+s.Events[event].Key)
+		text := runTool(t, s.Pprof(), "go", "tool", "pprof", "-top", "-nodefraction=0", "-unit=count", "-sample_index="+s.Events[event].Key)
 		_, rows, _ := strings.Cut(text, "cum%\n")
 		got := map[string]string{}
 		for line := range strings.Lines(rows) {
@@ -82,7 +82,7 @@ func TestPprofReadsIt(t *testing.T) {
 			}
 		}
 	}
-	raw := tool(t, s.Pprof(), "go", "tool", "pprof", "-raw")
+	raw := runTool(t, s.Pprof(), "go", "tool", "pprof", "-raw")
 	for _, want := range []string{
 		"Comment: one doubt", "L1_misses/count[dflt]", "kind:[load] type:[double] variable:[x]", "solve a.c:12:5",
 		"M=1 operator()(int, char; double) b b.cc:3:0", "0x400000/0x401137/0x0 solve  [FN][FL][LN]", "0x7f0000000000/0x7f0000001001/0x0 libc.so.6",
@@ -96,16 +96,17 @@ func TestPprofReadsIt(t *testing.T) {
 // TestPprofNamesTheProgram checks that pprof shows the program's name, even if locations have no
 // modules.
 func TestPprofNamesTheProgram(t *testing.T) {
-	s := sample()
+	s := difficultSheet()
 	s.Entries = s.Entries[:2]
-	if text := tool(t, s.Pprof(), "go", "tool", "pprof", "-top"); !strings.HasPrefix(text, "File: solve -n") {
+	if text := runTool(t, s.Pprof(), "go", "tool", "pprof", "-top"); !strings.HasPrefix(text, "File: solve -n") {
 		t.Error(text)
 	}
 }
 
-// TestCallgrindAnnotateReadsIt checks that callgrind_annotate shows the notes and the same numbers.
+// TestCallgrindAnnotateReadsIt checks that callgrind_annotate prints the notes and the correct
+// numbers.
 func TestCallgrindAnnotateReadsIt(t *testing.T) {
-	text := strings.Join(strings.Fields(tool(t, sample().Callgrind(), "callgrind_annotate", "--threshold=100", "--auto=no", "--show-percs=no")), " ")
+	text := strings.Join(strings.Fields(runTool(t, difficultSheet().Callgrind(), "callgrind_annotate", "--threshold=100", "--auto=no", "--show-percs=no")), " ")
 	for _, want := range []string{
 		"Profiled target: solve -n 7", "Note: one doubt Note: another one",
 		"Accesses L1Misses DistanceSum file:function " + strings.Repeat("-", 80) + " 150 50 1,333 a.c:solve [???] 7 7 0 b b.cc:operator()(int, char; double) [solve] " +
@@ -120,7 +121,7 @@ func TestCallgrindAnnotateReadsIt(t *testing.T) {
 
 func TestFolded(t *testing.T) {
 	want := "a.c;solve;line 12 load 40\na.c;solve;line 12 store 10\nb b.cc;operator()(int, char, double);line 3 load 7\nlibc.so.6;libc.so.6+0x1000 1\n(no file);(unknown) 1\n"
-	if got := string(sample().Folded(1)); got != want {
+	if got := string(difficultSheet().Folded(1)); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
@@ -139,8 +140,8 @@ func drawSheet(t *rapid.T) *Sheet {
 	return s
 }
 
-// naive adds up the counts of an event over all entries with the same key.
-func (s *Sheet) naive(event int, key func(*Entry) string) map[string]uint64 {
+// sumByKey adds up the counts of an event over all entries with the same key.
+func (s *Sheet) sumByKey(event int, key func(*Entry) string) map[string]uint64 {
 	sums := map[string]uint64{}
 	for i := range s.Entries {
 		if n := s.Entries[i].Counts[event]; n > 0 {
@@ -168,12 +169,12 @@ func TestFoldedAddsUp(t *testing.T) {
 			}
 			got[line[:at]] = n
 		}
-		sameSums(t, "stacks", got, s.naive(1, func(e *Entry) string { return folded(e.frames()) }))
+		sameSums(t, "stacks", got, s.sumByKey(1, func(e *Entry) string { return foldedStack(e.frames()) }))
 	})
 }
 
-// TestCallgrindAddsUp reads files according to the specification, and adds up the costs by module,
-// file, function and line.
+// TestCallgrindAddsUp parses files according to Callgrind's specification, and adds up the costs by
+// module, file, function and line.
 func TestCallgrindAddsUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSheet(t)
@@ -211,7 +212,7 @@ func TestCallgrindAddsUp(t *testing.T) {
 				}
 			}
 		}
-		sameSums(t, "costs", got, s.naive(1, func(e *Entry) string {
+		sameSums(t, "costs", got, s.sumByKey(1, func(e *Entry) string {
 			return oneLine(cmp.Or(e.Module, "???") + "|" + cmp.Or(e.File, "???") + "|" + e.Name() + "|" + strconv.Itoa(int(e.Line)))
 		}))
 	})
@@ -224,8 +225,8 @@ type field struct {
 	bytes  []byte
 }
 
-// fields splits an encoded message into its fields.
-func fields(t *rapid.T, b []byte) (list []field) {
+// splitMessage splits an encoded message into its fields.
+func splitMessage(t *rapid.T, b []byte) (list []field) {
 	next := func() uint64 {
 		n, size := binary.Uvarint(b)
 		if size <= 0 {
@@ -245,23 +246,23 @@ func fields(t *rapid.T, b []byte) (list []field) {
 	return list
 }
 
-// TestPprofAddsUp decodes messages by hand, and adds up the samples by function, file, line,
-// address and kind.
+// TestPprofAddsUp decodes messages without the pprof library, and adds up the samples by function,
+// file, line, address and kind.
 func TestPprofAddsUp(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := drawSheet(t)
 		var texts []string
 		functions, locations := map[uint64][]field{}, map[uint64][]field{}
 		var samples [][]field
-		for _, f := range fields(t, s.Pprof()) {
+		for _, f := range splitMessage(t, s.Pprof()) {
 			switch f.id {
 			case pprofSample:
-				samples = append(samples, fields(t, f.bytes))
+				samples = append(samples, splitMessage(t, f.bytes))
 			case pprofLocations:
-				at := fields(t, f.bytes)
+				at := splitMessage(t, f.bytes)
 				locations[at[0].number] = at[1:]
 			case pprofFunctions:
-				at := fields(t, f.bytes)
+				at := splitMessage(t, f.bytes)
 				functions[at[0].number] = at[1:]
 			case pprofString:
 				texts = append(texts, string(f.bytes))
@@ -277,22 +278,22 @@ func TestPprofAddsUp(t *testing.T) {
 			n, _ := binary.Uvarint(sample[1].bytes[first:])
 			kind := ""
 			for _, f := range sample[2:] {
-				if label := fields(t, f.bytes); texts[label[0].number] == "kind" {
+				if label := splitMessage(t, f.bytes); texts[label[0].number] == "kind" {
 					kind = texts[label[1].number]
 				}
 			}
 			if n > 0 {
-				got[place(t, locations[location], functions, texts)+"|"+kind] += n
+				got[locationName(t, locations[location], functions, texts)+"|"+kind] += n
 			}
 		}
-		sameSums(t, "samples", got, s.naive(1, func(e *Entry) string {
+		sameSums(t, "samples", got, s.sumByKey(1, func(e *Entry) string {
 			return fmt.Sprint(e.Name(), "|", e.File, "|", e.Line, "|", e.PC, "|", e.Kind)
 		}))
 	})
 }
 
-// place returns a string that identifies a location.
-func place(t *rapid.T, location []field, functions map[uint64][]field, texts []string) string {
+// locationName returns a string that identifies a location.
+func locationName(t *rapid.T, location []field, functions map[uint64][]field, texts []string) string {
 	var name, file string
 	var line, address uint64
 	for _, f := range location {
@@ -300,7 +301,7 @@ func place(t *rapid.T, location []field, functions map[uint64][]field, texts []s
 		case 3:
 			address = f.number
 		case 4:
-			for _, at := range fields(t, f.bytes) {
+			for _, at := range splitMessage(t, f.bytes) {
 				switch at.id {
 				case 1:
 					for _, about := range functions[at.number] {

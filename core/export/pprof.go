@@ -7,23 +7,23 @@ import (
 	"slices"
 )
 
-// Pprof writes the sheet as a profile.proto message, uncompressed
-// (github.com/google/pprof/proto/profile.proto). Each entry is a sample, with its callers
-// if they are known. The kind of reference, the datatype and the variable are labels of the sample.
+// Pprof returns the sheet as an uncompressed profile.proto message
+// (github.com/google/pprof/proto/profile.proto). Each entry becomes a sample, with its callers if
+// they are known. The kind of reference, the datatype and the variable are labels of the sample.
 //
 // pprof adds up the values of samples, so every event is a sum. The sheet therefore contains the
 // sum of the distances, and not their mean. The first event is the number of accesses, because
 // `pprof -mean` divides by the first event.
 //
-// This package contains a small encoder, because the library github.com/google/pprof/profile would
-// link fmt, regexp and gzip into the page.
+// The package has its own small encoder, because the library github.com/google/pprof/profile would
+// add fmt, regexp and gzip to the code of the page.
 func (s *Sheet) Pprof() []byte {
-	p := &pprof{strings: map[string]uint64{"": 0}, order: []string{""},
+	p := &pprofEncoder{strings: map[string]uint64{"": 0}, order: []string{""},
 		functions: map[pprofFunction]uint64{}, locations: map[pprofLocation]uint64{}}
 	for _, e := range s.Events {
 		p.out.message(pprofSampleType, func(m *message) {
-			m.uint(1, p.text(e.Key))
-			m.uint(2, p.text(e.Unit))
+			m.uint(1, p.stringIndex(e.Key))
+			m.uint(2, p.stringIndex(e.Unit))
 		})
 	}
 	modules := s.modules()
@@ -35,17 +35,17 @@ func (s *Sheet) Pprof() []byte {
 		modules = []module{{name: s.Command}}
 	}
 	for i := range modules {
-		p.mapping(uint64(i+1), &modules[i])
+		p.appendMapping(uint64(i+1), &modules[i])
 	}
-	p.out.bytes(p.tables.b)
+	p.out.appendEncoded(p.tables.b)
 	if s.Command != "" {
-		p.out.uint(pprofComment, p.text("program: "+s.Command))
+		p.out.uint(pprofComment, p.stringIndex("program: "+s.Command))
 	}
 	for _, note := range s.Notes {
-		p.out.uint(pprofComment, p.text(note))
+		p.out.uint(pprofComment, p.stringIndex(note))
 	}
 	if len(s.Events) > 0 {
-		p.out.uint(pprofDefaultSampleType, p.text(s.Events[s.Main].Key))
+		p.out.uint(pprofDefaultSampleType, p.stringIndex(s.Events[s.Main].Key))
 	}
 	for _, text := range p.order {
 		p.out.string(pprofString, text)
@@ -53,7 +53,7 @@ func (s *Sheet) Pprof() []byte {
 	return p.out.b
 }
 
-// The fields of the message Profile.
+// The field numbers of the message Profile.
 const (
 	pprofSampleType        = 1
 	pprofSample            = 2
@@ -65,13 +65,13 @@ const (
 	pprofDefaultSampleType = 14
 )
 
-// pprof is a profile during encoding.
-type pprof struct {
-	out       message // all fields except locations and functions
+// pprofEncoder encodes a sheet as a pprof profile.
+type pprofEncoder struct {
+	out       message // all fields except Location and Function
 	tables    message // locations and functions
 	strings   map[string]uint64
 	order     []string
-	functions map[pprofFunction]uint64 // identifiers, starting from 1
+	functions map[pprofFunction]uint64 // IDs, starting from 1
 	locations map[pprofLocation]uint64
 }
 
@@ -82,8 +82,8 @@ type pprofLocation struct {
 	line, column               uint32
 }
 
-// text returns the index of a string in the table.
-func (p *pprof) text(s string) uint64 {
+// stringIndex returns the index of a string in the string table.
+func (p *pprofEncoder) stringIndex(s string) uint64 {
 	index, known := p.strings[s]
 	if !known {
 		index = uint64(len(p.order))
@@ -92,9 +92,9 @@ func (p *pprof) text(s string) uint64 {
 	return index
 }
 
-func (p *pprof) sample(s *Sheet, e *Entry, modules []module) {
+func (p *pprofEncoder) sample(s *Sheet, e *Entry, modules []module) {
 	stack := []uint64{p.location(e, modules)} // the innermost location first
-	callers := s.callers(e)
+	callers := s.callerPaths(e)
 	for i := len(callers) - 1; i >= 0; i-- {
 		at := &s.Calls.Paths[callers[i]]
 		stack = append(stack, p.location(&Entry{Function: s.Calls.Names[callers[i]], Symbol: at.Function, File: at.File, Line: at.Line}, modules))
@@ -109,15 +109,15 @@ func (p *pprof) sample(s *Sheet, e *Entry, modules []module) {
 		for _, label := range [...]struct{ key, value string }{{"kind", e.Kind}, {"type", e.Type}, {"variable", e.Variable}} {
 			if label.value != "" {
 				m.message(3, func(m *message) {
-					m.uint(1, p.text(label.key))
-					m.uint(2, p.text(label.value))
+					m.uint(1, p.stringIndex(label.key))
+					m.uint(2, p.stringIndex(label.value))
 				})
 			}
 		}
 	})
 }
 
-func (p *pprof) location(e *Entry, modules []module) uint64 {
+func (p *pprofEncoder) location(e *Entry, modules []module) uint64 {
 	at := pprofLocation{address: e.PC, function: p.function(pprofFunction{e.Name(), cmp.Or(e.Symbol, e.Name()), e.File}), line: e.Line, column: e.Column}
 	for i := range modules {
 		if e.PC != 0 && modules[i].holds(e) {
@@ -143,7 +143,7 @@ func (p *pprof) location(e *Entry, modules []module) uint64 {
 	return id
 }
 
-func (p *pprof) function(f pprofFunction) uint64 {
+func (p *pprofEncoder) function(f pprofFunction) uint64 {
 	id, known := p.functions[f]
 	if known {
 		return id
@@ -152,36 +152,37 @@ func (p *pprof) function(f pprofFunction) uint64 {
 	p.functions[f] = id
 	p.tables.message(pprofFunctions, func(m *message) {
 		m.uint(1, id)
-		m.uint(2, p.text(f.name))
-		m.uint(3, p.text(f.symbol))
-		m.uint(4, p.text(f.file))
+		m.uint(2, p.stringIndex(f.name))
+		m.uint(3, p.stringIndex(f.symbol))
+		m.uint(4, p.stringIndex(f.file))
 	})
 	return id
 }
 
-// mapping writes the Mapping message of a module. The message states that names and lines are
-// known, because otherwise pprof would look for names and lines in a file with the module's name.
-func (p *pprof) mapping(id uint64, of *module) {
+// appendMapping appends the Mapping message of a module. The message states that names and lines
+// are known. Otherwise, pprof would look for them in a file with the module's name.
+func (p *pprofEncoder) appendMapping(id uint64, of *module) {
 	p.out.message(pprofMapping, func(m *message) {
 		m.uint(1, id)
 		m.uint(2, of.base)
 		m.uint(3, of.limit)
-		m.uint(5, p.text(of.name))
+		m.uint(5, p.stringIndex(of.name))
 		for _, known := range []int{7, 8, 9} { // the fields has_functions, has_filenames and has_line_numbers
 			m.uint(known, 1)
 		}
 	})
 }
 
-// module is an executable file, loaded at base.
+// module is an executable file or library that was loaded into memory.
 type module struct {
 	name        string
-	base, limit uint64 // the address range; limit is the end of the highest address in use
+	base, limit uint64 // the address range in which its entries lie; limit is exclusive
 }
 
 func (m *module) holds(e *Entry) bool { return e.Module == m.name && e.PC-e.Offset == m.base }
 
-// modules returns the modules of the entries with an address, in the order of these entries.
+// modules returns the modules of all entries with an address, in the order in which they first
+// occur.
 func (s *Sheet) modules() (list []module) {
 	for i := range s.Entries {
 		e := &s.Entries[i]
@@ -198,8 +199,8 @@ func (s *Sheet) modules() (list []module) {
 	return list
 }
 
-// message is a protocol-buffer message during encoding. Zeros are omitted, except in repeated
-// fields, because zero is the default.
+// message encodes a protocol-buffer message. It omits zeros, except in repeated fields, because
+// zero is the default.
 type message struct{ b []byte }
 
 func (m *message) varint(n uint64) { m.b = binary.AppendUvarint(m.b, n) }
@@ -231,5 +232,5 @@ func (m *message) packed(field int, list []uint64) {
 	})
 }
 
-// bytes appends a field whose content is already encoded.
-func (m *message) bytes(b []byte) { m.b = append(m.b, b...) }
+// appendEncoded appends bytes that are already encoded.
+func (m *message) appendEncoded(b []byte) { m.b = append(m.b, b...) }

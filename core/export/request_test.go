@@ -16,8 +16,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// requested returns a request about a small matrix multiplication.
-func requested(t testing.TB, form string) *export.Request {
+// newRequest returns a request about a small matrix multiplication.
+func newRequest(t testing.TB, form string) *export.Request {
 	t.Helper()
 	p, steps := tracetest.Multiplication(6)
 	runner, err := analysis.NewRunner(analysis.Spec{SetNumbers: stack.AllSetNumbers}, tracetest.NewProgramReader(p, tracetest.Rows(p, steps...), 0))
@@ -33,7 +33,7 @@ func requested(t testing.TB, form string) *export.Request {
 }
 
 func TestRequestRoundTrip(t *testing.T) {
-	r := requested(t, "html")
+	r := newRequest(t, "html")
 	r.Title = "two\nlines = 3"
 	again, err := export.ReadRequest(r.Question().Words, r.Profile)
 	if err != nil || !reflect.DeepEqual(r, again) {
@@ -49,7 +49,7 @@ func TestRequestRoundTrip(t *testing.T) {
 func TestEveryFormIsAnswered(t *testing.T) {
 	begins := map[string]string{"html": "<!DOCTYPE html>", "json": "{", "callgrind": "# callgrind format"}
 	for _, form := range export.Forms() {
-		content, err := requested(t, form.Name).Answer(nil)
+		content, err := newRequest(t, form.Name).Answer(nil)
 		if err != nil {
 			t.Errorf("%s: %v", form.Name, err)
 		}
@@ -60,10 +60,10 @@ func TestEveryFormIsAnswered(t *testing.T) {
 			t.Errorf("the JSON file is invalid: %s", content)
 		}
 	}
-	if _, err := requested(t, "xls").Answer(nil); err == nil || !strings.Contains(err.Error(), "callgrind") {
+	if _, err := newRequest(t, "xls").Answer(nil); err == nil || !strings.Contains(err.Error(), "callgrind") {
 		t.Errorf("Answer for an unknown form = %v, want an error", err)
 	}
-	r := requested(t, "pprof")
+	r := newRequest(t, "pprof")
 	p, err := profile.Decode(r.Profile)
 	if err != nil {
 		t.Fatal(err)

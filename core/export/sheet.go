@@ -1,4 +1,4 @@
-// Package export writes profiles in the formats of other tools and as reports.
+// Package export converts profiles to reports and to the file formats of other tools.
 //
 //   - [Sheet.Pprof]: profile.proto, for pprof and for other tools that read its files.
 //   - [Sheet.Callgrind]: for callgrind_annotate, KCachegrind and QCachegrind.
@@ -8,8 +8,9 @@
 //   - [HTML]: a report with tables and charts, for a browser or a printer.
 //
 // The first four formats contain source locations. These formats are written from a [Sheet], which
-// has a column for each event and a row for each source location. Counts without a source location
-// have a separate row, so the rows of every event add up to the exact number for the whole run.
+// has a column for each event and a row for each source location. Events without a source location
+// are counted in a separate row. Therefore, the rows add up to the exact number of events in the
+// whole run.
 //
 // The same profile produces the same file on any machine, because no file contains a time or a
 // machine's name.
@@ -29,22 +30,22 @@ import (
 // Sheet counts events by source location.
 type Sheet struct {
 	Command string   // the traced program, or ""
-	Notes   []string // warnings and definitions, in sentences
+	Notes   []string // warnings and definitions, as sentences
 	Events  []Event
 	Entries []Entry
 	Main    int // index of the main event
 
-	Calls *answers.Calls // the call paths to which the entries belong; nil: unknown
+	Calls *answers.Calls // the call paths to which the entries belong; nil if unknown
 }
 
-// Event is a kind of event that is counted, such as a miss.
+// Event is a countable event, such as a miss.
 type Event struct {
 	Key  string // letters, digits and _, such as "L1_misses"
 	Unit string // the unit, such as "count" or "lines"
 	Text string // the text for display, such as "misses of L1"
 }
 
-// Entry is one source location. Texts are "" if they are unknown.
+// Entry contains the counts of one source location. Unknown texts are "".
 type Entry struct {
 	Function     string
 	Symbol       string // the function's linker name
@@ -74,7 +75,7 @@ func (e *Entry) Name() string {
 	return "(unknown)"
 }
 
-// Totals returns the sums of all entries.
+// Totals returns the sum of each event over all entries.
 func (s *Sheet) Totals() []uint64 {
 	totals := make([]uint64, len(s.Events))
 	for i := range s.Entries {
@@ -97,9 +98,10 @@ func saturatingAdd(a, b uint64) uint64 {
 	return a + b
 }
 
-// Folded writes one event as folded stacks, which flamegraph.pl and speedscope read. Each line
-// contains file;function;line and kind of reference, a space, and the count. Stacks are in the
-// order of their first entry. Stacks with a count of 0 are omitted.
+// Folded returns one event as folded stacks, the input format of flamegraph.pl and speedscope. Each
+// line contains the frames, separated by semicolons (file, function, and line with the kind of
+// reference), a space, and the count. Stacks are in the order of their first entry. Stacks with a
+// count of 0 are omitted.
 func (s *Sheet) Folded(event int) []byte {
 	counts := map[string]uint64{}
 	var order []string
@@ -108,7 +110,7 @@ func (s *Sheet) Folded(event int) []byte {
 		if n == 0 {
 			continue
 		}
-		stack := folded(s.frames(&s.Entries[i]))
+		stack := foldedStack(s.frames(&s.Entries[i]))
 		if _, known := counts[stack]; !known {
 			order = append(order, stack)
 		}
@@ -122,7 +124,7 @@ func (s *Sheet) Folded(event int) []byte {
 	return b
 }
 
-// frames returns the source location as stack frames, the outermost first.
+// frames returns the source location as stack frames, with the outermost frame first.
 func (e *Entry) frames() []frame {
 	frames := []frame{{name: cmp.Or(e.File, e.Module, "(no file)"), file: e.File}, {name: e.Name(), file: e.File}}
 	if e.Line != 0 {
@@ -135,9 +137,9 @@ func (e *Entry) frames() []frame {
 	return frames
 }
 
-// folded joins frames with semicolons. folded replaces semicolons in names, because they would end
+// foldedStack joins frames with semicolons. It replaces semicolons in names, because they would end
 // the frame.
-func folded(frames []frame) string {
+func foldedStack(frames []frame) string {
 	names := make([]string, len(frames))
 	for i := range frames {
 		names[i] = strings.ReplaceAll(oneLine(frames[i].name), ";", ",")
@@ -145,9 +147,9 @@ func folded(frames []frame) string {
 	return strings.Join(names, ";")
 }
 
-// Callgrind writes the sheet in the profile format of Valgrind's Callgrind, version 1 (Valgrind
-// manual, "Callgrind Format Specification"). Positions are source lines, and costs are the sheet's
-// events. Entries for the same line are added up.
+// Callgrind returns the sheet in version 1 of Callgrind's profile format (Valgrind manual,
+// "Callgrind Format Specification"). Positions are source lines, and costs are the sheet's events.
+// Entries for the same line are added up.
 func (s *Sheet) Callgrind() []byte {
 	w := &callgrind{files: map[string]int{}, functions: map[string]int{}, modules: map[string]int{}}
 	w.text("# callgrind format\nversion: 1\ncreator: stackglass\n")
@@ -167,8 +169,8 @@ func (s *Sheet) Callgrind() []byte {
 	}
 	w.text("\nsummary:")
 	w.counts(s.Totals())
-	w.lines(s)
-	w.calls(s)
+	w.writeCosts(s)
+	w.writeCalls(s)
 	w.text("\ntotals:")
 	w.counts(s.Totals())
 	return w.b
@@ -199,8 +201,9 @@ func (w *callgrind) counts(list []uint64) {
 	w.b = append(w.b, '\n')
 }
 
-// name writes a position as a number, which is followed by the name at the name's first use.
-func (w *callgrind) name(key, name string, numbers map[string]int) {
+// writeName writes the number that represents a name. At the first use of a name, the number is
+// followed by the name.
+func (w *callgrind) writeName(key, name string, numbers map[string]int) {
 	name = oneLine(name)
 	number, known := numbers[name]
 	if !known {
@@ -214,11 +217,12 @@ func (w *callgrind) name(key, name string, numbers map[string]int) {
 	w.text("\n")
 }
 
-// lines writes the costs by module, file, function and line. If call paths are known, a function is
-// listed in the file that defines it, even for lines of other files, such as inlined code.
-func (w *callgrind) lines(s *Sheet) {
+// writeCosts writes the costs by module, file, function and line. If call paths are known, each
+// function is listed in the file that defines it, even if some of its lines are in other files,
+// such as inlined code.
+func (w *callgrind) writeCosts(s *Sheet) {
 	order := make([]Entry, len(s.Entries))
-	files := map[string]string{} // the file that defines each function
+	files := map[string]string{} // for each function: the file that defines it
 	if s.Calls != nil {
 		for i := range s.Calls.Paths {
 			if name := s.Calls.Names[i]; files[name] == "" {
@@ -243,16 +247,16 @@ func (w *callgrind) lines(s *Sheet) {
 		if i == 0 || e.Module != order[i-1].Module || home(e) != home(&order[i-1]) || e.Name() != order[i-1].Name() {
 			in = home(e)
 			w.text("\n")
-			w.name("ob", cmp.Or(e.Module, "???"), w.modules)
-			w.name("fl", in, w.files)
-			w.name("fn", e.Name(), w.functions)
+			w.writeName("ob", cmp.Or(e.Module, "???"), w.modules)
+			w.writeName("fl", in, w.files)
+			w.writeName("fn", e.Name(), w.functions)
 		}
 		if file := cmp.Or(e.File, "???"); file != in {
 			in = file
 			if file == home(e) {
-				w.name("fe", file, w.files)
+				w.writeName("fe", file, w.files)
 			} else {
-				w.name("fi", file, w.files)
+				w.writeName("fi", file, w.files)
 			}
 		}
 		sum := make([]uint64, len(s.Events))
@@ -266,30 +270,30 @@ func (w *callgrind) lines(s *Sheet) {
 	}
 }
 
-// calls writes each edge of the call graph: the number of calls, and the inclusive counts, which
-// include the callee and all functions that it calls.
-func (w *callgrind) calls(s *Sheet) {
+// writeCalls writes the edges of the call graph. An edge contains the number of calls and the
+// inclusive counts, that is, the counts of the callee and of all functions that it calls.
+func (w *callgrind) writeCalls(s *Sheet) {
 	if s.Calls == nil {
 		return
 	}
-	order, calls, counts := s.arcs()
+	order, calls, counts := s.callEdges()
 	sort.SliceStable(order, func(i, j int) bool { return order[i].from < order[j].from })
 	c := s.Calls
 	for i, a := range order {
 		if i == 0 || a.from != order[i-1].from {
 			w.text("\n")
-			w.name("ob", "???", w.modules)
-			w.name("fl", cmp.Or(c.Paths[a.from].File, "???"), w.files)
-			w.name("fn", c.Names[a.from], w.functions)
+			w.writeName("ob", "???", w.modules)
+			w.writeName("fl", cmp.Or(c.Paths[a.from].File, "???"), w.files)
+			w.writeName("fn", c.Names[a.from], w.functions)
 		}
-		w.name("cfi", cmp.Or(c.Paths[a.to].File, "???"), w.files)
-		w.name("cfn", c.Names[a.to], w.functions)
+		w.writeName("cfi", cmp.Or(c.Paths[a.to].File, "???"), w.files)
+		w.writeName("cfn", c.Names[a.to], w.functions)
 		w.text("calls=" + strconv.FormatUint(calls[a], 10) + " " + strconv.Itoa(int(c.Paths[a.to].Line)) + "\n" + strconv.Itoa(int(c.Paths[a.from].Line)))
 		w.counts(counts[a])
 	}
 }
 
-// oneLine replaces line breaks with spaces, because a line break would start a new record.
+// oneLine replaces line breaks by spaces, because a line break would start a new record.
 func oneLine(s string) string { return lineEnds.Replace(s) }
 
 var lineEnds = strings.NewReplacer("\n", " ", "\r", " ")

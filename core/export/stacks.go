@@ -10,13 +10,14 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// divide divides the entries by call path. The totals of each path and of each source location
-// remain unchanged. If a function has several paths, the number of references of each line on each
-// path is unknown, so all lines of the function are divided in the same proportions.
-func (s *Sheet) divide(of *Places) {
+// divideByPath divides the entries by call path. The totals of each path and of each source
+// location remain unchanged. If a function has several paths, the profile does not contain the
+// references of each line on each path. Therefore, all lines of the function are divided in the
+// same proportions.
+func (s *Sheet) divideByPath(of *Places) {
 	c := answers.NewCalls(of.Profile, of.Levels, of.Name)
 	s.Calls = c
-	var further []int // paths that combine several paths
+	var further []int // the paths that each combine several call paths
 	byFunction := map[string][]int{}
 	for i := range c.Paths {
 		f := c.Paths[i].Function
@@ -24,7 +25,7 @@ func (s *Sheet) divide(of *Places) {
 			further = append(further, i)
 		}
 	}
-	last := 0 // the path for counts that belong to no other path
+	last := 0 // the path for counts that do not belong to any other path
 	if len(further) > 0 {
 		last = further[len(further)-1]
 	}
@@ -60,7 +61,7 @@ func (s *Sheet) divide(of *Places) {
 		if by == nil {
 			by = pathCounts(c, "accesses")
 		}
-		// for each path in further: its counts that are not yet assigned to a function
+		// for each path in further: the count that is not yet assigned to a function
 		open := make([]uint64, len(further))
 		for at, path := range further {
 			open[at] = by[path]
@@ -78,21 +79,21 @@ func (s *Sheet) divide(of *Places) {
 			for at, path := range columns {
 				want[at] = by[path]
 			}
-			// the counts by path are unknown, so divide in the same proportions as the accesses
+			// the counts of each path are unknown, so they are divided in proportion to the accesses
 			if counts == nil {
 				sum := uint64(0)
 				for _, n := range left {
 					sum = saturatingAdd(sum, n)
 				}
-				want = inProportion(sum, want)
+				want = divideTotal(sum, want)
 			}
 			for at, path := range columns {
-				for row, n := range takeOut(left, want[at]) {
+				for row, n := range subtractShares(left, want[at]) {
 					add(rows[row], path, event, n)
 				}
 			}
 			for row, n := range left {
-				parts := takeOut(open, n)
+				parts := subtractShares(open, n)
 				for at, path := range further {
 					add(rows[row], path, event, parts[at])
 					n -= parts[at]
@@ -114,7 +115,7 @@ func pathCounts(c *answers.Calls, key string) []uint64 {
 		return accessesOf(c, func(r *profile.Reuse) uint64 { return r.Cold })
 	}
 	for i := range c.Events {
-		if word(c.Events[i].Key) == key {
+		if eventWord(c.Events[i].Key) == key {
 			return c.Events[i].Self
 		}
 	}
@@ -129,9 +130,9 @@ func accessesOf(c *answers.Calls, count func(*profile.Reuse) uint64) []uint64 {
 	return list
 }
 
-// inProportion divides a total in proportion to weights.
-func inProportion(total uint64, weights []uint64) []uint64 {
-	shares := make([]share, len(weights))
+// divideTotal divides a total into whole numbers in proportion to weights.
+func divideTotal(total uint64, weights []uint64) []uint64 {
+	shares := make([]portion, len(weights))
 	for i, w := range weights {
 		shares[i].weight = w
 	}
@@ -143,14 +144,14 @@ func inProportion(total uint64, weights []uint64) []uint64 {
 	return parts
 }
 
-// takeOut subtracts a total of n from the numbers in left, in proportion to the numbers. If their
-// sum is less than n, all become 0. takeOut returns the subtracted amounts.
-func takeOut(left []uint64, n uint64) []uint64 {
+// subtractShares subtracts a total of n from the numbers in left, in proportion to these numbers.
+// If their sum is less than n, all numbers become 0. It returns the subtracted amounts.
+func subtractShares(left []uint64, n uint64) []uint64 {
 	sum := uint64(0)
 	for _, x := range left {
 		sum = saturatingAdd(sum, x)
 	}
-	parts := inProportion(min(n, sum), left)
+	parts := divideTotal(min(n, sum), left)
 	for i := range left {
 		parts[i] = min(parts[i], left[i])
 		left[i] -= parts[i]
@@ -158,8 +159,8 @@ func takeOut(left []uint64, n uint64) []uint64 {
 	return parts
 }
 
-// addInstructions adds an entry for the executed instructions of each path, at the line that
-// defines the path's function.
+// addInstructions adds an entry with the executed instructions of each path. The entry's location
+// is the line that defines the path's function.
 func (s *Sheet) addInstructions() {
 	counts := pathCounts(s.Calls, "instructions")
 	s.Events = append(s.Events, Event{"instructions", "count", "executed instructions of the compiler's intermediate representation"})
@@ -177,9 +178,9 @@ func (s *Sheet) addInstructions() {
 	}
 }
 
-// callers returns the paths of the direct and indirect callers of an entry's function, starting
+// callerPaths returns the paths of the direct and indirect callers of an entry's function, starting
 // with the first function of the thread.
-func (s *Sheet) callers(e *Entry) []int {
+func (s *Sheet) callerPaths(e *Entry) []int {
 	if s.Calls == nil {
 		return nil
 	}
@@ -198,12 +199,12 @@ type frame struct {
 }
 
 // frames returns the call stack of an entry, including its own function. If call paths are unknown,
-// it returns the entry's file, function and line.
+// the frames are the entry's file, function and line.
 func (s *Sheet) frames(e *Entry) (frames []frame) {
 	if s.Calls == nil {
 		return e.frames()
 	}
-	paths, callers := s.Calls.Stack(e.Path), s.callers(e)
+	paths, callers := s.Calls.Stack(e.Path), s.callerPaths(e)
 	for _, i := range callers {
 		frames = append(frames, s.frameOf(i))
 	}
@@ -217,13 +218,13 @@ func (s *Sheet) frameOf(path int) frame {
 	return frame{s.Calls.Names[path], s.Calls.Paths[path].File, s.Calls.Paths[path].Line}
 }
 
-// arc is an edge of the call graph: a function that calls another function.
-type arc struct{ from, to int } // the first path of each of the two functions
+// callEdge is an edge of the call graph, from a caller to a callee.
+type callEdge struct{ from, to int } // each function is represented by its first path
 
-// arcs returns the edges of the call graph, with their inclusive counts, which include the callee
-// and all functions that it calls. In a recursion, a call that is nested in a call of the same edge
-// adds nothing to the counts, because the outer call already includes them.
-func (s *Sheet) arcs() (order []arc, calls map[arc]uint64, counts map[arc][]uint64) {
+// callEdges returns the edges of the call graph, with the number of calls and the inclusive counts
+// (the counts of the callee and of all functions that it calls). If a recursive call is nested in a
+// call of the same edge, its counts are not added, because the outer call already includes them.
+func (s *Sheet) callEdges() (order []callEdge, calls map[callEdge]uint64, counts map[callEdge][]uint64) {
 	c := s.Calls
 	first, of := map[string]int{}, make([]int, len(c.Paths))
 	for i := range c.Paths {
@@ -249,8 +250,8 @@ func (s *Sheet) arcs() (order []arc, calls map[arc]uint64, counts map[arc][]uint
 			*at = saturatingAdd(*at, n)
 		}
 	}
-	calls, counts = map[arc]uint64{}, map[arc][]uint64{}
-	add := func(a arc, n uint64, sums []uint64) {
+	calls, counts = map[callEdge]uint64{}, map[callEdge][]uint64{}
+	add := func(a callEdge, n uint64, sums []uint64) {
 		if n == 0 {
 			return
 		}
@@ -266,23 +267,23 @@ func (s *Sheet) arcs() (order []arc, calls map[arc]uint64, counts map[arc][]uint
 	for i := range c.Paths {
 		at := &c.Paths[i]
 		parent := int(at.Parent)
-		add(arc{of[i], of[i]}, at.Again, nil)
+		add(callEdge{of[i], of[i]}, at.Again, nil)
 		if parent == 0 {
 			continue
 		}
-		a, sums := arc{of[parent], of[i]}, all[i]
+		a, sums := callEdge{of[parent], of[i]}, all[i]
 		for n := parent; c.Paths[n].Parent != 0; n = int(c.Paths[n].Parent) {
-			if (arc{of[c.Paths[n].Parent], of[n]}) == a {
+			if (callEdge{of[c.Paths[n].Parent], of[n]}) == a {
 				sums = nil
 			}
 		}
 		add(a, at.Calls, sums)
-		add(arc{of[i], of[parent]}, at.Back, nil)
+		add(callEdge{of[i], of[parent]}, at.Back, nil)
 	}
 	return order, calls, counts
 }
 
-// Speedscope writes every event in speedscope's file format
+// Speedscope returns all events in speedscope's file format
 // (https://www.speedscope.app/file-format-schema.json), with a stack for each sample.
 func (s *Sheet) Speedscope() []byte {
 	numbers := map[frame]int{}

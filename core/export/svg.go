@@ -18,13 +18,13 @@ const (
 	width, height = 920.0, 340.0
 	left, right   = 64.0, 884.0
 	top, bottom   = 44.0, 284.0
-	letter        = 7.0 // approximate width of the widest letter
+	letterWidth   = 7.0 // approximate width of the widest letter
 )
 
 // plot maps a capacity in lines and a miss ratio to a point of the chart.
 type plot struct {
-	octaves  float64 // binary logarithm of the capacity in lines at the right edge
-	most     float64 // the miss ratio at the top edge
+	octaves  float64 // binary logarithm of the capacity at the right edge, in lines
+	most     float64 // miss ratio at the top edge
 	decades  float64 // number of decades of a logarithmic axis; 0 if the axis is linear and starts at 0
 	byteBits int     // binary logarithm of the line size
 }
@@ -59,8 +59,8 @@ func (p *plot) y(ratio float64) float64 {
 	return bottom - (bottom-top)*min(1, max(0, part))
 }
 
-// axes draws the grid with its labels.
-func (p *plot) axes(to *page) {
+// drawAxes draws the grid lines and the axis labels.
+func (p *plot) drawAxes(to *htmlBuffer) {
 	step := max(1, math.Ceil(p.octaves/12))
 	for k := 0.0; k <= p.octaves; k += step {
 		x := p.x(math.Exp2(k))
@@ -83,36 +83,36 @@ func (p *plot) axes(to *page) {
 	to.text("axis", "start", 4, 16, "miss ratio")
 }
 
-// path returns the SVG path of the curve, with a step for each visible breakpoint.
-func (p *plot) path(c *profile.Curve) string {
-	b := []byte("M" + number(left) + " " + number(p.y(c.MissRatio(1))))
+// curvePath returns the curve as an SVG path with a step at each visible breakpoint.
+func (p *plot) curvePath(c *profile.Curve) string {
+	b := []byte("M" + coordinate(left) + " " + coordinate(p.y(c.MissRatio(1))))
 	last := left
 	for lines, misses := range c.Points {
 		x := p.x(float64(lines))
 		if x-last < 0.5 && misses != c.Cold {
 			continue
 		}
-		b = append(append(b, 'H'), number(x)...)
-		b = append(append(b, 'V'), number(p.y(float64(misses)/float64(c.Accesses)))...)
+		b = append(append(b, 'H'), coordinate(x)...)
+		b = append(append(b, 'V'), coordinate(p.y(float64(misses)/float64(c.Accesses)))...)
 		last = x
 	}
-	return string(append(append(b, 'H'), number(right)...))
+	return string(append(append(b, 'H'), coordinate(right)...))
 }
 
-// curve draws the miss-ratio curve, and marks the levels of a hierarchy on the curve.
-func (p *page) curve(c *profile.Curve, lineBytes uint32, levels []hierarchy.Level, exact string) {
+// drawCurve draws the miss-ratio curve, and marks the levels of a hierarchy on the curve.
+func (p *htmlBuffer) drawCurve(c *profile.Curve, lineBytes uint32, levels []hierarchy.Level, exact string) {
 	plot := newPlot(c, lineBytes, levels)
 	about := curveSentence(c, lineBytes, exact)
-	p.begin("Miss-ratio curve", about)
-	plot.axes(p)
-	p.raw("<path class=\"curve\" d=\"", plot.path(c), "\"/>\n")
+	p.beginChart("Miss-ratio curve", about)
+	plot.drawAxes(p)
+	p.appendMarkup("<path class=\"curve\" d=\"", plot.curvePath(c), "\"/>\n")
 	for i := range levels {
 		cache := &levels[i].Cache
 		ratio := c.MissRatio(cache.Lines())
 		x, y, row := plot.x(float64(cache.Lines())), plot.y(ratio), 16+15*float64(i%2)
 		colour := "var(--level" + strconv.Itoa(min(i+1, 4)) + ")"
-		p.raw("<line style=\"stroke:", colour, ";stroke-width:1.5\" stroke-dasharray=\"4 3\" x1=\"", number(x), "\" x2=\"", number(x),
-			"\" y1=\"", number(row+5), "\" y2=\"", number(bottom), "\"/>\n<circle style=\"fill:", colour, "\" r=\"4\" cx=\"", number(x), "\" cy=\"", number(y), "\"/>\n")
+		p.appendMarkup("<line style=\"stroke:", colour, ";stroke-width:1.5\" stroke-dasharray=\"4 3\" x1=\"", coordinate(x), "\" x2=\"", coordinate(x),
+			"\" y1=\"", coordinate(row+5), "\" y2=\"", coordinate(bottom), "\"/>\n<circle style=\"fill:", colour, "\" r=\"4\" cx=\"", coordinate(x), "\" cy=\"", coordinate(y), "\"/>\n")
 		anchor := "middle"
 		switch {
 		case x > right-110:
@@ -134,8 +134,9 @@ func curveSentence(c *profile.Curve, lineBytes uint32, exact string) string {
 	return text + ": the first access to each of " + report.Count(c.Cold).Human() + " lines. The curve is " + exact + ". Each level is marked at the position of a fully associative cache of the same size."
 }
 
-// histogram draws a bar for each power of two of stack distances, and a bar for cold accesses.
-func (p *page) histogram(counts *profile.Histogram, c *profile.Curve) {
+// drawHistogram draws the histogram of stack distances, with a bar for each power of two and a bar
+// for cold accesses.
+func (p *htmlBuffer) drawHistogram(counts *profile.Histogram, c *profile.Curve) {
 	var bins [65]uint64
 	last, most := 0, c.Cold
 	for d, n := range counts.All() {
@@ -144,11 +145,11 @@ func (p *page) histogram(counts *profile.Histogram, c *profile.Curve) {
 		last, most = max(last, k), max(most, bins[k])
 	}
 	about := "Accesses by stack distance: the number of other lines accessed since the last access to the same line. Cold accesses are first accesses to a line."
-	p.begin("Stack distances", about)
+	p.beginChart("Stack distances", about)
 	p.line("base", left, bottom, right, bottom)
 	p.text("axis", "start", 4, 16, "share of accesses")
 	slot := (right - left) / float64(last+2)
-	long := slot < letter*float64(len(answers.BinName(last)))
+	long := slot < letterWidth*float64(len(answers.BinName(last)))
 	for k := 0; k <= last+1; k++ {
 		n, name, class := bins[min(k, last)], answers.BinName(k), "bar"
 		if k > last {
@@ -156,8 +157,8 @@ func (p *page) histogram(counts *profile.Histogram, c *profile.Curve) {
 		}
 		tall := (bottom - top) * float64(n) / float64(max(most, 1))
 		x := left + (float64(k)+0.5)*slot
-		p.raw("<rect class=\"", class, "\" x=\"", number(x-0.4*slot), "\" y=\"", number(bottom-tall), "\" width=\"", number(0.8*slot), "\" height=\"", number(tall), "\"/>\n")
-		if slot > 6.5*letter { // if the bars are narrower, only the table contains the labels
+		p.appendMarkup("<rect class=\"", class, "\" x=\"", coordinate(x-0.4*slot), "\" y=\"", coordinate(bottom-tall), "\" width=\"", coordinate(0.8*slot), "\" height=\"", coordinate(tall), "\"/>\n")
+		if slot > 6.5*letterWidth { // if the bars are narrower, only the table contains these numbers
 			p.text("axis", "middle", x, bottom-tall-6, percent(float64(n)/float64(c.Accesses)))
 		}
 		if long {
@@ -169,7 +170,7 @@ func (p *page) histogram(counts *profile.Histogram, c *profile.Curve) {
 	p.end(about)
 }
 
-// shortBin returns a short name for a bin: its smallest distance, with a binary prefix.
+// shortBin returns a short label for a bin: its smallest distance, with a binary prefix.
 func shortBin(k, last int) string {
 	switch {
 	case k > last:
@@ -182,35 +183,34 @@ func shortBin(k, last int) string {
 	return strconv.Itoa(1<<((k-1)%10)) + "KMGTPE"[(k-1)/10-1:(k-1)/10] + "i–"
 }
 
-// begin starts a chart, with a description for people who cannot see the chart.
-func (p *page) begin(title, about string) {
-	p.raw("<figure>\n<div class=\"wide\"><svg viewBox=\"0 0 ", number(width), " ", number(height), "\" role=\"img\">\n")
-	p.element("title", title)
-	p.element("desc", about)
+// beginChart starts a chart. The description (about) is for people who cannot see the chart.
+func (p *htmlBuffer) beginChart(title, about string) {
+	p.appendMarkup("<figure>\n<div class=\"wide\"><svg viewBox=\"0 0 ", coordinate(width), " ", coordinate(height), "\" role=\"img\">\n")
+	p.appendElement("title", title)
+	p.appendElement("desc", about)
 }
 
-func (p *page) end(about string) {
-	p.raw("</svg></div>\n")
-	p.element("figcaption", about)
-	p.raw("</figure>\n")
+func (p *htmlBuffer) end(about string) {
+	p.appendMarkup("</svg></div>\n")
+	p.appendElement("figcaption", about)
+	p.appendMarkup("</figure>\n")
 }
 
-func (p *page) line(class string, x1, y1, x2, y2 float64) {
-	p.raw("<line class=\"", class, "\" x1=\"", number(x1), "\" y1=\"", number(y1), "\" x2=\"", number(x2), "\" y2=\"", number(y2), "\"/>\n")
+func (p *htmlBuffer) line(class string, x1, y1, x2, y2 float64) {
+	p.appendMarkup("<line class=\"", class, "\" x1=\"", coordinate(x1), "\" y1=\"", coordinate(y1), "\" x2=\"", coordinate(x2), "\" y2=\"", coordinate(y2), "\"/>\n")
 }
 
-func (p *page) text(class, anchor string, x, y float64, text string) {
-	p.raw("<text class=\"", class, "\" text-anchor=\"", anchor, "\" x=\"", number(x), "\" y=\"", number(y), "\">", report.EscapeHTML(text), "</text>\n")
+func (p *htmlBuffer) text(class, anchor string, x, y float64, text string) {
+	p.appendMarkup("<text class=\"", class, "\" text-anchor=\"", anchor, "\" x=\"", coordinate(x), "\" y=\"", coordinate(y), "\">", report.EscapeHTML(text), "</text>\n")
 }
 
-// usualBytes lists the capacities of the caches whose misses are drawn over time if there is no
-// hierarchy.
+// usualBytes lists the cache sizes for which misses are drawn over time if there is no hierarchy.
 var usualBytes = []uint64{32 << 10, 1 << 20}
 
-// watched returns the capacities of the caches whose misses are drawn over time, as binary
-// logarithms of numbers of lines. Windows contain misses only for powers of two, so the sizes of
-// levels are rounded down.
-func watched(levels []hierarchy.Level, lineBytes uint32) (log2Lines []int) {
+// drawnCapacities returns the cache sizes for which misses are drawn over time, as binary
+// logarithms of the number of lines. The sizes are rounded down to powers of two, because windows
+// contain misses only for powers of two.
+func drawnCapacities(levels []hierarchy.Level, lineBytes uint32) (log2Lines []int) {
 	sizes := usualBytes
 	if len(levels) > 0 {
 		sizes = nil
@@ -225,18 +225,18 @@ func watched(levels []hierarchy.Level, lineBytes uint32) (log2Lines []int) {
 	return slices.Compact(log2Lines)
 }
 
-// overTime draws the miss ratio of each window of the run, with a line for each capacity.
-func (p *page) overTime(l *profile.Locality, levels []hierarchy.Level, exact string) {
+// drawOverTime draws the miss ratio of each window of the run, with a line for each capacity.
+func (p *htmlBuffer) drawOverTime(l *profile.Locality, levels []hierarchy.Level, exact string) {
 	rows := l.Windows.Rows
 	if len(rows) < 2 {
 		return
 	}
-	capacities := watched(levels, l.LineBytes)
+	capacities := drawnCapacities(levels, l.LineBytes)
 	about := "Miss ratio of fully associative LRU caches in each of " + report.Count(uint64(len(rows))).Human() + " windows of " + report.Count(l.Windows.References).Human() + " references, " + exact + "."
-	p.begin("Misses over time", about)
+	p.beginChart("Misses over time", about)
 	most := 0.001
 	for i := range rows {
-		most = max(most, missesIn(&rows[i], capacities[0]))
+		most = max(most, missRatioIn(&rows[i], capacities[0]))
 	}
 	for i := 0.0; i <= 4; i++ {
 		y := bottom - (bottom-top)*i/4
@@ -252,24 +252,24 @@ func (p *page) overTime(l *profile.Locality, levels []hierarchy.Level, exact str
 		for n := range rows {
 			path = append(path, "MV"[min(n, 1)])
 			if n == 0 {
-				path = append(append(path, number(left)...), ' ')
+				path = append(append(path, coordinate(left)...), ' ')
 			}
-			path = append(path, number(bottom-(bottom-top)*missesIn(&rows[n], k)/most)...)
-			path = append(append(path, 'H'), number(left+(right-left)*float64(n+1)/float64(len(rows)))...)
+			path = append(path, coordinate(bottom-(bottom-top)*missRatioIn(&rows[n], k)/most)...)
+			path = append(append(path, 'H'), coordinate(left+(right-left)*float64(n+1)/float64(len(rows)))...)
 		}
 		colour := "var(--level" + strconv.Itoa(min(i+1, 4)) + ")"
-		p.raw("<path style=\"fill:none;stroke:", colour, ";stroke-width:1.5\"", dashes[min(i, len(dashes)-1)], " d=\"", string(path), "\"/>\n")
+		p.appendMarkup("<path style=\"fill:none;stroke:", colour, ";stroke-width:1.5\"", dashes[min(i, len(dashes)-1)], " d=\"", string(path), "\"/>\n")
 		x := left + 120 + 150*float64(i)
-		p.raw("<line style=\"stroke:", colour, ";stroke-width:2\"", dashes[min(i, len(dashes)-1)], " x1=\"", number(x), "\" x2=\"", number(x+28), "\" y1=\"12\" y2=\"12\"/>\n")
+		p.appendMarkup("<line style=\"stroke:", colour, ";stroke-width:2\"", dashes[min(i, len(dashes)-1)], " x1=\"", coordinate(x), "\" x2=\"", coordinate(x+28), "\" y1=\"12\" y2=\"12\"/>\n")
 		p.text("halo", "start", x+34, 16, report.Bytes(uint64(l.LineBytes)<<k).Human())
 	}
 	p.end(about)
 }
 
-// dashes contains line styles that distinguish the lines for readers who do not see colours.
+// dashes contains line styles that distinguish the lines even without colours.
 var dashes = []string{"", ` stroke-dasharray="7 3"`, ` stroke-dasharray="2 3"`}
 
-// missesIn returns the miss ratio of a window in a cache of 2^k lines.
-func missesIn(w *profile.WindowRow, k int) float64 {
+// missRatioIn returns the miss ratio of a window in a cache of 2^k lines.
+func missRatioIn(w *profile.WindowRow, k int) float64 {
 	return float64(w.Misses(k)) / float64(cmp.Or(w.Accesses(), 1))
 }

@@ -45,7 +45,7 @@ func TestBinaryTable(t *testing.T) {
 func FuzzTableCode(f *testing.F) {
 	f.Add(written(binaryTable()))
 	f.Add(written(&Table{}))
-	f.Add([]byte("\x00\x00\x00\x00\x02\x00\x00")) // a table that has rows, but no columns
+	f.Add([]byte("\x00\x00\x00\x00\x02\x00\x00")) // a table with rows but without columns
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var table, again Table
 		c := codec.Reader(b)

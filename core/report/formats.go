@@ -17,8 +17,8 @@ func appendTexts(b []byte, texts ...string) []byte {
 	return b
 }
 
-// JSON returns the document as one JSON object. Each row is on a separate line, so that the text is
-// readable in a terminal and in a diff.
+// JSON returns the document as one JSON object. Each row of a table is on a separate line, so that
+// the text is readable in terminals and diffs.
 func (d *Document) JSON() []byte {
 	b := AppendString([]byte("{\n  \"schema\": {\"name\": "), d.Schema)
 	b = appendTexts(b, ", \"version\": ", strconv.Itoa(d.Version), "},\n  \"input\": {")
@@ -87,8 +87,8 @@ func (v Value) appendJSON(b []byte) []byte {
 	return append(b, v.Plain()...)
 }
 
-// AppendString appends s as a JSON string. Invalid UTF-8 is replaced by the replacement character,
-// as in encoding/json.
+// AppendString appends s as a JSON string. Like encoding/json, it replaces invalid UTF-8 by the
+// replacement character.
 func AppendString(b []byte, s string) []byte {
 	const hex = "0123456789abcdef"
 	b = append(b, '"')
@@ -110,8 +110,8 @@ func AppendString(b []byte, s string) []byte {
 	return append(b, '"')
 }
 
-// CSV returns the table in the format of RFC 4180, but with line feeds: first the columns' keys,
-// then the rows with plain numbers.
+// CSV returns the table in the format of RFC 4180, but with LF as the line break. The header
+// contains the keys of the columns, and the rows contain plain numbers.
 func (t *Table) CSV() (b []byte) {
 	for i := range t.Columns {
 		if i > 0 {
@@ -141,9 +141,9 @@ func appendField(b []byte, s string) []byte {
 
 const gap = "  "
 
-// appendText appends the facts and then the tables. Numbers are right-aligned and words
-// left-aligned, with two spaces between columns. The text contains no ruled lines and no trailing
-// spaces.
+// appendText appends the facts and then the tables. Numbers are right-aligned, texts are
+// left-aligned, and columns are separated by two spaces. The output contains no ruled lines and no
+// trailing spaces.
 func (d *Document) appendText(b []byte) []byte {
 	wide := 0
 	for _, f := range d.Input {
@@ -166,10 +166,10 @@ func (d *Document) appendText(b []byte) []byte {
 	return b
 }
 
-// appendPairs appends a table with a single row, as one line for each column.
+// appendPairs appends a table with a single row, with one line for each column.
 func (t *Table) appendPairs(b []byte) []byte {
 	for i := range t.Columns {
-		b = appendTexts(b, t.Columns[i].heading(), gap, t.Rows[0][i].Human(), "\n")
+		b = appendTexts(b, t.Columns[i].labelWithUnit(), gap, t.Rows[0][i].Human(), "\n")
 	}
 	return b
 }
@@ -186,7 +186,7 @@ func (t *Table) appendText(b []byte) []byte {
 	wide := make([]int, len(t.Columns))
 	right := make([]bool, len(t.Columns))
 	for i := range t.Columns {
-		head[i] = t.Columns[i].heading()
+		head[i] = t.Columns[i].labelWithUnit()
 	}
 	if slices.ContainsFunc(head, func(h string) bool { return h != "" }) {
 		cells = append(cells, head)
@@ -225,8 +225,8 @@ func (t *Table) appendText(b []byte) []byte {
 
 func pad(b []byte, spaces int) []byte { return append(b, strings.Repeat(" ", spaces)...) }
 
-// heading returns a column's label with its unit.
-func (c *Column) heading() string {
+// labelWithUnit returns a column's label with its unit.
+func (c *Column) labelWithUnit() string {
 	if c.Unit == "" {
 		return c.Label
 	}
@@ -259,7 +259,7 @@ func (t *Table) appendMarkdown(b []byte) []byte {
 	}
 	b = append(b, '|')
 	for i := range t.Columns {
-		b = appendTexts(b, " ", escapePipe(t.Columns[i].heading()), " |")
+		b = appendTexts(b, " ", escapePipe(t.Columns[i].labelWithUnit()), " |")
 	}
 	b = append(b, "\n|"...)
 	for i := range t.Columns {
@@ -284,8 +284,8 @@ func escapePipe(s string) string {
 	return strings.NewReplacer("|", `\|`, "\n", " ").Replace(s)
 }
 
-// AppendHTML appends the table as HTML. The title becomes the caption, cells with numbers have the
-// class n, and the first cell of each row is a heading.
+// AppendHTML appends the table as HTML. The title becomes the caption, numeric cells have the class
+// n, and the first cell of each row is a heading.
 func (t *Table) AppendHTML(b []byte) []byte {
 	b = append(b, "<table>\n"...)
 	if t.Title != "" {
@@ -293,7 +293,7 @@ func (t *Table) AppendHTML(b []byte) []byte {
 	}
 	b = append(b, "<thead><tr>"...)
 	for i := range t.Columns {
-		b = appendTexts(b, "<th scope=\"col\"", t.class(i), ">", EscapeHTML(t.Columns[i].heading()), "</th>")
+		b = appendTexts(b, "<th scope=\"col\"", t.classAttribute(i), ">", EscapeHTML(t.Columns[i].labelWithUnit()), "</th>")
 	}
 	b = append(b, "</tr></thead>\n<tbody>\n"...)
 	for _, row := range t.Rows {
@@ -303,24 +303,24 @@ func (t *Table) AppendHTML(b []byte) []byte {
 			if i == 0 {
 				open, end = "<th scope=\"row\"", "</th>"
 			}
-			b = appendTexts(b, open, t.class(i), ">", EscapeHTML(row[i].Human()), end)
+			b = appendTexts(b, open, t.classAttribute(i), ">", EscapeHTML(row[i].Human()), end)
 		}
 		b = append(b, "</tr>\n"...)
 	}
 	return append(b, "</tbody></table>\n"...)
 }
 
-// class returns the class attribute of a column's cells. Columns of numbers have a class, because
-// their cells are right-aligned.
-func (t *Table) class(column int) string {
+// classAttribute returns the class attribute of a column's cells. Columns of numbers have a class,
+// so that they can be right-aligned.
+func (t *Table) classAttribute(column int) string {
 	if slices.ContainsFunc(t.Rows, func(row []Value) bool { return row[column].IsNumber() }) {
 		return ` class="n"`
 	}
 	return ""
 }
 
-// EscapeHTML escapes text for HTML and SVG, both between tags and within quotes. Characters that
-// are not allowed in documents are replaced by the replacement character.
+// EscapeHTML escapes text for HTML and SVG, both between tags and within quotes. It replaces
+// characters that are not allowed in documents by the replacement character.
 func EscapeHTML(s string) string {
 	return escaper.Replace(strings.Map(printable, strings.ToValidUTF8(s, "\uFFFD")))
 }
@@ -334,8 +334,8 @@ func printable(r rune) rune {
 	return r
 }
 
-// Code encodes or decodes the table, for exchange with another program of the same build. Unlike
-// other formats, this format preserves every value exactly.
+// Code encodes or decodes the table in a binary format, for exchange with another program of the
+// same build. Unlike the other formats, it preserves every value exactly.
 //
 //	text     number of bytes as uvarint, bytes
 //	table    key, title, single (one byte), columns, and if there are any, rows

@@ -5,18 +5,18 @@ import (
 	"sort"
 )
 
-// Side indicates which of two joined tables contains a row.
+// Side states which of two joined tables contains a row.
 type Side uint8
 
-// The possible sides.
+// The values of Side.
 const (
 	InBoth Side = iota
 	InA         // only in A
 	InB         // only in B
 )
 
-// The key of the column that states which table contains a row, and the words in this column: for
-// rows in general, and for rows that describe problems.
+// The key and the texts of the column that states which table contains a row: for tables in
+// general, and for tables of problems.
 var (
 	sides    = sideWords{"in", [...]string{InBoth: "both", InA: "A", InB: "B"}}
 	statuses = sideWords{"status", [...]string{InBoth: "remaining", InA: "fixed", InB: "new"}}
@@ -29,22 +29,23 @@ type sideWords struct {
 
 // Key defines which rows of two tables match.
 type Key struct {
-	// Columns contains the keys of the columns that identify a row. Rows with equal values in these
-	// columns are paired in order: the first with the first, and so on.
+	// Columns contains the keys of the columns that identify a row. If several rows have equal values
+	// in these columns, they are paired in order: the first row of A with the first row of B, and so
+	// on.
 	Columns []string
-	// Without contains the keys of columns that are omitted, because these columns only describe a
-	// row, and comparing them is meaningless.
+	// Without contains the keys of descriptive columns. A joined table omits them, because comparing
+	// them is meaningless.
 	Without []string
-	// Counts means that a table without a certain row counts zero for this row, for example in a
-	// histogram or a list of events. If Counts is false, the numbers of a missing row are unknown.
+	// If Counts is true, the numbers of a missing row are 0, for example in a histogram or a list of
+	// events. If it is false, they are unknown.
 	Counts bool
-	// Problems means that each row describes a problem. A problem that only A has is fixed; a
-	// problem that only B has is new.
+	// If Problems is true, each row describes a problem. A row that only A contains is a fixed
+	// problem; a row that only B contains is a new problem.
 	Problems bool
 }
 
-// Joined contains two tables of the same kind side by side. [Join] returns a Joined, and
-// [Joined.Table] and [Joined.Wide] convert it to one table.
+// Joined is the result of [Join]: two tables of the same kind side by side. [Joined.Table] and
+// [Joined.Wide] convert it to a single table.
 type Joined struct {
 	Title   string
 	Columns []Column // columns that identify a row
@@ -54,8 +55,8 @@ type Joined struct {
 	problems bool
 }
 
-// words returns the texts that state which table contains a row.
-func (j *Joined) words() *sideWords {
+// sideTexts returns the texts that state which table contains a row.
+func (j *Joined) sideTexts() *sideWords {
 	if j.problems {
 		return &statuses
 	}
@@ -66,40 +67,40 @@ func (j *Joined) words() *sideWords {
 type JoinedRow struct {
 	Name []Value // values of Joined.Columns
 	In   Side
-	A, B []Value // values of Joined.Cells; [None] if the table does not have the row or column
+	A, B []Value // values of Joined.Cells; [None] if the table does not contain the row or column
 }
 
-// Difference returns B - A for a cell. The difference of counts is exact, and an undefined
-// difference is [None].
+// Difference returns B - A for a cell. Differences of counts are exact. An undefined difference is
+// [None].
 func (r *JoinedRow) Difference(cell int) Value { return Difference(r.A[cell], r.B[cell]) }
 
 // Change returns the difference of a cell relative to A.
 func (r *JoinedRow) Change(cell int) Value { return Change(r.A[cell], r.B[cell]) }
 
-// Join puts two tables of the same kind side by side. Rows are matched by the columns of the given
-// key, and columns by their own keys.
+// Join puts two tables of the same kind side by side. Rows match if they have equal values in the
+// columns of the given key. Columns match if they have the same column key.
 //
 // If the rows of both tables are in ascending order, for example by distance, the joined rows are
-// in ascending order, too. Otherwise, rows keep their order in table a. A row that is only in table
-// b is inserted after the row that precedes it in b.
+// in ascending order, too. Otherwise, the joined rows are in the order of table a, and each row
+// that only table b contains is inserted after its predecessor in b.
 func Join(a, b Table, by Key) *Joined {
 	j := &Joined{Title: a.Title, problems: by.Problems}
 	switch {
 	case len(a.Rows) == 0 && b.Title != "":
 		j.Title = b.Title
 	case len(b.Rows) > 0 && b.Title != a.Title:
-		j.Title = "" // each title describes only the numbers of its own table
+		j.Title = "" // a title that describes only one of the tables would be wrong
 	}
 	j.addColumns(&a, by)
 	j.addColumns(&b, by)
-	left, right := j.rows(&a, InA), j.rows(&b, InB)
-	rising := rises(left) && rises(right)
-	j.Rows = pair(left, right)
+	left, right := j.asJoinedRows(&a, InA), j.asJoinedRows(&b, InB)
+	rising := isAscending(left) && isAscending(right)
+	j.Rows = pairRows(left, right)
 	if rising {
 		sort.SliceStable(j.Rows, func(x, y int) bool { return compareNames(j.Rows[x].Name, j.Rows[y].Name) < 0 })
 	}
 	if by.Counts {
-		j.fill()
+		j.fillZeros()
 	}
 	return j
 }
@@ -117,22 +118,22 @@ func (j *Joined) addColumns(t *Table, by Key) {
 	}
 }
 
-// rows returns the rows of t as joined rows of a single table.
-func (j *Joined) rows(t *Table, in Side) []JoinedRow {
+// asJoinedRows converts the rows of t to joined rows that contain only the values of t.
+func (j *Joined) asJoinedRows(t *Table, in Side) []JoinedRow {
 	list := make([]JoinedRow, len(t.Rows))
 	for i, row := range t.Rows {
-		list[i] = JoinedRow{Name: t.pick(row, j.Columns), In: in, A: nones(len(j.Cells)), B: nones(len(j.Cells))}
+		list[i] = JoinedRow{Name: t.cellsOf(row, j.Columns), In: in, A: nones(len(j.Cells)), B: nones(len(j.Cells))}
 		if in == InA {
-			list[i].A = t.pick(row, j.Cells)
+			list[i].A = t.cellsOf(row, j.Cells)
 		} else {
-			list[i].B = t.pick(row, j.Cells)
+			list[i].B = t.cellsOf(row, j.Cells)
 		}
 	}
 	return list
 }
 
-// pick returns the cells of a row of t in the given columns.
-func (t *Table) pick(row []Value, columns []Column) []Value {
+// cellsOf returns the cells of a row of t in the given columns.
+func (t *Table) cellsOf(row []Value, columns []Column) []Value {
 	cells := nones(len(columns))
 	for i := range columns {
 		if at := t.Index(columns[i].Key); at >= 0 {
@@ -150,14 +151,15 @@ func nones(n int) []Value {
 	return list
 }
 
-// pair combines rows with equal names.
-func pair(left, right []JoinedRow) []JoinedRow {
-	waiting := map[string][]int{} // ascending indices of unpaired rows of left, by name
+// pairRows joins the rows that have equal names.
+func pairRows(left, right []JoinedRow) []JoinedRow {
+	waiting := map[string][]int{} // by name: the indices of the rows of left that are not yet paired, ascending
 	for i := range left {
 		name := nameOf(left[i].Name)
 		waiting[name] = append(waiting[name], i)
 	}
-	// rows that exist only in b, by the number of rows of a that precede them
+	// rows that only the right table contains, by the number of rows of the left table that precede
+	// them
 	alone := make([][]JoinedRow, len(left)+1)
 	at := 0
 	for _, r := range right {
@@ -185,8 +187,8 @@ func nameOf(name []Value) string {
 	return string(b)
 }
 
-// rises reports whether rows are in strictly ascending order of their names.
-func rises(rows []JoinedRow) bool {
+// isAscending reports whether rows are in strictly ascending order of their names.
+func isAscending(rows []JoinedRow) bool {
 	for i := 1; i < len(rows); i++ {
 		if compareNames(rows[i-1].Name, rows[i].Name) >= 0 {
 			return false
@@ -195,13 +197,13 @@ func rises(rows []JoinedRow) bool {
 	return true
 }
 
-// compareNames orders names in ascending order, with numbers before words.
+// compareNames compares names for ascending order, with numbers before texts.
 func compareNames(x, y []Value) int {
 	for i := range x {
 		a, b := x[i], y[i]
 		switch {
 		case a.IsNumber() && b.IsNumber():
-			a, b = b, a // Compare puts larger numbers first
+			a, b = b, a // swapped, because Compare orders larger numbers first
 		case a.IsNumber():
 			return -1
 		case b.IsNumber():
@@ -214,16 +216,16 @@ func compareNames(x, y []Value) int {
 	return 0
 }
 
-// fill writes zeros for numbers if a row is missing in one of the tables.
-func (j *Joined) fill() {
+// fillZeros sets the numbers of missing rows to zero.
+func (j *Joined) fillZeros() {
 	for i := range j.Rows {
 		row := &j.Rows[i]
 		for cell := range j.Cells {
 			switch row.In {
 			case InA:
-				row.B[cell] = row.A[cell].zero()
+				row.B[cell] = row.A[cell].zeroOfKind()
 			case InB:
-				row.A[cell] = row.B[cell].zero()
+				row.A[cell] = row.B[cell].zeroOfKind()
 			}
 		}
 	}
@@ -254,7 +256,7 @@ func (j *Joined) Pick(keys ...string) *Joined {
 }
 
 // SortByDifference sorts rows by the absolute difference of a cell, in descending order. Rows
-// without a difference come last.
+// without a difference are last.
 func (j *Joined) SortByDifference(cell int) {
 	sort.SliceStable(j.Rows, func(x, y int) bool {
 		return Compare(j.Rows[x].Difference(cell).magnitude(), j.Rows[y].Difference(cell).magnitude()) < 0
@@ -262,39 +264,39 @@ func (j *Joined) SortByDifference(cell int) {
 }
 
 // Table returns a table with a row for every compared cell. The row contains the name of the joined
-// row, the tables that contain it, the cell's key, A, B, the difference and the change. Cells that
-// contain text have a row only if the texts differ.
+// row, which tables contain the joined row, the key of the cell, its values in A and B, the
+// difference, and the change. Cells with text are included only if the texts differ.
 func (j *Joined) Table(key string) Table { return j.tall(key, true) }
 
-// Brief is like Table, but for human readers. If both tables contain all rows, Brief omits the
-// column that says which tables contain a row. If only one cell is compared, Brief omits the column
-// with the cell's key.
+// Brief is like Table, but for people. If both tables contain all rows, it omits the column that
+// states which tables contain a row. If only one cell is compared, it omits the column with the
+// cell's key.
 func (j *Joined) Brief(key string) Table { return j.tall(key, false) }
 
 func (j *Joined) tall(key string, whole bool) Table {
-	cells := j.worth()
+	cells := j.shownCells()
 	showIn, showCell := whole || j.problems || !j.allInBoth(), whole || len(cells) != 1
 	t := Table{Key: key, Title: j.Title, Columns: append([]Column{}, j.Columns...)}
 	if showIn {
-		t.Columns = append(t.Columns, Column{Key: j.words().column, Label: j.words().column})
+		t.Columns = append(t.Columns, Column{Key: j.sideTexts().column, Label: j.sideTexts().column})
 	}
 	unit := ""
 	if showCell {
 		t.Columns = append(t.Columns, Column{Key: "number", Label: "number"})
 	} else {
-		unit = j.Cells[cells[0]].heading() + ", "
+		unit = j.Cells[cells[0]].labelWithUnit() + ", "
 	}
 	t.Columns = append(t.Columns, Column{Key: "a", Label: unit + "A"}, Column{Key: "b", Label: unit + "B"},
 		Column{Key: "difference", Label: "difference"}, Column{Key: "change", Label: "change"})
 	for i := range j.Rows {
 		r := &j.Rows[i]
 		for _, cell := range cells {
-			if !r.tells(cell) {
+			if !r.isShown(cell) {
 				continue
 			}
 			row := append([]Value{}, r.Name...)
 			if showIn {
-				row = append(row, TextOf(j.words().of[r.In]))
+				row = append(row, TextOf(j.sideTexts().of[r.In]))
 			}
 			if showCell {
 				row = append(row, j.cellName(cell, whole))
@@ -305,21 +307,20 @@ func (j *Joined) tall(key string, whole bool) Table {
 	return t
 }
 
-// cellName returns the name of a compared column: the column's key for programs, or its heading for
-// people.
+// cellName returns the name of a compared column: the key for programs, or the heading for people.
 func (j *Joined) cellName(cell int, key bool) Value {
 	if key {
 		return TextOf(j.Cells[cell].Key)
 	}
-	return TextOf(j.Cells[cell].heading())
+	return TextOf(j.Cells[cell].labelWithUnit())
 }
 
-// worth returns the cells that are worth showing: numbers, and words that differ.
-func (j *Joined) worth() (cells []int) {
+// shownCells returns the indices of the compared columns that are shown in any row (see isShown).
+func (j *Joined) shownCells() (cells []int) {
 	for cell := range j.Cells {
 		for i := range j.Rows {
 			r := &j.Rows[i]
-			if r.A[cell].IsNumber() || r.B[cell].IsNumber() || r.tells(cell) && !Equal(r.A[cell], r.B[cell]) {
+			if r.A[cell].IsNumber() || r.B[cell].IsNumber() || r.isShown(cell) && !Equal(r.A[cell], r.B[cell]) {
 				cells = append(cells, cell)
 				break
 			}
@@ -328,9 +329,9 @@ func (j *Joined) worth() (cells []int) {
 	return cells
 }
 
-// tells reports whether a cell is shown: a number that at least one table contains, or words that
-// differ between the tables.
-func (r *JoinedRow) tells(cell int) bool {
+// isShown reports whether a compared cell is shown. This is the case if it is a number in at least
+// one table, or a text that differs between the tables.
+func (r *JoinedRow) isShown(cell int) bool {
 	if r.A[cell].kind == noneKind && r.B[cell].kind == noneKind {
 		return false
 	}
@@ -347,13 +348,13 @@ func (j *Joined) allInBoth() bool {
 	return true
 }
 
-// Wide returns a table with one row per joined row. For each compared cell, the table has the
-// columns A, B, difference and change. The keys of these columns extend the key of the cell:
-// misses_a, misses_b, misses_difference, misses_change.
+// Wide returns a table with one row per joined row. Each compared cell has four columns: A, B,
+// difference and change. The keys of these columns begin with the key of the cell: misses_a,
+// misses_b, misses_difference, misses_change.
 func (j *Joined) Wide(key string) Table {
-	cells := j.worth()
+	cells := j.shownCells()
 	t := Table{Key: key, Title: j.Title, Columns: append([]Column{}, j.Columns...)}
-	t.Columns = append(t.Columns, Column{Key: j.words().column, Label: j.words().column})
+	t.Columns = append(t.Columns, Column{Key: j.sideTexts().column, Label: j.sideTexts().column})
 	for _, cell := range cells {
 		c := j.Cells[cell]
 		t.Columns = append(t.Columns, Column{Key: c.Key + "_a", Label: c.Label + ", A", Unit: c.Unit},
@@ -363,7 +364,7 @@ func (j *Joined) Wide(key string) Table {
 	}
 	for i := range j.Rows {
 		r := &j.Rows[i]
-		row := append(append([]Value{}, r.Name...), TextOf(j.words().of[r.In]))
+		row := append(append([]Value{}, r.Name...), TextOf(j.sideTexts().of[r.In]))
 		for _, cell := range cells {
 			row = append(row, r.A[cell], r.B[cell], r.Difference(cell), r.Change(cell))
 		}

@@ -58,7 +58,7 @@ func TestDifferencesInCustomStyle(t *testing.T) {
 	}
 }
 
-// TestDifferenceIsExact compares differences with the results of package math/big.
+// TestDifferenceIsExact compares differences with results of package math/big.
 func TestDifferenceIsExact(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, b := rapid.Uint64().Draw(t, "a"), rapid.Uint64().Draw(t, "b")
@@ -119,8 +119,8 @@ func TestJoinEmptyTables(t *testing.T) {
 	}
 }
 
-// counts returns a table with one name and one number per row.
-func counts(names []uint64, numbers []uint64) Table {
+// countTable returns a table with one name and one number per row.
+func countTable(names []uint64, numbers []uint64) Table {
 	t := Table{Columns: []Column{{Key: "distance"}, {Key: "count"}}}
 	for i := range names {
 		t.Add(Count(names[i]), Count(numbers[i]))
@@ -128,9 +128,9 @@ func counts(names []uint64, numbers []uint64) Table {
 	return t
 }
 
-// naiveJoin handles the rows of table b one by one. Each row is joined to the first row of table a
-// that has the same name and has not been joined yet. A row without such a partner is inserted
-// after the previous row.
+// naiveJoin is a simple implementation of Join. It handles the rows of table b one by one. Each row
+// is joined to the first row of table a that has the same name and has not been joined yet. A row
+// without a match is inserted after the previous row.
 func naiveJoin(a, b Table) (lines []string) {
 	for _, row := range a.Rows {
 		lines = append(lines, row[0].Plain()+" A "+row[1].Plain()+" 0")
@@ -146,7 +146,7 @@ func naiveJoin(a, b Table) (lines []string) {
 		words := strings.Fields(lines[alone])
 		lines[alone], at = words[0]+" both "+words[2]+" "+row[1].Plain(), alone+1
 		for at < len(lines) && strings.Contains(lines[at], " B ") {
-			at++ // skip the rows of table b that were inserted here
+			at++ // skip rows of table b that were inserted at this position
 		}
 	}
 	return lines
@@ -161,7 +161,7 @@ func TestJoinEqualsReference(t *testing.T) {
 			for i := range numbers {
 				numbers[i] = rapid.Uint64().Draw(t, "number")
 			}
-			return counts(names, numbers)
+			return countTable(names, numbers)
 		}
 		a, b := draw("a"), draw("b")
 		j := Join(a, b, Key{Columns: []string{"distance"}, Counts: true})
@@ -171,10 +171,9 @@ func TestJoinEqualsReference(t *testing.T) {
 			got = append(got, strings.Join([]string{r.Name[0].Plain(), sides.of[r.In], r.A[0].Plain(), r.B[0].Plain()}, " "))
 		}
 		want := naiveJoin(a, b)
-		if rises(j.Rows) {
-			// If both tables are in ascending order, the joined table is also in ascending order.
-			// In this case, the joined rows are the rows of naiveJoin's result in a different
-			// order.
+		if isAscending(j.Rows) {
+			// If both tables are in ascending order, the joined table is also in ascending order. The joined
+			// rows are then the rows of naiveJoin's result in a different order.
 			slices.Sort(got)
 			slices.Sort(want)
 		}
@@ -187,7 +186,7 @@ func TestJoinEqualsReference(t *testing.T) {
 // TestJoinOfAscendingTablesIsAscending checks that distances stay in order, and that words such as
 // "inf" come last.
 func TestJoinOfAscendingTablesIsAscending(t *testing.T) {
-	a, b := counts([]uint64{0, 4, 8}, []uint64{1, 1, 1}), counts([]uint64{0, 6, 12}, []uint64{1, 1, 1})
+	a, b := countTable([]uint64{0, 4, 8}, []uint64{1, 1, 1}), countTable([]uint64{0, 6, 12}, []uint64{1, 1, 1})
 	a.Add(TextOf("inf"), Count(3))
 	j := Join(a, b, Key{Columns: []string{"distance"}, Counts: true})
 	var order []string

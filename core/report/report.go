@@ -1,15 +1,15 @@
-// Package report formats results as aligned text, CSV, JSON and Markdown. Results are typed tables
-// with units, and warnings.
+// Package report formats results as aligned text, CSV, JSON and Markdown. A result consists of
+// warnings and of typed tables with units.
 //
 //  1. A [Document] contains the results of a query: facts about its input, tables whose columns
 //     have names and units, and warnings.
-//  2. [Document.Write] writes a document in a [Format]. Counts are exact in every format; text and
-//     Markdown group the digits.
+//  2. [Document.Write] writes a document in a [Format]. Counts are exact in every format; in text
+//     and Markdown, their digits are grouped.
 //
 // In JSON, a document is one object. The JSON object contains the schema's name and version, the
-// input, the tables and the warnings. Each table is a list of rows under the table's key, or one
-// object if the table can only have a single row. CSV contains only one table: the document's main
-// table, or the first table if there is no main table.
+// input, the tables and the warnings. Each table is a list of rows under the table's key or, if the
+// table always has a single row, an object. CSV contains only one table: the document's main table,
+// or the first table if there is no main table.
 package report
 
 import (
@@ -24,9 +24,9 @@ type Document struct {
 	Version int    // version of the schema
 	Input   []Fact
 	Tables  []Table
-	Main    string // key of the table that CSV contains; if it is "", CSV contains the first table
-	// Prose contains tables that replace Tables in text and Markdown, because people can read them
-	// more easily. If Prose is nil, text and Markdown contain Tables.
+	Main    string // key of the table that CSV output contains; "" means the first table
+	// Prose contains more readable tables, which replace Tables in text and Markdown. If it is nil,
+	// text and Markdown contain Tables.
 	Prose    []Table
 	Warnings []string
 }
@@ -34,17 +34,17 @@ type Document struct {
 // Fact is a fact about the input.
 type Fact struct {
 	Key   string // name for programs, such as "line_bytes"
-	Label string // name for people, such as "line size"
+	Label string // human-readable name, such as "line size"
 	Value Value
 }
 
 // Table contains rows of typed cells.
 type Table struct {
 	Key     string // name for programs, such as "levels"
-	Title   string // title for people; may be ""
+	Title   string // human-readable title; may be ""
 	Columns []Column
 	Rows    [][]Value
-	// whether the table can have only one row, which is an object instead of a list in JSON
+	// whether the table always has a single row, so that it is an object instead of a list in JSON
 	Single bool
 }
 
@@ -52,13 +52,13 @@ type Table struct {
 type Column struct {
 	_     incomparable
 	Key   string // name for programs, such as "capacity_lines"
-	Label string // name for people, such as "capacity"
+	Label string // human-readable name, such as "capacity"
 	Unit  string // unit, such as "lines", "bytes" or "%"; "" for names and plain counts
 }
 
-// Columns returns columns from descriptions such as "ways", "size_bytes=size" and
+// Columns parses descriptions of columns, such as "ways", "size_bytes=size" and
 // "capacity_lines=capacity (lines)". A description contains the key, the label if it differs from
-// the key, and the unit.
+// the key, and the unit in parentheses.
 func Columns(texts ...string) []Column {
 	columns := make([]Column, len(texts))
 	for i, text := range texts {
@@ -94,7 +94,7 @@ const (
 // Formats returns all formats, starting with the default.
 func Formats() []Format { return []Format{Text, CSV, JSON, Markdown} }
 
-// ParseFormat parses the name of a format. An error lists all formats.
+// ParseFormat parses the name of a format. For an unknown name, the error lists all formats.
 func ParseFormat(name string) (Format, error) {
 	var names []string
 	for _, f := range Formats() {
@@ -111,8 +111,8 @@ type FormatError struct{ Got, Want string }
 
 func (e *FormatError) Error() string { return `format "` + e.Got + `", want one of ` + e.Want }
 
-// Write writes the document in a format. Only JSON contains the warnings; the caller must show the
-// warnings of other formats.
+// Write writes the document in a format. Only JSON output contains the warnings. For other formats,
+// the caller must show the warnings.
 func (d *Document) Write(w io.Writer, f Format) error {
 	var b []byte
 	read := *d

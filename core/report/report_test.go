@@ -114,7 +114,7 @@ func TestJSONReadsBack(t *testing.T) {
 
 func TestCSVReadsBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		// encoding/csv converts \r\n within quotes to \n, so the text must not contain \r.
+		// The text must not contain \r, because encoding/csv converts \r\n within quotes to \n.
 		text := strings.ReplaceAll(rapid.String().Draw(t, "text"), "\r", "")
 		table := Table{Columns: []Column{{Key: "text"}, {Key: "count"}}}
 		table.Add(TextOf(text), Count(7))

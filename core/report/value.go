@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// Value is one cell: a count, a measured number, a ratio or a text.
+// Value is the content of a table cell, for example a count, a real number, a ratio or a text.
 type Value struct {
 	_        incomparable
 	kind     kind
-	signed   bool // whether the value is a difference, which is written with its sign
+	signed   bool // whether the value is a difference, which is shown with its sign
 	negative bool // whether count is negative
-	changed  bool // whether the value is a relative difference, not a difference of shares
+	changed  bool // whether the value is a relative difference, and not a difference between shares
 	list     bool // whether text is a comma-separated list
 
 	count uint64
@@ -22,9 +22,9 @@ type Value struct {
 	text  string
 }
 
-// incomparable makes a type incomparable. For a comparable type, the compiler generates code that
-// compares arrays of the type, for each array length that occurs in literals. This code occupied 57
-// KB of the page's program.
+// incomparable makes a struct type incomparable. If a type is comparable, the compiler generates a
+// comparison function for each length of arrays of this type that occurs in literals. These
+// functions occupied 57 KB of the page's program.
 type incomparable = [0]func()
 
 type kind uint8
@@ -43,13 +43,13 @@ const (
 // TextOf returns a name or a sentence as a value.
 func TextOf(s string) Value { return Value{kind: textKind, text: s} }
 
-// ListOf returns a comma-separated list as a value. People see the first items and the number of
-// remaining items.
+// ListOf returns a comma-separated list as a value. In human-readable form, only the first items
+// and the number of remaining items are shown.
 func ListOf(s string) Value { return Value{kind: textKind, text: s, list: true} }
 
-// brief abbreviates a list that is too long for a table.
-func brief(list string) string {
-	const most = 40 // maximum number of characters before the end of the last item that is shown
+// abbreviate abbreviates a list that is too long for a table.
+func abbreviate(list string) string {
+	const most = 40 // maximum length of the shown items, in characters
 	if len(list) <= most {
 		return list
 	}
@@ -58,7 +58,7 @@ func brief(list string) string {
 		return list
 	}
 	end += most
-	return list[:end] + " and " + group(strconv.Itoa(strings.Count(list[end:], ","))) + " more"
+	return list[:end] + " and " + groupDigits(strconv.Itoa(strings.Count(list[end:], ","))) + " more"
 }
 
 // Count returns a whole number as a value, which is shown exactly.
@@ -72,11 +72,12 @@ func Known(n uint64) Value {
 	return Count(n)
 }
 
-// Real returns a computed number as a value. People see a fraction as ≈ and the nearest whole
-// number; programs get three decimals. Whole numbers are shown exactly.
+// Real returns a computed number as a value. Whole numbers are shown exactly. Other numbers are
+// shown as ≈ and the nearest whole number, and have three decimals in machine-readable form.
 func Real(x float64) Value { return Value{kind: realKind, real: x} }
 
-// Ratio returns a share from 0 to 1 as a value. People see a percentage.
+// Ratio returns a share from 0 to 1 as a value. In human-readable form, it is shown as a
+// percentage.
 func Ratio(x float64) Value { return Value{kind: ratioKind, real: x} }
 
 // Share returns the ratio of a part to the whole, or 0 if the whole is 0.
@@ -95,8 +96,8 @@ func Quotient(part, whole float64) Value {
 	return Ratio(part / whole)
 }
 
-// Decimal returns a number with a fraction as a value. People see three significant digits, and
-// programs get all digits.
+// Decimal returns a number with a fraction as a value. In human-readable form, it has three
+// significant digits; in machine-readable form, it has all digits.
 func Decimal(x float64) Value { return Value{kind: decimalKind, real: x} }
 
 // YesNo returns a Boolean as a value.
@@ -108,30 +109,32 @@ func YesNo(yes bool) Value {
 	return v
 }
 
-// Bytes returns a size as a value. People see the size with a binary prefix, rounded to three
-// digits unless it is a whole number of units. Programs get the exact number of bytes.
+// Bytes returns a size as a value. In human-readable form, it is shown with a binary prefix, and
+// rounded to three digits unless it is a whole number of units. In machine-readable form, it is the
+// exact number of bytes.
 func Bytes(n uint64) Value { return Value{kind: bytesKind, count: n} }
 
-// None returns a missing value: a dash for people, an empty cell in CSV, and null in JSON.
+// None returns a missing value. It is shown as a dash in human-readable form, as an empty cell in
+// CSV, and as null in JSON.
 func None() Value { return Value{kind: noneKind} }
 
 // IsNone reports whether a value is missing.
 func (v Value) IsNone() bool { return v.kind == noneKind }
 
-// IsNumber reports whether v is a number. Numbers are right-aligned, and words are not.
+// IsNumber reports whether v is a number. Only numbers are right-aligned.
 func (v Value) IsNumber() bool {
 	return v.kind == countKind || v.kind == bytesKind || v.kind == realKind || v.kind == ratioKind || v.kind == decimalKind
 }
 
-// Words formats values in a different style than this package.
+// Words defines a custom style for human-readable values.
 type Words struct {
 	Count       func(uint64) string  // formats whole numbers
 	Size        func(uint64) string  // formats sizes in bytes; if nil, Count is used
 	Real, Share func(float64) string // Share formats a number from 0 to 1
-	Decimal     func(float64) string // if nil, Real is used
+	Decimal     func(float64) string // formats decimal numbers; if nil, Real is used
 }
 
-// Shown formats the value for people in style w.
+// Shown formats the value in human-readable form, in the style w.
 func (v Value) Shown(w Words) string {
 	if v.signed {
 		return v.withSign(func(m Value) string { return m.Shown(w) })
@@ -157,26 +160,26 @@ func (v Value) Shown(w Words) string {
 	return v.Human()
 }
 
-// Human formats the value for people.
+// Human formats the value in human-readable form.
 func (v Value) Human() string {
 	if v.signed {
 		return v.withSign(Value.Human)
 	}
 	switch v.kind {
 	case countKind:
-		return group(strconv.FormatUint(v.count, 10))
+		return groupDigits(strconv.FormatUint(v.count, 10))
 	case realKind:
 		if nearest := math.Round(v.real); nearest != v.real {
-			return "≈" + group(strconv.FormatFloat(nearest, 'f', 0, 64))
+			return "≈" + groupDigits(strconv.FormatFloat(nearest, 'f', 0, 64))
 		}
-		return group(v.decimal())
+		return groupDigits(v.formatReal())
 	case ratioKind:
 		if v.changed {
-			return group(significant(100*v.real)) + " %"
+			return groupDigits(threeDigits(100*v.real)) + " %"
 		}
 		return strconv.FormatFloat(100*v.real, 'f', 3, 64) + " %"
 	case decimalKind:
-		return group(significant(v.real))
+		return groupDigits(threeDigits(v.real))
 	case yesNoKind:
 		if v.count == 1 {
 			return "yes"
@@ -185,10 +188,10 @@ func (v Value) Human() string {
 	case noneKind:
 		return "–"
 	case bytesKind:
-		return binary(v.count)
+		return binarySize(v.count)
 	}
 	if v.list {
-		return brief(v.text)
+		return abbreviate(v.text)
 	}
 	return v.text
 }
@@ -202,7 +205,7 @@ func (v Value) Plain() string {
 		}
 		return strconv.FormatUint(v.count, 10)
 	case realKind:
-		return v.decimal()
+		return v.formatReal()
 	case ratioKind:
 		return strconv.FormatFloat(v.real, 'g', -1, 64)
 	case decimalKind:
@@ -215,21 +218,21 @@ func (v Value) Plain() string {
 	return v.text
 }
 
-// significant formats x with three significant digits.
-func significant(x float64) string {
+// threeDigits formats x with three significant digits.
+func threeDigits(x float64) string {
 	if x == 0 || math.IsNaN(x) || math.IsInf(x, 0) {
 		return "0"
 	}
 	return strconv.FormatFloat(x, 'f', max(0, 2-int(math.Floor(math.Log10(math.Abs(x))))), 64)
 }
 
-// Compare orders values for sorted tables: numbers in descending order, words in ascending order,
-// and missing values last.
+// Compare compares values for sorted tables: numbers are in descending order, texts are in
+// ascending order, and missing values are last.
 func Compare(x, y Value) int {
 	if x.kind == noneKind || y.kind == noneKind {
 		return cmp.Compare(y.rank(), x.rank())
 	}
-	if c := cmp.Compare(y.size(), x.size()); c != 0 {
+	if c := cmp.Compare(y.sortKey(), x.sortKey()); c != 0 {
 		return c
 	}
 	counts := cmp.Compare(y.count, x.count)
@@ -249,9 +252,9 @@ func (v Value) rank() int {
 	return 1
 }
 
-// size returns the number by which values are sorted. Counts that exceed the precision of a float64
-// are additionally compared exactly.
-func (v Value) size() float64 {
+// sortKey returns the number by which a value is sorted. Counts that exceed the precision of a
+// float64 are also compared exactly.
+func (v Value) sortKey() float64 {
 	if v.kind == countKind || v.kind == bytesKind || v.kind == yesNoKind {
 		if v.negative {
 			return -float64(v.count)
@@ -261,17 +264,17 @@ func (v Value) size() float64 {
 	return v.real
 }
 
-// decimal formats a real number: without decimals if it is an integer, otherwise with three
+// formatReal formats a real number: without decimals if it is an integer, otherwise with three
 // decimals.
-func (v Value) decimal() string {
+func (v Value) formatReal() string {
 	if v.real == math.Trunc(v.real) && math.Abs(v.real) < 1<<63 {
 		return strconv.FormatFloat(v.real, 'f', 0, 64)
 	}
 	return strconv.FormatFloat(v.real, 'f', 3, 64)
 }
 
-// group inserts commas as thousands separators into the digits before the decimal point.
-func group(digits string) string {
+// groupDigits inserts commas as thousands separators before the decimal point.
+func groupDigits(digits string) string {
 	whole, _, _ := strings.Cut(digits, ".")
 	rest := digits[len(whole):]
 	whole, negative := strings.CutPrefix(whole, "-")
@@ -288,8 +291,9 @@ func group(digits string) string {
 	return string(out) + rest
 }
 
-// binary formats a number of bytes for people, for example 64 B, 32 KiB or 48.1 KiB.
-func binary(bytes uint64) string {
+// binarySize formats a number of bytes in human-readable form, for example 64 B, 32 KiB or 48.1
+// KiB.
+func binarySize(bytes uint64) string {
 	const units = "KMGTPE"
 	if bytes < 1024 {
 		return strconv.FormatUint(bytes, 10) + " B"
@@ -303,8 +307,9 @@ func binary(bytes uint64) string {
 	return strconv.FormatFloat(float64(bytes)/float64(whole), 'f', digits, 64) + " " + units[unit-1:unit] + "iB"
 }
 
-// Difference returns b - a, shown with its sign. The difference of whole numbers is exact, the
-// difference of ratios is in percentage points, and the result is [None] if a or b is not a number.
+// Difference returns b - a as a value that is shown with its sign. Differences of whole numbers are
+// exact, and differences of ratios are in percentage points. The result is [None] if a or b is not
+// a number.
 func Difference(a, b Value) Value {
 	switch {
 	case !a.IsNumber() || !b.IsNumber() || a.signed || b.signed:
@@ -324,19 +329,19 @@ func Difference(a, b Value) Value {
 	if a.isWhole() {
 		kind = b.kind
 	}
-	return Value{kind: kind, signed: true, real: b.size() - a.size()}
+	return Value{kind: kind, signed: true, real: b.sortKey() - a.sortKey()}
 }
 
-// Change returns the relative difference (b - a) / a. The result is shown with its sign. The result
-// is [None] if a is 0 and b is not, or if a or b is not a number.
+// Change returns the relative difference (b - a) / a as a value that is shown with its sign. The
+// result is [None] if a is 0 and b is not, or if a or b is not a number.
 func Change(a, b Value) Value {
 	d := Difference(a, b)
 	if d.kind == noneKind {
 		return d
 	}
-	share := d.size() / math.Abs(a.size())
-	if a.size() == 0 {
-		if b.size() != 0 {
+	share := d.sortKey() / math.Abs(a.sortKey())
+	if a.sortKey() == 0 {
+		if b.sortKey() != 0 {
 			return None()
 		}
 		share = 0
@@ -344,31 +349,32 @@ func Change(a, b Value) Value {
 	return Value{kind: ratioKind, signed: true, changed: true, real: share}
 }
 
-// Number returns the value as a number. ok is false if the value is not a number.
+// Number returns the value as a number. The result ok is false if the value is not a number.
 func (v Value) Number() (x float64, ok bool) {
 	if !v.IsNumber() {
 		return 0, false
 	}
-	return v.size(), true
+	return v.sortKey(), true
 }
 
 func (v Value) isWhole() bool { return v.kind == countKind || v.kind == bytesKind }
 
-// zero returns the number 0 of v's kind.
-func (v Value) zero() Value {
+// zeroOfKind returns 0 as a value of the same kind as v.
+func (v Value) zeroOfKind() Value {
 	if !v.IsNumber() {
 		return None()
 	}
 	return Value{kind: v.kind}
 }
 
-// magnitude returns a difference without its sign.
+// magnitude returns the absolute value of a difference.
 func (v Value) magnitude() Value {
 	v.negative, v.real = false, math.Abs(v.real)
 	return v
 }
 
-// withSign formats a difference: its sign, and its magnitude as formatted by write.
+// withSign formats a difference: its sign, followed by its magnitude as the function write formats
+// it.
 func (v Value) withSign(write func(Value) string) string {
 	m := v.magnitude()
 	m.signed = false
@@ -376,7 +382,7 @@ func (v Value) withSign(write func(Value) string) string {
 	if whole, isShare := strings.CutSuffix(text, "%"); isShare && !v.changed {
 		text = strings.TrimRight(whole, " \u202f") + " points"
 	}
-	switch size := v.size(); {
+	switch size := v.sortKey(); {
 	case size < 0:
 		return "-" + text
 	case size > 0:
