@@ -6,8 +6,8 @@
 //	stackglass what-if app.sgp --cache L1=32KiB,full --cache L2=1MiB,full
 //	stackglass serve
 //
-// `stackglass help` lists the verbs. Package internal/command implements the verbs; this file only
-// connects the package to the process.
+// `stackglass help` lists the verbs. Package internal/command implements the verbs; package main
+// only calls it.
 package main
 
 import (
@@ -24,8 +24,8 @@ var version string
 
 func main() {
 	if os.Getenv("GOGC") == "" {
-		// A stack model consists of a few large tables without pointers. The garbage collector
-		// scans such tables at no cost, but unused older copies of grown tables would double the
+		// A stack model consists of a few large tables without pointers. Scanning such tables costs the
+		// garbage collector nothing, but the old copies of tables that have grown would double the
 		// memory.
 		debug.SetGCPercent(20)
 		pass.HoldBallast()

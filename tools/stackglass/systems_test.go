@@ -22,21 +22,21 @@ import (
 // A target is an operating system and architecture for which the command is built.
 type target struct {
 	system, machine string
-	// The function "emulator" returns a function that runs the command on this machine, or the
-	// reason why this is not possible. The field is nil if no emulator exists for the target.
-	emulator func(*testing.T) (start, string)
+	// newEmulator returns a function that runs the command on this machine, or the reason why this is
+	// not possible. It is nil if no emulator exists for the target.
+	newEmulator func(*testing.T) (start, string)
 }
 
-// A start function returns a process that runs a program for another system, and the path of a file
-// in that system's notation.
+// start is a function that prepares a process that runs a program for another system. It also
+// returns a function that converts paths to that system's notation.
 type start func(program string, args ...string) (cmd *exec.Cmd, named func(string) string)
 
 var targets = []target{
 	{"linux", "amd64", nil}, // the target on which all other tests run
-	{"linux", "arm64", qemu},
+	{"linux", "arm64", newQEMU},
 	{"darwin", "amd64", nil},
 	{"darwin", "arm64", nil},
-	{"windows", "amd64", wine},
+	{"windows", "amd64", newWine},
 	{"windows", "arm64", nil},
 }
 
@@ -54,27 +54,27 @@ func TestSystems(t *testing.T) {
 			if said, err := build.CombinedOutput(); err != nil {
 				t.Fatalf("%v\n%s", err, said)
 			}
-			if to.emulator == nil {
+			if to.newEmulator == nil {
 				return
 			}
-			run, missing := to.emulator(t)
+			run, missing := to.newEmulator(t)
 			if missing != "" {
 				t.Skip("skipped running the command for " + to.system + "/" + to.machine + ": " + missing)
 			}
-			s := &elsewhere{T: t, target: to, program: program, start: run, folder: filepath.Join(t.TempDir(), "a folder")}
+			s := &remoteCommand{T: t, target: to, program: program, start: run, folder: filepath.Join(t.TempDir(), "a folder")}
 			if err := os.Mkdir(s.folder, 0o777); err != nil {
 				t.Fatal(err)
 			}
-			s.analyses()
-			s.resumes()
-			s.serves()
-			s.records()
+			s.checkAnalyses()
+			s.checkResume()
+			s.checkServe()
+			s.checkRecording()
 		})
 	}
 }
 
-// The function "qemu" runs programs for Linux on arm64.
-func qemu(*testing.T) (start, string) {
+// newQEMU returns the emulator for Linux on arm64.
+func newQEMU(*testing.T) (start, string) {
 	emulator, err := exec.LookPath("qemu-aarch64")
 	if err != nil {
 		return nil, "qemu-aarch64 is not installed"
@@ -84,9 +84,9 @@ func qemu(*testing.T) (start, string) {
 	}, ""
 }
 
-// The function "wine" runs programs for Windows on amd64. Every Go program loads a library that
-// versions of Wine before 9 do not contain. The function "wine" builds this library.
-func wine(t *testing.T) (start, string) {
+// newWine returns the emulator for Windows on amd64. Every Go program loads a library that versions
+// of Wine before 9 do not contain, so newWine builds this library.
+func newWine(t *testing.T) (start, string) {
 	emulator, err := exec.LookPath("wine")
 	if err != nil {
 		return nil, "wine is not installed"
@@ -102,7 +102,7 @@ func wine(t *testing.T) (start, string) {
 		end := exec.Command(emulator, "wineboot", "--kill")
 		end.Env = env
 		_ = end.Run()
-		// Wine's last processes still write to the folder while they end.
+		// Wine's processes may still write to the folder while they exit.
 		for range 100 {
 			if os.RemoveAll(prefix) == nil {
 				break
@@ -112,7 +112,7 @@ func wine(t *testing.T) (start, string) {
 	})
 	library := filepath.Join(prefix, "drive_c", "windows", "system32", "bcryptprimitives.dll")
 	if _, err := os.Stat(library); err != nil {
-		if missing := forward(t, library, "ProcessPrng", "advapi32.SystemFunction036"); missing != "" {
+		if missing := buildForwarder(t, library, "ProcessPrng", "advapi32.SystemFunction036"); missing != "" {
 			return nil, missing
 		}
 	}
@@ -123,8 +123,8 @@ func wine(t *testing.T) (start, string) {
 	}, ""
 }
 
-// The function "forward" builds a Windows library whose only function forwards to another library.
-func forward(t *testing.T, library, name, to string) (missing string) {
+// buildForwarder builds a Windows library whose only function forwards to another library.
+func buildForwarder(t *testing.T, library, name, to string) (missing string) {
 	const tools = "x86_64-w64-mingw32-"
 	definition, exports := filepath.Join(t.TempDir(), "a.def"), filepath.Join(t.TempDir(), "a.exp")
 	if err := os.WriteFile(definition, []byte("LIBRARY "+filepath.Base(library)+"\nEXPORTS\n"+name+" = "+to+"\n"), 0o666); err != nil {
@@ -141,8 +141,8 @@ func forward(t *testing.T, library, name, to string) (missing string) {
 	return ""
 }
 
-// The type "elsewhere" is the command on a target system.
-type elsewhere struct {
+// remoteCommand is the command on a target system.
+type remoteCommand struct {
 	*testing.T
 	target
 	program string
@@ -150,14 +150,14 @@ type elsewhere struct {
 	folder  string // a folder whose name contains a space
 }
 
-// The function "path" returns the path of a file in the target system's notation.
-func (s *elsewhere) path(name string) string {
+// remotePath returns the path of a file in the target system's notation.
+func (s *remoteCommand) remotePath(name string) string {
 	_, named := s.start(s.program)
 	return named(filepath.Join(s.folder, name))
 }
 
-// The method "run" runs the command, and returns its output with Linux newlines.
-func (s *elsewhere) run(want int, args ...string) (stdout, stderr string) {
+// runCommand runs the command on the target system, and returns its output with Linux newlines.
+func (s *remoteCommand) runCommand(want int, args ...string) (stdout, stderr string) {
 	s.Helper()
 	cmd, _ := s.start(s.program, args...)
 	var out, messages bytes.Buffer
@@ -169,8 +169,8 @@ func (s *elsewhere) run(want int, args ...string) (stdout, stderr string) {
 	return out.String(), messages.String()
 }
 
-// The function "here" runs the command in this process.
-func (s *elsewhere) here(args ...string) string {
+// runHere runs the command in this process.
+func (s *remoteCommand) runHere(args ...string) string {
 	s.Helper()
 	var out, messages bytes.Buffer
 	if code := command.Main(args, strings.NewReader(""), &out, &messages); code != 0 {
@@ -179,7 +179,7 @@ func (s *elsewhere) here(args ...string) string {
 	return out.String()
 }
 
-func (s *elsewhere) same(one, other string) {
+func (s *remoteCommand) same(one, other string) {
 	s.Helper()
 	a, err := os.ReadFile(filepath.Join(s.folder, one))
 	if err != nil {
@@ -194,27 +194,27 @@ func (s *elsewhere) same(one, other string) {
 	}
 }
 
-// The method "analyses" compares profiles and answers with the results on this system. The profiles
-// must be byte-identical to the profiles that this system writes. The answers must be the same
-// text. Only the 16th digit of a number in CSV or JSON may differ, because processors and their
-// mathematical functions round differently.
-func (s *elsewhere) analyses() {
+// checkAnalyses compares profiles and answers with the results on this system. Profiles must be
+// byte-identical, and answers must have the same text. Only the 16th digit of numbers in CSV and
+// JSON may differ, because mathematical functions round differently on different processors.
+func (s *remoteCommand) checkAnalyses() {
 	for _, demo := range []string{"matmul-naive", "openmp-stencil"} {
-		s.run(0, "analyze", "demo:"+demo, "-o", s.path(demo+" there.sgp"))
-		s.here("analyze", "demo:"+demo, "-o", filepath.Join(s.folder, demo+" here.sgp"))
+		s.runCommand(0, "analyze", "demo:"+demo, "-o", s.remotePath(demo+" there.sgp"))
+		s.runHere("analyze", "demo:"+demo, "-o", filepath.Join(s.folder, demo+" here.sgp"))
 		s.same(demo+" there.sgp", demo+" here.sgp")
 		for _, question := range [][]string{{"curve"}, {"sites"}, {"what-if", "--cache", "L1=4KiB,4"}, {"diagnose"}} {
-			there, _ := s.run(0, append(question, s.path(demo+" here.sgp"))...)
-			here := s.here(append(question, filepath.Join(s.folder, demo+" here.sgp"))...)
-			if there = strings.ReplaceAll(there, s.path(demo), filepath.Join(s.folder, demo)); there != here {
+			there, _ := s.runCommand(0, append(question, s.remotePath(demo+" here.sgp"))...)
+			here := s.runHere(append(question, filepath.Join(s.folder, demo+" here.sgp"))...)
+			if there = strings.ReplaceAll(there, s.remotePath(demo), filepath.Join(s.folder, demo)); there != here {
 				s.Errorf("%s of %s:\n%s\nwant\n%s", question, demo, there, here)
 			}
 		}
 	}
 }
 
-// The method "resumes" kills an analysis after its first checkpoint, and runs it again.
-func (s *elsewhere) resumes() {
+// checkResume kills an analysis after its first checkpoint, and checks that a second run resumes
+// it.
+func (s *remoteCommand) checkResume() {
 	var trace bytes.Buffer
 	for i := range 600_000 {
 		fmt.Fprintf(&trace, "%d %x\n", i%2, i*7919%(1<<21)*8)
@@ -222,7 +222,7 @@ func (s *elsewhere) resumes() {
 	if err := os.WriteFile(filepath.Join(s.folder, "a trace.din"), trace.Bytes(), 0o666); err != nil {
 		s.Fatal(err)
 	}
-	args := []string{"analyze", s.path("a trace.din"), "-o", s.path("there.sgp"), "--checkpoint", s.path("check points"), "--checkpoint-every", "20000"}
+	args := []string{"analyze", s.remotePath("a trace.din"), "-o", s.remotePath("there.sgp"), "--checkpoint", s.remotePath("check points"), "--checkpoint-every", "20000"}
 	cmd, _ := s.start(s.program, args...)
 	if err := cmd.Start(); err != nil {
 		s.Fatal(err)
@@ -239,22 +239,21 @@ func (s *elsewhere) resumes() {
 	if !saved() {
 		s.Fatal("there is no checkpoint of the killed analysis")
 	}
-	if _, said := s.run(0, args...); !strings.Contains(said, "continuing after") {
+	if _, said := s.runCommand(0, args...); !strings.Contains(said, "continuing after") {
 		s.Errorf("the analysis did not resume: %s", said)
 	}
-	s.here("analyze", filepath.Join(s.folder, "a trace.din"), "-o", filepath.Join(s.folder, "here.sgp"))
+	s.runHere("analyze", filepath.Join(s.folder, "a trace.din"), "-o", filepath.Join(s.folder, "here.sgp"))
 	s.same("there.sgp", "here.sgp")
 	if left, err := os.ReadDir(filepath.Join(s.folder, "check points")); err != nil || len(left) > 0 {
 		s.Errorf("the folder of checkpoints still contains %v, %v", left, err)
 	}
 }
 
-// The method "serves" starts two servers. When the second server starts, the default port is
-// already in use.
-func (s *elsewhere) serves() {
+// checkServe starts two servers. When the second server starts, the default port is already in use.
+func (s *remoteCommand) checkServe() {
 	files, err := site.Dist()
 	if err != nil {
-		if _, said := s.run(3, "serve", "--no-browser"); !strings.Contains(said, err.Error()) {
+		if _, said := s.runCommand(3, "serve", "--no-browser"); !strings.Contains(said, err.Error()) {
 			s.Errorf("got %q, want %q", said, err)
 		}
 		return
@@ -301,14 +300,14 @@ func (s *elsewhere) serves() {
 	}
 }
 
-// The method "records" checks that the command reports what it cannot record on a system, and what
-// the user can do instead.
-func (s *elsewhere) records() {
+// checkRecording checks the errors of verbs that cannot record on the target system, which must
+// contain advice.
+func (s *remoteCommand) checkRecording() {
 	if s.system == "linux" {
 		return
 	}
 	for _, args := range [][]string{{"trace", "--", "program.exe"}, {"cc", "--", "clang", "a.c"}} {
-		if _, said := s.run(2, args...); !strings.Contains(said, "only on Linux") || !strings.Contains(said, "help import") {
+		if _, said := s.runCommand(2, args...); !strings.Contains(said, "only on Linux") || !strings.Contains(said, "help import") {
 			s.Errorf("%q: %s", args, said)
 		}
 	}

@@ -99,7 +99,7 @@ func newPlot(title, xLabel, yLabel string) *plot.Plot {
 func Curve(name string, lineBytes uint32, c *profile.Curve) (*Chart, error) {
 	capacity := "capacity (fully associative LRU, lines of " + strconv.FormatUint(uint64(lineBytes), 10) + " bytes)"
 	p := newPlot("Miss-ratio curve of "+path.Base(name), capacity, "misses, % of line accesses")
-	points := steps(c)
+	points := curveSteps(c)
 	most, least := points[0].Y, points[len(points)-1].Y
 	logarithmic := least > 0 && most > 100*least
 	if logarithmic {
@@ -121,16 +121,17 @@ func Curve(name string, lineBytes uint32, c *profile.Curve) (*Chart, error) {
 		p.Y.Min, p.Y.Max = math.Floor(math.Log10(least)), math.Ceil(math.Log10(most))
 		p.Y.Tick.Marker = plot.ConstantTicks(decadeTicks(int(p.Y.Min), int(p.Y.Max)))
 	} else {
-		fromZero(p, most)
+		scaleFromZero(p, most)
 	}
 	return &Chart{p}, nil
 }
 
-// steps returns the curve's breakpoints: X is the binary logarithm of the capacity in lines, Y the
-// miss ratio in percent. Steps that are too close together to be seen are skipped. The last point
-// is at a power of two beyond the last step, so that the floor is visible. (X is a logarithm
-// because the plot library's logarithmic scale would put the axis label in the wrong place.)
-func steps(c *profile.Curve) (points plotter.XYs) {
+// curveSteps returns the breakpoints of the curve: X is the binary logarithm of the capacity in
+// lines, and Y is the miss ratio in percent. Steps that are too close together to be visible are
+// skipped. The last point is at a power of two beyond the last step, so that the flat end of the
+// curve is visible. X is a logarithm because the plot library's logarithmic scale would misplace
+// the axis label.
+func curveSteps(c *profile.Curve) (points plotter.XYs) {
 	const perDoubling = 100 // more than the number of pixels in the chart
 	drawn, last := math.Inf(-1), uint64(1)
 	var skipped *plotter.XY
@@ -162,9 +163,9 @@ func decadeTicks(from, to int) []plot.Tick {
 	return ticks
 }
 
-// fromZero scales the vertical axis for values from 0 to most, with about five labelled ticks at
-// round numbers.
-func fromZero(p *plot.Plot, most float64) {
+// scaleFromZero scales the vertical axis for values from 0 to the parameter most, with about five
+// labelled ticks at round numbers.
+func scaleFromZero(p *plot.Plot, most float64) {
 	p.Y.Min, p.Y.Max = 0, math.Max(most*1.05, 1e-9)
 	step := math.Pow(10, math.Floor(math.Log10(p.Y.Max/5)))
 	for _, factor := range []float64{5, 2} {
@@ -238,10 +239,10 @@ func Histogram(name string, lineBytes uint32, counts *profile.Histogram, cold ui
 	bars.Color, bars.LineStyle.Width = accent, 0
 	p.Add(bars)
 	p.NominalX(names...)
-	if last > 6 { // horizontal labels would overlap
+	if last > 6 { // tilted, because horizontal labels would overlap
 		p.X.Tick.Label.Rotation = math.Pi / 5
 		p.X.Tick.Label.XAlign, p.X.Tick.Label.YAlign = text.XRight, text.YCenter
 	}
-	fromZero(p, slices.Max(shares))
+	scaleFromZero(p, slices.Max(shares))
 	return &Chart{p}, nil
 }

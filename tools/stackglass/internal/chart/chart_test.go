@@ -83,7 +83,7 @@ func TestStepsAreOnCurve(t *testing.T) {
 		h.AddN(d, 1+d%7)
 	}
 	c := profile.NewCurve(h, 5)
-	points := steps(c)
+	points := curveSteps(c)
 	if len(points) > 1700 {
 		t.Errorf("%d points for 16 doublings of the capacity, want at most 1700", len(points))
 	}

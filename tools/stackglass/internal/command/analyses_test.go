@@ -12,7 +12,7 @@ import (
 // TestAnalysesOfVerbs checks that each verb runs only the analyses that its answer needs, unless
 // the user requests other analyses.
 func TestAnalysesOfVerbs(t *testing.T) {
-	in(t, map[string]string{"one.din": "0 1000\n1 2000\n", "two.csv": "addr,rw,size,tid\n0x1000,w,8,0\n0x1000,r,8,1\n"})
+	inFolder(t, map[string]string{"one.din": "0 1000\n1 2000\n", "two.csv": "addr,rw,size,tid\n0x1000,w,8,0\n0x1000,r,8,1\n"})
 	for line, want := range map[string]string{
 		"analyze one.din": analysis.Usual.String(),
 		"analyze one.din --analyses locality,counters":              "locality,counters",

@@ -19,7 +19,7 @@ import (
 // analyze returns the verb that analyses traces and writes their profiles.
 func (a *app) analyze() *cobra.Command {
 	var (
-		r      *reading
+		r      *readOptions
 		lines  []uint
 		output string
 		named  []string // executables and libraries with symbols
@@ -50,7 +50,7 @@ func (a *app) analyze() *cobra.Command {
 				}
 				l, err := a.analyzeAndKeep(r, name, paths[i], sizes, named)
 				if r.checkpoints != nil {
-					err = r.checkpoints.end(a, l, err)
+					err = r.checkpoints.finish(a, l, err)
 				}
 				if err != nil {
 					if rest := args[i+1:]; len(rest) > 0 {
@@ -71,7 +71,7 @@ func (a *app) analyze() *cobra.Command {
 	r.usual = true
 	cmd.Flags().StringVar(&r.analyses, "analyses", analysis.Usual.String(), "run this `LIST` of analyses: "+strings.Join(analysis.AnalysisNames(), ", ")+" (\"regular\" runs \"loops\" only if the trace compresses well)")
 	cmd.Flags().StringVar(&r.setCounts, "sets", "all", "count misses exactly in caches with these `NUMBERS` of sets: all (powers of two up to 65536) or most (all except 2, 4 and 8, which is faster)")
-	complete(cmd, "sets", []string{"all", "most"})
+	setCompletions(cmd, "sets", []string{"all", "most"})
 	cmd.Flags().StringVarP(&output, "output", "o", "", "write the profile to this `FILE` (for several traces: to this folder)")
 	cmd.Flags().BoolVar(&r.mergeable, "mergeable", false, "store the addresses that are needed to append the profile of a later segment of the trace")
 	cmd.Flags().StringVar(&saved.dir, "checkpoint", "", "save the state of the analysis in the folder `DIR`, and resume from the saved state")
@@ -94,7 +94,7 @@ func parseLines(lines []uint) ([]uint32, error) {
 	return slices.Compact(sizes), nil
 }
 
-// outputsFor returns the paths of the profiles, and an error if two paths are equal.
+// outputsFor returns the paths of the profiles. It fails if two paths are equal.
 func outputsFor(output string, names []string) ([]string, error) {
 	var paths []string
 	for i, name := range names {
@@ -138,9 +138,9 @@ func outputFor(output, name string, traces int) (string, error) {
 	return output, nil
 }
 
-// analyzeAndKeep analyses a trace and writes its profile to path. With an error, the result may
-// still be non-nil.
-func (a *app) analyzeAndKeep(r *reading, name, path string, lineBytes []uint32, named []string) (*answerable, error) {
+// analyzeAndKeep analyses a trace and writes its profile to path. Even if it returns an error, the
+// result may be non-nil.
+func (a *app) analyzeAndKeep(r *readOptions, name, path string, lineBytes []uint32, named []string) (*loadedFile, error) {
 	var out *wholefile.File
 	if path != "" {
 		// Create the file before the pass, which may take long, so that a wrong path is reported at
@@ -167,7 +167,7 @@ func (a *app) analyzeAndKeep(r *reading, name, path string, lineBytes []uint32, 
 	digest := l.Profile.Digest()
 	d.Input = append(d.Input, report.Fact{Key: "digest", Label: "digest", Value: report.TextOf(hex.EncodeToString(digest[:]))})
 	if out != nil {
-		if path, err = a.keep(l, out, path); err != nil {
+		if path, err = a.saveProfile(l, out, path); err != nil {
 			return l, err
 		}
 		d.Input = append(d.Input, report.Fact{Key: "profile", Label: "written to", Value: report.TextOf(path)})

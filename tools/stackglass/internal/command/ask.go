@@ -16,32 +16,33 @@ import (
 	"github.com/stackglass/stackglass/tools/stackglass/internal/pass"
 )
 
-// asking is a command line with a verb of package ask.
-type asking struct {
+// verbCommand contains the options of a verb of package ask.
+type verbCommand struct {
 	machineOptions
 	verb    *ask.Verb
-	r       *reading
+	r       *readOptions
 	oneCore bool
 
-	// Hooks for options that only the command has; each may be nil.
-	read    func(q *ask.Question) error                                   // called before the question is checked
-	check   func(q ask.Question) error                                    // called before the file is read
-	prepare func(l *answerable, run *ask.Run) error                       // called after the file was read
-	instead func(run *ask.Run, q ask.Question) (done bool, err error)     // called before the question is answered; returns done if it has printed a different answer
-	then    func(l *answerable, q ask.Question, d *report.Document) error // called before the answer is printed
-	last    func(d *report.Document) error                                // called after the answer was printed
+	// Hooks for options that exist only on the command line. Each hook may be nil.
+	beforeCheck   func(q *ask.Question) error                                   // called before the question is checked
+	beforeLoad    func(q ask.Question) error                                    // called before the file is read
+	afterLoad     func(l *loadedFile, run *ask.Run) error                       // called after the file was read
+	answerInstead func(run *ask.Run, q ask.Question) (done bool, err error)     // called before the question is answered; done means that the hook has printed a different answer
+	beforePrint   func(l *loadedFile, q ask.Question, d *report.Document) error // called before the answer is printed
+	afterPrint    func(d *report.Document) error                                // called after the answer was printed
 }
 
-// commandOptions contains, by verb, the functions that add options that only the command has.
-var commandOptions = map[string]func(*app, *cobra.Command, *asking){
-	"blocks": (*app).blocks, "communication": (*app).communication, "curve": (*app).plotted, "diagnose": (*app).diagnose,
-	"histogram": (*app).plotted, "loops": (*app).loops, "multicore": (*app).multicore, "pipeline": (*app).pipeline,
-	"sites": (*app).sites, "what-if": (*app).whatIf,
+// commandOptions contains functions that add options to verbs. These options exist only on the
+// command line.
+var commandOptions = map[string]func(*app, *cobra.Command, *verbCommand){
+	"blocks": (*app).addBlockOptions, "communication": (*app).addSymbolOption, "curve": (*app).addChartOptions, "diagnose": (*app).addDiagnoseOptions,
+	"histogram": (*app).addChartOptions, "loops": (*app).addLoopOptions, "multicore": (*app).addMulticoreOptions, "pipeline": (*app).pipeline,
+	"sites": (*app).addSourceOptions, "what-if": (*app).addWhatIfOptions,
 }
 
-// verb returns the command for a verb of package ask, with its options.
-func (a *app) verb(v *ask.Verb) *cobra.Command {
-	o := &asking{verb: v}
+// newVerbCommand returns the Cobra command for a verb of package ask.
+func (a *app) newVerbCommand(v *ask.Verb) *cobra.Command {
+	o := &verbCommand{verb: v}
 	cmd := &cobra.Command{
 		Use:   strings.TrimSpace(v.Name + " FILE " + v.Use),
 		Short: v.Title,
@@ -86,7 +87,7 @@ func (a *app) verb(v *ask.Verb) *cobra.Command {
 			f.String(arg.Name, arg.Default, arg.Help)
 		}
 		if arg.Words != nil {
-			complete(cmd, arg.Name, arg.Words)
+			setCompletions(cmd, arg.Name, arg.Words)
 		}
 	}
 	if more := commandOptions[v.Name]; more != nil {
@@ -95,8 +96,8 @@ func (a *app) verb(v *ask.Verb) *cobra.Command {
 	return cmd
 }
 
-// question builds a question from the options.
-func (o *asking) question() (q ask.Question, err error) {
+// question converts the options to a question.
+func (o *verbCommand) question() (q ask.Question, err error) {
 	q = ask.New(o.verb)
 	f := o.r.cmd.Flags()
 	for _, arg := range o.verb.Args {
@@ -115,27 +116,27 @@ func (o *asking) question() (q ask.Question, err error) {
 			return q, err
 		}
 	}
-	place(&q.Machine, o.oneCore)
+	putOnOneCore(&q.Machine, o.oneCore)
 	q.Brief = !exactRows(o.r.format)
-	if o.read != nil {
-		if err := o.read(&q); err != nil {
+	if o.beforeCheck != nil {
+		if err := o.beforeCheck(&q); err != nil {
 			return q, err
 		}
 	}
 	if err := q.Check(); err != nil {
-		return q, usage(err)
+		return q, askUsageError(err)
 	}
 	if o.oneCore && o.r.cores != "" {
 		return q, usagef("--one-core cannot be combined with --cores, which groups threads on several cores; give only one of these options")
 	}
-	if o.check != nil {
-		return q, o.check(q)
+	if o.beforeLoad != nil {
+		return q, o.beforeLoad(q)
 	}
 	return q, nil
 }
 
-// ask prints the answer about a file.
-func (a *app) ask(o *asking, name string) error {
+// ask answers a question about a file and prints the answer.
+func (a *app) ask(o *verbCommand, name string) error {
 	q, err := o.question()
 	if err != nil {
 		return err
@@ -144,33 +145,33 @@ func (a *app) ask(o *asking, name string) error {
 	if err != nil {
 		return err
 	}
-	run := l.run(o.r)
-	if o.prepare != nil {
-		if err := o.prepare(l, run); err != nil {
+	run := l.newRun(o.r)
+	if o.afterLoad != nil {
+		if err := o.afterLoad(l, run); err != nil {
 			return err
 		}
 	}
-	if o.instead != nil {
-		if done, err := o.instead(run, q); done || err != nil {
-			return usage(err)
+	if o.answerInstead != nil {
+		if done, err := o.answerInstead(run, q); done || err != nil {
+			return askUsageError(err)
 		}
 	}
 	d, err := run.Answer(q)
 	if err != nil {
 		return answerError(err)
 	}
-	if o.then != nil {
-		if err := o.then(l, q, d); err != nil {
+	if o.beforePrint != nil {
+		if err := o.beforePrint(l, q, d); err != nil {
 			return err
 		}
 	}
 	if err := a.print(o.r.format, d); err != nil {
 		return err
 	}
-	if l.Stopped != nil || o.last == nil {
+	if l.Stopped != nil || o.afterPrint == nil {
 		return l.Stopped
 	}
-	return o.last(d)
+	return o.afterPrint(d)
 }
 
 // answerError converts an error of [ask.Run.Answer] into an error of the command line.
@@ -182,13 +183,13 @@ func answerError(err error) error {
 	case errors.As(err, &failed):
 		return failed.err
 	}
-	return usage(err)
+	return askUsageError(err)
 }
 
 // loadFor reads the file with the given name and runs the analyses that the question needs.
-func (a *app) loadFor(r *reading, q ask.Question, name string) (*answerable, error) {
+func (a *app) loadFor(r *readOptions, q ask.Question, name string) (*loadedFile, error) {
 	if q.Verb.Needs == nil {
-		return a.rereadable(r, name)
+		return a.requireFile(r, name)
 	}
 	needed := q.Verb.Needs(q)
 	if r.spill != "" {
@@ -196,12 +197,12 @@ func (a *app) loadFor(r *reading, q ask.Question, name string) (*answerable, err
 	}
 	r.asked, r.analyses = q.Levels(), needed.String()
 	if q.Verb.Name == "what-if" {
-		if r.stacks = q.Stacks(); !q.Given("share") { // --share may need any number of sets
+		if r.stacks = q.Stacks(); !q.Given("share") { // with --share, any number of sets may be needed
 			r.sets = ask.SetNumbers(r.asked) | 1
 		}
 	}
 	if q.Verb.Measures && r.utilisation == nil {
-		r.levels = q.Caches().Levels // the caches whose utilisation is measured
+		r.levels = q.Caches().Levels // line utilisation is measured in these caches
 	}
 	var lines []uint32
 	if q.Verb.Lines != nil {
@@ -223,25 +224,25 @@ func (a *app) loadFor(r *reading, q ask.Question, name string) (*answerable, err
 		return a.loadByfl(r, in)
 	case (verb == "blocks" || verb == "pipeline") && in.IsModule:
 		return r.loadModule(in)
-	case verb == "loops" && in.IsFolded && r.changed("kinds", "skip", "limit", "threads") == "":
+	case verb == "loops" && in.IsFolded && r.firstSet("kinds", "skip", "limit", "threads") == "":
 		return loadFolded(in)
 	}
 	return a.loadOpened(r, in, lines)
 }
 
-// run returns the [ask.Run] that answers questions about l.
-func (l *answerable) run(r *reading) *ask.Run {
+// newRun returns the [ask.Run] that answers questions about l.
+func (l *loadedFile) newRun(r *readOptions) *ask.Run {
 	return &ask.Run{
 		Name: l.name, Profile: l.Profile, Module: l.module, Folded: l.folded, Warnings: slices.Clone(l.warnings), Readable: program.Readable, File: readFile,
 		Analysed: l.Trace, Cores: r.cores, GoOn: func() bool { return r.cmd.Context().Err() == nil },
 	}
 }
 
-// readFile reads the file that an option names.
+// readFile reads a file whose name is the value of an option.
 func readFile(name string) ([]byte, error) {
 	text, err := os.ReadFile(name)
 	if err != nil {
-		return nil, errors.New(reason(err))
+		return nil, errors.New(errorText(err))
 	}
 	return text, nil
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// budget is the condition of one --fail-if: a number in the answer and a bound on this number.
+// budget is a condition of --fail-if: a number in the answer and a bound on this number.
 type budget struct {
 	text        string
 	level       int // index of the level, or -1 for memory
@@ -20,7 +20,7 @@ type budget struct {
 	bound       float64
 }
 
-// parseBudgets parses conditions on hits and misses.
+// parseBudgets parses conditions on the accesses, hits and misses of levels.
 func parseBudgets(texts []string, h hierarchy.Hierarchy) ([]budget, error) {
 	return parseBudgetsOn(texts, h, "L2.misses>1e6", "accesses", "hits", "misses", "miss_ratio")
 }
@@ -42,7 +42,7 @@ func parseBudgetsOn(texts []string, h hierarchy.Hierarchy, example string, metri
 
 func parseBudget(text string, h hierarchy.Hierarchy, metrics []string) (budget, bool) {
 	b := budget{text: text}
-	left, right, found := b.cut(strings.IndexAny(text, "<>"))
+	left, right, found := b.cutOperator(strings.IndexAny(text, "<>"))
 	name, metric, dotted := strings.Cut(left, ".")
 	if !found || !dotted || !b.parseBound(right) {
 		return b, false
@@ -55,8 +55,9 @@ func parseBudget(text string, h hierarchy.Hierarchy, metrics []string) (budget, 
 	return b, slices.Contains(metrics, metric)
 }
 
-// cut splits a budget's text at the operator, and sets b.ops.
-func (b *budget) cut(at int) (left, right string, found bool) {
+// cutOperator splits a condition at the operator, which begins at the given position, and stores
+// the operator in b.ops.
+func (b *budget) cutOperator(at int) (left, right string, found bool) {
 	if at < 0 {
 		return "", "", false
 	}
@@ -67,42 +68,42 @@ func (b *budget) cut(at int) (left, right string, found bool) {
 	return strings.TrimSpace(left), strings.TrimSpace(right), true
 }
 
-// parseBound parses the bound, a number.
+// parseBound parses the number after the operator.
 func (b *budget) parseBound(text string) bool {
 	var err error
 	b.bound, err = strconv.ParseFloat(strings.TrimSpace(text), 64)
 	return err == nil && !math.IsNaN(b.bound)
 }
 
-// checkBudgets returns an error that names the first budget that the answer about a hierarchy
-// exceeds.
+// checkBudgets compares the answer about a hierarchy with the budgets. It returns an error for the
+// first budget that is exceeded.
 func checkBudgets(list []budget, d *report.Document) error {
 	return checkBudgetsOn(list, func(b *budget) float64 {
 		t, row := tableOf(d, "levels"), 0
 		if b.level < 0 {
 			t = tableOf(d, "memory")
 		} else {
-			row = len(t.Rows) - b.levels + b.level // rows of instruction caches come first
+			row = len(t.Rows) - b.levels + b.level // the first rows are instruction caches
 		}
 		x, _ := t.Rows[row][t.Index(b.metric)].Number()
 		return x
 	})
 }
 
-// checkBudgetsOn returns an error that names the first exceeded budget. value returns a budget's
-// number.
+// checkBudgetsOn returns an error for the first budget that is exceeded. The function value returns
+// the number to which a budget applies.
 func checkBudgetsOn(list []budget, value func(*budget) float64) error {
 	for _, b := range list {
 		if value := value(&b); b.broken(value) {
-			return &budgetError{"the budget is exceeded: --fail-if " + strconv.Quote(b.text) + " is true, because the number is " + b.shown(value)}
+			return &budgetError{"the budget is exceeded: --fail-if " + strconv.Quote(b.text) + " is true, because the number is " + b.format(value)}
 		}
 	}
 	return nil
 }
 
-// shown formats a value that exceeds the budget, with enough digits to show that the value exceeds
-// the budget.
-func (b *budget) shown(value float64) string {
+// format formats a value that exceeds the budget. The text has enough digits to show that the value
+// exceeds the bound.
+func (b *budget) format(value float64) string {
 	digits := 5
 	if value >= 1000 || value == math.Trunc(value) {
 		digits = 0
@@ -131,17 +132,17 @@ func (b *budget) broken(value float64) bool {
 	return value <= b.bound
 }
 
-// bound is the condition of one --fail-if of a comparison: a number of a row, and a bound on its
+// bound is a condition of --fail-if in a comparison: a number in a row, and a bound on its
 // difference.
 type bound struct {
 	budget
 	row     string // the row's name, or * for any row
-	percent bool   // the bound limits the change in %, and not the difference
+	percent bool   // whether the bound limits the relative change in %, instead of the difference
 }
 
 // parseBounds parses conditions ROW.NUMBER.difference OP BOUND, where OP is one of > >= < <= and
-// BOUND may end in %. The name of a row may contain these characters, so the text is parsed from
-// its end.
+// BOUND may end in %. The condition is parsed from the end, because the name of the row may contain
+// these characters.
 func parseBounds(texts []string) (list []bound, err error) {
 	for _, text := range texts {
 		b, ok := parseBound(text)
@@ -155,7 +156,7 @@ func parseBounds(texts []string) (list []bound, err error) {
 
 func parseBound(text string) (b bound, ok bool) {
 	b.text, b.level = text, -1
-	left, right, found := b.cut(strings.LastIndexAny(text, "<>"))
+	left, right, found := b.cutOperator(strings.LastIndexAny(text, "<>"))
 	right, b.percent = strings.CutSuffix(right, "%")
 	name, difference := strings.CutSuffix(left, ".difference")
 	dot := strings.LastIndexByte(name, '.')
@@ -166,8 +167,9 @@ func parseBound(text string) (b bound, ok bool) {
 	return b, true
 }
 
-// checkBounds returns the first exceeded bound as the error exceeded. err returns the error for a
-// bound on a number that the comparison does not contain.
+// checkBounds compares a comparison with the bounds. The result exceeded is the error for the first
+// bound that is exceeded. The result err is the error for a bound on a number that the comparison
+// does not contain.
 func checkBounds(list []bound, compared []answers.Compared) (exceeded, err error) {
 	for _, b := range list {
 		known := false
@@ -176,25 +178,26 @@ func checkBounds(list []bound, compared []answers.Compared) (exceeded, err error
 			cell := j.Cell(b.metric)
 			for r := range j.Rows {
 				row := &j.Rows[r]
-				if cell < 0 || !b.names(row, j.Key) {
+				if cell < 0 || !b.appliesTo(row, j.Key) {
 					continue
 				}
 				known = true
-				if value, broken := b.breaks(row, cell); broken && exceeded == nil {
+				if value, broken := b.checkRow(row, cell); broken && exceeded == nil {
 					exceeded = &budgetError{"the budget is exceeded: --fail-if " + strconv.Quote(b.text) + " is true, because the difference is " + value}
 				}
 			}
 		}
 		if !known {
-			return nil, usagef("--fail-if ", strconv.Quote(b.text), ": the comparison has no row ", b.row, " with a number named ", b.metric, "; want one of ", strings.Join(someNames(compared), ", "))
+			return nil, usagef("--fail-if ", strconv.Quote(b.text), ": the comparison has no row ", b.row, " with a number named ", b.metric, "; want one of ", strings.Join(exampleNames(compared), ", "))
 		}
 	}
 	return exceeded, nil
 }
 
-// names reports whether the bound applies to a row: b.row must be the row's first name, all names
-// of the row joined by slashes, or the table's name if the row has no name.
-func (b *bound) names(row *report.JoinedRow, table string) bool {
+// appliesTo reports whether the bound applies to a row. The field b.row must be the first name of
+// the row, all names of the row joined by slashes or, if the row has no name, the name of the
+// table.
+func (b *bound) appliesTo(row *report.JoinedRow, table string) bool {
 	if b.row == "*" {
 		return true
 	}
@@ -212,9 +215,9 @@ func rowNames(row *report.JoinedRow, table string) (names []string) {
 	return names
 }
 
-// breaks reports whether the row's difference exceeds the bound, and formats the difference. A
-// change from 0 is infinite.
-func (b *bound) breaks(row *report.JoinedRow, cell int) (shown string, broken bool) {
+// checkRow reports whether the difference in a row exceeds the bound, and formats the difference.
+// The relative change from 0 is infinite.
+func (b *bound) checkRow(row *report.JoinedRow, cell int) (shown string, broken bool) {
 	difference := row.Difference(cell)
 	value, known := difference.Number()
 	if !known {
@@ -230,11 +233,11 @@ func (b *bound) breaks(row *report.JoinedRow, cell int) (shown string, broken bo
 	if change *= 100; !b.broken(change) {
 		return "", false
 	}
-	return b.shown(change) + " %", true
+	return b.format(change) + " %", true
 }
 
-// someNames lists, as examples, a few names of numbers to which a bound can apply.
-func someNames(compared []answers.Compared) (list []string) {
+// exampleNames returns a few examples of numbers to which a bound can apply.
+func exampleNames(compared []answers.Compared) (list []string) {
 	for i := range compared {
 		j := &compared[i]
 		for r := range j.Rows {

@@ -19,8 +19,8 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// callPrograms lists captured programs. They contain a tree with recursion and a callback, a parser
-// whose functions call each other recursively, and two threads.
+// callPrograms lists the recorded programs: a tree with recursion and a callback, a parser with
+// mutual recursion, and a program with two threads.
 var callPrograms = []string{"tree", "parse", "pool"}
 
 func callTrace(program string) string { return "testdata/calls/" + program + ".sgt" }
@@ -46,7 +46,7 @@ func callRows(t *testing.T, program, key string, args ...string) map[string]map[
 	return all
 }
 
-// callCounts returns all counts in one column that are not zero.
+// callCounts returns all nonzero counts in one column.
 func callCounts(t *testing.T, rows map[string]map[string]string, column string) map[string]uint64 {
 	t.Helper()
 	counts := map[string]uint64{}
@@ -157,7 +157,7 @@ func callExportsAgree(t *testing.T, program string) {
 	for column, got := range map[string]map[string]uint64{"L1_misses": self, "L1_misses_inclusive": all, "calls": calls} {
 		want := callCounts(t, functions, column)
 		if column == "calls" {
-			for _, untraced := range []string{"main", "cmp", "less", "run"} { // these functions have no traced caller
+			for _, untraced := range []string{"main", "cmp", "less", "run"} { // no traced function calls these functions
 				delete(want, untraced)
 				delete(got, untraced)
 			}
@@ -194,8 +194,8 @@ func callExportsAgree(t *testing.T, program string) {
 }
 
 // flamesAgree checks that an event's flame graphs equal the rows of the verb "calls". There are
-// flame graphs from callers to callees, from callees to callers, and around each function. A
-// frame's exclusive count is the part of its width that no frame below it covers.
+// flame graphs from callers to callees, from callees to callers, and around each function. The
+// exclusive count of a frame is the part of its width that is not covered by a frame below.
 func flamesAgree(t *testing.T, program, event string, paths, functions map[string]map[string]string) {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "run.sgp")
@@ -232,10 +232,10 @@ func flamesAgree(t *testing.T, program, event string, paths, functions map[strin
 		}
 		return list
 	}
-	// The function "sums" returns the width of each frame, and the part of the width that no frame
-	// below it covers. The key for a frame consists of the names on the path from the outermost
-	// frame to this frame.
-	sums := func(f *state.Flame) (all, own map[string]uint64) {
+	// frameSums returns the width of each frame, and the share of the width that is not covered by a
+	// frame below. The key of a frame consists of the names on the path from the outermost frame to
+	// the frame.
+	frameSums := func(f *state.Flame) (all, own map[string]uint64) {
 		all, own = map[string]uint64{}, map[string]uint64{}
 		names := make([]string, len(f.Names))
 		for i, parent := range f.Parents {
@@ -254,14 +254,14 @@ func flamesAgree(t *testing.T, program, event string, paths, functions map[strin
 		}
 		return all, own
 	}
-	all, own := sums(graphs(state.CallsDown, "")[0])
+	all, own := frameSums(graphs(state.CallsDown, "")[0])
 	if want := callCounts(t, paths, event); !maps.Equal(own, want) {
 		t.Errorf("flame graph of %s: frames without callees = %v, want %v", event, own, want)
 	}
 	if want := callCounts(t, paths, event+"_inclusive"); !maps.Equal(all, want) {
 		t.Errorf("flame graph of %s: frames with callees = %v, want %v", event, all, want)
 	}
-	all, _ = sums(graphs(state.CallsUp, "")[0])
+	all, _ = frameSums(graphs(state.CallsUp, "")[0])
 	maps.DeleteFunc(all, func(names string, _ uint64) bool { return strings.Contains(names, ";") })
 	if want := callCounts(t, functions, event); !maps.Equal(all, want) {
 		t.Errorf("flame graph of callers: outermost frames of %s = %v, want %v", event, all, want)
@@ -272,7 +272,7 @@ func flamesAgree(t *testing.T, program, event string, paths, functions map[strin
 			continue
 		}
 		for _, f := range graphs(state.CallsFunction, row["file"]+":"+row["line"]+":"+name) {
-			if all, _ := sums(f); all[name] != inclusive[name] {
+			if all, _ := frameSums(f); all[name] != inclusive[name] {
 				t.Errorf("flame graph %s of function %s: %d %s, want %d", f.ID, name, all[name], event, inclusive[name])
 			}
 		}

@@ -19,7 +19,7 @@ import (
 	"github.com/stackglass/stackglass/tools/capture/record"
 )
 
-// cc returns the verb that is used in place of a compiler.
+// cc returns the verb that runs a compiler and instruments the program.
 func (a *app) cc() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:                "cc [--no-embed-source] -- COMPILER ARGUMENTS…",
@@ -27,14 +27,14 @@ func (a *app) cc() *cobra.Command {
 		DisableFlagParsing: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch line := slices.Index(args, "--"); {
-			case line >= 0 && !records(runtime.GOOS):
+			case line >= 0 && !canRecord(runtime.GOOS):
 				return cannotRecord(cmd, runtime.GOOS)
 			case line == 0 && len(args) > 1:
 				return a.compile(capture.Options{}, args[1], args[2:])
 			case line == 1 && len(args) > 2 && args[0] == "--no-embed-source":
 				return a.compile(capture.Options{NoSource: true}, args[2], args[3:])
 			case line == 1 && len(args) == 3 && args[0] == "--preload":
-				return a.preload(args[2])
+				return a.printRuntimePath(args[2])
 			case line < 0 && slices.ContainsFunc(args, isHelp):
 				return cmd.Help()
 			case line < 0 && slices.Equal(args, []string{"--header"}):
@@ -49,9 +49,9 @@ func (a *app) cc() *cobra.Command {
 	return cmd
 }
 
-// records reports whether the command can record programs on an operating system. The tracers and
-// the runtime are written for Linux.
-func records(system string) bool { return system == "linux" }
+// canRecord reports whether the command can record programs on an operating system. The tracers and
+// the runtime run only on Linux.
+func canRecord(system string) bool { return system == "linux" }
 
 // cannotRecord returns the error of a verb that records on a system other than Linux.
 func cannotRecord(verb *cobra.Command, system string) error {
@@ -68,8 +68,8 @@ func cannotRecord(verb *cobra.Command, system string) error {
 
 func isHelp(arg string) bool { return arg == "--help" || arg == "-h" }
 
-// preload prints the path of the runtime, built as a shared library.
-func (a *app) preload(compiler string) error {
+// printRuntimePath builds the runtime as a shared library and prints its path.
+func (a *app) printRuntimePath(compiler string) error {
 	path, err := capture.Preload(compiler)
 	switch {
 	case is[*capture.UsageError](err):
@@ -99,7 +99,7 @@ func (a *app) trace() *cobra.Command {
 		Use:   "trace [-o OUT.sgt] -- PROGRAM [ARGUMENT…]",
 		Short: "Record a program without recompiling it",
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if !records(runtime.GOOS) {
+			if !canRecord(runtime.GOOS) {
 				return cannotRecord(cmd, runtime.GOOS)
 			}
 			if len(args) == 0 {
@@ -132,7 +132,7 @@ func (a *app) trace() *cobra.Command {
 			}
 			a.status = r.Status
 			if !quiet {
-				fmt.Fprintln(a.stderr, "stackglass:", recorded(o.Output, r))
+				fmt.Fprintln(a.stderr, "stackglass:", traceSummary(o.Output, r))
 			}
 			return nil
 		},
@@ -145,8 +145,8 @@ func (a *app) trace() *cobra.Command {
 	return cmd
 }
 
-// tracesItself reports whether a program was linked by `stackglass cc`. Errors are ignored here,
-// because running the program reports them.
+// tracesItself reports whether a program was linked by `stackglass cc`. It ignores errors, because
+// running the program reports the same errors.
 func tracesItself(program string) bool {
 	path, err := exec.LookPath(program)
 	if err != nil {
@@ -160,8 +160,8 @@ func tracesItself(program string) bool {
 	return file.Section("__sg_modules") != nil
 }
 
-// recorded describes a trace in one sentence.
-func recorded(path string, r record.Result) string {
+// traceSummary returns one sentence about a recorded trace.
+func traceSummary(path string, r record.Result) string {
 	s := path + " has " + report.Count(r.References).Human() + " references of " + plural(uint64(r.Threads), "thread")
 	if r.Sites > 0 {
 		s += "; of " + strconv.Itoa(r.Sites) + " code locations, " + strconv.Itoa(r.Named) + " have a source line"

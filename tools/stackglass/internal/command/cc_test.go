@@ -8,9 +8,9 @@ import (
 )
 
 func TestCompilerCommandLines(t *testing.T) {
-	expect(t, stackglass("cc"), exitUsage, "give a compiler and its arguments after --", "got nothing")
-	expect(t, stackglass("cc", "clang", "x.c"), exitUsage, "give a compiler and its arguments after --", "clang x.c")
-	expect(t, stackglass("cc", "--", "no-compiler", "x.c"), exitUsage, "no-compiler: there is no such compiler")
+	expectExit(t, stackglass("cc"), exitUsage, "give a compiler and its arguments after --", "got nothing")
+	expectExit(t, stackglass("cc", "clang", "x.c"), exitUsage, "give a compiler and its arguments after --", "clang x.c")
+	expectExit(t, stackglass("cc", "--", "no-compiler", "x.c"), exitUsage, "no-compiler: there is no such compiler")
 	if got := stackglass("cc", "--header"); got.code != exitOK || !strings.Contains(got.stdout, "static inline void stackglass_begin(const char *tag)") {
 		t.Errorf("cc --header: exit code %d, output %q", got.code, got.stdout)
 	}
@@ -25,7 +25,7 @@ func TestCompilerStatus(t *testing.T) {
 	if _, err := exec.LookPath("clang-19"); err != nil {
 		t.Skip("clang-19 is not installed")
 	}
-	in(t, map[string]string{"bad.c": "int main(void) { return x; }\n", "good.c": "int main(void) { return 9; }\n"})
+	inFolder(t, map[string]string{"bad.c": "int main(void) { return x; }\n", "good.c": "int main(void) { return 9; }\n"})
 	if got := stackglass("cc", "--", "clang-19", "-c", "bad.c"); got.code != 1 || !strings.Contains(got.stderr, "undeclared identifier") {
 		t.Errorf("cc with incorrect source: exit code %d, want 1; stderr %q", got.code, got.stderr)
 	}

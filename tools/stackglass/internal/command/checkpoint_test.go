@@ -16,32 +16,32 @@ import (
 	"github.com/stackglass/stackglass/tools/stackglass/internal/folder"
 )
 
-// The environment variable asCommand makes the test binary run as the command, so that a test can
-// kill the command.
-const asCommand = "STACKGLASS_TEST_AS_COMMAND"
+// runAsCommand is an environment variable. If it is set, the test binary runs as the command, so
+// that a test can kill the command.
+const runAsCommand = "STACKGLASS_TEST_AS_COMMAND"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(asCommand) != "" {
+	if os.Getenv(runAsCommand) != "" {
 		os.Exit(Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 	}
 	os.Exit(m.Run())
 }
 
-// The function "process" prepares the command to run as a separate process.
-func process(t *testing.T, args ...string) *exec.Cmd {
+// newProcess prepares the command to run as a separate process.
+func newProcess(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	program, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(program, args...)
-	cmd.Env = append(os.Environ(), asCommand+"=1")
+	cmd.Env = append(os.Environ(), runAsCommand+"=1")
 	return cmd
 }
 
-// The function "accesses" returns a din trace with many lines and some locality, so that the saved
-// state is not tiny.
-func accesses(n int) string {
+// dinTrace returns a din trace with many cache lines and some locality, so that the saved state is
+// not tiny.
+func dinTrace(n int) string {
 	random := rand.New(rand.NewPCG(1, 2))
 	b := make([]byte, 0, 14*n)
 	for i := range n {
@@ -77,9 +77,9 @@ func files(t *testing.T, dir string) (names []string) {
 	return names
 }
 
-// TestKilled checks an analysis that is killed several times at random moments, and whose command
-// is repeated until the analysis is complete. The profile must equal the profile of an
-// uninterrupted analysis, and no other files may remain.
+// TestKilled kills an analysis several times at random moments, and repeats the command until the
+// analysis is complete. The profile must equal the profile of an uninterrupted analysis, and no
+// other files may remain.
 func TestKilled(t *testing.T) {
 	inMemory, spilled, length := 6, 2, 1_000_000
 	if os.Getenv("STACKGLASS_SOAK") != "" {
@@ -98,11 +98,11 @@ func hasCheckpoint(dir string) bool {
 // testKilled waits for a checkpoint before every second kill, so that some runs resume even on a
 // slow machine. On a fast machine, a run may end before its first checkpoint.
 func testKilled(t *testing.T, kills, length int, more ...string) {
-	in(t, map[string]string{"a.din": accesses(length)})
+	inFolder(t, map[string]string{"a.din": dinTrace(length)})
 	random := rand.New(rand.NewPCG(20, 24))
 	begin := time.Now()
 	plain := append([]string{"analyze", "a.din", "-o", "whole.sgp", "--lines", "32,64"}, more...)
-	if out, err := process(t, plain[:min(len(plain), 8)]...).CombinedOutput(); err != nil {
+	if out, err := newProcess(t, plain[:min(len(plain), 8)]...).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	whole := time.Since(begin)
@@ -112,7 +112,7 @@ func testKilled(t *testing.T, kills, length int, more ...string) {
 	for runs := 0; unfinished(runs) || ended == 0; runs++ {
 		var stderr bytes.Buffer
 		var over atomic.Bool
-		cmd := process(t, line...)
+		cmd := newProcess(t, line...)
 		cmd.Stderr = &stderr
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
@@ -120,7 +120,7 @@ func testKilled(t *testing.T, kills, length int, more ...string) {
 		if unfinished(runs) {
 			delay, behind := time.Duration(random.Float64()*float64(whole)), runs%2 == 1
 			if behind {
-				delay /= 16 // most of the run may be over when the first checkpoint appears
+				delay /= 16 // most of the run may be complete when the first checkpoint appears
 			}
 			go func() {
 				for behind && !hasCheckpoint("kept") && !over.Load() {
@@ -172,29 +172,28 @@ func interruptAnalysis(t *testing.T, more ...string) {
 	t.Helper()
 	ctx, interrupt := context.WithCancel(t.Context())
 	content := read(t, "a.din")
-	over := make(chan struct{})
-	defer close(over)
-	stdin := &interrupting{Reader: bytes.NewReader(content), at: len(content) / 2, interrupt: interrupt, over: over}
+	done := make(chan struct{})
+	defer close(done)
+	stdin := &interruptingInput{Reader: bytes.NewReader(content), remaining: len(content) / 2, interrupt: interrupt, over: done}
 	var stdout, stderr bytes.Buffer
 	code := run(ctx, append([]string{"analyze", "-", "--checkpoint", "kept"}, more...), stdin, &stdout, &stderr)
-	expect(t, answer{stdout.String(), stderr.String(), code}, exitInterrupted, "run the same command again to resume from the checkpoint in kept", "interrupted")
+	expectExit(t, answer{stdout.String(), stderr.String(), code}, exitInterrupted, "run the same command again to resume from the checkpoint in kept", "interrupted")
 	if len(files(t, "kept")) != 1 {
 		t.Fatalf("the folder contains %q, want one checkpoint", files(t, "kept"))
 	}
 }
 
-// The type "interrupting" is a standard input that interrupts the command shortly before the end of
-// its text. The field "at" is the number of bytes that are then left. The input then blocks until
-// the channel "over" is closed.
-type interrupting struct {
+// interruptingInput is a standard input that interrupts the command as soon as the given number of
+// bytes (remaining) is left. It then blocks until the channel done is closed.
+type interruptingInput struct {
 	*bytes.Reader
-	at        int
+	remaining int
 	interrupt func()
 	over      chan struct{}
 }
 
-func (r *interrupting) Read(p []byte) (int, error) {
-	if r.Len() <= r.at {
+func (r *interruptingInput) Read(p []byte) (int, error) {
+	if r.Len() <= r.remaining {
 		r.interrupt()
 		<-r.over
 	}
@@ -208,12 +207,12 @@ func TestInterruptedResumes(t *testing.T) {
 		nil, {"--mergeable"}, {"--skip", "1000", "--limit", "250000"}, {"--sample", "space=0.1"}, {"--sample", "onoff=1000/10000"}, {"--analyses", "locality,sets,sites,counters"},
 	} {
 		t.Run(strings.Join(options, " "), func(t *testing.T) {
-			text := accesses(300_000)
-			in(t, map[string]string{"a.din": text})
+			text := dinTrace(300_000)
+			inFolder(t, map[string]string{"a.din": text})
 			interruptAnalysis(t, options...)
-			expect(t, askWith(text, append([]string{"analyze", "-", "-o", "whole.sgp"}, options...)...), exitOK, warned(options)...)
+			expectExit(t, askWith(text, append([]string{"analyze", "-", "-o", "whole.sgp"}, options...)...), exitOK, expectedWarnings(options)...)
 			got := askWith(text, append([]string{"analyze", "-", "-o", "a.sgp", "--checkpoint", "kept"}, options...)...)
-			expect(t, got, exitOK, append(warned(options), "standard input: continuing after")...)
+			expectExit(t, got, exitOK, append(expectedWarnings(options), "standard input: continuing after")...)
 			if !bytes.Equal(read(t, "a.sgp"), read(t, "whole.sgp")) {
 				t.Error("the profile differs from the profile of an uninterrupted run")
 			}
@@ -226,9 +225,9 @@ func TestInterruptedResumes(t *testing.T) {
 	}
 }
 
-// The function "warned" returns the words that the warnings of a command with the given options
-// must contain.
-func warned(options []string) []string {
+// expectedWarnings returns words that the warnings of a command with the given options must
+// contain.
+func expectedWarnings(options []string) []string {
 	if len(options) > 0 && options[0] == "--sample" {
 		return []string{"sample"}
 	}
@@ -238,19 +237,19 @@ func warned(options []string) []string {
 // TestOtherOptionsStartOver checks that a command with different options starts a new analysis, and
 // keeps the checkpoint of the first analysis.
 func TestOtherOptionsStartOver(t *testing.T) {
-	text := accesses(300_000)
-	in(t, map[string]string{"a.din": text})
+	text := dinTrace(300_000)
+	inFolder(t, map[string]string{"a.din": text})
 	interruptAnalysis(t)
-	expect(t, askWith(text, "analyze", "-", "--lines", "128", "--checkpoint", "kept"), exitOK)
+	expectExit(t, askWith(text, "analyze", "-", "--lines", "128", "--checkpoint", "kept"), exitOK)
 	if len(files(t, "kept")) != 1 {
 		t.Errorf("the folder contains %q, want only the checkpoint of the first analysis", files(t, "kept"))
 	}
 }
 
-// TestChangedFile checks that, after any change to the file, the analysis does not resume, and the
-// checkpoint is not deleted.
+// TestChangedFile checks that an analysis does not resume after any change to the file, and that
+// its checkpoint is not deleted.
 func TestChangedFile(t *testing.T) {
-	text := accesses(600_000)
+	text := dinTrace(600_000)
 	late := []byte(text)
 	late[4<<20+1000] ^= 1 // this changes a digit or a record separator
 	early := []byte(text)
@@ -261,11 +260,11 @@ func TestChangedFile(t *testing.T) {
 		"shorter":     {text[:2000], "this file differs"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			in(t, map[string]string{"a.din": text})
+			inFolder(t, map[string]string{"a.din": text})
 			interruptLate(t)
 			before := files(t, "kept")
 			got := askWith(c.text, "analyze", "-", "-o", "a.sgp", "--checkpoint", "kept")
-			expect(t, got, exitInput, "standard input: the file was changed since its analysis was interrupted", c.says, "delete "+filepath.Join("kept", "standard-input-"))
+			expectExit(t, got, exitInput, "standard input: the file was changed since its analysis was interrupted", c.says, "delete "+filepath.Join("kept", "standard-input-"))
 			if after := files(t, "kept"); len(after) != 1 || after[0] != before[0] {
 				t.Errorf("the folder contained %q before, and now contains %q", before, after)
 			}
@@ -280,19 +279,18 @@ func interruptLate(t *testing.T) {
 	t.Helper()
 	ctx, interrupt := context.WithCancel(t.Context())
 	content := read(t, "a.din")
-	stdin := &interrupting{Reader: bytes.NewReader(content), at: len(content) / 8, interrupt: interrupt}
+	stdin := &interruptingInput{Reader: bytes.NewReader(content), remaining: len(content) / 8, interrupt: interrupt}
 	var stdout, stderr bytes.Buffer
 	if code := run(ctx, []string{"analyze", "-", "--checkpoint", "kept"}, stdin, &stdout, &stderr); code != exitInterrupted {
 		t.Fatalf("exit code %d, want an interrupted analysis; stderr: %s", code, stderr.String())
 	}
 }
 
-// TestChangedLength checks that a file whose length has changed is rejected before any of it is
-// read.
+// TestChangedLength checks that a file whose length has changed is rejected before it is read.
 func TestChangedLength(t *testing.T) {
-	text := accesses(4_000_000)
-	in(t, map[string]string{"a.din": text})
-	cmd := process(t, "analyze", "a.din", "--checkpoint", "kept", "--checkpoint-every", "20000")
+	text := dinTrace(4_000_000)
+	inFolder(t, map[string]string{"a.din": text})
+	cmd := newProcess(t, "analyze", "a.din", "--checkpoint", "kept", "--checkpoint-every", "20000")
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -319,14 +317,14 @@ func TestChangedLength(t *testing.T) {
 	if err := os.WriteFile("a.din", []byte(text+"0 1000\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	expect(t, stackglass("analyze", "a.din", "--checkpoint", "kept"), exitInput, "a.din: the file was changed since its analysis was interrupted", "bytes, and this file has")
+	expectExit(t, stackglass("analyze", "a.din", "--checkpoint", "kept"), exitInput, "a.din: the file was changed since its analysis was interrupted", "bytes, and this file has")
 }
 
-// TestUnusableCheckpoint checks that, if a checkpoint is damaged or has a different version, it is
-// reported but not deleted.
+// TestUnusableCheckpoint checks that a checkpoint that is damaged or has a different version is
+// reported, but not deleted.
 func TestUnusableCheckpoint(t *testing.T) {
-	text := accesses(300_000)
-	in(t, map[string]string{"a.din": text})
+	text := dinTrace(300_000)
+	inFolder(t, map[string]string{"a.din": text})
 	interruptAnalysis(t)
 	path := filepath.Join("kept", files(t, "kept")[0])
 	whole := read(t, path)
@@ -335,7 +333,7 @@ func TestUnusableCheckpoint(t *testing.T) {
 	if err := os.WriteFile(path, damaged, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	expect(t, askWith(text, "analyze", "-", "--checkpoint", "kept"), exitInput, "cannot resume from kept", "damaged", "delete the checkpoint")
+	expectExit(t, askWith(text, "analyze", "-", "--checkpoint", "kept"), exitInput, "cannot resume from kept", "damaged", "delete the checkpoint")
 	if !bytes.Equal(read(t, path), damaged) {
 		t.Error("the damaged checkpoint was deleted")
 	}
@@ -343,8 +341,8 @@ func TestUnusableCheckpoint(t *testing.T) {
 
 // TestConcurrentCommandFails checks that only one process at a time can run an analysis.
 func TestConcurrentCommandFails(t *testing.T) {
-	text := accesses(300_000)
-	in(t, map[string]string{"a.din": text})
+	text := dinTrace(300_000)
+	inFolder(t, map[string]string{"a.din": text})
 	interruptAnalysis(t)
 	f, err := folder.Open("kept")
 	if err != nil {
@@ -355,15 +353,15 @@ func TestConcurrentCommandFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	expect(t, askWith(text, "analyze", "-", "--checkpoint", "kept"), exitUsage, "another run of the same analysis")
+	expectExit(t, askWith(text, "analyze", "-", "--checkpoint", "kept"), exitUsage, "another run of the same analysis")
 	release()
-	expect(t, askWith(text, "analyze", "-", "--checkpoint", "kept"), exitOK, "continuing after")
+	expectExit(t, askWith(text, "analyze", "-", "--checkpoint", "kept"), exitOK, "continuing after")
 }
 
 // TestCheckpointFolder checks that the command exits with code 2 if it cannot create the checkpoint
 // folder.
 func TestCheckpointFolder(t *testing.T) {
-	in(t, map[string]string{"a.din": "0 1000\n", "file": ""})
-	expect(t, stackglass("analyze", "a.din", "--checkpoint", "file"), exitUsage, "file: cannot be written")
-	expect(t, stackglass("analyze", "a.din", "--checkpoint", "new/folder"), exitOK)
+	inFolder(t, map[string]string{"a.din": "0 1000\n", "file": ""})
+	expectExit(t, stackglass("analyze", "a.din", "--checkpoint", "file"), exitUsage, "file: cannot be written")
+	expectExit(t, stackglass("analyze", "a.din", "--checkpoint", "new/folder"), exitOK)
 }

@@ -1,9 +1,9 @@
 // Package command implements the stackglass command line: the verbs, their options, their output
 // and the exit code.
 //
-// [Main] is the whole program except for main, so that tests can run it in their own process. The
-// answer is written to stdout as one document. Progress, warnings and errors are written to stderr,
-// one sentence each.
+// [Main] runs the whole program, so that tests can run the command in their own process. The answer
+// is written to stdout as one document. Progress, warnings and errors are written to stderr, one
+// sentence each.
 package command
 
 import (
@@ -40,9 +40,9 @@ func moduleVersion() string {
 	return "development"
 }
 
-// Main runs one command line and returns its exit code: 0 for success, 1 if a --fail-if budget is
-// exceeded, 2 for a usage error, 3 for bad or truncated input, 4 if memory or disk space ran out,
-// and 130 if interrupted.
+// Main runs one command line and returns its exit code: 0 for success, 1 if a budget of --fail-if
+// is exceeded, 2 for a usage error, 3 for bad or truncated input, 4 if memory or disk space is
+// exhausted, and 130 after an interrupt.
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -51,7 +51,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return run(ctx, args, stdin, stdout, stderr)
 }
 
-// run is [Main] with the caller's context.
+// run is like [Main], but the caller provides the context.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return (&app{stdin: stdin, stderr: stderr, unbuffered: stdout}).run(ctx, args)
 }
@@ -76,21 +76,21 @@ func (a *app) run(ctx context.Context, args []string) int {
 	if _, _, unknown := root.Find(args); unknown != nil {
 		err = unknownVerb(root, args)
 	} else if !a.began {
-		// Cobra rejected the command line before any verb ran.
+		// Cobra rejected the command line before a verb started.
 		err = asUsage(err)
 	}
-	fmt.Fprintln(a.stderr, "stackglass:", sentence(err, called))
+	fmt.Fprintln(a.stderr, "stackglass:", errorMessage(err, called))
 	return exitCode(err)
 }
 
-// app is the state that the verbs share while a command line runs.
+// app is the shared state of the verbs while a command line runs.
 type app struct {
 	stdin      io.Reader
 	stdout     *bufio.Writer
-	unbuffered io.Writer // stdout for child processes
+	unbuffered io.Writer // stdout for child processes, without a buffer
 	stderr     io.Writer
-	began      bool // whether a verb has started; an earlier error is a usage error
-	status     int  // exit code if there is no error: the exit code of a child process, or 0
+	began      bool // whether a verb has started; any error before that is a usage error
+	status     int  // exit code if no error occurs: the exit code of a child process, or 0
 
 	analysing func(analysis.Spec) // called before each analysis; may be nil
 }
@@ -118,12 +118,12 @@ func (a *app) root() *cobra.Command {
 		a.cc(), a.trace(), a.serve(), a.demo(), a.version(), a.man(),
 	)
 	for _, v := range ask.Verbs() {
-		verb := a.verb(v)
+		verb := a.newVerbCommand(v)
 		verb.Hidden = isLocality(v.Name)
 		root.AddCommand(verb)
 	}
 	for _, verb := range append(root.Commands(), root) {
-		describe(verb)
+		setLongHelp(verb)
 	}
 	return root
 }
@@ -144,7 +144,8 @@ func (a *app) version() *cobra.Command {
 // warn prints a warning.
 func (a *app) warn(what string) { fmt.Fprintln(a.stderr, "stackglass: warning:", what) }
 
-// terminal returns stderr if it is a terminal, where progress may be shown, or nil.
+// terminal returns stderr if it is a terminal, so that progress can be shown there. Otherwise, it
+// returns nil.
 func (a *app) terminal() io.Writer {
 	if f, ok := a.stderr.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		return f

@@ -26,9 +26,9 @@ import (
 	"github.com/stackglass/stackglass/site/policy"
 )
 
-// The function in creates a folder with the given files, and makes it the current folder. File
-// names may contain slashes.
-func in(t *testing.T, files map[string]string) {
+// inFolder creates a folder with the given files, and makes it the current folder. File names may
+// contain slashes.
+func inFolder(t *testing.T, files map[string]string) {
 	t.Helper()
 	t.Chdir(t.TempDir())
 	for name, text := range files {
@@ -50,16 +50,15 @@ func demoBytes(t *testing.T) string {
 	return string(content)
 }
 
-// The function "flipped" flips one bit in the middle byte of a string.
-func flipped(s string) string {
+// flipBit flips one bit in the middle byte of a string.
+func flipBit(s string) string {
 	b := []byte(s)
 	b[len(b)/2] ^= 0x40
 	return string(b)
 }
 
-// The function "expect" checks the exit code, and checks that standard error contains the given
-// words.
-func expect(t *testing.T, got answer, code int, words ...string) {
+// expectExit checks the exit code, and checks that standard error contains the given words.
+func expectExit(t *testing.T, got answer, code int, words ...string) {
 	t.Helper()
 	if got.code != code {
 		t.Errorf("exit code %d, want %d; stderr: %s", got.code, code, got.stderr)
@@ -75,7 +74,7 @@ func expect(t *testing.T, got answer, code int, words ...string) {
 }
 
 func TestUsageErrors(t *testing.T) {
-	in(t, map[string]string{"a.din": "0 1000\n"})
+	inFolder(t, map[string]string{"a.din": "0 1000\n"})
 	for line, words := range map[string]string{
 		"frobnicate":                          "no verb \"frobnicate\"; the verbs are analyze,",
 		"cruve a.din":                         "did you mean `stackglass curve`?\n",
@@ -127,7 +126,7 @@ func TestUsageErrors(t *testing.T) {
 	} {
 		t.Run(line, func(t *testing.T) {
 			got := stackglass(strings.Fields(line)...)
-			expect(t, got, exitUsage, words)
+			expectExit(t, got, exitUsage, words)
 			if got.stdout != "" {
 				t.Errorf("stdout: %s", got.stdout)
 			}
@@ -178,9 +177,9 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// TestNoHierarchy checks that each verb that runs without a hierarchy prints a warning with advice.
+// TestNoHierarchy checks the warning of verbs that can run without a hierarchy.
 func TestNoHierarchy(t *testing.T) {
-	expect(t, stackglass(words("pipeline demo:matmul-naive")...), exitOK, "because no cache hierarchy is given; add one, for example --hierarchy ryzen-9950x")
+	expectExit(t, stackglass(words("pipeline demo:matmul-naive")...), exitOK, "because no cache hierarchy is given; add one, for example --hierarchy ryzen-9950x")
 	if got := stackglass(words("pipeline demo:matmul-naive --hierarchy epyc-7742")...); got.code != exitOK || strings.Contains(got.stderr, "no cache hierarchy") {
 		t.Error(got)
 	}
@@ -188,12 +187,12 @@ func TestNoHierarchy(t *testing.T) {
 
 func TestBadInput(t *testing.T) {
 	whole := string(tracetest.Packed())
-	in(t, map[string]string{
+	inFolder(t, map[string]string{
 		"empty":           "",
 		"unknown":         "this is no trace\nat all\n",
 		"cut.lz4":         whole[:len(whole)/2],
 		"head.lz4":        whole[:5],
-		"flipped.lz4":     flipped(whole),
+		"flipped.lz4":     flipBit(whole),
 		"bad-line.din":    "0 1000\n7 2000\n1 3000\n",
 		"bad-line.lackey": " L 00001000,8\n L zzz,8\n S 00002000,8\n",
 		"newer.sgp":       "\x89SGP\r\n\x1a\n\x63",
@@ -224,26 +223,26 @@ func TestBadInput(t *testing.T) {
 				if verb == "info" {
 					words = words[:1]
 				}
-				expect(t, stackglass(verb, c.file), exitInput, words...)
+				expectExit(t, stackglass(verb, c.file), exitInput, words...)
 			})
 		}
 	}
 }
 
 func TestInfoCountsBadRecords(t *testing.T) {
-	in(t, map[string]string{"a.din": "0 1000\n7 2000\n1 3000\n"})
+	inFolder(t, map[string]string{"a.din": "0 1000\n7 2000\n1 3000\n"})
 	got := stackglass("info", "a.din", "--format", "json")
-	expect(t, got, exitOK)
+	expectExit(t, got, exitOK)
 	if !strings.Contains(got.stdout, `"bad_records": 1`) || !strings.Contains(got.stdout, "a.din:2") {
 		t.Errorf("stdout: %s", got.stdout)
 	}
 }
 
 func TestSkipBad(t *testing.T) {
-	in(t, map[string]string{"a.din": "0 1000\n7 2000\n1 1000\nx\n0 1040\n"})
-	expect(t, stackglass("curve", "a.din", "--skip-bad", "1"), exitInput, "a.din:4")
+	inFolder(t, map[string]string{"a.din": "0 1000\n7 2000\n1 1000\nx\n0 1040\n"})
+	expectExit(t, stackglass("curve", "a.din", "--skip-bad", "1"), exitInput, "a.din:4")
 	got := stackglass("histogram", "a.din", "--skip-bad", "2", "--format", "csv")
-	expect(t, got, exitOK, "warning", "2 records could not be read", "a.din:2")
+	expectExit(t, got, exitOK, "warning", "2 records could not be read", "a.din:2")
 	if want := "distance,count\n0,1\ninf,2\n"; got.stdout != want {
 		t.Errorf("got %q, want %q", got.stdout, want)
 	}
@@ -269,15 +268,15 @@ func readProfile(t *testing.T, path string) *profile.Profile {
 
 func TestTruncatedKeepsPart(t *testing.T) {
 	whole := string(tracetest.Packed())
-	in(t, map[string]string{"cut.lz4": whole[:len(whole)/2]})
-	expect(t, stackglass("analyze", "cut.lz4", "-o", "cut.sgp"), exitInput, "truncated")
+	inFolder(t, map[string]string{"cut.lz4": whole[:len(whole)/2]})
+	expectExit(t, stackglass("analyze", "cut.lz4", "-o", "cut.sgp"), exitInput, "truncated")
 	p := readProfile(t, "cut.sgp")
 	if !p.State.Partial || !strings.Contains(p.State.Reason, "truncated") || p.Totals.AllReferences() == 0 {
 		t.Errorf("state %+v after %d references, want a partial profile", p.State, p.Totals.AllReferences())
 	}
 	// Every answer from the partial profile must contain the warning.
 	got := stackglass("curve", "cut.sgp", "--format", "json")
-	expect(t, got, exitOK)
+	expectExit(t, got, exitOK)
 	var d struct {
 		Input    struct{ Complete bool }
 		Warnings []string
@@ -292,9 +291,9 @@ func TestTruncatedKeepsPart(t *testing.T) {
 
 func TestSameProfileFromAnyInput(t *testing.T) {
 	whole := demoBytes(t)
-	in(t, map[string]string{"other-name.bin": whole})
+	inFolder(t, map[string]string{"other-name.bin": whole})
 	for _, line := range []string{"analyze demo:matmul-naive -o a.sgp", "analyze other-name.bin -o b.sgp", "analyze - -o c.sgp"} {
-		expect(t, askWith(whole, strings.Fields(line)...), exitOK)
+		expectExit(t, askWith(whole, strings.Fields(line)...), exitOK)
 	}
 	a, err := os.ReadFile("a.sgp")
 	if err != nil {
@@ -315,23 +314,23 @@ func TestSameProfileFromAnyInput(t *testing.T) {
 }
 
 func TestProfileKeepsItsOptions(t *testing.T) {
-	in(t, nil)
-	expect(t, stackglass("analyze", "demo:matmul-naive", "-o", "a.sgp"), exitOK)
-	expect(t, stackglass("curve", "a.sgp", "--kinds", "load"), exitUsage, "--kinds", "is a profile")
-	expect(t, stackglass("curve", "a.sgp", "--limit", "5"), exitUsage, "--limit")
-	expect(t, stackglass("curve", "a.sgp", "--line", "128"), exitUsage, "lines of 64 bytes", "--lines")
-	expect(t, stackglass("curve", "a.sgp", "--line", "48"), exitUsage, "want a power of two", "lines of 64 bytes")
-	expect(t, stackglass("info", "a.sgp", "--input-format", "din"), exitUsage, "--input-format", "is a profile")
-	expect(t, stackglass("analyze", "a.sgp", "--lines", "128"), exitUsage, "--lines", "is a profile")
-	expect(t, stackglass("analyze", "a.sgp", "--line", "128"), exitUsage, "--line", "is a profile")
+	inFolder(t, nil)
+	expectExit(t, stackglass("analyze", "demo:matmul-naive", "-o", "a.sgp"), exitOK)
+	expectExit(t, stackglass("curve", "a.sgp", "--kinds", "load"), exitUsage, "--kinds", "is a profile")
+	expectExit(t, stackglass("curve", "a.sgp", "--limit", "5"), exitUsage, "--limit")
+	expectExit(t, stackglass("curve", "a.sgp", "--line", "128"), exitUsage, "lines of 64 bytes", "--lines")
+	expectExit(t, stackglass("curve", "a.sgp", "--line", "48"), exitUsage, "want a power of two", "lines of 64 bytes")
+	expectExit(t, stackglass("info", "a.sgp", "--input-format", "din"), exitUsage, "--input-format", "is a profile")
+	expectExit(t, stackglass("analyze", "a.sgp", "--lines", "128"), exitUsage, "--lines", "is a profile")
+	expectExit(t, stackglass("analyze", "a.sgp", "--line", "128"), exitUsage, "--line", "is a profile")
 }
 
 func TestAnalyzeIntoFolder(t *testing.T) {
-	in(t, map[string]string{"x.din": "0 1000\n"})
+	inFolder(t, map[string]string{"x.din": "0 1000\n"})
 	if err := os.Mkdir("out", 0o755); err != nil {
 		t.Fatal(err)
 	}
-	expect(t, stackglass("analyze", "demo:matmul-naive", "x.din", "-o", "out"), exitOK)
+	expectExit(t, stackglass("analyze", "demo:matmul-naive", "x.din", "-o", "out"), exitOK)
 	readProfile(t, "out/matmul-naive.sgp")
 	readProfile(t, "out/x.sgp")
 }
@@ -339,26 +338,26 @@ func TestAnalyzeIntoFolder(t *testing.T) {
 // TestAnalyzeSameNames checks that two profiles with the same path are rejected, because the second
 // would overwrite the first.
 func TestAnalyzeSameNames(t *testing.T) {
-	in(t, map[string]string{"a.din": "0 1\n", "a.din.lackey": " L 1,1\n", "bad.din": "0 1\nx\n"})
+	inFolder(t, map[string]string{"a.din": "0 1\n", "a.din.lackey": " L 1,1\n", "bad.din": "0 1\nx\n"})
 	must(os.Mkdir("out", 0o755))
-	expect(t, stackglass("analyze", "a.din", "a.din.lackey", "-o", "out"), exitUsage, "a.din and a.din.lackey", "out/a.sgp")
+	expectExit(t, stackglass("analyze", "a.din", "a.din.lackey", "-o", "out"), exitUsage, "a.din and a.din.lackey", "out/a.sgp")
 	if kept, _ := os.ReadDir("out"); len(kept) != 0 {
 		t.Errorf("the folder contains %v, want no files", kept)
 	}
-	expect(t, stackglass("analyze", "bad.din", "a.din", "-o", "out"), exitInput, "bad.din:2", "not analysed", "a.din")
+	expectExit(t, stackglass("analyze", "bad.din", "a.din", "-o", "out"), exitInput, "bad.din:2", "not analysed", "a.din")
 }
 
 func TestNothingAnalysed(t *testing.T) {
-	in(t, map[string]string{"a.din": "0 1\n"})
+	inFolder(t, map[string]string{"a.din": "0 1\n"})
 	for _, option := range []string{"--kinds=modify", "--skip=5"} {
-		expect(t, stackglass("curve", "a.din", option), exitOK, "no references were analysed")
+		expectExit(t, stackglass("curve", "a.din", option), exitOK, "no references were analysed")
 	}
 }
 
 func TestThreadsInAnyOrder(t *testing.T) {
-	in(t, map[string]string{"a.csv": "addr,tid\n1,1\n2,2\n3,3\n"})
+	inFolder(t, map[string]string{"a.csv": "addr,tid\n1,1\n2,2\n3,3\n"})
 	got := stackglass("analyze", "a.csv", "--threads", "2,1,2", "--format", "json")
-	expect(t, got, exitOK)
+	expectExit(t, got, exitOK)
 	if !strings.Contains(got.stdout, `"references": 2`) {
 		t.Errorf("%s", got.stdout)
 	}
@@ -370,31 +369,31 @@ func TestFullDisk(t *testing.T) {
 		t.Skip("this system has no /dev/full")
 	}
 	defer full.Close()
-	expect(t, stackglass("analyze", "demo:matmul-naive", "-o", "/dev/full"), exitExhausted, "/dev/full: no space left", "free some space")
-	expect(t, stackglass("demo", "matmul-naive", "-o", "/dev/full"), exitExhausted, "free some space")
-	expect(t, stackglass("curve", "demo:matmul-naive", "--svg", "/dev/full"), exitExhausted, "free some space")
+	expectExit(t, stackglass("analyze", "demo:matmul-naive", "-o", "/dev/full"), exitExhausted, "/dev/full: no space left", "free some space")
+	expectExit(t, stackglass("demo", "matmul-naive", "-o", "/dev/full"), exitExhausted, "free some space")
+	expectExit(t, stackglass("curve", "demo:matmul-naive", "--svg", "/dev/full"), exitExhausted, "free some space")
 	var stderr strings.Builder
 	code := run(context.Background(), []string{"histogram", "demo:array-list", "--format", "csv"}, nil, full, &stderr)
-	expect(t, answer{"", stderr.String(), code}, exitExhausted, "standard output")
+	expectExit(t, answer{"", stderr.String(), code}, exitExhausted, "standard output")
 }
 
 func TestImpossibleOutputPath(t *testing.T) {
-	in(t, nil)
-	expect(t, stackglass("analyze", "demo:matmul-naive", "-o", "no/such/folder.sgp"), exitUsage, "the folder no/such does not exist; create it first")
-	expect(t, stackglass("analyze", "demo:matmul-naive", "-o", "nodir/"), exitUsage, "the folder nodir does not exist")
-	expect(t, stackglass("curve", "demo:matmul-naive", "--svg", "nodir/c.svg"), exitUsage, "the folder nodir does not exist")
+	inFolder(t, nil)
+	expectExit(t, stackglass("analyze", "demo:matmul-naive", "-o", "no/such/folder.sgp"), exitUsage, "the folder no/such does not exist; create it first")
+	expectExit(t, stackglass("analyze", "demo:matmul-naive", "-o", "nodir/"), exitUsage, "the folder nodir does not exist")
+	expectExit(t, stackglass("curve", "demo:matmul-naive", "--svg", "nodir/c.svg"), exitUsage, "the folder nodir does not exist")
 }
 
 // TestPartialDoesNotReplaceComplete checks that a partial profile does not replace a complete
 // profile.
 func TestPartialDoesNotReplaceComplete(t *testing.T) {
 	content := string(tracetest.Packed())
-	in(t, map[string]string{"cut.lz4": content[:len(content)/2], "other.sgp": "no profile"})
-	expect(t, stackglass("analyze", "demo:matmul-naive", "-o", "a.sgp"), exitOK)
+	inFolder(t, map[string]string{"cut.lz4": content[:len(content)/2], "other.sgp": "no profile"})
+	expectExit(t, stackglass("analyze", "demo:matmul-naive", "-o", "a.sgp"), exitOK)
 	before := readProfile(t, "a.sgp")
 	for range 2 { // the second partial profile replaces the first
 		got := stackglass("analyze", "cut.lz4", "-o", "a.sgp")
-		expect(t, got, exitInput, "a.sgp is a complete profile", "is in a.partial.sgp", "truncated")
+		expectExit(t, got, exitInput, "a.sgp is a complete profile", "is in a.partial.sgp", "truncated")
 		if !strings.Contains(got.stdout, "written to") || !strings.Contains(got.stdout, "a.partial.sgp") {
 			t.Errorf("stdout: %s", got.stdout)
 		}
@@ -405,23 +404,23 @@ func TestPartialDoesNotReplaceComplete(t *testing.T) {
 	if !readProfile(t, "a.partial.sgp").State.Partial {
 		t.Error("a.partial.sgp is marked as complete, want partial")
 	}
-	expect(t, stackglass("analyze", "cut.lz4", "-o", "other.sgp"), exitInput, "truncated")
+	expectExit(t, stackglass("analyze", "cut.lz4", "-o", "other.sgp"), exitInput, "truncated")
 	readProfile(t, "other.sgp")
-	expect(t, stackglass("analyze", "demo:matmul-naive", "-o", "a.partial.sgp"), exitOK)
+	expectExit(t, stackglass("analyze", "demo:matmul-naive", "-o", "a.partial.sgp"), exitOK)
 	if readProfile(t, "a.partial.sgp").State.Partial {
 		t.Error("a complete profile did not replace a partial one")
 	}
 }
 
-// The reader "slowly" returns its text and then blocks until it is closed, like a pipe from a
-// program that is still running.
-type slowly struct {
+// blockingReader returns its text and then blocks until it is closed, like a pipe from a program
+// that is still running.
+type blockingReader struct {
 	text   io.Reader
-	waits  chan struct{} // closed when the whole text has been read
+	waits  chan struct{} // closed when the whole text was read
 	closed chan struct{}
 }
 
-func (s *slowly) Read(p []byte) (int, error) {
+func (s *blockingReader) Read(p []byte) (int, error) {
 	n, err := s.text.Read(p)
 	if err != io.EOF {
 		return n, err
@@ -432,9 +431,9 @@ func (s *slowly) Read(p []byte) (int, error) {
 }
 
 func TestInterruptKeepsPart(t *testing.T) {
-	in(t, nil)
+	inFolder(t, nil)
 	content := strings.Repeat("0 1000\n1 2000\n", 100_000)
-	stdin := &slowly{text: strings.NewReader(content), waits: make(chan struct{}), closed: make(chan struct{})}
+	stdin := &blockingReader{text: strings.NewReader(content), waits: make(chan struct{}), closed: make(chan struct{})}
 	defer close(stdin.closed)
 	ctx, interrupt := context.WithCancel(context.Background())
 	go func() {
@@ -445,7 +444,7 @@ func TestInterruptKeepsPart(t *testing.T) {
 	}()
 	var stdout, stderr strings.Builder
 	code := run(ctx, []string{"analyze", "-", "-o", "a.sgp"}, stdin, &stdout, &stderr)
-	expect(t, answer{stdout.String(), stderr.String(), code}, exitInterrupted, "interrupted")
+	expectExit(t, answer{stdout.String(), stderr.String(), code}, exitInterrupted, "interrupted")
 	p := readProfile(t, "a.sgp")
 	if !p.State.Partial || !strings.Contains(p.State.Reason, "stopped by the user after") {
 		t.Errorf("state %+v", p.State)
@@ -453,8 +452,8 @@ func TestInterruptKeepsPart(t *testing.T) {
 }
 
 func TestInterruptBySignal(t *testing.T) {
-	in(t, nil)
-	stdin := &slowly{text: strings.NewReader("0 1000\n"), waits: make(chan struct{}), closed: make(chan struct{})}
+	inFolder(t, nil)
+	stdin := &blockingReader{text: strings.NewReader("0 1000\n"), waits: make(chan struct{}), closed: make(chan struct{})}
 	defer close(stdin.closed)
 	go func() {
 		<-stdin.waits
@@ -469,17 +468,17 @@ func TestInterruptBySignal(t *testing.T) {
 }
 
 func TestMemoryLimitKeepsPart(t *testing.T) {
-	in(t, nil)
-	expect(t, stackglass("analyze", "demo:matmul-naive", "-o", "a.sgp", "--memory", "1KiB"), exitExhausted, "memory", "--memory")
+	inFolder(t, nil)
+	expectExit(t, stackglass("analyze", "demo:matmul-naive", "-o", "a.sgp", "--memory", "1KiB"), exitExhausted, "memory", "--memory")
 	if p := readProfile(t, "a.sgp"); !p.State.Partial {
 		t.Errorf("state %+v", p.State)
 	}
 }
 
 func TestCharts(t *testing.T) {
-	in(t, nil)
-	expect(t, stackglass("curve", "demo:matmul-naive", "--svg", "c.svg", "--png", "c.png"), exitOK)
-	expect(t, stackglass("histogram", "demo:matmul-naive", "--svg", "h.svg", "--png", "h.png"), exitOK)
+	inFolder(t, nil)
+	expectExit(t, stackglass("curve", "demo:matmul-naive", "--svg", "c.svg", "--png", "c.png"), exitOK)
+	expectExit(t, stackglass("histogram", "demo:matmul-naive", "--svg", "h.svg", "--png", "h.png"), exitOK)
 	for name, begin := range map[string]string{"c.svg": "<?xml", "h.svg": "<?xml", "c.png": "\x89PNG", "h.png": "\x89PNG"} {
 		content, err := os.ReadFile(name)
 		if err != nil || !bytes.HasPrefix(content, []byte(begin)) {
@@ -498,8 +497,8 @@ func TestCharts(t *testing.T) {
 }
 
 func TestDemoWrites(t *testing.T) {
-	in(t, nil)
-	expect(t, stackglass("demo", "matmul-naive", "-o", "a.sgt"), exitOK)
+	inFolder(t, nil)
+	expectExit(t, stackglass("demo", "matmul-naive", "-o", "a.sgt"), exitOK)
 	if content, err := os.ReadFile("a.sgt"); err != nil || string(content) != demoBytes(t) {
 		t.Errorf("the written demo differs from the embedded demo (%v)", err)
 	}
@@ -509,25 +508,25 @@ func TestDemoWrites(t *testing.T) {
 }
 
 func TestDemoSource(t *testing.T) {
-	in(t, nil)
+	inFolder(t, nil)
 	printed := stackglass("demo", "matmul-naive", "--source")
-	expect(t, printed, exitOK)
-	expect(t, stackglass("demo", "matmul-naive", "--source", "-o", "a.c"), exitOK)
+	expectExit(t, printed, exitOK)
+	expectExit(t, stackglass("demo", "matmul-naive", "--source", "-o", "a.c"), exitOK)
 	if kept, err := os.ReadFile("a.c"); err != nil || string(kept) != printed.stdout || printed.stdout == "" {
 		t.Errorf("a.c differs from the printed source: %v", err)
 	}
-	expect(t, stackglass("demo", "-o", "x"), exitUsage, "name one of", "matmul-naive")
-	expect(t, stackglass("demo", "--source"), exitUsage, "name one of")
+	expectExit(t, stackglass("demo", "-o", "x"), exitUsage, "name one of", "matmul-naive")
+	expectExit(t, stackglass("demo", "--source"), exitUsage, "name one of")
 }
 
 func TestHierarchyFile(t *testing.T) {
-	in(t, map[string]string{"mine": "# two levels\nL1=2KiB,full\n\nL2=8KiB,full\n", "none": "# nothing\n"})
+	inFolder(t, map[string]string{"mine": "# two levels\nL1=2KiB,full\n\nL2=8KiB,full\n", "none": "# nothing\n"})
 	fromFile := stackglass("what-if", "demo:matmul-naive", "--hierarchy", "mine", "--format", "csv")
 	fromFlags := stackglass("what-if", "demo:matmul-naive", "--cache", "L1=2KiB,full", "--cache", "L2=8KiB,full", "--format", "csv")
 	if fromFile.code != 0 || fromFile != fromFlags {
 		t.Errorf("got %v, want %v", fromFile, fromFlags)
 	}
-	expect(t, stackglass("what-if", "demo:matmul-naive", "--hierarchy", "none"), exitUsage, "none")
+	expectExit(t, stackglass("what-if", "demo:matmul-naive", "--hierarchy", "none"), exitUsage, "none")
 	for _, name := range presetNames() {
 		if got := stackglass("what-if", "demo:matmul-naive", "--hierarchy", name); got.code != exitOK {
 			t.Errorf("preset %s: %v", name, got)
@@ -566,16 +565,16 @@ func TestBudgetShowsEnoughDigits(t *testing.T) {
 		{">", 0, 1e-9, "0.000000001"},
 	} {
 		b := budget{ops: c.ops, bound: c.bound}
-		if got := b.shown(c.value); got != c.want {
+		if got := b.format(c.value); got != c.want {
 			t.Errorf("the condition %v %s %v shows the value as %s, want %s", c.value, c.ops, c.bound, got, c.want)
 		}
 	}
 }
 
 func TestMergeable(t *testing.T) {
-	in(t, nil)
-	expect(t, stackglass("analyze", "demo:matmul-naive", "-o", "plain.sgp", "--analyses", "default"), exitOK)
-	expect(t, stackglass("analyze", "demo:matmul-naive", "-o", "more.sgp", "--mergeable"), exitOK)
+	inFolder(t, nil)
+	expectExit(t, stackglass("analyze", "demo:matmul-naive", "-o", "plain.sgp", "--analyses", "default"), exitOK)
+	expectExit(t, stackglass("analyze", "demo:matmul-naive", "-o", "more.sgp", "--mergeable"), exitOK)
 	plain, more := readProfile(t, "plain.sgp"), readProfile(t, "more.sgp")
 	if plain.Segment != nil || more.Segment == nil {
 		t.Errorf("the profile has a segment: %v without --mergeable, want false; %v with --mergeable, want true", plain.Segment != nil, more.Segment != nil)
@@ -661,14 +660,14 @@ func TestCompletionAndVersion(t *testing.T) {
 func TestManualPageIsComplete(t *testing.T) {
 	page := stackglass("man").stdout
 	root := (&app{}).root()
-	for _, g := range groups {
+	for _, g := range verbGroups {
 		for _, name := range g.verbs {
-			if !strings.Contains(page, "\n.SS \""+escaped(name)+"\"\n") {
+			if !strings.Contains(page, "\n.SS \""+escapeRoff(name)+"\"\n") {
 				t.Errorf("the manual page does not contain the verb %s", name)
 			}
 			verb, _, _ := root.Find([]string{name})
 			verb.LocalFlags().VisitAll(func(f *pflag.Flag) {
-				if !f.Hidden && f.Name != "help" && !strings.Contains(page, escaped("--"+f.Name)) {
+				if !f.Hidden && f.Name != "help" && !strings.Contains(page, escapeRoff("--"+f.Name)) {
 					t.Errorf("the manual page does not contain the option --%s of %s", f.Name, name)
 				}
 			})
@@ -687,7 +686,7 @@ func TestManualPageIsComplete(t *testing.T) {
 // TestSkippedPackets checks that every format reports how many gem5 packets are not references.
 func TestSkippedPackets(t *testing.T) {
 	const header, read, response, writeback = "\x05\x0a\x01x\x18\x01", "\x08\x08\x05\x10\x01\x18\x40\x20\x08", "\x08\x08\x05\x10\x02\x18\x40\x20\x08", "\x08\x08\x05\x10\x07\x18\x40\x20\x08"
-	in(t, map[string]string{"a.trc": "gem5" + header + read + response + writeback + response})
+	inFolder(t, map[string]string{"a.trc": "gem5" + header + read + response + writeback + response})
 	const want = "3 packets that are not demand requests: 2 ReadResp, 1 WritebackDirty"
 	for _, line := range []string{"info a.trc", "info a.trc --format json", "analyze a.trc", "analyze a.trc --format json", "simulate a.trc --cache L1=1KiB,2"} {
 		if got := stackglass(words(line)...); got.code != exitOK || !strings.Contains(got.stdout+got.stderr, want) {

@@ -13,10 +13,10 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// comparing contains the options of a comparison.
-type comparing struct {
+// compareCommand contains the options of a comparison.
+type compareCommand struct {
 	machineOptions
-	r       *reading
+	r       *readOptions
 	on      string
 	sort    string
 	top     uint64
@@ -24,7 +24,8 @@ type comparing struct {
 	oneCore bool
 }
 
-// verbNames lists the verbs for which has returns true, the default verb first.
+// verbNames returns the verbs for which the function has returns true, starting with the default
+// verb.
 func verbNames(has func(*ask.Verb) bool) (names []string) {
 	for _, v := range append([]*ask.Verb{ask.Summary}, ask.Verbs()...) {
 		if has(v) {
@@ -36,9 +37,9 @@ func verbNames(has func(*ask.Verb) bool) (names []string) {
 
 func anyVerb(*ask.Verb) bool { return true }
 
-// compare returns the verb that prints the answers about two files side by side.
+// compare returns the verb that compares the answers about two files.
 func (a *app) compare() *cobra.Command {
-	c := new(comparing)
+	c := new(compareCommand)
 	cmd := &cobra.Command{
 		Use:   "compare A B [--on VERB]",
 		Short: "Compare two runs side by side: A, B, difference",
@@ -55,7 +56,7 @@ func (a *app) compare() *cobra.Command {
 	addOneCore(cmd, &c.oneCore)
 	f.Uint64Var(&c.top, "top", 0, "print only the first `N` rows of each table (0: all rows)")
 	f.StringArrayVar(&c.budgets, "fail-if", nil, "exit with code 1 if this `CONDITION` is true, for example 'L1.misses.difference>1%' (may be repeated)")
-	complete(cmd, "on", verbNames(anyVerb))
+	setCompletions(cmd, "on", verbNames(anyVerb))
 	return cmd
 }
 
@@ -70,7 +71,7 @@ func twoFiles(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-func (a *app) runCompare(c *comparing, args []string) error {
+func (a *app) runCompare(c *compareCommand, args []string) error {
 	q, err := c.question()
 	if err != nil {
 		return err
@@ -83,7 +84,7 @@ func (a *app) runCompare(c *comparing, args []string) error {
 	if err != nil {
 		return err
 	}
-	d, compared, err := a.compared(c, q, pair)
+	d, compared, err := a.joinAnswers(c, q, pair)
 	if err != nil {
 		return err
 	}
@@ -91,7 +92,7 @@ func (a *app) runCompare(c *comparing, args []string) error {
 	if err != nil {
 		return err
 	}
-	if d.Tables, err = c.layOut(compared); err != nil {
+	if d.Tables, err = c.comparisonTables(compared); err != nil {
 		return err
 	}
 	if err := a.print(c.r.format, d); err != nil {
@@ -101,7 +102,7 @@ func (a *app) runCompare(c *comparing, args []string) error {
 }
 
 // question returns the question about both files.
-func (c *comparing) question() (q ask.Question, err error) {
+func (c *compareCommand) question() (q ask.Question, err error) {
 	words := strings.Fields(c.on)
 	switch {
 	case len(words) == 1 && words[0] == ask.Summary.Name:
@@ -136,18 +137,18 @@ func (c *comparing) question() (q ask.Question, err error) {
 			return q, err
 		}
 	}
-	place(&q.Machine, c.oneCore)
+	putOnOneCore(&q.Machine, c.oneCore)
 	if q.Brief = v.Sums && !exactRows(c.r.format); !exactRows(c.r.format) && len(c.budgets) == 0 {
-		q.Only = c.sort // compute only the number that is printed
+		q.Only = c.sort // compute only the numbers that are printed
 		if levels := q.Caches().Levels; len(levels) > 0 {
 			q.Only = cmp.Or(c.sort, levels[0].Name+"_misses")
 		}
 	}
-	return q, usage(q.Check())
+	return q, askUsageError(q.Check())
 }
 
-// loadPair reads both files.
-func (a *app) loadPair(c *comparing, q ask.Question, args []string) (pair [2]*answerable, err error) {
+// loadPair loads both files for the question.
+func (a *app) loadPair(c *compareCommand, q ask.Question, args []string) (pair [2]*loadedFile, err error) {
 	for i, name := range args {
 		if pair[i], err = a.loadFor(c.r, q, name); err != nil {
 			return pair, err
@@ -159,11 +160,12 @@ func (a *app) loadPair(c *comparing, q ask.Question, args []string) (pair [2]*an
 	return pair, nil
 }
 
-// compared joins the answers about both files. layOut adds the tables of the document later.
-func (a *app) compared(c *comparing, q ask.Question, pair [2]*answerable) (*report.Document, []answers.Compared, error) {
+// joinAnswers asks both files the question and joins the answers. The returned document contains no
+// tables yet.
+func (a *app) joinAnswers(c *compareCommand, q ask.Question, pair [2]*loadedFile) (*report.Document, []answers.Compared, error) {
 	var runs [2]*ask.Run
 	for i, l := range pair {
-		runs[i] = l.run(c.r)
+		runs[i] = l.newRun(c.r)
 		runs[i].Predict = func(words answers.MulticoreQuestion) (*answers.Reply, error) {
 			return a.predict(&multicoreOptions{r: c.r}, l, words)
 		}
@@ -175,8 +177,8 @@ func (a *app) compared(c *comparing, q ask.Question, pair [2]*answerable) (*repo
 	return d, compared, nil
 }
 
-// layOut returns the tables of a comparison.
-func (c *comparing) layOut(compared []answers.Compared) (tables []report.Table, err error) {
+// comparisonTables sorts the joined tables and returns them in the form that is printed.
+func (c *compareCommand) comparisonTables(compared []answers.Compared) (tables []report.Table, err error) {
 	known := false
 	var have []string
 	for i := range compared {

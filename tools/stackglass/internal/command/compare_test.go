@@ -13,7 +13,7 @@ import (
 )
 
 func init() {
-	golden = append(golden,
+	goldenCommands = append(goldenCommands,
 		"compare demo:matmul-naive demo:matmul-blocked",
 		"compare demo:matmul-naive demo:matmul-blocked --on what-if --cache L1=2KiB,full --cache L2=8KiB,full",
 		"compare demo:matmul-naive demo:matmul-blocked --on what-if --cache L1=2KiB,full --format json --fail-if L1.misses.difference>-96%",
@@ -55,7 +55,7 @@ func TestCompareEqualsVerbs(t *testing.T) {
 		verb, options, _ := strings.Cut(c.verb, " ")
 		sides := map[string]map[string]string{}
 		for side, file := range map[string]string{"a": "demo:matmul-naive", "b": "demo:matmul-blocked"} {
-			sides[side] = column(t, words(verb+" "+file+" --format csv "+options), c.name, c.number, nil)
+			sides[side] = csvColumn(t, words(verb+" "+file+" --format csv "+options), c.name, c.number, nil)
 		}
 		for side, alone := range sides {
 			on, options, _ := strings.Cut(c.on, " --")
@@ -63,7 +63,7 @@ func TestCompareEqualsVerbs(t *testing.T) {
 			if options != "" {
 				line = append(line, words("--"+options)...)
 			}
-			compared := column(t, line, c.name, side, func(row map[string]string) bool { return row["number"] == c.number })
+			compared := csvColumn(t, line, c.name, side, func(row map[string]string) bool { return row["number"] == c.number })
 			for name, want := range alone {
 				if compared[name] != want {
 					t.Errorf("%s: %s of %s in %s is %s, want %s", verb, c.number, name, side, compared[name], want)
@@ -78,9 +78,9 @@ func TestCompareEqualsVerbs(t *testing.T) {
 	}
 }
 
-// The function "column" returns the values in one column of a command's CSV output, keyed by the
-// values in another column.
-func column(t *testing.T, args []string, name, number string, choose func(map[string]string) bool) map[string]string {
+// csvColumn returns the values in one column of a command's CSV output, keyed by the values in
+// another column.
+func csvColumn(t *testing.T, args []string, name, number string, choose func(map[string]string) bool) map[string]string {
 	t.Helper()
 	answer := stackglass(args...)
 	rows, err := csv.NewReader(strings.NewReader(answer.stdout)).ReadAll()
@@ -100,8 +100,7 @@ func column(t *testing.T, args []string, name, number string, choose func(map[st
 	return found
 }
 
-// TestDifferencesAreExact checks that the differences in every line of every compared table are
-// exact.
+// TestDifferencesAreExact checks that all differences in all compared tables are exact.
 func TestDifferencesAreExact(t *testing.T) {
 	for _, on := range []string{"summary", "histogram", "curve", "what-if --cache L1=2KiB,8", "sets", "sites", "windows", "counters", "counters --by block", "loops --cache L1=2KiB,8", "blocks", "pipeline"} {
 		compareJSON(t, on, words(pair+"--format json --on "+on))
@@ -112,7 +111,7 @@ func TestDifferencesAreExact(t *testing.T) {
 	}
 }
 
-// compareJSON checks every line of a comparison in JSON.
+// compareJSON checks the differences in a comparison in JSON.
 func compareJSON(t *testing.T, on string, args []string) {
 	t.Helper()
 	answer := stackglass(args...)

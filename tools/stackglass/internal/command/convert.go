@@ -16,10 +16,10 @@ import (
 	"github.com/stackglass/stackglass/tools/stackglass/internal/wholefile"
 )
 
-// convert returns the verb that converts a trace to a different format. The verb's older names are
-// fold, which writes a loop-compressed trace, and unfold, which expands such a trace.
+// convert returns the verb that converts a trace to a different format. The verb has two older
+// names: fold writes a loop-compressed trace, and unfold expands one.
 func (a *app) convert() *cobra.Command {
-	var r *rewriting
+	var r *convertCommand
 	var to string
 	var window int
 	formats := append(slices.Clone(pass.WrittenFormats), pass.Folded)
@@ -46,25 +46,25 @@ func (a *app) convert() *cobra.Command {
 			if window < 0 || window > 1<<20 {
 				return usagef("--window: want a number of nodes from 1 to 1048576")
 			}
-			return a.rewrite(r, args[0], pass.ConvertOptions{To: to, Window: window})
+			return a.convertTrace(r, args[0], pass.ConvertOptions{To: to, Window: window})
 		},
 	}
 	r = addRewriting(cmd)
 	cmd.Flags().StringVar(&to, "to", "sgt", "the `FORMAT` to write: "+strings.Join(formats, ", ")+" (default: the format of OUT's extension, or sgt)")
 	cmd.Flags().Lookup("to").DefValue = ""
 	cmd.Flags().IntVar(&window, "window", 0, "for sgl: search for repetitions among the last `N` nodes (0: 1024 nodes)")
-	complete(cmd, "to", formats)
+	setCompletions(cmd, "to", formats)
 	return cmd
 }
 
-// rewriting contains the options of convert.
-type rewriting struct {
-	*reading
+// convertCommand contains the options of convert.
+type convertCommand struct {
+	*readOptions
 	output string
 }
 
-func addRewriting(cmd *cobra.Command) *rewriting {
-	r := &rewriting{reading: addReading(cmd)}
+func addRewriting(cmd *cobra.Command) *convertCommand {
+	r := &convertCommand{readOptions: addReading(cmd)}
 	f := cmd.Flags()
 	f.Lookup("kinds").Usage = "write only references of these `KINDS`: load, store, modify, fetch, data, all"
 	f.Lookup("kinds").DefValue = "all"
@@ -77,22 +77,22 @@ func addRewriting(cmd *cobra.Command) *rewriting {
 	return r
 }
 
-// rewrite writes a trace in the format of to.
-func (a *app) rewrite(r *rewriting, name string, to pass.ConvertOptions) error {
+// convertTrace converts a trace with the given options.
+func (a *app) convertTrace(r *convertCommand, name string, to pass.ConvertOptions) error {
 	o, err := r.options(a, nil)
 	if err != nil {
 		return err
 	}
-	if err := writtenTo(r.cmd.Name(), "OUT.sgt", r.output, name); err != nil {
+	if err := checkOutputPath(r.cmd.Name(), "OUT.sgt", r.output, name); err != nil {
 		return err
 	}
 	to.Format, to.SkipBad, to.Strict, to.Tool, to.Terminal = o.Format, o.Spec.SkipBad, o.Strict, "stackglass "+Version, o.Terminal
 	to.Part = sgt.Part{Kinds: o.Spec.Kinds, Threads: o.Spec.Threads, Skip: o.Spec.Skip, Limit: o.Spec.Limit}
-	return a.convertOne(r.reading, name, r.output, to)
+	return a.convertOne(r.readOptions, name, r.output, to)
 }
 
-// writtenTo checks that the path of a verb's output is not the path of the input.
-func writtenTo(verb, as, output, name string) error {
+// checkOutputPath returns an error if the output path is missing or is the path of the input.
+func checkOutputPath(verb, as, output, name string) error {
 	if output == "" {
 		return usagef(verb, " writes a file; give its name, for example: stackglass ", verb, " ", name, " -o ", as)
 	}
@@ -104,7 +104,7 @@ func writtenTo(verb, as, output, name string) error {
 	return nil
 }
 
-func (a *app) convertOne(r *reading, name, output string, o pass.ConvertOptions) error {
+func (a *app) convertOne(r *readOptions, name, output string, o pass.ConvertOptions) error {
 	in, err := pass.Open(r.cmd.Context(), name, a.stdin)
 	if err != nil {
 		return err
@@ -113,14 +113,14 @@ func (a *app) convertOne(r *reading, name, output string, o pass.ConvertOptions)
 	if in.IsProfile {
 		return usagef(in.Name, " is a profile, but ", r.cmd.Name(), " writes traces; give the trace from which the profile was made")
 	}
-	// Without a selection, every record of a loop-compressed trace is restored.
-	if in.IsFolded && o.To == "sgt" && r.changed(notUnfolding...) == "" {
-		if err := a.unfolds(r, name); err != nil {
+	// If no records are selected, every record of a loop-compressed trace is restored.
+	if in.IsFolded && o.To == "sgt" && r.firstSet(selectionOptions...) == "" {
+		if err := a.checkExpansion(r, name); err != nil {
 			return err
 		}
 		o.To = pass.Unfolded
 	}
-	to := &counted{w: a.stdout}
+	to := &countingWriter{w: a.stdout}
 	var file *wholefile.File
 	if output != "-" {
 		if file, err = create(output); err != nil {
@@ -155,14 +155,14 @@ func (a *app) convertOne(r *reading, name, output string, o pass.ConvertOptions)
 	return done.Stopped
 }
 
-// counted counts the bytes written, and stores the last write error.
-type counted struct {
+// countingWriter counts the bytes that are written, and stores the last write error.
+type countingWriter struct {
 	w      io.Writer
 	bytes  uint64
 	failed error
 }
 
-func (c *counted) Write(p []byte) (int, error) {
+func (c *countingWriter) Write(p []byte) (int, error) {
 	n, err := c.w.Write(p)
 	c.bytes += uint64(n)
 	if err != nil {
@@ -222,17 +222,17 @@ func foldedDocument(d *report.Document, bytes uint64, done *pass.Converted) *rep
 	return d
 }
 
-// notUnfolding lists the options that select or repair records.
-var notUnfolding = []string{"kinds", "threads", "skip", "skip-bad", "input-format"}
+// selectionOptions lists the options that select or repair records.
+var selectionOptions = []string{"kinds", "threads", "skip", "skip-bad", "input-format"}
 
-// The maximum number of records to expand: more would take terabytes.
+// Maximum number of records to which a trace may be expanded. More records would occupy terabytes.
 const (
 	mostUnfolded     = 1 << 40
 	mostUnfoldedText = "2^40"
 )
 
-// unfolds returns an error for loop-compressed traces that expand to too many records.
-func (a *app) unfolds(r *reading, name string) error {
+// checkExpansion returns an error if a loop-compressed trace would expand to too many records.
+func (a *app) checkExpansion(r *readOptions, name string) error {
 	if name == "-" {
 		return nil // standard input can be read only once
 	}

@@ -18,7 +18,7 @@ import (
 )
 
 // addGroups adds the options that group threads on cores.
-func addGroups(cmd *cobra.Command, r *reading) {
+func addGroups(cmd *cobra.Command, r *readOptions) {
 	cmd.Flags().StringVar(&r.cores, "cores", "", "run each of these `GROUPS` of threads on its own core, for example 0,1/2,3 (default: each thread on its own core)")
 	cmd.Flags().StringVar(&r.domains, "domains", "", "let the cores of each of these `GROUPS` of threads share a cache, for example 0-3/4-7, in addition to the cache that all cores share")
 }
@@ -28,15 +28,15 @@ func addOneCore(cmd *cobra.Command, oneCore *bool) {
 	cmd.Flags().BoolVar(oneCore, "one-core", false, "run all threads on one core (default: each thread on its own core)")
 }
 
-// place puts all threads on one core if oneCore is set.
-func place(h *hierarchy.Hierarchy, oneCore bool) {
+// putOnOneCore puts all threads on one core if oneCore is set.
+func putOnOneCore(h *hierarchy.Hierarchy, oneCore bool) {
 	if oneCore {
 		h.Threads = hierarchy.OnOneCore
 	}
 }
 
-// group adds the groups that --cores and --domains define to a spec.
-func (r *reading) group(spec *analysis.Spec) (err error) {
+// addGroupsTo adds the groups of threads from --cores and --domains to the spec of an analysis.
+func (r *readOptions) addGroupsTo(spec *analysis.Spec) (err error) {
 	if r.cores != "" {
 		spec.Cores, err = analysis.ParseGroups("cores", r.cores)
 	}
@@ -46,11 +46,11 @@ func (r *reading) group(spec *analysis.Spec) (err error) {
 	return asUsage(err)
 }
 
-// aboutGroups returns warnings about threads in --cores and --domains that the trace does not
+// absentThreads returns warnings about threads in --cores and --domains that the trace does not
 // contain.
-func (l *answerable) aboutGroups(r *reading) (doubts []string) {
+func (l *loadedFile) absentThreads(r *readOptions) (doubts []string) {
 	var spec analysis.Spec
-	_ = r.group(&spec) // cannot fail, because the groups were checked before
+	_ = r.addGroupsTo(&spec) // cannot fail, because the groups were already checked
 	for _, text := range answers.AbsentThreads(l.Profile, spec.Cores) {
 		doubts = append(doubts, l.name+": --cores "+text)
 	}
@@ -60,13 +60,13 @@ func (l *answerable) aboutGroups(r *reading) (doubts []string) {
 	return doubts
 }
 
-// sharingCores returns the threads of each core, in the order in which the cores share the caches
-// of h, or nil if the analysis of o does not need them. The order is the same as in a simulation:
-// first the cores that --cores lists, then one core for each other thread, in the order in which
-// the threads first appear. This order is known only after the trace was read. If the trace has
-// more threads than cores that share a cache, the trace is therefore read twice. Standard input
-// cannot be read twice, so --cores or --domains must list its threads.
-func (r *reading) sharingCores(h hierarchy.Hierarchy, in *pass.Input, o pass.Options) ([][]uint32, error) {
+// sharingCores returns the threads of each core, in the order in which consecutive cores share the
+// caches of h. It returns nil if the analysis does not need this order. The order is the same as in
+// a simulation: first the cores that --cores lists, and then one core for each remaining thread, in
+// the order in which the threads first appear. Because this order is known only after the trace was
+// read, the trace is read twice if it has more threads than the number of cores that share a cache.
+// Standard input cannot be read twice, so --cores or --domains must list its threads.
+func (r *readOptions) sharingCores(h hierarchy.Hierarchy, in *pass.Input, o pass.Options) ([][]uint32, error) {
 	fewest := fewestSharers(h)
 	if fewest == 0 || r.domains != "" || !o.Spec.Runs(analysis.Sharing) || in.IsProfile || in.IsByfl {
 		return nil, nil
@@ -95,8 +95,8 @@ func (r *reading) sharingCores(h hierarchy.Hierarchy, in *pass.Input, o pass.Opt
 	return simulatedCores(o.Spec.Cores, appeared), nil
 }
 
-// fewestSharers returns the lowest number of cores that share a level, or 0 if every level is
-// private or shared by all cores.
+// fewestSharers returns the smallest number of cores that share a cache of any level. It returns 0
+// if every level is private or shared by all cores.
 func fewestSharers(h hierarchy.Hierarchy) (fewest uint32) {
 	for _, c := range h.Levels {
 		if c.SharedBy > 1 && c.SharedBy < simulate.MaxCores && (fewest == 0 || c.SharedBy < fewest) {
@@ -106,9 +106,9 @@ func fewestSharers(h hierarchy.Hierarchy) (fewest uint32) {
 	return fewest
 }
 
-// fewThreads reports whether the beginning of a trace, or the headers of a container, show that it
-// has at most the given number of threads.
-func (r *reading) fewThreads(in *pass.Input, o pass.Options, threads uint32) (bool, error) {
+// fewThreads reports whether a trace is known to have at most the given number of threads, from its
+// beginning or from the headers of a container.
+func (r *readOptions) fewThreads(in *pass.Input, o pass.Options, threads uint32) (bool, error) {
 	if in.Bytes == 0 {
 		return false, nil // standard input and pipes cannot be read twice
 	}
@@ -120,14 +120,14 @@ func (r *reading) fewThreads(in *pass.Input, o pass.Options, threads uint32) (bo
 	facts, err := again.Look(r.cmd.Context(), o.Format, 1)
 	switch {
 	case err != nil:
-		return true, r.cmd.Context().Err() // the analysis will report the trace's error
+		return true, r.cmd.Context().Err() // the analysis will report the error in the trace
 	case facts.Container != nil && facts.Stopped == nil:
 		return uint64(len(facts.Container.Threads)) <= uint64(threads), nil
 	}
 	return !facts.Header.Threads, nil
 }
 
-// addAppeared appends the threads of a batch that did not appear in earlier batches.
+// addAppeared appends the threads of a batch that have not appeared before.
 func addAppeared(appeared, threads []uint32) []uint32 {
 	for i, t := range threads {
 		if (i == 0 || t != threads[i-1]) && !slices.Contains(appeared, t) {
@@ -149,8 +149,9 @@ func simulatedCores(groups [][]uint32, appeared []uint32) [][]uint32 {
 	return cores[:min(len(cores), simulate.MaxCores)]
 }
 
-// domainsOf returns the groups of threads that share a cache, for levels whose caches are shared by
-// several, but not all, cores. The result is nil if an analysis cannot have a stack for each group.
+// domainsOf returns the groups of threads that share a cache. It considers only levels whose caches
+// are shared by several, but not all, cores. The result is nil if there are too many groups for an
+// analysis.
 func domainsOf(h hierarchy.Hierarchy, cores [][]uint32) (domains [][]uint32) {
 	for _, c := range h.Levels {
 		for _, threads := range sharersOf(c, cores) {
@@ -166,8 +167,8 @@ func domainsOf(h hierarchy.Hierarchy, cores [][]uint32) (domains [][]uint32) {
 	return domains
 }
 
-// sharersOf returns the threads that share each cache of a level, in ascending order, or nil if the
-// caches are private or all cores share one cache.
+// sharersOf returns the threads that share each cache of a level, in ascending order. It returns
+// nil if the caches are private or all cores share one cache.
 func sharersOf(c hierarchy.Cache, cores [][]uint32) (groups [][]uint32) {
 	if c.SharedBy <= 1 || uint64(c.SharedBy) >= uint64(len(cores)) {
 		return nil

@@ -15,29 +15,29 @@ import (
 	"github.com/stackglass/stackglass/core/analysis/communication"
 )
 
-// The constant "kernels" is the path of a folder with OpenMP programs and their traces.
-const kernels = "../../../../core/simulate/testdata/kernels/"
+// kernelFolder is the folder of the OpenMP programs and their traces.
+const kernelFolder = "../../../../core/simulate/testdata/kernels/"
 
 func init() {
-	golden = append(golden,
-		"simulate "+kernels+"histogram.sgt --cache L1=512,2 --cache L2=4KiB,4,shared=all",
-		"simulate "+kernels+"histogram.sgt --cache L1=512,2 --cache L2=4KiB,4,shared=2 --protocol msi --format json",
-		"simulate "+kernels+"multiply.sgt --cache L1=512,2 --cores 1,3/2 --format csv",
-		"validate "+kernels+"stencil.sgt --cache L1=512,full --cache L2=4KiB,8,shared=all",
-		"validate "+kernels+"histogram.sgt --cache L1=512,2 --cache L2=2KiB,4,shared=2 --cores 1/2/3/4 --format json",
-		"what-if "+kernels+"histogram.sgt --cache L1=512,2,latency=4 --cache L2=4KiB,8,shared=all,latency=20 --cache memory=latency=100",
-		"what-if "+kernels+"histogram.sgt --cache L1=512,2 --cache L2=2KiB,4,shared=2 --domains 1,2/3,4 --by core --format csv",
-		"what-if "+kernels+"multiply.sgt --cache L1=512,2 --cache L2=4KiB,8,shared=all --share 1=2KiB --by core",
+	goldenCommands = append(goldenCommands,
+		"simulate "+kernelFolder+"histogram.sgt --cache L1=512,2 --cache L2=4KiB,4,shared=all",
+		"simulate "+kernelFolder+"histogram.sgt --cache L1=512,2 --cache L2=4KiB,4,shared=2 --protocol msi --format json",
+		"simulate "+kernelFolder+"multiply.sgt --cache L1=512,2 --cores 1,3/2 --format csv",
+		"validate "+kernelFolder+"stencil.sgt --cache L1=512,full --cache L2=4KiB,8,shared=all",
+		"validate "+kernelFolder+"histogram.sgt --cache L1=512,2 --cache L2=2KiB,4,shared=2 --cores 1/2/3/4 --format json",
+		"what-if "+kernelFolder+"histogram.sgt --cache L1=512,2,latency=4 --cache L2=4KiB,8,shared=all,latency=20 --cache memory=latency=100",
+		"what-if "+kernelFolder+"histogram.sgt --cache L1=512,2 --cache L2=2KiB,4,shared=2 --domains 1,2/3,4 --by core --format csv",
+		"what-if "+kernelFolder+"multiply.sgt --cache L1=512,2 --cache L2=4KiB,8,shared=all --share 1=2KiB --by core",
 	)
 }
 
-// TestCoherentLevelEqualsSimulation checks that, for one private cache level, the predicted and
-// simulated misses are equal on every core and for every cache. The test uses stored traces and a
-// trace that it records.
+// TestCoherentLevelEqualsSimulation checks that the predicted and the simulated misses of a single
+// private level are equal, on every core and for every cache. It uses stored traces and a trace
+// that it records.
 func TestCoherentLevelEqualsSimulation(t *testing.T) {
 	for _, name := range []string{"stencil", "histogram", "multiply"} {
-		traces := []string{kernels + name + ".sgt"}
-		if fresh := captured(t, name); fresh != "" {
+		traces := []string{kernelFolder + name + ".sgt"}
+		if fresh := captureKernel(t, name); fresh != "" {
 			traces = append(traces, fresh)
 		}
 		for _, path := range traces {
@@ -55,7 +55,7 @@ func TestCoherentLevelEqualsSimulation(t *testing.T) {
 // TestKernelTable checks that the table in core/simulate/testdata/kernels/README.md is up to date.
 func TestKernelTable(t *testing.T) {
 	const begin = "| kernel | caches |"
-	text, err := os.ReadFile(kernels + "README.md")
+	text, err := os.ReadFile(kernelFolder + "README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func TestKernelTable(t *testing.T) {
 		}
 	}
 	if *update {
-		if err := os.WriteFile(kernels+"README.md", []byte(about+want), 0o644); err != nil {
+		if err := os.WriteFile(kernelFolder+"README.md", []byte(about+want), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	} else if table != want {
@@ -79,7 +79,7 @@ func TestKernelTable(t *testing.T) {
 // kernelRows returns a kernel's rows in the table, for a hierarchy with two levels.
 func kernelRows(t *testing.T, name, caches string) (rows string) {
 	first, second, _ := strings.Cut(caches, "; ")
-	got := stackglass("validate", kernels+name+".sgt", "--cache", "L1="+first, "--cache", "L2="+second+",shared=all", "--format", "json")
+	got := stackglass("validate", kernelFolder+name+".sgt", "--cache", "L1="+first, "--cache", "L2="+second+",shared=all", "--format", "json")
 	var answer struct {
 		Views []struct {
 			Name, View, Method string
@@ -101,15 +101,15 @@ func kernelRows(t *testing.T, name, caches string) (rows string) {
 	return rows
 }
 
-// The function "captured" compiles a kernel with instrumentation, runs it, and returns the path of
-// its trace. If this is not possible, the function returns "".
-func captured(t *testing.T, name string) (path string) {
+// captureKernel compiles a kernel with instrumentation, runs it, and returns the path of its trace.
+// It returns "" if this is not possible.
+func captureKernel(t *testing.T, name string) (path string) {
 	t.Helper()
 	if _, err := exec.LookPath("clang-19"); err != nil {
 		t.Log("no program was recorded: clang-19 is not installed")
 		return ""
 	}
-	source, err := filepath.Abs(kernels + name + ".c")
+	source, err := filepath.Abs(kernelFolder + name + ".c")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,10 +130,10 @@ func captured(t *testing.T, name string) (path string) {
 	return path
 }
 
-// TestInvalidCoresRejected checks that a question about cores leads to an error or a warning if it
-// is invalid or the trace cannot answer it.
+// TestInvalidCoresRejected checks the errors and warnings for questions about cores that are
+// invalid or that the trace cannot answer.
 func TestInvalidCoresRejected(t *testing.T) {
-	in(t, map[string]string{"a.din": "0 1000\n"})
+	inFolder(t, map[string]string{"a.din": "0 1000\n"})
 	for line, word := range map[string]string{
 		"simulate a.din --cache L1=1KiB,4 --protocol moesi":        "want mesi, msi or none",
 		"simulate a.din --cache L1=1KiB,4 --cores 0/0,1":           "each thread on one core",
@@ -141,26 +141,26 @@ func TestInvalidCoresRejected(t *testing.T) {
 		"what-if a.din --cache L1=1KiB,4,shared=all --share 0":     "0=4MiB",
 		"what-if a.din --cache L1=1KiB,4,shared=all --share 0=512": "several threads",
 	} {
-		expect(t, stackglass(words(line)...), exitUsage, word)
+		expectExit(t, stackglass(words(line)...), exitUsage, word)
 	}
-	expect(t, stackglass(words("what-if a.din --cache L1=1KiB,4 --by core")...), exitOK, "does not say which thread")
-	expect(t, stackglass(words("simulate a.din --cache L1=1KiB,4 --cores 0/1")...), exitOK, "does not say which thread")
+	expectExit(t, stackglass(words("what-if a.din --cache L1=1KiB,4 --by core")...), exitOK, "does not say which thread")
+	expectExit(t, stackglass(words("simulate a.din --cache L1=1KiB,4 --cores 0/1")...), exitOK, "does not say which thread")
 }
 
 func TestInvalidSharesAndGroupsRejected(t *testing.T) {
 	for line, word := range map[string]string{
-		"what-if " + kernels + "stencil.sgt --cache L1=512,2 --share 1=256":                  "a cache that several cores share",
-		"what-if " + kernels + "stencil.sgt --cache L1=512,2,shared=all --share 9=256":       "a thread of the trace",
-		"what-if " + kernels + "stencil.sgt --cache L1=512,2,shared=all --share 1=256,1=128": "at most one share per core",
-		"what-if " + kernels + "stencil.sgt --cache L1=512,2,shared=all --share 1=1KiB":      "at most 512",
-		"simulate " + kernels + "stencil.sgt --cache L1=1KiB,2,shared=2 --cache L2=4KiB,2":   "shared=CORES, where CORES is a multiple of the 2",
+		"what-if " + kernelFolder + "stencil.sgt --cache L1=512,2 --share 1=256":                  "a cache that several cores share",
+		"what-if " + kernelFolder + "stencil.sgt --cache L1=512,2,shared=all --share 9=256":       "a thread of the trace",
+		"what-if " + kernelFolder + "stencil.sgt --cache L1=512,2,shared=all --share 1=256,1=128": "at most one share per core",
+		"what-if " + kernelFolder + "stencil.sgt --cache L1=512,2,shared=all --share 1=1KiB":      "at most 512",
+		"simulate " + kernelFolder + "stencil.sgt --cache L1=1KiB,2,shared=2 --cache L2=4KiB,2":   "shared=CORES, where CORES is a multiple of the 2",
 	} {
-		expect(t, stackglass(words(line)...), exitUsage, word)
+		expectExit(t, stackglass(words(line)...), exitUsage, word)
 	}
-	got := stackglass(words("simulate " + kernels + "stencil.sgt --cache L1=512,2,shared=2")...)
-	expect(t, got, exitOK, "in the order in which their threads first appear in the trace: threads ")
-	got = stackglass(words("simulate " + kernels + "stencil.sgt --cache L1=1GiB,1,random --memory " + strconv.Itoa(3<<28))...)
-	expect(t, got, exitExhausted, "cores")
+	got := stackglass(words("simulate " + kernelFolder + "stencil.sgt --cache L1=512,2,shared=2")...)
+	expectExit(t, got, exitOK, "in the order in which their threads first appear in the trace: threads ")
+	got = stackglass(words("simulate " + kernelFolder + "stencil.sgt --cache L1=1GiB,1,random --memory " + strconv.Itoa(3<<28))...)
+	expectExit(t, got, exitExhausted, "cores")
 }
 
 // fiveThreads returns a trace in which the threads do not appear in the order of their numbers. The
@@ -181,10 +181,10 @@ func fiveThreads() string {
 
 // TestGroupsOfCoresThatShare checks cache levels that are shared by several, but not all, cores.
 // Without --domains, every verb with a hierarchy must use the same groups of cores as a simulation.
-// If the trace cannot be read twice, there must be an error with advice.
+// For a trace that cannot be read twice, the error must contain advice.
 func TestGroupsOfCoresThatShare(t *testing.T) {
 	text := fiveThreads()
-	in(t, map[string]string{"a.csv": text})
+	inFolder(t, map[string]string{"a.csv": text})
 	misses := func(line string) (list []string) {
 		for _, level := range levelsOf(t, line+" --format csv") {
 			list = append(list, level["misses"])
@@ -213,22 +213,22 @@ func TestGroupsOfCoresThatShare(t *testing.T) {
 			t.Errorf("%s: %s", line, got)
 		}
 	}
-	expect(t, stackglass(words("what-if a.csv --cache L1=4KiB,8,shared=4")...), exitOK, "L1 is shared by 4 cores each; cores are grouped in the order in which their threads first appear in the trace: threads 3,5,7,9, then 1")
+	expectExit(t, stackglass(words("what-if a.csv --cache L1=4KiB,8,shared=4")...), exitOK, "L1 is shared by 4 cores each; cores are grouped in the order in which their threads first appear in the trace: threads 3,5,7,9, then 1")
 	for line, word := range map[string]string{
 		"what-if - --cache L1=4KiB,8,shared=4":  "--domains 1,3,5,7/9",
 		"validate - --cache L1=4KiB,8,shared=4": "--cores 1/3/5/7/9",
 	} {
-		expect(t, askWith(text, words(line)...), exitUsage, word)
+		expectExit(t, askWith(text, words(line)...), exitUsage, word)
 	}
-	expect(t, askWith(text, words("what-if - --cache L1=4KiB,8,shared=4 --domains 3,5,7,9")...), exitOK, "")
-	expect(t, stackglass(words("analyze a.csv -o a.sgp")...), exitOK, "")
-	expect(t, stackglass(words("what-if a.sgp --cache L1=4KiB,8,shared=4")...), exitUsage, "--domains 1,3,5,7/9")
+	expectExit(t, askWith(text, words("what-if - --cache L1=4KiB,8,shared=4 --domains 3,5,7,9")...), exitOK, "")
+	expectExit(t, stackglass(words("analyze a.csv -o a.sgp")...), exitOK, "")
+	expectExit(t, stackglass(words("what-if a.sgp --cache L1=4KiB,8,shared=4")...), exitUsage, "--domains 1,3,5,7/9")
 }
 
 // TestAbsentThreads checks that every verb with an option for groups of threads warns about threads
 // that are not in the trace.
 func TestAbsentThreads(t *testing.T) {
-	in(t, map[string]string{
+	inFolder(t, map[string]string{
 		"a.csv": "addr,rw,size,tid\n0x1000,w,8,0\n0x1000,r,8,1\n0x1000,r,8,2\n", "a.din": "0 1000\n",
 	})
 	for line, want := range map[string]string{
@@ -250,25 +250,26 @@ func TestAbsentThreads(t *testing.T) {
 	}
 }
 
-// TestAbsentThreadsReserveCores checks that cores are reserved even for threads that never appear,
-// so that fewer cores are left for other threads. Each absent thread causes a warning.
+// TestAbsentThreadsReserveCores checks that groups reserve cores even for threads that never
+// appear, so that fewer cores remain for other threads. Each absent thread causes a warning.
 func TestAbsentThreadsReserveCores(t *testing.T) {
 	for threads, folded := range map[int]bool{63: false, 64: true} {
 		text := "addr,rw,size,tid\n"
 		for thread := range threads {
 			text += "0x1000,w,8," + strconv.Itoa(thread) + "\n"
 		}
-		in(t, map[string]string{"a.csv": text})
+		inFolder(t, map[string]string{"a.csv": text})
 		got := stackglass("threads", "a.csv", "--cores", "500-502")
-		expect(t, got, exitOK, "--cores 500-502: the trace contains none of these threads, only 0-"+strconv.Itoa(threads-1))
+		expectExit(t, got, exitOK, "--cores 500-502: the trace contains none of these threads, only 0-"+strconv.Itoa(threads-1))
 		if said := strings.Contains(got.stderr, "at most 64 cores"); said != folded {
 			t.Errorf("%d threads: %s", threads, got)
 		}
 	}
 }
 
-// TestCachesOfManyThreads checks that, even if threads are merged, a line that a thread wrote is
-// looked up in the cache of the thread's own core. A warning must name the merged threads.
+// TestCachesOfManyThreads checks traces with more threads than cores, whose last threads are
+// merged. A line that a thread wrote must still be looked up in the cache of the thread's own core,
+// and a warning must name the merged threads.
 func TestCachesOfManyThreads(t *testing.T) {
 	const threads = 70 // six threads, including thread 0, share their cores with other threads
 	text := "addr,rw,size,tid\n"
@@ -281,7 +282,7 @@ func TestCachesOfManyThreads(t *testing.T) {
 			text += strconv.Itoa(1<<16+64*i) + "," + kind + ",8," + strconv.Itoa(thread) + "\n"
 		}
 	}
-	in(t, map[string]string{"a.csv": text})
+	inFolder(t, map[string]string{"a.csv": text})
 	got := stackglass(words("communication a.csv --cache L1=32KiB,full --format json")...)
 	var answer struct {
 		Caches []struct {
@@ -341,11 +342,11 @@ func TestCommunicationBySite(t *testing.T) {
 }
 
 // TestCommunicationIsDetected checks that a profile contains communication if a second thread
-// appears soon. Otherwise, the verb "analyze" must print how to include it.
+// appears soon. Otherwise, the verb "analyze" must print how to include communication.
 func TestCommunicationIsDetected(t *testing.T) {
 	for rows, missed := range map[int]bool{100: false, communication.Trial: true} {
 		text := "addr,rw,size,tid\n" + strings.Repeat("0x1000,w,8,1\n", rows) + "0x1000,r,8,2\n"
-		in(t, map[string]string{"a.csv": text})
+		inFolder(t, map[string]string{"a.csv": text})
 		got := stackglass("analyze", "a.csv", "-o", "a.sgp")
 		if said := strings.Contains(got.stderr, "--analyses sharing,communication"); got.code != exitOK || said != missed {
 			t.Errorf("trace with %d references of one thread: analyze prints advice: %v, want %v: %s", rows, said, missed, got)
@@ -356,22 +357,22 @@ func TestCommunicationIsDetected(t *testing.T) {
 		if got := stackglass("analyze", "a.csv", "-o", "b.sgp", "--analyses", "sharing,communication"); got.code != exitOK || strings.Contains(got.stderr, "communicate") {
 			t.Error(got)
 		}
-		expect(t, stackglass("communication", "b.sgp"), exitOK, "")
+		expectExit(t, stackglass("communication", "b.sgp"), exitOK, "")
 		// The container's index lists both threads, so the second thread is known from the start.
 		for _, workers := range []string{"1", "2"} {
-			expect(t, stackglass("convert", "a.csv", "-o", "a"+workers+".sgt"), exitOK, "")
+			expectExit(t, stackglass("convert", "a.csv", "-o", "a"+workers+".sgt"), exitOK, "")
 			if got := stackglass("analyze", "a"+workers+".sgt", "-o", "c.sgp", "--workers", workers); got.code != exitOK || strings.Contains(got.stderr, "communication") {
 				t.Error(got)
 			}
-			expect(t, stackglass("communication", "c.sgp"), exitOK, "")
+			expectExit(t, stackglass("communication", "c.sgp"), exitOK, "")
 		}
 	}
 }
 
-// TestDomainsOfDistantCores checks that cores that share a cache need not have consecutive numbers.
+// TestDomainsOfDistantCores checks caches that are shared by cores with nonconsecutive numbers.
 // Each row must list the cores that share a cache, and state the effective share of this cache.
 func TestDomainsOfDistantCores(t *testing.T) {
-	got := stackglass(words("threads " + kernels + "histogram.sgt --cache L2=2KiB,full,shared=2 --domains 1,3/2,4 --by domain --format csv")...)
+	got := stackglass(words("threads " + kernelFolder + "histogram.sgt --cache L2=2KiB,full,shared=2 --domains 1,3/2,4 --by domain --format csv")...)
 	want := "level,cores,core,threads,accesses,misses,alone_misses,share_bytes\n" +
 		"L2,\"0,2\",0,1,3849,201,201,832\nL2,\"1,3\",1,2,1704,72,72,1088\nL2,\"0,2\",2,3,1704,35,72,\nL2,\"1,3\",3,4,1704,34,71,\n"
 	if got.stdout != want {

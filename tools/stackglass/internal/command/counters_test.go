@@ -15,8 +15,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// The function "multiplied" returns the profile of a program that multiplies two 8 × 8 matrices.
-func multiplied(t *testing.T, spec analysis.Spec) *profile.Profile {
+// multiplyProfile returns the profile of a program that multiplies two 8 × 8 matrices.
+func multiplyProfile(t *testing.T, spec analysis.Spec) *profile.Profile {
 	t.Helper()
 	p, steps := tracetest.Multiplication(8)
 	r, err := analysis.NewRunner(spec, tracetest.NewProgramReader(p, tracetest.Rows(p, steps...), 0))
@@ -32,7 +32,7 @@ func multiplied(t *testing.T, spec analysis.Spec) *profile.Profile {
 // TestCountedFixture checks that the profile for the golden command lines is up to date.
 func TestCountedFixture(t *testing.T) {
 	const path = "testdata/multiply.sgp"
-	want := multiplied(t, analysis.Spec{Analyses: analysis.Locality | analysis.Counters}).Encode()
+	want := multiplyProfile(t, analysis.Spec{Analyses: analysis.Locality | analysis.Counters}).Encode()
 	if *update {
 		if err := os.WriteFile(path, want, 0o644); err != nil {
 			t.Fatal(err)
@@ -52,9 +52,9 @@ func TestCountersMessages(t *testing.T) {
 		}
 		return path
 	}
-	none := write("none.sgp", multiplied(t, analysis.Spec{Analyses: analysis.Locality}))
-	few := write("few.sgp", multiplied(t, analysis.Spec{}))
-	alone := write("alone.sgp", multiplied(t, analysis.Spec{Analyses: analysis.Counters}))
+	none := write("none.sgp", multiplyProfile(t, analysis.Spec{Analyses: analysis.Locality}))
+	few := write("few.sgp", multiplyProfile(t, analysis.Spec{}))
+	alone := write("alone.sgp", multiplyProfile(t, analysis.Spec{Analyses: analysis.Counters}))
 	cut := filepath.Join(dir, "cut.byfl")
 	if err := os.WriteFile(cut, []byte("BYFLBIN\x02\x00\x07Prog"), 0o644); err != nil {
 		t.Fatal(err)
@@ -97,7 +97,7 @@ func TestEveryColumnSorts(t *testing.T) {
 	}
 }
 
-// Loads and stores are counted for any trace, even if it contains only references.
+// Even if a trace contains only references, its loads and stores are counted.
 func TestCountersOfReferences(t *testing.T) {
 	whole := tracetest.Of(
 		tracetest.Ref{Kind: trace.Load, Addr: 8, Bytes: 8}, tracetest.Ref{Kind: trace.Modify, Addr: 8, Bytes: 4},

@@ -15,7 +15,7 @@ import (
 	"github.com/stackglass/stackglass/tools/stackglass/internal/pass"
 )
 
-// demo returns the verb that lists, analyses or writes the embedded demos.
+// demo returns the verb that lists, analyses or writes embedded demos.
 func (a *app) demo() *cobra.Command {
 	var (
 		format, output string
@@ -47,7 +47,7 @@ func (a *app) demo() *cobra.Command {
 			if source || output != "" {
 				return a.writeDemo(output, file)
 			}
-			return a.teach(cmd, d, format)
+			return a.printDemo(cmd, d, format)
 		},
 	}
 	addFormat(cmd, &format)
@@ -77,9 +77,9 @@ func (a *app) listDemos(format string) error {
 	return a.print(format, &report.Document{Schema: "stackglass.demos", Version: 1, Tables: []report.Table{t}})
 }
 
-// teach prints a demo's question, its miss-ratio curve, and its lesson.
-func (a *app) teach(cmd *cobra.Command, d site.Demo, format string) error {
-	r := &reading{cmd: cmd, kinds: "data", format: format, analyses: analysis.Locality.String()}
+// printDemo prints a demo's question, its miss-ratio curve, and its lesson.
+func (a *app) printDemo(cmd *cobra.Command, d site.Demo, format string) error {
+	r := &readOptions{cmd: cmd, kinds: "data", format: format, analyses: analysis.Locality.String()}
 	l, err := a.load(r, "demo:"+d.Name, []uint32{64})
 	if err != nil {
 		return err

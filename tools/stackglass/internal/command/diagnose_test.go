@@ -13,16 +13,16 @@ import (
 	"testing"
 )
 
-// The constant "corpus" is the path of a folder with programs, each of which has a planted problem.
-// If a program is compiled with -DFIXED, it does not have the problem.
-const corpus = "../../../diagnose/corpus"
+// corpusFolder contains programs with planted problems. If a program is compiled with -DFIXED, it
+// does not have the problem.
+const corpusFolder = "../../../diagnose/corpus"
 
-// The list "quick" contains the programs that are always diagnosed. With STACKGLASS_CORPUS=all, all
+// quickPrograms lists the programs that are always diagnosed. With STACKGLASS_CORPUS=all, all
 // programs are diagnosed, and the -update flag rewrites the table of results.
-var quick = []string{"columns.c", "pad.c", "shapes.cpp", "layers.c", "filter.c", "teams.c", "triangle.c", "pages.c", "packets.c", "cells.c", "twice.c", "clean_saxpy.c"}
+var quickPrograms = []string{"columns.c", "pad.c", "shapes.cpp", "layers.c", "filter.c", "teams.c", "triangle.c", "pages.c", "packets.c", "cells.c", "twice.c", "clean_saxpy.c"}
 
-// The type "diagnosed" is the part of the answer that the test checks.
-type diagnosed struct {
+// diagnosisAnswer is the part of a diagnosis that the test checks.
+type diagnosisAnswer struct {
 	Verdict  []struct{ Cycles float64 }
 	Findings []struct {
 		Kind, Function, File, Fix, Why string
@@ -35,7 +35,7 @@ type diagnosed struct {
 	}
 }
 
-func diagnose(t *testing.T, trace string) (d diagnosed) {
+func diagnose(t *testing.T, trace string) (d diagnosisAnswer) {
 	t.Helper()
 	got := stackglass("diagnose", trace, "--format", "json")
 	if err := json.Unmarshal([]byte(got.stdout), &d); got.code != exitOK || err != nil || len(d.Verdict) != 1 {
@@ -46,7 +46,7 @@ func diagnose(t *testing.T, trace string) (d diagnosed) {
 
 // largestSaving returns the largest saving of any finding, or infinity if the findings are not
 // sorted by their savings.
-func (d *diagnosed) largestSaving() (share float64) {
+func (d *diagnosisAnswer) largestSaving() (share float64) {
 	for i, f := range d.Findings {
 		if i > 0 && f.SavedCycles > d.Findings[i-1].SavedCycles {
 			return math.Inf(1)
@@ -56,20 +56,20 @@ func (d *diagnosed) largestSaving() (share float64) {
 	return share
 }
 
-// The pattern "compiled" matches the line with a program's compiler options. Programs without such
-// a line are compiled with -O2.
-var compiled = regexp.MustCompile(`options: (.+)`)
+// optionsPattern matches the line with a program's compiler options. Programs without such a line
+// are compiled with -O2.
+var optionsPattern = regexp.MustCompile(`options: (.+)`)
 
 var planted = regexp.MustCompile(`planted: ([a-z-]+)`)
 
-// The pattern "threaded" matches programs with threads. If the findings for a program with threads
-// are not as expected, the program is recorded again, at most twice.
-var threaded = regexp.MustCompile(`omp parallel|std::thread|pthread_create`)
+// threadPattern matches programs with threads. If the findings for such a program are not as
+// expected, the program is recorded again, at most twice.
+var threadPattern = regexp.MustCompile(`omp parallel|std::thread|pthread_create`)
 
 // TestCorpus checks that the first finding about each program is its planted problem. In a fixed
 // program, or in a program without a problem, no finding may save more than 10 % of the cycles.
 func TestCorpus(t *testing.T) {
-	files, err := filepath.Glob(corpus + "/*.*")
+	files, err := filepath.Glob(corpusFolder + "/*.*")
 	if err != nil || len(files) < 20 {
 		t.Fatal(files, err)
 	}
@@ -78,7 +78,7 @@ func TestCorpus(t *testing.T) {
 	found, silent, near, tried, problems := 0, 0, 0, 0, 0
 	for _, file := range files {
 		name := filepath.Base(file)
-		if !all && !strings.Contains(" "+strings.Join(quick, " ")+" ", " "+name+" ") {
+		if !all && !strings.Contains(" "+strings.Join(quickPrograms, " ")+" ", " "+name+" ") {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
@@ -97,7 +97,7 @@ func TestCorpus(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Chdir(t.TempDir())
-			bad := diagnose(t, traced(t, path, string(source), false))
+			bad := diagnose(t, traceProgram(t, path, string(source), false))
 			if kind == "" {
 				if bad.largestSaving() > 0.1 {
 					t.Errorf("program without a problem: findings %+v, want none that saves more than 10 %%", bad.Findings)
@@ -105,14 +105,14 @@ func TestCorpus(t *testing.T) {
 				rows = append(rows, fmt.Sprintf("| %s | none | %s | | | |", name, first(bad)))
 				return
 			}
-			fixed := diagnose(t, traced(t, path, string(source), true))
+			fixed := diagnose(t, traceProgram(t, path, string(source), true))
 			right := func() bool {
 				return len(bad.Findings) > 0 && bad.Findings[0].Kind == kind && max(line-bad.Findings[0].Line, bad.Findings[0].Line-line) <= 2
 			}
 			quiet := func() bool { return fixed.largestSaving() <= 0.1 }
 			// On a busy machine, threads may run one after the other, which changes the findings.
-			for again := 0; again < 2 && !all && threaded.Match(source) && !(right() && quiet()); again++ {
-				bad, fixed = diagnose(t, traced(t, path, string(source), false)), diagnose(t, traced(t, path, string(source), true))
+			for again := 0; again < 2 && !all && threadPattern.Match(source) && !(right() && quiet()); again++ {
+				bad, fixed = diagnose(t, traceProgram(t, path, string(source), false)), diagnose(t, traceProgram(t, path, string(source), true))
 			}
 			problems++
 			saved := 1 - fixed.Verdict[0].Cycles/bad.Verdict[0].Cycles
@@ -151,7 +151,7 @@ func TestCorpus(t *testing.T) {
 	}
 }
 
-func first(d diagnosed) string {
+func first(d diagnosisAnswer) string {
 	if len(d.Findings) == 0 {
 		return "none"
 	}
@@ -163,9 +163,8 @@ func first(d diagnosed) string {
 	return text
 }
 
-// The function "traced" compiles and runs a program from the corpus, and returns the path of its
-// trace.
-func traced(t *testing.T, path, source string, fixed bool) string {
+// traceProgram compiles and runs a program from the corpus, and returns the path of its trace.
+func traceProgram(t *testing.T, path, source string, fixed bool) string {
 	t.Helper()
 	compiler := map[string]string{".c": "clang-19", ".cpp": "clang++-19", ".f90": "flang-new-19"}[filepath.Ext(path)]
 	if _, err := exec.LookPath(compiler); err != nil {
@@ -173,7 +172,7 @@ func traced(t *testing.T, path, source string, fixed bool) string {
 	}
 	program := "bad"
 	args := []string{"cc", "--", compiler, "-g", path}
-	if m := compiled.FindStringSubmatch(source); m != nil {
+	if m := optionsPattern.FindStringSubmatch(source); m != nil {
 		args = append(args, strings.Fields(m[1])...)
 	} else {
 		args = append(args, "-O2")

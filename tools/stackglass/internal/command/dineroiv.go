@@ -15,7 +15,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// dineroRun is a run of DineroIV, if DineroIV is installed.
+// dineroRun is a run of the simulator DineroIV. It does nothing if DineroIV is not installed.
 type dineroRun struct {
 	cmd   *exec.Cmd
 	to    *bufio.Writer
@@ -26,7 +26,8 @@ type dineroRun struct {
 	ended bool // whether DineroIV has stopped reading
 }
 
-// newDinero starts DineroIV for one cache. If DineroIV cannot be started, misses returns no value.
+// newDinero starts DineroIV for one cache. If DineroIV cannot be started, the method misses returns
+// no value.
 func newDinero(ctx context.Context, c misses.Cache) *dineroRun {
 	d := &dineroRun{line: c.LineBytes}
 	n := func(v uint64) string { return strconv.FormatUint(v, 10) }
@@ -42,8 +43,9 @@ func newDinero(ctx context.Context, c misses.Cache) *dineroRun {
 	return d
 }
 
-// write sends the references of a batch, as one access for each line that they touch.
-func (d *dineroRun) write(b *trace.Batch) {
+// writeBatch sends the references of a batch to DineroIV, with one access for each line that they
+// touch.
+func (d *dineroRun) writeBatch(b *trace.Batch) {
 	if d.cmd == nil || d.ended {
 		return
 	}
@@ -65,22 +67,22 @@ func (d *dineroRun) write(b *trace.Batch) {
 			d.text = append(d.text, '\n')
 		}
 		if len(d.text) > 1<<16 {
-			d.send()
+			d.flush()
 		}
 	}
-	d.send()
+	d.flush()
 }
 
-// send sends the buffered text and clears the buffer.
-func (d *dineroRun) send() {
+// flush sends the buffered text to DineroIV and clears the buffer.
+func (d *dineroRun) flush() {
 	if _, err := d.to.Write(d.text); err != nil {
 		d.ended = true
 	}
 	d.text = d.text[:0]
 }
 
-// abandon kills DineroIV.
-func (d *dineroRun) abandon() {
+// kill kills DineroIV.
+func (d *dineroRun) kill() {
 	if d.cmd != nil {
 		d.pipe.Close()
 		d.cmd.Process.Kill()
@@ -88,11 +90,11 @@ func (d *dineroRun) abandon() {
 	}
 }
 
-// errDinero means that the output of DineroIV was not as expected.
+// errDinero is the error for unexpected output of DineroIV.
 var errDinero = errors.New("dineroIV is installed, but its output contains no line \"Demand Misses\"; to validate without dineroIV, remove it from PATH")
 
-// misses waits for DineroIV's number of misses and returns it, or None if DineroIV is not
-// installed.
+// misses waits until DineroIV ends and returns its number of misses. The value is None if DineroIV
+// is not installed.
 func (d *dineroRun) misses() (report.Value, error) {
 	if d.cmd == nil {
 		return report.None(), nil

@@ -13,8 +13,8 @@ import (
 // comparedPath is the path of the table that TestDrCacheSim writes and checks.
 var comparedPath = filepath.FromSlash("../../../../core/simulate/DRCACHESIM.md")
 
-// TestDrCacheSim checks this program against the expected results in DynamoRIO's tests for caches,
-// TLBs and reuse distances, and checks the table of all results. It uses those tests whose traces
+// TestDrCacheSim compares stackglass with the expected results of DynamoRIO's tests for caches,
+// TLBs and reuse distances, and checks the table of all results. It uses only tests whose traces
 // are stored in DynamoRIO's repository and can be decoded without DynamoRIO. The traces must be in
 // the dynamorio folder of the external data.
 func TestDrCacheSim(t *testing.T) {
@@ -24,8 +24,8 @@ func TestDrCacheSim(t *testing.T) {
 	if err := os.WriteFile(machine, []byte(levels), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	c := &compared{t: t}
-	legacy := simulatedBy(t, filepath.Join(dir, "offline-legacy-trace.gz"), machine, "--cores", "168593/168594,168595,168596,168597")
+	c := &resultTable{t: t}
+	legacy := simulateTrace(t, filepath.Join(dir, "offline-legacy-trace.gz"), machine, "--cores", "168593/168594,168595,168596,168597")
 	for _, w := range []struct {
 		table, where, column string
 		want                 int
@@ -36,42 +36,42 @@ func TestDrCacheSim(t *testing.T) {
 		{"cores", "1 L1D", "prefetch_hits", 66}, {"cores", "1 L1D", "prefetch_misses", 192},
 		{"levels", "LL", "hits", 342}, {"levels", "LL", "misses", 1544}, {"prefetch", "LL", "received", 141 + 674}, {"prefetch", "LL", "received_misses", 674},
 	} {
-		c.add("offline-legacy", w.table+" "+w.where+" "+w.column, w.want, legacy.number(w.table, w.where, w.column))
+		c.add("offline-legacy", w.table+" "+w.where+" "+w.column, w.want, legacy.cellNumber(w.table, w.where, w.column))
 	}
-	snappy := simulatedBy(t, filepath.Join(dir, "drmemtrace.chase-snappy.x64.tracedir"), machine)
-	c.add("offline-snappy-serial", "levels LL hits", 78312, snappy.number("levels", "LL", "hits"))
+	snappy := simulateTrace(t, filepath.Join(dir, "drmemtrace.chase-snappy.x64.tracedir"), machine)
+	c.add("offline-snappy-serial", "levels LL hits", 78312, snappy.cellNumber("levels", "LL", "hits"))
 
-	small := startsOnly(t, filepath.Join(dir, "drmemtrace.small.x64.trace"))
+	small := writeFirstBytes(t, filepath.Join(dir, "drmemtrace.small.x64.trace"))
 	counts := distances(t, small, "all")
 	for distance, want := range []int{103, 42, 13, 13, 53} {
 		c.add("reuse_offline", "references with distance "+strconv.Itoa(distance), want, counts[strconv.Itoa(distance)])
 	}
 	c.add("reuse_offline", "lines", 5, counts["inf"])
 	threads := filepath.Join(dir, "drmemtrace.threadsig.x64.tracedir")
-	starts := startsOnly(t, threads)
+	starts := writeFirstBytes(t, threads)
 	c.add("core_sharded", "references", 922934, sumOf(distances(t, starts, "all")))
 	c.add("core_sharded", "instructions", 650576, sumOf(distances(t, starts, "fetch")))
 	c.add("core_sharded", "data references", 272358, sumOf(distances(t, starts, "data")))
 	c.add("core_sharded", "instruction lines", 694, distances(t, threads, "fetch")["inf"])
-	c.row("core_sharded", "data lines", 1155, distances(t, threads, "data")["inf"])
-	c.check()
+	c.addRow("core_sharded", "data lines", 1155, distances(t, threads, "data")["inf"])
+	c.checkTable()
 }
 
-// The type "compared" collects the rows of the table.
-type compared struct {
+// resultTable collects the rows of the table.
+type resultTable struct {
 	t    *testing.T
 	rows []string
 }
 
-func (c *compared) add(test, what string, want, got int) {
+func (c *resultTable) add(test, what string, want, got int) {
 	if got != want {
 		c.t.Errorf("%s: %s = %d, want %d", test, what, got, want)
 	}
-	c.row(test, what, want, got)
+	c.addRow(test, what, want, got)
 }
 
-// The method "row" adds a row without comparing its counts.
-func (c *compared) row(test, what string, want, got int) {
+// addRow adds a row without comparing its counts.
+func (c *resultTable) addRow(test, what string, want, got int) {
 	c.rows = append(c.rows, "| "+test+" | "+what+" | "+strconv.Itoa(want)+" | "+strconv.Itoa(got)+" |")
 }
 
@@ -112,9 +112,9 @@ compares the results of every step.
 | unit tests of a custom prefetcher | The prefetcher is a program. |
 `
 
-// The method "check" compares the table in the repository with the rows. If -update is set, it
-// writes the table instead.
-func (c *compared) check() {
+// checkTable compares the table in the repository with the rows. If -update is set, it writes the
+// table instead.
+func (c *resultTable) checkTable() {
 	text := comparedHead + strings.Join(c.rows, "\n") + "\n" + comparedTail
 	if *update {
 		if err := os.WriteFile(comparedPath, []byte(text), 0o644); err != nil {
@@ -133,8 +133,8 @@ type simulatedAnswer struct {
 	tables map[string]json.RawMessage
 }
 
-// simulatedBy simulates a trace on a machine without coherence.
-func simulatedBy(t *testing.T, path, machine string, more ...string) simulatedAnswer {
+// simulateTrace simulates a trace on a machine without coherence.
+func simulateTrace(t *testing.T, path, machine string, more ...string) simulatedAnswer {
 	t.Helper()
 	got := stackglass(append([]string{"simulate", path, "--hierarchy", machine, "--protocol", "none", "--format", "json"}, more...)...)
 	a := simulatedAnswer{t, nil}
@@ -144,9 +144,9 @@ func simulatedBy(t *testing.T, path, machine string, more ...string) simulatedAn
 	return a
 }
 
-// The method "number" returns a number from a cell of a table. The parameter "where" is the name of
-// a level, such as "LL", or a core number and the name of a level, such as "0 L1D".
-func (a simulatedAnswer) number(table, where, column string) int {
+// cellNumber returns the number in a cell of a table. The name of the row is a level, such as "LL",
+// or a core number and a level, such as "0 L1D".
+func (a simulatedAnswer) cellNumber(table, rowName, column string) int {
 	a.t.Helper()
 	var rows []map[string]any
 	if err := json.Unmarshal(a.tables[table], &rows); err != nil {
@@ -157,16 +157,16 @@ func (a simulatedAnswer) number(table, where, column string) int {
 		if core, ok := row["core"].(float64); ok {
 			name = strconv.Itoa(int(core)) + " " + name
 		}
-		if n, ok := row[column].(float64); ok && name == where {
+		if n, ok := row[column].(float64); ok && name == rowName {
 			return int(n)
 		}
 	}
-	a.t.Fatalf("no column %s in the row %s of the table %s", column, where, table)
+	a.t.Fatalf("no column %s in the row %s of the table %s", column, rowName, table)
 	return 0
 }
 
-// startsOnly writes a trace's references to a CSV file, each with a size of 1 byte.
-func startsOnly(t *testing.T, path string) string {
+// writeFirstBytes writes a trace's references to a CSV file, each with a size of 1 byte.
+func writeFirstBytes(t *testing.T, path string) string {
 	t.Helper()
 	got := stackglass("convert", path, "--to", "csv", "-o", "-")
 	if got.code != 0 {
@@ -200,8 +200,8 @@ func startsOnly(t *testing.T, path string) string {
 	return file
 }
 
-// distances returns the number of references at each stack distance. The distance
-// "inf" stands for first accesses.
+// distances returns the number of references at each stack distance. The distance of first accesses
+// is "inf".
 func distances(t *testing.T, path, kinds string) map[string]int {
 	t.Helper()
 	got := stackglass("histogram", path, "--kinds", kinds, "--format", "csv")

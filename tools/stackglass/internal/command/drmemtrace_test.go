@@ -34,9 +34,8 @@ func drThread(thread uint64) []byte {
 	return all
 }
 
-// The function "zipped" returns a ZIP archive, as DynamoRIO writes it, whose members are the two
-// halves of a file.
-func zipped(t *testing.T, file []byte) string {
+// zipHalves returns a ZIP archive in DynamoRIO's form, whose members are the two halves of a file.
+func zipHalves(t *testing.T, file []byte) string {
 	t.Helper()
 	var archive bytes.Buffer
 	w := zip.NewWriter(&archive)
@@ -58,8 +57,8 @@ func zipped(t *testing.T, file []byte) string {
 
 // TestFolderOfThreads checks that the files of a DynamoRIO trace are merged by their timestamps.
 func TestFolderOfThreads(t *testing.T) {
-	in(t, map[string]string{
-		"a.dir/trace/drmemtrace.a.1.trace.zip": zipped(t, drThread(1)),
+	inFolder(t, map[string]string{
+		"a.dir/trace/drmemtrace.a.1.trace.zip": zipHalves(t, drThread(1)),
 		"a.dir/trace/drmemtrace.a.2.trace":     string(drThread(2)),
 		"a.dir/trace/cpu_schedule.bin.zip":     "no trace",
 		"a.dir/raw/modules.log":                "no trace",
@@ -69,14 +68,14 @@ func TestFolderOfThreads(t *testing.T) {
 		"truncated.dir/drmemtrace.a.1.trace":   string(drThread(1)),
 		"truncated.dir/drmemtrace.a.2.trace":   string(drThread(2)[:1000]),
 		"profiles.dir/trace.lackey":            " L 8,8\n",
-		"alone/drmemtrace.app.1.trace.zip":     zipped(t, drThread(1)),
+		"alone/drmemtrace.app.1.trace.zip":     zipHalves(t, drThread(1)),
 	})
 	// Except for the first store, each store invalidates the other thread's copy of the line.
-	expect(t, stackglass("convert", "a.dir", "-o", "a.sgt"), exitOK)
+	expectExit(t, stackglass("convert", "a.dir", "-o", "a.sgt"), exitOK)
 	for _, trace := range []string{"a.dir", "a.sgt"} {
 		got := stackglass("simulate", trace, "--cache", "L1=32KiB,8", "--format", "csv")
 		const missesOnly = ",100,0,100," // 100 accesses, no hits, 100 misses
-		if expect(t, got, exitOK); !strings.Contains(got.stdout, missesOnly) {
+		if expectExit(t, got, exitOK); !strings.Contains(got.stdout, missesOnly) {
 			t.Errorf("%s: want %s in %s", trace, missesOnly, got.stdout)
 		}
 	}
@@ -85,14 +84,14 @@ func TestFolderOfThreads(t *testing.T) {
 			t.Errorf("%s: want %q in %s", name, want, got)
 		}
 	}
-	expect(t, stackglass("analyze", "a.dir/", "-o", "a.sgp"), exitOK)
+	expectExit(t, stackglass("analyze", "a.dir/", "-o", "a.sgp"), exitOK)
 
-	expect(t, stackglass("info", "raw.dir"), exitInput, "raw files", "drrun")
-	expect(t, stackglass("info", "mixed.dir"), exitInput, filepath.Join("mixed.dir", "notes.txt")+": not a DynamoRIO trace")
-	expect(t, stackglass("info", "profiles.dir"), exitInput, "is a folder")
-	expect(t, stackglass("info", "truncated.dir"), exitInput, filepath.Join("truncated.dir", "drmemtrace.a.2.trace"), "is truncated after 996")
+	expectExit(t, stackglass("info", "raw.dir"), exitInput, "raw files", "drrun")
+	expectExit(t, stackglass("info", "mixed.dir"), exitInput, filepath.Join("mixed.dir", "notes.txt")+": not a DynamoRIO trace")
+	expectExit(t, stackglass("info", "profiles.dir"), exitInput, "is a folder")
+	expectExit(t, stackglass("info", "truncated.dir"), exitInput, filepath.Join("truncated.dir", "drmemtrace.a.2.trace"), "is truncated after 996")
 	if err := os.Mkdir("empty.dir", 0o777); err != nil {
 		t.Fatal(err)
 	}
-	expect(t, stackglass("info", "empty.dir"), exitInput, "is a folder")
+	expectExit(t, stackglass("info", "empty.dir"), exitInput, "is a folder")
 }

@@ -17,18 +17,18 @@ import (
 	"github.com/stackglass/stackglass/tools/stackglass/internal/pass"
 )
 
-// exporting contains the options of an export.
-type exporting struct {
+// exportCommand contains the options of an export.
+type exportCommand struct {
 	machineOptions
-	r       *reading
-	usual   bool // the user specified no hierarchy, so h is the default hierarchy
+	r       *readOptions
+	usual   bool // whether h is the default hierarchy, because the user specified none
 	to      string
 	output  string
 	lines   []uint
 	event   string
 	table   string
 	oneCore bool
-	h       hierarchy.Hierarchy // the hierarchy; without levels if the user specified none
+	h       hierarchy.Hierarchy // the hierarchy in question; it may have no levels
 }
 
 // exportForms lists the values of --to.
@@ -36,7 +36,7 @@ var exportForms = []string{"html", "pprof", "callgrind", "folded", "speedscope",
 
 // export returns the verb that writes the answers about a profile in the formats of other tools.
 func (a *app) export() *cobra.Command {
-	e := new(exporting)
+	e := new(exportCommand)
 	cmd := &cobra.Command{
 		Use:   "export FILE --to FORM [-o OUT]",
 		Short: "Write a report, or results for other tools",
@@ -54,11 +54,11 @@ func (a *app) export() *cobra.Command {
 	e.r.lineOptions = []string{"lines"}
 	f.StringVar(&e.event, "event", "", "the `EVENT` that --to folded counts: references, accesses, cold, distance_sum, or the misses of a level, for example L1_misses (default: misses of the first level)")
 	f.StringVar(&e.table, "table", "", "write only this `TABLE` as csv; tables are named as in json")
-	complete(cmd, "to", exportForms)
+	setCompletions(cmd, "to", exportForms)
 	return cmd
 }
 
-func (a *app) runExport(cmd *cobra.Command, e *exporting, name string) error {
+func (a *app) runExport(cmd *cobra.Command, e *exportCommand, name string) error {
 	if !slices.Contains(exportForms, e.to) {
 		return usagef("--to ", strconv.Quote(e.to), ", want one of ", strings.Join(exportForms, ", "))
 	}
@@ -75,32 +75,32 @@ func (a *app) runExport(cmd *cobra.Command, e *exporting, name string) error {
 	lines = append(lines, ask.LineSizes(e.h)...)
 	slices.Sort(lines)
 	e.r.usual = true
-	if e.ofSites() {
+	if e.onlySites() {
 		needed := analysis.Sites
 		if e.r.sample == "" {
 			needed |= analysis.Blocks // call paths need blocks
 		}
 		if len(e.h.Levels) > 0 {
-			needed |= analysis.Sharing // each thread has private caches, as for what-if
+			needed |= analysis.Sharing // as in what-if, each thread has private caches
 		}
 		if ask.SetNumbers(e.h) != 0 {
 			needed |= analysis.Sets
 		}
 		e.r.analyses, e.r.usual, e.r.sets = needed.String(), false, ask.SetNumbers(e.h)|1
 	}
-	e.r.asked, e.r.levels = e.h, e.h.Levels // the caches whose utilisation is measured
+	e.r.asked, e.r.levels = e.h, e.h.Levels // line utilisation is measured in these caches
 	l, err := a.load(e.r, name, slices.Compact(lines))
 	if err != nil {
 		return err
 	}
-	run := l.run(e.r)
+	run := l.newRun(e.r)
 	if e.usual = e.usual && run.Ranker() != nil; e.usual {
 		e.h.Levels[0].LineBytes = run.Profile.Sites.LineBytes
 	} else if !e.given() {
 		e.h.Levels = nil
 	}
 	if l.Stopped != nil {
-		run.GoOn = nil // after an interrupt, the profile up to that point is still exported
+		run.GoOn = nil // after an interrupt, the partial profile is still exported
 	}
 	x, err := export.New(run, filepath.Base(l.name), e.h)
 	if err != nil {
@@ -109,17 +109,17 @@ func (a *app) runExport(cmd *cobra.Command, e *exporting, name string) error {
 	for _, w := range x.Warnings {
 		a.warn(w)
 	}
-	e.sayWeight(a)
+	e.printCaches(a)
 	path := e.output
 	if l.Stopped != nil {
-		path = besideWhole(path)
+		path = partialExportPath(path)
 	}
 	if e.to == "csv" && e.table == "" {
 		err = e.saveTables(x, path)
 	} else {
 		var content []byte
-		if content, err = e.bytes(x); err == nil && run.Wanted() {
-			err = a.save(path, content)
+		if content, err = e.content(x); err == nil && run.Wanted() {
+			err = a.saveContent(path, content)
 		}
 	}
 	if err == nil && !run.Wanted() {
@@ -134,13 +134,13 @@ func (a *app) runExport(cmd *cobra.Command, e *exporting, name string) error {
 	return l.Stopped
 }
 
-// ofSites reports whether the format contains source locations only.
-func (e *exporting) ofSites() bool {
+// onlySites reports whether the format contains only counts by source location.
+func (e *exportCommand) onlySites() bool {
 	return slices.Contains([]string{"pprof", "callgrind", "folded", "speedscope"}, e.to)
 }
 
-// sayWeight prints which misses the file counts, unless the options specify these misses.
-func (e *exporting) sayWeight(a *app) {
+// printCaches prints which caches' misses the file contains, unless the user has chosen the caches.
+func (e *exportCommand) printCaches(a *app) {
 	if !e.usual {
 		return
 	}
@@ -154,7 +154,7 @@ func (e *exporting) sayWeight(a *app) {
 }
 
 // check rejects options that do not apply to the format.
-func (e *exporting) check(cmd *cobra.Command, name string) (err error) {
+func (e *exportCommand) check(cmd *cobra.Command, name string) (err error) {
 	switch {
 	case cmd.Flags().Changed("format"):
 		return usagef("--format applies only to printed answers; use --to to select the form of the export")
@@ -172,17 +172,17 @@ func (e *exporting) check(cmd *cobra.Command, name string) (err error) {
 	}
 	if e.given() {
 		e.h, err = e.hierarchy()
-	} else if e.usual = e.ofSites(); e.usual { // the caches of sites and calls
+	} else if e.usual = e.onlySites(); e.usual { // the default caches of the verbs sites and calls
 		if e.h = ask.New(ask.VerbOf("calls")).Caches(); len(e.lines) > 0 {
 			e.h.Levels[0].LineBytes = uint32(e.lines[0])
 		}
 	}
-	place(&e.h, e.oneCore)
+	putOnOneCore(&e.h, e.oneCore)
 	return err
 }
 
-// bytes returns the content of the exported file.
-func (e *exporting) bytes(x *export.Export) ([]byte, error) {
+// content returns the content of the exported file.
+func (e *exportCommand) content(x *export.Export) ([]byte, error) {
 	if e.to == "csv" {
 		return e.csv(x)
 	}
@@ -196,7 +196,7 @@ func (e *exporting) bytes(x *export.Export) ([]byte, error) {
 	return content, nil
 }
 
-func (e *exporting) csv(x *export.Export) ([]byte, error) {
+func (e *exportCommand) csv(x *export.Export) ([]byte, error) {
 	var have []string
 	tables, _ := x.Tables()
 	for _, t := range tables {

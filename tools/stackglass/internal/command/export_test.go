@@ -25,7 +25,7 @@ import (
 )
 
 func init() {
-	golden = append(golden,
+	goldenCommands = append(goldenCommands,
 		"export demo:matmul-naive --to csv --table curve_64",
 		"export demo:matmul-naive --to callgrind --cache L1=2KiB,full",
 		"export demo:matmul-blocked --to folded --cache L1=2KiB,full",
@@ -94,8 +94,9 @@ func TestExportedReport(t *testing.T) {
 	}
 }
 
-// TestExportsCoverEveryVerb checks that, for every verb that the profile supports, the report
-// contains the verb's answer, and the JSON object and the folder of CSV files contain its tables.
+// TestExportsCoverEveryVerb checks every verb for which the profile has data. The report must
+// contain the verb's answer, and the JSON object and the folder of CSV files must contain its
+// tables.
 func TestExportsCoverEveryVerb(t *testing.T) {
 	_, h, err := pagedOptions(pagedHierarchies[0])
 	if err != nil {
@@ -147,7 +148,7 @@ func TestExportsCoverEveryVerb(t *testing.T) {
 				answered[v.Name] = answered[v.Name] || rows > 0 && missing == 0
 			}
 			title := v.Title
-			if own := reported[v.Name]; own != "" {
+			if own := sectionTitles[v.Name]; own != "" {
 				title = own
 			}
 			if !strings.Contains(page, "<h2>"+html.EscapeString(title)) {
@@ -162,14 +163,13 @@ func TestExportsCoverEveryVerb(t *testing.T) {
 	}
 }
 
-// The map "reported" contains the title of a verb's section in reports if it differs from the
-// verb's own title.
-var reported = map[string]string{
+// sectionTitles contains the titles of report sections that differ from the title of their verb.
+var sectionTitles = map[string]string{
 	"histogram": "Reuse of 64-byte lines", "curve": "Reuse of 64-byte lines", "windows": "Reuse of 64-byte lines",
 	"sets": "Caches", "what-if": "Caches", "sites": "Code and data", "counters": "Counters",
 }
 
-// exportedSites returns each source line's count of every event, as the verb "sites" prints it.
+// exportedSites returns the counts that the verb "sites" prints, for each source line and event.
 func exportedSites(t *testing.T, file, caches string, events []string) map[string][]float64 {
 	t.Helper()
 	rows, err := csv.NewReader(strings.NewReader(stackglass(words("sites " + file + " --by line --format csv " + caches)...).stdout)).ReadAll()
@@ -202,9 +202,9 @@ func keptProfile(t *testing.T, demo string) string {
 	return path
 }
 
-// readBack runs a tool on an export and returns its output. If the tool is not installed, the test
+// runReader runs a tool on an export and returns its output. If the tool is not installed, the test
 // is skipped.
-func readBack(t *testing.T, file, form string, args ...string) string {
+func runReader(t *testing.T, file, form string, args ...string) string {
 	t.Helper()
 	if _, err := exec.LookPath(args[0]); err != nil {
 		t.Skipf("%s, which reads the export back, is not installed", args[0])
@@ -227,7 +227,7 @@ func readBack(t *testing.T, file, form string, args ...string) string {
 }
 
 // sameCounts checks that a tool's counts equal the counts that the verb "sites" prints. Because of
-// rounding, a line's count may differ by one for each of its sites.
+// rounding, the count of a source line may differ by one for each site in the line.
 func sameCounts(t *testing.T, of string, got map[string][]float64, want map[string][]float64) {
 	t.Helper()
 	for place, counts := range want {
@@ -246,12 +246,12 @@ func sameCounts(t *testing.T, of string, got map[string][]float64, want map[stri
 	}
 }
 
-// TestPprofEqualsSites checks that "go tool pprof" prints the same counts for an export as the verb
-// "sites", for every line and event.
+// TestPprofEqualsSites checks that "go tool pprof" and the verb "sites" print the same counts for
+// every line and event.
 func TestPprofEqualsSites(t *testing.T) {
 	for _, demo := range []string{"matmul-naive", "array-list"} {
 		file := keptProfile(t, demo)
-		raw := readBack(t, file, "pprof", "go", "tool", "pprof", "-raw")
+		raw := runReader(t, file, "pprof", "go", "tool", "pprof", "-raw")
 		_, samples, _ := strings.Cut(raw, "instructions/count\n")
 		samples, locations, _ := strings.Cut(samples, "Locations\n")
 		places := map[string]string{}
@@ -292,7 +292,7 @@ func addCounts(to map[string][]float64, place string, numbers []string) {
 // prints the same counts as the verb "sites".
 func TestCallgrindEqualsSites(t *testing.T) {
 	file := keptProfile(t, "array-list")
-	text := readBack(t, file, "callgrind", "callgrind_annotate", "--threshold=100", "--auto=no", "--show-percs=no")
+	text := runReader(t, file, "callgrind", "callgrind_annotate", "--threshold=100", "--auto=no", "--show-percs=no")
 	got, want := map[string][]float64{}, map[string][]float64{}
 	for line := range strings.Lines(text) {
 		fields := strings.Fields(line)
@@ -312,7 +312,7 @@ func TestCallgrindEqualsSites(t *testing.T) {
 
 // TestFoldedAddsUpToWhatIf checks that the misses of all stacks add up to the misses of the run.
 func TestFoldedAddsUpToWhatIf(t *testing.T) {
-	levels := column(t, words("what-if demo:array-list --format csv "+exportedCaches), "name", "misses", nil)
+	levels := csvColumn(t, words("what-if demo:array-list --format csv "+exportedCaches), "name", "misses", nil)
 	for _, level := range []string{"L1", "L2"} {
 		sum := 0
 		for line := range strings.Lines(stackglass(words("export demo:array-list --to folded --event " + level + "_misses " + exportedCaches)...).stdout) {
@@ -384,13 +384,13 @@ func TestExportRejects(t *testing.T) {
 	}
 }
 
-// TestPartialExportDoesNotReplace checks that, if a pass ends early, its partial export does not
+// TestPartialExportDoesNotReplace checks that the partial export of a pass that ends early does not
 // replace a complete export.
 func TestPartialExportDoesNotReplace(t *testing.T) {
 	content := string(tracetest.Packed())
-	in(t, map[string]string{"cut.lz4": content[:len(content)/2], "a.html": "whole", "a.json.gz": "whole"})
+	inFolder(t, map[string]string{"cut.lz4": content[:len(content)/2], "a.html": "whole", "a.json.gz": "whole"})
 	for to, names := range map[string][2]string{"html": {"a.html", "a.partial.html"}, "json": {"a.json.gz", "a.partial.json.gz"}} {
-		expect(t, stackglass("export", "cut.lz4", "--to", to, "-o", names[0]), exitInput, names[0]+" already existed and was not changed", "is in "+names[1], "truncated")
+		expectExit(t, stackglass("export", "cut.lz4", "--to", to, "-o", names[0]), exitInput, names[0]+" already existed and was not changed", "is in "+names[1], "truncated")
 		if kept, err := os.ReadFile(names[0]); err != nil || string(kept) != "whole" {
 			t.Errorf("%s now contains %q, %v", names[0], kept, err)
 		}
@@ -398,7 +398,7 @@ func TestPartialExportDoesNotReplace(t *testing.T) {
 			t.Errorf("%s: %v", names[1], err)
 		}
 	}
-	expect(t, stackglass("export", "cut.lz4", "--to", "html", "-o", "new.html"), exitInput, "truncated")
+	expectExit(t, stackglass("export", "cut.lz4", "--to", "html", "-o", "new.html"), exitInput, "truncated")
 	if _, err := os.Stat("new.html"); err != nil {
 		t.Error(err)
 	}
@@ -408,17 +408,17 @@ func TestPartialExportDoesNotReplace(t *testing.T) {
 // export.
 func TestFolderOfOneExport(t *testing.T) {
 	content := string(tracetest.Packed())
-	in(t, map[string]string{"cut.lz4": content[:len(content)/2]})
-	expect(t, stackglass(words("export demo:array-list --to csv --lines 32,64 --cache L1=2KiB,8 -o tables")...), exitOK)
+	inFolder(t, map[string]string{"cut.lz4": content[:len(content)/2]})
+	expectExit(t, stackglass(words("export demo:array-list --to csv --lines 32,64 --cache L1=2KiB,8 -o tables")...), exitOK)
 	if err := os.WriteFile(filepath.Join("tables", "notes.csv"), []byte("mine"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	expect(t, stackglass(words("export cut.lz4 --to csv -o tables")...), exitInput, "tables already existed", "is in tables.partial")
+	expectExit(t, stackglass(words("export cut.lz4 --to csv -o tables")...), exitInput, "tables already existed", "is in tables.partial")
 	about, err := os.ReadFile(filepath.Join("tables.partial", "input.csv"))
 	if err != nil || !strings.Contains(string(about), "\ncomplete,false\n") {
 		t.Errorf("%v: the tables of a partial profile are not marked as such:\n%s", err, about)
 	}
-	expect(t, stackglass(words("export demo:matmul-naive --to csv -o tables")...), exitOK)
+	expectExit(t, stackglass(words("export demo:matmul-naive --to csv -o tables")...), exitOK)
 	for name, want := range map[string]bool{"curve_64.csv": true, "notes.csv": true, "curve_32.csv": false, "levels.csv": false, "objects.csv": false} {
 		if _, err := os.Stat(filepath.Join("tables", name)); (err == nil) != want {
 			t.Errorf("%s: %v, want the file to exist: %v", name, err, want)
@@ -427,6 +427,6 @@ func TestFolderOfOneExport(t *testing.T) {
 	if about, err = os.ReadFile(filepath.Join("tables", "input.csv")); err != nil || !strings.Contains(string(about), "file,demo:matmul-naive\n") {
 		t.Errorf("%v: %s", err, about)
 	}
-	in(t, map[string]string{"input.csv": "a,b\n1,2\n"})
-	expect(t, stackglass(words("export demo:matmul-naive --to csv -o .")...), exitUsage, "not written by an export")
+	inFolder(t, map[string]string{"input.csv": "a,b\n1,2\n"})
+	expectExit(t, stackglass(words("export demo:matmul-naive --to csv -o .")...), exitUsage, "not written by an export")
 }

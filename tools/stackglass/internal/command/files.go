@@ -23,7 +23,7 @@ import (
 	"github.com/stackglass/stackglass/tools/stackglass/internal/wholefile"
 )
 
-// create opens a new file that appears at path when it is committed.
+// create opens a new file. The file appears at the given path only when it is committed.
 func create(path string) (*wholefile.File, error) {
 	out, err := wholefile.Create(path)
 	if err != nil {
@@ -44,7 +44,7 @@ func commit(out *wholefile.File, path string, p *profile.Profile) error {
 	return nil
 }
 
-// saveFile writes a file that appears only when it is complete.
+// saveFile writes a file. The file appears at the given path only when it is complete.
 func saveFile(path string, write func(io.Writer) error) error {
 	if err := wholefile.Save(path, write); err != nil {
 		return &outputError{path: path, err: err}
@@ -60,10 +60,10 @@ func contentOf(content []byte) func(io.Writer) error {
 	}
 }
 
-// keep writes the profile of a pass to out, the file that was created for path, and returns the
-// path of the profile. A partial profile does not replace a complete profile, but is written to a
-// path that ends in .partial.sgp.
-func (a *app) keep(l *answerable, out *wholefile.File, path string) (string, error) {
+// saveProfile writes the profile of a pass to out, the file that was created for path, and returns
+// the path of the profile. If a partial profile would replace a complete profile, it is written to
+// a path that ends in .partial.sgp instead.
+func (a *app) saveProfile(l *loadedFile, out *wholefile.File, path string) (string, error) {
 	if l.Stopped != nil && isCompleteProfile(path) {
 		out.Discard()
 		whole := path
@@ -81,7 +81,7 @@ func (a *app) keep(l *answerable, out *wholefile.File, path string) (string, err
 // isCompleteProfile reports whether the file is a profile of a whole trace.
 func isCompleteProfile(path string) bool {
 	if st, err := os.Stat(path); err != nil || !st.Mode().IsRegular() {
-		return false // reading a device or a pipe may never end
+		return false // a read from a device or a pipe may never end
 	}
 	encoded, err := os.ReadFile(path)
 	if err != nil {
@@ -91,8 +91,8 @@ func isCompleteProfile(path string) bool {
 	return err == nil && !p.State.Partial
 }
 
-// save writes a file, compressed if its name ends in .gz.
-func (a *app) save(path string, content []byte) error {
+// saveContent writes a file. It compresses the file if its name ends in .gz.
+func (a *app) saveContent(path string, content []byte) error {
 	write := contentOf(content)
 	if strings.HasSuffix(path, ".gz") {
 		write = func(w io.Writer) error {
@@ -109,9 +109,9 @@ func (a *app) save(path string, content []byte) error {
 	return saveFile(path, write)
 }
 
-// besideWhole returns the path for the export of a partial profile, which must not replace a file
-// or a folder of tables that may be complete.
-func besideWhole(path string) string {
+// partialExportPath returns the path for the export of a partial profile. The export must not
+// replace a file or a folder of tables that may be complete.
+func partialExportPath(path string) string {
 	there, err := os.Stat(path)
 	if err == nil && there.IsDir() {
 		path = filepath.Clean(path)
@@ -128,12 +128,13 @@ func besideWhole(path string) string {
 	return strings.TrimSuffix(path, ending) + ".partial" + ending + packed
 }
 
-// aboutTables is the name of the table that describes the other tables in its folder.
+// aboutTables is the name of the table that describes all other tables in the folder.
 const aboutTables = "input"
 
 // saveTables writes each table to a separate file in a folder. The table that describes the other
-// tables is removed first and written last, so a folder that contains this table is complete.
-func (e *exporting) saveTables(x *export.Export, folder string) error {
+// tables is removed first and written last. Therefore, a folder that contains this table is
+// complete.
+func (e *exportCommand) saveTables(x *export.Export, folder string) error {
 	tables, warnings := x.Tables()
 	if !x.Run.Wanted() {
 		return nil
@@ -145,7 +146,7 @@ func (e *exporting) saveTables(x *export.Export, folder string) error {
 	if err != nil {
 		return &outputError{path: folder, err: err}
 	}
-	for _, t := range append(tables, about(x, tables, warnings)) {
+	for _, t := range append(tables, aboutDocument(x, tables, warnings)) {
 		if err := saveFile(filepath.Join(folder, t.Key+".csv"), contentOf(t.CSV())); err != nil {
 			return err
 		}
@@ -153,8 +154,9 @@ func (e *exporting) saveTables(x *export.Export, folder string) error {
 	return nil
 }
 
-// about describes the other tables: facts of the input, warnings, and the tables' names.
-func about(x *export.Export, tables []report.Table, warnings []string) report.Table {
+// aboutDocument returns the table that describes the other tables: facts about the input, warnings,
+// and the names of the tables.
+func aboutDocument(x *export.Export, tables []report.Table, warnings []string) report.Table {
 	t := report.Table{Key: aboutTables, Columns: report.Columns("key=", "value=")}
 	for _, f := range x.Facts() {
 		t.Add(report.TextOf(f.Key), f.Value)
@@ -196,17 +198,17 @@ func removeTables(folder string) error {
 // checkpoints manages the checkpoints of one analysis in a folder.
 type checkpoints struct {
 	dir string
-	// number of references between checkpoints; 0: the number depends on the cost of a checkpoint
+	// number of references between checkpoints; 0 means that it depends on the cost of a checkpoint
 	references uint64
 	spill      string // the folder of the spill store, or "" if there is no spill store
 
 	folder  *folder.Folder
 	key     string
-	release func() // releases the folder; nil if the folder is not owned
+	release func() // releases the folder; nil if this process does not own the folder
 }
 
-// use returns the options with which a pass resumes from a checkpoint and saves new checkpoints.
-func (c *checkpoints) use(a *app, in *pass.Input, o pass.Options) (*pass.Checkpoints, error) {
+// passOptions returns the options with which a pass resumes from a checkpoint and saves new checkpoints.
+func (c *checkpoints) passOptions(a *app, in *pass.Input, o pass.Options) (*pass.Checkpoints, error) {
 	var err error
 	if c.folder, err = folder.Open(c.dir); err != nil {
 		return nil, &outputError{path: c.dir, err: err}
@@ -230,9 +232,9 @@ func (c *checkpoints) use(a *app, in *pass.Input, o pass.Options) (*pass.Checkpo
 	}, nil
 }
 
-// end releases the folder. If the analysis is finished and its result was written, end removes its
-// checkpoints.
-func (c *checkpoints) end(a *app, l *answerable, err error) error {
+// finish releases the folder. If the analysis is complete and its result was written, it also
+// removes the checkpoints.
+func (c *checkpoints) finish(a *app, l *loadedFile, err error) error {
 	if c.release == nil {
 		return err
 	}
@@ -241,14 +243,14 @@ func (c *checkpoints) end(a *app, l *answerable, err error) error {
 	case l == nil: // the pass has no result
 	case err != nil && !readToEnd(err):
 		if l.Unsaved != nil {
-			a.warn(l.name + ": the last checkpoint could not be saved in " + c.dir + ": " + reason(l.Unsaved))
+			a.warn(l.name + ": the last checkpoint could not be saved in " + c.dir + ": " + errorText(l.Unsaved))
 		}
 		if errors.Is(l.Stopped, pass.ErrInterrupted) {
 			a.warn(l.name + ": run the same command again to resume from the checkpoint in " + c.dir)
 		}
 	default:
 		if l.Unsaved != nil {
-			a.warn(l.name + ": from this point on, no checkpoints were saved: " + reason(l.Unsaved))
+			a.warn(l.name + ": from this point on, no checkpoints were saved: " + errorText(l.Unsaved))
 		}
 		if dropped := c.folder.Delete(c.key); dropped != nil {
 			a.warn(l.name + ": the checkpoint could not be removed: " + dropped.Error())
@@ -262,13 +264,13 @@ func (c *checkpoints) end(a *app, l *answerable, err error) error {
 	return err
 }
 
-// readToEnd reports whether a pass that ended with err has read everything that is readable in its
+// readToEnd reports whether a pass that ended with err has read the whole readable part of its
 // trace.
 func readToEnd(err error) bool { return is[*trace.DamageError](err) || trace.IsSyntax(err) }
 
-// reason returns the text of an error without its path, and without the full stop at the end of
-// Windows' texts.
-func reason(err error) string {
+// errorText returns the text of an error without the path, and without the full stop at the end of
+// Windows' error texts.
+func errorText(err error) string {
 	var path *os.PathError
 	if errors.As(err, &path) {
 		err = path.Err

@@ -14,8 +14,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/sgt"
 )
 
-// The function "wants" runs a command, checks that its exit code is 0, and returns its output.
-func wants(t *testing.T, args ...string) string {
+// runOK runs a command, checks that its exit code is 0, and returns its output.
+func runOK(t *testing.T, args ...string) string {
 	t.Helper()
 	got := stackglass(args...)
 	if got.code != 0 {
@@ -34,30 +34,29 @@ func digestIn(t *testing.T, answer string) string {
 	return rest[:64]
 }
 
-// TestFoldAndUnfold checks that a trace has the same profile after it is loop-compressed and
-// expanded, and that both forms have the same loops.
+// TestFoldAndUnfold checks that loop-compressing and expanding a trace does not change its profile,
+// and that both forms have the same loops.
 func TestFoldAndUnfold(t *testing.T) {
 	dir := t.TempDir()
 	for _, demo := range []string{"matmul-naive", "array-list", "openmp-stencil", "ring"} {
 		folded, unfolded := filepath.Join(dir, demo+".sgl"), filepath.Join(dir, demo+".sgt")
-		if text := wants(t, "fold", "demo:"+demo, "-o", folded); !strings.Contains(text, "leaves") || !strings.Contains(text, "bytes per reference") {
+		if text := runOK(t, "fold", "demo:"+demo, "-o", folded); !strings.Contains(text, "leaves") || !strings.Contains(text, "bytes per reference") {
 			t.Errorf("fold prints %s", text)
 		}
-		wants(t, "unfold", folded, "-o", unfolded)
-		want := digestIn(t, wants(t, "analyze", "demo:"+demo, "--format", "json", "--analyses", "loops"))
-		if got := digestIn(t, wants(t, "analyze", unfolded, "--format", "json", "--analyses", "loops")); got != want {
+		runOK(t, "unfold", folded, "-o", unfolded)
+		want := digestIn(t, runOK(t, "analyze", "demo:"+demo, "--format", "json", "--analyses", "loops"))
+		if got := digestIn(t, runOK(t, "analyze", unfolded, "--format", "json", "--analyses", "loops")); got != want {
 			t.Errorf("%s: the expanded trace has the digest %s, want %s", demo, got, want)
 		}
-		// This test checks that the trace still contains its program if only some of its references
-		// are converted.
+		// The trace must still contain its program if only some of its references are converted.
 		some := filepath.Join(dir, "some.sgt")
-		wants(t, "convert", folded, "-o", some, "--kinds", "load")
-		wants(t, "info", some, "--verify")
-		loads := slices.Sorted(strings.Lines(wants(t, "sites", "demo:"+demo, "--kinds", "load", "--format", "csv")))
-		if got := slices.Sorted(strings.Lines(wants(t, "sites", some, "--format", "csv"))); !slices.Equal(got, loads) {
+		runOK(t, "convert", folded, "-o", some, "--kinds", "load")
+		runOK(t, "info", some, "--verify")
+		loads := slices.Sorted(strings.Lines(runOK(t, "sites", "demo:"+demo, "--kinds", "load", "--format", "csv")))
+		if got := slices.Sorted(strings.Lines(runOK(t, "sites", some, "--format", "csv"))); !slices.Equal(got, loads) {
 			t.Errorf("%s: the loads of the expanded trace have the sites\n%s\nwant\n%s", demo, got, loads)
 		}
-		a, b := wants(t, "loops", "demo:"+demo, "--arrays", "--cache", "L1=2KiB,8", "--format", "json"), wants(t, "loops", folded, "--arrays", "--cache", "L1=2KiB,8", "--format", "json")
+		a, b := runOK(t, "loops", "demo:"+demo, "--arrays", "--cache", "L1=2KiB,8", "--format", "json"), runOK(t, "loops", folded, "--arrays", "--cache", "L1=2KiB,8", "--format", "json")
 		if _, a, _ = strings.Cut(a, `"loops":`); !strings.HasSuffix(b, a) {
 			t.Errorf("%s: loops of the loop-compressed trace are\n%s\nwant\n%s", demo, b, a)
 		}
@@ -73,8 +72,8 @@ func TestFoldAndUnfold(t *testing.T) {
 	}
 }
 
-// This test checks that a small file is not expanded if its references would not fit on a disk. Its
-// loops are still listed.
+// A small file must not be expanded if its references would not fit on a disk. Its loops must still
+// be listed.
 func TestUnfoldRejects(t *testing.T) {
 	dir := t.TempDir()
 	for name, c := range map[string]struct {

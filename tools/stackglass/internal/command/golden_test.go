@@ -14,9 +14,9 @@ import (
 
 var update = flag.Bool("update", false, "write the output of the command lines to testdata/golden")
 
-// The list "golden" contains command lines. Their complete output is stored in testdata/golden, in
-// files that are named after the command lines. Most command lines run on the embedded demos.
-var golden = []string{
+// goldenCommands lists command lines whose complete output is stored in testdata/golden. The files
+// are named after the command lines. Most command lines run on the embedded demos.
+var goldenCommands = []string{
 	"diagnose demo:false-sharing --format json",
 	"diagnose demo:matmul-naive --cache L1=2KiB,full --cache L2=10KiB,full",
 	"diagnose demo:array-list --top 1",
@@ -255,7 +255,7 @@ var golden = []string{
 	"convert testdata/threads.sgt --to din --kinds store --skip 3 --limit 4 -o -",
 }
 
-// An answer is the output of one command line.
+// answer is the output of one command line.
 type answer struct {
 	stdout, stderr string
 	code           int
@@ -285,7 +285,7 @@ var awkward = regexp.MustCompile(`[^a-zA-Z0-9.,=-]+`)
 
 func TestGolden(t *testing.T) {
 	named := map[string]bool{}
-	for _, line := range golden {
+	for _, line := range goldenCommands {
 		name := awkward.ReplaceAllString(line, "_") + ".txt"
 		named[name] = true
 		path := filepath.Join("testdata", "golden", name)

@@ -14,8 +14,8 @@ import (
 	"github.com/stackglass/stackglass/site"
 )
 
-// groups lists the verbs by purpose, in the order in which the help lists them.
-var groups = []struct {
+// verbGroups lists the verbs by purpose, in the order in which the help lists them.
+var verbGroups = []struct {
 	title string
 	verbs []string
 }{
@@ -29,8 +29,8 @@ var groups = []struct {
 	{"Other", []string{"serve", "demo", "help", "completion"}},
 }
 
-// readingOptions lists the options for reading a trace. Most verbs have these options, so the help
-// lists them last.
+// readingOptions lists the options for reading a trace. The help lists them last, because most
+// verbs have these options.
 var readingOptions = []string{
 	"input-format", "kinds", "skip", "limit", "threads", "skip-bad", "strict", "sample", "sample-seed", "memory", "spill", "workers",
 }
@@ -40,8 +40,8 @@ const (
 	mostWidth  = 100 // longer lines are hard to read
 )
 
-// width returns the number of columns of the terminal, or 0 if standard output is not a terminal.
-func (a *app) width() int {
+// terminalWidth returns the number of columns of the terminal, or 0 if standard output is not a terminal.
+func (a *app) terminalWidth() int {
 	if f, ok := a.unbuffered.(*os.File); ok {
 		if width, _, err := term.GetSize(int(f.Fd())); err == nil {
 			return width
@@ -53,11 +53,11 @@ func (a *app) width() int {
 // printHelp prints the help of the program or of a verb.
 func (a *app) printHelp(cmd *cobra.Command, _ []string) {
 	width := usualWidth
-	if w := a.width(); w > 0 {
+	if w := a.terminalWidth(); w > 0 {
 		width = max(40, min(w, mostWidth))
 	}
 	cmd.InitDefaultHelpFlag()
-	out := filled(cmd.Long, width)
+	out := wrapText(cmd.Long, width)
 	if out == "" {
 		out = cmd.Short + "\n"
 	}
@@ -81,13 +81,13 @@ func (a *app) printHelp(cmd *cobra.Command, _ []string) {
 	if reading.HasAvailableFlags() {
 		out += "\nOptions for reading a trace:\n" + reading.FlagUsagesWrapped(width)
 	}
-	_ = a.write([]byte(out)) // the flush at the end reports the error
+	_ = a.write([]byte(out)) // the final flush reports the error
 }
 
-// verbList returns a list of the verbs by group, and of the pages of the manual.
+// verbList returns a list of the verbs, by group, and a list of the pages of the manual.
 func verbList(root *cobra.Command, width int) string {
 	var out strings.Builder
-	for _, g := range groups {
+	for _, g := range verbGroups {
 		out.WriteString("\n" + g.title + ":\n")
 		for _, name := range g.verbs {
 			verb, _, err := root.Find([]string{name})
@@ -100,7 +100,7 @@ func verbList(root *cobra.Command, width int) string {
 	for _, topic := range site.Manual() {
 		names = append(names, topic.Name)
 	}
-	out.WriteString("\nPages of the manual, for example `stackglass help tutorial`:\n" + indented(filled(strings.Join(names, ", "), width-2)))
+	out.WriteString("\nPages of the manual, for example `stackglass help tutorial`:\n" + indented(wrapText(strings.Join(names, ", "), width-2)))
 	return out.String()
 }
 
@@ -108,8 +108,9 @@ func indented(text string) string {
 	return "  " + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n  ") + "\n"
 }
 
-// filled wraps the paragraphs of a text at a width. Lines that begin with a blank stay unchanged.
-func filled(text string, width int) string {
+// wrapText wraps the paragraphs of a text at the given width. Lines that begin with a blank do not
+// change.
+func wrapText(text string, width int) string {
 	var out strings.Builder
 	column := 0
 	end := func() {
@@ -142,9 +143,9 @@ func filled(text string, width int) string {
 	return out.String()
 }
 
-// fit limits the tables of a document to the width of a terminal. A table that is too wide is split
-// into several tables with the same rows and the same first column.
-func fit(d *report.Document, width int) *report.Document {
+// splitWideTables limits the tables of a document to the width of a terminal. It splits each table
+// that is too wide into several tables with the same rows and the same first column.
+func splitWideTables(d *report.Document, width int) *report.Document {
 	narrow := *d
 	narrow.Tables, narrow.Prose = fitTables(d.Tables, width), fitTables(d.Prose, width)
 	return &narrow
@@ -152,7 +153,7 @@ func fit(d *report.Document, width int) *report.Document {
 
 func fitTables(tables []report.Table, width int) (narrow []report.Table) {
 	for _, t := range tables {
-		t.Title = strings.TrimSuffix(filled(t.Title, width), "\n")
+		t.Title = strings.TrimSuffix(wrapText(t.Title, width), "\n")
 		if t.Single && len(t.Rows) == 1 || len(t.Columns) < 2 {
 			narrow = append(narrow, t)
 			continue
@@ -180,7 +181,7 @@ func fitTables(tables []report.Table, width int) (narrow []report.Table) {
 	return narrow
 }
 
-// columnsOf returns a table with the first column of t and its columns [from, to).
+// columnsOf returns a table with the first column of t and the columns [from, to) of t.
 func columnsOf(t report.Table, from, to int) report.Table {
 	part := t
 	part.Columns = append(t.Columns[:1:1], t.Columns[from:to]...)

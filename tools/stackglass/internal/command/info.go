@@ -18,10 +18,10 @@ import (
 	"github.com/stackglass/stackglass/tools/stackglass/internal/pass"
 )
 
-// infoReferences is the number of references that info reads.
+// infoReferences is the number of references that the verb info reads.
 const infoReferences = 1 << 20
 
-// info returns the verb that describes a file. The older verb check is an alias of info --verify.
+// info returns the verb that describes a file. The older verb "check" is an alias of info --verify.
 func (a *app) info() *cobra.Command {
 	var format, inputFormat string
 	var verify bool
@@ -33,7 +33,7 @@ func (a *app) info() *cobra.Command {
 	}
 	describe := func(ctx context.Context, in *pass.Input) error {
 		if in.IsProfile {
-			if err := (&reading{cmd: cmd}).refuseForProfile(in.Name); err != nil {
+			if err := (&readOptions{cmd: cmd}).refuseForProfile(in.Name); err != nil {
 				return err
 			}
 			return a.profileInfo(ctx, in, format)
@@ -73,7 +73,7 @@ func traceInfo(in *pass.Input, facts *pass.Facts) *report.Document {
 		{Key: "file", Label: "file", Value: report.TextOf(in.Name)},
 		{Key: "type", Label: "type", Value: report.TextOf("trace")},
 		{Key: "trace_format", Label: "trace format", Value: report.TextOf(facts.Header.Format)},
-		{Key: "packed", Label: "packed", Value: packedIn(facts.Packings)},
+		{Key: "packed", Label: "packed", Value: compressionNames(facts.Packings)},
 		{Key: "stored_bytes", Label: "stored bytes", Value: report.Known(uint64(in.Bytes))},
 		{Key: "whole", Label: "read to the end", Value: report.YesNo(facts.Whole)},
 		{Key: "references", Label: "references read", Value: report.Count(facts.References)},
@@ -106,7 +106,7 @@ func (a *app) profileInfo(ctx context.Context, in *pass.Input, format string) er
 	if err != nil {
 		return err
 	}
-	l := &answerable{Result: result, name: in.Name}
+	l := &loadedFile{Result: result, name: in.Name}
 	l.warnings = l.doubts()
 	p := l.Profile
 	digest := p.Digest()
@@ -130,7 +130,7 @@ func (a *app) profileInfo(ctx context.Context, in *pass.Input, format string) er
 	return a.answer(l, format, d)
 }
 
-// threadList lists threads, or only their number if there are many.
+// threadList returns a list of threads or, if there are many, only their number.
 func threadList(threads []uint32, none string) report.Value {
 	if len(threads) == 0 {
 		return report.TextOf(none)
@@ -155,11 +155,11 @@ func containerInfo(in *pass.Input, f *pass.Facts) *report.Document {
 		{Key: "file", Label: "file", Value: report.TextOf(in.Name)},
 		{Key: "type", Label: "type", Value: report.TextOf("trace")},
 		{Key: "trace_format", Label: "trace format", Value: report.TextOf(f.Header.Format)},
-		{Key: "packed", Label: "packed", Value: packedIn(f.Packings)},
+		{Key: "packed", Label: "packed", Value: compressionNames(f.Packings)},
 		{Key: "stored_bytes", Label: "stored bytes", Value: report.Known(uint64(in.Bytes))},
 		{Key: "version", Label: "version", Value: report.Count(s.Version)},
 		{Key: "whole", Label: "whole", Value: report.YesNo(f.Stopped == nil)},
-		{Key: "ended", Label: "the run ended", Value: endOf(f)},
+		{Key: "ended", Label: "the run ended", Value: endingOf(f)},
 		{Key: "references", Label: "references", Value: report.Count(s.References)},
 		{Key: "bytes_per_reference", Label: "bytes per reference", Value: quotient(s.Bytes, s.References)},
 		{Key: "steps", Label: "steps", Value: report.Count(s.Steps)},
@@ -173,7 +173,7 @@ func containerInfo(in *pass.Input, f *pass.Facts) *report.Document {
 		{Key: "has_sizes", Label: "sizes", Value: report.YesNo(f.Header.Sizes)},
 	}}
 	d.Input = append(d.Input, capturedFacts(f.Header.Capture)...)
-	d.Tables = []report.Table{codeTable(f.Header.Program), threadTable(s), moduleTable(f.Header.Program), missedTable(f.Header.Program)}
+	d.Tables = []report.Table{codeTable(f.Header.Program), threadTable(s), moduleTable(f.Header.Program), uninstrumentedTable(f.Header.Program)}
 	d.Tables = slices.DeleteFunc(d.Tables, func(t report.Table) bool { return len(t.Rows) == 0 })
 	if s.Lost.First != nil {
 		d.Warnings = append(d.Warnings, in.Name+": "+s.Lost.String())
@@ -188,8 +188,8 @@ func quotient(a, b uint64) report.Value {
 	return report.Decimal(float64(a) / float64(b))
 }
 
-// endOf describes how the traced run ended.
-func endOf(f *pass.Facts) report.Value {
+// endingOf describes how the traced run ended.
+func endingOf(f *pass.Facts) report.Value {
 	switch how := f.Container.Ending.String(); {
 	case how != "":
 		return report.TextOf(how)
@@ -200,7 +200,7 @@ func endOf(f *pass.Facts) report.Value {
 }
 
 // capturedFacts returns the facts that were recorded with the trace. If a fact occurs several
-// times, its last value is used, except that all program arguments are joined.
+// times, the last value is used; program arguments, however, are joined.
 func capturedFacts(capture []trace.Fact) (facts []report.Fact) {
 	texts := map[string]string{}
 	var names []string
@@ -219,7 +219,7 @@ func capturedFacts(capture []trace.Fact) (facts []report.Fact) {
 	return facts
 }
 
-// codeTable counts the entries of the program's tables.
+// codeTable returns a table with the number of entries in each of the program's tables.
 func codeTable(p *trace.Program) report.Table {
 	t := report.Table{Key: "code", Columns: report.Columns("what=information about the program", "number")}
 	missed := uint64(0)
@@ -279,8 +279,8 @@ func moduleTable(p *trace.Program) report.Table {
 	return t
 }
 
-// missedTable lists code that was not instrumented.
-func missedTable(p *trace.Program) report.Table {
+// uninstrumentedTable lists code that was not instrumented.
+func uninstrumentedTable(p *trace.Program) report.Table {
 	t := report.Table{Key: "missed", Columns: report.Columns(
 		"module=not instrumented, in module", "what", "why", "places")}
 	for i := range p.Modules {
@@ -314,7 +314,7 @@ func checkDocument(in *pass.Input, c *pass.Checked) *report.Document {
 	d := &report.Document{Schema: "stackglass.check", Version: 1, Input: []report.Fact{
 		{Key: "file", Label: "file", Value: report.TextOf(in.Name)},
 		{Key: "type", Label: "type", Value: report.TextOf(c.Type)},
-		{Key: "packed", Label: "packed", Value: packedIn(c.Packings)},
+		{Key: "packed", Label: "packed", Value: compressionNames(c.Packings)},
 		{Key: "references", Label: "references that can be read", Value: report.Count(c.References)},
 		{Key: "whole", Label: "whole", Value: report.YesNo(c.Count == 0)},
 	}}
@@ -337,7 +337,7 @@ func checkDocument(in *pass.Input, c *pass.Checked) *report.Document {
 	return d
 }
 
-// packedIn returns the names of a file's compression formats, or "no".
-func packedIn(packings []string) report.Value {
+// compressionNames returns the names of a file's compression formats, or "no".
+func compressionNames(packings []string) report.Value {
 	return report.TextOf(cmp.Or(strings.Join(packings, " in "), "no"))
 }

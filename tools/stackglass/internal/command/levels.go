@@ -15,8 +15,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// presetNames returns the names of the presets. The options and help of every verb list the
-// presets, so they are parsed only once.
+// presetNames returns the names of the presets. They are parsed only once, because the options and
+// the help of every verb list the presets.
 var presetNames = sync.OnceValue(func() (names []string) {
 	for _, h := range hierarchy.Presets() {
 		names = append(names, h.Name)
@@ -24,10 +24,10 @@ var presetNames = sync.OnceValue(func() (names []string) {
 	return names
 })
 
-// cacheUsage is the help of --cache if there is no default.
+// cacheUsage is the help text of --cache for verbs without default caches.
 const cacheUsage = "add this cache `LEVEL`, for example L1=32KiB,8 (repeat for each level)"
 
-// machineOptions contains --cache and --hierarchy.
+// machineOptions contains the values of --cache and --hierarchy.
 type machineOptions struct {
 	caches []string
 	named  string
@@ -36,7 +36,7 @@ type machineOptions struct {
 func (m *machineOptions) addMachine(cmd *cobra.Command, cacheUsage string) {
 	cmd.Flags().StringArrayVar(&m.caches, "cache", nil, cacheUsage)
 	cmd.Flags().StringVar(&m.named, "hierarchy", "", "use the hierarchy of a processor, or a `FILE` that describes a hierarchy")
-	completeFiles(cmd, "hierarchy", presetNames())
+	setFileCompletions(cmd, "hierarchy", presetNames())
 }
 
 // given reports whether the user specified a hierarchy.
@@ -47,20 +47,21 @@ func (m *machineOptions) hierarchy() (hierarchy.Hierarchy, error) {
 	return chooseHierarchy(m.caches, m.named)
 }
 
-// chooseHierarchy returns the levels of --cache or of --hierarchy.
+// chooseHierarchy returns the hierarchy from --cache or --hierarchy.
 func chooseHierarchy(caches []string, named string) (hierarchy.Hierarchy, error) {
 	switch {
 	case len(caches) > 0 && named != "":
 		return hierarchy.Hierarchy{}, usagef("--cache and --hierarchy cannot be combined: give only one of these options")
 	case len(caches) > 0:
-		return givenLevels(caches)
+		return parseLevels(caches)
 	case named == "":
 		return hierarchy.Hierarchy{}, usagef("no caches are given: add --cache L1=32KiB,8, or --hierarchy with one of ", strings.Join(presetNames(), ", "))
 	}
 	return namedHierarchy("hierarchy", named)
 }
 
-// namedHierarchy returns the hierarchy that an option names: a preset, or the contents of a file.
+// namedHierarchy returns the hierarchy whose name is the value of an option: a preset, or the
+// contents of a file.
 func namedHierarchy(option, named string) (hierarchy.Hierarchy, error) {
 	h, unknown := hierarchy.Preset(named)
 	if unknown == nil {
@@ -78,8 +79,8 @@ func namedHierarchy(option, named string) (hierarchy.Hierarchy, error) {
 	return readHierarchy("--"+option+" "+named, named, text)
 }
 
-// givenLevels parses the values of --cache.
-func givenLevels(caches []string) (h hierarchy.Hierarchy, err error) {
+// parseLevels parses the values of --cache.
+func parseLevels(caches []string) (h hierarchy.Hierarchy, err error) {
 	for _, text := range caches {
 		if err := h.Add(text); err != nil {
 			var option *trace.OptionError
@@ -92,12 +93,12 @@ func givenLevels(caches []string) (h hierarchy.Hierarchy, err error) {
 	if len(h.Levels) == 0 {
 		return h, usagef("--cache ", strings.Join(caches, ", "), ": the list contains no cache; add a cache such as L1=32KiB,8")
 	}
-	return h, namable("--cache", h)
+	return h, checkCacheNames("--cache", h)
 }
 
-// readHierarchy parses a file in YAML or in one of the formats of package config. h.About lists the
-// settings that a [hierarchy.Hierarchy] cannot express. The parameter where is the option with
-// which the user named the file.
+// readHierarchy parses a file in YAML or in one of the formats of package config. The field About
+// of the result lists the settings that a [hierarchy.Hierarchy] cannot express. The parameter where
+// is the option that names the file.
 func readHierarchy(where, path string, text []byte) (h hierarchy.Hierarchy, err error) {
 	var notes []string
 	form := config.Recognise(text)
@@ -113,11 +114,11 @@ func readHierarchy(where, path string, text []byte) (h hierarchy.Hierarchy, err 
 		h.Name = path
 	}
 	h.About = strings.TrimSpace(h.About + " " + strings.Join(notes, "; "))
-	return h, namable(where, h)
+	return h, checkCacheNames(where, h)
 }
 
-// namable returns an error if the name of a cache would be ambiguous in --fail-if.
-func namable(where string, h hierarchy.Hierarchy) error {
+// checkCacheNames returns an error if the name of a cache would be ambiguous in --fail-if.
+func checkCacheNames(where string, h hierarchy.Hierarchy) error {
 	for _, c := range h.Levels {
 		if c.Name == "memory" || strings.ContainsAny(c.Name, ".<>") {
 			return usagef(where, ": a cache cannot be named ", strconv.Quote(c.Name),
@@ -143,8 +144,8 @@ func readYAML(text []byte) (hierarchy.Hierarchy, error) {
 	return config.FromNode(node)
 }
 
-// fromYAML converts a YAML node. Aliases are rejected, because a few bytes of aliases can expand to
-// gigabytes, and a hierarchy does not need aliases.
+// fromYAML converts a YAML node. It rejects aliases, because a few bytes of aliases can expand to
+// gigabytes, and hierarchies do not need them.
 func fromYAML(from *yaml.Node) (config.Node, error) {
 	to := config.Node{Line: from.Line, Text: from.Value}
 	switch from.Kind {

@@ -2,12 +2,12 @@ package command
 
 import "testing"
 
-// TestMissingLineSize checks that an error about a missing line size contains advice, and explains
-// where a default cache comes from.
+// TestMissingLineSize checks that errors about a missing line size contain advice, and explain
+// default caches.
 func TestMissingLineSize(t *testing.T) {
-	in(t, nil)
+	inFolder(t, nil)
 	for _, size := range []string{"32", "128"} {
-		expect(t, stackglass("analyze", "demo:matmul-naive", "--lines", size, "-o", size+".sgp"), exitOK)
+		expectExit(t, stackglass("analyze", "demo:matmul-naive", "--lines", size, "-o", size+".sgp"), exitOK)
 	}
 	for line, want := range map[string]string{
 		"what-if 32.sgp --cache L1=2KiB,8,128":                    "--lines 32,128",
@@ -18,7 +18,7 @@ func TestMissingLineSize(t *testing.T) {
 		"sites 128.sgp":                                           "--cache L1=32KiB,8,128",
 		"export 32.sgp --to html --cache L1=2KiB,8":               "--lines 32,64",
 	} {
-		expect(t, stackglass(words(line)...), exitUsage, want)
+		expectExit(t, stackglass(words(line)...), exitUsage, want)
 	}
 	if got := stackglass(words("sites 128.sgp --cache L1=32KiB,8,128")...); got.code != exitOK {
 		t.Error(got)

@@ -11,8 +11,9 @@ import (
 	"github.com/stackglass/stackglass/core/ask"
 )
 
-// localityVerbs lists the verbs that locality replaces, by the values of --by. The first verb is
-// the default. Each verb remains a separate command, which the help does not list.
+// localityVerbs lists the verbs that the verb locality replaces, by the values of --by. The first
+// verb is the default. Each of these verbs still exists as a command, but the help does not list
+// it.
 var localityVerbs = []struct{ by, verb string }{
 	{"size", "curve"},
 	{"distance", "histogram"},
@@ -21,13 +22,14 @@ var localityVerbs = []struct{ by, verb string }{
 	{"window", "footprint"},
 }
 
-// isLocality reports whether locality replaces a verb.
+// isLocality reports whether the verb locality replaces the given verb.
 func isLocality(verb string) bool {
 	return slices.ContainsFunc(localityVerbs, func(l struct{ by, verb string }) bool { return l.verb == verb })
 }
 
-// locality returns the verb for stack distances and for results that follow from them without a
-// hierarchy. The verb has the options of all verbs that it replaces, and runs one of these verbs.
+// locality returns the verb for stack distances, and for results that are computed from them
+// without a hierarchy. The verb has the options of all verbs that it replaces, and runs one of
+// these verbs.
 func (a *app) locality() *cobra.Command {
 	var by string
 	verbs := map[string]*cobra.Command{}
@@ -41,7 +43,7 @@ func (a *app) locality() *cobra.Command {
 			if verb == nil {
 				return usagef("--by ", by, ", want one of ", strings.Join(words, ", "))
 			}
-			if err := passOptions(cmd, verb, by); err != nil {
+			if err := copyOptions(cmd, verb, by); err != nil {
 				return err
 			}
 			verb.SetContext(cmd.Context())
@@ -49,7 +51,7 @@ func (a *app) locality() *cobra.Command {
 		},
 	}
 	for _, l := range localityVerbs {
-		verb := a.verb(ask.VerbOf(l.verb))
+		verb := a.newVerbCommand(ask.VerbOf(l.verb))
 		verbs[l.by], words = verb, append(words, l.by)
 		verb.Flags().VisitAll(func(f *pflag.Flag) {
 			if cmd.Flags().Lookup(f.Name) == nil {
@@ -58,12 +60,13 @@ func (a *app) locality() *cobra.Command {
 		})
 	}
 	cmd.Flags().StringVar(&by, "by", words[0], "print misses or accesses by this `QUANTITY`: "+strings.Join(words, ", "))
-	complete(cmd, "by", words)
+	setCompletions(cmd, "by", words)
 	return cmd
 }
 
-// passOptions copies the options that the user specified for locality to verb.
-func passOptions(locality, verb *cobra.Command, by string) (err error) {
+// copyOptions copies the options that the user specified from the verb locality to the verb that it
+// runs.
+func copyOptions(locality, verb *cobra.Command, by string) (err error) {
 	locality.Flags().Visit(func(f *pflag.Flag) {
 		to := verb.Flags().Lookup(f.Name)
 		switch {

@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// The list "rebuilt" contains programs before and after a change. The programs' arrays begin at
-// multiples of the page size, so that they map to the same cache sets in every build.
-var rebuilt = []struct {
+// rebuiltPrograms lists programs before and after a change. Their arrays begin at multiples of the
+// page size, so that they map to the same cache sets in every build.
+var rebuiltPrograms = []struct {
 	name, change string
 	cache        string
 	before       string
@@ -78,14 +78,14 @@ func TestRebuiltPrograms(t *testing.T) {
 	if _, err := exec.LookPath("clang-19"); err != nil {
 		t.Skip("clang-19 is not installed")
 	}
-	for _, p := range rebuilt {
+	for _, p := range rebuiltPrograms {
 		t.Run(p.name, func(t *testing.T) {
 			after := p.before
 			for i := 0; i < len(p.replace); i += 2 {
 				after = strings.ReplaceAll(after, p.replace[i], p.replace[i+1])
 			}
 			before := strings.ReplaceAll(p.before, "LOOPS", "for (int i = 0; i < N; i++) for (int j = 0; j < N; j++)")
-			in(t, map[string]string{"before.c": before, "after.c": after})
+			inFolder(t, map[string]string{"before.c": before, "after.c": after})
 			for _, name := range []string{"before", "after"} {
 				if got := stackglass("cc", "--", "clang-19", "-O1", "-g", name+".c", "-o", name); got.code != exitOK {
 					t.Fatalf("%s: exit %d, %s", name, got.code, got.stderr)
@@ -96,7 +96,7 @@ func TestRebuiltPrograms(t *testing.T) {
 					t.Fatalf("%s: %v\n%s", name, err, out)
 				}
 			}
-			was, is := simulated(t, "before.sgt", p.cache), simulated(t, "after.sgt", p.cache)
+			was, is := simulatedMisses(t, "before.sgt", p.cache), simulatedMisses(t, "after.sgt", p.cache)
 			predicted := changesOf(t, append([]string{"loops", "before.sgt", "--format", "json", "--cache", p.cache}, strings.Fields(p.change)...)...)
 			if predicted != (tried{was, is}) || is >= was {
 				t.Errorf("predicted misses: %d before and %d after the change; simulated: %d before and %d after", predicted.Before, predicted.After, was, is)
@@ -106,8 +106,8 @@ func TestRebuiltPrograms(t *testing.T) {
 	}
 }
 
-// The function "simulated" returns the simulated misses of a whole trace.
-func simulated(t *testing.T, name, cache string) uint64 {
+// simulatedMisses returns the simulated misses of a whole trace.
+func simulatedMisses(t *testing.T, name, cache string) uint64 {
 	t.Helper()
 	got := stackglass("simulate", name, "--cache", cache, "--format", "json")
 	var answer struct {

@@ -22,7 +22,7 @@ func TestLoopMissesAddUp(t *testing.T) {
 		}
 		return sum
 	}
-	for _, file := range []string{"demo:matmul-naive", "demo:array-list", "demo:ring", kernels + "stencil.sgt"} {
+	for _, file := range []string{"demo:matmul-naive", "demo:array-list", "demo:ring", kernelFolder + "stencil.sgt"} {
 		for _, cache := range []string{"L1=1KiB,2", "L1=4KiB,full", "L1=3KiB,8", "L1=32KiB,8"} {
 			simulated := levelsOf(t, "simulate "+file+" --cores 0-64 --cache "+cache+" --format csv")[0]
 			var answer struct{ Misses []row }

@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// man returns the hidden verb that prints the manual page of the command in roff, for packages. The
-// page contains the same verbs, options and texts as the help.
+// man returns the hidden verb that prints the manual page of the command in roff, for distribution
+// packages. The page contains the same verbs, options and texts as the help.
 func (a *app) man() *cobra.Command {
 	return &cobra.Command{
 		Use:    "man",
@@ -23,39 +23,39 @@ func (a *app) man() *cobra.Command {
 func manPage(root *cobra.Command) string {
 	var out roff
 	out.WriteString(`.\" Made by stackglass man; DO NOT EDIT.` + "\n")
-	out.macro("TH", "STACKGLASS", "1", "", "stackglass "+root.Version, "User Commands")
-	out.macro("SH", "NAME")
-	out.WriteString("stackglass \\- " + escaped(strings.ToLower(root.Short[:1])+root.Short[1:]) + "\n")
-	out.macro("SH", "SYNOPSIS")
+	out.writeMacro("TH", "STACKGLASS", "1", "", "stackglass "+root.Version, "User Commands")
+	out.writeMacro("SH", "NAME")
+	out.WriteString("stackglass \\- " + escapeRoff(strings.ToLower(root.Short[:1])+root.Short[1:]) + "\n")
+	out.writeMacro("SH", "SYNOPSIS")
 	out.WriteString(".B stackglass\n.I VERB\n[\\fIFILE\\fR] [\\fIOPTIONS\\fR]\n")
-	out.macro("SH", "DESCRIPTION")
-	out.text(root.Long)
-	for _, g := range groups {
-		out.macro("SH", strings.ToUpper(g.title))
+	out.writeMacro("SH", "DESCRIPTION")
+	out.writeText(root.Long)
+	for _, g := range verbGroups {
+		out.writeMacro("SH", strings.ToUpper(g.title))
 		for _, name := range g.verbs {
 			if verb, _, err := root.Find([]string{name}); err == nil && verb != root {
-				out.verb(verb)
+				out.writeVerb(verb)
 			}
 		}
 	}
-	out.macro("SH", "SEE ALSO")
-	out.text("The manual: stackglass help index.")
+	out.writeMacro("SH", "SEE ALSO")
+	out.writeText("The manual: stackglass help index.")
 	return out.String()
 }
 
-// roff is a manual page that is being written.
+// roff collects the text of a manual page.
 type roff struct{ strings.Builder }
 
-// verb writes the help of a verb.
-func (r *roff) verb(verb *cobra.Command) {
-	r.macro("SS", verb.Name())
-	r.text(verb.Short + ".\n\n  " + verb.UseLine())
+// writeVerb writes the help of a verb.
+func (r *roff) writeVerb(verb *cobra.Command) {
+	r.writeMacro("SS", verb.Name())
+	r.writeText(verb.Short + ".\n\n  " + verb.UseLine())
 	if verb.Name() == "completion" {
-		return // the subcommands of completion are the shells
+		return // the subcommands of completion are only the names of shells
 	}
 	if verb.Long != "" {
-		r.macro("PP")
-		r.text(verb.Long)
+		r.writeMacro("PP")
+		r.writeText(verb.Long)
 	}
 	var shared []string
 	verb.LocalFlags().VisitAll(func(f *pflag.Flag) {
@@ -68,43 +68,43 @@ func (r *roff) verb(verb *cobra.Command) {
 		}
 	})
 	if len(shared) > 0 {
-		r.macro("PP")
-		r.text("Options for reading a trace, as for analyze: " + strings.Join(shared, ", ") + ".")
+		r.writeMacro("PP")
+		r.writeText("Options for reading a trace, as for analyze: " + strings.Join(shared, ", ") + ".")
 	}
 	if verb.HasExample() {
-		r.macro("PP")
-		r.text("Examples:\n" + verb.Example)
+		r.writeMacro("PP")
+		r.writeText("Examples:\n" + verb.Example)
 	}
 }
 
 func (r *roff) option(f *pflag.Flag) {
 	value, about := pflag.UnquoteUsage(f)
-	name := `\fB` + escaped("--"+f.Name) + `\fR`
+	name := `\fB` + escapeRoff("--"+f.Name) + `\fR`
 	if f.Shorthand != "" {
-		name = `\fB` + escaped("-"+f.Shorthand) + `\fR, ` + name
+		name = `\fB` + escapeRoff("-"+f.Shorthand) + `\fR, ` + name
 	}
 	if value != "" {
-		name += ` \fI` + escaped(value) + `\fR`
+		name += ` \fI` + escapeRoff(value) + `\fR`
 	}
-	r.macro("TP")
+	r.writeMacro("TP")
 	r.WriteString(name + "\n")
 	if f.DefValue != "" && f.DefValue != "0" && f.DefValue != "false" && f.DefValue != "[]" {
 		about += " (default " + f.DefValue + ")"
 	}
-	r.text(about)
+	r.writeText(about)
 }
 
-// macro writes a line that begins with a macro.
-func (r *roff) macro(name string, arguments ...string) {
+// writeMacro writes a roff macro and its arguments.
+func (r *roff) writeMacro(name string, arguments ...string) {
 	r.WriteString("." + name)
 	for _, a := range arguments {
-		r.WriteString(` "` + strings.ReplaceAll(escaped(a), `"`, `\(dq`) + `"`)
+		r.WriteString(` "` + strings.ReplaceAll(escapeRoff(a), `"`, `\(dq`) + `"`)
 	}
 	r.WriteByte('\n')
 }
 
-// text writes paragraphs. Lines that begin with a blank keep their line breaks.
-func (r *roff) text(text string) {
+// writeText writes paragraphs. Lines that begin with a blank keep their line breaks.
+func (r *roff) writeText(text string) {
 	var verbatim, ended bool
 	for line := range strings.Lines(strings.TrimRight(text, "\n") + "\n") {
 		line = strings.TrimRight(line, "\n")
@@ -121,10 +121,10 @@ func (r *roff) text(text string) {
 			}
 		}
 		if ended {
-			r.macro("PP")
+			r.writeMacro("PP")
 			ended = false
 		}
-		r.WriteString(escaped(line) + "\n")
+		r.WriteString(escapeRoff(line) + "\n")
 	}
 	if verbatim {
 		r.WriteString(".fi\n")
@@ -133,8 +133,8 @@ func (r *roff) text(text string) {
 
 var escapes = strings.NewReplacer(`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", "\\`", "^", `\(ha`, "~", `\(ti`)
 
-// escaped returns text in which no character has a special meaning.
-func escaped(text string) string {
+// escapeRoff escapes all characters that have a special meaning in roff.
+func escapeRoff(text string) string {
 	text = escapes.Replace(text)
 	if strings.HasPrefix(text, ".") {
 		return `\&` + text

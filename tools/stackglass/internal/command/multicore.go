@@ -29,8 +29,8 @@ import (
 )
 
 type multicoreOptions struct {
-	r         *reading
-	at, check string // the input for which a run is predicted, and a recorded run with this input
+	r         *readOptions
+	at, check string // values of --at (the input for which a run is predicted) and --check (a recorded run with this input)
 	output    string
 	analyses  string
 	ppt       pptFiles
@@ -38,9 +38,9 @@ type multicoreOptions struct {
 	found     *pass.Predicted
 }
 
-// multicore adds the options that write the profile of the threads, and that predict for a larger
-// input.
-func (a *app) multicore(cmd *cobra.Command, o *asking) {
+// addMulticoreOptions adds options to the verb multicore: for writing the profile of the threads,
+// and for predicting a larger input.
+func (a *app) addMulticoreOptions(cmd *cobra.Command, o *verbCommand) {
 	m := &multicoreOptions{r: o.r}
 	f := cmd.Flags()
 	f.StringVar(&m.at, "at", "", "predict a run with this `INPUT`, for example n=512, from runs with smaller inputs: n=64:FILE n=96:FILE …")
@@ -48,7 +48,7 @@ func (a *app) multicore(cmd *cobra.Command, o *asking) {
 	f.StringVarP(&m.output, "output", "o", "", "write the profile of the synthesised threads to this `FILE` (only for one number of cores)")
 	f.StringVar(&m.analyses, "analyses", "default", "include this `LIST` of analyses in the profile, as in analyze")
 	m.ppt.flags(f)
-	completeFiles(cmd, "processor", pipeline.Processors())
+	setFileCompletions(cmd, "processor", pipeline.Processors())
 	cmd.Use = strings.Replace(cmd.Use, "FILE", "TRACE", 1)
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if m.at == "" {
@@ -58,7 +58,7 @@ func (a *app) multicore(cmd *cobra.Command, o *asking) {
 	}
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		if m.at != "" {
-			return a.runLarger(o, m, args)
+			return a.predictLargerInput(o, m, args)
 		}
 		if m.check != "" {
 			return usagef("--check ", m.check, ": --at is missing; give the input of the run in this file, for example --at n=512")
@@ -70,7 +70,7 @@ func (a *app) multicore(cmd *cobra.Command, o *asking) {
 		}()
 		return a.ask(o, args[0])
 	}
-	o.check = func(q ask.Question) error {
+	o.beforeLoad = func(q ask.Question) error {
 		words, err := program.CoresQuestion(q)
 		if err == nil && m.output != "" && len(words.Cores) != 1 {
 			err = usagef("-o ", m.output, ": a profile contains the threads for only one number of cores; give one number after --cores")
@@ -80,7 +80,7 @@ func (a *app) multicore(cmd *cobra.Command, o *asking) {
 		}
 		return err
 	}
-	o.prepare = func(l *answerable, run *ask.Run) (err error) {
+	o.afterLoad = func(l *loadedFile, run *ask.Run) (err error) {
 		if m.output != "" {
 			if _, err := outputFor(m.output, l.name, 1); err != nil {
 				return err
@@ -92,7 +92,7 @@ func (a *app) multicore(cmd *cobra.Command, o *asking) {
 		run.Predict = func(words answers.MulticoreQuestion) (*answers.Reply, error) { return a.predict(m, l, words) }
 		return nil
 	}
-	o.then = func(l *answerable, _ ask.Question, d *report.Document) error {
+	o.beforePrint = func(l *loadedFile, _ ask.Question, d *report.Document) error {
 		if m.out != nil {
 			if err := commit(m.out, m.output, m.found.Results[len(m.found.Results)-1].Profile); err != nil {
 				return err
@@ -111,7 +111,7 @@ func (a *app) multicore(cmd *cobra.Command, o *asking) {
 	}
 }
 
-// question returns the question about a trace.
+// question converts the words of a question to a question about a trace.
 func (m *multicoreOptions) question(words answers.MulticoreQuestion) (q predict.Question, err error) {
 	processor := words.Processor
 	if words.Processor = ""; m.output != "" {
@@ -122,7 +122,7 @@ func (m *multicoreOptions) question(words answers.MulticoreQuestion) (q predict.
 		if errors.As(err, &option) && slices.Contains([]string{"rate", "least", "weights"}, option.Option) {
 			return q, usagef("--sdcm ", words.SDCM, ": ", err.Error())
 		}
-		return q, usage(err)
+		return q, askUsageError(err)
 	}
 	if processor != "" {
 		if q.Processor, err = chosenProcessor(processor); err != nil {
@@ -131,20 +131,20 @@ func (m *multicoreOptions) question(words answers.MulticoreQuestion) (q predict.
 	}
 	if m.analyses != "" {
 		if q.Spec.Analyses, err = analysis.ParseAnalyses(m.analyses); err != nil {
-			return q, usage(err)
+			return q, askUsageError(err)
 		}
 	}
 	return q, nil
 }
 
-// passError is an error that occurred while a trace was read. The question is valid.
+// passError is an error that occurred while a trace was read, and not a usage error.
 type passError struct{ err error }
 
 func (e *passError) Error() string { return e.err.Error() }
 
-// predict predicts the threads of a run on several cores from a trace, and returns the answer to a
-// question about them.
-func (a *app) predict(m *multicoreOptions, l *answerable, words answers.MulticoreQuestion) (*answers.Reply, error) {
+// predict predicts a run on several cores from the trace of one run, and returns the reply to the
+// question.
+func (a *app) predict(m *multicoreOptions, l *loadedFile, words answers.MulticoreQuestion) (*answers.Reply, error) {
 	q, err := m.question(words)
 	if err != nil {
 		return nil, err
@@ -160,29 +160,31 @@ func (a *app) predict(m *multicoreOptions, l *answerable, words answers.Multicor
 	}, nil
 }
 
-// predictOne predicts from the trace of one run, which is read once for each number of cores.
+// predictOne predicts a run on several cores from one trace, which it reads once for each number of
+// cores.
 func (a *app) predictOne(m *multicoreOptions, q predict.Question, name string) (*pass.Predicted, error) {
 	common, err := m.r.options(a, nil)
 	if err != nil {
 		return nil, err
 	}
 	read := pass.PredictOptions{Format: m.r.inputFormat, SkipBad: m.r.skipBad, Strict: m.r.strict, MemoryBytes: common.MemoryBytes, Terminal: a.terminal()}
-	if err := m.ppt.read(&read.PPT); err != nil {
+	if err := m.ppt.readFiles(&read.PPT); err != nil {
 		return nil, err
 	}
 	q.MemoryBytes = common.MemoryBytes
 	found, err := pass.Predict(m.r.cmd.Context(), name, q, read)
 	switch {
 	case is[*trace.OptionError](err):
-		return nil, usage(err)
+		return nil, askUsageError(err)
 	case err != nil && !errors.Is(err, pass.ErrInterrupted) && !strings.Contains(err.Error(), name):
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return found, err
 }
 
-// rereadable returns an error if a file cannot be read once for each number of cores.
-func (a *app) rereadable(r *reading, name string) (*answerable, error) {
+// requireFile returns an error unless the input is a trace file, because a prediction reads the
+// trace once for each number of cores.
+func (a *app) requireFile(r *readOptions, name string) (*loadedFile, error) {
 	if name == "-" {
 		return nil, usagef("standard input can be read only once, but a prediction reads the trace once for each number of cores; give a file")
 	}
@@ -201,7 +203,7 @@ func (a *app) rereadable(r *reading, name string) (*answerable, error) {
 	case in.Bytes == 0:
 		err = usagef(in.Name, " can be read only once, but a prediction reads the trace once for each number of cores; give a file")
 	}
-	return &answerable{Result: &pass.Result{}, name: name}, err
+	return &loadedFile{Result: &pass.Result{}, name: name}, err
 }
 
 // pptFiles contains the names of the additional files of a PPT trace.
@@ -214,8 +216,8 @@ func (p *pptFiles) flags(f *pflag.FlagSet) {
 	f.StringVar(&p.bounds, "ppt-bounds", "", "for a PPT trace: compare the trace with this `FILE` (min_max_addr.dat)")
 }
 
-// read parses the files that the options name.
-func (p *pptFiles) read(into *sasmm.Files) error {
+// readFiles parses the files whose names are the values of the options.
+func (p *pptFiles) readFiles(into *sasmm.Files) error {
 	if p.bounds != "" {
 		into.Bounds = new(ppt.Bounds)
 	}
@@ -227,25 +229,26 @@ func (p *pptFiles) read(into *sasmm.Files) error {
 	)
 }
 
-// readPPT parses the file that an option names, if it is set.
+// readPPT parses the file whose name is the value of an option, if the option is set.
 func readPPT[T any](flag, name string, parse func(name string, text []byte) (T, error), into *T) error {
 	if name == "" {
 		return nil
 	}
 	text, err := os.ReadFile(name)
 	if err != nil {
-		return usagef(flag, " ", name, ": ", reason(err))
+		return usagef(flag, " ", name, ": ", errorText(err))
 	}
 	*into, err = parse(name, text)
 	return err
 }
 
-// runLarger predicts a run with an input for which there is no trace.
-func (a *app) runLarger(o *asking, m *multicoreOptions, args []string) error {
+// predictLargerInput predicts a run with an input that was not recorded, from runs with smaller
+// inputs.
+func (a *app) predictLargerInput(o *verbCommand, m *multicoreOptions, args []string) error {
 	switch {
-	case o.r.changed("output", "processor", "by") != "":
+	case o.r.firstSet("output", "processor", "by") != "":
 		return usagef("--at: only hit ratios can be predicted for an input that was not run; leave out -o, --processor and --by")
-	case o.r.changed("sdcm") != "":
+	case o.r.firstSet("sdcm") != "":
 		return usagef("--at uses all windows of each block instead of a sample; leave out --sdcm")
 	}
 	names, at, ok := parseParameters(m.at)
@@ -265,7 +268,7 @@ func (a *app) runLarger(o *asking, m *multicoreOptions, args []string) error {
 		return err
 	}
 	scale := scaleOptions{names: names}
-	runs, err := scale.runs(args)
+	runs, err := scale.parseRuns(args)
 	if err != nil {
 		return err
 	}
@@ -274,7 +277,7 @@ func (a *app) runLarger(o *asking, m *multicoreOptions, args []string) error {
 		{Key: "at", Label: "predicted at", Value: report.TextOf(m.at)},
 	}}
 	one := func(q predict.Question, name string) ([]predict.Result, error) {
-		if _, err := a.rereadable(o.r, name); err != nil {
+		if _, err := a.requireFile(o.r, name); err != nil {
 			return nil, err
 		}
 		found, err := a.predictOne(m, q, name)
@@ -315,7 +318,8 @@ func (a *app) runLarger(o *asking, m *multicoreOptions, args []string) error {
 	return a.print(o.r.format, d)
 }
 
-// largerTable returns the predicted hit ratios of each level, and the hit ratios of a real run.
+// largerTable returns a table of the predicted hit ratios of each level and, for comparison, the
+// hit ratios of a real run.
 func largerTable(list []larger.Result, real []predict.Result) report.Table {
 	t := report.Table{Key: "larger", Title: "Global hit ratios for an input that was not run", Columns: report.Columns(
 		"cores", "level", "caches", "accesses", "kept_rate=distances kept", "followed_rate=followed",

@@ -8,7 +8,7 @@ import (
 
 func init() {
 	const table = " --ppt-blocks testdata/ppt/blocks.txt"
-	golden = append(golden,
+	goldenCommands = append(goldenCommands,
 		"multicore testdata/multicore/unsaid.sgt --cores 2,8 --hierarchy sasmm --sdcm none --by loops",
 		"multicore testdata/multicore/unsaid.sgt --cores 8 --hierarchy sasmm --sdcm none --schedule guided,4 --interleave time",
 		"multicore testdata/plain.din --hierarchy sasmm",
@@ -23,7 +23,7 @@ func init() {
 		"multicore testdata/team.sgt --hierarchy sasmm --ppt-shared testdata/ppt/shared.txt",
 	)
 	const gemm = " n=16:testdata/multicore/gemm-16.sgt n=24:testdata/multicore/gemm-24.sgt n=32:testdata/multicore/gemm-32.sgt"
-	golden = append(golden,
+	goldenCommands = append(goldenCommands,
 		"multicore --at n=48"+gemm+" --check testdata/multicore/gemm-48.sgt --cores 1,2,4,8 --hierarchy sasmm",
 		"multicore --at n=64 n=16:testdata/multicore/jacobi-16.sgt n=32:testdata/multicore/jacobi-32.sgt n=48:testdata/multicore/jacobi-48.sgt --check testdata/multicore/jacobi-64.sgt --cores 1,2,4 --hierarchy sasmm",
 		"multicore --at n=480"+gemm+" --cores 4 --cache L1=32KiB,8 --cache L2=1MiB,16,shared=2 --format csv",

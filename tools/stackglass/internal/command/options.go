@@ -21,8 +21,8 @@ import (
 	"github.com/stackglass/stackglass/tools/stackglass/internal/pass"
 )
 
-// reading contains the options of every verb that can read a trace.
-type reading struct {
+// readOptions contains the options of every verb that can read a trace.
+type readOptions struct {
 	cmd         *cobra.Command
 	inputFormat string
 	kinds       string
@@ -32,49 +32,49 @@ type reading struct {
 	strict      bool
 	mergeable   bool
 	analyses    string           // in the syntax of analysis.ParseAnalyses; "" selects the default analyses
-	usual       bool             // use analysis.Usual unless the user lists analyses
-	sets        stack.SetNumbers // which set tables to compute; 0 selects the default
-	stacks      analysis.Stacks  // which per-core stacks to compute; 0 selects all
+	usual       bool             // whether the default is analysis.Usual if the user lists no analyses
+	sets        stack.SetNumbers // the set tables to compute; 0 selects the default
+	stacks      analysis.Stacks  // the per-core stacks to compute; 0 selects all
 	setCounts   string           // "all" or "most"
-	sample      string           // in the syntax of sample.Parse; "" analyses all references
+	sample      string           // in the syntax of sample.Parse; "" means no sample
 	seed        uint64           // seed of the sample
 	memory      string
 	spill       string // folder for data that do not fit in memory, or ""
 	workers     uint
 	segment     uint
 	format      string
-	lineOptions []string // options that choose the line sizes of an analysis, and so do not apply to a profile
+	lineOptions []string // options that select the line sizes of an analysis; they do not apply to a profile
 
-	utilisation []string          // caches whose utilisation is measured by site, as typed
+	utilisation []string          // caches in which line utilisation is measured by site, as the user wrote them
 	levels      []hierarchy.Cache // the default value of utilisation
-	// record, for each site, the sites that accessed its lines before
+	// whether to record, for each site, the sites that made the previous accesses to the same lines
 	previous bool
 
 	cores, domains string // groups of threads in the syntax of analysis.ParseGroups, or ""
-	// asked is the hierarchy of the question. Cores that share a cache of this hierarchy are a
-	// domain of the analysis, unless the option domains is set.
+	// asked is the hierarchy of the question. Unless the option domains is set, each group of cores
+	// that share a cache of this hierarchy is a domain of the analysis.
 	asked hierarchy.Hierarchy
 
 	checkpoints *checkpoints // nil if the verb has no checkpoints
-	// besides, if not nil, returns a consumer that receives the same batches as the analyses. The
-	// function program returns the code in the trace.
-	besides func(program func() *trace.Program) func(*trace.Batch) error
+	// extraConsumer may be nil. Otherwise, it returns an additional consumer, which receives the same
+	// batches as the analyses. The function program returns the program that the trace contains.
+	extraConsumer func(program func() *trace.Program) func(*trace.Batch) error
 }
 
-// traceOptions lists options that change how a trace is read. These options are errors if FILE is a
-// profile.
+// traceOptions lists options that change how a trace is read. If FILE is a profile, these options
+// are rejected.
 var traceOptions = []string{
 	"input-format", "kinds", "skip", "limit", "threads", "skip-bad", "strict", "mergeable", "analyses",
 	"sample", "sample-seed", "utilisation", "previous", "sets", "cores", "domains", "spill",
 }
 
 // addReading adds the options of a verb that analyses a trace.
-func addReading(cmd *cobra.Command) *reading { return addOptions(cmd, true) }
+func addReading(cmd *cobra.Command) *readOptions { return addOptions(cmd, true) }
 
-// addOptions adds the options of a verb that reads a trace. A verb without analyses reads the whole
-// trace several times.
-func addOptions(cmd *cobra.Command, analyses bool) *reading {
-	r := &reading{cmd: cmd, kinds: trace.DataKinds.String()}
+// addOptions adds the options of a verb that reads a trace. The parameter analyses is false for
+// verbs that only read the trace, several times and completely.
+func addOptions(cmd *cobra.Command, analyses bool) *readOptions {
+	r := &readOptions{cmd: cmd, kinds: trace.DataKinds.String()}
 	f := cmd.Flags()
 	f.SortFlags = false
 	addInputFormat(cmd, &r.inputFormat)
@@ -100,8 +100,8 @@ func addOptions(cmd *cobra.Command, analyses bool) *reading {
 	return r
 }
 
-// addSpill adds the option for traces whose lines do not fit in memory.
-func (r *reading) addSpill() {
+// addSpill adds the option --spill, for traces whose lines do not fit in memory.
+func (r *readOptions) addSpill() {
 	r.cmd.Flags().StringVar(&r.spill, "spill", "", "write data that exceeds --memory to files in this `FOLDER`, instead of stopping (only for stack distances, sets and counters)")
 }
 
@@ -120,7 +120,7 @@ func addFormat(cmd *cobra.Command, format *string) {
 		names = append(names, string(f))
 	}
 	cmd.Flags().StringVar(format, "format", names[0], "print the answer in this `FORMAT`: "+strings.Join(names, ", "))
-	complete(cmd, "format", names)
+	setCompletions(cmd, "format", names)
 }
 
 // checkFormat checks the value of --format, if the verb has that option.
@@ -133,32 +133,32 @@ func checkFormat(cmd *cobra.Command) error {
 	return nil
 }
 
-// hide hides options from the help.
+// hide removes options from the help.
 func hide(cmd *cobra.Command, names ...string) {
 	for _, name := range names {
 		must(cmd.Flags().MarkHidden(name))
 	}
 }
 
-// complete sets words as shell completions of an option's value.
-func complete(cmd *cobra.Command, option string, words []string) {
+// setCompletions sets the words that a shell offers as completions of an option's value.
+func setCompletions(cmd *cobra.Command, option string, words []string) {
 	must(cmd.Flags().SetAnnotation(option, completions, words))
 }
 
-// completeFiles is complete for an option whose value may also be a file.
-func completeFiles(cmd *cobra.Command, option string, words []string) {
+// setFileCompletions is like setCompletions, for an option whose value may also be a file.
+func setFileCompletions(cmd *cobra.Command, option string, words []string) {
 	must(cmd.Flags().SetAnnotation(option, completionsOrFiles, words))
 }
 
-// The annotations of options that have shell completions.
+// Annotations that mark options with shell completions.
 const (
 	completions        = "completions"
 	completionsOrFiles = "completions or files"
 )
 
-// registerCompletions registers the completions of all options. Cobra keeps the registered
-// functions, and therefore the commands, until the process ends. registerCompletions is therefore
-// called only when a shell requests completions.
+// registerCompletions registers the completions of all options. It is called only when a shell
+// requests completions, because Cobra keeps the registered functions, and thus the commands, in
+// memory until the process ends.
 func registerCompletions(cmd *cobra.Command) {
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		for name, directive := range map[string]cobra.ShellCompDirective{completions: cobra.ShellCompDirectiveNoFileComp, completionsOrFiles: cobra.ShellCompDirectiveDefault} {
@@ -172,8 +172,8 @@ func registerCompletions(cmd *cobra.Command) {
 	}
 }
 
-// changed returns the first of these options that the user set, or "".
-func (r *reading) changed(options ...string) string {
+// firstSet returns the first of these options that the user has set, or "".
+func (r *readOptions) firstSet(options ...string) string {
 	for _, option := range options {
 		if f := r.cmd.Flags().Lookup(option); f != nil && f.Changed {
 			return option
@@ -182,18 +182,18 @@ func (r *reading) changed(options ...string) string {
 	return ""
 }
 
-// must panics if there is an error. Only a bug in this package can cause such an error.
+// must panics if err is not nil. Only a bug in this package can cause such an error.
 func must(err error) {
 	if err != nil {
 		panic(err)
 	}
 }
 
-// mostWorkers is larger than any number of processors.
+// mostWorkers is the maximum number of workers. It is larger than any number of processors.
 const mostWorkers = 1 << 10
 
 // options converts the flags to the options of a pass with the given line sizes.
-func (r *reading) options(a *app, lineBytes []uint32) (pass.Options, error) {
+func (r *readOptions) options(a *app, lineBytes []uint32) (pass.Options, error) {
 	kinds, err := trace.ParseKinds(r.kinds)
 	if err != nil {
 		return pass.Options{}, asUsage(err)
@@ -221,7 +221,7 @@ func (r *reading) options(a *app, lineBytes []uint32) (pass.Options, error) {
 		},
 	}
 	switch {
-	case r.changed("sets") == "": // use the default; a resumed run keeps the numbers of sets of its checkpoint
+	case r.firstSet("sets") == "": // use the default; a resumed run uses the numbers of sets in its checkpoint
 	case r.setCounts == "all":
 		o.Spec.SetNumbers = stack.AllSetNumbers
 	case r.setCounts == "most":
@@ -232,18 +232,18 @@ func (r *reading) options(a *app, lineBytes []uint32) (pass.Options, error) {
 	if r.sample != "" {
 		s, err := sample.Parse(r.sample)
 		if err != nil {
-			return o, usage(err)
+			return o, askUsageError(err)
 		}
 		s.Seed = r.seed
 		o.Sample = &s
 	}
-	if err := r.group(&o.Spec); err != nil {
+	if err := r.addGroupsTo(&o.Spec); err != nil {
 		return o, err
 	}
 	if o.Sample != nil && o.Sample.Mode != profile.OnOffSample {
-		r.levels = nil // utilisation needs every access, and the user did not request it
+		r.levels = nil // utilisation cannot be measured in a sample, and the user has not requested it
 	}
-	if err := r.measure(&o.Spec); err != nil {
+	if err := r.addMeasured(&o.Spec); err != nil {
 		return o, err
 	}
 	for _, t := range r.threads {
@@ -262,14 +262,15 @@ func (r *reading) options(a *app, lineBytes []uint32) (pass.Options, error) {
 	return o, nil
 }
 
-// measured describes a cache whose utilisation is measured by site.
-type measured struct {
+// measuredCache is a cache in which line utilisation is measured by site.
+type measuredCache struct {
 	bytes uint64
-	ways  uint32 // number of ways; 0: the cache is fully associative
+	ways  uint32 // number of ways; 0 for a fully associative cache
 }
 
-// measure adds the caches whose utilisation is measured by site to a spec, in ascending order.
-func (r *reading) measure(spec *analysis.Spec) error {
+// addMeasured adds the caches in which line utilisation is measured to the spec of an analysis, in
+// ascending order.
+func (r *readOptions) addMeasured(spec *analysis.Spec) error {
 	list, err := parseMeasured(r.utilisation)
 	if err != nil {
 		return err
@@ -277,9 +278,9 @@ func (r *reading) measure(spec *analysis.Spec) error {
 	line := uint64(spec.SiteLineBytes())
 	for _, c := range r.levels {
 		if uint64(c.LineBytes) != line {
-			continue // sites are measured at a different line size
+			continue // utilisation is measured for a different line size
 		}
-		m := measured{c.SizeBytes, c.Ways}
+		m := measuredCache{c.SizeBytes, c.Ways}
 		if c.Full() || c.Hashed {
 			m.ways = 0
 		}
@@ -287,7 +288,9 @@ func (r *reading) measure(spec *analysis.Spec) error {
 			list = append(list, m)
 		}
 	}
-	slices.SortFunc(list, func(a, b measured) int { return cmp.Or(cmp.Compare(a.bytes, b.bytes), cmp.Compare(a.ways, b.ways)) })
+	slices.SortFunc(list, func(a, b measuredCache) int {
+		return cmp.Or(cmp.Compare(a.bytes, b.bytes), cmp.Compare(a.ways, b.ways))
+	})
 	list = slices.Compact(list)
 	if r.utilisation == nil {
 		list = list[:min(len(list), profile.MaxCapacities)]
@@ -298,9 +301,9 @@ func (r *reading) measure(spec *analysis.Spec) error {
 	return nil
 }
 
-// parseMeasured parses sizes, each with optional ways.
-func parseMeasured(words []string) (list []measured, err error) {
-	const mostWays = 64 // smaller numbers are ways, because no cache is so small
+// parseMeasured parses cache sizes, each optionally followed by a number of ways.
+func parseMeasured(words []string) (list []measuredCache, err error) {
+	const mostWays = 64 // numbers up to this limit are numbers of ways, because no cache is so small
 	for _, word := range words {
 		word = strings.TrimSpace(word)
 		if ways, err := strconv.ParseUint(word, 10, 8); err == nil && ways > 0 && ways <= mostWays && len(list) > 0 && list[len(list)-1].ways == 0 {
@@ -311,25 +314,27 @@ func parseMeasured(words []string) (list []measured, err error) {
 		if err != nil {
 			return nil, usagef("--utilisation: ", err.Error())
 		}
-		list = append(list, measured{bytes: size})
+		list = append(list, measuredCache{bytes: size})
 	}
 	return list, nil
 }
 
-// refuseForProfile rejects options that do not apply to a profile.
-func (r *reading) refuseForProfile(name string) error { return r.refuseForResult(name, "a profile") }
+// refuseForProfile returns an error if an option is set that does not apply to a profile.
+func (r *readOptions) refuseForProfile(name string) error {
+	return r.refuseForResult(name, "a profile")
+}
 
-// refuseForResult rejects options that do not apply to the result of a pass.
-func (r *reading) refuseForResult(name, what string) error {
-	if option := r.changed(slices.Concat(traceOptions, r.lineOptions)...); option != "" {
+// refuseForResult returns an error if an option is set that does not apply to the result of a pass.
+func (r *readOptions) refuseForResult(name, what string) error {
+	if option := r.firstSet(slices.Concat(traceOptions, r.lineOptions)...); option != "" {
 		return usagef("--", option, " applies only when a trace is read, but ", name, " is ", what, "; give the trace, or omit the option")
 	}
 	return nil
 }
 
-// load opens FILE and returns its profile, or the profile of an analysis of FILE.
-// [pass.Result.Stopped] is the reason why a pass ended early.
-func (a *app) load(r *reading, name string, lineBytes []uint32) (*answerable, error) {
+// load opens FILE. If FILE is a profile, it returns the profile. Otherwise, it analyses FILE and
+// returns the resulting profile. If the pass ended early, [pass.Result.Stopped] is the reason.
+func (a *app) load(r *readOptions, name string, lineBytes []uint32) (*loadedFile, error) {
 	if _, err := r.options(a, lineBytes); err != nil {
 		return nil, err
 	}
@@ -341,8 +346,8 @@ func (a *app) load(r *reading, name string, lineBytes []uint32) (*answerable, er
 	return a.loadOpened(r, in, lineBytes)
 }
 
-// loadOpened is load for an open FILE.
-func (a *app) loadOpened(r *reading, in *pass.Input, lineBytes []uint32) (*answerable, error) {
+// loadOpened is like load, for an open file.
+func (a *app) loadOpened(r *readOptions, in *pass.Input, lineBytes []uint32) (*loadedFile, error) {
 	o, err := r.options(a, lineBytes)
 	if err != nil {
 		return nil, err
@@ -353,7 +358,7 @@ func (a *app) loadOpened(r *reading, in *pass.Input, lineBytes []uint32) (*answe
 		}
 	}
 	if a := &o.Spec.Analyses; !in.IsProfile && len(r.asked.Levels) > 0 && *a&(analysis.Sharing|analysis.Sets) == analysis.Sharing {
-		// The set tables of thread stacks are useless for one thread.
+		// With only one thread, set tables of per-thread stacks are not needed.
 		one, err := r.fewThreads(in, o, 1)
 		if err != nil {
 			return nil, err
@@ -369,9 +374,9 @@ func (a *app) loadOpened(r *reading, in *pass.Input, lineBytes []uint32) (*answe
 	if cores != nil {
 		o.Spec.Domains = domainsOf(r.asked, cores)
 	}
-	o.BesideSites = r.besides
+	o.BesideSites = r.extraConsumer
 	if r.checkpoints != nil && !in.IsProfile && !in.IsByfl {
-		if o.Checkpoints, err = r.checkpoints.use(a, in, o); err != nil {
+		if o.Checkpoints, err = r.checkpoints.passOptions(a, in, o); err != nil {
 			return nil, err
 		}
 	}
@@ -382,16 +387,16 @@ func (a *app) loadOpened(r *reading, in *pass.Input, lineBytes []uint32) (*answe
 	if err != nil {
 		return nil, err
 	}
-	loaded := newAnswerable(result, in.Name, r)
+	loaded := newLoadedFile(result, in.Name, r)
 	if o.Spec.Domains != nil && r.cores == "" {
 		loaded.warnings = append(loaded.warnings, sharersDoubts(r.asked, cores)...)
 	}
 	return loaded, nil
 }
 
-// answerable is a loaded file, together with warnings about the file. The file is a profile, a
-// module or a loop-compressed trace.
-type answerable struct {
+// loadedFile contains the content of a file (a profile, a module or a loop-compressed trace) and
+// warnings about the file.
+type loadedFile struct {
 	*pass.Result
 	name     string
 	module   []byte      // LLVM IR
@@ -399,15 +404,16 @@ type answerable struct {
 	warnings []string
 }
 
-// newAnswerable returns the result of a pass together with its warnings.
-func newAnswerable(result *pass.Result, name string, r *reading) *answerable {
-	l := &answerable{Result: result, name: name}
-	l.warnings = append(l.doubts(), l.aboutGroups(r)...)
+// newLoadedFile combines the result of a pass with its warnings.
+func newLoadedFile(result *pass.Result, name string, r *readOptions) *loadedFile {
+	l := &loadedFile{Result: result, name: name}
+	l.warnings = append(l.doubts(), l.absentThreads(r)...)
 	return l
 }
 
-// doubts returns warnings about the profile as a whole, and about the pass that produced it.
-func (l *answerable) doubts() []string {
+// doubts returns the warnings that apply to all answers: about the profile, and about the pass that
+// produced it.
+func (l *loadedFile) doubts() []string {
 	list := ask.Doubts(l.name, l.Profile)
 	switch n := l.Profile.Totals.BadRecords; {
 	case l.FirstBad == nil || n == 0:
@@ -425,9 +431,9 @@ func (l *answerable) doubts() []string {
 	return list
 }
 
-// answer prints a document about a loaded profile, and returns the error that ended the pass early,
+// answer prints a document about a loaded profile. It returns the error that ended the pass early,
 // or nil.
-func (a *app) answer(l *answerable, format string, d *report.Document) error {
+func (a *app) answer(l *loadedFile, format string, d *report.Document) error {
 	d.Warnings = append(l.warnings, d.Warnings...)
 	if err := a.print(format, d); err != nil {
 		return err
@@ -435,16 +441,16 @@ func (a *app) answer(l *answerable, format string, d *report.Document) error {
 	return l.Stopped
 }
 
-// print writes a document to stdout and the warnings to stderr. A JSON document contains its
-// warnings, so they are not written to stderr.
+// print writes a document to stdout and its warnings to stderr. Only JSON documents contain their
+// warnings, so these are not written to stderr.
 func (a *app) print(format string, d *report.Document) error {
 	if format != string(report.JSON) {
 		for _, w := range d.Warnings {
 			a.warn(w)
 		}
 	}
-	if width := a.width(); width > 0 && format == string(report.Text) {
-		d = fit(d, width)
+	if width := a.terminalWidth(); width > 0 && format == string(report.Text) {
+		d = splitWideTables(d, width)
 	}
 	if err := d.Write(a.stdout, report.Format(format)); err != nil {
 		return &outputError{path: "standard output", err: err}
@@ -460,8 +466,8 @@ func (a *app) write(text []byte) error {
 	return nil
 }
 
-// facts returns the facts about the input that an answer contains.
-func (l *answerable) facts(lineBytes uint32) []report.Fact {
+// facts returns the facts about the input for an answer.
+func (l *loadedFile) facts(lineBytes uint32) []report.Fact {
 	return (&ask.Run{Name: l.name, Profile: l.Profile}).Facts(lineBytes)
 }
 

@@ -35,8 +35,8 @@ import (
 	"github.com/stackglass/stackglass/workers/answerers"
 )
 
-// The type "paged" is a trace that both the page and the command have loaded.
-type paged struct {
+// pageRun is a trace that both the page and the command have loaded.
+type pageRun struct {
 	*testing.T
 	file string
 	view *state.View
@@ -51,10 +51,10 @@ func pagedTraces(t *testing.T) (files []string) {
 	for _, demo := range demos {
 		files = append(files, "demo:"+strings.TrimSuffix(filepath.Base(demo), ".sgt"))
 	}
-	return append(files, kernels+"stencil.sgt", kernels+"histogram.sgt")
+	return append(files, kernelFolder+"stencil.sgt", kernelFolder+"histogram.sgt")
 }
 
-// pagedHierarchies lists hierarchies as words. The test converts these words to options for the
+// pagedHierarchies lists hierarchies in a short form. The test converts them to options for the
 // command and to lines for the page.
 var pagedHierarchies = []string{
 	"L1=32KiB,8,latency=4 L2=256KiB,8,latency=12 L3=8MiB,16,shared=4,hashed,latency=36 memory=latency=235",
@@ -79,12 +79,12 @@ func pagedOptions(lines string) (options []string, h hierarchy.Hierarchy, err er
 
 // openPaged analyses a trace for several hierarchies, as the page does, and writes the profile to a
 // file for the command.
-func openPaged(t *testing.T, trace string, hierarchies []hierarchy.Hierarchy) *paged {
+func openPaged(t *testing.T, trace string, hierarchies []hierarchy.Hierarchy) *pageRun {
 	t.Helper()
 	return openPagedWith(t, trace, state.Settings{Loops: true}, hierarchies)
 }
 
-func openPagedWith(t *testing.T, trace string, settings state.Settings, hierarchies []hierarchy.Hierarchy) *paged {
+func openPagedWith(t *testing.T, trace string, settings state.Settings, hierarchies []hierarchy.Hierarchy) *pageRun {
 	t.Helper()
 	spec, err := settings.Spec()
 	if err != nil {
@@ -109,11 +109,11 @@ func openPagedWith(t *testing.T, trace string, settings state.Settings, hierarch
 	}
 	view := state.NewView(r.Profile, 64)
 	view.Run.Name = file
-	return &paged{t, file, view}
+	return &pageRun{t, file, view}
 }
 
-// The method "command" returns the command's JSON answer.
-func (p *paged) command(verb string, options ...string) map[string]any {
+// commandAnswer returns the command's answer as decoded JSON.
+func (p *pageRun) commandAnswer(verb string, options ...string) map[string]any {
 	p.Helper()
 	args := append(append([]string{verb, p.file}, options...), "--format", "json")
 	got := stackglass(args...)
@@ -124,8 +124,8 @@ func (p *paged) command(verb string, options ...string) map[string]any {
 	return d
 }
 
-// The function "rows" returns the rows of one table in a decoded JSON answer.
-func rows(d map[string]any, table string) (list []map[string]any) {
+// tableRows returns the rows of one table in a decoded JSON answer.
+func tableRows(d map[string]any, table string) (list []map[string]any) {
 	whole, _ := d[table].([]any)
 	for _, row := range whole {
 		list = append(list, row.(map[string]any))
@@ -133,14 +133,13 @@ func rows(d map[string]any, table string) (list []map[string]any) {
 	return list
 }
 
-// The function "bare" returns a number on the page without the unit, spaces and other characters
-// around it.
-func bare(text string) string {
+// bareNumber returns a number from the page without units, spaces and other characters.
+func bareNumber(text string) string {
 	return strings.NewReplacer("≈", "", " ", "", "\u202f", "", "\u00a0", "", "%", "", "cycles", "", "−", "-").Replace(text)
 }
 
-// The method "same" compares a number on the page with a number that the command printed.
-func (p *paged) same(what, page string, command any, write func(float64) string) {
+// compareNumber compares a number on the page with a number that the command prints.
+func (p *pageRun) compareNumber(what, page string, command any, write func(float64) string) {
 	p.Helper()
 	x, is := command.(float64)
 	if page == "" || page == "–" {
@@ -149,12 +148,12 @@ func (p *paged) same(what, page string, command any, write func(float64) string)
 		}
 		return
 	}
-	if !is || bare(page) != bare(write(x)) {
+	if !is || bareNumber(page) != bareNumber(write(x)) {
 		p.Errorf("%s: the page shows %q, the command prints %v", what, page, command)
 	}
 }
 
-// TestPageAndCommand checks that the page, with its default settings, and the command show the same
+// TestPageAndCommand checks that the page (with its default settings) and the command show the same
 // numbers for a trace.
 func TestPageAndCommand(t *testing.T) {
 	for _, file := range pagedTraces(t) {
@@ -180,46 +179,46 @@ func TestPageAndCommand(t *testing.T) {
 				}
 				p.caches(h, options)
 				p.code(h, options)
-				p.loops(h, options)
+				p.checkLoops(h, options)
 				p.blocks(h, options)
-				p.diagnosis(h, options)
-				p.exports(h, options)
-				p.compare(other, h, options)
+				p.checkDiagnosis(h, options)
+				p.checkExports(h, options)
+				p.checkComparison(other, h, options)
 			}
 		})
 	}
 }
 
-func (p *paged) caches(h hierarchy.Hierarchy, options []string) {
-	page, d := p.view.Predict(h), p.command("what-if", options...)
+func (p *pageRun) caches(h hierarchy.Hierarchy, options []string) {
+	page, d := p.view.Predict(h), p.commandAnswer("what-if", options...)
 	if page.Problem != "" {
 		p.Fatalf("the page has no answer: %s", page.Problem)
 	}
-	levels := rows(d, "levels")
+	levels := tableRows(d, "levels")
 	for i, l := range page.Levels {
-		p.same(l.Cache.Name+" misses", factOf(l.Numbers, "misses"), levels[i]["misses"], state.Count)
+		p.compareNumber(l.Cache.Name+" misses", factOf(l.Numbers, "misses"), levels[i]["misses"], state.Count)
 		if l.Chip != levels[i]["method"] {
 			p.Errorf("%s: the page's method is %s, the command's method is %s", l.Cache.Name, l.Chip, levels[i]["method"])
 		}
 	}
-	if cycles := rows(d, "amat"); len(cycles) == 1 && page.Average != "" {
+	if cycles := tableRows(d, "amat"); len(cycles) == 1 && page.Average != "" {
 		p.Errorf("the command's average access time is a table: %v", cycles)
 	} else if amat, is := d["amat"].(map[string]any); is {
-		p.same("average access time", fmt.Sprintf("%.6f", page.Prediction.AverageCycles), amat["cycles"], func(x float64) string { return fmt.Sprintf("%.6f", x) })
+		p.compareNumber("average access time", fmt.Sprintf("%.6f", page.Prediction.AverageCycles), amat["cycles"], func(x float64) string { return fmt.Sprintf("%.6f", x) })
 	}
-	p.same("memory accesses", factOf(page.Memory, "accesses"), d["memory"].(map[string]any)["accesses"], state.Count)
+	p.compareNumber("memory accesses", factOf(page.Memory, "accesses"), d["memory"].(map[string]any)["accesses"], state.Count)
 	input := d["input"].(map[string]any)
 	if line := strings.Replace(answers.ThreadsOn(p.view.Profile, h), " threads", "", 1); line != "" && line != input["threads_on"] {
 		p.Errorf("the page describes the threads as %q, the command as %q", line, input["threads_on"])
 	}
-	p.exported(p.view.LevelsTable(h), "what-if", options...)
+	p.checkTableExports(p.view.LevelsTable(h), "what-if", options...)
 	if t := p.view.TimesTable(h); t != nil {
-		p.printed(t.JSON(), "what-if", append(slices.Clone(options), "--format", "json")...)
+		p.checkExport(t.JSON(), "what-if", append(slices.Clone(options), "--format", "json")...)
 	}
 	against := state.AgainstWords(hierarchy.Presets()[0])
-	p.exported(p.view.Against(h, against), "what-if", append(slices.Clone(options), "--against", against[0], "--against", against[1])...)
+	p.checkTableExports(p.view.Against(h, against), "what-if", append(slices.Clone(options), "--against", against[0], "--against", against[1])...)
 	if page.Prediction.Cores != nil {
-		p.exported(p.view.CoresTable(h), "what-if", append(slices.Clone(options), "--by", "core")...)
+		p.checkTableExports(p.view.CoresTable(h), "what-if", append(slices.Clone(options), "--by", "core")...)
 	}
 }
 
@@ -247,7 +246,7 @@ func numbersOf(list [][]float64) (text []string) {
 	return text
 }
 
-func (p *paged) code(h hierarchy.Hierarchy, options []string) {
+func (p *pageRun) code(h hierarchy.Hierarchy, options []string) {
 	if p.view.Run.Ranker() == nil {
 		return
 	}
@@ -263,10 +262,10 @@ func (p *paged) code(h hierarchy.Hierarchy, options []string) {
 		view := state.NewCodeView(state.NewCode(p.view.Run, p.view.Run.Ranker(), by, levels), "", "")
 		view.Document = p.view.SitesDocument(by, h)
 		grid := view.Grid(-1)
-		p.exported(grid.Table, "sites", append(slices.Clone(options), "--by", name)...)
+		p.checkTableExports(grid.Table, "sites", append(slices.Clone(options), "--by", name)...)
 		view.OfPlace = p.view.PlaceDocument(by, h)
 		for place := range min(2, len(view.Code.Rows())) {
-			p.exported(view.DistancesTable(place), "sites", append(slices.Clone(options), "--by", name, "--distances", view.Named(place))...)
+			p.checkTableExports(view.DistancesTable(place), "sites", append(slices.Clone(options), "--by", name, "--distances", view.Named(place))...)
 		}
 		// The grid has the same source locations as the document, in any order.
 		var page, document []string
@@ -275,7 +274,7 @@ func (p *paged) code(h hierarchy.Hierarchy, options []string) {
 			text := ""
 			for c, column := range grid.Columns {
 				if strings.HasSuffix(column.Key, "_misses") && !strings.HasSuffix(column.Key, "_coherence_misses") {
-					text += " " + bare(row[c])
+					text += " " + bareNumber(row[c])
 				}
 			}
 			if marks[i] != "rest" {
@@ -290,7 +289,7 @@ func (p *paged) code(h hierarchy.Hierarchy, options []string) {
 			text := ""
 			for _, l := range h.Levels {
 				x, _ := row[t.Index(l.Name+"_misses")].Number()
-				text += " " + bare(state.Count(x))
+				text += " " + bareNumber(state.Count(x))
 			}
 			document = append(document, text)
 		}
@@ -302,20 +301,20 @@ func (p *paged) code(h hierarchy.Hierarchy, options []string) {
 	}
 }
 
-// The method "exported" checks that the page's exports of a table equal the command's output, byte
-// by byte.
-func (p *paged) exported(t *state.Table, verb string, options ...string) {
+// checkTableExports checks that the page's exports of a table are byte-identical to the command's
+// output.
+func (p *pageRun) checkTableExports(t *state.Table, verb string, options ...string) {
 	p.Helper()
 	if t == nil || !t.Exports() {
 		p.Errorf("%s %s: the page exports nothing: %+v", verb, options, t)
 		return
 	}
-	p.printed(t.CSV(), verb, append(options, "--format", "csv")...)
-	p.printed(t.JSON(), verb, append(options, "--format", "json")...)
+	p.checkExport(t.CSV(), verb, append(options, "--format", "csv")...)
+	p.checkExport(t.JSON(), verb, append(options, "--format", "json")...)
 }
 
-// The method "printed" compares a file that the page exports with the command's output.
-func (p *paged) printed(page []byte, verb string, options ...string) {
+// checkExport compares a file that the page exports with the command's output.
+func (p *pageRun) checkExport(page []byte, verb string, options ...string) {
 	p.Helper()
 	got := stackglass(append([]string{verb, p.file}, options...)...)
 	if got.code != exitOK {
@@ -326,60 +325,60 @@ func (p *paged) printed(page []byte, verb string, options ...string) {
 	}
 }
 
-func (p *paged) locality() {
-	p.exported(p.view.CurveTable(), "curve")
-	p.exported(p.view.HistogramTable(), "histogram")
-	p.exported(p.view.OverTimeTable(p.view.DefaultLog2Lines()), "windows")
-	p.exported(p.view.WorkingSetTable(), "windows")
-	p.exported(p.view.SetsTable(), "sets")
-	p.exported(p.view.FootprintTable(), "footprint")
+func (p *pageRun) locality() {
+	p.checkTableExports(p.view.CurveTable(), "curve")
+	p.checkTableExports(p.view.HistogramTable(), "histogram")
+	p.checkTableExports(p.view.OverTimeTable(p.view.DefaultLog2Lines()), "windows")
+	p.checkTableExports(p.view.WorkingSetTable(), "windows")
+	p.checkTableExports(p.view.SetsTable(), "sets")
+	p.checkTableExports(p.view.FootprintTable(), "footprint")
 
 	text := ""
 	for _, f := range p.view.Findings(hierarchy.Presets()[0]) {
 		if f.ID == "knees" {
-			text = bare(f.Text)
+			text = bareNumber(f.Text)
 		}
 	}
-	for _, row := range rows(p.command("curve", "--steps"), "steps") {
-		if want := bare("from " + state.Percent(row["miss_ratio_below"].(float64)) + " to " + state.Percent(row["miss_ratio"].(float64))); !strings.Contains(text, want) {
+	for _, row := range tableRows(p.commandAnswer("curve", "--steps"), "steps") {
+		if want := bareNumber("from " + state.Percent(row["miss_ratio_below"].(float64)) + " to " + state.Percent(row["miss_ratio"].(float64))); !strings.Contains(text, want) {
 			p.Errorf("the page says %q, want the step %q of the command", text, want)
 		}
 	}
-	for _, row := range rows(p.command("sets", "--causes"), "causes") {
+	for _, row := range tableRows(p.commandAnswer("sets", "--causes"), "causes") {
 		sets, ways := uint64(row["sets"].(float64)), int(row["ways"].(float64))
 		if ways != 1 && ways != 8 {
 			continue
 		}
 		facts := p.view.CellFacts(state.Cell{Log2Sets: bits.TrailingZeros64(sets), Ways: ways})
 		for _, cause := range []string{"misses", "cold", "capacity"} {
-			p.same(fmt.Sprintf("%s in %d sets of %d ways", cause, sets, ways), factOf(facts, cause), row[cause], func(x float64) string { return state.Exact(uint64(x)) })
+			p.compareNumber(fmt.Sprintf("%s in %d sets of %d ways", cause, sets, ways), factOf(facts, cause), row[cause], func(x float64) string { return state.Exact(uint64(x)) })
 		}
 	}
 }
 
-func (p *paged) threads() {
+func (p *pageRun) threads() {
 	threads := p.view.Threads()
 	if threads == nil {
 		return
 	}
-	p.exported(threads.CurvesTable(), "threads", "--curve")
-	p.exported(threads.OwnTable(32<<10), "threads", "--by", "core", "--cache", "L1=32KiB,full")
-	p.exported(threads.SharedTable(state.OneGroup(len(threads.Cores)), 1<<20), "threads", "--by", "domain", "--cache", "L2=1MiB,full,shared="+strconv.Itoa(len(threads.Cores)))
-	p.exported(threads.ChangeTable(), "threads", "--by", "change")
+	p.checkTableExports(threads.CurvesTable(), "threads", "--curve")
+	p.checkTableExports(threads.OwnTable(32<<10), "threads", "--by", "core", "--cache", "L1=32KiB,full")
+	p.checkTableExports(threads.SharedTable(state.OneGroup(len(threads.Cores)), 1<<20), "threads", "--by", "domain", "--cache", "L2=1MiB,full,shared="+strconv.Itoa(len(threads.Cores)))
+	p.checkTableExports(threads.ChangeTable(), "threads", "--by", "change")
 }
 
-func (p *paged) communication() {
+func (p *pageRun) communication() {
 	c := p.view.Communication()
 	if c == nil {
 		return
 	}
 	for i, granularity := range ask.VerbOf("communication").Arg("granularity").Words {
-		p.exported(c.FlowsTable(i, 0), "communication", "--by", "flow", "--granularity", granularity)
+		p.checkTableExports(c.FlowsTable(i, 0), "communication", "--by", "flow", "--granularity", granularity)
 	}
-	windows := rows(p.command("communication", "--by", "window"), "windows")
+	windows := tableRows(p.commandAnswer("communication", "--by", "window"), "windows")
 	for w := range c.Windows {
 		if w == 0 {
-			p.exported(c.FlowsTable(0, w+1), "communication", "--by", "window")
+			p.checkTableExports(c.FlowsTable(0, w+1), "communication", "--by", "window")
 		}
 		first := float64(uint64(w) * c.Window)
 		n := 0
@@ -392,25 +391,25 @@ func (p *paged) communication() {
 			p.Errorf("window %d: the page shows %d flows, the command prints %d", w, shown, n)
 		}
 	}
-	p.printed(c.TrafficTable().JSON(), "communication", "--format", "json")
+	p.checkExport(c.TrafficTable().JSON(), "communication", "--format", "json")
 	if t := c.FalseTable(); t != nil {
-		p.exported(t, "communication", "--false-sharing")
-	} else if list := rows(p.command("communication", "--false-sharing"), "false_sharing"); len(list) > 0 {
+		p.checkTableExports(t, "communication", "--false-sharing")
+	} else if list := tableRows(p.commandAnswer("communication", "--false-sharing"), "false_sharing"); len(list) > 0 {
 		p.Errorf("the page shows no false sharing, the command prints %v", list)
 	}
-	p.exported(c.PairsTable([2]int{-1, -1}), "communication", "--by", "site")
+	p.checkTableExports(c.PairsTable([2]int{-1, -1}), "communication", "--by", "site")
 	parts := 0
 	for i := range c.Owners {
 		if i == 0 {
-			p.exported(c.OwnersTable(i), "communication", "--by", "owner")
+			p.checkTableExports(c.OwnersTable(i), "communication", "--by", "owner")
 		}
 		parts += c.OwnersTable(i).Rows
 	}
-	if n := len(rows(p.command("communication", "--by", "owner"), "owners")); n != parts {
+	if n := len(tableRows(p.commandAnswer("communication", "--by", "owner"), "owners")); n != parts {
 		p.Errorf("the page shows %d parts of data, the command prints %d", parts, n)
 	}
 	if c.Sources != nil {
-		cache := rows(p.command("communication", "--cache", "L1=32KiB,full"), "caches")[0]
+		cache := tableRows(p.commandAnswer("communication", "--cache", "L1=32KiB,full"), "caches")[0]
 		want := state.Count(cache["cache_to_cache"].(float64)) + " of " + state.Count(cache["transfers"].(float64)) + " line transfers ("
 		if page := c.SourceSentence(32 << 10); cache["transfers"] != 0.0 && !strings.HasPrefix(page, want) {
 			p.Errorf("origins of lines: the page says %q, the command prints %v", page, cache)
@@ -418,23 +417,23 @@ func (p *paged) communication() {
 	}
 }
 
-func (p *paged) counters() {
+func (p *pageRun) counters() {
 	if p.view.Profile.Counters == nil {
 		return
 	}
 	keys, tables := state.CounterTables(p.view.Answers, answers.ByProgram, "")
 	for _, key := range keys {
-		p.printed(tables[key].JSON(), "counters", "--format", "json")
+		p.checkExport(tables[key].JSON(), "counters", "--format", "json")
 	}
-	p.printed(tables[keys[0]].CSV(), "counters", "--format", "csv")
+	p.checkExport(tables[keys[0]].CSV(), "counters", "--format", "csv")
 	for _, by := range []answers.CountersBy{answers.ByFunction, answers.ByBlock} {
 		keys, tables := state.CounterTables(p.view.Answers, by, "")
-		p.exported(tables[keys[0]], "counters", "--by", string(by))
+		p.checkTableExports(tables[keys[0]], "counters", "--by", string(by))
 	}
 }
 
-// The method "answer" returns the answer of the page's answering worker.
-func (p *paged) answer(q answers.Question) (reply *answers.Reply) {
+// workerAnswer returns the reply of the page's worker that answers questions.
+func (p *pageRun) workerAnswer(q answers.Question) (reply *answers.Reply) {
 	p.Helper()
 	answer, err := answerers.All(nil)[q.Of](workers.Subject{Name: p.file, Profile: p.view.Profile.Encode()})
 	if err == nil {
@@ -446,24 +445,24 @@ func (p *paged) answer(q answers.Question) (reply *answers.Reply) {
 	return reply
 }
 
-// The method "loops" checks that the cells of all tables in the Loops view, and the bytes of their
-// documents, equal the command's output.
-func (p *paged) loops(h hierarchy.Hierarchy, options []string) {
+// checkLoops checks the tables in the Loops view: their cells must equal the command's output, and
+// their documents must be byte-identical to it.
+func (p *pageRun) checkLoops(h hierarchy.Hierarchy, options []string) {
 	if len(p.view.Profile.Loops) == 0 {
 		return
 	}
 	options = slices.DeleteFunc(slices.Clone(options), func(text string) bool { return text == "--one-core" })
 	q := state.LoopsQuestion(h.Levels, state.EachLoop)
-	l := state.NewLoops(p.view.Profile, q.Words, p.answer(q))
+	l := state.NewLoops(p.view.Profile, q.Words, p.workerAnswer(q))
 	grid := l.Grid(0, h.Levels)
 	options = append(options, "--each")
-	p.printed(grid.JSON(), "loops", append(slices.Clone(options), "--format", "json")...)
+	p.checkExport(grid.JSON(), "loops", append(slices.Clone(options), "--format", "json")...)
 	for _, t := range []*state.Table{l.ArraysTable(0), l.MissesTable(0), l.EvictionsTable()} {
 		if t != nil {
-			p.document(t, "loops", options...)
+			p.checkDocument(t, "loops", options...)
 		}
 	}
-	d := p.command("loops", options...)
+	d := p.commandAnswer("loops", options...)
 	at := map[string]int{}
 	for i := range grid.Rows {
 		if label, _, _ := strings.Cut(grid.Row(i)[0], " · "); l.ID(i) > 0 {
@@ -471,7 +470,7 @@ func (p *paged) loops(h hierarchy.Hierarchy, options []string) {
 		}
 	}
 	listed := map[string]bool{}
-	for _, row := range append(rows(d, "loops"), rows(d, "each")...) {
+	for _, row := range append(tableRows(d, "loops"), tableRows(d, "each")...) {
 		i, is := at[row["loop"].(string)]
 		parts, _ := row["loops"].(float64)
 		listed[row["loop"].(string)] = true
@@ -481,16 +480,16 @@ func (p *paged) loops(h hierarchy.Hierarchy, options []string) {
 			p.Errorf("loop %d: the page shows %q, the command prints %v", i, cells, row)
 		}
 		for k, key := range []string{"runs", "references"} {
-			p.same("loop "+cells[0]+" "+key, cells[3+k], row[key], state.Count)
+			p.compareNumber("loop "+cells[0]+" "+key, cells[3+k], row[key], state.Count)
 		}
 	}
 	if len(at) != len(listed) {
 		p.Errorf("the page shows %d loops, the command prints %d", len(at), len(listed))
 	}
-	for _, row := range rows(d, "misses") {
+	for _, row := range tableRows(d, "misses") {
 		if i, is := at[row["loop"].(string)]; is {
 			level := slices.IndexFunc(h.Levels, func(c hierarchy.Cache) bool { return c.Name == row["level"] })
-			p.same(fmt.Sprint("misses of loop ", row["loop"]), grid.Row(i)[6+level], row["misses"], state.Count)
+			p.compareNumber(fmt.Sprint("misses of loop ", row["loop"]), grid.Row(i)[6+level], row["misses"], state.Count)
 		}
 	}
 	if l.Len() == 0 || l.Irregular(l.Nest(0)) {
@@ -498,7 +497,7 @@ func (p *paged) loops(h hierarchy.Hierarchy, options []string) {
 	}
 	changes := []string{"align=64", "propose=5"}
 	for _, change := range changes {
-		reply := p.answer(state.LoopsQuestion(h.Levels, "nest="+l.Nest(0), change))
+		reply := p.workerAnswer(state.LoopsQuestion(h.Levels, "nest="+l.Nest(0), change))
 		name, value, _ := strings.Cut(change, "=")
 		args := append(slices.Clone(options[:len(options)-1]), "--nest", l.Nest(0), "--"+name, value)
 		if reply.Problem != "" { // for example, if the low address bits do not select the set
@@ -507,38 +506,38 @@ func (p *paged) loops(h hierarchy.Hierarchy, options []string) {
 			}
 			continue
 		}
-		p.document(state.AnsweredTable(reply, "changes"), "loops", args...)
+		p.checkDocument(state.AnsweredTable(reply, "changes"), "loops", args...)
 	}
 }
 
-// The method "document" checks that the document for a table equals the command's output, and that
-// the table itself has rows.
-func (p *paged) document(t *state.Table, verb string, options ...string) {
+// checkDocument checks that the document for a table equals the command's output, and that the
+// table has rows.
+func (p *pageRun) checkDocument(t *state.Table, verb string, options ...string) {
 	p.Helper()
-	p.printed(t.JSON(), verb, append(slices.Clone(options), "--format", "json")...)
+	p.checkExport(t.JSON(), verb, append(slices.Clone(options), "--format", "json")...)
 	source := t.Source()
 	if source == nil || t.Rows > len(source.Rows) || len(t.CSV()) == 0 {
 		p.Errorf("%s: the page shows %d rows of %v", t.Caption, t.Rows, source)
 	}
 }
 
-// The method "diagnosis" compares the page's first view with the command's output.
-func (p *paged) diagnosis(h hierarchy.Hierarchy, options []string) {
-	reply := p.answer(state.VerbQuestion("diagnose", h))
+// checkDiagnosis compares the diagnosis on the page with the command's output.
+func (p *pageRun) checkDiagnosis(h hierarchy.Hierarchy, options []string) {
+	reply := p.workerAnswer(state.VerbQuestion("diagnose", h))
 	for _, key := range []string{"verdict", "findings"} {
 		if t := state.AnsweredTable(reply, key); t != nil {
-			p.document(t, "diagnose", options...)
+			p.checkDocument(t, "diagnose", options...)
 		} else if key == "verdict" {
 			p.Errorf("the page has no verdict: %+v", reply)
 		}
 	}
 	const all = 1 << 30
 	verdict, list := state.Diagnosis(reply, all)
-	d := p.command("diagnose", options...)
-	if want := rows(d, "verdict")[0]["verdict"]; verdict != state.Spaced(fmt.Sprint(want, ".")) || len(list) != len(rows(d, "findings")) {
+	d := p.commandAnswer("diagnose", options...)
+	if want := tableRows(d, "verdict")[0]["verdict"]; verdict != state.Spaced(fmt.Sprint(want, ".")) || len(list) != len(tableRows(d, "findings")) {
 		p.Errorf("the page says %q and has %d findings, the command prints %v", verdict, len(list), d)
 	}
-	for i, row := range rows(d, "findings") {
+	for i, row := range tableRows(d, "findings") {
 		if line, is := row["line"].(float64); row["file"] != nil && list[i].File != row["file"] || is && float64(list[i].Line) != line || list[i].Fix != state.Spaced(state.Sentence(row["fix"].(string))) {
 			p.Errorf("finding %d: the page has %+v, the command prints %v", i, list[i], row)
 		}
@@ -554,8 +553,8 @@ func TestPageAndCommandDefault(t *testing.T) {
 			h := hierarchy.Presets()[0]
 			p := openPaged(t, file, []hierarchy.Hierarchy{h})
 			p.file = file
-			p.diagnosis(h, nil)
-			if input := p.command("diagnose")["input"].(map[string]any); input["hierarchy"] != h.Name {
+			p.checkDiagnosis(h, nil)
+			if input := p.commandAnswer("diagnose")["input"].(map[string]any); input["hierarchy"] != h.Name {
 				t.Errorf("the hierarchy is %v, want %s", input["hierarchy"], h.Name)
 			}
 		})
@@ -591,40 +590,40 @@ func TestPartialDiagnosis(t *testing.T) {
 	}
 }
 
-func (p *paged) blocks(h hierarchy.Hierarchy, options []string) {
+func (p *pageRun) blocks(h hierarchy.Hierarchy, options []string) {
 	if len(p.view.Profile.Blocks) == 0 {
 		return
 	}
-	b := p.modelled(h, 0)
-	p.exported(b.Functions().Table, "pipeline", options...)
+	b := p.modelResults(h, 0)
+	p.checkTableExports(b.Functions().Table, "pipeline", options...)
 	for _, t := range []*state.Table{b.OfFunction().Table, b.Shown("bounds", ""), b.Shown("schedule", "")} {
 		if t != nil {
-			p.printed(t.JSON(), "pipeline", append(slices.Clone(options), "--format", "json")...)
+			p.checkExport(t.JSON(), "pipeline", append(slices.Clone(options), "--format", "json")...)
 		}
 	}
 	functions := b.Table("functions")
 	for f := range functions.Rows {
 		name := functions.Rows[f][functions.Index("function")].Plain()
-		p.printed(p.modelled(h, b.Number("functions", f)).OfFunction().JSON(), "pipeline", append(slices.Clone(options), "--function", name, "--format", "json")...)
+		p.checkExport(p.modelResults(h, b.Number("functions", f)).OfFunction().JSON(), "pipeline", append(slices.Clone(options), "--function", name, "--format", "json")...)
 	}
-	counts := p.answer(state.VerbQuestion("blocks", hierarchy.Hierarchy{}))
+	counts := p.workerAnswer(state.VerbQuestion("blocks", hierarchy.Hierarchy{}))
 	for _, t := range counts.Tables {
-		p.document(state.AnsweredTable(counts, t.Key), "blocks")
+		p.checkDocument(state.AnsweredTable(counts, t.Key), "blocks")
 	}
-	var page, command [][]float64 // executions and instructions of the executed blocks, which the page and the command list in different orders
+	var page, command [][]float64 // sorted, because the page and the command list the executed blocks in different orders
 	number := func(t *report.Table, row int, key string) float64 {
 		x, _ := t.Rows[row][t.Index(key)].Number()
 		return x
 	}
 	for f := range functions.Rows {
-		t := p.modelled(h, b.Number("functions", f)).Table("blocks")
+		t := p.modelResults(h, b.Number("functions", f)).Table("blocks")
 		for i := range t.Rows {
 			if n := number(t, i, "count"); n > 0 {
 				page = append(page, []float64{n, n * number(t, i, "instructions")})
 			}
 		}
 	}
-	for _, row := range rows(p.command("blocks"), "blocks") {
+	for _, row := range tableRows(p.commandAnswer("blocks"), "blocks") {
 		n, _ := row["executions"].(float64)
 		instructions, _ := row["instructions"].(float64)
 		command = append(command, []float64{n, instructions})
@@ -652,16 +651,16 @@ func TestPageAndCommandPreviousAccesses(t *testing.T) {
 		shown := 0
 		for place := range view.Rows() {
 			table := view.Before(place)
-			p.document(table, "sites", append(slices.Clone(options), "--by", string(by))...)
+			p.checkDocument(table, "sites", append(slices.Clone(options), "--by", string(by))...)
 			shown += table.Rows
 		}
-		if n := len(rows(p.command("sites", append(slices.Clone(options), "--by", string(by))...), "before")); shown < n || n == 0 {
+		if n := len(tableRows(p.commandAnswer("sites", append(slices.Clone(options), "--by", string(by))...), "before")); shown < n || n == 0 {
 			t.Errorf("previous accesses by %s: the page shows %d rows, the command prints %d", by, shown, n)
 		}
 	}
 }
 
-// TestPageAndCommandPredictCores checks that the page, with its default settings, and the command
+// TestPageAndCommandPredictCores checks that the page (with its default settings) and the command
 // predict the same results for runs on several cores.
 func TestPageAndCommandPredictCores(t *testing.T) {
 	const file = "demo:openmp-alone"
@@ -669,8 +668,8 @@ func TestPageAndCommandPredictCores(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, cores := &paged{T: t, file: file}, new(state.Cores)
-	predicted := func(numbers ...int) { // predicts runs on all of these numbers of cores with one question
+	p, cores := &pageRun{T: t, file: file}, new(state.Cores)
+	predicted := func(numbers ...int) { // one question predicts the runs on all these numbers of cores
 		q := state.Screen{}.CoresQuestion(h)
 		q.Name = file
 		for _, n := range numbers {
@@ -689,7 +688,7 @@ func TestPageAndCommandPredictCores(t *testing.T) {
 			t.Fatal(cores.Problem)
 		}
 	}
-	predicted(4) // the page asks for the chosen core count first, and then for the others
+	predicted(4) // the page first requests the chosen number of cores, and then the other numbers
 	predicted(1, 2, 16)
 	options = append(options, "--cores", "1,2,4,16", "--processor", costmodel.DefaultProcessor)
 	for _, by := range []string{"rates", "speedup", "work", "cores"} {
@@ -701,18 +700,18 @@ func TestPageAndCommandPredictCores(t *testing.T) {
 		if by == "work" || by == "cores" {
 			list = append(slices.Clone(options), "--by", by)
 		}
-		p.printed(table.JSON(), "multicore", append(slices.Clone(list), "--format", "json")...)
+		p.checkExport(table.JSON(), "multicore", append(slices.Clone(list), "--format", "json")...)
 		if by != "speedup" {
-			p.printed(table.CSV(), "multicore", append(slices.Clone(list), "--format", "csv")...)
+			p.checkExport(table.CSV(), "multicore", append(slices.Clone(list), "--format", "csv")...)
 		}
 	}
-	p.printed(cores.PredictedTable("speedup", 0, "").CSV(), "multicore", append(slices.Clone(options), "--by", "speedup", "--format", "csv")...)
-	p.predictedBesideMeasured(h, options[:len(options)-4])
+	p.checkExport(cores.PredictedTable("speedup", 0, "").CSV(), "multicore", append(slices.Clone(options), "--by", "speedup", "--format", "csv")...)
+	p.comparePredictedThreads(h, options[:len(options)-4])
 }
 
-// predictedBesideMeasured compares predicted threads with recorded threads. The page's document
-// must equal the command's output for the two profiles.
-func (p *paged) predictedBesideMeasured(h hierarchy.Hierarchy, options []string) {
+// comparePredictedThreads compares a run's predicted threads with its recorded threads. The page's
+// document must equal the command's output for the two profiles.
+func (p *pageRun) comparePredictedThreads(h hierarchy.Hierarchy, options []string) {
 	q := state.Screen{}.CoresQuestion(h)
 	q.Name, q.Cores, q.Keep = p.file, []uint32{4}, 4
 	var kept []byte
@@ -735,12 +734,12 @@ func (p *paged) predictedBesideMeasured(h hierarchy.Hierarchy, options []string)
 		p.Fatal(err)
 	}
 	t := (&state.Comparison{A: a, B: measured.view}).Levels(h)
-	(&paged{T: p.T, file: a.Run.Name}).exported(t, "compare", append([]string{measured.file, "--on", "what-if"}, options...)...)
+	(&pageRun{T: p.T, file: a.Run.Name}).checkTableExports(t, "compare", append([]string{measured.file, "--on", "what-if"}, options...)...)
 }
 
-// The method "exports" checks that the page's exports equal the command's exports, byte by byte.
-// The page knows only the name of a file, but the command knows its path.
-func (p *paged) exports(h hierarchy.Hierarchy, options []string) {
+// checkExports checks that the page's exports are byte-identical to the command's exports. The page
+// knows only the name of a file, but the command knows its path.
+func (p *pageRun) checkExports(h hierarchy.Hierarchy, options []string) {
 	name := filepath.Base(p.file)
 	for _, form := range export.Forms() {
 		if form.Sites && p.view.Profile.Sites == nil {
@@ -775,13 +774,13 @@ func (p *paged) exports(h hierarchy.Hierarchy, options []string) {
 	}
 }
 
-// The method "compare" checks that, if the page compares two traces, its documents equal the
-// command's output.
-func (p *paged) compare(other *paged, h hierarchy.Hierarchy, options []string) {
+// checkComparison checks that the page's documents equal the command's output if the page compares
+// two traces.
+func (p *pageRun) checkComparison(other *pageRun, h hierarchy.Hierarchy, options []string) {
 	c := &state.Comparison{A: p.view, B: other.view}
 	on := func(t *state.Table, what string, options ...string) {
 		p.Helper()
-		p.exported(t, "compare", append([]string{other.file, "--on", what}, options...)...)
+		p.checkTableExports(t, "compare", append([]string{other.file, "--on", what}, options...)...)
 	}
 	on(c.Levels(h), "what-if", options...)
 	if p.view.Run.Ranker() != nil && other.view.Run.Ranker() != nil {
@@ -796,13 +795,13 @@ func (p *paged) compare(other *paged, h hierarchy.Hierarchy, options []string) {
 	p.compareBlocks(other, c, h, options)
 	if len(p.view.Profile.Loops) > 0 && len(other.view.Profile.Loops) > 0 {
 		q := state.LoopsQuestion(h.Levels)
-		replies := [2]*answers.Reply{p.answer(q), other.answer(q)}
+		replies := [2]*answers.Reply{p.workerAnswer(q), other.workerAnswer(q)}
 		options := append([]string{other.file, "--on", "loops", "--format", "json"}, slices.DeleteFunc(slices.Clone(options), func(text string) bool { return text == "--one-core" })...)
-		p.printed(c.LoopsTable(replies, h, "").JSON(), "compare", options...)
-		p.printed(c.LoopMissesTable(replies, h, "").JSON(), "compare", options...)
+		p.checkExport(c.LoopsTable(replies, h, "").JSON(), "compare", options...)
+		p.checkExport(c.LoopMissesTable(replies, h, "").JSON(), "compare", options...)
 	}
 	if !slices.Equal(options[:2], []string{"--cache", strings.Fields(pagedHierarchies[0])[0]}) {
-		return // the other tables do not depend on the caches, so one hierarchy is enough
+		return // the other tables do not depend on the caches, so they are checked for only one hierarchy
 	}
 	on(c.Facts(), "summary")
 	on(c.CurveTable(), "curve")
@@ -824,24 +823,24 @@ func (p *paged) compare(other *paged, h hierarchy.Hierarchy, options []string) {
 
 // compareBlocks compares the models' results for both traces, for the function with the most cycles
 // in the first trace.
-func (p *paged) compareBlocks(other *paged, c *state.Comparison, h hierarchy.Hierarchy, options []string) {
+func (p *pageRun) compareBlocks(other *pageRun, c *state.Comparison, h hierarchy.Hierarchy, options []string) {
 	if len(p.view.Profile.Blocks) == 0 || len(other.view.Profile.Blocks) == 0 {
 		return
 	}
 	pair := &state.BlocksPair{Runs: c, Machine: h}
-	pair.A = p.modelled(h, 0)
-	if pair.B = other.modelled(h, 0); pair.Same() != 0 {
-		pair.B = other.modelled(h, pair.Same())
+	pair.A = p.modelResults(h, 0)
+	if pair.B = other.modelResults(h, 0); pair.Same() != 0 {
+		pair.B = other.modelResults(h, pair.Same())
 	}
-	p.exported(pair.Functions(""), "compare", append([]string{other.file, "--on", "pipeline"}, options...)...)
+	p.checkTableExports(pair.Functions(""), "compare", append([]string{other.file, "--on", "pipeline"}, options...)...)
 	if t := pair.OfFunction(""); t != nil {
-		p.printed(t.JSON(), "compare", append([]string{other.file, "--on", "pipeline function=" + pair.A.FunctionName(), "--format", "json"}, options...)...)
+		p.checkExport(t.JSON(), "compare", append([]string{other.file, "--on", "pipeline function=" + pair.A.FunctionName(), "--format", "json"}, options...)...)
 	}
 }
 
-// The method "modelled" returns the models' results for a run on the page. The number 0 selects the
+// modelResults returns the models' results for a run on the page. The function number 0 selects the
 // function with the most cycles.
-func (p *paged) modelled(h hierarchy.Hierarchy, function uint32) *state.Blocks {
+func (p *pageRun) modelResults(h hierarchy.Hierarchy, function uint32) *state.Blocks {
 	p.Helper()
 	m, err := costmodel.Open(p.view.Profile.Encode(), "", nil)
 	if err != nil {

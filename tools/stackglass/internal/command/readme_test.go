@@ -12,10 +12,10 @@ import (
 	"github.com/stackglass/stackglass/site"
 )
 
-// TestManualIsTrue checks that the command lines in README.md and the manual print the output that
-// these pages show. All console blocks of a page run in order in a separate folder that contains
-// the repository's folders and the traces in testdata/manual. With -update, the test writes the
-// output into the pages.
+// TestManualIsTrue checks that the output shown in README.md and in the manual is what the command
+// lines print. All console blocks of a page run in order in a separate folder that contains the
+// repository's folders and the traces in testdata/manual. With -update, the test writes the output
+// into the pages.
 func TestManualIsTrue(t *testing.T) {
 	repository, err := filepath.Abs(filepath.Join("..", "..", "..", ".."))
 	if err != nil {
@@ -62,7 +62,8 @@ func TestManualIsTrue(t *testing.T) {
 	}
 }
 
-// manualFolder makes a folder with the files for the manual's commands the current folder.
+// manualFolder creates a folder with the files that the manual's commands read, and makes it the
+// current folder.
 func manualFolder(t *testing.T, repository string) {
 	folder := t.TempDir()
 	traces, err := filepath.Glob(filepath.Join("testdata", "manual", "*"))
@@ -86,9 +87,9 @@ func manualFolder(t *testing.T, repository string) {
 	t.Chdir(folder)
 }
 
-// runBlock runs the commands in a console block, each of which follows "$ ", and returns the block
-// with their actual output. A command may end in "| head -N". After a command that fails, the next
-// command must be "echo $?".
+// runBlock runs the commands in a console block, which are prefixed with "$ ", and returns the
+// block with their actual output. A command may end in "| head -N". After a command that fails, the
+// next command must be "echo $?".
 func runBlock(t *testing.T, block string) string {
 	var out strings.Builder
 	code := 0
@@ -125,7 +126,7 @@ func runBlock(t *testing.T, block string) string {
 	return out.String()
 }
 
-// shellWords splits a command line in the same way as a shell. It does not split at blanks within
+// shellWords splits a command line into words as a shell does, without splitting at blanks within
 // quotes.
 func shellWords(line string) (list []string) {
 	var word bytes.Buffer

@@ -14,8 +14,8 @@ import (
 	"github.com/stackglass/stackglass/site"
 )
 
-// TestReferenceIsGenerated checks that two pages of the manual match the verbs' options and the
-// answers in testdata/golden. With -update, the test rewrites the two pages.
+// TestReferenceIsGenerated checks that the two generated pages of the manual match the options of
+// the verbs and the answers in testdata/golden. With -update, the test rewrites the two pages.
 func TestReferenceIsGenerated(t *testing.T) {
 	for name, text := range map[string]string{"options": optionsPage(t), "output": outputPage(t)} {
 		file := filepath.Join("..", "..", "..", "..", "site", "docs", name+".md")
@@ -37,11 +37,11 @@ func optionsPage(t *testing.T) string {
 		"`stackglass help VERB` prints more about each command, with examples. `stackglass help ask` names the command for each question.\n")
 	root := (&app{}).root()
 	var shared *cobra.Command
-	for _, g := range groups {
+	for _, g := range verbGroups {
 		out.WriteString("\n## " + g.title + "\n")
 		for _, name := range g.verbs {
 			if name == "help" || name == "completion" {
-				continue // the Cobra package adds these verbs when the program runs
+				continue // the package Cobra adds these verbs when the program runs
 			}
 			verb, _, err := root.Find([]string{name})
 			if err != nil || verb == root {
@@ -71,7 +71,7 @@ func optionsPage(t *testing.T) string {
 		}
 	}
 	for _, verb := range root.Commands() {
-		if !verb.Hidden && !slices.ContainsFunc(groups, func(g struct {
+		if !verb.Hidden && !slices.ContainsFunc(verbGroups, func(g struct {
 			title string
 			verbs []string
 		}) bool {
@@ -103,7 +103,7 @@ func optionItem(f *pflag.Flag) string {
 	return item + "\n"
 }
 
-// outputPage lists the tables and columns in JSON answers. It takes them from the files in
+// outputPage returns the page that lists the tables and columns of JSON answers, as found in
 // testdata/golden.
 func outputPage(t *testing.T) string {
 	type table struct {
@@ -112,7 +112,7 @@ func outputPage(t *testing.T) string {
 		single  bool
 	}
 	tables := map[string][]table{}
-	for _, line := range golden {
+	for _, line := range goldenCommands {
 		if !strings.Contains(line, "--format json") {
 			continue
 		}

@@ -22,7 +22,7 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// scaleOptions contains the options of the verb scale, and the question that they describe.
+// scaleOptions contains the options of the verb scale, and the question that results from them.
 type scaleOptions struct {
 	machineOptions
 	processor string
@@ -39,13 +39,14 @@ type scaleOptions struct {
 	all       int // maximum number of rows; see answers.All
 }
 
-// scaleTables lists the values of --by, in the order of the tables. CSV contains the first table.
+// scaleTables lists the values of --by, in the order in which the tables are printed. CSV output
+// contains only the first table.
 var scaleTables = []string{"law", "opcode", "reuse", "level", "function", "check"}
 
 // scale returns the verb that predicts a run with a larger input from runs with smaller inputs.
 func (a *app) scale() *cobra.Command {
 	var (
-		r *reading
+		r *readOptions
 		o scaleOptions
 	)
 	cmd := &cobra.Command{
@@ -64,7 +65,7 @@ func (a *app) scale() *cobra.Command {
 	f.StringVar(&o.by, "by", "", "print only this `TABLE`, with all rows: "+strings.Join(scaleTables, ", ")+" (default for csv: law)")
 	f.IntVar(&o.top, "top", 10, "print the first `N` rows of each table (0: all rows; csv and json always contain all rows)")
 	hide(cmd, "sample", "sample-seed", "skip", "limit", "threads")
-	complete(cmd, "by", scaleTables)
+	setCompletions(cmd, "by", scaleTables)
 	return cmd
 }
 
@@ -81,8 +82,8 @@ func parseParameters(text string) (names []string, values []int64, ok bool) {
 	return names, values, true
 }
 
-// ordered returns the values of parameters in the order of names.
-func ordered(names, have []string, values []int64) ([]int64, bool) {
+// orderValues sorts the values of parameters in the order of names.
+func orderValues(names, have []string, values []int64) ([]int64, bool) {
 	list := make([]int64, 0, len(names))
 	for _, name := range names {
 		at := slices.Index(have, name)
@@ -94,8 +95,9 @@ func ordered(names, have []string, values []int64) ([]int64, bool) {
 	return list, len(have) == len(names)
 }
 
-// prepare checks the options. chosen is set if the user specified the number of rows.
-func (o *scaleOptions) prepare(format string, chosen bool) (at []int64, err error) {
+// checkOptions checks the options. The parameter chosen states whether the user specified the
+// number of rows.
+func (o *scaleOptions) checkOptions(format string, chosen bool) (at []int64, err error) {
 	if o.top < 0 {
 		return nil, usagef("--top ", strconv.Itoa(o.top), ", want a number of rows, or 0 for all rows")
 	}
@@ -127,8 +129,8 @@ func (o *scaleOptions) prepare(format string, chosen bool) (at []int64, err erro
 	return at, nil
 }
 
-func (a *app) runScale(r *reading, o *scaleOptions, args []string) error {
-	at, err := o.prepare(r.format, r.cmd.Flags().Lookup("top").Changed)
+func (a *app) runScale(r *readOptions, o *scaleOptions, args []string) error {
+	at, err := o.checkOptions(r.format, r.cmd.Flags().Lookup("top").Changed)
 	if err != nil {
 		return err
 	}
@@ -180,21 +182,21 @@ func (a *app) runScale(r *reading, o *scaleOptions, args []string) error {
 	return a.print(r.format, d)
 }
 
-// scaleRun is a run with the parameters of its input.
+// scaleRun is the file of a run, and the parameters of the run's input.
 type scaleRun struct {
 	file string
 	at   []int64
 }
 
-// runs parses arguments such as n=64:FILE.
-func (o *scaleOptions) runs(args []string) (runs []scaleRun, err error) {
+// parseRuns parses arguments such as n=64:FILE.
+func (o *scaleOptions) parseRuns(args []string) (runs []scaleRun, err error) {
 	for _, arg := range args {
 		text, file, found := strings.Cut(arg, ":")
 		have, values, ok := parseParameters(text)
 		if !found || !ok || file == "" {
 			return nil, usagef(strconv.Quote(arg), ", want the input's parameters before the file, for example n=64:app.sgp")
 		}
-		at, ok := ordered(o.names, have, values)
+		at, ok := orderValues(o.names, have, values)
 		if !ok {
 			return nil, usagef(strconv.Quote(arg), ": --at has the parameters ", strings.Join(o.names, ", "), "; give a value for exactly these parameters")
 		}
@@ -214,8 +216,8 @@ func (o *scaleOptions) runs(args []string) (runs []scaleRun, err error) {
 }
 
 // scaleInputs loads the runs.
-func (a *app) scaleInputs(r *reading, o *scaleOptions, args []string) (inputs []scaling.Input, warnings []string, err error) {
-	runs, err := o.runs(args)
+func (a *app) scaleInputs(r *readOptions, o *scaleOptions, args []string) (inputs []scaling.Input, warnings []string, err error) {
+	runs, err := o.parseRuns(args)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -230,8 +232,8 @@ func (a *app) scaleInputs(r *reading, o *scaleOptions, args []string) (inputs []
 	return inputs, warnings, nil
 }
 
-// scaleLoad loads a run, and returns an error if the run is not complete.
-func (a *app) scaleLoad(r *reading, o *scaleOptions, file string) (*answerable, error) {
+// scaleLoad loads a run. It fails if the profile of the run is partial.
+func (a *app) scaleLoad(r *readOptions, o *scaleOptions, file string) (*loadedFile, error) {
 	lines := []uint32{analysis.DefaultLineBytes}
 	if len(o.h.Levels) > 0 {
 		lines = ask.LineSizes(o.h)
@@ -243,7 +245,7 @@ func (a *app) scaleLoad(r *reading, o *scaleOptions, file string) (*answerable, 
 	return l, l.Stopped
 }
 
-// runAnswers contains the answers about a run, real or predicted.
+// runAnswers contains the answers about a real or predicted run.
 type runAnswers struct {
 	work   *answers.Blocks
 	models *costmodel.Models
@@ -252,7 +254,8 @@ type runAnswers struct {
 	p      *profile.Profile
 }
 
-// modelsOpener opens the models of a profile, with the LLVM IR of its program.
+// modelsOpener is a function that opens the models of a profile, optionally with the LLVM IR of its
+// program.
 type modelsOpener = func(p *profile.Profile, name string, module []byte) (*costmodel.Models, error)
 
 func (o *scaleOptions) answersOf(p *profile.Profile, processor *pipeline.Processor, open modelsOpener) (*runAnswers, error) {
@@ -287,7 +290,7 @@ func (o *scaleOptions) answersOf(p *profile.Profile, processor *pipeline.Process
 	return t, nil
 }
 
-// addTables adds the tables, and warnings about the tables, to a document.
+// addTables adds the tables, and the warnings about them, to a document.
 func (o *scaleOptions) addTables(d *report.Document, predicted, real *runAnswers) {
 	reply := predicted.models.Answer(o.q)
 	for _, row := range reply.Table("program").Rows {
@@ -306,44 +309,44 @@ func (o *scaleOptions) addTables(d *report.Document, predicted, real *runAnswers
 	d.Warnings = append(d.Warnings, "not modelled: "+strings.Join(reply.Unmodelled, "; "))
 	for _, name := range scaleTables {
 		if o.by == "" || o.by == name {
-			d.Tables = append(d.Tables, o.tables(name, predicted, real, reply)...)
+			d.Tables = append(d.Tables, o.tablesFor(name, predicted, real, reply)...)
 		}
 	}
 }
 
-// tables returns the tables for a value of --by (see scaleTables).
-func (o *scaleOptions) tables(name string, predicted, real *runAnswers, reply *answers.Reply) []report.Table {
+// tablesFor returns the tables for one value of --by (see scaleTables).
+func (o *scaleOptions) tablesFor(name string, predicted, real *runAnswers, reply *answers.Reply) []report.Table {
 	switch name {
 	case "law":
-		return []report.Table{o.laws(predicted, real)}
+		return []report.Table{o.formulaTable(predicted, real)}
 	case "opcode":
-		return []report.Table{o.opcodes(predicted, real)}
+		return []report.Table{o.opcodeTable(predicted, real)}
 	case "reuse":
-		return []report.Table{o.reuse(predicted.p)}
+		return []report.Table{o.reuseTable(predicted.p)}
 	case "function":
 		t := *reply.Table("functions")
 		rows := t.Rows
-		t.Columns, t.Rows = t.Columns[1:], nil // drop the first column, because only the page uses it
+		t.Columns, t.Rows = t.Columns[1:], nil // drop the first column, which only the page needs
 		for _, row := range rows {
 			if n, _ := row[4].Number(); n > 0 {
 				t.Rows = append(t.Rows, row[1:])
 			}
 		}
-		return []report.Table{o.cut(t)}
+		return []report.Table{o.limitRows(t)}
 	case "level":
 		if len(o.h.Levels) > 0 {
 			return answers.Predicted(o.h, predicted.levels)
 		}
 	case "check":
 		if real != nil {
-			return []report.Table{o.checked(predicted, real, reply)}
+			return []report.Table{o.checkTableOf(predicted, real, reply)}
 		}
 	}
 	return nil
 }
 
-// cut limits a table to the rows of --top.
-func (o *scaleOptions) cut(t report.Table) report.Table {
+// limitRows limits a table to the number of rows that --top specifies.
+func (o *scaleOptions) limitRows(t report.Table) report.Table {
 	if o.all != answers.All && len(t.Rows) > o.all {
 		t.Rows = t.Rows[:o.all]
 		t.Title += ", the first " + strconv.Itoa(o.all)
@@ -351,9 +354,9 @@ func (o *scaleOptions) cut(t report.Table) report.Table {
 	return t
 }
 
-// laws returns a table of the formulas for block executions, with a row for each executed block, in
+// formulaTable returns a table of the formulas for the number of executions of each block, in
 // descending order of executed instructions.
-func (o *scaleOptions) laws(predicted, real *runAnswers) report.Table {
+func (o *scaleOptions) formulaTable(predicted, real *runAnswers) report.Table {
 	t := report.Table{Key: "laws", Title: "Executions of blocks, as formulas", Columns: report.Columns(
 		"function", "block", "file", "line", "law", "basis", "executions")}
 	if real != nil {
@@ -389,14 +392,14 @@ func (o *scaleOptions) laws(predicted, real *runAnswers) report.Table {
 		}
 		t.Add(append(row, report.Real(instructions[b]), report.Quotient(instructions[b], all))...)
 	}
-	return o.cut(t)
+	return o.limitRows(t)
 }
 
-// opcodes returns a table with a row for each opcode.
-func (o *scaleOptions) opcodes(predicted, real *runAnswers) report.Table {
+// opcodeTable returns a table with a row for each opcode.
+func (o *scaleOptions) opcodeTable(predicted, real *runAnswers) report.Table {
 	t := predicted.work.Opcodes(answers.All)
 	if real == nil {
-		return o.cut(t)
+		return o.limitRows(t)
 	}
 	t.Columns = append(t.Columns, report.Columns("run=in the run", "difference")...)
 	run := map[string]report.Value{}
@@ -417,11 +420,11 @@ func (o *scaleOptions) opcodes(predicted, real *runAnswers) report.Table {
 			t.Add(row[0], report.Count(0), report.Ratio(0), n, report.Difference(n, report.Count(0)))
 		}
 	}
-	return o.cut(t)
+	return o.limitRows(t)
 }
 
-// reuse returns a table with a row for each power of two of stack distances.
-func (o *scaleOptions) reuse(p *profile.Profile) report.Table {
+// reuseTable returns a table with a row for each power of two of stack distances.
+func (o *scaleOptions) reuseTable(p *profile.Profile) report.Table {
 	t := report.Table{Key: "reuse", Title: "Line accesses by stack distance: the number of other lines accessed since the last access to the line", Columns: report.Columns(
 		"from (lines)", "below (lines)", "accesses", "share",
 		"miss_ratio=miss ratio of a cache with as many lines")}
@@ -453,18 +456,17 @@ func (o *scaleOptions) reuse(p *profile.Profile) report.Table {
 	return t
 }
 
-// sameFigure is the maximum relative difference due to rounding.
+// sameFigure is the maximum relative difference that may result from rounding.
 const sameFigure = 1e-12
 
-// checked returns a table with a row for each figure: the predicted value and the value in the real
-// run.
-func (o *scaleOptions) checked(predicted, real *runAnswers, reply *answers.Reply) report.Table {
+// checkTableOf returns a table that compares each predicted number with the number in the real run.
+func (o *scaleOptions) checkTableOf(predicted, real *runAnswers, reply *answers.Reply) report.Table {
 	t := report.Table{Key: "check", Title: "Compared with " + o.check, Columns: report.Columns(
 		"figure", "predicted", "run=in the run", "difference", "off=off by")}
 	add := func(name string, predicted, run report.Value) {
 		x, _ := predicted.Number()
 		if y, _ := run.Number(); x != y && math.Abs(x-y) < sameFigure*math.Abs(y) {
-			predicted = run // the same floats, added in a different order
+			predicted = run // the sums differ only because the same numbers were added in a different order
 		}
 		t.Add(report.TextOf(name), predicted, run, report.Difference(run, predicted), report.Change(run, predicted))
 	}
@@ -484,7 +486,7 @@ func (o *scaleOptions) checked(predicted, real *runAnswers, reply *answers.Reply
 	for i := range predicted.levels.Levels {
 		x, y := &predicted.levels.Levels[i], &real.levels.Levels[i]
 		add(x.Cache.Name+" misses", report.Real(x.Misses), report.Real(y.Misses))
-		if y.Beside && !x.Beside { // compare two results of SDCM, so that the difference is only the error of scaling
+		if y.Beside && !x.Beside { // compare two results of SDCM, so that the difference is only due to scaling
 			add(x.Cache.Name+" misses, both by SDCM", report.Real(x.Misses), report.Real(y.SDCMMisses))
 		}
 	}

@@ -17,9 +17,8 @@ import (
 	"github.com/stackglass/stackglass/tools/stackglass/internal/web"
 )
 
-// friendlyAddress is the default address of the page. The address is always the same, so that the
-// browser finds its storage for the page again. If the port is in use, the server uses any free
-// port.
+// friendlyAddress is the default address of the page. It is always the same, because a browser
+// stores the page's data by address. If the port is in use, the server uses any free port.
 const friendlyAddress = "127.0.0.1:7411"
 
 // serve returns the verb that serves the page on this machine.
@@ -52,7 +51,8 @@ func (a *app) serve() *cobra.Command {
 				return &outputError{path: "standard output", err: err}
 			}
 			if !noBrowser {
-				// The output of the program that starts the browser must not be part of the answer.
+				// The output of the program that opens the browser must not be mixed with the output of the
+				// command.
 				browser.Stdout, browser.Stderr = a.stderr, a.stderr
 				if err := browser.OpenURL(url); err != nil {
 					a.warn("no browser could be opened (" + strings.ReplaceAll(err.Error(), "\n", " ") + "); open " + url + " yourself")
@@ -66,7 +66,8 @@ func (a *app) serve() *cobra.Command {
 	return cmd
 }
 
-// listen rejects addresses that other machines can reach, because traces are private.
+// listen listens on an address. It rejects addresses that other machines can reach, because traces
+// are private.
 func listen(address string, otherPort bool) (net.Listener, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -88,7 +89,7 @@ func listen(address string, otherPort bool) (net.Listener, error) {
 	return listener, nil
 }
 
-// serveUntil serves until ctx ends, and then returns nil.
+// serveUntil serves requests until ctx is done, and then returns nil.
 func serveUntil(ctx context.Context, listener net.Listener, handler http.Handler) error {
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
 	context.AfterFunc(ctx, func() {

@@ -23,7 +23,7 @@ import (
 // simulation contains the options of a simulation.
 type simulation struct {
 	machineOptions
-	r              *reading
+	r              *readOptions
 	budget         []string
 	seed           uint64
 	protocol       string
@@ -33,8 +33,8 @@ type simulation struct {
 	i1, d1, ll     string // Cachegrind's options
 	translated     simulate.Result
 	hasTranslation bool
-	// whether the trace identifies the instruction of each reference; determined only for
-	// prefetchers that need instructions
+	// whether the trace records the instruction of each reference; determined only if a prefetcher
+	// needs instructions
 	instructions bool
 }
 
@@ -47,7 +47,7 @@ func newSimulation(cmd *cobra.Command, budgetExample string) *simulation {
 	f.Uint64Var(&s.seed, "seed", 0, "the `SEED` for random replacement")
 	f.StringVar(&s.protocol, "protocol", simulate.MESI.String(), "the coherence `PROTOCOL` of private caches: mesi or msi")
 	f.StringVar(&s.r.cores, "cores", "", "run each of these `GROUPS` of threads on its own core, for example 0,1/2,3 (default: each thread on its own core)")
-	complete(cmd, "protocol", []string{"mesi", "msi"})
+	setCompletions(cmd, "protocol", []string{"mesi", "msi"})
 	return s
 }
 
@@ -100,7 +100,7 @@ func (s *simulation) cachegrind() (h hierarchy.Hierarchy, err error) {
 	return h, nil
 }
 
-// simulate returns the verb that counts hits and misses of a hierarchy of caches.
+// simulate returns the verb that simulates a cache hierarchy.
 func (a *app) simulate() *cobra.Command {
 	var s *simulation
 	cmd := &cobra.Command{
@@ -119,17 +119,17 @@ func (a *app) runSimulate(s *simulation, name string) error {
 	if err != nil {
 		return err
 	}
-	if s.r.changed("kinds") == "" && len(h.Instructions)+len(h.InstructionTLBs) > 0 {
+	if s.r.firstSet("kinds") == "" && len(h.Instructions)+len(h.InstructionTLBs) > 0 {
 		s.r.kinds = trace.AllKinds.String()
 	}
-	if s.r.changed("skip") == "" {
+	if s.r.firstSet("skip") == "" {
 		s.r.skip = h.Simulation.Skip
 	}
 	budgets, err := parseBudgets(s.budget, h)
 	if err != nil {
 		return err
 	}
-	l, counted, err := a.simulated(s, name, h, analysis.None)
+	l, counted, err := a.simulateAndAnalyze(s, name, h, analysis.None)
 	if err != nil {
 		return err
 	}
@@ -171,8 +171,8 @@ func (a *app) runSimulate(s *simulation, name string) error {
 	return checkBudgets(budgets, d)
 }
 
-// simulated simulates h and runs analyses in the same pass over a trace.
-func (a *app) simulated(s *simulation, name string, h hierarchy.Hierarchy, analyses analysis.Analyses) (*answerable, simulate.Result, error) {
+// simulateAndAnalyze simulates the hierarchy h and runs analyses, in the same pass over a trace.
+func (a *app) simulateAndAnalyze(s *simulation, name string, h hierarchy.Hierarchy, analyses analysis.Analyses) (*loadedFile, simulate.Result, error) {
 	var none simulate.Result
 	if s.r.sample != "" {
 		return nil, none, usagef("--sample: a simulation needs every access; to use a sample, run: stackglass what-if")
@@ -184,7 +184,7 @@ func (a *app) simulated(s *simulation, name string, h hierarchy.Hierarchy, analy
 	}
 	protocol, err := simulate.ParseProtocol(s.protocol)
 	if err != nil {
-		return nil, none, usage(err)
+		return nil, none, askUsageError(err)
 	}
 	need, err := simulate.MemoryBytes(h)
 	if err != nil {
@@ -199,7 +199,7 @@ func (a *app) simulated(s *simulation, name string, h hierarchy.Hierarchy, analy
 	if options.Warmup == 0 {
 		options.Warmup = s.warmup
 	}
-	if s.r.changed("protocol") != "" || options.Protocol != simulate.Incoherent {
+	if s.r.firstSet("protocol") != "" || options.Protocol != simulate.Incoherent {
 		options.Protocol = protocol
 	}
 	simulator, err := simulate.New(h, options)
@@ -223,7 +223,7 @@ func (a *app) simulated(s *simulation, name string, h hierarchy.Hierarchy, analy
 		return nil, none, usagef(in.Name, " is a profile, but a simulation needs the trace; with a profile, run: stackglass what-if ", in.Name)
 	}
 	o.Spec.Analyses, o.Beside = analyses, consume
-	if usesStrides(h) { // stride prefetchers need to know the instructions
+	if usesStrides(h) { // stride prefetchers must know the instruction of each reference
 		o.Beside, o.BesideSites = nil, func(func() *trace.Program) func(*trace.Batch) error {
 			return func(b *trace.Batch) error {
 				s.instructions = s.instructions || b.PC != nil || b.Site != nil
@@ -243,10 +243,11 @@ func (a *app) simulated(s *simulation, name string, h hierarchy.Hierarchy, analy
 	if translator != nil {
 		s.translated = translator.Finish()
 	}
-	return newAnswerable(result, in.Name, s.r), simulator.Finish(), nil
+	return newLoadedFile(result, in.Name, s.r), simulator.Finish(), nil
 }
 
-// usesStrides reports whether a level has a prefetcher that observes the strides of instructions.
+// usesStrides reports whether any level has a stride prefetcher, which observes individual
+// instructions.
 func usesStrides(h hierarchy.Hierarchy) bool {
 	return slices.ContainsFunc(slices.Concat(h.Levels, h.Instructions), func(c hierarchy.Cache) bool { return c.Prefetch.Kind == hierarchy.Stride })
 }
@@ -263,8 +264,9 @@ func (s *simulation) translator(h hierarchy.Hierarchy, o simulate.Options) (*sim
 	return simulate.New(h.Translation(), o)
 }
 
-// measuredOf converts the result of a simulation to an answer in the form of what-if.
-func measuredOf(h hierarchy.Hierarchy, l *answerable, r simulate.Result) hierarchy.Prediction {
+// measuredOf converts the result of a simulation to a prediction, so that it can be printed like an
+// answer of what-if.
+func measuredOf(h hierarchy.Hierarchy, l *loadedFile, r simulate.Result) hierarchy.Prediction {
 	var counted []hierarchy.Counted
 	for i := range r.Levels {
 		run := &r.Levels[i].Run
@@ -276,7 +278,7 @@ func measuredOf(h hierarchy.Hierarchy, l *answerable, r simulate.Result) hierarc
 }
 
 // simulatedDoubts returns warnings about the hierarchy and the placement of threads.
-func simulatedDoubts(h hierarchy.Hierarchy, s *simulation, l *answerable, r simulate.Result) (list []string) {
+func simulatedDoubts(h hierarchy.Hierarchy, s *simulation, l *loadedFile, r simulate.Result) (list []string) {
 	if h.About != "" {
 		list = append(list, h.Name+": "+h.About)
 	}
@@ -300,8 +302,8 @@ func simulatedDoubts(h hierarchy.Hierarchy, s *simulation, l *answerable, r simu
 	return list
 }
 
-// lineSizes returns the line sizes of the pass beside the simulation. No analysis of this pass
-// needs line sizes, so sizes that a profile cannot have are omitted.
+// lineSizes returns the line sizes for the analyses that run in the same pass. It omits sizes that
+// a profile does not support, because the simulation does not need these analyses.
 func (s *simulation) lineSizes(h hierarchy.Hierarchy) (sizes []uint32) {
 	for _, size := range ask.LineSizes(h) {
 		if profile.ValidLineBytes(size) {
@@ -328,7 +330,7 @@ func addInstructions(t *report.Table, r simulate.Result) {
 	t.Rows = append(answers.Levels(p).Rows, t.Rows...)
 }
 
-// addFeatures adds columns for counts that most simulations do not have.
+// addFeatures adds columns for counts that only some simulations produce.
 func addFeatures(t *report.Table, levels []simulate.Level) {
 	for _, c := range []struct {
 		column string
@@ -351,7 +353,8 @@ func addFeatures(t *report.Table, levels []simulate.Level) {
 	}
 }
 
-// boundTable compares the misses of each level with the misses of optimal replacement.
+// boundTable returns a table that compares the misses of each level with the misses of optimal
+// replacement.
 func boundTable(levels []simulate.Level) report.Table {
 	t := report.Table{Key: "bound", Columns: report.Columns("name=level", "misses", "best_misses=fewest possible misses", "best_miss_ratio=lowest possible miss ratio")}
 	var best []string
@@ -370,7 +373,7 @@ func boundTable(levels []simulate.Level) report.Table {
 	return t
 }
 
-// prefetchTable lists the prefetches that each level issues and receives.
+// prefetchTable returns a table of the prefetches that each level issues and receives.
 func prefetchTable(levels []simulate.Level) report.Table {
 	t := report.Table{Key: "prefetch", Title: "Prefetches", Columns: report.Columns(
 		"name=level", "prefetcher", "issued", "present=already present", "inserted", "dropped", "useful", "unused=evicted unused",
@@ -447,7 +450,7 @@ func coreTable(r simulate.Result, levels []simulate.Level) report.Table {
 	return t
 }
 
-// busTable counts the transactions on the buses that connect the caches of a level.
+// busTable returns a table of the transactions on the buses between the caches of a level.
 func busTable(r simulate.Result) report.Table {
 	t := report.Table{Key: "bus", Title: "Transactions between the caches of a level", Columns: report.Columns(
 		"name=level", "bus_reads=BusRd", "bus_reads_exclusive=BusRdX", "upgrades=BusUpgr",
@@ -463,7 +466,7 @@ func busTable(r simulate.Result) report.Table {
 	return t
 }
 
-// countsOf returns a row with a name and counts.
+// countsOf returns a table row that consists of a name and counts.
 func countsOf(name string, counts ...uint64) []report.Value {
 	row := []report.Value{report.TextOf(name)}
 	for _, n := range counts {
@@ -472,7 +475,7 @@ func countsOf(name string, counts ...uint64) []report.Value {
 	return row
 }
 
-// addWriteBacks adds write-backs to the table of levels.
+// addWriteBacks adds the columns for write-backs to the table of levels.
 func addWriteBacks(t *report.Table, levels []simulate.Level) {
 	t.Columns = append(t.Columns, report.Columns("write_backs=write-backs", "write_backs_at_end=write-backs at the end")...)
 	for i, l := range levels {
@@ -480,7 +483,7 @@ func addWriteBacks(t *report.Table, levels []simulate.Level) {
 	}
 }
 
-// addWrites adds writes to the table of memory.
+// addWrites adds the columns for writes to the table of memory.
 func addWrites(t *report.Table, r simulate.Result) {
 	t.Columns = append(t.Columns, report.Columns("reads=lines fetched", "writes=memory writes", "written_bytes=bytes written",
 		"writes_at_end=memory writes at the end", "written_bytes_at_end=bytes written at the end")...)
@@ -488,7 +491,7 @@ func addWrites(t *report.Table, r simulate.Result) {
 		report.Count(r.Flush.Writes), report.Count(r.Flush.BytesWritten))
 }
 
-// flowTable counts the events at each level that the other tables do not contain.
+// flowTable returns a table of the events at each level that no other table contains.
 func flowTable(levels []simulate.Level) report.Table {
 	t := report.Table{Key: "flow", Title: "Demand reads and writes, and other traffic", Columns: report.Columns(
 		"name=level", "reads", "read_misses=read misses", "writes", "write_misses=write misses",

@@ -14,7 +14,7 @@ import (
 )
 
 func init() {
-	golden = append(golden,
+	goldenCommands = append(goldenCommands,
 		"help simulate",
 		"simulate demo:matmul-naive --cache L1=2KiB,8 --cache L2=8KiB,8",
 		"simulate demo:matmul-naive --cache L1=2KiB,8,plru,latency=4 --cache L2=8KiB,8,exclusive,latency=12 --cache memory=latency=200 --format json",
@@ -64,24 +64,24 @@ func levelsOf(t *testing.T, line string) (levels []map[string]string) {
 	return levels
 }
 
-// TestSimulateTruncated checks that, for a truncated trace, the command prints a result that is
-// marked as partial, and exits with the code for partial results.
+// TestSimulateTruncated checks that the result for a truncated trace is marked as partial, and that
+// the exit code is the code for partial results.
 func TestSimulateTruncated(t *testing.T) {
 	whole, err := os.ReadFile(filepath.Join("testdata", "threads.sgt"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	in(t, map[string]string{"cut.sgt": string(whole[:len(whole)*3/4]), "bad.din": "0 1000\n1 2000\n7 3000\n0 1000\n"})
+	inFolder(t, map[string]string{"cut.sgt": string(whole[:len(whole)*3/4]), "bad.din": "0 1000\n1 2000\n7 3000\n0 1000\n"})
 	for _, verb := range []string{"simulate", "validate"} {
-		expect(t, stackglass(verb, "cut.sgt", "--cache", "L1=1KiB,full"), exitInput, "cut.sgt: the answer covers only a part")
-		expect(t, stackglass(verb, "bad.din", "--cache", "L1=1KiB,full"), exitInput, "bad.din:3", "covers only a part")
+		expectExit(t, stackglass(verb, "cut.sgt", "--cache", "L1=1KiB,full"), exitInput, "cut.sgt: the answer covers only a part")
+		expectExit(t, stackglass(verb, "bad.din", "--cache", "L1=1KiB,full"), exitInput, "bad.din:3", "covers only a part")
 		got := stackglass(verb, "bad.din", "--cache", "L1=1KiB,full", "--skip-bad", "1")
-		expect(t, got, exitOK, "1 record could not be read")
+		expectExit(t, got, exitOK, "1 record could not be read")
 	}
 }
 
 func TestSimulateRejects(t *testing.T) {
-	in(t, map[string]string{"a.din": "0 1000\n"})
+	inFolder(t, map[string]string{"a.din": "0 1000\n"})
 	for line, word := range map[string]string{
 		"simulate":                                "for example: stackglass simulate app.lackey.lz4",
 		"simulate a.din":                          "--cache",
@@ -93,7 +93,7 @@ func TestSimulateRejects(t *testing.T) {
 		"validate a.din --cache L1=1KiB,4 --fail-if memory.accesses>1":    "memory.difference",
 		"validate a.din --cache L1=1KiB,4 --cache L2=4KiB,4,128,plru,x":   "L2=4KiB",
 	} {
-		expect(t, stackglass(words(line)...), exitUsage, word)
+		expectExit(t, stackglass(words(line)...), exitUsage, word)
 	}
 }
 
@@ -120,18 +120,18 @@ func TestValidateBudget(t *testing.T) {
 // TestSimulateWithinMemory checks that a cache that does not fit in memory is rejected before it is
 // allocated.
 func TestSimulateWithinMemory(t *testing.T) {
-	in(t, map[string]string{"a.din": "0 1000\n"})
+	inFolder(t, map[string]string{"a.din": "0 1000\n"})
 	for _, verb := range []string{"simulate", "validate"} {
 		got := stackglass(words(verb + " a.din --cache L1=4GiB,1,random --cache L2=8GiB,1,random --memory 200MiB")...)
-		expect(t, got, exitExhausted, "the memory limit is 209715200 bytes", "are needed before the first reference", "set the limit with --memory")
+		expectExit(t, got, exitExhausted, "the memory limit is 209715200 bytes", "are needed before the first reference", "set the limit with --memory")
 	}
 }
 
-// TestSimulateWarnsOfSizes checks the warnings about levels for which predictions are inaccurate.
-// There is exactly one warning for each level that is smaller than the level above it, or that
-// invalidates lines in the levels above it.
+// TestSimulateWarnsOfSizes checks the warnings about levels whose predictions are inaccurate. There
+// is exactly one warning for each level that is smaller than the level above, or that invalidates
+// lines in the levels above.
 func TestSimulateWarnsOfSizes(t *testing.T) {
-	in(t, map[string]string{"a.din": "0 1000\n"})
+	inFolder(t, map[string]string{"a.din": "0 1000\n"})
 	for _, verb := range []string{"simulate", "validate", "what-if"} {
 		for lower, wants := range map[string]string{
 			"L2=1KiB,4,inclusive": "L2 is smaller than L1, so it cannot include that level",
@@ -153,11 +153,11 @@ func TestSimulateWarnsOfSizes(t *testing.T) {
 	}
 }
 
-// TestPartialIsReportedOnce checks that a prediction contains exactly one warning about a partial
-// run, like the answers of all other verbs.
+// TestPartialIsReportedOnce checks that answers about a partial run contain exactly one warning
+// about it.
 func TestPartialIsReportedOnce(t *testing.T) {
 	content := string(tracetest.Packed())
-	in(t, map[string]string{"cut.lz4": content[:len(content)/2]})
+	inFolder(t, map[string]string{"cut.lz4": content[:len(content)/2]})
 	for _, line := range []string{"what-if cut.lz4", "validate cut.lz4", "simulate cut.lz4", "compare cut.lz4 demo:matmul-naive --on what-if", "export cut.lz4 --to json"} {
 		got := stackglass(append(words(line), "--cache", "L1=1KiB,full")...)
 		if n := strings.Count(got.stderr, "a part of the trace"); got.code != exitInput || n != 1 {
@@ -174,10 +174,10 @@ func TestSimulateFeatures(t *testing.T) {
 	if err := json.Unmarshal([]byte(got.stdout), &a.tables); err != nil || got.code != 0 {
 		t.Fatalf("exit %d, %v: %s", got.code, err, got.stderr)
 	}
-	if n := a.number("prefetch", "L1", "useful"); n < 10000 {
+	if n := a.cellNumber("prefetch", "L1", "useful"); n < 10000 {
 		t.Errorf("%d useful prefetches in a matrix multiplication, want at least 10000", n)
 	}
-	if n := a.number("tlbs", "DTLB", "misses"); n == 0 {
+	if n := a.cellNumber("tlbs", "DTLB", "misses"); n == 0 {
 		t.Error("0 TLB misses, want some")
 	}
 	if got := stackglass("simulate", "testdata/plain.din", "--cache", "L1=2KiB,4,prefetch=stride"); got.code != 0 || !strings.Contains(got.stderr, "as references of one instruction") {

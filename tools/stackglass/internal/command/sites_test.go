@@ -23,7 +23,7 @@ import (
 func TestSitesMessages(t *testing.T) {
 	dir := t.TempDir()
 	none := filepath.Join(dir, "none.sgp")
-	if err := os.WriteFile(none, multiplied(t, analysis.Spec{Analyses: analysis.Locality}).Encode(), 0o644); err != nil {
+	if err := os.WriteFile(none, multiplyProfile(t, analysis.Spec{Analyses: analysis.Locality}).Encode(), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	din := filepath.Join(dir, "a.din")
@@ -57,8 +57,8 @@ func TestSitesMessages(t *testing.T) {
 	}
 }
 
-// TestSitesAddUpToWhatIf checks that both the misses of all source locations and the misses of all
-// data structures add up to the misses that the verb "what-if" predicts. The check includes
+// TestSitesAddUpToWhatIf checks that the misses of all source locations add up to the misses that
+// the verb "what-if" predicts, and that the misses of all data structures do, too. It also checks
 // coherence misses. The test covers single-threaded and multi-threaded runs, and private and shared
 // caches.
 func TestSitesAddUpToWhatIf(t *testing.T) {
@@ -110,8 +110,8 @@ func tableIn(t *testing.T, answer, key string) []map[string]any {
 	return rows
 }
 
-// TestFalselySharedLineMissesMost checks that, in every output format, the source line with false
-// sharing has the most misses.
+// TestFalselySharedLineMissesMost checks that the source line with false sharing has the most
+// misses, in every output format.
 func TestFalselySharedLineMissesMost(t *testing.T) {
 	for _, c := range []struct{ line, says string }{
 		{"sites demo:false-sharing --format csv --top 1", "look,false-sharing.c,31,8192,"},
@@ -124,8 +124,8 @@ func TestFalselySharedLineMissesMost(t *testing.T) {
 	}
 }
 
-// TestSitesSortByAll checks that, for any grouping, rows can be sorted by every column of the CSV
-// output.
+// TestSitesSortByAll checks that rows can be sorted by every column of the CSV output, for any
+// grouping.
 func TestSitesSortByAll(t *testing.T) {
 	for _, by := range []string{"site", "line", "function", "object"} {
 		head, _, _ := strings.Cut(stackglass("sites", "demo:array-list", "--by", by, "--format", "csv").stdout, "\n")
@@ -155,8 +155,8 @@ func TestSitesTopByColumn(t *testing.T) {
 	}
 }
 
-// TestSitesPrevious checks that, for any grouping of rows, the answer lists previous accesses, or
-// states which format lists them.
+// TestSitesPrevious checks that the answer lists previous accesses or states which format lists
+// them, for any grouping of rows.
 func TestSitesPrevious(t *testing.T) {
 	for _, by := range []string{"site", "line", "function", "object"} {
 		line := []string{"sites", "demo:matmul-naive", "--previous", "--by", by}
@@ -212,8 +212,8 @@ func TestSitesMarkEstimates(t *testing.T) {
 	}
 }
 
-// TestUtilisationAtOtherLineSizes checks that a level's line utilisation is measured with the
-// level's own line size, or not at all.
+// TestUtilisationAtOtherLineSizes checks that line utilisation is reported only for levels whose
+// line size was measured.
 func TestUtilisationAtOtherLineSizes(t *testing.T) {
 	got := stackglass("sites", "demo:matmul-naive", "--cache", "L1=1KiB,2", "--cache", "L2=8KiB,4,128")
 	if !strings.Contains(got.stdout, "used in 1KiB,2") || strings.Contains(got.stdout, "used in 8KiB") || !strings.Contains(got.stderr, "its line utilisation is unknown") {
@@ -242,9 +242,8 @@ int main(void)
 }
 `
 
-// The function "built" compiles a program with clang. If clang is not installed, the test is
-// skipped.
-func built(t *testing.T, source string, args ...string) string {
+// buildProgram compiles a program with clang. If clang is not installed, the test is skipped.
+func buildProgram(t *testing.T, source string, args ...string) string {
 	t.Helper()
 	clang, err := exec.LookPath("clang-19")
 	if err != nil {
@@ -262,10 +261,10 @@ func built(t *testing.T, source string, args ...string) string {
 	return dir
 }
 
-// TestLoopWithMostMissesIsFirst checks all steps from a source file to the line with the most
-// misses: compiling, recording and analysing the program.
+// TestLoopWithMostMissesIsFirst compiles, records and analyses a program, and checks that the
+// source line with the most misses is listed first.
 func TestLoopWithMostMissesIsFirst(t *testing.T) {
-	built(t, columnWalk)
+	buildProgram(t, columnWalk)
 	if got := stackglass("cc", "--", "clang-19", "-g", "-O1", "walk.c", "-o", "walk"); got.code != exitOK {
 		t.Fatal(got)
 	}
@@ -329,10 +328,10 @@ func TestFilesWithTheSameName(t *testing.T) {
 	}
 }
 
-// TestSymbols checks that the names for a trace's instruction addresses are found in the traced
-// program, but not in a different program.
+// TestSymbols checks that names for instruction addresses are found in the traced program, but not
+// in a different program.
 func TestSymbols(t *testing.T) {
-	built(t, columnWalk, "-no-pie")
+	buildProgram(t, columnWalk, "-no-pie")
 	file, err := symbols.Open("walk")
 	if err != nil {
 		t.Fatal(err)
@@ -380,10 +379,10 @@ func TestSymbols(t *testing.T) {
 	}
 }
 
-// TestSymbolsOfOtherFile checks that, if the given file was not part of the traced process, no
-// names are found, and a warning is printed.
+// TestSymbolsOfOtherFile checks that a file that was not part of the traced process provides no
+// names, and causes a warning.
 func TestSymbolsOfOtherFile(t *testing.T) {
-	n := naming{name: "other", file: &symbols.File{}}
+	n := symbolizer{name: "other", file: &symbols.File{}}
 	n.addNames(&profile.Site{PC: 0x1000, Module: "walk", Offset: 16})
 	if list := n.doubts(); len(list) != 1 || !strings.Contains(list[0], "other is not among the modules of the trace (walk)") {
 		t.Errorf("%q", list)
@@ -394,7 +393,7 @@ func TestSymbolsOfOtherFile(t *testing.T) {
 // which no names are found. The other is about a load address at which the program has no source
 // lines.
 func TestSymbolWarnings(t *testing.T) {
-	path := filepath.Join(built(t, "int main(void) { volatile int x = 1; return x; }\n", "-no-pie"), "walk")
+	path := filepath.Join(buildProgram(t, "int main(void) { volatile int x = 1; return x; }\n", "-no-pie"), "walk")
 	p := &profile.Profile{Sites: &profile.Sites{Code: []profile.Site{{Number: 1, Function: "main"}}}}
 	if list, err := symbolize(p, []string{path}); err != nil || len(list) != 1 || !strings.Contains(list[0], "contains no instruction addresses") {
 		t.Errorf("%q, %v", list, err)
@@ -438,7 +437,7 @@ func TestManySites(t *testing.T) {
 	for i := range 300 {
 		fmt.Fprintf(&text, "%#x,r,8,%#x\n", 1<<20+64*i, 0x400000+4*i)
 	}
-	in(t, map[string]string{"many.csv": text.String()})
+	inFolder(t, map[string]string{"many.csv": text.String()})
 	for line, rows := range map[string]int{
 		"sites many.csv": 100, "sites many.csv --share 100%": 100, "sites many.csv --top 250": 250,
 		"sites many.csv --format csv": 300, "compare many.csv many.csv --on sites": 300, "compare many.csv many.csv --on sites --sort cold": 300,
@@ -451,7 +450,7 @@ func TestManySites(t *testing.T) {
 			t.Errorf("%s: the answer has a row for all others: %v", line, others)
 		}
 	}
-	expect(t, stackglass(words("compare many.csv many.csv --on sites --sort function")...), exitUsage, "want one of", "miss_ratio")
+	expectExit(t, stackglass(words("compare many.csv many.csv --on sites --sort function")...), exitUsage, "want one of", "miss_ratio")
 }
 
 // TestTableOfOneNumber checks that a table with only one column of numbers has the same rows and
@@ -463,7 +462,7 @@ func TestTableOfOneNumber(t *testing.T) {
 	}
 	q := ask.New(ask.VerbOf("sites"))
 	q.Machine = h
-	s, _, err := ask.NewRun("m", multiplied(t, analysis.Spec{})).Attributed(q, attribution.Site)
+	s, _, err := ask.NewRun("m", multiplyProfile(t, analysis.Spec{})).Attributed(q, attribution.Site)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -483,8 +482,8 @@ func TestTableOfOneNumber(t *testing.T) {
 	}
 }
 
-// TestSymbolsNameFiles checks that files with the same name are distinguished whether the symbols
-// or the trace contain their paths.
+// TestSymbolsNameFiles checks that files with the same name are distinguished by their paths,
+// whether the symbols or the trace contain the paths.
 func TestSymbolsNameFiles(t *testing.T) {
 	s := &profile.Sites{Code: []profile.Site{{File: "main.c"}, {}, {}, {}}}
 	nameFiles(s, map[*profile.Site]string{&s.Code[1]: "/x/a/util.c", &s.Code[2]: "/x/b/util.c"})

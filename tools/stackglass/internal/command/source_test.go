@@ -12,8 +12,8 @@ import (
 )
 
 // TestRecordedSource checks that a trace contains the text of the program's source files and own
-// headers, but not of system headers. This text must still be shown after the trace is converted to
-// any other format.
+// headers, but not of system headers. The text must be preserved if the trace is converted to
+// another format.
 func TestRecordedSource(t *testing.T) {
 	if _, err := exec.LookPath("clang-19"); err != nil {
 		t.Skip("clang-19 is not installed")
@@ -26,7 +26,7 @@ func TestRecordedSource(t *testing.T) {
 		want    bool
 	}{{"recorded", nil, true}, {"refused", []string{"--no-embed-source"}, false}} {
 		t.Run(c.name, func(t *testing.T) {
-			in(t, map[string]string{"main.c": program, "sum.h": sum})
+			inFolder(t, map[string]string{"main.c": program, "sum.h": sum})
 			args := append(append([]string{"cc"}, c.options...), "--", "clang-19", "-O1", "-g", "main.c", "-o", "prog")
 			if got := stackglass(args...); got.code != exitOK {
 				t.Fatal(got)
@@ -74,14 +74,14 @@ func TestRecordedSource(t *testing.T) {
 	}
 }
 
-// TestRecordedSourceElsewhere checks the recorded source if the compiler runs in a folder other
-// than the source folder. The debug information then contains the file's path relative to the
+// TestRecordedSourceElsewhere checks the recorded source text if the compiler does not run in the
+// source folder. The debug information then contains the path of the source file relative to the
 // common parent folder.
 func TestRecordedSourceElsewhere(t *testing.T) {
 	if _, err := exec.LookPath("clang-19"); err != nil {
 		t.Skip("clang-19 is not installed")
 	}
-	in(t, map[string]string{"main.c": "int a[64];\nint main(void)\n{\n\treturn a[7];\n}\n"})
+	inFolder(t, map[string]string{"main.c": "int a[64];\nint main(void)\n{\n\treturn a[7];\n}\n"})
 	source, err := filepath.Abs("main.c")
 	if err != nil {
 		t.Fatal(err)

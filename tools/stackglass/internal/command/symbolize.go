@@ -21,8 +21,8 @@ func addSymbols(cmd *cobra.Command, files *[]string) {
 	cmd.Flags().StringArrayVar(files, "symbols", nil, "read function names and source lines from this `PROGRAM` or library; PROGRAM@ADDRESS also states its load address")
 }
 
-// symbolize adds the function, file and line of instructions from the program's files, and returns
-// warnings.
+// symbolize adds functions, files and lines to instructions. It reads them from the files of the
+// program, and returns warnings.
 func symbolize(p *profile.Profile, files []string) (notes []string, err error) {
 	if len(files) > 0 && p.Sites == nil {
 		return nil, usagef("--symbols: the profile contains no source locations that could be named")
@@ -41,12 +41,13 @@ func symbolize(p *profile.Profile, files []string) (notes []string, err error) {
 	return notes, nil
 }
 
-// symbolizeBy adds names from one file to sites, and stores the paths of the source files in paths.
+// symbolizeBy adds names from one file to sites, and adds the paths of the source files to the map
+// paths.
 func symbolizeBy(s *profile.Sites, file string, paths map[*profile.Site]string) (notes []string, err error) {
 	path, text, moved := strings.Cut(file, "@")
 	known, err := symbols.Open(path)
 	if err != nil {
-		return nil, usagef("--symbols ", path, ": ", reason(err), "; give the ELF file of the program or library that was traced")
+		return nil, usagef("--symbols ", path, ": ", errorText(err), "; give the ELF file of the program or library that was traced")
 	}
 	base := known.Low
 	if moved {
@@ -54,7 +55,7 @@ func symbolizeBy(s *profile.Sites, file string, paths map[*profile.Site]string) 
 			return nil, usagef("--symbols ", file, ": ", strconv.Quote(text), ", want the address at which the file was loaded, for example 0x555555554000")
 		}
 	}
-	n := naming{file: known, name: filepath.Base(path), base: base, moved: moved, paths: paths}
+	n := symbolizer{file: known, name: filepath.Base(path), base: base, moved: moved, paths: paths}
 	n.unaddressed = !slices.ContainsFunc(s.Code, func(c profile.Site) bool { return c.PC != 0 })
 	for i := range s.Code {
 		n.addNames(&s.Code[i])
@@ -62,8 +63,8 @@ func symbolizeBy(s *profile.Sites, file string, paths map[*profile.Site]string) 
 	return n.doubts(), nil
 }
 
-// naming adds names to the instructions of one executable or library.
-type naming struct {
+// symbolizer adds the names in one executable or library to instructions.
+type symbolizer struct {
 	file  *symbols.File
 	name  string
 	base  uint64 // load address of the file, for sites without a module
@@ -73,11 +74,11 @@ type naming struct {
 	addresses, named int
 	lines            int      // number of named sites that have a source line
 	unaddressed      bool     // whether no site has an address
-	others           []string // other modules in the trace
+	others           []string // the other modules that occur in the trace
 }
 
-// addNames adds names to a site. Names from the trace take precedence.
-func (n *naming) addNames(s *profile.Site) {
+// addNames adds names to a site. It keeps names from the trace.
+func (n *symbolizer) addNames(s *profile.Site) {
 	addr := s.PC - n.base + n.file.Low
 	switch {
 	case s.PC == 0 || s.Function != "" && s.Line != 0:
@@ -104,8 +105,8 @@ func (n *naming) addNames(s *profile.Site) {
 	}
 }
 
-// nameFiles shortens the file names of sites as an analysis does, based on the paths of the files
-// if they are known.
+// nameFiles shortens the file names of sites in the same way as an analysis. It uses the full paths
+// of the files, if they are known.
 func nameFiles(s *profile.Sites, paths map[*profile.Site]string) {
 	path := func(site *profile.Site) string { return cmp.Or(paths[site], site.File) }
 	var all []string
@@ -118,8 +119,8 @@ func nameFiles(s *profile.Sites, paths map[*profile.Site]string) {
 	}
 }
 
-// doubts returns a warning if the file does not seem to be the traced file.
-func (n *naming) doubts() (list []string) {
+// doubts returns a warning if the file does not seem to be part of the traced program.
+func (n *symbolizer) doubts() (list []string) {
 	switch {
 	case n.unaddressed:
 		list = append(list, "the trace contains no instruction addresses, so "+n.name+" has no effect")
@@ -137,23 +138,24 @@ func (n *naming) doubts() (list []string) {
 	return list
 }
 
-// sources contains source files. A profile contains only the last part of a file's path.
+// sources finds the text of source lines in source files, although a profile contains only the last
+// part of a file's path.
 type sources struct {
 	paths map[string][]string // absolute paths by base name
 	lines map[string][]string // contents of the files read so far
-	asked map[string]bool     // files for which rows requested a line
+	asked map[string]bool     // files in which a line was looked up
 }
 
-// mostSourceFiles is the maximum number of files in a folder.
+// mostSourceFiles is the maximum number of files that are searched in a folder.
 const mostSourceFiles = 200_000
 
-// findSources lists the files in folders.
+// findSources lists the files in the given folders.
 func findSources(places []string) (*sources, error) {
 	s := &sources{paths: map[string][]string{}, lines: map[string][]string{}, asked: map[string]bool{}}
 	files := 0
 	for _, place := range places {
 		if _, err := os.Stat(place); err != nil {
-			return nil, usagef("--source ", place, ": ", reason(err), "; give a folder or a file of the program's source")
+			return nil, usagef("--source ", place, ": ", errorText(err), "; give a folder or a file of the program's source")
 		}
 		err := filepath.WalkDir(place, func(path string, d fs.DirEntry, err error) error {
 			switch {
@@ -182,13 +184,14 @@ func findSources(places []string) (*sources, error) {
 	return s, nil
 }
 
-// text returns a source line with runs of spaces collapsed, or "" if it is not found.
-func (s *sources) text(file string, line uint32) string {
+// lineText returns the text of a source line, with each sequence of spaces replaced by one space.
+// It returns "" if the line is not found.
+func (s *sources) lineText(file string, line uint32) string {
 	if file == "" || line == 0 {
 		return ""
 	}
 	s.asked[file] = true
-	paths := s.find(file)
+	paths := s.findPaths(file)
 	if len(paths) == 0 {
 		return ""
 	}
@@ -203,9 +206,9 @@ func (s *sources) text(file string, line uint32) string {
 	return strings.Join(strings.Fields(lines[line-1]), " ")
 }
 
-// find returns the paths to which a file name in a profile may refer: the paths with the longest
-// common suffix.
-func (s *sources) find(file string) (paths []string) {
+// findPaths returns the paths to which a file name in a profile may refer: the paths that share the
+// longest suffix with it.
+func (s *sources) findPaths(file string) (paths []string) {
 	all := s.paths[filepath.Base(file)]
 	for _, i := range trace.SameFile(file, all) {
 		paths = append(paths, all[i])
@@ -227,11 +230,12 @@ func readLines(path string) []string {
 	return strings.Split(string(content), "\n")
 }
 
-// doubts returns warnings about files that were not found, or that were found in several folders.
+// doubts returns warnings about source files that were not found, or that were found in several
+// folders.
 func (s *sources) doubts() (list []string) {
 	var missing []string
 	for file := range s.asked {
-		switch paths := s.find(file); {
+		switch paths := s.findPaths(file); {
 		case len(s.paths) == 0:
 		case len(paths) == 0:
 			missing = append(missing, file)

@@ -9,7 +9,7 @@ import (
 )
 
 func TestTraceUsage(t *testing.T) {
-	in(t, map[string]string{"text": "text"})
+	inFolder(t, map[string]string{"text": "text"})
 	for line, words := range map[string]string{
 		"trace":                          "for example: stackglass trace -- ./prog input.txt\n",
 		"trace --":                       "for example: stackglass trace -- ./prog input.txt\n",
@@ -23,7 +23,7 @@ func TestTraceUsage(t *testing.T) {
 			if strings.Contains(line, "folder") {
 				needTracer(t)
 			}
-			expect(t, stackglass(strings.Fields(line)...), exitUsage, words)
+			expectExit(t, stackglass(strings.Fields(line)...), exitUsage, words)
 		})
 	}
 }
@@ -33,11 +33,11 @@ func TestTraceUsage(t *testing.T) {
 func TestRecordsOnLinux(t *testing.T) {
 	for system, words := range map[string]string{"windows": "this machine runs Windows. Record the program on Linux (the Windows Subsystem", "darwin": "this machine runs macOS. Record the program on Linux (a container", "freebsd": "this machine runs freebsd"} {
 		got := cannotRecord(new(app).trace(), system).Error()
-		if records(system) || !strings.Contains(got, words) || !strings.Contains(got, "stackglass help import") {
+		if canRecord(system) || !strings.Contains(got, words) || !strings.Contains(got, "stackglass help import") {
 			t.Errorf("%s: %s", system, got)
 		}
 	}
-	if !records("linux") {
+	if !canRecord("linux") {
 		t.Error("records(\"linux\") = false, want true")
 	}
 }
@@ -54,7 +54,7 @@ func needTracer(t *testing.T) {
 
 func TestTrace(t *testing.T) {
 	needTracer(t)
-	in(t, nil)
+	inFolder(t, nil)
 	got := askWith("a line\n", "trace", "--", "cat", "-")
 	if got.code != 0 || got.stdout != "a line\n" || !strings.HasPrefix(got.stderr, "stackglass: cat.sgt has ") || strings.Count(got.stderr, "\n") != 1 {
 		t.Errorf("%v", got)

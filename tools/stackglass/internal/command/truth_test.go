@@ -25,7 +25,7 @@ func dataFile(t *testing.T, name string) string {
 	return path
 }
 
-// TestTruth checks that whole histograms equal the histograms that a reference program computed.
+// TestTruth compares complete histograms with the histograms of a reference program.
 func TestTruth(t *testing.T) {
 	for _, name := range []string{"gemm", "jacobi2d", "sort"} {
 		t.Run(name, func(t *testing.T) {
@@ -94,10 +94,10 @@ func TestCurveEqualsDineroIV(t *testing.T) {
 	}
 }
 
-// TestSetsEqualDineroIV checks that the set tables of one pass contain the same misses as every
-// single-level cache that DineroIV simulated, including fully associative caches.
+// TestSetsEqualDineroIV compares the set tables of one pass with all single-level caches that
+// DineroIV simulated, including fully associative caches.
 func TestSetsEqualDineroIV(t *testing.T) {
-	rows := dinero(t)
+	rows := dineroRows(t)
 	for _, name := range []string{"gemm", "jacobi2d", "sort"} {
 		t.Run(name, func(t *testing.T) {
 			got := stackglass("sets", dataFile(t, "traces/"+name+".lackey.lz4"), "--format", "csv")
@@ -128,8 +128,8 @@ func TestSetsEqualDineroIV(t *testing.T) {
 	}
 }
 
-// The function "dinero" reads DineroIV's results as rows with named columns.
-func dinero(t *testing.T) (rows []map[string]string) {
+// dineroRows reads DineroIV's results as rows with named columns.
+func dineroRows(t *testing.T) (rows []map[string]string) {
 	t.Helper()
 	f, err := os.Open(dataFile(t, "truth/dinero.csv"))
 	if err != nil {
@@ -150,9 +150,9 @@ func dinero(t *testing.T) (rows []map[string]string) {
 	return rows
 }
 
-// missesBySets looks up misses in the output of the verb "sets". For a single set, the output has a
-// row only for a number of ways at which the misses change. The last row with at most the wanted
-// number of ways therefore applies.
+// missesBySets looks up misses in the output of the verb "sets". For a single set, the output lists
+// only the numbers of ways at which the misses change. Therefore, the last row with at most the
+// wanted number of ways applies.
 func missesBySets(t *testing.T, printed string) func(sets, ways int) string {
 	t.Helper()
 	rows, err := csv.NewReader(strings.NewReader(printed)).ReadAll()

@@ -20,16 +20,17 @@ import (
 	"github.com/stackglass/stackglass/tools/stackglass/internal/system"
 )
 
-// helpTexts contains a file for each verb: paragraphs, then "Examples:" and command lines.
+// helpTexts contains a help text for each verb. It consists of paragraphs, the line "Examples:",
+// and command lines.
 //
 //go:embed help/*.txt
 var helpTexts embed.FS
 
-// describe sets the long help of a verb and its examples.
-func describe(verb *cobra.Command) {
+// setLongHelp sets the long help text and the examples of a verb.
+func setLongHelp(verb *cobra.Command) {
 	text, err := helpTexts.ReadFile("help/" + verb.Name() + ".txt")
 	if err != nil {
-		return // the verb has only its short help
+		return // the verb has only a short help text
 	}
 	filled := strings.NewReplacer("{presets}", presetLines(), "{processors}", strings.Join(pipeline.Processors(), ", "),
 		"{references}", strconv.Itoa(infoReferences), "{most}", mostUnfoldedText).Replace(string(text))
@@ -45,7 +46,7 @@ func presetLines() string {
 	return strings.Join(lines, ",\n")
 }
 
-// oneFile checks that there is exactly one argument, a trace or profile.
+// oneFile checks that there is exactly one argument (a trace or a profile).
 func oneFile(cmd *cobra.Command, args []string) error {
 	switch len(args) {
 	case 0:
@@ -56,7 +57,7 @@ func oneFile(cmd *cobra.Command, args []string) error {
 	return usagef(cmd.Name(), " takes one file, but ", strconv.Itoa(len(args)), " are given: ", strings.Join(args, ", "))
 }
 
-// someFiles checks that there is at least one argument, a trace or profile.
+// someFiles checks that there is at least one argument (a trace or a profile).
 func someFiles(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return usagef("give a trace, for example: stackglass ", cmd.Name(), " app.lackey.lz4 -o app.sgp; see `", helpOf(cmd), "`")
@@ -81,7 +82,7 @@ func unknownVerb(root *cobra.Command, args []string) error {
 	}
 	said, listed := "there is no verb "+strconv.Quote(args[at]), strings.Join(verbs(root), ", ")
 	for _, c := range root.Commands() {
-		// Cobra suggests only visible verbs, and the verbs that locality replaces are hidden
+		// Cobra suggests only visible verbs, but the verbs that locality replaces are hidden
 		c.Hidden = false
 	}
 	if near := root.SuggestionsFor(args[at]); len(near) > 0 {
@@ -99,8 +100,8 @@ func verbs(root *cobra.Command) (names []string) {
 	return names
 }
 
-// help returns the verb help. Unlike Cobra's help command, this verb also prints pages of the
-// manual, and fails for an unknown verb.
+// help returns the verb "help". Unlike Cobra's help command, it also prints pages of the manual,
+// and fails for an unknown verb.
 func (a *app) help() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [VERB or TOPIC]",
@@ -125,7 +126,7 @@ func (a *app) help() *cobra.Command {
 	}
 }
 
-// manualPage returns a page of the manual, in Markdown, or nil.
+// manualPage returns a page of the manual in Markdown, or nil if there is no such page.
 func manualPage(name string) []byte {
 	for _, topic := range site.Manual() {
 		if topic.Name != name {
@@ -141,15 +142,15 @@ func manualPage(name string) []byte {
 	return nil
 }
 
-// wanted maps the type of an option to a description of its valid values.
-var wanted = map[string]string{
+// validValues contains a description of the valid values for each type of option.
+var validValues = map[string]string{
 	"uint32":    "a whole number without a unit, for example 64",
 	"uint64":    "a whole number without a unit or sign, for example 1000000",
 	"uintSlice": "whole numbers with commas between them, for example 32,64",
 	"bool":      "true or false",
 }
 
-// flagError returns the error message for a wrong option.
+// flagError converts an error of package pflag about an option to a readable error.
 func flagError(cmd *cobra.Command, err error) error {
 	var (
 		invalid *pflag.InvalidValueError
@@ -157,9 +158,9 @@ func flagError(cmd *cobra.Command, err error) error {
 		unknown *pflag.NotExistError
 	)
 	switch {
-	case errors.As(err, &invalid) && wanted[invalid.GetFlag().Value.Type()] != "":
+	case errors.As(err, &invalid) && validValues[invalid.GetFlag().Value.Type()] != "":
 		f := invalid.GetFlag()
-		return usagef("--", f.Name, " ", strconv.Quote(invalid.GetValue()), ", want ", wanted[f.Value.Type()])
+		return usagef("--", f.Name, " ", strconv.Quote(invalid.GetValue()), ", want ", validValues[f.Value.Type()])
 	case errors.As(err, &missing):
 		return usagef("--", missing.GetFlag().Name, ": the value is missing; see `", helpOf(cmd), "`")
 	case errors.As(err, &unknown):
@@ -182,7 +183,7 @@ const (
 	exitInterrupted = 130
 )
 
-// usageError is the error of a wrong command line.
+// usageError is an error in the command line.
 type usageError struct{ err error }
 
 func (e *usageError) Error() string { return e.err.Error() }
@@ -198,8 +199,9 @@ func asUsage(err error) error {
 
 func usagef(parts ...string) error { return &usageError{errors.New(strings.Join(parts, ""))} }
 
-// usage is asUsage for errors of package ask, which name options without the leading dashes.
-func usage(err error) error {
+// askUsageError is like asUsage, for errors of package ask, which name options without leading
+// dashes.
+func askUsageError(err error) error {
 	var option *trace.OptionError
 	if errors.As(err, &option) && option.Option != "cache" && option.Option != "hierarchy" {
 		return usagef("--", err.Error())
@@ -207,12 +209,12 @@ func usage(err error) error {
 	return asUsage(err)
 }
 
-// budgetError is the error of an answer that exceeds a budget of --fail-if.
+// budgetError means that an answer exceeds a budget of --fail-if.
 type budgetError struct{ text string }
 
 func (e *budgetError) Error() string { return e.text }
 
-// exitCode returns the exit code of the process for an error.
+// exitCode returns the exit code of the process after the given error.
 func exitCode(err error) int {
 	switch {
 	case err == nil:
@@ -235,8 +237,8 @@ func is[T error](err error) bool {
 	return errors.As(err, &target)
 }
 
-// sentence returns the message for an error of a verb, with advice.
-func sentence(err error, verb *cobra.Command) string {
+// errorMessage returns the message that is printed for an error of a verb, with advice.
+func errorMessage(err error, verb *cobra.Command) string {
 	text := strings.TrimSpace(err.Error())
 	help := "; see `" + helpOf(verb) + "`"
 	var option *trace.OptionError

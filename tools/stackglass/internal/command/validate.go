@@ -28,22 +28,22 @@ func (a *app) validate() *cobra.Command {
 		Short: "Compare predictions with exact simulation",
 		Args: func(cmd *cobra.Command, args []string) error {
 			switch {
-			case o.on && len(args) == 0, m.on && len(args) > 1:
+			case o.enabled && len(args) == 0, m.enabled && len(args) > 1:
 				return nil
-			case m.on:
+			case m.enabled:
 				return usagef("--multicore: give the trace of a single-threaded run, and traces of multi-threaded runs, for example: stackglass validate --multicore one.sgt 2=two.sgt 4=four.sgt --cache L1=8KiB,8")
 			}
 			return oneFile(cmd, args)
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
 			switch sampling := len(*samples) > 0; {
-			case o.on && sampling:
+			case o.enabled && sampling:
 				return usagef("--loops and --sampling cannot be combined: each validates a different method")
-			case m.on && (o.on || sampling):
+			case m.enabled && (o.enabled || sampling):
 				return usagef("--multicore, --loops and --sampling cannot be combined: each validates a different method")
-			case m.on:
+			case m.enabled:
 				return a.runValidateMulticore(s, m, args)
-			case o.on:
+			case o.enabled:
 				return a.runValidateLoops(s, o, args)
 			case sampling:
 				return a.runValidateSampling(s, args[0], *samples)
@@ -68,28 +68,28 @@ func (a *app) runValidate(s *simulation, name string) error {
 	if err != nil {
 		return err
 	}
-	l, counted, err := a.simulated(s, name, h, analysis.Locality|analysis.Sets|analysis.Sharing)
+	l, counted, err := a.simulateAndAnalyze(s, name, h, analysis.Locality|analysis.Sets|analysis.Sharing)
 	if err != nil {
 		return err
 	}
 	asker := hierarchy.NewAsker(l.Profile)
 	predicted, doubts, err := asker.Predict(h, nil)
 	if err != nil {
-		return cmp.Or(groupsKnown(s, counted), asUsage(err))
+		return cmp.Or(requireCores(s, counted), asUsage(err))
 	}
 	v := validation{predicted.Prediction, measuredOf(h, l, counted), predicted}
 	d := &report.Document{Schema: "stackglass.validate", Version: 1, Input: l.facts(0)}
 	d.Tables = []report.Table{v.levels(), v.memory()}
 	if len(predicted.Cores) > 0 {
-		d.Tables = append(d.Tables, v.views(asker), v.cores(counted))
+		d.Tables = append(d.Tables, v.modelTable(asker), v.coreTable(counted))
 	}
 	d.Warnings = simulatedDoubts(h, s, l, counted)
-	d.Warnings = append(d.Warnings, l.run(s.r).Told(doubts)...)
-	d.Warnings = append(d.Warnings, v.reasons(counted)...)
+	d.Warnings = append(d.Warnings, l.newRun(s.r).Told(doubts)...)
+	d.Warnings = append(d.Warnings, v.explainErrors(counted)...)
 	if err := a.answer(l, s.r.format, d); err != nil {
 		return err
 	}
-	return checkBudgetsOn(budgets, v.off)
+	return checkBudgetsOn(budgets, v.relativeError)
 }
 
 // validation contains a prediction and the result of a simulation.
@@ -98,26 +98,28 @@ type validation struct {
 	byCore             hierarchy.ByCore // the predictions for each core, which add up to predicted
 }
 
-// relative returns (x - y) / y.
-func relative(x, y float64) float64 {
+// relativeDifference returns the difference between x and y, relative to y.
+func relativeDifference(x, y float64) float64 {
 	if x == y {
 		return 0
 	}
 	return (x - y) / y
 }
 
-// off returns the absolute value of the relative error of a level's misses.
-func (v *validation) off(b *budget) float64 {
+// relativeError returns the relative error of the predicted misses of a level, as an absolute
+// value.
+func (v *validation) relativeError(b *budget) float64 {
 	level := b.level
 	if level < 0 {
 		level = len(v.counted.Levels) - 1
 	}
-	return math.Abs(relative(v.predicted.Levels[level].Misses, v.counted.Levels[level].Misses))
+	return math.Abs(relativeDifference(v.predicted.Levels[level].Misses, v.counted.Levels[level].Misses))
 }
 
-// shareOff returns relative(x, y) as a table value, or no value if it is infinite.
-func shareOff(x, y float64) report.Value {
-	if off := relative(x, y); !math.IsInf(off, 0) {
+// errorCell returns the cell for the relative difference between x and y. It is empty if the
+// difference is infinite.
+func errorCell(x, y float64) report.Value {
+	if off := relativeDifference(x, y); !math.IsInf(off, 0) {
 		return report.Ratio(off)
 	}
 	return report.None()
@@ -132,11 +134,11 @@ func (v *validation) levels() report.Table {
 		c := v.counted.Levels[i]
 		model := report.None()
 		if !p.Cache.Full() {
-			model = shareOff(p.SDCMMisses, c.Misses)
+			model = errorCell(p.SDCMMisses, c.Misses)
 		}
 		t.Add(report.TextOf(p.Cache.Name), report.Bytes(p.Cache.SizeBytes), answers.Ways(uint64(p.Cache.Ways)), report.Count(uint64(p.Cache.LineBytes)),
 			report.TextOf(string(p.Method)), report.Real(p.Accesses), report.Real(c.Accesses), report.Real(p.Misses), report.Real(c.Misses),
-			report.Real(p.Misses-c.Misses), shareOff(p.Misses, c.Misses), model)
+			report.Real(p.Misses-c.Misses), errorCell(p.Misses, c.Misses), model)
 	}
 	return t
 }
@@ -146,12 +148,13 @@ func (v *validation) memory() report.Table {
 		"predicted_accesses=predicted memory accesses", "accesses=memory accesses", "difference",
 		"difference_ratio=relative difference")}
 	x, y := v.predicted.MemoryAccesses, v.counted.MemoryAccesses
-	t.Add(report.Real(x), report.Real(y), report.Real(x-y), shareOff(x, y))
+	t.Add(report.Real(x), report.Real(y), report.Real(x-y), errorCell(x, y))
 	return t
 }
 
-// reasons explains errors by events in the simulation that stack distances do not model.
-func (v *validation) reasons(r simulate.Result) (list []string) {
+// explainErrors returns warnings that explain prediction errors by simulated events that stack
+// distances do not model.
+func (v *validation) explainErrors(r simulate.Result) (list []string) {
 	for i, p := range v.predicted.Levels {
 		if p.Misses == v.counted.Levels[i].Misses {
 			continue
@@ -169,9 +172,10 @@ func (v *validation) reasons(r simulate.Result) (list []string) {
 	return list
 }
 
-// groupsKnown returns an error for levels that some cores share, unless --cores lists the cores,
-// because the stacks to analyse are chosen before the trace is read.
-func groupsKnown(s *simulation, r simulate.Result) error {
+// requireCores returns an error if only some of the cores share a level, but --cores does not list
+// the cores. They must be listed because the stacks to analyse are selected before the trace is
+// read.
+func requireCores(s *simulation, r simulate.Result) error {
 	for _, l := range r.Levels {
 		n := int(min(uint64(l.Cache.SharedBy), simulate.MaxCores))
 		if n <= 1 || n >= len(r.Cores) || s.r.cores != "" {
@@ -190,7 +194,7 @@ func groupsKnown(s *simulation, r simulate.Result) error {
 	return nil
 }
 
-// sortedCores returns the threads of each core, ordered by the first thread.
+// sortedCores returns the threads of each core, sorted by the first thread of each core.
 func sortedCores(r simulate.Result) (cores [][]uint32) {
 	for _, c := range r.Cores {
 		if len(c.Threads) > 0 {
@@ -201,12 +205,12 @@ func sortedCores(r simulate.Result) (cores [][]uint32) {
 	return cores
 }
 
-// views returns a table with a row for each level and each model of MODELS §6 that applies to it,
-// with the simulated misses. The models of private levels are the private stacks (MODELS §6.1),
-// Anger's formula (MODELS §6.3) and the coherent stacks (MODELS §6.4). The model of shared levels
-// is the concurrent stack (MODELS §6.2). The misses of a level are at most the misses of the level
-// above in the same model.
-func (v *validation) views(asker *hierarchy.Asker) report.Table {
+// modelTable returns a table that compares the simulated misses with the models of MODELS §6. It
+// has a row for each level and each model that applies to the level. The models of private levels
+// are the private stacks (MODELS §6.1), Anger's formula (MODELS §6.3) and the coherent stacks
+// (MODELS §6.4). The model of shared levels is the concurrent stack (MODELS §6.2). In each model,
+// the misses of a level are limited to the misses of the level above.
+func (v *validation) modelTable(asker *hierarchy.Asker) report.Table {
 	t := report.Table{Key: "views", Title: "Misses of all cores, as predicted by each coherence model and as simulated", Columns: report.Columns(
 		"name=level", "view=model", "predicted_misses=predicted misses", "misses", "difference",
 		"difference_ratio=relative difference", "method")}
@@ -215,7 +219,7 @@ func (v *validation) views(asker *hierarchy.Asker) report.Table {
 		misses := v.counted.Levels[i].Misses
 		add := func(name string, predicted float64, method hierarchy.Method) {
 			t.Add(report.TextOf(p.Cache.Name), report.TextOf(name), report.Real(predicted), report.Real(misses),
-				report.Real(predicted-misses), shareOff(predicted, misses), report.TextOf(string(method)))
+				report.Real(predicted-misses), errorCell(predicted, misses), report.TextOf(string(method)))
 		}
 		views, ok := asker.Views(p.Cache)
 		if p.Cache.SharedBy > 1 || !ok {
@@ -237,8 +241,8 @@ func (v *validation) views(asker *hierarchy.Asker) report.Table {
 	return t
 }
 
-// cores returns a table with a row for each core and level.
-func (v *validation) cores(r simulate.Result) report.Table {
+// coreTable returns a table with a row for each core and level.
+func (v *validation) coreTable(r simulate.Result) report.Table {
 	t := report.Table{Key: "cores", Title: "Misses by core, as predicted and as simulated", Columns: report.Columns(
 		"threads", "name=level", "predicted_misses=predicted misses", "misses", "difference",
 		"difference_ratio=relative difference", "predicted_coherence_misses=predicted coherence misses",
@@ -252,7 +256,7 @@ func (v *validation) cores(r simulate.Result) report.Table {
 			run := &r.Levels[i].Cores[n]
 			misses := float64(run.Misses())
 			t.Add(report.ListOf(answers.NumbersOf(core.Threads)), report.TextOf(r.Levels[i].Cache.Name), report.Real(l.Misses), report.Real(misses),
-				report.Real(l.Misses-misses), shareOff(l.Misses, misses), report.Real(l.Coherence), report.Count(run.CoherenceMisses))
+				report.Real(l.Misses-misses), errorCell(l.Misses, misses), report.Real(l.Coherence), report.Count(run.CoherenceMisses))
 		}
 	}
 	return t

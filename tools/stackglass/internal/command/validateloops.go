@@ -23,7 +23,7 @@ import (
 
 // loopValidation contains the options of validate --loops.
 type loopValidation struct {
-	on      bool
+	enabled bool
 	latency sma.Latency
 }
 
@@ -31,14 +31,14 @@ type loopValidation struct {
 func addLoopValidation(s *simulation) *loopValidation {
 	o := &loopValidation{latency: sma.Opteron()}
 	f := s.r.cmd.Flags()
-	f.BoolVar(&o.on, "loops", false, "compare two counts of the misses in loops, ScalaMemAnalysis's estimate and the exact count, with a simulation")
+	f.BoolVar(&o.enabled, "loops", false, "compare two counts of the misses in loops, ScalaMemAnalysis's estimate and the exact count, with a simulation")
 	f.Float64Var(&o.latency.HitCycles, "hit-cycles", o.latency.HitCycles, "for --loops: the latency of a hit, in `CYCLES`")
 	f.Float64Var(&o.latency.MissCycles, "miss-cycles", o.latency.MissCycles, "for --loops: the latency of a miss, in `CYCLES`")
 	return o
 }
 
-// validated contains the misses of a tree in one cache, counted with every method.
-type validated struct {
+// validatedTree contains the misses of a loop tree in one cache, as counted with every method.
+type validatedTree struct {
 	name      string
 	cache     misses.Cache
 	accesses  uint64
@@ -48,9 +48,9 @@ type validated struct {
 	dinero    report.Value
 }
 
-// runValidateLoops runs validate --loops. Without a trace, the built-in kernels are validated.
+// runValidateLoops implements validate --loops. Without a trace, it validates the built-in kernels.
 func (a *app) runValidateLoops(s *simulation, o *loopValidation, names []string) error {
-	if s.r.changed("hierarchy", "fail-if", "cores", "sample") != "" {
+	if s.r.firstSet("hierarchy", "fail-if", "cores", "sample") != "" {
 		return usagef("--loops: each cache is validated alone, for all threads together; leave out --hierarchy, --fail-if, --cores and --sample")
 	}
 	if !(o.latency.HitCycles >= 0 && o.latency.MissCycles >= o.latency.HitCycles) {
@@ -71,11 +71,11 @@ func (a *app) runValidateLoops(s *simulation, o *loopValidation, names []string)
 	if err != nil {
 		return err
 	}
-	tree, err := treeOf(l.run(s.r))
+	tree, err := treeOf(l.newRun(s.r))
 	if err != nil {
 		return err
 	}
-	var list []validated
+	var list []validatedTree
 	for _, c := range caches {
 		v, err := validateTree(s.r.cmd.Context(), l.name, tree, c)
 		if err != nil {
@@ -84,8 +84,8 @@ func (a *app) runValidateLoops(s *simulation, o *loopValidation, names []string)
 		list = append(list, v)
 	}
 	d := &report.Document{Schema: "stackglass.validate-loops", Version: 1, Input: l.facts(0)}
-	d.Tables = []report.Table{o.table(list), loopClasses(tree, list)}
-	d.Warnings = program.LoopDoubts(l.run(s.r))
+	d.Tables = []report.Table{o.missTable(list), loopClasses(tree, list)}
+	d.Warnings = program.LoopDoubts(l.newRun(s.r))
 	if wild := list[0].estimated.Wild; wild > 0 {
 		d.Warnings = append(d.Warnings, "SMA assumes that the "+strconv.FormatFloat(wild, 'f', 0, 64)+" accesses of references without a pattern miss as often as in a cache that only these references use")
 	}
@@ -95,13 +95,13 @@ func (a *app) runValidateLoops(s *simulation, o *loopValidation, names []string)
 	return a.answer(l, s.r.format, d)
 }
 
-// validateKernels validates the built-in kernels. The default caches are the caches for which
-// counts of DineroIV are recorded.
+// validateKernels validates the built-in kernels. By default, it uses the caches for which
+// DineroIV's counts are recorded.
 func (a *app) validateKernels(s *simulation, o *loopValidation, caches []misses.Cache) error {
 	if len(caches) == 0 {
 		caches = []misses.Cache{{LineBytes: 64, Sets: 8, Ways: 2}, {LineBytes: 64, Sets: 16, Ways: 1}, {LineBytes: 64, Sets: 16, Ways: 2}}
 	}
-	var list []validated
+	var list []validatedTree
 	for _, k := range nests.Vectors() {
 		tree, err := k.Nest.Build()
 		if err != nil {
@@ -114,7 +114,7 @@ func (a *app) validateKernels(s *simulation, o *loopValidation, caches []misses.
 			}
 			for _, known := range k.Known {
 				if v.dinero.IsNumber() {
-					break // DineroIV was run
+					break // DineroIV has just counted the misses itself
 				}
 				if c == (misses.Cache{LineBytes: 64, Sets: known.SizeBytes / 64 / known.Ways, Ways: known.Ways}) {
 					v.dinero = report.Count(known.Misses)
@@ -124,11 +124,11 @@ func (a *app) validateKernels(s *simulation, o *loopValidation, caches []misses.
 		}
 	}
 	d := &report.Document{Schema: "stackglass.validate-loops", Version: 1}
-	d.Tables = []report.Table{o.table(list)}
+	d.Tables = []report.Table{o.missTable(list)}
 	return a.print(s.r.format, d)
 }
 
-// loopCaches parses the values of --cache. Each value describes an independent cache.
+// loopCaches parses the values of --cache as independent caches.
 func loopCaches(texts []string) (list []misses.Cache, err error) {
 	for _, text := range texts {
 		c, err := hierarchy.ParseCache(text)
@@ -159,9 +159,9 @@ func treeOf(r *ask.Run) (*loops.Tree, error) {
 	return tree, nil
 }
 
-// validateTree counts the misses of a tree with every method.
-func validateTree(ctx context.Context, name string, tree *loops.Tree, c misses.Cache) (v validated, err error) {
-	v = validated{name: name, cache: c}
+// validateTree counts the misses of a loop tree with every method.
+func validateTree(ctx context.Context, name string, tree *loops.Tree, c misses.Cache) (v validatedTree, err error) {
+	v = validatedTree{name: name, cache: c}
 	if v.estimated, err = sma.Analyze(tree, c); err != nil {
 		return v, asUsage(err)
 	}
@@ -170,15 +170,15 @@ func validateTree(ctx context.Context, name string, tree *loops.Tree, c misses.C
 	}
 	d := newDinero(ctx, c)
 	if v.accesses, v.simulated, err = simulateTree(ctx, tree, c, d); err != nil {
-		d.abandon()
+		d.kill()
 		return v, err
 	}
 	v.dinero, err = d.misses()
 	return v, err
 }
 
-// simulateTree expands a tree and runs it through a cache that all threads share, and through
-// DineroIV.
+// simulateTree expands a loop tree and simulates a cache that all threads share. It also sends the
+// accesses to DineroIV.
 func simulateTree(ctx context.Context, tree *loops.Tree, c misses.Cache, d *dineroRun) (accesses, missed uint64, err error) {
 	h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{
 		Name: "L1", SizeBytes: c.Lines() * c.LineBytes, Ways: uint32(c.Ways), LineBytes: uint32(c.LineBytes), SharedBy: hierarchy.AllCores,
@@ -202,14 +202,14 @@ func simulateTree(ctx context.Context, tree *loops.Tree, c misses.Cache, d *dine
 		if err != nil {
 			return 0, 0, err
 		}
-		d.write(b)
+		d.writeBatch(b)
 	}
 	run := s.Result().Levels[0].Run
 	return run.Accesses(), run.Misses(), nil
 }
 
-// table returns a table with a row for each tree and cache.
-func (o *loopValidation) table(list []validated) report.Table {
+// missTable returns a table with a row for each loop tree and cache.
+func (o *loopValidation) missTable(list []validatedTree) report.Table {
 	t := report.Table{Key: "caches", Title: "Misses as estimated by ScalaMemAnalysis (SMA), as counted exactly on the loop tree, and as simulated", Columns: report.Columns(
 		"name=of", "size_bytes=cache", "ways", "line_bytes=line (bytes)", "accesses", "sma_misses=SMA",
 		"exact_misses=exact", "misses=simulated", "dinero_misses=DineroIV",
@@ -221,8 +221,8 @@ func (o *loopValidation) table(list []validated) report.Table {
 		latency, ours := o.latency.Mean(n, simulated), o.latency.Mean(n, estimated)
 		t.Add(report.TextOf(v.name), report.Bytes(v.cache.Lines()*v.cache.LineBytes), waysOf(v.cache), report.Count(v.cache.LineBytes), report.Count(v.accesses),
 			report.Count(uint64(estimated+0.5)), report.Count(v.exact.Total.Misses), report.Count(v.simulated), v.dinero,
-			shareOff(estimated, simulated), report.Quotient(simulated, n), report.Quotient(estimated, n), report.Quotient(estimated-simulated, n),
-			report.Decimal(latency), report.Decimal(ours), shareOff(ours, latency),
+			errorCell(estimated, simulated), report.Quotient(simulated, n), report.Quotient(estimated, n), report.Quotient(estimated-simulated, n),
+			report.Decimal(latency), report.Decimal(ours), errorCell(ours, latency),
 			report.Share(v.exact.Jumped, v.exact.Total.Accesses))
 	}
 	return t
@@ -236,15 +236,15 @@ func waysOf(c misses.Cache) report.Value {
 }
 
 const (
-	leastShown = 0.01 // minimum share of the accesses of a listed loop
+	leastShown = 0.01 // a loop is listed only if it makes at least this share of the accesses
 	mostShown  = 50   // maximum number of listed loops
-	// mostSimulated is the maximum number of accesses that are simulated for the exact classes of a
-	// cache's loops. The classes of all other loops are not exact.
+	// mostSimulated limits the number of accesses that are simulated to determine exact classes for
+	// the loops of one cache. Beyond this limit, classes are not exact.
 	mostSimulated = 30e6
 )
 
 // loopClasses returns a table with a row for each array of the largest loops.
-func loopClasses(tree *loops.Tree, list []validated) report.Table {
+func loopClasses(tree *loops.Tree, list []validatedTree) report.Table {
 	t := report.Table{Key: "loops", Title: "Arrays of the loops with at least 1 % of the accesses (SMA assumes an empty cache before each run of the loop; addresses are from the first run)", Columns: report.Columns(
 		"size_bytes=cache", "ways", "loop", "base=array at", "lines", "accesses", "sma_misses=SMA",
 		"sma_class=SMA's class", "exact_misses=exact", "first_misses=in first iterations",
@@ -253,7 +253,7 @@ func loopClasses(tree *loops.Tree, list []validated) report.Table {
 		r := v.estimated
 		names := loopNames(r)
 		left := mostSimulated
-		for _, n := range largest(r) {
+		for _, n := range largestLoops(r) {
 			var exact []sma.Exact
 			ok := left > 0
 			if ok {
@@ -275,8 +275,8 @@ func loopClasses(tree *loops.Tree, list []validated) report.Table {
 	return t
 }
 
-// loopNames numbers loops like chapters (1, 1.1, …), in the order of the trace. The root has no
-// number.
+// loopNames returns hierarchical numbers for loops (1, 1.1, …), in the order of the trace. The root
+// of the tree has no number.
 func loopNames(r *sma.Result) []string {
 	names := make([]string, len(r.Loops))
 	inside := make([]int, len(r.Loops))
@@ -293,8 +293,9 @@ func loopNames(r *sma.Result) []string {
 	return names
 }
 
-// largest returns the loops with the most accesses, in the order of the trace.
-func largest(r *sma.Result) (list []int) {
+// largestLoops returns the loops with the most accesses, in the order in which they occur in the
+// trace.
+func largestLoops(r *sma.Result) (list []int) {
 	accesses := func(n int) float64 { return r.Loops[n].Runs * r.Loops[n].Total.Accesses }
 	for n, l := range r.Loops {
 		if l.Around >= 0 && accesses(n) >= leastShown*r.Total.Accesses {

@@ -8,7 +8,7 @@ import (
 )
 
 func init() {
-	golden = append(golden,
+	goldenCommands = append(goldenCommands,
 		"validate --loops",
 		"validate --loops --cache L1=4KiB,4 --format csv --miss-cycles 100",
 		"validate demo:matmul-naive --loops --cache L1=2KiB,2 --cache L1=8KiB,full",
@@ -22,8 +22,8 @@ func init() {
 // installed.
 func withoutDinero(t *testing.T) { t.Setenv("PATH", t.TempDir()) }
 
-// TestExactMissesEqualSimulation checks that, for the loop tree of every demo, the exact counts
-// equal the simulation.
+// TestExactMissesEqualSimulation checks that the exact counts for the loop tree of every demo equal
+// the simulation.
 func TestExactMissesEqualSimulation(t *testing.T) {
 	withoutDinero(t)
 	for _, demo := range []string{"matmul-naive", "matmul-blocked", "array-list", "openmp-stencil", "false-sharing"} {
@@ -46,8 +46,8 @@ func TestExactMissesEqualSimulation(t *testing.T) {
 	}
 }
 
-// TestDineroIVIsRun checks that DineroIV, if it is installed, simulates the right cache with all
-// accesses.
+// TestDineroIVIsRun checks that DineroIV simulates the correct cache and receives all accesses, if
+// it is installed.
 func TestDineroIVIsRun(t *testing.T) {
 	dir := t.TempDir()
 	script := "#!/bin/sh\n" +

@@ -24,7 +24,7 @@ import (
 
 // multicoreValidation contains the options of validate --multicore.
 type multicoreValidation struct {
-	on         bool
+	enabled    bool
 	division   string
 	interleave string
 	windows    string
@@ -35,7 +35,7 @@ type multicoreValidation struct {
 func addMulticoreValidation(s *simulation) *multicoreValidation {
 	o := &multicoreValidation{}
 	f := s.r.cmd.Flags()
-	f.BoolVar(&o.on, "multicore", false, "compare predictions for several cores, made from a single-threaded run, with multi-threaded runs")
+	f.BoolVar(&o.enabled, "multicore", false, "compare predictions for several cores, made from a single-threaded run, with multi-threaded runs")
 	f.StringVar(&o.division, "division", multicore.ByIterations.String(), "with --multicore, divide the work among the cores with this `METHOD`: iterations, region, or printed (as printed in the paper)")
 	f.StringVar(&o.interleave, "interleave", interleave.RoundRobin.String(), "with --multicore, interleave the cores' references in this `ORDER`: round-robin, uniform, block or time")
 	f.StringVar(&o.windows, "windows", "rate=0.01", "with --multicore, use this `SAMPLE` of block executions, for example rate=0.05,least=100,weights=corrected, or none")
@@ -43,25 +43,25 @@ func addMulticoreValidation(s *simulation) *multicoreValidation {
 	return o
 }
 
-// numbered is the trace of a run with its number of cores.
-type numbered struct {
+// numberedTrace is a trace, and the number of cores of its run.
+type numberedTrace struct {
 	cores int
 	name  string
 }
 
-// parseNumbered parses N=FILE. If the text contains no number, the number is 0.
-func parseNumbered(text string) numbered {
+// parseNumbered parses a text of the form N=FILE or FILE. Without N, the number is 0.
+func parseNumbered(text string) numberedTrace {
 	number, name, found := strings.Cut(text, "=")
 	if n, err := strconv.ParseUint(number, 10, 16); found && err == nil {
-		return numbered{int(n), name}
+		return numberedTrace{int(n), name}
 	}
-	return numbered{0, text}
+	return numberedTrace{0, text}
 }
 
-// runValidateMulticore runs validate --multicore. names lists the trace of a single-threaded run,
-// then traces of runs with several threads.
+// runValidateMulticore implements validate --multicore. The first name is the trace of a
+// single-threaded run; all other names are traces of multi-threaded runs.
 func (a *app) runValidateMulticore(s *simulation, o *multicoreValidation, names []string) error {
-	if s.r.changed("fail-if", "cores", "sample") != "" {
+	if s.r.firstSet("fail-if", "cores", "sample") != "" {
 		return usagef("--multicore: each thread runs on its own core; leave out --fail-if, --cores and --sample")
 	}
 	q, err := o.question(s)
@@ -121,7 +121,7 @@ func (a *app) runValidateMulticore(s *simulation, o *multicoreValidation, names 
 	return a.print(s.r.format, d)
 }
 
-// question returns the question for each number of cores.
+// question returns the question that is asked for each number of cores.
 func (o *multicoreValidation) question(s *simulation) (q predict.Question, err error) {
 	if q.Hierarchy, err = s.hierarchy(); err != nil {
 		return q, err
@@ -147,16 +147,16 @@ func (o *multicoreValidation) question(s *simulation) (q predict.Question, err e
 	return q, nil
 }
 
-// asMulticore converts errors about wrong options with [usage], and returns other errors unchanged.
+// asMulticore converts errors about options to usage errors, and returns other errors unchanged.
 func asMulticore(err error) error {
 	if is[*trace.OptionError](err) {
-		return usage(err)
+		return askUsageError(err)
 	}
 	return err
 }
 
 // realTraces determines the number of threads of each run, and sorts the runs by this number.
-func realTraces(ctx context.Context, names []string) (list []numbered, err error) {
+func realTraces(ctx context.Context, names []string) (list []numberedTrace, err error) {
 	for _, text := range names {
 		n := parseNumbered(text)
 		if n.cores == 0 {
@@ -171,7 +171,7 @@ func realTraces(ctx context.Context, names []string) (list []numbered, err error
 		}
 		list = append(list, n)
 	}
-	slices.SortStableFunc(list, func(x, y numbered) int { return cmp.Compare(x.cores, y.cores) })
+	slices.SortStableFunc(list, func(x, y numberedTrace) int { return cmp.Compare(x.cores, y.cores) })
 	return list, nil
 }
 
@@ -207,7 +207,7 @@ func rowsOf(ctx context.Context, name string) (*pass.Rows, error) {
 	return r, err
 }
 
-// readGrind reads Cachegrind's counts for the source files named in the trace.
+// readGrind reads Cachegrind's counts for the source files that the trace names.
 func readGrind(name string, p *trace.Program) (*validate.Cachegrind, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -244,8 +244,8 @@ func (o *multicoreValidation) table() report.Table {
 		"predicted_references=predicted references")}
 }
 
-// addComparison adds rows for each level: the mean ratio of private caches, and the global ratio.
-// If weighed is set, the paper's equations determine the weights of blocks.
+// addComparison adds two rows for each level: the mean hit ratio of private caches, and the global
+// hit ratio. If weighed is set, the weights of blocks are computed with the paper's equations.
 func addComparison(t *report.Table, row *validate.Row, grind *validate.Cachegrind, weighed bool) {
 	for i := range row.Levels {
 		l := &row.Levels[i]

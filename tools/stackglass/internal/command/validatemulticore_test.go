@@ -1,7 +1,7 @@
 package command
 
 func init() {
-	golden = append(golden,
+	goldenCommands = append(goldenCommands,
 		"validate --multicore testdata/multicore/redblack.1.sgt testdata/multicore/redblack.2.sgt 4=testdata/multicore/redblack.4.sgt --cache L1=8KiB,8 --cache L2=128KiB,16,shared=all --cachegrind 4=testdata/multicore/redblack.4.cachegrind",
 		"validate --multicore testdata/multicore/redblack.1.sgt 4=testdata/multicore/redblack.4.sgt --cache L1=1KiB,2 --interleave uniform --seed 7 --format csv",
 		"validate --multicore testdata/multicore/redblack.1.sgt 3=testdata/multicore/redblack.4.sgt --cache L1=8KiB,8 --interleave block --format json",

@@ -14,23 +14,24 @@ import (
 	"github.com/stackglass/stackglass/tools/stackglass/internal/pass"
 )
 
-// sampledPass is a pass over the trace with one sample, and the shortest time of its repetitions.
+// sampledPass describes the passes over the trace with one sample. The duration is the shortest
+// time of all repetitions.
 type sampledPass struct {
-	text  string // in the syntax of sample.Parse; "" analyses every access
-	found *answerable
-	took  time.Duration
+	text     string // in the syntax of sample.Parse; "" means that every access is analysed
+	found    *loadedFile
+	duration time.Duration
 }
 
 const (
-	// number of passes with each sample; passes with different samples alternate
+	// number of passes for each sample; the passes for different samples alternate
 	timedPasses = 3
 	longPass    = 5 * time.Second // a longer pass is not repeated
 )
 
-// runValidateSampling runs validate --sampling.
+// runValidateSampling implements validate --sampling.
 func (a *app) runValidateSampling(s *simulation, name string, texts []string) error {
 	r := s.r
-	if r.changed("cache", "hierarchy", "fail-if") != "" {
+	if r.firstSet("cache", "hierarchy", "fail-if") != "" {
 		return usagef("--sampling cannot be combined with --cache, --hierarchy or --fail-if; omit these options")
 	}
 	line, err := r.cmd.Flags().GetUint32("line")
@@ -55,18 +56,18 @@ func (a *app) runValidateSampling(s *simulation, name string, texts []string) er
 	}
 	for range timedPasses {
 		for i := range passes {
-			if err := a.takePass(r, name, line, &passes[i]); err != nil {
+			if err := a.runPass(r, name, line, &passes[i]); err != nil {
 				return err
 			}
 		}
-		if passes[0].took > longPass {
+		if passes[0].duration > longPass {
 			break
 		}
 	}
 	full := passes[0].found
-	truth, err := full.run(r).Locality(ask.New(ask.VerbOf("curve")).With("line", strconv.FormatUint(uint64(line), 10)))
+	truth, err := full.newRun(r).Locality(ask.New(ask.VerbOf("curve")).With("line", strconv.FormatUint(uint64(line), 10)))
 	if err != nil {
-		return usage(err)
+		return askUsageError(err)
 	}
 	d := &report.Document{Schema: "stackglass.validate-sampling", Version: 1, Input: full.facts(line)}
 	d.Tables = []report.Table{samplesTable(passes, truth, line), sampleErrors(passes[1:], truth, line)}
@@ -76,8 +77,8 @@ func (a *app) runValidateSampling(s *simulation, name string, texts []string) er
 	return a.answer(full, r.format, d)
 }
 
-// takePass runs a pass, and stores the shortest time so far.
-func (a *app) takePass(r *reading, name string, line uint32, p *sampledPass) error {
+// runPass runs a pass, and updates the shortest time.
+func (a *app) runPass(r *readOptions, name string, line uint32, p *sampledPass) error {
 	r.sample = p.text
 	defer func() { r.sample = "" }()
 	o, err := r.options(a, []uint32{line})
@@ -98,16 +99,16 @@ func (a *app) takePass(r *reading, name string, line uint32, p *sampledPass) err
 	if err != nil {
 		return err
 	}
-	if took := time.Since(begin); p.found == nil || took < p.took {
-		p.took = took
+	if took := time.Since(begin); p.found == nil || took < p.duration {
+		p.duration = took
 	}
-	p.found = &answerable{Result: result, name: in.Name}
+	p.found = &loadedFile{Result: result, name: in.Name}
 	p.found.warnings = p.found.doubts()
 	return result.Stopped
 }
 
-// samplesTable returns a table with a row for each sample, and one row for the analysis of every
-// access.
+// samplesTable returns a table with a row for each sample, and a row for the analysis without
+// sampling.
 func samplesTable(passes []sampledPass, truth *profile.Locality, line uint32) report.Table {
 	t := report.Table{Key: "samples", Title: "Samples (each time is for a complete pass over the trace, including reading)", Columns: report.Columns(
 		"sample", "accuracy", "analysed=accesses analysed", "samples", "seconds=time (s)",
@@ -125,13 +126,14 @@ func samplesTable(passes []sampledPass, truth *profile.Locality, line uint32) re
 				samples, analysed = report.Count(s.Sizes[0].Samples), report.Share(s.Sizes[0].Analysed, truth.Accesses())
 			}
 		}
-		t.Add(report.TextOf(text), report.Ratio(profile.Accuracy(l, truth)), analysed, samples, report.Decimal(p.took.Seconds()),
-			report.Decimal(float64(read)/p.took.Seconds()), report.Decimal(passes[0].took.Seconds()/p.took.Seconds()))
+		t.Add(report.TextOf(text), report.Ratio(profile.Accuracy(l, truth)), analysed, samples, report.Decimal(p.duration.Seconds()),
+			report.Decimal(float64(read)/p.duration.Seconds()), report.Decimal(passes[0].duration.Seconds()/p.duration.Seconds()))
 	}
 	return t
 }
 
-// sampleErrors returns a table with a row for each sample and power of two up to the footprint.
+// sampleErrors returns a table of estimated and exact misses. It has a row for each sample and each
+// power-of-two cache size up to the footprint.
 func sampleErrors(passes []sampledPass, truth *profile.Locality, line uint32) report.Table {
 	t := report.Table{Key: "errors", Title: "Misses of a fully associative LRU cache, as estimated by each sample and exactly", Columns: report.Columns(
 		"sample", "capacity_lines=capacity (lines)", "misses", "exact_misses=exact", "error=off by",
@@ -142,7 +144,7 @@ func sampleErrors(passes []sampledPass, truth *profile.Locality, line uint32) re
 		got := profile.NewCurve(found.LocalityAt(line).Histogram(trace.AllKinds))
 		scale := 1.
 		if found.Sampled.Mode == profile.OnOffSample && got.Accesses > 0 {
-			scale = float64(want.Accesses) / float64(got.Accesses) // an on-off sample counts only the sampled parts
+			scale = float64(want.Accesses) / float64(got.Accesses) // an on-off sample counts only the sampled intervals
 		}
 		for _, lines := range answers.Powers(want) {
 			exact, estimate := want.Misses(lines), float64(got.Misses(lines))*scale
@@ -151,7 +153,7 @@ func sampleErrors(passes []sampledPass, truth *profile.Locality, line uint32) re
 				low, high, within = report.Count(b.Low), report.Count(b.High), report.YesNo(b.Low <= exact && exact <= b.High)
 			}
 			t.Add(report.TextOf(passes[i].text), report.Count(lines), report.Real(estimate), report.Count(exact),
-				shareOff(estimate, float64(exact)), low, high, within)
+				errorCell(estimate, float64(exact)), low, high, within)
 		}
 	}
 	return t

@@ -23,11 +23,11 @@ import (
 	"github.com/stackglass/stackglass/tools/stackglass/internal/pass"
 )
 
-// whatIf adds budgets, and the option to compare with a hierarchy from a file.
-func (a *app) whatIf(cmd *cobra.Command, o *asking) {
-	completeFiles(cmd, "against", presetNames())
+// addWhatIfOptions adds budgets to the verb what-if, and accepts files as values of --against.
+func (a *app) addWhatIfOptions(cmd *cobra.Command, o *verbCommand) {
+	setFileCompletions(cmd, "against", presetNames())
 	var against hierarchy.Hierarchy
-	o.read = func(q *ask.Question) (err error) {
+	o.beforeCheck = func(q *ask.Question) (err error) {
 		list := q.List("against")
 		if len(list) != 1 || strings.Contains(list[0], "=") {
 			return nil
@@ -38,7 +38,7 @@ func (a *app) whatIf(cmd *cobra.Command, o *asking) {
 		}
 		return err
 	}
-	o.then = func(_ *answerable, _ ask.Question, d *report.Document) error {
+	o.beforePrint = func(_ *loadedFile, _ ask.Question, d *report.Document) error {
 		if against.About != "" {
 			d.Warnings = append(d.Warnings, "B: "+against.Name+": "+against.About)
 		}
@@ -46,14 +46,14 @@ func (a *app) whatIf(cmd *cobra.Command, o *asking) {
 	}
 	var budgets []budget
 	texts := cmd.Flags().StringArray("fail-if", nil, "exit with code 1 if this `CONDITION` is true, for example 'L2.misses>1e6' (may be repeated)")
-	o.check = func(q ask.Question) (err error) {
+	o.beforeLoad = func(q ask.Question) (err error) {
 		budgets, err = parseBudgets(*texts, q.Machine)
 		return err
 	}
-	o.last = func(d *report.Document) error { return checkBudgets(budgets, d) }
+	o.afterPrint = func(d *report.Document) error { return checkBudgets(budgets, d) }
 }
 
-// tableOf returns the table of a document with a key, or nil.
+// tableOf returns the table with the given key, or nil if the document does not contain it.
 func tableOf(d *report.Document, key string) *report.Table {
 	if at := slices.IndexFunc(d.Tables, func(t report.Table) bool { return t.Key == key }); at >= 0 {
 		return &d.Tables[at]
@@ -61,12 +61,12 @@ func tableOf(d *report.Document, key string) *report.Table {
 	return nil
 }
 
-// plotted adds options to draw a histogram or a curve.
-func (a *app) plotted(cmd *cobra.Command, o *asking) {
+// addChartOptions adds the options that draw a histogram or a curve.
+func (a *app) addChartOptions(cmd *cobra.Command, o *verbCommand) {
 	var svg, png string
 	cmd.Flags().StringVar(&svg, "svg", "", "also write a chart to this SVG `FILE`")
 	cmd.Flags().StringVar(&png, "png", "", "also write a chart to this PNG `FILE`")
-	o.then = func(l *answerable, q ask.Question, _ *report.Document) error {
+	o.beforePrint = func(l *loadedFile, q ask.Question, _ *report.Document) error {
 		counts, cold := l.Profile.LocalityAt(q.Line()).Histogram(trace.AllKinds)
 		draw := func() (*chart.Chart, error) { return chart.Histogram(l.name, q.Line(), counts, cold) }
 		if o.verb.Name == "curve" {
@@ -91,13 +91,14 @@ func saveChart(path string, format chart.Format, draw func() (*chart.Chart, erro
 	return saveFile(path, func(w io.Writer) error { return drawn.Write(w, format) })
 }
 
-// exactRows reports whether a format is for programs, and therefore contains every row.
+// exactRows reports whether a format is machine-readable, so that it must contain every row.
 func exactRows(format string) bool {
 	return format == string(report.CSV) || format == string(report.JSON)
 }
 
-// sites adds options to verbs about source lines: the files of the program and of its source.
-func (a *app) sites(cmd *cobra.Command, o *asking) {
+// addSourceOptions adds options to verbs about source lines. They name the files of the program and
+// its source files.
+func (a *app) addSourceOptions(cmd *cobra.Command, o *verbCommand) {
 	var (
 		places, symbols []string
 		found           *sources
@@ -105,17 +106,17 @@ func (a *app) sites(cmd *cobra.Command, o *asking) {
 	cmd.Flags().StringArrayVar(&places, "source", nil, "read the source text from this `FOLDER` or file, to show each line")
 	addSymbols(cmd, &symbols)
 	addMeasures(cmd, o.r)
-	o.check = func(ask.Question) (err error) {
+	o.beforeLoad = func(ask.Question) (err error) {
 		found, err = findSources(places)
 		return err
 	}
-	o.prepare = func(l *answerable, run *ask.Run) error {
+	o.afterLoad = func(l *loadedFile, run *ask.Run) error {
 		if len(places) > 0 {
-			run.Source = found.text
+			run.Source = found.lineText
 		}
-		return symbolized(l, run, symbols)
+		return addSymbolNames(l, run, symbols)
 	}
-	o.then = func(_ *answerable, _ ask.Question, d *report.Document) error {
+	o.beforePrint = func(_ *loadedFile, _ ask.Question, d *report.Document) error {
 		d.Warnings = append(d.Warnings, found.doubts()...)
 		if o.verb.Name == "sites" && len(d.Tables) > 1 && o.r.format == string(report.CSV) {
 			d.Warnings = append(d.Warnings, "csv contains only the table of misses; use another format, such as --format json, to see which code last accessed the lines")
@@ -124,15 +125,15 @@ func (a *app) sites(cmd *cobra.Command, o *asking) {
 	}
 }
 
-// communication adds the option to read symbols from the program.
-func (a *app) communication(cmd *cobra.Command, o *asking) {
+// addSymbolOption adds the option --symbols to the verb communication.
+func (a *app) addSymbolOption(cmd *cobra.Command, o *verbCommand) {
 	var symbols []string
 	addSymbols(cmd, &symbols)
-	o.prepare = func(l *answerable, run *ask.Run) error { return symbolized(l, run, symbols) }
+	o.afterLoad = func(l *loadedFile, run *ask.Run) error { return addSymbolNames(l, run, symbols) }
 }
 
-// symbolized adds names to the instructions of a profile with sites.
-func symbolized(l *answerable, run *ask.Run, files []string) error {
+// addSymbolNames adds the names of functions and source lines to the sites of a profile.
+func addSymbolNames(l *loadedFile, run *ask.Run, files []string) error {
 	if l.Profile.Sites == nil && run.Profile.Sites == nil && len(files) == 0 {
 		return nil
 	}
@@ -141,22 +142,22 @@ func symbolized(l *answerable, run *ask.Run, files []string) error {
 	return err
 }
 
-// addMeasures adds options for measurements by site that are made only on request.
-func addMeasures(cmd *cobra.Command, r *reading) {
+// addMeasures adds options for additional measurements by site.
+func addMeasures(cmd *cobra.Command, r *readOptions) {
 	cmd.Flags().StringSliceVar(&r.utilisation, "utilisation", nil, "measure line utilisation, and misses by site, in these `CACHES`, for example 32KiB,8,1MiB: sizes, each followed by a number of ways if the cache is set-associative")
 	cmd.Flags().BoolVar(&r.previous, "previous", false, "for each access at a stack distance of 16 or more, record the site that last accessed the line")
 }
 
-// loops adds the option to read symbols from the program. Loop-compressed traces do not support
+// addLoopOptions adds the option --symbols to the verb loops. Loop-compressed traces do not support
 // this option.
-func (a *app) loops(cmd *cobra.Command, o *asking) {
+func (a *app) addLoopOptions(cmd *cobra.Command, o *verbCommand) {
 	var symbols []string
 	addSymbols(cmd, &symbols)
 	hideSample(cmd)
-	o.prepare = func(l *answerable, run *ask.Run) error {
+	o.afterLoad = func(l *loadedFile, run *ask.Run) error {
 		switch {
 		case l.folded == nil:
-			return symbolized(l, run, symbols)
+			return addSymbolNames(l, run, symbols)
 		case len(symbols) > 0:
 			return usagef("--symbols: ", l.name, " is a loop-compressed trace, whose instructions cannot be named; first expand the trace with convert, or omit the option")
 		}
@@ -165,27 +166,28 @@ func (a *app) loops(cmd *cobra.Command, o *asking) {
 }
 
 // loadFolded loads a loop-compressed trace without expanding it.
-func loadFolded(in *pass.Input) (*answerable, error) {
+func loadFolded(in *pass.Input) (*loadedFile, error) {
 	tree, header, err := in.Tree()
 	if err != nil && (tree == nil || tree.Rows() == 0) {
 		return nil, err
 	}
 	folded := &ask.Folded{Tree: tree, Program: header.Program, Partial: err != nil}
-	return &answerable{Result: &pass.Result{Stopped: err}, name: in.Name, folded: folded}, nil
+	return &loadedFile{Result: &pass.Result{Stopped: err}, name: in.Name, folded: folded}, nil
 }
 
-// hideSample hides the sampling options in the help of a verb for which samples are of little use.
+// hideSample hides the sampling options in the help of a verb, because the verb hardly benefits
+// from samples.
 func hideSample(cmd *cobra.Command) { hide(cmd, "sample", "sample-seed") }
 
-// blocks adds the option to print a branch-probability file, and samples executions while a trace
-// is read.
-func (a *app) blocks(cmd *cobra.Command, o *asking) {
+// addBlockOptions adds options to the verb blocks: it can print a branch-probability file, and
+// sample executions while a trace is read.
+func (a *app) addBlockOptions(cmd *cobra.Command, o *verbCommand) {
 	hideSample(cmd)
 	var sampled *blocksample.Collector
 	template := cmd.Flags().Bool("template", false, "print only the branches with their probabilities, as input for --probabilities")
-	o.check = func(q ask.Question) error {
+	o.beforeLoad = func(q ask.Question) error {
 		if q.Is("windows") {
-			o.r.besides = func(program func() *trace.Program) func(*trace.Batch) error {
+			o.r.extraConsumer = func(program func() *trace.Program) func(*trace.Batch) error {
 				var err error
 				sampled, err = blocksample.New(blocksample.Options{LineBytes: analysis.DefaultLineBytes, Seed: q.Number("window-seed")}, program)
 				must(err)
@@ -194,7 +196,7 @@ func (a *app) blocks(cmd *cobra.Command, o *asking) {
 		}
 		return nil
 	}
-	o.prepare = func(_ *answerable, run *ask.Run) error {
+	o.afterLoad = func(_ *loadedFile, run *ask.Run) error {
 		if sampled != nil {
 			run.Windows = []blocks.SampledReuse{}
 			for _, stack := range sampled.Result() {
@@ -203,7 +205,7 @@ func (a *app) blocks(cmd *cobra.Command, o *asking) {
 		}
 		return nil
 	}
-	o.instead = func(run *ask.Run, q ask.Question) (bool, error) {
+	o.answerInstead = func(run *ask.Run, q ask.Question) (bool, error) {
 		if !*template {
 			return false, nil
 		}
@@ -215,28 +217,28 @@ func (a *app) blocks(cmd *cobra.Command, o *asking) {
 	}
 }
 
-func (a *app) pipeline(cmd *cobra.Command, _ *asking) {
+func (a *app) pipeline(cmd *cobra.Command, _ *verbCommand) {
 	hideSample(cmd)
-	completeFiles(cmd, "processor", pipeline.Processors())
+	setFileCompletions(cmd, "processor", pipeline.Processors())
 }
 
-// loadModule reads LLVM IR.
-func (r *reading) loadModule(in *pass.Input) (*answerable, error) {
-	if option := r.changed(slices.Concat(traceOptions, []string{"workers", "memory", "windows"})...); option != "" {
+// loadModule loads a file that contains LLVM IR.
+func (r *readOptions) loadModule(in *pass.Input) (*loadedFile, error) {
+	if option := r.firstSet(slices.Concat(traceOptions, []string{"workers", "memory", "windows"})...); option != "" {
 		return nil, usagef("--", option, ": ", in.Name, " is LLVM IR, which contains no references; omit the option")
 	}
 	text, err := io.ReadAll(in)
-	return &answerable{Result: &pass.Result{}, name: in.Name, module: text}, err
+	return &loadedFile{Result: &pass.Result{}, name: in.Name, module: text}, err
 }
 
-// chosenProcessor returns a built-in processor, or a processor that a file describes.
+// chosenProcessor returns a built-in processor, or a processor from a description in a file.
 func chosenProcessor(name string) (*pipeline.Processor, error) {
 	p, err := program.Processor(&ask.Run{File: readFile}, ask.New(program.Pipeline).With("processor", name))
 	return p, asUsage(err)
 }
 
-// loadByfl reads a result of Byfl as a profile with only counters.
-func (a *app) loadByfl(r *reading, in *pass.Input) (*answerable, error) {
+// loadByfl converts a result of the tool Byfl to a profile that contains only counters.
+func (a *app) loadByfl(r *readOptions, in *pass.Input) (*loadedFile, error) {
 	if err := r.refuseForResult(in.Name, "a result of Byfl"); err != nil {
 		return nil, err
 	}
@@ -252,7 +254,7 @@ func (a *app) loadByfl(r *reading, in *pass.Input) (*answerable, error) {
 	if err != nil {
 		return nil, &byfl.FormatError{File: in.Name, Offset: len(data), What: err.Error()}
 	}
-	l := &answerable{name: in.Name, Result: &pass.Result{Profile: &profile.Profile{Counters: counters}}, warnings: byfl.Notes()}
+	l := &loadedFile{name: in.Name, Result: &pass.Result{Profile: &profile.Profile{Counters: counters}}, warnings: byfl.Notes()}
 	l.Profile.Input.Header.Format = ask.ByflFormat
 	if len(skipped) > 0 {
 		l.warnings = append(l.warnings, "the following tables are left out, because stackglass does not use them: "+strings.Join(skipped, ", "))
@@ -260,36 +262,37 @@ func (a *app) loadByfl(r *reading, in *pass.Input) (*answerable, error) {
 	return l, nil
 }
 
-// diagnose adds budgets on the numbers in the diagnosis.
-func (a *app) diagnose(cmd *cobra.Command, o *asking) {
-	a.sites(cmd, o)
+// addDiagnoseOptions adds budgets to the verb diagnose.
+func (a *app) addDiagnoseOptions(cmd *cobra.Command, o *verbCommand) {
+	a.addSourceOptions(cmd, o)
 	var (
-		checkSources = o.check
+		checkSources = o.beforeLoad
 		budgets      []tableBudget
 	)
 	texts := cmd.Flags().StringArray("fail-if", nil, "exit with code 1 if this `CONDITION` is true for any row, for example 'findings.saved_share>10%' (may be repeated)")
-	o.check = func(q ask.Question) (err error) {
+	o.beforeLoad = func(q ask.Question) (err error) {
 		if budgets, err = parseTableBudgets(*texts, new(diagnosis.Diagnosis).Tables()); err != nil {
 			return err
 		}
 		return checkSources(q)
 	}
-	o.last = func(d *report.Document) error { return checkTableBudgets(budgets, d) }
+	o.afterPrint = func(d *report.Document) error { return checkTableBudgets(budgets, d) }
 }
 
-// tableBudget is the condition of one --fail-if: a column of a table, and a bound on each of its
-// numbers.
+// tableBudget is a condition of --fail-if: a column of a table, and a bound on each number in the
+// column.
 type tableBudget struct {
 	budget
 	table string
 }
 
 // parseTableBudgets parses conditions TABLE.COLUMN OP NUMBER, where OP is one of > >= < <= and
-// NUMBER may end in %. tables defines the tables and columns that conditions can name.
+// NUMBER may end in %. The parameter tables defines the tables and columns that a condition can
+// name.
 func parseTableBudgets(texts []string, tables []report.Table) (list []tableBudget, err error) {
 	for _, text := range texts {
 		b := tableBudget{budget: budget{text: text}}
-		left, right, found := b.cut(strings.IndexAny(text, "<>"))
+		left, right, found := b.cutOperator(strings.IndexAny(text, "<>"))
 		right, percent := strings.CutSuffix(right, "%")
 		b.table, b.metric, _ = strings.Cut(left, ".")
 		known := slices.ContainsFunc(tables, func(t report.Table) bool { return t.Key == b.table && t.Index(b.metric) >= 0 })
@@ -305,14 +308,14 @@ func parseTableBudgets(texts []string, tables []report.Table) (list []tableBudge
 	return list, nil
 }
 
-// checkTableBudgets returns an error that names the first budget that a row exceeds.
+// checkTableBudgets returns an error for the first budget that is exceeded in any row.
 func checkTableBudgets(list []tableBudget, d *report.Document) error {
 	for _, b := range list {
 		t := tableOf(d, b.table)
 		for i, row := range t.Rows {
 			if value, ok := row[t.Index(b.metric)].Number(); ok && b.broken(value) {
 				return &budgetError{"the budget is exceeded: --fail-if " + strconv.Quote(b.text) + " is true for row " + strconv.Itoa(i+1) +
-					" of " + b.table + ", because the number is " + b.shown(value)}
+					" of " + b.table + ", because the number is " + b.format(value)}
 			}
 		}
 	}

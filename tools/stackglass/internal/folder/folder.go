@@ -1,17 +1,17 @@
-// Package folder stores checkpoints of runs in a folder: it implements [profile.Checkpoints] for
-// the command.
+// Package folder stores the checkpoints of analyses in a folder. It implements
+// [profile.Checkpoints] for the command.
 //
-// A generation is one saved state of a run, in a file KEY-NUMBER.checkpoint. The file contains the
-// data and 24 more bytes:
+// A generation is one saved state of an analysis, in a file KEY-NUMBER.checkpoint. The file
+// contains the data and 24 additional bytes:
 //
 //	magic  8 bytes  "sgckpt1\n"
 //	bytes  8 bytes little-endian: length of the data
 //	sum    8 bytes little-endian: XXH64 of the data
 //
-// KEY.part is a generation that is being written. Once KEY.part has been flushed to the disk, it is
-// renamed, and the second-to-last generation is removed. At least one of the two newest generations
-// is therefore complete whenever the program or the machine stops. The process that runs the
-// analysis holds a lock on KEY.lock.
+// A new generation is first written to KEY.part. Once this file is flushed to the disk, it is
+// renamed, and the second-to-last generation is removed. Therefore, at least one of the two newest
+// generations is complete whenever the program or the machine stops. The process that runs the
+// analysis locks the file KEY.lock.
 package folder
 
 import (
@@ -46,11 +46,11 @@ func Open(dir string) (*Folder, error) {
 // ErrOwned means that another process runs the same analysis.
 var ErrOwned = errors.New("another run of the same analysis stores its checkpoints in this folder; wait until that run ends, or stop it")
 
-// Own makes this process the only process that may run an analysis, until the process calls release
-// or ends. Own removes an unfinished file of an earlier process. The error is [ErrOwned] or an
-// error of the system.
+// Own gives this process the exclusive right to run an analysis, until the process calls release or
+// ends. It removes an unfinished file of an earlier process. The error is [ErrOwned] or an error of
+// the operating system.
 func (f *Folder) Own(key string) (release func(), err error) {
-	if err := check(key); err != nil {
+	if err := checkKey(key); err != nil {
 		return nil, err
 	}
 	path := filepath.Join(f.dir, key+".lock")
@@ -67,7 +67,7 @@ func (f *Folder) Own(key string) (release func(), err error) {
 			return nil, err
 		}
 		if stillThere(path, lock) {
-			_ = os.Remove(f.part(key)) // if the removal fails, writing the file will fail, too
+			_ = os.Remove(f.part(key)) // if the file cannot be removed, writing it will fail, too
 			return func() { system.RemoveLocked(lock) }, nil
 		}
 		lock.Close() // the owner of the lock has just removed the file
@@ -80,22 +80,23 @@ func stillThere(path string, lock *os.File) bool {
 	return err == nil && openErr == nil && os.SameFile(named, open)
 }
 
-// Save implements [profile.Checkpoints]. Save stores only the Key of e, in the file name.
+// Save implements [profile.Checkpoints]. The only field of e that it stores is Key, in the file
+// name.
 func (f *Folder) Save(e profile.Entry, write func(io.Writer) error) error {
-	if err := check(e.Key); err != nil {
+	if err := checkKey(e.Key); err != nil {
 		return err
 	}
 	numbers, err := f.generations(e.Key)
 	if err != nil {
 		return err
 	}
-	err = f.write(e.Key, write)
+	err = f.writePart(e.Key, write)
 	if system.IsFull(err) && len(numbers) > 1 {
 		if err := f.drop(e.Key, numbers[1:]); err != nil {
 			return err
 		}
 		numbers = numbers[:1]
-		err = f.write(e.Key, write)
+		err = f.writePart(e.Key, write)
 	}
 	if system.IsFull(err) {
 		return errors.Join(profile.ErrFull, err)
@@ -110,14 +111,14 @@ func (f *Folder) Save(e profile.Entry, write func(io.Writer) error) error {
 	if err := os.Rename(f.part(e.Key), f.file(e.Key, next)); err != nil {
 		return err
 	}
-	if err := f.sync(); err != nil {
+	if err := f.syncFolder(); err != nil {
 		return err
 	}
 	return f.drop(e.Key, numbers[min(len(numbers), 1):])
 }
 
-// write writes KEY.part, and removes it if an error occurs.
-func (f *Folder) write(key string, write func(io.Writer) error) error {
+// writePart writes the file KEY.part, and removes it if an error occurs.
+func (f *Folder) writePart(key string, write func(io.Writer) error) error {
 	file, err := os.OpenFile(f.part(key), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o666)
 	if err != nil {
 		return err
@@ -153,7 +154,7 @@ func trailer(sum profile.Sum) []byte {
 
 // Get implements [profile.Checkpoints].
 func (f *Folder) Get(key string) ([]byte, error) {
-	if err := check(key); err != nil {
+	if err := checkKey(key); err != nil {
 		return nil, err
 	}
 	numbers, err := f.generations(key)
@@ -194,7 +195,7 @@ func (f *Folder) drop(key string, numbers []uint64) error {
 	return nil
 }
 
-// generations returns the numbers of the generations, newest first.
+// generations returns the numbers of the stored generations, starting with the newest.
 func (f *Folder) generations(key string) (numbers []uint64, err error) {
 	entries, err := os.ReadDir(f.dir)
 	for _, e := range entries {
@@ -215,8 +216,8 @@ func (f *Folder) file(key string, number uint64) string {
 
 func (f *Folder) part(key string) string { return filepath.Join(f.dir, key+".part") }
 
-// sync flushes the folder to the disk if the system supports this.
-func (f *Folder) sync() error {
+// syncFolder flushes the folder to the disk if the system supports this.
+func (f *Folder) syncFolder() error {
 	dir, err := os.Open(f.dir)
 	if err != nil {
 		return err
@@ -225,8 +226,8 @@ func (f *Folder) sync() error {
 	return system.SyncNames(dir)
 }
 
-// check returns an error for keys that cannot be file names.
-func check(key string) error {
+// checkKey returns an error if a key cannot be used as a file name.
+func checkKey(key string) error {
 	if key == "" || strings.ContainsAny(key, "/\\\x00") || key[0] == '.' {
 		return errors.New("the key of an entry must be a valid file name")
 	}

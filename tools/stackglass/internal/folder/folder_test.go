@@ -106,8 +106,8 @@ func TestOnlyTwoGenerationsAreKept(t *testing.T) {
 	wantFiles(t, f)
 }
 
-// TestPartlyWrittenGenerations checks that the method Get returns the previous generation if the
-// newest generation was only partly written, or was not yet on the disk when the machine stopped.
+// TestPartlyWrittenGenerations checks that Get returns the previous generation if the newest
+// generation was only partly written to the disk when the machine stopped.
 func TestPartlyWrittenGenerations(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		f := open(t)
@@ -137,8 +137,8 @@ func TestPartlyWrittenGenerations(t *testing.T) {
 	})
 }
 
-// TestDiskFullAtAnyByte checks that the previous generation stays intact, whichever byte is the
-// first that does not fit on the disk.
+// TestDiskFullAtAnyByte checks that the previous generation stays intact if the disk becomes full
+// at any byte of a new generation.
 func TestDiskFullAtAnyByte(t *testing.T) {
 	for _, fullAt := range []int{0, 1, 100, profile.PieceBytes - 1, profile.PieceBytes, profile.PieceBytes + 1, 2 * profile.PieceBytes} {
 		t.Run(strconv.Itoa(fullAt), func(t *testing.T) {

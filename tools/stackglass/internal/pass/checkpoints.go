@@ -16,22 +16,21 @@ import (
 	"github.com/stackglass/stackglass/workers"
 )
 
-// Checkpoints defines where a pass stores its state, so that the same pass can resume after it was
-// stopped for any reason.
+// Checkpoints defines where a pass stores its state, so that the pass can resume after an
+// interruption.
 type Checkpoints struct {
 	Store profile.Checkpoints
 	Key   string
-	Place string // location of the key's checkpoints, for messages
+	Place string // location of the checkpoints, for messages
 	// number of references between checkpoints, or 0 to derive the number from the cost of
 	// checkpoints
 	References uint64
-	// Resumed is called when a pass resumes, with the number of references before the checkpoint
-	// and their share of the input, which is 0 if unknown.
+	// Resumed is called when a pass resumes. Its parameters are the number of references before the
+	// checkpoint, and their share of the input (0 if unknown).
 	Resumed func(references uint64, done float64)
 }
 
-// Key returns a key for a pass over the input with these options. Different passes have different
-// keys.
+// Key returns a key that identifies a pass over the input with these options.
 func (in *Input) Key(o Options) string {
 	name, base := in.Name, filepath.Base(in.Name)
 	if path, err := filepath.Abs(name); err == nil && in.Bytes > 0 {
@@ -53,7 +52,7 @@ func (in *Input) Key(o Options) string {
 	return safe[:min(len(safe), most)] + "-" + strconv.FormatUint(binary.BigEndian.Uint64(h.Sum(nil)), 16)
 }
 
-// load returns the checkpoint to resume from, or nil.
+// load returns the checkpoint from which the pass resumes, or nil.
 func (c *Checkpoints) load(in *Input) (*workers.Checkpoint, error) {
 	if c == nil {
 		return nil, nil
@@ -67,24 +66,24 @@ func (c *Checkpoints) load(in *Input) (*workers.Checkpoint, error) {
 		from, err = workers.DecodeCheckpoint(stored)
 	}
 	if err != nil {
-		return nil, c.unusable(in, err)
+		return nil, c.unusableError(in, err)
 	}
 	return from, nil
 }
 
-// unusable returns the error for a checkpoint from which a pass cannot resume. The checkpoint is
-// not deleted.
-func (c *Checkpoints) unusable(in *Input, err error) error {
+// unusableError returns the error for a checkpoint from which a pass cannot resume. It does not
+// delete the checkpoint.
+func (c *Checkpoints) unusableError(in *Input, err error) error {
 	return &CheckpointError{Name: in.Name, Place: c.Place, Err: err}
 }
 
-// refuse converts an error about a changed file to a [CheckpointError].
-func (c *Checkpoints) refuse(in *Input, err error) error {
+// checkpointError converts an error about a changed file to a [CheckpointError].
+func (c *Checkpoints) checkpointError(in *Input, err error) error {
 	var other *workers.OtherFileError
 	if c == nil || !errors.As(err, &other) {
 		return err
 	}
-	return c.unusable(in, other)
+	return c.unusableError(in, other)
 }
 
 // CheckpointError means that a pass cannot resume from its checkpoint.
@@ -108,19 +107,20 @@ func (e *CheckpointError) Unwrap() error { return e.Err }
 
 // saver saves the checkpoints of one pass.
 type saver struct {
-	keeper  *workers.Keeper // nil if no checkpoints are saved
+	keeper  *workers.Keeper // nil if the pass saves no checkpoints
 	memory  uint64          // memory limit of the process, or 0
-	unsaved error           // why no more checkpoints are saved
+	unsaved error           // the reason why no more checkpoints are saved
 }
 
-// begin restores the runner from a checkpoint, if there is one.
-func (c *Checkpoints) begin(in *Input, content *workers.File, runner analysis.Run, o *Options, from *workers.Checkpoint) (*saver, error) {
+// startSaver returns the saver of a pass, and restores the runner from a checkpoint if there is
+// one.
+func (c *Checkpoints) startSaver(in *Input, content *workers.File, runner analysis.Run, o *Options, from *workers.Checkpoint) (*saver, error) {
 	if c == nil {
 		return &saver{}, nil
 	}
 	if from != nil {
 		if err := runner.Restore(from.State); err != nil {
-			return nil, c.unusable(in, err)
+			return nil, c.unusableError(in, err)
 		}
 		if c.Resumed != nil {
 			done := 0.0
@@ -142,8 +142,8 @@ func (c *Checkpoints) begin(in *Input, content *workers.File, runner analysis.Ru
 	return s, nil
 }
 
-// look saves a checkpoint if one is due.
-func (s *saver) look() {
+// saveIfDue saves a checkpoint if one is due.
+func (s *saver) saveIfDue() {
 	if s.keeper != nil && s.unsaved == nil && s.keeper.Due() {
 		s.save()
 	}
@@ -151,7 +151,7 @@ func (s *saver) look() {
 
 var errNoMemory = errors.New("saving a checkpoint needs more memory than --memory allows (default: half of the free memory)")
 
-// save saves a checkpoint. While save runs, memory contains a copy of the state.
+// save saves a checkpoint. Meanwhile, memory contains a second copy of the state.
 func (s *saver) save() {
 	held := memoryInUse()
 	if s.memory > 0 && held > s.memory/2 {

@@ -17,17 +17,17 @@ import (
 	"github.com/stackglass/stackglass/core/trace/sgt"
 )
 
-// WrittenFormats lists the formats to which traces can be converted, the default first.
+// WrittenFormats lists the formats to which traces can be converted, starting with the default.
 var WrittenFormats = []string{"sgt", "lackey", "din", "csv"}
 
-// Folded is the format of loop-compressed traces. Unfolded is the format of a container with every
-// record of a loop-compressed trace, and with the traced program.
+// Folded is the format of loop-compressed traces. Unfolded stands for a container that contains
+// every record of a loop-compressed trace, and the traced program.
 const (
 	Folded   = "sgl"
 	Unfolded = "unfolded"
 )
 
-// ConvertOptions selects the part of a trace to convert, and the target format.
+// ConvertOptions selects the part of a trace that is converted, and the target format.
 type ConvertOptions struct {
 	Format   string // format of the input, or "" to detect it
 	To       string // one of WrittenFormats, Folded or Unfolded
@@ -42,7 +42,7 @@ type ConvertOptions struct {
 // Converted is the result of a conversion.
 type Converted struct {
 	From       trace.Header
-	References uint64 // references written
+	References uint64 // number of references that were written
 	BadRecords uint64
 	FirstBad   *trace.SyntaxError
 	Rows       uint64     // rows that were loop-compressed, including events
@@ -60,7 +60,7 @@ func (in *Input) Convert(ctx context.Context, w io.Writer, o ConvertOptions) (*C
 	c := &conversion{in: in, ctx: ctx, bar: newBar(o.Terminal, 0, in.Bytes), options: o}
 	defer c.bar.finish()
 	if container := t.Container(); container != nil && o.To == "sgt" {
-		err = c.rewrite(container, w)
+		err = c.copyContainer(container, w)
 	} else {
 		switch o.To {
 		case "sgt":
@@ -68,7 +68,7 @@ func (in *Input) Convert(ctx context.Context, w io.Writer, o ConvertOptions) (*C
 		case Folded, Unfolded:
 			t.Select(trace.AllKinds | trace.EventKinds)
 		}
-		err = c.rows(t, c.writer(w))
+		err = c.convertRows(t, c.writer(w))
 	}
 	c.done.From = t.Header()
 	return &c.done, err
@@ -84,24 +84,24 @@ type conversion struct {
 	skipped uint64
 }
 
-// rewrite copies a container step by step.
-func (c *conversion) rewrite(r *sgt.Reader, w io.Writer) error {
+// copyContainer copies a container step by step.
+func (c *conversion) copyContainer(r *sgt.Reader, w io.Writer) error {
 	x := sgt.NewRewriter(w, r, c.options.Part)
 	for {
 		err := x.Copy(trace.DefaultRows)
 		c.done.References = x.References()
-		if over, err := c.over(err); over {
+		if over, err := c.readingEnded(err); over {
 			if err != nil {
 				return err
 			}
-			return x.Close(c.how())
+			return x.Close(c.endingOf())
 		}
 	}
 }
 
-// over reports whether reading has ended. A non-nil error means that the output is unusable.
-func (c *conversion) over(err error) (bool, error) {
-	c.bar.show(c.in.read.Load(), c.done.References, 0, time.Now())
+// readingEnded reports whether reading has ended. If it returns an error, the output is unusable.
+func (c *conversion) readingEnded(err error) (bool, error) {
+	c.bar.update(c.in.read.Load(), c.done.References, 0, time.Now())
 	var damage *trace.DamageError
 	switch {
 	case c.ctx.Err() != nil:
@@ -115,8 +115,9 @@ func (c *conversion) over(err error) (bool, error) {
 	return err != nil, err
 }
 
-// how describes how the recorded run ended, for the end of the converted trace.
-func (c *conversion) how() string {
+// endingOf returns the description of how the recorded run ended, which is stored in the converted
+// trace.
+func (c *conversion) endingOf() string {
 	switch limit := c.options.Part.Limit; {
 	case c.done.Stopped != nil:
 		return "cut"
@@ -126,8 +127,8 @@ func (c *conversion) how() string {
 	return "converted"
 }
 
-// rows converts a trace batch by batch.
-func (c *conversion) rows(t *open.Trace, w rowWriter) error {
+// convertRows converts a trace batch by batch.
+func (c *conversion) convertRows(t *open.Trace, w rowWriter) error {
 	b := trace.NewBatch(0)
 	for {
 		err := t.Next(b)
@@ -141,7 +142,7 @@ func (c *conversion) rows(t *open.Trace, w rowWriter) error {
 			continue
 		}
 		if err == nil {
-			c.done.References += c.choose(b)
+			c.done.References += c.selectReferences(b)
 			if err := w.write(b, t.Header()); err != nil {
 				return err
 			}
@@ -149,18 +150,18 @@ func (c *conversion) rows(t *open.Trace, w rowWriter) error {
 				err = io.EOF
 			}
 		}
-		if over, err := c.over(err); over {
+		if over, err := c.readingEnded(err); over {
 			if err != nil {
 				return err
 			}
-			return w.close(sgt.End{How: c.how()}, t.Header())
+			return w.close(sgt.End{How: c.endingOf()}, t.Header())
 		}
 	}
 }
 
-// choose reduces a batch to the references in the part to convert, and the entries of the blocks
-// that contain them, and returns the number of references.
-func (c *conversion) choose(b *trace.Batch) (references uint64) {
+// selectReferences removes references outside the selected part from a batch, and keeps the block
+// entries that belong to the remaining references. It returns the number of remaining references.
+func (c *conversion) selectReferences(b *trace.Batch) (references uint64) {
 	p, left := &c.options.Part, ^uint64(0)
 	if p.Limit > 0 {
 		left = p.Limit - c.done.References
@@ -193,8 +194,8 @@ type rowWriter struct {
 	close func(sgt.End, trace.Header) error
 }
 
-// linesOf returns a rowWriter for a format that consists only of lines with references.
-func linesOf(write func(*trace.Batch) error) rowWriter {
+// newLineWriter returns a rowWriter for a format that consists only of lines with references.
+func newLineWriter(write func(*trace.Batch) error) rowWriter {
 	return rowWriter{
 		func(b *trace.Batch, _ trace.Header) error { return write(b) },
 		func(sgt.End, trace.Header) error { return nil },
@@ -215,12 +216,12 @@ func (c *conversion) writer(w io.Writer) rowWriter {
 		r := sgt.NewRestorer(w, tool)
 		return rowWriter{r.Write, func(e sgt.End, h trace.Header) error { return r.Close(h, e) }}
 	case "lackey":
-		return linesOf(lackey.NewWriter(w).Write)
+		return newLineWriter(lackey.NewWriter(w).Write)
 	case "din":
-		return linesOf(din.NewWriter(w).Write)
+		return newLineWriter(din.NewWriter(w).Write)
 	case "csv":
 		table := csv.NewWriter(w)
-		// If there was no reference, close still writes the column names.
+		// Even if there are no references, close writes the column names.
 		return rowWriter{table.Write, func(_ sgt.End, h trace.Header) error { return table.Write(&trace.Batch{}, h) }}
 	}
 	importer := sgt.NewImporter(w, tool)

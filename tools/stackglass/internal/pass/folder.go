@@ -13,19 +13,19 @@ import (
 	"github.com/stackglass/stackglass/core/trace/drmemtrace"
 )
 
-// DynamoRIO's folders: drmemtrace.app.1234.5678.dir contains raw files in raw, and, after
-// post-processing, the trace in trace.
+// Names of DynamoRIO's folders. The folder drmemtrace.app.1234.5678.dir contains a folder "raw"
+// with raw files and, after post-processing, a folder "trace" with the trace.
 const (
 	drTraceFolder = "trace"
 	drRawFolder   = "raw"
 )
 
-// besideTraces lists the files that DynamoRIO writes to the folder of a trace in addition to the
-// trace.
-var besideTraces = []string{"cpu_schedule.", "serial_schedule.", "modules.log", "encodings.bin", "funclist.log", "v2p.textproto"}
+// otherFiles lists prefixes of files that DynamoRIO writes to the folder of a trace, but that are
+// not part of the trace.
+var otherFiles = []string{"cpu_schedule.", "serial_schedule.", "modules.log", "encodings.bin", "funclist.log", "v2p.textproto"}
 
-// openFolder opens a folder of DynamoRIO, with one file for each thread or core, as one trace. The
-// records are merged by their timestamps.
+// openFolder opens a folder of DynamoRIO, which contains one file for each thread or core, as a
+// single trace. It merges the records by their timestamps.
 func (in *Input) openFolder(ctx context.Context, name string) (io.Reader, error) {
 	paths, err := traceFiles(name)
 	if err != nil {
@@ -41,14 +41,14 @@ func (in *Input) openFolder(ctx context.Context, name string) (io.Reader, error)
 	}
 	var parts []drmemtrace.Part
 	for _, path := range paths {
-		f, size, err := openUntil(ctx, path)
+		f, size, err := openCancellable(ctx, path)
 		if err != nil {
 			in.close()
 			return nil, err
 		}
 		files = append(files, f)
 		in.Bytes += size
-		stored := counting{f, in}
+		stored := countingReader{f, in}
 		unpacked, err := open.Unpack(path, stored, open.Options{Packings: packings})
 		if err == nil {
 			err = drmemtrace.CheckPart(path, unpacked)
@@ -59,7 +59,7 @@ func (in *Input) openFolder(ctx context.Context, name string) (io.Reader, error)
 		}
 		parts = append(parts, drmemtrace.Part{Name: path, Reader: unpacked})
 	}
-	in.counted = true
+	in.sourceCounts = true
 	return drmemtrace.Merge(parts), nil
 }
 
@@ -71,13 +71,13 @@ func traceFiles(name string) ([]string, error) {
 	}
 	entries, err := os.ReadDir(folder)
 	if err != nil {
-		return nil, errors.New(name + ": " + cause(err))
+		return nil, errors.New(name + ": " + errorText(err))
 	}
 	var paths []string
 	raw := false
 	for _, e := range entries {
 		raw = raw || e.IsDir() && e.Name() == drRawFolder || strings.HasSuffix(e.Name(), ".raw") || strings.Contains(e.Name(), ".raw.")
-		isBeside := slices.ContainsFunc(besideTraces, func(prefix string) bool { return strings.HasPrefix(e.Name(), prefix) })
+		isBeside := slices.ContainsFunc(otherFiles, func(prefix string) bool { return strings.HasPrefix(e.Name(), prefix) })
 		if e.Type().IsRegular() && !isBeside && !strings.HasPrefix(e.Name(), ".") && !strings.Contains(e.Name(), ".raw") {
 			paths = append(paths, filepath.Join(folder, e.Name()))
 		}
@@ -105,13 +105,13 @@ func isDrmemtrace(paths []string) bool {
 	})
 }
 
-// counting counts the stored bytes of a folder's files.
-type counting struct {
+// countingReader counts the bytes that are read from the files of a folder.
+type countingReader struct {
 	file io.Reader
 	in   *Input
 }
 
-func (c counting) Read(p []byte) (int, error) {
+func (c countingReader) Read(p []byte) (int, error) {
 	n, err := c.file.Read(p)
 	c.in.read.Add(int64(n))
 	return n, err

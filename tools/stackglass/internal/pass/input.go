@@ -25,32 +25,33 @@ const demoPrefix = "demo:"
 
 // Input is an opened trace or profile.
 type Input struct {
-	Name      string // the name that the user gave
+	Name      string // the name that the user specified
 	Bytes     int64  // stored size, or 0 if unknown
 	IsProfile bool
 	IsByfl    bool // a result of Byfl
 	IsFolded  bool // a loop-compressed trace
 	IsModule  bool // the text of LLVM IR
 
-	content *bufio.Reader
-	read    atomic.Int64 // number of stored bytes read
-	counted bool         // whether the source adds the number of bytes that it reads to read
-	close   func() error
-	outline trace.Outline // the outline of the trace; the zero value if it is unknown
-	places  io.ReaderAt   // random access to the input, or nil if it is not supported
-	file    *os.File      // may be nil
-	opened  os.FileInfo   // state of the file when it was opened
+	content      *bufio.Reader
+	read         atomic.Int64 // number of stored bytes read
+	sourceCounts bool         // whether the source itself adds the bytes that it reads to the field read
+	close        func() error
+	outline      trace.Outline // the outline of the trace; the zero value if it is unknown
+	randomAccess io.ReaderAt   // random access to the input, or nil if it is not supported
+	file         *os.File      // may be nil
+	opened       os.FileInfo   // state of the file when it was opened
 }
 
-// Open opens the input with a name: "-" is stdin, "demo:NAME" is an embedded demo, and every other
-// name is a file, or a folder of a DynamoRIO trace. Cancelling ctx ends a read that waits for stdin.
+// Open opens the input with the given name: "-" is stdin, "demo:NAME" is an embedded demo, and any
+// other name is a file or the folder of a DynamoRIO trace. If ctx is cancelled, a read that waits
+// for stdin fails.
 func Open(ctx context.Context, name string, stdin io.Reader) (*Input, error) {
 	in := &Input{Name: name, close: func() error { return nil }}
 	var source io.Reader
 	switch {
 	case name == "-":
 		in.Name = "standard input"
-		source = endedBy(ctx, stdin)
+		source = cancellableReader(ctx, stdin)
 	case strings.HasPrefix(name, demoPrefix):
 		found, err := FindDemo(strings.TrimPrefix(name, demoPrefix))
 		if err != nil {
@@ -60,25 +61,25 @@ func Open(ctx context.Context, name string, stdin io.Reader) (*Input, error) {
 		if err != nil {
 			return nil, err
 		}
-		in.Bytes, source, in.places = int64(len(demo)), bytes.NewReader(demo), bytes.NewReader(demo)
+		in.Bytes, source, in.randomAccess = int64(len(demo)), bytes.NewReader(demo), bytes.NewReader(demo)
 	case isFolder(name):
 		var err error
 		if source, err = in.openFolder(ctx, name); err != nil {
 			return nil, err
 		}
 	default:
-		f, size, err := openUntil(ctx, name)
+		f, size, err := openCancellable(ctx, name)
 		if err != nil {
 			return nil, err
 		}
 		in.Bytes, in.close, source = size, f.Close, f
-		in.file, in.places = f, f
+		in.file, in.randomAccess = f, f
 		if in.opened, err = f.Stat(); err != nil {
 			f.Close()
 			return nil, err
 		}
-		if size == 0 { // a pipe or a device: reading may wait
-			source = endedBy(ctx, f)
+		if size == 0 { // a pipe or a device, from which a read may wait
+			source = cancellableReader(ctx, f)
 		}
 	}
 	in.content = bufio.NewReaderSize(source, 1<<20)
@@ -107,9 +108,9 @@ func isFolder(name string) bool {
 	return err == nil && st.IsDir()
 }
 
-// openUntil opens a file, but returns when ctx is done, because opening a named pipe waits for a
-// writer.
-func openUntil(ctx context.Context, name string) (*os.File, int64, error) {
+// openCancellable opens a file. It returns early if ctx is done, because opening a named pipe waits
+// for a writer.
+func openCancellable(ctx context.Context, name string) (*os.File, int64, error) {
 	type opened struct {
 		f    *os.File
 		size int64
@@ -132,7 +133,7 @@ func openUntil(ctx context.Context, name string) (*os.File, int64, error) {
 func openFile(name string) (*os.File, int64, error) {
 	f, err := os.Open(name)
 	if err != nil {
-		return nil, 0, errors.New(name + ": " + cause(err) + "; give the path of a trace or a profile, or - for standard input")
+		return nil, 0, errors.New(name + ": " + errorText(err) + "; give the path of a trace or a profile, or - for standard input")
 	}
 	st, err := f.Stat()
 	switch {
@@ -145,9 +146,9 @@ func openFile(name string) (*os.File, int64, error) {
 	return f, st.Size(), nil
 }
 
-// cause returns the text of an error without its path, and without the full stop at the end of
-// Windows' texts.
-func cause(err error) string {
+// errorText returns the text of an error without the path, and without the full stop at the end of
+// Windows' error texts.
+func errorText(err error) string {
 	var path *os.PathError
 	if errors.As(err, &path) {
 		err = path.Err
@@ -158,14 +159,14 @@ func cause(err error) string {
 // Read reads the stored bytes and counts them.
 func (in *Input) Read(p []byte) (int, error) {
 	n, err := in.content.Read(p)
-	if !in.counted {
+	if !in.sourceCounts {
 		in.read.Add(int64(n))
 	}
 	return n, err
 }
 
-// Tree reads a loop-compressed trace without expanding it. After an error, the result is the tree
-// of the part before the error, or nil.
+// Tree reads a loop-compressed trace without expanding it. If an error occurs, the returned tree
+// describes the trace before the error, or is nil.
 func (in *Input) Tree() (*loops.Tree, trace.Header, error) { return sgl.ReadTree(in.Name, in) }
 
 // Changed reports whether the file has been modified since it was opened. The bytes that were read
@@ -194,13 +195,13 @@ func (in *Input) readProfile() (*profile.Profile, error) {
 	return p, nil
 }
 
-// endedBy returns a reader whose reads fail when ctx is done, even if a read is waiting for input.
-// A goroutine copies the bytes until the input ends.
-func endedBy(ctx context.Context, r io.Reader) io.Reader {
+// cancellableReader returns a reader whose reads fail as soon as ctx is done, even if a read is
+// waiting for input. To achieve this, a goroutine copies the input.
+func cancellableReader(ctx context.Context, r io.Reader) io.Reader {
 	out, in := io.Pipe()
 	go func() {
-		// Hide all methods of r except Read, because io.CopyBuffer would otherwise copy a file in
-		// smaller pieces.
+		// Hide all methods of r except Read. Otherwise, io.CopyBuffer would copy a file in smaller
+		// blocks.
 		_, err := io.CopyBuffer(struct{ io.Writer }{in}, struct{ io.Reader }{r}, make([]byte, 1<<18))
 		in.CloseWithError(err)
 	}()
@@ -208,7 +209,8 @@ func endedBy(ctx context.Context, r io.Reader) io.Reader {
 	return out
 }
 
-// FindDemo returns the embedded demo with a name, or a [*DemoError].
+// FindDemo returns the embedded demo with the given name. If there is none, the error is a
+// [*DemoError].
 func FindDemo(name string) (site.Demo, error) {
 	demos, err := site.Demos()
 	if err != nil {
@@ -243,7 +245,7 @@ type Rows struct {
 // ErrNotTrace means that a file is not a trace.
 var ErrNotTrace = errors.New("the file is not a trace; give a trace that stackglass cc recorded")
 
-// OpenRows opens a trace by its name.
+// OpenRows opens the trace with the given name.
 func OpenRows(ctx context.Context, name string) (*Rows, error) {
 	in, err := Open(ctx, name, nil)
 	if err != nil {

@@ -17,17 +17,17 @@ type Facts struct {
 	Packings        []string // compression, outermost first
 	References      uint64   // number of references read
 	Kinds           [trace.NumKinds]uint64
-	Lowest, Highest trace.Addr // lowest and highest address of a reference's first byte
+	Lowest, Highest trace.Addr // lowest and highest start address of a reference
 	BadRecords      uint64
 	FirstBad        *trace.SyntaxError
-	Whole           bool        // the trace was read to its end
-	Stopped         error       // why reading ended early, or nil
+	Whole           bool        // whether the trace was read to its end
+	Stopped         error       // the reason why reading ended early, or nil
 	Container       *sgt.Survey // facts about the whole container, or nil
 }
 
-// Look reads about the given number of references of a trace, and counts and skips bad records. If
-// the trace is a container, the facts also describe the whole trace. Look fails if there is nothing
-// to report.
+// Look reads about the given number of references from the beginning of a trace. It skips and
+// counts bad records. If the trace is a container, the facts also describe the whole trace. Look
+// fails if there is nothing to report.
 func (in *Input) Look(ctx context.Context, format string, references uint64) (*Facts, error) {
 	unpacked, err := open.Open(in.Name, in, open.Options{Format: format, Packings: packings})
 	if err != nil {
@@ -83,7 +83,7 @@ type Checked struct {
 	References uint64 // number of readable references
 	Container  *sgt.Verdict
 	Faults     []Fault // at most mostFaults faults
-	Count      uint64  // number of all faults
+	Count      uint64  // total number of faults
 }
 
 // Fault is one fault in the input.
@@ -124,11 +124,11 @@ func (in *Input) Check(ctx context.Context, format string) (*Checked, error) {
 		}
 		return c, in.readError(ctx, err)
 	}
-	return c, in.readError(ctx, c.rows(ctx, t))
+	return c, in.readError(ctx, c.readRows(ctx, t))
 }
 
-// rows reads a trace to its end.
-func (c *Checked) rows(ctx context.Context, t *open.Trace) error {
+// readRows reads a trace to its end and collects its faults.
+func (c *Checked) readRows(ctx context.Context, t *open.Trace) error {
 	b := trace.NewBatch(0)
 	for ctx.Err() == nil {
 		err := t.Next(b)

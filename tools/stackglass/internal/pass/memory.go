@@ -14,13 +14,13 @@ import (
 )
 
 // ballast is memory that is never touched, so the system does not allocate pages for it. The
-// garbage collector counts the ballast as part of the heap, and therefore does not collect a small
-// heap again and again, which would slow down all goroutines. A run with many lines drops the
+// garbage collector counts the ballast as part of the heap. This prevents it from collecting a
+// small heap again and again, which would slow down all goroutines. A run with many lines drops the
 // ballast.
 var ballast []byte
 
-// HoldBallast allocates unused memory, so that a program with a low GOGC, which suits large heaps,
-// does not collect a small heap too often.
+// HoldBallast allocates unused memory. A low GOGC suits large heaps; the ballast prevents too many
+// collections of a small heap.
 func HoldBallast() { ballast = make([]byte, ballastBytes) }
 
 const (
@@ -46,9 +46,9 @@ func memoryInUse() uint64 {
 	return sample[0].Value.Uint64() - sample[1].Value.Uint64() - uint64(len(ballast))
 }
 
-// spill limits the memory of the models, which move excess data to a spill store. end removes the
-// spill store unless a checkpoint needs it.
-func (o *Options) spill() (end func(), err error) {
+// setUpSpilling limits the memory of the models, so that they move excess data to a spill store.
+// The function end removes the spill store unless a checkpoint needs it.
+func (o *Options) setUpSpilling() (end func(), err error) {
 	var folder *shelf.Folder
 	if o.Checkpoints != nil {
 		folder, err = shelf.Open(o.Spill, o.Checkpoints.Key)
@@ -75,13 +75,13 @@ func (o *Options) spill() (end func(), err error) {
 	}, nil
 }
 
-// modelShare is the percentage of the memory that models may use. The rest is needed for results,
-// the reader and garbage.
+// modelShare is the percentage of the memory that models may use. Results, the reader and garbage
+// occupy the rest.
 const modelShare = 70
 
 // AvailableMemory returns half of the bytes that the system can provide without swapping, or 0 if
-// this number is unknown. The other half is for other programs, and for the file cache. A program
-// cannot survive running out of memory, so a pass stops before memory is exhausted.
+// this number is unknown. The other half remains available for other programs and for the file
+// cache. A pass must stop before memory is exhausted, because a program cannot recover after that.
 func AvailableMemory() uint64 {
 	return availableIn(readText("/proc/meminfo"), readText("/sys/fs/cgroup/memory.max"), readText("/sys/fs/cgroup/memory.current"))
 }

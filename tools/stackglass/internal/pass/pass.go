@@ -1,4 +1,4 @@
-// Package pass computes the profile of a file: it opens a trace, reads it once and shows its
+// Package pass computes the profile of a trace: it opens the file, reads it once and shows the
 // progress. A pass ends with a partial result if it is interrupted, if the trace is damaged, or if
 // memory runs low. If the file is already a profile, the package only reads it.
 //
@@ -20,7 +20,7 @@ import (
 
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/analysis/sample"
-	_ "github.com/stackglass/stackglass/core/analysis/sample/estimate" // makes samples available
+	_ "github.com/stackglass/stackglass/core/analysis/sample/estimate" // registers the estimators for samples
 	"github.com/stackglass/stackglass/core/open"
 	"github.com/stackglass/stackglass/core/open/gzip"
 	"github.com/stackglass/stackglass/core/open/snappy"
@@ -38,34 +38,34 @@ type Options struct {
 	Spec   analysis.Spec
 	Sample *sample.Options // nil to analyse every reference
 	Format string          // a value of --input-format, or "" to detect the format
-	Strict bool            // stop at the first unreadable part of a container
-	// memory limit, at which the pass stops with a partial result; 0: no limit
+	Strict bool            // whether to stop at the first unreadable chunk of a container
+	// memory limit, at which the pass stops with a partial result; 0 means no limit
 	MemoryBytes uint64
 	Spill       string    // folder of the spill store, or ""
 	Workers     int       // number of analysing goroutines, or 0 for one per processor
-	Segment     int       // references that a worker processes at a time, or 0 to choose automatically
+	Segment     int       // number of references that a worker processes at a time; 0 selects it automatically
 	Terminal    io.Writer // the terminal on which progress is shown; may be nil
-	// Beside, if not nil, receives the references like an analysis, but its state is not part of
-	// checkpoints.
+	// Beside may be nil. Otherwise, it is an additional consumer of the references. Its state is not
+	// part of checkpoints.
 	Beside func(*trace.Batch) error
-	// BesideSites, if not nil, returns a function that is like Beside, but receives references with
-	// sites.
+	// BesideSites may be nil. Otherwise, it returns a consumer like Beside that receives references
+	// with sites.
 	BesideSites func(program func() *trace.Program) func(*trace.Batch) error
-	Checkpoints *Checkpoints // checkpoints to resume from and to save; may be nil
+	Checkpoints *Checkpoints // checkpoints from which the pass resumes, and that it saves; may be nil
 }
 
 // Result is the result of a pass.
 type Result struct {
 	Profile  *profile.Profile
-	Trace    bool               // the profile was computed from a trace, not read from a file
+	Trace    bool               // whether the profile was computed from a trace, and not read from a file
 	Stopped  error              // the reason why the pass ended early, or nil
 	FirstBad *trace.SyntaxError // the first tolerated record that could not be read
 	LeftOut  string             // describes the records that are not references; see trace.Header.LeftOut
-	Changed  bool               // the file was modified while it was read
-	Unsaved  error              // why the last checkpoint could not be saved, or nil
+	Changed  bool               // whether the file was modified while it was read
+	Unsaved  error              // the reason why the last checkpoint could not be saved, or nil
 }
 
-// packings lists the compression formats that only this program reads, besides the common formats.
+// packings lists the additional compression formats that only the command supports.
 var packings = []open.Packing{gzip.Packing, zstd.Packing, xz.Packing, zip.Packing, snappy.Packing}
 
 // ErrInterrupted means that the user interrupted the pass.
@@ -77,8 +77,8 @@ type interrupted struct{}
 func (interrupted) Error() string        { return "interrupted" }
 func (interrupted) Is(target error) bool { return target == analysis.ErrStopped }
 
-// Analyze returns the input's profile, or an error if there is no profile. [Result.Stopped] is set
-// if the profile is partial.
+// Analyze returns the profile of the input, or an error if there is no profile. If the profile is
+// partial, [Result.Stopped] is set.
 func (in *Input) Analyze(ctx context.Context, o Options) (*Result, error) {
 	if in.IsProfile {
 		p, err := in.readProfile()
@@ -93,41 +93,41 @@ func (in *Input) Analyze(ctx context.Context, o Options) (*Result, error) {
 	}
 	content, err := workers.NewFile(in.Name, in, uint64(in.Bytes), from)
 	if err != nil {
-		return nil, o.Checkpoints.refuse(in, err)
+		return nil, o.Checkpoints.checkpointError(in, err)
 	}
 	unpacked, err := open.Open(in.Name, content, open.Options{Format: o.Format, Packings: packings, Strict: o.Strict})
 	if err != nil {
 		in.verify(ctx, content)
-		return nil, in.blame(ctx, o, content, err)
+		return nil, in.inputError(ctx, o, content, err)
 	}
-	in.foresee(unpacked)
-	watched := &watcher{reader: unpacked}
+	in.readIndex(unpacked)
+	watched := &badRecordReader{reader: unpacked}
 	if o.Sample != nil {
 		o.Spec.Sample = *o.Sample
 	}
 	if o.Spill != "" {
-		end, err := o.spill()
+		end, err := o.setUpSpilling()
 		if err != nil {
 			return nil, err
 		}
 		defer end()
 	}
-	runner, err := in.runner(&o, unpacked, watched)
+	runner, err := in.newRunner(&o, unpacked, watched)
 	if err != nil {
 		return nil, err
 	}
-	saver, err := o.Checkpoints.begin(in, content, runner, &o, from)
+	saver, err := o.Checkpoints.startSaver(in, content, runner, &o, from)
 	if err != nil {
 		return nil, err
 	}
 	stopped := in.run(ctx, runner, o, saver)
 	done := runner.Progress()
 	if p, ok := runner.(*analysis.Parallel); ok && !p.Close() {
-		watched = &watcher{} // the original watcher is still in use, waiting for input
+		watched = &badRecordReader{} // the original watcher is still in use, waiting for input
 	} else {
 		in.verify(ctx, content)
 	}
-	if stopped = in.blame(ctx, o, content, stopped); stopped != nil {
+	if stopped = in.inputError(ctx, o, content, stopped); stopped != nil {
 		if other := new(workers.OtherFileError); done.References == 0 || errors.As(stopped, &other) {
 			return nil, stopped
 		}
@@ -142,15 +142,15 @@ func (in *Input) Analyze(ctx context.Context, o Options) (*Result, error) {
 	return result, nil
 }
 
-// runner returns the run for the options. Runs with additional consumers or samples need all
-// references in order, so they are not parallel.
-func (in *Input) runner(o *Options, t *open.Trace, r trace.Reader) (analysis.Run, error) {
+// newRunner returns the analysis run for the options. Runs with additional consumers or samples are
+// not parallel, because they need all references in order.
+func (in *Input) newRunner(o *Options, t *open.Trace, r trace.Reader) (analysis.Run, error) {
 	workers := o.Workers
 	if workers == 0 {
 		workers = runtime.GOMAXPROCS(0)
 	}
 	if workers > 1 && o.Beside == nil && o.BesideSites == nil && o.Spec.Splits() {
-		if source := in.source(t); source != nil && o.Spec.Divides(source.Kinds()) && source.Chunks() != nil {
+		if source := in.containerSource(t); source != nil && o.Spec.Divides(source.Kinds()) && source.Chunks() != nil {
 			return analysis.NewDivided(o.Spec, r, t.Container(), source, analysis.DividedOptions{
 				Helpers: analysis.Goroutines(workers-1, o.Spec, source), SegmentReferences: o.Segment, MemoryBytes: o.MemoryBytes, Narrow: o.Checkpoints == nil,
 			})
@@ -167,40 +167,41 @@ func (in *Input) runner(o *Options, t *open.Trace, r trace.Reader) (analysis.Run
 	return runner, nil
 }
 
-// foresee reads the index of a container before the trace, so that the reader can use the index.
-func (in *Input) foresee(t *open.Trace) {
-	if in.places == nil || in.Bytes == 0 {
+// readIndex reads the index of a container in advance, so that the reader can use it.
+func (in *Input) readIndex(t *open.Trace) {
+	if in.randomAccess == nil || in.Bytes == 0 {
 		return
 	}
-	if o, err := sgt.ReadOutline(in.places, in.Bytes); err == nil && t.Expect(o) {
+	if o, err := sgt.ReadOutline(in.randomAccess, in.Bytes); err == nil && t.Expect(o) {
 		in.outline = o
 	}
 }
 
-// source returns the input as a container with random access, or nil.
-func (in *Input) source(t *open.Trace) *sgt.Source {
-	if in.places == nil || in.Bytes == 0 || t.Container() == nil || len(t.Packings()) > 0 {
+// containerSource returns the input as a container with random access. It returns nil if this is
+// not possible.
+func (in *Input) containerSource(t *open.Trace) *sgt.Source {
+	if in.randomAccess == nil || in.Bytes == 0 || t.Container() == nil || len(t.Packings()) > 0 {
 		return nil
 	}
-	s, err := sgt.NewSource(in.Name, in.places, in.Bytes, t.Container())
+	s, err := sgt.NewSource(in.Name, in.randomAccess, in.Bytes, t.Container())
 	if err != nil {
 		return nil // the container has no index
 	}
 	return s
 }
 
-// run steps through the trace until the trace ends or something stops the run.
+// run reads the trace step by step until it ends or the run must stop.
 func (in *Input) run(ctx context.Context, runner analysis.Run, o Options, saver *saver) error {
 	bar := newBar(o.Terminal, o.Spec.ToRead(in.outline.References), in.Bytes)
 	defer bar.finish()
 	const (
 		stepsBetweenLooks = 64      // about 260,000 references
-		linesBetweenLooks = 1 << 17 // about 10 MB of model memory; a few range references can touch many lines
+		linesBetweenLooks = 1 << 17 // about 10 MB of model memory; also checked because a few range references can touch many lines
 	)
 	looked := uint64(0) // number of lines at the last check
-	begun := false      // at least one reference was analysed
+	begun := false      // whether at least one reference was analysed
 	for step := 0; ; step++ {
-		if ctx.Err() != nil && !halt(runner) {
+		if ctx.Err() != nil && !stopReading(runner) {
 			return ErrInterrupted
 		}
 		if err := runner.Step(); err == io.EOF {
@@ -217,16 +218,16 @@ func (in *Input) run(ctx context.Context, runner analysis.Run, o Options, saver 
 		if looked = progress.Lines; looked > ballastLines {
 			dropBallast()
 		}
-		bar.show(in.read.Load(), progress.References, progress.LeftOut, time.Now())
-		saver.look()
+		bar.update(in.read.Load(), progress.References, progress.LeftOut, time.Now())
+		saver.saveIfDue()
 		if o.MemoryBytes > 0 && begun && memoryInUse() > o.MemoryBytes {
 			return fmt.Errorf("%w (set the limit with --memory; the default is half of the free memory)", &analysis.MemoryError{LimitBytes: o.MemoryBytes, References: progress.References})
 		}
 	}
 }
 
-// halt stops a parallel run from reading.
-func halt(r analysis.Run) bool {
+// stopReading stops a parallel run from reading.
+func stopReading(r analysis.Run) bool {
 	p, ok := r.(*analysis.Parallel)
 	if ok {
 		p.Halt()
@@ -234,18 +235,20 @@ func halt(r analysis.Run) bool {
 	return ok
 }
 
-// verify reads up to the position of the checkpoint, unless the user interrupted the pass.
+// verify reads the input up to the position of the checkpoint to check that it has not changed,
+// unless the user interrupted the pass.
 func (in *Input) verify(ctx context.Context, content *workers.File) {
 	if ctx.Err() == nil {
 		content.Verify()
 	}
 }
 
-// blame returns the error that the input has changed if err resulted from such a change. err is nil
-// at the end of the input.
-func (in *Input) blame(ctx context.Context, o Options, content *workers.File, err error) error {
+// inputError returns the error that ended a pass. If the input has changed since the checkpoint,
+// this is an error about the change instead of err. The parameter err is nil at the end of the
+// input.
+func (in *Input) inputError(ctx context.Context, o Options, content *workers.File, err error) error {
 	if other := new(workers.OtherFileError); errors.As(content.Wrong(), &other) {
-		return o.Checkpoints.refuse(in, other)
+		return o.Checkpoints.checkpointError(in, other)
 	}
 	if err == nil {
 		return nil
@@ -261,13 +264,14 @@ func (in *Input) readError(ctx context.Context, err error) error {
 	return err
 }
 
-// watcher is a reader that remembers the first bad record. The runner only counts bad records.
-type watcher struct {
+// badRecordReader is a reader that stores the first bad record, because the runner only counts bad
+// records.
+type badRecordReader struct {
 	reader   trace.Reader
 	firstBad *trace.SyntaxError
 }
 
-func (w *watcher) Next(b *trace.Batch) error {
+func (w *badRecordReader) Next(b *trace.Batch) error {
 	err := w.reader.Next(b)
 	if err != nil && w.firstBad == nil {
 		errors.As(err, &w.firstBad)
@@ -276,14 +280,14 @@ func (w *watcher) Next(b *trace.Batch) error {
 }
 
 // Select implements [trace.Selector].
-func (w *watcher) Select(kinds trace.Kinds) {
+func (w *badRecordReader) Select(kinds trace.Kinds) {
 	if s, ok := w.reader.(trace.Selector); ok {
 		s.Select(kinds)
 	}
 }
 
 // Header implements [trace.Describer].
-func (w *watcher) Header() trace.Header {
+func (w *badRecordReader) Header() trace.Header {
 	if d, ok := w.reader.(trace.Describer); ok {
 		return d.Header()
 	}
@@ -292,13 +296,12 @@ func (w *watcher) Header() trace.Header {
 
 // bar shows progress, rate and remaining time on a terminal.
 type bar struct {
-	shown      *progressbar.ProgressBar // nil if standard error is not a terminal
+	shown      *progressbar.ProgressBar // nil if progress is not shown, because standard error is not a terminal
 	references bool                     // whether the bar counts references instead of bytes
 	next       time.Time
 }
 
-// newBar returns a bar that counts to a number of references, or of bytes if the number of
-// references is 0.
+// newBar returns a progress bar that counts references or, if the number of references is 0, bytes.
 func newBar(terminal io.Writer, references uint64, bytes int64) *bar {
 	if terminal == nil {
 		return &bar{}
@@ -320,9 +323,9 @@ func newBar(terminal io.Writer, references uint64, bytes int64) *bar {
 	)}
 }
 
-// show updates the bar at most ten times a second. leftOut is the number of references that were
-// read but not analysed.
-func (b *bar) show(bytes int64, references, leftOut uint64, now time.Time) {
+// update updates the bar at most ten times per second. The parameter leftOut is the number of
+// references that were read but not analysed.
+func (b *bar) update(bytes int64, references, leftOut uint64, now time.Time) {
 	if b.shown == nil || now.Before(b.next) {
 		return
 	}
@@ -331,7 +334,7 @@ func (b *bar) show(bytes int64, references, leftOut uint64, now time.Time) {
 	if b.references {
 		bytes = int64(references + leftOut)
 	}
-	_ = b.shown.Set64(bytes) // a lost terminal must not end the pass
+	_ = b.shown.Set64(bytes) // ignore errors: losing the terminal must not end the pass
 }
 
 func (b *bar) finish() {

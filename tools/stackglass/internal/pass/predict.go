@@ -16,17 +16,18 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// PredictOptions contains the options for reading a trace in a prediction for several cores.
+// PredictOptions contains the options for reading the trace from which a run on several cores is
+// predicted.
 type PredictOptions struct {
 	Format      string // a value of --input-format, or "" to detect the format
-	Strict      bool   // stop at the first unreadable part of a container
+	Strict      bool   // whether to stop at the first unreadable chunk of a container
 	SkipBad     uint64 // maximum number of bad records
-	MemoryBytes uint64 // memory limit, at which the prediction stops; 0: no limit
+	MemoryBytes uint64 // memory limit, at which the prediction stops; 0 means no limit
 	Terminal    io.Writer
-	PPT         sasmm.Files // additional files of a trace of PPT; each may be nil
+	PPT         sasmm.Files // additional files of a PPT trace; each may be nil
 }
 
-// Predicted is a prediction for several cores.
+// Predicted contains the predictions for several numbers of cores.
 type Predicted struct {
 	Results    []predict.Result
 	BadRecords uint64
@@ -53,7 +54,7 @@ func Predict(ctx context.Context, name string, q predict.Question, o PredictOpti
 		}
 		at := r.Progress()
 		if p.in != nil && p.bar != nil {
-			p.bar.show(int64(max(at.Pass-1, 0))*p.in.Bytes+p.in.read.Load(), at.References, 0, time.Now())
+			p.bar.update(int64(max(at.Pass-1, 0))*p.in.Bytes+p.in.read.Load(), at.References, 0, time.Now())
 		}
 		if o.MemoryBytes > 0 && memoryInUse() > o.MemoryBytes {
 			return nil, fmt.Errorf("%w (set the limit with --memory; the default is half of the free memory)", &analysis.MemoryError{LimitBytes: o.MemoryBytes, References: at.References})
@@ -74,11 +75,11 @@ type prediction struct {
 	in      *Input
 	bar     *bar
 	out     Predicted
-	private []multicore.Range // private addresses of a trace of PPT, or nil if not known yet
+	private []multicore.Range // private addresses of a PPT trace, or nil if not yet known
 }
 
-// rows opens the trace.
-func (p *prediction) rows() (*Input, *patient, error) {
+// openRows opens the trace.
+func (p *prediction) openRows() (*Input, *tolerantReader, error) {
 	in, err := Open(p.ctx, p.name, nil)
 	if err != nil {
 		return nil, nil, err
@@ -92,17 +93,17 @@ func (p *prediction) rows() (*Input, *patient, error) {
 		p.bar = newBar(p.options.Terminal, 0, 0)
 	}
 	p.out.BadRecords, p.out.FirstBad, p.out.Stopped = 0, nil, nil
-	return in, &patient{Trace: t, p: p}, nil
+	return in, &tolerantReader{Trace: t, p: p}, nil
 }
 
 func (p *prediction) open(o multicore.Options) (predict.Threads, error) {
-	in, rows, err := p.rows()
+	in, rows, err := p.openRows()
 	if err != nil {
 		return nil, err
 	}
 	var r trace.Reader = rows
 	if rows.Header().Format == "ppt" {
-		if r, err = p.ppt(rows, &o); err != nil {
+		if r, err = p.openPPT(rows, &o); err != nil {
 			in.Close()
 			return nil, err
 		}
@@ -116,11 +117,11 @@ func (p *prediction) open(o multicore.Options) (predict.Threads, error) {
 		in.Close()
 		return nil, err
 	}
-	return &mimicked{threads, in, store}, nil
+	return &synthesised{threads, in, store}, nil
 }
 
-// ppt marks the parallel regions in a trace of PPT, and finds its private addresses.
-func (p *prediction) ppt(rows *patient, o *multicore.Options) (trace.Reader, error) {
+// openPPT marks the parallel regions in a PPT trace, and finds its private addresses.
+func (p *prediction) openPPT(rows *tolerantReader, o *multicore.Options) (trace.Reader, error) {
 	if o.Division == multicore.ByIterations {
 		return nil, &trace.OptionError{Option: "division", Got: o.Division.String(), Want: "region or printed for a trace of PPT, which has blocks but no loops"}
 	}
@@ -128,7 +129,7 @@ func (p *prediction) ppt(rows *patient, o *multicore.Options) (trace.Reader, err
 	if o.Private.Ranges == nil && p.private == nil {
 		shared := f.Shared
 		if shared == nil {
-			in, other, err := p.rows()
+			in, other, err := p.openRows()
 			if err != nil {
 				return nil, err
 			}
@@ -146,25 +147,26 @@ func (p *prediction) ppt(rows *patient, o *multicore.Options) (trace.Reader, err
 	return f.Mark(rows)
 }
 
-// mimicked contains synthesised threads and their trace. Close closes the trace.
-type mimicked struct {
+// synthesised contains synthesised threads and the trace from which they are synthesised. Close
+// closes the trace.
+type synthesised struct {
 	predict.Threads
 	in    *Input
 	store *tempFile
 }
 
 // Unwrap returns the wrapped threads.
-func (m *mimicked) Unwrap() predict.Threads { return m.Threads }
+func (m *synthesised) Unwrap() predict.Threads { return m.Threads }
 
-func (m *mimicked) Close() error { return errors.Join(m.in.Close(), m.store.close()) }
+func (m *synthesised) Close() error { return errors.Join(m.in.Close(), m.store.close()) }
 
-// patient is a reader that skips tolerated bad records, and ends at damage.
-type patient struct {
+// tolerantReader is a reader that skips tolerated bad records, and ends where the trace is damaged.
+type tolerantReader struct {
 	*open.Trace
 	p *prediction
 }
 
-func (r *patient) Next(b *trace.Batch) error {
+func (r *tolerantReader) Next(b *trace.Batch) error {
 	for {
 		err := r.Trace.Next(b)
 		var bad *trace.SyntaxError

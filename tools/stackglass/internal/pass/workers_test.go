@@ -13,7 +13,7 @@ import (
 )
 
 // TestWorkersGiveTheSameBytes checks that the profile is byte-identical for any number of workers
-// and segments. The inputs are the demos and the first references in real traces, both in the
+// and segments. The inputs are the demos and the first references of real traces, both in their
 // original format and as containers.
 func TestWorkersGiveTheSameBytes(t *testing.T) {
 	inputs := map[string]Options{}
@@ -31,7 +31,7 @@ func TestWorkersGiveTheSameBytes(t *testing.T) {
 			o := Options{}
 			o.Spec.Limit = 400_000
 			inputs[tracetest.RealPath(t, name)] = o
-			inputs[converted(t, name)] = Options{}
+			inputs[convertTrace(t, name)] = Options{}
 		}
 	}
 	for name, o := range inputs {
@@ -54,9 +54,9 @@ func TestWorkersGiveTheSameBytes(t *testing.T) {
 	}
 }
 
-// The function "converted" writes the first references in a real trace to a container, and returns
-// the container's path.
-func converted(t *testing.T, name string) (path string) {
+// convertTrace writes the first references of a real trace to a container, and returns the path of
+// the container.
+func convertTrace(t *testing.T, name string) (path string) {
 	t.Helper()
 	in, err := Open(context.Background(), tracetest.RealPath(t, name), nil)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package shelf implements the spill store of the command, which writes data that exceeds the
-// memory limit to files in a folder.
+// Package shelf implements the command's spill store: if data exceeds the memory limit, it is
+// written to files in a folder.
 package shelf
 
 import (
@@ -17,7 +17,7 @@ type Folder struct {
 	read []byte
 }
 
-// New creates an empty spill store below a folder, which it creates if necessary.
+// New creates an empty spill store in a parent folder. It creates the parent folder if necessary.
 func New(parent string) (*Folder, error) {
 	if err := os.MkdirAll(parent, 0o700); err != nil {
 		return nil, err

@@ -18,9 +18,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// The variable "size" is the size of the traces. It is large in `make soak`. Otherwise, it is small
-// enough for the tests to take only a few seconds.
-var size = func() (s struct {
+// traceSize is the size of the traces. It is large in `make soak`. Otherwise, it is small enough
+// that the tests take only a few seconds.
+var traceSize = func() (s struct {
 	references, lines int
 	memory            uint64
 }) {
@@ -31,9 +31,8 @@ var size = func() (s struct {
 	return s
 }()
 
-// The function "analyze" analyses a trace with a limit on the memory for models. A limit of 0 means
-// no limit.
-func analyze(t *testing.T, r trace.Reader, memory uint64) *profile.Profile {
+// analyzeWithin analyses a trace with a limit on the memory of the models. 0 means no limit.
+func analyzeWithin(t *testing.T, r trace.Reader, memory uint64) *profile.Profile {
 	t.Helper()
 	spec := analysis.Spec{Analyses: analysis.Locality}
 	if memory > 0 {
@@ -54,20 +53,19 @@ func analyze(t *testing.T, r trace.Reader, memory uint64) *profile.Profile {
 		err = runner.Step()
 		if time.Since(told) > 30*time.Second {
 			told = time.Now()
-			t.Logf("%v: %+v, at most %d MB so far", time.Since(begin).Round(time.Second), runner.Progress(), peak()>>20)
+			t.Logf("%v: %+v, at most %d MB so far", time.Since(begin).Round(time.Second), runner.Progress(), peakMemory()>>20)
 		}
 	}
 	if err != io.EOF {
 		t.Fatal(err)
 	}
 	p := runner.Finish(profile.State{})
-	t.Logf("%d references in %v, at most %d MB", p.Totals.AllReferences(), time.Since(begin).Round(time.Millisecond), peak()>>20)
+	t.Logf("%d references in %v, at most %d MB", p.Totals.AllReferences(), time.Since(begin).Round(time.Millisecond), peakMemory()>>20)
 	return p
 }
 
-// The function "peak" returns the peak resident set size of the process in bytes, or 0 if it is
-// unknown.
-func peak() uint64 {
+// peakMemory returns the peak resident set size of the process in bytes, or 0 if it is unknown.
+func peakMemory() uint64 {
 	status, _ := os.ReadFile("/proc/self/status")
 	_, rest, _ := strings.Cut(string(status), "VmHWM:")
 	kib, _ := strconv.ParseUint(strings.TrimSpace(rest[:max(strings.Index(rest, "kB"), 0)]), 10, 64)
@@ -77,49 +75,50 @@ func peak() uint64 {
 // TestCyclic checks the profile of a loop over more lines than fit in memory. Between two accesses
 // to a line, the loop accesses all other lines.
 func TestCyclic(t *testing.T) {
-	p := analyze(t, tracetest.Stream(size.references, tracetest.Strided(64, size.lines*64)), size.memory)
-	if most := peak(); most > size.memory && os.Getenv("STACKGLASS_SOAK") != "" {
-		t.Errorf("peak memory %d bytes, want at most %d", most, size.memory)
+	p := analyzeWithin(t, tracetest.Stream(traceSize.references, tracetest.Strided(64, traceSize.lines*64)), traceSize.memory)
+	if most := peakMemory(); most > traceSize.memory && os.Getenv("STACKGLASS_SOAK") != "" {
+		t.Errorf("peak memory %d bytes, want at most %d", most, traceSize.memory)
 	}
 	var cold, far, other uint64
 	for _, k := range p.Locality[0].Kinds {
 		cold += k.Cold
 		for d, n := range k.Distances.All() {
-			if d == uint64(size.lines)-1 {
+			if d == uint64(traceSize.lines)-1 {
 				far += n
 			} else {
 				other += n
 			}
 		}
 	}
-	if cold != uint64(size.lines) || far != uint64(size.references-size.lines) || other != 0 {
+	if cold != uint64(traceSize.lines) || far != uint64(traceSize.references-traceSize.lines) || other != 0 {
 		t.Errorf("%d first accesses, %d accesses after all other lines, %d others", cold, far, other)
 	}
 }
 
-// TestRandom checks that, for accesses to random lines, the profile equals the profile of a run
-// with unlimited memory.
+// TestRandom checks that a memory limit does not change the profile of accesses to random lines.
 func TestRandom(t *testing.T) {
-	pattern := func() trace.Reader { return tracetest.Stream(size.references, tracetest.Uniform(size.lines, 1)) }
-	p := analyze(t, pattern(), size.memory)
+	pattern := func() trace.Reader {
+		return tracetest.Stream(traceSize.references, tracetest.Uniform(traceSize.lines, 1))
+	}
+	p := analyzeWithin(t, pattern(), traceSize.memory)
 	got := p.Digest()
-	if most := peak(); most > size.memory && os.Getenv("STACKGLASS_SOAK") != "" {
-		t.Errorf("peak memory %d bytes, want at most %d", most, size.memory)
+	if most := peakMemory(); most > traceSize.memory && os.Getenv("STACKGLASS_SOAK") != "" {
+		t.Errorf("peak memory %d bytes, want at most %d", most, traceSize.memory)
 	}
 	var deep uint64
 	for _, k := range p.Locality[0].Kinds {
 		for d, n := range k.Distances.All() {
-			if d >= uint64(size.lines)/2 {
+			if d >= uint64(traceSize.lines)/2 {
 				deep += n
 			}
 		}
 	}
-	if deep < uint64(size.references)/5 {
+	if deep < uint64(traceSize.references)/5 {
 		t.Errorf("%d accesses hit the lower half of the stack, want at least a fifth", deep)
 	}
 	p = nil
 	runtime.GC()
-	if want := analyze(t, pattern(), 0).Digest(); !bytes.Equal(got[:], want[:]) {
+	if want := analyzeWithin(t, pattern(), 0).Digest(); !bytes.Equal(got[:], want[:]) {
 		t.Error("the profile differs from the profile of a run with unlimited memory")
 	}
 }

@@ -23,14 +23,14 @@ func TryLock(file *os.File) error {
 	return err
 }
 
-// RemoveLocked removes a file that this process has locked, and then closes it. The file stays
-// locked until it is removed, so no other process can lock the removed file.
+// RemoveLocked removes a file that this process has locked, and then closes it. No other process
+// can lock the file before it is removed, because closing it releases the lock.
 func RemoveLocked(file *os.File) {
 	_ = os.Remove(file.Name())
 	file.Close()
 }
 
-// SyncNames flushes the names in a folder to the disk, if the system supports it.
+// SyncNames flushes the file names in a folder to the disk, if the system supports this.
 func SyncNames(folder *os.File) error {
 	err := folder.Sync()
 	if errors.Is(err, syscall.EINVAL) || errors.Is(err, errors.ErrUnsupported) {

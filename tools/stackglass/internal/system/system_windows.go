@@ -6,8 +6,8 @@ import (
 	"unsafe"
 )
 
-// Numbers of errors that package syscall does not name. Windows never returns the package's own
-// constants, such as syscall.ENOSPC.
+// Error numbers for which package syscall defines no names. Windows never returns the constants of
+// that package, such as syscall.ENOSPC.
 const (
 	errorLockViolation    = syscall.Errno(33)
 	errorHandleDiskFull   = syscall.Errno(39)
@@ -51,5 +51,5 @@ func RemoveLocked(file *os.File) {
 	_ = os.Remove(file.Name())
 }
 
-// SyncNames does nothing: Windows cannot flush folders, and keeps a journal of names.
+// SyncNames does nothing. Windows cannot flush folders, and protects file names by a journal.
 func SyncNames(*os.File) error { return nil }

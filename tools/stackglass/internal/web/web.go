@@ -1,5 +1,5 @@
 // Package web serves the page's files on this machine. Every response has the page's security
-// policy and the correct media type. Responses are compressed if the browser supports this, and are
+// policy and the correct media type. Responses are compressed if the browser supports it, and are
 // never stale.
 package web
 
@@ -18,9 +18,9 @@ import (
 	"github.com/stackglass/stackglass/site/policy"
 )
 
-// types maps file name extensions to media types, because the table of the operating system differs
-// between machines.
-var types = map[string]string{
+// mediaTypes maps file name extensions to media types. The table of the operating system is not
+// used, because it differs between machines.
+var mediaTypes = map[string]string{
 	".html":        "text/html; charset=utf-8",
 	".js":          "text/javascript; charset=utf-8",
 	".mjs":         "text/javascript; charset=utf-8",
@@ -38,22 +38,22 @@ var types = map[string]string{
 	".names":       "text/plain; charset=utf-8",
 }
 
-// codings lists the content codings in order of preference, with their names in HTTP and the
+// contentCodings lists the content codings in order of preference, with their names in HTTP and the
 // extensions of compressed files.
-var codings = [...]struct{ name, ending string }{{"br", ".br"}, {"gzip", ".gz"}}
+var contentCodings = [...]struct{ name, ending string }{{"br", ".br"}, {"gzip", ".gz"}}
 
-// form is the content of a file as it is sent, either plain or compressed.
-type form struct {
-	coding  string // the content coding; "": plain
+// variant is the plain or a compressed form of a file, as it is sent to browsers.
+type variant struct {
+	coding  string // the content coding; "" means uncompressed
 	content []byte
 	tag     string
 }
 
 // file is one file of the page, in memory.
 type file struct {
-	plain     *form
-	packed    [len(codings)]*form // compressed contents by coding; nil if the file has no such variant
-	mediaType string
+	plain      *variant
+	compressed [len(contentCodings)]*variant // compressed variants by content coding; nil if there is no such variant
+	mediaType  string
 }
 
 // handler serves files.
@@ -61,13 +61,13 @@ type handler struct {
 	files map[string]*file // files by path, without a leading slash
 }
 
-// Handler returns a handler that serves files with the page's policy. Files X.br and X.gz are the
-// compressed variants of X, for browsers that accept them.
+// Handler returns a handler that serves files with the page's security policy. Files X.br and X.gz
+// are the compressed variants of X, for browsers that accept them.
 func Handler(files fs.FS) (http.Handler, error) {
 	h := &handler{files: map[string]*file{}}
 	err := fs.WalkDir(files, ".", func(name string, entry fs.DirEntry, err error) error {
 		forOtherHosts := strings.HasPrefix(path.Base(name), ".") || strings.HasPrefix(path.Base(name), "_")
-		if err != nil || entry.IsDir() || forOtherHosts { // .assetsignore, _headers
+		if err != nil || entry.IsDir() || forOtherHosts { // such as .assetsignore and _headers
 			return err
 		}
 		content, err := fs.ReadFile(files, name)
@@ -82,19 +82,19 @@ func Handler(files fs.FS) (http.Handler, error) {
 
 func (h *handler) add(name string, content []byte) {
 	sum := sha256.Sum256(content)
-	made := &form{content: content, tag: `"` + hex.EncodeToString(sum[:16]) + `"`}
-	for i, coding := range codings {
+	made := &variant{content: content, tag: `"` + hex.EncodeToString(sum[:16]) + `"`}
+	for i, coding := range contentCodings {
 		if plain, packed := strings.CutSuffix(name, coding.ending); packed {
 			made.coding = coding.name
-			h.file(plain).packed[i] = made
+			h.fileNamed(plain).compressed[i] = made
 			return
 		}
 	}
-	h.file(name).plain = made
+	h.fileNamed(name).plain = made
 }
 
-// file returns the file with a name, and adds it if necessary.
-func (h *handler) file(name string) *file {
+// fileNamed returns the file with the given name. It adds the file to the map if necessary.
+func (h *handler) fileNamed(name string) *file {
 	f := h.files[name]
 	if f == nil {
 		f = &file{mediaType: mediaType(name)}
@@ -104,7 +104,7 @@ func (h *handler) file(name string) *file {
 }
 
 func mediaType(name string) string {
-	if t, ok := types[path.Ext(name)]; ok {
+	if t, ok := mediaTypes[path.Ext(name)]; ok {
 		return t
 	}
 	return "application/octet-stream"
@@ -114,14 +114,14 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for _, header := range policy.Headers() {
 		w.Header().Set(header.Name, header.Value)
 	}
-	if !local(r.Host) {
-		// The host name of another site resolves to this machine (DNS rebinding).
+	if !isLoopback(r.Host) {
+		// The host name belongs to another site, but resolves to this machine (DNS rebinding).
 		http.Error(w, "this server answers only requests to loopback addresses", http.StatusMisdirectedRequest)
 		return
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead || r.ContentLength != 0 {
 		w.Header().Set("Allow", "GET, HEAD")
-		w.Header().Set("Connection", "close") // otherwise the response would wait for the rest of a request body
+		w.Header().Set("Connection", "close") // otherwise, the response would wait until the whole request body has arrived
 		http.Error(w, "the server accepts no data, because traces stay in the browser", http.StatusMethodNotAllowed)
 		return
 	}
@@ -139,9 +139,9 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	head.Set("Vary", "Accept-Encoding")
 	head.Set("Cache-Control", policy.Cache(name))
 	sent := f.plain
-	for i, coding := range codings {
-		if f.packed[i] != nil && takes(r.Header, coding.name) {
-			sent = f.packed[i]
+	for i, coding := range contentCodings {
+		if f.compressed[i] != nil && acceptsCoding(r.Header, coding.name) {
+			sent = f.compressed[i]
 			head.Set("Content-Encoding", sent.coding)
 			break
 		}
@@ -150,8 +150,8 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(sent.content))
 }
 
-// local reports whether a request was sent to a loopback address.
-func local(host string) bool {
+// isLoopback reports whether a request was sent to a loopback address.
+func isLoopback(host string) bool {
 	name, _, err := net.SplitHostPort(host)
 	if err != nil {
 		name = host
@@ -160,8 +160,8 @@ func local(host string) bool {
 	return name == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// takes reports whether Accept-Encoding contains a coding with a weight above 0.
-func takes(head http.Header, wanted string) bool {
+// acceptsCoding reports whether the header Accept-Encoding contains a coding with a weight above 0.
+func acceptsCoding(head http.Header, wanted string) bool {
 	for word := range strings.SplitSeq(strings.Join(head.Values("Accept-Encoding"), ","), ",") {
 		coding, parameters, _ := strings.Cut(strings.TrimSpace(word), ";")
 		if strings.TrimSpace(coding) != wanted {

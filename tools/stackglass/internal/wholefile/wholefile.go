@@ -1,4 +1,4 @@
-// Package wholefile writes files that appear only when they are complete. Until everything is
+// Package wholefile writes files that appear only when they are complete. Until its content is
 // flushed to the disk, a file has a temporary name in the same folder.
 package wholefile
 
@@ -17,8 +17,8 @@ type File struct {
 	temp string // the temporary name, or "" if the target is not a regular file
 }
 
-// Create opens a file for writing, and checks that path can be written. A device or a pipe is
-// written directly, because renaming would replace it.
+// Create opens a file for writing, and checks that the path can be written. Devices and pipes are
+// written directly, because renaming would replace them.
 func Create(path string) (*File, error) {
 	if st, err := os.Stat(path); err == nil && !st.Mode().IsRegular() {
 		if st.IsDir() {
@@ -60,7 +60,7 @@ func (w *File) Commit() error {
 	return err
 }
 
-// Discard removes the file. After Commit, Discard has no effect.
+// Discard removes the unfinished file. After Commit, it has no effect.
 func (w *File) Discard() {
 	w.f.Close()
 	if w.temp != "" {
@@ -68,7 +68,7 @@ func (w *File) Discard() {
 	}
 }
 
-// Save writes a file in one call.
+// Save creates a file, writes its content and commits it.
 func Save(path string, write func(io.Writer) error) error {
 	w, err := Create(path)
 	if err != nil {
