@@ -8,8 +8,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// halves returns a program whose main function takes each direction of a branch half of the time.
-func halves() *trace.Program {
+// halfTakenBranch returns a program whose main function takes each direction of a branch half of the time.
+func halfTakenBranch() *trace.Program {
 	add := []trace.Op{{Opcode: "add", Type: "i32", Count: 2}, {Opcode: "br", Count: 1}}
 	return &trace.Program{
 		Functions: []trace.Function{{Name: "main", Blocks: 4}, {Name: "unused", First: 4, Blocks: 1}},
@@ -25,7 +25,7 @@ func halves() *trace.Program {
 
 func solved(t *testing.T, invocations uint64, weights ...uint64) *Blocks {
 	t.Helper()
-	s, err := blocks.NewSystem(halves())
+	s, err := blocks.NewSystem(halfTakenBranch())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -324,7 +324,7 @@ func Mismatches(a, b *profile.Profile) (list []string) {
 	differ("the analysed parts of the traces", analysedPart(&a.Input), analysedPart(&b.Input), "analyze both with the same --skip and --limit, unless you want to compare these parts")
 	differ("the chosen threads", threads(a), threads(b), "analyze both with the same --threads, unless you want to compare these threads")
 	differ("the line sizes", lineSizes(a), lineSizes(b), "analyze both with the same --lines, unless you want to compare these line sizes")
-	differ("the recording methods", formatText(&a.Input.Header), formatText(&b.Input.Header), "different formats record different things; compare traces of the same format if you can")
+	differ("the recording methods", formatText(&a.Input.Header), formatText(&b.Input.Header), "different formats record different data; if possible, compare traces of the same format")
 	if len(list) == 0 && a.Digest() == b.Digest() {
 		list = append(list, "A and B are the same run: their profiles are identical, byte for byte")
 	}

@@ -40,7 +40,7 @@ func CountersOf(c *profile.Counters, by CountersBy, column string) report.Table 
 const wideCounters = " bytes last_line loads stores calls vector_ops instructions memmove_bytes memset_bytes "
 
 // NarrowCounters drops the less important columns of a table of functions or blocks, so that the
-// table fits on a screen. It always keeps the column whose key is the parameter keep.
+// table fits on a screen. It never drops the column with the key keep.
 func NarrowCounters(t report.Table, keep string) report.Table {
 	var columns []int
 	for i := range t.Columns {
@@ -197,7 +197,7 @@ func CounterRatios(p *profile.Profile) report.Table {
 // usageTable returns a table of memory usage. For each share of all accessed bytes, it contains the
 // smallest number of memory bytes that receives this share.
 func usageTable(c *profile.Counters) report.Table {
-	b := newCounterTable("memory", "Memory usage: the smallest number of bytes that receives each share of all accesses", "share=share of accesses", "bytes")
+	b := newCounterTable("memory", "Memory usage: the smallest number of bytes that together receive each share of the accesses", "share=share of accesses", "bytes")
 	for i, n := range c.Usage {
 		if c.Touched {
 			b.share(float64(i+1), profile.UsageSteps).count(n).endRow()

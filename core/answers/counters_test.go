@@ -28,8 +28,8 @@ func multiplied(t *testing.T) *profile.Profile {
 	return r.Finish(profile.State{})
 }
 
-// cells returns a table's cells in the format for programs, beginning with the header.
-func cells(t *testing.T, table report.Table) [][]string {
+// plainCells returns a table's cells in the format for programs, beginning with the header.
+func plainCells(t *testing.T, table report.Table) [][]string {
 	t.Helper()
 	var out bytes.Buffer
 	d := report.Document{Tables: []report.Table{table}}
@@ -67,7 +67,7 @@ func TestSortedRowsAddUp(t *testing.T) {
 	sum := p.Counters.Program()
 	for _, by := range []answers.CountersBy{answers.ByFunction, answers.ByBlock} {
 		for _, column := range answers.CountersOf(p.Counters, by, "").Columns {
-			rows := cells(t, answers.CountersOf(p.Counters, by, column.Key))
+			rows := plainCells(t, answers.CountersOf(p.Counters, by, column.Key))
 			at := slices.Index(rows[0], column.Key)
 			flops := slices.Index(rows[0], "flops")
 			last, total := uint64(1<<63), uint64(0)

@@ -189,7 +189,7 @@ func (c *Communication) FalseSummary() string {
 		if IsOfSample(c.Profile) {
 			where = " on the sampled lines"
 		}
-		return "No false sharing" + where + ": no line moves between threads only because they write different words of it." + small
+		return "No false sharing" + where + ": no line moves between threads just because they write different words of the line." + small
 	}
 	text := "False sharing: "
 	for i := range list {

@@ -324,7 +324,7 @@ func AbsentThreads(p *profile.Profile, groups [][]uint32) (doubts []string) {
 		for _, group := range groups {
 			names = append(names, NumbersOf(group))
 		}
-		return []string{strings.Join(names, "/") + ": the trace does not say which thread made a reference"}
+		return []string{strings.Join(names, "/") + ": the trace does not record which thread made a reference"}
 	case p.Input.Threads != nil || p.Input.Skip > 0 || p.Input.Limit > 0:
 		whole = "the analysed part of the trace"
 	}

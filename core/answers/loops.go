@@ -112,7 +112,7 @@ func ProgramPlaces(p *trace.Program) func(loops.Reference) *profile.Site {
 type SourceRange struct {
 	Function    string
 	File        string
-	First, Last uint32 // line numbers; 0: unknown
+	First, Last uint32 // line numbers; 0 if unknown
 }
 
 // SourceRange returns the source location of a loop. The first reference with a known location
@@ -270,7 +270,7 @@ func (l *Loops) Brief(of []SourceLoop, least float64) report.Table {
 			continue
 		}
 		w := l.SourceRange(of[i].Loops[0])
-		t.Add(report.TextOf(strings.Repeat("  ", of[i].Depth)+l.LabelOf(&of[i])), text(w.Function), text(w.Source()), report.Count(uint64(len(of[i].Loops))), report.Count(uint64(s.threads)),
+		t.Add(report.TextOf(strings.Repeat("  ", of[i].Depth)+l.LabelOf(&of[i])), textCell(w.Function), textCell(w.Source()), report.Count(uint64(len(of[i].Loops))), report.Count(uint64(s.threads)),
 			report.TextOf(Trips(s.least, s.most)), report.Count(s.runs), report.Count(s.references), report.Share(s.references, l.References))
 	}
 	rest := func(name string, references uint64) {
@@ -301,7 +301,7 @@ func (l *Loops) ArraysTable(of []int) report.Table {
 					report.None(), report.None(), report.TextOf("irregular"), report.None(), report.None(), report.None(), report.None())
 				continue
 			}
-			t.Add(report.TextOf(l.Label(loop)), text(a.Name), report.Count(a.References), report.Count(a.Stores),
+			t.Add(report.TextOf(l.Label(loop)), textCell(a.Name), report.Count(a.References), report.Count(a.Stores),
 				report.TextOf("0x"+strconv.FormatUint(a.Base, 16)), report.Bytes(a.Extent), report.TextOf(Strides(&a)),
 				report.Bytes(a.Touched), report.Count(a.Lines), report.Ratio(a.Utilisation(uint64(l.LineBytes))), report.YesNo(a.Exact))
 		}
@@ -330,7 +330,7 @@ func Strides(a *outline.Array) string {
 // AllNests means that the number of nests is not limited.
 const AllNests = math.MaxInt
 
-func text(s string) report.Value {
+func textCell(s string) report.Value {
 	if s == "" {
 		return report.None()
 	}

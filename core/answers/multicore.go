@@ -39,7 +39,7 @@ import (
 // sampled executions of each block.
 type MulticoreQuestion struct {
 	Name   string // the file's name, for messages
-	Format string // a value of --input-format; "": detect the format
+	Format string // a value of --input-format; "" means that the format is detected
 
 	Cores []uint32 // numbers of cores for which a run is predicted, in the order of the replies
 	// Division selects how the work of a parallel region is divided among the cores. Schedule
@@ -48,7 +48,7 @@ type MulticoreQuestion struct {
 	Division, Schedule, Interleave string
 	Protocol                       string // coherence protocol of private caches: mesi or msi
 	Seed                           uint64
-	// ranges of private addresses, such as 0x7f00-0x7fff; nil: the threads' stacks
+	// ranges of private addresses, such as 0x7f00-0x7fff; nil means the threads' stacks
 	Private   []string
 	Machine   []string // the hierarchy, one level per line (hierarchy.Lines)
 	Processor string   // the processor for which times are predicted; "" if no times are predicted

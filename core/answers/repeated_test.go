@@ -13,8 +13,8 @@ type heapRow struct {
 	misses uint64
 }
 
-// heap returns a table of heap data with the given rows.
-func heap(rows ...heapRow) report.Table {
+// heapTable returns a table of heap data with the given rows.
+func heapTable(rows ...heapRow) report.Table {
 	t := report.Table{Key: "sites", Columns: []report.Column{{Key: "name"}, {Key: "kind"}, {Key: "function"}, {Key: "file"}, {Key: "line"}, {Key: "L1_misses"}}}
 	for _, r := range rows {
 		t.Add(report.TextOf(r.name), report.TextOf("heap"), report.TextOf("main"), report.TextOf("h.c"), report.Count(r.line), report.Count(r.misses))
@@ -32,29 +32,29 @@ func TestAllocationsInOneFunction(t *testing.T) {
 		doubt string
 	}{
 		{ // the same code with different input
-			a:    heap(heapRow{blocks, 4, 400}, heapRow{blocks, 5, 10}),
-			b:    heap(heapRow{blocks, 5, 300}, heapRow{blocks, 4, 100}),
+			a:    heapTable(heapRow{blocks, 4, 400}, heapRow{blocks, 5, 10}),
+			b:    heapTable(heapRow{blocks, 5, 300}, heapRow{blocks, 4, 100}),
 			want: map[string]string{"[blocks] h.c:4": "400,100", "[blocks] h.c:5": "10,300"},
 		},
 		{ // the program did not reach one of the allocations
-			a:    heap(heapRow{blocks, 5, 10}),
-			b:    heap(heapRow{blocks, 4, 300}, heapRow{blocks, 5, 30}),
+			a:    heapTable(heapRow{blocks, 5, 10}),
+			b:    heapTable(heapRow{blocks, 4, 300}, heapRow{blocks, 5, 30}),
 			want: map[string]string{"[blocks] h.c:4": "0,300", "[blocks] h.c:5": "10,30"},
 		},
 		{ // a line was inserted between the allocations
-			a:     heap(heapRow{blocks, 4, 400}, heapRow{blocks, 5, 10}),
-			b:     heap(heapRow{blocks, 6, 300}, heapRow{blocks, 4, 100}),
+			a:     heapTable(heapRow{blocks, 4, 400}, heapRow{blocks, 5, 10}),
+			b:     heapTable(heapRow{blocks, 6, 300}, heapRow{blocks, 4, 100}),
 			want:  map[string]string{"[blocks] h.c:4": "400,100", "[blocks] h.c:5, in B h.c:6": "10,300"},
 			doubt: "in source order",
 		},
 		{ // only run B has several allocations
-			a:    heap(heapRow{"x", 1, 1}),
-			b:    heap(heapRow{"x", 9, 2}, heapRow{blocks, 6, 300}, heapRow{blocks, 4, 100}),
+			a:    heapTable(heapRow{"x", 1, 1}),
+			b:    heapTable(heapRow{"x", 9, 2}, heapRow{blocks, 6, 300}, heapRow{blocks, 4, 100}),
 			want: map[string]string{"x": "1,2", "[blocks] h.c:4": "0,100", "[blocks] h.c:6": "0,300"},
 		},
 		{ // the allocations have the same name
-			a:     heap(heapRow{blocks, 4, 400}, heapRow{blocks, 4, 10}),
-			b:     heap(heapRow{blocks, 4, 300}, heapRow{blocks, 4, 100}),
+			a:     heapTable(heapRow{blocks, 4, 400}, heapRow{blocks, 4, 10}),
+			b:     heapTable(heapRow{blocks, 4, 300}, heapRow{blocks, 4, 100}),
 			want:  map[string]string{"[blocks] h.c:4": "10,100"},
 			doubt: "in the order of their misses",
 		},
@@ -74,7 +74,7 @@ func TestAllocationsInOneFunction(t *testing.T) {
 			t.Errorf("%v with the warning %q, want %v and %q", have, got.Doubt, c.want, c.doubt)
 		}
 	}
-	before := heap(heapRow{blocks, 4, 400}, heapRow{blocks, 5, 10})
+	before := heapTable(heapRow{blocks, 4, 400}, heapRow{blocks, 5, 10})
 	Join([]report.Table{before}, []report.Table{before})
 	if before.Rows[0][0].Plain() != blocks {
 		t.Error("joining two tables renamed their rows")

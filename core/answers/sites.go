@@ -263,7 +263,7 @@ func (s *Sites) columns() []siteColumn {
 	return s.all
 }
 
-// add appends a column. text has the form KEY or KEY=LABEL.
+// add appends a column. The parameter text has the form KEY or KEY=LABEL.
 func (s *Sites) add(part sitePart, text string, cell func(*attribution.Row) report.Value) {
 	s.all = append(s.all, siteColumn{report.Columns(text)[0], part, cell})
 }
@@ -308,7 +308,7 @@ func (s *Sites) addPlace() {
 func (s *Sites) addLevel(n int) {
 	l := &s.Levels[n]
 	s.add(inCounts, s.levelName(n)+"_misses=misses "+s.levelName(n), func(r *attribution.Row) report.Value { return numberCell(r.Misses[n], l.Exact) })
-	if s.estimated() {
+	if s.isEstimated() {
 		s.add(inCounts, s.levelName(n)+"_misses_off=±", func(r *attribution.Row) report.Value { return s.missesOff(r, n) })
 	}
 	s.add(inCounts, s.levelName(n)+"_share=of all", func(r *attribution.Row) report.Value {
@@ -339,7 +339,7 @@ func (s *Sites) addCounts() {
 	}
 	add("accesses", func(r *attribution.Row) report.Value { return report.Count(r.Accesses) })
 	add("cold=first accesses", func(r *attribution.Row) report.Value { return report.Count(r.Cold) })
-	if s.estimated() {
+	if s.isEstimated() {
 		add("cold_off=±", s.coldOff)
 	}
 }
@@ -462,8 +462,8 @@ func AddressOf(s *profile.Site) string {
 // utilisation are known only for the whole run.
 func (s *Sites) isPart() bool { return s.Ranker.Part() }
 
-// estimated reports whether misses are estimated from a sample.
-func (s *Sites) estimated() bool { return s.Profile.Sampled.Estimates() && IsOfSample(s.Profile) }
+// isEstimated reports whether misses are estimated from a sample.
+func (s *Sites) isEstimated() bool { return s.Profile.Sampled.Estimates() && IsOfSample(s.Profile) }
 
 // missesOff returns the half-width of the confidence interval for a row's misses in a level. It
 // adds the half-widths of the row's sites, because their errors may have the same sign. A row
@@ -518,7 +518,7 @@ func (s *Sites) distinctTexts(r *attribution.Row, text func(*profile.Site) strin
 // most often made the previous access to the same cache line. It ignores stack distances below
 // profile.PreviousFrom. If the given rows are data objects, the listed rows are source lines.
 func (s *Sites) Before(of []int) report.Table {
-	t := report.Table{Key: "before", Title: "Which code touched the lines before", Columns: report.Columns(
+	t := report.Table{Key: "before", Title: "Which code accessed the same lines before", Columns: report.Columns(
 		"of=accesses of", "place=previous access by", "accesses", "share")}
 	code := Sites{Profile: s.Profile, Ranker: s.Ranker, By: s.By, Name: s.Name, rows: s.Rows()}
 	if s.By == attribution.Object {

@@ -172,7 +172,7 @@ func (l *Loops) Table(of []SourceLoop) report.Table {
 		"own_references=references outside inner loops", "loops", "threads")}
 	for i := range of {
 		s, w := l.total(&of[i]), l.SourceRange(of[i].Loops[0])
-		t.Add(report.TextOf(l.LabelOf(&of[i])), report.Count(uint64(of[i].Depth)), text(w.Function), text(w.File), report.Known(uint64(w.First)), report.Known(uint64(w.Last)),
+		t.Add(report.TextOf(l.LabelOf(&of[i])), report.Count(uint64(of[i].Depth)), textCell(w.Function), textCell(w.File), report.Known(uint64(w.First)), report.Known(uint64(w.Last)),
 			report.Count(s.least), report.Count(s.most), report.Count(s.runs), report.Count(s.iterations),
 			report.Count(s.references), report.Share(s.references, l.References), report.Count(s.own), report.Count(uint64(len(of[i].Loops))), report.Count(uint64(s.threads)))
 	}

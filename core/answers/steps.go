@@ -42,7 +42,7 @@ func MostApart(a, b *profile.Curve) (lines uint64) {
 	return lines
 }
 
-// knee is a fall of the miss-ratio curve between two capacities.
+// knee is a steep fall of the miss-ratio curve between two capacities.
 type knee struct {
 	Below uint64  // largest capacity before the fall, in lines
 	Lines uint64  // smallest capacity after the fall, in lines
@@ -80,7 +80,7 @@ func knees(c *profile.Curve) []knee {
 // fall. Caches of fewer than four lines are ignored.
 func steepest(c *profile.Curve, others []knee, width func(uint64) uint64) (best knee, found bool) {
 	gain := c.Accesses / 50
-	// below is the number of distinct distances that hit at the smaller capacity
+	// the variable below counts the distinct distances that hit at the smaller capacity
 	below, all := 0, distances{curve: c}
 	for d, upto := range c.From(0) {
 		lines := d + 1
@@ -93,8 +93,7 @@ func steepest(c *profile.Curve, others []knee, width func(uint64) uint64) (best 
 			next, count, hits = all.distanceAt(below)
 		}
 		hits -= count
-		// next is the smallest distance that does not hit at the smaller capacity: such an access misses
-		// in caches of up to next lines.
+		// An access at the distance next misses in all caches of up to next lines.
 		k := knee{Below: next, Lines: lines}
 		if upto-hits <= gain || nearKnee(others, k) {
 			continue

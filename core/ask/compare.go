@@ -17,7 +17,7 @@ import (
 var Summary = &Verb{
 	Name:  "summary",
 	Args:  []Arg{Line},
-	Needs: always(analysis.Default),
+	Needs: alwaysNeeds(analysis.Default),
 	Lines: oneLine,
 	Answer: func(r *Run, _ Question, d *report.Document) error {
 		if !slices.ContainsFunc(r.Profile.Locality, func(l profile.Locality) bool { return r.Beside.Profile.LocalityAt(l.LineBytes) != nil }) {

@@ -21,7 +21,7 @@ var _ = Add(&Verb{
 		{Name: "by", Default: string(answers.ByProgram), Words: []string{"program", "function", "block"}, Help: manual("group by this `UNIT`: program, function or block")},
 		{Name: "sort", Help: manual("sort functions or blocks by this `COLUMN` of csv, numbers in descending order (default: bytes)")},
 	},
-	Needs: always(analysis.Locality | analysis.Counters),
+	Needs: alwaysNeeds(analysis.Locality | analysis.Counters),
 	Whole: true,
 	Check: func(q Question) error {
 		by, column := answers.CountersBy(q.Text("by")), q.Text("sort")
@@ -32,7 +32,7 @@ var _ = Add(&Verb{
 			return &Error{"--sort " + column + ": the order of the program's counters is fixed; sort functions or blocks, with --by function or --by block"}
 		}
 		t := answers.CountersOf(&profile.Counters{}, by, "")
-		return sortable(&t, column)
+		return checkSortColumn(&t, column)
 	},
 	Missing: missingIf(func(p *profile.Profile) bool { return p.Counters == nil }, "the profile contains no counters"),
 	Answer: func(r *Run, q Question, d *report.Document) error {
@@ -60,8 +60,8 @@ var _ = Add(&Verb{
 	},
 })
 
-// sortable returns an error if the table has no column with this name.
-func sortable(t *report.Table, column string) error {
+// checkSortColumn returns an error if the table has no column with this name.
+func checkSortColumn(t *report.Table, column string) error {
 	if t.Index(column) >= 0 {
 		return nil
 	}

@@ -19,7 +19,7 @@ var _ = Add(&Verb{
 	Name:    "histogram",
 	Title:   "Number of accesses at each stack distance",
 	Args:    []Arg{Line},
-	Needs:   always(analysis.Locality),
+	Needs:   alwaysNeeds(analysis.Locality),
 	Lines:   oneLine,
 	Spills:  true,
 	Sums:    true,
@@ -126,7 +126,7 @@ var _ = Add(&Verb{
 	Name:   "sets",
 	Title:  "Misses for every number of sets and ways",
 	Args:   []Arg{Line, {Name: "causes", Kind: Switch, Help: manual("split misses into cold, capacity and conflict misses")}},
-	Needs:  always(analysis.Sets),
+	Needs:  alwaysNeeds(analysis.Sets),
 	Lines:  oneLine,
 	Spills: true,
 	Sums:   true,
@@ -210,7 +210,7 @@ func (r *Run) Locality(q Question) (*profile.Locality, error) {
 var _ = Add(&Verb{
 	Name:    "footprint",
 	Title:   "Distinct lines in windows of every length",
-	Needs:   always(analysis.Footprint),
+	Needs:   alwaysNeeds(analysis.Footprint),
 	Missing: missingIf(func(p *profile.Profile) bool { return p.Footprint == nil || p.Footprint.Accesses == 0 }, "the profile contains no footprint"),
 	Answer: func(r *Run, q Question, d *report.Document) error {
 		f := r.Profile.Footprint

@@ -23,7 +23,7 @@ var _ = Add(&Verb{
 		{Name: "curve", Kind: Switch, Help: manual("print the misses at every capacity, by core")},
 		Line,
 	},
-	Needs:  always(analysis.Sharing),
+	Needs:  alwaysNeeds(analysis.Sharing),
 	Groups: true,
 	Lines: func(q Question) []uint32 {
 		lines := []uint32{q.Line()}
@@ -49,7 +49,7 @@ var _ = Add(&Verb{
 		case len(p.Sharing) > 0:
 			return ""
 		case len(p.Totals.Threads) == 0:
-			return "the trace does not say which thread made a reference"
+			return "the trace does not record which thread made a reference"
 		case len(p.Totals.Threads) == 1:
 			return "one thread made all references"
 		}
@@ -111,7 +111,7 @@ func (r *Run) noThreads() error {
 	case p.Totals.AllReferences() == 0:
 		return r.Cannot(NoReference)
 	case len(p.Totals.Threads) == 0:
-		return r.Cannot("this trace does not say which thread made a reference; curve, sets and what-if treat all references as made by one thread; " +
+		return r.Cannot("this trace does not record which thread made a reference; curve, sets and what-if treat all references as made by one thread; " +
 			`to record threads, compile the program with "stackglass cc -- clang …" and run it, or run it under "stackglass trace -- PROGRAM"`)
 	case len(p.Totals.Threads) == 1:
 		return r.Cannot("thread " + strconv.FormatUint(uint64(p.Totals.Threads[0]), 10) + " made all references" +

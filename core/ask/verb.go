@@ -142,8 +142,8 @@ func missingIf(lacking func(*profile.Profile) bool, why string) func(*profile.Pr
 	}
 }
 
-// always returns a function for Verb.Needs that returns the analyses a for every question.
-func always(a analysis.Analyses) func(Question) analysis.Analyses {
+// alwaysNeeds returns a function for Verb.Needs that returns the same analyses for every question.
+func alwaysNeeds(a analysis.Analyses) func(Question) analysis.Analyses {
 	return func(Question) analysis.Analyses { return a }
 }
 

@@ -198,7 +198,7 @@ func setTables(q Question) analysis.Analyses {
 func oneCoreReason(p *profile.Profile) hierarchy.Warning {
 	switch {
 	case !p.Input.Header.Threads:
-		return "the trace does not say which thread made a reference, so there is one core"
+		return "the trace does not record which thread made a reference, so there is one core"
 	case len(p.Totals.Threads) < 2:
 		return "the trace has one thread, so there is one core"
 	}

@@ -12,7 +12,7 @@ var _ = Add(&Verb{
 	Name:   "windows",
 	Title:  "Working set and misses over time",
 	Args:   []Arg{Line},
-	Needs:  always(analysis.Locality),
+	Needs:  alwaysNeeds(analysis.Locality),
 	Lines:  oneLine,
 	Spills: true,
 	Missing: func(p *profile.Profile) string {

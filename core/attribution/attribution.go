@@ -15,7 +15,7 @@
 // expects at the bin's mean distance (MODELS §5). These estimates are scaled to the total that
 // hierarchy.Asker predicts for the level. If this total is smaller than the sum of the estimates,
 // the uncertain misses are scaled down. If the total is larger, the difference is added to bins
-// whose accesses may hit or miss. Any remaining misses are attributed to no site: they are
+// whose accesses may hit or miss. Any remaining misses are not attributed to a site: they are
 // conflicts among few lines. Stack distances do not show which sites cause these misses; only an
 // analysis of that cache with --utilisation does.
 //
@@ -362,8 +362,8 @@ func (r *Ranker) attributeLevel(l *hierarchy.Level, c capacity, by sharers, cohe
 	expected := f.totalMisses()
 	misses := func(p item) float64 { return f.missesOf(r.accessesOn(on, p)) }
 	same := known && !r.estimated && l.Cache.LineBytes == r.p.Sites.LineBytes
-	a.model = same && (nearly(l.Misses, float64(on.certain)) ||
-		nearly(l.Misses, expected) && c.ways == c.lines && (atEdge(c.lines) || on.allOrNothing(&f.shares)))
+	a.model = same && (nearlyEqual(l.Misses, float64(on.certain)) ||
+		nearlyEqual(l.Misses, expected) && c.ways == c.lines && (atEdge(c.lines) || on.allOrNothing(&f.shares)))
 	if at := r.measuredIndex(l, c, by); at >= 0 {
 		a.Sites, a.Data, a.Exact = r.fetchedMisses(at, l.Misses, by == ownCache)
 		f.fit(l.Misses, r.estimated)
@@ -612,8 +612,8 @@ func (b *binning) allOrNothing(shares *binShares) bool {
 	return true
 }
 
-// nearly reports whether two numbers of misses are equal except for rounding errors.
-func nearly(a, b float64) bool { return math.Abs(a-b) <= 1e-9*(1+a) }
+// nearlyEqual reports whether two numbers of misses are equal except for rounding errors.
+func nearlyEqual(a, b float64) bool { return math.Abs(a-b) <= 1e-9*(1+a) }
 
 // fitting scales the expected misses on a stack to the predicted misses of a level.
 type fitting struct {
@@ -647,7 +647,7 @@ func (f *fitting) fit(misses float64, anyBin bool) (rest float64) {
 	certain, expected := float64(f.certain), f.totalMisses()
 	missing := misses - expected
 	switch {
-	case nearly(misses, expected):
+	case nearlyEqual(misses, expected):
 		return 0
 	case misses < certain: // a level with longer lines has fewer cold misses
 		f.scale(misses / expected)
@@ -670,7 +670,7 @@ func (f *fitting) fit(misses float64, anyBin bool) (rest float64) {
 		}
 		missing -= part * open
 	}
-	if nearly(misses, misses-missing) {
+	if nearlyEqual(misses, misses-missing) {
 		return 0
 	}
 	return missing

@@ -200,7 +200,7 @@ func Rest(levels []Attribution) Row {
 		for _, n := range l.SiteCoherence {
 			coherence -= n
 		}
-		if nearly(l.Coherence, l.Coherence-coherence) {
+		if nearlyEqual(l.Coherence, l.Coherence-coherence) {
 			coherence = 0
 		}
 		r.Coherence = append(r.Coherence, coherence)

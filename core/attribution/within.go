@@ -77,7 +77,7 @@ func (r *Ranker) restrictToWindows(list []Attribution) {
 		if a.evicted != nil {
 			coherence := func(value float64, whole, own item) float64 {
 				expected := a.evicted.notEvicted(whole.coherent.Lost)
-				if nearly(expected, value) {
+				if nearlyEqual(expected, value) {
 					return a.evicted.notEvicted(own.coherent.Lost)
 				}
 				return a.evicted.notEvicted(own.coherent.Lost) * ratio(value, expected)
@@ -125,7 +125,7 @@ func (f *fitting) newSpread(misses float64, n accesses) spread {
 		all += float64(b.Count)
 	}
 	switch {
-	case nearly(expected, misses):
+	case nearlyEqual(expected, misses):
 		return spread{f.certainFactor, 1, 0}
 	case misses > expected && all > expected:
 		more := (misses - expected) / (all - expected)

@@ -206,7 +206,7 @@ func TestCoreWarnings(t *testing.T) {
 // A trace without thread numbers is not treated as a trace of one thread.
 func TestTraceWithoutThreadNumbers(t *testing.T) {
 	h := hierarchy.Hierarchy{Levels: []hierarchy.Cache{{Name: "L1", SizeBytes: 128, LineBytes: 64, SharedBy: 2}}}
-	for words, threads := range map[string][]uint32{"does not say which thread": nil, "this program's only thread": {7}} {
+	for words, threads := range map[string][]uint32{"does not record which thread": nil, "this program's only thread": {7}} {
 		p := withSets([]uint64{1, 2, 1, 3, 1})
 		p.Totals.Threads = threads
 		_, warnings, err := hierarchy.NewAsker(p).Predict(h, nil)

@@ -59,7 +59,7 @@ func (a *Asker) warnOneCore(h Hierarchy, say func(...string)) {
 	case threads == 1:
 		say(areNames(names), " shared by cores: the prediction assumes that this program's only thread can use the whole cache; in a real run, other programs use a part of the cache")
 	case threads == 0:
-		say(areNames(names), " shared by cores: the trace does not say which thread made a reference, "+
+		say(areNames(names), " shared by cores: the trace does not record which thread made a reference, "+
 			"so the prediction assumes that one core made all references and can use the whole cache; in a real run, other cores use a part of the cache")
 	case h.Threads != OnOneCore:
 		say(areNames(names), " private to a core: the prediction assumes that all threads ran on one core, because the profile has no per-thread stacks; "+

@@ -108,13 +108,13 @@ func (b *branchProgram) answerInstructions(q ask.Question, found *answers.Blocks
 	return nil
 }
 
-var needsTrace = &ask.Error{Text: "--windows samples executions while a trace is read; give a trace, and omit --probabilities"}
+var needsTrace = &ask.Error{Text: "--windows needs a trace, because executions are sampled while the trace is read; give a trace, and omit --probabilities"}
 
 // checkParameters returns an error if the question sets parameters without a branch-probability
 // file that declares them.
 func checkParameters(q ask.Question) error {
 	if q.Given("set") && !q.Given("probabilities") {
-		return &ask.Error{Text: "--set: a branch-probability file declares the parameters; add this file with --probabilities FILE"}
+		return &ask.Error{Text: "--set: no parameters are declared, because no branch-probability file is given; add the file with --probabilities FILE"}
 	}
 	return nil
 }
@@ -260,7 +260,7 @@ func (b *branchProgram) newSystem(r *ask.Run, q ask.Question) (s *blocks.System,
 	if err != nil {
 		return nil, err
 	}
-	values, err := parameters(sheet, q)
+	values, err := parameterValues(sheet, q)
 	if err != nil {
 		return nil, err
 	}
@@ -278,8 +278,8 @@ func argValues(q ask.Question, arg string) (list []string) {
 // mostDigits is the maximum number of characters in a parameter's value.
 const mostDigits = 100
 
-// parameters returns the values that the question sets for parameters of a branch-probability file.
-func parameters(sheet *blocks.Sheet, q ask.Question) (map[string]*big.Rat, error) {
+// parameterValues returns the values that the question sets for parameters of a branch-probability file.
+func parameterValues(sheet *blocks.Sheet, q ask.Question) (map[string]*big.Rat, error) {
 	values := map[string]*big.Rat{}
 	for _, text := range argValues(q, "set") {
 		name, value, found := strings.Cut(text, "=")

@@ -111,7 +111,7 @@ func (o *verbCommand) question() (q ask.Question, err error) {
 			q = q.With(arg.Name, flag.Value.String())
 		}
 	}
-	if o.verb.Machine == ask.AllCaches || o.given() {
+	if o.verb.Machine == ask.AllCaches || o.isGiven() {
 		if q.Machine, err = o.hierarchy(); err != nil {
 			return q, err
 		}
@@ -195,10 +195,10 @@ func (a *app) loadFor(r *readOptions, q ask.Question, name string) (*loadedFile,
 	if r.spill != "" {
 		needed &^= analysis.Sharing // per-thread stacks cannot be spilled
 	}
-	r.asked, r.analyses = q.Levels(), needed.String()
+	r.questionHierarchy, r.analyses = q.Levels(), needed.String()
 	if q.Verb.Name == "what-if" {
 		if r.stacks = q.Stacks(); !q.Given("share") { // with --share, any number of sets may be needed
-			r.sets = ask.SetNumbers(r.asked) | 1
+			r.sets = ask.SetNumbers(r.questionHierarchy) | 1
 		}
 	}
 	if q.Verb.Measures && r.utilisation == nil {

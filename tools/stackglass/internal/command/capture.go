@@ -72,7 +72,7 @@ func isHelp(arg string) bool { return arg == "--help" || arg == "-h" }
 func (a *app) printRuntimePath(compiler string) error {
 	path, err := capture.Preload(compiler)
 	switch {
-	case is[*capture.UsageError](err):
+	case isErrorOf[*capture.UsageError](err):
 		return asUsage(err)
 	case err != nil:
 		return err
@@ -82,7 +82,7 @@ func (a *app) printRuntimePath(compiler string) error {
 
 func (a *app) compile(o capture.Options, compiler string, args []string) error {
 	status, err := capture.Compile(capture.IO{Stdin: a.stdin, Stdout: a.stdout, Stderr: a.stderr}, o, compiler, args)
-	if is[*capture.UsageError](err) {
+	if isErrorOf[*capture.UsageError](err) {
 		return asUsage(err)
 	}
 	a.status = status
@@ -124,8 +124,8 @@ func (a *app) trace() *cobra.Command {
 			}
 			r, err := record.Run(cmd.Context(), args[0], args[1:], o)
 			switch {
-			case is[*record.ProgramError](err), is[*record.TracerError](err),
-				err == qemu.ErrNoCompiler, is[*capture.CompileError](err):
+			case isErrorOf[*record.ProgramError](err), isErrorOf[*record.TracerError](err),
+				err == qemu.ErrNoCompiler, isErrorOf[*capture.CompileError](err):
 				return asUsage(err)
 			case err != nil:
 				return &outputError{path: o.Output, err: err}

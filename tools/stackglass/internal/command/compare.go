@@ -132,7 +132,7 @@ func (c *compareCommand) question() (q ask.Question, err error) {
 			q = q.With(option.name, flag.Value.String())
 		}
 	}
-	if c.given() || v.Machine == ask.AllCaches && len(q.Machine.Levels) == 0 {
+	if c.isGiven() || v.Machine == ask.AllCaches && len(q.Machine.Levels) == 0 {
 		if q.Machine, err = c.hierarchy(); err != nil {
 			return q, err
 		}

@@ -143,8 +143,8 @@ func TestInvalidCoresRejected(t *testing.T) {
 	} {
 		expectExit(t, stackglass(words(line)...), exitUsage, word)
 	}
-	expectExit(t, stackglass(words("what-if a.din --cache L1=1KiB,4 --by core")...), exitOK, "does not say which thread")
-	expectExit(t, stackglass(words("simulate a.din --cache L1=1KiB,4 --cores 0/1")...), exitOK, "does not say which thread")
+	expectExit(t, stackglass(words("what-if a.din --cache L1=1KiB,4 --by core")...), exitOK, "does not record which thread")
+	expectExit(t, stackglass(words("simulate a.din --cache L1=1KiB,4 --cores 0/1")...), exitOK, "does not record which thread")
 }
 
 func TestInvalidSharesAndGroupsRejected(t *testing.T) {
@@ -237,7 +237,7 @@ func TestAbsentThreads(t *testing.T) {
 		"analyze a.csv --cores 7/8":                                   "--cores 8: the trace contains none of these threads, only 0-2",
 		"what-if a.csv --cache L1=1KiB,4 --domains 5,6":               "--domains 5,6: the trace contains none of these threads, only 0-2",
 		"simulate a.csv --cache L1=1KiB,4 --cores 0/1,2/9":            "--cores 9: the trace contains none of these threads, only 0-2",
-		"what-if a.din --cache L1=1KiB,4 --domains 0,1 --format json": "--domains 0,1: the trace does not say which thread made a reference",
+		"what-if a.din --cache L1=1KiB,4 --domains 0,1 --format json": "--domains 0,1: the trace does not record which thread made a reference",
 		"threads a.csv --domains 9 --format json":                     "--domains 9: the trace contains none of these threads, only 0-2",
 	} {
 		got := stackglass(words(line)...)

@@ -88,7 +88,7 @@ func (a *app) runExport(cmd *cobra.Command, e *exportCommand, name string) error
 		}
 		e.r.analyses, e.r.usual, e.r.sets = needed.String(), false, ask.SetNumbers(e.h)|1
 	}
-	e.r.asked, e.r.levels = e.h, e.h.Levels // line utilisation is measured in these caches
+	e.r.questionHierarchy, e.r.levels = e.h, e.h.Levels // line utilisation is measured in these caches
 	l, err := a.load(e.r, name, slices.Compact(lines))
 	if err != nil {
 		return err
@@ -96,7 +96,7 @@ func (a *app) runExport(cmd *cobra.Command, e *exportCommand, name string) error
 	run := l.newRun(e.r)
 	if e.usual = e.usual && run.Ranker() != nil; e.usual {
 		e.h.Levels[0].LineBytes = run.Profile.Sites.LineBytes
-	} else if !e.given() {
+	} else if !e.isGiven() {
 		e.h.Levels = nil
 	}
 	if l.Stopped != nil {
@@ -170,7 +170,7 @@ func (e *exportCommand) check(cmd *cobra.Command, name string) (err error) {
 			return usagef("-o ", e.output, " is the input file itself, which would be overwritten; choose a different name")
 		}
 	}
-	if e.given() {
+	if e.isGiven() {
 		e.h, err = e.hierarchy()
 	} else if e.usual = e.onlySites(); e.usual { // the default caches of the verbs sites and calls
 		if e.h = ask.New(ask.VerbOf("calls")).Caches(); len(e.lines) > 0 {
@@ -188,7 +188,7 @@ func (e *exportCommand) content(x *export.Export) ([]byte, error) {
 	}
 	content, err := x.File(e.to, e.event)
 	switch {
-	case is[*export.EventError](err):
+	case isErrorOf[*export.EventError](err):
 		return nil, usagef("--", err.Error())
 	case err != nil:
 		return nil, usagef("--to ", e.to, ": ", x.Run.Name, " contains no source locations; give a trace that was recorded by stackglass cc or stackglass trace, or a profile of such a trace made with --analyses sites")
@@ -206,7 +206,7 @@ func (e *exportCommand) csv(x *export.Export) ([]byte, error) {
 		have = append(have, t.Key)
 	}
 	more := ""
-	if !e.given() {
+	if !e.isGiven() {
 		more = "; with --cache or --hierarchy also levels, traffic, memory, sites"
 	}
 	return nil, usagef("--table ", e.table, ": ", x.Run.Name, " has ", strings.Join(have, ", "), more)

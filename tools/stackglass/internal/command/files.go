@@ -266,7 +266,7 @@ func (c *checkpoints) finish(a *app, l *loadedFile, err error) error {
 
 // readToEnd reports whether a pass that ended with err has read the whole readable part of its
 // trace.
-func readToEnd(err error) bool { return is[*trace.DamageError](err) || trace.IsSyntax(err) }
+func readToEnd(err error) bool { return isErrorOf[*trace.DamageError](err) || trace.IsSyntax(err) }
 
 // errorText returns the text of an error without the path, and without the full stop at the end of
 // Windows' error texts.

@@ -107,7 +107,7 @@ func (a *app) profileInfo(ctx context.Context, in *pass.Input, format string) er
 		return err
 	}
 	l := &loadedFile{Result: result, name: in.Name}
-	l.warnings = l.doubts()
+	l.warnings = l.resultWarnings()
 	p := l.Profile
 	digest := p.Digest()
 	d := &report.Document{Schema: "stackglass.info", Version: 1}

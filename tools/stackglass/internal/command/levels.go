@@ -39,8 +39,8 @@ func (m *machineOptions) addMachine(cmd *cobra.Command, cacheUsage string) {
 	setFileCompletions(cmd, "hierarchy", presetNames())
 }
 
-// given reports whether the user specified a hierarchy.
-func (m *machineOptions) given() bool { return len(m.caches) > 0 || m.named != "" }
+// isGiven reports whether the user specified a hierarchy.
+func (m *machineOptions) isGiven() bool { return len(m.caches) > 0 || m.named != "" }
 
 // hierarchy returns the hierarchy that the options describe.
 func (m *machineOptions) hierarchy() (hierarchy.Hierarchy, error) {

@@ -174,7 +174,7 @@ func (a *app) predictOne(m *multicoreOptions, q predict.Question, name string) (
 	q.MemoryBytes = common.MemoryBytes
 	found, err := pass.Predict(m.r.cmd.Context(), name, q, read)
 	switch {
-	case is[*trace.OptionError](err):
+	case isErrorOf[*trace.OptionError](err):
 		return nil, askUsageError(err)
 	case err != nil && !errors.Is(err, pass.ErrInterrupted) && !strings.Contains(err.Error(), name):
 		return nil, fmt.Errorf("%s: %w", name, err)

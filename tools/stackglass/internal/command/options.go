@@ -51,9 +51,9 @@ type readOptions struct {
 	previous bool
 
 	cores, domains string // groups of threads in the syntax of analysis.ParseGroups, or ""
-	// asked is the hierarchy of the question. Unless the option domains is set, each group of cores
-	// that share a cache of this hierarchy is a domain of the analysis.
-	asked hierarchy.Hierarchy
+	// questionHierarchy is the hierarchy of the question. Unless the option domains is set, each group
+	// of cores that share a cache of this hierarchy is a domain of the analysis.
+	questionHierarchy hierarchy.Hierarchy
 
 	checkpoints *checkpoints // nil if the verb has no checkpoints
 	// extraConsumer may be nil. Otherwise, it returns an additional consumer, which receives the same
@@ -357,7 +357,7 @@ func (a *app) loadOpened(r *readOptions, in *pass.Input, lineBytes []uint32) (*l
 			return nil, err
 		}
 	}
-	if a := &o.Spec.Analyses; !in.IsProfile && len(r.asked.Levels) > 0 && *a&(analysis.Sharing|analysis.Sets) == analysis.Sharing {
+	if a := &o.Spec.Analyses; !in.IsProfile && len(r.questionHierarchy.Levels) > 0 && *a&(analysis.Sharing|analysis.Sets) == analysis.Sharing {
 		// With only one thread, set tables of per-thread stacks are not needed.
 		one, err := r.fewThreads(in, o, 1)
 		if err != nil {
@@ -367,12 +367,12 @@ func (a *app) loadOpened(r *readOptions, in *pass.Input, lineBytes []uint32) (*l
 			*a &^= analysis.Sharing
 		}
 	}
-	cores, err := r.sharingCores(r.asked, in, o)
+	cores, err := r.sharingCores(r.questionHierarchy, in, o)
 	if err != nil {
 		return nil, err
 	}
 	if cores != nil {
-		o.Spec.Domains = domainsOf(r.asked, cores)
+		o.Spec.Domains = domainsOf(r.questionHierarchy, cores)
 	}
 	o.BesideSites = r.extraConsumer
 	if r.checkpoints != nil && !in.IsProfile && !in.IsByfl {
@@ -389,7 +389,7 @@ func (a *app) loadOpened(r *readOptions, in *pass.Input, lineBytes []uint32) (*l
 	}
 	loaded := newLoadedFile(result, in.Name, r)
 	if o.Spec.Domains != nil && r.cores == "" {
-		loaded.warnings = append(loaded.warnings, sharersDoubts(r.asked, cores)...)
+		loaded.warnings = append(loaded.warnings, sharersDoubts(r.questionHierarchy, cores)...)
 	}
 	return loaded, nil
 }
@@ -407,13 +407,13 @@ type loadedFile struct {
 // newLoadedFile combines the result of a pass with its warnings.
 func newLoadedFile(result *pass.Result, name string, r *readOptions) *loadedFile {
 	l := &loadedFile{Result: result, name: name}
-	l.warnings = append(l.doubts(), l.absentThreads(r)...)
+	l.warnings = append(l.resultWarnings(), l.absentThreads(r)...)
 	return l
 }
 
-// doubts returns the warnings that apply to all answers: about the profile, and about the pass that
-// produced it.
-func (l *loadedFile) doubts() []string {
+// resultWarnings returns the warnings that apply to all answers: about the profile, and about the
+// pass that produced it.
+func (l *loadedFile) resultWarnings() []string {
 	list := ask.Doubts(l.name, l.Profile)
 	switch n := l.Profile.Totals.BadRecords; {
 	case l.FirstBad == nil || n == 0:

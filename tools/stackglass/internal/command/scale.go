@@ -111,7 +111,7 @@ func (o *scaleOptions) checkOptions(format string, chosen bool) (at []int64, err
 	if o.names, at, ok = parseParameters(o.at); !ok {
 		return nil, usagef("--at ", strconv.Quote(o.at), ", want parameters, for example n=512 or n=512,m=8")
 	}
-	if o.given() {
+	if o.isGiven() {
 		if o.h, err = o.hierarchy(); err != nil {
 			return nil, err
 		}

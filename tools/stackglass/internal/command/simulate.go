@@ -81,7 +81,7 @@ func (s *simulation) machine() (h hierarchy.Hierarchy, err error) {
 
 // cachegrind returns the hierarchy that Cachegrind's options describe.
 func (s *simulation) cachegrind() (h hierarchy.Hierarchy, err error) {
-	if s.given() || s.d1 == "" || s.ll == "" {
+	if s.isGiven() || s.d1 == "" || s.ll == "" {
 		return h, usagef("--I1, --D1 and --LL describe a whole hierarchy: give --D1 and --LL, and neither --cache nor --hierarchy; without --I1, instruction fetches are ignored")
 	}
 	lines := []string{"D1=" + s.d1, "LL=" + s.ll}

@@ -160,7 +160,7 @@ func TestSitesTopByColumn(t *testing.T) {
 func TestSitesPrevious(t *testing.T) {
 	for _, by := range []string{"site", "line", "function", "object"} {
 		line := []string{"sites", "demo:matmul-naive", "--previous", "--by", by}
-		if got := stackglass(line...); got.code != 0 || !strings.Contains(got.stdout, "Which code touched the lines before") || !strings.Contains(got.stdout, "main matmul-naive.c:2") && by != "function" {
+		if got := stackglass(line...); got.code != 0 || !strings.Contains(got.stdout, "Which code accessed the same lines before") || !strings.Contains(got.stdout, "main matmul-naive.c:2") && by != "function" {
 			t.Errorf("--previous --by %s: the answer has no table of previous accesses: %s", by, got)
 		}
 		got := stackglass(append(line, "--format", "json")...)
@@ -384,7 +384,7 @@ func TestSymbols(t *testing.T) {
 func TestSymbolsOfOtherFile(t *testing.T) {
 	n := symbolizer{name: "other", file: &symbols.File{}}
 	n.addNames(&profile.Site{PC: 0x1000, Module: "walk", Offset: 16})
-	if list := n.doubts(); len(list) != 1 || !strings.Contains(list[0], "other is not among the modules of the trace (walk)") {
+	if list := n.matchWarnings(); len(list) != 1 || !strings.Contains(list[0], "other is not among the modules of the trace (walk)") {
 		t.Errorf("%q", list)
 	}
 }

@@ -60,7 +60,7 @@ func symbolizeBy(s *profile.Sites, file string, paths map[*profile.Site]string) 
 	for i := range s.Code {
 		n.addNames(&s.Code[i])
 	}
-	return n.doubts(), nil
+	return n.matchWarnings(), nil
 }
 
 // symbolizer adds the names in one executable or library to instructions.
@@ -119,8 +119,8 @@ func nameFiles(s *profile.Sites, paths map[*profile.Site]string) {
 	}
 }
 
-// doubts returns a warning if the file does not seem to be part of the traced program.
-func (n *symbolizer) doubts() (list []string) {
+// matchWarnings returns a warning if the file does not seem to be part of the traced program.
+func (n *symbolizer) matchWarnings() (list []string) {
 	switch {
 	case n.unaddressed:
 		list = append(list, "the trace contains no instruction addresses, so "+n.name+" has no effect")
@@ -230,9 +230,9 @@ func readLines(path string) []string {
 	return strings.Split(string(content), "\n")
 }
 
-// doubts returns warnings about source files that were not found, or that were found in several
-// folders.
-func (s *sources) doubts() (list []string) {
+// sourceWarnings returns warnings about source files that were not found, or that were found in
+// several folders.
+func (s *sources) sourceWarnings() (list []string) {
 	var missing []string
 	for file := range s.asked {
 		switch paths := s.findPaths(file); {

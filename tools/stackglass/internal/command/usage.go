@@ -221,18 +221,18 @@ func exitCode(err error) int {
 		return exitOK
 	case errors.Is(err, pass.ErrInterrupted):
 		return exitInterrupted
-	case is[*analysis.MemoryError](err), is[*simulate.MemoryError](err), system.IsFull(err):
+	case isErrorOf[*analysis.MemoryError](err), isErrorOf[*simulate.MemoryError](err), system.IsFull(err):
 		return exitExhausted
-	case is[*usageError](err), is[*trace.OptionError](err), is[*outputError](err), is[*pass.DemoError](err):
+	case isErrorOf[*usageError](err), isErrorOf[*trace.OptionError](err), isErrorOf[*outputError](err), isErrorOf[*pass.DemoError](err):
 		return exitUsage
-	case is[*budgetError](err):
+	case isErrorOf[*budgetError](err):
 		return exitBudget
 	}
 	return exitInput
 }
 
-// is reports whether err is or wraps an error of type T.
-func is[T error](err error) bool {
+// isErrorOf reports whether err is an error of type T or wraps one.
+func isErrorOf[T error](err error) bool {
 	var target T
 	return errors.As(err, &target)
 }
@@ -245,9 +245,9 @@ func errorMessage(err error, verb *cobra.Command) string {
 	switch {
 	case errors.As(err, &option) && !strings.HasPrefix(text, "--") && !strings.Contains(option.Option, " "):
 		return "--" + text + help
-	case (is[*usageError](err) || option != nil) && !strings.Contains(text, "stackglass "):
+	case (isErrorOf[*usageError](err) || option != nil) && !strings.Contains(text, "stackglass "):
 		return text + help
-	case is[*pass.DemoError](err):
+	case isErrorOf[*pass.DemoError](err):
 		return text + "; see `stackglass demo`"
 	case trace.IsSyntax(err):
 		return text + "; fix the record, or tolerate bad records with --skip-bad N"

@@ -92,7 +92,7 @@ func (a *app) runValidate(s *simulation, name string) error {
 	return checkBudgetsOn(budgets, v.relativeError)
 }
 
-// validation contains a prediction and the result of a simulation.
+// validation contains the prediction for a trace and the result of simulating the trace.
 type validation struct {
 	predicted, counted hierarchy.Prediction
 	byCore             hierarchy.ByCore // the predictions for each core, which add up to predicted

@@ -149,7 +149,7 @@ func (o *multicoreValidation) question(s *simulation) (q predict.Question, err e
 
 // asMulticore converts errors about options to usage errors, and returns other errors unchanged.
 func asMulticore(err error) error {
-	if is[*trace.OptionError](err) {
+	if isErrorOf[*trace.OptionError](err) {
 		return askUsageError(err)
 	}
 	return err

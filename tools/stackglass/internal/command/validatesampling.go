@@ -103,7 +103,7 @@ func (a *app) runPass(r *readOptions, name string, line uint32, p *sampledPass) 
 		p.duration = took
 	}
 	p.found = &loadedFile{Result: result, name: in.Name}
-	p.found.warnings = p.found.doubts()
+	p.found.warnings = p.found.resultWarnings()
 	return result.Stopped
 }
 

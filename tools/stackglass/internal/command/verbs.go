@@ -117,7 +117,7 @@ func (a *app) addSourceOptions(cmd *cobra.Command, o *verbCommand) {
 		return addSymbolNames(l, run, symbols)
 	}
 	o.beforePrint = func(_ *loadedFile, _ ask.Question, d *report.Document) error {
-		d.Warnings = append(d.Warnings, found.doubts()...)
+		d.Warnings = append(d.Warnings, found.sourceWarnings()...)
 		if o.verb.Name == "sites" && len(d.Tables) > 1 && o.r.format == string(report.CSV) {
 			d.Warnings = append(d.Warnings, "csv contains only the table of misses; use another format, such as --format json, to see which code last accessed the lines")
 		}

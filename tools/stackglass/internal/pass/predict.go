@@ -67,7 +67,7 @@ func Predict(ctx context.Context, name string, q predict.Question, o PredictOpti
 	return &p.out, nil
 }
 
-// prediction opens the trace again for each number of cores.
+// prediction is a running prediction, which opens the trace again for each number of cores.
 type prediction struct {
 	ctx     context.Context
 	name    string

@@ -49,7 +49,7 @@ type variant struct {
 	tag     string
 }
 
-// file is one file of the page, in memory.
+// file contains one file of the page, in memory.
 type file struct {
 	plain      *variant
 	compressed [len(contentCodings)]*variant // compressed variants by content coding; nil if there is no such variant
