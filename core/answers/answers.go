@@ -112,7 +112,7 @@ func BinName(k int) string {
 }
 
 // PowersOfTwo returns a table of the miss-ratio curve at capacities that are powers of two, up to
-// the first capacity that holds all lines.
+// the first capacity at which all lines fit.
 func PowersOfTwo(c *profile.Curve, lineBytes uint32) report.Table {
 	t := CurveAt(c, lineBytes, Powers(c))
 	t.Title += " (to list every capacity at which misses change, use --format csv)"

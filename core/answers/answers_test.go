@@ -119,7 +119,7 @@ func TestOneSetMatchesCurve(t *testing.T) {
 		t.Fatalf("%d rows", len(table.Rows))
 	}
 	if last := table.Rows[profile.MaxWays]; number(last[0]) != 1 || number(last[1]) != 1001 {
-		t.Fatalf("the deepest row of one set is %v, want 1001 ways", last)
+		t.Fatalf("the last row for one set is %v, want 1001 ways", last)
 	}
 	for _, row := range table.Rows {
 		if number(row[0]) > 1 {

@@ -314,9 +314,9 @@ func FunctionKey(name, file string, line uint64) string {
 	return file + ":" + strconv.FormatUint(line, 10) + ":" + name
 }
 
-// Named returns the paths of the function with the given name, which may be its source name, its
-// linker name, a file and a name, such as "app.c:multiply", or a key that [FunctionKey] returned.
-// The error is a *[trace.OptionError].
+// Named returns the paths of the function with the given name. The name may be the source name, the
+// linker name, a file and a name (such as "app.c:multiply"), or a key from [FunctionKey]. The error
+// is a *[trace.OptionError].
 func (c *Calls) Named(name string) (paths []int, err error) {
 	var keys []string
 	for i := range c.Paths {

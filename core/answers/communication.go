@@ -14,7 +14,7 @@ import (
 
 // Communication provides tables about the values that one thread writes and another thread uses.
 type Communication struct {
-	Profile *profile.Profile    // its field Communication must not be nil
+	Profile *profile.Profile    // the profile; its field Communication must not be nil
 	Name    func(string) string // makes a function's name readable; may be nil
 
 	sources *profile.Curve // curve of the stack distances of all line transfers; computed on first use

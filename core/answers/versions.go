@@ -40,7 +40,7 @@ type versions struct {
 	back  map[string]*version // file versions, by the file's name in B
 }
 
-// version describes a source file that differs between A and B, or is equal in both.
+// version pairs a source file of A with its counterpart in B.
 type version struct {
 	names [2]string
 	to    []sourcefile.Match // for each line of A: the matching line of B

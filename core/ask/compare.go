@@ -28,11 +28,11 @@ var Summary = &Verb{
 	},
 }
 
-// Compare asks two runs the same question and joins their answers table by table. The parameter on
-// contains the question as the user wrote it. The caller must add the joined tables to the
+// Compare asks two runs the same question and joins their answers table by table. The parameter
+// userText is the question as the user wrote it. The caller must add the joined tables to the
 // document. The error names the run that has no answer.
-func Compare(runs [2]*Run, q Question, on string) (*report.Document, []answers.Compared, error) {
-	d := &report.Document{Schema: "stackglass.compare", Version: 1, Input: comparedFacts(runs, q, on)}
+func Compare(runs [2]*Run, q Question, userText string) (*report.Document, []answers.Compared, error) {
+	d := &report.Document{Schema: "stackglass.compare", Version: 1, Input: comparedFacts(runs, q, userText)}
 	var tables [2][]report.Table
 	var doubts [2][]string
 	for i := range runs {

@@ -27,7 +27,7 @@ var _ = Add(&Verb{
 		topArg("show the first `N` rows"),
 		{Name: "share", Default: "90%", Help: manual("show the rows that cause this `SHARE` of the first level's misses")},
 		{Name: "sort", Help: manual("sort by this `COLUMN` of csv: numbers in descending order, utilisation in ascending order (default: misses of the first level)")},
-		{Name: "distances", Help: manual("print the stack distances of one `ROW` instead, which is named by function and file:line, for example \"main app.c:17\"")},
+		{Name: "distances", Help: manual("instead, print the stack distances of one `ROW`, given by function and file:line, for example \"main app.c:17\"")},
 		Range,
 	},
 	// As in what-if, threads have private caches by default, so that the totals of the two verbs are

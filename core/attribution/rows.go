@@ -6,7 +6,7 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// By is the grouping of misses.
+// By specifies how misses are grouped.
 type By string
 
 const (

@@ -69,7 +69,7 @@ func (m *Models) computeRuntime(q answers.ModelQuestion, r *answers.Reply) {
 	m.runtime, _ = m.processor.Runtime(run) // the slices of m.runtime are indexed like the slices of the program
 }
 
-// Use sets the processor that is used if a question names no processor.
+// Use sets the default processor, for questions that name no processor.
 func (m *Models) Use(p *pipeline.Processor) { m.defaultProcessor = p }
 
 // noteRuntime adds notes about the limitations of the predicted run time.

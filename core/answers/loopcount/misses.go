@@ -33,8 +33,8 @@ type LevelMisses struct {
 	Problem string          // why there is no result, or a warning about it
 }
 
-// Count counts the misses of cache levels in the loops. Count calls the function goOn, if it is not
-// nil, and stops with nil as soon as goOn returns false.
+// Count counts the misses of cache levels in the loops. If goOn is not nil, Count calls it
+// regularly, and stops and returns nil as soon as goOn returns false.
 func Count(l *answers.Loops, levels []hierarchy.Cache, goOn func() bool) *Misses {
 	return countBy(misses.RunAsking, l, levels, goOn)
 }
@@ -176,8 +176,8 @@ const (
 )
 
 // Evictions returns a table of evictions in the first counted level, over the whole run. Each row
-// is a pair of arrays with the number of lines of one array that accesses to the other array
-// evicted, in descending order.
+// names two arrays, and contains the number of lines of the one array that were evicted when lines
+// of the other array were fetched. The rows are in descending order.
 func (m *Misses) Evictions() report.Table {
 	t := report.Table{Key: "evictions", Columns: report.Columns("comes=fetched", "goes=evicted", "lines", "share")}
 	at := slices.IndexFunc(m.Levels, func(of LevelMisses) bool { return of.Result != nil })

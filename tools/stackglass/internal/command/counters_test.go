@@ -111,10 +111,10 @@ func TestCountersOfReferences(t *testing.T) {
 	calls, set := sum.Sets()
 	if sum[profile.Loads] != 2 || sum[profile.BytesLoaded] != 12 || sum[profile.Stores] != 2 || sum[profile.BytesStored] != 204 ||
 		calls != 1 || set != 50 || c.UniqueBytes != 8+200+50 {
-		t.Errorf("counters %v, %d unique bytes: not as expected", sum, c.UniqueBytes)
+		t.Errorf("unexpected counters %v or number of unique bytes %d", sum, c.UniqueBytes)
 	}
 	loads, stores := c.Tallied(profile.LoadTypes), c.Tallied(profile.StoreTypes)
 	if len(loads) != 2 || loads[1].Size != 8 || len(stores) != 2 || stores[0].Bytes != 200 {
-		t.Errorf("loads by size %+v and stores by size %+v: not as expected", loads, stores)
+		t.Errorf("unexpected loads by size %+v or stores by size %+v", loads, stores)
 	}
 }

@@ -183,7 +183,7 @@ func writeFirstBytes(t *testing.T, path string) string {
 		}
 	}
 	if size < 0 {
-		t.Fatalf("columns %q, want a column of sizes", rows[0])
+		t.Fatalf("columns %q, want one that contains sizes", rows[0])
 	}
 	for _, row := range rows[1:] {
 		row[size] = "1"

@@ -577,7 +577,7 @@ func TestPartialDiagnosis(t *testing.T) {
 		last = soFar()
 		n, _ := last.Tables[len(last.Tables)-1].Rows[0][0].Number()
 		if n < tried {
-			t.Errorf("%g changes were tried, then %g", tried, n)
+			t.Errorf("the number of tried changes fell from %g to %g", tried, n)
 		}
 		tried = n
 	}

@@ -46,7 +46,7 @@ func newSimulation(cmd *cobra.Command, budgetExample string) *simulation {
 	f.StringArrayVar(&s.budget, "fail-if", nil, "exit with code 1 if this `CONDITION` is true, for example '"+budgetExample+"' (may be repeated)")
 	f.Uint64Var(&s.seed, "seed", 0, "the `SEED` for random replacement")
 	f.StringVar(&s.protocol, "protocol", simulate.MESI.String(), "the coherence `PROTOCOL` of private caches: mesi or msi")
-	f.StringVar(&s.r.cores, "cores", "", "run each of these `GROUPS` of threads on its own core, for example 0,1/2,3 (default: each thread on its own core)")
+	f.StringVar(&s.r.cores, "cores", "", "run each group of threads in `GROUPS` on its own core, for example 0,1/2,3 (default: each thread on its own core)")
 	setCompletions(cmd, "protocol", []string{"mesi", "msi"})
 	return s
 }

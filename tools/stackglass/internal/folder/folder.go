@@ -80,7 +80,7 @@ func stillThere(path string, lock *os.File) bool {
 	return err == nil && openErr == nil && os.SameFile(named, open)
 }
 
-// Save implements [profile.Checkpoints]. The only field of e that it stores is Key, in the file
+// Save implements [profile.Checkpoints]. Only the key of the entry is stored, as part of the file
 // name.
 func (f *Folder) Save(e profile.Entry, write func(io.Writer) error) error {
 	if err := checkKey(e.Key); err != nil {

@@ -34,7 +34,7 @@ type Input struct {
 
 	content      *bufio.Reader
 	read         atomic.Int64 // number of stored bytes read
-	sourceCounts bool         // whether the source itself adds the bytes that it reads to the field read
+	sourceCounts bool         // whether the source itself counts the stored bytes that are read
 	close        func() error
 	outline      trace.Outline // the outline of the trace; the zero value if it is unknown
 	randomAccess io.ReaderAt   // random access to the input, or nil if it is not supported
