@@ -29,8 +29,8 @@ type Calls struct {
 
 // CallEvent is an event, such as a miss, that is counted by call path.
 type CallEvent struct {
-	Key   string // such as "L1_misses"
-	Label string // readable column label
+	Key   string // key of the event, such as "L1_misses"
+	Label string // human-readable label of the event's column
 	// Self contains the count of each path, excluding callees. All contains the count of each path,
 	// including callees.
 	Self, All []uint64
@@ -270,7 +270,7 @@ func (c *Calls) cell(event int, n uint64) report.Value {
 	return numberCell(float64(n), c.Events[event].Exact)
 }
 
-// functionID identifies a function.
+// functionID identifies a function by its name and its definition.
 type functionID struct {
 	name, file string
 	line       uint32
@@ -345,7 +345,7 @@ type callNode struct {
 	number    int // the first of the paths whose counts are included
 	depth     int
 	calls     uint64
-	self, all []uint64 // indexed by event
+	self, all []uint64 // counts, indexed by event
 	children  []*callNode
 	covered   []coveredPath
 }

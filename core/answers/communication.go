@@ -240,7 +240,7 @@ func (c *Communication) Sites(top int, byThread bool) report.Table {
 }
 
 type use struct {
-	cells []report.Value // the cells that name the row
+	cells []report.Value // the cells with the names of the producer, the consumer and the data
 	flow  profile.Flow
 	off   profile.FlowOff
 }
@@ -249,7 +249,7 @@ type use struct {
 // descending order.
 func (c *Communication) sumUses(byThread bool) (list []use) {
 	type alike struct {
-		producer, consumer, object int // indices of names
+		producer, consumer, object int // indices of distinct names
 		kind                       trace.Kind
 		from, to                   uint32
 	}

@@ -2,7 +2,7 @@ package answers
 
 import (
 	"cmp"
-	_ "embed" // embeds keys.txt
+	_ "embed" // for keys.txt
 	"slices"
 	"strconv"
 	"strings"
@@ -34,7 +34,7 @@ func KeyOf(t *report.Table) report.Key {
 		key.Columns = key.Columns[1:]
 		name, key.Counts = strings.CutSuffix(name, "+")
 		name, key.Problems = strings.CutSuffix(name, "!")
-		for _, version := range []string{"a_line", "text"} { // see [MatchLines]
+		for _, version := range []string{"a_line", "text"} { // columns that [MatchLines] adds
 			if t.Index(version) >= 0 && slices.Contains(key.Columns, "line") {
 				key.Columns = append(key.Columns, version)
 			}
@@ -59,7 +59,7 @@ var keyByPath = report.Key{Columns: []string{"path"}, Without: []string{"file", 
 
 // Compared joins a table of one answer with the same table of another answer.
 type Compared struct {
-	Key string // the key of the table
+	Key string // the key of the joined tables
 	*report.Joined
 	Doubt string // a warning about how rows were matched, or ""
 }

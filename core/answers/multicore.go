@@ -38,7 +38,7 @@ import (
 // same model for a sample of the threads' cache lines, and "windowed-sdcm" is the same model for
 // sampled executions of each block.
 type MulticoreQuestion struct {
-	Name   string // the file's name, for messages
+	Name   string // the name of the trace file, for messages
 	Format string // a value of --input-format; "" means that the format is detected
 
 	Cores []uint32 // numbers of cores for which a run is predicted, in the order of the replies

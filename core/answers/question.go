@@ -53,7 +53,7 @@ func (r *Reply) Table(key string) *report.Table {
 type Fields struct {
 	words   []string
 	reading bool
-	err     error // the first error while reading
+	err     error // the first error while fields were read
 }
 
 // WordsOf returns the fields of a question as words. The function list describes the fields.

@@ -44,10 +44,10 @@ type sitePart uint8
 
 const (
 	inPlace    sitePart = iota
-	inCounts            // misses, accesses and fetched bytes, in every row
-	inStrides           // strides, only in rows of code
-	inWords             // text about the sites of a row
-	inIdentity          // the identity of a single site or data object
+	inCounts            // columns for misses, accesses and fetched bytes, which have a value in every row
+	inStrides           // columns for strides, which exist only for code
+	inWords             // columns with texts about the sites of a row
+	inIdentity          // columns that identify a single site or data object
 )
 
 // othersName is the name of the row that sums all other rows.

@@ -14,7 +14,7 @@ import (
 // execute it, or if the end of a thread's time slice cuts it.
 type SourceLoop struct {
 	Loops []int // indices of loops, in the order in which they occur in the run
-	Depth int   // number of enclosing source loops
+	Depth int   // number of source loops that enclose this loop
 }
 
 // Each returns a separate source loop for each loop of the run. Nests are in descending order of
@@ -32,7 +32,7 @@ func (l *Loops) Each(cost func(loop int) uint64) []SourceLoop {
 func (l *Loops) SourceLoops(cost func(loop int) uint64) []SourceLoop {
 	numbers := map[string]int{}
 	key := make([]int, len(l.Loops))
-	for i := len(key) - 1; i >= 0; i-- { // inner loops first
+	for i := len(key) - 1; i >= 0; i-- { // from the last loop to the first, so that inner loops precede their outer loops
 		inside := map[int]bool{}
 		for _, k := range l.inner(i) {
 			inside[key[k]] = true

@@ -46,8 +46,8 @@ func MostApart(a, b *profile.Curve) (lines uint64) {
 type knee struct {
 	Below uint64  // largest capacity before the fall, in lines
 	Lines uint64  // smallest capacity after the fall, in lines
-	From  float64 // miss ratio at Below
-	To    float64 // miss ratio at Lines
+	From  float64 // miss ratio at the capacity Below
+	To    float64 // miss ratio at the capacity Lines
 }
 
 // cliff reports whether the fall spans at most 1/64 of the capacity.

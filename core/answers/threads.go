@@ -15,7 +15,7 @@ type Threads struct {
 	Profile *profile.Profile
 	Levels  []hierarchy.Cache // the levels, each predicted separately
 	asker   *hierarchy.Asker
-	levels  []hierarchy.ByCore // the prediction for each level
+	levels  []hierarchy.ByCore // the predictions, in the order of Levels
 }
 
 // NewThreads predicts each level separately. The asker must belong to the same profile. The profile

@@ -58,7 +58,7 @@ type Run struct {
 // Folded contains a loop-compressed trace and its program.
 type Folded struct {
 	Tree    *loops.Tree
-	Program *trace.Program // may be nil
+	Program *trace.Program // the traced program; may be nil
 	Partial bool           // whether the end of the trace could not be read
 }
 

@@ -53,7 +53,7 @@ import (
 
 // Attribution divides the misses of one level among sites, data objects and call paths.
 type Attribution struct {
-	Level hierarchy.Level // the predicted level
+	Level hierarchy.Level // the level, as predicted
 	Sites []float64       // misses by site, in the order of profile.Sites.Code
 	Data  []float64       // misses by data object, in the order of profile.Sites.Data
 	Paths []float64       // misses by call path, in the order of profile.Calls.Paths; nil if the profile has no call paths
@@ -113,7 +113,7 @@ type binning struct {
 // bin describes the accesses of all sites whose stack distances are in the same bin.
 type bin struct {
 	count uint64
-	mean  float64 // mean of the distances
+	mean  float64 // mean stack distance of these accesses
 }
 
 // New returns a Ranker for p. The result ok is false if p has no sites.
@@ -320,7 +320,7 @@ func sharersOf(c hierarchy.Cache, cores int) sharers {
 
 // capacity is the size of a cache in lines.
 type capacity struct {
-	lines, ways uint64 // equal for a fully associative cache
+	lines, ways uint64 // size in lines, and number of ways; the two are equal for a fully associative cache
 }
 
 // capacityOf returns the capacity of the last of the given levels, in lines of the size used for

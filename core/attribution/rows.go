@@ -27,8 +27,8 @@ type Row struct {
 	References     uint64                     // 0 for a part of the run, for which Strides and Used are also unknown
 	Strides        [profile.NumStrides]uint64 // number of references in each stride class; zero for data
 	Used           []profile.Utilisation      // line utilisation for each capacity
-	Misses         []float64                  // misses in each level
-	Coherence      []float64                  // coherence misses in each level
+	Misses         []float64                  // number of misses in each level
+	Coherence      []float64                  // number of coherence misses in each level
 }
 
 // rowKey identifies a row of code: a site, a source line or a function.

@@ -212,7 +212,7 @@ func (r *Ranker) OverTime(levels []Attribution) (accesses []uint64, misses [][]f
 
 // Phase is a sequence of consecutive windows in which the program behaves in the same way.
 type Phase struct {
-	From, To int // windows [From, To)
+	From, To int // first window and end (exclusive) of the phase
 	Number   int // starting from 1; phases with the same behaviour have the same number
 	Site     int // index in profile.Sites.Code of the site with the most accesses; -1: none
 }

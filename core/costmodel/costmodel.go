@@ -34,12 +34,12 @@ import (
 // Models contains the compute-node models of one program.
 type Models struct {
 	profile  *profile.Profile // nil for a module without a run
-	run      *blocks.Run      // nil if there is no run
-	module   *ir.Module       // may be nil
+	run      *blocks.Run      // the executions of a run; nil for a module without a run
+	module   *ir.Module       // the module of LLVM IR; may be nil
 	name     string           // file name of the module
-	origin   string           // origin of a run's counts
+	origin   string           // description of where the counts of the run come from
 	program  *trace.Program
-	notes    []string // caveats about the models
+	notes    []string // warnings about the models
 	guessed  int      // number of branches with unknown probabilities
 	mainless bool
 	weights  *blocks.Profile // the compiler's profile from the module; nil if there is a run
@@ -55,7 +55,7 @@ type Models struct {
 	blockInputs      []trace.Flow // values that pass from block to block, from the module
 	memory           siteCosts
 	processor        *pipeline.Processor
-	defaultProcessor *pipeline.Processor // see Use
+	defaultProcessor *pipeline.Processor // the processor for questions that name none (see Use)
 	runtime          *pipeline.Runtime
 	priced           runtimeInputs // the inputs from which runtime was computed
 }

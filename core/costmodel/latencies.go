@@ -11,7 +11,7 @@ import (
 
 // Default latencies, for levels that neither the hierarchy nor the processor describes.
 const (
-	firstLevel = 4 // in cycles
+	firstLevel = 4 // latency of the first level, in cycles
 	// nextLevel is the ratio between the latency of a cache and the latency of the level above. With 4
 	// cycles in the first level, the second level takes 14 cycles and the third level 49 cycles, which
 	// is close to Zen 4 (4, 14 and 50 cycles).

@@ -244,18 +244,18 @@ func (x *Export) Sheet() (*Sheet, error) {
 // Request is a request for an exported file. The page sends it to its second program. The field
 // Bytes of the reply contains the file.
 type Request struct {
-	Form      string // the name of one of Forms
+	Form      string // name of the format (see Forms)
 	Title     string // the trace's name
 	Hierarchy hierarchy.Hierarchy
-	Profile   []byte // the encoded profile
+	Profile   []byte // the profile, encoded
 }
 
 // Form is a format of exported files.
 type Form struct {
 	Name   string
-	Title  string // title for display
+	Title  string // human-readable title
 	Ending string // extension of the file name
-	Media  string // the media type
+	Media  string // media type of the file
 	Sites  bool   // whether the format contains only counts by source location
 }
 

@@ -19,10 +19,10 @@ type Report struct {
 	Facts    []report.Fact
 	Warnings []string
 	Profile  *profile.Profile
-	Asked    *Question      // nil if there is no hierarchy
+	Asked    *Question      // the hierarchy and its predictions; nil if there is no hierarchy
 	Places   []report.Table // tables of source locations and of data, in descending order of misses
 	First    []Section      // sections that come before all other tables
-	Sections []Section      // all other tables
+	Sections []Section      // sections with all other tables
 }
 
 // Section is a section of a report.

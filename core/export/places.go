@@ -18,7 +18,7 @@ type Places struct {
 	Profile *profile.Profile // profile of the run; must contain sites
 	Levels  []attribution.Attribution
 	Name    func(symbol string) string // demangles a function's name; may be nil
-	Notes   []string                   // warnings
+	Notes   []string                   // warnings that apply to the counts
 }
 
 // NewSheet returns a sheet with the counts of a profile's sites: accesses, references, misses of

@@ -68,7 +68,7 @@ const (
 // pprofEncoder encodes a sheet as a pprof profile.
 type pprofEncoder struct {
 	out       message // all fields except Location and Function
-	tables    message // locations and functions
+	tables    message // the fields Location and Function
 	strings   map[string]uint64
 	order     []string
 	functions map[pprofFunction]uint64 // IDs, starting from 1
@@ -93,7 +93,7 @@ func (p *pprofEncoder) stringIndex(s string) uint64 {
 }
 
 func (p *pprofEncoder) sample(s *Sheet, e *Entry, modules []module) {
-	stack := []uint64{p.location(e, modules)} // the innermost location first
+	stack := []uint64{p.location(e, modules)} // locations of the stack, starting with the innermost
 	callers := s.callerPaths(e)
 	for i := len(callers) - 1; i >= 0; i-- {
 		at := &s.Calls.Paths[callers[i]]

@@ -48,18 +48,18 @@ type Event struct {
 // Entry contains the counts of one source location. Unknown texts are "".
 type Entry struct {
 	Function     string
-	Symbol       string // the function's linker name
+	Symbol       string // linker name of the function
 	File         string
 	Line, Column uint32
-	PC           uint64 // 0 if unknown
+	PC           uint64 // address of the instruction; 0 if unknown
 	Module       string
 	Offset       uint64 // offset of the PC in the module
 	Kind         string // kind of reference, such as "load"
-	Type         string // type of the data
+	Type         string // datatype
 	Variable     string
-	Path         int // index in Sheet.Calls.Paths
+	Path         int // index of the call path in Sheet.Calls.Paths
 
-	Counts []uint64 // in the order of Sheet.Events
+	Counts []uint64 // count of each event, in the order of Sheet.Events
 }
 
 // Name returns the function's name, or the address if the function is unknown.

@@ -11,8 +11,8 @@ type Side uint8
 // The values of Side.
 const (
 	InBoth Side = iota
-	InA         // only in A
-	InB         // only in B
+	InA         // the row is only in table A
+	InB         // the row is only in table B
 )
 
 // The key and the texts of the column that states which table contains a row: for tables in
@@ -49,7 +49,7 @@ type Key struct {
 type Joined struct {
 	Title   string
 	Columns []Column // columns that identify a row
-	Cells   []Column // columns that are compared
+	Cells   []Column // columns whose values are compared
 	Rows    []JoinedRow
 
 	problems bool
@@ -65,7 +65,7 @@ func (j *Joined) sideTexts() *sideWords {
 
 // JoinedRow contains the values of both tables for one row.
 type JoinedRow struct {
-	Name []Value // values of Joined.Columns
+	Name []Value // values of the columns in Joined.Columns
 	In   Side
 	A, B []Value // values of Joined.Cells; [None] if the table does not contain the row or column
 }

@@ -21,7 +21,7 @@ import (
 // Document contains the results of one query.
 type Document struct {
 	Schema  string // name of the JSON schema, such as "stackglass.curve"
-	Version int    // version of the schema
+	Version int    // version of the JSON schema
 	Input   []Fact
 	Tables  []Table
 	Main    string // key of the table that CSV output contains; "" means the first table

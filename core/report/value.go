@@ -13,9 +13,9 @@ type Value struct {
 	_        incomparable
 	kind     kind
 	signed   bool // whether the value is a difference, which is shown with its sign
-	negative bool // whether count is negative
+	negative bool // whether the number in count is negative
 	changed  bool // whether the value is a relative difference, and not a difference between shares
-	list     bool // whether text is a comma-separated list
+	list     bool // whether the text is a comma-separated list
 
 	count uint64
 	real  float64
@@ -128,8 +128,8 @@ func (v Value) IsNumber() bool {
 
 // Words defines a custom style for human-readable values.
 type Words struct {
-	Count       func(uint64) string  // formats whole numbers
-	Size        func(uint64) string  // formats sizes in bytes; if nil, Count is used
+	Count       func(uint64) string  // formats a whole number
+	Size        func(uint64) string  // formats a size in bytes; if nil, Count is used
 	Real, Share func(float64) string // Share formats a number from 0 to 1
 	Decimal     func(float64) string // formats decimal numbers; if nil, Real is used
 }

@@ -22,7 +22,7 @@ type Trial struct {
 	*change.Rolled
 
 	of     *answers.Loops
-	number int // index of the nest
+	number int // index of the nest in the trace, counted from 0
 	arrays []outline.Array
 }
 

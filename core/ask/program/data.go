@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/stackglass/stackglass/core/analysis"
-	_ "github.com/stackglass/stackglass/core/analysis/structures" // registers the analysis
+	_ "github.com/stackglass/stackglass/core/analysis/structures" // registers the analysis of data structures
 	"github.com/stackglass/stackglass/core/answers"
 	"github.com/stackglass/stackglass/core/ask"
 	"github.com/stackglass/stackglass/core/attribution"
@@ -334,7 +334,7 @@ type structureUse struct {
 	*dataUse
 	e          *profile.ElementUse
 	of         *trace.Structure
-	line       uint64 // bytes
+	line       uint64 // line size in bytes
 	references uint64
 	start      uint64 // the most frequent offset of an element in its line
 }

@@ -22,7 +22,7 @@ func (a *app) analyze() *cobra.Command {
 		r      *readOptions
 		lines  []uint
 		output string
-		named  []string // executables and libraries with symbols
+		named  []string // executables and libraries from which symbols are read
 		saved  checkpoints
 	)
 	cmd := &cobra.Command{

@@ -15,7 +15,7 @@ import (
 type budget struct {
 	text        string
 	level       int // index of the level, or -1 for memory
-	levels      int // number of levels
+	levels      int // number of levels of the hierarchy
 	metric, ops string
 	bound       float64
 }

@@ -132,7 +132,7 @@ func (a *app) version() *cobra.Command {
 	return &cobra.Command{
 		Use:    "version",
 		Short:  "Print the version",
-		Hidden: true, // the option --version does the same
+		Hidden: true, // hidden, because the option --version does the same
 		Args:   noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			_, err := fmt.Fprintln(a.stdout, "stackglass", Version)
@@ -141,7 +141,6 @@ func (a *app) version() *cobra.Command {
 	}
 }
 
-// warn prints a warning.
 func (a *app) warn(what string) { fmt.Fprintln(a.stderr, "stackglass: warning:", what) }
 
 // terminal returns stderr if it is a terminal, so that progress can be shown there. Otherwise, it

@@ -81,7 +81,6 @@ func (d *dineroRun) flush() {
 	d.text = d.text[:0]
 }
 
-// kill kills DineroIV.
 func (d *dineroRun) kill() {
 	if d.cmd != nil {
 		d.pipe.Close()

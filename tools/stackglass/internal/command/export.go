@@ -78,7 +78,7 @@ func (a *app) runExport(cmd *cobra.Command, e *exportCommand, name string) error
 	if e.onlySites() {
 		needed := analysis.Sites
 		if e.r.sample == "" {
-			needed |= analysis.Blocks // call paths need blocks
+			needed |= analysis.Blocks // blocks are needed for call paths
 		}
 		if len(e.h.Levels) > 0 {
 			needed |= analysis.Sharing // as in what-if, each thread has private caches

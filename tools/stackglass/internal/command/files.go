@@ -240,7 +240,7 @@ func (c *checkpoints) finish(a *app, l *loadedFile, err error) error {
 	}
 	defer c.release()
 	switch {
-	case l == nil: // the pass has no result
+	case l == nil: // the pass has no result, so its checkpoints are kept
 	case err != nil && !readToEnd(err):
 		if l.Unsaved != nil {
 			a.warn(l.name + ": the last checkpoint could not be saved in " + c.dir + ": " + errorText(l.Unsaved))

@@ -37,7 +37,7 @@ type readOptions struct {
 	stacks      analysis.Stacks  // the per-core stacks to compute; 0 selects all
 	setCounts   string           // "all" or "most"
 	sample      string           // in the syntax of sample.Parse; "" means no sample
-	seed        uint64           // seed of the sample
+	seed        uint64           // random seed of the sample
 	memory      string
 	spill       string // folder for data that do not fit in memory, or ""
 	workers     uint
@@ -46,7 +46,7 @@ type readOptions struct {
 	lineOptions []string // options that select the line sizes of an analysis; they do not apply to a profile
 
 	utilisation []string          // caches in which line utilisation is measured by site, as the user wrote them
-	levels      []hierarchy.Cache // the default value of utilisation
+	levels      []hierarchy.Cache // the default for utilisation
 	// whether to record, for each site, the sites that made the previous accesses to the same lines
 	previous bool
 
@@ -133,7 +133,6 @@ func checkFormat(cmd *cobra.Command) error {
 	return nil
 }
 
-// hide removes options from the help.
 func hide(cmd *cobra.Command, names ...string) {
 	for _, name := range names {
 		must(cmd.Flags().MarkHidden(name))
@@ -399,7 +398,7 @@ func (a *app) loadOpened(r *readOptions, in *pass.Input, lineBytes []uint32) (*l
 type loadedFile struct {
 	*pass.Result
 	name     string
-	module   []byte      // LLVM IR
+	module   []byte      // the text of LLVM IR
 	folded   *ask.Folded // a loop-compressed trace that was not expanded
 	warnings []string
 }
@@ -458,7 +457,6 @@ func (a *app) print(format string, d *report.Document) error {
 	return nil
 }
 
-// write writes bytes to stdout.
 func (a *app) write(text []byte) error {
 	if _, err := a.stdout.Write(text); err != nil {
 		return &outputError{path: "standard output", err: err}

@@ -69,7 +69,7 @@ func (a *app) scale() *cobra.Command {
 	return cmd
 }
 
-// parseParameters parses n=64,m=8.
+// parseParameters parses a list of parameters, such as n=64,m=8.
 func parseParameters(text string) (names []string, values []int64, ok bool) {
 	for part := range strings.SplitSeq(text, ",") {
 		name, number, found := strings.Cut(part, "=")
@@ -215,7 +215,7 @@ func (o *scaleOptions) parseRuns(args []string) (runs []scaleRun, err error) {
 	return runs, nil
 }
 
-// scaleInputs loads the runs.
+// scaleInputs loads the recorded runs from which a run is predicted.
 func (a *app) scaleInputs(r *readOptions, o *scaleOptions, args []string) (inputs []scaling.Input, warnings []string, err error) {
 	runs, err := o.parseRuns(args)
 	if err != nil {

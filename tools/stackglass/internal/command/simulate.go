@@ -30,7 +30,7 @@ type simulation struct {
 	pages          string
 	warmup         uint64
 	causes, bound  bool
-	i1, d1, ll     string // Cachegrind's options
+	i1, d1, ll     string // the options --I1, --D1 and --LL, as in Cachegrind
 	translated     simulate.Result
 	hasTranslation bool
 	// whether the trace records the instruction of each reference; determined only if a prefetcher
@@ -134,7 +134,7 @@ func (a *app) runSimulate(s *simulation, name string) error {
 		return err
 	}
 	if !slices.ContainsFunc(counted.Instructions, func(l simulate.Level) bool { return l.Run.Accesses() > 0 }) {
-		counted.Instructions = nil // the trace has no instruction fetches
+		counted.Instructions = nil // instruction caches are omitted, because the trace has no instruction fetches
 	}
 	measured := measuredOf(h, l, counted)
 	d := &report.Document{Schema: "stackglass.simulate", Version: 1, Input: l.facts(0)}

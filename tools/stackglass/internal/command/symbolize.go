@@ -70,7 +70,7 @@ type symbolizer struct {
 	base  uint64 // load address of the file, for sites without a module
 	moved bool   // whether the user specified the load address
 
-	paths            map[*profile.Site]string // paths of the source files
+	paths            map[*profile.Site]string // paths of the source files of sites
 	addresses, named int
 	lines            int      // number of named sites that have a source line
 	unaddressed      bool     // whether no site has an address

@@ -105,7 +105,7 @@ func (e *CheckpointError) Error() string {
 
 func (e *CheckpointError) Unwrap() error { return e.Err }
 
-// saver saves the checkpoints of one pass.
+// saver stores the checkpoints of one pass while it runs.
 type saver struct {
 	keeper  *workers.Keeper // nil if the pass saves no checkpoints
 	memory  uint64          // memory limit of the process, or 0

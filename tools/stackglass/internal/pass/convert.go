@@ -33,7 +33,7 @@ type ConvertOptions struct {
 	To       string // one of WrittenFormats, Folded or Unfolded
 	Window   int    // window of the loop compression, or 0 for the default
 	Part     sgt.Part
-	SkipBad  uint64 // maximum number of bad records
+	SkipBad  uint64 // maximum number of tolerated bad records
 	Strict   bool
 	Tool     string // name of the converting program, stored as a fact
 	Terminal io.Writer

@@ -28,9 +28,9 @@ type Input struct {
 	Name      string // the name that the user specified
 	Bytes     int64  // stored size, or 0 if unknown
 	IsProfile bool
-	IsByfl    bool // a result of Byfl
-	IsFolded  bool // a loop-compressed trace
-	IsModule  bool // the text of LLVM IR
+	IsByfl    bool // whether the input is a result of Byfl
+	IsFolded  bool // whether the input is a loop-compressed trace
+	IsModule  bool // whether the input is the text of LLVM IR
 
 	content      *bufio.Reader
 	read         atomic.Int64 // number of stored bytes read
@@ -38,7 +38,7 @@ type Input struct {
 	close        func() error
 	outline      trace.Outline // the outline of the trace; the zero value if it is unknown
 	randomAccess io.ReaderAt   // random access to the input, or nil if it is not supported
-	file         *os.File      // may be nil
+	file         *os.File      // the opened file; may be nil
 	opened       os.FileInfo   // state of the file when it was opened
 }
 
@@ -83,7 +83,7 @@ func Open(ctx context.Context, name string, stdin io.Reader) (*Input, error) {
 		}
 	}
 	in.content = bufio.NewReaderSize(source, 1<<20)
-	head, err := in.content.Peek(12) // sgl.Recognise needs 12 bytes
+	head, err := in.content.Peek(12) // 12 bytes are enough to recognise every format, including sgl
 	if err != nil && err != io.EOF {
 		in.Close()
 		if ctx.Err() != nil {
@@ -179,7 +179,7 @@ func (in *Input) Changed() bool {
 	return err == nil && (now.Size() != in.opened.Size() || !now.ModTime().Equal(in.opened.ModTime()))
 }
 
-// Close releases the file.
+// Close closes the input.
 func (in *Input) Close() error { return in.close() }
 
 // readProfile reads the whole input as a profile.

@@ -36,7 +36,7 @@ import (
 // Options contains the options for reading a trace. The options do not apply to a profile.
 type Options struct {
 	Spec   analysis.Spec
-	Sample *sample.Options // nil to analyse every reference
+	Sample *sample.Options // options of the sample; nil means that every reference is analysed
 	Format string          // a value of --input-format, or "" to detect the format
 	Strict bool            // whether to stop at the first unreadable chunk of a container
 	// memory limit, at which the pass stops with a partial result; 0 means no limit
@@ -185,7 +185,7 @@ func (in *Input) containerSource(t *open.Trace) *sgt.Source {
 	}
 	s, err := sgt.NewSource(in.Name, in.randomAccess, in.Bytes, t.Container())
 	if err != nil {
-		return nil // the container has no index
+		return nil // the container has no index, so random access is not possible
 	}
 	return s
 }
@@ -195,7 +195,7 @@ func (in *Input) run(ctx context.Context, runner analysis.Run, o Options, saver 
 	bar := newBar(o.Terminal, o.Spec.ToRead(in.outline.References), in.Bytes)
 	defer bar.finish()
 	const (
-		stepsBetweenLooks = 64      // about 260,000 references
+		stepsBetweenLooks = 64      // a check about every 260,000 references
 		linesBetweenLooks = 1 << 17 // about 10 MB of model memory; also checked because a few range references can touch many lines
 	)
 	looked := uint64(0) // number of lines at the last check

@@ -21,7 +21,7 @@ import (
 type PredictOptions struct {
 	Format      string // a value of --input-format, or "" to detect the format
 	Strict      bool   // whether to stop at the first unreadable chunk of a container
-	SkipBad     uint64 // maximum number of bad records
+	SkipBad     uint64 // maximum number of tolerated bad records
 	MemoryBytes uint64 // memory limit, at which the prediction stops; 0 means no limit
 	Terminal    io.Writer
 	PPT         sasmm.Files // additional files of a PPT trace; each may be nil

@@ -56,7 +56,7 @@ type file struct {
 	mediaType  string
 }
 
-// handler serves files.
+// handler serves the files of the page.
 type handler struct {
 	files map[string]*file // files by path, without a leading slash
 }

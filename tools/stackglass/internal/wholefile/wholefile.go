@@ -13,8 +13,8 @@ import (
 // File is a file that is being written.
 type File struct {
 	f    *os.File
-	path string // the final name
-	temp string // the temporary name, or "" if the target is not a regular file
+	path string // the final path of the file
+	temp string // the temporary path, or "" if the target is not a regular file
 }
 
 // Create opens a file for writing, and checks that the path can be written. Devices and pipes are
@@ -39,7 +39,7 @@ func Create(path string) (*File, error) {
 	return &File{f: f, path: path, temp: temp}, nil
 }
 
-// Write appends to the file.
+// Write implements [io.Writer].
 func (w *File) Write(p []byte) (int, error) { return w.f.Write(p) }
 
 // Commit flushes the content to the disk and renames the file. After an error, no new file remains.
