@@ -142,9 +142,9 @@ func withoutEmpty(t report.Table, keys ...string) report.Table {
 	return kept
 }
 
-// Sets returns a table with a row for each number of sets and ways of a set table: the exact misses
-// of an LRU cache of that shape (MODELS §4). For caches with a single set, the table also lists
-// every larger number of ways at which the misses change.
+// Sets returns the exact misses of LRU caches from a set table, with a row for each number of sets
+// and ways (MODELS §4). For caches with a single set, the table also lists every larger number of
+// ways at which the misses change.
 func Sets(l *profile.Locality) report.Table {
 	t := report.Table{Key: "sets", Title: "Exact misses of LRU caches, by sets and ways", Columns: report.Columns(
 		"sets", "ways", "line (bytes)", "accesses", "misses")}

@@ -511,10 +511,10 @@ func (c *Calls) ByPath(share float64) report.Table {
 	return t
 }
 
-// ByCaller returns the tree of calls from callees to callers. The tree lists each function with its
-// own counts, in descending order of the main event, followed by its callers, each with the share
-// of these counts that its calls caused. Counts that include callees count a recursive call only
-// once.
+// ByCaller returns the tree of calls from callees to callers. The roots are all functions with
+// their own counts, in descending order of the main event. Each caller below a function has the
+// share of the function's counts that results from its calls. Counts that include callees count a
+// recursive call only once.
 func (c *Calls) ByCaller(share float64) report.Table {
 	t := c.newTree("callers", "Functions and their callers")
 	var all []coveredPath

@@ -202,10 +202,10 @@ func (c *Communication) Matrix(g *profile.Granule) report.Table {
 	return t
 }
 
-// Sites returns a table with a row for each producing line, consuming line and data object, in
-// descending order of events: uses of values that the first line wrote and the second line read.
-// The counts are summed over all threads unless byThread is set. The table lists at most the given
-// number of rows (top), and sums the rest in one row.
+// Sites returns a table with a row for each producing source line, consuming source line and data
+// object. An event is a use of a value that the first line wrote and the second line read. The rows
+// are in descending order of events. The counts are summed over all threads unless byThread is set.
+// The table lists at most the given number of rows (top), and sums the rest in one row.
 func (c *Communication) Sites(top int, byThread bool) report.Table {
 	threads := report.Columns("from=from thread", "to=to thread")
 	if !byThread {

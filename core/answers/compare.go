@@ -177,8 +177,8 @@ func (c *Compared) mainColumn() string {
 var rankedTables = map[string]bool{"functions": true, "blocks": true, "sites": true, "paths": true, "callers": true, "callees": true}
 
 // Rank sorts rows by their difference in the named column. If the name is "", Rank sorts tables in
-// rankedTables by their main column, and keeps the order of all other tables. ok is false if the
-// table has no such column.
+// rankedTables by their main column, and keeps the order of all other tables. The result ok is
+// false if the table has no such column.
 func (c *Compared) Rank(number string) (ok bool) {
 	if number == "" && rankedTables[c.Key] {
 		number = c.mainColumn()

@@ -126,9 +126,9 @@ func (a *Arg) check(list []string) error {
 	return nil
 }
 
-// Words returns the question as words: first the verb, then a word name=value for each specified
-// value, in the order of the verb's arguments, and then a word machine=LINE for each line of the
-// hierarchy ([hierarchy.Hierarchy.Lines]).
+// Words returns the question as words. The first word is the verb. It is followed by a word
+// name=value for each specified value, in the order of the verb's arguments, and by a word
+// machine=LINE for each line of the hierarchy ([hierarchy.Hierarchy.Lines]).
 func (q Question) Words() []string {
 	words := []string{q.Verb.Name}
 	for _, a := range q.Verb.Args {

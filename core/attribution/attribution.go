@@ -7,9 +7,9 @@
 // is assumed to have the same share of misses in that bin as all sites together. The share for all
 // sites is known, so the sum of the misses is exact for every capacity.
 //
-// If line utilisation was measured in a cache with the capacity, associativity and line size of the
-// level, the number of lines that each site fetched into that cache was also counted. These exact
-// numbers are then used instead of the bins.
+// The measurement of line utilisation in a cache also counts the lines that each site fetches into
+// that cache. If the level has the capacity, associativity and line size of that cache, these exact
+// counts are used instead of the bins.
 //
 // For any other set-associative level, the share of misses in each bin is the share that SDCM
 // expects at the bin's mean distance (MODELS §5). These estimates are scaled to the total that
@@ -385,9 +385,9 @@ func (r *Ranker) attributeLevel(l *hierarchy.Level, c capacity, by sharers, cohe
 }
 
 // byPath returns the misses of each call path. The misses of a function's paths add up to the
-// misses of its sites. The misses of a function are divided among its paths in proportion to the
-// expected misses of each path or, if no path has expected misses, to the accesses of each path.
-// The remaining misses belong to paths that the profile does not distinguish.
+// misses of its sites. The function's misses are divided in proportion to the expected misses of
+// each path or, if there are none, to the accesses of each path. The remaining misses belong to
+// paths that the profile does not distinguish.
 func (r *Ranker) byPath(misses func(item) float64, sites []float64) []float64 {
 	if len(r.paths) == 0 {
 		return nil

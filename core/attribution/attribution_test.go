@@ -161,9 +161,9 @@ func (c *privateCaches) accessCache(thread uint32, line trace.Line, write bool) 
 	return misses, coherence
 }
 
-// If the capacity of a private cache is the edge of a bin, or line utilisation was measured in the
-// cache, the misses attributed to the sites equal the misses in a simulated cache. At the edges of
-// bins, the number of coherence misses also equals the number in the simulated cache.
+// The misses attributed to the sites equal the misses in a simulated private cache if its capacity
+// is the edge of a bin, or if line utilisation was measured in the cache. At the edges of bins, the
+// number of coherence misses also equals the number in the simulated cache.
 func TestExactInPrivateCaches(t *testing.T) {
 	seen := 0.0
 	rapid.Check(t, func(t *rapid.T) {

@@ -13,9 +13,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// TestWindowsAddUpToTheRun checks that, for each site, data object and level of random hierarchies,
-// the misses of all windows add up to the misses of the run, and that OverTime returns the same
-// misses.
+// TestWindowsAddUpToTheRun checks that the misses of all windows add up to the misses of the run,
+// for each site, data object and level of random hierarchies. OverTime must return the same misses.
 func TestWindowsAddUpToTheRun(t *testing.T) {
 	windows := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -105,7 +104,8 @@ func TestWindowsAddUpToTheRun(t *testing.T) {
 }
 
 // In a fully associative cache whose number of lines is a power of two, the misses in a part of the
-// run are the misses up to the end of the part minus the misses up to its beginning.
+// run are known exactly: the misses before the end of the part minus the misses before its
+// beginning.
 func TestWindowsAreExact(t *testing.T) {
 	compared := 0
 	for seed := range uint64(40) {

@@ -34,9 +34,9 @@ type siteCost struct {
 const nearDistances = 8
 
 // fillWait returns how many cycles, on average, a load waits for a line that an earlier load in the
-// same iteration fetches. Both loads must access the same structure. The load is assumed to access
-// the same line if its stack distance is at most the number of references since the earlier load,
-// because the last access to its line was then made by the earlier load or by one of these
+// same iteration fetches. Both loads must access the same structure. If the stack distance of the
+// load is at most the number of references since the earlier load, it is assumed to access the same
+// line. In this case, the last access to the line was made by the earlier load or by one of these
 // references.
 func fillWait(load, fetching *siteCost, between int) float64 {
 	if load == nil || fetching == nil {
@@ -75,9 +75,9 @@ func (r *siteCosts) setCostFunctions(run *pipeline.Run, measured []uint64) {
 	run.Transfers = r.transferCycles(run.Program, run.Visits, measured)
 }
 
-// machine is a hierarchy with transfer costs: the cycles for the transfer of a line from each level
-// and, as the last element, from memory, as in processor descriptions. 0 cycles means that the cost
-// is unknown.
+// machine is a hierarchy with transfer costs, as in processor descriptions: the cycles for the
+// transfer of a line from each level and (in the last element) from memory. The value 0 means that
+// the cost is unknown.
 type machine struct {
 	h                        hierarchy.Hierarchy
 	read, written, scattered []float64
@@ -245,8 +245,8 @@ func crossingShare(s *profile.Site, lineBytes uint32) float64 {
 	return max(0, min(1, float64(s.Reuse.Accesses())/float64(s.References())-float64(whole)))
 }
 
-// transferCycles returns the cycles that each block spends on the transfer of sequential lines: the
-// cycles in the recorded run, scaled to the predicted number of executions of the block.
+// transferCycles returns the cycles that each block spends on the transfer of sequential lines. It
+// scales the cycles of the recorded run to the predicted number of executions of the block.
 func (r *siteCosts) transferCycles(p *trace.Program, visits []float64, measured []uint64) []float64 {
 	cycles := make([]float64, len(p.Blocks))
 	for b := range p.Blocks {

@@ -263,8 +263,8 @@ func (j *Joined) SortByDifference(cell int) {
 	})
 }
 
-// Table returns a table with a row for every compared cell. The row contains the name of the joined
-// row, which tables contain the joined row, the key of the cell, its values in A and B, the
+// Table returns a table with a row for every compared cell. It contains the name of the joined row,
+// the tables that contain the joined row, the key of the cell, the values in A and B, the
 // difference, and the change. Cells with text are included only if the texts differ.
 func (j *Joined) Table(key string) Table { return j.tall(key, true) }
 

@@ -109,9 +109,9 @@ func (m *Misses) Cost(l *answers.Loops) func(loop int) uint64 {
 	return func(loop int) uint64 { return l.Loops[loop].References }
 }
 
-// Table returns a table with a row for each of these source loops and each level, followed by rows
-// for all other loops, for accesses outside loops, and for the whole run. The last row is the sum
-// of the other rows, except rows of loops inside other listed loops.
+// Table returns a table with a row for each of the given source loops and each level. Further rows
+// show the misses of all other loops, of accesses outside loops, and of the whole run. The last row
+// is the sum of the other rows, except rows of loops inside other listed loops.
 func (m *Misses) Table(of []answers.SourceLoop) report.Table {
 	t := report.Table{Key: "misses", Title: "Misses by loop (exact, LRU; each level sees every access)", Columns: report.Columns(
 		"loop", "level", "accesses", "misses", "miss_ratio=miss ratio", "cold", "capacity", "conflict",

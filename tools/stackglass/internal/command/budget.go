@@ -195,8 +195,8 @@ func checkBounds(list []bound, compared []answers.Compared) (exceeded, err error
 }
 
 // appliesTo reports whether the bound applies to a row. The field b.row must be the first name of
-// the row, all names of the row joined by slashes or, if the row has no name, the name of the
-// table.
+// the row, or all names of the row joined by slashes. If the row has no name, it must be the name
+// of the table.
 func (b *bound) appliesTo(row *report.JoinedRow, table string) bool {
 	if b.row == "*" {
 		return true

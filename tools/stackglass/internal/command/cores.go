@@ -62,10 +62,10 @@ func (l *loadedFile) absentThreads(r *readOptions) (doubts []string) {
 
 // sharingCores returns the threads of each core, in the order in which consecutive cores share the
 // caches of h. It returns nil if the analysis does not need this order. The order is the same as in
-// a simulation: first the cores that --cores lists, and then one core for each remaining thread, in
-// the order in which the threads first appear. Because this order is known only after the trace was
-// read, the trace is read twice if it has more threads than the number of cores that share a cache.
-// Standard input cannot be read twice, so --cores or --domains must list its threads.
+// a simulation: the cores that --cores lists are followed by one core for each remaining thread, in
+// the order in which the threads first appear. This order is known only after the trace was read.
+// Therefore, the trace is read twice if there is a level at which its threads do not all share one
+// cache. Standard input cannot be read twice, so --cores or --domains must list its threads.
 func (r *readOptions) sharingCores(h hierarchy.Hierarchy, in *pass.Input, o pass.Options) ([][]uint32, error) {
 	fewest := fewestSharers(h)
 	if fewest == 0 || r.domains != "" || !o.Spec.Runs(analysis.Sharing) || in.IsProfile || in.IsByfl {
