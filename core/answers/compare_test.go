@@ -29,7 +29,7 @@ func TestCurvesJoinWithoutGaps(t *testing.T) {
 		for i := range list[0].Rows {
 			row := &list[0].Rows[i]
 			if row.In != report.InBoth {
-				t.Fatalf("the capacity of %d lines is in only one curve", points[i])
+				t.Fatalf("only one of the curves contains the capacity of %d lines", points[i])
 			}
 			next := points[i] + 1
 			if i+1 < len(points) {

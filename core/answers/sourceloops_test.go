@@ -58,6 +58,6 @@ func TestSourceLoops(t *testing.T) {
 	// Nests are ranked by cost.
 	of = l.SourceLoops(func(loop int) uint64 { return uint64(loop) })
 	if label := l.LabelOf(&of[0]); label != "2+" {
-		t.Errorf("the first source loop is %s", label)
+		t.Errorf("unexpected first source loop: %s", label)
 	}
 }

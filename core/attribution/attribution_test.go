@@ -365,7 +365,7 @@ func TestMeasuredInAnyNumberOfSets(t *testing.T) {
 	hashed := c
 	hashed.Hashed = true
 	if got := attribute(t, p, hierarchy.Hierarchy{Levels: []hierarchy.Cache{hashed}})[0]; got.Exact || got.Level.Method != hierarchy.SDCM {
-		t.Errorf("with hashed sets, which were not measured, the method is %s", got.Level.Method)
+		t.Errorf("unexpected method for hashed sets, which were not measured: %s", got.Level.Method)
 	}
 }
 

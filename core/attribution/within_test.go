@@ -175,6 +175,6 @@ func TestPhasesAlternate(t *testing.T) {
 		next = at.To
 	}
 	if len(list) != 4 || next != len(p.Timeline.Windows) {
-		t.Errorf("there are %d phases, and the last phase ends at window %d of %d", len(list), next, len(p.Timeline.Windows))
+		t.Errorf("unexpected phases: %d phases, and the last phase ends at window %d of %d", len(list), next, len(p.Timeline.Windows))
 	}
 }

@@ -112,7 +112,7 @@ func TestReportOfAnyProfile(t *testing.T) {
 			}
 		}
 		if tags["script"]+tags["img"]+tags["link"]+tags["iframe"] > 0 || tags["title"] != 1+tags["svg"] || tags["desc"] != tags["svg"] || tags["h1"] != 1 {
-			t.Fatalf("the report has the elements %v", tags)
+			t.Fatalf("unexpected elements in the report: %v", tags)
 		}
 		for i := range p.Locality {
 			if p.Locality[i].Accesses() > 0 && tags["svg"] == 0 {

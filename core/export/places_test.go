@@ -269,7 +269,7 @@ func TestPprofAddsUp(t *testing.T) {
 			}
 		}
 		if texts[0] != "" || len(samples) != len(s.Entries) {
-			t.Fatalf("there are %d samples for %d entries, and the first string is %q", len(samples), len(s.Entries), texts[0])
+			t.Fatalf("unexpected number of samples (%d for %d entries) or first string (%q)", len(samples), len(s.Entries), texts[0])
 		}
 		got := map[string]uint64{}
 		for _, sample := range samples {

@@ -68,7 +68,7 @@ func TestSheetsAddUpToTheRun(t *testing.T) {
 		}
 		for i := range level.Sites {
 			if e, symbol := &s.Entries[i], p.Sites.Code[i].Function; symbol != "" && (e.Symbol != symbol || e.Function != strings.ToUpper(symbol)) {
-				t.Fatalf("the name of symbol %s is %s", e.Symbol, e.Function)
+				t.Fatalf("unexpected name of symbol %s: %s", e.Symbol, e.Function)
 			}
 			if got := float64(s.Entries[i].Counts[s.Event("L1_misses")]); math.Abs(got-level.Sites[i]) >= 1 {
 				t.Fatalf("the %v misses of a site are rounded to %v", level.Sites[i], got)
@@ -92,9 +92,9 @@ func TestSheetOfOneSite(t *testing.T) {
 		t.Error(got)
 	}
 	if s.Event("L_1_misses") != 2 || s.Event("L_1_misses2") != 3 {
-		t.Errorf("the events are %v", s.Events)
+		t.Errorf("unexpected events: %v", s.Events)
 	}
 	if plain := NewSheet(&Places{Profile: p}); plain.Events[plain.Main].Key != "cold" {
-		t.Errorf("without levels, the main event is %v", plain.Events[plain.Main])
+		t.Errorf("unexpected main event without levels: %v", plain.Events[plain.Main])
 	}
 }

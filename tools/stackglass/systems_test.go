@@ -296,7 +296,7 @@ func (s *remoteCommand) checkServe() {
 		}
 	}
 	if len(addresses) != 2 {
-		s.Errorf("two servers have the addresses %v", addresses)
+		s.Errorf("unexpected addresses of two servers: %v", addresses)
 	}
 }
 

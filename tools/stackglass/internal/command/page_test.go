@@ -406,7 +406,7 @@ func (p *pageRun) communication() {
 		parts += c.OwnersTable(i).Rows
 	}
 	if n := len(tableRows(p.commandAnswer("communication", "--by", "owner"), "owners")); n != parts {
-		p.Errorf("the page shows %d parts of data, the command prints %d", parts, n)
+		p.Errorf("the page shows %d ranges of data, the command prints %d", parts, n)
 	}
 	if c.Sources != nil {
 		cache := tableRows(p.commandAnswer("communication", "--cache", "L1=32KiB,full"), "caches")[0]

@@ -85,7 +85,7 @@ func TestChangedInput(t *testing.T) {
 		}
 		result, err := in.Analyze(context.Background(), Options{})
 		if err != nil || result.Changed != (name != "does not change") {
-			t.Errorf("a file that %s: result %+v, error %v", name, result, err)
+			t.Errorf("unexpected result for a file that %s: %+v, error %v", name, result, err)
 		}
 		in.Close()
 	}

@@ -104,11 +104,11 @@ func TestCacheHeaders(t *testing.T) {
 	}
 	again := answer(t, "GET", "http://localhost/", map[string]string{"If-None-Match": plain.Header.Get("ETag")})
 	if again.StatusCode != http.StatusNotModified {
-		t.Errorf("request with the tag of the file: status %d", again.StatusCode)
+		t.Errorf("unexpected status for a request with the tag of the file: %d", again.StatusCode)
 	}
 	other := answer(t, "GET", "http://localhost/", map[string]string{"If-None-Match": packed.Header.Get("ETag")})
 	if other.StatusCode != http.StatusOK {
-		t.Errorf("request with a different tag: status %d", other.StatusCode)
+		t.Errorf("unexpected status for a request with a different tag: %d", other.StatusCode)
 	}
 }
 
@@ -122,7 +122,7 @@ func TestRejectedRequests(t *testing.T) {
 	}
 	w := httptest.NewRecorder()
 	if h.ServeHTTP(w, httptest.NewRequest("GET", "http://localhost/", strings.NewReader("a trace"))); w.Code != http.StatusMethodNotAllowed {
-		t.Errorf("GET with a body: status %d", w.Code)
+		t.Errorf("unexpected status for a GET request with a body: %d", w.Code)
 	}
 	for _, host := range []string{"evil.example", "evil.example:7411", "10.0.0.1:80", "127.0.0.1.evil.example"} {
 		if r := answer(t, "GET", "http://"+host+"/", nil); r.StatusCode != http.StatusMisdirectedRequest {
