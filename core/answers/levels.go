@@ -334,7 +334,7 @@ func AbsentThreads(p *profile.Profile, groups [][]uint32) (doubts []string) {
 		case 0:
 			doubts = append(doubts, NumbersOf(group)+": "+whole+" contains none of these threads, only "+NumbersOf(threads))
 		default:
-			doubts = append(doubts, NumbersOf(group)+": "+whole+" contains only these of the threads: "+NumbersOf(known))
+			doubts = append(doubts, NumbersOf(group)+": "+whole+" contains only some of these threads: "+NumbersOf(known))
 		}
 	}
 	return doubts

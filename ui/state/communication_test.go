@@ -188,7 +188,7 @@ func TestFlowsOfManyThreads(t *testing.T) {
 func TestAbsentThreads(t *testing.T) {
 	p := ring().Profile
 	if got := AbsentThreads(p, [][]uint32{{1, 2}, {8, 9}, {7, 10}}); got != "Threads that share a private cache, 8,9: the trace contains none of these threads, only 1,2,7. "+
-		"Threads that share a private cache, 7,10: the trace contains only these of the threads: 7." {
+		"Threads that share a private cache, 7,10: the trace contains only some of these threads: 7." {
 		t.Error(got)
 	}
 	if got := AbsentThreads(p, [][]uint32{{1, 2}}); got != "" {

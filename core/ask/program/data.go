@@ -264,7 +264,7 @@ func (u *dataUse) listBlocks() {
 	}
 	u.d.Tables = append(u.d.Tables, t)
 	if len(t.Rows) == 0 {
-		u.d.Warnings = append(u.d.Warnings, u.Name+": the trace records no allocation of memory")
+		u.d.Warnings = append(u.d.Warnings, u.Name+": the trace records no memory allocations")
 	}
 }
 

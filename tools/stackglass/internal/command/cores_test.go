@@ -233,7 +233,7 @@ func TestAbsentThreads(t *testing.T) {
 	})
 	for line, want := range map[string]string{
 		"threads a.csv --domains 9":                                   "--domains 9: the trace contains none of these threads, only 0-2",
-		"threads a.csv --domains 0-1/2-3":                             "--domains 2,3: the trace contains only these of the threads: 2",
+		"threads a.csv --domains 0-1/2-3":                             "--domains 2,3: the trace contains only some of these threads: 2",
 		"analyze a.csv --cores 7/8":                                   "--cores 8: the trace contains none of these threads, only 0-2",
 		"what-if a.csv --cache L1=1KiB,4 --domains 5,6":               "--domains 5,6: the trace contains none of these threads, only 0-2",
 		"simulate a.csv --cache L1=1KiB,4 --cores 0/1,2/9":            "--cores 9: the trace contains none of these threads, only 0-2",
