@@ -38,6 +38,7 @@ package diagnose
 
 import (
 	"cmp"
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -222,6 +223,7 @@ func Run(p *profile.Profile, o Options) (*Diagnosis, error) {
 		l.Name = o.Readable
 		r.loops = l
 	}
+	r.shareAmongAll()
 	if p.Sites == nil {
 		if err := r.whole(); err != nil {
 			return nil, err
@@ -242,6 +244,26 @@ func Run(p *profile.Profile, o Options) (*Diagnosis, error) {
 	r.compute()
 	r.progress()
 	return r.out.ranked(), nil
+}
+
+// shareAmongAll changes each level for which the profile has no common stack of the cores that share
+// a cache: all cores then share one cache of this level.
+func (r *run) shareAmongAll() {
+	for asker := hierarchy.NewAsker(r.p); ; {
+		var missing *hierarchy.DomainError
+		if _, _, err := asker.Predict(r.Machine, nil); !errors.As(err, &missing) {
+			return // other errors are reported when the levels are priced
+		}
+		c := missing.Level
+		r.Machine.Levels = slices.Clone(r.Machine.Levels)
+		for i := range r.Machine.Levels {
+			if l := &r.Machine.Levels[i]; l.SharedBy == c.SharedBy {
+				l.SharedBy = hierarchy.AllCores
+			}
+		}
+		r.out.Notes = append(r.out.Notes, c.Name+" is assumed to be one cache for all cores, because the profile does not contain the misses of each group of "+strconv.FormatUint(uint64(c.SharedBy), 10)+
+			" cores; to count these misses, analyse the trace again, with --domains "+missing.Domains)
+	}
 }
 
 // progress reports the findings so far.

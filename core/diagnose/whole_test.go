@@ -25,6 +25,12 @@ func withoutCode(t *testing.T, repeat, n int, addr func(i int) uint64) *profile.
 			b.Addr, b.Bytes, b.Kind = append(b.Addr, addr(i)), append(b.Bytes, 8), append(b.Kind, trace.Load)
 		}
 	}
+	return profileOf(t, b)
+}
+
+// profileOf returns the profile of a trace that contains these references.
+func profileOf(t *testing.T, b *trace.Batch) *profile.Profile {
+	t.Helper()
 	r, err := analysis.NewRunner(analysis.Spec{}, tracetest.NewReader(b, 1000))
 	if err != nil {
 		t.Fatal(err)
@@ -78,5 +84,32 @@ func TestTraceWithoutCode(t *testing.T) {
 		if notes := strings.Join(d.Notes, "\n"); !strings.Contains(notes, "stackglass cc") {
 			t.Errorf("%s: the notes do not mention stackglass cc: %s", c.name, notes)
 		}
+	}
+}
+
+// TestMoreThreadsThanShareCache diagnoses a profile without a common stack of the cores that share a
+// cache: all cores then share one cache.
+func TestMoreThreadsThanShareCache(t *testing.T) {
+	b := &trace.Batch{}
+	for i := range 1000 {
+		b.Addr, b.Bytes, b.Kind, b.Thread = append(b.Addr, uint64(i)*64), append(b.Bytes, 8), append(b.Kind, trace.Load), append(b.Thread, uint32(i%10+1))
+	}
+	h := hierarchy.Hierarchy{Memory: hierarchy.Memory{LatencyCycles: 300}, Levels: []hierarchy.Cache{
+		{Name: "L1", SizeBytes: 48 << 10, Ways: 12, LineBytes: 64, LatencyCycles: 4},
+		{Name: "L2", SizeBytes: 1 << 20, Ways: 16, LineBytes: 64, LatencyCycles: 14, SharedBy: 8},
+	}}
+	processor, err := pipeline.Named(costmodel.DefaultProcessor)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := diagnose.Run(profileOf(t, b), diagnose.Options{Machine: h, Processor: processor})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if notes := strings.Join(d.Notes, "\n"); !strings.Contains(notes, "L2 is assumed to be one cache for all cores") || !strings.Contains(notes, "--domains 1,2,3,4,5,6,7,8/9,10") {
+		t.Errorf("the notes do not name the groups that the profile lacks:\n%s", notes)
+	}
+	if h.Levels[1].SharedBy != 8 {
+		t.Errorf("the diagnosis changed the caller's hierarchy: L2 is shared by %d cores", h.Levels[1].SharedBy)
 	}
 }

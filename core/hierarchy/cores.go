@@ -317,15 +317,16 @@ func domainStartingAt(s *profile.Sharing, first, n int, grouped []bool) (number 
 type DomainError struct {
 	Level Cache
 	// the threads that share each cache of the level; a new analysis needs these groups as domains
-	Groups [][]uint32
-	err    *trace.OptionError
+	Groups  [][]uint32
+	Domains string // the groups, in the form of --domains
+	err     *trace.OptionError
 }
 
 func (e *DomainError) Error() string { return e.err.Error() }
 func (e *DomainError) Unwrap() error { return e.err }
 
 func newDomainError(c Cache, s *profile.Sharing) *DomainError {
-	e, text := &DomainError{Level: c}, ""
+	e := &DomainError{Level: c}
 	for i := range s.Cores {
 		if i%int(c.SharedBy) == 0 {
 			e.Groups = append(e.Groups, nil)
@@ -338,15 +339,15 @@ func newDomainError(c Cache, s *profile.Sharing) *DomainError {
 		for k, t := range group {
 			switch {
 			case k > 0:
-				text += ","
+				e.Domains += ","
 			case i > 0:
-				text += "/"
+				e.Domains += "/"
 			}
-			text += strconv.FormatUint(uint64(t), 10)
+			e.Domains += strconv.FormatUint(uint64(t), 10)
 		}
 	}
 	e.err = &trace.OptionError{Option: "cache", Got: c.String(), Want: "a profile with a common stack for the cores that share the cache; " +
-		"analyse the trace again, with --domains " + text}
+		"analyse the trace again, with --domains " + e.Domains}
 	return e
 }
 
