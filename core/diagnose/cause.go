@@ -5,7 +5,6 @@ import (
 	"math/bits"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/stackglass/stackglass/core/answers"
@@ -561,7 +560,7 @@ func (r *run) causes() {
 			f.Kind = Layout
 			f.Saved = left * (1 - used/mostUsed)
 			f.Least, f.Most = 0, left*(1-used)
-			f.Why = "only " + percent(used) + " of the bytes of each fetched line are used before the line is replaced, because the distance between the addresses is larger than the data accessed at each address"
+			f.Why = "only " + percent(used) + " of the bytes of each fetched line are used before the line is evicted, because the accesses skip the other bytes"
 			f.Fix = "place the data that this loop uses in adjacent memory: split these fields off the structure or make an array of each field; if the loop visits the columns of a table, transpose the table or interchange the loops"
 			f.More = "sites --by object --utilisation 48KiB,12"
 		case at.irregular > 0.5, used > 0 && used <= fewBytes && at.spaced > 0.5:
@@ -820,5 +819,5 @@ func bytesOf(n int64) string {
 	if n == 1 {
 		return "1 byte"
 	}
-	return strconv.FormatInt(n, 10) + " bytes"
+	return report.Count(uint64(n)).Human() + " bytes"
 }

@@ -39,7 +39,7 @@ func (r *run) compute() {
 		each, iterations := r.sourceIteration(b)
 		takes, need := number(t.Steady.Cycles/iterations)+" cycles", number(max(t.Steady.Ports, t.Steady.Dispatch)/iterations)
 		f := Finding{Kind: Compute, Cost: t.Cycles, Saved: saved / carefully, Least: 0, Most: saved,
-			Why: each + " waits for a result of the previous iteration: this chain takes " + takes + "; the ports alone would need only " + need,
+			Why: each + " waits for a result of the previous iteration: this chain takes " + takes + "; without this wait, an iteration would take only " + need,
 			Fix: "split the chain into several independent chains, such as four partial sums; for floating point, allow the compiler to reorder operations (-ffast-math or an OpenMP simd reduction)",
 			How: "Modelled: the cycles that the loop would take if only the execution ports limited it.", IllegalIf: "the program needs exactly the same floating-point result, because another order of additions rounds differently",
 			More: "pipeline"}
@@ -50,10 +50,10 @@ func (r *run) compute() {
 		switch {
 		case chain.loads:
 			f.Kind, f.IllegalIf = PointerChasing, ""
-			f.Why = each + " uses an address that the previous iteration loads, and this load takes " + takes + " even if it hits in the first level; the ports alone would need only " + need
+			f.Why = each + " uses an address that the previous iteration loads, and this load takes " + takes + " even if it hits in " + r.Machine.Levels[0].Name + "; without this wait, an iteration would take only " + need
 			f.Fix = "keep the elements in an array, whose addresses do not depend on loads"
 		case chain.tables:
-			f.Why = each + " looks up an index that the previous iteration has loaded, like the state of an automaton; this look-up takes " + takes + " even if it hits in the first level; the ports alone would need only " + need
+			f.Why = each + " looks up an index that the previous iteration has loaded, like the state of an automaton; this look-up takes " + takes + " even if it hits in " + r.Machine.Levels[0].Name + "; without this wait, an iteration would take only " + need
 			f.Fix, f.IllegalIf = "work on several parts of the input at a time, or perform several steps with each look-up", ""
 		case chain.remainders && !chain.multiplies:
 			if quick := r.withSums(b); quick > 0 {

@@ -640,7 +640,7 @@ func (r *run) nest(g *group) {
 	if _, tile := b.change.(change.Tile); tile && b.sunk {
 		f.Fix += "; keep the sums of the inner loop in memory from one tile to the next"
 	} else if b.sunk {
-		f.Fix += "; move the statements next to the inner loop into the inner loop, so that they add to memory instead of to a local variable"
+		f.Fix += "; if there are statements before or after the inner loop, move them into it, and add to memory instead of to a local variable"
 	}
 	if chain > 0 {
 		f.How += " Additions no longer wait for each other, so the loop is limited only by the number of instructions that the core issues per cycle."
@@ -653,7 +653,10 @@ func (r *run) nest(g *group) {
 	}
 	f.Why = r.why(f.Kind, loop, b.level)
 	if c, ok := b.change.(change.Split); ok {
-		if a, ok := r.recordOf(r.worstSite(g.at)); ok {
+		if n := r.inTurn(g, c.Array); n > 0 {
+			f.Data, f.IllegalIf = names.Array(c.Array), ""
+			f.Fix = "let each thread process consecutive elements of " + cmp.Or(f.Data, "the array") + " instead of one of every " + strconv.Itoa(n) + " elements"
+		} else if a, ok := r.recordOf(r.worstSite(g.at)); ok {
 			added, replayed := r.split(g.at, a, &f)
 			if added || replayed && a.low <= c.Array && c.Array < a.high+a.pitch { // the replay of the whole run is exact
 				return
@@ -723,14 +726,29 @@ func (r *run) staysStrided(b *trial, a *outline.Array) bool {
 }
 
 // isDivided reports whether several threads divide the iterations of a group of loops among themselves.
-func (r *run) isDivided(g *group) bool {
+func (r *run) isDivided(g *group) bool { return r.threadsOf(g) > 1 }
+
+// threadsOf returns the number of threads that execute a group of loops.
+func (r *run) threadsOf(g *group) int {
 	threads := map[uint32]bool{}
 	for _, loop := range g.loops {
 		for _, it := range leavesOf(r.loops.Nest(r.loops.Loops[loop].Nest).Items) {
 			threads[it.Ref.Thread] = true
 		}
 	}
-	return len(threads) > 1
+	return len(threads)
+}
+
+// inTurn returns the number of threads if the threads process the elements of an array in turn: if
+// each thread skips as many elements as there are other threads. Otherwise, inTurn returns 0.
+func (r *run) inTurn(g *group, array trace.Addr) int {
+	n := r.threadsOf(g)
+	for _, a := range r.arrays(g.largest) {
+		if n > 1 && !a.Wild && array-a.Base < a.Extent && len(a.Strides) > 0 && magnitude(a.Strides[len(a.Strides)-1]) == int64(n)*int64(a.Refs[0].Bytes) {
+			return n
+		}
+	}
+	return 0
 }
 
 // storesAlongLines reports whether consecutive iterations of the outermost loop store to different
@@ -2107,7 +2125,7 @@ func (r *run) why(kind Kind, loop, level int) string {
 
 // conflictWords returns a clause that states the share of a loop's misses that are conflict misses.
 func (r *run) conflictWords(loop, level int) string {
-	return "; " + percent(share(r.conflictMisses(loop, level), r.inLoops()[level][loop].misses)) + " of these would hit if the cache were fully associative: lines that are used together share few sets"
+	return "; " + percent(share(r.conflictMisses(loop, level), r.inLoops()[level][loop].misses)) + " of these misses are conflict misses, because the lines map to only a few sets"
 }
 
 // strideWords describes the stride of the array with the largest stride.

@@ -11,6 +11,7 @@ import (
 	"github.com/stackglass/stackglass/core/loops/change"
 	"github.com/stackglass/stackglass/core/loops/misses"
 	"github.com/stackglass/stackglass/core/loops/outline"
+	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
 )
 
@@ -114,5 +115,36 @@ func TestAlsoAt(t *testing.T) {
 	}
 	if want := []uint32{9, 5, 7, 5}; !slices.Equal(also, want) {
 		t.Errorf("alsoAt changed the list to %v, want %v", also, want)
+	}
+}
+
+// TestInTurn uses threads that visit the elements of an array with different steps. It checks that
+// inTurn recognises threads that process the elements in turn.
+func TestInTurn(t *testing.T) {
+	for _, c := range []struct {
+		threads uint32
+		step    int64
+		want    int
+	}{{4, 16, 4}, {2, 8, 2}, {4, 4, 0}, {4, 64, 0}, {1, 4, 0}} {
+		var n loops.Nest
+		g := &group{}
+		for thread := range c.threads {
+			g.loops = append(g.loops, 2*int(thread))
+			first := 1<<20 + 4*trace.Addr(thread)
+			n.Items = append(n.Items, loops.Loop(2, loops.Loop(100, loops.Leaf(loops.Reference{Site: 0, Kind: trace.Load, Bytes: 4, Thread: thread}, first, 0, c.step))))
+		}
+		tree, err := n.Build()
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := &profile.Profile{Loops: tree.Append(nil), Sites: &profile.Sites{LineBytes: 64, Code: []profile.Site{{Kind: trace.Load, Bytes: 4}}}}
+		l, err := answers.NewLoops(p, mostNests)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := &run{p: p, loops: l, rolled: map[int]*change.Rolled{}, sources: map[uint32]source{}}
+		if got := r.inTurn(g, 1<<20); got != c.want {
+			t.Errorf("%d threads, %d bytes apart: inTurn = %d, want %d", c.threads, c.step, got, c.want)
+		}
 	}
 }

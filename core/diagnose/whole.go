@@ -66,7 +66,7 @@ func (r *run) whole() error {
 	if k, cost := largest(conflicts); cost > 0 {
 		level := h.Levels[k].Name
 		r.add(&place{}, Finding{Kind: Conflict, Cost: cost, Saved: cost / 2, Most: cost, How: how,
-			Why: percent(share(conflicts[k], r.out.Waits[k].Cycles)) + " of the misses of " + level + " would be hits in a fully associative cache of the same size: lines that are used together share few sets",
+			Why: percent(share(conflicts[k], r.out.Waits[k].Cycles)) + " of the misses of " + level + " are conflict misses, because the lines map to only a few sets",
 			Fix: "pad the rows of arrays whose size is a power of two, or move arrays apart, so that they begin in different sets", More: "sets"})
 	}
 	if k, cost := largest(capacity); cost > 0 {

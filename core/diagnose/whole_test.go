@@ -60,7 +60,7 @@ func TestTraceWithoutCode(t *testing.T) {
 		want      diagnose.Kind // "" if no cause is expected
 		says, fix string
 	}{
-		{"16 lines of one set", withoutCode(t, 2000, 16, func(i int) uint64 { return uint64(i) << 16 }), diagnose.Conflict, "share few sets", "pad"},
+		{"16 lines of one set", withoutCode(t, 2000, 16, func(i int) uint64 { return uint64(i) << 16 }), diagnose.Conflict, "map to only a few sets", "pad"},
 		{"4 MiB again and again", withoutCode(t, 4, 4<<20/64, func(i int) uint64 { return uint64(i) * 64 }), diagnose.Capacity, "cache of 4 MiB would contain all of these lines", "parts of the data"},
 		{"4 MiB once", withoutCode(t, 1, 4<<20/64, func(i int) uint64 { return uint64(i) * 64 }), "", "", ""},
 		{"16 KiB again and again", withoutCode(t, 200, 16<<10/64, func(i int) uint64 { return uint64(i) * 64 }), "", "", ""},

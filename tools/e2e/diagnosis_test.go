@@ -13,7 +13,7 @@ import (
 // waitDiagnosis waits until the page shows the diagnosis of the current result.
 func (p *tab) waitDiagnosis() {
 	p.t.Helper()
-	p.waitTrue("the diagnosis", `document.querySelector("#diagnosis")?.getAttribute("aria-busy") === "false" && !/^Looking/.test(document.querySelector("#verdict").textContent)`)
+	p.waitTrue("the diagnosis", `document.querySelector("#diagnosis")?.getAttribute("aria-busy") === "false" && !/^Searching/.test(document.querySelector("#verdict").textContent)`)
 }
 
 // TestDiagnosis checks that a result opens with the verdict, followed by the first finding with its

@@ -386,6 +386,10 @@ func TestIrregularOrder(t *testing.T) {
 	if words := (Fuse{First: Path{1}, More: 1}).Words(Names{}); words != "fuse loop 2 with loop 3 and loop 4" {
 		t.Errorf("Words() = %q, want \"fuse loop 2 with loop 3 and loop 4\"", words)
 	}
+	sameLine := Names{Loop: func(Path) string { return "the loop at line 9" }}
+	if words := (Interchange{Outer: Path{0}, Below: 1}).Words(sameLine); words != "interchange the loop at line 9 and a loop around it" {
+		t.Errorf("Words() = %q, want different words for the two loops", words)
+	}
 	if err := (Fuse{First: Path{1}, More: 2}).Apply(four()); err == nil {
 		t.Error("Fuse accepted four loops, but only three exist")
 	}

@@ -3,7 +3,6 @@ package change
 import (
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/stackglass/stackglass/core/loops"
 )
@@ -74,8 +73,8 @@ func (Interchange) Illegal() string {
 // Words implements [Change].
 func (c Interchange) Words(names Names) string {
 	outer, inner := names.loop(c.Outer), names.loop(descendant(c.Outer, c.Below))
-	if outer == inner { // both loops are on one source line
-		return "interchange the two loops " + strings.TrimPrefix(outer, "the loop ")
+	if inner == outer { // both are on one source line, or the inner loop belongs to a function that was inlined
+		return "interchange " + inner + " and a loop around it"
 	}
 	return "interchange " + outer + " and " + inner
 }
