@@ -32,6 +32,10 @@ func TestAllocatedAt(t *testing.T) {
 			t.Errorf("array %d: %q, want %q", i, got, want)
 		}
 	}
+	vector := &profile.DataObject{File: "vector.tcc", Line: 453, Function: "grow"}
+	if text := answers.Allocated(vector, func(string) string { return "std::vector::_M_realloc_insert" }); text != "a std::vector" {
+		t.Errorf("Allocated() = %q for a vector", text)
+	}
 	if by := l.AllocatedAt(8192 + 799); by != &data[1] || answers.Allocated(by, nil) != "the array from f.c:7 in f" {
 		t.Errorf("%+v, want the block from line 7", by)
 	}

@@ -439,10 +439,14 @@ func Allocated(o *profile.DataObject, name func(string) string) string {
 	if o.Function == "" {
 		return text
 	}
+	function := o.Function
 	if name != nil {
-		return text + " in " + name(o.Function)
+		function = name(function)
 	}
-	return text + " in " + o.Function
+	if strings.HasPrefix(function, "std::vector") {
+		return "a std::vector" // the line is in a header of the standard library
+	}
+	return text + " in " + function
 }
 
 // AddressOf names an instruction by its address if its function is unknown.

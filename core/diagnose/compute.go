@@ -37,7 +37,7 @@ func (r *run) compute() {
 			continue
 		}
 		each, iterations := r.sourceIteration(b)
-		takes, need := number(t.Steady.Cycles/iterations)+" cycles", number(max(t.Steady.Ports, t.Steady.Dispatch)/iterations)
+		takes, need := number(t.Steady.Cycles/iterations)+" cycles", number(max(t.Steady.Ports, t.Steady.Dispatch)/iterations)+" cycles"
 		f := Finding{Kind: Compute, Cost: t.Cycles, Saved: saved / carefully, Least: 0, Most: saved,
 			Why: each + " waits for a result of the previous iteration: this chain takes " + takes + "; without this wait, an iteration would take only " + need,
 			Fix: "split the chain into several independent chains, such as four partial sums; for floating point, allow the compiler to reorder operations (-ffast-math or an OpenMP simd reduction)",

@@ -716,9 +716,10 @@ func crossing(s *profile.Site, lineBytes uint32) uint64 {
 	return s.Reuse.Accesses() - min(s.References(), s.Reuse.Accesses())
 }
 
-// named returns the part of a variable's name that identifies the data.
+// named returns the part of a variable's name that identifies the data. Names of temporary values,
+// which the compiler chooses, do not identify data.
 func named(variable string) string {
-	if variable == "this" {
+	if variable == "this" || strings.HasPrefix(variable, "ref.tmp") || strings.HasPrefix(variable, "agg.tmp") {
 		return ""
 	}
 	return variable

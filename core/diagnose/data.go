@@ -143,7 +143,7 @@ func (r *run) structureOf(sites map[int]bool) string {
 }
 
 func chased(from string) string {
-	return "each load takes its address from the previous load, and the addresses follow no pattern, so the core waits for each line before it can request the next, from " + from
+	return "each load takes its address from the previous load, and the addresses follow no pattern, so the core can request each line only after the previous line has arrived from " + from
 }
 
 // translations adds findings about source locations that wait longer for address translation than

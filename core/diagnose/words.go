@@ -3,6 +3,7 @@ package diagnose
 import (
 	"iter"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -147,8 +148,9 @@ func (d *Diagnosis) Tables() []report.Table {
 	return []report.Table{verdict, findings, misses, waits}
 }
 
-// Cards returns a table with two columns for each of the first findings.
+// Cards returns the verdict, and a table with two columns for each of the first findings.
 func (d *Diagnosis) Cards(most int, source func(file string, line uint32) string) (list []report.Table) {
+	list = append(list, report.Table{Key: "verdict", Title: strings.Join(slices.Collect(lines(d.Verdict(), wide+len("not allowed if  "))), "\n")})
 	for i := range d.Findings[:min(most, len(d.Findings))] {
 		f := &d.Findings[i]
 		where := f.File
@@ -168,7 +170,7 @@ func (d *Diagnosis) Cards(most int, source func(file string, line uint32) string
 		t := report.Table{Key: "finding_" + strconv.Itoa(i+1), Title: strconv.Itoa(i+1) + ". " + string(f.Kind) + ", " + where + ": " + saves,
 			Columns: []report.Column{{Key: "about", Label: ""}, {Key: "text", Label: ""}}}
 		add := func(key, text string) {
-			for line := range lines(text) {
+			for line := range lines(text, wide) {
 				t.Add(report.TextOf(key), report.TextOf(line))
 				key = ""
 			}
@@ -192,13 +194,12 @@ func (d *Diagnosis) Cards(most int, source func(file string, line uint32) string
 	return list
 }
 
-// lines breaks a text between words, so that it fits on the right of its label in a terminal with
-// 100 columns.
-func lines(text string) iter.Seq[string] {
+// lines breaks a text between words into lines of at most the given number of characters.
+func lines(text string, most int) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		line := ""
 		for word := range strings.FieldsSeq(text) {
-			if line != "" && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > wide {
+			if line != "" && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > most {
 				if !yield(line) {
 					return
 				}
@@ -215,7 +216,8 @@ func lines(text string) iter.Seq[string] {
 	}
 }
 
-// wide is the maximum length of a line, in characters.
+// wide is the maximum length of a line on the right of a label, in characters, so that both fit in a
+// terminal with 100 columns.
 const wide = 74
 
 func cycles(n float64) report.Value { return report.Real(math.Round(n)) }

@@ -65,7 +65,7 @@ func findings(r *ask.Run, q ask.Question, d *report.Document) error {
 	}
 	d.Input, d.Warnings, d.Main = append(r.Facts(0), assumedMachine(r, q, processor)...), found.Notes, "findings"
 	d.Tables = found.Tables()
-	d.Prose = append([]report.Table{{Key: "verdict", Title: found.Verdict()}}, found.Cards(int(min(q.Number("top"), math.MaxInt32)), r.SourceText())...)
+	d.Prose = found.Cards(int(min(q.Number("top"), math.MaxInt32)), r.SourceText())
 	return nil
 }
 
