@@ -5164,6 +5164,9 @@ func (c *ResultView) showsPlacement() bool {
 	return is && c.has() && c.missing() == "" && v.Placed()
 }
 
+// showsTimeline reports whether the timeline is shown. It would reveal the answer to an exercise.
+func (c *ResultView) showsTimeline() bool { return c.App.timeline() != nil && !c.App.predicting() }
+
 // showsLesson reports whether the demo's lesson is shown above the view. The Diagnosis view
 // shows it only in an exercise.
 func (c *ResultView) showsLesson() bool {
@@ -5585,7 +5588,7 @@ func (c *ResultView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 		{
 			vgparent := vgn
 			_ = vgparent
-			if c.App.timeline() != nil {
+			if c.showsTimeline() {
 				addComponent(vgin, vgout, vgparent, c.Timeline)
 			}
 		}

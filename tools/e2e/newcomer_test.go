@@ -53,7 +53,7 @@ func TestWorkshop(t *testing.T) {
 	p := openPage(t)
 	p.clickElement("#workshop")
 	p.waitFor("#predict-ask")
-	if p.has("#level-1") || p.has("#answer") {
+	if p.has("#level-1") || p.has("#answer") || p.has("#timeline") {
 		t.Error("the answer is visible before the student has predicted it")
 	}
 	p.takeScreenshots("exercise")
