@@ -18,7 +18,7 @@ var (
 	citation = regexp.MustCompile(`\bMODELS\b(?:\.md\b| §(\d+(?:\.\d+)?))?`)
 	document = regexp.MustCompile(`[%A-Za-z0-9_./-]+\.md\b`)
 	linkText = regexp.MustCompile(`\[[^\]]*\]\(`)
-	inner    = regexp.MustCompile(`\]\(#([^)]*)\)`)
+	link     = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	heading  = regexp.MustCompile(`(?m)^#+ (.*)$`)
 )
 
@@ -58,22 +58,45 @@ func TestCitationsResolve(t *testing.T) {
 	}
 }
 
-// TestModelsLinks checks that every link within core/MODELS.md, including its table of contents,
-// leads to a heading.
-func TestModelsLinks(t *testing.T) {
-	text := readFile(t, models)
-	anchors := map[string]bool{}
-	for _, m := range heading.FindAllStringSubmatch(text, -1) {
-		anchors[anchorOf(m[1])] = true
-	}
-	links := inner.FindAllStringSubmatch(text, -1)
-	for _, m := range links {
-		if !anchors[m[1]] {
-			t.Errorf("%s links to #%s, but no heading has that anchor", models, m[1])
+// TestLinks checks that every relative link in a Markdown document, such as an entry of a table of
+// contents, leads to an existing file and to a heading of that file.
+func TestLinks(t *testing.T) {
+	anchors := map[string]map[string]bool{}
+	links := 0
+	walkFiles(t, func(name string) {
+		if path.Ext(name) != ".md" {
+			return
 		}
-	}
-	if len(links) < 10 {
-		t.Errorf("%s has %d links to its sections, want a table of contents", models, len(links))
+		for _, m := range link.FindAllStringSubmatch(codeFence.ReplaceAllString(readFile(t, name), ""), -1) {
+			target, anchor, _ := strings.Cut(m[1], "#")
+			if strings.Contains(target, ":") {
+				continue // an external URL
+			}
+			links++
+			file := name
+			if target != "" {
+				file = path.Join(path.Dir(name), target)
+			}
+			if _, err := os.Stat(filepath.Join(rootFolder(t), filepath.FromSlash(file))); err != nil {
+				t.Errorf("%s links to %s, which does not exist", name, target)
+				continue
+			}
+			if anchor == "" || path.Ext(file) != ".md" {
+				continue
+			}
+			if anchors[file] == nil {
+				anchors[file] = map[string]bool{}
+				for _, m := range heading.FindAllStringSubmatch(readFile(t, file), -1) {
+					anchors[file][anchorOf(m[1])] = true
+				}
+			}
+			if !anchors[file][anchor] {
+				t.Errorf("%s links to %s#%s, but no heading has that anchor", name, file, anchor)
+			}
+		}
+	})
+	if links < 150 {
+		t.Errorf("found only %d links, want more", links)
 	}
 }
 
