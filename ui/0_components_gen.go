@@ -2119,7 +2119,7 @@ func (c *Communication) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 							vgn = addElement(vgparent, "h3")
 							setText(vgn, c.worst().Name)
 							vgn = addElement(vgparent, "p")
-							setText(vgn, c.worst().Text)
+							setText(vgn, state.Spaced(c.worst().Text))
 							vgn = addElement(vgparent, "p\x00class\x00hint")
 							setText(vgn, "To fix it, "+c.worst().Fix+".")
 							vgn = addElement(vgparent, "p\x00class\x00actions")

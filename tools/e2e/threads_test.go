@@ -175,7 +175,7 @@ func TestFalseSharing(t *testing.T) {
 		t.Errorf("first falsely shared variable = %q, want a name from the source", name)
 	}
 	text := p.textOf("#false-1")
-	for _, words := range []string{"false-sharing.c:", "write different words of the same line", "8,189 times", "alignas(64)"} {
+	for _, words := range []string{"false-sharing.c:", "write different words of the same line", "8 189 times", "alignas(64)"} {
 		if !strings.Contains(text, words) {
 			t.Errorf("false sharing = %q, want a text with %q", text, words)
 		}

@@ -362,7 +362,7 @@ func (c *Communication) FalseTable() *Table {
 }
 
 // FalseSentence summarises the false sharing.
-func (c *Communication) FalseSentence() string { return c.answers.FalseSummary() }
+func (c *Communication) FalseSentence() string { return Spaced(c.answers.FalseSummary()) }
 
 // Objects returns the data structures with known parts. The data structures are in descending order
 // of the number of references to parts that several threads use.

@@ -228,7 +228,7 @@ func (v *View) falseSharing() (Finding, bool) {
 	if !f.Seen {
 		title = "Possible false sharing"
 	}
-	return Finding{ID: "false-sharing", Title: title, Tab: TabCommunication, Text: f.Name + ": " + f.Text + " To fix it, " + f.Fix + "."}, true
+	return Finding{ID: "false-sharing", Title: title, Tab: TabCommunication, Text: f.Name + ": " + Spaced(f.Text) + " To fix it, " + f.Fix + "."}, true
 }
 
 // commonOwnBytes is a common size of the first-level cache in processors.
