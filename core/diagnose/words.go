@@ -50,7 +50,7 @@ func (d *Diagnosis) changes() string {
 		text = strconv.Itoa(tried) + " changes would save about " + share2(saved) + " together"
 	}
 	if tried > 0 && share(saved, d.Cycles) > d.Waiting()+0.01 {
-		text += ", because operations would also wait less for each other"
+		text += ", because the computation would also become faster"
 	}
 	if untried == 0 {
 		return text
