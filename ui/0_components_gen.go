@@ -1537,6 +1537,7 @@ type CodeView struct {
 	Distances, Before vugu.Builder
 	Operands, Caveats vugu.Builder
 	Evictions         vugu.Builder
+	Exchanges         vugu.Builder
 	Instructions      vugu.Builder
 }
 
@@ -1854,6 +1855,14 @@ func (c *CodeView) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								if c.view().By != attribution.Object && c.Table("evictions") == nil {
 									vgn = addElement(vgparent, "p\x00class\x00second\x00id\x00evictions-missing")
 									setText(vgn, c.noEvictions())
+								}
+							}
+							vgn = addElement(vgparent, "div\x00class\x00slot")
+							{
+								vgparent := vgn
+								_ = vgparent
+								if c.Table("exchanges") != nil {
+									addComponent(vgin, vgout, vgparent, c.Exchanges)
 								}
 							}
 						}

@@ -109,7 +109,7 @@ func (a *App) pickedPlace() int {
 
 func newCode(a *App) View {
 	c := &CodeView{App: a, Distances: newFigure(a, "place", helpPlace), Before: newTable(a, "before"), Operands: newTable(a, "operands"),
-		Evictions: newTable(a, "evictions"), Instructions: newTable(a, "instructions")}
+		Evictions: newTable(a, "evictions"), Exchanges: newTable(a, "exchanges"), Instructions: newTable(a, "instructions")}
 	c.Caveats = &Caveats{ID: "code-doubts", List: c.doubts}
 	return c
 }
@@ -188,6 +188,8 @@ func (c *CodeView) Table(name string) *state.Table {
 	case made.tables[name] != nil:
 	case name == "evictions" && v.By != attribution.Object && c.App.evictionsCounted():
 		made.tables[name] = c.App.loops().LineEvictions(v.SourceLines(place))
+	case name == "exchanges" && v.By != attribution.Object && state.TabCommunication.Missing(c.App.result.Profile) == "":
+		made.tables[name] = c.App.result.View.LineExchanges(v.SourceLines(place))
 	case name == "instructions" && made.instructions.of == c.App.result.Profile && made.instructions.reply != nil && !made.instructions.asker.busy():
 		if slices.Equal(made.instructions.asked, state.InstructionsQuestion(v.Line(place)).Words) {
 			made.tables[name] = state.InstructionsTable(made.instructions.reply)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stackglass/stackglass/core/analysis"
 	"github.com/stackglass/stackglass/core/analysis/communication"
+	verbs "github.com/stackglass/stackglass/core/ask"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/ui/state"
 )
@@ -162,6 +163,44 @@ func TestCommunicationView(t *testing.T) {
 	d.act(func() { d.app.SetOwn(1 << 10) })
 	if s := strings.ReplaceAll(d.lastSaid(), "\u202f", " "); !strings.Contains(s, "cache of 1 KiB") {
 		t.Errorf("said %q", s)
+	}
+}
+
+// TestLineExchanges checks that the Code view lists, for the selected line, the values that the line
+// writes for other threads or uses from other threads. Each event between two lines belongs to both
+// lines.
+func TestLineExchanges(t *testing.T) {
+	d := at(t, "ring", state.TabCode)
+	q := verbs.New(verbs.VerbOf("communication")).With("by", "site")
+	document, err := verbs.NewRun("ring", d.app.result.Profile).Answer(q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pairs, want, found := &document.Tables[0], map[string]uint64{}, 0
+	for _, row := range pairs.Rows {
+		line := func(side string) string {
+			return row[pairs.Index(side+"_file")].Plain() + ":" + row[pairs.Index(side+"_line")].Plain()
+		}
+		events, _ := row[pairs.Index("events")].Number()
+		want[line("producer")] += uint64(events)
+		if line("consumer") != line("producer") {
+			want[line("consumer")] += uint64(events)
+		}
+	}
+	for row := range d.grids["code"].Rows {
+		d.act(func() { d.app.pickPlace(d.app.Screen, d.app.codeView().At(row)) })
+		line, got := d.app.codeView().Line(d.app.pickedPlace()), uint64(0)
+		if d.app.table("exchanges") != nil {
+			d.wants(`id="table-exchanges"`)
+			got = d.sum("exchanges", "events")
+			found++
+		}
+		if got != want[line] {
+			t.Errorf("events of %s = %d, want %d", line, got, want[line])
+		}
+	}
+	if found < 2 {
+		t.Errorf("%d lines exchange values with other threads, want at least 2", found)
 	}
 }
 

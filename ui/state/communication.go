@@ -331,6 +331,27 @@ func (c *Communication) PairsTable(picked [2]int) *Table {
 	})
 }
 
+// LineExchanges lists the values that the given source lines write for other threads or use from
+// other threads, most events first. The lines have the form FILE:LINE. LineExchanges returns nil if
+// there are no such values.
+func (v *View) LineExchanges(lines map[string]bool) *Table {
+	q := v.question("communication").With("by", "site")
+	d, err := v.Answer(q)
+	if err != nil {
+		return nil
+	}
+	t := &d.Tables[0]
+	part := rowsWith(t, func(i int) bool {
+		return lines[plain(t, i, "producer_file")+":"+plain(t, i, "producer_line")] || lines[plain(t, i, "consumer_file")+":"+plain(t, i, "consumer_line")]
+	})
+	if part == nil {
+		return nil
+	}
+	part.Title = "Values that this code exchanges between threads"
+	return show(part, answerWords, nil, "producer_file,producer_line,producer", "consumer_file,consumer_line,consumer", "object", "from", "to", "transfers", "events").
+		of(v.document(q))
+}
+
 // TrafficTable counts how threads use words, lines and pages.
 func (c *Communication) TrafficTable() *Table {
 	return c.view.cachedTable("traffic", func() *Table {

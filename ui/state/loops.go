@@ -522,21 +522,12 @@ func (l *Loops) LineEvictions(lines map[string]bool) *Table {
 			arrays[cellText(of, i, "array")] = true
 		}
 	}
-	if t == nil {
-		return nil
-	}
-	part := *t
-	part.Rows = nil
-	for i, row := range t.Rows {
-		if arrays[cellText(t, i, "comes")] || arrays[cellText(t, i, "goes")] {
-			part.Rows = append(part.Rows, row)
-		}
-	}
-	if len(part.Rows) == 0 {
+	part := rowsWith(t, func(i int) bool { return arrays[cellText(t, i, "comes")] || arrays[cellText(t, i, "goes")] })
+	if part == nil {
 		return nil
 	}
 	part.Title += ": arrays of this code"
-	return show(&part, loopWords, nil).setReply(l.reply, "evictions")
+	return show(part, loopWords, nil).setReply(l.reply, "evictions")
 }
 
 // Evicts reports whether evictions were counted in any level.

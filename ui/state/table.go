@@ -52,10 +52,28 @@ type Table struct {
 	key      string                  // the table's key in the document
 }
 
-// show returns a table with the given columns, as far as they exist, or with all columns if no
-// column is given. The half-width of a confidence interval follows its number. The key
-// "file,line,function" represents one column with the source location. The parameter "where" maps
-// the keys of columns to values, and selects the rows with these values.
+// rowsWith returns a table with the rows for which keep returns true, or nil if there are none.
+func rowsWith(t *report.Table, keep func(row int) bool) *report.Table {
+	if t == nil {
+		return nil
+	}
+	part := *t
+	part.Rows = nil
+	for i, row := range t.Rows {
+		if keep(i) {
+			part.Rows = append(part.Rows, row)
+		}
+	}
+	if part.Rows == nil {
+		return nil
+	}
+	return &part
+}
+
+// show returns a table with the existing columns among the given keys, or with all columns if no
+// key is given. The half-width of a confidence interval follows its number. The key
+// "file,line,function" represents one column with the source location. where selects rows by their
+// values in columns.
 func show(t *report.Table, style report.Words, where map[string]string, keys ...string) *Table {
 	var columns [][]int // column indices
 	add := func(key string) {

@@ -277,7 +277,7 @@ func (t Tab) Ranged() bool { return slices.Contains(ranged, t) }
 func (t Tab) RangeWords() string {
 	switch {
 	case t == TabCode:
-		return "This view shows only this range. Evictions and LLVM IR instructions are counted over the whole run."
+		return "This view shows only this range. Evictions, exchanges between threads, and LLVM IR instructions are counted over the whole run."
 	case t == TabData:
 		return "The ranking shows only this range. The members, the map and the memory blocks show the whole run."
 	case t.Ranged():
