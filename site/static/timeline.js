@@ -78,7 +78,7 @@
       this.bandsTo = this.bandsFrom + band;
       // In a narrow window, only the outer regions are drawn.
       this.rowHigh = Math.round(em * 1.15);
-      const rows = Math.min(data.regions.reduce((n, r) => Math.max(n, r.row + 1), 0), narrow ? 2 : Infinity);
+      const rows = Math.min(data.regions.reduce((n, r) => Math.max(n, r.row + 1), 0), narrow ? 1 : Infinity);
       this.regionsTo = this.bandsTo + (rows && 2 + rows * this.rowHigh);
       const height = this.regionsTo + (lanes.length ? 2 + lanes.length * lane : 0);
       this.canvas.width = Math.round(full * ratio);
