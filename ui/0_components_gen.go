@@ -4669,7 +4669,7 @@ func (c *Locality) Waits() string { return c.App.missingAccesses() }
 // Draw implements [View].
 func (c *Locality) Draw() {
 	v := c.App.result.View
-	c.App.draw(v.HistogramChart())
+	c.App.draw(c.App.inRange().HistogramChart())
 	c.App.draw(c.overTime())
 	if chart := v.WorkingSet(); chart != nil {
 		c.App.draw(chart)
@@ -4692,7 +4692,7 @@ func (c *Locality) Table(name string) *state.Table {
 	v := c.App.result.View
 	switch name {
 	case "histogram":
-		return v.HistogramTable()
+		return c.App.inRange().HistogramTable()
 	case "time":
 		return v.OverTimeTable(c.App.capacities())
 	case "working-set":

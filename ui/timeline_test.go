@@ -2,6 +2,7 @@ package ui
 
 import (
 	"bytes"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -81,8 +82,37 @@ func TestTimeline(t *testing.T) {
 		t.Errorf("accesses in the curve of the range = %d, want %v, and fewer than in the whole run", v.Curve.Accesses, v.Ranker().Accesses())
 	}
 
-	// If a view cannot show a range, it must have a note.
+	// The histogram of the range adds up the stack distances of all source lines in the range.
+	d.app.Navigate("#" + d.app.Screen.With(state.TabCode).Hash())
+	bins := map[string]uint64{}
+	for row := range d.grids["code"].Rows {
+		place := d.app.codeView().At(row)
+		if place < 0 {
+			continue // the remainder
+		}
+		of := d.app.codeView().DistancesTable(place)
+		for i := range of.Rows {
+			n, err := strconv.ParseUint(strings.ReplaceAll(of.Row(i)[1], "\u202f", ""), 10, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			bins[of.Row(i)[0]] += n
+		}
+	}
 	d.app.Navigate("#" + d.app.Screen.With(state.TabLocality).Hash())
+	histogram := d.app.table("histogram")
+	if histogram.Rows < 2 || len(d.charts["histogram"].At) != histogram.Rows {
+		t.Errorf("bins of the histogram = %d in the chart, %d in the table; want equal numbers, at least 2", len(d.charts["histogram"].At), histogram.Rows)
+	}
+	for i := range histogram.Rows {
+		if cells := histogram.Row(i); strings.ReplaceAll(cells[1], "\u202f", "") != strconv.FormatUint(bins[cells[0]], 10) {
+			t.Errorf("bin %s of the range = %s accesses, want %d", cells[0], cells[1], bins[cells[0]])
+		}
+	}
+
+	// If a view cannot show a range, it must have a note.
+	d.wants(`id="timeline-view"`, "The histogram shows only this range.")
+	d.app.Navigate("#" + d.app.Screen.With(state.TabDiagnosis).Hash())
 	d.wants(`id="timeline-view"`, "This view shows the whole run. The range filters Code, Calls, Caches")
 
 	// The windows must have the same estimated cycles as in the command's answer.

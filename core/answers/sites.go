@@ -570,8 +570,14 @@ func (s *Sites) Distances(place string) (t report.Table, ok bool) {
 
 // DistancesOf returns a table of a row's accesses by stack distance, in power-of-two bins.
 func (s *Sites) DistancesOf(r *attribution.Row) report.Table {
-	t := report.Table{Key: "distances", Title: "Accesses of " + s.Place(r) + ", by stack distance", Columns: report.Columns("distance (lines)", "count=accesses", "share")}
 	counts, cold := s.Binned(r)
+	return Distances("Accesses of "+s.Place(r)+", by stack distance", counts, cold)
+}
+
+// Distances returns a table of the number of accesses in each bin of a histogram, followed by the
+// cold misses.
+func Distances(title string, counts []uint64, cold uint64) report.Table {
+	t := report.Table{Key: "distances", Title: title, Columns: report.Columns("distance (lines)", "count=accesses", "share")}
 	total := cold
 	for _, n := range counts {
 		total += n

@@ -1,6 +1,9 @@
 package state
 
-import "github.com/stackglass/stackglass/core/profile"
+import (
+	"github.com/stackglass/stackglass/core/answers"
+	"github.com/stackglass/stackglass/core/profile"
+)
 
 // binLabel returns the label of a bin of stack distances: 0, 1, 2–3, 4–7, …
 func binLabel(k int) string {
@@ -23,9 +26,15 @@ func (v *View) Bins() (counts []uint64, cold uint64) {
 	return counts, v.Curve.Cold
 }
 
-// HistogramTable lists every distance that occurs, with its exact count.
+// HistogramTable lists every distance that occurs, with its exact count. For a part of the run, it
+// lists the bins, because the distances of parts are counted in bins.
 func (v *View) HistogramTable() *Table {
 	return v.cachedTable("histogram", func() *Table {
+		if v.Part != nil {
+			counts, cold := v.Bins()
+			t := answers.Distances("Accesses by stack distance", counts, cold)
+			return show(&t, words, nil).setDocument(oneTable("stackglass.histogram", t))
+		}
 		return v.table("Accesses by stack distance", v.question("histogram"), nil)
 	})
 }

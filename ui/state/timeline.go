@@ -278,10 +278,12 @@ func (t Tab) RangeWords() string {
 	switch {
 	case t == TabCode:
 		return "This view shows only this range. Evictions, exchanges between threads, and LLVM IR instructions are counted over the whole run."
+	case t == TabLocality:
+		return "The histogram shows only this range. The charts over time show the whole run."
 	case t == TabData:
 		return "The ranking shows only this range. The members, the map and the memory blocks show the whole run."
 	case t.Ranged():
 		return "This view shows only this range."
 	}
-	return "This view shows the whole run. The range filters Code, Calls, Caches and the ranking in Data."
+	return "This view shows the whole run. The range filters Code, Calls, Caches, the histogram in Locality, and the ranking in Data."
 }
