@@ -2104,6 +2104,14 @@ func (c *Communication) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 			}
 			addElement(vgparent, "h2\x00id\x00classes-title\x00How memory is shared")
 			addComponent(vgin, vgout, vgparent, c.Classes)
+			vgn = addElement(vgparent, "div\x00class\x00slot")
+			{
+				vgparent := vgn
+				_ = vgparent
+				if len(c.view().FalseFindings()) > 0 {
+					addComponent(vgin, vgout, vgparent, c.False)
+				}
+			}
 		}
 		vgn = addElement(vgparent, "section\x00class\x00answers")
 		{
@@ -2148,14 +2156,6 @@ func (c *Communication) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {
 								}
 							}
 						}
-					}
-				}
-				vgn = addElement(vgparent, "div\x00class\x00slot")
-				{
-					vgparent := vgn
-					_ = vgparent
-					if len(c.view().FalseFindings()) > 0 {
-						addComponent(vgin, vgout, vgparent, c.False)
 					}
 				}
 			}

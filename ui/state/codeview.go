@@ -74,7 +74,8 @@ type column struct {
 	Column
 	level int // the level whose misses the column shows, counted from 0; -1: no level
 	shown func(place int) string
-	bar   bool // the cell shows a bar in proportion to the row's share of the misses
+	title func(place int) string // the exact text, if shown is shortened; otherwise nil
+	bar   bool                   // the cell shows a bar in proportion to the row's share of the misses
 }
 
 // columns returns the columns of the grid.
@@ -84,7 +85,11 @@ func (v *CodeView) columns() (list []column) {
 	}
 	answer := func(key, name, about string) {
 		if c, cell, ok := v.Column(key); ok {
-			add(Column{Name: cmp.Or(name, c.Label), Key: key}, func(i int) string { return about + shown(cell(&v.rows[i]), answerWords) })
+			exact := func(i int) string { return about + shown(cell(&v.rows[i]), answerWords) }
+			if add(Column{Name: cmp.Or(name, c.Label), Key: key}, exact); v.Brief {
+				last := &list[len(list)-1]
+				last.title, last.shown = exact, func(i int) string { return about + shown(cell(&v.rows[i]), briefWords) }
+			}
 		}
 	}
 	share := func(l int) {
@@ -152,6 +157,15 @@ func (v *CodeView) Grid(picked int) *Grid {
 	}
 	level := v.Level(v.Sort)
 	return &Grid{
+		Titles: func(i int) []string {
+			titles := make([]string, len(columns))
+			for j, c := range columns {
+				if c.title != nil && i < len(v.order) {
+					titles[j] = c.title(v.order[i])
+				}
+			}
+			return titles
+		},
 		Shares: func(i int) []float64 {
 			shares := make([]float64, len(columns))
 			for j, c := range columns {
@@ -181,6 +195,9 @@ func (v *CodeView) remainder(columns []column) []string {
 	for j, c := range columns {
 		if c.level >= 0 {
 			cells[j] = v.estimateMark(c.level) + Count(rest.Misses[c.level])
+			if v.Brief {
+				cells[j] = v.estimateMark(c.level) + SI(uint64(rest.Misses[c.level]+0.5))
+			}
 			none = none && rest.Misses[c.level] == 0
 		}
 	}
