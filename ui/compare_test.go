@@ -135,9 +135,12 @@ func TestCompareWith(t *testing.T) {
 	// The older analysis is called A, whichever analysis was selected first.
 	d.wants("with this", `open=`+first+`&amp;view=diagnosis&amp;with=`+second)
 	for _, chosen := range [][2]string{{first, second}, {second, first}} {
-		d.app.Navigate("#open=" + chosen[0])
+		d.app.Navigate("#open=" + chosen[0] + "&range=1..2000")
 		d.act(func() { d.app.CompareWith(chosen[1]) })
 		until(t, func() bool { return strings.Contains(d.html(), `id="differences"`) })
+		if strings.Contains(d.hash, "range=") {
+			t.Errorf("hash of a comparison = %s, want no range, because it shows whole runs", d.hash)
+		}
 		d.act(func() {
 			if s := d.app.Screen; s.Open != first || s.Other != second {
 				t.Errorf("A = %s and B = %s, want %s and %s", s.Open, s.Other, first, second)

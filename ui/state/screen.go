@@ -350,9 +350,9 @@ func (s Screen) Called(direction string, root int) Screen {
 }
 
 // Against returns the screen that compares the analysis with the analysis stored under key, or the
-// screen without a comparison if key is "".
+// screen without a comparison if key is "". A comparison shows whole runs.
 func (s Screen) Against(key string) Screen {
-	s.Other, s.Sort, s.Table, s.Page, s.Picked = key, "", "", 0, 0
+	s.Other, s.Sort, s.Table, s.Page, s.Picked, s.Range = key, "", "", 0, 0, Range{}
 	return s
 }
 
