@@ -137,7 +137,7 @@ func (c *BlocksView) Draw() {
 			a.grid(g)
 		}
 	}
-	if b.Graph != nil {
+	if b.Graph != nil && a.handsOver(b.Graph.ID, b.Graph) {
 		a.Port.Graph(b.Graph)
 	}
 	if g := a.blockSource(); g != nil {

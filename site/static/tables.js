@@ -54,7 +54,13 @@
 
     connectedCallback() {
       if (!this.box) this.build();
-      this.resizes = new ResizeObserver(() => { if (this.clientWidth !== this.fitted) this.fit(); });
+      this.wide = this.clientWidth;
+      this.resizes = new ResizeObserver(([{ contentRect }]) => {
+        const wide = Math.round(contentRect.width);
+        if (wide === this.wide) return;
+        this.wide = wide;
+        this.fit();
+      });
       this.resizes.observe(this);
       this.drawSoon();
     }
@@ -79,6 +85,7 @@
 
     build() {
       this.at = -1; // the row that is selected with the keys
+      this.sizes = new Map(); // the measured heights; see fit
       const make = (name, parent, set) => parent.appendChild(Object.assign(document.createElement(name), set));
       this.box = make("div", this, { className: "scroll rows" });
       this.tall = make("div", this.box, {});
@@ -123,7 +130,6 @@
       }
       if (data.selected >= 0 && data.selected !== this.selected) this.unfold(data.selected);
       this.list();
-      this.height = 0;
       this.fit();
       if (data.selected >= 0 && data.selected !== this.selected) this.show(data.selected, true);
       this.selected = data.selected;
@@ -193,7 +199,6 @@
     fold(row, yes) {
       this.folded[row] = yes;
       this.list();
-      this.height = 0;
       this.fit();
       this.go(row);
     }
@@ -202,21 +207,24 @@
       for (let i = this.parent(row); i !== undefined; i = this.parent(i)) this.folded[i] = false;
     }
 
-    // fit sets the height of the block to the height of all rows.
+    // fit sets the height of the block to the height of all rows. No row wraps, so the height depends
+    // only on the width, the columns and the number of rows. fit measures each combination once,
+    // because a measurement makes the browser compute the layout of the page.
     fit() {
-      if (!this.data || !(this.fitted = this.clientWidth)) return;
+      if (!this.data || !this.wide) return;
       const count = Math.min(this.count(), +this.getAttribute("rows") || 18);
       while (this.body.children.length > count) this.body.lastChild.remove();
       while (this.body.children.length < count) this.body.append(document.createElement("tr"));
       this.fill();
       if (count === 0) { this.tall.style.height = this.box.style.height = ""; return; }
-      const row = this.body.firstChild.getBoundingClientRect().height;
-      const table = this.table.getBoundingClientRect().height;
-      if (row === this.height && table === this.whole) return;
-      this.height = row;
-      this.whole = table;
-      const extra = this.box.offsetHeight - this.box.clientHeight; // height of the horizontal scroll bar
-      this.box.style.height = table + extra + "px";
+      const form = [this.wide, count, this.form].join();
+      if (!this.sizes.has(form)) {
+        const [row, table] = [this.body.firstChild, this.table].map((e) => e.getBoundingClientRect().height);
+        const extra = this.box.offsetHeight - this.box.clientHeight; // height of the horizontal scroll bar
+        this.sizes.set(form, { row, table, box: table + extra });
+      }
+      const { row, table, box } = this.sizes.get(form);
+      this.box.style.height = box + "px";
       this.tall.style.height = table + Math.min((this.count() - count) * row, mostHigh) + "px";
       if (this.top() !== this.first) this.fill();
     }
