@@ -188,7 +188,7 @@ func TestLineExchanges(t *testing.T) {
 		}
 	}
 	for row := range d.grids["code"].Rows {
-		d.act(func() { d.app.pickPlace(d.app.Screen, d.app.codeView().At(row)) })
+		d.act(func() { d.app.selectRow(d.app.Screen, d.app.codeView().At(row)) })
 		line, got := d.app.codeView().Line(d.app.pickedPlace()), uint64(0)
 		if d.app.table("exchanges") != nil {
 			d.wants(`id="table-exchanges"`)

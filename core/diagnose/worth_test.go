@@ -69,7 +69,7 @@ func TestVerdictOfChanges(t *testing.T) {
 		"one change would save about 50 %, and another that could not be tried may save up to 24 %":                   {tried, range0},
 		"2 changes would save about 60 % together, and 2 others that could not be tried may save up to 48 % together": {tried, second, range0, range0},
 		"one change would save about 50 %, and another would save 3 % to 12 %":                                        {tried, range3},
-		"one change would save about 90 %, because the computation would also become faster":                    {{Kind: Stride, Saved: 9e5, Tried: true}},
+		"one change would save about 90 %, because the computation would also become faster":                          {{Kind: Stride, Saved: 9e5, Tried: true}},
 	} {
 		d := &Diagnosis{Cycles: 1e6, Waits: []LevelWait{{Name: "L2", Cycles: 6e5}}, Findings: list}
 		if got := d.changes(); got != want {

@@ -115,7 +115,7 @@ func TestSpeed(t *testing.T) {
 			}
 		}
 		if brush >= 0 {
-			say(t, file, "from a brush to the view", brush)
+			printMeasurement(t, file, "from a brush to the view", brush)
 		}
 		p.openView("caches", "#size-1")
 		eval[any](p, `document.querySelector("#size-1").focus()`)
@@ -143,11 +143,11 @@ func TestSpeed(t *testing.T) {
 // answer arrives later changes more than once. If there is no timeline, brushes returns nil.
 func (p *tab) brushes(view state.Tab, rounds int) (took []float64) {
 	eval[any](p, toView(view.Slug()))
-	p.wait("the view "+view.Slug(), inView(view.Slug()))
+	p.waitTrue("the view "+view.Slug(), inView(view.Slug()))
 	if !p.has("sg-timeline canvas") || p.has("#missing") {
 		return nil
 	}
-	p.wait("the view's content", `!document.querySelector("#pending, #view progress")`)
+	p.waitTrue("the view's content", `!document.querySelector("#pending, #view progress")`)
 	for i := range rounds {
 		box := eval[[3]float64](p, `(async () => {
 			const timeline = document.querySelector("sg-timeline"), quiet = 500, times = window.times = {};
@@ -171,10 +171,10 @@ func (p *tab) brushes(view state.Tab, rounds int) (took []float64) {
 		})()`)
 		at := func(share float64) float64 { return box[0] + share*box[2] }
 		from := 0.02 * float64(1+i%20)
-		release := p.drag(at(from), box[1])
+		release := p.startDrag(at(from), box[1])
 		p.do("drag", chromedp.MouseEvent("mouseMoved", at(from+0.2), box[1], chromedp.ButtonLeft))
 		release(at(from+0.4-0.01*float64(i%20)), box[1])
-		p.wait("the part of the run", `window.times.took`)
+		p.waitTrue("the part of the run", `window.times.took`)
 		took = append(took, eval[float64](p, `window.times.took`))
 	}
 	slices.Sort(took)

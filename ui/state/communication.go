@@ -342,14 +342,14 @@ func (v *View) LineExchanges(lines map[string]bool) *Table {
 	}
 	t := &d.Tables[0]
 	part := rowsWith(t, func(i int) bool {
-		return lines[plain(t, i, "producer_file")+":"+plain(t, i, "producer_line")] || lines[plain(t, i, "consumer_file")+":"+plain(t, i, "consumer_line")]
+		return lines[cellText(t, i, "producer_file")+":"+cellText(t, i, "producer_line")] || lines[cellText(t, i, "consumer_file")+":"+cellText(t, i, "consumer_line")]
 	})
 	if part == nil {
 		return nil
 	}
 	part.Title = "Values that this code exchanges between threads"
 	return show(part, answerWords, nil, "producer_file,producer_line,producer", "consumer_file,consumer_line,consumer", "object", "from", "to", "transfers", "events").
-		of(v.document(q))
+		setDocument(v.document(q))
 }
 
 // TrafficTable counts how threads use words, lines and pages.
