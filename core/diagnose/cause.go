@@ -75,6 +75,9 @@ func (r *run) sharing() {
 			happens, _, _ := strings.Cut(f.Text, ", mostly at ") // the finding names the source location of the waits
 			finding.Why = happens + "; when the threads run at the same time, they invalidate each other's copies " + report.Count(uint64(times)).Human() + " times"
 			finding.Saved, finding.Tried = max(0, tried.saved)*share(times, all), true
+			if finding.Saved < Least*r.out.Cycles { // the waits have another cause
+				continue
+			}
 			finding.Before, finding.After = tried.before, tried.after
 			finding.How = apartLines + r.apart[0].extended()
 		case of != nil && cost > 0: // threads that run at the same time would wait for the same words, so this is true sharing
@@ -98,7 +101,7 @@ func (r *run) sharing() {
 		for _, other := range among {
 			taken := other.coherence
 			if tried != nil {
-				taken = min(taken, of.falselyAt(other)*r.handOver())
+				taken = min(taken, of.falselyAt(other)*r.handOver(), max(0, tried.savedAt(other)))
 			}
 			r.taken[other] = max(r.taken[other], share(taken, other.wait))
 		}
@@ -177,6 +180,9 @@ func (r *run) falseSharing(of *counts, tried *retrial, all float64, covered map[
 	for _, at := range r.byWait() {
 		times := of.falselyAt(at)
 		if times*r.handOver() < leastWait*r.out.Cycles || covered[at] || 2*times*r.handOver() < at.coherence {
+			continue
+		}
+		if 4*tried.savedAt(at) < times*r.handOver() { // the words belong to different threads in different phases of the run
 			continue
 		}
 		finding := Finding{Kind: FalseSharing, Cost: at.coherence, Tried: true, Before: tried.before, After: tried.after,
@@ -286,6 +292,14 @@ func (r *run) trueSharing(of *counts) {
 		f.How = "In the recorded references, each thread was given its own copy of these words, and the caches of all cores were simulated again with the threads running at the same time." + r.apart[1].extended()
 		if r.atomicUse(at) != notUsed {
 			f.How += " If each thread takes several pieces of work at a time, the saving approaches this value as the number of pieces grows."
+		}
+		if of.falselyAt(at) > of.lostAt(at)/2 {
+			f.Kind = FalseSharing
+			f.Why = "threads store to different words of the same lines, so they invalidate each other's lines; the words belong to different threads in different phases of the run"
+			f.Fix = "divide the data so that no line belongs to two threads at a time: let each thread work on consecutive elements, in parts of whole lines"
+			f.More = "communication --false-sharing"
+			r.add(at, f)
+			continue
 		}
 		if guarded >= 0 { // the same fix applies to a lock and to the data that it protects
 			g := &r.out.Findings[guarded]
@@ -405,11 +419,16 @@ func (r *run) replaced(at *place, of *counts) bool {
 	if of == nil || of.copiesSaveAt(at) <= at.coherence/8 {
 		return false
 	}
-	all := 0.0
+	return of.falselyAt(at) < of.lostAt(at)/2 && len(r.replacing(at)) > 0
+}
+
+// lostAt returns the number of accesses of a source location to lines that another core had
+// invalidated.
+func (c *counts) lostAt(at *place) (times float64) {
 	for _, i := range at.sites {
-		all += of.coherence[0][i]
+		times += c.coherence[0][i]
 	}
-	return of.falselyAt(at) < all/2 && len(r.replacing(at)) > 0
+	return times
 }
 
 // copiesMayHelp reports whether private copies of shared words may save waits at a source location.

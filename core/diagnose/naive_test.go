@@ -16,7 +16,7 @@ type naive struct {
 	caches    [2]map[uint8]map[trace.Line][]trace.Line
 	sharers   map[trace.Line]map[uint8]bool
 	lost      map[trace.Line]map[uint8]bool
-	writer    map[trace.Addr]uint8 // keyed by word: 1 + the number of the core that last wrote the word
+	modified  map[trace.Addr]map[uint8]bool // keyed by word: the cores that have lost the line, if another core has stored to the word since
 	contended map[trace.Line]bool
 	open      bool                          // whether several threads are running
 	stored    map[trace.Addr]map[uint8]bool // keyed by word: the threads that stored to the word while several threads were running
@@ -46,11 +46,13 @@ func (n *naive) access(core uint8, addr trace.Addr, store bool) {
 		n.sharers[at], n.lost[at] = map[uint8]bool{}, map[uint8]bool{}
 	}
 	lost := n.lost[at][core]
-	honest := n.writer[word] != 0 && n.writer[word] != core+1
+	honest := n.modified[word][core]
 	exchanged := len(n.stored[word]) > 1 || len(n.stored[word]) == 1 && !n.stored[word][core]
 	delete(n.lost[at], core)
+	for word := at * 16; word < (at+1)*16; word++ {
+		delete(n.modified[word], core)
+	}
 	if store {
-		n.writer[word] = core + 1
 		if n.open {
 			if n.stored[word] == nil {
 				n.stored[word] = map[uint8]bool{}
@@ -69,6 +71,14 @@ func (n *naive) access(core uint8, addr trace.Addr, store bool) {
 		}
 	}
 	n.sharers[at][core] = true
+	if store {
+		if n.modified[word] == nil {
+			n.modified[word] = map[uint8]bool{}
+		}
+		for other := range n.lost[at] {
+			n.modified[word][other] = true
+		}
+	}
 	if len(n.near[core]) > 0 && n.near[core][0] == at && !lost {
 		n.nears++
 		return
@@ -123,7 +133,7 @@ func TestReplay(t *testing.T) {
 		s.placer.start()
 		defer s.placer.finish()
 		n := &naive{near: map[uint8][]trace.Line{}, sharers: map[trace.Line]map[uint8]bool{}, lost: map[trace.Line]map[uint8]bool{},
-			writer: map[trace.Addr]uint8{}, contended: map[trace.Line]bool{}, open: s.open, stored: map[trace.Addr]map[uint8]bool{}}
+			modified: map[trace.Addr]map[uint8]bool{}, contended: map[trace.Line]bool{}, open: s.open, stored: map[trace.Addr]map[uint8]bool{}}
 		for level := range n.caches {
 			n.caches[level] = map[uint8]map[trace.Line][]trace.Line{}
 		}

@@ -126,15 +126,17 @@ type page struct {
 
 // line records the cores that have a cache line, and the threads that stored to the line's words.
 type line struct {
-	sharers, lost uint64       // a bit for each core
-	writer        [words]uint8 // by word: 1 + the thread that last stored to the word
+	sharers, lost uint64 // a bit for each core
 	// by word: 1 + the only thread that stored to the word, or the constant several
 	owner     [words]uint8
-	contended bool     // several cores invalidated the line in each other's caches
-	severally bool     // several threads stored to the same word of the line
-	honest    bool     // the invalidations were due to words that both cores use
+	modified  uint32 // 1 + the number of the line in replay.modified; 0 if no core has lost the line
+	contended bool   // several cores invalidated the line in each other's caches
+	severally bool   // several threads stored to the same word of the line
+	// the latest access after an invalidation was to a word to which another core had stored since the
+	// invalidation
+	honest    bool
 	exchanged bool     // the latest access after an invalidation was to a word to which another thread had stored
-	_         [12]byte // a record fills one cache line of the host, because groups are aligned to lines
+	_         [24]byte // a record fills one cache line of the host, because groups are aligned to lines
 }
 
 // words is the number of words in a line.
@@ -405,6 +407,7 @@ type replay struct {
 	group    []int    // by level: number of cores that share a cache
 	private  int      // number of levels that are private to a core
 	used     int      // number of lines that have been used
+	modified []uint16 // the results of modifiedOf, by number of the line
 	cores    [mostCores]core
 	taken    uint64      // number of references
 	met      int         // number of synchronisation points
@@ -1139,18 +1142,14 @@ func (s *replay) share(of *line, core uint8, at trace.Line, r *row, store bool) 
 		return false // a core that lost the line is not among the line's sharers
 	}
 	lost = of.lost&me != 0
-	honest, exchanged := false, false
+	exchanged := false
 	lo := (r.addr - at<<s.shift) / wordBytes
 	hi := min(lo+(r.addr%wordBytes+uint64(max(1, r.bytes))-1)/wordBytes, words-1)
 	for w := lo; w <= hi; w++ {
-		if of.writer[w] != 0 && of.writer[w] != core+1 {
-			honest = true
-		}
 		if lost && of.owner[w] != 0 && of.owner[w] != core+1 {
 			exchanged = true
 		}
 		if store {
-			of.writer[w] = core + 1
 			switch {
 			case !s.open: // only one thread is running, for example before the other threads begin
 			case of.owner[w] == 0:
@@ -1160,8 +1159,11 @@ func (s *replay) share(of *line, core uint8, at trace.Line, r *row, store bool) 
 			}
 		}
 	}
+	accessed := uint16(1<<(hi+1) - 1<<lo)
 	if lost {
-		of.contended, of.honest, of.exchanged = true, honest, exchanged
+		since := &s.modifiedOf(of)[core]
+		of.contended, of.honest, of.exchanged = true, *since&accessed != 0, exchanged
+		*since = 0
 	}
 	of.lost &^= me
 	if store && of.sharers&^me != 0 {
@@ -1181,8 +1183,28 @@ func (s *replay) share(of *line, core uint8, at trace.Line, r *row, store bool) 
 		of.sharers = 0
 	}
 	of.sharers |= me
+	if store && of.lost != 0 {
+		modified := s.modifiedOf(of)
+		for lost := of.lost; lost != 0; lost &= lost - 1 {
+			modified[bits.TrailingZeros64(lost)] |= accessed
+		}
+	}
 	return lost
 }
+
+// modifiedOf returns, for each core, a bit for each word of a line to which other cores have stored
+// since the core lost the line.
+func (s *replay) modifiedOf(of *line) []uint16 {
+	if of.modified == 0 {
+		s.modified = append(s.modified, make([]uint16, s.numCores())...)
+		of.modified = uint32(len(s.modified) / s.numCores())
+	}
+	begin := int(of.modified-1) * s.numCores()
+	return s.modified[begin : begin+s.numCores()]
+}
+
+// numCores returns the number of cores that run the threads.
+func (s *replay) numCores() int { return min(s.team, mostCores) }
 
 // event processes a row that is not a reference.
 func (s *replay) event(r *row) {
