@@ -224,7 +224,7 @@ func (c *counts) copiesSaveAt(at *place) float64 {
 }
 
 // falselyAt returns the number of accesses of a source location to lines that another core had
-// invalidated by a store to another word.
+// invalidated, and to words to which no other core had stored since.
 func (c *counts) falselyAt(at *place) (times float64) {
 	if c == nil {
 		return 0

@@ -55,8 +55,8 @@ type counts struct {
 	sites     []siteCounts
 	misses    [][]float64 // by level and site; nil if not counted yet
 	coherence [][]float64 // misses after another core's store, by level and site
-	// misses after another core's store, in the first level, for words that no other core wrote, by
-	// site
+	// misses after another core's store, in the first level, for words to which no other core has
+	// stored since the core lost the line, by site (Dubois et al., ISCA 1993)
 	falsely []float64
 	// misses after another core's store, in the first level, for lines that contain a word to which
 	// several threads stored, by site
