@@ -47,7 +47,7 @@ type Spec struct {
 	// Utilisation lists the capacities, in bytes and ascending, of the LRU caches in which package
 	// sites measures line utilisation. UtilisationWays lists the number of ways of each cache; 0 or
 	// missing: fully associative. If Previous is set, package sites records, for each access, the
-	// site that last accessed the line. Utilisation and Previous increase the time of the run, and
+	// site that last accessed the line. Utilisation and Previous make the run slower, and increase
 	// the memory for each line.
 	Utilisation     []uint64
 	UtilisationWays []uint32
@@ -82,10 +82,11 @@ type Spec struct {
 // Package analysis/sample implements it, and analysis/sample/estimate creates its analyses.
 type Sampling interface {
 	Locality(lineBytes []uint32) SampledLocality
-	// KeepsLines reports whether the sample consists of lines, with all accesses to each of them.
-	// The last writer of such a line is known.
+	// KeepsLines reports whether the sample consists of cache lines, and contains every access to
+	// these lines. The last writer of each sampled line is then known.
 	KeepsLines() bool
-	// Followers returns the other analyses of the sample, in the order in which they read batches.
+	// Followers returns the other analyses that read the sample, in the order in which they read
+	// each batch.
 	Followers(w Wanted) []Analysis
 	// Stretches returns a reader of the sampled intervals of the run, or nil if the sample consists
 	// of accesses or lines.

@@ -130,9 +130,9 @@ func (p *Plan) segmentSpec() Spec { return p.spec.withoutAnalyses(p.inOrder) }
 // the result of InOrder.
 func (p *Plan) Ordered() bool { return p.inOrder != 0 && len(p.Stretches) > 0 }
 
-// InOrder reads the whole trace with only the analyses that do not support segments, and returns
-// their results. InOrder calls onProgress between steps. If onProgress fails, InOrder returns its
-// error.
+// InOrder runs only the analyses that do not support segments. They read the whole trace, and
+// InOrder returns their results. InOrder calls onProgress between steps. If onProgress fails,
+// InOrder returns its error.
 func (p *Plan) InOrder(r trace.Reader, onProgress func(Progress) error) (*profile.Profile, error) {
 	run := newRunner(p.spec.onlyAnalyses(p.inOrder), r)
 	if err := runToEnd(run, onProgress); err != io.EOF {
@@ -217,9 +217,9 @@ func (p *Plan) Layouts(source trace.Source) *Layouts {
 	return l
 }
 
-// Behind returns the layout of memory blocks at the end of the next segment. The parameter moves
-// contains the layout changes in this segment. Behind must be called for each segment, in the order
-// of the trace.
+// Behind returns the layout of memory blocks at the end of the next segment. The layout changes in
+// this segment are passed as moves. Behind must be called for each segment, in the order of the
+// trace.
 func (l *Layouts) Behind(moves Moves) []contract.Block {
 	for _, m := range moves {
 		if m.Chunk != l.chunk {
@@ -247,13 +247,13 @@ func JoinSegments(spec Spec, segments ...*profile.Profile) (*profile.Profile, er
 }
 
 // Finish returns the profile of the run. Finish analyses the trace up to the first segment, and
-// then appends the joined result of all segments, which the parameter rest contains. The parameter
-// r is a reader of the parameter source, positioned at the beginning of the trace. If the plan
-// requires the result of InOrder, the parameter ordered contains it. If rest cannot be appended,
-// Finish analyses the remaining references itself, and returns joined = false. Finish calls
-// onProgress between steps. If onProgress fails, Finish returns its error. Any other error is a
-// read error, an [*AppendError] if segments are missing, or [trace.ErrNotThere]. The profile then
-// contains the results up to the error.
+// then appends rest, which must be the joined result of all segments. The parameter r is a reader
+// of the parameter source, positioned at the beginning of the trace. If the plan requires the
+// result of InOrder, ordered must be this result. If rest cannot be appended, Finish analyses the
+// remaining references itself, and returns joined = false. Finish calls onProgress between steps.
+// If onProgress fails, Finish returns its error. Any other error is a read error, an [*AppendError]
+// if segments are missing, or [trace.ErrNotThere]. The profile then contains the results up to the
+// error.
 func (p *Plan) Finish(r trace.Mover, source trace.Source, rest, ordered *profile.Profile, onProgress func(Progress) error) (whole *profile.Profile, joined bool, err error) {
 	spec := p.spec
 	if p.Ordered() {

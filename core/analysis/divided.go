@@ -51,8 +51,8 @@ type Divided struct {
 type Helper interface {
 	// Begin starts the analysis of a segment. The helper must be idle.
 	Begin(Stretch)
-	// Cut makes the helper stop as soon as possible, so that the segment ends near its current
-	// position.
+	// Cut makes the helper stop as soon as possible, so that the segment ends near the helper's
+	// current position.
 	Cut()
 	// Analysed returns the number of references that the helper has analysed, and whether the
 	// result of the segment is available.
@@ -74,10 +74,10 @@ type DividedOptions struct {
 	SegmentReferences int
 	// memory limit of the run, mostly for its analyses; 0: no limit
 	MemoryBytes uint64
-	// Narrow omits events that only some analyses need, such as loop compression, because these
-	// analyses do not support segments. Helpers always omit the events. The run itself omits them
-	// as soon as these analyses need no more rows. [Divided.State] then fails, because positions in
-	// a state are numbers of rows, including all events.
+	// Narrow omits the events that are needed only by analyses that do not support segments, such
+	// as loop compression. Helpers always omit these events. The run itself omits these events as
+	// soon as these analyses need no more rows. [Divided.State] then fails, because positions in a
+	// state are numbers of rows, including all events.
 	Narrow bool
 }
 

@@ -97,11 +97,11 @@ func register(list []registration) {
 	}
 }
 
-// Default selects the analyses that run if the user does not choose analyses. Default includes
-// locality with sets, so that no cache has to be chosen before the run. If the trace has several
-// threads, Default includes sharing. Default includes communication if the trace's tables or index
-// list several threads, or if a second thread appears soon (see communication.Expects). If the
-// trace describes code, Default includes sites and the cheap counters, which do not count the
+// Default selects the analyses that run if the user does not choose analyses. Default includes the
+// analyses locality and sets, so that no cache has to be chosen before the run. If the trace has
+// several threads, Default includes sharing. Default includes communication if the trace's tables
+// or index list several threads, or if a second thread appears soon (see communication.Expects). If
+// the trace describes code, Default includes sites and the cheap counters, which do not count the
 // accesses to each byte.
 const Default Analyses = 0
 

@@ -196,8 +196,8 @@ type Wanted struct {
 	// whether communication is analysed; if so, Sites is not nil
 	Communication bool
 	// Program returns the code that the trace's tables have described so far, or nil. Decides is
-	// the same function as Program if the communication analysis stops unless a second thread
-	// appears. Otherwise, Decides is nil.
+	// nil if the communication analysis must read the whole trace. If the analysis may stop because
+	// no second thread appears, Decides is the same function as Program.
 	Program, Decides func() *trace.Program
 }
 

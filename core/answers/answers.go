@@ -172,11 +172,11 @@ func Sets(l *profile.Locality) report.Table {
 	return t
 }
 
-// SetCauses returns a table with a row for each shape of a set table, with its misses by cause. The
-// first access to a line is a cold miss. The remaining misses of a fully associative cache of the
-// same size are capacity misses. Conflict misses are the additional misses due to limited
-// associativity. The number of conflict misses is negative if the sets keep lines that a fully
-// associative LRU cache would evict.
+// SetCauses returns a table of the misses by cause, with a row for each combination of sets and
+// ways in a set table. The first access to a line is a cold miss. The remaining misses of a fully
+// associative cache of the same size are capacity misses. Conflict misses are the additional misses
+// due to limited associativity. The number of conflict misses is negative if the sets keep lines
+// that a fully associative LRU cache would evict.
 func SetCauses(l *profile.Locality) report.Table {
 	t := report.Table{Key: "causes", Title: "Exact misses of LRU caches, by cause", Columns: report.Columns(
 		"sets", "ways", "line (bytes)", "accesses", "misses", "cold", "capacity", "conflict")}

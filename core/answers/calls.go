@@ -495,9 +495,9 @@ func (c *Calls) newTree(key, title string) report.Table {
 	return report.Table{Key: key, Title: title + ", with " + c.Events[c.Main].Label, Columns: c.columns("path", "function", "depth", "file", "line", "number")}
 }
 
-// ByPath returns the tree of calls from callers to callees. Each path follows its caller, and the
-// callees of a path are in descending order of the main event. Paths with less than the given share
-// of the main event are omitted with their callees.
+// ByPath returns the tree of calls from callers to callees. The row of a path comes after the row
+// of its caller, and the callees of a path are in descending order of the main event. Paths with
+// less than the given share of the main event are omitted, together with their callees.
 func (c *Calls) ByPath(share float64) report.Table {
 	t := c.newTree("paths", "Call paths")
 	roots := c.tree(c.calleesOf(coveredPath{}), false, c.calleesOf)
@@ -512,9 +512,9 @@ func (c *Calls) ByPath(share float64) report.Table {
 }
 
 // ByCaller returns the tree of calls from callees to callers. The roots are all functions with
-// their own counts, in descending order of the main event. Each caller below a function has the
-// share of the function's counts that results from its calls. Counts that include callees count a
-// recursive call only once.
+// their own counts, in descending order of the main event. The row of a caller below a function
+// contains the part of the function's counts that results from the caller's calls. Counts that
+// include callees count a recursive call only once.
 func (c *Calls) ByCaller(share float64) report.Table {
 	t := c.newTree("callers", "Functions and their callers")
 	var all []coveredPath
@@ -527,8 +527,8 @@ func (c *Calls) ByCaller(share float64) report.Table {
 	return t
 }
 
-// Callers returns the tree of the callers of one function. The parameter paths must contain all
-// call paths that end in that function.
+// Callers returns the tree of the callers of one function. All call paths that end in that function
+// must be passed as paths.
 func (c *Calls) Callers(paths []int, share float64) report.Table {
 	t := c.newTree("callers", "Callers of "+c.Names[paths[0]])
 	c.treeTable(&t, c.tree(same(paths), true, c.callersOf), true, false, share)

@@ -40,7 +40,7 @@ func CountersOf(c *profile.Counters, by CountersBy, column string) report.Table 
 const wideCounters = " bytes last_line loads stores calls vector_ops instructions memmove_bytes memset_bytes "
 
 // NarrowCounters drops the less important columns of a table of functions or blocks, so that the
-// table fits on a screen. It never drops the column with the key keep.
+// table fits on a screen. It never drops the column whose key is the parameter keep.
 func NarrowCounters(t report.Table, keep string) report.Table {
 	var columns []int
 	for i := range t.Columns {

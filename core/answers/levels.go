@@ -351,7 +351,7 @@ func KnownThreads(p *profile.Profile, group []uint32) (known []uint32) {
 }
 
 // ManyThreads returns warnings about communication that is missing because there are too many
-// threads. The parameter caches states whether the question is about transfers between caches.
+// threads. If the question is about transfers between caches, the parameter caches must be true.
 func ManyThreads(p *profile.Profile, caches bool) (doubts []string) {
 	if n := p.Communication.Beyond; n > 0 {
 		doubts = append(doubts, "there are more than "+strconv.Itoa(profile.MaxThreads)+" threads; the "+strconv.FormatUint(uint64(n)+1, 10)+

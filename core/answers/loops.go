@@ -200,7 +200,7 @@ func (l *Loops) Variable(r loops.Reference) string {
 }
 
 // Arrays returns the arrays of a loop. If no reference provides a variable name, the array has the
-// name of the variable to which its memory was assigned at allocation.
+// name of the data structure whose memory block contains the array.
 func (l *Loops) Arrays(loop int) []outline.Array {
 	list := l.Outline.Arrays(loop, uint64(l.LineBytes), l.Variable)
 	for i := range list {
@@ -254,8 +254,8 @@ func (l *Loops) allocations() (list []allocation) {
 }
 
 // Brief returns a shorter version of Table that is easier to read. Brief omits source loops whose
-// share of the references is below the parameter least. Inner loops are indented. The last rows
-// count the references outside the listed loops.
+// share of the references is smaller than the given share (least). Inner loops are indented. The
+// last rows count the references outside the listed loops.
 func (l *Loops) Brief(of []SourceLoop, least float64) report.Table {
 	t := report.Table{Key: "loops", Title: "Loops (all columns and rows: --format csv)", Columns: report.Columns(
 		"loop", "function", "source", "loops", "threads", "trips", "runs", "references", "share")}

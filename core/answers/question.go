@@ -47,24 +47,25 @@ func (r *Reply) Table(key string) *report.Table {
 	return nil
 }
 
-// Fields describes the fields of a question by name, so that they can be written and read. WordsOf
-// writes their values as words of the form name=value, and ReadWords sets them. A zero value is not
-// written. A list is written as one word for each value.
+// Fields describes the fields of a question by name, so that the fields can be written and read.
+// WordsOf writes the values of the fields as words of the form name=value, and ReadWords sets the
+// fields. A zero value is not written. A list is written as one word for each value.
 type Fields struct {
 	words   []string
 	reading bool
 	err     error // the first error while fields were read
 }
 
-// WordsOf returns the fields of a question as words. The function list describes the fields.
+// WordsOf returns the fields of a question as words. The fields are described by the function that
+// is passed as list.
 func WordsOf(list func(*Fields)) []string {
 	var f Fields
 	list(&f)
 	return f.words
 }
 
-// ReadWords sets the fields of a question from words. The function list describes the fields. If a
-// value or a name is wrong, ReadWords returns a *[trace.OptionError].
+// ReadWords sets the fields of a question from words. The fields are described by the function that
+// is passed as list. If a value or a name is wrong, ReadWords returns a *[trace.OptionError].
 func ReadWords(words []string, list func(*Fields)) error {
 	f := Fields{words: slices.Clone(words), reading: true}
 	if list(&f); f.err == nil && len(f.words) > 0 {

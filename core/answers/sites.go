@@ -155,7 +155,7 @@ func (s *Sites) Column(key string) (c report.Column, cell func(*attribution.Row)
 // Order returns the rows in the order of a column. Numbers are in descending order, except
 // utilisation, which is in ascending order; texts are in ascending order. Rows with equal values
 // are ranked by their misses in the first level. If there is no such column, all rows are ranked by
-// these misses. Order sorts only the given number of rows (first) with the most misses.
+// these misses. Order sorts only the rows with the most misses, up to the given number (first).
 func (s *Sites) Order(column string, first int) []int {
 	sign := -1.
 	if strings.HasPrefix(column, utilisation) {
@@ -176,7 +176,7 @@ func (s *Sites) Order(column string, first int) []int {
 	})
 }
 
-// OrderBy sorts the given number of rows (first) by a key, and rows with equal keys by a text, both
+// OrderBy sorts the first rows, up to the given number (first), by a key and then by a text, both
 // in ascending order. All other rows keep their order.
 func (s *Sites) OrderBy(first int, key func(row int) (float64, string)) []int {
 	o := rowOrder{make([]int, len(s.Rows())), make([]float64, min(first, len(s.rows))), make([]string, min(first, len(s.rows)))}
@@ -433,7 +433,7 @@ func ObjectName(o *profile.DataObject, readable func(string) string) string {
 }
 
 // Allocated describes an array by the source line that allocates it, for example "the array from
-// main.c:12 in f". The parameter name demangles the function's name; it may be nil.
+// main.c:12 in f". The function that is passed as name demangles function names; it may be nil.
 func Allocated(o *profile.DataObject, name func(string) string) string {
 	text := "the array from " + o.File + ":" + strconv.FormatUint(uint64(o.Line), 10)
 	if o.Function == "" {

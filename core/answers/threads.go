@@ -149,10 +149,10 @@ func (t *Threads) viewsOff(level int) (private, coherent float64, is bool) {
 }
 
 // Domains returns a table with a row for each core and shared level. A row contains the core's
-// misses in the level, its misses if it used the level alone, and its effective share. The
-// effective share is the capacity at which a private, fully associative cache has as many misses as
-// the core has in the shared cache (Anger, Figure 8). The share is undefined if other cores fetch
-// lines that would miss in a private cache of any size.
+// misses in the level, the misses that the core would have if it used the level alone, and the
+// core's effective share. The effective share is the capacity at which a private, fully associative
+// cache has as many misses as the core has in the shared cache (Anger, Figure 8). The share is
+// undefined if other cores fetch lines that would miss in a private cache of any size.
 func (t *Threads) Domains() report.Table {
 	table := report.Table{Key: "domains", Title: "Shared caches", Columns: report.Columns(
 		"level", "cores=of cores", "core", "threads", "accesses", "misses", "alone_misses=misses alone",

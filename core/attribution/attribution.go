@@ -529,9 +529,10 @@ func (p item) utilisation(private bool) []profile.Utilisation {
 }
 
 // UsedIn reports in which caches line utilisation was measured for the capacity
-// profile.Sites.Capacities[at]. The result private is true if it was measured in private caches of
-// the cores, and one of the levels has private caches. The result oneCore is true if it was
-// measured in a single cache for all threads, although no level is such a cache.
+// profile.Sites.Capacities[at]. UsedIn returns private = true if line utilisation was measured in
+// private caches of the cores, and one of the levels has private caches. UsedIn returns oneCore =
+// true if line utilisation was measured in a single cache for all threads, although no level is
+// such a cache.
 func (r *Ranker) UsedIn(levels []Attribution, at int) (private, oneCore bool) {
 	s := r.p.Sites
 	some := false

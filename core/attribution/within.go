@@ -14,7 +14,8 @@ import (
 // [Attribution.Exact]. Otherwise, the misses in the windows are estimates. The ranker adjusts them
 // so that, for each site, data object and call path, the misses of all windows add up to the misses
 // of the whole run. Misses without a known site are divided among the windows in proportion to the
-// number of expected hits. Line utilisation is known only for the whole run.
+// number of accesses in each window that are expected to hit. Line utilisation is known only for
+// the whole run.
 func (r *Ranker) Within(from, to int) (within *Ranker, ok bool) {
 	if r.wholeRun != nil || r.estimated {
 		return nil, false

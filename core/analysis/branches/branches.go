@@ -85,7 +85,7 @@ var (
 	_ contract.Joiner   = (*Analysis)(nil)
 )
 
-// Takes requests the records that enter blocks.
+// Takes returns the events that mark the entry of a block.
 func (a *Analysis) Takes() (events trace.Kinds, sites, pcs bool) {
 	if a.code.bySite {
 		return 1 << trace.BareBlock, true, false

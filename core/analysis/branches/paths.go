@@ -146,7 +146,8 @@ func (p *paths) sorted() []uint32 {
 	return order
 }
 
-// Change records that all references of a batch from number From onwards belong to Path.
+// Change describes a change of the call path within a batch: the references with numbers from From
+// onwards belong to Path.
 type Change struct{ From, Path uint32 }
 
 // notePath records that all references of the batch from the given number onwards belong to the

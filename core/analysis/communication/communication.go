@@ -103,10 +103,10 @@ type reference struct {
 
 // New returns an analysis that reads every batch after the analysis s has read it. If the parameter
 // program is nil, the whole trace is analysed. Otherwise, the trace is analysed only if the program
-// may have several threads (see [Expects]), because a single-threaded trace has no communication,
-// but its analysis would take half as long as the analysis of stack distances. If the number of
-// threads is unknown, the analysis stops at reference number [Trial] if no second thread has
-// appeared by then.
+// may have several threads (see [Expects]). A single-threaded trace has no communication, and
+// searching it for communication would take half as long as the analysis of stack distances. If the
+// number of threads is unknown, the analysis stops at reference number [Trial] if no second thread
+// has appeared by then.
 func New(lineBytes uint32, s *sites.Analysis, program func() *trace.Program) *Analysis {
 	a := &Analysis{lineShift: uint(bits.TrailingZeros32(lineBytes)), sites: s, program: program}
 	s.Locate(true)

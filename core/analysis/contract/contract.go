@@ -90,8 +90,8 @@ type Settler interface {
 // of finished runs, the framework does not call Joins, and Append returns an error.
 type Joiner interface {
 	// Joins reports whether a segment can be appended now, and whether segments may be appended
-	// later. The parameter next is nil if the result of the segment is not available yet. If the
-	// result later is false, the framework analyses no more segments in advance.
+	// later. The parameter next is nil if the result of the segment is not available yet. The
+	// framework analyses no more segments in advance if Joins returns later = false.
 	Joins(next *profile.Profile) (now, later bool)
 }
 
@@ -107,14 +107,14 @@ type RowAppender interface {
 	AppendRows(b *trace.Batch) error
 }
 
-// MultiCore is an analysis of threads on several cores. MultiCore has no results for references
+// MultiCore is an analysis of threads on several cores. A MultiCore has no results for references
 // that belong to a single core, so such segments are analysed without the MultiCore. If Alone
-// returns true, they are also appended without it.
+// returns true, the framework also appends the segment without calling the MultiCore.
 type MultiCore interface {
 	// Alone reports whether all references so far, and all references of the given threads, belong
 	// to a single core. The framework calls Alone between batches.
 	Alone(threads []uint32) bool
-	// Several reports whether more than one core has appeared.
+	// Several returns true if more than one core has appeared.
 	Several() bool
 }
 
@@ -139,9 +139,9 @@ type Budget struct {
 	Bytes uint64
 	Lines int // maximum number of lines of a segment; 0: limited by Bytes only
 	Shelf stack.Shelf
-	// Events are the events that are read even if no analysis requests them. A run may have begun
-	// in memory, with analyses that requested events. When it is restored, the reader must deliver
-	// the same rows, because positions are numbers of rows.
+	// Events contains the kinds of events that are read even if no analysis requests them. A run
+	// may have begun without a spill store, with analyses that requested events. When such a run is
+	// restored, the reader must deliver the same rows, because positions are numbers of rows.
 	Events trace.Kinds
 }
 

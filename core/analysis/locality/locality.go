@@ -305,8 +305,8 @@ func (s *Splitter) Split(addrs []trace.Addr, bytes []uint32, kinds []trace.Kind,
 
 // Each divides the rows [lo, hi) of batch b into line accesses, and passes these accesses to the
 // function settle, at most MaxLines rows at a time. The function receives the first row, the number
-// of accesses, their kinds, and their rows relative to the first row. These rows are nil if each
-// row makes exactly one access.
+// of accesses, the kinds of the accesses, and the row of each access relative to the first row. The
+// list of rows is nil if each row makes exactly one access.
 func (s *Splitter) Each(b *trace.Batch, lo, hi int, settle func(first, n int, kinds []trace.Kind, rows []uint32)) {
 	for ; lo < hi; lo += MaxLines {
 		n := min(hi-lo, MaxLines)
@@ -319,8 +319,8 @@ func (s *Splitter) Each(b *trace.Batch, lo, hi int, settle func(first, n int, ki
 	}
 }
 
-// EachWindow divides consecutive references, beginning with the number in the parameter reference,
-// at the ends of windows. EachWindow calls the function each for every group of references in the
+// EachWindow divides consecutive references at the ends of windows. The first of these references
+// has the given number. EachWindow calls a function (each) for every group of references in the
 // same window. The function receives the rows [lo, hi) of the group, the number of the first
 // reference in the group, and the number of references in a window.
 func EachWindow(rows int, reference uint64, each func(lo, hi int, reference, size uint64)) {

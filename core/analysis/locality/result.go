@@ -136,7 +136,7 @@ func (s *lineSize) push(lines []trace.Line) {
 	})
 }
 
-// PushAll calls the function push with the lines in reverse order, at most MaxLines at a time.
+// PushAll passes the lines to push in reverse order, at most MaxLines at a time.
 func PushAll(lines []trace.Line, push func([]trace.Line)) {
 	var some [MaxLines]trace.Line
 	for end := len(lines); end > 0; {

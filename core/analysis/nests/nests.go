@@ -52,7 +52,7 @@ type Analysis struct {
 // New returns an analysis.
 func New(o Options) *Analysis { return &Analysis{folder: loops.NewFolder(0), Options: o} }
 
-// Takes requests all rows.
+// Takes selects all rows and all columns.
 func (a *Analysis) Takes() (events trace.Kinds, sites, pcs bool) { return trace.EventKinds, true, true }
 
 // Consume compresses the next rows.

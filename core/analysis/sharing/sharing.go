@@ -180,12 +180,12 @@ type Follower interface {
 	BeginCores()
 	// FollowCores receives the cores and depths of the latest accesses. The depth is stack.Cold for
 	// a core's first access to a line, and stack.Lost for a coherence miss. For a coherence miss,
-	// lostAt contains the depth at which the line was invalidated. The parameter lost is true if
-	// any access is a coherence miss. The slices are valid until FollowCores returns.
+	// lostAt contains the depth at which the line was invalidated. If any access is a coherence
+	// miss, lost is true. The slices are valid until FollowCores returns.
 	FollowCores(cores []uint8, depths, lostAt []uint32, lost bool)
 	// JoinCores appends a segment to the counts since BeginCores. JoinCores receives the depths of
-	// the segment's first touches, in order, as in FollowCores. If the parameter depths is nil, the
-	// first touches of the segment remain first touches.
+	// the segment's first touches, in order, as in FollowCores. If depths is nil, the first touches
+	// of the segment remain first touches.
 	JoinCores(depths, lostAt []uint32)
 }
 

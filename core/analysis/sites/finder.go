@@ -71,7 +71,7 @@ func (f *Finder) Block(block uint32) (from trace.Addr, bytes uint64, object uint
 	return b.from, b.bytes, f.a.memory.objectOf[block]
 }
 
-// Each calls the function visit for every current block, in ascending order of addresses.
+// Each calls visit for every current block, in ascending order of addresses.
 func (f *Finder) Each(visit func(block uint32)) {
 	for _, piece := range f.a.memory.placed.chunks {
 		for _, p := range piece {
@@ -108,9 +108,10 @@ func (f *Finder) IndexIn(list []profile.DataObject) []uint32 {
 // Object returns the number of a data structure of a profile.
 func (f *Finder) Object(of *profile.DataObject) uint32 { return f.a.memory.object(keyOf(of)) }
 
-// Code encodes or decodes the current blocks, except for declared variables. When encoding, the
-// parameter objects maps data structures to their indices in a profile. When decoding, it maps
-// indices to data structures. The function each encodes or decodes additional data about a block.
+// Code encodes or decodes the current blocks, except for declared variables. When encoding,
+// objects[i] is the index of data structure i in a profile. When decoding, objects[i] is the data
+// structure with index i. For every block, Code calls a function (each) that encodes or decodes
+// additional data about the block.
 func (f *Finder) Code(c *codec.Coder, objects []uint32, each func(block uint32)) {
 	m := &f.a.memory
 	var list []savedBlock

@@ -176,8 +176,8 @@ const (
 )
 
 // Evictions returns a table of evictions in the first counted level, over the whole run. Each row
-// names two arrays, and contains the number of lines of the one array that were evicted when lines
-// of the other array were fetched. The rows are in descending order.
+// names two arrays, and contains the number of times that fetching a line of the first array
+// evicted a line of the second array. The rows are in descending order.
 func (m *Misses) Evictions() report.Table {
 	t := report.Table{Key: "evictions", Columns: report.Columns("comes=fetched", "goes=evicted", "lines", "share")}
 	at := slices.IndexFunc(m.Levels, func(of LevelMisses) bool { return of.Result != nil })
@@ -287,7 +287,7 @@ const (
 
 // Classes returns the name of the first counted level, and the class of each array of a loop in
 // that level, in the order of Arrays. The classes are derived from exact counts (see [sma.Exact]).
-// The result classes is nil if the trace is too irregular to compute the classes quickly.
+// If the trace is too irregular to compute the classes quickly, the list of classes is nil.
 func (m *Misses) Classes(loop int) (level string, classes []string) {
 	l := m.of
 	at := slices.IndexFunc(m.Levels, func(of LevelMisses) bool { return of.Result != nil })

@@ -330,8 +330,8 @@ func CacheOf(c hierarchy.Cache) (cache misses.Cache, ok bool) {
 	return misses.Cache{LineBytes: uint64(c.LineBytes), Sets: c.Lines() / ways, Ways: ways}, true
 }
 
-// Try counts the misses of the nest in each level, before and after all of these changes. The
-// result doubts contains a warning for each omitted level.
+// Try counts the misses of the nest in each level, before and after all of these changes. Try
+// returns a warning for each omitted level.
 func (t *Trial) Try(levels []hierarchy.Cache, goOn func() bool, changes ...change.Change) (table report.Table, doubts []string, err error) {
 	table = trialTable("Misses of nest " + strconv.Itoa(t.number+1) + " alone, in initially empty caches (exact, LRU; each level sees every access)")
 	var words, illegal []string
@@ -355,8 +355,8 @@ func (t *Trial) Try(levels []hierarchy.Cache, goOn func() bool, changes ...chang
 }
 
 // Propose searches for the changes that save the most misses in a level, and returns at most the
-// given number (most), in descending order. The result stopped is true if the function goOn ended
-// the search.
+// given number (most), in descending order. Propose returns stopped = true if goOn ended the
+// search.
 func (t *Trial) Propose(level hierarchy.Cache, most int, goOn func() bool) (table report.Table, stopped bool, err error) {
 	table = trialTable("Changes to nest " + strconv.Itoa(t.number+1) + " that would save the most misses of " + level.Name + " (misses of the nest alone, in an initially empty cache; one change at a time)")
 	cache, ok := CacheOf(level)

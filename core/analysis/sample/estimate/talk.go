@@ -70,8 +70,8 @@ func (t *sampledCommunication) Core(thread uint32) (core uint8, known bool) {
 	return t.size.threads.grouping.Known(thread)
 }
 
-// Feed implements communication.Stacks. Feed does nothing, because collectQuestions requests the
-// questions.
+// Feed implements communication.Stacks. Feed does nothing, because collectQuestions collects the
+// questions of all analyses.
 func (t *sampledCommunication) Feed(uint32, sharing.Asker) {}
 
 func (t *sampledCommunication) threshold() uint64 { return t.size.bySite.space.threshold }
