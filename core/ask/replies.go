@@ -119,8 +119,7 @@ func ModelAdvice(note string) string {
 }
 
 // Predicted converts a reply to an [answers.MulticoreQuestion] into an answer of the verb
-// multicore. The parameter by is the key of the table that the answer contains; "" selects the main
-// tables.
+// multicore. The answer contains only the table whose key is by, or the main tables if by is "".
 func (r *Run) Predicted(q answers.MulticoreQuestion, by string, reply *answers.Reply, d *report.Document) {
 	d.Input = []report.Fact{{Key: "file", Label: "file", Value: report.TextOf(r.Name)}}
 	text := func(key, label, value string) {

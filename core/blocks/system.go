@@ -116,7 +116,7 @@ func (e *Edges) invocations(p *trace.Program, n int) uint64 {
 	return sum
 }
 
-// FromProfile returns a system with the weights of a compiler's profile. The argument weights is
+// FromProfile returns a system with the weights of a compiler's profile. The slice of weights is
 // indexed by block, as in ir.Module. The weights of blocks without a profile remain unknown; see
 // [System.Guess].
 func FromProfile(p *trace.Program, weights [][]uint64) (*System, error) {
@@ -207,7 +207,7 @@ func (s *System) EnterMain() (entered int) {
 }
 
 // EnterProfile enters each function that is never called directly, as often as a profile states.
-// The argument entries is indexed by function, as in ir.Module. EnterProfile returns the number of
+// The slice of entries is indexed by function, as in ir.Module. EnterProfile returns the number of
 // entered functions.
 func (s *System) EnterProfile(entries []uint64, known []bool) (entered int) {
 	called := s.calledDirectly()

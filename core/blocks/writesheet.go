@@ -17,7 +17,8 @@ const sheetHelp = `# One line per branch: function, block, source line | success
 `
 
 // AppendSheet appends a branch-probability file (see [Sheet]) with all branches of the system. The
-// argument header is the comment at the top of the file, which states the source of the numbers.
+// given header becomes the comment at the top of the file, and should state the source of the
+// numbers.
 func (s *System) AppendSheet(dst []byte, header string) []byte {
 	for line := range strings.Lines(header) {
 		dst = append(dst, "# "+strings.TrimRight(line, "\n")+"\n"...)

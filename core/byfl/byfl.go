@@ -72,8 +72,8 @@ func (e *FormatError) Error() string {
 	return e.File + ", byte " + strconv.Itoa(e.Offset) + ": " + e.What
 }
 
-// Read decodes the tables of a result file. The parameter name is the file's name in error
-// messages. The error is a [*FormatError].
+// Read decodes the tables of a result file. Error messages contain the given file name. The error
+// is a [*FormatError].
 func Read(name string, data []byte) ([]Table, error) {
 	r := &reader{file: name, in: data}
 	if !IsByfl(data) {

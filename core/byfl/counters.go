@@ -49,9 +49,8 @@ var counterOf = map[string]profile.Counter{
 	"Bytes loaded and stored by memcpy and memmove":          profile.RangeBytesRead,
 }
 
-// Counters converts the tables to counters. Tables of tags, which the program defines, are
-// ignored. The result skipped lists all other tables whose contents package profile cannot
-// represent.
+// Counters converts the tables to counters. Tables of tags, which the program defines, are ignored.
+// All other tables whose contents package profile cannot represent are returned in skipped.
 func Counters(tables []Table) (c *profile.Counters, skipped []string, err error) {
 	s := &file{c: &profile.Counters{Ops: true}, numbers: map[string]uint32{}, places: map[location]int{}, tallies: map[profile.Tally]profile.Tally{}}
 	for i := range tables {

@@ -43,7 +43,7 @@ func (d *Decoder) FailAt(offset int, what string) {
 	}
 }
 
-// Join records the error of another decoder, part, if d has no error yet.
+// Join copies the error of the decoder part to d, if d has no error yet.
 func (d *Decoder) Join(part *Decoder) {
 	if d.err == nil {
 		d.err = part.err

@@ -136,8 +136,8 @@ func (m *Models) Program() *trace.Program { return m.program }
 func (m *Models) Visits() []float64 { return m.counts.Visits }
 
 // Price returns the predicted time of the program on a processor. The latency of a load is the
-// given number of cycles (hit) plus the average delay of its site. The map late contains the delays
-// by site number; other sites have no delay.
+// given number of cycles (hit) plus the average delay of its site. The delay of site s is late[s];
+// sites that are not in the map have no delay.
 func (m *Models) Price(p *pipeline.Processor, hit float64, late map[uint32]float64) (*pipeline.Runtime, error) {
 	sites := map[uint32]*siteCost{}
 	if m.profile != nil && m.profile.Sites != nil {

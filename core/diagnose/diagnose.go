@@ -71,7 +71,7 @@ const (
 	RandomAccess   Kind = "random-access"   // independent loads at irregular addresses
 	Streaming      Kind = "streaming"       // sequential lines that are not used again
 	TLB            Kind = "tlb"             // more pages than the TLB covers
-	NUMA           Kind = "numa"            // memory first touched by a thread other than its user
+	NUMA           Kind = "numa"            // memory that was first touched by a thread other than the thread that uses it
 	Imbalance      Kind = "imbalance"       // threads wait for the slowest thread
 	FalseSharing   Kind = "false-sharing"   // threads write different words of a line
 	TrueSharing    Kind = "true-sharing"    // threads write the same words

@@ -189,9 +189,9 @@ type Hierarchy struct {
 	Name  string
 	Title string // display name of the processor; "" if Name is suitable for display
 	About string // remarks about the hierarchy, in one or two sentences
-	// Levels contains the caches for data. Instructions use these caches, too, unless Instructions
-	// has a cache at the same depth: fetches go through Instructions, and then through the levels
-	// after the first len(Instructions). Predictions from profiles ignore Instructions.
+	// Levels contains the caches for data, and Instructions contains the first caches for
+	// instructions. An instruction fetch accesses the caches in Instructions, and then
+	// Levels[len(Instructions):]. Predictions from profiles ignore Instructions.
 	Levels       []Cache
 	Instructions []Cache
 	Memory       Memory

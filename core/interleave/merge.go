@@ -66,7 +66,7 @@ func New(order Order) *Merger {
 }
 
 // Begin starts a phase. The stream of core cores[i] is streams[i]. The cores take turns in the
-// order of the list cores. Begin discards the remaining rows of the previous phase.
+// order in which they are listed. Begin discards the remaining rows of the previous phase.
 func (m *Merger) Begin(cores []uint32, streams []Stream) {
 	if n := len(streams); cap(m.lanes) < n {
 		m.lanes, m.live = make([]lane, n), make([]*lane, 0, n)

@@ -238,9 +238,9 @@ func sumOf(first []count, n uint64) (sum count) {
 	return sum
 }
 
-// Sum returns the sum of a polynomial over the numbers from 0 to n - 1, modulo 2^64. The slice
-// values contains the polynomial's values at 0, 1 and so on. The number of values must be greater
-// than the degree of the polynomial, but at most n. Sum overwrites the slice.
+// Sum returns the sum of a polynomial over the numbers from 0 to n - 1, modulo 2^64. The given
+// values are the polynomial's values at 0, 1 and so on. The number of values must be greater than
+// the degree of the polynomial, but at most n. Sum overwrites the slice.
 func Sum(values []uint64, n uint64) (sum uint64) {
 	for k := range values {
 		sum += values[0] * Binomial(n, uint64(k)+1)

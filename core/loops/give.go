@@ -17,9 +17,9 @@ const (
 const GivenBytes = 8 << 20
 
 // Give limits the memory of the Folder. Whenever the tree takes more than the given number of bytes
-// (0 means [GivenBytes]), the Folder passes it to the function output, and begins a new tree.
-// Finish returns the tree of the remaining records. No loop extends over several trees. A tree is
-// valid until output returns. If output returns an error, the Folder stops.
+// (0 means [GivenBytes]), the Folder passes the tree to output, and begins a new tree. Finish
+// returns the tree of the remaining records. No loop extends over several trees. A tree is valid
+// until output returns. If output returns an error, the Folder stops.
 func (f *Folder) Give(bytes uint64, output func(*Tree) error) {
 	if bytes == 0 {
 		bytes = GivenBytes
@@ -67,9 +67,9 @@ func (f *Folder) restart() {
 	}
 }
 
-// Tree returns a tree of the records so far. Unlike Finish, it allows the Folder to consume further
-// records. They do not change the returned tree. After [Folder.Give], the tree is valid only until
-// the next Consume.
+// Tree returns a tree of the records so far. After Tree, unlike after Finish, the Folder can
+// consume further records. These records do not change the returned tree. After [Folder.Give], the
+// tree is valid only until the next Consume.
 func (f *Folder) Tree() *Tree {
 	if f.tree == nil {
 		return nil

@@ -18,8 +18,8 @@ type Options struct {
 	Cores    int // number of cores, from 1 to MostCores
 	Division Division
 	// Schedule overrides the program's schedules. If Schedule is nil, the program's schedules are
-	// used, with LLVM's dynamic schedules (see the package documentation). Loops with
-	// schedule(runtime) or schedule(auto) are then divided as static.
+	// used, and dynamic schedules work as in LLVM's runtime (see the package documentation). Loops
+	// with schedule(runtime) or schedule(auto) are then divided as static.
 	Schedule *Schedule
 	Order    interleave.Order
 	Private  Private

@@ -20,7 +20,8 @@ type Report struct {
 	Doubts     []string // caveats: differences from real threads, as sentences
 }
 
-// Loop contains totals over all executions of a worksharing loop with the same schedule.
+// Loop describes a worksharing loop. It contains the totals over all executions of the loop that
+// have the same schedule.
 type Loop struct {
 	Site       uint32 // site of the event that begins the loop
 	Place      trace.Place

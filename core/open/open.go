@@ -39,8 +39,8 @@ type Options struct {
 	// the trace ends as it does after a read error. Without Watch, a single call to Next might take
 	// forever, because a few bytes can decompress to an enormous number of blank lines.
 	Watch func() error
-	// Strict ends a container at the first chunk that cannot be read. If Strict is false, the chunk
-	// is skipped, and the error is returned at the end.
+	// If Strict is true, the first chunk of a container that cannot be read ends the trace. If
+	// Strict is false, such chunks are skipped, and the error is returned at the end.
 	Strict bool
 }
 

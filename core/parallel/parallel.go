@@ -7,9 +7,9 @@ import (
 	"sync/atomic"
 )
 
-// Each calls the function do with each number below n, and returns when all calls have returned.
-// Calls begin in ascending order, and run concurrently if there are several processors. A program
-// in the browser has only one processor.
+// Each calls do(i) for each i from 0 to n - 1, and returns when all calls have returned. Calls
+// begin in ascending order, and run concurrently if there are several processors. A program in the
+// browser has only one processor.
 func Each(n int, do func(i int)) {
 	workers := min(n, runtime.GOMAXPROCS(0))
 	if workers < 2 {
@@ -36,9 +36,8 @@ func Each(n int, do func(i int)) {
 	others.Wait()
 }
 
-// OneAtATime returns a function that calls the function ask, and that several goroutines may call
-// at the same time. Each call waits until the previous call has ended. If the function ask is
-// nil, OneAtATime returns nil.
+// OneAtATime returns a function that calls ask, and that several goroutines may call at the same
+// time. Each call waits until the previous call has ended. If ask is nil, OneAtATime returns nil.
 func OneAtATime(ask func() bool) func() bool {
 	if ask == nil {
 		return nil

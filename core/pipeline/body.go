@@ -53,8 +53,9 @@ type Options struct {
 	// there are no misses.
 	Misses func(block int, site uint32) Misses
 	// FillWait returns how many cycles a load waits, on average, for a line that an earlier load of
-	// the iteration fetches. The addresses of the two loads differ by a constant, and the parameter
-	// between is the number of references between the loads. If FillWait is nil, loads do not wait.
+	// the iteration fetches. The addresses of the two loads differ by a constant, and there are the
+	// given number of references (between) between the loads. If FillWait is nil, loads do not
+	// wait.
 	FillWait func(load, fetching Access, between int) float64
 }
 

@@ -38,10 +38,10 @@ const (
 	Extend  Class = "extend" // extension of integers; costs are listed by result type
 	Narrow  Class = "narrow" // truncation of integer vectors; costs are listed by result type
 	FMA     Class = "fma"
-	FSign   Class = "fsign" // negation, absolute value, copied sign
+	FSign   Class = "fsign" // negation, absolute value, and copying of a sign
 	Sqrt    Class = "sqrt"
 	Round   Class = "round"
-	IntToF  Class = "itof" // integer to float; costs are keyed by the result type
+	IntToF  Class = "itof" // integer to float; costs are listed by result type
 	LongToF Class = "ltof" // 64-bit integer to float; costs are listed by result type
 	FToInt  Class = "ftoi" // float to integer; costs are listed by result type
 	Convert Class = "fcvt" // conversion between float and double; costs are listed by result type

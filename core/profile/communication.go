@@ -175,7 +175,7 @@ type FalseSharing struct {
 	Lines   uint64
 	Events  uint64 // number of false events of these lines
 	// Misses is the number of events whose line had been invalidated by a store of another thread.
-	// Events of invalidated lines miss in private caches of any size.
+	// Such an event is a miss in a private cache of any size.
 	Misses uint64
 	// Apart is the minimum distance in bytes between words of different threads.
 	Apart uint32

@@ -88,8 +88,8 @@ type Model struct {
 	fitter     *fitter
 }
 
-// Fit finds laws that describe the runs. The argument names contains the names of the parameters.
-// The error is a [*trace.OptionError].
+// Fit finds laws that describe the runs. The parameters have the given names. The error is a
+// [*trace.OptionError].
 func Fit(names []string, runs []Run) (*Model, error) {
 	if err := check(names, runs); err != nil {
 		return nil, err
@@ -178,8 +178,8 @@ const (
 // Count is a predicted number of executions of a block.
 type Count struct {
 	Executions float64
-	// IsWhole reports whether the law is a polynomial with a non-negative integer value. If it is
-	// true, Whole equals Executions. Whole is exact if the polynomial is correct for the program.
+	// If the law is a polynomial and its value is a non-negative integer, IsWhole is true, and
+	// Whole is this value. Whole is exact if the polynomial is correct for the program.
 	Whole   uint64
 	IsWhole bool
 }

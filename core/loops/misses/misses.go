@@ -284,9 +284,9 @@ func CountAsking(t *loops.Tree, c Cache, goOn func() bool) (*Result, error) {
 }
 
 // FirstAsking does the same as [CountAsking] for a fully associative cache that can contain all
-// lines of the tree. It is faster, but does not count accesses. If the cache is not fully
-// associative or too small, or if the tree touches half a billion lines or more, FirstAsking calls
-// CountAsking.
+// lines of the tree. FirstAsking is faster than CountAsking, but does not count accesses.
+// FirstAsking calls CountAsking if the cache has several sets, if the cache is too small, or if the
+// tree touches half a billion lines or more.
 func FirstAsking(t *loops.Tree, c Cache, goOn func() bool) (*Result, error) {
 	e, err := prepare(t, c)
 	if err != nil {

@@ -123,7 +123,7 @@ func flagsOf(h trace.Header) (flags uint64) {
 }
 
 // Recognise reports whether head is the beginning of a loop-compressed trace. If ok is false,
-// reason contains the reason.
+// reason states why head is not the beginning of a loop-compressed trace.
 func Recognise(head []byte) (reason string, ok bool) {
 	if sgt.BeginsWith(head, tagFile) {
 		return "", true

@@ -47,8 +47,8 @@ func ParseWeighting(s string) (Weighting, error) {
 }
 
 // Blocks returns the blocks of the sequential run from which the threads were synthesised. The
-// parameter counts contains the numbers of executions and references that the reader counted. The
-// number of line accesses per reference is computed from the stacks.
+// numbers of executions and references are the counts of the reader that synthesised the threads.
+// The number of line accesses per reference is computed from the stacks.
 func Blocks(counts []sasmm.Count, stacks ...*Stack) []Block {
 	list := make([]Block, len(counts))
 	for b, n := range counts {

@@ -34,7 +34,7 @@ type Time struct {
 	Serial, Imbalance, Copied, Caches, Bandwidth float64
 	Efficiency                                   float64 // SpeedUp / Cores
 	Limit                                        Limit
-	Cores                                        []float64 // cycles of each core's own work
+	Cores                                        []float64 // cycles in which each core works, without waiting for other cores
 	Missing                                      []pipeline.Missing
 }
 

@@ -24,7 +24,8 @@ type WindowSampling struct {
 // Check validates the sample size. The error is a *trace.OptionError.
 func (w *WindowSampling) Check() error { return w.Looked.Check() }
 
-// Looked describes the size of the sample, of windows or lines, from which a level was estimated.
+// Looked describes the size of the sample from which a level was estimated. The sample consists of
+// windows or of lines.
 type Looked struct {
 	Windows  uint64 // number of executions of blocks in the sample
 	Of       uint64 // total number of executions of blocks

@@ -34,9 +34,8 @@ func (c Cachegrind) rate(misses uint64) float64 {
 }
 
 // ReadCachegrind sums the counts of the program's own source files in a cachegrind.out file
-// (Valgrind User Manual, §5.9), which must have been written with --cache-sim=yes. The
-// parameter name is the name of the file in error messages. The error is a *trace.SyntaxError
-// or an error of r.
+// (Valgrind User Manual, §5.9), which must have been written with --cache-sim=yes. Error messages
+// contain the given file name. The error is a *trace.SyntaxError or an error of r.
 func ReadCachegrind(name string, r io.Reader, own func(file string) bool) (c Cachegrind, err error) {
 	var columns []string
 	counted, at := false, 0

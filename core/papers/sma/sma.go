@@ -149,21 +149,21 @@ func (l Latency) Mean(accesses, misses float64) float64 {
 type Result struct {
 	Loops  []Loop  // the root, then the loops in pre-order
 	Leaves []Leaf  // references in the order of the tree, without events and without references that never run
-	Total  Level   // sum over all leaves, without a class
+	Total  Level   // sum over all leaves; Class is not set
 	Wild   float64 // number of accesses of wild references, whose addresses are stored as a list
 }
 
-// Loop contains the results for a loop at the level of this loop.
+// Loop contains the results for a loop. Its counts are for one run of the loop (see [Level]).
 type Loop struct {
 	Path   []int   // indices of items in the tree, outermost first; empty for the root
 	Around int     // enclosing loop, an index into Result.Loops; -1 for the root
 	Trips  float64 // mean number of iterations per run
 	Runs   float64
-	Total  Level // mean counts per run, without a class
+	Total  Level // mean counts per run; Class is not set
 	// Arrays is sorted by the time of the last use. Left and Right contain indices into Arrays.
-	// Left lists the first arrays that the loop uses, up to the number that fits in the cache
-	// together. Right lists the arrays that are still completely in the cache at the end of the
-	// loop; the most recently used array comes last (§3.3).
+	// Left lists the arrays that the loop uses first: as many arrays as fit in the cache together.
+	// Right lists the arrays that are still completely in the cache at the end of the loop; the
+	// most recently used array comes last (§3.3).
 	Arrays      []Array
 	Left, Right []int
 }
@@ -184,7 +184,7 @@ type Leaf struct {
 	Addr   trace.Addr // address in the first iteration of all enclosing loops
 	Wild   bool
 	Loops  []int   // the enclosing loops, indices into Result.Loops, the root first
-	Levels []Level // counts at the level of each of these loops (§3.2)
+	Levels []Level // counts for one run of each of these loops (§3.2)
 }
 
 // errMany is the error for a tree whose counts would overflow.
