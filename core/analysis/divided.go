@@ -22,8 +22,8 @@ import (
 //     analysed, and the remaining references are divided again.
 //
 // This is the scheme of PARDA (Niu, Dinan, Lu and Sadayappan, IPDPS 2012) with one difference:
-// PARDA joins all segments in its last step. Divided appends each segment as early as possible, and
-// need not join the references that the live analyses read.
+// PARDA joins all segments in its last step. Divided appends each segment as early as possible. The
+// references that the live analyses read need not be joined.
 type Divided struct {
 	*Runner
 	mover   trace.Mover // the runner's reader

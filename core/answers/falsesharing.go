@@ -14,8 +14,8 @@ import (
 type FalseFinding struct {
 	profile.LineSharing
 	Name string // the name of the data structure in the program
-	// Seen is true if the lines moved back and forth between threads in this run. If it is false, the
-	// threads hardly overlapped in time, but the layout may cause false sharing in other runs.
+	// Seen is true if the lines moved back and forth between threads in this run. If Seen is false,
+	// the threads hardly overlapped in time, but the layout may cause false sharing in other runs.
 	Seen bool
 	Text string // a description of the false sharing
 	Fix  string // the change that removes the false sharing

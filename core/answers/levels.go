@@ -111,7 +111,7 @@ func AverageTime(p hierarchy.Prediction) report.Table {
 }
 
 // Times returns a table with a row for each level and a row for memory. Each row shows the share of
-// all accesses that hit in the level or go to memory, and their latency.
+// all accesses that hit in the level (or go to memory), and the latency of these accesses.
 func Times(h hierarchy.Hierarchy, p hierarchy.Prediction) report.Table {
 	t := report.Table{Key: "times", Title: "Where accesses are served", Columns: report.Columns(
 		"name=level", "latency_cycles=latency (cycles)", "served=of all accesses",

@@ -113,9 +113,9 @@ func coresText(list []int) string {
 	return strings.Join(words, ", ") + " cores"
 }
 
-// CoresFacts is the key of an additional table of a reply. It contains facts about the trace, as
-// keys and values: for example trace_format, regions (the number of parallel regions) and windows
-// (how windows are chosen).
+// CoresFacts is the key of an additional table of a reply. This table contains facts about the
+// trace, as keys and values: for example trace_format, regions (the number of parallel regions) and
+// windows (how windows are chosen).
 const CoresFacts = "facts"
 
 // Question returns q as a Question.

@@ -16,8 +16,8 @@ import (
 // TopRows is the argument that limits the number of rows of each table in human-readable answers.
 var TopRows = Arg{Name: "top", Kind: Number, Default: "10", Help: "print the first `N` rows of each table (0: all rows; csv and json always contain all rows)"}
 
-// Pipeline returns the verb pipeline for runs whose replies from the models are already known. The
-// map contains the reply for each profile.
+// Pipeline returns the verb "pipeline" for runs for which the models' replies are already known.
+// The map contains the reply for each profile.
 func Pipeline(replies map[*profile.Profile]*answers.Reply) *Verb {
 	return &Verb{
 		Name: "pipeline", Machine: SomeCaches, Args: []Arg{{Name: "function"}, {Name: "block"}, TopRows},

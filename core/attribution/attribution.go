@@ -63,8 +63,9 @@ type Attribution struct {
 	Exact       bool // whether the misses of sites and objects are exact
 	PathsExact  bool // whether the misses of call paths are exact
 
-	// Coherence is the number of misses on lines that another core's store invalidated. If it is not
-	// 0, SiteCoherence and DataCoherence divide these misses among sites and data objects.
+	// Coherence is the number of misses on lines that another core's store invalidated. If
+	// Coherence is not 0, SiteCoherence and DataCoherence divide these misses among sites and data
+	// objects.
 	Coherence                    float64
 	SiteCoherence, DataCoherence []float64
 

@@ -110,7 +110,7 @@ type Opcode struct {
 // Total is the work of a block, a function or a program.
 type Total struct {
 	Counts [profile.NumCounters]float64
-	// Whole is true if all counts are proven to be integers below 2^64. If it is true, Exact
+	// Whole is true if all counts are proven to be integers below 2^64. If Whole is true, Exact
 	// contains these counts.
 	Whole bool
 	Exact profile.Counts

@@ -146,7 +146,7 @@ type Options struct {
 	Machine   hierarchy.Hierarchy
 	Processor *pipeline.Processor
 	Readable  func(string) string // makes a function's name readable; nil: names stay unchanged
-	GoOn      func() bool         // called regularly, and reports whether to continue; nil: the diagnosis always continues
+	GoOn      func() bool         // called regularly; if GoOn returns false, the diagnosis stops; nil: the diagnosis never stops early
 	// Progress is called during the search, with the number of changes that were tried, and a
 	// function that returns the diagnosis without the other changes. Progress may be nil.
 	Progress func(tried int, soFar func() *Diagnosis)

@@ -445,10 +445,10 @@ func (a *Asker) Domain(c Cache, core int) int {
 	return -1
 }
 
-// EffectiveShare returns the smallest capacity, in lines, at which a private cache has no more
-// misses for the core than the shared level. The private cache and the shared level are fully
-// associative, with LRU replacement (Anger, Figure 8). The result ok is false if no capacity is
-// large enough. This can happen because, in the shared level, other cores fetch lines that this
+// EffectiveShare returns the smallest capacity, in lines, of a private cache in which the core
+// would have no more misses than in the shared level. The private cache and the shared level are
+// fully associative, with LRU replacement (Anger, Figure 8). The result ok is false if no capacity
+// is large enough. This can happen because, in the shared level, other cores fetch lines that this
 // core uses later.
 func (a *Asker) EffectiveShare(c Cache, core int) (lines uint64, ok bool) {
 	domain := a.Domain(c, core)

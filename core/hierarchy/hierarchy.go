@@ -251,7 +251,7 @@ type Simulation struct {
 	Limit       uint64  // maximum number of counted references; 0 if there is no limit
 	FlushEvery  uint64  // number of references after which all lines are written back and invalidated; 0 means never
 	Causes      bool    // whether the simulation determines the causes of misses
-	Incoherent  bool    // whether private caches are not kept coherent
+	Incoherent  bool    // whether stores do not invalidate lines in other cores' caches
 	// PerReference means that a reference to several lines is one access, as in Cachegrind.
 	PerReference bool
 }

@@ -30,8 +30,7 @@ type Level struct {
 	Method   Method
 
 	// SDCMMisses is the number of misses that SDCM predicts for a set-associative level, at most
-	// Accesses. Beside means that Method is not SDCM, so the misses of both methods can be
-	// compared.
+	// Accesses. If Beside is true, Method is not SDCM, so SDCMMisses can be compared with Misses.
 	SDCMMisses float64
 	Beside     bool
 	// Approximate means that the line size of this level or of a level above differs from the first
@@ -62,8 +61,8 @@ type Prediction struct {
 	// MemoryLeastCycles is the time to transfer these bytes at Memory.BytesPerCycle; 0 if unknown.
 	MemoryBytes, MemoryLeastCycles float64
 
-	// AverageCycles is the average memory access time (MODELS §13.1). AverageNanoseconds is the same
-	// time in nanoseconds, at the hierarchy's clock rate. A time that is unknown is 0.
+	// AverageCycles is the average memory access time (MODELS §13.1). AverageNanoseconds is the
+	// same time in nanoseconds, at the hierarchy's clock rate. Unknown times are 0.
 	AverageCycles, AverageNanoseconds float64
 
 	References   uint64 // number of references in the run

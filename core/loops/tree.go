@@ -133,7 +133,8 @@ func (t *Tree) Straight() (references uint64) {
 // slices are read-only. [Tree.Node] converts a shape and its parameters to a node.
 func (t *Tree) Top() (shapes []uint32, params []uint64) { return t.nodes, t.params }
 
-// Node returns the node with the given shape. Its parameters are the first elements of params.
+// Node returns the node with the given shape. The node's parameters are the first elements of
+// params.
 func (t *Tree) Node(shape uint32, params []uint64) Node {
 	s := &t.shapes.all[shape]
 	return Node{tree: t, shape: s, number: shape, params: params[:s.params:s.params]}

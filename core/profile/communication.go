@@ -198,8 +198,8 @@ type LineSharing struct {
 	// not written the accessed word
 	PingPongs uint64
 	Apart     uint32    // the minimum distance in bytes between words of different threads
-	Sites     [2]uint32 // indices into Sites.Code, or NoSite: stores by the two threads that use a line most
-	Threads   [2]uint32 // the two threads that use a line most
+	Sites     [2]uint32 // indices into Sites.Code, or NoSite: for each of Threads, its stores to this line
+	Threads   [2]uint32 // the two threads that use the line with the most moves most often
 }
 
 // CompareLineSharing orders data structures by descending moves, and then by object.

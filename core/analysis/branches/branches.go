@@ -70,9 +70,9 @@ type Analysis struct {
 	adopted []uint32 // for each path of the profile that was restored or appended last: its number in this analysis
 }
 
-// New returns an analysis for a run that reads references of the given kinds. The function program
-// returns the code that the trace's tables have described so far, or nil. The parameter segment
-// must be true if the analysis begins in the middle of a run.
+// New returns an analysis for a run that reads references of the given kinds. A call of program
+// returns the code that the trace's tables have described so far, or nil. If the analysis begins in
+// the middle of a run, segment must be true.
 func New(kinds trace.Kinds, segment bool, program func() *trace.Program) *Analysis {
 	const needed = 1<<trace.Load | 1<<trace.Store | 1<<trace.Modify
 	a := &Analysis{program: program, segment: segment, paths: newPaths(segment)}

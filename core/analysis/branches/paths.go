@@ -215,8 +215,8 @@ func (a *Analysis) Paths() int {
 	return len(a.paths.list)
 }
 
-// Adopted returns the number of each path of the profile that was restored or appended last, in the
-// order of profile.Calls. Adopted is nil if the profile has no paths.
+// Adopted refers to the profile that was restored or appended last. It returns the number of each
+// path, in the order of the profile's Calls. Adopted is nil if the profile has no paths.
 func (a *Analysis) Adopted() []uint32 { return a.adopted }
 
 // Describe returns the call paths and their numbers, in the order in which results list them.

@@ -13,8 +13,8 @@ type Follower interface {
 	Follow(a *Accesses)
 	// Resolve receives the first touches of an appended segment, and their stack distances on the
 	// stack at the beginning of the segment. The distance is stack.Cold if the stack does not
-	// contain the line. Calls are in the order of the touches, before the segment's lines are
-	// pushed onto the stack.
+	// contain the line. Resolve is called in the order of the touches, before the segment's lines
+	// are pushed onto the stack.
 	Resolve(touches []profile.FirstTouch, distances []uint32)
 }
 

@@ -134,7 +134,7 @@ func (a *Analysis) createStacks() {
 
 // Accesses contains the next line accesses, and the core of each access.
 type Accesses struct {
-	locality.Accesses         // without Distances
+	locality.Accesses         // Distances is not set
 	Cores             []uint8 // cores are numbered in the order in which they appear
 }
 

@@ -235,7 +235,7 @@ func (a *Analysis) Rows() (pairs []uint32, begins []trace.Addr) {
 	return a.rows, a.begins
 }
 
-// Pair returns the slot of the site and the object of a pair.
+// Pair returns the two members of a pair: the slot of its site, and its object.
 func (a *Analysis) Pair(number uint32) (slot, object uint32) {
 	p := a.pairs[number]
 	return p.slot, p.object

@@ -39,8 +39,8 @@ func Count(l *answers.Loops, levels []hierarchy.Cache, goOn func() bool) *Misses
 	return countBy(misses.RunAsking, l, levels, goOn)
 }
 
-// CountMisses is like [Count], but does not distinguish kinds of misses. It takes less than half
-// the time of Count.
+// CountMisses is like [Count], but does not distinguish kinds of misses. CountMisses takes less
+// than half as long as Count.
 func CountMisses(l *answers.Loops, levels []hierarchy.Cache, goOn func() bool) *Misses {
 	return countBy(misses.CountAsking, l, levels, goOn)
 }

@@ -308,7 +308,8 @@ type Fuse struct {
 	More  int  // number of fused loops after the second loop
 }
 
-// Pairs returns a list of fusions of two loops each. Together, they fuse all loops.
+// Pairs returns a list of fusions that together fuse all loops. Each of these fusions merges two
+// loops.
 func (c Fuse) Pairs() []Fuse {
 	return slices.Repeat([]Fuse{{First: c.First}}, c.More+1)
 }

@@ -68,8 +68,8 @@ func (r *Rolled) Elements(p Path) uint64 {
 	return 0
 }
 
-// Compiled converts the path of a rolled loop to its path in the compiled nest. It does not convert
-// the numbers of loops that a change has created.
+// Compiled converts the path of a rolled loop to its path in the compiled nest. Compiled does not
+// convert the numbers of loops that a change has created.
 func (r *Rolled) Compiled(p Path) (of Path) {
 	list := r.origins
 	for _, number := range p {

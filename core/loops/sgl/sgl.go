@@ -328,9 +328,9 @@ func (f *file) withPosition(err error) error {
 	return &trace.DamageError{File: f.name, Layer: "sgl", Offset: int64(f.at), Err: err}
 }
 
-// Folding compresses a trace into a file. Its memory is bounded, even for long or irregular traces.
-// Records without sites and PCs compress badly, so Folding assigns sites to such records, as in a
-// container.
+// Folding is a writer that compresses a trace into a file. The memory of a Folding is bounded, even
+// for long or irregular traces. Records without sites and PCs compress badly, so Folding assigns
+// sites to such records, as in a container.
 type Folding struct {
 	folder *loops.Folder
 	w      *Writer

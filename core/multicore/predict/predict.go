@@ -177,7 +177,7 @@ type Run struct {
 	passes  int    // total number of passes
 }
 
-// New returns a run that answers q. The error is the error of [Question.Check].
+// New returns a run that answers q. New returns the error of [Question.Check], if any.
 func New(q Question, open Source) (*Run, error) {
 	if err := q.Check(); err != nil {
 		return nil, err

@@ -15,7 +15,7 @@ type Options struct {
 	// means 256 MiB.
 	MemoryBytes int
 	Store       Store // stores further pages; may be nil
-	// Readers is the number of concurrent readers. It limits the number of pages that are kept
+	// Readers is the number of concurrent readers. This number limits how many pages are kept
 	// decompressed.
 	Readers   int
 	Args, PCs bool // whether rows have arguments and PCs
