@@ -29,7 +29,7 @@ const (
 )
 
 // Reply is an answer to a Question, or a part of an answer. The documentation of each question type
-// lists the reply's tables, by their keys, and explains its Bytes.
+// lists the keys of the reply's tables, and explains the reply's field Bytes.
 type Reply struct {
 	More       bool           // whether another reply to the same question follows
 	Problem    string         // the reason why there is no answer; "" if there is an answer
@@ -191,8 +191,9 @@ func (f *Fields) Flag(name string, set *bool) {
 type ModelQuestion struct {
 	Machine   []string // the cache hierarchy, one level per line (hierarchy.Lines)
 	Processor string   // the processor's name; "" for the default processor
-	// Changes contains lines of a branch-probability file. They set the probabilities of branches and
-	// the values of parameters, and override values that were measured or read from a file.
+	// Changes contains lines of a branch-probability file. These lines set the probabilities of
+	// branches and the values of parameters, and override values that were measured or read from a
+	// file.
 	Changes string
 	// Function is 1 + the index of the displayed function, and Block is 1 + the index of a block in
 	// the program. The value 0 selects the function or block that takes the most time.

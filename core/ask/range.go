@@ -91,7 +91,7 @@ func (r *Run) Within(q Question, d *report.Document) (*Run, error) {
 	return part, nil
 }
 
-// Part returns the part of the run in the windows [from, to) of its timeline. It caches the last
+// Part returns the part of the run in the windows [from, to) of its timeline. Part caches the last
 // result, because users often ask several questions about the same part.
 func (r *Run) Part(from, to int) (*Run, bool) {
 	if whole := r.Ranker(); r.part == nil || r.partOf != [2]int{from, to} {

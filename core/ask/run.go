@@ -67,8 +67,8 @@ func NewRun(name string, p *profile.Profile) *Run {
 	return &Run{Name: name, Profile: p, Warnings: Doubts(name, p)}
 }
 
-// Asker returns the run's cache predictor. It caches intermediate results, because many predictions
-// need the same results.
+// Asker returns the run's cache predictor. The predictor caches intermediate results, because many
+// predictions need the same results.
 func (r *Run) Asker() *hierarchy.Asker {
 	if r.asker == nil {
 		r.asker = hierarchy.NewAsker(r.Profile)
@@ -85,8 +85,8 @@ func (r *Run) Ranker() *attribution.Ranker {
 	return r.ranker
 }
 
-// SourceText returns a function that looks up the text of a source line. It returns nil if there
-// are no source files.
+// SourceText returns a function that looks up the text of a source line. SourceText returns nil if
+// there are no source files.
 func (r *Run) SourceText() func(file string, line uint32) string {
 	if r.Source != nil || r.Profile == nil || len(r.Profile.Sources) == 0 {
 		return r.Source

@@ -5,9 +5,9 @@ import (
 	"sort"
 )
 
-// Whole rounds the numbers in a list, and the number rest, to integers. Their sum is the rounded
-// sum of all the numbers. Whole rounds up the numbers with the largest fractions, and rounds down
-// all other numbers.
+// Whole rounds the numbers in a list, and one more number (rest), to integers. The sum of the
+// integers is the rounded sum of all numbers. Whole rounds up the numbers with the largest
+// fractions, and rounds down all other numbers.
 func Whole(list []float64, rest float64) (rounded []uint64, wholeRest uint64) {
 	all := append(list[:len(list):len(list)], rest)
 	rounded = make([]uint64, len(all))

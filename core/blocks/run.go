@@ -19,7 +19,7 @@ type Run struct {
 	Profile *Profile // nil for a traced program
 }
 
-// Profile is the profile that a compiler has stored in a module. The module itself was not run. Its
+// Profile is the profile that a compiler has stored in a module. The module itself was not run. The
 // lists are indexed by block or by function, as in ir.Module.
 type Profile struct {
 	Weights [][]uint64   // for each block: nil, or a weight for each successor

@@ -59,7 +59,7 @@ func New(run *ask.Run, title string, h hierarchy.Hierarchy) (*Export, error) {
 	return x, nil
 }
 
-// Facts returns facts about the input. They include the profile's digest, which identifies the
+// Facts returns facts about the input. The facts include the profile's digest, which identifies the
 // profile even years later.
 func (x *Export) Facts() []report.Fact {
 	p := x.Run.Profile
@@ -241,8 +241,8 @@ func (x *Export) Sheet() (*Sheet, error) {
 	}), nil
 }
 
-// Request is a request for an exported file. The page sends it to its second program. The field
-// Bytes of the reply contains the file.
+// Request is a request for an exported file. The page sends the request to the page's second
+// program. The field Bytes of the reply contains the file.
 type Request struct {
 	Form      string // name of the format (see Forms)
 	Title     string // the trace's name

@@ -342,7 +342,7 @@ func (h *Hierarchy) Beyond() (parts []string) {
 }
 
 // Add parses one line and adds it to the hierarchy. The line describes one of the following: a
-// cache in the syntax of [ParseCache], with the property instructions for an instruction cache; a
+// cache in the syntax of [ParseCache], with the property "instructions" for an instruction cache; a
 // TLB such as DTLB=64,4,tlb, whose size is a number of entries; the page size (pages=SIZE); the
 // memory (memory= and a value in the syntax of [ParseMemory]); the clock rate (clock=GHZ); or the
 // placement of threads (threads=one-core). The error is a [*trace.OptionError].

@@ -7,8 +7,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// The methods for levels of a sampled profile (MODELS §8). They apply the methods of predict.go to
-// estimated distances.
+// The methods for levels of a sampled profile (MODELS §8). These methods apply the methods of
+// predict.go to estimated distances.
 const (
 	Sampled            Method = "sampled"
 	SampledSDCM        Method = "sampled-sdcm"

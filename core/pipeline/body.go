@@ -59,8 +59,8 @@ type Options struct {
 	FillWait func(load, fetching Access, between int) float64
 }
 
-// Access identifies a memory reference by the index of its block in the given blocks and by its
-// site (see trace.Instr).
+// Access identifies a memory reference by its site (see trace.Instr), and by the index of its block
+// in the given list of blocks.
 type Access struct {
 	Block int
 	Site  uint32

@@ -186,8 +186,9 @@ type FalseSharing struct {
 const MaxFalseSharing = 256
 
 // LineSharing describes a data structure that has cache lines with words of different threads. A
-// word belongs to a thread if this thread makes almost all stores to the word. Such lines move
-// between cores whenever these threads run at the same time, in this run or in another run.
+// word belongs to a thread if this thread makes almost all stores to the word. Lines with words of
+// different threads move between cores whenever these threads run at the same time, in this run or
+// in another run.
 type LineSharing struct {
 	Object uint32 // index in Sites.Data, or NoSite
 	Offset uint64 // offset of the first such line from the start of its block
@@ -215,9 +216,10 @@ func SortLineSharing(list []LineSharing) {
 // MaxLineSharing is the maximum number of data structures in [Communication].LineSharing.
 const MaxLineSharing = 256
 
-// SourceDistances counts the events of lines from one thread to another, by the depth of the line
-// in the coherent stack of the source thread at the time of the event (Kulkarni §4.3). With private
-// caches of C lines, events at depths less than C are cache-to-cache transfers.
+// SourceDistances counts the events in which one thread uses a line that another thread (the
+// source) wrote. The events are counted by the depth of the line in the coherent stack of the
+// source at the time of the event (Kulkarni §4.3). With private caches of C lines, events at depths
+// less than C are cache-to-cache transfers.
 type SourceDistances struct {
 	From, To  uint32
 	Distances Histogram

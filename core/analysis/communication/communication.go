@@ -383,9 +383,9 @@ func (m *rowSelection) originalRow(i int) int {
 	return int(m.rows[i])
 }
 
-// Among announces that the next batch contains only the given rows of the batch that package sites
-// has read. The parameter first is the number of the first reference in the complete batch. A
-// reference that spans several lines may have several rows.
+// Among is called after package sites has read a batch. Among announces that the next batch
+// contains only the given rows of that batch. The parameter first is the number of the first
+// reference in the complete batch. A reference that spans several lines may have several rows.
 func (a *Analysis) Among(rows []uint32, first uint64) { a.selection = rowSelection{first, rows} }
 
 // Reach advances the number of references to the given total, without analysing the skipped

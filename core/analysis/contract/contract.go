@@ -34,10 +34,11 @@ var NewData = func(lineBytes uint32, program func() *trace.Program) Analysis {
 // for the same batch.
 type Analysis interface {
 	// Takes returns the kinds of rows and the columns that Consume reads. The framework calls Takes
-	// before the first batch, and the results never change. Every analysis receives references,
-	// with the columns Addr, Bytes, Kind and Thread, and, if it requests them and the trace has
-	// them, the columns Site and PC. An analysis that requests events receives all rows with all
-	// columns, including events that only other analyses requested.
+	// before the first batch, and the results never change. Every analysis receives references with
+	// the columns Addr, Bytes, Kind and Thread. An analysis also receives the columns Site and PC
+	// if the analysis requests these columns and the trace has them. An analysis that requests
+	// events receives all rows with all columns, including events that only other analyses
+	// requested.
 	Takes() (events trace.Kinds, sites, pcs bool)
 	// Consume processes the next rows. The batch is read-only, and valid only until Consume
 	// returns. An error ends the run.
@@ -125,7 +126,7 @@ type Concurrent interface {
 	RunConcurrently()
 }
 
-// Spiller is an analysis that can move the data that it stores for each line out of memory.
+// Spiller is an analysis that can move its data about each line out of memory.
 type Spiller interface {
 	// Spill returns an analysis that continues at the current position with an empty spill store.
 	// Spill is called between two batches or two pieces. Afterwards, the framework discards the old

@@ -83,8 +83,8 @@ func (f *Finder) Each(visit func(block uint32)) {
 // Objects returns a number that is larger than the number of every data structure.
 func (f *Finder) Objects() int { return len(f.a.memory.objects) }
 
-// Describe returns the kind of a data structure, and the number of its allocating site or of its
-// variable in the trace's tables, or profile.NoSite.
+// Describe returns the kind of a data structure, and a number in the trace's tables: the number of
+// the allocating site or of the variable, or profile.NoSite.
 func (f *Finder) Describe(object uint32) (kind profile.ObjectKind, number uint32) {
 	o := &f.a.memory.objects[object]
 	return o.kind, o.number

@@ -225,9 +225,10 @@ func (a *Analysis) Locate(begins bool) {
 	}
 }
 
-// Rows returns two lists that describe the references of the latest batch: the number of each
-// reference's pair of site and data object, and the first address of its memory block (0: in no
-// block). Both lists are nil if the trace has no sites.
+// Rows returns two lists with an element for each reference of the latest batch. The first list
+// contains the number of the reference's pair of site and data object. The second list contains the
+// first address of the accessed memory block, or 0 if the reference accesses no block. Both lists
+// are nil if the trace has no sites.
 func (a *Analysis) Rows() (pairs []uint32, begins []trace.Addr) {
 	if a.absent {
 		return nil, nil

@@ -59,8 +59,8 @@ func cycles(r *ask.Run, q ask.Question, d *report.Document) error {
 	return nil
 }
 
-// Processor returns the processor in question. Its name is either a known processor or a file that
-// describes a processor.
+// Processor returns the processor in question. The question names either a known processor, or a
+// file that describes a processor.
 func Processor(r *ask.Run, q ask.Question) (*pipeline.Processor, error) {
 	name := q.Text("processor")
 	p, unknown := pipeline.Named(name)

@@ -340,8 +340,8 @@ type Predicted struct {
 	Run   *blocks.Run
 	Slack uint64
 	// Profile is the predicted profile of the run, for questions about caches and blocks. The
-	// profile contains sites, blocks, and the stack distances for one line size. It contains no
-	// data structures, no windows, and no counts of set-associative caches.
+	// profile contains sites, blocks, and the stack distances for one line size. The profile
+	// contains no data structures, no windows, and no counts of set-associative caches.
 	Profile *profile.Profile
 }
 

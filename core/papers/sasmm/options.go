@@ -85,8 +85,8 @@ func (e *ThreadsError) Error() string {
 		", want a single-threaded run; record the program with OMP_NUM_THREADS=1"
 }
 
-// AddressError reports that a private address uses the bits for the core's number, so it cannot be
-// moved to a core.
+// AddressError reports that a private address uses the bits for the core's number, so the address
+// cannot be moved to a core.
 type AddressError struct{ Addr trace.Addr }
 
 func (e *AddressError) Error() string {
