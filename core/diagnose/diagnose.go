@@ -148,7 +148,7 @@ type Options struct {
 	Readable  func(string) string // makes a function's name readable; nil: names stay unchanged
 	GoOn      func() bool         // called regularly; if GoOn returns false, the diagnosis stops; nil: the diagnosis never stops early
 	// Progress is called during the search, with the number of changes that have been tried. A call
-	// of soFar returns a diagnosis that contains only these changes. Progress may be nil.
+	// of soFar returns the diagnosis with the findings so far. Progress may be nil.
 	Progress func(tried int, soFar func() *Diagnosis)
 }
 

@@ -29,8 +29,9 @@ type Level struct {
 	Misses   float64
 	Method   Method
 
-	// SDCMMisses is the number of misses that SDCM predicts for a set-associative level, at most
-	// Accesses. If Beside is true, Method is not SDCM, so SDCMMisses can be compared with Misses.
+	// SDCMMisses is the number of misses that SDCM predicts for a set-associative level. SDCMMisses
+	// is at most Accesses. If Beside is true, Method is not SDCM, so SDCMMisses can be compared
+	// with Misses.
 	SDCMMisses float64
 	Beside     bool
 	// Approximate means that the line size of this level or of a level above differs from the first

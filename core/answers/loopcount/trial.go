@@ -355,8 +355,8 @@ func (t *Trial) Try(levels []hierarchy.Cache, goOn func() bool, changes ...chang
 }
 
 // Propose searches for the changes that save the most misses in a level, and returns at most the
-// given number (most), in descending order. Propose returns stopped = true if goOn ended the
-// search.
+// given number of changes (most), in descending order of saved misses. Propose returns stopped =
+// true if goOn ended the search.
 func (t *Trial) Propose(level hierarchy.Cache, most int, goOn func() bool) (table report.Table, stopped bool, err error) {
 	table = trialTable("Changes to nest " + strconv.Itoa(t.number+1) + " that would save the most misses of " + level.Name + " (misses of the nest alone, in an initially empty cache; one change at a time)")
 	cache, ok := CacheOf(level)

@@ -19,12 +19,13 @@ type Block struct {
 type Weighting uint8
 
 const (
-	// Corrected weights blocks by references: it replaces N_i by N_i r_i. The weights sum to one.
+	// Corrected sets a block's weight according to its references: it replaces N_i by N_i r_i. The
+	// weights sum to one.
 	Corrected Weighting = iota
 	// Printed applies eq. 1 to 3 as the paper prints them, but only to blocks with references.
 	Printed
-	// Counted weights blocks by their counted accesses on the stack. Eq. 1 to 3 approximate these
-	// counts if the cores have equal shares of the work.
+	// Counted sets a block's weight to the block's number of accesses, as counted on the stack. Eq.
+	// 1 to 3 approximate these counts if the cores have equal shares of the work.
 	Counted
 )
 
