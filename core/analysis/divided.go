@@ -72,7 +72,7 @@ type DividedOptions struct {
 	Helpers func(wake func()) []Helper
 	// SegmentReferences is the length of segments; 0: the length is chosen automatically.
 	SegmentReferences int
-	// memory limit of the run, mostly for its analyses; 0: no limit
+	// memory limit of the run, which limits the length of segments; 0: no limit
 	MemoryBytes uint64
 	// Narrow omits the events that are needed only by analyses that do not support segments, such
 	// as loop compression. Helpers always omit these events. The run itself omits these events as

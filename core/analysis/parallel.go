@@ -65,7 +65,7 @@ type ParallelOptions struct {
 	Workers int // number of goroutines that analyse, at least 2
 	// SegmentReferences is the length of segments; 0: the length is chosen automatically.
 	SegmentReferences int
-	// memory limit of the run, mostly for its analyses; 0: no limit
+	// memory limit of the run, which limits the length of segments; 0: no limit
 	MemoryBytes uint64
 }
 

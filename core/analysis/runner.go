@@ -327,9 +327,9 @@ func (r *Runner) Spill(b contract.Budget) (now Spec, ok bool) {
 var ErrStopped = errors.New("stopped by the user")
 
 // StateAfter returns the state to store in the profile of a run. The run ended with the error err,
-// or is complete if err is nil. The reason is part of the digest, so it must not contain a file
-// name. If the message of an error contains a file name, the error has a method Nameless, which
-// returns the message without the file name.
+// or is complete if err is nil. The state contains the reason for the end. The reason is part of
+// the digest, so the reason must not contain a file name. If the message of an error contains a
+// file name, the error has a method Nameless, which returns the message without the file name.
 func StateAfter(err error, references uint64) profile.State {
 	if err == nil {
 		return profile.State{}

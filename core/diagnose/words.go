@@ -148,7 +148,7 @@ func (d *Diagnosis) Tables() []report.Table {
 	return []report.Table{verdict, findings, misses, waits}
 }
 
-// Cards returns the verdict, and a table with two columns for each of the first findings.
+// Cards returns the verdict, and a table for each of the first findings. Each table has two columns.
 func (d *Diagnosis) Cards(most int, source func(file string, line uint32) string) (list []report.Table) {
 	list = append(list, report.Table{Key: "verdict", Title: strings.Join(slices.Collect(lines(d.Verdict(), wide+len("not allowed if  "))), "\n")})
 	for i := range d.Findings[:min(most, len(d.Findings))] {

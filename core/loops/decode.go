@@ -21,8 +21,8 @@ func (e *FormError) Error() string {
 
 func decimal(v uint64) string { return strconv.FormatUint(v, 10) }
 
-// Decode decodes a tree that [Tree.Append] encoded. The tree contains no reference to the given
-// bytes. Even for malicious input, the time and memory are proportional to the number of bytes. The
+// Decode decodes a tree that [Tree.Append] encoded. The tree shares no memory with the given bytes.
+// Even for malicious input, the time and memory are proportional to the number of bytes. The
 // [Expander], not Decode, checks that each wild reference has as many addresses as records.
 //
 // The error is a [*FormError], or a [*NestError] if the records cannot be counted.
