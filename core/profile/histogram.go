@@ -215,8 +215,8 @@ type SetTable struct {
 }
 
 // Hits returns the exact number of accesses that hit in an LRU cache with this number of sets and
-// ways. The result ok is false if the number of sets is not a power of two, or if the table covers
-// only fewer sets or ways.
+// ways. The result ok is false if the number of sets is not a power of two, or if the table has no
+// counts for this number of sets or ways.
 func (t *SetTable) Hits(sets, ways uint64) (hits uint64, ok bool) {
 	if t == nil || sets == 0 || sets&(sets-1) != 0 || sets >= 1<<SetCounts || ways == 0 || ways > MaxWays {
 		return 0, false
@@ -245,7 +245,7 @@ func (t *SetTable) Omit(omitted uint32) {
 	}
 }
 
-// Add adds the counts of other. The sum covers only the numbers of sets that both tables cover.
+// Add adds the counts of other. The sum contains only the rows that both tables contain.
 func (t *SetTable) Add(other *SetTable) {
 	defer t.Omit(other.Omitted)
 	for a := range t.Depths {

@@ -106,7 +106,7 @@ type KindLocality struct {
 }
 
 // RoundDistances rounds the distances of a profile down to the given number of significant binary
-// digits if the histograms need more memory than the parameter most, in bytes. RoundDistances
+// digits if the size of the histograms in bytes exceeds the parameter "most". RoundDistances
 // reports whether it has rounded the distances. Miss counts of fully associative caches remain
 // exact if the number of lines has at most the given number of significant digits, which is always
 // true for powers of two. Rounding changes the digest.
@@ -196,7 +196,7 @@ func DistanceBin(d uint64) int { return min(bits.Len64(d), ColdBin-1) }
 // most [MaxWindows] windows.
 type Windows struct {
 	References uint64 // number of references in each window: MinWindow × 2^k
-	First      uint64 // number of the first window; not 0 in later segments of a trace
+	First      uint64 // number of the first window, which is 0 except in later segments of a trace
 	Rows       []WindowRow
 	Distinct   []uint64 // number of distinct lines in each window, which is the window's working set; nil if working sets were not counted
 }

@@ -11,9 +11,9 @@ import (
 // Sharing counts how the threads of a trace use private and shared caches, at one line size
 // (MODELS §6). Package analysis/sharing computes these counts.
 //
-// All counts are by core. A core represents the threads that use the same private cache, which is
-// usually a single thread. The line accesses of a core are counted in up to four ways, each with a
-// histogram and a set table:
+// Each core has its own counts. A core represents the threads that use the same private cache,
+// which is usually a single thread. The line accesses of a core are counted in up to four ways,
+// each with a histogram and a set table:
 //
 //  1. private: on a stack of only this core (PRD, MODELS §6.1);
 //  2. concurrent: on the stack of a domain, which consists of the cores that share a cache (CRD,
@@ -56,9 +56,9 @@ type Core struct {
 	Off      *CoreIntervals // nil if the counts are exact
 }
 
-// CoreIntervals contains 95 % confidence intervals. The lists contain the intervals of the misses
-// of fully associative private LRU caches, in the format of [SampledSize]. The numbers are the
-// half-widths of the intervals of the counts.
+// CoreIntervals contains 95 % confidence intervals. The lists contain the confidence intervals of
+// the misses of fully associative private LRU caches, in the format of [SampledSize]. The numbers
+// are the half-widths of the confidence intervals of the counts.
 type CoreIntervals struct {
 	Private, Coherent         []Bound
 	Cold, Lost, Invalidations uint64

@@ -37,7 +37,7 @@ type Key struct {
 	// them is meaningless.
 	Without []string
 	// If Counts is true, the numbers of a missing row are 0, for example in a histogram or a list of
-	// events. If it is false, they are unknown.
+	// events. If Counts is false, the numbers of a missing row are unknown.
 	Counts bool
 	// If Problems is true, each row describes a problem. A row that only A contains is a fixed
 	// problem; a row that only B contains is a new problem.
@@ -268,9 +268,9 @@ func (j *Joined) SortByDifference(cell int) {
 // difference, and the change. Cells with text are included only if the texts differ.
 func (j *Joined) Table(key string) Table { return j.tall(key, true) }
 
-// Brief is like Table, but for people. If both tables contain all rows, it omits the column that
-// states which tables contain a row. If only one cell is compared, it omits the column with the
-// cell's key.
+// Brief returns a shorter form of the same table, for human readers. If both tables contain all
+// rows, it omits the column that states which tables contain a row. If only one cell is compared,
+// it omits the column with the cell's key.
 func (j *Joined) Brief(key string) Table { return j.tall(key, false) }
 
 func (j *Joined) tall(key string, whole bool) Table {

@@ -229,8 +229,8 @@ type Counts struct {
 
 	WriteBacksSent uint64 // number of write-backs sent to the level below
 
-	// If the hierarchy has instruction caches, Fetches and FetchMisses are the parts of Reads and
-	// ReadMisses that are due to instruction fetches. Otherwise, both counts are 0.
+	// If the hierarchy has instruction caches, Fetches and FetchMisses count the Reads and ReadMisses
+	// that are instruction fetches. Otherwise, both counts are 0.
 	Fetches, FetchMisses uint64
 	// LineMisses counts, in a level with sub-blocks, the demand misses for which the level contains
 	// no sub-block of the line.
@@ -280,9 +280,9 @@ type Options struct {
 	Cores       [][]uint32
 	MemoryBytes uint64 // maximum memory of the simulator in bytes; 0 if there is no limit
 
-	// MostCores, if not 0, is the number of cores. A thread without a group in Cores then runs on
-	// the core with the fewest threads, as in drcachesim. Unlike drcachesim, the simulator does not
-	// know which threads have ended.
+	// MostCores is the number of cores, or 0 if the number of threads determines it. If MostCores is
+	// not 0, a thread without a group in Cores runs on the core with the fewest threads, as in
+	// drcachesim. Unlike drcachesim, the simulator does not know which threads have ended.
 	MostCores int
 
 	Causes bool // determine the causes of demand misses

@@ -24,10 +24,11 @@ import (
 //     among them. The array therefore has no holes, and the depth of a hit is the number of lines
 //     above the accessed line. If another core's store invalidates a line of the array, this line
 //     and all lines below it leave the array first.
-//  2. Below the array, holes keep their live stamps, and the field holes finds the newest hole. For
-//     each number of sets, each set has a list of its topmost entries (coherent_ways.go). The list
-//     begins with the lines that are in the array, in any order. The other lines and the holes
-//     follow in stack order. A line moves in its lists only when it enters or leaves the array.
+//  2. Below the array, holes keep their live stamps. The newest hole is looked up in the field
+//     "holes". For each number of sets, each set has a list of its topmost entries
+//     (coherent_ways.go). The list begins with the lines that are in the array, in any order. The
+//     other lines and the holes follow in stack order. A line moves in its lists only when it
+//     enters or leaves the array.
 type Coherent struct {
 	near  topArray
 	array [topLines]trace.Line
@@ -67,9 +68,9 @@ func NewCoherent(numbers SetNumbers) *Coherent {
 
 // Access accesses the given lines in order. Line numbers must be below 2^61. For each access,
 // Access writes the line's depth, Cold, or Lost to the slice out. The depth is the number of lines
-// and holes above the line. For a Lost access, Access also writes to the slice lost the depth at
-// which the line was lost. Both slices must be at least as long as the slice lines. Access returns
-// the number of Lost accesses.
+// and holes above the line. For a Lost access, Access also writes the depth at which the line was
+// lost to the slice "lost". Both slices must be at least as long as the slice "lines". Access
+// returns the number of Lost accesses.
 func (m *Coherent) Access(lines []trace.Line, out, lost []uint32) (back int) {
 	before := m.lost
 	for len(lines) > 0 {

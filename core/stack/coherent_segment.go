@@ -44,10 +44,11 @@ func (n SetNumbers) withUncounted(mask uint32) uint32 {
 	return mask
 }
 
-// Below is the stack of a core before a segment of the trace. A Below serves to append a segment
-// (MODELS §9) that was analysed with an empty [Coherent]. The joined stack consists of the
-// segment's stack and, below it, the earlier entries that the segment did not remove. Three kinds
-// of events in the segment affect the earlier entries. The caller reports these events in order:
+// Below represents the stack that a core had before a segment of the trace. A Below is needed to
+// append a segment (MODELS §9) that was analysed with an empty [Coherent]. The joined stack
+// consists of the segment's stack and, below it, the earlier entries that the segment did not
+// remove. Three kinds of events in the segment affect the earlier entries. The caller reports these
+// events in order:
 //
 //   - [Below.Touch] is the segment's first access to a line, which removes the line from the stack
 //     below.
@@ -205,9 +206,9 @@ func (r *Below) Depth(line trace.Line) uint32 {
 }
 
 // Touch performs the segment's first access to a line. The parameter filled is a mask of the
-// numbers of sets for which the access filled a hole of the segment's stack. The result all also
-// contains the numbers of sets for which the access fills a hole of the stack below. Touch returns
-// the line's depth and the depth at which it was lost, as [Coherent.Access] does.
+// numbers of sets for which the access filled a hole of the segment's stack. The mask in the result
+// "all" also contains the numbers of sets for which the access fills a hole of the stack below.
+// Touch returns the line's depth and the depth at which it was lost, as [Coherent.Access] does.
 func (r *Below) Touch(line trace.Line, filled uint32) (depth, lostAt, all uint32) {
 	e, place := r.table.find(line), uint32(fresh)
 	depth = Cold
@@ -225,8 +226,8 @@ func (r *Below) Touch(line trace.Line, filled uint32) (depth, lostAt, all uint32
 	return depth, lostAt, all
 }
 
-// Again performs an access to a line that was lost in the segment. The parameter filled and the
-// result all are masks as in Touch.
+// Again performs an access to a line that was lost in the segment. The parameter "filled" and the
+// result "all" are masks as in [Below.Touch].
 func (r *Below) Again(line trace.Line, filled uint32) (all uint32) {
 	return r.push(line, fresh, filled)
 }

@@ -48,8 +48,8 @@ func (p *Program) SourceFiles() (list []SourceFile) {
 	return list
 }
 
-// JoinSources appends the files in the parameter more to the parameter list, except for files that
-// the list already contains.
+// JoinSources returns the files of both lists. It omits files of the list "more" that occur earlier
+// in the result.
 func JoinSources(list, more []SourceFile) []SourceFile {
 	for _, f := range more {
 		if !slices.Contains(list, f) {
@@ -117,8 +117,8 @@ const (
 	HeaderBlock                        // the block is the header of a natural loop
 	LatchBlock                         // the block jumps back to the header of a loop
 	LandingPad                         // the block is a landing pad, which handles exceptions
-	// Synthetic blocks contain a single site each, in traces without blocks. Synthetic blocks produce
-	// no BlockEntry rows.
+	// In a trace without blocks, each site has its own synthetic block. Synthetic blocks produce no
+	// BlockEntry rows.
 	Synthetic
 )
 

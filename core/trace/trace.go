@@ -67,8 +67,8 @@ const (
 	TaskCreate         // Addr: the task
 	TaskBegin          // Addr: the task
 	TaskEnd            // Addr: the task
-	TaskWait           // entry of a block without loads, stores and modifies; replaces BlockEntry if that is not selected
-	BareBlock
+	TaskWait           //
+	BareBlock          // entry of a block without loads, stores and modifies; replaces BlockEntry if BlockEntry is not selected
 	endOfKinds
 )
 

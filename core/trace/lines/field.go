@@ -121,8 +121,7 @@ func All(text []byte) iter.Seq2[int, []byte] {
 // Recognise reports whether text, the beginning of a file, is in a format. Two functions define the
 // format: the function skip reports whether to skip a line, and the function check returns the
 // error in a line. The first line that is not skipped must be correct. Otherwise, the result reason
-// describes the error. If all lines are skipped, Recognise returns the parameter none as the
-// reason.
+// describes the error. If all lines are skipped, the reason is the text in the parameter "none".
 func Recognise(text []byte, none string, skip func(line []byte) bool, check func(line []byte) *trace.SyntaxError) (reason string, ok bool) {
 	for number, line := range All(text) {
 		if skip(line) {

@@ -12,8 +12,8 @@ import (
 // block with one site. (For traces with blocks that do not list their sites, see [execution].)
 //
 // If rows contain the addresses of instructions, each combination of kind, size and instruction is
-// a site. If rows do not contain these addresses, they are grouped by history: two rows belong to
-// the same group if both rows, and the historyRows rows before each of them, agree in kind and
+// a site. If rows do not contain these addresses, the rows are grouped by history: two rows belong
+// to the same group if both rows, and the historyRows rows before each of them, agree in kind and
 // size. A group has up to mostStreams sites, and a row belongs to the site that predicts its
 // address. Similar references of a loop therefore have different sites. This combination of groups
 // and predictions makes a lackey trace a third smaller than either method alone, and halves the

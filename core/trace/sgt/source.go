@@ -23,9 +23,9 @@ type Source struct {
 	merged bool         // whether all chunks count as one chunk; see Merged
 }
 
-// NewSource reads the index of a file of size bytes. The parameter beside is nil or a reader of the
-// same file, whose tables NewSource need not read again. NewSource returns an error if the index is
-// missing or wrong.
+// NewSource reads the index of a file of size bytes. If the parameter "beside" is not nil, it must
+// be a reader of the same file. If this reader has read the tables, NewSource need not read the
+// tables again. NewSource returns an error if the index is missing or wrong.
 func NewSource(name string, file io.ReaderAt, size int64, beside *Reader) (*Source, error) {
 	x, err := readIndex(file, size)
 	if err != nil {
@@ -269,8 +269,8 @@ func (r *Reader) Until(stop trace.Position) {
 	r.early = earlyLimit{} // do not decode in advance, because chunks may be skipped
 }
 
-// Narrow implements [trace.Mover]. A chunk that is already being decoded has its own plans, so
-// Narrow does not affect this chunk.
+// Narrow implements [trace.Mover]. Narrow does not affect a chunk that is already being decoded,
+// because the plans for its decoding exist already.
 func (r *Reader) Narrow(kinds trace.Kinds) {
 	r.planner = planner{kinds: kinds}
 	r.extend(&r.program)

@@ -37,8 +37,8 @@ func AppendTables(dst []byte, p *trace.Program) []byte {
 }
 
 // AppendPacked appends a byte that identifies the compression, followed by the content.
-// AppendPacked compresses the content as one LZ4 frame if this makes the content shorter, and the
-// content is not too long for [Unpack].
+// AppendPacked compresses the content as one LZ4 frame if this frame is shorter than the content.
+// Content that is too long for [Unpack] is not compressed.
 func AppendPacked(dst, content []byte) []byte {
 	var packed bytes.Buffer
 	packLZ4(&packed, lz4.NewWriter(nil), content)

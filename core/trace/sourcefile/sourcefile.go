@@ -64,8 +64,9 @@ func (f *Files) Lines(name string) []string {
 	return lines
 }
 
-// Match calls [MatchLines] for two files: the file with the given name in f, and the file with the
-// name other in the parameter others. Match caches the results for the most recent value of others.
+// Match returns the result of [MatchLines] for two files: the file in f with the name in the
+// parameter "name", and the file in others with the name in the parameter "other". Match caches its
+// results until the parameter "others" changes.
 func (f *Files) Match(name string, others *Files, other string) []Match {
 	if f.with != others {
 		f.with, f.matches = others, map[[2]string][]Match{}

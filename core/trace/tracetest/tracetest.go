@@ -48,9 +48,9 @@ func Of(refs ...Ref) *trace.Batch {
 }
 
 // Lines builds a trace from a notation that is common in papers, such as "a b a" or "1:La 2:Sa".
-// Each letter a to z is a line of lineBytes bytes. It may be preceded by a thread number and a
-// colon, and by L, S or M for the kind (default: a load). Each reference has one byte. Lines panics
-// for any other word, because the word is an error in the test.
+// Each letter a to z represents a line of lineBytes bytes. The letter may be preceded by a thread
+// number and a colon, and by L, S or M for the kind (default: a load). Each reference has one byte.
+// Lines panics for any other word, because the word is an error in the test.
 func Lines(lineBytes int, words string) *trace.Batch {
 	var refs []Ref
 	for _, word := range strings.Fields(words) {
@@ -83,12 +83,12 @@ func Lines(lineBytes int, words string) *trace.Batch {
 type Reader struct {
 	whole *trace.Batch
 	rows  int // maximum number of rows in a batch
-	next  int // index of the next row in the batch whole
+	next  int // index of the next row in the field "whole"
 }
 
-// NewReader returns a reader of the batch whole. The argument rows limits the number of rows in a
-// batch. If it is less than 1, only the capacity of the batch limits this number. The reader
-// overwrites the rows of the previous call.
+// NewReader returns a reader that replays the given batch. The argument rows limits the number of
+// rows that one call of Next returns. If it is less than 1, only the capacity of the batch passed
+// to Next limits this number. The reader overwrites the rows of the previous call.
 func NewReader(whole *trace.Batch, rows int) *Reader { return &Reader{whole: whole, rows: rows} }
 
 // Next implements [trace.Reader].
@@ -135,7 +135,7 @@ func spoil(b *trace.Batch) {
 	b.Reset()
 }
 
-// Broken returns a reader that returns the first rows of the batch whole, and then the error err.
+// Broken returns a reader that returns the first rows of the given batch, and then the error err.
 // The argument rows is the number of these rows. After a syntax error, the reader continues with
 // the remaining rows. After any other error, every further call returns err again.
 func Broken(whole *trace.Batch, rows int, err error) trace.Reader {
@@ -163,5 +163,5 @@ func (r *broken) Next(b *trace.Batch) error {
 	return err
 }
 
-// Part returns rows [lo, hi) of the batch whole. The result shares the memory of the batch whole.
+// Part returns rows [lo, hi) of the given batch. The result shares the memory of this batch.
 func Part(whole *trace.Batch, lo, hi int) *trace.Batch { return whole.View(&trace.Batch{}, lo, hi) }
