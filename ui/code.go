@@ -343,7 +343,8 @@ func (a *App) NextHot(forward bool) {
 	a.pickLine(hot[(at+len(hot))%len(hot)])
 }
 
-// ShowAllColumns shows all columns of the ranking and moves it above the source, or undoes that.
+// ShowAllColumns shows all columns of the ranking, which then appears above the source. The next
+// call shows the narrow ranking next to the source again.
 func (a *App) ShowAllColumns() {
 	a.code.wide = !a.code.wide
 	a.goTo(a.Screen, true)

@@ -9,8 +9,8 @@ type Handles interface {
 	Keep(key string, f File)
 	// Keys returns the keys of all stored handles.
 	Keys() []string
-	// Reopen returns the file in its current state after the user has allowed it. Browsers ask for
-	// permission only during a click.
+	// Reopen asks the user for permission to read the file, and returns the file in its current state.
+	// Browsers ask for permission only during a click.
 	Reopen(key string) (File, error)
 	Forget(key string)
 }

@@ -23,8 +23,8 @@ type AnswerHost struct {
 	// Open maps the names of questions to the functions that open an answerer for a subject. The
 	// errors explain, in a sentence, why there is no answerer.
 	Open map[string]func(Subject) (Answerer, error)
-	// Breathe is called during computations, so that messages can arrive. It may be nil if messages
-	// arrive in any case.
+	// Breathe is called during computations, so that messages can arrive. Breathe may be nil if
+	// messages can arrive without it.
 	Breathe func()
 
 	subject Subject

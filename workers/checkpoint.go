@@ -79,7 +79,8 @@ type Keeper struct {
 	File   *File
 	Runner analysis.Run
 	Now    func() time.Time
-	// Outside returns the number of bytes in the spill store; nil if there is no spill store.
+	// Outside returns the number of bytes in the spill store. The field is nil if there is no spill
+	// store.
 	Outside func() uint64
 
 	// Bytes and References are the distances between checkpoints, in bytes of the (compressed) file

@@ -35,7 +35,7 @@ type File struct {
 	wrong error // the error that ended reading; never changed once set
 }
 
-// NewFile returns a file with the given name and size; The size is 0 if it is unknown. The
+// NewFile returns a file with the given name and size. The size is 0 if it is unknown. The
 // parameter want is the checkpoint from which the run is resumed, or nil. The error is an
 // [*OtherFileError].
 func NewFile(name string, file io.Reader, size uint64, want *Checkpoint) (*File, error) {

@@ -43,16 +43,16 @@ type Host struct {
 	// Sharing shares long runs among helpers; nil: one worker does all the work.
 	Sharing *Sharing
 
-	// Yield lets the program receive messages. Yield is called about fifty times a second; nil:
-	// runtime.Gosched.
+	// Yield lets the program receive messages. Yield is called about fifty times a second. If the
+	// field is nil, the host calls runtime.Gosched instead.
 	Yield func()
-	// Now returns the current time; nil: time.Now.
+	// Now returns the current time. If the field is nil, the host calls time.Now instead.
 	Now func() time.Time
-	// Memory returns the memory of the program in bytes; nil: the value that the Go runtime
-	// reports.
-	Memory func() uint64
-	// Live returns the part of Memory that is in use or has not been collected yet; nil: the value
+	// Memory returns the memory of the program in bytes. If the field is nil, the host uses the value
 	// that the Go runtime reports.
+	Memory func() uint64
+	// Live returns the part of Memory that is in use or has not been collected yet. If the field is
+	// nil, the host uses the value that the Go runtime reports.
 	Live func() uint64
 	// SetLimit limits the memory of the program as far as the platform allows; it may be nil.
 	SetLimit func(bytes uint64)
@@ -60,8 +60,8 @@ type Host struct {
 	// CheckpointBytes and CheckpointReferences have the same meaning as Bytes and References in
 	// [Keeper].
 	CheckpointBytes, CheckpointReferences uint64
-	// CheckpointMemory is the maximum memory use of the program at which checkpoints are still
-	// saved, because a checkpoint copies the model; 0: no limit.
+	// CheckpointMemory is a memory limit in bytes; 0 means no limit. If the program uses more memory,
+	// a run without a spill store saves no checkpoints, because a checkpoint copies the model.
 	CheckpointMemory uint64
 
 	inbox chan Message // closed when the carrier ends

@@ -106,8 +106,8 @@ func AnsweredTable(reply *answers.Reply, key string) *Table {
 	return show(t, words, nil).setReply(reply, key)
 }
 
-// VerbQuestion returns a question that makes the answer program run a verb of the command for a
-// hierarchy. Each argument has the form name=value.
+// VerbQuestion returns a question that asks the answer program to run a verb of the stackglass
+// command for a hierarchy. Each argument has the form name=value.
 func VerbQuestion(verb string, h hierarchy.Hierarchy, args ...string) answers.Question {
 	words := append([]string{verb}, args...)
 	for _, line := range h.Lines() {

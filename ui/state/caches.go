@@ -12,7 +12,7 @@ import (
 // LevelCard is one level with its prediction.
 type LevelCard struct {
 	Cache   hierarchy.Cache
-	Numbers []Fact // the prediction; IDs are CSS classes; nil if there is no answer
+	Numbers []Fact // the prediction, or nil if there is no answer; the ID of each fact is a CSS class
 	Chip    string // the method of the prediction, in one word
 	Method  string // the method of the prediction, in a sentence
 	Note    string // a note that the answer is not for the requested line size, or ""

@@ -23,10 +23,11 @@ func CallDirections() []Choice {
 	return []Choice{{Name: CallsDown, Title: "Top-down"}, {Name: CallsUp, Title: "Bottom-up"}, {Name: CallsFunction, Title: "One function"}}
 }
 
-// CallsQuestion returns a question about the call paths of a run. For [CallsFunction], the parameter
-// function is the key of the function whose callers and callees are shown. Paths are weighted by the
-// given event, or by the misses of the first level if event is "". If r is not the whole run, only this
-// part of the run counts, and events that are known only for the whole run are replaced by misses.
+// CallsQuestion returns a question about the call paths of a run. For [CallsFunction], the
+// parameter function is the key of the function whose callers and callees are shown. Paths are
+// weighted by the given event, or by the misses of the first level if event is "". If r is a part
+// of the run, only the events in this part are counted. Events that are known only for the whole
+// run are then replaced by misses.
 func CallsQuestion(h hierarchy.Hierarchy, direction, function, event string, r Range) answers.Question {
 	var args []string
 	switch direction {
@@ -198,7 +199,8 @@ func (t *CallTree) Frame(row int) string {
 	return text
 }
 
-// Find returns the tree and the row with a name in the URL; nil and -1 if there is none.
+// Find returns the row that a name in the URL denotes, and its tree. It returns nil and -1 if there
+// is no such row.
 func (c *Calls) Find(frame string) (*CallTree, int) {
 	for _, t := range c.Trees {
 		for i := range t.Names {
@@ -330,7 +332,7 @@ func (t *CallTree) about(row int) (where string, lines [][]string) {
 // parent.
 type Flame struct {
 	ID, Title, Summary string
-	Event              string // the event's name in the lines of About
+	Event              string // the name of the event by which the tree is weighted, as in the lines of About
 	Up                 bool   // child frames are drawn above their parent
 	Names              []string
 	Parents, Depths    []int
@@ -342,8 +344,8 @@ type Flame struct {
 	Words              func(row int) string // the text about a row for screen readers
 }
 
-// Flame returns the flame graph of a tree. The frame of the row zoom fills the width of the graph;
-// -1: no such row.
+// Flame returns the flame graph of a tree. The parameter "zoom" is the row whose frame fills the
+// width of the graph, or -1 if there is no such row.
 func (t *CallTree) Flame(search string, zoom int) *Flame {
 	f := &Flame{
 		ID: t.ID, Title: t.Title + ", width: " + t.calls.Label, Summary: t.calls.Summary(""), Event: upper(t.calls.Label), Up: t.Up && len(t.calls.Trees) > 1,

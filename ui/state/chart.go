@@ -15,7 +15,7 @@ type Chart struct {
 	At      []float64 // the x coordinate of every point
 	Series  []Series
 	Marks   []Mark
-	Split   int    // in bar charts, the index of the first bar that is drawn at a distance from the bars before it; 0: none
+	Split   int    // in bar charts, the index of the first bar after the gap between two groups of bars; 0: there is no gap
 	Summary string // a summary of the chart, for screen readers
 	How     string // how the chart's numbers were computed; "": in the same way as the run's other numbers
 	Small   bool   // the chart is one of several charts side by side

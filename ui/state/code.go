@@ -25,8 +25,8 @@ type Code struct {
 	files map[string]map[uint32]int // rows by file and line; computed on first use
 }
 
-// NewCode attributes the misses of the levels. The parameter r ranks the misses of the run or of a
-// part of the run.
+// NewCode attributes the misses of the given cache levels to places in the code or to data
+// structures. The parameter r ranks the misses of the run or of a part of the run.
 func NewCode(run *ask.Run, r *attribution.Ranker, by attribution.By, levels []attribution.Attribution) *Code {
 	c := &Code{Sites: &answers.Sites{Profile: run.Profile, Ranker: r, Levels: levels, By: by, Name: run.FunctionName}, first: map[int]int{}}
 	c.rows = c.Rows()
@@ -81,7 +81,7 @@ func (c *Code) totalMark(level int) string {
 }
 
 // MostWords returns a sentence with the number of top rows that cause 90 % of a level's misses. If
-// all rows together cause less, the sentence contains their share.
+// all rows together cause less than 90 % of the misses, the sentence contains their share.
 func (c *Code) MostWords(level int) string {
 	most, made, total := c.Most(level), 0.0, c.Levels[level].Level.Misses
 	for _, row := range most {

@@ -32,15 +32,16 @@ type CodeView struct {
 	// Loops describes the loops whose first reference is in a line, for example "loop 32 × 32, 98.5
 	// % of the references". Loops is nil if no loops are known.
 	Loops func(file string, line uint32) string
-	// Advice returns the problem that the diagnosis found in a line, or nil. The field itself may
-	// be nil.
+	// Advice returns the problem that the diagnosis found in a line, or nil if there is no problem.
+	// The field Advice may be nil.
 	Advice func(file string, line uint32) *Advice
 
 	order []int
 	among []bool // for each row: whether it is among the rows with the most misses
 }
 
-// NewCodeView ranks the rows of c for a view.
+// NewCodeView returns a view of the rows of c that contain the search words, sorted by the column
+// with the key "by".
 func NewCodeView(c *Code, by, search string) *CodeView {
 	v := &CodeView{Code: c, Sort: by, Search: search, order: c.Ranked(by, search), among: make([]bool, len(c.rows))}
 	for _, place := range c.Most(c.Level(by)) {
@@ -634,7 +635,7 @@ func CodeBys() []attribution.By {
 	return []attribution.By{attribution.Line, attribution.Site, attribution.Function, attribution.Object}
 }
 
-// PlaceName returns the page's term for a row when misses are grouped by this key.
+// PlaceName returns the page's term for a row if the misses are grouped in the given way.
 func PlaceName(by attribution.By) string {
 	switch by {
 	case attribution.Site:

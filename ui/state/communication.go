@@ -173,8 +173,8 @@ type Matrix struct {
 	// in the units of the axes. The axes begin at 0.
 	RowStep, ColumnStep float64
 	Part                Part // the part of the map that is shown; zero: the whole map
-	// Names contains the name of the area to which each cell of a map belongs. Cells of a row with the
-	// same name are drawn as one area. If Names is nil, there are no areas.
+	// Names contains the name of the area to which each cell of a map belongs. Cells that are in the
+	// same row and have the same name are drawn as one area. If Names is nil, there are no areas.
 	Names []string
 }
 

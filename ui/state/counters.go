@@ -16,8 +16,8 @@ var words = report.Words{Count: Exact, Real: significant, Share: Percent}
 // about is the prefix of estimated numbers.
 const about = "≈ "
 
-// CounterTables returns tables of a profile's counters, and the keys of these tables in order: the
-// program's tables, the table of functions, or the table of blocks.
+// CounterTables returns tables of a profile's counters, and the keys of these tables in order. The
+// parameter "by" selects the program's tables, the table of functions, or the table of blocks.
 func CounterTables(a *Answers, by answers.CountersBy, sort string) (keys []string, tables map[string]*Table) {
 	q := ask.New(ask.VerbOf("counters")).With("by", string(by))
 	if sort != "" && q.With("sort", sort).Check() == nil {

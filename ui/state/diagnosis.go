@@ -18,7 +18,7 @@ type Advice struct {
 	File   string // "" if the finding is not about one source location
 	Line   uint32
 	Misses string  // misses in each level, before and after the change; "" if not counted
-	Tab    Tab     // the tab that shows more; TabDiagnosis: none
+	Tab    Tab     // the tab that shows more about the finding; TabDiagnosis: there is no such tab
 	Share  float64 // the share of the run's cycles that the fix saves, 0 to 1
 }
 

@@ -39,8 +39,8 @@ func (v *View) Findings(h hierarchy.Hierarchy) []Finding {
 	return list
 }
 
-// Nothing returns sentences with the reason why a profile has no references, and with advice. It
-// returns "" if the profile has references.
+// The function Nothing explains in sentences why a profile has no references, and gives advice. If
+// the profile has references, the result is "".
 func Nothing(p *profile.Profile) string {
 	t := &p.Totals
 	switch {

@@ -122,7 +122,8 @@ func loopIDs(tables ...*report.Table) map[string]int {
 	return ids
 }
 
-// nestOf returns the number of the nest that contains a loop, or the number of the first such nest.
+// nestOf returns the number of the nest that contains a loop. If several nests contain the loop, it
+// returns the number of the first nest.
 func nestOf(label string) string {
 	nest, _, _ := strings.Cut(strings.TrimSuffix(label, "+"), ".")
 	return nest
@@ -194,7 +195,8 @@ func (l *Loops) Hottest() int {
 	return best
 }
 
-// Nest returns the number of the nest that contains a loop, or the number of the first such nest.
+// Nest returns the number of the nest that contains a loop. If several nests contain the loop, Nest
+// returns the number of the first nest.
 func (l *Loops) Nest(row int) string { return nestOf(l.Label(row)) }
 
 // Summary describes the loops in prose.

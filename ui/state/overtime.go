@@ -149,8 +149,9 @@ func (v *View) WorkingSetTable() *Table {
 }
 
 // LevelLog2Lines returns, for each level, the largest power-of-two capacity that fits in it. The
-// view over time shows this capacity instead of the level's size. The result "estimates" lists the
-// levels that are larger than this capacity, because their values are estimates.
+// view over time shows this capacity instead of the level's size. The result "estimates" contains
+// the names of the levels that are larger than the shown capacity. The values of these levels are
+// estimates.
 func (v *View) LevelLog2Lines(levels []hierarchy.Cache) (list []int, estimates []string) {
 	all := v.Log2Lines()
 	for _, l := range levels {

@@ -10,7 +10,7 @@ import (
 // RunBar is the progress bar of a run.
 type RunBar struct {
 	Share   float64 // share of the file that was read, 0 to 1
-	Known   bool    // the share is known
+	Known   bool    // whether the share is known
 	Facts   []Fact
 	Paused  bool
 	Percent string
@@ -73,7 +73,7 @@ func (b RunBar) SameForm(other RunBar) bool {
 	})
 }
 
-// Value returns the length of the bar. Call it only if whether the share is known.
+// Value returns the length of the bar. Call it only if the share is known.
 func (b RunBar) Value() string { return strconv.FormatFloat(b.Share, 'f', 4, 64) }
 
 // memory describes how much memory the analysis uses, and the memory limit.

@@ -24,7 +24,7 @@ const (
 const patience = 10 * time.Minute
 
 // Peer is the remote side of the test suite. It executes commands until it receives the command
-// leave or its carrier ends.
+// "leave" or its carrier ends.
 func Peer(c workers.Carrier) error {
 	if err := c.Send(workers.Message{Type: workers.TypeReady}); err != nil {
 		return err

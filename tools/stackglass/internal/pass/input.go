@@ -30,7 +30,7 @@ type Input struct {
 	IsProfile bool
 	IsByfl    bool // whether the input is a result of Byfl
 	IsFolded  bool // whether the input is a loop-compressed trace
-	IsModule  bool // whether the input is the text of LLVM IR
+	IsModule  bool // whether the input is LLVM IR in text form
 
 	content      *bufio.Reader
 	read         atomic.Int64 // number of stored bytes read

@@ -45,13 +45,13 @@ type Options struct {
 	Workers     int       // number of analysing goroutines, or 0 for one per processor
 	Segment     int       // number of references that a worker processes at a time; 0 selects it automatically
 	Terminal    io.Writer // the terminal on which progress is shown; may be nil
-	// Beside may be nil. Otherwise, it is an additional consumer of the references. Its state is not
+	// Beside is an additional consumer of the references, or nil. The state of this consumer is not
 	// part of checkpoints.
 	Beside func(*trace.Batch) error
-	// BesideSites may be nil. Otherwise, it returns a consumer like Beside that receives references
-	// with sites.
+	// BesideSites returns an additional consumer like Beside, which receives references with sites.
+	// The field BesideSites may be nil.
 	BesideSites func(program func() *trace.Program) func(*trace.Batch) error
-	Checkpoints *Checkpoints // checkpoints from which the pass resumes, and that it saves; may be nil
+	Checkpoints *Checkpoints // where the pass saves its checkpoints, and from where it resumes; may be nil
 }
 
 // Result is the result of a pass.
