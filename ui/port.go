@@ -96,7 +96,7 @@ type File struct {
 	Modified int64 // milliseconds since 1970; 0: unknown
 	Ref      any   // sent as the attachment of Start
 	Handle   any   // the file handle that [Handles] stores; nil: there is no handle
-	// Read returns the beginning of the content. The parameter most limits its length in bytes; 0:
+	// Read returns the beginning of the content. The parameter "most" limits its length in bytes; 0:
 	// the whole content.
 	Read func(most int) ([]byte, error)
 }

@@ -9,8 +9,8 @@ import (
 // one tab, its owner. If the same file is opened in other tabs, they watch the owner's progress,
 // and one of them takes over if the owner's tab ends for any reason.
 type Tabs interface {
-	// Own makes this tab the owner of the analysis with the given key, until the function release
-	// is called or the tab ends. Own returns nil if another tab is the owner.
+	// Own makes this tab the owner of the analysis with the given key, until the function "release" is
+	// called or the tab ends. Own returns nil if another tab is the owner.
 	Own(key string) (release func())
 	// Await waits until this tab becomes the owner. Await returns nil if the channel leave is
 	// closed first. Like Own, Await may block.

@@ -57,7 +57,7 @@ func (a *App) inRange() *state.View {
 }
 
 // SetRange chooses the windows [from, to) of the timeline; both 0 mean the whole run. If the
-// parameter phase is set, the user chose a phase, and the page shows the source lines of this
+// parameter "phase" is set, the user chose a phase, and the page shows the source lines of this
 // phase.
 func (a *App) SetRange(from, to int, phase bool) {
 	t := a.timeline()

@@ -11,8 +11,8 @@ import (
 const AnswerHostName = "answers"
 
 // Answerer answers a question about one subject. An Answerer receives the question and its
-// attachment, and calls the function give with each reply. From time to time, the Answerer calls
-// the function wanted, which reports whether the answer is still needed. An error explains in a
+// attachment, and calls the function "give" with each reply. From time to time, the Answerer calls
+// the function "wanted", which reports whether the answer is still needed. An error explains in a
 // sentence why there is no answer.
 type Answerer func(q answers.Question, attachment any, wanted func() bool, give func(*answers.Reply)) error
 

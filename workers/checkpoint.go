@@ -121,7 +121,7 @@ func (k *Keeper) Begin() {
 	k.pace = share{began: k.Now()}
 }
 
-// Due reports whether a checkpoint is due, because enough was read since the last checkpoint.
+// Due reports whether enough was read since the last checkpoint, so that a new checkpoint is due.
 // Unless References is set, all checkpoints together must also take at most a twentieth of the
 // run's time.
 func (k *Keeper) Due() bool {

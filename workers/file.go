@@ -36,7 +36,7 @@ type File struct {
 }
 
 // NewFile returns a file with the given name and size. The size is 0 if it is unknown. The
-// parameter want is the checkpoint from which the run is resumed, or nil. The error is an
+// parameter "want" is the checkpoint from which the run is resumed, or nil. The error is an
 // [*OtherFileError].
 func NewFile(name string, file io.Reader, size uint64, want *Checkpoint) (*File, error) {
 	f := &File{name: name, size: size, file: file, hash: xxhash.New(), want: want}

@@ -27,7 +27,7 @@ type Host struct {
 	// OpenFile opens the attachment of a Start. The size is 0 if it is unknown.
 	OpenFile func(attachment any) (file io.ReadCloser, size uint64, err error)
 	// OpenTrace opens a file as a trace. The parameter format has the same meaning as in Start. The
-	// parameter watch has the same meaning as in open.Options, and can stop a job that receives no
+	// parameter "watch" has the same meaning as in open.Options, and can stop a job that receives no
 	// records.
 	OpenTrace func(name string, file io.Reader, format string, watch func() error) (trace.Reader, error)
 

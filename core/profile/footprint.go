@@ -38,7 +38,8 @@ func FootprintWindow(i int) uint64 {
 	return (2 + uint64(i-1)%2) << ((i - 1) / 2)
 }
 
-// Absent adds count absences of the given length. A negative count removes absences.
+// Absent adds the given number of absences, all of the given length. A negative number removes
+// absences.
 func (f *Footprint) Absent(length uint64, count int64) {
 	if length == 0 {
 		return

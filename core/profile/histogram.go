@@ -228,13 +228,13 @@ func (t *SetTable) Hits(sets, ways uint64) (hits uint64, ok bool) {
 // Counts reports whether accesses in 2^a sets were counted.
 func (t *SetTable) Counts(a int) bool { return t.Omitted>>a&1 == 0 }
 
-// Omits reports whether the hits of a cache are unknown only because the table omits its number of
-// sets.
+// Omits reports whether the hits of a cache are unknown only because the table omits the row for
+// the cache's number of sets.
 func (t *SetTable) Omits(sets, ways uint64) bool {
 	return t != nil && sets > 0 && sets&(sets-1) == 0 && sets < 1<<SetCounts && ways <= MaxWays && !t.Counts(bits.TrailingZeros64(sets))
 }
 
-// Omit removes the rows for some numbers of sets. Bit a of the parameter omitted represents 2^a
+// Omit removes the rows for some numbers of sets. Bit a of the parameter "omitted" represents 2^a
 // sets.
 func (t *SetTable) Omit(omitted uint32) {
 	t.Omitted |= omitted

@@ -56,8 +56,9 @@ type SampledSize struct {
 // Bound is an interval of counts.
 type Bound struct{ Low, High uint64 }
 
-// Chosen reports whether individual accesses or lines were sampled. If so, the stacks of cores have
-// no set tables, and counts of pages are unknown.
+// Chosen reports whether the sample consists of individual accesses or lines, and not of intervals
+// of the run. For such a sample, the stacks of cores have no set tables, and counts of pages are
+// unknown.
 func (s *Sampled) Chosen() bool { return s != nil && s.Mode != OnOffSample }
 
 // Estimates reports whether counts are estimates. Counts of intervals of a run (OnOffSample) are
@@ -107,7 +108,7 @@ func (p *Profile) MissBounds(lineBytes uint32, capacityLines uint64) (b Bound, o
 	return b, false
 }
 
-// BoundAt returns the confidence interval for a capacity. The parameter bounds has the format of
+// BoundAt returns the confidence interval for a capacity. The parameter "bounds" has the format of
 // the list in [SampledSize], and must not be empty. Between two capacities of the list, the result
 // is the smallest interval that contains both of their intervals.
 func BoundAt(bounds []Bound, capacityLines uint64) Bound {

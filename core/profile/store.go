@@ -47,11 +47,11 @@ const (
 // generations of each state, in case the newest generation is damaged. Every [Store] implements
 // Checkpoints, and so does a folder of files (tools/stackglass).
 type Checkpoints interface {
-	// Save calls the function write, and atomically stores the checkpoint that this function writes
+	// Save calls the function "write", and atomically stores the checkpoint that this function writes
 	// under e.Key. After an error or a crash, the store is unchanged. The checkpoint becomes the
 	// newest generation, and the previous generation is kept if there is room for both. Save fails
-	// with ErrFull, or with ErrFinished if a finished analysis has the same key. Save sets e.State
-	// and e.Bytes. Save may call write twice; both calls must write the same bytes.
+	// with ErrFull, or with ErrFinished if a finished analysis has the same key. Save sets e.State and
+	// e.Bytes. Save may call write twice; both calls must write the same bytes.
 	Save(e Entry, write func(io.Writer) error) error
 	// Get returns the data of the last Put, or the newest undamaged generation of a checkpoint. Get
 	// fails with ErrNotFound or ErrDamaged.
@@ -101,13 +101,13 @@ type Pieces struct {
 	hash *xxhash.Digest
 }
 
-// NewPieces returns a writer that calls the function put with each piece, in order. The function
+// NewPieces returns a writer that calls the function "put" with each piece, in order. The function
 // must not retain the piece.
 func NewPieces(put func(i int, piece []byte) error) *Pieces {
 	return &Pieces{put: put, part: make([]byte, 0, PieceBytes), hash: xxhash.New()}
 }
 
-// Write adds data. If the function put fails, Write returns its error.
+// Write adds data. If the function "put" fails, Write returns its error.
 func (p *Pieces) Write(data []byte) (int, error) {
 	written := 0
 	for len(data) > 0 {

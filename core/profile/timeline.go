@@ -171,8 +171,8 @@ func (p *Profile) checkLanes(t *Timeline) error {
 }
 
 // Bounds returns the range of references in the windows [from, to): the number of the first
-// reference, and the number of the first reference after these windows. The parameter references is
-// the total number of references in the run.
+// reference, and the number of the first reference after these windows. The parameter "references"
+// is the total number of references in the run.
 func (t *Timeline) Bounds(from, to int, references uint64) (first, end uint64) {
 	return (t.First + uint64(from)) * t.References, min((t.First+uint64(to))*t.References, references)
 }
@@ -244,7 +244,7 @@ func (p *Profile) Within(from, to int) (s Span, ok bool) {
 }
 
 // SumTimes sorts counts by key, adds up counts with the same key, and removes counts of zero. Sums
-// are modulo 2^64. The result shares memory with the parameter counts.
+// are modulo 2^64. The result shares memory with the parameter "counts".
 func SumTimes(counts []TimeCount) []TimeCount {
 	slices.SortFunc(counts, func(a, b TimeCount) int { return cmp.Compare(a.Key, b.Key) })
 	sums := counts[:0]

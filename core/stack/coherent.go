@@ -67,9 +67,9 @@ func NewCoherent(numbers SetNumbers) *Coherent {
 }
 
 // Access accesses the given lines in order. Line numbers must be below 2^61. For each access,
-// Access writes the line's depth, Cold, or Lost to the slice out. The depth is the number of lines
-// and holes above the line. For a Lost access, Access also writes the depth at which the line was
-// lost to the slice "lost". Both slices must be at least as long as the slice "lines". Access
+// Access writes the line's depth, Cold, or Lost to the slice "out". The depth is the number of
+// lines and holes above the line. For a Lost access, Access also writes the depth at which the line
+// was lost to the slice "lost". Both slices must be at least as long as the slice "lines". Access
 // returns the number of Lost accesses.
 func (m *Coherent) Access(lines []trace.Line, out, lost []uint32) (back int) {
 	before := m.lost

@@ -205,7 +205,7 @@ func (r *Below) Depth(line trace.Line) uint32 {
 	return Cold
 }
 
-// Touch performs the segment's first access to a line. The parameter filled is a mask of the
+// Touch performs the segment's first access to a line. The parameter "filled" is a mask of the
 // numbers of sets for which the access filled a hole of the segment's stack. The mask in the result
 // "all" also contains the numbers of sets for which the access fills a hole of the stack below.
 // Touch returns the line's depth and the depth at which it was lost, as [Coherent.Access] does.
@@ -343,7 +343,7 @@ func (r *Below) Lose(line trace.Line) (depth uint32) {
 func (r *Below) Depths() *SetDepths { return &r.depths }
 
 // Join places the stack of a segment on top of this stack, and returns the state of the joined
-// stack. The parameter state is the final state of the segment.
+// stack. The parameter "state" is the final state of the segment.
 func (r *Below) Join(state []byte) ([]byte, error) {
 	s, err := readState(state)
 	if err != nil || len(s.entries) != int(r.above) {

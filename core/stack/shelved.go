@@ -47,7 +47,7 @@ type firstTouch struct {
 }
 
 // NewShelved returns an empty model on an empty spill store. The model counts depths for the given
-// numbers of sets. If the parameter sets is 0, the model counts no depths.
+// numbers of sets. If the parameter "sets" is 0, the model counts no depths.
 func NewShelved(shelf Shelf, sets SetNumbers) *Shelved {
 	m := &Shelved{shelf: shelf, writer: shelfWriter{size: shelfBlock}, adoptLines: adoptLines}
 	m.stamps.reset(blockStamps, 0)

@@ -142,7 +142,8 @@ func appendPart[T any](column, of []T, lo, hi int) []T {
 	return append(column, of[lo:hi]...)
 }
 
-// Select keeps only the rows whose indices are in the slice keep, which must be in ascending order.
+// Select keeps only the rows whose indices are in the slice "keep", which must be in ascending
+// order.
 func (b *Batch) Select(keep []int32) {
 	for to, from := range keep {
 		b.Addr[to], b.Bytes[to], b.Kind[to] = b.Addr[from], b.Bytes[from], b.Kind[from]

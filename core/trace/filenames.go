@@ -65,7 +65,7 @@ func oneFile(group []sourceFile) bool {
 }
 
 // CommonTail returns the number of trailing path elements that two paths have in common. The result
-// whole reports whether one path is a tail of the other path, so that both may denote the same
+// "whole" reports whether one path is a tail of the other path, so that both may denote the same
 // file.
 func CommonTail(a, b string) (parts int, whole bool) {
 	x, y := pathParts(a), pathParts(b)

@@ -245,7 +245,7 @@ type Thread struct {
 type Flow struct{ Block, Instr, FromBlock, FromInstr, Before uint32 }
 
 // LikeFirst returns the given number of copies of the program's first thread, numbered from 0. Only
-// thread 0 keeps the name and the ID. The function moved maps an address in the first thread's
+// thread 0 keeps the name and the ID. The function "moved" maps an address in the first thread's
 // stack to the stack of the given thread. If moved is nil, all threads have the same stack.
 func (p *Program) LikeFirst(threads int, moved func(addr Addr, thread int) Addr) []Thread {
 	list := make([]Thread, threads)

@@ -24,7 +24,7 @@ func CallDirections() []Choice {
 }
 
 // CallsQuestion returns a question about the call paths of a run. For [CallsFunction], the
-// parameter function is the key of the function whose callers and callees are shown. Paths are
+// parameter "function" is the key of the function whose callers and callees are shown. Paths are
 // weighted by the given event, or by the misses of the first level if event is "". If r is a part
 // of the run, only the events in this part are counted. Events that are known only for the whole
 // run are then replaced by misses.

@@ -136,8 +136,8 @@ func (s Screen) Zoom(chart string) Zoom {
 	return Zoom{}
 }
 
-// Zoomed returns the screen with a chart zoomed. Both ends of the range are rounded to eight
-// digits. An empty range shows the whole chart.
+// Zoomed returns the screen on which a chart is zoomed to the given range. Both ends of the range
+// are rounded to eight digits. An empty range shows the whole chart.
 func (s Screen) Zoomed(z Zoom) Screen {
 	s.Zooms = slices.DeleteFunc(slices.Clone(s.Zooms), func(of Zoom) bool { return of.Chart == z.Chart })
 	for _, end := range []*float64{&z.From, &z.To} {

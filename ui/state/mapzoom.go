@@ -12,8 +12,8 @@ func (m *Matrix) axes() (ids [2]string, cells [2]int, steps [2]float64) {
 	return [2]string{m.ID + "-rows", m.ID}, [2]int{len(m.Rows), len(m.Columns)}, [2]float64{m.RowStep, m.ColumnStep}
 }
 
-// Zoomed returns the map with only the part that the screen shows. An axis is shown completely if it
-// has no zoom, or if its zoom is outside of the map.
+// Zoomed returns the part of the map that the screen shows. An axis is shown completely if it has
+// no zoom, or if its zoom is outside of the map.
 func (m *Matrix) Zoomed(s Screen) *Matrix {
 	made := *m
 	ids, cells, steps := m.axes()

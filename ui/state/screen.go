@@ -342,7 +342,7 @@ func (s Screen) With(t Tab) Screen {
 	return s
 }
 
-// Called returns the screen with the given direction of call paths. The parameter root is a call
+// Called returns the screen with the given direction of call paths. The parameter "root" is a call
 // path that ends in the function in view. It is needed only for CallsFunction.
 func (s Screen) Called(direction string, root int) Screen {
 	s.Calls, s.Root, s.Frame = direction, root, ""

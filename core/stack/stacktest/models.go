@@ -40,7 +40,7 @@ func (m *Naive) Stack() []trace.Line { return slices.Clone(m.lines) }
 // DepthsInLists is fast enough for long traces.
 func DepthsInLists(lines []trace.Line) *stack.SetDepths { return MarkedDepths(lines, nil) }
 
-// MarkedDepths is like DepthsInLists, but counts only marked accesses. If the parameter marked is
+// MarkedDepths is like DepthsInLists, but counts only marked accesses. If the parameter "marked" is
 // nil, it counts all accesses.
 func MarkedDepths(lines []trace.Line, marked []bool) *stack.SetDepths {
 	depths := new(stack.SetDepths)

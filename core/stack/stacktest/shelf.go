@@ -72,7 +72,7 @@ func (s *Shelf) Drop(run, block uint32) error {
 	return s.call()
 }
 
-// RunShelf checks that a spill store behaves like [Shelf]. The function open closes the previous
+// RunShelf checks that a spill store behaves like [Shelf]. The function "open" closes the previous
 // instance and opens the store again. If the parameter asItIs is true, the store keeps its content.
 // Otherwise, the reopened store is empty.
 func RunShelf(t *testing.T, open func(asItIs bool) (stack.Shelf, error)) {

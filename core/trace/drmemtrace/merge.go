@@ -39,8 +39,8 @@ func Merge(parts []Part) io.Reader {
 	return m
 }
 
-// CheckPart returns an error unless r begins like a file of a drmemtrace trace. The parameter name
-// is the file's path.
+// CheckPart returns an error unless r begins like a file of a drmemtrace trace. The parameter
+// "name" is the file's path.
 func CheckPart(name string, r *bufio.Reader) error {
 	head, err := r.Peek(checkedRecords * RecordBytes)
 	if err != nil && err != io.EOF {

@@ -119,9 +119,10 @@ func All(text []byte) iter.Seq2[int, []byte] {
 }
 
 // Recognise reports whether text, the beginning of a file, is in a format. Two functions define the
-// format: the function skip reports whether to skip a line, and the function check returns the
-// error in a line. The first line that is not skipped must be correct. Otherwise, the result reason
-// describes the error. If all lines are skipped, the reason is the text in the parameter "none".
+// format: the function "skip" reports whether to skip a line, and the function "check" returns the
+// error in a line. The first line that is not skipped must be correct. Otherwise, the result
+// "reason" describes the error. If all lines are skipped, the reason is the text in the parameter
+// "none".
 func Recognise(text []byte, none string, skip func(line []byte) bool, check func(line []byte) *trace.SyntaxError) (reason string, ok bool) {
 	for number, line := range All(text) {
 		if skip(line) {
@@ -139,7 +140,7 @@ func Recognise(text []byte, none string, skip func(line []byte) bool, check func
 func IsBlank(line []byte) bool { return len(Trim(line)) == 0 }
 
 // Hex reads a number that consists only of hexadecimal digits. For any other text, the result ok is
-// false. The result wide reports whether the number is longer than 64 bits.
+// false. The result "wide" reports whether the number is longer than 64 bits.
 func Hex(s []byte) (v uint64, wide, ok bool) {
 	for _, c := range s {
 		digit := HexDigit[c]

@@ -55,8 +55,8 @@ func NewBuffer(r io.Reader) *Buffer {
 
 // Window returns one or more unread lines, each with its newline. The window is valid until the
 // next call of Window. The next window begins with the lines that [Buffer.Take] has not marked as
-// read. If long is true, the window is the beginning of a line of more than [Longest] bytes, and
-// the rest of that line is dropped. The error is the error of the stream.
+// read. If the result "long" is true, the window is the beginning of a line of more than [Longest]
+// bytes, and the rest of that line is dropped. The error is the error of the stream.
 func (b *Buffer) Window() (window []byte, long bool, err error) {
 	if b.next == b.whole {
 		if err := b.fill(); err != nil {
@@ -176,7 +176,7 @@ type Reader struct {
 	late   trace.LateError
 }
 
-// NewReader returns a reader for the text in r. The parameter file is the trace's name in errors.
+// NewReader returns a reader for the text in r. The parameter "file" is the trace's name in errors.
 func NewReader(file string, r io.Reader, p Parser) *Reader {
 	return &Reader{buffer: NewBuffer(r), parser: p, file: file}
 }

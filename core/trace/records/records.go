@@ -53,7 +53,7 @@ type Reader struct {
 	err         error // error at the end of the stream
 }
 
-// NewReader returns a reader for the records in r. The parameter file is the trace's name in
+// NewReader returns a reader for the records in r. The parameter "file" is the trace's name in
 // errors.
 func NewReader(file, format string, r io.Reader, p Parser) *Reader {
 	return &Reader{file: file, layer: format, source: r, parser: p, buf: make([]byte, 2*Longest)}

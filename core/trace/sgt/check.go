@@ -24,7 +24,7 @@ type Verdict struct {
 	Faults  uint64
 }
 
-// Check reads a whole container and calls the function tell for every fault. Faults are wrong
+// Check reads a whole container and calls the function "tell" for every fault. Faults are wrong
 // checksums, tables and steps that violate the format, chunks that contradict their frames,
 // decreasing tickets, a wrong index, and a wrong or missing end. The reader r must not have read
 // anything yet. Check returns an error only if r does not read a container.

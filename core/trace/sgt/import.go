@@ -493,8 +493,8 @@ func NewNamer() *Namer {
 // add sites to this program.
 func (n *Namer) Program() *trace.Program { return &n.program }
 
-// Name writes the sites of a batch's rows to the slice sites. The parameter h is the header of the
-// trace. The site of an event is 0.
+// Name writes the sites of a batch's rows to the slice "sites". The parameter h is the header of
+// the trace. The site of an event is 0.
 func (n *Namer) Name(b *trace.Batch, h trace.Header, sites []uint32) {
 	for i, kind := range b.Kind {
 		if sites[i] = 0; !kind.IsReference() {

@@ -45,8 +45,8 @@ func (e *RestoreError) Error() string {
 		"; to write only the references of a part of a trace, add --kinds all"
 }
 
-// NewRestorer returns a Restorer that writes a new container to w. The parameter facts lists facts
-// that are added to the facts of the trace.
+// NewRestorer returns a Restorer that writes a new container to w. The parameter "facts" contains
+// further facts, which are added to the facts of the trace.
 func NewRestorer(w io.Writer, facts []trace.Fact) *Restorer { return &Restorer{out: w, facts: facts} }
 
 // Write writes the rows of a batch. The parameter h is the header of the trace.

@@ -225,8 +225,8 @@ func (x *Rewriter) copyReferences(at place, b *trace.Block, values []uint64) err
 	return nil
 }
 
-// Close ends the new container. The parameter how describes how the run ended, if the old container
-// does not describe it.
+// Close ends the new container. If the old container does not describe how the run ended, the
+// parameter "how" describes it.
 func (x *Rewriter) Close(how string) error {
 	e := x.r.ending.End
 	if !x.r.ending.Known {

@@ -59,7 +59,7 @@ func packLZ4(to *bytes.Buffer, w *lz4.Writer, content []byte) {
 }
 
 // Unpack returns the content that was passed to [AppendPacked], if it is not longer than 2^26
-// bytes. If the content is not compressed, the result shares the memory of the slice body.
+// bytes. If the content is not compressed, the result shares the memory of the slice "body".
 func Unpack(body []byte) ([]byte, error) {
 	c := cursor{bytes: body}
 	if packing := c.below(packedLZ4+1, "compression"); c.wrong != nil {

@@ -142,7 +142,7 @@ func appendThread(dst []byte, t trace.Thread) []byte {
 	return binary.AppendUvarint(binary.AppendUvarint(dst, t.StackLow), t.StackHigh)
 }
 
-// Tags writes caliper tags. The parameter first is the number of the first tag.
+// Tags writes caliper tags. The parameter "first" is the number of the first tag.
 func (w *Writer) Tags(first int, tags []string) {
 	w.put(tagTags, appendTags(nil, first, tags))
 }
@@ -156,7 +156,7 @@ func appendTags(dst []byte, first int, tags []string) []byte {
 }
 
 // Step writes one execution of a block by a thread. Steps must be written in the order of tickets.
-// The slice values contains the values of the block's sites, in order.
+// The slice "values" contains the values of the block's sites, in order.
 func (w *Writer) Step(thread uint32, ticket uint64, block uint32, values []uint64) error {
 	if w.current == nil || w.current.thread != thread {
 		w.turnTo(thread)

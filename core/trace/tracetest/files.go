@@ -62,7 +62,8 @@ func FindData() (dir string, err error) {
 	return dir, nil
 }
 
-// DataDir returns the folder that [FindData] finds. If there is none, it skips the test.
+// DataDir returns the folder that [FindData] finds. If there is no such folder, DataDir skips the
+// test.
 func DataDir(t TB) string {
 	t.Helper()
 	dir, err := FindData()
@@ -73,7 +74,7 @@ func DataDir(t TB) string {
 }
 
 // RealPath returns the path of the compressed file of one of [RealTraces]. If the file is missing,
-// it skips the test.
+// RealPath skips the test.
 func RealPath(t TB, name string) string {
 	t.Helper()
 	return filepath.Join(DataDir(t), "traces", name+".lackey.lz4")

@@ -13,7 +13,7 @@ import (
 
 // The functions in this file check or benchmark the reader of a trace format.
 
-// CheckRecognise calls the Recognise function of a format with each key of the map reasons. The
+// CheckRecognise calls the Recognise function of a format with each key of the map "reasons". The
 // value is a part of the expected reason, or "" if Recognise must accept the text.
 func CheckRecognise(t Failer, recognise func(text []byte) (reason string, ok bool), reasons map[string]string) {
 	t.Helper()
@@ -24,9 +24,9 @@ func CheckRecognise(t Failer, recognise func(text []byte) (reason string, ok boo
 	}
 }
 
-// CheckLineErrors reads each key of the map messages as a line between two other lines, which
-// contain one reference each: the parameters before and after. The error of the line must have the
-// given message, and the reader must continue with the next line.
+// CheckLineErrors reads each key of the map "messages" as a line between two other lines, which
+// contain one reference each: the parameters "before" and "after". The error of the line must have
+// the given message, and the reader must continue with the next line.
 func CheckLineErrors[R interface {
 	trace.Reader
 	Lines() int

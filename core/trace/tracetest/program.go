@@ -56,7 +56,7 @@ func addRow(b *trace.Batch, kind trace.Kind, site, thread uint32, addr trace.Add
 	b.Site[b.Len()-1], b.Arg[b.Len()-1] = site, arg
 }
 
-// NewProgramReader returns a reader of the rows of a program. The argument rows limits the number
+// NewProgramReader returns a reader of the rows of a program. The argument "rows" limits the number
 // of rows in a batch. The reader's header contains only the part of the program that the rows
 // returned so far use.
 func NewProgramReader(p *trace.Program, whole *trace.Batch, rows int) *ProgramReader {

@@ -136,7 +136,7 @@ func spoil(b *trace.Batch) {
 }
 
 // Broken returns a reader that returns the first rows of the given batch, and then the error err.
-// The argument rows is the number of these rows. After a syntax error, the reader continues with
+// The argument "rows" is the number of these rows. After a syntax error, the reader continues with
 // the remaining rows. After any other error, every further call returns err again.
 func Broken(whole *trace.Batch, rows int, err error) trace.Reader {
 	return &broken{Reader: NewReader(whole, 0), rows: rows, err: err}

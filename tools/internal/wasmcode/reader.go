@@ -58,7 +58,7 @@ func (r *Reader) Unsigned() int {
 	return 0
 }
 
-// Span is part of a file or of a memory.
+// Span is a contiguous part of a file or of a WebAssembly memory.
 type Span struct{ Start, End int }
 
 // AppendSigned appends a signed wasm constant: seven bits per byte, with the sign in the last byte.

@@ -8,7 +8,7 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// TestCheckpoints runs the test suite for a checkpoint store. The function open returns an empty
+// TestCheckpoints runs the test suite for a checkpoint store. The function "open" returns an empty
 // store, and a function that damages the newest undamaged generation of the checkpoint under a key.
 func TestCheckpoints(t *testing.T, open func(t *testing.T) (s profile.Checkpoints, damage func(key string))) {
 	t.Run("sizes", func(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// TestStore runs the test suite for a store, except for [TestFull]. The function open returns an
+// TestStore runs the test suite for a store, except for [TestFull]. The function "open" returns an
 // empty store.
 func TestStore(t *testing.T, open func(t *testing.T) profile.Store) {
 	tests := map[string]func(*testing.T, profile.Store){
