@@ -72,7 +72,7 @@ func (r *Run) threads(q Question, d *report.Document) error {
 		return err
 	}
 	if q.Text("by") == "change" && answers.IsOfSample(p) {
-		return r.Cannot("--by change: a sample of lines does not count how stack distances change; sample intervals of the run instead, for example --sample onoff=1e6/1e8")
+		return r.Cannot("--by change: a sample of lines does not show how stack distances change; sample intervals of the run instead, for example --sample onoff=1e6/1e8")
 	}
 	t, doubts, err := answers.NewThreads(p, r.Asker(), q.Caches().Levels)
 	if err != nil {

@@ -16,8 +16,8 @@
 //
 // To add a verb, write a file that calls [Add]. The smallest example is windows.go. The verb's help
 // text belongs to the command, in tools/stackglass/internal/command/help. Verbs whose answers need
-// a lot of code belong in package ask/program. This keeps their code out of the WebAssembly program
-// that the page loads first.
+// a lot of code belong in package ask/program. The WebAssembly program that the page loads first
+// then does not contain the code of these verbs.
 package ask
 
 import (

@@ -25,10 +25,11 @@
 // following LRU stacks:
 //
 //   - A private cache uses the coherent stack of the core that makes the access. Other cores'
-//     stores remove lines from this stack (MODELS §6.4). The certain misses of a site are the first
-//     accesses of each core to a line, and the coherence misses. A miss on an invalidated line is a
-//     coherence miss if, at its invalidation, the line's depth on the stack was smaller than the
-//     number of lines in the cache. Otherwise, the cache had already evicted the line.
+//     stores remove lines from this stack (MODELS §6.4). The following misses of a site are
+//     certain: the first accesses of each core to a line, and the coherence misses. A miss on an
+//     invalidated line is a coherence miss if the line was still in the cache when it was
+//     invalidated, that is, if its depth on the stack was smaller than the number of lines in the
+//     cache. Otherwise, the cache had already evicted the line.
 //   - A cache that all cores share uses the stack of the whole trace.
 //   - A cache that only some cores share also uses the stack of the whole trace, because profiles
 //     do not contain stack distances by site for groups of cores. The misses are scaled to the
@@ -39,7 +40,8 @@
 //
 // For a sample of lines, the bins of sites are estimates, too. These estimates do not add up to the
 // histogram, and are scaled to the prediction in the same way. In each level, the misses of all
-// sites and the remaining misses always add up to the prediction, and so do the coherence misses.
+// sites and the remaining misses always add up to the prediction. The same applies to the coherence
+// misses.
 package attribution
 
 import (

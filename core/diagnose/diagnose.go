@@ -17,12 +17,13 @@
 //     order in which a machine with a core for each thread would run them. The simulation also
 //     covers address translation, references that cross line boundaries, the thread that first
 //     stores to each page, and the time that threads wait for the slowest thread.
-//  3. trial.go tries changes. A nest of the loop-compressed trace is changed as the code would be
-//     (package loops/change), and its misses in each level are counted again. In a long nest, only
-//     the misses in the first iterations are counted. To try a different data layout, the addresses
-//     are changed (rename.go, data.go), and the whole run is replayed. The change with the largest
-//     saving is the finding. Loops whose references depend on the data do not compress. Such loops
-//     are interchanged by reordering the recorded references (reorder.go).
+//  3. trial.go tries changes. To try a change to a loop, package loops/change makes this change to
+//     the nest in the loop-compressed trace, and the misses of the nest in each level are counted
+//     again. In a long nest, only the misses in the first iterations are counted. To try a
+//     different data layout, the addresses are changed (rename.go, data.go), and the whole run is
+//     replayed. The change with the largest saving is the finding. Loops whose references depend on
+//     the data do not compress. Such loops are interchanged by reordering the recorded references
+//     (reorder.go).
 //  4. cause.go and threads.go find causes. If no change helps a source location, the cause is found
 //     by elimination: misses because another core stored to the line; dependent loads; lines with
 //     few used bytes; irregular addresses; or lines that are never used again. The saving is then

@@ -43,12 +43,12 @@
 // test precedes the chunk. The single-threaded run then executed the test twice: the test succeeded
 // before the only chunk, and failed after this chunk. Each core executes the successful test for
 // each of its chunks, and the failed test once. If the last chunk is shorter than the others, the
-// code before this chunk begins like the failed test. After the last block that both tests have in
-// common, it continues like the successful test. In a rotated loop, the test follows the chunk. The
-// single-threaded run then executed only the failed test, which is used for all tests. If the loop
-// exits at a test before the end of an iteration, an iteration includes the next test. A core
-// without iterations skips the code before and after the iterations if the program contains a path
-// around this code.
+// code before this chunk begins like the failed test. After the last block that the two tests have
+// in common, the code continues like the successful test. In a rotated loop, the test follows the
+// chunk. The single-threaded run then executed only the failed test, which is used for all tests.
+// If the loop exits at a test before the end of an iteration, an iteration includes the next test.
+// A core without iterations skips the code before and after the iterations if the program contains
+// a path around this code.
 //
 // Schedules (schedule.go) follow LLVM's runtime. In static schedules, each core executes one
 // contiguous part of the iterations or, with a chunk size, every n-th chunk, where n is the number

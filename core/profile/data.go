@@ -242,7 +242,7 @@ func (p *Profile) checkData() error {
 		return nil
 	}
 	if p.Sites == nil || d.LineBytes != p.Sites.LineBytes || bits.OnesCount64(d.ColumnReferences) != 1 {
-		return &CheckError{"the profile has results for data structures without sites, with a different line size from the sites, or with an invalid column size"}
+		return &CheckError{"the profile has results for data structures but no sites, or these results have an invalid column size or a different line size from the sites"}
 	}
 	for i := range d.Structures {
 		if s := &d.Structures[i]; s.Bytes > MostStructureBytes || !validMembers(s) {

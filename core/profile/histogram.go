@@ -281,11 +281,11 @@ func (d *Domain) Counted() *SetTable {
 func (t *SetTable) check(h *Histogram) error {
 	for d, n := range t.Depths[0] {
 		if n != h.Count(uint64(d)) {
-			return &CheckError{"the row of a set table for one set differs from the histogram"}
+			return &CheckError{"a set table differs from the histogram in the row for a single set"}
 		}
 	}
 	if !t.Counts(0) || t.Omitted>>SetCounts != 0 {
-		return &CheckError{"a set table omits the mandatory row for one set, or a row that does not exist"}
+		return &CheckError{"a set table omits the mandatory row for a single set, or states that it omits a row that does not exist"}
 	}
 	finite, last := h.Total(), 0
 	for a := range t.Depths {

@@ -154,14 +154,15 @@
 //
 //   - A cache with a dirty copy writes the copy back. After a read by another core, the cache keeps
 //     the line as a clean copy.
-//   - After a store, all other caches invalidate the line. If the next demand access of a cache to
-//     a line that it has invalidated misses, the miss is a coherence miss. A cache fills the empty
-//     frame before it evicts a line.
+//   - After a store, all other caches invalidate the line. After a cache has invalidated a line,
+//     its next demand access to this line is a coherence miss if the access misses. A cache fills
+//     the empty frame before it evicts a line.
 //
-// Stores are silent if the line is modified (M) already, and under MESI if it is exclusive (E),
-// because no other cache had it when it was read. Under MSI, a line that was only read is shared
-// (S), and a store to it causes an upgrade. MSI and MESI therefore differ in traffic, but never in
-// misses. Evictions are silent, so a line may count as shared although no other cache still has it.
+// A store to a modified line (M) causes no transaction. Under MESI, this also applies to an
+// exclusive line (E), which no other cache contained when the line was read. Under MSI, a line that
+// was only read is shared (S), and a store to it causes an upgrade. MSI and MESI therefore differ
+// in traffic, but never in misses. Evictions are silent, so a line may count as shared although no
+// other cache still has it.
 //
 // A miss fetches the line from the next level even if another cache contains the line. Misses to
 // lines that another cache could have supplied are counted as remote, either clean or dirty. If the

@@ -41,9 +41,9 @@
 //     array later (recency.go). The lines of the set that are still in the array are counted with
 //     lanes, as above. A line moves to the front of its lists only when it falls off the array. The
 //     lists are visited in ascending order of the number of sets. The visits end at the first list
-//     in which the line is already at the front, because it is also at the front of the lists for
-//     more sets. If every line has a stamp, the lists are instead updated at each access, and one
-//     visit to a list counts and moves the line.
+//     in which the line is already at the front, because the line is then also at the front of all
+//     following lists. If every line has a stamp, the lists are instead updated at each access, and
+//     one visit to a list counts and moves the line.
 //
 // [Coherent] computes the same depths for one of several cores if other cores' stores invalidate
 // lines (MODELS §6.4). [Shelved] supports more lines than fit in memory. It stores the lines in a

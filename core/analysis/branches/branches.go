@@ -16,11 +16,11 @@
 //     this block, the first edge is counted.
 //  3. A block that returns ends its invocation. A tail call also counts as a return, whether or not
 //     the called function returns.
-//  4. Otherwise, at least one invocation has ended without a return. The block, for example a
-//     landing pad, belongs to the topmost invocation whose latest block has the block as a
-//     successor. If there is no such invocation, or if the block follows a call to setjmp, the
-//     block belongs to the topmost invocation of its function and counts as resumed. All
-//     invocations above this invocation have ended.
+//  4. Otherwise, at least one invocation has ended without a return. The entered block, for example
+//     a landing pad, belongs to the topmost invocation whose latest block lists the entered block
+//     as a successor. If there is no such invocation, or if the entered block follows a call to
+//     setjmp, the entered block belongs to the topmost invocation of its function and counts as
+//     resumed. All invocations above this invocation have ended.
 //  5. If the block's function has no active invocation, the block counts as resumed, and all
 //     invocations of the thread end. Such blocks occur if a trace begins in the middle of a run, or
 //     if a program switches stacks.

@@ -2,8 +2,8 @@
 // (MODELS §7; Kulkarni, Pai and Schuff, §3 and §4.3).
 //
 // A granule is a word of 8 bytes, a line, or a page of 4,096 bytes. The source of a reference to a
-// granule is the last thread that wrote the granule, if it is a different thread. The package
-// counts
+// granule is the last thread that wrote the granule. If this thread itself makes the reference, the
+// reference has no source. The package counts
 //
 //   - events: every load or store that has a source;
 //   - transfers: for each value, the first load by each thread that did not write the value. A
@@ -39,8 +39,8 @@
 // look-up in a table of lines.
 //
 // Threads are assigned to slots in the order of their first references. There are at most 64 slots,
-// and all threads after the 63rd share the last slot. Threads that share a slot are distinguished
-// only by the caches of their cores.
+// and all threads after the 63rd share the last slot. The analysis does not distinguish threads
+// that share a slot, except by the caches of their cores.
 package communication
 
 import (

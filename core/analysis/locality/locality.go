@@ -5,9 +5,8 @@
 //  1. Batches are divided at the ends of windows.
 //  2. References are divided into line accesses. Most references make one line access.
 //  3. A stack.Model for each line size computes the stack distance of each line access.
-//  4. Distances are counted by kind. The distances on top of the stack, below topDepths, are
-//     counted in small arrays, and all other distances in a profile.Histogram and in the bins of
-//     the window.
+//  4. Distances are counted by kind. Distances below topDepths are counted in small arrays. All
+//     other distances are counted in a profile.Histogram and in the bins of the window.
 //  5. The distance shows whether an access is the first access to its line in a window. The number
 //     of these first accesses is the size of the window's working set.
 //  6. On request, the model is a stack.Sets, which also counts the stack distances within each set

@@ -20,10 +20,10 @@
 //     line. Kulkarni (section 4.1.1) calls this "what was executed between use and reuse".
 //
 // If the trace has several cores, accesses are also counted on the coherent stack of their core
-// (cores.go; package sharing): a core's first accesses to lines, coherence misses by the depth of
-// the line when another core's store invalidated it, and all other accesses by their depth. From
-// these counts, the misses of each site in private caches can be computed. corelines.go measures
-// line utilisation in private caches.
+// (cores.go; package sharing). Three kinds of accesses are counted: a core's first accesses to
+// lines; coherence misses, by the depth at which another core's store invalidated the line; and all
+// other accesses, by their depth. From these counts, the misses of each site in private caches can
+// be computed. corelines.go measures line utilisation in private caches.
 //
 // The same results, except strides, are reported for data objects:
 //
@@ -35,8 +35,8 @@
 //   - all other data, as one object.
 //
 // If only part of a trace is analysed, blocks that were allocated earlier belong to the object for
-// all other data. Mergeable profiles do not distinguish blocks, because a segment does not know the
-// blocks that were allocated earlier.
+// all other data. Mergeable profiles do not distinguish heap blocks, because a segment does not
+// contain the allocations of earlier heap blocks.
 //
 // # Method
 //

@@ -48,7 +48,7 @@
 // then a polynomial in the number of the block, and the first blocks determine this polynomial. The
 // degree of the polynomial is at most the number of nested loops.
 //
-// Blocks are alike under three conditions. First, the simulation takes the same decisions in each
+// Blocks are alike under three conditions. First, the simulation makes the same decisions in each
 // block. Second, the touched lines, the states and the numbers of periods are in arithmetic
 // progression from block to block. Third, if the lines that may be in the cache at the same time
 // and the bounds of the regions are sorted by address, their order is the same in each block. Each

@@ -35,9 +35,9 @@
 //     (reuse_profile_bb_i_shared_mem_…V8-all.py).
 //   - The equations do not specify which core they describe. [Printed] assigns serial blocks only
 //     to core 0, because the other cores have no windows of these blocks, and Algorithm 3 returns
-//     no profile for them. Without the serial blocks, the weights of a core sum to less than one,
-//     so ratios are divided by the sum. [Rate.Weight] is the sum of the weights, and HitRate ×
-//     Weight is eq. 7 exactly as printed.
+//     no profile for a block without windows. Without the serial blocks, the weights of a core sum
+//     to less than one, so ratios are divided by the sum. [Rate.Weight] is the sum of the weights,
+//     and HitRate × Weight is eq. 7 exactly as printed.
 //   - The paper says, "Typically we randomly select 1 % samples of basic block windows". A sample
 //     of 1 % contains no window of a block that ran fifty times. The authors' program selects ten
 //     windows of each block. The default of this package is 1 %, but at least 30 windows; see

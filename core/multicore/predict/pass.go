@@ -36,7 +36,7 @@ type pass struct {
 	byCore     []uint64
 	used       []bool // by private range: whether a reference has accessed the range
 	done       bool   // whether all rows of the threads have been read
-	crowded    bool   // whether more than mostDomains groups of cores share a cache, so that there are no stacks for them
+	crowded    bool   // whether there are more than mostDomains groups of cores that share a cache; their stacks are then not computed
 }
 
 // mostDomains is the maximum number of groups of cores with a shared stack, in addition to the
@@ -252,7 +252,7 @@ func (p *pass) result() (Result, error) {
 		r.Warnings = append(r.Warnings, "the times of blocks are unknown, so every reference is assumed to take one cycle on each core: add --processor, and record blocks with their instructions")
 	}
 	if p.crowded {
-		r.Warnings = append(r.Warnings, hierarchy.Warning("there are no SDCM results: more than "+strconv.Itoa(mostDomains)+" groups of cores share a cache, which is the maximum number of groups for which stacks are computed."))
+		r.Warnings = append(r.Warnings, hierarchy.Warning("there are no SDCM results, because stacks are computed for at most "+strconv.Itoa(mostDomains)+" groups of cores that share a cache, and this hierarchy has more groups."))
 	}
 	if p.runner != nil {
 		if err := p.addModelled(&r); err != nil {

@@ -52,8 +52,8 @@
 //     D-(B-D)/(n-1) lines of an iteration may have been evicted.
 //   - If a loop traverses several arrays at the same time, and the cache cannot contain all of
 //     them, only a part of each array is in the cache when the loop ends, as in the text on Figure
-//     4.4. Arrays that each iteration uses completely are treated as if the loop used them after
-//     the arrays that it traverses.
+//     4.4. If each iteration of the loop uses a whole array, this array is treated as if the loop
+//     used it after the arrays that the loop traverses.
 //   - If a trace compresses badly, the root of its tree contains a large number of arrays that
 //     consist of only one line. Therefore the context of the root consists of lines, not arrays,
 //     and references outside of loops are composed exactly.

@@ -3,8 +3,8 @@
 //
 // A container stores steps. A step is one execution of a block of code, and contains the addresses
 // that the block's sites accessed. All other data (kinds, sizes, source lines) is stored once, in
-// tables. A coder predicts each step. It assumes that the block after each block is the same as the
-// last time. It also assumes that every value either grows by its stride, or has the same
+// tables. A coder predicts each step. It assumes that each block is followed by the same block as
+// the last time. It also assumes that every value either grows by its stride, or has the same
 // difference from the previous value as before. A run of correctly predicted steps of any length
 // takes one or two bytes.
 //

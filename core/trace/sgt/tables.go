@@ -455,7 +455,7 @@ func (t *tableForm) use(use *int32, instrs int64) {
 	}
 	v := int64(unzigzag(z))
 	if v >= instrs || -2-v >= instrs {
-		t.fail("operand", uint64(v), "an instruction of the block, -1, or -2 minus one")
+		t.fail("operand", uint64(v), "the index i of an instruction in the block, -1, or -2 - i")
 	}
 	*use = int32(v)
 }
