@@ -25,7 +25,7 @@ const (
 		"The private stack contains only the thread's own accesses. On the coherent stack, another thread's store removes the line and leaves a hole (Schuff's model): the next access to this line is a coherence miss at every size. " +
 		"The shared stack contains the accesses of all threads, in the order of the trace. All three curves are exact."
 	helpFlows = "Rows are the threads that write values, and columns are the threads that use these values. An event is a reference to a word, line or page whose last writer is another thread; " +
-		"a transfer is the first load of a value since another thread wrote it, and its bytes are the minimum amount of data to move. On lines and pages, a reference also counts if the other thread wrote a different word of the same line or page. All counts are exact, in the order of the trace."
+		"a transfer is the first load of a value since another thread wrote it. The bytes of all transfers are the minimum amount of data that must move between threads. On lines and pages, a reference also counts if the other thread wrote a different word of the same line or page. All counts are exact, in the order of the trace."
 	helpMap = "The line accesses to the data structure by address and time. Addresses are offsets from the lowest address, and time is counted in references of the run. " +
 		"A miss is counted in a fully associative LRU cache of the level's size. To zoom in, drag over a part of the map or press +. Press Esc to see the whole map."
 	helpOwners = "The data structure is divided into equal parts. The upper row shows the thread that touched each part first: many systems place the part in memory near this thread. The lower row shows the thread that accesses the part most often (after Kulkarni and others). " +

@@ -8,7 +8,8 @@
 //     repeats.
 //  3. The host sends [Progress] five times a second, and from time to time a snapshot of the
 //     profile.
-//  4. The client may send Pause, Resume and Cancel, which have no body. The host responds to these within a quarter of a second.
+//  4. The client may send Pause, Resume and Cancel, which have no body. The host responds to these
+//     messages within a quarter of a second.
 //  5. The last Progress reports Ending, because assembling the result of many millions of lines
 //     takes a while.
 //  6. A [Done] or a [Failed] message ends the job. A run that is cancelled, or whose file is damaged, ends
@@ -18,7 +19,7 @@
 // A host may share a run with helpers in other workers ([Sharing], [HelperHost]):
 //
 //  1. The run sends [Help] with the trace attached, and then Stretch, a segment to analyse. Every
-//     message about a segment contains its number.
+//     message about a segment contains the number of the segment.
 //  2. The helper sends [Analysed] ten times a second, and finally Segment, the result.
 //  3. The run may send Pause, Resume, and Cut, which asks for an early result.
 //

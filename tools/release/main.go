@@ -8,8 +8,8 @@
 //   - SHA256SUMS.
 //
 // The same commit and version of Go always result in the same bytes: all times are the time of the
-// commit, lists are sorted, and the compiler receives no path of this machine. Release publishes
-// nothing.
+// commit, lists are sorted, and the binaries contain no paths of the machine that builds them.
+// Release publishes nothing.
 //
 // Usage, from the repository's root, after `make build zip` (`make release` does both, with the
 // version of Go that go.mod names):

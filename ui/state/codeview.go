@@ -583,7 +583,7 @@ func MissingLine(f *Source, line uint32) string {
 		return ""
 	}
 	return f.Name + " has " + Plural(uint64(len(f.Lines)), "line", "lines") + ", but the trace names line " + strconv.FormatUint(uint64(line), 10) +
-		": it is a different version from the one that was compiled."
+		": a different version of the file was compiled."
 }
 
 // SitesDocument returns a function that creates the document of the ranking for a hierarchy.

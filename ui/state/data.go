@@ -176,7 +176,7 @@ func (d *DataView) Plot() *Matrix {
 	m.Summary = "There are none."
 	if total > 0 {
 		m.Summary = Count(total) + " " + ShadeName(d.Shade()) + ", from reference " + Count(float64(uint64(first)*references)) + " to " + Count(float64(uint64(last+1)*references)) +
-			". A row is " + Bytes(bytes) + ", and a column " + Count(float64(references)) + " references. Misses are counted in fully associative caches."
+			". A row covers " + Bytes(bytes) + ", and a column covers " + Count(float64(references)) + " references. Misses are counted in fully associative caches."
 	}
 	d.plot = m
 	return m

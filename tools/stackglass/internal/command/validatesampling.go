@@ -42,7 +42,7 @@ func (a *app) runValidateSampling(s *simulation, name string, texts []string) er
 		return err
 	}
 	if r.sample != "" {
-		return usagef("--sample cannot be combined with --sampling: name the sample to validate with --sampling")
+		return usagef("--sample cannot be combined with --sampling; use --sampling to name the samples to validate")
 	}
 	if name == "-" {
 		return usagef("-: the trace is read once for each sample, but standard input can be read only once; give a file")
