@@ -12,9 +12,9 @@
 //     messages within a quarter of a second.
 //  5. The last Progress reports Ending, because assembling the result of many millions of lines
 //     takes a while.
-//  6. A [Done] or a [Failed] message ends the job. A run that is cancelled, or whose file is damaged, ends
-//     with Done and a partial profile that contains the reason. Failed means that there is no
-//     result.
+//  6. A [Done] or a [Failed] message ends the job. If a run is cancelled, or its file is damaged,
+//     the run ends with Done and a partial profile that contains the reason. Failed means that
+//     there is no result.
 //
 // A host may share a run with helpers in other workers ([Sharing], [HelperHost]):
 //

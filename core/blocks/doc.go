@@ -2,9 +2,9 @@
 // probabilities. For the probabilities of a recorded run, the results are the exact counts of that
 // run. For other probabilities, the results predict the counts of a run with a different input.
 //
-// This is the linear model of "average bracketed forms" (Santhi and Chennupati, Compute Node
-// Models, LA-UR-17-20754, part 1; MODELS §12). If P_ij is the probability that block i continues
-// with block j, the number of executions of block j is
+// The package implements the linear model of "average bracketed forms" (Santhi and Chennupati,
+// Compute Node Models, LA-UR-17-20754, part 1; MODELS §12). If P_ij is the probability that block i
+// continues with block j, the number of executions of block j is
 //
 //	N_j = Σ P_ij N_i + entries of j
 //

@@ -3,7 +3,7 @@
 // hash; and the format of numbers.
 //
 // The package depends on neither the browser nor Vugu, so native tests cover everything that a
-// person reads. Data flows through it as follows:
+// person reads. Data flows through the package as follows:
 //
 //  1. [NewView] summarises a profile for one line size.
 //  2. [View.Findings], [View.Bins], [View.MissCurve] and other methods turn the summary into

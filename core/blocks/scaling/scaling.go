@@ -16,8 +16,8 @@
 //  2. The length of a description is the number of bits that encode the coefficients and the choice
 //     of monomials. A description must be shorter than the counts themselves.
 //  3. If there are more runs than coefficients, the additional runs check the polynomial.
-//     [Law.Checked] is the number of additional runs. If a polynomial has as many terms as runs, it
-//     is not checked, and a caveat says so.
+//     [Law.Checked] is the number of additional runs. If a polynomial has as many terms as there
+//     are runs, it is not checked, and a caveat says so.
 //
 // Counts without such a polynomial are assumed to depend on data. A least-squares fit yields a
 // power law or, if there are more than two runs and the fit is better, a + b log n or a n + b n log

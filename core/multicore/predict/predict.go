@@ -21,10 +21,10 @@
 //
 // # Hit ratios
 //
-// The local hit ratio of a level is its hits / its accesses. The global hit ratio is 1 - misses /
-// accesses to the first level. The paper's hit ratios of the second level are global. In the
-// paper, the mean over private caches weights all caches equally. [Level.Mean] excludes idle
-// caches.
+// The local hit ratio of a level is the number of its hits divided by the number of its accesses.
+// The global hit ratio of a level is 1 minus the number of its misses divided by the number of
+// accesses to the first level. The paper's hit ratios of the second level are global. In the paper,
+// the mean over private caches weights all caches equally. [Level.Mean] excludes idle caches.
 package predict
 
 import (

@@ -52,14 +52,15 @@
 //   - Threads (threads.go): each core, and each group of cores that share a cache, has its own
 //     stack, with its own front and its own reuse times, or its own samples of accesses. At the
 //     top, the coherent stack (MODELS §6.4) contains all lines; below the front, it contains only
-//     the sampled lines and the holes. Its distances are estimated as the distances on the private
-//     stack, multiplied by the factor by which holes reduce the distances of the sampled lines. A
-//     sample of a single access ends at the next access to the line by the same core. This access
-//     is a coherence miss if another core has stored to the line since the sampled access. The
-//     depth at which the line was invalidated is the number of lines accessed from the beginning of
-//     the sample to the store. Stack distances within sets are not counted, and the misses of
-//     set-associative caches are estimated with SDCM. The classes of MODELS §6.6 are not estimated,
-//     because they depend on rare accesses by other cores, which a sample usually does not contain.
+//     the sampled lines and the holes. The distances on the coherent stack are estimated as the
+//     distances on the private stack, multiplied by the factor by which holes reduce the distances
+//     of the sampled lines. A sample of a single access ends at the next access to the line by the
+//     same core. This access is a coherence miss if another core has stored to the line since the
+//     sampled access. The depth at which the line was invalidated is the number of lines accessed
+//     from the beginning of the sample to the store. Stack distances within sets are not counted,
+//     and the misses of set-associative caches are estimated with SDCM. The classes of MODELS §6.6
+//     are not estimated, because they depend on rare accesses by other cores, which a sample
+//     usually does not contain.
 //   - Communication (talk.go): the sample contains every access to a sampled line, so the estimates
 //     for words and lines have no bias. If the rate is halved, lines are dropped together with
 //     their counts. Pages are omitted, because the last writer of a page depends on all lines of
