@@ -223,7 +223,7 @@ func withoutRunState(p *profile.Profile) *profile.Profile {
 	return p
 }
 
-// settle completes the results, which fails if a spill store fails.
+// settle completes the results. It returns an error if a spill store fails.
 func (f *feed) settle() error {
 	for _, a := range f.analyses {
 		if s, ok := a.Analysis.(contract.Settler); ok {

@@ -191,7 +191,7 @@ type block struct {
 	first      uint64 // number of references before the block
 	references uint64
 	header     *trace.Header  // the trace's header at the end of the block
-	left       profile.Totals // totals of the rows after the previous block that were not selected
+	left       profile.Totals // totals of the rows that were not selected since the end of the previous block
 	position   position       // position of the reader after the block
 	moves      bool           // the block changes the layout of memory blocks
 }
@@ -246,7 +246,7 @@ func newSizes(workers, blocks int, memoryBytes uint64) sizes {
 // maxBlocks returns the maximum number of blocks that are waiting or being analysed.
 func (s *sizes) maxBlocks() int { return (s.workers + 2) * s.blocks }
 
-// adaptTo adapts the sizes to the cost of joining a segment, which ends before block number end.
+// adaptTo adapts the sizes to the cost of joining a segment that ends before block number end.
 func (s *sizes) adaptTo(p *profile.Profile, end int) {
 	if s.fixed {
 		return

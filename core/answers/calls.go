@@ -91,7 +91,7 @@ func NewCalls(p *profile.Profile, levels []attribution.Attribution, name func(sy
 // latency of memory.
 func (c *Calls) AddCycles(levels []attribution.Attribution, memory float64) {
 	latencies := latenciesOf(levels, memory)
-	first := len(c.Events) - len(levels) // the event of the first level's misses; accesses come before it
+	first := len(c.Events) - len(levels) // index of the event that counts the misses in the first level; the previous event counts the accesses
 	if latencies == nil || levels[0].Paths == nil {
 		return
 	}
@@ -111,9 +111,9 @@ func latenciesOf(levels []attribution.Attribution, memory float64) (list []float
 	return list
 }
 
-// memoryCycles returns the hits in each level, and the accesses to memory, times their latencies.
-// The function accesses returns the number of accesses to a level or, for the number after the last
-// level, to memory.
+// memoryCycles multiplies the hits in each level, and the accesses to memory, by their latencies,
+// and returns the sum. Calling accesses(l) returns the number of accesses to level l or, if l is
+// the number of levels, to memory.
 func memoryCycles(latencies []float64, accesses func(level int) float64) (cycles float64) {
 	for l, latency := range latencies {
 		hits := accesses(l)

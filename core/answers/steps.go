@@ -46,8 +46,8 @@ func MostApart(a, b *profile.Curve) (lines uint64) {
 type knee struct {
 	Below uint64  // largest capacity before the fall, in lines
 	Lines uint64  // smallest capacity after the fall, in lines
-	From  float64 // miss ratio at the capacity Below
-	To    float64 // miss ratio at the capacity Lines
+	From  float64 // miss ratio of a cache of Below lines
+	To    float64 // miss ratio of a cache of Lines lines
 }
 
 // cliff reports whether the fall spans at most 1/64 of the capacity.
@@ -80,7 +80,7 @@ func knees(c *profile.Curve) []knee {
 // fall. Caches of fewer than four lines are ignored.
 func steepest(c *profile.Curve, others []knee, width func(uint64) uint64) (best knee, found bool) {
 	gain := c.Accesses / 50
-	// the variable below counts the distinct distances that hit at the smaller capacity
+	// below is the number of distinct distances that hit at the smaller capacity
 	below, all := 0, distances{curve: c}
 	for d, upto := range c.From(0) {
 		lines := d + 1
@@ -93,7 +93,7 @@ func steepest(c *profile.Curve, others []knee, width func(uint64) uint64) (best 
 			next, count, hits = all.distanceAt(below)
 		}
 		hits -= count
-		// An access at the distance next misses in all caches of up to next lines.
+		// In caches of at most next lines, accesses at this distance (next) miss.
 		k := knee{Below: next, Lines: lines}
 		if upto-hits <= gain || nearKnee(others, k) {
 			continue

@@ -91,7 +91,7 @@ func (r *Run) sites(q Question, d *report.Document) error {
 		}
 		return nil
 	}
-	rows, sorted := int(min(q.Number("top"), math.MaxInt)), math.MaxInt // the number of rows to sort by the column; by default all rows
+	rows, sorted := int(min(q.Number("top"), math.MaxInt)), math.MaxInt // number of rows in the table, and number of rows that Order sorts by the column
 	switch {
 	case rows > 0:
 	case !q.Brief:

@@ -131,8 +131,8 @@ func (v *Verb) Arg(name string) *Arg {
 	return nil
 }
 
-// missingIf returns a function for Verb.Missing. The function returns the reason, why, if lacking
-// returns true for the profile.
+// missingIf returns a function for Verb.Missing. If a profile lacks the data, according to the
+// function lacking, the returned function returns the reason (why). Otherwise, it returns "".
 func missingIf(lacking func(*profile.Profile) bool, why string) func(*profile.Profile) string {
 	return func(p *profile.Profile) string {
 		if lacking(p) {

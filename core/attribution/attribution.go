@@ -646,7 +646,7 @@ func (f *fitting) missesOf(n accesses) float64 {
 
 // fit scales the miss ratios of the bins so that the expected misses add up to the misses of the
 // level. It returns the number of misses that cannot be assigned to any bin. If anyBin is set, the
-// bins do not describe the caches of the level, so missing misses may be assigned to any bin.
+// bins do not describe the caches of the level, so additional misses may be assigned to any bin.
 func (f *fitting) fit(misses float64, anyBin bool) (rest float64) {
 	certain, expected := float64(f.certain), f.totalMisses()
 	missing := misses - expected
@@ -680,9 +680,9 @@ func (f *fitting) fit(misses float64, anyBin bool) (rest float64) {
 	return missing
 }
 
-// fillBins turns hits into misses until no misses are missing, starting with the bins of the
-// longest distances, because these accesses are most likely to miss. It returns the number of
-// misses that cannot be assigned to any bin.
+// fillBins counts hits as misses until the bins contain the given number of additional misses. It
+// starts with the bins of the longest distances, because these accesses are most likely to miss. It
+// returns the number of misses that cannot be assigned to any bin.
 func (f *fitting) fillBins(missing float64) (rest float64) {
 	for i := len(f.shares) - 1; i >= 0 && missing > 0; i-- {
 		count := float64(f.bins[i].count)

@@ -98,8 +98,8 @@ func (r *Ranker) restrictToWindows(list []Attribution) {
 	}
 }
 
-// inWindows calls the function misses for each item and returns the results. The parameter values
-// contains the misses of each item in the whole run.
+// inWindows returns the results of calling misses for each item. The parameter values contains the
+// misses of each item in the whole run.
 func inWindows(values []float64, whole, own []item, misses func(value float64, whole, own item) float64) []float64 {
 	if values == nil {
 		return nil

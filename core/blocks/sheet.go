@@ -93,7 +93,7 @@ func (s *Sheet) fail(line int, why, do string) *Error {
 }
 
 // splitWords splits a line into words. The results bar and equals are the positions of the words |
-// and =, or -1 if the line does not contain them. All text after = is one word.
+// and =, or -1 if the line does not contain them. The text after the character = is a single word.
 func splitWords(l string) (list []string, bar, equals int, why string) {
 	bar, equals = -1, -1
 	for {

@@ -154,7 +154,7 @@ func (t *Total) finish() Total {
 	return *t
 }
 
-// sum adds up the blocks [first, end).
+// sum returns the total work of the blocks [first, end).
 func (w *Work) sum(s *Solution, first, end int) Total {
 	t := Total{Whole: true}
 	for b := first; b < end; b++ {

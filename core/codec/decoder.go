@@ -17,8 +17,8 @@ func (e *Error) Error() string { return "byte " + strconv.Itoa(e.Offset) + ": " 
 // value read is zero.
 type Decoder struct {
 	in   []byte
-	at   int // number of bytes that were read, at most len(in)
-	base int // offset of in within the file
+	at   int // number of bytes of the slice in that were read
+	base int // offset in the file at which the slice in begins
 	err  *Error
 }
 

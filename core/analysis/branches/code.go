@@ -18,7 +18,7 @@ type code struct {
 	more    index.Table // the edges of jumps whose targets are far apart, by source and target; only the first of several equal edges
 	names   map[string]uint32
 	// The field nameOf contains the number of each function's name. For each node, the field calls
-	// contains the number of a name: the function that the node calls; 0: none.
+	// contains the number of the name of the called function, or 0 if there is no such name.
 	nameOf, calls []uint32
 	// bySite is true if an entry of a block is detected by the first load, store or modify of the
 	// block. blockOfFirst maps the site of a block's first reference to the block, and every other
@@ -125,8 +125,8 @@ func (c *code) add(number uint32, b *trace.Block) {
 	c.bareBlocks = append(c.bareBlocks, number+1)
 }
 
-// newJump returns the jump of a node with more than two edges, whose first edge has the number in the
-// parameter first.
+// newJump returns the jump of a node with more than two edges. The parameter first is the number of
+// the node's first edge.
 func (c *code) newJump(from, first uint32, successors []uint32) jump {
 	low, high := slices.Min(successors), slices.Max(successors)
 	if uint64(high-low) >= mostSpan*uint64(len(successors)) {

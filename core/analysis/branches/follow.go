@@ -234,8 +234,8 @@ func (a *Analysis) takeEdge(t *thread, edge, to uint32) {
 }
 
 // invocationBefore finds the topmost invocation whose latest block has an edge to the given block.
-// invocationBefore returns the edge, and the number of invocations above this invocation, or -1 if
-// there is no such invocation.
+// It returns the edge, and the number of invocations above the found invocation. If no invocation
+// has such an edge, this number is -1.
 func (a *Analysis) invocationBefore(t *thread, to uint32) (depth int, edge uint32) {
 	for i := len(t.stack) - 1; i >= 0; i-- {
 		if edge, found := a.code.findEdge(t.stack[i], to); found {

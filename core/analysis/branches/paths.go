@@ -42,12 +42,12 @@ type path struct {
 	depth uint32
 
 	calls        uint64 // calls from the parent's function
-	again        uint64 // calls of the function from itself, which stay on the path
+	again        uint64 // direct recursive calls of the function, which stay on the path
 	back         uint64 // calls back to the parent's function, which continue on the parent's path
 	instructions uint64 // LLVM IR instructions executed on the path
 }
 
-// These values of the field function mark paths that do not end in a known function.
+// If the field function has one of these values, the path does not end in a known function.
 const (
 	outside = ^uint32(0) - iota // outside all functions
 	below                       // the path is unknown, because it began before the segment

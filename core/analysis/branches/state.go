@@ -277,8 +277,8 @@ func (a *Analysis) Joins(next *profile.Profile) (now, later bool) {
 	return a.hasRoomFor(1+paths, deepest), a.hasRoomFor(1, 0)
 }
 
-// sizeOf returns the number of call paths of an encoded segment, except the first path, and their
-// greatest depth. sizeOf ignores encoding errors, because Append reports them.
+// sizeOf returns the number of call paths in an encoded segment, not counting the first path, and
+// the greatest depth of these paths. sizeOf ignores encoding errors, because Append reports them.
 func sizeOf(segment []byte) (paths int, deepest uint32) {
 	c := codec.Reader(segment)
 	gone := false
@@ -300,10 +300,11 @@ func sizeOf(segment []byte) (paths int, deepest uint32) {
 	return paths, deepest
 }
 
-// hasRoomFor reports whether the run stays within its limits with the given number of additional
-// call paths, whose depths are added to the depths of existing paths. When two segments are joined,
-// the limits are checked only afterwards, because most segments have the same paths. Because of
-// recursion, a joined path may be shallower than the sum of the depths, but it is never deeper.
+// hasRoomFor reports whether the run stays within its limits if the given number of call paths is
+// added. The parameter deepest is the maximum depth of the added paths, relative to the existing
+// paths that they extend. When two segments are joined, the limits are checked only afterwards,
+// because most segments have the same paths. Because of recursion, a joined path may be shallower
+// than the sum of the depths, but it is never deeper.
 func (a *Analysis) hasRoomFor(paths int, deepest uint32) bool {
 	if a.gone || a.segment {
 		return true

@@ -66,8 +66,8 @@ func (o *lineOwners) minDistance(cells []cell) uint32 {
 	return uint32(least) << wordShift
 }
 
-// maxMoves returns the maximum number of moves of the line if its owners run at the same time, and
-// the two owners that use their words most often.
+// maxMoves returns the maximum number of times that the line can move if its owners run at the same
+// time. It also returns the two owners that use their words most often.
 func (o *lineOwners) maxMoves() (n uint64, first, second uint8) {
 	var all uint64
 	first, second = noOwner, noOwner

@@ -13,7 +13,7 @@ type memory struct {
 	lines   arena[line]
 	recent  [recentLines]*line
 	private arena[privateWord] // the words of unshared lines: one run of words for each line
-	free    []uint32           // unused runs of private
+	free    []uint32           // unused runs of the arena private
 	shares  arena[sharedLine]
 	cells   arena[cell] // the words of shared lines: one run of cells for each line
 
@@ -348,7 +348,7 @@ const (
 	chunkRuns = 1 << chunkBits
 )
 
-// add allocates a run of zero elements and returns its index.
+// add allocates a run whose elements are zero, and returns the index of the run.
 func (a *arena[T]) add() uint32 {
 	if a.count%chunkRuns == 0 {
 		a.chunks = append(a.chunks, make([]T, chunkRuns*a.length))

@@ -105,7 +105,7 @@ func (p touchedParts) recordLineEvent(isFalse bool) {
 	}
 }
 
-// recordTransfer records that the reference uses a value of the word that another thread wrote.
+// recordTransfer records that the reference uses a value that another thread wrote to the word.
 func (p touchedParts) recordTransfer(r *reference, word uint64, from source) {
 	p.parts[p.partOf(r, word)].class.produce(from.thread)
 }

@@ -40,7 +40,7 @@ func (t *threads) slot(number uint32) uint8 {
 
 type counts struct{ events, transfers uint64 }
 
-// add counts an event, and also a transfer if the event is one.
+// add counts an event. If the event is a transfer, it also counts the transfer.
 func (c *counts) add(from source) {
 	c.events++
 	if from.transfer {
@@ -183,8 +183,8 @@ func (w *windows) room() window {
 	return room
 }
 
-// openCounts returns the counts of the open window: the parameter last, with the counts of f that no
-// closed window contains appended.
+// openCounts returns the counts of the open window: it appends the counts in f that no closed
+// window contains to the parameter last, and returns the result.
 func (w *windows) openCounts(f flows, last window) window {
 	for place, c := range f {
 		if w.counted != nil {

@@ -122,7 +122,8 @@ func (s *sum) addCode() {
 	}
 }
 
-// isLaterPart reports whether b belongs to the basic block that begins with the part first.
+// isLaterPart reports whether b is a later part of the basic block whose first part is in the
+// parameter first.
 func isLaterPart(b, first *trace.Block) bool {
 	return b.Part > 0 && b.Function == first.Function && b.Label == first.Label && b.Flags&trace.Synthetic == 0
 }
@@ -152,9 +153,9 @@ func (s *sum) addBasicBlock(first, end int) {
 	s.c.Code = append(s.c.Code, row)
 }
 
-// wasExecuted reports whether one of the blocks [first, end) was entered, or made a reference that is
-// counted one by one. A block that was entered at the end of the previous segment makes references in
-// this segment without being entered in it.
+// wasExecuted reports whether one of the blocks [first, end) was entered, or made a reference that
+// is counted one by one. If a block was entered at the end of the previous segment, the block can
+// make references in this segment although this segment does not contain its entry.
 func (s *sum) wasExecuted(first, end int) bool {
 	for n := first; n < end; n++ {
 		if s.executions[n] != 0 {

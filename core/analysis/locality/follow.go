@@ -99,7 +99,7 @@ func (s *lineSize) measure(lines []trace.Line, distances []uint32) {
 	s.model.Distances(lines, distances)
 }
 
-// measureFirst computes the distances of an appended segment's first touches on a model.
+// measureFirst uses a model to compute the stack distances of an appended segment's first touches.
 func (s *lineSize) measureFirst(touches []profile.FirstTouch, on interface {
 	Distances(lines []trace.Line, out []uint32)
 }) {

@@ -154,8 +154,9 @@ type lineSize struct {
 	distances [MaxLines]uint32
 }
 
-// settle counts the first n accesses in s.Lines. The number of the reference that makes access i is
-// at + origin[i], or at + i if origin is nil.
+// settle counts the first n accesses in s.Lines. The parameter at is the number of the first
+// reference. origin[i] is the offset of the reference that makes access i; if origin is nil, the
+// offset is i.
 func (s *lineSize) settle(n int, kinds []trace.Kind, origin []uint32, at uint64) {
 	distances := s.distances[:n]
 	s.accesses.Lines, s.accesses.Distances, s.accesses.Rows, s.accesses.Reference = s.Lines[:n], nil, origin, at
@@ -201,8 +202,9 @@ func (s *lineSize) settle(n int, kinds []trace.Kind, origin []uint32, at uint64)
 	}
 }
 
-// windowFor makes the last row belong to the window that contains the given reference, and appends
-// rows if necessary. The parameter size is the number of references in a window.
+// windowFor appends a row if the given reference lies in a new window. The last row then belongs to
+// the window that contains the reference. The parameter size is the number of references in a
+// window.
 func (s *lineSize) windowFor(reference, size uint64) {
 	w := &s.windows
 	if n := w.First + uint64(len(w.Rows)); n > reference/w.References {

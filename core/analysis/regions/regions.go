@@ -47,7 +47,7 @@ type key struct {
 
 type region struct {
 	key
-	from, to       uint64 // to is only set after the region has ended
+	from, to       uint64 // the field to is set when the region ends
 	times, between uint64
 	into           *region // the region with which this region was joined; nil: none
 }

@@ -25,9 +25,9 @@ import (
 //     locality, which appends the segment later. Distances on this stack are counted when package
 //     locality resolves its first touches.
 //
-// Finally, the lines of the segment are pushed onto the stacks. A note for whose line no earlier
-// access was found is kept, because this analysis may itself be a segment, which will be appended
-// to earlier segments.
+// Finally, the lines of the segment are pushed onto the stacks. If no earlier access to the line of
+// a note was found, the note is kept, because this analysis may itself be a segment that will be
+// appended to earlier segments.
 
 // ErrManyCores reports that the segments together have more threads or groups of threads than there
 // can be cores.

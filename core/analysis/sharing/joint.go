@@ -168,9 +168,9 @@ func (s *lineSize) findLineState(j *segmentJoin, i int) {
 	e.holders |= bit
 }
 
-// findForeign determines which core of a domain touched a line before a core's first touch, and
-// reports whether it was a different core. The parameter others contains the cores that touched the
-// line earlier in the segment.
+// findForeign determines which core of a domain was the last to touch a line before a core's first
+// touch, and reports whether it was a different core. The parameter others contains the cores that
+// touched the line earlier in the segment.
 func (d *domain) findForeign(f *firsts, i int, n note, others uint64) (foreign bool) {
 	core, o := n.core(), &d.overlaps
 	if others &= d.set(); others != 0 { // the first of these cores now has an overlap; the others already had an overlap
@@ -250,8 +250,8 @@ func (c *core) joinCoherent(j *segmentJoin, number int) error {
 }
 
 // resolveTouch counts a first touch of a segment. resolveTouch returns the depth of the line and,
-// if the line was invalidated, its depth at that time. The result remains is true if the note still
-// depends on earlier segments.
+// if the line was invalidated, its depth at that time. It also reports whether the note still
+// depends on earlier segments (remains).
 func (c *core) resolveTouch(below *stack.Below, n *note) (depth, lostAt uint32, remains bool) {
 	depth, lostAt, filled := below.Touch(n.line, n.filled())
 	switch depth {

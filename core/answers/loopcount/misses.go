@@ -278,8 +278,8 @@ func (m *Misses) arrayName(a *misses.Array, lineBytes uint64) string {
 	return strings.Join(list, ", ")
 }
 
-// Limits on the leaves of the loop tree and on the simulated accesses. Beyond them, Classes
-// computes nothing.
+// Limits on the leaves of the loop tree and on the simulated accesses. If a trace exceeds one of
+// these limits, Classes computes no classes.
 const (
 	mostClassLeaves    = 400
 	mostClassSimulated = 300_000

@@ -307,8 +307,8 @@ func (m *Model) doubt(p *Prediction, reuse Reuse) {
 	}
 }
 
-// extrapolationRatio is the minimum ratio of a parameter to its largest recorded value for a caveat
-// about the extrapolation.
+// If a parameter is at least extrapolationRatio times its largest recorded value, the result
+// contains a caveat about the extrapolation.
 const extrapolationRatio = 16
 
 func percent(share float64) string {

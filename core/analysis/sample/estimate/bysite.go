@@ -37,15 +37,15 @@ type siteSampler struct {
 // determines the confidence intervals.
 type pairCounts map[pairBin]*[groups]uint64
 
-// pairBin identifies a pair of site and object, and a bin. The bin is outOf for first accesses, and
-// lostBin or higher for coherence misses.
+// pairBin identifies a pair of site and object, and a bin. First accesses have the bin outOf.
+// Coherence misses have the bin lostBin or a higher bin.
 type pairBin struct {
 	pair uint32
 	bin  uint32
 }
 
-// lostBin is the first bin of coherence misses: it counts those whose line was invalidated at a
-// depth of bin 0.
+// lostBin is the first bin of coherence misses. It contains the coherence misses whose line was
+// invalidated at a depth in bin 0.
 const lostBin = outOf + 1
 
 // binOf returns the bin of an access at the given depth, or of a coherence miss whose line was
@@ -259,9 +259,9 @@ func (w *weighing) distributeReuse(r *profile.Reuse, p *placeCounts) {
 	r.Cold, r.Bins, r.Off = all.Cold, all.Bins, all.Off
 }
 
-// distribute moves accesses of a site or an object out of the bin of the shortest distance: first
-// to first accesses, then to coherence misses, and then to other bins, longest distances first. All
-// other accesses stay in the shortest bin (SHARDS-adj).
+// distribute moves accesses of a site or an object out of the bin of the shortest distance, in this
+// order: to the count of cold accesses, to the coherence misses, and to the other bins, longest
+// distances first. All other accesses stay in the shortest bin (SHARDS-adj).
 func (w *weighing) distribute(r *profile.CoherentReuse, p *placeCounts) {
 	shortest := uint8(profile.SiteBin(w.front))
 	i := slices.IndexFunc(r.Bins, func(b profile.BinCount) bool { return b.Bin == shortest })

@@ -84,8 +84,8 @@ const (
 	foundNew
 )
 
-// access moves a line to the top. If the line was on the stack, the result above is its previous
-// depth among the sampled lines.
+// access moves a line to the top. If the line was on the stack, access also returns its previous
+// depth among the sampled lines (above).
 func (h *holedStack) access(line trace.Line) (above int, how found) {
 	stamp, known := h.place[line]
 	how = foundHere
@@ -110,8 +110,8 @@ func (h *holedStack) access(line trace.Line) (above int, how found) {
 	return above, how
 }
 
-// invalidate replaces a line with a hole. The result above is the depth of the line among the
-// sampled lines.
+// invalidate replaces a line with a hole. It returns the depth of the line among the sampled lines
+// (above).
 func (h *holedStack) invalidate(line trace.Line) (above int, here bool) {
 	stamp, known := h.place[line]
 	if !known || stamp == away {

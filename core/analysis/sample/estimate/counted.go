@@ -15,7 +15,7 @@ type stackSample struct {
 	near   [frontLines]uint64
 	deep   profile.Histogram
 	cold   uint64
-	spread groupWeights // the weights of deep and cold, divided by group
+	spread groupWeights // the weights in deep and cold, divided among the groups
 }
 
 // add counts an access at a distance. The parameter group is the group of the access if the access

@@ -57,7 +57,7 @@ func sampled(o sample.Options, lines []trace.Line) (*profile.Locality, *profile.
 	a := o.Locality([]uint32{64}).(*Analysis)
 	s := a.sizes[0]
 	var loads [maxLines]trace.Kind
-	s.appendRows(0, profile.MinWindow)
+	s.appendRow(0, profile.MinWindow)
 	for len(lines) > 0 {
 		n := copy(s.Lines[:], lines)
 		s.settle(n, loads[:n])

@@ -13,14 +13,15 @@ import (
 // assigns ascending stamps to lines, and counts live stamps with a Fenwick tree (Bennett and
 // Kruskal, 1975). When all stamps have been used, the lines are renumbered.
 type sampledOrder struct {
-	place map[trace.Line]uint32 // the stamp of each line, which is its index in the slice lines, or the value away
+	place map[trace.Line]uint32 // for each line: its stamp, which is an index in the slice lines; the constant away if the line was removed
 	lines []placed              // indexed by stamp
 	sums  stampCounts           // counts the live stamps
 	live  int
 }
 
 // placed is a line with the time at which the line was pushed onto the stack. An entry is live if
-// the line has not moved since then, which means that the map place refers to the entry.
+// the line has not moved since then: in this case, sampledOrder.place[line] is the index of the
+// entry.
 type placed struct {
 	line trace.Line
 	at   uint64
@@ -146,7 +147,8 @@ func (o *sampledOrder) code(c *codec.Coder) {
 // stampCounts is a Fenwick tree (Fenwick, 1994) that counts live stamps. sums[0] is unused.
 type stampCounts []uint32
 
-// newSums returns a tree with room for the given number of stamps, the first of which are live.
+// newSums returns a tree with room for the given number of stamps. The parameter live is the number
+// of live stamps, which precede all other stamps.
 func newSums(room, live int) stampCounts {
 	s := make(stampCounts, room+1)
 	for i := range live {

@@ -161,8 +161,8 @@ func (s *lineSize) bounds(l *profile.Locality, factor float64, size *profile.Sam
 	return boundsOf(&misses, &off, s.front, s.sampler.deviation)
 }
 
-// boundsOf returns the confidence intervals of misses whose errors are in the parameter off. For
-// capacities up to the parameter front, the misses are exact.
+// boundsOf returns the confidence intervals of the numbers of misses. The parameter off contains
+// the errors of these numbers. For capacities up to the parameter front, the misses are exact.
 func boundsOf(misses *[outOf + 1]uint64, off *[outOf + 1]profile.Bound, front uint32, deviation func(distance float64) float64) (list []profile.Bound) {
 	most := misses[profile.SiteBin(front)] // number of accesses that may miss
 	for bin := 0; bin <= outOf; bin++ {

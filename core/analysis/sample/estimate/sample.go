@@ -84,7 +84,7 @@ func (a *Analysis) Lines() uint64 {
 func (a *Analysis) Consume(b *trace.Batch) error {
 	locality.EachWindow(b.Len(), a.done, func(lo, hi int, reference, size uint64) {
 		for _, s := range a.sizes {
-			s.appendRows(reference, size)
+			s.appendRow(reference, size)
 			s.Each(b, lo, hi, func(_, n int, kinds []trace.Kind, _ []uint32) { s.settle(n, kinds) })
 		}
 	})
@@ -99,7 +99,7 @@ func (a *Analysis) ConsumePiece(b *trace.Batch, from, end uint64) {
 	}
 	addrs, sizes := []trace.Addr{b.Addr[0] + from}, []uint32{uint32(end - from)}
 	for _, s := range a.sizes {
-		s.appendRows(a.done-1, profile.WindowSize(a.done))
+		s.appendRow(a.done-1, profile.WindowSize(a.done))
 		s.Split(addrs, sizes, b.Kind, func(n int, kinds []trace.Kind, _ []uint32) { s.settle(n, kinds) })
 	}
 }
@@ -172,7 +172,7 @@ func (c *counts) nearAt(kind, d int) uint64 {
 	return c.near[0][kind<<4|d] + c.near[1][kind<<4|d]
 }
 
-// windows contains the counts by window of the run: see profile.Windows.
+// windows contains the counts for each window of the run: see profile.Windows.
 type windows struct {
 	References uint64
 	rows       []row
@@ -188,9 +188,10 @@ type row struct {
 
 func (w *windows) last() *row { return &w.rows[len(w.rows)-1] }
 
-// appendRows makes the last row belong to the window that contains the given reference, and appends
-// rows if necessary. The parameter size is the number of references in a window.
-func (s *lineSize) appendRows(reference, size uint64) {
+// appendRow appends a row if the given reference lies in a new window. The last row then belongs to
+// the window that contains the reference. The parameter size is the number of references in a
+// window.
+func (s *lineSize) appendRow(reference, size uint64) {
 	w := &s.windows
 	if w.References >= size && uint64(len(w.rows)) > reference/w.References {
 		return

@@ -23,7 +23,7 @@ func TestLongRun(t *testing.T) {
 		tracetest.Strided(8, 1<<14), tracetest.Strided(8, 1<<20), tracetest.Zipf(1<<16, 1.2, 2), tracetest.Uniform(1<<10, 3))
 	a := sample.Options{Mode: profile.TimeSample, Gap: gap, Seed: 1}.Locality([]uint32{64}).(*Analysis)
 	s := a.sizes[0]
-	s.appendRows(0, profile.MinWindow)
+	s.appendRow(0, profile.MinWindow)
 	full, truth := stack.NewExact(), profile.KindLocality{Kind: trace.Load}
 	var loads [maxLines]trace.Kind
 	var lines [maxLines]trace.Line

@@ -90,8 +90,8 @@ func (t *sampledCommunication) liveAnalyses() (list []*octaveAnalyses) {
 	return list
 }
 
-// decide makes the decision of package communication whether to run, but once for all analyses,
-// because each of them receives only some references.
+// decide decides whether the communication analyses run, by the rule of package communication. It
+// decides once for all analyses, because each analysis receives only some references.
 func (t *sampledCommunication) decide(b *trace.Batch) {
 	if t.decides == nil {
 		return

@@ -42,8 +42,8 @@ type weighing struct {
 // newWeighing returns the weighing for a stack with the given number of accesses and, if single
 // accesses are sampled, the given number of samples. First accesses are estimated from lines whose
 // hashes do not exceed the parameter threshold. The parameter halvings is the number of times that
-// the rate has been halved. One of the parameters lines and single is nil: lines if single accesses
-// are sampled, and single otherwise.
+// the rate has been halved. If single accesses are sampled, the parameter lines is nil. Otherwise,
+// the parameter single is nil.
 func newWeighing(threshold uint64, halvings uint, lines *spaceSampler, single *timeSampler, accesses, samples uint64) (w weighing) {
 	rate := profile.RateOf(threshold)
 	w.cold, w.coldRest = math.Exp2(-float64(halvings))/rate, 1-rate
