@@ -68,26 +68,26 @@ func (c *counts) represents(b beginning) bool {
 // run. For each count, the difference that the change makes in the beginning is scaled to the whole
 // run: by the ratio of the site's coherence misses in the whole run to its coherence misses in the
 // beginning or, if the site has no coherence misses in the beginning, by the ratio of its accesses.
-// The parameter named of contains the counts of the unchanged run.
-func (c *counts) extend(of *counts, to *beginning) {
-	from := of.beginning
-	all, begun := of.accesses(from)
+// The parameter unchanged contains the counts of the unchanged run.
+func (c *counts) extend(unchanged *counts, to *beginning) {
+	from := unchanged.beginning
+	all, begun := unchanged.accesses(from)
 	c.simulated = share(begun, all)
 	for i := range c.sites {
-		by := share(float64(of.sites[i].accesses), float64(from.uses[i].accesses))
+		by := share(float64(unchanged.sites[i].accesses), float64(from.uses[i].accesses))
 		if lost := from.coherence[0][i]; lost > 0 {
-			by = of.coherence[0][i] / lost
+			by = unchanged.coherence[0][i] / lost
 		}
 		whole := func(of, from, to float64) float64 { return max(0, of-by*(from-to)) }
 		for k := range c.misses {
-			c.misses[k][i] = whole(of.misses[k][i], from.misses[k][i], to.misses[k][i])
-			c.coherence[k][i] = min(c.misses[k][i], whole(of.coherence[k][i], from.coherence[k][i], to.coherence[k][i]))
+			c.misses[k][i] = whole(unchanged.misses[k][i], from.misses[k][i], to.misses[k][i])
+			c.coherence[k][i] = min(c.misses[k][i], whole(unchanged.coherence[k][i], from.coherence[k][i], to.coherence[k][i]))
 		}
 		n := &c.sites[i]
-		n.accesses = of.sites[i].accesses
-		n.near = min(n.accesses, uint64(whole(float64(of.sites[i].near), float64(from.uses[i].near), float64(to.uses[i].near))))
+		n.accesses = unchanged.sites[i].accesses
+		n.near = min(n.accesses, uint64(whole(float64(unchanged.sites[i].near), float64(from.uses[i].near), float64(to.uses[i].near))))
 	}
-	c.idle = []waiting{{cycles: max(0, of.idleCycles()-share(all, begun)*(from.idle-to.idle))}}
+	c.idle = []waiting{{cycles: max(0, unchanged.idleCycles()-share(all, begun)*(from.idle-to.idle))}}
 }
 
 // extended returns a sentence about a result that was computed from the beginning of the run; empty

@@ -90,7 +90,7 @@ func (r *run) sharing() {
 			}
 			if !f.Seen || saved < Least*r.out.Cycles {
 				most := min(float64(f.Moves)*r.handOver(), r.out.Cycles)
-				finding.Saved, finding.Least, finding.Most = max(saved, most/carefully), saved, most
+				finding.Saved, finding.Least, finding.Most = max(saved, most/uncertaintyDivisor), saved, most
 				finding.How = "The threads hardly overlapped in this run. The upper bound is the waiting time if the threads always run at the same time."
 				r.add(at, finding)
 				continue
@@ -266,7 +266,7 @@ func (r *run) trueSharing(of *counts) {
 		}
 		// private copies would not help, because they have to be filled
 		if !shared || !helps || tried != nil && tried.savedAt(at) < left/4 {
-			f.Saved, f.Least, f.Most = left/carefully, 0, left
+			f.Saved, f.Least, f.Most = left/uncertaintyDivisor, 0, left
 			f.Why = "the code loads data that another thread has stored in the meantime, so each such access fetches the line from another core"
 			f.Fix = "let the same thread store and load the data: divide both loops between the threads in the same way, and order the elements so that elements used together belong to one thread"
 			f.How = r.untriedHow()
@@ -352,8 +352,9 @@ func (r *run) queues(of *counts) {
 	if of == nil {
 		return
 	}
-	// By the line of such a word: the waits of all locations for this line. A location may find the
-	// line in its cache because the previous atomic operation, on a different word, fetched it.
+	// For the line of each such word, waits contains the sum of the coherence waits of the
+	// locations that perform atomic operations on the line. A location may find the line in its
+	// cache because the previous atomic operation, on a different word, fetched it.
 	waits := map[trace.Line]float64{}
 	for _, at := range r.places {
 		for line := range r.claimedLines(at, of) {
@@ -563,7 +564,7 @@ func (r *run) causes() {
 			f.Saved = f.Most
 			f.Why = chased(r.behind(at.level))
 			if f.Fix = "allocate the elements from one array in the order in which they are visited, or keep the fields that the loop needs in an array instead of behind pointers"; r.searched[at.function] {
-				f.Least, f.Saved = 0, left/carefully
+				f.Least, f.Saved = 0, left/uncertaintyDivisor
 				f.Fix = "make the data smaller, use fewer dependent loads for each look-up (for example with many keys in each node), or interleave several look-ups"
 				f.How = "A different order of the elements was tried and does not help, so the saving is a range. The upper bound is all cycles that the run waits here."
 			}
@@ -584,7 +585,7 @@ func (r *run) causes() {
 			f.More = "sites --by object --utilisation 48KiB,12"
 		case at.irregular > 0.5, used > 0 && used <= fewBytes && at.spaced > 0.5:
 			f.Kind = RandomAccess
-			f.Saved = left / carefully
+			f.Saved = left / uncertaintyDivisor
 			f.Least, f.Most = 0, left
 			f.Why = r.irregularReason(at)
 			f.Fix = "make the data smaller, or sort or partition the accesses so that accesses to the same part of the data are close in time"
@@ -596,7 +597,7 @@ func (r *run) causes() {
 			f.More = "sites --by line"
 		case at.never > 0.8*at.wait, r.tried[at] && r.swept[at] < oftenSwept && left > small*r.out.Cycles && r.inOrder(at):
 			f.Kind = Streaming
-			f.Saved = left / carefully
+			f.Saved = left / uncertaintyDivisor
 			f.Least, f.Most = 0, left
 			f.Why = "the lines are accessed in order and replaced before they are used again, so the loop runs at the speed of " + r.behind(at.level)
 			f.Fix = "use a smaller type, skip data that is not needed, for instance with an index, or do more work on each element while it is in the cache: combine this pass with the previous or the next pass"
@@ -614,7 +615,7 @@ func (r *run) causes() {
 			level := r.Machine.Levels[most].Name
 			f.Kind = Capacity
 			f.Most = min(left, evicted+at.pages)
-			f.Saved = f.Most / carefully
+			f.Saved = f.Most / uncertaintyDivisor
 			f.Why = "the code returns to the data after " + level + " has evicted it"
 			f.Fix = "work on parts of the data that fit in " + level + ": do all steps for one part before starting the next"
 			f.More = "curve"
@@ -743,9 +744,9 @@ func (r *run) prefetches(at *place) bool {
 // data.
 const oftenSwept = 3
 
-// carefully is the divisor of the maximum saving if the trace does not show how much of it can be
-// achieved. Changes that were tried therefore rank first.
-const carefully = 8
+// If the trace does not show how much of the maximum saving can be achieved, the maximum saving is
+// divided by uncertaintyDivisor. Changes that were tried therefore rank first.
+const uncertaintyDivisor = 8
 
 // A line is poorly used if at most half of its bytes are used. A good layout uses nearly all bytes.
 const (

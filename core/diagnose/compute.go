@@ -38,7 +38,7 @@ func (r *run) compute() {
 		}
 		each, iterations := r.sourceIteration(b)
 		takes, need := number(t.Steady.Cycles/iterations)+" cycles", number(max(t.Steady.Ports, t.Steady.Dispatch)/iterations)+" cycles"
-		f := Finding{Kind: Compute, Cost: t.Cycles, Saved: saved / carefully, Least: 0, Most: saved,
+		f := Finding{Kind: Compute, Cost: t.Cycles, Saved: saved / uncertaintyDivisor, Least: 0, Most: saved,
 			Why: each + " waits for a result of the previous iteration: this chain takes " + takes + "; without this wait, an iteration would take only " + need,
 			Fix: "split the chain into several independent chains, such as four partial sums; for floating point, allow the compiler to reorder operations (-ffast-math or an OpenMP simd reduction)",
 			How: "Modelled: the cycles that the loop would take if only the execution ports limited it.", IllegalIf: "the program needs exactly the same floating-point result, because another order of additions rounds differently",
@@ -64,7 +64,7 @@ func (r *run) compute() {
 			f.Why = each + " computes the remainder of a division for the next iteration; this division takes " + takes
 			f.Fix, instead = "compute the remainder once for many iterations, before the sums overflow; if each value is needed, subtract the divisor whenever the sum has reached the divisor", ""
 			f.IllegalIf = "the numbers are so large that even a few sums overflow"
-		case chain.used: // for example a running sum, whose chain partial sums cannot break
+		case chain.used: // for example a running sum: partial sums cannot break its chain
 			f.Fix, instead = "compute the value of each iteration from its index instead of from the previous iteration, or work on several independent sequences at a time", ""
 			f.IllegalIf = "there is only one sequence, and each of its values depends on the previous value"
 		}
@@ -130,9 +130,10 @@ func (r *run) chainLine(b int) (line uint32) {
 	return line
 }
 
-// sourceIteration returns the number of source iterations in an iteration of a block's loop, and
-// the words for the iteration to which cycles refer. If the compiler has unrolled the loop by an
-// unknown factor, cycles refer to the compiled loop.
+// sourceIteration returns the number of source iterations in an iteration of a block's loop. It
+// also returns a phrase for texts that state the cycles of an iteration: the phrase is "each
+// iteration" or, if the compiler has unrolled the loop by an unknown factor, "each iteration of the
+// compiled loop".
 func (r *run) sourceIteration(b int) (each string, iterations float64) {
 	k := &r.cost.program.Blocks[b]
 	for i := range r.nestsIn(k) {
@@ -195,8 +196,8 @@ func (r *run) withSums(b int) float64 {
 	return r.steady(b, instrs).Cycles
 }
 
-// steady returns the cycles of an iteration of a block's loop if the loop contained the given
-// instructions instead.
+// steady returns the cycles that an iteration of a block's loop would take if the loop contained
+// the given instructions instead.
 func (r *run) steady(b int, instrs []trace.Instr) pipeline.Steady {
 	hit := func(int, uint32) float64 { return r.Machine.Levels[0].LatencyCycles }
 	return r.Processor.NewBody(instrs, pipeline.Options{Target: r.cost.program.TargetOf(uint32(b)), LoadLatency: hit}).Steady()

@@ -164,7 +164,7 @@ func (r *run) price() error {
 	}
 	c.run = c.measureOf(r.p)
 	if r.loops != nil && r.tooLong() {
-		r.out.Notes = append(r.out.Notes, r.long())
+		r.out.Notes = append(r.out.Notes, r.tooLongNote())
 	}
 	r.countUnchanged()
 	r.exact()
@@ -197,8 +197,8 @@ func (r *run) price() error {
 	return nil
 }
 
-// long returns the note about a run that is too long to be replayed.
-func (r *run) long() string {
+// tooLongNote returns the note about a run that is too long to be replayed.
+func (r *run) tooLongNote() string {
 	text, most := "changes of the data layout were not tried, and address translation is not counted", uint64(mostSkimmed)
 	if len(r.p.Totals.Threads) > 1 {
 		text, most = text+", data shared between threads was not examined, and threads that wait for each other are not found", mostReplayed
@@ -351,7 +351,7 @@ func stepsOf(r *run) []uint64 {
 	index := newSiteIndex(r.p)
 	byRef := make([]int, len(r.loops.Tree().References()))
 	for n, ref := range r.loops.Tree().References() {
-		byRef[n] = int(index.of(ref.Site, ref.PC, ref.Kind))
+		byRef[n] = int(index.indexOf(ref.Site, ref.PC, ref.Kind))
 	}
 	var walk func(n loops.Node, times float64)
 	walk = func(n loops.Node, times float64) {
@@ -396,7 +396,7 @@ func namesOf(r *run) []string {
 				continue
 			}
 			ref, addr, wild := item.Leaf()
-			if site := index.of(ref.Site, ref.PC, ref.Kind); site >= 0 && !wild && names[site] == "" {
+			if site := index.indexOf(ref.Site, ref.PC, ref.Kind); site >= 0 && !wild && names[site] == "" {
 				if by := r.loops.AllocatedAt(addr); by != nil {
 					names[site] = by.Name
 				}
@@ -704,8 +704,8 @@ func (r *run) group() {
 	}
 }
 
-// dependentFrom is the factor by which loads must wait longer than overlapping loads would, to count
-// as dependent.
+// Loads count as dependent if they wait at least dependentFrom times as long as overlapping loads
+// would.
 const dependentFrom = 1.5
 
 // crossing returns the number of references of a site that cross a line boundary.

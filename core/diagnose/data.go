@@ -87,7 +87,7 @@ func (r *run) inOrderOf(at *place) (best *retrial) {
 	return best
 }
 
-// mostApart is the maximum number of arrays for whose elements a different order is tried.
+// mostApart is the maximum number of arrays whose elements are reordered separately.
 const mostApart = 2
 
 // dataApart returns the sites of a source location whose addresses are irregular, grouped by
@@ -168,7 +168,7 @@ func (r *run) translations() {
 			walks += r.cost.overheads.walks[i]
 			second += r.cost.overheads.second[i]
 		}
-		hidden := walks*walkCycles < second*secondPageCycles // at best, instructions that do not wait hide the page walks
+		hidden := walks*walkCycles < second*secondPageCycles // at best, the page walks overlap with instructions that do not wait
 		walks += second
 		left := at.wait * (1 - r.taken[at])
 		r.taken[at] = 1
@@ -186,15 +186,15 @@ func (r *run) translations() {
 			How:  "The translations were counted again with pages of 2 MiB.",
 			More: "sites --by line"}
 		if hidden {
-			f.Saved, f.Most, f.Tried = saved/carefully, saved, false
+			f.Saved, f.Most, f.Tried = saved/uncertaintyDivisor, saved, false
 			f.How += " Most translations are in the second-level TLB, and the core may do other work while these translations are read, so the saving is a range."
 		}
 		r.add(at, f)
 	}
 }
 
-// elements tries other layouts for the elements of arrays. elements moves fields that are used
-// together to a separate array, or aligns elements to lines.
+// elements tries other layouts for the elements of arrays: it moves fields that are used together
+// to a separate array, or aligns the elements to lines.
 func (r *run) elements() {
 	tried := 0
 	for _, at := range r.byWait() {
@@ -308,9 +308,10 @@ func (r *run) hotSites(at *place, a record) (list []int) {
 	return list
 }
 
-// split tries to separate the fields that a source location uses from the other fields. f is the
-// finding of an earlier trial that it refines, or nil. added reports whether split added a finding,
-// and replayed whether the whole run was replayed with the change.
+// split tries to separate the fields that a source location uses from the other fields. If f is not
+// nil, f is the finding of an earlier trial, and split refines this finding. The result added
+// reports whether split added a finding. The result replayed reports whether the whole run was
+// replayed with the change.
 func (r *run) split(at *place, a record, f *Finding) (added, replayed bool) {
 	hot := r.hotSites(at, a)
 	to := r.splitting(a, hot)
@@ -341,7 +342,7 @@ func (r *run) split(at *place, a record, f *Finding) (added, replayed bool) {
 	f.Cost, f.Saved, f.Tried, f.Least, f.Most = max(f.Cost, at.wait+at.pages, t.saved), t.saved, true, 0, 0
 	f.Before, f.After, f.How = t.before, t.after, r.retried()
 	if r.linked(hot) { // the elements must stay together, because links point to them
-		f.Saved, f.Most, f.Tried = t.saved/carefully, t.saved, false
+		f.Saved, f.Most, f.Tried = t.saved/uncertaintyDivisor, t.saved, false
 		f.Fix = "move the fields that this loop does not use to separate elements, to which each element has a pointer or an index"
 	}
 	r.taken[at] = 1

@@ -284,7 +284,7 @@ func (r *run) progress() {
 func (d *Diagnosis) ranked() *Diagnosis {
 	d.merge()
 	for i := range d.Findings {
-		if f := &d.Findings[i]; !f.Tried && (f.Saved < 2*f.Most/carefully || f.Kind == Layout) {
+		if f := &d.Findings[i]; !f.Tried && (f.Saved < 2*f.Most/uncertaintyDivisor || f.Kind == Layout) {
 			f.Saved = min(f.Saved, mostGuessed*d.Cycles)
 		}
 	}
@@ -362,8 +362,8 @@ func (d *Diagnosis) merge() {
 	d.Findings = all
 }
 
-// nextTo is the maximum distance, in source lines, of two findings about the same statements, such
-// as a look-up that first loads the address of a table and then an entry.
+// nextTo is the maximum distance, in source lines, between two findings about the same statements,
+// such as a look-up that first loads the address of a table and then an entry.
 const nextTo = 4
 
 // alsoAt returns a phrase that lists the other source lines of a finding.

@@ -65,9 +65,9 @@ func TestUpdates(t *testing.T) {
 	}
 }
 
-// TestNeedsLater checks that loops cannot be fused if the second loop needs values that the first
-// loop computes later.
-func TestNeedsLater(t *testing.T) {
+// TestFusionBreaksDependence checks that loops cannot be fused if the second loop needs values that
+// the first loop computes later.
+func TestFusionBreaksDependence(t *testing.T) {
 	leaf := func(r loops.Reference, addr trace.Addr, steps ...int64) loops.Item {
 		return loops.Leaf(r, addr, steps...)
 	}
@@ -88,8 +88,8 @@ func TestNeedsLater(t *testing.T) {
 		"unrolled":          {loops.Loop(8, leaf(loaded, q, 16)), loops.Loop(4, leaf(stored, q, 32), leaf(stored, q+8, 32)), false},
 	} {
 		n := &loops.Nest{Items: []loops.Item{c.first, c.second}}
-		if got := needsLater(n, change.Fuse{First: change.Path{0}}); got != c.want {
-			t.Errorf("%s: needsLater = %t, want %t", name, got, c.want)
+		if got := fusionBreaksDependence(n, change.Fuse{First: change.Path{0}}); got != c.want {
+			t.Errorf("%s: fusionBreaksDependence = %t, want %t", name, got, c.want)
 		}
 	}
 }

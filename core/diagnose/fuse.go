@@ -77,9 +77,10 @@ func (r *run) pairWork(n *loops.Nest, fuse change.Fuse, g *group) float64 {
 	return times * max(0, before-after)
 }
 
-// operationsOf returns the operations of all iterations of an innermost loop, except the operations
-// for which without returns true. The operations are independent of each other. Each operation is
-// executed as often as in the run, multiplied by times.
+// operationsOf returns the operations of all iterations of an innermost loop. It omits the
+// operations for which the function without returns true. The operations are independent of each
+// other. The number of executions of each operation is its number of executions in the run,
+// multiplied by the parameter times.
 func (r *run) operationsOf(l *loops.Item, times float64, without func(k *trace.Block, instr int) bool) (list []pipeline.Op) {
 	for b, each := range r.codeOf(l) {
 		k := &r.cost.program.Blocks[b]

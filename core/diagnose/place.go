@@ -11,8 +11,8 @@ type tlb struct {
 func newTLB() tlb { return tlb{&recent{}, newLRU(secondPages, secondPageWays)} }
 
 // use translates an address of a page for a site. For each site, it counts the translations that
-// are not in the first level: second counts translations from the second level, and walks counts
-// page walks.
+// are not in the first level. The parameter second contains the numbers of translations from the
+// second level, and the parameter walks contains the numbers of page walks.
 func (t *tlb) use(page uint64, site int32, second, walks []float64) {
 	switch first, in := t.first.use(page), t.second.use(page); {
 	case first:

@@ -255,8 +255,8 @@ type elementTable struct {
 	to      []trace.Addr // new address of each element, and the end of the last element
 	latest  uint32       // the element found last
 	placed  uint64       // number of elements in blocks or, without blocks, number of grains
-	// possible is the number of elements or grains between low and high, which is the maximum of
-	// placed.
+	// possible is the number of elements or grains between low and high. The field placed cannot
+	// exceed this number.
 	possible uint64
 	// element returns the beginning of the element that contains an address, the number of bytes
 	// that certainly belong to it, and the number of bytes that are reserved for it.
@@ -616,7 +616,7 @@ func apart(of *counts, shift uint, copies bool) rename {
 		if !ok {
 			return w.addr
 		}
-		l := contended.at(index)
+		l := contended.lineAt(index)
 		owner := l.owner[w.addr/wordBytes%words]
 		switch {
 		case !l.contended, copies && owner != several:

@@ -12,8 +12,8 @@ import (
 // loop's iterations. Unlike a change of the loop-compressed trace, a reorder needs no constant
 // strides.
 type reorder struct {
-	// by block: 1 + the first block of the outer loop that contains the block; around: only the
-	// block's function contains such a loop
+	// by block: 1 + the first block of the outer loop that contains the block; around if no such
+	// loop contains the block but the block's function contains one
 	loop  []uint32
 	turns [][]row // rows kept for each iteration of the inner loop
 	inner []bool  // by block: whether it is the first block of an inner loop

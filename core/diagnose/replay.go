@@ -23,7 +23,7 @@ const (
 	mostSampled  = 12 << 20 // rows replayed of a longer trace
 	numParts     = 4        // number of parts of a longer trace
 	mostSkimmed  = 1 << 27  // rows of a trace that is replayed in parts
-	mostRows     = 80 << 20 // rows in all replays together
+	mostRows     = 80 << 20 // total number of rows in all replays
 	mostShared   = 1 << 20  // lines in a run with several threads
 	mostWays     = 64       // ways; caches with more ways cannot be replayed
 )
@@ -121,7 +121,7 @@ type page struct {
 	lead   int32
 	user   int32   // a site at which the owner uses the page
 	far    float64 // additional cycles for another socket's memory, for threads that did not store first
-	moved  float64 // like far, for lines that these threads fetch for the first time
+	moved  float64 // like the field far, but only for lines that these threads fetch for the first time
 }
 
 // line records the cores that have a cache line, and the threads that stored to the line's words.
@@ -203,8 +203,8 @@ const (
 	mostGroups = 1 << 16
 )
 
-// at returns a line by its index.
-func (t *lineTable) at(index uint32) *line { return &t.groups[index>>groupShift][index&groupMask] }
+// lineAt returns the line with the given index.
+func (t *lineTable) lineAt(index uint32) *line { return &t.groups[index>>groupShift][index&groupMask] }
 
 // known returns the index of a line. ok is false if the table contains no line of the line's group.
 func (t *lineTable) known(at trace.Line) (index uint32, ok bool) {
@@ -215,7 +215,7 @@ func (t *lineTable) known(at trace.Line) (index uint32, ok bool) {
 // find returns a line, or nil if the table contains no line of the line's group.
 func (t *lineTable) find(at trace.Line) *line {
 	if index, ok := t.known(at); ok {
-		return t.at(index)
+		return t.lineAt(index)
 	}
 	return nil
 }
@@ -231,13 +231,13 @@ func (t *lineTable) grow(index uint32) *line {
 	for int(index>>groupShift) >= len(t.groups) {
 		t.groups = append(t.groups, make([]line, 1<<groupShift))
 	}
-	return t.at(index)
+	return t.lineAt(index)
 }
 
 // need returns a line, and adds it if it is new.
 func (t *lineTable) need(at trace.Line) *line { return t.grow(t.index(at)) }
 
-// each calls do with each line of all groups.
+// each calls the function do for every line of every group.
 func (t *lineTable) each(do func(at trace.Line, of *line)) {
 	for g, key := range t.numbers.keys {
 		for i := range t.groups[g] {
@@ -412,7 +412,7 @@ type replay struct {
 	taken    uint64      // number of references
 	met      int         // number of synchronisation points
 	begun    []beginning // the counts at some synchronisation points
-	enough   atomic.Bool // the synchronisation point until was reached
+	enough   atomic.Bool // the replay has reached its last synchronisation point (until)
 	prepared []row       // the accesses of the current reference, if there is only one thread
 	// number of lock operations, and of atomic operations on the same word as the previous atomic
 	// operation, since the last synchronisation point
@@ -515,11 +515,11 @@ func (r *run) canReplay() bool {
 	return true
 }
 
-// again replays the trace. If to is not nil, again uses it to change addresses; if order is not
-// nil, again uses it to change the order of references. Pages have 1<<pageShift bytes. It returns
-// nil if the trace cannot be replayed. If levels is false and there is only one thread, it does not
-// count misses, because [run.exactMisses] returns the misses of the unchanged run. Several replays
-// may run at the same time.
+// again replays the trace. If the parameter to is not nil, it changes the addresses of references.
+// If the parameter order is not nil, it changes the order of references. Pages have 1<<pageShift
+// bytes. again returns nil if the trace cannot be replayed. If the parameter levels is false and
+// there is only one thread, again does not count misses, because [run.exactMisses] returns the
+// misses of the unchanged run. Several replays may run at the same time.
 func (r *run) again(to rename, order *reorder, pageShift uint, levels bool) *counts {
 	return r.replay(to, order, pageShift, levels, nil)
 }
@@ -720,8 +720,8 @@ func newSiteIndex(p *profile.Profile) *siteIndex {
 	return x
 }
 
-// of returns the index of the site of a reference, or -1 if the profile has no such site.
-func (x *siteIndex) of(site uint32, pc trace.Addr, kind trace.Kind) int32 {
+// indexOf returns the index of the site of a reference, or -1 if the profile has no such site.
+func (x *siteIndex) indexOf(site uint32, pc trace.Addr, kind trace.Kind) int32 {
 	if int64(site) < int64(len(x.byNumber)) {
 		return x.byNumber[site]
 	}
@@ -943,7 +943,7 @@ func (s *replay) access(i int, r *row) {
 		c.near++
 		if position == 0 {
 			if store {
-				s.share(s.lines.at(r.site), number, at, r, store)
+				s.share(s.lines.lineAt(r.site), number, at, r, store)
 			}
 			return
 		}

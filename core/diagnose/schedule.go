@@ -45,12 +45,12 @@ var usualBuffers = buffers{1 << 17, 1 << 21}
 const mostCores = 64
 
 // schedule delivers the rows of a loop-compressed trace in the order of a machine that runs every
-// thread on its own core. A schedule reads the next rows while it passes on earlier rows. Reading
-// and passing on use different cache lines of the host.
+// thread on its own core. A schedule reads the next rows while it passes on earlier rows. The code
+// that reads rows and the code that passes them on use different cache lines of the host.
 type schedule struct {
 	tree *loops.Tree
-	// divide is called, in trace order, for each reference with a site, which is the last of the
-	// rows. It replaces the reference with one or more rows. divide may be nil
+	// divide is called, in trace order, for each reference with a site. The reference is the last
+	// element of rows, and divide replaces it with one or more rows. divide may be nil
 	divide  func(rows []row) []row
 	index   *siteIndex                          // nil if references have no sites
 	reuse   *reuse                              // nil if there is only one thread
@@ -72,7 +72,7 @@ type schedule struct {
 	take    func(*row)
 	joined  func()             // called when all threads have synchronised
 	forked  func()             // called when the threads begin
-	clock   [mostCores]float64 // the clock of each thread, which take advances
+	clock   [mostCores]float64 // the clock of each thread; the function take advances the clock
 	met     float64            // clock at the last synchronisation point
 	worked  uint64             // a bit for each thread that has run since the last synchronisation point
 	known   int                // number of threads seen so far
@@ -142,7 +142,7 @@ func (s *schedule) push(q *queue, rows []row) {
 	}
 }
 
-// drop releases the chunks whose rows are all before row to.
+// drop releases the chunks that contain only rows before row number to.
 func (s *schedule) drop(q *queue, to int) {
 	n := (to - q.first) >> chunkBits
 	s.free = append(s.free, q.chunks[:n]...)
@@ -243,7 +243,7 @@ func (s *schedule) read(rows []row, most int) (_ []row, more bool) {
 				if b.PC != nil {
 					pc = b.PC[i]
 				}
-				r.index = s.index.of(r.site, pc, kind)
+				r.index = s.index.indexOf(r.site, pc, kind)
 			case s.alloc != nil && kind == trace.Alloc && b.Arg != nil:
 				s.alloc(r.addr, b.Arg[i])
 			}
@@ -267,8 +267,9 @@ func (s *schedule) skip(b *trace.Batch) {
 	}
 }
 
-// parts describes which rows of a long trace are replayed: in the middle of each period of rows,
-// the given number of rows. The zero value means all rows.
+// parts describes which rows of a long trace are replayed. The trace is divided into periods of
+// equal length. The field period is the number of rows in each period. The field rows is the number
+// of rows that are replayed, in the middle of each period. The zero value means all rows.
 type parts struct{ period, rows uint64 }
 
 // skip reports whether a group of rows is omitted. The group is skipped or replayed as a whole.

@@ -214,8 +214,9 @@ func (r *run) neighbours(byPlace map[*place]*group) {
 }
 
 // withoutRests removes nests that only perform the last iterations of the previous nest, for which
-// the compiler has generated a separate loop. For each remaining nest, end is the node at which the
-// nest or its last iterations begin.
+// the compiler has generated a separate loop. For each remaining nest, the result end contains the
+// node at which the nest begins or, if the nest's last iterations were removed, the node at which
+// these iterations begin.
 func (r *run) withoutRests(order []int) (list, end []int) {
 	for _, loop := range order {
 		first, last := r.loops.Loops[loop].First, len(list)-1
@@ -253,8 +254,9 @@ func (r *run) differ(a, b *loops.Item) bool {
 	return r.cost.program != nil && !slices.Equal(r.operations(a), r.operations(b))
 }
 
-// copies does the same as [run.inlinedTwice], for loops of a nest that are inside depth other
-// loops. One of the two loops may be unrolled further than the other loop.
+// copies does the same as [run.inlinedTwice] for two loops of a nest. The parameter depth is the
+// number of loops around each of the two loops. One of the two loops may be unrolled further than
+// the other loop.
 func copies(a, b *loops.Item, depth int) (same bool) {
 	before := leavesOf(a.Body)
 	for _, it := range leavesOf(b.Body) {
@@ -381,9 +383,9 @@ func (r *run) rollNest(nest int) *change.Rolled {
 // reference.
 func (r *run) copies(site uint32) uint64 { return max(1, r.sources[site].copies) }
 
-// leftOf returns the shares of the waits of a source location for which no finding accounts yet: of
-// the waits for lines from other threads, and of the other waits. Findings account for the waits for
-// other threads first.
+// leftOf returns the shares of a source location's waits for which no finding accounts yet. The
+// result exchanged is the share of the waits for lines from other threads, and the result others is
+// the share of all other waits. Findings account for the waits for other threads first.
 func (r *run) leftOf(at *place) (exchanged, others float64) {
 	taken := r.taken[at] * at.wait
 	exchanged = 1 - min(1, share(taken, at.coherence))
@@ -418,9 +420,9 @@ func (r *run) nestWaits(loop int) []float64 {
 	return waits
 }
 
-// average sets the misses in each level for one run of the group's nests, averaged over all these
-// nests. The data of the first nest may be in no cache, whereas the data of the other nests may be
-// in a cache.
+// average sets g.perRun to the average number of misses in each level per run of the given nests.
+// The average includes all nests of the group. The data of the first nest may be in no cache,
+// whereas the data of the other nests may be in a cache.
 func (r *run) average(g *group, nests ...int) {
 	g.perRun, g.repeated, g.times = make([]float64, len(r.cost.levels)), 1, 1
 	accesses := func(nest int) float64 {
@@ -935,8 +937,9 @@ func (r *run) lineOf(nest int, p change.Path, file string) (line uint32, innermo
 // header block.
 func (r *run) entriesOf(head uint32) float64 { return r.entriesWithin(head, mostDeep) }
 
-// entriesWithin does the same as entriesOf, but follows at most the given number of loops that
-// directly follow each other. These loops end as often as they begin.
+// entriesWithin returns the number of times that the code enters a loop. If another loop directly
+// precedes the loop, the loop is entered at most as often as the other loop, because loops end as
+// often as they begin. entriesWithin follows at most the given number of preceding loops.
 func (r *run) entriesWithin(head uint32, most int) (entries float64) {
 	blocks := r.cost.program.Blocks
 	for b := range blocks {
@@ -1155,9 +1158,9 @@ func (r *run) try(n *loops.Nest, sunk bool, by change.Change, g *group) *trial {
 		return nil
 	}
 	out.before, out.after = slices.Insert(out.before, worst, before[0]), slices.Insert(out.after, worst, after[0])
-	// The nest alone begins with empty caches. In the whole run, the data of the nest may already
-	// be in the caches, or data from its previous execution may have been evicted. Therefore, the
-	// difference between the misses of the nest is subtracted from the misses in the run.
+	// The simulation of the nest begins with empty caches. In the whole run, the data of the nest
+	// may already be in the caches, or data from its previous execution may have been evicted.
+	// Therefore, the change of the nest's simulated misses is applied to the misses in the run.
 	now, then := make([]float64, len(waits)+1), make([]float64, len(waits)+1)
 	for k := range waits {
 		now[k] = out.before[k]
@@ -1201,8 +1204,9 @@ func (r *run) try(n *loops.Nest, sunk bool, by change.Change, g *group) *trial {
 	return out
 }
 
-// inOrderAt returns the factor by which the waits of a group's nests for lines from below a level
-// change if the lines become sequential. The waits of stores, for example, do not change.
+// inOrderAt returns the ratio of two waits of a group's nests for lines from below a level: the
+// waits if the lines become sequential, and the waits in the run. The waits of stores, for example,
+// do not change.
 func (r *run) inOrderAt(g *group, level int) float64 {
 	now, then := 0.0, 0.0
 	seen := map[*place]bool{}
@@ -1244,8 +1248,8 @@ func (t *trial) missesFew() bool { return t.fetched > t.saved/2 && t.before[t.le
 const leastTried = 16
 
 // inSequence reports whether each reference in items advances by less than a line in its innermost
-// loop. The items are inside depth loops. In a matrix transposition, one of the two references
-// advances by more in either order of the loops.
+// loop. The parameter depth is the number of loops around the items. In a matrix transposition, one
+// of the two references advances by more in either order of the loops.
 func inSequence(items []loops.Item, depth int, lineBytes int64) bool {
 	for i := range items {
 		if it := &items[i]; it.IsLoop() {
@@ -1273,18 +1277,18 @@ func (r *run) applies(n *loops.Nest, by change.Change) bool {
 	}
 	fused := n.Clone()
 	for _, pair := range fuse.Pairs() {
-		if r.sameSource(fused, pair) || needsLater(fused, pair) || loopcount.Separate(r.loops, fused, pair) || pair.Apply(fused) != nil {
+		if r.sameSource(fused, pair) || fusionBreaksDependence(fused, pair) || loopcount.Separate(r.loops, fused, pair) || pair.Apply(fused) != nil {
 			return false
 		}
 	}
 	return true
 }
 
-// needsLater reports whether two loops cannot simply be fused, because an iteration of the second
-// loop needs a value that the first loop stores in a later iteration, or overwrites a value that
-// the first loop loads in a later iteration. For example, the second loop may copy the result of a
-// stencil back.
-func needsLater(n *loops.Nest, fuse change.Fuse) bool {
+// fusionBreaksDependence reports whether two loops cannot simply be fused, because an iteration of
+// the second loop needs a value that the first loop stores in a later iteration, or overwrites a
+// value that the first loop loads in a later iteration. For example, the second loop may copy the
+// result of a stencil back.
+func fusionBreaksDependence(n *loops.Nest, fuse change.Fuse) bool {
 	if len(fuse.First) == 0 {
 		return false
 	}
@@ -1311,8 +1315,8 @@ func needsLater(n *loops.Nest, fuse change.Fuse) bool {
 	return false
 }
 
-// mostLater is the largest assumed number of iterations by which one of two fused loops must be
-// ahead of the other loop.
+// mostLater is the maximum distance, in turns, of the dependences that fusionBreaksDependence
+// examines.
 const mostLater = 4
 
 // span is the memory that a reference touches in one turn, which is a group of iterations of a
@@ -1326,7 +1330,8 @@ type span struct {
 	stores bool
 }
 
-// spans returns the spans of the references in a loop at this depth, which is divided into turns.
+// spans returns the spans of the references in a loop. The parameter depth is the number of loops
+// around this loop, and the parameter turns is the number of turns into which the loop is divided.
 func spans(l *loops.Item, depth int, turns uint64) (list []span) {
 	var walk func(items []loops.Item, around []uint64)
 	walk = func(items []loops.Item, around []uint64) {
@@ -1402,7 +1407,7 @@ func (r *run) missesOf(n, changed *loops.Nest, caches []misses.Cache, sameLines 
 	}
 	var jobs []job
 	first := map[uint64]int{}         // by line size: the first cache that keeps all lines
-	equal := make([]int, len(caches)) // by cache: the cache with the same number of misses in any order, or -1
+	equal := make([]int, len(caches)) // by cache: a cache that has the same number of misses, whatever the order of accesses is; -1: none
 	for i, cache := range caches {
 		if equal[i] = -1; sameLines && keeps(n, cache) {
 			if _, known := first[cache.LineBytes]; !known {
@@ -1570,8 +1575,9 @@ func entries(items []loops.Item, times float64) (number float64) {
 	return number
 }
 
-// again reports whether a load uses the data of a reference in the previous loop. Both loops are
-// inside depth other loops, and the compiler may have unrolled one loop further than the other.
+// again reports whether a load uses the data of a reference in the previous loop. The parameter
+// depth is the number of loops around each of the two loops. The compiler may have unrolled one
+// loop further than the other.
 func again(before, load *loops.Item, depth int) bool {
 	step, by := before.Step(depth), load.Step(depth)
 	apart := int64(load.Addr - before.Addr)
@@ -1611,7 +1617,7 @@ func (r *run) conflictWaits(g *group) (cycles float64) {
 // If untried is set, no layout has been tried, and the saving that fully associative caches would
 // bring is reported as the upper bound of the saving.
 func (r *run) addConflict(g *group, saved float64, level int, untried bool) bool {
-	f := Finding{Kind: Conflict, Cost: g.wait, Saved: saved / carefully, Least: 0, Most: saved,
+	f := Finding{Kind: Conflict, Cost: g.wait, Saved: saved / uncertaintyDivisor, Least: 0, Most: saved,
 		Why:  r.why(Conflict, g.largest, level),
 		Fix:  "pad the rows by a line, or move the arrays apart by different numbers of lines, so that lines that are used together map to different sets",
 		How:  "The misses were counted again in fully associative caches of the same sizes. None of the paddings that were tried helped.",
@@ -1642,7 +1648,7 @@ func partOf(nest, place float64) float64 {
 	return 1
 }
 
-// mostlyIn is the share of a source location's waits in a nest above which all waits of the
+// If at least the share mostlyIn of a source location's waits is in one nest, all waits of the
 // location are attributed to the nest.
 const mostlyIn = 0.75
 
@@ -1682,10 +1688,11 @@ func repeats(n *loops.Nest, by change.Change) bool {
 	return feedsBack(l, depth) || steady(l, depth) && !(tile && updates(l, depth))
 }
 
-// feedsBack reports whether a loop, which is inside depth other loops, stores to data that its
-// inner loops load, but do not store to. The store usually needs the result of an inner loop, and
-// the next iteration needs the stored value. Single variables do not count: without optimisation,
-// they are loop counters and intermediate results in memory, and each iteration can have its own.
+// feedsBack reports whether a loop stores to data that its inner loops load, but do not store to.
+// The parameter depth is the number of loops around the loop. The store usually needs the result of
+// an inner loop, and the next iteration needs the stored value. Single variables do not count:
+// without optimisation, they are loop counters and intermediate results in memory, and each
+// iteration can have its own.
 func feedsBack(l *loops.Item, depth int) bool {
 	var beside, inside []span
 	for i := range l.Body {
@@ -1710,8 +1717,8 @@ func feedsBack(l *loops.Item, depth int) bool {
 	return false
 }
 
-// steady reports whether all iterations of a loop, which is inside depth other loops, use the same
-// addresses.
+// steady reports whether all iterations of a loop use the same addresses. The parameter depth is
+// the number of loops around the loop.
 func steady(l *loops.Item, depth int) bool {
 	return !slices.ContainsFunc(leavesOf(l.Body), func(it *loops.Item) bool { return it.Step(depth) != 0 })
 }
@@ -2050,11 +2057,11 @@ func (r *run) ease(t *trial, loop, level int) float64 {
 // associative cache.
 func (r *run) conflicts(loop, level int) bool { return r.conflict(loop, level, 2) }
 
-// conflict reports whether the share of conflict misses among a loop's misses in a level is larger
-// than 1/of.
-func (r *run) conflict(loop, level int, of float64) bool {
+// conflict reports whether a loop's conflict misses in a level, multiplied by a factor, exceed the
+// loop's misses in this level.
+func (r *run) conflict(loop, level int, factor float64) bool {
 	in := r.inLoops()[level]
-	return in != nil && of*r.conflictMisses(loop, level) > in[loop].misses
+	return in != nil && factor*r.conflictMisses(loop, level) > in[loop].misses
 }
 
 // worstOf returns the index of the level whose misses cause the longest waits.

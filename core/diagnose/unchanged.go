@@ -20,8 +20,8 @@ type overheads struct {
 // inLoop contains the line accesses and the misses of a loop, including the loops in it.
 type inLoop struct{ accesses, misses float64 }
 
-// mostWild is the maximum share of irregular references up to which misses are counted in the loops
-// instead of in a replay. Counting simulates each irregular reference in each cache separately.
+// If the share of irregular references is at most mostWild, misses are counted in the loops instead
+// of in a replay. Counting simulates each irregular reference in each cache separately.
 const mostWild = 1.0 / 16
 
 // countUnchanged determines the misses and translations of the unchanged run. If the loops are
@@ -85,8 +85,9 @@ func (r *run) count(tlbs ...hierarchy.Cache) {
 	r.counted = loopcount.CountMisses(r.loops, slices.Concat(r.Machine.Levels, tlbs), r.GoOn)
 }
 
-// takeTranslations takes the translations from the counted misses of the TLBs. A translation that is not
-// in the first level is in the second level, unless the second level misses, too.
+// takeTranslations derives the numbers of translations from the counted misses of the TLBs. A
+// translation that is not in the first level is in the second level, unless the second level
+// misses, too.
 func (r *run) takeTranslations() {
 	if r.counted == nil {
 		return
@@ -205,7 +206,7 @@ func (r *run) inLoops() [][]inLoop {
 		}
 		for loop := range r.loops.Loops {
 			for ref, times := range r.loops.Executions(loop) {
-				i := index.of(ref.Site, ref.PC, ref.Kind)
+				i := index.indexOf(ref.Site, ref.PC, ref.Kind)
 				if i < 0 {
 					continue
 				}

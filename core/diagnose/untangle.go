@@ -62,15 +62,15 @@ func (r *run) untangled(t *loops.Tree) *loops.Tree {
 	return nil
 }
 
-// untangling keeps the rows of each thread until an event. A goroutine folds the rows that were kept
-// while the next rows are taken.
+// untangling keeps the rows of each thread until an event. While untangling takes the next rows, a
+// goroutine folds the earlier rows.
 type untangling struct {
-	number  map[uint32]int // number of each thread in threads
+	number  map[uint32]int // index of each thread in the slice threads
 	threads []rowsOfThread
 	rows    int
 	folder  *loops.Folder
 	folded  int         // number of rows passed to the folder
-	most    float64     // number of rows that begin a node, per row, in the tangled trace
+	most    float64     // share of the rows of the tangled trace that begin a node
 	failed  atomic.Bool // folding failed, or does not reduce the number of nodes
 	// the rows of the threads between two events
 	full, free chan []rowsOfThread
@@ -133,7 +133,7 @@ func (u *untangling) fold(b *trace.Batch) bool {
 	return u.folded < leastFolded || float64(u.folder.Unpredicted()) <= u.most*float64(u.folded)
 }
 
-// leastFolded is the number of rows after which a result without fewer nodes is given up.
+// If the result does not have fewer nodes after leastFolded rows, folding is given up.
 const leastFolded = 1 << 20
 
 // finish folds the remaining rows. It returns nil if folding failed.
