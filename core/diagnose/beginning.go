@@ -50,8 +50,8 @@ func (c *counts) accesses(in *beginning) (all, begun float64) {
 }
 
 // represents reports whether the effect of a change on the run can be computed from its effect on a
-// beginning: the beginning is considerably shorter than the run, and the sites that wait for lines
-// from other cores do so in the beginning too.
+// beginning. There are two conditions: the beginning must be considerably shorter than the run, and
+// the sites that wait for lines from other cores must wait for such lines in the beginning, too.
 func (c *counts) represents(b beginning) bool {
 	const most, least, fewest = 0.75, 0.05, 0.2 // shares
 	all, begun := c.accesses(&b)
@@ -66,9 +66,9 @@ func (c *counts) represents(b beginning) bool {
 
 // extend replaces the counts of the beginning of a changed run with estimated counts of the whole
 // run. For each count, the difference that the change makes in the beginning is scaled to the whole
-// run: by the ratio of the site's coherence misses in the whole run to its coherence misses in the
-// beginning or, if the site has no coherence misses in the beginning, by the ratio of its accesses.
-// The parameter unchanged contains the counts of the unchanged run.
+// run. The factor is the ratio of the site's coherence misses in the whole run to its coherence
+// misses in the beginning. If the site has no coherence misses in the beginning, the factor is the
+// ratio of its accesses. The parameter unchanged contains the counts of the unchanged run.
 func (c *counts) extend(unchanged *counts, to *beginning) {
 	from := unchanged.beginning
 	all, begun := unchanged.accesses(from)

@@ -384,7 +384,8 @@ func (r *run) queues(of *counts) {
 }
 
 // claimedLines returns the lines of words on which several threads perform atomic operations at a
-// source location, with the number of consecutive operations of a thread on the same word.
+// source location. For each line, it returns the number of atomic operations that access the same
+// word as the thread's previous atomic operation.
 func (r *run) claimedLines(at *place, of *counts) map[trace.Line]float64 {
 	lines := map[trace.Line]float64{}
 	for _, i := range at.sites {

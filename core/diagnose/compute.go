@@ -330,8 +330,9 @@ func (r *run) overlapped(k *trace.Block, saved float64) bool {
 	return false
 }
 
-// found reports whether the list contains a finding at one of the block's source lines, or at the
-// source location of one of its references, that may save more than half of the given cycles.
+// found reports whether the list contains a finding about a block that may save more than half of
+// the given cycles. The finding must be at one of the block's source lines, or at the source
+// location of one of the block's references.
 func (r *run) found(list []Finding, k *trace.Block, saved float64) bool {
 	return slices.ContainsFunc(list, func(f Finding) bool {
 		return max(f.Saved, f.Most) > saved/2 && (f.File == k.File && f.Line >= k.FirstLine && f.Line <= k.LastLine ||
@@ -349,7 +350,7 @@ type chained struct {
 	// example in checksums. multiplies is not set for integer sums, which take one cycle each, or
 	// for random number generators, which use no data.
 	multiplies bool
-	remainders bool // like multiplies, but for remainders, for example in checksums modulo a prime
+	remainders bool // set for remainders that each iteration combines with new data, for example in checksums modulo a prime
 	tables     bool // loaded numbers determine the address of the next load
 	// other instructions of each iteration need the result of the chain, or the chain multiplies it
 	// in each iteration

@@ -37,11 +37,11 @@ type place struct {
 	sites          []int // indices in profile.Sites.Code
 
 	references uint64
-	irregular  float64 // share of wait that is at irregular addresses, from 0 to 1
+	irregular  float64 // share of the waits that are at irregular addresses, from 0 to 1
 	wait       float64 // cycles that the location waits for lines
 	coherence  float64 // part of wait: for lines that other cores invalidated
 	dependent  float64 // part of wait: for loads whose address another load returns
-	spaced     float64 // share of wait at constant strides longer than an element
+	spaced     float64 // share of the waits that are at constant strides longer than an element
 	stores     float64 // part of wait: in stores
 	copies     float64 // part of wait: in functions that copy or fill memory
 	reads      bool    // such a function also reads memory, so it does more than fill memory
@@ -428,8 +428,8 @@ func scatteredBy(stride profile.Stride, near float64) bool {
 // sequential. With two elements per line, every second access is to a recently used line.
 const mostlyNear = 0.5
 
-// mostInOne is the maximum number of lines that a reference can access without counting as a
-// sequence of lines, such as the lines of a memory copy.
+// If a reference accesses more than mostInOne lines, these lines count as a sequence of lines, such
+// as the lines of a memory copy.
 const mostInOne = 4
 
 // nearShare returns the share of a site's accesses to a recently used line or to the next line of

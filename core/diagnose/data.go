@@ -505,8 +505,8 @@ func (r *run) padded(g *group) *retrial {
 }
 
 // planes returns the largest multiple of the page size that divides all distances between
-// references that access an array in the same iteration of the nests, or 0 if there is no such
-// multiple.
+// references to an array in the same iteration of the nests. If there is no such multiple, it
+// returns 0.
 func (r *run) planes(g *group, a record) (bytes uint64) {
 	for _, nest := range g.loops {
 		for _, body := range bodies(r.rollNest(r.loops.Loops[nest].Nest).Nest.Items) {

@@ -131,8 +131,8 @@ func (d *Diagnosis) Waiting() float64 {
 	return share(sum, d.Cycles)
 }
 
-// mostGuessed is the maximum reported saving, as a share of the run's cycles, of a change for which
-// only the waits of the run are known.
+// If only the waits of the run are known for a change, its reported saving is at most the share
+// mostGuessed of the run's cycles.
 const mostGuessed = 0.0999
 
 // Least is the minimum share of the run's cycles that a reported finding can save.

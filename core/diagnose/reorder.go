@@ -229,5 +229,6 @@ func (r *run) conditional(b uint32) bool {
 	return r.cost.visits[b] < always*iterations
 }
 
-// always is the share of a loop's iterations above which a block counts as part of every iteration.
+// If a block is executed in at least the share always of a loop's iterations, the block counts as
+// part of every iteration.
 const always = 0.999

@@ -93,7 +93,8 @@ type siteAccesses struct {
 	second, walks  float64 // number of translations from the second-level TLB, and from the page table
 }
 
-// claim counts consecutive atomic operations of a thread on the same word, and records that word.
+// claim counts the atomic operations of a site that access the same word as the thread's previous
+// atomic operation, and records the word.
 type claim struct {
 	times float64
 	word  trace.Addr

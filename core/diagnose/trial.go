@@ -25,7 +25,7 @@ import (
 const (
 	mostTried   = 4
 	leastWait   = 0.02 // waits, as a share of the run's cycles
-	mostChanges = 6    // for each search: number of changes whose misses are counted in every level
+	mostChanges = 6    // maximum number of changes in a search whose misses are counted in every level
 	mostSplit   = 8    // number of arrays to split
 )
 
@@ -289,8 +289,8 @@ func (r *run) operations(l *loops.Item) (list []string) {
 	return slices.Compact(list)
 }
 
-// representative is the largest allowed ratio between the references of all nests at the same
-// source locations and the references of the nests on which changes are tried.
+// The nests on which a change is tried represent all nests at the same source locations if they
+// make at least 1/representative of the references of all these nests.
 const representative = 32
 
 // mostBetween is the largest distance between neighbouring loops, in nodes of the loop-compressed
@@ -315,7 +315,7 @@ type group struct {
 	strided  bool      // whether an array advances by whole lines in the innermost loop
 }
 
-// sunkTile is the smallest size of tiles of a loop beside which there are other statements.
+// sunkTile is the minimum tile size for a loop that has other statements beside it.
 const sunkTile = 128
 
 // withLarger returns a change and, if the change divides a single loop into tiles, the same change
@@ -1243,8 +1243,8 @@ func (r *run) isFragment(t *trial, g *group) bool {
 // missesFew reports whether most of a trial's saving is computed from only a few misses.
 func (t *trial) missesFew() bool { return t.fetched > t.saved/2 && t.before[t.level] < leastTried }
 
-// leastTried is the smallest number of misses of the nest on which a change is tried, in the level
-// whose misses account for most of the saving.
+// If the nest on which a change is tried has fewer than leastTried misses in the level that
+// accounts for most of the saving, these misses are too few to compute the saving.
 const leastTried = 16
 
 // inSequence reports whether each reference in items advances by less than a line in its innermost
@@ -1844,9 +1844,8 @@ func unitStrides(l *loops.Item, depth int) bool {
 	})
 }
 
-// lanes returns the number of additional elements, besides the first element, that the compiler's
-// vector instructions access for each reference in an innermost loop; 0: for some references, only
-// one element.
+// lanes returns the number of elements that the compiler's vector instructions access at a time in
+// an innermost loop, minus one. If the references differ, it returns the smallest number.
 func (r *run) lanes(l *loops.Item, depth int) (least float64) {
 	l, depth = innermost(l, depth)
 	code := loopcount.CodeOf(r.loops)
@@ -2028,7 +2027,7 @@ func (r *run) recurrence(b int) float64 {
 func (r *run) ease(t *trial, loop, level int) float64 {
 	switch c := t.change.(type) {
 	case change.Tile:
-		if l := c.Outer.Loop(t.nest); t.runs > 0 || l != nil && steady(l, len(c.Outer)-1) { // such a tiling performs all steps for one part of the data
+		if l := c.Outer.Loop(t.nest); t.runs > 0 || l != nil && steady(l, len(c.Outer)-1) { // tiling this loop performs all steps for a part of the data before the steps for the next part
 			return 0.9
 		}
 	case distribute:
@@ -2190,8 +2189,8 @@ func (r *run) strided(nest int) *outline.Array {
 }
 
 // transposes reports whether a nest looks like a matrix transposition. In the innermost loop of a
-// transposition, one array advances by whole lines and the other array by less than a line; after
-// an interchange of the loops, the second array would advance by whole lines.
+// transposition, one array advances by whole lines, and the other array advances by less than a
+// line. After an interchange of the loops, the other array would advance by whole lines.
 func (r *run) transposes(nest int) bool {
 	a := r.strided(nest)
 	if a == nil {
@@ -2216,7 +2215,8 @@ func (r *run) transposes(nest int) bool {
 	return false
 }
 
-// nearest returns the smallest stride of an array in any loop other than the innermost loop.
+// nearest returns the smallest nonzero stride of an array in the loops around the innermost loop,
+// or lineBytes if all these strides are larger.
 func nearest(a *outline.Array, lineBytes int64) int64 {
 	least := lineBytes
 	for _, s := range a.Strides[:len(a.Strides)-1] {

@@ -58,10 +58,10 @@ func (r *run) countUnchanged() {
 }
 
 // needsReplay reports whether the profile is not sufficient, and the trace can be replayed. A
-// replay is needed in three cases: several threads, because a machine with one core per thread
-// would execute them in a different order from the recorded order; more data than the TLB covers;
-// and references that cross line boundaries. native reports whether each of these references is a
-// single access of the machine.
+// replay is needed in three cases: the run has several threads, because a machine with one core per
+// thread would execute the references in a different order; the data is larger than the memory that
+// the TLB covers; or references cross line boundaries. native reports whether each of these
+// references is a single access of the machine.
 func (r *run) needsReplay() (needs, native bool) {
 	split := false
 	native = true
