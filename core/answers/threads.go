@@ -106,7 +106,7 @@ func (t *Threads) privateOff(c *profile.Core, level hierarchy.Cache, core int) f
 	return missesOff(c.Off.Private, level.Lines(), full, t.asker.Alone(level, core))
 }
 
-// coherentOff is like privateOff, for the misses of a coherent cache.
+// coherentOff does the same as privateOff for the misses of a coherent cache.
 func coherentOff(c *profile.Core, level hierarchy.Cache, misses float64) float64 {
 	if c.Off == nil {
 		return 0

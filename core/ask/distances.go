@@ -173,7 +173,7 @@ func listedShapes(t report.Table, brief bool) report.Table {
 	return t
 }
 
-// noDistances is a function for Verb.Missing of verbs that need stack distances.
+// noDistances implements Verb.Missing for verbs that need stack distances.
 var noDistances = missingIf(func(p *profile.Profile) bool { return len(p.Locality) == 0 }, "the profile contains no stack distances")
 
 // withBeside returns the stack distances of the run and, in a comparison, of the other run.

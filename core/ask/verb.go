@@ -147,5 +147,5 @@ func alwaysNeeds(a analysis.Analyses) func(Question) analysis.Analyses {
 	return func(Question) analysis.Analyses { return a }
 }
 
-// oneLine is the function Verb.Lines of verbs with the argument Line.
+// oneLine implements Verb.Lines for verbs with the argument Line.
 func oneLine(q Question) []uint32 { return []uint32{q.Line()} }

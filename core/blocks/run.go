@@ -32,18 +32,20 @@ type Profile struct {
 // length followed by its bytes.
 //
 //	version    1, or 2 if there is a profile
-//	bytes of the program, 0 if it is left out, followed by
+//	number of bytes of the program, 0 if the program is omitted, followed by
 //	  list of modules, each: name; list of uninstrumented code: what; why; count
-//	  list of (functions, module), of functions in order
-//	  the tables of all modules as if of a single one, in the form of the body of a MODL frame of package sgt
-//	blocks, functions of the program
-//	list of blocks that ran, each: number - (previous + 1); list of executions that continued at each successor; that left; resumed; unmade
-//	list of functions that were entered, each: number - (previous + 1); entered
+//	  list of consecutive functions in the same module, each: number of functions; module
+//	  the tables of all modules as the tables of one module, in the format of the body of a MODL
+//	  frame of package sgt
+//	number of blocks and number of functions of the program
+//	list of executed blocks, each: number - (previous + 1); for each successor, the number of
+//	executions that continued there; Left, Resumed and Unmade (see Counts)
+//	list of entered functions, each: number - (previous + 1); number of entries
 //	from version 2 on, the profile:
-//	  list of blocks that have weights, each: number - (previous + 1); list of weights
-//	  list of functions that were entered, as above
-//	  list of values that flow between blocks, each: block, instruction, from block, from
-//	  instruction, iterations before
+//	  list of blocks with weights, each: number - (previous + 1); list of weights
+//	  list of entered functions, as above
+//	  list of values that pass from block to block, each: block and instruction that use the value,
+//	  block and instruction that compute it, number of iterations between computation and use
 //
 // Visits are not stored, because they are the sums of the lists.
 
@@ -115,7 +117,8 @@ func codeSome(c *codec.Coder, list []uint64) {
 
 // sparse encodes or decodes each item i < n for which present(i) is true. Each item is stored as
 // the difference between its number and the smallest possible number (the previous number + 1),
-// followed by the output of code. minBytes is the minimum size of an encoded item in bytes.
+// followed by the bytes that the function code writes. minBytes is the minimum size of an encoded
+// item in bytes.
 func sparse(c *codec.Coder, n, minBytes int, present func(i int) bool, code func(i int)) {
 	var list []uint64
 	for i := 0; i < n && !c.Reads(); i++ {

@@ -55,7 +55,7 @@ type Models struct {
 	blockInputs      []trace.Flow // values that pass from block to block, from the module
 	memory           siteCosts
 	processor        *pipeline.Processor
-	defaultProcessor *pipeline.Processor // the processor for questions that name none (see Use)
+	defaultProcessor *pipeline.Processor // the processor for questions that do not name a processor (see Use)
 	runtime          *pipeline.Runtime
 	priced           runtimeInputs // the inputs from which runtime was computed
 }

@@ -284,8 +284,8 @@ func (a *Analysis) recordReference(first, last trace.Addr) {
 	a.recordLines(first, last)
 }
 
-// recordLines is like recordReference, but for a reference that spans several lines. recordLines
-// counts one reference for each page.
+// recordLines does the same as recordReference for a reference that spans several lines.
+// recordLines counts one reference for each page.
 func (a *Analysis) recordLines(first, last trace.Addr) {
 	var events uint64
 	for line := first >> a.lineShift; ; line++ {

@@ -56,7 +56,7 @@ func (a *Analysis) Consume(b *trace.Batch) error {
 	return nil
 }
 
-// ConsumePiece is like Consume, but for a piece of a large reference.
+// ConsumePiece does the same as Consume for a piece of a large reference.
 func (a *Analysis) ConsumePiece(b *trace.Batch, from, end uint64) {
 	a.touch(b.Addr[0]+from, end-from)
 }

@@ -23,7 +23,7 @@ type Marker interface {
 	// Mark reports which of the next accesses are counted separately; nil means none. The distances
 	// of the accesses are not known yet. The result is valid until the next call.
 	Mark(a *Accesses) []bool
-	// MarkFirst is like Mark, but for first touches of an appended segment.
+	// MarkFirst does the same as Mark for the first touches of an appended segment.
 	MarkFirst(touches []profile.FirstTouch) []bool
 }
 

@@ -151,8 +151,8 @@ func (p *tablePart) grow() {
 	}
 }
 
-// overlapTracker determines, for an access of a core, whether a line y exists that both this core and
-// another core have touched since this core last touched the accessed line.
+// overlapTracker finds the accesses with an overlap: since the core last touched the accessed line,
+// both this core and another core have touched some line y.
 //
 // For a line y, each of two cores has a time of its last touch of y. The earlier of these two times
 // is called the overlap time of y. There is an overlap if the maximum overlap time over all lines y

@@ -108,8 +108,8 @@ func (c *code) slot(key siteKey) uint32 {
 	return slot
 }
 
-// findSlotsByPC is like findSlots, but for references without a site number, whose slots it finds
-// by PC.
+// findSlotsByPC does the same as findSlots for references without a site number. It finds their
+// slots by PC.
 func (c *code) findSlotsByPC(b *trace.Batch, slots []uint32) {
 	kinds, sizes := b.Kind[:len(slots)], b.Bytes[:len(slots)]
 	for i, pc := range b.PC[:len(slots)] {

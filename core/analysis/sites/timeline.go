@@ -113,8 +113,9 @@ func (t *timeline) addToOpenWindow(a *Analysis) {
 	t.limitPlaces(a)
 }
 
-// changesSince appends the changes of all bins since the last call to the parameter list. The
-// parameter known contains the values of the bins at the last call, and is updated.
+// changesSince computes how much each bin has changed since the last call, and appends the changes
+// to the parameter list. The parameter known contains the values of the bins at the last call, and
+// is updated.
 func (b *bins) changesSince(known *[]uint64, list []binDelta) []binDelta {
 	old := len(*known)
 	before := slices.Grow(*known, len(b.counts)-old)[:len(b.counts)]
@@ -412,7 +413,8 @@ func (n *nextTimeline) joinCores(f *stateCoder, depths, lostAt []uint32, firsts 
 
 func isLost(d uint32) bool { return d == stack.Lost }
 
-// addNext adds the timeline of the profile that was restored or appended to the windows.
+// addNext adds a timeline to the windows: the timeline of the profile that was restored or appended
+// last.
 func (t *timeline) addNext(a *Analysis) {
 	next := t.next
 	if next == nil {

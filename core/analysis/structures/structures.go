@@ -267,7 +267,7 @@ func (a *Analysis) reference(b *trace.Batch, i int, kind trace.Kind) {
 	object, block := a.finder.Find(i, addr)
 	u := a.useOf(object)
 	if a.now++; a.maps.isColumnFull(a.now) {
-		a.computeDistances() // count the pending accesses in the column that ends
+		a.computeDistances() // count the pending accesses before the column ends
 		a.maps.nextColumn()
 	}
 	if u.heap && block != sites.Nowhere {
@@ -319,7 +319,8 @@ func (a *Analysis) elementAt(r *accessRole, u *dataUse, object, block uint32, ad
 	return base, r.elements
 }
 
-// elementsOf returns the index of the elements that have the given structure in a data structure.
+// elementsOf returns an index in a.elements: the counts for elements of the given structure type in
+// a data structure. It creates the counts if necessary.
 func (a *Analysis) elementsOf(u *dataUse, object, structure uint32) uint32 {
 	for _, n := range u.elements {
 		if a.elements[n].structure == structure {

@@ -252,7 +252,7 @@ func (p *siteSampler) result(of *profile.Sites) {
 	}
 }
 
-// distributeReuse is like distribute, but for a site or an object without coherence misses.
+// distributeReuse does the same as distribute for a site or an object without coherence misses.
 func (w *weighing) distributeReuse(r *profile.Reuse, p *placeCounts) {
 	all := profile.CoherentReuse{Cold: r.Cold, Bins: r.Bins, Off: r.Off}
 	w.distribute(&all, p)

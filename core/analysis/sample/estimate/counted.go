@@ -141,9 +141,9 @@ func halfWidth(parts []float64, factor, rest float64) float64 {
 // scaledCounts scales the counts of a sample by a factor. The sum of the scaled counts is also
 // rounded correctly, and does not exceed the known number of accesses. More certain counts take
 // precedence: first accesses, and then the longest distances. If the sum is less than the known
-// number, the missing accesses are added at the shortest distances, because a few very frequent
-// lines, which may or may not be in the sample, cause the difference (SHARDS-adj; Waldspurger and
-// others, FAST 2015, section 3.2).
+// number, the missing accesses are added at the shortest distances (SHARDS-adj; Waldspurger and
+// others, FAST 2015, section 3.2). The cause of the difference is that a few lines are accessed
+// very often, and that these lines may or may not be in the sample.
 type scaledCounts struct {
 	left   uint64
 	factor float64

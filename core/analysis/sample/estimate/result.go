@@ -144,8 +144,8 @@ const (
 
 // bounds returns the confidence intervals of misses at the edges of profile.SiteBin. Two quantities
 // are uncertain. The first is the number of accesses whose distance is at least a capacity; its
-// error is computed from the variance between independent groups. The second is the distances
-// themselves, whose errors may all have the same sign; the interval for a capacity therefore also
+// error is computed from the variance between independent groups. The second is the set of
+// distances, whose errors may all have the same sign. The interval for a capacity therefore also
 // includes the misses at slightly smaller and larger capacities.
 func (s *lineSize) bounds(l *profile.Locality, factor float64, size *profile.SampledSize) (list []profile.Bound) {
 	single := s.front == 0
@@ -220,7 +220,7 @@ func (s *lineSize) offByGroups(factor float64, size *profile.SampledSize) (off [
 	return off
 }
 
-// offBySamples is like offByGroups, but for independent samples, for which it uses Wilson's score
+// offBySamples does the same as offByGroups for independent samples. It uses Wilson's score
 // interval (Wilson, 1927).
 func offBySamples(misses [outOf + 1]uint64, samples uint64) (off [outOf + 1]profile.Bound) {
 	all, n := float64(misses[0]), float64(samples)

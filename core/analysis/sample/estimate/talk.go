@@ -41,7 +41,7 @@ type octaveAnalyses struct {
 type listener struct {
 	*communication.Analysis
 	batch *trace.Batch
-	rows  []uint32 // for each of these rows: its index in the complete batch
+	rows  []uint32 // for each row of this batch: its index in the complete batch
 }
 
 // analysesFor returns the analyses of the lines whose hashes have n leading zeros.
