@@ -62,9 +62,9 @@ func eventsOf(b *trace.Batch, kinds trace.Kinds) *trace.Batch {
 	return some
 }
 
-// between returns the layout changes in the blocks [from, to), and drops the changes that all
+// changesIn returns the layout changes in the blocks [from, to), and drops the changes that all
 // workers have processed.
-func (m *layoutChanges) between(from, to int) (list []layoutChange) {
+func (m *layoutChanges) changesIn(from, to int) (list []layoutChange) {
 	known := to
 	for _, w := range m.followers {
 		known = min(known, w.layoutBlock)
@@ -117,7 +117,7 @@ const maxBehind = 256
 // updateLayout applies the layout changes in the blocks before number end. updateLayout releases
 // the lock during the update.
 func (w *worker) updateLayout(end int) {
-	list := w.p.moves.between(w.layoutBlock, end)
+	list := w.p.moves.changesIn(w.layoutBlock, end)
 	w.layoutBlock = end
 	if len(list) == 0 {
 		return

@@ -120,7 +120,7 @@ func (r *run) usedLater(b uint32, typed string) resultUse {
 // locksAround reports whether the function of a block calls a function that waits for a lock.
 func (r *run) locksAround(b uint32) bool {
 	p := r.cost.program
-	locks := r.locks()
+	locks := r.lockCalls()
 	if locks == nil || int64(b) >= int64(len(p.Blocks)) {
 		return false
 	}

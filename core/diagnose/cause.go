@@ -563,7 +563,7 @@ func (r *run) causes() {
 			f.Kind = PointerChasing
 			f.Least, f.Most = packed/2, left*(1-1/overlapSequence)
 			f.Saved = f.Most
-			f.Why = chased(r.behind(at.level))
+			f.Why = chased(r.nextLower(at.level))
 			if f.Fix = "allocate the elements from one array in the order in which they are visited, or keep the fields that the loop needs in an array instead of behind pointers"; r.searched[at.function] {
 				f.Least, f.Saved = 0, left/uncertaintyDivisor
 				f.Fix = "make the data smaller, use fewer dependent loads for each look-up (for example with many keys in each node), or interleave several look-ups"
@@ -600,7 +600,7 @@ func (r *run) causes() {
 			f.Kind = Streaming
 			f.Saved = left / uncertaintyDivisor
 			f.Least, f.Most = 0, left
-			f.Why = "the lines are accessed in order and replaced before they are used again, so the loop runs at the speed of " + r.behind(at.level)
+			f.Why = "the lines are accessed in order and replaced before they are used again, so the loop runs at the speed of " + r.nextLower(at.level)
 			f.Fix = "use a smaller type, skip data that is not needed, for instance with an index, or do more work on each element while it is in the cache: combine this pass with the previous or the next pass"
 			if at.stores > at.wait/4 {
 				f.Fix += "; or bypass the caches when storing (" + nonTemporal(at.file) + "), so that the lines are not fetched first, which saves up to " + percent2(share(at.stores*(1-r.taken[at]), r.out.Cycles))
@@ -811,8 +811,8 @@ func percent(of float64) string {
 
 func ratio(part, whole uint64) string { return percent(share(float64(part), float64(whole))) }
 
-// behind returns the name of the next lower level, which serves the misses of the given level.
-func (r *run) behind(level int) string {
+// nextLower returns the name of the next lower level, which serves the misses of the given level.
+func (r *run) nextLower(level int) string {
 	if level+1 < len(r.Machine.Levels) {
 		return r.Machine.Levels[level+1].Name
 	}

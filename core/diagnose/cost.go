@@ -174,7 +174,7 @@ func (r *run) price() error {
 	if c.site, err = c.waits(r, &c.run); err != nil {
 		return err
 	}
-	r.others()
+	r.computeOtherCycles()
 	c.names = namesOf(r)
 	r.group()
 	r.out.Cycles = c.base + c.idle
@@ -219,9 +219,9 @@ func sum(list []float64) (all float64) {
 	return all
 }
 
-// others computes the cycles that are not waits for lines: cycles for address translation, for
-// references that cross a line boundary, and for threads that wait for each other.
-func (r *run) others() {
+// computeOtherCycles computes the cycles that are not waits for lines: cycles for address
+// translation, for references that cross a line boundary, and for threads that wait for each other.
+func (r *run) computeOtherCycles() {
 	c := r.cost
 	n := len(r.p.Sites.Code)
 	c.pages, c.split = make([]float64, n), make([]float64, n)
@@ -256,7 +256,7 @@ func (c *costs) dependent(r *run, m *measure, site [][]float64, i int) bool {
 	if !m.scattered[i] || r.p.Sites.Code[i].Kind != trace.Load {
 		return false
 	}
-	plain := sum(c.plain(m, i))
+	plain := sum(c.plainWaits(m, i))
 	return plain > 0 && sum(site[i]) > dependentFrom*plain
 }
 
@@ -312,9 +312,9 @@ func (c *costs) coherenceOf(i, k int) float64 {
 	return min(c.site[i][k], c.run.taken(i, k, c.run.fetches(i)[k])*c.latency[k])
 }
 
-// plain returns the cycles that a site waits for lines, for each level that misses, if its fetches
-// overlap as far as the pattern of its addresses allows.
-func (c *costs) plain(m *measure, i int) []float64 {
+// plainWaits returns the cycles that a site waits for lines, for each level that misses, if its
+// fetches overlap as far as the pattern of its addresses allows.
+func (c *costs) plainWaits(m *measure, i int) []float64 {
 	out := m.fetches(i)
 	for k := range out {
 		taken := m.taken(i, k, out[k]) // another core has the line, so nothing prefetches it
@@ -483,7 +483,7 @@ func (c *costs) code(r *run) error {
 func (c *costs) waits(r *run, of *measure) ([][]float64, error) {
 	out := make([][]float64, len(r.p.Sites.Code))
 	for i := range out {
-		out[i] = c.plain(of, i)
+		out[i] = c.plainWaits(of, i)
 	}
 	if c.models == nil {
 		return out, nil
@@ -504,7 +504,7 @@ func (c *costs) waits(r *run, of *measure) ([][]float64, error) {
 		return nil, err
 	}
 	for i := range r.p.Sites.Code {
-		follows := c.follows(&r.p.Sites.Code[i])
+		follows := c.followedShare(&r.p.Sites.Code[i])
 		if !of.scattered[i] || follows == 0 {
 			continue
 		}
@@ -539,11 +539,11 @@ func (c *costs) waits(r *run, of *measure) ([][]float64, error) {
 	return out, nil
 }
 
-// follows returns the share of a site's new addresses that were loaded in earlier iterations, such
-// as the addresses of all elements of a list except the first. It returns 0 if this share is less
-// than half, as in a hash table with short chains. The pipeline model recognises loads of later
-// addresses only in loops of one block whose variables are in registers.
-func (c *costs) follows(s *profile.Site) float64 {
+// followedShare returns the share of a site's new addresses that were loaded in earlier iterations,
+// such as the addresses of all elements of a list except the first. It returns 0 if this share is
+// less than half, as in a hash table with short chains. The pipeline model recognises loads of
+// later addresses only in loops of one block whose variables are in registers.
+func (c *costs) followedShare(s *profile.Site) float64 {
 	if int64(s.Number) >= int64(len(c.program.Sites)) {
 		return 0
 	}
@@ -660,7 +660,7 @@ func (r *run) group() {
 		} else if s.Bytes <= nativeLeast {
 			at.crossing += float64(crossing(s, r.p.Sites.LineBytes))
 		}
-		plain := r.cost.plain(&r.cost.run, i)
+		plain := r.cost.plainWaits(&r.cost.run, i)
 		at.pages += r.cost.pages[i]
 		at.split += r.cost.split[i]
 		accesses := float64(s.Reuse.Accesses())

@@ -62,7 +62,7 @@ func (r *run) chasing() {
 			}
 			r.taken[at] = 1
 			r.add(at, Finding{Kind: PointerChasing, Data: t.data, unnamed: true, Cost: cost, Saved: t.saved * share(saved, all), Tried: true, Before: t.before, After: t.after,
-				Why:       chased(r.behind(at.level)),
+				Why:       chased(r.nextLower(at.level)),
 				Fix:       "allocate the elements from one array in the order in which they are visited, or keep the fields that the loop needs in an array instead of behind pointers",
 				How:       "The elements were laid out in the order in which this loop first reaches them, and the caches were simulated again with the changed addresses.",
 				IllegalIf: "other code keeps pointers to the elements, or the order of visits changes while the program runs",

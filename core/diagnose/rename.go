@@ -225,7 +225,7 @@ func (r *run) traversal(sites map[int]bool) rename {
 	for i := range sites {
 		hot[i] = true
 	}
-	s := schedule{tree: r.loops.Tree(), parts: r.parts(), threads: of.team, creates: r.creates(), joins: r.joins(), index: newSiteIndex(r.p)}
+	s := schedule{tree: r.loops.Tree(), parts: r.parts(), threads: of.team, creates: r.createCalls(), joins: r.joinCalls(), index: newSiteIndex(r.p)}
 	if of.team > 1 {
 		s.reuse = r.newReuse()
 	}

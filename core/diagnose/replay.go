@@ -565,7 +565,7 @@ func (r *run) replay(to rename, order *reorder, pageShift uint, levels bool, lik
 	}
 	s := &replay{counts: c, to: to, shift: uint(bits.TrailingZeros32(r.p.Sites.LineBytes)), pageShift: pageShift, levels: r.Machine.Levels,
 		caches: make([][]*lru, len(c.misses)), last: make([]lastOf, n*min(c.team, mostCores)), uses: bySite[siteAccesses](n)}
-	s.schedule = schedule{tree: r.loops.Tree(), take: s.row, index: newSiteIndex(r.p), joined: s.join, forked: s.begin, parts: parts, goOn: r.GoOn, threads: c.team, creates: r.creates(), joins: r.joins()}
+	s.schedule = schedule{tree: r.loops.Tree(), take: s.row, index: newSiteIndex(r.p), joined: s.join, forked: s.begin, parts: parts, goOn: r.GoOn, threads: c.team, creates: r.createCalls(), joins: r.joinCalls()}
 	if order != nil {
 		order.give, s.order, s.take = s.row, order, order.take
 	}
@@ -607,7 +607,7 @@ func (r *run) replay(to rename, order *reorder, pageShift uint, levels bool, lik
 			s.placer.remote[i] = remoteExtra * memory / r.cost.run.overlap[i]
 		}
 	}
-	s.perMiss, s.locks = r.handOver(), r.locks()
+	s.perMiss, s.locks = r.handOver(), r.lockCalls()
 	if r.cost.program != nil {
 		s.perVisit = make([]float64, len(r.cost.program.Blocks))
 		for b := range s.perVisit {
@@ -626,7 +626,7 @@ func (r *run) replay(to rename, order *reorder, pageShift uint, levels bool, lik
 			s.translations(s.placer.second, s.placer.walks)
 		}
 	} else {
-		done = s.alone(levels)
+		done = s.replayAlone(levels)
 	}
 	r.replaying.Lock()
 	r.chunks = append(r.chunks, s.free...)
@@ -656,25 +656,27 @@ func (r *run) replay(to rename, order *reorder, pageShift uint, levels bool, lik
 	return c
 }
 
-// creates returns a function that reports whether a block ends with a call that creates a thread.
-func (r *run) creates() func(uint32) bool {
-	return r.calls("pthread_create", "thrd_create", "_ZNSt6thread15_M_start_thread")
+// createCalls returns a function that reports whether a block ends with a call that creates a
+// thread.
+func (r *run) createCalls() func(uint32) bool {
+	return r.callsOf("pthread_create", "thrd_create", "_ZNSt6thread15_M_start_thread")
 }
 
-// joins returns a function that reports whether a block ends with a call that waits for a thread to end.
-func (r *run) joins() func(uint32) bool {
-	return r.calls("pthread_join", "thrd_join", "_ZNSt6thread4joinEv")
+// joinCalls returns a function that reports whether a block ends with a call that waits for a
+// thread to end.
+func (r *run) joinCalls() func(uint32) bool {
+	return r.callsOf("pthread_join", "thrd_join", "_ZNSt6thread4joinEv")
 }
 
-// locks returns a function that reports whether a block ends with a call that waits for a lock; nil
-// if no block does.
-func (r *run) locks() func(uint32) bool {
-	return r.calls("pthread_mutex_lock", "__kmpc_critical", "mtx_lock", "omp_set_lock")
+// lockCalls returns a function that reports whether a block ends with a call that waits for a lock;
+// nil if no block does.
+func (r *run) lockCalls() func(uint32) bool {
+	return r.callsOf("pthread_mutex_lock", "__kmpc_critical", "mtx_lock", "omp_set_lock")
 }
 
-// calls returns a function that reports whether a block ends with a call of a function whose name
+// callsOf returns a function that reports whether a block ends with a call of a function whose name
 // begins with one of names. It returns nil if no block does.
-func (r *run) calls(names ...string) func(uint32) bool {
+func (r *run) callsOf(names ...string) func(uint32) bool {
 	p := r.cost.program
 	if p == nil {
 		return nil
@@ -1030,10 +1032,10 @@ func (f *followed) reset() {
 	f.lines, f.lineSites, f.pages, f.pageSites = f.lines[:0], f.lineSites[:0], f.pages[:0], f.pageSites[:0]
 }
 
-// alone replays a trace with one thread. Nothing else changes the caches, so accesses are made in
-// batches while the next accesses are read. If levels is false, misses are not counted. alone
+// replayAlone replays a trace with one thread. Nothing else changes the caches, so accesses are
+// made in batches while the next accesses are read. If levels is false, misses are not counted. It
 // returns false if the replay was stopped.
-func (s *replay) alone(levels bool) bool {
+func (s *replay) replayAlone(levels bool) bool {
 	s.start(0)
 	tlb, caches := newTLB(), s.cores[0].caches
 	second, walks := bySite[float64](len(s.sites)), bySite[float64](len(s.sites))

@@ -556,7 +556,7 @@ func (r *run) nest(g *group) {
 				continue
 			}
 		}
-		if best < 0 || tried[i].saved*r.ease(&tried[i], loop, worst) > tried[best].saved*r.ease(&tried[best], loop, worst) {
+		if best < 0 || tried[i].saved*r.savingWeight(&tried[i], loop, worst) > tried[best].saved*r.savingWeight(&tried[best], loop, worst) {
 			best = i
 		}
 	}
@@ -570,7 +570,7 @@ func (r *run) nest(g *group) {
 		saved = r.conflictWaits(g)
 	}
 	if saved > Least*r.out.Cycles &&
-		(best < 0 || 1.3*saved > (tried[best].saved-tried[best].vector)*r.ease(&tried[best], loop, worst) && kindOf(tried[best].change) != Conflict) {
+		(best < 0 || 1.3*saved > (tried[best].saved-tried[best].vector)*r.savingWeight(&tried[best], loop, worst) && kindOf(tried[best].change) != Conflict) {
 		if r.addConflict(g, saved, worst, false) {
 			return
 		}
@@ -2021,10 +2021,10 @@ func (r *run) recurrence(b int) float64 {
 	return t.Cycles * (1 - min(1, other/t.Steady.Cycles))
 }
 
-// ease returns the weight of a change's saving. If two changes save about the same, the finding
-// should name the change that takes less work and is more often legal. If most misses are conflict
-// misses, the finding should propose padding, which removes the cause.
-func (r *run) ease(t *trial, loop, level int) float64 {
+// savingWeight returns the weight of a change's saving. If two changes save about the same, the
+// finding should name the change that takes less work and is more often legal. If most misses are
+// conflict misses, the finding should propose padding, which removes the cause.
+func (r *run) savingWeight(t *trial, loop, level int) float64 {
 	switch c := t.change.(type) {
 	case change.Tile:
 		if l := c.Outer.Loop(t.nest); t.runs > 0 || l != nil && steady(l, len(c.Outer)-1) { // tiling this loop performs all steps for a part of the data before the steps for the next part

@@ -72,7 +72,7 @@ func (r *run) whole() error {
 	if k, cost := largest(capacity); cost > 0 {
 		level := h.Levels[k].Name
 		r.add(&place{}, Finding{Kind: Capacity, Cost: cost, Saved: cost / 4, Most: cost, How: how,
-			Why: percent(share(capacity[k], r.out.Waits[k].Cycles)) + " of the misses of " + level + " are on lines that were evicted since their last use" + r.enough(h.Levels[k].LineBytes),
+			Why: percent(share(capacity[k], r.out.Waits[k].Cycles)) + " of the misses of " + level + " are on lines that were evicted since their last use" + r.sufficientSize(h.Levels[k].LineBytes),
 			Fix: "work on parts of the data that fit in " + level + ": do all steps for one part before starting the next", More: "curve"})
 	}
 	return nil
@@ -94,8 +94,8 @@ func coldOf(l *profile.Locality) uint64 {
 	return cold
 }
 
-// enough returns the smallest size of a fully associative cache that has only cold misses.
-func (r *run) enough(lineBytes uint32) string {
+// sufficientSize returns the smallest size of a fully associative cache that has only cold misses.
+func (r *run) sufficientSize(lineBytes uint32) string {
 	l := r.p.LocalityAt(lineBytes)
 	if l == nil {
 		return ""
