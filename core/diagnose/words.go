@@ -150,7 +150,7 @@ func (d *Diagnosis) Tables() []report.Table {
 
 // Cards returns the verdict, and a table for each of the first findings. Each table has two columns.
 func (d *Diagnosis) Cards(most int, source func(file string, line uint32) string) (list []report.Table) {
-	list = append(list, report.Table{Key: "verdict", Title: strings.Join(slices.Collect(lines(d.Verdict(), wide+len("not allowed if  "))), "\n")})
+	list = append(list, report.Table{Key: "verdict", Title: strings.Join(slices.Collect(wrappedLines(d.Verdict(), wide+len("not allowed if  "))), "\n")})
 	for i := range d.Findings[:min(most, len(d.Findings))] {
 		f := &d.Findings[i]
 		where := f.File
@@ -170,7 +170,7 @@ func (d *Diagnosis) Cards(most int, source func(file string, line uint32) string
 		t := report.Table{Key: "finding_" + strconv.Itoa(i+1), Title: strconv.Itoa(i+1) + ". " + string(f.Kind) + ", " + where + ": " + saves,
 			Columns: []report.Column{{Key: "about", Label: ""}, {Key: "text", Label: ""}}}
 		add := func(key, text string) {
-			for line := range lines(text, wide) {
+			for line := range wrappedLines(text, wide) {
 				t.Add(report.TextOf(key), report.TextOf(line))
 				key = ""
 			}
@@ -194,8 +194,8 @@ func (d *Diagnosis) Cards(most int, source func(file string, line uint32) string
 	return list
 }
 
-// lines breaks a text between words into lines of at most the given number of characters.
-func lines(text string, most int) iter.Seq[string] {
+// wrappedLines breaks a text between words into lines of at most the given number of characters.
+func wrappedLines(text string, most int) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		line := ""
 		for word := range strings.FieldsSeq(text) {

@@ -144,8 +144,8 @@ func divideTotal(total uint64, weights []uint64) []uint64 {
 	return parts
 }
 
-// subtractShares subtracts a total of n from the numbers in left, in proportion to these numbers.
-// If their sum is less than n, all numbers become 0. It returns the subtracted amounts.
+// subtractShares subtracts a total of n from the numbers in a slice, in proportion to these
+// numbers. If their sum is less than n, all numbers become 0. It returns the subtracted amounts.
 func subtractShares(left []uint64, n uint64) []uint64 {
 	sum := uint64(0)
 	for _, x := range left {

@@ -292,8 +292,8 @@ func groupsOf(s *profile.Sharing, sharedBy uint32) (groups []coreGroup, ok bool)
 	return groups, true
 }
 
-// domainStartingAt returns the number of a domain of n cores that are not in a group yet. The
-// domain's first core must be the given one. If several domains qualify, domainStartingAt prefers a
+// domainStartingAt returns the number of a domain that begins with the given core and contains n
+// cores, none of which is in a group yet. If several domains qualify, domainStartingAt prefers a
 // domain of consecutive cores. If none qualifies, it returns -1.
 func domainStartingAt(s *profile.Sharing, first, n int, grouped []bool) (number int) {
 	number = -1

@@ -173,8 +173,8 @@ func policyCaveat(c Cache, exclusive bool) string {
 	return text + "; it is predicted as LRU, non-inclusive, write-back and allocating (stackglass simulate models the actual policies)"
 }
 
-// ampleRatio is the ratio between the sizes of neighbouring levels at which inclusion has little
-// effect: a level of this size rarely evicts lines that the level above still uses.
+// If an inclusive level is at least ampleRatio times as large as the level above, inclusion has
+// little effect, because the level rarely evicts lines that the level above still uses.
 const ampleRatio = 4
 
 // sizeMisfit returns a warning if a level is smaller than the level above it, and otherwise "".

@@ -183,7 +183,7 @@ func (a *Asker) addLevel(out *ByCore, h Hierarchy, i int, parts []Cache, single 
 		return &trace.OptionError{Option: "cache", Got: c.String() + ", which has " + strconv.FormatUint(c.Sets(), 10) + " sets",
 			Want: "a number of sets that the profile covers; to cover all numbers of sets, analyse the trace again with --sets all"}
 	}
-	asked, together := h.together(i)
+	asked, together := h.combineAbove(i)
 	var cores []coreMisses
 	var threads []profile.Core
 	if single {
@@ -226,12 +226,12 @@ func (a *Asker) addLevel(out *ByCore, h Hierarchy, i int, parts []Cache, single 
 	return nil
 }
 
-// together combines level i and all levels above it into a single cache if they behave like one.
-// This is true if these levels are exclusive LRU caches with equal numbers of sets and the same
-// choice of sets. Since each exclusive level receives the lines that the level above evicts, the
-// levels together contain the most recently used lines of each set. Otherwise, together returns
-// level i and false.
-func (h *Hierarchy) together(i int) (Cache, bool) {
+// combineAbove combines level i and all levels above it into a single cache if they behave like
+// a single cache. They do if they are exclusive LRU caches with equal numbers of sets and the
+// same choice of sets: each exclusive level receives the lines that the level above evicts, so
+// the combined levels contain the most recently used lines of each set. Otherwise, combineAbove
+// returns level i and false.
+func (h *Hierarchy) combineAbove(i int) (Cache, bool) {
 	level := h.Levels[i]
 	if i == 0 {
 		return level, false

@@ -112,15 +112,15 @@ const (
 	nearlyZero = 1e-12
 )
 
-// stepsByRecurrence is the number of distances over which the recurrence updates a probability
-// before it is computed directly again. Rounding errors accumulate to about 1e-13 over this number
-// of steps.
+// stepsByRecurrence is the number of steps of the recurrence after which a probability is computed
+// directly again. Over these steps, rounding errors accumulate to about 1e-13.
 const stepsByRecurrence = 512
 
 // expectedHits returns Σ F(Δ) P(h|Δ) over a curve's distances, for a cache that is not fully
 // associative. The probability decreases as the distance grows, so short distances with probability
-// 1 and long distances with probability 0 cost nothing. Between these ends, one more line between
-// two accesses reduces the hit probability by the probability that exactly this line fills the set:
+// 1 and long distances with probability 0 cost nothing. At all other distances, one more line
+// between two accesses reduces the hit probability by the probability that exactly this line fills
+// the set:
 //
 //	P(h|Δ+1) = P(h|Δ) - p C(Δ,A-1) p^(A-1) (1-p)^(Δ-A+1)
 //

@@ -44,13 +44,13 @@ type lane struct {
 	core   uint32
 	stream Stream
 
-	// The rows of batch from at on have been read from the stream, but are not ordered yet. kinds
-	// contains the kinds of the batch. The "waiting" rows before index at are ordered, but have not
-	// been copied yet.
+	// The rows of batch from index "at" onwards have been read from the stream, but are not ordered
+	// yet. kinds contains the kinds of the batch. The last "waiting" rows before index "at" are
+	// ordered, but have not been copied yet.
 	batch     *trace.Batch
 	kinds     []trace.Kind
 	at        int
-	plain     int // if plain is greater than at, all rows from at to plain-1 are references
+	plain     int // if plain > at, all rows with indices from at to plain-1 are references
 	waiting   int
 	positions [strip]uint16 // positions of the waiting rows within the strip
 
@@ -231,7 +231,7 @@ func (m *Merger) copyRounds(b *trace.Batch, base, used, rounds int) {
 	}
 }
 
-// copyStrided copies the elements of a column to every lanes-th element of to.
+// copyStrided copies the elements of a column to every lanes-th element of the slice "to".
 func copyStrided[T trace.Kind | uint32 | uint64](to, of []T, lanes int) {
 	at := 0
 	for _, x := range of {
@@ -339,10 +339,10 @@ func (l *lane) refill(b *trace.Batch, base int) (bool, error) {
 	}
 }
 
-// orderBlock orders the rows up to the first row of the next block, but at most the available rows
-// and at most room rows. The result over reports whether the turn certainly ends after these rows.
-// If over is false, it depends on the next row. If inTurn is true, the turn has begun already, so a
-// BlockEntry in the next row ends it.
+// orderBlock orders the rows before the first row of the next block. It orders at most the
+// available rows, and at most room - used rows. The result over reports whether the turn certainly
+// ends after these rows. If over is false, the next row determines whether the turn ends. If
+// inTurn is true, the turn has begun already, so a BlockEntry in the next row ends it.
 func (l *lane) orderBlock(used, room int, inTurn bool) (at int, over bool) {
 	kinds := l.kinds[l.at:]
 	n := min(len(kinds), room-used)

@@ -178,13 +178,13 @@ func lineEnd(text string, at int) int {
 }
 
 // functionEnd returns the end of the function that begins at e, or -1 if the function has no end.
-// If the field skipping is set, a function also has no end if the next function begins before this
-// end.
+// If m.skipping is true, functionEnd also returns -1 if another function begins before the end
+// that it has found.
 func (m *module) functionEnd(e extent) int {
 	if !m.skipping {
 		return functionEnd(m.text, e.from)
 	}
-	if m.endAt >= 0 && m.endAt <= e.from { // otherwise, endAt is still the end of the next function
+	if m.endAt >= 0 && m.endAt <= e.from { // otherwise, endAt is still valid: it is the first function end after e.from
 		m.endAt = functionEnd(m.text, e.from)
 	}
 	if m.endAt < 0 || strings.Contains(m.text[e.from:m.endAt], "\ndefine ") {

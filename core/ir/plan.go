@@ -45,7 +45,7 @@ type plan struct {
 	loopFrames map[loopFrame]bool
 	inlined    map[inlined]int          // number of loads and stores of each inlined function
 	stored     map[int32][]int32        // stores to each local variable; nil if not computed yet
-	linked     map[loopVariable][]int32 // cached results of the method links; may be nil
+	linked     map[loopVariable][]int32 // cached results of linkLoads; may be nil
 
 	returnings []tailReturn // by basic block: the return after its tail call
 

@@ -109,8 +109,8 @@ func (t *types) lookUp(text string) *datatype {
 	return typ
 }
 
-// typeEnd returns the end of the type that begins at position from. It returns from if no type
-// begins there.
+// typeEnd returns the end of the type that begins at position from. If no type begins there,
+// the result equals from.
 func typeEnd(text string, from int) int {
 	i := typeBaseEnd(text, from)
 	for i > from && i < len(text) {
@@ -123,8 +123,8 @@ func typeEnd(text string, from int) int {
 	return i
 }
 
-// typeBaseEnd returns the end of the type, without suffixes, that begins at position from. It
-// returns from if no type begins there.
+// typeBaseEnd returns the end of the type, without suffixes, that begins at position from. If
+// no type begins there, the result equals from.
 func typeBaseEnd(text string, from int) int {
 	i := from
 	if i >= len(text) {

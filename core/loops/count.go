@@ -219,8 +219,8 @@ func overflows(first, step, times uint64) bool {
 	return hi != 0 || int64(lo) < 0 || int64(first+lo) < int64(first)
 }
 
-// sumOf returns the sum of a polynomial over the numbers from 0 to n - 1. The slice first contains
-// the polynomial's values at 0, 1 and so on.
+// sumOf returns the sum of a polynomial over the numbers from 0 to n - 1. The parameter "first"
+// lists the polynomial's values at 0, 1 and so on.
 func sumOf(first []count, n uint64) (sum count) {
 	ways := 1.0
 	for k := range first {

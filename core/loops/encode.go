@@ -341,7 +341,8 @@ func (t *Tree) Append(dst []byte) []byte {
 // plainTakes reports whether the plain form certainly takes at least the given number of bytes. It
 // computes a lower bound without expanding the tree. The bound includes one byte for each record,
 // and two bytes for each run of leaves or loops over leaves. It also includes the address
-// differences between wild records of a reference that are not separated by a tame record.
+// differences between successive wild records of a reference, unless a tame record lies between
+// them.
 func (t *Tree) plainTakes(bytes uint64) bool {
 	least, last := t.rows, int64(-1)
 	tame := tameRecords{make([]uint64, len(t.refs)), make([]bool, len(t.shapes.all))}
@@ -415,7 +416,8 @@ func (t *Tree) isFlat() bool {
 	return !slices.ContainsFunc(t.nodes, func(id uint32) bool { return t.shapes.all[id].loop || t.shapes.all[id].wild })
 }
 
-// plainForm returns the plain form of the tree. ok is false if it is longer than maxBytes.
+// plainForm returns the plain form of the tree. The result ok is false if the plain form is longer
+// than maxBytes.
 func (t *Tree) plainForm(maxBytes int) (form []byte, ok bool) {
 	w := newEncoder(t)
 	w.plain = true

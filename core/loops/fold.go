@@ -67,7 +67,7 @@ type node struct {
 
 type loopAt struct {
 	number int
-	next   int // number of the node at which a further iteration after the loop would end
+	next   int // number of the node that would follow a further iteration after the loop
 }
 
 const (

@@ -279,10 +279,10 @@ func (f *Folder) finish(id uint32, p []uint64) {
 }
 
 // exceedsLeaves reports whether a loop over leaves takes more bytes than its records as separate
-// leaves. As separate leaves, each iteration after the first takes the bytes of the steps. A loop
-// takes one byte for the trip count and one byte for the number of its shape. If the shape is used
-// only once, the loop also takes the bytes of the definition: the bytes of the steps, one byte for
-// each item, and one byte for the loop.
+// leaves. If the loop is replaced by separate leaves, each iteration after the first takes the
+// bytes of the steps. A loop takes one byte for the trip count and one byte for the number of its
+// shape. If the shape is used only once, the loop also takes the bytes of the definition: the
+// bytes of the steps, one byte for each item, and one byte for the loop.
 func (s *shape) exceedsLeaves(trips uint64, used bool) bool {
 	if !s.flat || trips > maxExpandedTrips {
 		return false

@@ -83,8 +83,8 @@ func (f *Folder) stopLoop(fold bool) (parts int) {
 }
 
 // replay removes the last nodes, restarts the loop before them, and consumes the rows of the
-// removed nodes again. If there are too many rows, it keeps the nodes, and runs the last node if it
-// is a loop.
+// removed nodes again. If there are too many rows, replay keeps the nodes. If the last of these
+// nodes is a loop, it becomes the running loop.
 func (f *Folder) replay(parts int) {
 	if !f.expandLast(parts) {
 		if f.endsInLoop() {

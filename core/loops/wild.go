@@ -191,9 +191,9 @@ type stack struct {
 	deeper    int // number of functions at the top of the stack that have no frame
 	signature uint64
 	context   uint32
-	// The field block is the most recently entered block, and before is the previous block. The
-	// entry of a function's first block precedes the call event. When the call event is processed,
-	// before is therefore the block of the call site.
+	// The field "block" is the most recently entered block, and the field "before" is the previous
+	// block. The entry of a function's first block precedes the call event. Therefore, when the
+	// call event is processed, the field "before" is the block of the call site.
 	block, before uint32
 }
 

@@ -26,15 +26,15 @@ type loopRun struct {
 	// reference. Both are set after the last unit.
 	unitCost  float64
 	unitBytes uint64
-	// ended is true after the runtime has reported, before row endRow, that there are no more
-	// chunks.
+	// ended is true after the runtime has reported that there are no more chunks. This report
+	// precedes row endRow.
 	ended  bool
 	endRow uint64
 
 	calls int // number of active recursive calls of the function that contains the loop, made by the loop
 }
 
-// extent is a range of rows. The field to is valid only in the state hasEnded.
+// extent is a range of rows. The field "to" is valid only in the state hasEnded.
 type extent struct {
 	state    extentState
 	from, to uint64

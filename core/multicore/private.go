@@ -15,7 +15,7 @@ const coreShift = 48
 
 // stagger is an additional offset between the stacks of successive cores. Without this offset, the
 // threads' stacks would use the same sets of a shared cache and evict each other's lines. LLVM's
-// runtime places each thread's frames a line higher than the frames of the previous thread
+// runtime places each thread's frames one cache line higher than the frames of the previous thread
 // (KMP_STKOFFSET).
 const stagger = 64
 

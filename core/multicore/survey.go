@@ -124,8 +124,8 @@ func (m *Reader) isPlain(block uint32) bool {
 	return uint64(i) < uint64(len(s.plain)) && s.plain[i] && !m.loop.iterations.tested && !m.loop.chunks.tested && !m.byTime
 }
 
-// flushLimit returns the index of a row in the batch. Before step processes this row, it must call
-// flush.
+// flushLimit returns the index of a row in the batch. The method step must call flush before it
+// processes this row.
 func (m *Reader) flushLimit(b *trace.Batch) int {
 	if m.inRegion() {
 		return m.batch.Len()
@@ -314,8 +314,8 @@ func (m *Reader) endIncompleteRegion() error {
 	return m.failure
 }
 
-// endPart ends the current part before the current row. The parameter who selects the cores that
-// execute the next part.
+// endPart ends the current part before the current row. The parameter "who" selects the cores
+// that execute the next part.
 func (m *Reader) endPart(who who) {
 	row := m.currentRow()
 	m.appendPart(part{from: m.partFrom, to: row, who: m.partWho})

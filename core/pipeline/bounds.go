@@ -417,8 +417,8 @@ func newValueGraph(b *Body) *valueGraph {
 	return r
 }
 
-// mostBefore is the maximum number of iterations between the computation and the use of a value
-// that is taken into account.
+// If a value is used more than mostBefore iterations after its computation, the dependence is
+// ignored.
 const mostBefore = 64
 
 // addLongestPaths adds arcs for the longest paths from a value that was computed n iterations ago

@@ -56,8 +56,8 @@ type scheduler struct {
 	enters []uint32  // by operation: the first cycle in which it may start
 	busy   []portSet // busy ports by cycle
 	held   []Slot    // slots of the operation to which ports are being assigned
-	// micro-ops of this operation, in the order in which they start; of these, the micro-ops with
-	// the fewest ports come first
+	// micro-ops of this operation, in the order in which they start; of the micro-ops that start
+	// together, the micro-ops with the fewest ports come first
 	uses []Use
 	work int
 }

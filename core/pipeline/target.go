@@ -186,7 +186,7 @@ func (l *layout) sse2Recipe(class Class, in *trace.Instr, of shape) recipe {
 }
 
 // minMaxRecipe returns the recipe for a minimum or maximum that ignores a NaN operand. Only x86 has
-// no instruction for it.
+// no instruction for such a minimum or maximum.
 func (l *layout) minMaxRecipe() recipe {
 	switch {
 	case !l.isX86():

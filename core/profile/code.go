@@ -8,8 +8,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// coder writes or reads the payload of a section. Each method with the name code both encodes and
-// decodes a section that sections.go describes, or a part of such a section.
+// coder writes or reads the payload of a section. Each method that is called "code" both encodes
+// and decodes a section that sections.go describes, or a part of such a section.
 type coder struct {
 	*codec.Coder
 	names   stringTable
@@ -49,7 +49,7 @@ func (t *stringTable) index(s string) uint64 {
 }
 
 // withStrings encodes or decodes a list of strings followed by the data that the function body
-// encodes or decodes. The list contains the strings that body passes to the method name.
+// encodes or decodes. The list contains the strings that body passes to coder.name.
 func (c *coder) withStrings(body func()) {
 	if c.Reads() {
 		codec.Slice(c.Coder, &c.names.list, 1, c.Text)

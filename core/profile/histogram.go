@@ -276,8 +276,9 @@ func (d *Domain) Counted() *SetTable {
 }
 
 // check compares a table with the histogram of the same accesses. The row for one set must equal
-// the beginning of the histogram. A row must not count more accesses than there are finite
-// distances. With more sets, the distance of an access within its set cannot be larger (MODELS §4).
+// the beginning of the histogram. A row must not count more accesses than the histogram counts at
+// finite distances. With more sets, the distance of an access within its set cannot be larger
+// (MODELS §4).
 func (t *SetTable) check(h *Histogram) error {
 	for d, n := range t.Depths[0] {
 		if n != h.Count(uint64(d)) {

@@ -284,8 +284,8 @@ func (c *Core) checkStacks(most uint64, estimated bool) error {
 	return c.Foreign.checkWithin(&c.Private.Distances, &c.Private.Sets, c.Private.Cold, estimated)
 }
 
-// checkOf calls check for exact counts. If distances are estimated, it instead checks that the
-// table is empty.
+// checkOf calls the method check if distances are exact. If distances are estimated, checkOf
+// instead checks that the table is empty.
 func (t *SetTable) checkOf(h *Histogram, estimated bool) error {
 	if !estimated {
 		return t.check(h)
@@ -370,15 +370,15 @@ func (d *Domain) checkAll(s *Sharing, l *Locality) error {
 	return nil
 }
 
-// accessesWithin returns the number of accesses. The result ok is false if this number exceeds the
-// limit most.
+// accessesWithin returns the number of accesses. The result ok is false if this number is greater
+// than the parameter "most".
 func (c *StackCounts) accessesWithin(most uint64) (accesses uint64, ok bool) {
 	n, ok := sumWithin(&c.Distances, most)
 	return n + c.Cold, ok && n+c.Cold >= n && n+c.Cold <= most
 }
 
-// sumWithin returns the total count of a histogram, and reports whether the total does not exceed the
-// limit most.
+// sumWithin returns the total count of a histogram, and reports whether the total is at most the
+// parameter "most".
 func sumWithin(h *Histogram, most uint64) (uint64, bool) {
 	var sum counter
 	for _, n := range h.All() {

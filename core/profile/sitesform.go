@@ -291,8 +291,8 @@ func (u Utilisation) fits(low, high uint64, lineBytes uint32) bool {
 	return u.Fetched >= low && u.Fetched <= high && (whole < u.Fetched || whole == u.Fetched && u.BytesUsed%uint64(lineBytes) == 0)
 }
 
-// missBounds returns the minimum and the maximum number of misses at a capacity that the bins
-// permit.
+// missBounds returns the smallest and the largest number of misses that the bins permit at a
+// capacity.
 func (r *Reuse) missBounds(capacityLines uint64) (low, high uint64) {
 	low = r.Cold
 	for _, b := range r.Bins {

@@ -373,8 +373,8 @@ func (v Value) magnitude() Value {
 	return v
 }
 
-// withSign formats a difference: its sign, followed by its magnitude as the function write formats
-// it.
+// withSign formats a difference: its sign, followed by its magnitude, which the function write
+// formats.
 func (v Value) withSign(write func(Value) string) string {
 	m := v.magnitude()
 	m.signed = false

@@ -113,8 +113,9 @@ func (b *bus) join(l *level) {
 }
 
 // notifyBuses notifies the affected buses of an access within one line, nearest bus first. The
-// access starts at the level with index from: the first level, or the level whose prefetcher causes
-// the access. The parameter path lists the caches from the first level to the last.
+// parameter "from" is the index of the level at which the access starts: the first level, or the
+// level whose prefetcher causes the access. The parameter path lists the caches from the first
+// level to the last.
 func (c *core) notifyBuses(path []*level, from int, addr trace.Addr, write bool) {
 	first, here, next := path[from], false, from
 	start := addr >> first.shift << first.shift
@@ -292,7 +293,7 @@ func (b *bus) snoop(m *level, line trace.Line, write bool) (present, dirty bool)
 // writeBack writes back the dirty bytes of a range from a member and the caches above it, and marks
 // them clean. Adjacent dirty bytes are written back together.
 func (b *bus) writeBack(m *level, addr trace.Addr, bytes uint64) {
-	unit, dirtyBytes := uint64(1)<<b.unit, uint64(0) // dirtyBytes is the number of adjacent dirty bytes directly before the address at
+	unit, dirtyBytes := uint64(1)<<b.unit, uint64(0) // dirtyBytes is the number of adjacent dirty bytes directly before address "at"
 	at := addr
 	for ; at != addr+bytes; at += unit {
 		if m.anyDirty(at, unit) {

@@ -73,8 +73,8 @@ func (c *core) hitFirstLevel(addr trace.Addr, bytes uint64, write bool) bool {
 // numbered from 0.
 func cacheNumber(c hierarchy.Cache, core int) int { return core / int(max(c.SharedBy, 1)) }
 
-// needsBus reports whether the caches of level i must be kept coherent. They must if more cores
-// share a cache of the level below than a cache of level i.
+// needsBus reports whether the caches of level i must be kept coherent. They must be kept
+// coherent if a cache of the level below serves more cores than a cache of level i.
 func needsBus(levels []hierarchy.Cache, i int) bool {
 	behind := uint32(hierarchy.AllCores)
 	if i+1 < len(levels) {
@@ -158,9 +158,9 @@ func (s *Simulator) use(c *core, thread uint32) {
 	}
 }
 
-// assignCore returns a core for a thread that is not in a group of Options.Cores. The result is a
-// new core. If MaxCores cores exist already, the existing cores take turns. If Options.MostCores is
-// set, the result is the core with the fewest threads.
+// assignCore returns a core for a thread that is not in a group of Options.Cores. The result is
+// usually a new core. If MaxCores cores exist already, threads are assigned to the existing cores
+// in turn. If Options.MostCores is set, the result is the core with the fewest threads.
 func (s *Simulator) assignCore() (*core, error) {
 	if s.options.MostCores > 0 {
 		return slices.MinFunc(s.cores, func(a, b *core) int { return cmp.Compare(a.threadCount, b.threadCount) }), nil

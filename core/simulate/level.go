@@ -145,8 +145,8 @@ func (l *level) storePlain(addr trace.Addr, bytes uint64) {
 	}
 }
 
-// passDown calls each for the level below, once for each line of a range of bytes. If there is no
-// level below, passDown writes the bytes to memory.
+// passDown calls the function each once for each line of a range of bytes in the level below. If
+// there is no level below, passDown writes the bytes to memory.
 func (l *level) passDown(addr trace.Addr, bytes uint64, each func(*level, trace.Addr, uint64)) {
 	if l.below == nil {
 		l.memory.Writes++
@@ -287,8 +287,8 @@ func (l *level) invalidateIn(n *level, line trace.Line) (dirty bool) {
 	return dirty
 }
 
-// everyCopy calls the function each for every line of a range of bytes, in this level and in the
-// levels above.
+// everyCopy passes every line of a range of bytes, in this level and in the levels above, to the
+// function each.
 func (l *level) everyCopy(addr trace.Addr, bytes uint64, each func(*level, trace.Line)) {
 	for line := addr >> l.shift; line <= (addr+bytes-1)>>l.shift; line++ {
 		each(l, line)

@@ -35,8 +35,8 @@ func (m *Coherent) fillableHoles(line trace.Line) (mask uint32) {
 	return m.ways.numbers.withUncounted(mask)
 }
 
-// withUncounted adds to a nonzero mask the bits of all numbers of sets that n does not contain. The
-// parameter mask contains the numbers of sets for which an access filled a hole.
+// withUncounted returns a mask of the numbers of sets for which an access filled a hole. If the
+// mask is not zero, withUncounted adds the bits of all numbers of sets that n does not contain.
 func (n SetNumbers) withUncounted(mask uint32) uint32 {
 	if mask != 0 {
 		mask |= uint32(AllSetNumbers &^ n)
@@ -133,7 +133,7 @@ func (l belowSets) set(line trace.Line) *belowSet {
 	return &(*p)[number%pageSets]
 }
 
-// all calls the function each for every existing set, with the number of the set.
+// all passes every existing set, together with its number, to the function each.
 func (l belowSets) all(each func(number uint64, s *belowSet)) {
 	for i, p := range l {
 		for k := 0; p != nil && k < pageSets; k++ {

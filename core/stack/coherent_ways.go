@@ -243,9 +243,9 @@ func (w *ways) addCounts(t *SetDepths) (deeper [SetCounts]uint64) {
 	return deeper
 }
 
-// leaveArray moves a line that leaves the array below the lines that entered the array later. The
-// parameter above contains the number of such lines in the line's set, with one lane for each
-// number of sets.
+// leaveArray processes a line that leaves the array: in each list, it moves the line below the
+// lines that entered the array later. The parameter "above" contains the number of such lines in
+// the line's set, with one lane for each number of sets.
 func (w *ways) leaveArray(line trace.Line, id uint32, above uint64) {
 	for a := w.after[0]; a < SetCounts; a = w.after[a] {
 		n := int(above >> ((a - 1) * laneBits) & laneMask)

@@ -295,8 +295,9 @@ type share struct {
 
 const stretch = 4 * chunk
 
-// prefers reports whether all lines should be stamped. They should if searching the top array is
-// futile for most moved lines. The parameter stamped reports whether all lines are stamped now.
+// prefers reports whether all lines should be stamped. All lines should be stamped if searching
+// the top array is futile for most moved lines. The parameter stamped reports whether all lines
+// are stamped now.
 func (s *share) prefers(stamped bool, distances []uint32) bool {
 	s.accesses += len(distances)
 	if s.accesses <= stretch/4*3 {

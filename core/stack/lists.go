@@ -89,9 +89,10 @@ const inlineShortCounts = runtime.GOARCH == "wasm"
 // rotation.
 func slot(turn uint8, k int) int { return (int(turn) + half - 1 - k) & (MaxWays - 1) }
 
-// newer returns the number of entries that are at least after. newer selects one half of the list,
-// counts whole quarters of this half, and then the entries of one quarter. newer is written so that
-// the compiler emits conditional moves, because branches would be mispredicted.
+// newer returns the number of entries that are greater than or equal to the parameter "after". It
+// selects one half of the list, counts whole quarters of this half, and then counts the entries of
+// one quarter. The code makes the compiler emit conditional moves, because branches would be
+// mispredicted.
 func (l *list) newer(turn uint8, after uint64) int {
 	first := 0
 	if l[slot(turn, half-1)] >= after {
@@ -129,7 +130,7 @@ func (l *list) newer(turn uint8, after uint64) int {
 	return first + n
 }
 
-// isNewer returns 1 if an entry is at least after, and otherwise 0. isNewer uses arithmetic,
+// isNewer returns 1 if entry >= after, and otherwise 0. The function uses arithmetic,
 // because the compiler emits branches for WebAssembly if the address of a load depends on a
 // comparison.
 func isNewer(entry, after uint64) int { return int((after - 1 - entry) >> 63) }

@@ -18,9 +18,9 @@ import "slices"
 // lists for larger numbers of sets are not visited, because the line is at the front of these
 // lists, too. An entry may therefore be older than the last move of its line. Nevertheless, the
 // lists are in the order of the last moves, and the depth of a line x is the number of entries that
-// are newer than the last move of x. Each line of the set that moved after x was not at the front
-// when it moved, so its entry was moved to the front. The entry of x is therefore also the first
-// entry that is not newer than the last move of x.
+// are newer than the last move of x. If a line of the set moved after x did, this line was not at
+// the front when it moved, so its entry was moved to the front. The entry of x is therefore also
+// the first entry that is not newer than the last move of x.
 //
 // Only some numbers of sets have lists. A line that is in a list is also in the lists of all
 // smaller numbers of sets. Each entry contains the last bits of its line number, so a list also
@@ -70,7 +70,7 @@ type access struct {
 }
 
 const (
-	never     = 1       // value of after if the line was never in the lists
+	never     = 1       // value of the field "after" if the line was never in the lists
 	uncounted = 1 << 31 // flag in access.line: the access moves its line, but is not counted
 	marked    = 1 << 30 // flag in visit.line and access.line: the access is counted separately
 

@@ -48,7 +48,7 @@ type Sets struct {
 	latest   []trace.Line // the most recently used line of each set, for the smallest number of sets; only used if the lists follow accesses
 	moves    moves
 	now      uint32 // the last number assigned to a move
-	last     uint32 // moves are renumbered when now reaches this number
+	last     uint32 // the moves are renumbered when the field "now" reaches this number
 	recent   recency
 	pushed   bool // true while [Sets.Push] accesses lines without counting
 	marks    marks
@@ -69,7 +69,7 @@ type topLine struct {
 	after uint32 // as in the type visit, or notCounted
 }
 
-const notCounted = ^uint32(0) // value of after if the line must not be counted
+const notCounted = ^uint32(0) // value of the field "after" if the line must not be counted
 
 // common returns the number of low bits that two line numbers share, up to setBits.
 func common(x, y trace.Line) int { return bits.TrailingZeros16(uint16(x ^ y)) }

@@ -401,7 +401,7 @@ func (s *shelvedSets) adopt(lines []firstTouch) {
 
 // renumber replaces the numbers of moves in the lists by their ranks, in the same way as live
 // stamps are renumbered. The order of entries does not change, even if the number of an entry is
-// not that of its line's last access.
+// not the number of its line's last access.
 func (s *shelvedSets) renumber(before *stamps) {
 	s.recent.settle()
 	for k := range s.recent.lists {
@@ -497,9 +497,9 @@ func RestoreShelved(shelf Shelf, sets SetNumbers, state []byte) (*Shelved, error
 const (
 	leastLineBytes = 2  // minimum size of a line in the spill store
 	mostLineBytes  = 15 // maximum size of a line in the spill store
-	// stampsOfLine is the maximum ratio of stamps to lines. makeRoom creates room for twice the live
-	// stamps, or for the live stamps and four times the joined lines (eight times if depths in sets
-	// are counted).
+	// stampsOfLine is the maximum ratio of stamps to lines. makeRoom creates room for the larger
+	// of two numbers of stamps: twice the live stamps, or the live stamps plus four times the
+	// joined lines (eight times if depths in sets are counted).
 	stampsOfLine = 9
 )
 
@@ -519,8 +519,8 @@ func (m *Shelved) plausible(next uint32) error {
 	return err
 }
 
-// readStamps marks the stamps of the lines in the spill store as live. The stamps must be below
-// next.
+// readStamps marks the stamps of the lines in the spill store as live. All stamps must be less
+// than the parameter "next".
 func (m *Shelved) readStamps(next uint32) error {
 	m.stamps.reset(max(next, blockStamps), 0)
 	m.stamps.next = next
@@ -559,7 +559,8 @@ func (r *recency) code(c *codec.Coder, next uint32) {
 // code encodes or decodes the nonempty lists. Each list is encoded as its index plus 1, followed by
 // the number of the newest entry and then by the entries, newest first. Each entry is encoded as
 // the last bits of its line, and the difference between its number and the number of the next older
-// entry (0 if there is none). No number exceeds next. The value 0 ends the sequence of lists.
+// entry (0 if there is none). No number is greater than the parameter "next". The value 0 ends the
+// sequence of lists.
 func (l *lists) code(c *codec.Coder, next uint32) {
 	for number := 0; ; { // the index of the previous list, plus 1
 		if !c.Reads() {

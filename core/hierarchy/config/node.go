@@ -91,8 +91,8 @@ func (r *reader) fail(n Node, want string) {
 	}
 }
 
-// object passes each field of an object to the function that reads it. The parameter must lists the
-// required fields.
+// object passes each field of an object to the function that reads it. The parameter "required"
+// lists the fields that the object must contain.
 func (r *reader) object(n Node, what string, fields map[string]func(Node), required ...string) {
 	if n.Kind != Object {
 		r.fail(n, "an object: "+what)

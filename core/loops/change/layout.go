@@ -95,7 +95,7 @@ func (r rows) rowStep(step int64) int64 {
 
 // position returns the row in which a leaf begins, and the lowest and the highest position of the
 // leaf's bytes relative to the beginning of their row. If the leaf crosses into a neighbouring row,
-// a position is outside the row.
+// one of the two positions is outside the row.
 func (r rows) position(leaf *loops.Item, around []*loops.Item) (row, low, high int64) {
 	within := make([]int64, len(leaf.Steps))
 	for d, s := range leaf.Steps {

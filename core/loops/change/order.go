@@ -237,9 +237,8 @@ type tiling struct {
 }
 
 // tileLoops returns the items that replace the loops of the nest from loop i on. The slice tiled
-// lists the loops before i that are divided into tiles. For each loop before i, the slice first
-// contains the first iteration of the tile, and the slice trips contains the trip count within the
-// tile.
+// lists the loops before i that are divided into tiles. The slices "first" and "trips" contain,
+// for each loop before i, the first iteration of the tile and the trip count within the tile.
 func (t *tiling) tileLoops(i int, tiled []int, first, trips []uint64) []loops.Item {
 	if i == len(t.sizes) {
 		return []loops.Item{t.tileBody(tiled, first, trips)}

@@ -418,15 +418,15 @@ func (w *roller) sameCode(a, b loops.Reference) bool {
 }
 
 // mergePeeled finds peeled iterations of a loop among the neighbouring leaves, and adds them to the
-// loop. If after is set, these leaves follow the loop; otherwise, they precede it. mergePeeled
-// returns the number of iterations and the remaining items.
+// loop. The parameter "after" reports whether these leaves follow the loop or precede it.
+// mergePeeled returns the number of iterations and the remaining items.
 func (w *roller) mergePeeled(l *loops.Item, beside []loops.Item, depth int, after bool) (turns uint64, rest []loops.Item) {
 	type part struct {
 		leaf int
 		one  loops.Item
 	}
 	var left []part
-	pieces := map[int]int{} // by leaf: number of elements of the leaf in the slice left
+	pieces := map[int]int{} // by leaf: how many elements of the leaf the slice "left" contains
 	for i := range beside {
 		at := i
 		if !after {

@@ -100,8 +100,8 @@ func Estimate(n *loops.Nest, c misses.Cache, goOn func(least uint64) bool, chang
 	return both + uint64(rest+0.5), nil
 }
 
-// maxEstimated is the number of references that [Estimate] counts. If a few iterations already
-// contain more references, it counts these iterations.
+// maxEstimated is the number of references that [Estimate] counts. If the fewest iterations
+// that represent the nest already contain more references, [Estimate] counts these iterations.
 const maxEstimated = 1 << 21
 
 // Long reports whether [Estimate] may count only the first iterations of a nest.

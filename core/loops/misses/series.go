@@ -11,7 +11,7 @@ import (
 // series searches one run of a loop with varying inner trip counts for a progression. See "When
 // trip counts vary" in the package documentation.
 type series struct {
-	next  uint64 // the next iteration before which to search for a progression
+	next  uint64 // iteration before which the next search for a progression begins
 	block uint64 // number of iterations in a block
 	need  int    // number of blocks that must be simulated one by one
 	gap   uint64 // number of blocks until the next attempt
@@ -249,8 +249,8 @@ func inProgression(a, b, c []uint64, sets uint64) bool {
 }
 
 // jump simulates the last complete block of the loop, or an earlier block, from its extrapolated
-// state. If this block is like the first blocks, all blocks in between are, too, and jump skips
-// them.
+// state. If this block is like the first blocks, so are all blocks in between, and jump skips
+// these blocks.
 func (s *series) jump(e *engine, b *block, cur []uint64, i, trips uint64, at int) (iterations uint64) {
 	n := s.need // number of blocks that have been simulated
 	last := (trips - s.first) / s.block

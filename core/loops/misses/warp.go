@@ -11,7 +11,7 @@ import (
 
 // plan searches one run of a loop for repetitions.
 type plan struct {
-	next   uint64 // the next iteration before which to search
+	next   uint64 // iteration before which the next search begins
 	on     bool   // whether a search is worthwhile
 	jumped bool   // whether a repetition was found at least once
 
@@ -21,8 +21,8 @@ type plan struct {
 	first  uint64 // first iteration for which the regions are valid
 	end    uint64 // first iteration in which two regions may collide
 	vain   int    // number of consecutive unsuccessful comparisons
-	// 1 if states matched that were several periods apart, so that a single period is tried next; 2
-	// if the single period failed
+	// 1 if two states that are several periods apart matched, so that a single period is tried
+	// next; 2 if the single period did not match
 	fine int
 
 	motion motion // motion in one period

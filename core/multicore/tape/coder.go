@@ -52,7 +52,7 @@ type state struct {
 	// difference from the address of the previous reference
 	last, stride, link uint64
 	page               uint32 // page for which the state is valid; in other pages, the state must be reset before use
-	next, other        uint32 // form that last followed this form, and the form that followed it before
+	next, other        uint32 // the two forms that most recently followed this form, the newer form first
 	site, bytes, marks uint32
 	kind               trace.Kind
 	pick               bool // whether the address is predicted by link instead of stride

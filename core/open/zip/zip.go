@@ -318,7 +318,7 @@ func (c *counter) ReadByte() (byte, error) {
 	return b, err
 }
 
-// exact is a reader that returns io.ErrUnexpectedEOF if fewer than rest bytes follow.
+// exact is a reader of the next rest bytes. It returns io.ErrUnexpectedEOF if fewer bytes follow.
 type exact struct {
 	reader io.Reader
 	rest   uint64

@@ -59,14 +59,14 @@ func store(site uint32, addr trace.Addr, steps ...int64) loops.Item {
 	return loops.Leaf(loops.Reference{Site: site, Bytes: 8, Kind: trace.Store}, addr, steps...)
 }
 
-// after returns the address of the next array, which follows an array with the given address and
-// size.
-func after(addr trace.Addr, bytes uint64) trace.Addr { return (addr + bytes + 63) / 64 * 64 }
+// nextArray returns the address of the next array, which follows an array with the given address
+// and size.
+func nextArray(addr trace.Addr, bytes uint64) trace.Addr { return (addr + bytes + 63) / 64 * 64 }
 
 // matrices returns the addresses of three n × n matrices, and the size of a row in bytes.
 func matrices(n uint64) (a, b, c trace.Addr, row int64) {
-	b = after(Base, 8*n*n)
-	return Base, b, after(b, 8*n*n), int64(8 * n)
+	b = nextArray(Base, 8*n*n)
+	return Base, b, nextArray(b, 8*n*n), int64(8 * n)
 }
 
 // Gemm is C += A·B for n × n matrices, with C loaded and stored in the innermost loop.
@@ -125,10 +125,10 @@ func Jacobi(n, steps uint64) Kernel {
 // number of sets would conflict with A in every set.
 func MVT(n uint64) Kernel {
 	row := int64(8 * n)
-	x1 := after(Base, 8*n*n)
-	y1 := after(x1, 8*n) + 64
-	x2 := after(y1, 8*n) + 64
-	y2 := after(x2, 8*n) + 64
+	x1 := nextArray(Base, 8*n*n)
+	y1 := nextArray(x1, 8*n) + 64
+	x2 := nextArray(y1, 8*n) + 64
+	y2 := nextArray(x2, 8*n) + 64
 	return kernel("mvt", text(n),
 		loops.Loop(n, loops.Loop(n, load(1, x1, 8), load(2, Base, row, 8), load(3, y1, 0, 8), store(4, x1, 8))),
 		loops.Loop(n, loops.Loop(n, load(5, x2, 8), load(6, Base, 8, row), load(7, y2, 0, 8), store(8, x2, 8))))

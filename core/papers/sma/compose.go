@@ -59,9 +59,9 @@ type touch struct {
 	lost, lostAgain tally
 	level           Level
 
-	// looked is the number of lookups of lines, and missed is the number of misses among them.
-	// again means that one of the missing lines had been used before. These three fields are used
-	// only in the root.
+	// looked is the number of lookups of lines, and missed is the number of lookups that missed.
+	// The field "again" is true if one of the missing lines had been used before. These three
+	// fields are used only in the root.
 	looked, missed float64
 	again          bool
 }

@@ -321,8 +321,8 @@ func (l *loop) tripsDependOn(depth int) bool {
 	})
 }
 
-// advanceTrips changes the trip counts of inner loops as the given number of iterations of the
-// enclosing loop at a depth would.
+// advanceTrips advances the trip counts of inner loops by the given number of iterations of
+// the enclosing loop at a depth.
 func (l *loop) advanceTrips(depth int, iterations float64) {
 	for _, p := range l.body {
 		if p.inner != nil {
@@ -430,7 +430,8 @@ func (s *section) forEachRun(d int, at uint64, visit func(at uint64)) {
 }
 
 // appendSets appends the sets that contain the lines of array i to a list. The offset of the array in
-// the context is taken into account. The result even is the number of additional lines in every set.
+// the context is taken into account. The result "even" is the number of additional lines in every
+// set.
 func (a *analysis) appendSets(c *context, s *array, i int, list []slot) (in []slot, even float32) {
 	line, sets := uint64(a.cache.LineBytes), uint64(a.cache.Sets)
 	if s.print.run {

@@ -41,7 +41,7 @@ func (e Exact) Class() Class {
 		return AlwaysMiss
 	case again == 0:
 		return FirstMiss
-	case full < again-again/2: // half of again, rounded up
+	case full < again-again/2: // half of the count "again", rounded up
 		return ConfMiss
 	case e.First == 0:
 		return FirstHit
