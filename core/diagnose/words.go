@@ -76,7 +76,8 @@ func (d *Diagnosis) changes() string {
 	return number + range2
 }
 
-// small is the share of the cycles below which waits for memory are not worth a change.
+// If waits for memory take less than this share of the cycles, they are too small to justify a
+// change.
 const small = 0.1
 
 // Saved returns the share of the cycles that all findings save together, from 0 to 1.

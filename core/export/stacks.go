@@ -61,7 +61,7 @@ func (s *Sheet) divideByPath(of *Places) {
 		if by == nil {
 			by = pathCounts(c, "accesses")
 		}
-		// for each path in further: the count that is not yet assigned to a function
+		// for each path in the slice "further": the count that is not yet assigned to a function
 		open := make([]uint64, len(further))
 		for at, path := range further {
 			open[at] = by[path]

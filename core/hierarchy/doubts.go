@@ -142,8 +142,8 @@ var replacementNames = [...]string{
 }
 
 // policyCaveat returns a phrase that names the policies of a cache that the prediction does not
-// model, or "". The cache's name precedes the phrase in the warning. The parameter exclusive is
-// true if an exclusive cache was predicted as a non-exclusive cache.
+// model, or "". The cache's name precedes the phrase in the warning. The parameter "exclusive"
+// is true if an exclusive cache was predicted as a non-exclusive cache.
 func policyCaveat(c Cache, exclusive bool) string {
 	text := ""
 	also := func(what string) {

@@ -195,8 +195,8 @@ func (m *Merger) byReferences(b *trace.Batch, base, room int) (used int, err err
 // fewRounds is the smallest number of rounds for which it is faster to copy lane by lane.
 const fewRounds = 8
 
-// fullRounds returns the number of rounds in which every core makes one reference, so that at most
-// room rows are copied. At least one row of each core is not copied.
+// fullRounds returns the number of rounds in which every core makes one reference. These rounds
+// copy at most room rows, and leave at least one row of each core.
 func (m *Merger) fullRounds(room int) int {
 	n := room / len(m.live)
 	for _, l := range m.live {
@@ -340,9 +340,9 @@ func (l *lane) refill(b *trace.Batch, base int) (bool, error) {
 }
 
 // orderBlock orders the rows before the first row of the next block. It orders at most the
-// available rows, and at most room - used rows. The result over reports whether the turn certainly
-// ends after these rows. If over is false, the next row determines whether the turn ends. If
-// inTurn is true, the turn has begun already, so a BlockEntry in the next row ends it.
+// available rows, and at most room - used rows. The result "over" reports whether the turn
+// certainly ends after these rows. If over is false, the next row determines whether the turn
+// ends. If inTurn is true, the turn has begun already, so a BlockEntry in the next row ends it.
 func (l *lane) orderBlock(used, room int, inTurn bool) (at int, over bool) {
 	kinds := l.kinds[l.at:]
 	n := min(len(kinds), room-used)

@@ -257,8 +257,8 @@ func rangeSites(callee string, a arguments) (list []site) {
 }
 
 // openMPEvents does the same as callEvents for functions of LLVM's OpenMP runtime
-// (openmp/runtime/src/kmp.h). The argument name is the name of the function without the prefix
-// __kmpc_.
+// (openmp/runtime/src/kmp.h). The argument "name" is the name of the function without the
+// prefix __kmpc_.
 func openMPEvents(name string, a arguments, result operand) (before, after []site) {
 	switch name {
 	case "fork_call", "fork_teams", "fork_call_if":

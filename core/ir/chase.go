@@ -8,9 +8,9 @@ import (
 )
 
 // chaseFlags returns [trace.LinkSite] and [trace.ChasingSite] if the site's load computes the next
-// value of a loop variable from its current value, for example in a loop that traverses a list. It
-// returns only [trace.ChasingSite] if the address of the load is the sum of such a loop variable
-// (or its next value) and an offset that is computed without a load. Examples are a load of a
+// value of a loop variable from its current value, for example in a loop that traverses a list. If
+// the address of the load is the sum of such a loop variable (or its next value) and an offset that
+// is computed without a load, chaseFlags returns only [trace.ChasingSite]. Examples are a load of a
 // second field of a list element, and a loop that reads the next element before it advances. Links
 // may be pointers, indices or offsets. Loop variables are phis or, for example in unoptimised code,
 // local variables in memory.

@@ -51,7 +51,7 @@ type basicBlock struct {
 
 type labelRef struct {
 	from, to    int32 // range of the label's text in the module, without %
-	open, close int32 // in a phi: range of the text of the pair that contains the label, including brackets
+	open, close int32 // in a phi: range of the bracketed pair that contains the label
 	label       int32
 }
 

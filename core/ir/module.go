@@ -66,7 +66,7 @@ func (e *syntaxError) short() string {
 }
 
 // readModule finds the top-level items. If it cannot parse a line, it returns an error. If the
-// argument skipping is true, it records and skips the line instead.
+// argument "skipping" is true, it records and skips the line instead.
 func readModule(text string, skipping bool) (*module, error) {
 	m := &module{
 		text: text, defined: map[string]bool{}, declared: map[string]bool{}, entries: map[string]bool{},

@@ -48,7 +48,7 @@ func (f *function) findObject(o operand) (name string, flags trace.SiteFlags) {
 }
 
 // traceBase traces address arithmetic back to the value at which it begins. If this value is a phi
-// or a select, the result alternatives contains its operands.
+// or a select, the result "alternatives" contains its operands.
 func (f *function) traceBase(o operand) (at operand, alternatives []int32) {
 	for range 64 {
 		if o.id < 0 || f.defs[o.id] < 0 {

@@ -135,8 +135,8 @@ func (f *Folder) expandLast(nodes int) bool {
 	return true
 }
 
-// pushItems appends the items of a body as separate nodes. The slice params contains the parameters
-// of the body. Loops that do not run are skipped.
+// pushItems appends the items of a body as separate nodes. The slice "params" contains the
+// parameters of the body. Loops that do not run are skipped.
 func (f *Folder) pushItems(items []item, params []uint64) {
 	for i := range items {
 		it := &items[i]

@@ -179,8 +179,8 @@ type walk struct {
 
 // frame is a running loop.
 type frame struct {
-	flat  bool // the field flat of the loop's shape
-	leafy bool // the field leafy of the loop's shape
+	flat  bool // the field "flat" of the loop's shape
+	leafy bool // the field "leafy" of the loop's shape
 	items []item
 	steps []uint64
 	cur   []uint64 // parameters of the body in this iteration, one for each step
@@ -189,14 +189,14 @@ type frame struct {
 	done  uint64   // number of completed iterations
 	trips uint64
 
-	counts []int32    // the field trips of the loop's shape
+	counts []int32    // the field "trips" of the loop's shape
 	began  uint64     // number of the first row of this iteration; 0 in the first iteration
-	listed bool       // whether the field rows has been computed
+	listed bool       // whether the field "rows" has been computed
 	rows   []sweptRow // the rows of an iteration; empty if iterations have different numbers of rows
 }
 
-// enter begins the first iteration of a loop. The slice start contains the parameters of the loop's
-// body in this iteration.
+// enter begins the first iteration of a loop. The slice "start" contains the parameters of the
+// loop's body in this iteration.
 func (w *walk) enter(s *shape, trips uint64, start []uint64) *frame {
 	if w.depth == len(w.frames) {
 		w.frames = append(w.frames, frame{})

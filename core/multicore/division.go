@@ -121,8 +121,8 @@ func earliestCore(clock []float64) uint8 {
 	return uint8(least)
 }
 
-// nextOwner returns the core that executes the next unit of a dynamic schedule. The parameter cost is
-// the cost of the previous unit.
+// nextOwner returns the core that executes the next unit of a dynamic schedule. The parameter "cost"
+// is the cost of the previous unit.
 func (l *loop) nextOwner(cost float64) uint8 {
 	if l.units > 0 {
 		l.clock[l.owner] += cost
@@ -317,7 +317,7 @@ func (l *loop) staticRun(core, cores int, n uint64) (from, to uint64, more bool)
 const mostSums = 1 << 16
 
 // prefixSums contains the total cost of all preceding units, for one in 2^shift units. The costs in
-// between are interpolated. The field shift is as small as mostSums permits.
+// between are interpolated. The field "shift" is as small as mostSums permits.
 type prefixSums struct {
 	list  []float64
 	shift uint

@@ -171,7 +171,7 @@ func (c *code) endsLoop(b *trace.Block, depth uint32) bool {
 }
 
 // loopSteps finds the loops of a function at a given depth, and returns a step for each block of
-// the function. The parameter first is the number of the function's first block.
+// the function. The parameter "first" is the number of the function's first block.
 func loopSteps(blocks []trace.Block, first, depth uint32) []step {
 	steps := make([]step, len(blocks))
 	before := predecessors(blocks, first)

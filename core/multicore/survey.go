@@ -5,7 +5,7 @@ import "github.com/stackglass/stackglass/core/trace"
 // preScan is the state of the pre-scan in the current region and phase.
 type preScan struct {
 	thread   uint32 // the only thread of the trace
-	threaded bool   // whether the field thread is set
+	threaded bool   // whether the field "thread" is set
 	ended    bool   // whether the trace has ended
 	later    error  // error of an invalid record, which is returned after the preceding rows
 	failure  error  // first error of the region buffer; the pre-scan stops after the current row
@@ -248,8 +248,8 @@ func (m *Reader) popFork() {
 	m.forks = m.forks[:last]
 }
 
-// beginRegion starts to record a region. The parameter stack is the stack pointer of the function
-// that forks.
+// beginRegion starts to record a region. The parameter "stack" is the stack pointer of the
+// function that forks.
 func (m *Reader) beginRegion(stack trace.Addr) {
 	m.found.regions++
 	m.guard, m.loop, m.pending = guard{}, nil, nothing

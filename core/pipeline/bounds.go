@@ -74,12 +74,12 @@ func (b *Body) missBound() float64 {
 // addTransferBound sets the lower bound from transfers of lines to the first level. Sequential
 // lines take the given number of cycles per iteration, and scattered lines are added. During a
 // transfer, loads and stores cannot access the first level. Accesses and transfers alternate, and
-// all other operations overlap with them: the ECM model (H. Stengel, J. Treibig, G. Hager and G.
-// Wellein, Quantifying performance bottlenecks of stencil computations using the
-// Execution-Cache-Memory model, ICS 2015, section 3), max(T_OL, T_nOL + T_data). If a core
-// overlaps transfers with accesses, as AMD Zen does, T_data is a separate bound (J. Hofmann, C.
-// Alappat, G. Hager, D. Fey and G. Wellein, Bridging the Architecture Gap: Abstracting
-// Performance-Relevant Properties of Modern Server Processors, 2020).
+// all other operations overlap with them. The time is therefore max(T_OL, T_nOL + T_data), as in
+// the ECM model (H. Stengel, J. Treibig, G. Hager and G. Wellein, Quantifying performance
+// bottlenecks of stencil computations using the Execution-Cache-Memory model, ICS 2015, section
+// 3). If a core overlaps transfers with accesses, as AMD Zen does, T_data is a separate bound (J.
+// Hofmann, C. Alappat, G. Hager, D. Fey and G. Wellein, Bridging the Architecture Gap:
+// Abstracting Performance-Relevant Properties of Modern Server Processors, 2020).
 func (s *Steady) addTransferBound(b *Body, cycles float64) {
 	accesses := Body{Processor: b.Processor}
 	for i := range b.Ops {

@@ -64,7 +64,7 @@ var (
 )
 
 // replacedCost returns the cost of an instruction that the code's target does not have, so other
-// instructions replace it. The result found is false if the instruction is not replaced.
+// instructions replace it. The result "found" is false if the instruction is not replaced.
 func (l *layout) replacedCost(class Class, in *trace.Instr, of shape) (c Cost, ok, found bool) {
 	if class == FMA && l.target.Lacks(trace.FMA) {
 		c, ok = l.p.productAndSum(of)

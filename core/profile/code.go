@@ -48,8 +48,8 @@ func (t *stringTable) index(s string) uint64 {
 	return n
 }
 
-// withStrings encodes or decodes a list of strings followed by the data that the function body
-// encodes or decodes. The list contains the strings that body passes to coder.name.
+// withStrings encodes or decodes a list of strings followed by the data that the function
+// "body" encodes or decodes. The list contains the strings that body passes to coder.name.
 func (c *coder) withStrings(body func()) {
 	if c.Reads() {
 		codec.Slice(c.Coder, &c.names.list, 1, c.Text)

@@ -68,7 +68,7 @@ func (c *coder) indices(list ...*uint32) {
 	}
 }
 
-// flows encodes or decodes a list of flows. The parameter bytes is the size of a granule.
+// flows encodes or decodes a list of flows. The parameter "bytes" is the size of a granule.
 func (c *coder) flows(list *[]Flow, bytes uint64) {
 	codec.Slice(c.Coder, list, 4, func(f *Flow) {
 		c.U32s(&f.From, &f.To)

@@ -184,8 +184,8 @@ func cutList[T any](list []T, from int) (part, rest []T) {
 	return part, list
 }
 
-// checkSites checks that the sites add up exactly to the histogram of their line size, in each bin
-// and in the number of first accesses, and that the objects do so, too.
+// checkSites checks that the counts of all sites add up exactly to the histogram of their line
+// size, in each bin and in the number of first accesses. It checks the same for the objects.
 func (p *Profile) checkSites() error {
 	s := p.Sites
 	if s == nil {

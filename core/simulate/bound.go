@@ -5,11 +5,11 @@ import "github.com/stackglass/stackglass/core/trace"
 // bound counts the misses of Belady's optimal replacement (OPT) for the accesses to one cache. A
 // second pass is not necessary, because whether an access hits under OPT can be decided from the
 // preceding accesses. A line can stay in a set between two accesses to the line if fewer than
-// ways-1 other lines stay at each access to the set in between. If these decisions are made in the
-// order of the second of the two accesses, as many lines as possible stay (Carlisle and Lloyd, On
-// the k-coloring of intervals, 1995; Jain and Lin, Back to the Future, ISCA 2016, use this decision
-// to retain lines). The accessed line always occupies a way, because the simulated caches do not
-// bypass lines.
+// ways-1 other lines stay at each access to the set in between. If each decision is made at the
+// second of the two accesses, as many lines as possible stay (Carlisle and Lloyd, On the k-coloring
+// of intervals, 1995; Jain and Lin, Back to the Future, ISCA 2016, use this decision to retain
+// lines). The accessed line always occupies a way, because the simulated caches do not bypass
+// lines.
 //
 // For each set, a list represents the accesses after the last access at which no further line could
 // stay. The list contains one node for each line that can still hit. On average, the time per

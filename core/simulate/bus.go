@@ -67,8 +67,8 @@ type recentStore struct {
 }
 
 // isRepeatedStore reports whether a member's store to a line in its cache needs no bus request.
-// This is the case if the field recent contains the member's last store to the line: requests by
-// other members remove such entries.
+// This is the case if the field "recent" contains the member's last store to the line: requests
+// by other members remove such entries.
 func (b *bus) isRepeatedStore(member int, addr trace.Addr) bool {
 	line := addr >> b.shift
 	recent := b.recentOf(line)
@@ -80,8 +80,8 @@ const (
 	recentStores = 1 << recentBits
 )
 
-// recentOf returns the entry of the field recent that belongs to a line. The line number is hashed,
-// because private lines of different cores differ mostly in the upper bits.
+// recentOf returns the entry of the field "recent" that belongs to a line. The line number is
+// hashed, because private lines of different cores differ mostly in the upper bits.
 func (b *bus) recentOf(line trace.Line) *recentStore {
 	return &b.recent[line*fibonacciFactor>>(64-recentBits)]
 }
@@ -114,7 +114,7 @@ func (b *bus) join(l *level) {
 
 // notifyBuses notifies the affected buses of an access within one line, nearest bus first. The
 // parameter "from" is the index of the level at which the access starts: the first level, or the
-// level whose prefetcher causes the access. The parameter path lists the caches from the first
+// level whose prefetcher causes the access. The parameter "path" lists the caches from the first
 // level to the last.
 func (c *core) notifyBuses(path []*level, from int, addr trace.Addr, write bool) {
 	first, here, next := path[from], false, from
@@ -384,8 +384,8 @@ func (t *lineTable) add(line trace.Line, c copies) {
 	*t.find(line) = lineEntry{line + 1, c}
 }
 
-// keep removes all lines for which the function retain returns false. The table is also resized, so
-// that the number of lines can at least double. If the size does not change, keep allocates no
+// keep removes all lines for which the function "retain" returns false. The table is also resized,
+// so that the number of lines can at least double. If the size does not change, keep allocates no
 // memory.
 func (t *lineTable) keep(retain func(trace.Line, copies) bool) {
 	kept := t.kept[:0]

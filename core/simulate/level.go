@@ -39,7 +39,7 @@ func (l *level) lineBytes() uint64 { return 1 << l.shift }
 // room returns the number of bytes from addr to the end of its line.
 func (l *level) room(addr trace.Addr) uint64 { return l.lineBytes() - addr&(l.lineBytes()-1) }
 
-// access performs a processor's access within a line. The field watch of the level must be nil.
+// access performs a processor's access within a line. The field "watch" of the level must be nil.
 func (l *level) access(addr trace.Addr, bytes uint64, write bool) {
 	if write {
 		l.storePlain(addr, bytes)
@@ -48,8 +48,8 @@ func (l *level) access(addr trace.Addr, bytes uint64, write bool) {
 	}
 }
 
-// read processes a demand read of a line. The result dirty reports whether the line moves to the
-// level above with modified data that no lower level contains.
+// read processes a demand read of a line. The result "dirty" reports whether the line moves to
+// the level above with modified data that no lower level contains.
 func (l *level) read(line trace.Line) (dirty bool) {
 	if l.watch != nil {
 		return l.readWatched(line)

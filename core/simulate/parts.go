@@ -194,9 +194,9 @@ func (l *level) readRange(addr trace.Addr, bytes uint64) (dirty bool) {
 	return l.read(addr >> l.shift)
 }
 
-// receiveParts processes bytes that the level above writes back or writes through. The result kept
-// reports whether the level has stored all bytes. If not, the caller passes all bytes to the level
-// below, and sub-blocks that are present are updated without becoming dirty.
+// receiveParts processes bytes that the level above writes back or writes through. The result
+// "kept" reports whether the level has stored all bytes. If not, the caller passes all bytes to
+// the level below, and sub-blocks that are present are updated without becoming dirty.
 func (l *level) receiveParts(addr trace.Addr, bytes uint64, back bool) (hit, kept bool) {
 	w := l.watch
 	line, mask := addr>>l.shift, l.partsOf(addr, bytes)

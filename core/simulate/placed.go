@@ -56,7 +56,7 @@ func (p *placed) touch(line trace.Line, dirty bool) bool {
 	return found
 }
 
-// takeEmpty returns an empty way of a set. The result found is false if the set is full.
+// takeEmpty returns an empty way of a set. The result "found" is false if the set is full.
 func (p *placed) takeEmpty(set uint64) (way uint64, found bool) {
 	if p.left[set] == 0 {
 		return 0, false

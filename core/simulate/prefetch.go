@@ -70,8 +70,8 @@ func newPrefetcher(c hierarchy.Prefetch, line, shift uint, seed uint64) *prefetc
 	return p
 }
 
-// candidates returns the addresses to prefetch after an access. The parameter missed is true if the
-// access missed. The parameter firstUse is true if the access is the first use of a prefetched
+// candidates returns the addresses to prefetch after an access. The parameter "missed" is true if
+// the access missed. The parameter firstUse is true if the access is the first use of a prefetched
 // unit. The result is valid until the next call.
 func (p *prefetcher) candidates(addr, pc trace.Addr, missed, firstUse bool) []trace.Addr {
 	p.wanted = p.wanted[:0]

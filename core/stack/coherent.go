@@ -243,7 +243,7 @@ func (m *Coherent) Lose(line trace.Line) (depth uint32) {
 	return depth
 }
 
-// truncateArray removes all lines at the given depth or deeper from the array.
+// truncateArray removes from the array all lines at the given depth or deeper.
 func (m *Coherent) truncateArray(depth int) {
 	top := &m.near.exact.top
 	copy(m.array[:], top[:m.used])

@@ -142,8 +142,8 @@ func (l belowSets) all(each func(number uint64, s *belowSet)) {
 	}
 }
 
-// setsOf creates the stacks of 2^a sets from lines in stack order. The result listed contains the
-// lines that fit into these stacks.
+// setsOf creates the stacks of 2^a sets from lines in stack order. The result "listed" contains
+// the lines that fit into these stacks.
 func setsOf(a int, lines []trace.Line, holes []setMask) (sets belowSets, listed []trace.Line, ok bool) {
 	sets = make(belowSets, max(1, 1<<a/pageSets))
 	all := 0
@@ -289,8 +289,8 @@ func (r *Below) pushOnAll(place uint32, filled bool) uint32 {
 }
 
 // push adds an entry above the set's entries, and reports whether it filled one of their holes. If
-// at is not negative, push removes the entry at this index. If the access filled a hole of the
-// segment's stack, the other entries do not move.
+// the parameter "at" is not negative, push removes the entry at this index. If the access filled a
+// hole of the segment's stack, the other entries do not move.
 func (s *belowSet) push(at int, filled bool) bool {
 	if filled {
 		if at >= 0 {
@@ -381,7 +381,7 @@ func (r *Below) lost() (lost []lostLine) {
 }
 
 func (r *Below) joinHoles(a int, above []setMask) (all []setMask) {
-	for _, h := range above { // create the stacks of these sets, so that the method all visits them
+	for _, h := range above { // create the stacks of these sets, so that the method "all" visits them
 		r.sets[a].set(h.set)
 	}
 	r.sets[a].all(func(i uint64, s *belowSet) {

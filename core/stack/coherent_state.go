@@ -199,9 +199,9 @@ func (m *Coherent) placeOnTop(line trace.Line) bool {
 	return true
 }
 
-// fill creates the lists of 2^a sets from holes and from lines in stack order. The result listed
-// contains the lines that are in a list. If a line is in no list of 2^a sets, it is in no list of
-// fewer sets, either.
+// fill creates the lists of 2^a sets from holes and from lines in stack order. The result
+// "listed" contains the lines that are in a list. If a line is in no list of 2^a sets, it is in
+// no list of fewer sets, either.
 func (m *Coherent) fill(a int, lines []trace.Line, holes []setMask) (listed []trace.Line, ok bool) {
 	sets := nonemptySets(a, lines, holes)
 	at := func(set uint64) int {
@@ -265,8 +265,8 @@ func nonemptySets(a int, lines []trace.Line, holes []setMask) (sets []uint64) {
 	return slices.Compact(sets)
 }
 
-// fill creates the list of an empty set. The parameter holes is the number of holes below the
-// topmost entry.
+// fill creates the list of an empty set. The parameter "holes" is the number of holes below
+// the topmost entry.
 func (p *wayPage) fill(set int, list []uint32, holes uint8) {
 	for i := len(list) - 1; i > 0; i-- {
 		p.push(set, list[i])

@@ -15,7 +15,7 @@ import (
 // first such number. A line that is lost while it is on top keeps its entry. This entry counts as a
 // hole, because the next access to the set fills its position anyway. The loop for a lost line, or
 // for a line that returns to its hole, therefore ends at the same number. To avoid futile searches,
-// the field absent records the largest number of sets for which a line is in no list.
+// the field "absent" records the largest number of sets for which a line is in no list.
 type ways struct {
 	numbers SetNumbers     // the numbers of sets that are counted
 	after   [SetCounts]int // for each a, the binary logarithm of the next counted number of sets above 2^a; SetCounts if there is none

@@ -248,7 +248,7 @@ func (m *Exact) newStamp() uint32 {
 // compact renumbers the live stamps from zero. The new capacity is four times the number of live
 // stamps, or six times if the table is so large that reading it takes long. The capacity is at
 // least one block, because there may be no live stamps, for example in a loop over one line more
-// than fits in the top array.
+// than the top array can contain.
 func (m *Exact) compact() {
 	live := m.stamps.live
 	older := m.stamps.older()
@@ -296,8 +296,8 @@ type share struct {
 const stretch = 4 * chunk
 
 // prefers reports whether all lines should be stamped. All lines should be stamped if searching
-// the top array is futile for most moved lines. The parameter stamped reports whether all lines
-// are stamped now.
+// the top array is futile for most moved lines. The parameter "stamped" reports whether all
+// lines are stamped now.
 func (s *share) prefers(stamped bool, distances []uint32) bool {
 	s.accesses += len(distances)
 	if s.accesses <= stretch/4*3 {

@@ -192,8 +192,8 @@ func (l *lists) touch(place uint32) (sink uint64) {
 	return list[slot(turn, 0)] + list[slot(turn, half-1)]
 }
 
-// copyTo copies the lists of a page to empty lists for a larger number of sets. The parameter turns
-// contains the rotations of the copied lists.
+// copyTo copies the lists of a page to empty lists for a larger number of sets. The parameter
+// "turns" contains the rotations of the copied lists.
 func (p *listPage) copyTo(more *lists, turns []uint8) {
 	for i := range min(len(turns), pageLists) {
 		for k := range MaxWays {

@@ -86,8 +86,8 @@ const (
 )
 
 // selectLists selects the numbers of sets that have lists. The first is the smallest number of
-// sets, but at least the largest number divided by 2^12. Every fourth of the larger numbers
-// follows.
+// sets, but at least the largest number divided by 2^12. Of the larger numbers, every fourth
+// has lists.
 func (r *recency) selectLists(numbers SetNumbers) {
 	most := 0
 	for a := setBits; a >= 1; a-- {
@@ -250,9 +250,9 @@ func (r *recency) visitLists(k int, visits []visit) (stay int) {
 	return stay
 }
 
-// countAt counts the depths of a line for which n entries of the list, fewer than MaxWays, are
-// newer. The parameter lanes contains the number of newer entries in the line's set for each larger
-// number of sets.
+// countAt counts the depths of a line. In its list, n entries are newer than the line, and n
+// is less than MaxWays. The parameter "lanes" contains the number of newer entries in the
+// line's set for each larger number of sets.
 func (r *recency) countAt(l *lists, p *listPage, place uint32, n int, lanes uint64, v *visit) {
 	a, above, after, apart := l.most, v.above, uint64(v.after)<<numberBit, depthOffset(v.line)
 	r.depths[a][n+int(above>>((a-1)*laneBits)&laneMask)+apart]++

@@ -24,9 +24,9 @@ const (
 	noteIndex  = noteSecond - 1
 )
 
-// commonBits is the number of bits that a result of the function common needs. For a queued access,
-// scanFront stores three such results in packed: for the accessed line and each of the three lines
-// that follow it in the array.
+// commonBits is the number of bits that a result of the function "common" needs. For a queued
+// access, scanFront stores three such results in packed: for the accessed line and each of the
+// three lines that follow it in the array.
 const commonBits = 5
 
 // scanFront searches the first four lines of the top array. scanFront writes the distances of hits,

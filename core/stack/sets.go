@@ -402,9 +402,9 @@ func (m *Sets) switchTo(accesses bool) {
 	m.recent.settle()
 }
 
-// moves counts recent accesses that moved a line in the lists. The field near counts the lines that
-// were in the top array, and the field far counts the lines below it. Like the type share, moves
-// counts only the last quarter of the accesses between two decisions.
+// moves counts recent accesses that moved a line in the lists. The field "near" counts the lines
+// that were in the top array, and the field "far" counts the lines below it. Like the type share,
+// moves counts only the last quarter of the accesses between two decisions.
 type moves struct{ accesses, near, far int }
 
 // fewTopMoves reports whether only few hits in the top array would move a line if the lists
@@ -520,8 +520,8 @@ func (t *tally) single(row *[MaxWays]uint64) {
 	}
 }
 
-// combine adds the counts of the top array and the counts of the lists. The parameter at is the
-// index in recency.depths at which these counts begin.
+// combine adds the counts of the top array and the counts of the lists. The parameter "at" is
+// the index in recency.depths at which these counts begin.
 func (t *nearTally) combine(r *recency, at int) *SetDepths {
 	s := t.depths()
 	for a := 1; a < SetCounts; a++ {

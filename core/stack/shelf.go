@@ -93,7 +93,7 @@ type shelfReader struct {
 	next   uint32
 }
 
-// read returns the next line and its stamp. After the last line, the result more is false.
+// read returns the next line and its stamp. After the last line, the result "more" is false.
 func (r *shelfReader) read() (line trace.Line, stamp uint32, more bool, err error) {
 	if r.left == 0 {
 		if more, err := r.open(); !more {

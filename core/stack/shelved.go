@@ -369,7 +369,7 @@ func (s *shelvedSets) begin(joined []firstTouch) {
 	}
 }
 
-// touch counts the depth of a line. The parameter before is the line's previous stamp.
+// touch counts the depth of a line. The parameter "before" is the line's previous stamp.
 func (s *shelvedSets) touch(line trace.Line, before, now, distance uint32) {
 	after, how := uint32(never), uint32(uncounted)
 	s.tally.accesses++

@@ -177,8 +177,8 @@ func setStep(it *loops.Item, depth int, to int64) {
 	it.Steps[depth] = to
 }
 
-// eachLeaf calls the function do for each leaf that is a reference. The argument around contains
-// the loops around the leaf, outermost first.
+// eachLeaf calls the function "do" for each leaf that is a reference. The argument
+// "around" contains the loops around the leaf, outermost first.
 func eachLeaf(items []loops.Item, around []*loops.Item, do func(leaf *loops.Item, around []*loops.Item)) {
 	for i := range items {
 		switch it := &items[i]; {

@@ -9,7 +9,7 @@ import (
 
 // chain returns the loop at a path and the loops nested in it, down to the given number of levels.
 // Each loop must be the only item of the surrounding loop, apart from block entries. Otherwise, the
-// result why contains the reason.
+// result "why" contains the reason.
 func chain(n *loops.Nest, at Path, levels int) (list []*loops.Item, why string) {
 	outer := at.Loop(n)
 	if outer == nil {
@@ -124,7 +124,7 @@ func (c Interchange) Apply(n *loops.Nest) error {
 	return nil
 }
 
-// eachBelow calls the function do for all items of a body, at any depth.
+// eachBelow calls the function "do" for all items of a body, at any depth.
 func eachBelow(items []loops.Item, do func(it *loops.Item)) {
 	for i := range items {
 		do(&items[i])
@@ -236,9 +236,10 @@ type tiling struct {
 	depth int
 }
 
-// tileLoops returns the items that replace the loops of the nest from loop i on. The slice tiled
-// lists the loops before i that are divided into tiles. The slices "first" and "trips" contain,
-// for each loop before i, the first iteration of the tile and the trip count within the tile.
+// tileLoops returns the items that replace the loops of the nest from loop i on. The slice
+// "tiled" lists the loops before i that are divided into tiles. The slices "first" and "trips"
+// contain, for each loop before i, the first iteration of the tile and the trip count within the
+// tile.
 func (t *tiling) tileLoops(i int, tiled []int, first, trips []uint64) []loops.Item {
 	if i == len(t.sizes) {
 		return []loops.Item{t.tileBody(tiled, first, trips)}
@@ -437,7 +438,7 @@ const maxUnrolled = 16
 
 // commonTurns divides two loops with different trip counts into turns, so that both loops cover the
 // same bytes in each turn. It returns the number of turns, or 0 if this is impossible. The argument
-// depth is the number of loops around the two loops.
+// "depth" is the number of loops around the two loops.
 func commonTurns(first, second *loops.Item, depth int) uint64 {
 	for _, l := range []*loops.Item{first, second} {
 		if slices.ContainsFunc(l.Steps, func(s int64) bool { return s != 0 }) || int64(l.Trips) <= 0 || slices.ContainsFunc(l.Body, func(it loops.Item) bool { return it.IsLoop() }) {

@@ -372,7 +372,7 @@ func fusions(n *loops.Nest, first Path) (list []Change) {
 	return list
 }
 
-// eachLoop calls the function do for each loop in items, outer loops first.
+// eachLoop calls the function "do" for each loop in items, outer loops first.
 func eachLoop(items []loops.Item, around Path, do func(p Path, l *loops.Item)) {
 	number := 0
 	for i := range items {

@@ -30,8 +30,8 @@ type block struct {
 	events  bool // whether the subtree contains only events
 	changes bool // whether any trip count in the subtree changes with a surrounding loop
 
-	// skip is the number of runs without a search for repetitions. patience is the value of skip
-	// after the next failed search.
+	// skip is the number of further runs of the loop that are not searched for repetitions.
+	// Each failed search increases patience. If patience exceeds 4, skip is set to patience.
 	skip, patience int
 }
 
@@ -138,8 +138,8 @@ func (b *block) makesNoReferences(cur []uint64) bool {
 	return !b.flat && !b.changes && !b.wilds && b.referencesPerIteration(cur) == 0
 }
 
-// addLeaves adds the references of an item. The slice steps contains the steps of the item's
-// parameters.
+// addLeaves adds the references of an item. The slice "steps" contains the steps of the
+// item's parameters.
 func (b *block) addLeaves(it item, steps []uint64, lineBytes uint64) {
 	if !it.loop {
 		if it.counted {
@@ -165,7 +165,7 @@ func (b *block) addLeaf(l leaf) {
 }
 
 // appendAddresses appends the indices of the parameters that are addresses of leaves in a loop. The
-// argument first is the index of the first parameter of the loop's body.
+// argument "first" is the index of the first parameter of the loop's body.
 func (b *block) appendAddresses(all []int, first int) []int {
 	for _, it := range b.items {
 		switch {

@@ -64,7 +64,7 @@ func (e *engine) run() {
 	}
 	e.tally.weight = e.weight
 	at, tops, blocks := 0, e.tops, e.layout.loops
-	made := uint64(0) // number of references outside loops that have not been added to the field done yet
+	made := uint64(0) // number of references outside loops that have not been added to the field "done" yet
 	for i, id := range e.shapes {
 		if i%maxAtOnce == 0 {
 			e.spend(int(made))

@@ -346,9 +346,9 @@ func (s *series) stateBefore(block uint64) []uint64 {
 }
 
 // matchesFirst reports whether the most recently simulated block is like the first block. The
-// argument last is the number of this block, counted from 1. Both blocks must take the same
-// decisions. The jumps of the block, and the state after it, must continue the progression. Its
-// counts must equal the values of the polynomials.
+// argument "last" is the number of this block, counted from 1. The blocks are alike if both
+// take the same decisions, if the jumps of this block and the state after it continue the
+// progression, and if the counts of this block equal the values of the polynomials.
 func (s *series) matchesFirst(e *engine, end mark, last uint64, b *block, at int) bool {
 	m0, m1, m2 := s.marks[0], s.marks[1], s.marks[2]
 	if e.broken || !slices.Equal(e.notes[m0.notes:m1.notes], e.notes[end.notes:]) {

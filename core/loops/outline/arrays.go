@@ -286,9 +286,9 @@ func (n *nest) variesBelow(k, j int) bool {
 	return false
 }
 
-// repeatPattern returns the bytes that a pattern touches if it is repeated. The argument trips is
-// the number of repetitions, and the argument step is the distance between successive repetitions
-// in bytes.
+// repeatPattern returns the bytes that a pattern touches if it is repeated. The argument "trips"
+// is the number of repetitions, and the argument "step" is the distance between successive
+// repetitions in bytes.
 func (w *walker) repeatPattern(one pattern, trips, step uint64) pattern {
 	if step == 0 || trips == 1 || one.hi == one.lo {
 		return one

@@ -118,8 +118,8 @@ func New(t *loops.Tree, maxNests int) *Outline {
 // Nest returns the description of the nest with the given number, in its first run.
 func (o *Outline) Nest(number int) *loops.Nest { return o.nests[number].first.Nest() }
 
-// keepLargest keeps only the largest nests in the list. The argument limit is the maximum number of
-// nests.
+// keepLargest keeps only the largest nests in the list. The argument "limit" is the maximum number
+// of nests.
 func (o *Outline) keepLargest(limit int) {
 	if len(o.nests) <= limit {
 		return
@@ -335,8 +335,8 @@ func (c *counter) updateTripRange(k int, p []uint64) {
 	})
 }
 
-// visit calls the function yield for loop k and for all loops inside it, with their trip counts in
-// the first and the last iterations of the surrounding loops.
+// visit calls the function "yield" for loop k and for all loops inside it, with their trip counts
+// in the first and the last iterations of the surrounding loops.
 func (c *counter) visit(k int, p []uint64, yield func(k int, trips uint64) bool) bool {
 	it := &c.nest.items[k]
 	if !it.loop {

@@ -287,8 +287,8 @@ func simulated(r *simulate.Result, i int) Level {
 	return l
 }
 
-// setRates computes the global and the local hit ratio. The parameter all is the number of
-// accesses to the first level.
+// setRates computes the global and the local hit ratio. The parameter "all" is the number
+// of accesses to the first level.
 func (l *Level) setRates(all float64) {
 	l.Global, l.Local = rate(l.Misses, all), rate(l.Misses, l.Accesses)
 }

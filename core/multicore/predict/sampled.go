@@ -10,7 +10,7 @@ import (
 )
 
 // setSampleBounds sets a level's sample size and confidence interval if SDCM uses a sample of
-// lines. The parameter all is the number of accesses to the first level.
+// lines. The parameter "all" is the number of accesses to the first level.
 func (l *Level) setSampleBounds(found *profile.Profile, all float64) {
 	if !found.Sampled.Estimates() {
 		return
@@ -101,7 +101,7 @@ type singleThread struct {
 	analysis.SampledLocality
 	lineBytes []uint32
 	several   bool   // whether a second thread has appeared
-	seen      bool   // whether the field first is known
+	seen      bool   // whether the field "first" is known
 	first     uint32 // the first thread
 }
 

@@ -100,9 +100,9 @@ func (w *windowSampler) stacksFor(c *hierarchy.Cache, cores int) *stacksOf {
 	return nil
 }
 
-// sampleWindows passes the rows of a batch to collectors. If the parameter apart is true, the rows
-// are in the order of Algorithm 1, and are passed to the stacks of private caches. Otherwise, the
-// rows are in the order of Algorithm 2, and are passed to the stacks of shared caches.
+// sampleWindows passes the rows of a batch to collectors. If the parameter "apart" is true, the
+// rows are in the order of Algorithm 1, and are passed to the stacks of private caches. Otherwise,
+// the rows are in the order of Algorithm 2, and are passed to the stacks of shared caches.
 func (p *pass) sampleWindows(b *trace.Batch, apart bool) error {
 	for _, s := range p.windowed.stacks {
 		if (p.divided() && s.cores == 1) != apart {

@@ -292,8 +292,8 @@ func (d *decoder) byte() byte {
 	return b
 }
 
-// decodePage fills the columns of p from data. The slice data must have capacity for one more
-// token.
+// decodePage fills the columns of p from data. The slice "data" must have capacity for one
+// more token.
 func (d *decoder) decodePage(p *Page, data []byte, rows int) error {
 	d.begin()
 	d.data, d.at, d.damaged = data[:len(data)+mostToken], 0, false

@@ -379,10 +379,10 @@ func (r *Reader) count(block uint32) {
 	r.counts[block].Executions++
 }
 
-// routeExecution adds the execution to the section if it is in a region, or if executions are
-// divided as printed. All other executions are queued for the output. An execution in which a
-// region begins or ends is outside of the region, because its block forks, or continues after the
-// join.
+// routeExecution adds the execution to the section if the execution is in a region, or if
+// executions are divided as printed in the paper. All other executions are queued for the output.
+// An execution in which a region begins or ends is outside of the region, because its block
+// forks, or continues after the join.
 func (r *Reader) routeExecution() error {
 	x := &r.now
 	if !r.options.PerRegion {

@@ -7,8 +7,9 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// section stores the executions of a region or, for the division as printed, of the whole
-// trace. The executions are stored by block, together with the order of the blocks.
+// section stores the executions of a region. If executions are divided as printed in the
+// paper, it stores the executions of the whole trace. The executions are stored by block,
+// together with the order of the blocks.
 type section struct {
 	tracks []track
 	at     []uint32 // by block: 1 + the number of its track; 0: no track yet

@@ -398,12 +398,13 @@ func (t *touch) addTo(arrays []array, most []float64) {
 	}
 }
 
-// slight is a share of lines or misses. Smaller differences are treated as rounding errors.
+// If two shares of lines or misses differ by less than slight, the difference is treated as a
+// rounding error.
 const slight = 1e-6
 
-// classify returns the class of the touched array. The parameter old is the share of lines that
-// the previous iteration also touched. The parameter inside is the number of misses within the
-// part of the body, in addition to one miss per line.
+// classify returns the class of the touched array. The parameter "old" is the share of lines
+// that the previous iteration also touched. The parameter "inside" is the number of misses
+// within the part of the body, in addition to one miss per line.
 func (t *touch) classify(old, inside float64) Class {
 	lost, mean := t.lost, t.lost.mean()*old
 	if t.own < 0.5 {

@@ -50,8 +50,8 @@ func (c *context) makeMostRecent(i int, batch int32) {
 
 // evictedShare computes the context-based reuse distance of an array, set by set. It returns the
 // share of the array's lines that are in overfull sets, and the reason for their eviction. A set is
-// overfull if it has fewer ways than lines to keep: the lines of this array, and the lines that
-// were used since the last use of the array.
+// overfull if it would have to keep more lines than it has ways. The lines to keep are the lines of
+// this array, and the lines that were used since the last use of the array.
 func (a *analysis) evictedShare(c *context, its []array, i int) (share float64, why reason) {
 	of := &its[i]
 	lines := of.lines
@@ -92,10 +92,10 @@ func (a *analysis) evictedShare(c *context, its []array, i int) (share float64, 
 // wayLimit returns the number of ways per set, plus a tolerance for rounding errors.
 func (a *analysis) wayLimit() float32 { return float32(a.cache.Ways) + 1e-3 }
 
-// overfullShare returns the share of an array's lines that are in overfull sets. The parameter own
-// lists the lines of the array by set. In addition, the array has "each" lines in every set. The
-// counts contain the lines of all arrays in individual sets. In addition, these arrays have "even"
-// lines in every set.
+// overfullShare returns the share of an array's lines that are in overfull sets. The parameter
+// "own" lists the lines of the array by set. In addition, the array has "each" lines in every set.
+// The counts contain the lines of all arrays in individual sets. In addition, these arrays have
+// "even" lines in every set.
 func (a *analysis) overfullShare(own []slot, each, even float32) float64 {
 	gone, all, ways := 0., 0., a.wayLimit()
 	if each > 0 {
@@ -120,10 +120,10 @@ func (a *analysis) overfullShare(own []slot, each, even float32) float64 {
 	return gone / all
 }
 
-// evictionReason determines which kind of array causes the evictions, and returns the first that
-// applies: an array in the same loop that begins in the same set, has the same length and moves by
-// the same stride (thesis §4.3); an array of an inner loop, if the loop itself touches the evicted
-// array (§4.7); any other array (§4.4, §4.5).
+// evictionReason returns the kind of array that causes the evictions. If several kinds apply, the
+// result is the first of them in this order: an array in the same loop that begins in the same
+// set, has the same length and moves by the same stride (thesis §4.3); an array of an inner loop,
+// if the loop itself touches the evicted array (§4.7); any other array (§4.4, §4.5).
 func (a *analysis) evictionReason(c *context, its []array, i int) reason {
 	of := &its[i]
 	why := partly
@@ -333,8 +333,8 @@ func (l *loop) advanceTrips(depth int, iterations float64) {
 }
 
 // progress returns how far a loop has advanced at sampled position k, as a number from 0 to less
-// than 1. The parameter out selects the loop: 0 for the loop itself, 1 for the next enclosing loop,
-// and so on. At position 0, the progress is 0. The values are Halton sequences (Numerische
+// than 1. The parameter "out" selects the loop: 0 for the loop itself, 1 for the next enclosing
+// loop, and so on. At position 0, the progress is 0. The values are Halton sequences (Numerische
 // Mathematik 2, 1960), which are spread evenly over all loops at once.
 func progress(k, out int) float64 {
 	base := primes[out%len(primes)]
@@ -417,8 +417,8 @@ func (a *analysis) addSection(s *section, offset uint64) bool {
 	return true
 }
 
-// forEachRun calls the function visit with the start address of each run of bytes that dimensions 0
-// to d generate.
+// forEachRun calls the function "visit" with the start address of each run of bytes that dimensions
+// 0 to d generate.
 func (s *section) forEachRun(d int, at uint64, visit func(at uint64)) {
 	if d < 0 {
 		visit(at)

@@ -140,8 +140,8 @@ func (a *analysis) composeRoot(touches []touch, arrays []array) {
 	}
 }
 
-// setRootLevel sets the misses and the class of a touch of the root. The parameter full means that
-// more lines have been used so far than the cache can contain.
+// setRootLevel sets the misses and the class of a touch of the root. The parameter "full" means
+// that more lines have been used so far than the cache can contain.
 func (a *analysis) setRootLevel(t *touch, full bool) {
 	in := t.of.level
 	inside := max(0, in.Misses-t.of.lines)
