@@ -144,9 +144,9 @@ func (a *Asker) sharedMisses(s *profile.Sharing, c Cache, domain int, cores []co
 	}
 }
 
-// apportion scales the cores' predicted misses so that they add up to sum. If SDCM predicts too
-// many misses, apportion scales each core's misses other than cold misses. If SDCM predicts too
-// few misses, apportion scales each core's hits.
+// apportion scales the cores' predicted misses so that their total is the parameter "sum". If
+// SDCM predicts too many misses, apportion scales each core's misses other than cold misses. If
+// SDCM predicts too few misses, apportion scales each core's hits.
 func apportion(cores []coreMisses, members []profile.Member, sum, cold float64) {
 	var expected, accesses float64
 	for _, n := range cores {

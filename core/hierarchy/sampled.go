@@ -35,8 +35,8 @@ func (l *Level) markSampled() {
 	}
 }
 
-// bound sets the level's confidence interval. The interval is that of a fully associative cache of
-// the same capacity, scaled by misses/fullMisses.
+// bound sets the level's confidence interval. It takes the interval of a fully associative cache
+// of the same capacity, and scales this interval by misses/fullMisses.
 func (a *Asker) bound(l *Level, c Cache, misses, fullMisses float64) {
 	b, ok := a.p.MissBounds(c.LineBytes, c.Lines())
 	if !ok {

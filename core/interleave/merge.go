@@ -32,7 +32,7 @@ const strip = 1024
 type Merger struct {
 	order  Order
 	lanes  []lane   // one for each core of the phase
-	live   []*lane  // lanes with rows left, in order
+	live   []*lane  // lanes with remaining rows, in order
 	next   int      // index in live of the lane whose turn it is
 	inTurn bool     // whether the turn of live[next] has begun
 	fresh  bool     // whether no stream of the phase has been read yet
@@ -127,8 +127,8 @@ func (m *Merger) start(b *trace.Batch) error {
 	return nil
 }
 
-// fillStrip copies rows to b, starting at position base and ending at most at end. The result is
-// the position after the last copied row.
+// fillStrip copies rows to b, from position base up to position end at most. The result is the
+// position after the last copied row.
 func (m *Merger) fillStrip(b *trace.Batch, base, end int) (at int, err error) {
 	var used int
 	if m.order.Policy <= Uniform {
@@ -292,7 +292,7 @@ func (m *Merger) endTurn(l *lane, hasRows bool) {
 	m.chooseCore()
 }
 
-// chooseCore sets next to the core that has the next turn.
+// chooseCore sets m.next to the core that has the next turn.
 func (m *Merger) chooseCore() {
 	if len(m.live) == 0 {
 		return

@@ -45,7 +45,7 @@ func (p *plan) returnsBy(basic, i int32) bool {
 	return true
 }
 
-// nextCode returns the first instruction, from i on, that produces code.
+// nextCode returns the first instruction that produces code, starting with instruction i.
 func (p *plan) nextCode(i int32) int32 {
 	for ; !p.f.insts[i].op.isTerminator(); i++ {
 		if _, code := opName(&p.f.insts[i]); code {

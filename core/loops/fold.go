@@ -46,7 +46,7 @@ type Folder struct {
 	nearOthers [1 << nearBits]uint32 // by hash of reference and context: an index in the slice others
 
 	output      func(*Tree) error // function to which trees are passed (see [Folder.Give]), or nil
-	outputBytes uint64            // number of bytes above which output is called
+	outputBytes uint64            // a tree that takes more bytes is passed to output
 	every       uint64            // number of records between two memory checks
 	unasked     uint64            // number of records since the last memory check
 	err         error             // error returned by output
@@ -195,8 +195,8 @@ func (f *Folder) Finish() *Tree {
 	return t
 }
 
-// consumePredicted consumes rows, from row i on, until the running loop does not predict a row. It
-// returns the index of this row.
+// consumePredicted consumes rows, starting with row i, until the running loop does not predict a
+// row. It returns the index of this row.
 func (f *Folder) consumePredicted(c *rows, i int) int {
 	w, refs, addrs := &f.walk, f.tree.refs, c.Addr
 	n := len(addrs)

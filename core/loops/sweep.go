@@ -21,8 +21,9 @@ type sweptRow struct {
 	wild bool
 }
 
-// sweep consumes whole iterations of a loop, from row i on. The loop must have just begun an
-// iteration. The result has the same meaning as the result of [Folder.consumePredicted].
+// sweep consumes whole iterations of a loop, starting with row i. The loop must have just
+// begun an iteration. The result has the same meaning as the result of
+// [Folder.consumePredicted].
 func (f *Folder) sweep(c *rows, i int) (next int) {
 	w := &f.walk
 	t := &w.frames[w.begun-1]
@@ -131,8 +132,9 @@ func (f *Folder) recordRows(c *rows, first, end int) {
 	}
 }
 
-// compareRows compares all columns except the address: the rows from i to end with the rows one
-// period earlier. It returns the index of the first row that differs, or end.
+// compareRows compares the rows from i to end with the rows one period earlier. It compares all
+// columns except the address. It returns the index of the first row that differs. If no row
+// differs, the result is end.
 func (c *rows) compareRows(i, end, period int) int {
 	end = compareColumn(c.Site, i, end, period)
 	end = compareColumn(c.Kind, i, end, period)

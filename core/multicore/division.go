@@ -316,7 +316,7 @@ func (l *loop) staticRun(core, cores int, n uint64) (from, to uint64, more bool)
 // mostSums is the maximum number of stored prefix sums.
 const mostSums = 1 << 16
 
-// prefixSums contains the total cost of all preceding units, for one in 2^shift units. The costs in
+// For one in 2^shift units, prefixSums contains the total cost of all preceding units. The costs in
 // between are interpolated. The field "shift" is as small as mostSums permits.
 type prefixSums struct {
 	list  []float64

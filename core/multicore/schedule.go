@@ -230,8 +230,9 @@ func contiguousPart(n uint64, core, cores int) (from, to uint64) {
 	return from, to
 }
 
-// guidedChunk returns the size of the next chunk of a guided schedule: ⌊left / (2·cores)⌋, or at
-// most chunk if left < 2·cores·(chunk + 1) (guided_iterative_chunked in kmp_dispatch.cpp).
+// guidedChunk returns the size of the next chunk of a guided schedule. The size is ⌊left /
+// (2·cores)⌋ or, if left < 2·cores·(chunk + 1), at most chunk (guided_iterative_chunked in
+// kmp_dispatch.cpp).
 func guidedChunk(left, chunk uint64, cores int) uint64 {
 	chunk = max(chunk, 1)
 	if left/(2*uint64(cores)) > chunk {

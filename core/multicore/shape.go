@@ -19,7 +19,7 @@ import (
 // If the loop exits after its body (at a latch, for example in optimised code), an iteration begins
 // with the loop's header. If the loop exits earlier, at a test that is not a latch, an iteration
 // begins after the test and includes the next test. If iterations begin after the test, each core
-// executes the test once more than the iteration, as a real thread does.
+// executes one more test than iterations, as a real thread does.
 type shape struct {
 	function   uint32
 	first      uint32 // number of the function's first block

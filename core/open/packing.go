@@ -200,7 +200,7 @@ func (z *lz4Reader) Read(p []byte) (int, error) {
 type lastWord struct {
 	reader io.Reader
 	word   [4]byte
-	again  []byte // bytes to return again before reading more
+	again  []byte // bytes that are returned before more bytes are read
 }
 
 func (l *lastWord) Read(p []byte) (int, error) {

@@ -421,8 +421,8 @@ func newValueGraph(b *Body) *valueGraph {
 // ignored.
 const mostBefore = 64
 
-// addLongestPaths adds arcs for the longest paths from a value that was computed n iterations ago
-// to all vertices.
+// addLongestPaths adds an arc for the longest path to each vertex from a value that was computed
+// n iterations ago.
 func (r *valueGraph) addLongestPaths(b *Body, op, n uint32, from int, longest []float64) {
 	for i := range b.Ops {
 		longest[i] = math.Inf(-1)

@@ -185,8 +185,8 @@ func (s *scheduler) assignPorts(op, cycle uint32) bool {
 }
 
 // choosePort returns the port with the lowest load among all ports that are free long enough for a
-// micro-op from the given cycle on. If no port is free, the result "next" is the earliest cycle in
-// which a port may be free.
+// micro-op that starts in the given cycle. If no port is free, the result "next" is the earliest
+// cycle in which a port may be free.
 func (s *scheduler) choosePort(u Use, cycle uint32) (port uint8, next uint32, found bool) {
 	taken := uint64(0)
 	s.work += wholeCycles(u.Cycles)

@@ -304,8 +304,8 @@ func (p *Profile) codeCoherent(c *coder) {
 	codec.Members(c.Coder, &s.Coherent.Data, len(s.Data), code)
 }
 
-// checkCoherent checks that the number of accesses of each site on the coherent stacks is the
-// number in its Reuse, and that these accesses add up to the counts of the cores.
+// checkCoherent checks that the number of accesses of each site on the coherent stacks equals
+// the number in the site's Reuse, and that these accesses add up to the counts of the cores.
 func (p *Profile) checkCoherent() error {
 	if p.Sites == nil || p.Sites.Coherent == nil {
 		return nil

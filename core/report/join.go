@@ -153,7 +153,7 @@ func nones(n int) []Value {
 
 // pairRows joins the rows that have equal names.
 func pairRows(left, right []JoinedRow) []JoinedRow {
-	waiting := map[string][]int{} // by name: the indices of the rows of left that are not yet paired, ascending
+	waiting := map[string][]int{} // by name: the indices of the unpaired rows in the slice "left", ascending
 	for i := range left {
 		name := nameOf(left[i].Name)
 		waiting[name] = append(waiting[name], i)

@@ -12,8 +12,8 @@ import (
 // a line.
 type level struct {
 	above   []*level // caches that share this cache; empty if the processor accesses it directly
-	readers []*level // the caches in above that are instruction caches
-	connect *bus     // bus between the caches in above, or nil
+	readers []*level // the instruction caches among the caches in "above"
+	connect *bus     // bus between the caches in "above", or nil
 	below   *level   // the next level; nil if memory is next
 	memory  *Traffic // traffic between the last level and memory
 	bus     *bus     // bus between this cache and the other caches of this level

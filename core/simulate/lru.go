@@ -33,7 +33,7 @@ func newList(where index, ways uint64) *list {
 
 func (t *list) touch(line trace.Line, dirty bool) bool {
 	wanted, end := frameOf(line, dirty), uint32(t.set(line))
-	if first := &t.nodes[t.nodes[end].next]; first.frame.line() == line { // the most frequent case: the line was also used last
+	if first := &t.nodes[t.nodes[end].next]; first.frame.line() == line { // the most frequent case: the line is already the most recently used line of its set
 		first.frame |= wanted
 		return true
 	}
@@ -144,7 +144,7 @@ func (t *recency) of(line trace.Line) []frame {
 
 func (t *recency) touch(line trace.Line, dirty bool) bool {
 	set, wanted := t.of(line), frameOf(line, dirty)
-	if set[0].line() == line { // the most frequent case: the line was also used last
+	if set[0].line() == line { // the most frequent case: the line is already the most recently used line of its set
 		set[0] |= wanted
 		return true
 	}

@@ -73,7 +73,8 @@ type Below struct {
 }
 
 type belowSet struct {
-	// entries from the top, with noLine for holes; the maximum length is that of a list of Coherent
+	// entries from the top, with noLine for holes; there are at most as many entries as in a list
+	// of a Coherent
 	entries []trace.Line
 	above   uint32
 	room    uint8

@@ -26,7 +26,7 @@ type ways struct {
 	// identify a line
 	isHole   []bool
 	lostAt   []uint32                       // for each id, up to the highest id of a lost line, the depth at which the line was lost
-	depths   [SetCounts][listEntries]uint64 // number of accesses that found and moved the line in a list, by depth from 1 on
+	depths   [SetCounts][listEntries]uint64 // number of accesses that found and moved the line in a list, by depth, starting with depth 1
 	notFound [SetCounts]uint64              // number of accesses that did not find the line, by the value of the field absent
 }
 

@@ -43,7 +43,7 @@ type recency struct {
 
 	visits   []visit                            // pending visits, if the lists follow falls
 	accesses []access                           // pending accesses, if the lists follow accesses
-	lists    []lists                            // the existing lists, in the order of kept
+	lists    []lists                            // the existing lists, in the order of the slice kept
 	depths   [setBits + 1][2 * depthRoom]uint64 // the counts of marked lines begin at index depthRoom
 
 	sink uint64 // prevents the compiler from removing touches
@@ -55,7 +55,7 @@ type visit struct {
 	// entries with this number or a higher number are newer than the line; never: the line was never
 	// in the lists
 	after uint32
-	now   uint32 // number of the move; 0 if the visit counts
+	now   uint32 // number of the move; 0 if the visit counts newer lines
 	line  uint32 // the last bits of the line number, optionally with the flag marked
 	above uint64 // number of lines in the top array that must be added to the count, in lanes
 }

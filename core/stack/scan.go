@@ -28,8 +28,8 @@ type nearTally struct {
 }
 
 const (
-	// number of bits of a lane in a word of depths; the word contains a lane for each number of sets
-	// from 2^1 on
+	// number of bits of a lane in a word of depths; the word contains a lane for each number of
+	// sets, starting with 2^1
 	laneBits = 4
 	laneMask = 1<<laneBits - 1
 )

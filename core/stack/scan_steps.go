@@ -94,8 +94,8 @@ func (t *nearTally) addFront(notes []uint16) {
 }
 
 // scanRest searches the remaining lines of the top array for the queued accesses, four lines at a
-// time as in [Exact]. For each hit, it writes the distance to out and to notes, and stores the
-// depths in packed.
+// time as in [Exact]. For each hit, it stores the distance in the slices out and notes, and the
+// depths in the slice packed.
 func (m *topArray) scanRest(deeper int, out []uint32, notes *[chunk]uint16) (hits, misses int) {
 	top, queue, packed := &m.exact.top, &m.exact.queue, &m.packed
 next:

@@ -307,8 +307,8 @@ func (m *Exact) positionOf(line trace.Line) uint32 {
 }
 
 // collect appends the lines from first to last whose stamps are in [begin, end), in any order, with
-// their positions in the stack. The lines of the top array, which have no stamps, are included if
-// end is fresh.
+// their positions in the stack. If the parameter "end" equals fresh, the lines of the top array,
+// which have no stamps, are included.
 func (m *Exact) collect(to []firstTouch, first, last trace.Line, begin, end uint32) []firstTouch {
 	for p := range m.table.parts {
 		for _, e := range m.table.parts[p].slots {

@@ -236,7 +236,7 @@ type tiling struct {
 	depth int
 }
 
-// tileLoops returns the items that replace the loops of the nest from loop i on. The slice
+// tileLoops returns the items that replace loop i of the nest and the loops inside it. The slice
 // "tiled" lists the loops before i that are divided into tiles. The slices "first" and "trips"
 // contain, for each loop before i, the first iteration of the tile and the trip count within the
 // tile.

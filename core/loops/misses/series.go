@@ -34,7 +34,7 @@ type transcript struct {
 	broken bool // set if the transcript is incomplete
 }
 
-// record is a transcript, or the end of a transcript from a mark on.
+// record is a transcript, or the part of a transcript after a mark.
 type record struct {
 	lines []trace.Line // accessed lines, interleaved with states
 	cuts  []int        // positions at which the states begin
@@ -52,7 +52,7 @@ func (t *transcript) truncate(to mark) {
 	t.lines, t.notes, t.times, t.cuts = t.lines[:to.lines], t.notes[:to.notes], t.times[:to.times], t.cuts[:to.cuts]
 }
 
-// copySince overwrites r with a copy of the transcript from a mark on.
+// copySince overwrites r with a copy of the part of the transcript after a mark.
 func (r *record) copySince(t *transcript, from mark) {
 	r.lines = append(r.lines[:0], t.lines[from.lines:]...)
 	r.notes = append(r.notes[:0], t.notes[from.notes:]...)

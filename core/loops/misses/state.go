@@ -316,7 +316,7 @@ func (k *stack) init(most int) {
 	for i := range k.keys {
 		k.keys[i] = noLine
 	}
-	k.order[0] = noLine // the bit in live is not set for the newest stamp
+	k.order[0] = noLine // the bit of the newest stamp is not set in the bitmap "live"
 	k.next, k.tail = 1, 1
 }
 

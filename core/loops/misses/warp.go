@@ -273,7 +273,7 @@ func (w *plan) check(e *engine, b *block, cur []uint64, i, trips uint64, at int)
 			if w.end == trips {
 				w.on, w.next = false, noIteration
 			}
-			w.end = i // compute new regions from this iteration on
+			w.end = i // new regions must be computed in this iteration
 			return n
 		}
 	}
@@ -312,8 +312,8 @@ func (w *plan) jump(e *engine, b *block, i uint64, at int) (iterations uint64) {
 		return 0
 	}
 	if e.varying > 0 && apart > w.period && w.fine == 0 {
-		// A jump over single periods leaves the same number of iterations in all loops whose trip
-		// counts differ by whole periods.
+		// If trip counts differ by whole periods, jumps over single periods leave the same number
+		// of iterations in all of these loops.
 		w.fine = 1
 		return 0
 	}
