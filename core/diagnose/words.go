@@ -76,7 +76,7 @@ func (d *Diagnosis) changes() string {
 	return number + range2
 }
 
-// If waits for memory take less than this share of the cycles, they are too small to justify a
+// small is the smallest share of the cycles that waits for memory must take to be worth a
 // change.
 const small = 0.1
 

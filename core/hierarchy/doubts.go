@@ -173,8 +173,9 @@ func policyCaveat(c Cache, exclusive bool) string {
 	return text + "; it is predicted as LRU, non-inclusive, write-back and allocating (stackglass simulate models the actual policies)"
 }
 
-// If an inclusive level is at least ampleRatio times as large as the level above, inclusion has
-// little effect, because the level rarely evicts lines that the level above still uses.
+// ampleRatio is a ratio of the sizes of neighbouring levels. If an inclusive level is at least
+// this many times as large as the level above, inclusion has little effect, because the level
+// rarely evicts lines that the level above still uses.
 const ampleRatio = 4
 
 // sizeMisfit returns a warning if a level is smaller than the level above it, and otherwise "".

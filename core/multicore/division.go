@@ -30,8 +30,8 @@ type loop struct {
 	mark      uint64 // number of the mark before the first unit
 	units     uint64
 	chunk     uint64 // number of units in a chunk; minimum number for Guided; 0 for Static without chunks
-	// Each chunk executes the rows in rowsBefore, its units, the rows in rowsAfter, and the
-	// rows in rowsAfterEnd.
+	// For each chunk, a core executes the rows in rowsBefore, the units of the chunk, the
+	// rows in rowsAfter, and the rows in rowsAfterEnd.
 	rowsBefore, rowsAfter, rowsAfterEnd span
 	// short contains the rows that precede a chunk with fewer units than the other chunks. In
 	// unoptimised code, these rows differ from rowsBefore, because the thread's upper bound
@@ -316,8 +316,8 @@ func (l *loop) staticRun(core, cores int, n uint64) (from, to uint64, more bool)
 // mostSums is the maximum number of stored prefix sums.
 const mostSums = 1 << 16
 
-// For one in 2^shift units, prefixSums contains the total cost of all preceding units. The costs in
-// between are interpolated. The field "shift" is as small as mostSums permits.
+// prefixSums contains, for one in 2^shift units, the total cost of all preceding units. The costs
+// in between are interpolated. The field "shift" is as small as mostSums permits.
 type prefixSums struct {
 	list  []float64
 	shift uint

@@ -452,7 +452,7 @@ func (m *Reader) makesModify(held *trace.Batch, i int) bool {
 	return false
 }
 
-// beginPhase starts to merge the rows that each core executes from the region buffer.
+// beginPhase starts to merge rows from the region buffer: the rows that each core executes.
 func (m *Reader) beginPhase() {
 	if m.tape.Rows() == 0 {
 		m.endPhase()

@@ -417,8 +417,8 @@ func newValueGraph(b *Body) *valueGraph {
 	return r
 }
 
-// If a value is used more than mostBefore iterations after its computation, the dependence is
-// ignored.
+// mostBefore is a number of iterations. If a value is used more iterations after its
+// computation, the dependence is ignored.
 const mostBefore = 64
 
 // addLongestPaths adds an arc for the longest path to each vertex from a value that was computed

@@ -32,9 +32,9 @@ import "slices"
 // deeper lines need the list for the next larger number of sets, which is created when a list
 // overflows. Before a list overflows, it contains every line of its set.
 //
-// All pending accesses are processed for one number of sets before the next number of sets. The
-// lists for this number of sets then stay in the processor's cache, and the loads of different
-// accesses overlap.
+// All pending accesses are processed for one number of sets before any access is processed for
+// the next number of sets. The lists for this number of sets then stay in the processor's
+// cache, and the loads of different accesses overlap.
 type recency struct {
 	numbers SetNumbers
 	least   int                 // binary logarithm of the smallest number of sets

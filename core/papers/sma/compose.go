@@ -39,8 +39,8 @@ type array struct {
 	grows    bool // whether many lines of the array were not touched in the previous iteration
 	direct   bool // whether one of the leaves is directly in the body of the loop
 	stays    bool // whether the array belongs to the right context
-	// edgeLo and edgeHi mean that the first or the last line also belongs to another array, which
-	// counts the line.
+	// edgeLo means that the first line also belongs to another array, which counts this line.
+	// edgeHi means the same for the last line.
 	edgeLo, edgeHi bool
 }
 
@@ -204,7 +204,7 @@ func (a *analysis) finish(s *array) {
 	}
 }
 
-// sorted returns the numbers from 0 to n-1 in the order of compare, with a stable sort.
+// sorted returns the numbers from 0 to n-1, sorted with the function compare. The sort is stable.
 func sorted(n int, compare func(i, j int) int) []int {
 	order := make([]int, n)
 	for i := range order {
@@ -290,8 +290,8 @@ func (a *analysis) iterationArrays(touches []touch) []array {
 	return a.combine(touches, n+1)
 }
 
-// sameArray reports whether span s belongs to the same array as span all. Span s must not begin
-// before span all.
+// sameArray reports whether span s belongs to the same array as the span "all". Span s must not
+// begin before the span "all".
 func (a *analysis) sameArray(all, s span) bool {
 	line := uint64(a.cache.LineBytes)
 	if s.lo > all.hi {
@@ -301,7 +301,7 @@ func (a *analysis) sameArray(all, s span) bool {
 	return shorter < line || both >= shorter/2 && shorter >= longer/4
 }
 
-// combine returns n arrays. Array i combines all touches with the number i.
+// combine returns n arrays. Array i combines all touches whose field "to" is i.
 func (a *analysis) combine(touches []touch, n int) []array {
 	list := make([]array, n)
 	for i := range touches {
@@ -398,7 +398,7 @@ func (t *touch) addTo(arrays []array, most []float64) {
 	}
 }
 
-// If two shares of lines or misses differ by less than slight, the difference is treated as a
+// slight is the largest difference between shares of lines or misses that is treated as a
 // rounding error.
 const slight = 1e-6
 
@@ -551,7 +551,7 @@ func (a *analysis) countWild(n *loops.Nest, c misses.Cache) {
 	}
 }
 
-// onlyWild returns a copy of the items with only the wild references.
+// onlyWild returns a copy of the items that contains only the wild references.
 func onlyWild(items []loops.Item) (list []loops.Item) {
 	for _, it := range items {
 		if it.IsLoop() {
