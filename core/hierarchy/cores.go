@@ -122,8 +122,8 @@ func (a *Asker) privateMisses(s *profile.Sharing, c Cache, core int) coreMisses 
 }
 
 // sharedMisses computes the misses in a cache that the cores of a domain share, and stores each
-// core's misses in cores. If a set table yields the exact total, sharedMisses divides the total
-// among the cores in proportion to the misses that SDCM predicts.
+// core's misses in the slice "cores". If a set table yields the exact total, sharedMisses
+// divides the total among the cores in proportion to the misses that SDCM predicts.
 func (a *Asker) sharedMisses(s *profile.Sharing, c Cache, domain int, cores []coreMisses) {
 	d := &s.Domains[domain]
 	members := make([]coreMisses, len(d.Cores))

@@ -305,8 +305,8 @@ func (n *lastAddresses) update(all []shape, id uint32, p []uint64) {
 const plainVersion = 2
 
 const (
-	// A tree is written with loops if its encoding is at most this many times as long as the plain
-	// form, because loops are useful to readers of the tree.
+	// A tree is written with loops if its encoding is at most maxOver/maxOverOf times as long as
+	// the plain form, because loops are useful to readers of the tree.
 	maxOver, maxOverOf = 21, 20
 	// maxBarrenPerByte is the maximum number of iterations without records per byte of the
 	// encoding. Trees with more such iterations are not converted to the plain form.

@@ -101,10 +101,10 @@ func isIteration(s *shape, a, b []uint64) bool {
 	return true
 }
 
-// merge turns equal sequences at the end of the list into a loop. First, it tries short sequences
-// of fewer than chained nodes. Then it tries longer sequences, whose length is the distance from
-// the last node to an earlier node in the same slot. Almost all longer sequences differ, usually in
-// the same node as in the last comparison, so merge compares this node first.
+// merge turns equal sequences at the end of the list into a loop. First, it tries short sequences:
+// fewer nodes than the constant "chained". Then it tries longer sequences, whose length is the
+// distance from the last node to an earlier node in the same slot. Almost all longer sequences
+// differ, usually in the same node as in the last comparison, so merge compares this node first.
 func (f *Folder) merge() bool {
 	n := len(f.nodes)
 	for k := 1; k < chained; k++ {
@@ -154,9 +154,9 @@ func (f *Folder) foldEqual(k int) bool {
 	return false
 }
 
-// lastDifference compares the shapes of the k nodes from index lo on with the shapes of the k nodes
-// before lo. It returns the index of the last node whose shape differs, or -1 if all shapes are
-// equal.
+// lastDifference compares the shapes of the k nodes that begin at index lo with the shapes of the k
+// nodes before lo. It returns the index of the last node whose shape differs, or -1 if all shapes
+// are equal.
 func (f *Folder) lastDifference(lo, k int) int {
 	b := f.list[lo : lo+k]
 	a := f.list[lo-k:][:len(b)]

@@ -47,9 +47,10 @@ func (f *Folder) accept(c candidate) bool {
 
 // stopLoop ends the running loop after its last complete iteration. The items of an unfinished
 // iteration become separate nodes after the loop. The last of these nodes may be a loop that can
-// continue. If fold is set, stopLoop tries to merge the ended loop with the nodes before it. If
-// this succeeds, it returns the number of nodes after the merged loop, because they may belong to
-// its next iteration. Otherwise, it returns 0.
+// continue. If the parameter "fold" is true, stopLoop tries to merge the ended loop with the
+// nodes before it. After a merge, stopLoop returns the number of nodes after the merged loop,
+// because these nodes may belong to the next iteration of the loop. Otherwise, stopLoop returns
+// 0.
 func (f *Folder) stopLoop(fold bool) (parts int) {
 	w := &f.walk
 	if w.depth == 0 {

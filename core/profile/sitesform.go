@@ -160,7 +160,7 @@ func (c *coder) binCounts(list *[]BinCount) {
 }
 
 // members encodes or decodes the elements of a list. While reading, it allocates the list in the
-// slice room.
+// slice "room".
 func members[T any](c *coder, room, list *[]T, n int, member func(*T)) {
 	if !c.Reads() {
 		codec.Members(c.Coder, list, n, member)

@@ -145,7 +145,7 @@ func (l *level) containsRange(addr trace.Addr, bytes uint64) bool {
 }
 
 // onAccess processes a member's write to a line, or a member's read of a line that it does not
-// contain. For a write, present reports whether the member contains the line.
+// contain. For a write, the parameter "present" reports whether the member contains the line.
 func (b *bus) onAccess(member int, addr trace.Addr, write, present bool) {
 	line := addr >> b.shift
 	recent := b.recentOf(line)

@@ -145,8 +145,8 @@ func (l *level) storePlain(addr trace.Addr, bytes uint64) {
 	}
 }
 
-// passDown calls the function each once for each line of a range of bytes in the level below. If
-// there is no level below, passDown writes the bytes to memory.
+// passDown splits a range of bytes at the lines of the level below, and calls the function
+// "each" with every part. If there is no level below, passDown writes the bytes to memory.
 func (l *level) passDown(addr trace.Addr, bytes uint64, each func(*level, trace.Addr, uint64)) {
 	if l.below == nil {
 		l.memory.Writes++
@@ -288,7 +288,7 @@ func (l *level) invalidateIn(n *level, line trace.Line) (dirty bool) {
 }
 
 // everyCopy passes every line of a range of bytes, in this level and in the levels above, to the
-// function each.
+// function "each".
 func (l *level) everyCopy(addr trace.Addr, bytes uint64, each func(*level, trace.Line)) {
 	for line := addr >> l.shift; line <= (addr+bytes-1)>>l.shift; line++ {
 		each(l, line)

@@ -134,7 +134,7 @@ func (l belowSets) set(line trace.Line) *belowSet {
 	return &(*p)[number%pageSets]
 }
 
-// all passes every existing set, together with its number, to the function each.
+// all passes every existing set, together with its number, to the function "each".
 func (l belowSets) all(each func(number uint64, s *belowSet)) {
 	for i, p := range l {
 		for k := 0; p != nil && k < pageSets; k++ {

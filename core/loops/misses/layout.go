@@ -253,7 +253,7 @@ func (e *extents) join(ref uint32, s span, times uint64) {
 }
 
 // extend does the same as join, but does not count uses. Most spans lie within the known extents,
-// so it avoids unnecessary stores.
+// so extend avoids unnecessary stores.
 func (e *extents) extend(ref uint32, s span) {
 	all := &e.spans[ref]
 	if s.first < all.first {

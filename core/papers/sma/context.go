@@ -213,8 +213,8 @@ func (a *analysis) iterate(l *loop, c *context, touches []touch, its []array, k 
 	}
 }
 
-// lookUp looks up the array of a touch in the context. Batches from number "second" on belong to
-// the current iteration.
+// lookUp looks up the array of a touch in the context. Batches whose number is at least "second"
+// belong to the current iteration.
 func (a *analysis) lookUp(c *context, its []array, t *touch, second int32) {
 	if c.batch[t.to] == 0 {
 		return
