@@ -77,9 +77,9 @@ func entryOf(c *profile.Site, name func(string) string) Entry {
 	return e
 }
 
-// addEvent adds an event with a count for each site. The parameter rest is the number of events
-// that belong to no site. They are counted in a separate entry, which the parameter elsewhere
-// names.
+// addEvent adds an event with a count for each site. The parameter "rest" is the number of
+// events that belong to no site. These events are counted in a separate entry, whose name is
+// the parameter "elsewhere".
 func (s *Sheet) addEvent(event Event, ofSite func(int) uint64, elsewhere string, rest uint64) {
 	sites := len(s.Entries)
 	if sites > 0 && s.Entries[sites-1].Function == elsewhere {

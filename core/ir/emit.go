@@ -229,8 +229,8 @@ func (p *plan) normalSuccessor(basic int32) int32 {
 	return p.f.blockOf[p.f.refs[last.refs].label]
 }
 
-// hoist writes the allocas that must come before the first piece in order to stay in the function's
-// entry block. A no-op cast replaces an unnamed alloca, to preserve the numbering.
+// hoist writes allocas before the first piece, so that these allocas stay in the function's entry
+// block. A no-op cast replaces an unnamed alloca, to preserve the numbering.
 func (e *emitter) hoist(p *plan) {
 	if len(p.hoisted) == 0 && p.widest == 0 {
 		return

@@ -76,8 +76,8 @@ func (m *metadata) ident() string {
 	return text
 }
 
-// visitFields calls visit for each field of a node such as `!DIFile(filename: "a.c", directory:
-// "/")`, and reports whether the node is of the given kind.
+// visitFields calls the function "visit" for each field of a node such as `!DIFile(filename:
+// "a.c", directory: "/")`, and reports whether the node is of the given kind.
 func visitFields(node, kind string, visit func(key, value string)) bool {
 	node = strings.TrimPrefix(node, "distinct ")
 	rest, ok := strings.CutPrefix(node, kind)

@@ -65,7 +65,7 @@ func (f *function) returnsValue(end *inst, value int32) bool {
 }
 
 // onlyReturns reports whether a basic block does nothing but return. The block must return void, or
-// return the given value when it is entered from the block predecessor.
+// return the given value when it is entered from the block "predecessor".
 func (p *plan) onlyReturns(basic, predecessor, value int32) bool {
 	f := p.f
 	b := &f.blocks[basic]

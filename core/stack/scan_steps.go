@@ -25,7 +25,7 @@ const (
 )
 
 // commonBits is the number of bits that a result of the function "common" needs. For a queued
-// access, scanFront stores three such results in the slice "packed": for the accessed line and
+// access, scanFront stores three such results in the field "packed": for the accessed line and
 // each of the three lines that follow it in the array.
 const commonBits = 5
 
@@ -94,8 +94,8 @@ func (t *nearTally) addFront(notes []uint16) {
 }
 
 // scanRest searches the remaining lines of the top array for the queued accesses, four lines at a
-// time as in [Exact]. For each hit, it stores the distance in the slices "out" and "notes", and
-// the depths in the slice "packed".
+// time as in [Exact]. For each hit, it stores the distance in "out" and in "notes", and the
+// depths in the field "packed".
 func (m *topArray) scanRest(deeper int, out []uint32, notes *[chunk]uint16) (hits, misses int) {
 	top, queue, packed := &m.exact.top, &m.exact.queue, &m.packed
 next:

@@ -88,8 +88,8 @@ func (p *drParser) toLevel(u *unit) hierarchy.Cache {
 	return c
 }
 
-// instructions adds the instruction caches of the first core. data contains the data caches of this
-// core, from the core to memory.
+// instructions adds the instruction caches of the first core. The parameter "data" contains the
+// data caches of this core, from the core to memory.
 func (p *drParser) instructions(h *hierarchy.Hierarchy, data []*unit) error {
 	at := slices.IndexFunc(p.units, func(u unit) bool { return u.instruction && u.core == data[0].core })
 	for at >= 0 {

@@ -47,8 +47,9 @@ func readPPT(text string) (h hierarchy.Hierarchy, notes []string, err error) {
 	return h, notes, nil
 }
 
-// positive rounds x to a millionth if it is a positive number that a hierarchy can contain, and
-// otherwise returns 0. A product of a time and a clock rate is not precise enough for more digits.
+// positive returns x, rounded to a millionth, if the result is a positive number that a hierarchy
+// can contain. Otherwise, it returns 0. More digits would be meaningless, because the product of a
+// time and a clock rate is less precise.
 func positive(x float64) float64 {
 	x = math.Round(x*1e6) / 1e6
 	if _, ok := hierarchy.ParsePositive(hierarchy.FormatNumber(x)); !ok {

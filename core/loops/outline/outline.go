@@ -256,7 +256,7 @@ type counter struct {
 }
 
 // countItem counts the executions of item k, with parameters p, and of all items inside item k. It
-// stores the counts in the slice out. The count of a loop is its number of iterations.
+// stores the counts in the slice "out". The count of a loop is its number of iterations.
 func (c *counter) countItem(k int, p, out []uint64) {
 	it := &c.nest.items[k]
 	switch {
