@@ -341,7 +341,7 @@ func (l *lane) refill(b *trace.Batch, base int) (bool, error) {
 
 // orderBlock orders the rows before the first row of the next block. It orders at most the
 // available rows, and at most room - used rows. The result "over" reports whether the turn
-// certainly ends after these rows. If over is false, the next row determines whether the turn
+// certainly ends after these rows. If "over" is false, the next row determines whether the turn
 // ends. If inTurn is true, the turn has begun already, so a BlockEntry in the next row ends it.
 func (l *lane) orderBlock(used, room int, inTurn bool) (at int, over bool) {
 	kinds := l.kinds[l.at:]

@@ -417,8 +417,8 @@ func newValueGraph(b *Body) *valueGraph {
 	return r
 }
 
-// mostBefore is a number of iterations. If a value is used more iterations after its
-// computation, the dependence is ignored.
+// mostBefore limits the number of iterations between the computation of a value and its
+// use. A dependence that spans more iterations is ignored.
 const mostBefore = 64
 
 // addLongestPaths adds an arc for the longest path to each vertex from a value that was computed

@@ -34,8 +34,8 @@ const (
 	long    = 2 // value of an inserted line under SRRIP
 	soon    = 0 // value of a line after a hit
 
-	// BRRIP inserts one of every bimodalPeriod lines, starting with the first, with the value long.
-	// All other lines have the value distant.
+	// BRRIP inserts one of every bimodalPeriod lines, starting with the first, with the value
+	// "long". All other lines have the value "distant".
 	bimodalPeriod = 32
 
 	selectorMost = 1<<10 - 1 // maximum value of DRRIP's selector

@@ -11,8 +11,8 @@ import (
 // tags records which lines are in a cache, which lines are dirty, and in which order lines are
 // replaced.
 type tags interface {
-	// touch records a use of a line, if the line is present. If dirty is set, touch also marks the
-	// line dirty.
+	// touch records a use of a line, if the line is present. If the parameter dirty is true, touch
+	// also marks the line dirty.
 	touch(line trace.Line, dirty bool) (hit bool)
 	// insert adds an absent line to the line's set, and evicts a victim if the set is full.
 	insert(line trace.Line, dirty bool) (victim trace.Line, victimDirty, evicted bool)
