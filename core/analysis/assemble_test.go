@@ -50,7 +50,7 @@ func joinedInTrees(t *testing.T, rng *rand.Rand, spec analysis.Spec, list []*pro
 	return list[0]
 }
 
-func TestPlanEqualsRunner(t *testing.T) {
+func TestPlanMatchesRunner(t *testing.T) {
 	planEqualsRunner(t, 120, func(uint32) uint32 { return 1 }, 3, 0)
 }
 

@@ -176,7 +176,7 @@ func (m *Reader) doubts() (list []string) {
 	count(f.strayEnds, "parallel region has an end, but no beginning.", "parallel regions have an end, but no beginning.")
 	say(f.noStack, "The trace does not contain the stack pointer at the beginning of a region, so no part of the stack is treated as private in this region.")
 	say(f.noStackEnd, "The trace does not contain the end of the stack: the stack is assumed to extend 8 MiB below the function that forks.")
-	count(f.nested, "parallel region was nested: one thread executes this region, as by default in OpenMP.",
+	count(f.nested, "parallel region was nested: one thread executes this region, which is the default in OpenMP.",
 		"parallel regions were nested: one thread executes each of these regions, as by default in OpenMP.")
 	count(f.leagues, "league of teams is assumed to have one team.", "leagues of teams are assumed to have one team each.")
 	count(f.unknownLoops, "worksharing loop was not divided, because its code is unknown: every core executes the whole loop.",

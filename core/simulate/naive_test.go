@@ -784,8 +784,8 @@ func (n *naive) forEachCopy(i int, m *naiveLevel, addr, bytes uint64, each func(
 	return found
 }
 
-// writeBackCopies makes a cache and the caches above it write back a line. If another core stores
-// to the line, writeBackCopies also makes them invalidate it.
+// writeBackCopies makes a cache and the caches above it write back a line. If the reason is a store
+// by another core, writeBackCopies also makes these caches invalidate their copies.
 func (n *naive) writeBackCopies(i int, m *naiveLevel, addr, bytes uint64, write bool) (dirty bool) {
 	changed := data{} // the words are the newest, because the level nearest to the processor is visited last
 	n.forEachCopy(i, m, addr, bytes, func(_ *naiveLevel, x *naiveLine) {

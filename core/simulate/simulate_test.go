@@ -14,7 +14,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// drawHierarchy returns a random hierarchy of one to three small levels that can be combined.
+// drawHierarchy returns a random hierarchy of one to three small levels that are compatible with each other.
 func drawHierarchy(t *rapid.T) (h hierarchy.Hierarchy) {
 	largest := uint32(0)
 	for i := range rapid.IntRange(1, 3).Draw(t, "levels") {

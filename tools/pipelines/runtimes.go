@@ -252,7 +252,7 @@ Made by %[1]smake runtimes%[1]s from the kernels in testdata/sizes.c. DO NOT EDI
 This table compares predicted run times of kernels with measurements. “Predicted” is the answer of
 %[1]sstackglass pipeline run.sgt --processor %[2]s --module sizes.ll%[1]s for the kernel's
 function, from a trace of one run. “Measured” is the time of the fastest of many runs of the same
-code without tracing, in clock cycles. The code was compiled by %[1]sclang-19 -O2%[1]s for this machine.
+code without tracing, in clock cycles. The code was compiled for this machine with %[1]sclang-19 -O2%[1]s.
 The model was not fitted to these kernels: its numbers are from measurements of single instructions,
 from copies and chains of loads in each level of memory, and from the vendor.
 

@@ -552,7 +552,7 @@ func (c *Comparison) operations() (Finding, bool) {
 	return Finding{ID: "operations", Title: "Work", Tab: TabCounters, Text: "A: " + a.Text + " B: " + b.Text}, okA && okB
 }
 
-// briefQuestion returns a question about the line size in view. The answer may combine rows.
+// briefQuestion returns a question about the line size that the page shows. The answer may combine rows.
 func (c *Comparison) briefQuestion(verb string) ask.Question {
 	q := c.A.question(verb)
 	q.Brief = true

@@ -45,8 +45,8 @@
 //     accesses and terminators as integer operations, and counts one or two operations for every
 //     index of a getelementptr. Neither Byfl nor this package counts phi, bitcast, freeze or
 //     landingpad instructions, which cost nothing.
-//   - Operation bits: the bits of the operands and results of all flops, other floating-point
-//     operations and integer operations. Flop bits: the bits of the operands and results of flops.
+//   - Operation bits: the total width, in bits, of the operands and results of all floating-point and
+//     integer operations. Flop bits: the same for flops only.
 //     Byfl does not count constant operands. This package counts all operands, because the trace's
 //     tables do not show which operands are constant.
 //   - Branches: br with one target is unconditional. br with two targets, switch and indirectbr

@@ -8,7 +8,7 @@ import (
 )
 
 // cores counts the accesses of each pair by their depths on the coherent stacks of the cores.
-// Package sharing reports the depths. The counts begin when a second core appears; until then, the
+// Package sharing reports the depths. Counting begins when a second core appears; until then, the
 // coherent stack is the stack of the trace.
 type cores struct {
 	bins bins // accesses by depth

@@ -94,7 +94,7 @@ func assigns(line, name string) bool {
 	return found && (strings.HasPrefix(rest, "=") || strings.HasPrefix(rest, ":"))
 }
 
-// Read reads a description in any form except YAML. The notes are sentences about settings that a
+// Read reads a description in any supported format except YAML. The notes are sentences about settings that a
 // hierarchy cannot express. The error is an [*Error].
 func Read(text []byte) (h hierarchy.Hierarchy, notes []string, err error) {
 	if len(text) > mostBytes {

@@ -61,9 +61,9 @@
 //
 // # Differences
 //
-// In the polyhedral model of the paper, each line is identified by the access that fetched it. In
-// this package, lines are identified by numbers, and the steps of the compressed loops determine
-// how the lines move, so that any tree can be simulated. In triangular nests, the paper simulates
+// In the polyhedral model of the paper, each line is identified by the access that fetched it. This
+// package identifies lines by numbers, and derives from the steps of the compressed loops how these
+// numbers change between iterations. It can therefore simulate any tree. In triangular nests, the paper simulates
 // loops with varying inner trip counts iteration by iteration. This package also supports numbers
 // of sets that are not powers of two.
 //

@@ -26,8 +26,8 @@ type series struct {
 
 type mark struct{ lines, notes, times, cuts int }
 
-// transcript records the simulation of a loop, as far as it depends on the positions of lines in
-// the cache.
+// transcript records those parts of a loop's simulation that depend on the positions of lines in the
+// cache.
 type transcript struct {
 	record
 	open   int  // number of series that are writing to the transcript

@@ -69,7 +69,7 @@ func (l Looked) threshold() uint64 {
 	return uint64(l.Rate * (1 << 64))
 }
 
-// Collector samples windows of a trace while the trace is read. Threads must be numbered from 0.
+// Collector samples windows of a trace as the trace is being read. Threads must be numbered from 0.
 // The caller should select references and BlockEntry events. In a trace without BlockEntry
 // events, a window begins whenever the site number does not increase.
 type Collector struct {

@@ -106,8 +106,8 @@ func TestPPT(t *testing.T) {
 	}
 }
 
-// TestPPTByNames checks that a trace that contains block names needs no block table.
-func TestPPTByNames(t *testing.T) {
+// TestBlockNamesReplaceTable checks that a trace that contains block names needs no block table.
+func TestBlockNamesReplaceTable(t *testing.T) {
 	names := strings.NewReplacer("aa", "(main, entry)", "bb", "(OUT__1__6545__, shared_trace)", "cc", "(OUT__1__6545__, for.body)", "dd", "(main, for.end)")
 	var all [2][]ref
 	for i, text := range []string{pptTrace, names.Replace(pptTrace)} {

@@ -62,8 +62,8 @@ func missesOf(t *testing.T, name string, r *Result, want float64) {
 	}
 }
 
-// named returns the names of some of a loop's arrays. Each way has a letter, which is the name of
-// the array in this way.
+// named returns the names of some of a loop's arrays. Each way of the cache is labelled with a letter:
+// the name of the array that the way contains.
 func named(l *Loop, list []int) string {
 	var names []string
 	for _, i := range list {

@@ -16,7 +16,7 @@ import (
 	"slices"
 )
 
-// Function is one function of a file.
+// Function describes a function in a file.
 type Function struct {
 	Name       string
 	Addr, Size uint64

@@ -271,10 +271,10 @@ func FuzzRestore(f *testing.F) {
 	})
 }
 
-// TestStretchesRestore checks that a run over sampled intervals can be saved and restored at any
+// TestRestoreSampledIntervals checks that a run over sampled intervals can be saved and restored at any
 // position without changing the profile, and that the restored run reports the correct number of
 // references that it has read.
-func TestStretchesRestore(t *testing.T) {
+func TestRestoreSampledIntervals(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		all := rows(rapid.Uint64Range(0, 5).Draw(rt, "trace"), 5000)
 		spec := analysis.Spec{Sample: options(t, "onoff=300/700"), Kinds: trace.AllKinds &^ trace.EventKinds}

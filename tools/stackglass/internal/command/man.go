@@ -46,7 +46,7 @@ func manPage(root *cobra.Command) string {
 // roff collects the text of a manual page.
 type roff struct{ strings.Builder }
 
-// writeVerb writes the help of a verb.
+// writeVerb writes the help text of a verb.
 func (r *roff) writeVerb(verb *cobra.Command) {
 	r.writeMacro("SS", verb.Name())
 	r.writeText(verb.Short + ".\n\n  " + verb.UseLine())
