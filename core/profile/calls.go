@@ -74,7 +74,7 @@ func (p *Profile) checkCalls() error {
 	}
 	l := p.LocalityAt(p.Sites.LineBytes)
 	if l == nil {
-		return &CheckError{"the profile has call paths, but no histogram for their line size"}
+		return &CheckError{"the profile has call paths, but no histogram for the line size at which they were measured"}
 	}
 	var accesses, references counter
 	without := Sites{LineBytes: p.Sites.LineBytes}

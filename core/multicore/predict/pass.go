@@ -249,7 +249,7 @@ func (p *pass) result() (Result, error) {
 		}
 	}
 	if o := &p.q.Options; o.Order.Policy == interleave.ByTime && p.cores > 1 && (p.timed == nil || p.timed.weights == nil) {
-		r.Warnings = append(r.Warnings, "the times of blocks are unknown, so every reference is assumed to take one cycle on each core: add --processor, and record blocks with their instructions")
+		r.Warnings = append(r.Warnings, "the execution times of blocks are unknown, so every reference is assumed to take one cycle on each core: add --processor, and record blocks with their instructions")
 	}
 	if p.crowded {
 		r.Warnings = append(r.Warnings, hierarchy.Warning("there are no SDCM results, because stacks are computed for at most "+strconv.Itoa(mostDomains)+" groups of cores that share a cache, and this hierarchy has more groups."))
