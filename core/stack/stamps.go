@@ -45,8 +45,8 @@ const (
 // wideStep[c] adds one to the lanes after child c.
 var wideStep = [4][2]uint64{{1 << 32, 1<<32 | 1}, {0, 1<<32 | 1}, {0, 1 << 32}, {0, 0}}
 
-// reset allocates at least the given capacity of stamps. The parameter live is the number of live
-// stamps, which come first.
+// reset allocates memory for at least the given number of stamps (capacity). Then the first stamps
+// are live, and the parameter live is their number.
 func (t *stamps) reset(capacity, live uint32) {
 	t.next, t.live = live, live
 	n := int((uint64(capacity) + blockStamps - 1) / blockStamps)
@@ -71,8 +71,8 @@ func (t *stamps) reset(capacity, live uint32) {
 	}
 }
 
-// fill sets the bitmap and the nodes of a block so that exactly the first stamps of the block, of
-// the given number, are live.
+// fill sets the bitmap and the nodes of a block so that the first stamps of the block are live, and
+// all other stamps are not. The parameter live is the number of live stamps.
 func (b *block) fill(live uint32) {
 	clear(b.bits[:])
 	for i := range b.bits[:live/64] {
@@ -122,8 +122,9 @@ func (t *stamps) count() {
 	}
 }
 
-// older returns, for each word of the bitmaps, the number of live stamps in all earlier words. With
-// this result, ranking many stamps is faster than with a call of rank for each stamp.
+// older returns, for each word of the bitmaps, the number of live stamps in all earlier words.
+// Callers that need the ranks of many stamps use this result, because a call of rank for each stamp
+// would be slower.
 func (t *stamps) older() []uint32 {
 	older, sum := make([]uint32, 0, len(t.blocks)*blockWords), uint32(0)
 	for i := range t.blocks {
@@ -186,16 +187,16 @@ func (t *stamps) remove(s uint32) (newer uint32) {
 }
 
 // removeFromNode subtracts a removed stamp from the prefix sums of a node, and returns the number
-// of live stamps in the preceding children. The last two bits of the parameter child select the
-// child that contains the stamp.
+// of live stamps in the preceding children. The last two bits of the parameter "child" are the
+// index of the child that contains the stamp.
 func removeFromNode(node *uint64, child uint32) (before uint64) {
 	n, shift := *node, child&3*16
 	*node = n - laneStep<<shift
 	return n >> shift & 0xffff
 }
 
-// rank returns the number of live stamps that are older than s. This is the number of s after
-// renumbering.
+// rank returns the number of live stamps that are older than s. Renumbering replaces each live
+// stamp by its rank.
 func (t *stamps) rank(s uint32) uint32 {
 	b := &t.blocks[s/blockStamps]
 	w := s / 64 % blockWords

@@ -154,7 +154,7 @@ func (t *table) touch(line trace.Line) uint64 {
 	return 0
 }
 
-// order writes the lines that have live stamps to the end of the parameter list, most recently used
+// order writes the lines that have live stamps into the last elements of a list, most recently used
 // first.
 func (t *table) order(stamps *stamps, list []trace.Line) {
 	for p := range t.parts {

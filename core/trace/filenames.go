@@ -32,7 +32,8 @@ type sourceFile struct {
 	parts []string
 }
 
-// nameFiles names the files of a group. The paths of the group agree in the last depth-1 elements.
+// nameFiles names the files of a group. All paths of the group have the same last depth - 1
+// elements.
 func nameFiles(files []sourceFile, depth int, names map[string]string) {
 	groups := map[string][]sourceFile{}
 	for _, f := range files {

@@ -208,8 +208,8 @@ func (p *parser) split(line []byte) *trace.SyntaxError {
 	return nil
 }
 
-// next returns the first field of a text and the rest. The result more reports whether a separator
-// follows the field.
+// next returns the first field of a text and the rest. The result "more" reports whether a
+// separator follows the field.
 func (p *parser) next(text []byte) (field, rest []byte, more bool, wrong *trace.SyntaxError) {
 	text = bytes.TrimLeft(text, " ")
 	if len(text) > 0 && text[0] == '"' {
@@ -246,7 +246,7 @@ func (p *parser) quoted(text []byte) (field, rest []byte, more bool, wrong *trac
 }
 
 // number reads a decimal number, or a hexadecimal number after 0x, of at most the given number of
-// bits. If the parameter empty is true, an empty field is read as 0.
+// bits. If the parameter "empty" is true, an empty field is read as 0.
 func number(what string, field []byte, bits int, empty bool) (v uint64, wrong *trace.SyntaxError) {
 	if len(field) == 0 && empty {
 		return 0, nil
@@ -303,8 +303,8 @@ var kindLetters = func() (table [256]trace.Kind) {
 	return table
 }()
 
-// equalFold reports whether field equals word, ignoring the case of field. The parameter word must
-// be in lower case.
+// equalFold reports whether field equals word, ignoring the case of field. The word must be in
+// lower case.
 func equalFold(field []byte, word string) bool {
 	return len(field) == len(word) && strings.ToLower(string(field)) == word
 }
@@ -335,7 +335,7 @@ type layout struct {
 	separator byte
 	count     int        // number of fields in a line; 0 until the header has been read
 	at        [known]int // index of the field for each column; -1 if there is no such field
-	column    [most]int  // the column for each field; the constant known if the field is ignored
+	column    [most]int  // the column for each field; if the field is ignored, the constant "known"
 }
 
 func (l *layout) has(column int) bool { return l.count > 0 && l.at[column] >= 0 }
@@ -393,8 +393,8 @@ func separatorOf(header []byte) byte {
 	return ','
 }
 
-// columnOf returns the column with the given name, or the constant known if the name is not
-// recognised.
+// columnOf returns the column with the given name. If the name is not recognised, columnOf returns
+// the constant "known".
 func columnOf(name []byte) int {
 	letters := make([]byte, 0, len(name))
 	for _, c := range name {

@@ -129,7 +129,7 @@ func isInstruction(kind uint16) bool {
 	return kind >= typeInstr && kind <= typeInstrReturn
 }
 
-// instruction records the PC, and writes a row if the instruction was fetched.
+// instruction stores the PC of an instruction, and writes a row if the instruction was fetched.
 func (p *parser) instruction(b *trace.Batch, row int, kind uint16, pc trace.Addr, bytes uint32) int {
 	again := p.pcs && p.pc == pc
 	p.pc, p.next, p.pcs = pc, pc+trace.Addr(bytes), true

@@ -57,7 +57,7 @@ type merger struct {
 	parts  []*part
 	begun  bool
 	now    *part // the part that is being read; nil if the next part must be selected
-	chosen bool  // whether the part now has just been selected, so that its next record may be a timestamp
+	chosen bool  // whether the current part has just been selected; its next record may then be a timestamp
 	out    []byte
 	rest   []byte // bytes of out that Read has not returned yet
 	err    error
@@ -162,7 +162,8 @@ func (m *merger) add(record *[RecordBytes]byte) {
 		p.thread, p.threads = uint32(value), true
 		m.thread, m.threads = p.thread, true
 	case kind == typeMaybeFetch:
-		// The record types refer to the previous instruction of the part, not of the merged trace.
+		// The type of this record refers to the previous instruction of the part, not of the merged
+		// trace.
 		fetched := uint16(typeInstr)
 		if p.pcs && p.pc == value {
 			fetched = typeNoFetch

@@ -42,7 +42,8 @@ const (
 	flagInstFetch = 0x100
 )
 
-// command is a packet command of gem5. The command's number is its index in the list commands.
+// command is a packet command of gem5. The number of a command is its index in the array
+// "commands".
 type command struct {
 	name   string
 	demand bool
@@ -246,7 +247,7 @@ func Recognise(head []byte) (reason string, ok bool) {
 	}
 	header, rest := cut(head[len(magic):])
 	if header == nil {
-		return "", true // the header does not fit into head
+		return "", true // head does not contain the whole header
 	}
 	if _, _, wrong := decodeHeader(header); wrong != nil {
 		return "the header: " + wrong.Clause(), false

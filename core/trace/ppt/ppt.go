@@ -269,7 +269,7 @@ type blocks struct {
 type part struct {
 	first uint32    // number of the block's first part
 	next  uint32    // number of the block's next part; 0 if it does not exist yet
-	sites [2]uint32 // the site of the part's loads plus 1, and the site of its stores plus 1; 0 if there is no site yet
+	sites [2]uint32 // 1 + the site of the part's loads, and 1 + the site of the part's stores; 0 if there is no site yet
 }
 
 func newBlocks() *blocks {
@@ -322,7 +322,8 @@ func (t *blocks) begin(label []byte) (block uint32, wrong *trace.SyntaxError) {
 }
 
 // end ends the innermost execution of the block with the given label, and all executions nested in
-// it. These executions must have ended by a jump.
+// it. Because the trace does not contain the ends of the nested executions, a jump must have ended
+// them.
 func (t *blocks) end(label []byte) bool {
 	first, ok := t.labels[string(label)]
 	if !ok {

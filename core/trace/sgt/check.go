@@ -60,7 +60,7 @@ type checker struct {
 	tell    func(at uint64, what string)
 }
 
-// all checks all chunks, and then the end of the file.
+// all checks every chunk, and then the end of the file.
 func (k *checker) all() {
 	for {
 		faults := k.r.lost
@@ -122,7 +122,7 @@ func (k *checker) decode(c *chunk) (references uint64, err error) {
 	return k.unpacked(c)
 }
 
-// unpacked implements decode for a chunk that has been decompressed and contains steps.
+// unpacked implements decode for a chunk that contains steps and has already been decompressed.
 func (k *checker) unpacked(c *chunk) (references uint64, err error) {
 	references, err = k.steps(c, k.d.count)
 	if err == errNeedsValues {
@@ -341,7 +341,7 @@ var errNeedsValues = errors.New("the number of records depends on values that we
 
 // count counts the rows of up to the given number of steps, and also returns the number of
 // remaining steps. It reads only the lengths of encoded values, and does not compute values. After
-// a call of count, the decoder can create rows only when [decoder.begin] has been called.
+// a call of count, [decoder.begin] must be called before the decoder can create rows.
 func (d *decoder) count(most uint64) (rows, left uint64, err error) {
 	for most > 0 && err == nil {
 		var steps, of uint64

@@ -17,7 +17,7 @@ type columns struct {
 	arg   []uint64 // filled with zeros in advance, because not every row has a second value
 }
 
-// describe fills the columns of a straight block's rows that do not depend on values.
+// describe fills the rows of a straight block, but only the columns that do not depend on values.
 func (c *columns) describe(row int, cells []cell) {
 	kind := c.kind[row:][:len(cells)]
 	bytes, site := c.bytes[row:][:len(cells)], c.site[row:][:len(cells)]
@@ -149,7 +149,7 @@ func (d *decoder) shortDifferences(i int) int {
 // the trace: the branch for mispredicted values.
 //
 // fillByRow is one function with [difference] inlined by hand, so that its state stays in
-// registers. Otherwise, calls would take a quarter of the run time.
+// registers. If it consisted of several functions, the calls would take a quarter of the run time.
 func (d *decoder) fillByRow(c *columns, row int) (next int, err error) {
 	q, cells := &d.queue, d.cells.all
 	if len(cells) == 0 {
@@ -231,7 +231,7 @@ func (d *decoder) addresses(addrs, values []uint64) {
 	d.previous, q.missAt = previous, miss
 }
 
-// describe fills the columns that do not depend on values, in the rows for the values in the queue.
+// describe fills the rows for the queued values, but only the columns that do not depend on values.
 func (d *decoder) describe(c *columns, row int, values []uint64) {
 	cells := d.cells.all
 	if len(cells) == 0 {

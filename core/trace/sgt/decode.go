@@ -68,8 +68,8 @@ type stepAfterRun struct {
 
 // decodedBlock is the state of a block that occurs in the chunk.
 type decodedBlock struct {
-	// low half: slot of the block that most recently followed this block; high half: slot of the block
-	// that followed it the time before
+	// low half: slot of the block that most recently followed this block; high half: the value of
+	// the low half before its last change
 	links  uint64
 	scaled uint32 // bit mask of the scaled values among the block's first 32 values
 	// linkNarrow accepts a step if its mask of mispredicted values is below this limit
@@ -96,7 +96,7 @@ func (b *decodedBlock) follow(slot uint32) { b.links = b.links<<32 | uint64(slot
 // it does not affect the prediction of later values.
 type cell struct {
 	last, stride, link uint64
-	mask               uint64 // all ones; 0 for a row without a value
+	mask               uint64 // all ones if the row has a value, otherwise 0
 	pick               uint64 // all ones to predict by link, 0 to predict by stride
 	missed             uint64 // all ones if the last prediction missed, 0 if it hit
 	bytes, site        uint32
@@ -249,9 +249,10 @@ func (d *decoder) cellsOf(b *decodedBlock) []cell {
 
 func (d *decoder) rowsOf(b *decodedBlock) []cell { return d.cells.all[b.first:][:b.rows] }
 
-// fill writes the rows of at most "most" steps into c, starting at index row, until c is full. It
-// returns the index after the last row, and the number of steps that remain to be processed. A step
-// counts as processed when it is in the queue, even if its rows have not been written yet.
+// fill writes the rows of steps into c, starting at index row, until c is full. The parameter
+// "most" limits the number of steps. fill returns the index after the last row, and the number of
+// steps that remain to be processed. A step counts as processed when it is in the queue, even if
+// its rows have not been written yet.
 func (d *decoder) fill(c *columns, row int, most uint64) (int, uint64, error) {
 	for row < len(c.addr) {
 		var err error
@@ -426,7 +427,7 @@ func (d *decoder) lastGrows() (grows uint64) {
 			if v.pick == 0 {
 				return v.stride
 			}
-			grows += v.link // if link predicts all values, the result is the sum of all links
+			grows += v.link // if every value is predicted by link, the result is the sum of all links
 		}
 	}
 	return grows
@@ -490,7 +491,8 @@ func (d *decoder) follow(off uint64) error {
 }
 
 // one decodes the next step of the ticket, and returns the step's values instead of its rows. The
-// values are valid until the next call. Calls of one and fill must not be mixed.
+// values are valid until the next call. A caller must use either the method "one" or the method
+// "fill" for all steps.
 func (d *decoder) one() (block uint32, values []uint64, err error) {
 	slot, misses, err := d.next()
 	if err != nil {

@@ -46,7 +46,7 @@ type encoder struct {
 
 type encodedBlock struct {
 	number      uint32
-	next, other uint32 // slots of the block that most recently followed this block, and of the block that followed it the time before
+	next, other uint32 // slot of the block that most recently followed this block, and the value of the field "next" before its last change
 	first       uint32 // index of the block's first value
 }
 
@@ -118,7 +118,8 @@ func (e *encoder) step(ticket uint64, block uint32, values []uint64, layouts []l
 }
 
 // A token identifies the block of its step in one of three ways: as the block that most recently
-// followed the previous block, as the block that followed it the time before, or as a new block.
+// followed the previous block (next), as the value of "next" before its last change (other), or as
+// a new block.
 const (
 	followsNext = iota
 	followsOther

@@ -58,7 +58,7 @@ func decimal(v uint64) string { return strconv.FormatUint(v, 10) }
 type frame struct {
 	at   uint64 // offset in the file
 	tag  string // a known tag, or "" if the tag is unknown
-	body []byte // valid until the next frame
+	body []byte // valid until the next frame is read
 }
 
 var (

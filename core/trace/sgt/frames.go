@@ -70,7 +70,7 @@ func (f *Frames) Ending() Ending { return f.told.ending }
 
 // Tables writes the contents of successive headers as frames. Each item is written only once.
 type Tables struct {
-	modules, functions, blocks, sites, objects, tags, facts int // numbers of items that have been written
+	modules, functions, blocks, sites, objects, tags, facts int // how many modules, functions and other items have been written
 
 	moduleOf []int // first object of each module
 	addrs    []trace.Addr
@@ -189,7 +189,7 @@ func (t *Tables) nextModule(p *trace.Program) *trace.Program {
 	return part
 }
 
-// ownStructures adds to a module the structures that its sites and objects use. The parameter all
+// ownStructures adds to a module the structures that its sites and objects use. The parameter "all"
 // contains the structures of the whole program.
 func ownStructures(part *trace.Program, all []trace.Structure) {
 	if len(all) == 0 {

@@ -300,7 +300,7 @@ const (
 type siteGroup struct {
 	kind    trace.Kind
 	flags   trace.SiteFlags
-	bytes   uint32 // 0 if each record contains its size, or with NoSize
+	bytes   uint32 // 0 if each record contains its size, or if the flag NoSize is set
 	pc      trace.Addr
 	history uint64 // properties of the preceding rows, one byte for each row
 }
@@ -400,7 +400,7 @@ type importThread struct {
 // importStream is the predictor's state for one block and one thread.
 type importStream struct {
 	encodedValue
-	next uint32 // the block that most recently followed this block, plus 1
+	next uint32 // 1 + the number of the block that most recently followed this block
 	used uint64 // sequence number of the block's last row
 }
 
@@ -437,7 +437,7 @@ func (m *namer) chooseBlock(group *siteGroup, addr trace.Addr) uint32 {
 	if more := len(m.groups) - len(t.streams); more > 0 {
 		t.streams = append(t.streams, make([]importStream, more)...)
 	}
-	follower := uint32(0) // the expected block plus 1, if it belongs to the group
+	follower := uint32(0) // 1 + the number of the expected block, if that block belongs to the group
 	if len(t.streams) > 0 {
 		if follower = t.streams[t.before].next; follower > 0 && m.groups[follower-1] != *group {
 			follower = 0

@@ -121,7 +121,7 @@ func (p *planner) blockRow(to *plan, kind trace.Kind, number uint32) {
 	}
 }
 
-// rowOf returns the row for a site. The parameter value is the number of the site's first value.
+// rowOf returns the row for a site. The parameter "value" is the number of the site's first value.
 func rowOf(s *trace.Site, number uint32, value int) planRow {
 	r := planRow{kind: s.Kind, addr: constantValue, arg: constantValue, site: number}
 	values := s.Values()

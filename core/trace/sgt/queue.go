@@ -25,10 +25,10 @@ type queue struct {
 	valueAt, valueEnd int // range of the remaining values of earlier steps
 	missAt, missEnd   int // range of the remaining mispredicted values
 	tokens            int // number of tokens read by expandShort
-	written           int // number of elements of the array steps that may differ from 0
+	written           int // number of elements of the array "steps" that may differ from 0
 	steps             [stepRoom]uint64
 	values            [valueRoom]uint64
-	misses            [valueRoom]uint16 // indices of the mispredicted values in the array values
+	misses            [valueRoom]uint16 // indices of the mispredicted values in the array "values"
 	offs              [valueRoom]uint64 // differences of the mispredicted values
 	wrong             error             // the error in the next step, or nil
 }
@@ -63,8 +63,9 @@ func (q *queue) expect(n uint64) uint64 {
 // followsMask selects the bits of a token that identify the block of its step.
 const followsMask = 3
 
-// tokenBytes maps the first byte of a token to the length of the token, including the further byte
-// of a long run; 0 means more than four bytes.
+// tokenBytes maps the first byte of a token to the length of the token in bytes. The length
+// includes the additional byte of a long run. An element is 0 if the token without this byte is
+// longer than four bytes.
 var tokenBytes = func() (n [256]uint8) {
 	for first := range n {
 		more := bits.TrailingZeros8(uint8(first))
@@ -255,8 +256,9 @@ func (d *decoder) linkNew() error {
 	return d.follow(off)
 }
 
-// specials writes the rows of at most "most" steps, as long as the steps belong to known blocks
-// that are not straight. specials returns the same results as [decoder.fill].
+// specials writes the rows of the next steps, as long as the steps belong to known blocks that are
+// not straight. The parameter "most" limits the number of steps. specials returns the same results
+// as [decoder.fill].
 func (d *decoder) specials(c *columns, row int, most uint64) (int, uint64, error) {
 	q := &d.queue
 	for row < len(c.addr) && most > 0 && q.someSteps() {

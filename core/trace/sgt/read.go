@@ -34,7 +34,7 @@ type Reader struct {
 	each    func(frame) error // called for all frames except CHNK frames; may be nil
 	latest  *chunkTables      // the tables that precede the last chunk that was read
 	now     *chunkTables      // the tables that precede the last returned rows; nil if no rows have been returned
-	shown   metadata          // copy of the tables in now; at the end of the file, all tables
+	shown   metadata          // copy of the tables in the field "now"; at the end of the file, all tables
 	ahead   *chunk            // the chunk that was read in advance, or nil
 	early   earlyLimit
 	earlies int // number of chunks that are decoded in advance and have remaining rows
@@ -281,7 +281,7 @@ func (r *Reader) run(l *lane, c *columns, row int) int {
 
 // step decodes the next step. The values are valid until the next call.
 func (r *Reader) step() (l *lane, block uint32, values []uint64, err error) {
-	r.early = earlyLimit{} // chunks that are decoded in advance would be converted to rows
+	r.early = earlyLimit{} // do not decode in advance, because that would convert the steps to rows
 	for {
 		if l = r.top(); l == nil {
 			return nil, 0, nil, r.end()

@@ -97,8 +97,8 @@ type Renumberer struct {
 	packer  *lz4.Writer
 }
 
-// follow contains the block that most recently followed a given block, and the block that followed
-// it the time before.
+// follow contains the block that most recently followed a given block (next), and the value of
+// "next" before its last change (other).
 type follow struct{ next, other uint32 }
 
 // NewRenumberer returns a Renumberer that replaces block n by number[n].

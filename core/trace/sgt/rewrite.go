@@ -72,7 +72,7 @@ func NewRewriter(w io.Writer, r *Reader, part Part) *Rewriter {
 	return x
 }
 
-// frame copies a frame other than the frames of chunks.
+// frame copies a frame that does not belong to a chunk.
 func (x *Rewriter) frame(f frame) error {
 	switch f.tag {
 	case tagFile:

@@ -178,8 +178,8 @@ func (s *Source) Agrees(r trace.Mover, chunk uint64) bool {
 	return slices.Equal(of.tables[:n], s.before(chunk))
 }
 
-// indexed is a stream that begins at a given chunk. indexed checks that the chunks agree with the
-// index.
+// indexed is a stream that begins at a given chunk. The stream checks that its chunks agree with
+// the index.
 type indexed struct {
 	stream
 	of     *Source
@@ -220,7 +220,7 @@ func notEOF(err error) error {
 // one thread, or count as one chunk.
 type movablePosition struct {
 	is    bool
-	first uint64         // offset of the first chunk if all chunks count as one chunk, and 0 otherwise
+	first uint64         // if all chunks count as one chunk, the offset of the first chunk; otherwise 0
 	here  trace.Position // position after the returned rows
 	stop  trace.Position // the argument of [Reader.Until]
 }

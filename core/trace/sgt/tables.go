@@ -48,8 +48,9 @@ func AppendPacked(dst, content []byte) []byte {
 	return append(append(dst, packedPlain), content...)
 }
 
-// packLZ4 replaces the contents of to by content, compressed as one LZ4 frame. packLZ4 ignores
-// errors, because writes to memory cannot fail and the compressor's option is valid.
+// packLZ4 compresses content to one LZ4 frame, and stores only this frame in the buffer "to".
+// packLZ4 ignores errors, because writes to memory cannot fail and the compressor's option is
+// valid.
 func packLZ4(to *bytes.Buffer, w *lz4.Writer, content []byte) {
 	to.Reset()
 	w.Reset(to)

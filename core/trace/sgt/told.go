@@ -10,7 +10,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// metadata contains everything that the frames read so far contain, except steps.
+// metadata contains all data except steps from the frames that have been read.
 type metadata struct {
 	begun       bool // whether the first frame has been read
 	version     uint64
@@ -81,7 +81,7 @@ var (
 )
 
 // clone returns a copy that can read further frames independently of t. If t also reads further
-// frames, it must be marked as shared.
+// frames, t must be marked as shared.
 func (t *metadata) clone() *metadata {
 	c := *t
 	p := &c.program
@@ -101,7 +101,7 @@ func (t *metadata) unshare() {
 	}
 }
 
-// takeFrame processes a frame other than the frames of chunks.
+// takeFrame processes a frame that does not belong to a chunk.
 func (t *metadata) takeFrame(f frame) error {
 	r := cursor{bytes: f.body}
 	if f.tag != tagIndex {

@@ -83,7 +83,7 @@ func appendFacts(dst []byte, facts []trace.Fact) []byte {
 	return dst
 }
 
-// put writes a frame other than the frames of chunks.
+// put writes a frame that does not belong to a chunk.
 func (w *Writer) put(tag string, body []byte) {
 	w.begin()
 	w.index.table(w.at)

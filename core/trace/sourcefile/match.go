@@ -48,7 +48,7 @@ type matcher struct {
 	// how each line of b matches a line of a; Removed if no line matches
 	taken []Kept
 
-	onceA, onceB map[string]int // numbers of the lines that occur only once, from the function once
+	onceA, onceB map[string]int // results of the function "once": the numbers of the lines that occur only once
 }
 
 // normal returns the lines with blanks reduced to single spaces between words.
@@ -108,7 +108,7 @@ func once(lines []string) map[string]int {
 // anchors returns the longest list of lines of two parts that occur exactly once in each version,
 // and in the same order in both versions.
 func (m *matcher) anchors(fromA, toA, fromB, toB int) (list [][2]int) {
-	var ends []int // for each length, the index in pairs of the last element of the list that ends earliest in b
+	var ends []int // for each length, the list that ends earliest in b: the index in "pairs" of its last element
 	var pairs [][2]int
 	var before []int
 	for i := fromA; i < toA; i++ {
@@ -195,8 +195,8 @@ func (m *matcher) moved() {
 	}
 }
 
-// mostAhead is the maximum distance from the last match at which changed searches for a changed
-// line.
+// mostAhead limits the distance from the last match at which the method "changed" searches for a
+// changed line.
 const mostAhead = 32
 
 // changed matches lines between unchanged lines if at least half of their text is the same.

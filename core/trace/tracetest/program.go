@@ -69,7 +69,7 @@ type ProgramReader struct {
 	whole   *trace.Batch
 	rows    int // maximum number of rows in a batch
 	kinds   trace.Kinds
-	next    int // index of the next row in the batch whole
+	next    int // index of the next row in the field "whole"
 	known   trace.Program
 }
 

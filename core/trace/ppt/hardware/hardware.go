@@ -148,7 +148,7 @@ func (e *evaluator) ends(text string) bool {
 	return strings.HasPrefix(e.text[e.at:], text)
 }
 
-// next skips the next character if it is c, and reports whether it is.
+// next reports whether the next character is c. If so, it skips the character.
 func (e *evaluator) next(c byte) bool {
 	is := e.ends(string(rune(c)))
 	if is {
