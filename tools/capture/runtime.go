@@ -176,7 +176,7 @@ func eachSource(do func(name string, text []byte) error) error {
 	})
 }
 
-// makeRuntime compiles the runtime in the folder work.
+// makeRuntime compiles the runtime in the folder "work".
 func makeRuntime(clang, work string) error {
 	if err := writeSources(work); err != nil {
 		return err

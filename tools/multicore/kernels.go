@@ -159,8 +159,8 @@ func synthesisedThreads(path string) predict.Source {
 	})
 }
 
-// printedThreads returns a source of threads among which the blocks are divided as printed in the
-// paper: by Algorithm 2 if shared is true, and by Algorithm 1 otherwise.
+// printedThreads returns a source of threads among which the blocks are divided by an algorithm of
+// the paper: by Algorithm 2 if shared is true, and by Algorithm 1 otherwise.
 func printedThreads(path string, perRegion, shared bool) predict.Source {
 	return func(o multicore.Options) (predict.Threads, error) {
 		r, err := openTrace(path)

@@ -23,7 +23,7 @@ type loop struct {
 	assembly string  // the assembly of the loop
 	count    float64 // additional iterations in a run with the larger size, compared with the smaller size
 	measured float64 // cycles per iteration; 0: not measured
-	median   float64 // the median of several rounds, while the field measured contains the fastest round
+	median   float64 // the median of several rounds; the field "measured" contains the fastest round
 }
 
 // source is a file of loops, with the flags to compile it.
@@ -42,8 +42,8 @@ var sources = []source{
 type build struct {
 	dir, testdata string
 	machine       string // the processor for which clang generates code
-	// whether the loops were written for a different processor; loops that this target cannot
-	// compile to one block are then skipped
+	// whether the loops were written for a different processor; in this case, a loop is skipped if
+	// it cannot be compiled to one block for this target
 	otherTarget bool
 	loops       []loop
 }

@@ -25,7 +25,7 @@ type question struct {
 	name string
 	// arguments of the command line; $TRACE and other names represent files of the program
 	arguments string
-	group     string // key in the map groups, which selects the programs for this question
+	group     string // a key of the map "groups"; it selects the programs for this question
 }
 
 const baseline = "baseline"

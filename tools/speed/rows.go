@@ -14,7 +14,7 @@ type tableRow struct {
 
 // target is a lower or upper bound for the figure of some of the programs.
 type target struct {
-	group     string // a key of the map groups
+	group     string // a key of the map "groups"
 	bound     float64
 	isMaximum bool // whether the figure must be at most bound; otherwise, it must be at least bound
 }

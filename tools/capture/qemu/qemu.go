@@ -148,7 +148,7 @@ func key(files []source, version int) string {
 
 var options = []string{"-std=gnu11", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-pthread"}
 
-// build writes the sources to the folder work and compiles the plugin there.
+// build writes the sources to the folder "work", and compiles the plugin in that folder.
 func build(ctx context.Context, work string, files []source, version int) error {
 	compiler := findCompiler()
 	if compiler == "" {

@@ -103,7 +103,7 @@ func (e *TracerError) Error() string {
 	return "neither " + e.Emulator + " (" + qemuPackage + ") nor valgrind (" + valgrindPackage + ") is installed; install one of these tracers, preferably the first"
 }
 
-// machines maps each architecture on which Valgrind is used to its ELF machine.
+// machines contains the ELF machine of each architecture on which Valgrind is used.
 var machines = map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}
 
 // chooseTracer returns the name of the tracer to use and, for QEMU, the path of the emulator for

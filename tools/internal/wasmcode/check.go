@@ -5,8 +5,8 @@ import "bytes"
 // checkEquivalence panics with errFlow unless the new code of a function is equivalent to its old
 // code. Each block must contain the same instructions. Each jump, the end of each block, and each
 // block number at which a goroutine resumes must lead to the same block as before. checkEquivalence
-// parses the new code independently of the functions that wrote it, but uses the start of each
-// block that these functions recorded.
+// parses the new code independently of the functions that wrote it. However, these functions
+// recorded where each block starts, and checkEquivalence uses these positions.
 func (f *flow) checkEquivalence() {
 	c := newFlowChecker(f)
 	first := c.instructionAt(len(f.head))

@@ -163,7 +163,7 @@ func decadeTicks(from, to int) []plot.Tick {
 	return ticks
 }
 
-// scaleFromZero scales the vertical axis for values from 0 to the parameter most, with about five
+// scaleFromZero scales the vertical axis for values from 0 to a maximum (most), with about five
 // labelled ticks at round numbers.
 func scaleFromZero(p *plot.Plot, most float64) {
 	p.Y.Min, p.Y.Max = 0, math.Max(most*1.05, 1e-9)

@@ -90,8 +90,8 @@ func checkBudgets(list []budget, d *report.Document) error {
 	})
 }
 
-// checkBudgetsOn returns an error for the first budget that is exceeded. The function value returns
-// the number to which a budget applies.
+// checkBudgetsOn returns an error for the first budget that is exceeded. The function "value"
+// returns the number to which a budget applies.
 func checkBudgetsOn(list []budget, value func(*budget) float64) error {
 	for _, b := range list {
 		if value := value(&b); b.broken(value) {
@@ -195,8 +195,8 @@ func checkBounds(list []bound, compared []answers.Compared) (exceeded, err error
 }
 
 // appliesTo reports whether the bound applies to a row. The field b.row must be the first name of
-// the row, or all names of the row joined by slashes. If the row has no name, it must be the name
-// of the table.
+// the row, or all names of the row joined by slashes. If the row has no name, the field b.row must
+// be the name of the table.
 func (b *bound) appliesTo(row *report.JoinedRow, table string) bool {
 	if b.row == "*" {
 		return true

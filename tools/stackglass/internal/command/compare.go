@@ -24,8 +24,8 @@ type compareCommand struct {
 	oneCore bool
 }
 
-// verbNames returns the verbs for which the function has returns true, starting with the default
-// verb.
+// verbNames returns the names of the verbs that the predicate "has" selects, starting with the
+// default verb.
 func verbNames(has func(*ask.Verb) bool) (names []string) {
 	for _, v := range append([]*ask.Verb{ask.Summary}, ask.Verbs()...) {
 		if has(v) {
@@ -160,8 +160,8 @@ func (a *app) loadPair(c *compareCommand, q ask.Question, args []string) (pair [
 	return pair, nil
 }
 
-// joinAnswers asks both files the question and joins the answers. The returned document contains no
-// tables yet.
+// joinAnswers answers the question about each file, and joins both answers. The returned document
+// contains no tables yet.
 func (a *app) joinAnswers(c *compareCommand, q ask.Question, pair [2]*loadedFile) (*report.Document, []answers.Compared, error) {
 	var runs [2]*ask.Run
 	for i, l := range pair {

@@ -97,8 +97,8 @@ func parseLevels(caches []string) (h hierarchy.Hierarchy, err error) {
 }
 
 // readHierarchy parses a file in YAML or in one of the formats of package config. The field About
-// of the result lists the settings that a [hierarchy.Hierarchy] cannot express. The parameter where
-// is the option that names the file.
+// of the result lists the settings that a [hierarchy.Hierarchy] cannot express. The parameter
+// "where" is the option that names the file.
 func readHierarchy(where, path string, text []byte) (h hierarchy.Hierarchy, err error) {
 	var notes []string
 	form := config.Recognise(text)

@@ -56,8 +56,9 @@ type readOptions struct {
 	questionHierarchy hierarchy.Hierarchy
 
 	checkpoints *checkpoints // nil if the verb has no checkpoints
-	// extraConsumer may be nil. Otherwise, it returns an additional consumer, which receives the same
-	// batches as the analyses. The function program returns the program that the trace contains.
+	// extraConsumer may be nil. Otherwise, it returns an additional consumer, which receives the
+	// same batches as the analyses. The function "program" returns the program that the trace
+	// contains.
 	extraConsumer func(program func() *trace.Program) func(*trace.Batch) error
 }
 
@@ -71,8 +72,8 @@ var traceOptions = []string{
 // addReading adds the options of a verb that analyses a trace.
 func addReading(cmd *cobra.Command) *readOptions { return addOptions(cmd, true) }
 
-// addOptions adds the options of a verb that reads a trace. The parameter analyses is false for
-// verbs that only read the trace, several times and completely.
+// addOptions adds the options of a verb that reads a trace. The parameter "analyses" is false for
+// verbs that run no analyses, but read the whole trace several times.
 func addOptions(cmd *cobra.Command, analyses bool) *readOptions {
 	r := &readOptions{cmd: cmd, kinds: trace.DataKinds.String()}
 	f := cmd.Flags()
@@ -171,7 +172,8 @@ func registerCompletions(cmd *cobra.Command) {
 	}
 }
 
-// firstSet returns the first of these options that the user has set, or "".
+// firstSet returns the first of the given options that the user has set, or "" if the user has set
+// none of them.
 func (r *readOptions) firstSet(options ...string) string {
 	for _, option := range options {
 		if f := r.cmd.Flags().Lookup(option); f != nil && f.Changed {

@@ -42,7 +42,7 @@ func symbolize(p *profile.Profile, files []string) (notes []string, err error) {
 }
 
 // symbolizeBy adds names from one file to sites, and adds the paths of the source files to the map
-// paths.
+// "paths".
 func symbolizeBy(s *profile.Sites, file string, paths map[*profile.Site]string) (notes []string, err error) {
 	path, text, moved := strings.Cut(file, "@")
 	known, err := symbols.Open(path)

@@ -95,7 +95,7 @@ func (a *app) runValidate(s *simulation, name string) error {
 // validation contains the prediction for a trace and the result of simulating the trace.
 type validation struct {
 	predicted, counted hierarchy.Prediction
-	byCore             hierarchy.ByCore // the predictions for each core, which add up to predicted
+	byCore             hierarchy.ByCore // the predictions for each core; their sum is in the field "predicted"
 }
 
 // relativeDifference returns the difference between x and y, relative to y.

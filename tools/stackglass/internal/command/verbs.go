@@ -96,8 +96,8 @@ func exactRows(format string) bool {
 	return format == string(report.CSV) || format == string(report.JSON)
 }
 
-// addSourceOptions adds options to verbs about source lines. They name the files of the program and
-// its source files.
+// addSourceOptions adds options to verbs about source lines. The options name the files of the
+// program and its source files.
 func (a *app) addSourceOptions(cmd *cobra.Command, o *verbCommand) {
 	var (
 		places, symbols []string
@@ -287,7 +287,7 @@ type tableBudget struct {
 }
 
 // parseTableBudgets parses conditions TABLE.COLUMN OP NUMBER, where OP is one of > >= < <= and
-// NUMBER may end in %. The parameter tables defines the tables and columns that a condition can
+// NUMBER may end in %. The parameter "tables" contains the tables and columns that a condition can
 // name.
 func parseTableBudgets(texts []string, tables []report.Table) (list []tableBudget, err error) {
 	for _, text := range texts {

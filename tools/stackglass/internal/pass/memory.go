@@ -47,7 +47,7 @@ func memoryInUse() uint64 {
 }
 
 // setUpSpilling limits the memory of the models, so that they move excess data to a spill store.
-// The function end removes the spill store unless a checkpoint needs it.
+// The result "end" is a function that removes the spill store unless a checkpoint needs it.
 func (o *Options) setUpSpilling() (end func(), err error) {
 	var folder *shelf.Folder
 	if o.Checkpoints != nil {
