@@ -381,8 +381,9 @@ func (a *App) goTo(s state.Screen, replace bool) {
 	a.drawCharts()
 }
 
-// adjust changes the screen for a control. The change becomes a history entry, so that Back undoes
-// it. Dragging a slider, or pressing keys repeatedly on one control, adds only one entry.
+// adjust changes the screen after the user has used a control. The change becomes a history entry,
+// so that Back undoes it. Dragging a slider, or pressing keys repeatedly on one control, adds only
+// one entry.
 func (a *App) adjust(control string, s state.Screen) {
 	same := !a.pressed.Swap(false) && a.step == control
 	a.goTo(s, same || s.Hash() == a.Screen.Hash())

@@ -466,8 +466,8 @@ func someNames(names []string) string {
 	return text
 }
 
-// fetchDemoSource fetches the source file of a demo from this site, in the background. Without it, the
-// page shows line numbers.
+// fetchDemoSource fetches the source file of a demo from this site, in the background. Without the
+// source file, the page shows only line numbers.
 func (a *App) fetchDemoSource() {
 	r := a.result
 	if r == nil || r.demo == nil || r.demo.Source == "" || a.code.fetched == r.demo.Source {

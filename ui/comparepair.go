@@ -7,7 +7,7 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// askBoth asks the second program a question about both compared runs, unless it was the last
+// askBoth asks the second program a question about both compared runs. It does not repeat the last
 // question. The caller holds the lock.
 func (a *App) askBoth(t state.Tab, q answers.Question) {
 	for side, r := range [2]*Result{a.result, a.other} {

@@ -191,7 +191,7 @@ func (a *App) sourceLine(file string, line uint32) string {
 	return strings.TrimSpace(list[0].Lines[line-1])
 }
 
-// askDiagnosis asks for the diagnosis of the run in view, unless this was the last question. The
+// askDiagnosis asks for the diagnosis of the run in view. It does not repeat the last question. The
 // caller holds the lock.
 func (a *App) askDiagnosis() {
 	r, s := a.result, &a.diagnosis

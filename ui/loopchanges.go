@@ -20,7 +20,7 @@ type changeState struct {
 	search     bool     // whether the user has started a search for changes
 	busy       bool     // whether misses are being counted
 
-	replies map[string]*answers.Reply // the replies, by the words of their questions
+	replies map[string]*answers.Reply // the replies, by the text of the question
 	tables  map[*answers.Reply]*state.Table
 }
 

@@ -132,8 +132,8 @@ func (a *App) loopQuestion() (q answers.Question, wanted bool) {
 	return a.changeQuestion()
 }
 
-// askLoops asks the next question, unless it is the last question, and cancels other work. The
-// caller holds the lock.
+// askLoops asks the next question, and cancels other work. It does not repeat the last question.
+// The caller holds the lock.
 func (a *App) askLoops() {
 	s := &a.nests
 	if a.result == nil || a.result.Live || a.loops() == nil && s.failed != "" {

@@ -74,17 +74,18 @@ func (a *App) answer() *state.Caches {
 	return r.answer
 }
 
-// changeLevels changes the levels for a control. It does not change the memory and the clock.
+// changeLevels applies the change of a control to the levels. The memory and the clock stay the
+// same.
 func (a *App) changeLevels(control string, f func(levels []hierarchy.Cache) []hierarchy.Cache) {
 	a.changeMachine(control, func(s *state.Screen) { s.Levels = f(s.Levels) })
 }
 
-// changeLevel changes a level (counted from 1) for one of its controls.
+// changeLevel applies the change of a level's control to this level, which is counted from 1.
 func (a *App) changeLevel(control string, level int, f func(*hierarchy.Cache)) {
 	a.changeLevels(controlID(control, level), func(levels []hierarchy.Cache) []hierarchy.Cache { return state.With(levels, level-1, f) })
 }
 
-// changeMachine changes the current hierarchy for a control.
+// changeMachine applies the change of a control to the current hierarchy.
 func (a *App) changeMachine(control string, f func(s *state.Screen)) {
 	if a.result == nil || a.result.View == nil {
 		return

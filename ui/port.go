@@ -139,5 +139,5 @@ type Item struct {
 
 	domains  [][]uint32        // groups of threads that share a cache in the requesting view
 	needs    [][]uint32        // groups of threads that share a cache in the current hierarchy
-	analyses analysis.Analyses // analyses besides those in the settings
+	analyses analysis.Analyses // additional analyses, which are not in the settings
 }

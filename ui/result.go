@@ -9,8 +9,8 @@ import (
 	"github.com/stackglass/stackglass/workers"
 )
 
-// how describes how the drawn numbers were computed. For two analyses, it describes their
-// estimates.
+// how returns a description of the method that computed the drawn numbers. For two analyses, it
+// describes their estimates.
 func (a *App) how() string {
 	how := state.Exactly
 	for _, r := range []*Result{a.result, a.other} {

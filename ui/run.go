@@ -158,7 +158,7 @@ func digestOf(p *profile.Profile) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// put stores a profile. If this fails, it returns a sentence that explains why.
+// put stores a profile. If the profile cannot be stored, put returns a sentence that explains why.
 func (a *App) put(e profile.Entry, data []byte) string {
 	if a.Store == nil {
 		return a.NoStore

@@ -128,7 +128,8 @@ func (a *App) sharedBytes() uint64 {
 	return a.lineMultiple(a.Screen.SharedBytes, levels[len(levels)-1].SizeBytes)
 }
 
-// lineMultiple returns chosen, or other if chosen is 0, rounded down to whole lines.
+// lineMultiple rounds the chosen number of bytes down to whole lines, but not below one line. If
+// the chosen number is 0, lineMultiple rounds the parameter "other" instead.
 func (a *App) lineMultiple(chosen, other uint64) uint64 {
 	if chosen == 0 {
 		chosen = other

@@ -10,7 +10,7 @@ type timelineState struct {
 	of     *state.View
 	levels []attribution.Attribution
 	drawn  *state.Timeline // the timeline without the chosen range; nil: no timeline
-	part   *state.View     // the view of the chosen range of the field "whole"; nil: no range
+	part   *state.View     // the view of the chosen range; nil: no range
 	whole  *state.View
 	chosen state.Range
 	asked  string // the hierarchy, as text

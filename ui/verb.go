@@ -22,8 +22,8 @@ type verbAnswer struct {
 	stopped bool
 }
 
-// ask asks a question about a complete result, unless it was the last question. After each answer,
-// the parameter "take" is called with the lock held.
+// ask asks a question about a complete result. It does not repeat the last question. After each
+// answer, ask calls the parameter "take" with the lock held.
 func (x *verbAnswer) ask(a *App, r *Result, q answers.Question, take func()) {
 	if x.of != r.Profile {
 		x.asker.end()

@@ -6,8 +6,8 @@ import (
 	"github.com/vugu/vugu"
 )
 
-// incomparable as a field prevents the compiler from generating code that compares structs of this
-// type, which would make a first visit larger.
+// incomparable is the type of a field that makes a struct incomparable. Without such a field, the
+// compiler generates code that compares two structs, which makes a first visit larger.
 type incomparable = [0]func()
 
 // View shows one view of a result: the component of a tab, and the charts that the browser draws

@@ -116,8 +116,8 @@ func VerbQuestion(verb string, h hierarchy.Hierarchy, args ...string) answers.Qu
 	return answers.Question{Of: answers.OfVerb, Words: words}
 }
 
-// question returns a question for a verb of the command. If the verb has a line size, it is the
-// line size in view.
+// question returns a question for a verb of the command. If the verb has a line size as an
+// argument, the question is about the line size in view.
 func (v *View) question(verb string) ask.Question {
 	q := ask.New(ask.VerbOf(verb))
 	if q.Verb.Arg("line") != nil {

@@ -127,7 +127,7 @@ func (c *Calls) tree(table *report.Table, bySelf bool) *CallTree {
 	t := &CallTree{ID: table.Key, Up: table.Key == "callers", calls: c, table: table}
 	t.Title, _, _ = strings.Cut(table.Title, ", with ")
 	name, depth, self, all := table.Index("function"), table.Index("depth"), table.Index(c.Event), table.Index(c.Event+"_inclusive")
-	var open []int // by depth: the latest row
+	var open []int // by depth: the latest row at this depth
 	for i, row := range table.Rows {
 		d := min(int(number(row[depth])), len(open))
 		if open = append(open[:d], i); d == 0 {
@@ -313,7 +313,7 @@ func (t *CallTree) source(row int) string {
 // contain each event's count with callees and without callees, and their shares of the run.
 func (t *CallTree) about(row int) (where string, lines [][]string) {
 	where = t.source(row)
-	if n := cell(t.table, row, "calls"); n.IsNumber() { // unknown for a part of the run
+	if n := cell(t.table, row, "calls"); n.IsNumber() { // unknown if only a part of the run is in view
 		where = strings.TrimPrefix(where+", "+Plural(uint64(number(n)), "call", "calls"), ", ")
 	}
 	for _, e := range t.calls.Events {
@@ -368,7 +368,7 @@ func (t *CallTree) Grid(selected int) *Grid {
 	table := (&Table{Caption: t.Title, Rows: len(t.Names)}).setReply(c.reply, t.ID)
 	table.Columns = []Column{{Name: "function", Key: "function", Words: true}, {Name: c.Label + " with callees", Key: c.Event + "_inclusive"}, {Name: "share", Key: "share"},
 		{Name: "own " + c.Label, Key: c.Event}, {Name: "share of own", Key: "own_share"}, {Name: "source", Key: "source", Words: true}}
-	counted := t.table.Index("calls") >= 0 // false for a part of the run
+	counted := t.table.Index("calls") >= 0 // false if only a part of the run is in view
 	if counted {
 		table.Columns = append(table.Columns, Column{Name: "calls", Key: "calls"})
 	}

@@ -114,7 +114,7 @@ func (z Zoom) String() string {
 	return z.Chart + ":" + number(z.From) + ":" + number(z.To)
 }
 
-// parseZoom parses the form of [Zoom.String]. Any other text means the whole axis.
+// parseZoom parses the output of [Zoom.String]. Any other text means the whole axis.
 func parseZoom(text string) Zoom {
 	chart, ends, _ := strings.Cut(text, ":")
 	from, to, _ := strings.Cut(ends, ":")

@@ -88,7 +88,8 @@ func joinSteps(xa, ya, xb, yb []float64) (at, a, b []float64) {
 	return at, a, b
 }
 
-// extend adds the point x, at which both functions have their last values.
+// extend adds the point x to the end of both functions. Both functions have the same values at x as
+// at their last points.
 func extend(at []float64, ys [2][]float64, x float64) ([]float64, [2][]float64) {
 	if n := len(at); n > 0 && at[n-1] < x {
 		at = append(at, x)
@@ -223,7 +224,7 @@ func (c *Comparison) SetsMap(cell Cell, levels []hierarchy.Cache) *HeatMap {
 		a.Least, a.Most = min(a.Least, orZero(a.Values[i])), max(a.Most, orZero(a.Values[i]))
 	}
 	a.Summary = "With the same sets and ways, the miss ratio of B is at most " + Percent(-a.Least) + " lower and at most " + Percent(a.Most) + " higher than in A."
-	for i := range a.Marks { // the marks come from A, so remove its conflict misses
+	for i := range a.Marks { // the marks were copied from A, so remove the conflict misses of A from their labels
 		a.Marks[i].Label, _, _ = strings.Cut(a.Marks[i].Label, ":")
 	}
 	return a
@@ -552,7 +553,8 @@ func (c *Comparison) operations() (Finding, bool) {
 	return Finding{ID: "operations", Title: "Work", Tab: TabCounters, Text: "A: " + a.Text + " B: " + b.Text}, okA && okB
 }
 
-// briefQuestion returns a question about the line size that the page shows. The answer may combine rows.
+// briefQuestion returns a question about the line size in view. A row of the answer may combine
+// several rows.
 func (c *Comparison) briefQuestion(verb string) ask.Question {
 	q := c.A.question(verb)
 	q.Brief = true

@@ -210,8 +210,8 @@ func (c *Cores) RatesChart(chosen int) *Chart {
 	return chart
 }
 
-// axisFloor returns the lower end of an axis of shares. It is chosen so that shares near 1 can be
-// distinguished.
+// axisFloor returns the lower end of an axis of shares. The lower end is chosen so that shares near
+// 1 can be distinguished.
 func axisFloor(series []Series) float64 {
 	least := 1.0
 	for _, s := range series {

@@ -101,7 +101,7 @@ func (v *View) steps() Finding {
 	}
 	for i := range d.Tables[0].Rows {
 		value := func(key string) string { return shown(cell(&d.Tables[0], i, key), answerWords) }
-		// the text for a step that is not a cliff
+		// this is the text for a step that is not a cliff
 		text := "between " + value("below_bytes") + " and " + value("capacity_bytes")
 		if cellText(&d.Tables[0], i, "cliff") == "true" {
 			text = "between " + value("below_lines") + " and " + value("capacity_lines") + " lines (" + value("capacity_bytes") + ")"

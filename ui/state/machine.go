@@ -69,7 +69,7 @@ func With(levels []hierarchy.Cache, i int, change func(*hierarchy.Cache)) []hier
 }
 
 // fitWays returns the cache with an associativity that divides its number of lines. After a change
-// of the size, this may no longer be true of the old associativity.
+// of the size, the old associativity may no longer divide the number of lines.
 func fitWays(c hierarchy.Cache) hierarchy.Cache {
 	lines := c.SizeBytes / uint64(c.LineBytes)
 	for c.Ways > 1 && lines%uint64(c.Ways) != 0 {

@@ -209,7 +209,8 @@ var settings = []setting{
 		}
 		return strconv.Itoa(s.Page + 1)
 	}, func(s *Screen, text string) { s.Page = int(max(parse(text, 31), 1)) - 1 }},
-	// never written, because Open identifies an open demo
+	// a URL that the page writes never contains the demo, because the field Open already identifies
+	// it
 	{"demo", func(*Screen) string { return "" }, func(s *Screen, text string) { s.Demo = safeName(text) }},
 }
 
@@ -402,7 +403,7 @@ func (o Order) String() string {
 	return text
 }
 
-// parseOrder parses the form of [Order.String].
+// parseOrder parses the output of [Order.String].
 func parseOrder(text string) Order {
 	table, column, _ := strings.Cut(text, ":")
 	column, reverse, _ := strings.Cut(column, ":")

@@ -311,7 +311,7 @@ func missingSets(p *profile.Profile) string {
 	return "This profile has no table of sets: it was made by an earlier version, or without “sets” among its analyses. Analyse the trace again. Until then, the Caches view models sets with SDCM."
 }
 
-// hasSets reports whether a profile has a table of sets for each line size.
+// hasSets reports whether a profile has a table of sets for each of its line sizes.
 func hasSets(p *profile.Profile) bool {
 	for i := range p.Locality {
 		if p.Locality[i].Sets == nil {

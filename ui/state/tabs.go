@@ -27,9 +27,9 @@ const (
 	numTabs
 )
 
-// tabs contains the name of each tab, its slug in the URL, and a function that returns the
-// reason why the tab has nothing to show for a profile, or "". The field "alone" is the reason
-// why the tab cannot compare two runs, or "".
+// tabs contains the name of each tab, its slug in the URL, and a function that returns the reason
+// why the tab has nothing to show for a profile, or "". The field "alone" is the reason why the tab
+// can show only one run, or "" if it can compare two runs.
 var tabs = [numTabs]struct {
 	name, slug string
 	missing    func(*profile.Profile) string
