@@ -28,8 +28,8 @@ const typeCheckpoint Type = 255
 // format changes.
 const checkpointTag = "stackglass checkpoint 3"
 
-// encodeTo writes the stored form, which resembles a message's body. The function state writes the
-// state.
+// encodeTo writes the stored form, which resembles a message's body. The function "state" writes
+// the state.
 func (c *Checkpoint) encodeTo(w io.Writer, state func(io.Writer) error) error {
 	if _, err := w.Write(encode(c.code)); err != nil {
 		return err

@@ -24,8 +24,8 @@ import (
 //	list number of elements + 1, elements; 0 for nil, as opposed to an empty list
 //	profile  the rest of the body
 //
-// If a page and a worker are from different builds, the version shows that a message is not
-// damaged. Builds can differ if a browser has cached one of the two programs.
+// The version shows whether a message is damaged or only from a different build. The page and a
+// worker can be from different builds if a browser has cached one of the two programs.
 const protocolVersion = 7
 
 // BodyError reports that a message's body cannot be read.
@@ -262,7 +262,7 @@ type body struct {
 	want string
 }
 
-// encode calls code and returns the bytes that it writes.
+// encode calls the function "code", and returns the bytes that this function writes.
 func encode(code func(*body)) []byte {
 	b := &body{Coder: codec.Writer([]byte{protocolVersion})}
 	code(b)
@@ -275,7 +275,8 @@ func decodeAs[T any](message Type, data []byte, code func(*T, *body)) (v T, err 
 	return v, err
 }
 
-// decode calls code to read all of data. Errors have the type *[BodyError].
+// decode calls the function "code" to read data, and checks that the function reads all of it.
+// Errors have the type *[BodyError].
 func decode(message Type, data []byte, code func(*body)) error {
 	b := &body{Coder: codec.Reader(data)}
 	version := uint64(protocolVersion)

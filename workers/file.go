@@ -108,7 +108,7 @@ func (f *File) addBytes(p []byte) bool {
 // the checkpoint's file.
 func (f *File) Verify() {
 	for skipped := make([]byte, 64<<10); f.Verifying() && f.Wrong() == nil; {
-		_, _ = f.Read(skipped) // an error stays in the field "wrong", or the next read returns it again
+		_, _ = f.Read(skipped) // no error is lost: it stays in the field "wrong", or the next read returns it again
 	}
 }
 

@@ -105,7 +105,7 @@ func (h *Host) Serve() error {
 }
 
 // receive calls the function note with each message, and puts the message into the inbox. When the
-// carrier ends, it sets *end to the reason and closes the inbox.
+// carrier ends, receive sets *end to the reason and closes the inbox.
 func receive(c Carrier, inbox chan<- Message, end *error, note func(Message)) {
 	defer close(inbox)
 	for {
@@ -221,7 +221,8 @@ func (h *Host) askStorage() {
 	}
 }
 
-// put stores data for an entry. If it fails, it returns a sentence that explains why.
+// put stores data for an entry. If the data cannot be stored, put returns a sentence that explains
+// why.
 func (h *Host) put(e profile.Entry, data []byte) (problem string) {
 	if h.Store == nil {
 		return h.NoStore

@@ -138,8 +138,8 @@ func (j *job) close() {
 	}
 }
 
-// run steps the runner until the run ends. It returns the reason for the end: io.EOF, errCancelled,
-// errGone, or a read error.
+// run executes the runner's steps until the run ends. It returns the reason for the end: io.EOF,
+// errCancelled, errGone, or a read error.
 func (j *job) run() error {
 	j.host.askStorage()
 	now := j.host.Now()
@@ -165,8 +165,9 @@ func (j *job) run() error {
 	}
 }
 
-// fileError returns the error of the file, if there is one, in place of a decoder's error. It compares
-// the file with the checkpoint first, unless this was done.
+// fileError returns the error of the file, if there is one, in place of a decoder's error. If the
+// file has not been compared with the checkpoint completely, fileError completes the comparison
+// first.
 func (j *job) fileError(err error) error {
 	j.file.Verify()
 	if wrong := j.file.Wrong(); wrong != nil {
@@ -180,7 +181,7 @@ func (j *job) fileError(err error) error {
 // is being opened, watch ignores a Cancel during the first reads, because the message to the user
 // is more precise once the trace is open.
 func (j *job) watch() error {
-	const every, opening = 256, 1024 // in numbers of reads, each of 16 KiB or more
+	const every, opening = 256, 1024 // numbers of reads; each read is for 16 KiB or more
 	if j.watched++; j.watched%every == 0 {
 		j.host.Yield()
 	}

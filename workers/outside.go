@@ -131,8 +131,8 @@ func (j *job) deleteShelf() (there bool) {
 	return true
 }
 
-// turning is a spill store that lets the job handle messages while the stacks visit all lines,
-// which takes seconds.
+// turning is a spill store. Each write lets the job handle messages, because the stacks can take
+// seconds to visit all lines.
 type turning struct {
 	stack.Shelf
 	job *job

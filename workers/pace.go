@@ -49,14 +49,14 @@ func (s *speed) record(part, millis uint64) uint64 {
 }
 
 // share limits the total time of a repeated task, including its next run, to a twentieth of the
-// time since the field "began".
+// time that has passed since the time in the field "began".
 type share struct {
 	began       time.Time
 	spent, last time.Duration
 }
 
-// due reports whether to run the task now. The first run is expected to take the time in the
-// parameter first, and each later run 50 % longer than the run before it.
+// due reports whether to run the task now. The parameter "first" is the expected time of the first
+// run. Each later run is expected to take 50 % longer than the run before it.
 func (s *share) due(now time.Time, first time.Duration) bool {
 	const share = 20
 	next := s.last + s.last/2

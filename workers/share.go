@@ -381,7 +381,7 @@ func (h *HelperHost) analyse(m Message) (segment analysis.Segment) {
 	return analysis.Segment{}
 }
 
-// run steps to the end of a segment, or until the segment is cut.
+// run analyses a segment step by step until the segment ends or is cut.
 func (h *HelperHost) run(number uint32) (cut bool, err error) {
 	now := h.Now()
 	turn, tell := pace{least: turnEvery, next: now}, pace{least: analysedEvery, next: now}

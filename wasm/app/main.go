@@ -19,8 +19,7 @@ import (
 	"github.com/vugu/vugu/domrender"
 )
 
-// memoryLimit is the limit below which the garbage collector keeps the page's memory; workers have
-// a higher limit.
+// memoryLimit is the page's memory limit for the garbage collector. Workers have a higher limit.
 const memoryLimit = 1 << 30
 
 func main() {

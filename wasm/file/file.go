@@ -24,7 +24,7 @@ type File struct {
 	size   uint64
 	blob   js.Value
 	source source
-	ahead  js.Value // the promise of the chunk that follows view
+	ahead  js.Value // the promise of the chunk after the field "view"
 	view   js.Value // the chunk that is being read, a Uint8Array
 	at     int      // number of bytes that were read from the field "view"
 	length int      // number of bytes in the field "view"

@@ -203,9 +203,9 @@ func (s *Store) endTransaction(t *idb.Transaction) (suspended bool) {
 	return suspended
 }
 
-// transact runs the function do in a transaction, and waits until the transaction is committed, or
-// rolled back because do failed. If Suspend aborts the transaction, transact runs do again after
-// Resume.
+// transact runs the function "do" in a transaction, and waits until the transaction is committed,
+// or rolled back because the function failed. If Suspend aborts the transaction, transact runs the
+// function again after Resume.
 func (s *Store) transact(op, key string, mode idb.TransactionMode, do func(entries, chunks *idb.ObjectStore) error) error {
 	t, err := s.begin(mode)
 	if err != nil {
@@ -407,7 +407,7 @@ func (s *Store) Get(key string) ([]byte, error) {
 
 // read returns the data, or profile.ErrDamaged.
 func (g generation) read(chunks *idb.ObjectStore, key string) ([]byte, error) {
-	const mostBytes = 1 << 32 // no program can have more bytes than this in memory
+	const mostBytes = 1 << 32 // the memory of a program cannot be larger
 	if g.sum.Bytes > mostBytes || uint64(g.sum.Pieces) != (g.sum.Bytes+chunkBytes-1)/chunkBytes {
 		return nil, profile.ErrDamaged
 	}

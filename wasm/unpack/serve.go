@@ -60,7 +60,7 @@ func (s *server) send(part []byte) {
 	s.port.post(message{kind: unpacked, bytes: part})
 }
 
-// reportEnd sends a message about how the stream ended. It distinguishes the errors that
+// reportEnd sends a message about how the stream ended. The message distinguishes the errors that
 // [open.Packing] specifies.
 func (s *server) reportEnd(err error) {
 	m := message{kind: damaged, text: err.Error()}

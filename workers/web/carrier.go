@@ -19,8 +19,7 @@ type carrier struct {
 	remote   js.Value
 	mailbox  workers.Mailbox
 	handlers []js.Func
-	// number of handlers that remain after the connection has ended; they are the first handlers in
-	// the list
+	// the first handlers of the list, up to this number, remain after the connection has ended
 	kept  int
 	close func() // ends the worker from this side of the connection
 	once  sync.Once
