@@ -26,7 +26,7 @@ type codeState struct {
 	chosen  map[string]int
 	dropped map[string][]*state.Source // the files that the user dropped, by the key of the analysis
 
-	recorded   *sourcefile.Files // the source files that the profile in the field recordedIn contains
+	recorded   *sourcefile.Files // the source files that the profile in the field "recordedIn" contains
 	recordedIn *profile.Profile
 
 	of      *state.View

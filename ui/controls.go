@@ -8,7 +8,7 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// The type controls contains the handlers of the controls that change a hierarchy's levels.
+// The type "controls" contains the handlers of the controls that change a hierarchy's levels.
 // Several views share it.
 type controls struct{ App *App }
 

@@ -26,9 +26,9 @@ type Host struct {
 
 	// OpenFile opens the attachment of a Start. The size is 0 if it is unknown.
 	OpenFile func(attachment any) (file io.ReadCloser, size uint64, err error)
-	// OpenTrace opens a file as a trace. The parameter format has the same meaning as in Start. The
-	// parameter "watch" has the same meaning as in open.Options, and can stop a job that receives no
-	// records.
+	// OpenTrace opens a file as a trace. The parameter "format" has the same meaning as in Start.
+	// The parameter "watch" has the same meaning as in open.Options, and can stop a job that
+	// receives no records.
 	OpenTrace func(name string, file io.Reader, format string, watch func() error) (trace.Reader, error)
 
 	// Outline reads the index of the attachment of a Start. It returns an error if there is no
@@ -104,8 +104,8 @@ func (h *Host) Serve() error {
 	}
 }
 
-// receive calls the function note with each message, and puts the message into the inbox. When the
-// carrier ends, receive sets *end to the reason and closes the inbox.
+// receive calls the function "note" with each message, and puts the message into the inbox. When
+// the carrier ends, receive sets *end to the reason and closes the inbox.
 func receive(c Carrier, inbox chan<- Message, end *error, note func(Message)) {
 	defer close(inbox)
 	for {

@@ -46,7 +46,7 @@ const (
 var wideStep = [4][2]uint64{{1 << 32, 1<<32 | 1}, {0, 1<<32 | 1}, {0, 1 << 32}, {0, 0}}
 
 // reset allocates memory for at least the given number of stamps (capacity). Then the first stamps
-// are live, and the parameter live is their number.
+// are live, and the parameter "live" is their number.
 func (t *stamps) reset(capacity, live uint32) {
 	t.next, t.live = live, live
 	n := int((uint64(capacity) + blockStamps - 1) / blockStamps)
@@ -72,7 +72,7 @@ func (t *stamps) reset(capacity, live uint32) {
 }
 
 // fill sets the bitmap and the nodes of a block so that the first stamps of the block are live, and
-// all other stamps are not. The parameter live is the number of live stamps.
+// all other stamps are not. The parameter "live" is the number of live stamps.
 func (b *block) fill(live uint32) {
 	clear(b.bits[:])
 	for i := range b.bits[:live/64] {

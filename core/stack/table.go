@@ -117,7 +117,7 @@ func (t *table) findBehind(line trace.Line) *entry {
 }
 
 // findOrAdd returns the line's entry. If the line has no entry, findOrAdd adds a fresh entry. The
-// result grew reports whether this part of the table has grown, which moves its entries. The
+// result "grew" reports whether this part of the table has grown, which moves its entries. The
 // pointer is valid until the part grows.
 func (t *table) findOrAdd(line trace.Line) (e *entry, grew bool) {
 	h := hash(line)

@@ -112,9 +112,9 @@ const (
 	maxFiles    = 20000
 )
 
-// unpack writes the files of an archive to a folder. It omits the first element of their paths,
-// which is usually "package". It rejects paths that lead out of the folder, and everything except
-// regular files and folders.
+// unpack writes the files of an archive to a folder. It omits the first element of each file's
+// path, which is usually "package". It rejects paths that lead out of the folder, and everything
+// except regular files and folders.
 func unpack(archive io.Reader, folder string) error {
 	unzipped, err := gzip.NewReader(archive)
 	if err != nil {

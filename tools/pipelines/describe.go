@@ -20,8 +20,8 @@ import (
 type target struct {
 	name, title, triple, cpu string
 	fuses                    pipeline.Fusion
-	// groups lists sets of ports that can execute the same micro-ops. It is necessary if the tables
-	// are ambiguous: two micro-ops on four ports may use two separate pairs of ports.
+	// groups lists sets of ports that can execute the same micro-ops. A target needs groups if its
+	// tables are ambiguous: two micro-ops on four ports may use two separate pairs of ports.
 	groups []string
 	// scheduler is the number of micro-ops that can wait for operands, or 0 if the core has several
 	// schedulers. LLVM's numbers (BufferSize; llvm-mca -scheduler-stats) are not used. LLVM's

@@ -90,9 +90,10 @@ func systemCaches(dir string) (list []pipeline.Level, err error) {
 	return list, nil
 }
 
-// footprints returns the sizes that distinguish the cache levels: half the size of each cache
-// except the last, four times the size of the second-to-last cache (which then has almost no hits),
-// and larger sizes, up to a size that exceeds the last cache.
+// footprints returns the sizes that distinguish the cache levels. The list contains half the size
+// of each cache except the last. The next size is four times the size of the second-to-last cache,
+// so that this cache has almost no hits. Larger sizes follow, up to a size that exceeds the last
+// cache.
 func footprints(caches []pipeline.Level) (list []uint64) {
 	for _, c := range caches[:max(1, len(caches)-1)] {
 		list = append(list, c.SizeBytes/2)
@@ -143,9 +144,9 @@ func levelsOf(caches []pipeline.Level, list []footprint) []pipeline.Level {
 	return append(levels, memory)
 }
 
-// addCrossingCosts adds the cost of accesses that cross a line boundary to a description. It models such
-// accesses with separate execution units, because few cores have more than one unit that combines
-// two lines.
+// addCrossingCosts adds the cost of accesses that cross a line boundary to a description.
+// addCrossingCosts models such accesses with separate execution units, because few cores have more
+// than one unit that combines two lines.
 func addCrossingCosts(p *pipeline.Processor, c crossings) {
 	unit := func(name string) uint64 {
 		at := slices.Index(p.Ports, name)

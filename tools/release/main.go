@@ -151,7 +151,7 @@ func (r *release) makeAll(targets []string) error {
 }
 
 // compile builds the command for an operating system and architecture, or for this machine if the
-// parameter system is "".
+// parameter "system" is "".
 func (r *release) compile(system, machine, to string) error {
 	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w -buildid= -X main.version=v"+r.version, "-o", to, "./tools/stackglass")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOAMD64=v1", "GOARM64=v8.0")

@@ -114,7 +114,7 @@ func (t *lineTable) newFoldedTable() foldedTable {
 	}
 }
 
-// beginsWith reports whether the text at the given byte offset in words begins with the given text.
+// beginsWith reports whether the memory (words) contains the given text at the given byte offset.
 func beginsWith(words []uint32, at uint32, text string) bool {
 	for i := range text {
 		if place := at + uint32(i); byte(words[place/4]>>(8*(place%4))) != text[i] {

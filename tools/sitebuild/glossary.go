@@ -42,7 +42,8 @@ func glossary(body string) (terms []term, anchored string) {
 	return terms, anchored
 }
 
-// writeTerms writes the script that explains terms in a result, together with the terms.
+// writeTerms writes a script that contains the terms and explains them where they occur in a
+// result.
 func (b *build) writeTerms(pages []manualPage) error {
 	var terms []term
 	for _, page := range pages {

@@ -116,7 +116,7 @@ func (d *drawing) draw(pixels int, maskable bool) raster.Image {
 	return picture
 }
 
-// coverage returns the share of a pixel that is inside a shape. The parameter distance is the
+// coverage returns the share of a pixel that is inside a shape. The parameter "distance" is the
 // distance from the pixel's centre to the edge of the shape, in pixels. It is negative inside the
 // shape.
 func coverage(distance float64) float64 { return min(max(0.5-distance, 0), 1) }

@@ -241,7 +241,7 @@ func inlinedCallCount(tables []byte, at int) int {
 }
 
 // tableEnd returns the end of the table at an offset of pctab. A table consists of pairs of
-// varints. The table ends at a pair, other than the first pair, whose first number is zero.
+// varints. A pair whose first number is zero ends the table, unless it is the first pair.
 func tableEnd(tables []byte, at int) int {
 	for start := at; at == start || tables[at] != 0; {
 		at = numberEnd(tables, numberEnd(tables, at))

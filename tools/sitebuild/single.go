@@ -76,8 +76,8 @@ func (b *build) writeSingle(to string) error {
 	return writeFile(to, []byte(s.page))
 }
 
-// replaceEach replaces each match of a pattern with the result of the function make, whose argument
-// contains the match and its groups.
+// replaceEach replaces each match of a pattern with the result of the function "make". The argument
+// of this function contains the match and its groups.
 func (s *single) replaceEach(element *regexp.Regexp, make func(parts []string) (string, error)) (err error) {
 	if !element.MatchString(s.page) {
 		return fmt.Errorf("index.html has no %s", element)

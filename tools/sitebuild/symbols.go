@@ -60,7 +60,7 @@ func takeNames(list *bytes.Buffer) func(memory []byte) error {
 }
 
 // numberNames writes the numbered names, each terminated by a zero byte, and returns their offsets.
-// It does not use offset 0, which means that there is no name.
+// Offset 0 means that there is no name, so numberNames does not use this offset.
 func numberNames(ofRuntime []bool, write func(at int, b byte)) (offsets []int) {
 	at := 1
 	for i, is := range ofRuntime {

@@ -67,8 +67,8 @@ type drawnMatrix struct {
 	matrix *Matrix
 }
 
-// cachedMatrix returns the matrix of a subject. It calls the function draw unless the last matrix had the
-// same subject.
+// cachedMatrix returns the matrix of a subject. It calls the function "draw" unless the last matrix
+// had the same subject.
 func (d *drawnMatrix) cachedMatrix(of any, draw func() *Matrix) *Matrix {
 	if d.matrix == nil || d.of != of {
 		d.of, d.matrix = of, draw()

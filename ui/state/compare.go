@@ -313,8 +313,8 @@ func (a *answer) byNumber(title string, columns []string, numbers ...string) *Ta
 }
 
 // byRow returns a table with the joined rows of both runs. The table has the given columns and, for
-// each number, the values in both runs. Rows are sorted by the column in the parameter "by". If by is
-// "", they are sorted by the difference of the first number.
+// each number, the values in both runs. Rows are sorted by the column in the parameter "by". If
+// this parameter is "", the rows are sorted by the difference of the first number.
 func (a *answer) byRow(title string, style report.Words, by string, columns []string, numbers ...string) *Table {
 	number := by
 	for _, side := range []string{"_a", "_b", "_difference"} {

@@ -321,7 +321,7 @@ func (c *Cores) SpeedUpSentence(cores int) string {
 	return ""
 }
 
-// rateColumns lists the columns of the table of hit ratios. The columns low and high are shown
+// rateColumns lists the columns of the table of hit ratios. The columns "low" and "high" are shown
 // only if the intervals are not symmetric.
 var rateColumns = []string{"cores", "level", "method", "misses", "global_rate", "global_off", "local_rate", "mean_rate", "mean_off", "low", "high", "accesses", "hits", "coherence_misses", "caches"}
 

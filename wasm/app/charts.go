@@ -171,9 +171,10 @@ func (b *browser) Matrix(m *state.Matrix) {
 	}
 }
 
-// load loads a rarely used script on first use, and then calls the function connect. In the
+// load loads a rarely used script on first use, and then calls the function "connect". In the
 // single-file page, all scripts are already loaded. load returns false if the script is already
-// connected. If it returns true, the function connect will draw everything that was passed before.
+// connected. If it returns true, the function "connect" will draw everything that was passed
+// before.
 func load(first bool, file, name string, connect func()) (waits bool) {
 	ready := script(name).Truthy()
 	switch {

@@ -187,7 +187,7 @@ func errorText(err error) string {
 // reads the previous chunk.
 type source interface {
 	// begin requests the next chunk and returns its promise. It may reuse the memory of the
-	// parameter spare, which is an ArrayBuffer or undefined.
+	// parameter "spare", which is an ArrayBuffer or undefined.
 	begin(spare js.Value) (promise js.Value)
 	// take returns the chunk that the settled promise contains, as a Uint8Array.
 	take(result js.Value) (chunk js.Value, done bool)

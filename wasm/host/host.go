@@ -102,8 +102,8 @@ func setLimit(bytes uint64) {
 }
 
 // memory returns a function that returns the size in bytes of the program's linear memory, which
-// never shrinks. It returns nil if worker.js has not provided access to that memory. In this case,
-// the host uses the value that the Go runtime reports.
+// never shrinks. The result is nil if worker.js has not provided access to that memory. In this
+// case, the host uses the value that the Go runtime reports.
 func memory() func() uint64 {
 	of := js.Global().Get("memory")
 	if of.Type() != js.TypeObject {

@@ -22,14 +22,14 @@ type kind uint8
 const (
 	// Messages from the analysis worker.
 	begin  kind = iota + 1 // decompress a stream; text: the name of the compression format
-	packed                 // a compressed part, in the field bytes
+	packed                 // a compressed part, in the field "bytes"
 	more                   // a decompressed part has been read, so one more part may be sent
 	ended                  // no more compressed bytes follow, because the file has ended
 	broken                 // no more compressed bytes follow, because the file cannot be read
 	// Messages from the decompressor.
 	ready    // the decompressor has started; number: protocolVersion
 	took     // the decompressor has started to read a compressed part
-	unpacked // a decompressed part, in the field bytes
+	unpacked // a decompressed part, in the field "bytes"
 	whole    // the decompressed bytes are complete
 	cut      // the compressed bytes ended too early
 	damaged  // the compressed bytes are wrong; text: the decoder's error

@@ -179,7 +179,7 @@ func (w *wire) close() {
 const Name = "unpack"
 
 // patience is the maximum time that a decompressor may take to load its program, a file of 800 KB.
-// After that, an error is reported.
+// After this time, an error is reported.
 const patience = 2 * time.Minute
 
 // Workers starts decompressors, for one analysis at a time.

@@ -45,7 +45,8 @@ leave it.</p>
 <p><a href="/">Open the page</a> and drop a trace there.</p>
 `
 
-// Handler returns a handler for a version of the site. The parameter files serves the site's files.
+// Handler returns a handler for a version of the site. The parameter "files" serves the site's
+// files.
 func Handler(version string, files http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for _, h := range policy.Headers() {

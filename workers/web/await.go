@@ -47,7 +47,7 @@ func Release(array js.Value) {
 	}
 }
 
-// yielder sends a message to itself, which the browser delivers after the waiting events.
+// yielder sends itself a message. The browser delivers this message after the waiting events.
 type yielder struct {
 	turn    sync.Mutex
 	port    js.Value

@@ -79,7 +79,8 @@ func (p *parser) Begin(b *trace.Batch) {
 	}
 }
 
-// fillThread writes the number of the running thread into the rows from p.from to end.
+// fillThread writes the number of the running thread into the rows from index p.from up to index
+// end.
 func (p *parser) fillThread(b *trace.Batch, end int) {
 	if b.Thread == nil {
 		return

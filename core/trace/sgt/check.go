@@ -134,7 +134,7 @@ func (k *checker) unpacked(c *chunk) (references uint64, err error) {
 }
 
 // steps decodes the steps of a chunk ticket by ticket, and returns the number of their references.
-// The function count decodes up to the given number of steps, and returns the number of their
+// The function "count" decodes up to the given number of steps, and returns the number of their
 // references and the number of remaining steps.
 func (k *checker) steps(c *chunk, count func(most uint64) (references, left uint64, err error)) (references uint64, err error) {
 	d := &k.d
@@ -156,8 +156,8 @@ func (k *checker) steps(c *chunk, count func(most uint64) (references, left uint
 	return references, d.end()
 }
 
-// withRows counts references like [decoder.count], but creates the rows. This is necessary if the
-// number of references depends on values.
+// withRows counts references like [decoder.count], but creates the rows. [decoder.count] is not
+// sufficient if the number of references depends on values.
 func (k *checker) withRows(most uint64) (references, left uint64, err error) {
 	if k.rows == nil {
 		k.rows = trace.NewBatch(0)

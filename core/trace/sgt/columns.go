@@ -36,24 +36,24 @@ func (c *columns) plain(row int, r *planRow, vals *[MaxValues + 1]uint64) {
 	}
 }
 
-// copyOn fills the rows up to row end by repeating the rows [pattern, row), in all columns except
-// the addresses.
+// copyOn fills the rows from index row up to index end by repeating the rows [pattern, row). It
+// does so in all columns except the addresses.
 func (c *columns) copyOn(pattern, row, end int) {
 	copyOn(c.kind, pattern, row, end)
 	copyOn(c.bytes, pattern, row, end)
 	copyOn(c.site, pattern, row, end)
 }
 
-// copyOn fills a column up to end by repeating column[pattern:row]. Each copy is twice as long as
-// the previous copy.
+// copyOn fills a column from index row up to index end by repeating column[pattern:row]. Each copy
+// is twice as long as the previous copy.
 func copyOn[T any](column []T, pattern, row, end int) {
 	for row < end {
 		row += copy(column[row:end], column[pattern:row])
 	}
 }
 
-// rows writes as many rows of the step in vals as fit into c. The remaining rows of the step stay
-// in pending.
+// rows writes as many rows of a step as fit into c. The values of the step are in the field "vals".
+// The remaining rows of the step stay in the field "pending".
 func (d *decoder) rows(c *columns, row int, p *plan) int {
 	if p.form == varying || row+len(p.rows) > len(c.addr) {
 		d.pending = pending{rows: p.rows}

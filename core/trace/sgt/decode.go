@@ -114,7 +114,7 @@ func (v *cell) predict(previous uint64) (now, other uint64) {
 	return now, now ^ both
 }
 
-// miss updates the predictions after a miss, but not the last value. The parameter off is the
+// miss updates the predictions after a miss, but not the last value. The parameter "off" is the
 // difference from the last value, and other is the prediction of the other predictor.
 func (v *cell) miss(now, previous, other, off uint64) {
 	pick, stride := v.pick, v.stride
@@ -127,9 +127,9 @@ func (v *cell) miss(now, previous, other, off uint64) {
 	v.pick, v.stride, v.missed, v.link = pick, stride, ^uint64(0), now-previous
 }
 
-// learn updates the state with a value. If the prediction missed, the parameter missed is all ones,
-// and off is the difference from the last value. The parameter other is the prediction of the other
-// predictor.
+// learn updates the state with a value. If the prediction missed, the parameter "missed" is all
+// ones, and off is the difference from the last value. The parameter "other" is the prediction of
+// the other predictor.
 func (v *cell) learn(now, previous, other, off, missed uint64) {
 	pick := v.pick ^ missed
 	if now != other {
@@ -157,7 +157,7 @@ func prefix(b []byte, at int) (v uint64, next int) {
 	return word << (uint(56-8*t) & 63) >> (uint(57-7*t) & 63), at + 1 + t
 }
 
-// begin starts to decode a chunk. The field content must contain the chunk's three parts.
+// begin starts to decode a chunk. The field "content" must contain the chunk's three parts.
 func (d *decoder) begin(c *chunk, plans []plan) error {
 	d.forget()
 	d.blocks.used, d.cells.used, d.plans = 0, 0, plans
@@ -390,7 +390,7 @@ func (d *decoder) round(c *columns, row int) int {
 	return row
 }
 
-// repeat writes the rows of further rounds. The parameter width is the number of rows in a round.
+// repeat writes the rows of further rounds. The parameter "width" is the number of rows in a round.
 func (d *decoder) repeat(c *columns, row, width, rounds int) int {
 	grows := d.lastGrows()
 	end := row + rounds*width
@@ -433,8 +433,8 @@ func (d *decoder) lastGrows() (grows uint64) {
 	return grows
 }
 
-// step writes the rows of a step. The parameter slot is the slot of the step's block. The block may
-// have any form.
+// step writes the rows of a step. The parameter "slot" is the slot of the step's block. The block
+// may have any form.
 func (d *decoder) step(c *columns, row int, slot uint32, misses uint64) (int, error) {
 	b := &d.blocks.all[slot]
 	if misses>>b.width != 0 {
@@ -476,14 +476,14 @@ func (d *decoder) enterBlock(s stepAfterRun) error {
 	return nil
 }
 
-// follow changes the expected block. The parameter off is the zigzag-encoded difference between the
-// numbers of the new and the old expected block.
+// follow changes the expected block. The parameter "off" is the zigzag-encoded difference between
+// the numbers of the new and the old expected block.
 func (d *decoder) follow(off uint64) error {
 	number := uint64(d.blocks.all[d.blocks.all[d.before].next()].number) + unzigzag(off)
 	if number >= uint64(len(d.plans)) {
 		return errBlock
 	}
-	slot := d.slot(uint32(number)) // the method slot may move the blocks in memory
+	slot := d.slot(uint32(number)) // the method "slot" may move the blocks in memory
 	if was := &d.blocks.all[d.before]; slot != was.next() {
 		was.follow(slot)
 	}

@@ -18,7 +18,8 @@ func (s *slots) forget() {
 	}
 }
 
-// at returns a pointer to the slot of a block. The parameter blocks is the total number of blocks.
+// at returns a pointer to the slot of a block. The parameter "blocks" is the total number of
+// blocks.
 func (s *slots) at(block uint32, blocks int) *slotAt {
 	if int(block) >= len(s.of) {
 		s.of = append(s.of, make([]slotAt, blocks-len(s.of))...)

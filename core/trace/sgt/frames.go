@@ -89,9 +89,9 @@ func (t *Tables) Append(dst []byte, h trace.Header) []byte {
 	return dst
 }
 
-// each calls the function put with the tag and body of each frame that describes the new parts of a
-// header. If the parameter ordered is false, modules are omitted, because tables require that the
-// sites are in the order of the blocks.
+// each calls the function "put" with the tag and body of each frame that describes the new parts of
+// a header. If the parameter "ordered" is false, modules are omitted, because tables require that
+// the sites are in the order of the blocks.
 func (t *Tables) each(h trace.Header, ordered bool, put func(tag string, body []byte) error) error {
 	var err error
 	add := func(tag string, body []byte) {

@@ -346,7 +346,7 @@ type family struct {
 // because it is searched every few rows.
 type families struct {
 	all  []family
-	slot []uint32 // the index of a family plus 1, or 0 if the slot is free; collisions are resolved by linear probing
+	slot []uint32 // 1 + the index of a family, or 0 if the slot is free; collisions are resolved by linear probing
 }
 
 func newFamilies() families { return families{slot: make([]uint32, 1<<8)} }

@@ -327,8 +327,8 @@ func (r *Reader) begin(l *lane) error {
 	return l.d.start(c, r.plans[:c.known.blocks])
 }
 
-// endChunk finishes the first chunk of a lane, and returns row. If the parameter err is not nil,
-// the rest of the chunk counts as lost.
+// endChunk finishes the first chunk of a lane, and returns the parameter "row" unchanged. If the
+// parameter err is not nil, the rest of the chunk counts as lost.
 func (r *Reader) endChunk(l *lane, err error, row int) int {
 	if c := l.queue[0]; err != nil {
 		r.recordLoss(Lost{Chunks: 1, References: c.references - min(c.references, l.rows), First: err, Offset: c.at})

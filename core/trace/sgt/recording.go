@@ -88,7 +88,7 @@ func (w *Writer) CopyChunk(h *ChunkHead, frame []byte) {
 type Renumberer struct {
 	number  []uint32 // new number of each block, by old number
 	follow  []follow // the blocks that followed each block, by old number
-	changed []uint32 // blocks whose entries in follow have changed in the current chunk
+	changed []uint32 // blocks whose entries in the field "follow" have changed in the current chunk
 
 	decoder        // used only to decompress chunks
 	old     []byte // the compressed content of the old chunk

@@ -95,8 +95,8 @@ func (s *stream) next(r *Reader) (*chunk, error) {
 	}
 }
 
-// chunk reads the content that follows the CHNK frame of a chunk. The parameter wrong is the error
-// in the CHNK frame, or nil. If the frame or the content is wrong, chunk skips the chunk and
+// chunk reads the content that follows the CHNK frame of a chunk. The parameter "wrong" is the
+// error in the CHNK frame, or nil. If the frame or the content is wrong, chunk skips the chunk and
 // returns nil.
 func (s *stream) chunk(r *Reader, f frame, wrong error) (*chunk, error) {
 	c := r.reused.chunk()

@@ -486,8 +486,8 @@ func appendPrefix(dst []byte, v uint64) []byte {
 	return dst
 }
 
-// cursor reads numbers and strings. After the first error, which is stored in the field wrong, all
-// methods return zeros.
+// cursor reads numbers and strings. After the first error, which is stored in the field "wrong",
+// all methods return zeros.
 type cursor struct {
 	bytes []byte
 	at    int

@@ -261,7 +261,7 @@ func (x *indexWriter) chunk(at uint64, fields []uint64) {
 	x.chunkCount++
 }
 
-// body returns the body of the INDX frame, which will be at offset at.
+// body returns the body of the INDX frame, which will be at the given offset.
 func (x *indexWriter) body(at uint64) []byte {
 	b := append(binary.AppendUvarint(nil, x.chunkCount), x.chunks...)
 	b = append(binary.AppendUvarint(b, x.tableCount), x.tables...)

@@ -86,7 +86,7 @@ type Reader struct {
 	next  int // index of the next row in the field "whole"
 }
 
-// NewReader returns a reader that replays the given batch. The argument rows limits the number of
+// NewReader returns a reader that replays the given batch. The argument "rows" limits the number of
 // rows that one call of Next returns. If it is less than 1, only the capacity of the batch passed
 // to Next limits this number. The reader overwrites the rows of the previous call.
 func NewReader(whole *trace.Batch, rows int) *Reader { return &Reader{whole: whole, rows: rows} }

@@ -89,7 +89,7 @@ type flow struct {
 	ends    []int  // last block of the loop that begins with each block; -1: no loop
 
 	out       []byte
-	newStarts []int   // the offset of each block in the field out
+	newStarts []int   // the offset of each block in the field "out"
 	open      []label // wasm blocks, loops and ifs around the code that is being written
 }
 

@@ -167,9 +167,9 @@ func parseBound(text string) (b bound, ok bool) {
 	return b, true
 }
 
-// checkBounds compares a comparison with the bounds. The result exceeded is the error for the first
-// bound that is exceeded. The result err is the error for a bound on a number that the comparison
-// does not contain.
+// checkBounds compares a comparison with the bounds. The result "exceeded" is the error for the
+// first bound that is exceeded. The result "err" is the error for a bound on a number that the
+// comparison does not contain.
 func checkBounds(list []bound, compared []answers.Compared) (exceeded, err error) {
 	for _, b := range list {
 		known := false

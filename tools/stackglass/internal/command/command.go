@@ -46,7 +46,7 @@ func moduleVersion() string {
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	// After stop, a second interrupt ends the process at once.
+	// After a call of the function "stop", a second interrupt ends the process at once.
 	context.AfterFunc(ctx, stop)
 	return run(ctx, args, stdin, stdout, stderr)
 }

@@ -64,8 +64,9 @@ func (l *loadedFile) absentThreads(r *readOptions) (doubts []string) {
 // caches of h. It returns nil if the analysis does not need this order. The order is the same as in
 // a simulation: the cores that --cores lists are followed by one core for each remaining thread, in
 // the order in which the threads first appear. This order is known only after the trace was read.
-// Therefore, the trace is read twice if there is a level at which its threads do not all share one
-// cache. Standard input cannot be read twice, so --cores or --domains must list its threads.
+// Therefore, the trace is read twice if there is a level at which the threads do not all share one
+// cache. Standard input cannot be read twice, so --cores or --domains must list the threads of a
+// trace from standard input.
 func (r *readOptions) sharingCores(h hierarchy.Hierarchy, in *pass.Input, o pass.Options) ([][]uint32, error) {
 	fewest := fewestSharers(h)
 	if fewest == 0 || r.domains != "" || !o.Spec.Runs(analysis.Sharing) || in.IsProfile || in.IsByfl {

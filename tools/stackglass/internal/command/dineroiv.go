@@ -26,8 +26,8 @@ type dineroRun struct {
 	ended bool // whether DineroIV has stopped reading
 }
 
-// newDinero starts DineroIV for one cache. If DineroIV cannot be started, the method misses returns
-// no value.
+// newDinero starts DineroIV for one cache. If DineroIV cannot be started, the method "misses"
+// returns no value.
 func newDinero(ctx context.Context, c misses.Cache) *dineroRun {
 	d := &dineroRun{line: c.LineBytes}
 	n := func(v uint64) string { return strconv.FormatUint(v, 10) }

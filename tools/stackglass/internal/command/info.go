@@ -18,7 +18,7 @@ import (
 	"github.com/stackglass/stackglass/tools/stackglass/internal/pass"
 )
 
-// infoReferences is the number of references that the verb info reads.
+// infoReferences is the number of references that the verb "info" reads.
 const infoReferences = 1 << 20
 
 // info returns the verb that describes a file. The older verb "check" is an alias of info --verify.

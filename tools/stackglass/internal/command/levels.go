@@ -15,8 +15,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// presetNames returns the names of the presets. They are parsed only once, because the options and
-// the help of every verb list the presets.
+// presetNames returns the names of the presets. The presets are parsed only once, because the
+// options and the help of every verb list the presets.
 var presetNames = sync.OnceValue(func() (names []string) {
 	for _, h := range hierarchy.Presets() {
 		names = append(names, h.Name)

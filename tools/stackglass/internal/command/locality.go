@@ -22,7 +22,7 @@ var localityVerbs = []struct{ by, verb string }{
 	{"window", "footprint"},
 }
 
-// isLocality reports whether the verb locality replaces the given verb.
+// isLocality reports whether the verb "locality" replaces the given verb.
 func isLocality(verb string) bool {
 	return slices.ContainsFunc(localityVerbs, func(l struct{ by, verb string }) bool { return l.verb == verb })
 }

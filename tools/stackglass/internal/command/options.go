@@ -51,8 +51,8 @@ type readOptions struct {
 	previous bool
 
 	cores, domains string // groups of threads in the syntax of analysis.ParseGroups, or ""
-	// questionHierarchy is the hierarchy of the question. Unless the option domains is set, each group
-	// of cores that share a cache of this hierarchy is a domain of the analysis.
+	// questionHierarchy is the hierarchy of the question. Unless the option "domains" is set, each
+	// group of cores that share a cache of this hierarchy is a domain of the analysis.
 	questionHierarchy hierarchy.Hierarchy
 
 	checkpoints *checkpoints // nil if the verb has no checkpoints
@@ -442,8 +442,8 @@ func (a *app) answer(l *loadedFile, format string, d *report.Document) error {
 	return l.Stopped
 }
 
-// print writes a document to stdout and its warnings to stderr. Only JSON documents contain their
-// warnings, so these are not written to stderr.
+// print writes a document to stdout and its warnings to stderr. A JSON document contains its
+// warnings, so the warnings are not written to stderr.
 func (a *app) print(format string, d *report.Document) error {
 	if format != string(report.JSON) {
 		for _, w := range d.Warnings {

@@ -95,7 +95,7 @@ func orderValues(names, have []string, values []int64) ([]int64, bool) {
 	return list, len(have) == len(names)
 }
 
-// checkOptions checks the options. The parameter chosen states whether the user specified the
+// checkOptions checks the options. The parameter "chosen" states whether the user specified the
 // number of rows.
 func (o *scaleOptions) checkOptions(format string, chosen bool) (at []int64, err error) {
 	if o.top < 0 {

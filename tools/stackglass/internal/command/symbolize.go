@@ -77,7 +77,8 @@ type symbolizer struct {
 	others           []string // the other modules that occur in the trace
 }
 
-// addNames adds names to a site. It keeps names from the trace.
+// addNames adds names to a site. If the trace contains a name for the site, addNames keeps that
+// name.
 func (n *symbolizer) addNames(s *profile.Site) {
 	addr := s.PC - n.base + n.file.Low
 	switch {

@@ -116,7 +116,7 @@ func (v *validation) relativeError(b *budget) float64 {
 	return math.Abs(relativeDifference(v.predicted.Levels[level].Misses, v.counted.Levels[level].Misses))
 }
 
-// errorCell returns the cell for the relative difference between x and y. It is empty if the
+// errorCell returns the cell for the relative difference between x and y. The cell is empty if the
 // difference is infinite.
 func errorCell(x, y float64) report.Value {
 	if off := relativeDifference(x, y); !math.IsInf(off, 0) {
@@ -173,8 +173,8 @@ func (v *validation) explainErrors(r simulate.Result) (list []string) {
 }
 
 // requireCores returns an error if only some of the cores share a level, but --cores does not list
-// the cores. They must be listed because the stacks to analyse are selected before the trace is
-// read.
+// the cores. The cores must be listed because the stacks to analyse are selected before the trace
+// is read.
 func requireCores(s *simulation, r simulate.Result) error {
 	for _, l := range r.Levels {
 		n := int(min(uint64(l.Cache.SharedBy), simulate.MaxCores))

@@ -125,7 +125,7 @@ func (a *app) addSourceOptions(cmd *cobra.Command, o *verbCommand) {
 	}
 }
 
-// addSymbolOption adds the option --symbols to the verb communication.
+// addSymbolOption adds the option --symbols to the verb "communication".
 func (a *app) addSymbolOption(cmd *cobra.Command, o *verbCommand) {
 	var symbols []string
 	addSymbols(cmd, &symbols)
@@ -148,8 +148,8 @@ func addMeasures(cmd *cobra.Command, r *readOptions) {
 	cmd.Flags().BoolVar(&r.previous, "previous", false, "for each access at a stack distance of 16 or more, record the site that last accessed the line")
 }
 
-// addLoopOptions adds the option --symbols to the verb loops. Loop-compressed traces do not support
-// this option.
+// addLoopOptions adds the option --symbols to the verb "loops". Loop-compressed traces do not
+// support this option.
 func (a *app) addLoopOptions(cmd *cobra.Command, o *verbCommand) {
 	var symbols []string
 	addSymbols(cmd, &symbols)
@@ -179,8 +179,8 @@ func loadFolded(in *pass.Input) (*loadedFile, error) {
 // from samples.
 func hideSample(cmd *cobra.Command) { hide(cmd, "sample", "sample-seed") }
 
-// addBlockOptions adds options to the verb blocks: it can print a branch-probability file, and
-// sample executions while a trace is read.
+// addBlockOptions adds options to the verb "blocks". With these options, the verb can print a
+// branch-probability file, and sample executions while a trace is read.
 func (a *app) addBlockOptions(cmd *cobra.Command, o *verbCommand) {
 	hideSample(cmd)
 	var sampled *blocksample.Collector
@@ -262,7 +262,7 @@ func (a *app) loadByfl(r *readOptions, in *pass.Input) (*loadedFile, error) {
 	return l, nil
 }
 
-// addDiagnoseOptions adds budgets to the verb diagnose.
+// addDiagnoseOptions adds budgets to the verb "diagnose".
 func (a *app) addDiagnoseOptions(cmd *cobra.Command, o *verbCommand) {
 	a.addSourceOptions(cmd, o)
 	var (

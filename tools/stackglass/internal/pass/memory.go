@@ -14,7 +14,7 @@ import (
 )
 
 // ballast is memory that is never touched, so the system does not allocate pages for it. The
-// garbage collector counts the ballast as part of the heap. This prevents it from collecting a
+// garbage collector counts the ballast as part of the heap. Without the ballast, it would collect a
 // small heap again and again, which would slow down all goroutines. A run with many lines drops the
 // ballast.
 var ballast []byte
