@@ -22,7 +22,7 @@ type modelState struct {
 	module *module
 	asker  *asker // nil before the first question
 	asked  answers.Question
-	blocks *state.Blocks // the answer to asked; nil: no answer yet
+	blocks *state.Blocks // the answer to the question in the field "asked"; nil: no answer yet
 	// name for saving the answer's branch-probability file; "": the answer contains no such file
 	saving  string
 	problem string // why there is no answer

@@ -387,8 +387,8 @@ func (a *App) ChooseSource(name string, number int) {
 	a.goTo(a.Screen, true)
 }
 
-// isSourceFile reports whether a file is source code, because of its extension, or because the
-// result in view refers to a file with this name.
+// isSourceFile reports whether a file is source code. This is the case if the file has the
+// extension of a source file, or if the result in view refers to a file with this name.
 func (a *App) isSourceFile(name string) bool {
 	if state.IsSource(name) {
 		return true

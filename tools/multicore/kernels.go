@@ -118,9 +118,10 @@ func (p *program) arguments(out string) []string {
 // run returns the trace of a run with the given number of threads.
 func (p *program) run(threads int) (path string, err error) { return p.runAgain(threads, 0) }
 
-// runAgain is like run, with an additional argument: a number that distinguishes repeated runs. If
-// the system allows it, the same data is in the same cache lines in all runs, because addresses are
-// not randomised and the environment, which is on the stack above main, always has the same length.
+// runAgain is like run, with an additional argument: a number that distinguishes repeated runs.
+// Addresses are not randomised if the system allows this. The environment, which is on the stack
+// above main, always has the same length. Therefore, the same data is in the same cache lines in
+// all runs.
 func (p *program) runAgain(threads, number int) (path string, err error) {
 	path = fmt.Sprintf("%s.%02d.%02d.sgt", p.traced, threads, number)
 	cmd := exec.Command(p.traced)

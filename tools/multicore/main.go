@@ -158,9 +158,8 @@ func measure(p *program, grinds bool) (list []measurement, err error) {
 }
 
 // compare computes a prediction from a single-threaded trace, and compares it with the traces of
-// parallel runs. With the paper's division of the work, the prediction for the first level comes
-// from Algorithm 1, which treats the caches as independent, and the prediction for the second level
-// from Algorithm 2.
+// parallel runs. With the paper's division of the work, Algorithm 1, which treats the caches as
+// independent, predicts the first level. Algorithm 2 predicts the second level.
 func compare(single string, parallel []string, cores int, h hierarchy.Hierarchy, division multicore.Division) (validate.Row, error) {
 	var truths []predict.Source
 	for _, path := range parallel {

@@ -59,7 +59,7 @@ func compareAll(w io.Writer, testdata, machine, march string, measured bool) err
 	return nil
 }
 
-// compare compares the model with llvm-mca for loops that are compiled for a processor, or with a
+// compare compares the model with llvm-mca. The loops are compiled for a processor, or with a
 // different -march. If measured is true, it also compares the model with measured times.
 func compare(testdata, machine, march string, measured bool) (rows []loopRow, runs []functionRow, err error) {
 	t, err := targetOf(machine)

@@ -25,13 +25,14 @@ type target struct {
 	groups []string
 	// scheduler is the number of micro-ops that can wait for operands, or 0 if the core has several
 	// schedulers. LLVM's numbers (BufferSize; llvm-mca -scheduler-stats) are not used. LLVM's
-	// number is 60 for Haswell, Skylake and Ice Lake, and 112 for Golden Cove. Published numbers
-	// are 97 for Skylake, including address generation, and 160 for Ice Lake, including loads and
-	// stores (A. Abel and J. Reineke's uiCA, microArchConfigs.py, RSWidth, after WikiChip). All
-	// descriptions of the four Intel processors contain 97, which agrees with times measured on
-	// Sapphire Rapids. For example, matmul with n = 130 in RUNTIMES.md has a loop that is limited
-	// by a chain of additions and is executed many times. With 97, the model is 2.9 % below the
-	// measurement for this loop; with 112, the model is 8.9 % below the measurement.
+	// number is 60 for Haswell, Skylake and Ice Lake, and 112 for Golden Cove. The published number
+	// for Skylake is 97, which includes address generation. The published number for Ice Lake is
+	// 160, which includes loads and stores (A. Abel and J. Reineke's uiCA, microArchConfigs.py,
+	// RSWidth, after WikiChip). All descriptions of the four Intel processors contain 97, which
+	// agrees with times measured on Sapphire Rapids. For example, matmul with n = 130 in
+	// RUNTIMES.md has a loop that is limited by a chain of additions and is executed many times.
+	// With 97, the model is 2.9 % below the measurement for this loop; with 112, the model is 8.9 %
+	// below the measurement.
 	scheduler int
 }
 

@@ -16,7 +16,7 @@ type tableRow struct {
 type target struct {
 	group     string // a key of the map "groups"
 	bound     float64
-	isMaximum bool // whether the figure must be at most bound; otherwise, it must be at least bound
+	isMaximum bool // whether the bound is the maximum of the figure; otherwise, it is the minimum
 }
 
 func least(on string, bound float64) []target { return []target{{on, bound, false}} }

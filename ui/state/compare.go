@@ -278,7 +278,7 @@ func onWords(q ask.Question) string {
 	}), " ")
 }
 
-// table returns the answer's table; the function lay determines its columns and rows. The rows of
+// table returns the answer's table; the function "lay" determines its columns and rows. The rows of
 // the exported document are ranked by the number in the parameter "number".
 func (a *answer) table(title, number string, lay func(*answers.Compared) *Table) *Table {
 	at := slices.IndexFunc(a.joined, func(j answers.Compared) bool { return j.Key == a.shown })

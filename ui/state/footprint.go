@@ -47,8 +47,9 @@ func (v *View) FootprintChart(levels []hierarchy.Cache) *Chart {
 	return chart
 }
 
-// footprintFills returns the window length at which the footprint is as large as the cache,
-// interpolated between known lengths, or 0 if no window has such a large footprint.
+// footprintFills returns the window length at which the footprint is as large as the cache. The
+// length is interpolated between known lengths. If no window has such a large footprint,
+// footprintFills returns 0.
 func footprintFills(windows, sizes []float64, bytes float64) float64 {
 	for i, size := range sizes {
 		switch {

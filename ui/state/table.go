@@ -70,10 +70,10 @@ func rowsWith(t *report.Table, keep func(row int) bool) *report.Table {
 	return &part
 }
 
-// show returns a table with the existing columns among the given keys, or with all columns if no
-// key is given. The half-width of a confidence interval follows its number. The key
-// "file,line,function" represents one column with the source location. where selects rows by their
-// values in columns.
+// show returns a table with the columns that have the given keys. Keys without a column are
+// ignored. If no key is given, the table contains all columns. The half-width of a confidence
+// interval follows its number. The key "file,line,function" represents one column with the source
+// location. The parameter "where" selects rows by their values in columns.
 func show(t *report.Table, style report.Words, where map[string]string, keys ...string) *Table {
 	var columns [][]int // column indices
 	add := func(key string) {

@@ -92,7 +92,8 @@ func newHost() *workers.Host {
 	return h
 }
 
-// setLimit limits the program's memory, without the memory of the runtime; 0 selects memoryLimit.
+// setLimit limits the program's memory. Of the given bytes, 8 % are reserved for the memory of the
+// runtime. If the parameter "bytes" is 0, the limit is memoryLimit.
 func setLimit(bytes uint64) {
 	limit := int64(memoryLimit)
 	if bytes > 0 {

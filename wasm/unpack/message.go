@@ -34,7 +34,7 @@ const (
 	cut      // the compressed bytes ended too early
 	damaged  // the compressed bytes are wrong; text: the decoder's error
 	stopped  // all bytes that were decompressed before the read error have been sent
-	// the decompressor has died; text: the reason The transport sends this message.
+	// the decompressor has died; text: the reason. The transport sends this message.
 	gone
 )
 

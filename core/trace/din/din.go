@@ -138,7 +138,7 @@ func record(text []byte) (label int, addr trace.Addr, size uint32, wrong *trace.
 
 // sizeIn returns the size in the text after an address, or 0 if the text is not a size.
 func sizeIn(text []byte) uint32 {
-	const mostDigits = 3 // a longer number is not a size, but for example a second address
+	const mostDigits = 3 // a longer number is not a size; it may be a second address
 	field, after := lines.Cut(text)
 	size, _, ok := lines.Hex(field)
 	if !ok || len(field) > mostDigits || field[0] > '9' || len(lines.Trim(after)) > 0 {

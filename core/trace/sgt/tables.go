@@ -272,7 +272,7 @@ func (t *tableForm) structures() {
 	}
 }
 
-// structureOf writes or reads the number of a structure plus 1, or 0.
+// structureOf writes or reads 1 + the number of a structure, or 0 if there is no structure.
 func (t *tableForm) structureOf(number *uint32) {
 	if t.wrong != nil {
 		return

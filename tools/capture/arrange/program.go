@@ -25,7 +25,7 @@ func (m *image) fileAddress(addr trace.Addr) uint64 { return addr - m.loadBias }
 // code describes the code of a recorded block.
 type code struct {
 	old      uint32 // the block's number in the recording
-	image    int    // index of the block's file in images, or -1 if the block belongs to no file
+	image    int    // index of the block's file in the list "images", or -1 if the block belongs to no file
 	first    uint64 // address of the block's first instruction, or of its first reference
 	last     uint64 // address of the block's last instruction
 	function uint64 // address of the block's function; 0: unknown

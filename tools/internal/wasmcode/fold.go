@@ -15,8 +15,8 @@ import (
 //   - the return address of a call, which the caller writes to the stack: an i64.const of 5 bytes.
 //     Its value is the function's number times 2^16, plus a block number, which increases by one or
 //     two from call to call. The address is replaced by its difference from the previous return
-//     address. The last two bytes of the difference represent 0, which never occurs in other
-//     numbers of 5 bytes;
+//     address. The last two bytes of the difference are 0x80 and 0. No other number of 5 bytes ends
+//     with these two bytes;
 //   - the number of blocks that the conditional branch after a call leaves, which decreases with
 //     each block that ends before the branch. The number is replaced by the number of blocks that
 //     the branch does not leave, which is usually 1 (the function itself). Such a branch is

@@ -91,7 +91,7 @@ func saveChart(path string, format chart.Format, draw func() (*chart.Chart, erro
 	return saveFile(path, func(w io.Writer) error { return drawn.Write(w, format) })
 }
 
-// exactRows reports whether a format is machine-readable, so that it must contain every row.
+// exactRows reports whether a format is machine-readable. Such a format must contain every row.
 func exactRows(format string) bool {
 	return format == string(report.CSV) || format == string(report.JSON)
 }
