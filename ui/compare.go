@@ -135,7 +135,8 @@ func (a *App) compare(s state.Screen, replace bool) {
 	})
 }
 
-// inOrder makes the older analysis A, because that is usually the run before a change.
+// inOrder selects the older analysis as A, because the older analysis is usually the run before a
+// change.
 func (a *App) inOrder(s state.Screen) state.Screen {
 	var made [2]int64
 	for _, e := range a.kept {

@@ -82,8 +82,8 @@ func (c *Diagnosis) verdict() string {
 	return s.verdict
 }
 
-// partial reports whether the reply is a part of the diagnosis, because the search continues or was
-// stopped.
+// partial reports whether the reply is only a part of the diagnosis. This is the case if the search
+// continues or was stopped.
 func (c *Diagnosis) partial() bool {
 	_, partial := state.Tried(c.App.diagnosis.reply)
 	return partial
@@ -139,8 +139,8 @@ func (c *Diagnosis) lacksLoops() bool {
 	return r != nil && r.Profile != nil && r.Profile.Sites != nil && r.Profile.Loops == nil && c.App.diagnosis.reply != nil && c.App.CanRepeat()
 }
 
-// unfolded reports whether the facts of a complete run are shown, because the user opened them or a
-// link leads to one of their tables.
+// unfolded reports whether the facts of a complete run are shown. The facts are shown if the user
+// opened them, or if a link leads to one of their tables.
 func (c *Diagnosis) unfolded() bool { return c.App.Screen.Facts || c.App.Screen.Table != "" }
 
 func (c *Diagnosis) expanded() string {

@@ -134,7 +134,7 @@ type Item struct {
 	URL   string // URL of the demo's trace
 	Title string // title of the demo
 	opens string // the settings in the link to the demo; they override the demo's own settings
-	link  bool   // the demo was opened by a link, to which Back must not return
+	link  bool   // whether the demo was opened by a link; Back must not return to this link
 	again bool   // a view requested a new analysis
 
 	domains  [][]uint32        // groups of threads that share a cache in the requesting view

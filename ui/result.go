@@ -40,8 +40,9 @@ func (a *App) zoom(control string, z state.Zoom) { a.adjust(control, a.Screen.Zo
 // unzoom shows a whole chart. The caller holds the lock.
 func (a *App) unzoom(chart string) { a.zoom("unzoom "+chart, state.Zoom{Chart: chart}) }
 
-// handsOver reports whether an object must be passed to the browser, because the last object with
-// that id was a different one. Without this check, many curves or cells would be drawn again.
+// handsOver reports whether an object must be passed to the browser. This is the case if the last
+// object with the same id was a different object. Without this check, many curves or cells would be
+// drawn again.
 func (a *App) handsOver(id string, drawn any) bool {
 	if a.handed == nil {
 		a.handed = map[string]any{}

@@ -23,8 +23,8 @@ const MostPredicted = 64
 // PredictedCores returns the numbers of cores on the curves.
 func PredictedCores() []int { return []int{1, 2, 4, 8, 16, 32, 64} }
 
-// parallel caches whether the program of the last profile has parallel regions, because every
-// render needs to know.
+// parallel stores whether the program of the last profile has parallel regions, because every
+// render needs this information.
 var parallel struct {
 	sync.Mutex
 	of  *profile.Profile

@@ -565,8 +565,8 @@ func ChangeKinds() []ChangeKind { return changeKinds }
 // nameLoops explains how to refer to loops.
 const nameLoops = " Name loops by number, for example 1.2, or by letter: i is the outermost loop, j the first loop in it, and so on."
 
-// changeKinds is a variable, because for a function that creates this list, the compiler would also
-// generate code that compares its elements.
+// changeKinds is a variable, and not a function that creates this list. For such a function, the
+// compiler would also generate code that compares the elements.
 var changeKinds = []ChangeKind{
 	{"pad", "pad rows", "a=+64", "An array, by name or by an address inside it, and the number of bytes to add to each row."},
 	{"interchange", "interchange loops", "i,j", "Two perfectly nested loops." + nameLoops},

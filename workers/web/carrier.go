@@ -88,8 +88,8 @@ func (c *carrier) watch(lock js.Value) {
 	js.Global().Get("navigator").Get("locks").Call("request", lock, free)
 }
 
-// beAlive requests a lock that this worker holds while it is alive, and sends the lock's name to
-// the page, if the browser supports locks.
+// beAlive requests a lock that this worker holds while it is alive, and sends the name of the lock
+// to the page. It does nothing if the browser does not support locks.
 func beAlive(self js.Value) {
 	locks := self.Get("navigator").Get("locks")
 	if !locks.Truthy() {

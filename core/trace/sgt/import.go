@@ -342,8 +342,8 @@ type family struct {
 	count  int
 }
 
-// families is a hash table of families. The table is several times as fast as a map, which matters
-// because it is searched every few rows.
+// families is a hash table of families. The table is several times as fast as a map, and it is
+// searched every few rows.
 type families struct {
 	all  []family
 	slot []uint32 // 1 + the index of a family, or 0 if the slot is free; collisions are resolved by linear probing

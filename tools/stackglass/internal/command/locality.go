@@ -64,8 +64,8 @@ func (a *app) locality() *cobra.Command {
 	return cmd
 }
 
-// copyOptions copies the options that the user specified from the verb locality to the verb that it
-// runs.
+// copyOptions copies options from the verb "locality" to the verb that "locality" runs. It copies
+// only options that the user has specified.
 func copyOptions(locality, verb *cobra.Command, by string) (err error) {
 	locality.Flags().Visit(func(f *pflag.Flag) {
 		to := verb.Flags().Lookup(f.Name)

@@ -269,8 +269,8 @@ type measuredCache struct {
 	ways  uint32 // number of ways; 0 for a fully associative cache
 }
 
-// addMeasured adds the caches in which line utilisation is measured to the spec of an analysis, in
-// ascending order.
+// addMeasured adds caches to the spec of an analysis, in ascending order. Line utilisation is
+// measured in these caches.
 func (r *readOptions) addMeasured(spec *analysis.Spec) error {
 	list, err := parseMeasured(r.utilisation)
 	if err != nil {
