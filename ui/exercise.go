@@ -19,7 +19,7 @@ func (a *App) exercise() *Demo {
 // predicting reports whether the student must predict before the view is shown.
 func (a *App) predicting() bool { return a.exercise() != nil && a.prediction() < 0 }
 
-// predictions maps the name of each exercise to the student's choice, which counts from 0.
+// predictions maps the name of each exercise to the student's choice, which is counted from 0.
 func (a *App) predictions() map[string]int {
 	if a.chosen == nil {
 		a.chosen = map[string]int{}

@@ -178,7 +178,8 @@ func addCounter(text, function, block string) (string, error) {
 	return insertIncrement(text, function, block, "@pipelines_count", "")
 }
 
-// insertIncrement adds code that increments a counter to a block of IR, after the block's phis.
+// insertIncrement adds code to a block of IR, after the block's phis. The code increments a
+// counter.
 func insertIncrement(text, function, block, counter, suffix string) (string, error) {
 	header := regexp.MustCompile(`(?m)^define .*@` + regexp.QuoteMeta(function) + `\(`).FindStringIndex(text)
 	if header == nil {

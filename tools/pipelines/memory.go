@@ -144,9 +144,9 @@ func levelsOf(caches []pipeline.Level, list []footprint) []pipeline.Level {
 	return append(levels, memory)
 }
 
-// addCrossingCosts adds the cost of accesses that cross a line boundary to a description.
-// addCrossingCosts models such accesses with separate execution units, because few cores have more
-// than one unit that combines two lines.
+// addCrossingCosts adds to a description the costs of accesses that cross a line boundary. The
+// description models such accesses with separate execution units, because few cores have more than
+// one unit that combines two lines.
 func addCrossingCosts(p *pipeline.Processor, c crossings) {
 	unit := func(name string) uint64 {
 		at := slices.Index(p.Ports, name)

@@ -19,8 +19,8 @@ func (f *file) mode() int64 {
 	return 0o644
 }
 
-// tar returns a compressed tar archive of the given files, and of the folders that contain them,
-// below a root folder.
+// tar returns a compressed tar archive of the given files, and of the folders that contain them.
+// All paths in the archive begin with the given root folder.
 func (r *release) tar(root string, files []file) ([]byte, error) {
 	var out bytes.Buffer
 	compressed, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
@@ -63,7 +63,8 @@ func folders(files []file) (list []string) {
 	return list
 }
 
-// zip returns a zip archive of the given files below a root folder.
+// zip returns a zip archive of the given files. All paths in the archive begin with the given root
+// folder.
 func (r *release) zip(root string, files []file) ([]byte, error) {
 	var out bytes.Buffer
 	archive := zip.NewWriter(&out)

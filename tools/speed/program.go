@@ -80,7 +80,8 @@ func (p *program) size(word string) float64 {
 	return float64(about.Size())
 }
 
-// writeLines writes the line numbers of the references to a file, for the baseline.
+// writeLines writes a file for the baseline. The file contains the cache line numbers of all
+// references except fetches.
 func (p *program) writeLines() {
 	file, err := os.Open(p.files["$TRACE"])
 	check(err)

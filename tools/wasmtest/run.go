@@ -97,7 +97,7 @@ func browse(ctx context.Context, s *server, origin string) (int, error) {
 	}
 }
 
-// wasmExec returns the script wasm_exec.js, which starts Go programs, from the Go installation.
+// wasmExec reads the script wasm_exec.js from the Go installation. This script starts Go programs.
 func wasmExec(ctx context.Context) ([]byte, error) {
 	out, err := exec.CommandContext(ctx, "go", "env", "GOROOT").Output()
 	if err != nil {

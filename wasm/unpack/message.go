@@ -57,7 +57,7 @@ type port interface {
 	close()
 }
 
-// fill calls the function read until the slice p is full or read returns an error.
+// fill calls the function "read" until the slice p is full or the function returns an error.
 func fill(read func([]byte) (int, error), p []byte) (n int, err error) {
 	for n < len(p) && err == nil {
 		var m int

@@ -195,7 +195,7 @@ func (m *merger) finish(rest []byte, err error) error {
 	return err
 }
 
-// findTimestamp sets next to the first timestamp near the part's beginning.
+// findTimestamp stores the first timestamp near the part's beginning in the field "next".
 func (p *part) findTimestamp() {
 	head, _ := p.records.Peek(firstRecords * RecordBytes)
 	for ; len(head) >= RecordBytes; head = head[RecordBytes:] {

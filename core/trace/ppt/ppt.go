@@ -244,8 +244,8 @@ func Recognise(text []byte) (reason string, ok bool) {
 }
 
 const (
-	// mostBlocks limits the memory that a file with many different labels can require, if it is not a
-	// trace.
+	// mostBlocks limits the memory that the reader needs for a file that has many different labels,
+	// because it is not a trace.
 	mostBlocks = 1 << 20
 	// deepest is the maximum number of nested calls that the reader tracks. If more calls are nested,
 	// for example because a trace lacks the ends of blocks, the reader forgets the outermost calls.

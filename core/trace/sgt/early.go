@@ -94,7 +94,8 @@ func (e *early) resize(rows int, arg bool) {
 	clear(c.arg)
 }
 
-// sized returns a column of n rows, in the memory of the given column if that is large enough.
+// sized returns a column of n rows. If the given column has enough memory, the result uses this
+// memory.
 func sized[T any](column []T, n int) []T {
 	if cap(column) < n {
 		return make([]T, n)
@@ -150,8 +151,8 @@ func (e *early) copyRows(c *columns, row int) int {
 	return row + n
 }
 
-// runEarly copies rows of a lane that were decoded in advance to c, until a different lane has the
-// next row or c is full. The result mayContinue reports whether the lane may continue.
+// runEarly copies rows from a lane to c, until a different lane has the next row or c is full. The
+// rows were decoded in advance. The result mayContinue reports whether the lane may continue.
 func (r *Reader) runEarly(l *lane, c *columns, row int, limit place) (next int, mayContinue bool) {
 	e := l.early
 	for row < len(c.addr) {

@@ -111,8 +111,8 @@ func (x *Rewriter) module(body []byte) error {
 	return x.w.Module(body)
 }
 
-// removeSites removes the sites of omitted kinds from the blocks of a module. For each block, it
-// sets keep to the numbers of the remaining values.
+// removeSites removes the sites of omitted kinds from the blocks of a module. For each block,
+// removeSites stores the numbers of the remaining values in the list "keep".
 func (x *Rewriter) removeSites(p *trace.Program, keep [][]uint8) {
 	sites := p.Sites
 	p.Sites = nil

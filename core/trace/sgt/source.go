@@ -391,7 +391,7 @@ func frameAt(r io.ReaderAt, size int64, at uint64) (frame, error) {
 	return in.next()
 }
 
-// sectionFrom returns a reader that starts at an offset in a file of size bytes. The reader can
+// sectionFrom returns a reader that starts at an offset in a file of the given size. The reader can
 // skip bytes without reading them.
 func sectionFrom(r io.ReaderAt, at uint64, size int64) *io.SectionReader {
 	return io.NewSectionReader(r, int64(at), max(0, size-int64(at)))

@@ -107,8 +107,8 @@ func fewestSharers(h hierarchy.Hierarchy) (fewest uint32) {
 	return fewest
 }
 
-// fewThreads reports whether a trace is known to have at most the given number of threads, from its
-// beginning or from the headers of a container.
+// fewThreads reports whether the beginning of a trace, or the headers of a container, show that the
+// trace has at most the given number of threads.
 func (r *readOptions) fewThreads(in *pass.Input, o pass.Options, threads uint32) (bool, error) {
 	if in.Bytes == 0 {
 		return false, nil // standard input and pipes cannot be read twice

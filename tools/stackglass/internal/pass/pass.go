@@ -235,8 +235,8 @@ func stopReading(r analysis.Run) bool {
 	return ok
 }
 
-// verify reads the input up to the position of the checkpoint to check that it has not changed,
-// unless the user interrupted the pass.
+// verify reads the input up to the position of the checkpoint to check that the input has not
+// changed. It does nothing if the user interrupted the pass.
 func (in *Input) verify(ctx context.Context, content *workers.File) {
 	if ctx.Err() == nil {
 		content.Verify()
