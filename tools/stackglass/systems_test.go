@@ -159,15 +159,25 @@ func (s *remoteCommand) remotePath(name string) string {
 // runCommand runs the command on the target system, and returns its output with Linux newlines.
 func (s *remoteCommand) runCommand(want int, args ...string) (stdout, stderr string) {
 	s.Helper()
-	cmd, _ := s.start(s.program, args...)
-	var out, messages bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &messages
-	_ = cmd.Run() // the exit code is compared below
-	if code := cmd.ProcessState.ExitCode(); code != want {
-		s.Fatalf("%q: exit code %d, want %d\n%s%s", args, code, want, &out, &messages)
+	for attempt := 1; ; attempt++ {
+		cmd, _ := s.start(s.program, args...)
+		var out, messages bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &out, &messages
+		_ = cmd.Run() // the exit code is compared below
+		// Wine's server ends some time after the last program has ended. A program that starts at this
+		// moment fails.
+		if attempt < mostAttempts && strings.Contains(messages.String(), "wine client error") {
+			continue
+		}
+		if code := cmd.ProcessState.ExitCode(); code != want {
+			s.Fatalf("%q: exit code %d, want %d\n%s%s", args, code, want, &out, &messages)
+		}
+		return out.String(), messages.String()
 	}
-	return out.String(), messages.String()
 }
+
+// mostAttempts is the number of times that Wine may start a program.
+const mostAttempts = 3
 
 // runHere runs the command in this process.
 func (s *remoteCommand) runHere(args ...string) string {

@@ -553,8 +553,8 @@ func (c *Comparison) operations() (Finding, bool) {
 	return Finding{ID: "operations", Title: "Work", Tab: TabCounters, Text: "A: " + a.Text + " B: " + b.Text}, okA && okB
 }
 
-// briefQuestion returns a question about the line size in view. A row of the answer may combine
-// several rows.
+// briefQuestion returns a question about the line size that the page shows. A row of the answer may
+// combine several rows.
 func (c *Comparison) briefQuestion(verb string) ask.Question {
 	q := c.A.question(verb)
 	q.Brief = true

@@ -15,7 +15,7 @@
 //	byte      r << 4 | attributes << 3 | address << 2 | which
 //	uvarint   r − 15, if r is 15 or more (the byte then contains 15)
 //	uvarint   number of the form, if which is 2; if which is 0, the form is the one that followed last time;
-//	          if which is 1, the one that followed the time before
+//	          if which is 1, the form that followed before the last change of that form
 //	uvarint   zigzag(address − the form's last address), if address
 //	byte      attributes that differ from the form's last ones: 1 bytes, 2 argument, 4 PC; if attributes
 //	uvarint   the value of each of these attributes

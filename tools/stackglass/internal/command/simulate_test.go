@@ -86,7 +86,7 @@ func TestSimulateRejects(t *testing.T) {
 		"simulate":                                "for example: stackglass simulate app.lackey.lz4",
 		"simulate a.din":                          "--cache",
 		"simulate a.din --cache L1=192,3,plru":    "power of two",
-		"simulate a.din --cache L1=64GiB,8":       "to simulate",
+		"simulate a.din --cache L1=64GiB,8":       "lines per cache",
 		"simulate a.din --cache L1=1KiB,4 --seed": "--seed",
 		"simulate a.din --cache L1=1KiB,4 --cache L2=2KiB,4,32,inclusive": "inclusive",
 		"validate a.din --cache L1=1KiB,4 --fail-if L1.misses>1":          "L2.difference>0.01",
