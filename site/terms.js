@@ -42,7 +42,7 @@
   let due = 0;
   const later = () => {
     clearTimeout(due);
-    due = setTimeout(() => (window.requestIdleCallback || setTimeout)(scan), 300);
+    due = setTimeout(() => (window.requestIdleCallback || setTimeout)(scan, { timeout: 1000 }), 300);
   };
   new MutationObserver(later).observe(document.getElementById("main"), { childList: true, subtree: true, characterData: true });
   later();
