@@ -126,7 +126,7 @@ func TestReplay(t *testing.T) {
 		c := &counts{sites: make([]siteCounts, 1), falsely: make([]float64, 1), severally: make([]float64, 1), exchanged: make([]float64, 1), team: 4, pages: map[trace.Addr]*page{},
 			misses: [][]float64{{0}, {0}}, coherence: [][]float64{{0}, {0}}}
 		level := hierarchy.Cache{SizeBytes: 64 * naiveSets * naiveWays, Ways: naiveWays, LineBytes: 64}
-		s := &replay{counts: c, uses: make([]siteAccesses, 1), shift: 6, pageShift: pageShift, levels: []hierarchy.Cache{level, level}, caches: make([][]*lru, 2),
+		s := &replay{counts: c, numCores: 4, uses: make([]siteAccesses, 1), shift: 6, pageShift: pageShift, levels: []hierarchy.Cache{level, level}, caches: make([][]*lru, 2),
 			group: []int{1, 2}, private: 1, last: make([]lastOf, 4), perFetch: []float64{1, 2}, native: []uint64{16}, atomic: []bool{false}}
 		s.schedule = schedule{threads: 4, open: rapid.Bool().Draw(t, "open")}
 		s.placer = newPlacer(c, 6, pageShift)

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/stackglass/stackglass/core/hierarchy"
+	"github.com/stackglass/stackglass/core/loops"
 	"github.com/stackglass/stackglass/core/parallel"
 	"github.com/stackglass/stackglass/core/profile"
 	"github.com/stackglass/stackglass/core/trace"
@@ -409,6 +410,7 @@ type replay struct {
 	private  int      // number of levels that are private to a core
 	used     int      // number of lines that have been used
 	modified []uint16 // the results of modifiedOf, by number of the line
+	numCores int      // number of cores that run threads, also threads without references
 	cores    [mostCores]core
 	taken    uint64      // number of references
 	met      int         // number of synchronisation points
@@ -583,6 +585,7 @@ func (r *run) replay(to rename, order *reorder, pageShift uint, levels bool, lik
 	if to == nil {
 		s.alloc = s.allocated
 	}
+	s.numCores = coresOf(s.tree)
 	s.private = len(c.misses)
 	for k, l := range r.Machine.Levels {
 		shared := int(min(max(l.SharedBy, 1), mostCores))
@@ -1195,19 +1198,26 @@ func (s *replay) share(of *line, core uint8, at trace.Line, r *row, store bool) 
 	return lost
 }
 
+// coresOf returns the number of cores on which the threads of a trace run. Threads may have events,
+// but no references.
+func coresOf(t *loops.Tree) int {
+	threads := map[uint32]bool{}
+	for _, of := range t.References() {
+		threads[of.Thread] = true
+	}
+	return min(len(threads), mostCores)
+}
+
 // modifiedOf returns, for each core, a bit for each word of a line to which other cores have stored
 // since the core lost the line.
 func (s *replay) modifiedOf(of *line) []uint16 {
 	if of.modified == 0 {
-		s.modified = append(s.modified, make([]uint16, s.numCores())...)
-		of.modified = uint32(len(s.modified) / s.numCores())
+		s.modified = append(s.modified, make([]uint16, s.numCores)...)
+		of.modified = uint32(len(s.modified) / s.numCores)
 	}
-	begin := int(of.modified-1) * s.numCores()
-	return s.modified[begin : begin+s.numCores()]
+	begin := int(of.modified-1) * s.numCores
+	return s.modified[begin : begin+s.numCores]
 }
-
-// numCores returns the number of cores that run the threads.
-func (s *replay) numCores() int { return min(s.team, mostCores) }
 
 // event processes a row that is not a reference.
 func (s *replay) event(r *row) {

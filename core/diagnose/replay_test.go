@@ -172,6 +172,23 @@ func TestScheduleOfAnyTrace(t *testing.T) {
 	})
 }
 
+// TestIdleThreads checks that a thread without references also has a core.
+func TestIdleThreads(t *testing.T) {
+	f := loops.NewFolder(0)
+	b := trace.NewBatch(4)
+	b.NeedThread()
+	b.Resize(4)
+	copy(b.Kind, []trace.Kind{trace.Load, trace.ThreadStart, trace.ThreadEnd, trace.Load})
+	copy(b.Thread, []uint32{1, 2, 2, 3})
+	copy(b.Bytes, []uint32{8, 0, 0, 8})
+	if err := f.Consume(b); err != nil {
+		t.Fatal(err)
+	}
+	if got := coresOf(f.Finish()); got != 3 {
+		t.Errorf("%d cores, want 3", got)
+	}
+}
+
 // TestLRU checks that the cache evicts the least recently used line, and removes a line that
 // another core has invalidated.
 func TestLRU(t *testing.T) {
