@@ -209,6 +209,7 @@ func (r *run) elements() {
 			tried++
 			continue
 		}
+		aligned := false // one trial is enough: align also moves the other arrays that cross line boundaries
 		for _, of := range r.arraysAt(at) {
 			if of.wait < leastElements*r.out.Cycles || tried == mostElements {
 				break
@@ -218,7 +219,8 @@ func (r *run) elements() {
 			}
 			line := uint64(r.p.Sites.LineBytes)
 			straddles := of.low%line != 0 && of.pitch >= 16 || of.pitch%line != 0 && line%of.pitch != 0
-			if at.split > leastElements*r.out.Cycles || straddles && (r.cost.run.scattered[of.site] || of.pitch > line/2) {
+			if !aligned && (at.split > leastElements*r.out.Cycles || straddles && (r.cost.run.scattered[of.site] || of.pitch > line/2)) {
+				aligned = true
 				tried++
 				if r.align(at, of.record) {
 					break
