@@ -41,7 +41,7 @@ func NewWork(p *trace.Program) *Work {
 			key := opKey{op.Opcode, op.Type, len(k.Successors) > 1 && op.Opcode == "br"}
 			does, ok := known[key]
 			if !ok {
-				does = opclass.Of(key.opcode, key.datatype, key.several)
+				does = opclass.ClassOf(key.opcode, key.datatype, key.several)
 				known[key] = does
 			}
 			for _, add := range does.Adds {

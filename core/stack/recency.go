@@ -86,7 +86,7 @@ const (
 )
 
 // selectLists selects the numbers of sets that have lists. The first is the smallest number of
-// sets, but at least the largest number divided by 2^12. Of the larger numbers, every fourth
+// sets, but at least the largest number divided by 2^12. Every fourth of the larger numbers
 // has lists.
 func (r *recency) selectLists(numbers SetNumbers) {
 	most := 0

@@ -92,7 +92,7 @@ func newHost() *workers.Host {
 	return h
 }
 
-// setLimit limits the program's memory. Of the given bytes, 8 % are reserved for the memory of the
+// setLimit limits the program's memory. It reserves 8 % of the given bytes for the memory of the
 // runtime. If the parameter "bytes" is 0, the limit is memoryLimit.
 func setLimit(bytes uint64) {
 	limit := int64(memoryLimit)

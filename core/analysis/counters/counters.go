@@ -363,7 +363,7 @@ func (c *code) opsOf(b *trace.Block) []opCount {
 		if !known {
 			kind = uint32(len(c.kinds))
 			c.kindOf[key] = kind
-			c.kinds = append(c.kinds, opclass.Of(op.Opcode, op.Type, key.several))
+			c.kinds = append(c.kinds, opclass.ClassOf(op.Opcode, op.Type, key.several))
 		}
 		list = append(list, opCount{kind, op.Count})
 	}

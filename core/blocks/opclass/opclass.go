@@ -53,9 +53,9 @@ var rules = []rule{
 // oneLane lists instructions that read or write one value of a vector.
 const oneLane = " extractelement insertelement extractvalue insertvalue "
 
-// Of returns the class of an instruction. The opcode and the datatype are written as in trace.Op.
+// ClassOf returns the class of an instruction from its opcode and datatype, in the notation of trace.Op.
 // The argument severalSuccessors is true for an instruction with more than one successor.
-func Of(opcode, datatype string, severalSuccessors bool) Instruction {
+func ClassOf(opcode, datatype string, severalSuccessors bool) Instruction {
 	k := Instruction{Opcode: opcode, Adds: []Addition{{profile.Instructions, 1}}}
 	s := shapeOf(datatype)
 	for i := range rules {

@@ -49,7 +49,7 @@ func TestKinds(t *testing.T) {
 	} {
 		c.want[profile.Instructions] = 1
 		var got profile.Counts
-		for _, add := range Of(c.key.opcode, c.key.datatype, c.key.several).Adds {
+		for _, add := range ClassOf(c.key.opcode, c.key.datatype, c.key.several).Adds {
 			got[add.Counter] += add.Amount
 		}
 		if got != c.want {
