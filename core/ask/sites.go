@@ -26,7 +26,7 @@ var _ = Add(&Verb{
 		{Name: "by", Default: string(attribution.Line), Words: []string{"site", "line", "function", "object"}, Help: manual("group by this `UNIT`: site, line, function or object")},
 		topArg("show the first `N` rows"),
 		{Name: "share", Default: "90%", Help: manual("show the rows that cause this `SHARE` of the first level's misses")},
-		{Name: "sort", Help: manual("sort by this `COLUMN` of csv: numbers in descending order, utilisation in ascending order (default: misses of the first level)")},
+		{Name: "sort", Help: manual("sort by this `COLUMN`, which is named as in csv; numbers are in descending order, utilisation is in ascending order (default: misses of the first level)")},
 		{Name: "distances", Help: manual("instead, print the stack distances of one `ROW`, given by function and file:line, for example \"main app.c:17\"")},
 		Range,
 	},

@@ -80,7 +80,7 @@ func optionsPage(t *testing.T) string {
 			t.Errorf("the verb %s belongs to no group of the help", verb.Name())
 		}
 	}
-	out.WriteString("\n## Options for reading a trace\n\nThese options are rejected for a profile, because their values are fixed when the profile is made. Not every verb has all of them.\n\n")
+	out.WriteString("\n## Options for reading a trace\n\nThese options are rejected for a profile, because their values are fixed when the profile is made. Not every verb has all of these options.\n\n")
 	for _, name := range readingOptions {
 		out.WriteString(optionItem(shared.Flags().Lookup(name)))
 	}
