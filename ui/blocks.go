@@ -165,7 +165,7 @@ func (c *BlocksView) Table(name string) *state.Table {
 				m.tables[name] = g.Table
 			}
 		case "schedule":
-			m.tables[name] = b.Shown(name, "Cycles and ports for one pass of "+b.BlockName())
+			m.tables[name] = b.Shown(name, "Cycles and ports for one execution of "+b.BlockName())
 		case "bounds":
 			m.tables[name] = b.Shown(name, "What "+b.BlockName()+" takes")
 		case "branches", "opcodes":

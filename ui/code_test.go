@@ -159,7 +159,7 @@ func TestMeasuredHierarchy(t *testing.T) {
 		t.Error("the page says that measured levels are estimates")
 	}
 	d.act(func() { d.app.SetSize(1, 16<<10) })
-	d.wants(`id="code-estimates"`, "The rows that cause the misses in L1 are estimated", `id="code-again"`)
+	d.wants(`id="code-estimates"`, "share of the misses in L1 is an estimate", `id="code-again"`)
 	if got := first(); !strings.Contains(got, "≈") {
 		t.Errorf("first row = %s, want an estimate (≈)", got)
 	}

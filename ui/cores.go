@@ -177,7 +177,7 @@ func (a *App) takeCores(reply *answers.Reply, err error) {
 			go a.importData(name+".sgp", reply.Bytes, state.TabThreads)
 		} else if p, err := profile.Decode(reply.Bytes); err == nil {
 			if s.beside = state.NewView(p, a.Screen.LineBytes); s.beside == nil {
-				a.coresFailed(errors.New("the predicted threads have no stack distances"))
+				a.coresFailed(errors.New("the profile of the predicted threads contains no stack distances"))
 				return
 			}
 			s.beside.Answers = state.NewAnswers(name, p)

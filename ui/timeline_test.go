@@ -164,7 +164,7 @@ func TestRegionBands(t *testing.T) {
 	if len(got) != 3 || got[0].Row != 0 || got[1].Row != 1 || got[2].Number != got[0].Number || got[1].Number == got[0].Number || got[0].To != 4 {
 		t.Fatalf("regions = %+v, want three regions, the second below the first", got)
 	}
-	if text := got[1].Text; !strings.HasPrefix(text, "Region solve: references ") || !strings.HasSuffix(text, ", 3 regions with 2 references between them.") {
+	if text := got[1].Text; !strings.HasPrefix(text, "Region solve: references ") || !strings.HasSuffix(text, ", 3 joined regions with 2 references between them.") {
 		t.Errorf("description of the region = %q, want the region solve and its number of regions", text)
 	}
 	if text := d.timeline.Summary; !strings.Contains(text, "3 marked regions. The run has more than 4096 marked regions.") {

@@ -115,7 +115,7 @@ func (c *Caches) Sentence() string {
 		l := &c.Levels[i]
 		text += l.Cache.Name + ", " + Bytes(l.Cache.SizeBytes) + ", " + WaysText(l.Cache.Ways) + ", misses " + numberOfID(l.Numbers, "ratio") + "; "
 	}
-	return text + "memory has " + numberOfID(c.Memory, "accesses") + " accesses."
+	return text + numberOfID(c.Memory, "accesses") + " accesses to memory."
 }
 
 // otherLines marks a card whose numbers are not for the requested line size.
@@ -123,7 +123,7 @@ func (card *LevelCard) otherLines(asked uint32) {
 	card.Chip = "other lines"
 	want, has := strconv.FormatUint(uint64(asked), 10), strconv.FormatUint(uint64(card.Cache.LineBytes), 10)
 	card.Method = "computed for lines of " + has + " bytes instead of " + want
-	card.Note = card.Cache.Name + " has lines of " + want + " bytes, which this analysis does not cover. These are the numbers for " + has +
+	card.Note = card.Cache.Name + " has lines of " + want + " bytes, which this analysis does not cover. These results are for " + has +
 		"-byte lines. Select " + want + " among the line sizes in the settings, and analyse the trace again."
 }
 

@@ -235,7 +235,7 @@ func (v *CodeView) Estimates() string {
 	if len(names) == 0 {
 		return ""
 	}
-	return "The rows that cause the misses in " + strings.Join(names, " and ") + " are estimated (≈): this analysis did not measure a cache of that size and associativity by site."
+	return "Each row's share of the misses in " + strings.Join(names, " and ") + " is an estimate (≈): this analysis did not count misses by site in a cache of that size and associativity."
 }
 
 // Method returns sentences about the method that computed the numbers.
@@ -243,10 +243,10 @@ func (v *CodeView) Method() string {
 	for _, l := range v.Levels {
 		if !l.Exact {
 			return "The totals equal the totals in Caches. The misses of each row are computed from its stack distances, which are counted in bins. " +
-				"The misses are estimates (≈) for a level that was not measured by site, if the level is set-associative or its size falls within a bin."
+				"If the misses of a level were not counted by site, these numbers are estimates (≈) for a set-associative level, and for a level whose size falls within a bin."
 		}
 	}
-	return "Exact: each level was measured by site, or it is fully associative and the stack distances at each location were counted."
+	return "Exact: for each level, either the misses were counted by site, or the level is fully associative and the stack distances at each location were counted."
 }
 
 // Sentence describes the accesses of a row.
@@ -339,7 +339,7 @@ func (v *CodeView) Before(place int) *Table {
 		return nil
 	}
 	t := show(&d.Tables[at], words, map[string]string{"of": v.Named(place)}, "place", "accesses", "share").setDocument(v.Document)
-	t.Caption = "Code that last accessed the lines, at distances of " + strconv.Itoa(profile.PreviousFrom) + " lines or more"
+	t.Caption = "Code that last accessed the lines, for accesses at stack distances of " + strconv.Itoa(profile.PreviousFrom) + " or more"
 	return t
 }
 

@@ -223,7 +223,7 @@ func (c *Comparison) SetsMap(cell Cell, levels []hierarchy.Cache) *HeatMap {
 		a.Values[i] = b.Values[i] - a.Values[i] // NaN if the cell was not counted in A or in B
 		a.Least, a.Most = min(a.Least, orZero(a.Values[i])), max(a.Most, orZero(a.Values[i]))
 	}
-	a.Summary = "With the same sets and ways, the miss ratio of B is at most " + Percent(-a.Least) + " lower and at most " + Percent(a.Most) + " higher than in A."
+	a.Summary = "With the same sets and ways, the miss ratio of B is at most " + Percent(-a.Least) + " lower and at most " + Percent(a.Most) + " higher than the miss ratio of A."
 	for i := range a.Marks { // the marks were copied from A, so remove the conflict misses of A from their labels
 		a.Marks[i].Label, _, _ = strings.Cut(a.Marks[i].Label, ":")
 	}
@@ -475,7 +475,7 @@ func changeWords(a, b float64, more, less string) string {
 	case a == b:
 		return "as many"
 	case a == 0:
-		return "where A has none"
+		return "none in A"
 	case b >= 10*a:
 		return significant(b/a) + " times as many"
 	case b > a:

@@ -480,7 +480,7 @@ func (l *Loops) Advice(loop int) string {
 		}
 		strides := strings.Fields(strings.TrimSuffix(of("stride_bytes"), " and others"))
 		inner := strings.Replace(strings.TrimPrefix(strides[len(strides)-1], "+"), "-", "−", 1)
-		return "One run of this loop uses " + Percent(used) + " of the " + Plural(uint64(lines), "line", "lines") + " of " + name + " that it touches, because the innermost loop strides by " +
+		return "One run of this loop uses " + Percent(used) + " of the bytes in the " + Plural(uint64(lines), "line", "lines") + " of " + name + " that it touches, because the innermost loop strides by " +
 			inner + " bytes. If a line stays in a cache until the loop runs again, more of the line is used: Code shows the line utilisation over the whole program."
 	}
 	return ""

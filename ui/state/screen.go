@@ -286,7 +286,7 @@ func Unread(hash string) (list []string) {
 			q = q.With(against, append(slices.Clone(q.List(against)), value)...)
 		case name == "levels" || name == "beside":
 			if h := parseMachine(value); h.Levels == nil {
-				list = append(list, "The link's "+name+" cannot be read and are ignored. Each level is NAME.BYTES.WAYS.LINE, for example L1.32768.8.64, and there are at most "+strconv.Itoa(MaxLevels)+".")
+				list = append(list, "The value of "+name+" in the link cannot be read and is ignored. Each level is NAME.BYTES.WAYS.LINE, for example L1.32768.8.64, and there are at most "+strconv.Itoa(MaxLevels)+".")
 			} else if formatMachine(h) != value {
 				list = append(list, "Some values of "+name+" in the link are not possible, so the nearest possible values are used. The number of ways must divide the number of lines of a cache.")
 			}

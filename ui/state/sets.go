@@ -233,8 +233,8 @@ func (v *View) cellWords(c Cell) string {
 // CellSentence describes a cell and its misses.
 func (v *View) CellSentence(c Cell) string {
 	a := v.CellAnswer(c)
-	return v.cellWords(c) + ": misses " + Percent(Ratio(a.Misses, v.Curve.Accesses)) +
-		", of these cold " + Exact(a.Cold) + ", capacity " + Exact(a.Capacity) + ", conflict " + Signed(a.Conflict)
+	return v.cellWords(c) + ": miss ratio " + Percent(Ratio(a.Misses, v.Curve.Accesses)) +
+		"; misses: " + Exact(a.Cold) + " cold, " + Exact(a.Capacity) + " capacity, " + Signed(a.Conflict) + " conflict"
 }
 
 // Signed formats a whole number with its sign.

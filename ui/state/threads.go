@@ -87,7 +87,7 @@ func (t *Threads) Doubts() []string {
 	var list []string
 	if threads := len(t.view.Profile.Totals.Threads); threads > profile.MaxCores && len(t.Cores) == profile.MaxCores {
 		list = append(list, "there are "+Exact(uint64(threads))+" threads, but at most "+strconv.Itoa(profile.MaxCores)+
-			"cores; each additional thread shares a core with one of the first threads")
+			" cores; each additional thread shares a core with one of the first threads")
 	}
 	return t.view.threadDoubts(list, answers.ThreadsOfSample)
 }

@@ -166,7 +166,7 @@ func (v *View) regionBands() (list []RegionBand, others int) {
 			band.Text += ", thread " + strconv.FormatUint(uint64(r.Thread), 10)
 		}
 		if r.Times > 1 {
-			band.Text += ", " + Exact(r.Times) + " regions with " + Exact(r.Between) + " references between them"
+			band.Text += ", " + Exact(r.Times) + " joined regions with " + Exact(r.Between) + " references between them"
 		}
 		band.Text += "."
 		list = append(list, band)
