@@ -41,7 +41,7 @@ func TestCallsZoom(t *testing.T) {
 	if len(f.Names) != 8 || f.Names[0] != "main" || f.Starts[0] != 0 || f.Zoom != -1 || f.Parents[0] != -1 {
 		t.Fatalf("flame graph = %+v, want 8 frames with main at the root", f)
 	}
-	d.wants(`id="calls-hint"`, "L1 misses. The width of a call path is its count, with callees.")
+	d.wants(`id="calls-hint"`, "L1 misses. The width of a call path shows its count, with callees.")
 	twice := slices.Index(f.Names, "twice")
 	for i, parent := range f.Parents {
 		if parent >= 0 && (f.Starts[i] < f.Starts[parent] || f.Starts[i]+f.Weights[i] > f.Starts[parent]+f.Weights[parent]) {

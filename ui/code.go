@@ -204,7 +204,7 @@ func (c *CodeView) noEvictions() string {
 	missing := state.TabLoops.Missing(a.result.Profile)
 	switch {
 	case missing != "":
-		return "Evictions are counted in loops. " + missing
+		return "Evictions are counted only in loops. " + missing
 	case !a.evictionsCounted() && a.nests.failed != "":
 		return a.nests.failed
 	case !a.evictionsCounted():

@@ -61,7 +61,7 @@ func (a *App) Offer(item Item) {
 		file, err := a.Port.Fetch(item.URL, item.Demo)
 		if err != nil {
 			a.update(func() {
-				a.addProblem("The demo could not be loaded (" + err.Error() + "). Once the page is kept for offline use, it needs no network.")
+				a.addProblem("The demo could not be loaded (" + err.Error() + "). Once the page is stored for offline use, it needs no network.")
 			})
 			return
 		}

@@ -284,9 +284,9 @@ func (c *Calls) Summary(search string) string {
 	case len(c.Trees) > 1:
 		return text + t.Sentence(0)
 	case t.Up:
-		return text + "The width of a function is its own count, without callees. The callers of a function are below it."
+		return text + "The width of a function shows its own count, without callees. The callers of a function are below it."
 	}
-	return text + "The width of a call path is its count, with callees."
+	return text + "The width of a call path shows its count, with callees."
 }
 
 // Sentence describes a row: the counts of its function with and without callees.

@@ -488,8 +488,8 @@ func missingThreads(p *profile.Profile) string {
 	case len(p.Sharing) > 0 || Predictable(p):
 		return ""
 	case len(p.Totals.Threads) > 1:
-		return "This analysis has one stack for all " + Plural(uint64(len(p.Totals.Threads)), "thread", "threads") +
-			" of the trace, because an early version made it, “sharing” was not among the analyses, or the lines did not fit in memory. Analyse the trace again, with a higher memory limit or as a sample (space=0.01)."
+		return "This analysis used a single stack for all " + Plural(uint64(len(p.Totals.Threads)), "thread", "threads") +
+			" of the trace: it was made by an early version, “sharing” was not among the analyses, or the lines did not fit in memory. Analyse the trace again, with a higher memory limit or as a sample (space=0.01)."
 	}
 	return "This trace has only one thread, or does not record which thread made a reference, so no cache is shared. All results of this trace are in Diagnosis, Caches and Code. " +
 		"Traces of multithreaded programs that were compiled with “stackglass cc” record threads. Traces of gem5 and drmemtrace, and CSV traces with a thread column, also record threads. Drop such a trace here, or try the demos with several threads."
