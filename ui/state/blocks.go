@@ -391,6 +391,6 @@ func missingBlocks(p *profile.Profile) string {
 	if len(p.Blocks) > 0 {
 		return ""
 	}
-	return "This analysis did not count how often each block of the program ran: the trace contains no blocks, or “blocks” was not among the analyses. Drop the .sgt trace of a program that was compiled with “stackglass cc” here. " +
+	return "This analysis did not count how often each block of the program ran: the trace contains no blocks, or “blocks” was not among the analyses. Compile a program with “stackglass cc”, run it, and drop its .sgt trace here. " +
 		"Or drop a module of LLVM IR (.ll, from “clang -S -emit-llvm”) and set its branch probabilities by hand."
 }

@@ -492,7 +492,7 @@ func (c *Communication) ownerSentence(o *profile.Ownership) string {
 		elsewhere = Plural(moved, "part is", "parts are")
 	}
 	return Plural(touched, "part was", "parts were") + " touched, " + by + " by several threads. " +
-		elsewhere + " used most by a thread other than the thread that touched it first. First-touch placement puts memory near the first thread."
+		elsewhere + " used most by a thread other than the thread that touched it first. First-touch placement puts memory near the thread that touches it first."
 }
 
 // OwnersTable lists the parts of a data structure.

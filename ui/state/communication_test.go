@@ -94,7 +94,7 @@ func TestCommunicationWords(t *testing.T) {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
-	if s := c.ownerSentence(&profile.Ownership{Parts: []profile.OwnedPart{{References: 1}}}); s != "1 part was touched, none by several threads. No part is used most by a thread other than the thread that touched it first. First-touch placement puts memory near the first thread." {
+	if s := c.ownerSentence(&profile.Ownership{Parts: []profile.OwnedPart{{References: 1}}}); s != "1 part was touched, none by several threads. No part is used most by a thread other than the thread that touched it first. First-touch placement puts memory near the thread that touches it first." {
 		t.Error(s)
 	}
 	f := c.FalseFindings()

@@ -578,5 +578,5 @@ func (c *Comparison) HistogramTable() *Table {
 // too.
 func (c *Comparison) TimeTable(log2Lines int) *Table {
 	a := c.ask(c.A.question("windows"), "windows")
-	return a.byNumber("Misses by first reference of the window, A and B", []string{"first_reference"}, "misses_"+strconv.FormatUint(1<<log2Lines, 10))
+	return a.byNumber("Misses in each window of the run, A and B", []string{"first_reference"}, "misses_"+strconv.FormatUint(1<<log2Lines, 10))
 }
