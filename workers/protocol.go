@@ -21,16 +21,16 @@
 //  1. The run sends [Help] with the trace attached, and then Stretch, a segment to analyse. Every
 //     message about a segment contains the number of the segment.
 //  2. The helper sends [Analysed] ten times a second, and finally Segment, the result.
-//  3. The run may send Pause, Resume, and Cut, which asks for an early result.
+//  3. The run may send Pause, Resume, and Cut. Cut requests an early result.
 //
-// If a helper dies or sends invalid messages, the run no longer uses it, and analyses the segment
-// itself.
+// If a helper dies or sends invalid messages, the run stops using the helper, and analyses the
+// segment itself.
 //
 // Answers that take long to compute, or that need rarely used code, come from a second program
 // ([AnswerHost]). The second program sends Ready, and receives a [Subject] and questions about it
 // ([answers.Question], TypeAsk). TypeAnswer contains a reply. If a question has several replies,
 // every reply except the last states that more replies follow. A question replaces the previous
-// question of the same name.
+// question of the same name if that question has not been answered yet.
 //
 // There are two kinds of [Carrier], workers/local (channels) and workers/web (postMessage). Both
 // kinds must pass the same test suite (workerstest), so they behave alike. Package codec encodes

@@ -1,6 +1,5 @@
-// Package ask defines the questions that can be asked about a run, and answers them. The command,
-// the page, exports and comparisons all use this package, so a question has the same answer
-// everywhere.
+// Package ask defines and answers the questions that can be asked about a run. The command, the
+// page, exports and comparisons all use this package, so a question has the same answer everywhere.
 //
 //  1. A [Verb] is a kind of question, such as what-if. A verb has a name, arguments with defaults
 //     and allowed values, a list of the analyses that it needs, and a function that computes the

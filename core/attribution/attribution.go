@@ -3,9 +3,9 @@
 //
 // A profile contains binned stack distances for each site (analysis/sites), and the exact distances
 // for all sites together. Therefore, the misses of each site in a fully associative LRU level are
-// exact if the level's capacity is the edge of a bin. If the capacity lies within a bin, each site
-// is assumed to have the same share of misses in that bin as all sites together. The share for all
-// sites is known, so the sum of the misses is exact for every capacity.
+// exact if the level's capacity is a bin boundary. If the capacity lies within a bin, each site is
+// assumed to have the same share of misses in that bin as all sites together. The share for all
+// sites together is known, so the sum of the misses is exact for every capacity.
 //
 // The measurement of line utilisation in a cache also counts the lines that each site fetches into
 // that cache. If the level has the capacity, associativity and line size of that cache, these exact
@@ -15,8 +15,8 @@
 // expects at the bin's mean distance (MODELS §5). These estimates are scaled to the total that
 // hierarchy.Asker predicts for the level. If this total is smaller than the sum of the estimates,
 // the uncertain misses are scaled down. If the total is larger, the difference is added to bins
-// whose accesses may hit or miss. Any remaining misses are not attributed to a site: they are
-// conflicts among few lines. Stack distances do not show which sites cause these misses; only an
+// whose accesses may hit or miss. Any remaining misses are conflicts among a few lines, and are not
+// attributed to a site. Stack distances do not show which sites cause these misses; only an
 // analysis of that cache with --utilisation does.
 //
 // # Cores
@@ -40,8 +40,8 @@
 //
 // For a sample of lines, the bins of sites are estimates, too. These estimates do not add up to the
 // histogram, and are scaled to the prediction in the same way. In each level, the misses of all
-// sites and the remaining misses always add up to the prediction. The same applies to the coherence
-// misses.
+// sites and the remaining misses always add up to the prediction. The coherence misses of all sites
+// and the remaining coherence misses also add up to the predicted coherence misses.
 package attribution
 
 import (

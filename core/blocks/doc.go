@@ -8,15 +8,15 @@
 //
 //	N_j = Σ P_ij N_i + entries of j
 //
-// The paper assumes one entry to the first block of each function. This package differs from the
-// paper as follows:
+// The paper assumes that each function is entered once, at its first block. This package differs
+// from the paper as follows:
 //
 //  1. In a [System], each block has integer weights: one for each successor, and one for leaving
 //     the function. The weights are execution counts of a run ([FromEdges]), weights from a
 //     compiler's profile ([FromProfile]), or numbers that a user wrote in a branch-probability file
 //     ([Sheet]). The numbers in a file may depend on parameters ([Model]). Weights are divided only
-//     at the end, because the ratio 999,999,999 to 1 is exact, but the floating-point number
-//     0.999999999 is not.
+//     at the end: the ratio 999,999,999 to 1 is exact, but the floating-point number 0.999999999 is
+//     not.
 //  2. Subtraction-free elimination computes the number of visits of each block per invocation of
 //     its function (Grassmann, Taksar and Heyman, Regenerative Analysis and Steady State
 //     Distributions for Markov Chains, 1985). Ordinary elimination divides by 1 − P. For a loop of
@@ -47,7 +47,8 @@
 // blocks are therefore split after calls (package ir), and the part before the split has a weight
 // for leaving the function. A block that has no successors always leaves the function, even if its
 // weight is 0. A longjmp, or an exception from outside the program, can also enter a block without
-// following an edge. Such executions are counted in [Edges.Resumed].
+// following an edge. Executions of blocks that are entered in this way are counted in
+// [Edges.Resumed].
 //
 // Each execution of a block executes the same instructions. The number of instructions in the run
 // is therefore the sum, over all blocks, of the block's instructions multiplied by its count

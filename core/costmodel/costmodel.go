@@ -5,15 +5,16 @@
 //  1. [Open] accepts a profile with the blocks of a run, a module of LLVM IR, or both. Without a
 //     run, the counts come from the compiler's profile in the module or, if there is none, from
 //     assumed branch probabilities.
-//  2. A question (answers.ModelQuestion) may change branches and parameters. The counts are then
-//     recomputed (package blocks).
+//  2. A question (answers.ModelQuestion) may change branch probabilities and parameters. The counts
+//     are then recomputed (package blocks).
 //  3. The run time is computed by multiplying each block's count by the cycles that the block takes
 //     on a processor (package pipeline), and adding up the products. If the profile has sites, the
 //     latency of a load is the average latency of its site in a cache hierarchy (package
-//     attribution). Without sites, it is the latency of the processor's first-level cache.
+//     attribution). If the profile has no sites, the latency of every load is the latency of the
+//     processor's first-level cache.
 //
-// The answer consists of tables. Therefore, the page can display answers without containing this
-// package, and loads the package only when it is first needed.
+// The answer consists of tables. Therefore, the page's first program can display answers without
+// containing this package, and the page loads the package only when it is first needed.
 package costmodel
 
 import (

@@ -14,13 +14,13 @@
 //     Exact predictions include the result of SDCM for comparison.
 //
 // Every level is predicted from the whole stream of accesses (the independent-level model,
-// MODELS §3). Level i has misses_{i-1} accesses. The misses of level i are the misses of a cache of
-// the same size that sees the whole stream, but at most misses_{i-1}. A real lower level sees only
-// the misses of the level above, in a different order, so the prediction of a lower level causes a
-// warning. Exclusive LRU levels with as many sets as the first level are predicted exactly, because
-// such a level and the levels above it behave like a single cache with the ways of all these
-// levels. Package simulate models other replacement policies, other exclusive levels and write
-// policies.
+// MODELS §3). Level i has misses_{i-1} accesses. The number of misses of level i is the number that
+// the same cache would have if it saw the whole stream, but at most misses_{i-1}. A real lower
+// level sees only the misses of the level above, in a different order, so the prediction of a lower
+// level causes a warning. Exclusive LRU levels with as many sets as the first level are predicted
+// exactly, because such a level and the levels above it behave like a single cache with the ways of
+// all these levels. Package simulate models other replacement policies, other exclusive levels and
+// write policies.
 //
 // If the profile has per-thread stacks, a private level is predicted from the core's own stack, in
 // which stores of other cores invalidate lines. A shared level is predicted from the common stack

@@ -4,7 +4,7 @@
 // the caller chooses one of four orders. With round-robin, the cores take turns with one reference
 // each. With uniform, each reference comes from a random core (SASMM §3.3). With block, the cores
 // take turns with one basic block each. With time, the order follows simulated clocks of the cores,
-// which requires the time of each block. Cores whose traces have ended are skipped.
+// which requires the run time of each block. Cores whose traces have ended are skipped.
 package interleave
 
 import (

@@ -18,7 +18,7 @@
 //     also cut before and after atomic operations, so that the steps of different threads appear in
 //     the order of these operations. Finally, blocks are cut so that no piece has more than 48
 //     values. A piece runs completely or not at all. A block is not cut between a tail call and the
-//     following return. The compiler can then still turn the call into a jump, so that deep
+//     following return, so that the compiler can still turn the call into a jump, and deep
 //     recursion needs no stack space. In the trace, the step with the return therefore precedes the
 //     steps of the callee.
 //  4. At the beginning of each piece, the inserted code opens a step in the thread's buffer. Before
@@ -61,8 +61,8 @@
 //
 // The location of a site is the source line of its code. If the code was inlined from a system
 // header or from an accessor, the location is the line of the call. An accessor is a function whose
-// code is on a single line and has no loop. If an accessor is defined in the same file, it also has
-// at most two loads and stores.
+// code is on a single line and has no loop. A function in the same file as the call is an accessor
+// only if it also has at most two loads and stores.
 package ir
 
 import (

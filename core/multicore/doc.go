@@ -42,13 +42,13 @@
 // its chunks. The loop over chunks tests whether there is another chunk. In unoptimised code, the
 // test precedes the chunk. The single-threaded run then executed the test twice: the test succeeded
 // before the only chunk, and failed after this chunk. Each core executes the successful test for
-// each of its chunks, and the failed test once. If the last chunk is shorter than the others, the
-// code before this chunk begins like the failed test. After the last block that the two tests have
-// in common, the code continues like the successful test. In a rotated loop, the test follows the
-// chunk. The single-threaded run then executed only the failed test, which is used for all tests.
-// If the loop exits at a test before the end of an iteration, an iteration includes the next test.
-// A core without iterations skips the code before and after the iterations if the program contains
-// a path around this code.
+// each of its chunks, and the failed test once. The code before a last chunk that is shorter than
+// the others begins like the failed test, up to the last block that the two tests have in common,
+// and then continues like the successful test. In a rotated loop, the test follows the chunk. The
+// single-threaded run then executed only the failed test, which is used for all tests. If the loop
+// exits at a test that is not at the end of an iteration, an iteration begins after a test and
+// includes the next test. A core without iterations skips the code before and after the iterations
+// if the program contains a path around this code.
 //
 // Schedules (schedule.go) follow LLVM's runtime. In static schedules, each core executes one
 // contiguous part of the iterations or, with a chunk size, every n-th chunk, where n is the number
@@ -59,10 +59,10 @@
 // beginning of the loop, and count the data references of its iterations, or the cycles of blocks
 // if Order contains them. A dynamic schedule is nonmonotonic unless the program specifies
 // otherwise: each thread begins with its own part, as in a static schedule. A thread that has
-// finished its part steals from the ends of other threads' parts (thieves). The initial parts are
-// exact. In a real run, however, stealing depends on timing. If [Options.Schedule] is dynamic,
-// there are no initial parts: each chunk is assigned to the core with the least work. The schedule
-// auto is treated as static here, but the runtime treats it as guided.
+// finished its part steals chunks from the ends of other threads' parts. The initial parts are the
+// same as in a real run, but stealing depends on timing. If [Options.Schedule] is dynamic, there
+// are no initial parts: each chunk is assigned to the core with the least work. The schedule auto
+// is treated as static here, but the runtime treats it as guided.
 //
 // Code for one thread. Core 0 executes single, master and masked constructs; the other cores
 // execute only the test that decides which thread executes the construct. Sections are treated as a
@@ -73,10 +73,11 @@
 // never calls.
 //
 // Private addresses (private.go) are the addresses on the stack below the stack pointer of the
-// forking function. For core c, 2^48·c is added to each private address. Programs do not use
-// addresses above 2^48, so the addresses of different cores never collide. No reference moves to a
-// different cache set. Memory blocks that are allocated within a region keep their addresses,
-// because threads may share them.
+// forking function. For core c, 2^48·c + 64·c is added to each private address. Programs do not use
+// addresses above 2^48, so the addresses of different cores never collide. As in LLVM's runtime,
+// the frames of each core are one line higher than the frames of the previous core, so that the
+// stacks do not compete for the same cache sets. Memory blocks that are allocated within a region
+// keep their addresses, because threads may share them.
 //
 // A test in tools/capture compares the result with real threads: with static schedules, each core
 // executes exactly the same references as its thread.

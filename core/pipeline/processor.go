@@ -23,27 +23,28 @@
 //  4. [Body.Steady] computes lower bounds for the time of an iteration when many iterations of a
 //     loop overlap. There is a bound for the ports (computed exactly, with maximum flows), a bound
 //     for dispatch, and a bound for recurrences (computed exactly, as the maximum mean over the
-//     circuits of the graph). The largest bound is the time and determines the bottleneck. If a
-//     loop is re-entered after a few iterations, its executions overlap as far as the window
-//     permits ([Body.SteadyOver]). If the addresses of two loads differ only by a constant (fields
-//     of a structure), the second load waits for the line that the first load fetches
-//     ([Options.FillWait]). Two kinds of loads are assumed not to wait: loads from structures that
-//     are accessed by an index, and loads of lines that were fetched by stores or in an earlier
-//     iteration.
-//  5. [Processor.Runtime] sums these times. A memory model provides the average latency of loads,
-//     the shares of accesses that cross a line, independent misses, and sequential lines.
-//     Independent misses and sequential lines, together with a loop's loads and stores, add lower
-//     bounds for the loop (the ECM model). In the ECM model, fetches that overlap with computation
-//     cost nothing.
+//     circuits of the graph). The largest bound is the predicted time, and identifies the
+//     bottleneck. If a loop is re-entered after a few iterations, its executions overlap as far as
+//     the window permits ([Body.SteadyOver]). If the addresses of two loads differ only by a
+//     constant (fields of a structure), the second load waits for the line that the first load
+//     fetches ([Options.FillWait]). Two kinds of loads are assumed not to wait: loads from
+//     structures that are accessed by an index, and loads of lines that were fetched by stores or
+//     in an earlier iteration.
+//  5. [Processor.Runtime] sums the times of all blocks, weighted by their executions. A memory
+//     model provides the average latency of loads, the shares of accesses that cross a line,
+//     independent misses, and sequential lines. Independent misses and sequential lines, together
+//     with a loop's loads and stores, add lower bounds for the loop (the ECM model). In the ECM
+//     model, fetches that overlap with computation cost nothing.
 //
 // # The target of the code
 //
 // A code generator translates LLVM instructions to instructions of its target, which may lack some
 // of the processor's instructions. For example, clang -O2 for generic x86-64 does not use FMA.
 // llvm.fmuladd then becomes a multiplication and an addition, and a sum of products waits for one
-// addition per iteration. [Options.Target] is the target as in trace.Function, which contains
-// LLVM's attributes target-cpu and target-features. A block consists of LLVM instructions, but
-// some of these instructions cost as much as several instructions of the target:
+// addition per iteration. [Options.Target] is the target of the code, in the form of
+// trace.Function, which contains LLVM's attributes target-cpu and target-features. A block consists
+// of LLVM instructions, but some of these instructions cost as much as several instructions of the
+// target:
 //
 //   - llvm.fmuladd without FMA: a product and a sum, and only the sum waits for the third operand;
 //   - vectors wider than the target's registers: several instructions;
@@ -78,11 +79,11 @@
 //
 // The slides sum the times of one pass of each block. A real core overlaps many iterations, so an
 // iteration takes only a fraction of the time of one pass. By default, this package sums
-// steady-state times. [SlidesForm] selects the slides' method. PPT has eleven classes. This package
-// has more classes. If a description contains no cost for a class, the cost of one of PPT's classes
-// is used. In PPT, each class has its own pipelines. Here, each micro-op can run on one of several
-// ports, and different classes may use the same port. [NotModelled] lists the effects that are
-// omitted.
+// steady-state times. [SlidesForm] selects the slides' method. This package has more classes than
+// PPT, which has eleven. If a description contains no cost for a class, the cost of one of PPT's
+// classes is used. In PPT, each class has its own pipelines. Here, each micro-op can run on one of
+// several ports, and different classes may use the same port. [NotModelled] lists the effects that
+// are omitted.
 //
 // # Descriptions
 //
@@ -119,8 +120,8 @@
 // entry "again" is the latency from an instruction to a dependent instruction of the same class. A
 // class without a type applies to all types that are not listed. Vector types that are not listed
 // are executed in parts, or like the next longer vector type. The classes crossingload and
-// crossingstore contain the additional cost of an access that crosses a line. If they are not
-// listed, an access that crosses a line uses its ports twice.
+// crossingstore contain the additional cost of an access that crosses a line. If a description does
+// not list these classes, an access that crosses a line uses its ports twice.
 //
 // A level has a latency in cycles (from the address to the value), a size, and a number of ways.
 // The entries "read", "written" and "scattered" are the cycles per line when many lines are

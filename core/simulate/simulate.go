@@ -137,11 +137,11 @@
 // # Cores
 //
 // Each thread of the trace runs on its own core, unless [Options.Cores] assigns several threads to
-// one core. Once there are [MaxCores] cores, further threads are assigned to the existing cores in
-// turn. A level without SharedBy has a private cache for each core. A level that n cores share has
-// one cache for every n consecutive cores. Cores are numbered as follows: first the groups of
-// Options.Cores, by their lowest thread number, and then other threads in the order in which they
-// appear. References are simulated in the order of the trace.
+// one core. Once there are [MaxCores] cores, further threads are assigned to the existing cores
+// round-robin. A level without SharedBy has a private cache for each core. A level that n cores
+// share has one cache for every n consecutive cores. Cores are numbered as follows: first the
+// groups of Options.Cores, by their lowest thread number, and then other threads in the order in
+// which they appear. References are simulated in the order of the trace.
 //
 // # Coherence
 //

@@ -18,11 +18,12 @@
 // processed in bursts. A burst first touches the slots of its lines in the hash table, so that
 // their cache misses overlap.
 //
-// If most accesses miss the array, searching it wastes time, and two lines have to be looked up in
-// the hash table: the accessed line and the line that falls off the array. In this case, every line
-// receives a stamp, and the array is not searched (exact.go). A repeated access to the same line
-// needs only one comparison, and every other access needs one table look-up. The array is still
-// updated from time to time, to detect when most accesses would hit in it again.
+// If most accesses miss the array, searching the array wastes time, and each miss requires two
+// look-ups in the hash table: one for the accessed line, and one for the line that falls off the
+// array. In this case, every line receives a stamp, and the array is not searched (exact.go). A
+// repeated access to the same line needs only one comparison, and every other access needs one
+// table look-up. The array is still updated from time to time, to detect when most accesses would
+// hit in the array again.
 //
 // When the stamps run out, the live stamps are renumbered from zero. Stamps rarely run out, because
 // there are several times as many stamps as lines.
@@ -30,8 +31,8 @@
 // [Sets] also covers set-associative caches. For every number of sets from 2^0 to 2^16, it computes
 // the depth at which each access finds its line in its set (MODELS §4; Hill and Smith, 1989, call
 // this all-associativity simulation). With 2^a sets, two lines are in the same set if the last a
-// bits of their line numbers agree. The largest a for which this is true is the number of trailing
-// zeros in the XOR of the two line numbers.
+// bits of their line numbers agree. The largest such a is the number of trailing zeros in the XOR
+// of the two line numbers.
 //
 //  1. For a line in the top array, the lines above it are known. Each line above adds one to the
 //     depth for every number of sets for which both lines are in the same set. One addition to a
@@ -39,16 +40,16 @@
 //  2. For every number of sets, each set has a list of at most 32 lines that have fallen off the
 //     array. The position of a line in the list is the number of lines of its set that fell off the
 //     array later (recency.go). The lines of the set that are still in the array are counted with
-//     lanes, as above. A line moves to the front of its lists only when it falls off the array. The
-//     lists are visited in ascending order of the number of sets. The visits end at the first list
-//     in which the line is already at the front, because the line is then also at the front of all
-//     following lists. If every line has a stamp, the lists are instead updated at each access, and
-//     one visit to a list counts and moves the line.
+//     lanes, as in step 1. A line moves to the front of its lists only when it falls off the array.
+//     The lists are visited in ascending order of the number of sets. The visits end at the first
+//     list in which the line is already at the front, because the line is then also at the front of
+//     all following lists. If every line has a stamp, the lists are instead updated at each access,
+//     and one visit to a list counts and moves the line.
 //
 // [Coherent] computes the same depths for one of several cores if other cores' stores invalidate
-// lines (MODELS §6.4). [Shelved] supports more lines than fit in memory. It stores the lines in a
-// spill store ([Shelf]). Segments of the trace are analysed in memory, and [Shelved] appends their
-// results one by one (MODELS §9).
+// lines (MODELS §6.4). [Shelved] supports more lines than fit in memory, because it writes lines to
+// a spill store ([Shelf]). Segments of the trace are analysed in memory, and [Shelved] appends
+// their results one by one (MODELS §9).
 //
 // The method of counting live timestamps with a tree is from Bennett and Kruskal (1975) and Olken
 // (1981). The tests compare every model with reference implementations.

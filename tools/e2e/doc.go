@@ -15,10 +15,10 @@
 //     once. The origin's storage is emptied before each test (openPage). Tests of first visits, of
 //     offline use and of full storage start their own server (firstVisit), so that storage, service
 //     worker and caches are empty.
-//  3. Every page and worker is watched. A console error, an exception, a violation of the content
+//  3. Every page and worker is monitored: a console error, an exception, a violation of the content
 //     security policy or a request to another origin fails the test.
-//  4. Tests wait long enough for the slowest machines, so no test fails because a
-//     machine is slow.
+//  4. Timeouts are long enough for the slowest machines, so no test fails because a machine is
+//     slow.
 //
 // Most tests use the page as served by the command. hostings_test.go tests the other ways to serve
 // the page: a static host without headers, Cloudflare's runtime, the unzipped archive and the

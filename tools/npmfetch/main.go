@@ -1,17 +1,18 @@
 // Npmfetch installs npm packages in site/node_modules, in the versions that site/package-lock.json
-// pins. It installs the named packages with their dependencies, or all packages. It does the same
-// as `npm ci --ignore-scripts`, but requires neither npm nor the hundred packages that a system
-// installs with npm. It skips packages for other machines.
+// pins: either the named packages with their dependencies, or all packages. Npmfetch does the same
+// as `npm ci --ignore-scripts`, but requires neither npm nor the hundred packages that a Linux
+// distribution installs with npm. Packages for other operating systems or architectures are
+// skipped.
 //
-//  1. For each package, it reads the version in node_modules/NAME/package.json, and does nothing if
-//     this is the pinned version.
-//  2. Otherwise, it downloads the archive from the registry, and compares the archive's SHA-512
-//     checksum with the lock file before it unpacks anything.
-//  3. It unpacks regular files, up to a limit, into a temporary folder, and renames the folder when
-//     it is complete.
+//  1. For each package, npmfetch reads the version in node_modules/NAME/package.json, and does
+//     nothing if this is the pinned version.
+//  2. Otherwise, npmfetch downloads the archive from the registry, and compares the archive's
+//     SHA-512 checksum with the lock file before unpacking anything.
+//  3. Npmfetch unpacks regular files, up to a size limit, into a temporary folder, and renames the
+//     folder when it is complete.
 //
-// It never runs a fetched file. The registry is $npm_config_registry if this variable is set, or
-// else $NPM_CONFIG_REGISTRY, or else https://registry.npmjs.org.
+// Npmfetch never runs a fetched file. The registry is $npm_config_registry if this variable is set,
+// or else $NPM_CONFIG_REGISTRY, or else https://registry.npmjs.org.
 //
 // Usage, from the repository's root:
 //

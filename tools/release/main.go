@@ -3,12 +3,12 @@
 //   - an archive of the command for each operating system and architecture, with the page inside
 //     the command, the manual page, shell completions and the licences of all dependencies;
 //   - a Debian package for each architecture;
-//   - a copy of the page for use without a network (the archive of `make zip`);
+//   - a copy of the page for offline use (the archive of `make zip`);
 //   - a software bill of materials in CycloneDX's format;
 //   - SHA256SUMS.
 //
-// The same commit and version of Go always result in the same bytes: all times are the time of the
-// commit, lists are sorted, and the binaries contain no paths of the machine that builds them.
+// The same commit and version of Go always result in the same bytes: all timestamps are the time of
+// the commit, lists are sorted, and the binaries contain no paths of the machine that builds them.
 // Release publishes nothing.
 //
 // Usage, from the repository's root, after `make build zip` (`make release` does both, with the

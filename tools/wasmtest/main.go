@@ -28,7 +28,7 @@
 //	STACKGLASS_DATA_URL  the files of $STACKGLASS_DATA (default: ../shared/data
 //	                     from the module's root); not set when there are none
 //
-// STACKGLASS_CHROMIUM names the browser to run instead of the browser in the PATH.
+// STACKGLASS_CHROMIUM is the path of the browser to run; by default, a browser in the PATH is run.
 package main
 
 import (

@@ -1,8 +1,8 @@
 // Package file reads a local file that the user chose in the browser (a File or a Blob) as an
-// io.Reader. It keeps only a few megabytes of the file in memory, and no data leaves the machine.
-// It builds for js/wasm only.
+// io.Reader. Only a few megabytes of the file are in memory at a time, and no data leaves the
+// machine. Package file builds for js/wasm only.
 //
-// It uses the fastest of these methods that the browser supports:
+// Package file uses the fastest of these methods that the browser supports:
 //
 //  1. stream() with a reader that brings its own buffer (BYOB): the browser fills one of two buffers of 4 MiB while the program reads the other buffer;
 //  2. stream() with a plain reader;

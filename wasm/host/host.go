@@ -1,10 +1,10 @@
 //go:build js && wasm
 
-// Package host serves analyses inside a web worker. It is a workers.Host that communicates by
-// postMessage, reads local files, and stores results in IndexedDB.
+// Package host runs analyses in a web worker. It connects a workers.Host to the browser: the host
+// communicates by postMessage, reads local files, and stores results in IndexedDB.
 //
-// It runs one analysis at a time. WebAssembly memory never shrinks, so the page ends the worker
-// after an analysis, and starts a new worker for the next analysis.
+// A worker runs one analysis at a time. WebAssembly memory never shrinks, so the page ends the
+// worker after an analysis, and starts a new worker for the next analysis.
 package host
 
 import (

@@ -1,11 +1,11 @@
 // Package unpack reads less common compression formats in a separate worker, the decompressor.
 //
-// The decoders would make the download of every first visit 10 % larger. The decoders are
+// The decoders for these formats would make the download of every first visit 10 % larger. They are
 // therefore in a second program, unpack.wasm (./program), on the same site and under the same
-// policy. The analysis worker starts this program if a file needs it. [Workers] implements the
-// analysis worker's side, and [Serve] the decompressor's.
+// content security policy. The analysis worker starts this program if a file needs it. [Workers]
+// implements the analysis worker's side, and [Serve] the decompressor's.
 //
-// Both sides are sequential: each computes until it needs a message, then waits for the next
+// Both sides are sequential: each side computes until it needs a message, then waits for the next
 // message, and handles messages in order. Two bounded streams connect them:
 //
 //	analysis                      decompressor

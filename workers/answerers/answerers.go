@@ -1,5 +1,6 @@
-// Package answerers answers the questions that are sent to a workers.AnswerHost. It is part of the
-// page's second program, which is as large as the first and is loaded on demand.
+// Package answerers answers the questions that are sent to a workers.AnswerHost. The package is
+// part of the page's second program, which is as large as the first program and is loaded on
+// demand.
 package answerers
 
 import (

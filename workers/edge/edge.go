@@ -1,5 +1,6 @@
-// Package edge implements the Cloudflare worker that serves the page. It is an http.Handler, so it
-// also runs natively in tests. ./program connects it to the worker with github.com/syumai/workers.
+// Package edge implements the Cloudflare worker that serves the page. The implementation is an
+// http.Handler, so it also runs natively in tests. ./program connects the handler to the worker
+// with github.com/syumai/workers.
 //
 // Every request starts the Go program again, which takes about ten milliseconds. The program
 // therefore answers only a few kinds of requests. Cloudflare itself serves the files of the site,

@@ -8,14 +8,13 @@
 //
 //  1. No edge of a function leads to its first block, so entering the first block is a call. The
 //     preceding block is the caller if it contains a call to the function or ends in a tail call.
-//     (The record of the function that is tail-called follows the record of the return.) Otherwise,
-//     the caller is unknown: the function is a callback, the start of a thread, or a signal
-//     handler.
+//     (In the trace, the return precedes the entry of the tail-called function.) Otherwise, the
+//     caller is unknown: the function is a callback, the start of a thread, or a signal handler.
 //  2. If the program's tables list a block as a successor of the latest block of its invocation,
 //     the edge between these two blocks is counted. If several edges lead from the latest block to
 //     this block, the first edge is counted.
-//  3. A block that returns ends its invocation. A tail call also counts as a return, whether or not
-//     the called function returns.
+//  3. A block that returns ends the invocation to which it belongs. A tail call also counts as a
+//     return, whether or not the called function returns.
 //  4. Otherwise, at least one invocation has ended without a return. The entered block, for example
 //     a landing pad, belongs to the topmost invocation whose latest block lists the entered block
 //     as a successor. If there is no such invocation, or if the entered block follows a call to
@@ -33,9 +32,9 @@
 // calls and the blocks that belong to earlier invocations. The edges and callers of these blocks
 // are determined when the segment is appended (state.go), so the result is the same as for the
 // whole trace. In recursive code, after a jump that the tables do not declare, a block may belong
-// either to an invocation of the segment or to an earlier invocation. A segment that contains such
-// a jump cannot be appended (ErrTorn). Segments that together may have more call paths than a run
-// can distinguish cannot be joined (ErrManyPaths).
+// either to an invocation that began in the segment or to an earlier invocation. A segment that
+// contains such a jump cannot be appended (ErrTorn). Segments cannot be joined if the joined run
+// might have more call paths than a run can distinguish (ErrManyPaths).
 package branches
 
 import (

@@ -7,7 +7,7 @@
 //
 //   - events: every load or store that has a source;
 //   - transfers: for each value, the first load by each thread that did not write the value. A
-//     store creates a new value, so the overwritten value need not be moved. A modify is one
+//     store creates a new value, so the overwritten value need not be transferred. A modify is one
 //     reference that consists of a load and a store. The number of transfers is therefore a lower
 //     bound for the amount of data that a message-passing version of the program must send.
 //
@@ -39,8 +39,8 @@
 // look-up in a table of lines.
 //
 // Threads are assigned to slots in the order of their first references. There are at most 64 slots,
-// and all threads after the 63rd share the last slot. The analysis does not distinguish threads
-// that share a slot, except by the caches of their cores.
+// and all threads after the 63rd share the last slot. The analysis treats threads that share a slot
+// as one thread, but each of these threads still uses the caches of its own core.
 package communication
 
 import (

@@ -11,13 +11,14 @@
 //
 // The package computes the counts in three steps:
 //
-//  1. Consume counts each block that is entered. If no other counts are requested, it counts the
-//     references of each site instead, because readers are faster if they need not report each
-//     entry. The first site of a block makes one reference each time the block is entered, so
-//     entries are counted only for blocks without sites. For records that contain a length (ranges,
-//     masked vectors), Consume also adds up the bytes.
-//  2. Result multiplies these counts by the instruction counts of each block, combines the parts of
-//     each basic block, and adds up the results by basic block, function and opcode.
+//  1. Consume counts each block that is entered. If only instruction counts are requested (see
+//     [New]), Consume counts the references of each site instead, because readers are faster if
+//     they need not report every block entry. The first site of a block makes one reference each
+//     time the block is entered, so entries are then counted only for blocks without sites. For
+//     records that contain a length (ranges, masked vectors), Consume also adds up the bytes.
+//  2. Result multiplies these counts by the instruction counts of each block. If a basic block was
+//     split, Result combines its parts. Finally, it adds up the results by basic block, function
+//     and opcode.
 //  3. On request, the accesses to each byte are counted (touched.go). From these counts, the
 //     package computes the unique bytes of the program and of each function, and the smallest
 //     number of bytes that receive 5 %, 10 %, … of all accesses.
@@ -45,14 +46,14 @@
 //     accesses and terminators as integer operations, and counts one or two operations for every
 //     index of a getelementptr. Neither Byfl nor this package counts phi, bitcast, freeze or
 //     landingpad instructions, which cost nothing.
-//   - Operation bits: the total width, in bits, of the operands and results of all floating-point and
-//     integer operations. Flop bits: the same for flops only.
+//   - Operation bits: the total width, in bits, of the operands and results of all floating-point
+//     and integer operations. Flop bits: the total width of the operands and results of flops only.
 //     Byfl does not count constant operands. This package counts all operands, because the trace's
 //     tables do not show which operands are constant.
 //   - Branches: br with one target is unconditional. br with two targets, switch and indirectbr
 //     count as "conditional or indirect". Returns are ret and resume.
 //   - Calls: call and invoke, except for intrinsics. A function's invocations are the executions of
-//     its entry block. A call to an untraced function counts for the calling function.
+//     its entry block. A call to an untraced function is attributed to the calling function.
 //   - Vector operations: the flops, other floating-point operations and integer operations that
 //     vector instructions perform. (To compute the vectorised share, Byfl divides the number of
 //     vector instructions by the number of lane operations. In this package, the numerator also
@@ -61,11 +62,11 @@
 //   - Unique bytes: bytes that a function's own code touched at least once, including ranges.
 //     References without a size count as one byte.
 //   - Memory usage: the smallest number of bytes that receive a given share of all accesses. Byfl
-//     reports the same numbers for different shares.
+//     reports the memory usage for other shares than this package.
 //
 // Blocks are counted when they are entered. If references at the beginning or at the end of a trace
 // are not analysed, the first and the last block of each thread may be incomplete. An incomplete
-// block is counted only if its entry is analysed.
+// block is counted only if the analysed part of the trace contains its entry.
 package counters
 
 import (

@@ -1,6 +1,6 @@
 // Package index implements the hash map that the analyses use. The map uses open addressing with
-// linear probing. Its keys are 64-bit numbers, such as cache lines and addresses of instructions,
-// and its values are the numbers that an analysis assigned to the keys.
+// linear probing. The keys are 64-bit numbers, such as cache lines and addresses of instructions,
+// and the values are the numbers that an analysis assigned to the keys.
 package index
 
 // Table maps keys to numbers. The zero value is empty and ready to use.

@@ -8,8 +8,8 @@
 // the whole trace. The result therefore does not depend on how the trace is divided.
 //
 // The regions that are open at the beginning of a segment are unknown. Depths in a segment are
-// therefore relative to the depth at its beginning and can be negative, and the segment lists the
-// ends of regions that were open at its beginning.
+// therefore relative to the depth at the beginning of the segment, and can be negative. The segment
+// also lists where the regions that were open at its beginning end.
 package regions
 
 import (

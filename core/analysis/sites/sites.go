@@ -6,9 +6,9 @@
 // instruction together with the kind of its reference. For each site, the analysis reports
 //
 //   - the number of accesses at each stack distance, in bins: one bin for cold accesses, and four
-//     bins per power of two (profile.SiteBin). The sum over all sites is the histogram. The misses
-//     of a site in a fully associative LRU cache are therefore exact if the capacity is the edge of
-//     a bin. Package attribution estimates the misses for other capacities.
+//     bins per power of two (profile.SiteBin). The sum over all sites is the histogram of the
+//     trace. The misses of a site in a fully associative LRU cache are exact if the capacity is a
+//     bin boundary. Package attribution estimates the misses for other capacities.
 //   - the strides: the address of each reference minus the previous address of the same site in the
 //     same thread. A stride is zero, unit (the next bytes up or down), constant (the same as the
 //     previous stride), or irregular. The first stride of a site counts as irregular.
@@ -29,9 +29,9 @@
 //
 //   - heap blocks, by allocation site, from their allocation to their release;
 //   - global variables with an address;
-//   - local variables, by name if the code names the accessed variable. Arrays and structures are
-//     also found by address, from the function's entry until their memory is allocated again. Every
-//     other access to a stack belongs to the stack of its thread;
+//   - local variables, by name if the code names the accessed variable. Local arrays and structures
+//     are also found by address, from the function's entry until their memory is allocated again.
+//     Every other access to a stack is attributed to one object, the stack of the thread;
 //   - all other data, as one object.
 //
 // If only part of a trace is analysed, blocks that were allocated earlier belong to the object for
@@ -42,9 +42,9 @@
 //
 // Consume reads references and allocations in order. Consume finds the site and the object of each
 // reference, and assigns a number to each pair of a site and an object. Successive references of a
-// site usually have the same pair, because their addresses lie in the same object. Package locality
-// then divides the same references into line accesses with distances, and Follow counts the
-// distances by pair. The results of sites and objects are sums over pairs.
+// site usually belong to the same pair, because their addresses lie in the same object. Package
+// locality then divides the same references into line accesses with distances, and Follow counts
+// the distances by pair. The results of sites and objects are sums over pairs.
 //
 // MODELS §1 defines how fetches, modifies and ranges are counted. Segments are joined as in
 // MODELS §9 (state.go).

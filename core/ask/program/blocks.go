@@ -1,7 +1,7 @@
-// Package program adds verbs to package ask. They answer questions about the basic blocks and loops
-// of a program, about its time on a processor, and about runs on several cores. Because these
-// answers need a lot of code, the WebAssembly program that the page loads first does not import
-// this package.
+// Package program adds verbs to package ask. These verbs answer questions about the basic blocks
+// and loops of a program, about its run time on a processor, and about runs on several cores.
+// Because these answers need a lot of code, the WebAssembly program that the page loads first does
+// not import this package.
 package program
 
 import (

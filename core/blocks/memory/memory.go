@@ -20,9 +20,9 @@
 //
 // # Errata of the slides
 //
-//   - The slides do not state that P_hit2 is conditional. If P_hit2 were a fraction of all
-//     accesses, as in P(hit) = Σ P(hit|d) P(d), hits in the first level would also count as hits in
-//     the second level.
+//   - The slides do not state that P_hit2 is a conditional hit ratio. If P_hit2 were a fraction of
+//     all accesses, as in P(hit) = Σ P(hit|d) P(d), hits in the first level would also count as
+//     hits in the second level.
 //   - The slides weight a block by its executions, P(BB_i) = N_i / Σ N_j. However, P(Δ) is a
 //     distribution over references, so the correct weight of a block with r_i references per
 //     execution is N_i r_i.

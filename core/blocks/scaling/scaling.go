@@ -11,8 +11,8 @@
 // are only a few runs, many polynomials fit them. The polynomial with the shortest description is
 // chosen (Rissanen, Modeling by shortest data description, 1978):
 //
-//  1. All sums of up to four monomials are tried. Their rational coefficients must fit every run
-//     exactly.
+//  1. All sums of up to four monomials are tried. A sum must fit every run exactly, with rational
+//     coefficients.
 //  2. The length of a description is the number of bits that encode the coefficients and the choice
 //     of monomials. A description must be shorter than the counts themselves.
 //  3. If there are more runs than coefficients, the additional runs check the polynomial.
@@ -21,20 +21,21 @@
 //
 // Counts without such a polynomial are assumed to depend on data. A least-squares fit yields a
 // power law or, if there are more than two runs and the fit is better, a + b log n or a n + b n log
-// n. [Law.Kind] is the form of the law, and [Law.Off] is its relative error.
+// n. [Law.Kind] is the form of the law, and [Law.Off] is the relative error of the fit.
 //
 // # Reuse
 //
 // The reuse profile of a block is either copied from the largest run, or scaled. The number of
 // first accesses to lines is predicted by a law, like other counts. Distances are divided into
 // classes. The distances of neighbouring classes must differ by at least a certain factor, and the
-// count of each class must have a checked polynomial. If there is no such division, the distances
-// form a single class. A law is fitted to each of 512 quantiles of a class, because each quantile
-// in one run corresponds to the same quantile in all other runs. The law of a quantile is a
-// polynomial that fits the runs exactly, a constant, a sum of two monomials, or a power law. Sums
+// count of each class must have a checked polynomial. If the distances cannot be divided in this
+// way, they form a single class. A law is fitted to each of 512 quantiles of a class, because each
+// quantile in one run corresponds to the same quantile in all other runs. The law of a quantile is
+// a polynomial that fits the runs exactly, a constant, a sum of two monomials, or a power law. Sums
 // and power laws must fit within 2 % (12.5 % if distances are binned). A quantile without such a
-// law keeps its value from the largest run: it lies where two classes of distances meet, and the
-// shares of the classes change from run to run. Finally, the predicted quantiles are sorted.
+// law keeps its value from the largest run. Such a quantile lies where two classes of distances
+// meet, and the shares of the classes change from run to run. Finally, the predicted quantiles are
+// sorted.
 //
 // # Programs
 //
@@ -49,9 +50,9 @@
 //
 // The mapping of lines to sets is not predicted. Arrays with power-of-two sizes that map to the
 // same sets miss more often than the stack distance cache model predicts. If an allocator aligns
-// arrays differently from run to run, references cross lines in only some runs, and follow no law.
-// If a parameter has the same value in all runs, other values cannot be predicted. If no run
-// executed a block, its predicted count is 0.
+// arrays differently from run to run, references cross line boundaries in only some runs, so the
+// numbers of line accesses follow no law. If a parameter has the same value in all runs, other
+// values cannot be predicted. If no run executed a block, its predicted count is 0.
 package scaling
 
 import (

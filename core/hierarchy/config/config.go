@@ -1,5 +1,5 @@
-// Package config reads files that describe memory hierarchies, and detects their form from their
-// contents:
+// Package config reads files that describe memory hierarchies, and detects the format of a file
+// from its contents:
 //
 //   - JSON that follows this project's schema, hierarchy.schema.json in this folder, or the
 //     equivalent YAML. A YAML library is large, so the caller parses the YAML and passes its values

@@ -16,9 +16,8 @@
 //
 // # Legality
 //
-// The package does not check whether a changed program would still compute the same result, because
-// a trace does not contain this information. [Change.Illegal] states when a change would be
-// illegal.
+// The package cannot check whether a changed program would still compute the same result, because a
+// trace does not contain this information. [Change.Illegal] states when a change would be illegal.
 //
 // # Sources
 //

@@ -22,15 +22,15 @@
 //
 // Every reference r of a loop moves by d(r) bytes per iteration. References to one array with equal
 // d form a class. The regions of a class contain all lines that the class touches between the older
-// of the two compared iterations and the last skipped iteration. The jump ends before regions of
-// two classes would overlap.
+// of the two compared iterations and the last skipped iteration. A jump, which skips iterations,
+// ends before the regions of two classes would overlap.
 //
 //   - The period is a number of iterations after which each reference is at the same offset in its
 //     line, and all references have moved by the same number of sets.
 //   - Two states match under two conditions. First, consider a line of the older state that is in a
 //     region of a class. At the same position, the newer state must contain this line moved by d,
-//     and the moved line must be in a region of the same class. Second, all other lines must be
-//     unmoved at the same position. If the moved line were outside the regions of its class,
+//     and the moved line must be in a region of the same class. Second, every other line must be at
+//     the same position in both states. If the moved line were outside the regions of its class,
 //     references to a different array could hit it after the jump, and the counts would be silently
 //     wrong.
 //
@@ -51,31 +51,31 @@
 //
 // Blocks are alike under three conditions. First, the simulation makes the same decisions in each
 // block. Second, the touched lines, the states and the numbers of periods are in arithmetic
-// progression from block to block. Third, if the lines that may be in the cache at the same time
-// and the bounds of the regions are sorted by address, their order is the same in each block. Each
-// line is an affine function of the number of the block. Two lines that have the same order in the
-// first and the last block therefore have the same order in all blocks in between. Different lines
-// never become equal, and LRU depends only on the equality of lines. For the same reason, all jumps
-// within a block are sound if they are sound in the first and the last block. If the last block
-// does not meet the three conditions, an earlier block is tried.
+// progression from block to block. Third, sorting the lines that may be in the cache at the same
+// time, and the bounds of the regions, by address yields the same order in each block. Each line is
+// an affine function of the number of the block. Two lines that have the same order in the first
+// and the last block therefore have the same order in all blocks in between. Two different lines
+// therefore never become the same line, and LRU depends only on which lines are the same. For the
+// same reason, all jumps within a block are sound if they are sound in the first and the last
+// block. If the last block does not meet the three conditions, an earlier block is tried.
 //
 // # Differences
 //
 // In the polyhedral model of the paper, each line is identified by the access that fetched it. This
 // package identifies lines by numbers, and derives from the steps of the compressed loops how these
-// numbers change between iterations. It can therefore simulate any tree. In triangular nests, the paper simulates
-// loops with varying inner trip counts iteration by iteration. This package also supports numbers
-// of sets that are not powers of two.
+// numbers change between iterations. The package can therefore simulate any tree. In triangular
+// nests, the paper simulates loops with varying inner trip counts iteration by iteration. This
+// package also supports numbers of sets that are not powers of two.
 //
 // # Limits
 //
 // Irregular parts are simulated access by access: loops that directly contain wild references,
 // varying inner loops that are too short for the cache to reach a steady state, and references
 // outside loops. [Result.Simulated] is the number of simulated accesses, and [Result.Jumped] is the
-// number of skipped accesses. Irregular traces yield trees with millions of top-level nodes. Such
-// trees are read twice, because all arrays must be known before evictions can be attributed to
-// them. All threads share the cache. A hierarchy of several levels follows the independent-level
-// model (MODELS §3): each level sees every access. Write-backs are not counted.
+// number of skipped accesses. Irregular traces yield trees with millions of top-level nodes. Trees
+// of this kind are read twice, because all arrays must be known before evictions can be attributed
+// to arrays. All threads share the cache. A hierarchy of several levels follows the
+// independent-level model (MODELS §3): each level sees every access. Write-backs are not counted.
 package misses
 
 import (

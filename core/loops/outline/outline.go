@@ -2,9 +2,9 @@
 // counts and shares of the references, and the arrays that each loop accesses.
 //
 //  1. [New] groups the nodes of a [loops.Tree] by shape: nests that differ only in addresses and
-//     trip counts are treated as one nest that runs several times. Counts are exact. The computing
-//     time does not depend on trip counts, because a loop's counts are polynomials in the iteration
-//     number (see [loops.Sum]).
+//     trip counts are treated as one nest that runs several times. Counts are exact. The time to
+//     compute an outline does not depend on trip counts, because a loop's counts are polynomials in
+//     the iteration number (see [loops.Sum]).
 //  2. [Outline.Arrays] returns the arrays that a loop accesses, with base, extent, a stride for
 //     each loop, and line utilisation. References whose line ranges overlap in the loop access the
 //     same array (MODELS §11.3; Balasubramanian, ScalaMemAnalysis, chapter 3).

@@ -40,15 +40,15 @@
 //     and HitRate × Weight is eq. 7 exactly as printed.
 //   - The paper says, "Typically we randomly select 1 % samples of basic block windows". A sample
 //     of 1 % contains no window of a block that ran fifty times. The authors' program selects ten
-//     windows of each block. The default of this package is 1 %, but at least 30 windows; see
-//     [Looked].
+//     windows of each block. By default, this package selects 1 % of the windows of each block, but
+//     at least 30 windows (see [Looked]).
 //   - The paper's function get_rd searches the trace backwards for each distance. Package
 //     blocksample computes exact distances, because its stack contains all references. Sampling
 //     only selects the references whose distances are counted.
 //   - A call ends a window. The code after the call is a separate block ([trace.Block]).
 //   - A parallel block that ran once in the trace is executed by every core. Eq. 3, however,
-//     assigns N_i/m executions to each core. The error of eq. 3 is small for large counts.
-//     [Stack.Counted] is exact.
+//     assigns N_i/m executions to each core. The error of eq. 3 is small for large counts. The
+//     weights that [Stack.Counted] returns do not have this error.
 //
 // # Confidence intervals
 //

@@ -10,9 +10,9 @@
 //  2. For each stack, scaling laws for the executions and references of blocks are fitted (package
 //     blocks/scaling), as if the stack belonged to a separate program. Each core therefore has its
 //     own scaling laws.
-//  3. P(BB_i) follows from the scaling laws at the larger input. P(D|BB_i) is taken from the
-//     largest of the small runs, as in the paper ([Level.Kept]), or its distances are extrapolated
-//     from all small runs ([Level.Scaled]).
+//  3. The scaling laws yield P(BB_i) for the larger input. P(D|BB_i) is taken from the largest of
+//     the small runs, as in the paper ([Level.Kept]), or its distances are extrapolated from all
+//     small runs ([Level.Scaled]).
 //  4. The stack distance cache model computes hit ratios.
 //
 // # Assumptions

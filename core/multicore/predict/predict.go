@@ -8,12 +8,12 @@
 //     executions of blocks are divided among cores, private caches require a separate pass
 //     (apart.go).
 //  3. With [Question.Stacks], the threads' stacks are also analysed (package analysis/sharing),
-//     and, as in the paper, the stack distance cache model (SDCM) is applied to the stacks. SDCM
-//     and the simulation differ by the error of SDCM plus the sampling error of [Question.Sample].
-//     Sampling is the default, because complete stacks for many cores take ten times as long as the
-//     rest of the prediction. [Question.Keep] stores a complete profile of the threads.
-//     [Question.Windows] selects the paper's statistical method: SDCM from windows of each block,
-//     with confidence intervals (package blocksample).
+//     and, as in the paper, the stack distance cache model (SDCM) is applied to the stacks. The
+//     results of SDCM and of the simulation differ by the error of SDCM plus the sampling error of
+//     [Question.Sample]. Sampling is the default, because complete stacks for many cores take ten
+//     times as long as the rest of the prediction. [Question.Keep] stores a complete profile of the
+//     threads. [Question.Windows] selects the paper's statistical method: SDCM from windows of each
+//     block, with confidence intervals (package blocksample).
 //  4. The cycles of blocks are computed (package pipeline) if a processor is given and the trace
 //     has instructions. Each load has the latency of the level in which the simulation found its
 //     line. The time of a core is the sum of visits × cycles over the blocks. [Time] lists the
@@ -23,8 +23,9 @@
 //
 // The local hit ratio of a level is the number of its hits divided by the number of its accesses.
 // The global hit ratio of a level is 1 minus the number of its misses divided by the number of
-// accesses to the first level. The paper's hit ratios of the second level are global. In the paper,
-// the mean over private caches weights all caches equally. [Level.Mean] excludes idle caches.
+// accesses to the first level. The paper reports global hit ratios for the second level. For
+// private caches, the paper reports the mean, in which all caches have the same weight;
+// [Level.Mean] excludes idle caches.
 package predict
 
 import (

@@ -1,5 +1,5 @@
 // Package validate measures how accurately the caches of several cores are predicted from a
-// single-threaded run. It attributes the errors to the individual steps of the prediction.
+// single-threaded run. The package attributes the errors to the individual steps of the prediction.
 //
 // The reference ("truth") is an exact simulation of the program's own threads, in runs with as many
 // threads as cores. Between barriers, the threads' references are put in the chosen order (package

@@ -8,14 +8,14 @@
 //
 //   - Algorithm 1 creates a private trace for each core ([Private]). A parallel block that ran once
 //     is copied to every core. The executions of every other parallel block are divided into one
-//     contiguous part per core, or into chunks that are assigned in turn. Blocks outside of
+//     contiguous part per core, or into chunks that are assigned round-robin. Blocks outside of
 //     parallel regions are executed by core 0. On the other cores, private addresses are moved to
 //     an address range of the core.
 //   - Algorithm 2 creates the trace that the cores present to a shared cache ([Shared]). The
 //     algorithm follows the private trace of core 0, and replaces core 0's n-th execution of a
 //     parallel block by the n-th executions of that block on all cores. The references of these
-//     executions are interleaved in turn or at random. The blocks are therefore in the order of
-//     core 0.
+//     executions are interleaved round-robin or at random. The blocks are therefore in the order in
+//     which core 0 executes them.
 //
 // The private traces and the shared trace have the form of recorded traces. The thread of a record
 // is the number of its core.
@@ -39,14 +39,14 @@
 //     executions than cores, each execution is assigned to one of the first cores. Chunk i is
 //     assigned to core i mod m.
 //   - The paper omits schedules other than static, because recording them takes too much effort. If
-//     all executions take the same time, a dynamic schedule assigns chunks in turn, like a static
-//     schedule with the same chunk. A guided schedule assigns chunks to the core that is free
-//     first. The size of a chunk is (remaining executions / cores), but at least Chunk.
+//     all executions take the same time, a dynamic schedule assigns chunks round-robin, like a
+//     static schedule with the same chunk size. A guided schedule assigns chunks to the core that
+//     is free first. The size of a chunk is (remaining executions / cores), but at least Chunk.
 //   - In the paper, an "offline code analysis tool" lists the parallel blocks. Here, a block is
 //     parallel if it ran between the marks of a parallel region. If a block ran both inside and
-//     outside of regions (in a function that is called from both), the division as printed treats
-//     all its executions as parallel. The division by region treats only the executions inside of
-//     regions as parallel.
+//     outside of regions, because its function was called from both, the division as printed treats
+//     all executions of the block as parallel. The division by region treats only the executions
+//     inside of regions as parallel.
 //   - The round-robin strategy sets tr_id to 0 before the loop, but adds 1 before it takes the
 //     first reference. In addition, tr_id reaches num_traces, which is not a valid trace number.
 //     According to the text, the order of cores is 0, 1, 2, 3, 0 and so on. Therefore, the n-th
@@ -70,7 +70,7 @@
 //     that is labelled as shared ([Ranges]). According to another reading of the paper, only the
 //     references in labelled blocks are shared. Without labels, the part of the stack below the
 //     stack pointer at the fork is private. Outside of regions, the stack pointer at the last fork
-//     is used, which matters only for the division as printed.
+//     is used; this matters only for the division as printed.
 //   - A call ends a block, and the code after the call is a separate block, as in [trace.Block]. In
 //     PPT's traces, the callee's blocks are nested in the caller's block. PPT's script
 //     bb_overlap_solver.py splits these nested blocks first, which has the same effect.

@@ -28,9 +28,9 @@
 // FIRST_HIT. If two arrays overlap in some sets, or begin in the same set with different strides,
 // both are CONF_MISS (§4.4, §4.5). If the arrays belong to nested loops, the inner array is
 // CONF_MISS, because it stays in the cache except for one line per iteration; the outer array is
-// ALWAYS_MISS (§4.7). If the cache is too small, the array is CAP_MISS, even if it was
-// FIRST_MISS (§4.8). If two arrays share a line at their edges, this is not a conflict (§4.10).
-// Cold misses are not distinguished from capacity misses (§3.1).
+// ALWAYS_MISS (§4.7). If the cache is too small, the array is CAP_MISS, even if it was FIRST_MISS
+// (§4.8). Two arrays that share a line at their edges do not conflict (§4.10). Cold misses are not
+// distinguished from capacity misses (§3.1).
 //
 // The run time depends on the size of the tree, the number of sets and the number of arrays in a
 // loop, but not on trip counts.
@@ -39,9 +39,9 @@
 //
 //   - Conflicts are counted for each set. The thesis splits an array into regions, and counts the
 //     ways in each region (§4.4). Here, each set is a region, so only the lines in overfull sets
-//     miss again. Only contexts and classes apply to whole arrays (§4.1). If misses were also
-//     counted for whole arrays instead of sets, the errors would be several times as large as in
-//     the thesis.
+//     miss again. Only contexts and classes apply to whole arrays (§4.1). If misses were counted
+//     for whole arrays instead of sets, the errors would be several times as large as in the
+//     thesis.
 //   - Here, an array with a stride longer than a line occupies only the sets of the lines that it
 //     accesses. The thesis assumes that this array occupies all sets in its address range, and
 //     calls the assumption a weakness (§4.10).
@@ -55,8 +55,8 @@
 //     4.4. If each iteration of the loop uses a whole array, this array is treated as if the loop
 //     used it after the arrays that the loop traverses.
 //   - If a trace compresses badly, the root of its tree contains a large number of arrays that
-//     consist of only one line. Therefore the context of the root consists of lines, not arrays,
-//     and references outside of loops are composed exactly.
+//     consist of only one line. Therefore, the context of the root consists of lines instead of
+//     arrays, and references outside of loops are composed exactly.
 //   - The trip count of a loop may change from one iteration of an outer loop to the next. This
 //     package uses the mean trip count, and the trip counts in eight iterations of the outer loop.
 //     The thesis does not consider loops with varying trip counts.
@@ -78,7 +78,7 @@
 // nests, the thesis's errors are at most 2 % of the latency; this package has no errors. For
 // transposition, triangular products, matrix-vector products and Jacobi's method, which the thesis
 // does not measure, the errors of this package are at most 4.3 % of the latency and 40 % of the
-// misses. The counts of package misses have no errors.
+// misses. The counts of package misses are exact.
 //
 // # Classes from exact counts
 //

@@ -13,10 +13,10 @@
 //	    16   2 x 8  addresses stored to; 0 for none
 //	    32   4 x 8  addresses loaded from; 0 for none
 //
-// Each record becomes a row for the instruction fetch, one for each load, and one for each store,
-// in this order. The PC of each row is the instruction's address. The format contains neither sizes
-// nor threads (each file is the trace of one core). ChampSim's longer record, cloudsuite_instr, is
-// not supported.
+// Each record becomes several rows: one for the instruction fetch, one for each load, and one for
+// each store, in this order. The PC of each row is the instruction's address. The format contains
+// neither sizes nor threads (each file is the trace of one core). ChampSim's longer record,
+// cloudsuite_instr, is not supported.
 package champsim
 
 import (

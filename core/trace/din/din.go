@@ -9,8 +9,8 @@
 // that begin with 0 to 9, it is the size in bytes, as in DineroIV's extended format (informat D).
 // Any other text after the address is ignored. Label 3 marks an escape, and label 4 marks a flush
 // of the simulated cache. Escapes, flushes and blank lines are skipped. The format records neither
-// threads nor the instruction that makes a data reference. A fetch becomes a separate row, and the
-// data lines after it need not belong to the fetched instruction.
+// threads nor the instruction that makes a data reference. An instruction fetch becomes a separate
+// row. The data references after a fetch need not belong to the fetched instruction.
 package din
 
 import (

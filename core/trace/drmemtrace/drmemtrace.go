@@ -9,8 +9,8 @@
 //	     2      2   size: bytes referenced, bytes of an instruction, ...
 //	     4      8   address, or another value
 //
-// The first record has type 25. Its value is the version of the format (so far 2 to 7). The types
-// have the following meanings, as in DynamoRIO's clients/drcachesim/reader/reader.cpp:
+// The first record has type 25, and its value is the version of the format (2 to 7). The types have
+// the following meanings, as in DynamoRIO's clients/drcachesim/reader/reader.cpp:
 //
 //	0, 1              load, store of size bytes; its PC is the instruction before it
 //	10 to 16, 31,     an instruction of size bytes: a fetch; size 0: only the PC of the

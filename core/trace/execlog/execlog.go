@@ -1,7 +1,7 @@
 // Package execlog reads the log that QEMU's plugin execlog writes (contrib/plugins/execlog.c in
 // QEMU's sources), for example with `qemu-x86_64 -plugin libexeclog.so -d plugin -D log prog`.
 //
-// Each line describes one executed instruction. Its fields are the virtual processor, the
+// Each line describes one executed instruction. The fields of a line are the virtual processor, the
 // instruction's address, the first 32 bits of the instruction, its disassembly, and any number of
 // references.
 //

@@ -8,15 +8,16 @@
 //	PacketHeader  1 obj_id string · 2 ver · 3 tick_freq · 4 id_strings {1 key · 2 value string}, repeated
 //	Packet        1 tick · 2 cmd · 3 addr · 4 size · 5 flags · 6 pkt_id · 7 pc
 //
-// Numbers are varints; cmd, addr and size are required. Demand requests are references. A processor
-// sends ReadReq and WriteReq. Below a cache, further requests occur. ReadSharedReq, ReadCleanReq
-// and LoadLockedReq are loads. ReadExReq, WriteLineReq and StoreCondReq are stores, because gem5
-// sends them only for stores. Requests with flag 0x100 (Request::INST_FETCH) are instruction
-// fetches. All other packets, such as responses, write-backs, evictions, upgrades and prefetches,
-// are omitted. The trace's header lists the number of omitted packets of each command. The file
-// does not name the version of gem5 that wrote it. ReadReq and WriteReq have the same numbers in
-// all versions. For all other commands, the numbers of gem5 20 and later are assumed
-// (src/mem/packet.hh, MemCmd::Command). In older versions, these numbers are lower by two or three.
+// Numbers are varints; cmd, addr and size are required. Demand requests become references. A
+// processor sends the demand requests ReadReq and WriteReq. Other demand requests occur below a
+// cache: ReadSharedReq, ReadCleanReq and LoadLockedReq become loads, and ReadExReq, WriteLineReq
+// and StoreCondReq become stores, because gem5 sends them only for stores. Requests with flag 0x100
+// (Request::INST_FETCH) are instruction fetches. All other packets, such as responses, write-backs,
+// evictions, upgrades and prefetches, are omitted. The trace's header lists the number of omitted
+// packets of each command. The file does not name the version of gem5 that wrote it. ReadReq and
+// WriteReq have the same numbers in all versions. For all other commands, the numbers of gem5 20
+// and later are assumed (src/mem/packet.hh, MemCmd::Command). In older versions, these numbers are
+// lower by two or three.
 //
 // If the header lists id_strings, pkt_id is the number of the requestor (for example the data side
 // of a core). Each requestor becomes a thread with a name in [trace.Program]. The field pc is

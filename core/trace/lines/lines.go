@@ -11,8 +11,8 @@
 //     is full.
 //  3. [Reader] alternates between the buffer and the parser, and implements [trace.Reader].
 //
-// If the stream ends with io.EOF, a last line without a newline counts as a line. If it ends with
-// any other error, the incomplete line is dropped.
+// If the stream ends with io.EOF, a last line without a newline counts as a line. If the stream
+// ends with any other error, the incomplete line is dropped.
 package lines
 
 import (

@@ -11,7 +11,7 @@
 //
 // An instruction that loads and stores the same bytes produces two lines. The last line is #eof.
 // Lines that begin with # and blank lines are skipped. The format records neither sizes nor
-// threads. It also omits instructions without references, so the trace contains no fetches.
+// threads. The format also omits instructions without references, so the trace contains no fetches.
 package pinatrace
 
 import (

@@ -1,5 +1,5 @@
 // Package ppt reads the block-labelled memory traces of PPT-SASMM and PPT-AMMP, and the files that
-// accompany such traces. These tools use a modified version of Byfl to write traces.
+// accompany such traces. PPT-SASMM and PPT-AMMP use a modified version of Byfl to write traces.
 //
 // Each line is a reference, or marks the beginning or end of an execution of a basic block:
 //
@@ -22,7 +22,7 @@
 // row, if block entries are selected. A call within a block appears as nested executions of other
 // blocks. The first reference after a call starts a new part of the calling block (Part n after the
 // n-th call), as in [trace.Block], so that no other block makes references during the execution of
-// a part. The number of references varies between executions, so blocks list no sites.
+// a part. The number of references varies between executions of a block, so blocks list no sites.
 // Nevertheless, each reference has a site: one site represents all loads of a block, and one site
 // represents all stores of a block. References outside all blocks have sites of block 0, which is
 // synthetic.

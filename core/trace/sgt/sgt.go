@@ -3,8 +3,8 @@
 //
 // A container stores steps. A step is one execution of a block of code, and contains the addresses
 // that the block's sites accessed. All other data (kinds, sizes, source lines) is stored once, in
-// tables. A coder predicts each step. It assumes that each block is followed by the same block as
-// the last time. It also assumes that every value either grows by its stride, or has the same
+// tables. A coder predicts each step. The coder assumes that each block is followed by the same
+// block as the last time, and that every value either grows by its stride, or has the same
 // difference from the previous value as before. A run of correctly predicted steps of any length
 // takes one or two bytes.
 //
@@ -19,11 +19,11 @@
 //
 // The performance-critical functions are [decoder.fillByRow] for irregular code,
 // [decoder.fillByColumn] for irregular code in WebAssembly, and [decoder.loop] for loops. In a
-// loop, every value is an arithmetic progression, so columns are filled without decoding steps. The
-// predictors, by stride and by link, are known from value prediction (Sazeides and Smith, The
-// Predictability of Data Values, MICRO 1997) and from trace compressors that use such predictors
-// (Burtscher, VPC3, SIGMETRICS 2004). This coder has only two predictors per site, and switches to
-// the other predictor after a miss.
+// loop, every value is an arithmetic progression, so columns are filled without decoding the
+// individual steps. The predictors, by stride and by link, are known from value prediction
+// (Sazeides and Smith, The Predictability of Data Values, MICRO 1997) and from trace compressors
+// that use such predictors (Burtscher, VPC3, SIGMETRICS 2004). This coder has only two predictors
+// per site, and switches to the other predictor after a miss.
 package sgt
 
 // Version is the newest version of the container that this package writes and reads.

@@ -1,9 +1,9 @@
 // Package tracetest provides hand-built, generated and real traces for tests and benchmarks.
 //
 //   - [Lines] and [Of] build traces of a few references.
-//   - [NewReader] replays a trace in batches of any size. It overwrites the batch of the previous
-//     call, so that a consumer that kept a reference to the batch fails its test. [Spoil] adds this
-//     behaviour to any reader.
+//   - [NewReader] replays a trace in batches of any size. The reader overwrites the batch of the
+//     previous call, so that a consumer that kept a reference to the batch fails its test. [Spoil]
+//     adds this behaviour to any reader.
 //   - [Stream] generates references from a [Pattern]. Equal seeds yield equal references.
 //   - [Small] returns real traces of a few kilobytes, and [RealText] returns the large traces in
 //     $STACKGLASS_DATA.

@@ -12,7 +12,7 @@
 // limited, R is halved whenever the number exceeds the limit, and the lines with larger hashes are
 // dropped. The weights of earlier counts do not change. This method alone is inaccurate: it cannot
 // distinguish distances below 1/R from zero, and its result depends on whether the sample contains
-// the few lines that receive most accesses. Two refinements make it more accurate:
+// the few lines that receive most accesses. Two refinements make the method more accurate:
 //
 //  1. The 16 lines on top of the stack, called the front, are tracked for all accesses (front.go).
 //     Most accesses of real programs hit these lines. The distances of accesses that hit in the
@@ -23,7 +23,7 @@
 //     number of lines that have left the front since the accessed line left it (space.go; Eklov and
 //     Hagersten, StatStack, ISPASS 2010). The result is the mean of the prediction and the scaled
 //     number of sampled lines, each weighted by the inverse of its variance. The prediction
-//     dominates for short distances, and the number of sampled lines for long distances.
+//     dominates for short distances, and the number of sampled lines dominates for long distances.
 //
 // Sampled lines are too sparse to count stack distances within sets: at a rate of 1 %, a set of 8
 // ways contains 0.08 sampled lines on average. For sampled profiles, the misses of set-associative
@@ -38,7 +38,7 @@
 // sample, short distances would be over-represented.) While no sample is open, accesses are
 // skipped. After a certain fraction of the mean gap, an open sample counts only one line in 64,
 // chosen by hash. A sample whose line is not accessed again represents a cold access, because each
-// line has one last access and one first access.
+// line has exactly one first access and one last access.
 //
 // # Other analyses
 //
@@ -64,9 +64,9 @@
 //   - Communication (talk.go): the sample contains every access to a sampled line, so the estimates
 //     for words and lines have no bias. If the rate is halved, lines are dropped together with
 //     their counts. Pages are omitted, because the last writer of a page depends on all lines of
-//     the page. A part of a data object that contains no sampled line has no owner. Samples of
-//     single accesses cannot determine the last writer of a word. Kulkarni (section 3.1) therefore
-//     proposes to sample lines or intervals of the run.
+//     the page. If a part of a data object contains no sampled line, the owner of that part is
+//     unknown. Samples of single accesses cannot determine the last writer of a word. Kulkarni
+//     (section 3.1) therefore proposes to sample lines or intervals of the run.
 //
 // A sample of single accesses can detect the last access to a line, but not the first. The number
 // of first accesses, and the number of accesses to invalidated lines, are estimated from up to
@@ -84,14 +84,14 @@
 // # Confidence intervals
 //
 // The sampled lines are divided into 16 independent groups by a hash. Single accesses are assigned
-// to 16 groups in turn. The standard error of the number of misses of each core, site or flow is
-// computed from the variance between the groups. The confidence interval follows from Student's
+// to 16 groups round-robin. The standard error of the number of misses of each core, site or flow
+// is computed from the variance between the groups. The confidence interval follows from Student's
 // t-distribution with 15 degrees of freedom, or 7 for communication, which has 8 groups. The
 // estimated distances are uncertain, too; their standard deviation depends on how the sampler
 // estimates them. The interval for a capacity is therefore widened until it covers the misses at
 // neighbouring capacities. If the sample contains no access that contributes to a result, the upper
-// bound of the result is three sampled accesses (rule of three). If a row of a table is the sum of
-// several sites or flows, their half-widths are added, because all errors may have the same sign.
-// For the histogram of single accesses, each count is treated as a binomial share (Wilson's
-// interval).
+// bound of the result is the weight of three sampled accesses (rule of three). If a row of a table
+// is the sum of several sites or flows, their half-widths are added, because all errors may have
+// the same sign. For the histogram of single accesses, each count is treated as a binomial share
+// (Wilson's interval).
 package estimate

@@ -1,5 +1,5 @@
-// Package folder stores the checkpoints of analyses in a folder. It implements
-// [profile.Checkpoints] for the command.
+// Package folder implements [profile.Checkpoints] for the command, and stores the checkpoints of
+// analyses in a folder.
 //
 // A generation is one saved state of an analysis, in a file KEY-NUMBER.checkpoint. The file
 // contains the data and 24 additional bytes:
@@ -9,9 +9,9 @@
 //	sum    8 bytes little-endian: XXH64 of the data
 //
 // A new generation is first written to KEY.part. Once this file is flushed to the disk, it is
-// renamed, and the second-to-last generation is removed. Therefore, at least one of the two newest
-// generations is complete whenever the program or the machine stops. The process that runs the
-// analysis locks the file KEY.lock.
+// renamed, and all generations except the two newest are removed. Therefore, at least one of the
+// two newest generations is complete whenever the program or the machine stops. The process that
+// runs the analysis locks the file KEY.lock.
 package folder
 
 import (
