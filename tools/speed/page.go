@@ -39,7 +39,7 @@ A dash means that there is no result.
 		fmt.Fprintf(w, "\nNot measured: %s.\n", strings.Join(s.failures, "; "))
 	}
 	s.writeTargets(w)
-	fmt.Fprintf(w, "\n## What bounds the rest\n\n%s", bounds)
+	fmt.Fprintf(w, "\n## Where the time is spent\n\n%s", bounds)
 	s.table(w, "Traces", s.programs, []tableRow{
 		{"references, millions", func(p *program) float64 { return p.references / 1e6 }, nil},
 		{"distinct lines, thousands", func(p *program) float64 { return p.distinct / 1e3 }, nil},

@@ -109,7 +109,7 @@ compares the results of every step.
 | offline-tlb_simulator_v2p | The trace consists of raw AArch64 files, which only DynamoRIO can decode, and its addresses are translated to physical addresses. |
 | unit tests of bit-PLRU | drcachesim chooses among the candidates at random. |
 | unit tests of BRRIP and of exclusive levels with RRIP | In these tests, drcachesim inserts one in 4 lines with a long re-reference interval, whereas stackglass inserts one in 32 lines. Moreover, drcachesim counts a line that returns to an exclusive level as a hit in this level. |
-| unit tests of a custom prefetcher | The prefetcher is a program. |
+| unit tests of a custom prefetcher | The tests define their own prefetcher in C++. |
 `
 
 // checkTable compares the table in the repository with the rows. If -update is set, it writes the
