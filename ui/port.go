@@ -8,8 +8,8 @@
 //	boot.js, charts.js ⇄ Port (wasm/app) ⇄ App ⇄ workers.Carrier ⇄ a web worker
 //	                                      ⇄ profile.Store
 //
-// An App is changed only under the lock of Vugu's event environment. This lock is never held while
-// the program waits for the store, a worker or the browser.
+// An App is changed only under the lock of Vugu's event environment. The program never holds this
+// lock while it waits for the store, a worker or the browser.
 package ui
 
 //go:generate go tool vugugen -s -skip-go-mod -skip-main .

@@ -1,6 +1,6 @@
 // Package byfl reads the result files of Byfl, an instrumenting compiler from Los Alamos National
 // Laboratory (Pakin and McCormick, IISWC 2013). The package converts Byfl's counters to
-// stackglass's own counters, so that the same tables can show both.
+// stackglass's counters, so that both can be shown in the same tables.
 //
 // A file is a sequence of tables. Integers are big-endian. A string is a 16-bit length followed by
 // that many bytes:

@@ -9,8 +9,8 @@
 //
 // The first four formats contain source locations. These formats are written from a [Sheet], which
 // has a column for each event and a row for each source location. Events without a source location
-// are counted in a separate row. Therefore, the rows add up to the exact number of events in the
-// whole run.
+// are counted in a separate row. Therefore, the sum over all rows is the exact number of events in
+// the whole run.
 //
 // The same profile produces the same file on any machine, because no file contains a time or a
 // machine's name.

@@ -62,15 +62,15 @@
 // finished its part steals chunks from the ends of other threads' parts. The initial parts are the
 // same as in a real run, but stealing depends on timing. If [Options.Schedule] is dynamic, there
 // are no initial parts: each chunk is assigned to the core with the least work. The schedule auto
-// is treated as static here, but the runtime treats it as guided.
+// is treated as static here, although LLVM's runtime treats auto as guided.
 //
 // Code for one thread. Core 0 executes single, master and masked constructs; the other cores
-// execute only the test that decides which thread executes the construct. Sections are treated as a
-// loop over sections. Critical sections, locks, ordered loops and tasks are executed where the run
-// executed them, without waiting; [Report.Doubts] counts them. In a reduction, each core adds its
-// part to the result: the loads and stores of the recorded run become modifications, as in teams of
-// up to four threads. Larger teams add their parts pairwise, in a function that the recorded run
-// never calls.
+// execute only the test that decides which thread executes the construct. A sections construct is
+// treated as a loop over its sections. Critical sections, locks, ordered loops and tasks are
+// executed where the run executed them, without waiting; [Report.Doubts] counts them. In a
+// reduction, each core adds its part to the result: the loads and stores of the recorded run become
+// modifications, as in teams of up to four threads. Larger teams add their parts pairwise, in a
+// function that the recorded run never calls.
 //
 // Private addresses (private.go) are the addresses on the stack below the stack pointer of the
 // forking function. For core c, 2^48·c + 64·c is added to each private address. Programs do not use

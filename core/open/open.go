@@ -3,15 +3,15 @@
 //  1. The stream is decompressed as long as it begins with the magic number of a compression format
 //     (an LZ4 frame, gzip, zstd, xz, zip, snappy). Containers and loop-compressed traces of this
 //     project also consist of LZ4 frames, but are treated as trace formats.
-//  2. The trace is read in the first of the [Formats] that recognises its beginning, unless
-//     [Options.Format] selects a format.
+//  2. The trace is read by the first of the [Formats] that recognises the beginning of the trace,
+//     unless [Options.Format] selects a format.
 //
 // For a damaged stream, the reader returns every record before the damage and then a
 // [*trace.DamageError]. The field Cut of the DamageError is true if the stream ends too early, and
-// false if its bytes are wrong. Errors of the underlying reader are returned unchanged. Text has no
-// end mark: if a text trace is truncated within a line, the incomplete line either causes a
-// [*trace.SyntaxError] or happens to be a valid reference. Truncation between two LZ4 frames, or
-// between two blocks of 8 MiB in legacy frames, cannot be detected.
+// false if bytes of the stream are wrong. Errors of the underlying reader are returned unchanged.
+// Text has no end mark: if a text trace is truncated within a line, the incomplete line either
+// causes a [*trace.SyntaxError] or happens to be a valid reference. Truncation between two LZ4
+// frames, or between two blocks of 8 MiB in legacy frames, cannot be detected.
 package open
 
 import (

@@ -3,8 +3,8 @@
 // stored in files and in the browser, and are sent between workers. All later questions about the
 // run can be answered from the profile alone. For example, hierarchy.Predict never reads the trace.
 // A profile is exact (each stack distance has its own count), versioned and checksummed. The same
-// trace and options always yield the same bytes, regardless of the machine and of how the work is
-// divided.
+// trace and options always yield the same bytes, regardless of the machine and of the division of
+// the work.
 //
 //   - [Profile] contains the data.
 //   - [Curve] is the miss-ratio curve of a histogram, for all capacities.

@@ -155,8 +155,8 @@
 //   - A cache with a dirty copy writes the copy back. After a read by another core, the cache keeps
 //     the line as a clean copy.
 //   - After a store, all other caches invalidate the line. After a cache has invalidated a line,
-//     its next demand access to this line is a coherence miss if the access misses. A cache fills a
-//     frame that an invalidation has emptied before it evicts a line.
+//     its next demand access to this line is a coherence miss if the access misses. Before a cache
+//     evicts a line, the cache fills the frames that invalidations have emptied.
 //
 // A store to a modified line (M) causes no transaction. Under MESI, this also applies to an
 // exclusive line (E), which no other cache contained when the line was read. Under MSI, a line that

@@ -21,8 +21,8 @@
 // At most four parts are in transit in either direction, which limits the memory of both sides. A
 // paused run reads nothing, so its decompressor also stops. Neither side polls for messages. The
 // position in the file therefore depends only on the position in the trace, and not on the relative
-// speed of the two sides. Checkpoints require this property. (G. Kahn, "The semantics of a simple
-// language for parallel programming", 1974).
+// speed of the two sides. Checkpoints require this property, which Kahn process networks have (G.
+// Kahn, "The semantics of a simple language for parallel programming", 1974).
 //
 // The analysis worker reads the file itself, so checksums, resuming and disk errors work as for
 // other files. A stream ends as [open.Packing] specifies. Truncated or damaged data results in a

@@ -1,9 +1,9 @@
 // Package web implements workers.Carrier for a page and a web worker, by postMessage. Package
 // workers/local does the same for goroutines. Package web builds for js/wasm only.
 //
-//   - [Spawn], on the page, starts a worker and returns the page's end.
+//   - [Spawn], on the page, starts a worker and returns the page's end of the connection.
 //   - [Help], in a worker, starts a further worker with the same program.
-//   - [Self], in the worker, returns the worker's end.
+//   - [Self], in the worker, returns the worker's end of the connection.
 //   - [Yield] lets a worker receive events during a computation; [Await] waits for a promise.
 //
 // A message is an object with the fields type, job, body and attachment. The type and the job are
@@ -11,7 +11,7 @@
 // of its size. The attachment is cloned; cloning a File does not copy its bytes. The worker's
 // bootstrap script, wasm/worker/worker.js, sends a second kind of message, with the fields exited
 // (the exit code) and why (the first line of the program's last output). This message is necessary
-// because a Go program that runs out of memory ends without an event on the page.
+// because the page receives no event if a Go program runs out of memory and ends.
 //
 // Event handlers run while the program's goroutines are waiting, so a handler that waits for a
 // goroutine would never return. The handlers here only put messages into mailboxes, which never

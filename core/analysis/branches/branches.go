@@ -19,7 +19,7 @@
 //     a landing pad, belongs to the topmost invocation whose latest block lists the entered block
 //     as a successor. If there is no such invocation, or if the entered block follows a call to
 //     setjmp, the entered block belongs to the topmost invocation of its function and counts as
-//     resumed. All invocations above this invocation have ended.
+//     resumed. All invocations above this invocation on the stack have ended.
 //  5. If the block's function has no active invocation, the block counts as resumed, and all
 //     invocations of the thread end. Such blocks occur if a trace begins in the middle of a run, or
 //     if a program switches stacks.

@@ -24,9 +24,9 @@
 //   - producer-consumer: one thread writes the values that other threads use;
 //   - migratory: several threads write values that other threads use.
 //
-// False sharing costs time because of false misses. A false miss is a false event that misses in a
-// cache of any size, because another thread's store invalidated the line. If a falsely shared line
-// has no false misses, its threads used it one after another.
+// False sharing costs time because it causes false misses. A false miss is a false event that
+// misses in a cache of any size, because another thread's store invalidated the line. If a falsely
+// shared line has no false misses, its threads used it one after another.
 //
 // # Method
 //

@@ -3,7 +3,7 @@
 // LRU stacks and counts all stack distances, both in the whole stack and within sets.
 //
 //  1. Threads are assigned to cores: one core per thread, or the groups that the user chooses
-//     (cores.go). Cores that share a cache form a domain. There is always a domain of all cores.
+//     (cores.go). Cores that share a cache form a domain. One domain always contains all cores.
 //  2. Package locality keeps the stack of the whole trace, which is the concurrent stack of all
 //     cores. View 2, the concurrent stack, therefore costs no additional time.
 //  3. A directory (directory.go) records, for every line, which cores have a copy, which core

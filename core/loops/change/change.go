@@ -5,14 +5,14 @@
 //
 //  1. Data layout: [Pad] adds bytes after each row of an array, [Align] aligns arrays to a power of
 //     two, and [Records] merges several arrays into one array of structures. These changes modify
-//     the addresses of leaves, which must remain affine. Otherwise, the change does not apply, and
-//     the error contains the reason.
+//     the addresses of leaves, which must remain affine. If the addresses would not be affine, the
+//     change cannot be applied, and the error contains the reason.
 //  2. Order: [Interchange] exchanges two loops, [Tile] divides loops into tiles, and [Fuse] merges
 //     two neighbouring loops. The references stay the same, but their order changes.
 //  3. [Search] tries many changes to a nest, and returns the best changes.
 //
 // An [Array] is a range of bytes that overlapping references cover. Block entries are leaves that
-// access no memory. Changes keep block entries in their loop bodies.
+// access no memory. A change leaves block entries in their loop bodies.
 //
 // # Legality
 //

@@ -11,7 +11,7 @@
 //     unwanted kinds.
 //  3. [Folding] compresses a trace into a file as the records arrive. Folding keeps only one tree
 //     in memory at a time.
-//  4. [ReadTree] reads a file into a tree, for analyses that do not expand it.
+//  4. [ReadTree] reads a file into a tree, for analyses that do not expand the tree.
 package sgl
 
 import (

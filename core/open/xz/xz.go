@@ -1,9 +1,9 @@
 // Package xz adds the decompression of xz to package open. The package increases the compressed
 // size of a WebAssembly program by 120 KB.
 //
-// The library accepts a file that is truncated between two blocks or within a block's header. The
-// package therefore checks that the file ends with the magic bytes of a stream footer, optionally
-// followed by zeros.
+// The imported library accepts a file that is truncated between two blocks or within a block's
+// header. Package xz therefore checks that the file ends with the magic bytes of a stream footer,
+// optionally followed by zeros.
 package xz
 
 import (

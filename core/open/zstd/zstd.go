@@ -1,8 +1,8 @@
 // Package zstd adds the decompression of Zstandard (RFC 8878) to package open. The package
 // increases the compressed size of a WebAssembly program by 180 KB.
 //
-// The library checks a frame's checksum before it returns the frame's last block. If the checksum
-// is wrong or missing, the last block, with up to 128 KiB of text, is lost.
+// The imported library verifies a frame's checksum before it returns the frame's last block. If the
+// checksum is wrong or missing, the last block, with up to 128 KiB of text, is lost.
 package zstd
 
 import (

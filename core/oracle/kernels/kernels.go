@@ -1,8 +1,8 @@
 // Package kernels describes the loop nests of well-known programs, for the validation of cache
 // models: matrix products (plain, blocked and triangular), transposition, matrix-vector products,
-// Jacobi's method, and strided walks. Elements are doubles. A begins at [Base]. The other arrays
-// follow A; each array begins at the start of a 64-byte line. The vectors of [MVT] are separated by
-// an unused line.
+// Jacobi's method, and strided walks. Elements are doubles. Array A begins at [Base]. The other
+// arrays follow A; each array begins at the start of a 64-byte line. The vectors of [MVT] are
+// separated by an unused line.
 package kernels
 
 import (

@@ -1,5 +1,5 @@
-// Package threads puts the references of a multi-threaded run into a defined order. Predictions
-// of package multicore can then be compared with the run.
+// Package threads puts the references of a multi-threaded run into a defined order. The run can
+// then be compared with predictions of package multicore.
 //
 // In a recorded trace with several threads, the references are in the order in which a machine
 // executed them, possibly with fewer processors than threads. The order hardly affects which

@@ -17,15 +17,16 @@
 //     executions are interleaved round-robin or at random. The blocks are therefore in the order in
 //     which core 0 executes them.
 //
-// The private traces and the shared trace have the form of recorded traces. The thread of a record
-// is the number of its core.
+// The private traces and the shared trace have the form of recorded traces. The thread number of a
+// record is the number of the core that makes the reference.
 //
 // # Division as printed and by region
 //
 // The paper counts a block's executions over the whole trace. As a result, core 0 executes the
-// first parallel regions, and the last core executes the last parallel regions. A block that
-// runs once in each region is copied to all cores only if there is a single region.
-// [Options.PerRegion] counts executions within each region; the rest of the method is the same.
+// parallel regions at the beginning of the run, and the last core executes the parallel regions at
+// the end. A block that runs once in each region is copied to all cores only if there is a single
+// region. [Options.PerRegion] counts executions within each region; the rest of the method is the
+// same.
 //
 // # Gaps and errors in the paper
 //
@@ -38,10 +39,11 @@
 //     differ by at most one, and the first cores execute the larger parts. If there are fewer
 //     executions than cores, each execution is assigned to one of the first cores. Chunk i is
 //     assigned to core i mod m.
-//   - The paper omits schedules other than static, because recording them takes too much effort. If
-//     all executions take the same time, a dynamic schedule assigns chunks round-robin, like a
-//     static schedule with the same chunk size. A guided schedule assigns chunks to the core that
-//     is free first. The size of a chunk is (remaining executions / cores), but at least Chunk.
+//   - The paper omits schedules other than static, because other schedules take too much effort to
+//     record. If all executions take the same time, a dynamic schedule assigns chunks round-robin,
+//     like a static schedule with the same chunk size. A guided schedule assigns chunks to the core
+//     that is free first. The size of a chunk is (remaining executions / cores), but at least
+//     Chunk.
 //   - In the paper, an "offline code analysis tool" lists the parallel blocks. Here, a block is
 //     parallel if it ran between the marks of a parallel region. If a block ran both inside and
 //     outside of regions, because its function was called from both, the division as printed treats
@@ -55,10 +57,10 @@
 //     empty traces are skipped; the random order chooses among the other cores with equal
 //     probability. (The authors' program concatenates whole executions, or shuffles their
 //     references, which loses the order on each core.)
-//   - Algorithm 2 stops after core 0's executions, and loses further executions of other cores.
-//     With a static division, no core has more executions than core 0. With a guided schedule, a
-//     core may have more executions than core 0. Here, the additional executions follow core 0's
-//     last execution, ordered by n as before, so nothing is lost.
+//   - Algorithm 2 stops after core 0's last execution, and loses any further executions of other
+//     cores. With a static division, no core has more executions than core 0. With a guided
+//     schedule, a core may have more executions than core 0. Here, the additional executions follow
+//     core 0's last execution, ordered by n as before, so nothing is lost.
 //   - Copies of blocks that ran once count as executions on each core, and are interleaved like
 //     other executions.
 //   - In the authors' program, the offset between cores is the difference between the highest and

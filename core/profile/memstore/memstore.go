@@ -1,5 +1,5 @@
 // Package memstore implements a [profile.Store] in memory, for tests. The test suite in package
-// storetest checks that it behaves like the store in the browser.
+// storetest checks that this store behaves like the store in the browser.
 package memstore
 
 import (

@@ -1,6 +1,6 @@
 // Package sha256 computes SHA-256 (FIPS 180-4, section 6.2) in the browser. Outside the browser,
-// programs use the standard library. The package of the standard library also links ciphers and
-// random generators for certification, which would account for 2.5 % of the bytes that a first
+// programs use the standard library. For certification, the package of the standard library also
+// links ciphers and random generators, which would account for 2.5 % of the bytes that a first
 // visit to the page transfers.
 //
 // The constants are computed as the standard defines them: the first 32 bits of the fractional

@@ -5,8 +5,8 @@
 //
 //  1. [Buffer.Window] reads as many bytes as the stream delivers into a buffer, and returns all
 //     whole lines in the buffer. [Slack] meaningless bytes follow the lines. A parser can therefore
-//     load eight bytes at a time without checking for the end of the window, because the newline
-//     stops it.
+//     load eight bytes at a time without checking for the end of the window, because the newline at
+//     the end of the last line stops the parser.
 //  2. A [Parser] reads lines of a window into rows of a batch, until the window ends or the batch
 //     is full.
 //  3. [Reader] alternates between the buffer and the parser, and implements [trace.Reader].

@@ -12,7 +12,7 @@
 // separately, even if the instruction is atomic. QEMU 7 does not support AVX-512, so programs that
 // require it crash. Accesses by the kernel and by child processes are not recorded.
 //
-// Package arrange converts the recording to a trace, and adds the names for the addresses.
+// Package arrange converts the recording to a trace, and adds the names of functions and variables.
 package qemu
 
 import (

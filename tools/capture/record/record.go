@@ -1,6 +1,6 @@
 // Package record runs a program under a tracer and writes its trace. QEMU (package qemu) is fast
-// and records threads and blocks. Package arrange then adds the names for addresses. The
-// alternative is Valgrind's lackey, whose text output is converted while the program runs.
+// and records threads and blocks. Package arrange then adds the names of functions and variables.
+// The alternative is Valgrind's lackey, whose text output is converted while the program runs.
 //
 // The program has the same standard streams, environment and exit status as without tracing.
 package record

@@ -1,5 +1,5 @@
 // Package chromium finds and starts the browser for the project's tools. The browser is headless
-// and sends no network requests except the page's requests.
+// and makes no network requests of its own.
 package chromium
 
 import (
