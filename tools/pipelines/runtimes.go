@@ -253,7 +253,7 @@ This table compares predicted run times of kernels with measurements. “Predict
 %[1]sstackglass pipeline run.sgt --processor %[2]s --module sizes.ll%[1]s for the kernel's
 function, from a trace of one run. “Measured” is the time of the fastest of many runs of the same
 code without tracing, in clock cycles. The code was compiled for this machine with %[1]sclang-19 -O2%[1]s.
-The model was not fitted to these kernels: its numbers are from measurements of single instructions,
+The model was not fitted to these kernels: its numbers come from measurements of single instructions,
 from copies and chains of loads in each level of memory, and from the vendor.
 
 Machine: %[3]s. The memory of the machine, as measured by probes:
@@ -284,7 +284,7 @@ Machine: %[3]s. The memory of the machine, as measured by probes:
 		}
 		fmt.Fprintf(w, "| %s | %d | %s | %s | %.0f | %+.1f %% | %s | %s |\n", o.kernel.name, o.size.n, o.size.level, wholeCycles(o.predicted), o.measured, e, o.by, why)
 	}
-	fmt.Fprintf(w, "\nThe mean error is %.1f %%, the median %.1f %%.\n\n", mean(errors), median(errors))
+	fmt.Fprintf(w, "\nThe mean error is %.1f %%, and the median error is %.1f %%.\n\n", mean(errors), median(errors))
 	for i := range kernels {
 		fmt.Fprintf(w, "- %s: %s\n", kernels[i].name, kernels[i].about)
 	}

@@ -90,7 +90,7 @@ func TestPage(t *testing.T) {
 	for _, want := range []string{
 		"| L1 | 1 KiB | 4 | 0 | 0 | 0 |\n| memory | – | 90 | 7 | 0 | 0 |\n",
 		"| one | 10 | L1 | 110 | 100 | +10.0 % | ports |  |\n| one | 20 | memory | 50 | 100 | -50.0 % | misses | a reason |\n",
-		"The mean error is 30.0 %, the median 30.0 %.", "A toy; made up", "\n- " + pipeline.NotModelled()[0] + "\n",
+		"The mean error is 30.0 %, and the median error is 30.0 %.", "A toy; made up", "\n- " + pipeline.NotModelled()[0] + "\n",
 	} {
 		if !strings.Contains(w.String(), want) {
 			t.Errorf("no %q in\n%s", want, w.String())
