@@ -2,8 +2,8 @@
 // distances, counters, and the misses of caches. The command prints these tables, exports contain
 // them, and comparisons join the tables of two runs.
 //
-// Numbers are exact unless the table's title states otherwise. The title of a shortened table names
-// the format that contains all rows.
+// Numbers are exact unless the table's title states otherwise. If a table is shortened, its title
+// names the output format that contains all rows.
 package answers
 
 import (

@@ -37,11 +37,12 @@
 //     If the weights come from a recorded run, the recorded numbers of invocations are used
 //     instead.
 //  4. The counts are rounded and checked against the equations in integer arithmetic: flows are
-//     128-bit products that must divide without a remainder. The system has a unique solution, so
-//     integer counts that satisfy all equations are exact. [Solution] lists the functions for which
-//     this is proven. If the rounded counts do not satisfy the equations, a correction is computed
-//     from the residual (iterative refinement). For counts that are not integers, for example after
-//     a branch with probability 1/3, [Solution.Error] bounds the error.
+//     quotients of 128-bit products, and the remainders are added up as exact fractions. The system
+//     has a unique solution, so integer counts that satisfy all equations are exact. [Solution]
+//     lists the functions for which this is proven. If the rounded counts do not satisfy the
+//     equations, a correction is computed from the residual (iterative refinement). For counts that
+//     are not integers, for example after a branch with probability 1/3, [Solution.Error] bounds
+//     the error.
 //
 // Exceptions, longjmp and the end of the program end invocations in the middle of a function. Basic
 // blocks are therefore split after calls (package ir), and the part before the split has a weight

@@ -4,11 +4,11 @@
 //   - A fully associative LRU level is predicted exactly from the stack-distance histogram of its
 //     line size. Accesses with a stack distance below the level's number of lines are hits
 //     (MODELS §2).
-//   - A set-associative level is predicted exactly if a set table of the profile covers it. The
-//     number of sets must then be a power of two and at most 65,536, the low bits of the line
-//     number must select the set, and there may be at most 32 ways (MODELS §4). The prediction is
-//     also exact if the profile contains the line utilisation of the level, because the measurement
-//     simulates the sets.
+//   - A set-associative level is predicted exactly if the profile's table of depths within sets
+//     covers the level. The number of sets must then be a power of two and at most 65,536, the low
+//     bits of the line number must select the set, and there may be at most 32 ways (MODELS §4).
+//     The prediction is also exact if the profile contains the line utilisation of the level,
+//     because the measurement simulates the sets.
 //   - Any other set-associative level is predicted with SDCM, which computes the probability of a
 //     hit at each distance for a random mapping of lines to sets (MODELS §5), and causes a warning.
 //     Exact predictions include the result of SDCM for comparison.

@@ -35,20 +35,20 @@
 // trace.
 //
 // Iterations (looprun.go, shape.go) are occurrences of a loop's header in the function that calls
-// the runtime to share the loop. The header is one loop level deeper than the call. It is two
-// levels deeper if there is a loop over chunks: in static schedules with a chunk size, and in all
-// schedules in which the runtime distributes the chunks. In a single-threaded run, all iterations
-// are in one chunk. Each core executes the code before and after the iterations once for each of
-// its chunks. The loop over chunks tests whether there is another chunk. In unoptimised code, the
-// test precedes the chunk. The single-threaded run then executed the test twice: the test succeeded
-// before the only chunk, and failed after this chunk. Each core executes the successful test for
-// each of its chunks, and the failed test once. The code before a last chunk that is shorter than
-// the others begins like the failed test, up to the last block that the two tests have in common,
-// and then continues like the successful test. In a rotated loop, the test follows the chunk. The
-// single-threaded run then executed only the failed test, which is used for all tests. If the loop
-// exits at a test that is not at the end of an iteration, an iteration begins after a test and
-// includes the next test. A core without iterations skips the code before and after the iterations
-// if the program contains a path around this code.
+// the runtime to divide the loop among the threads. The header is one loop level deeper than the
+// call. It is two levels deeper if there is a loop over chunks: in static schedules with a chunk
+// size, and in all schedules in which the runtime distributes the chunks. In a single-threaded run,
+// all iterations are in one chunk. Each core executes the code before and after the iterations once
+// for each of its chunks. The loop over chunks tests whether there is another chunk. In unoptimised
+// code, the test precedes the chunk. The single-threaded run then executed the test twice: the test
+// succeeded before the only chunk, and failed after this chunk. Each core executes the successful
+// test for each of its chunks, and the failed test once. The code before a last chunk that is
+// shorter than the others begins like the failed test, up to the last block that the two tests have
+// in common, and then continues like the successful test. In a rotated loop, the test follows the
+// chunk. The single-threaded run then executed only the failed test, which is used for all tests.
+// If the loop exits at a test that is not at the end of an iteration, an iteration begins after a
+// test and includes the next test. A core without iterations skips the code before and after the
+// iterations if the program contains a path around this code.
 //
 // Schedules (schedule.go) follow LLVM's runtime. In static schedules, each core executes one
 // contiguous part of the iterations or, with a chunk size, every n-th chunk, where n is the number

@@ -31,10 +31,10 @@
 //     structures that are accessed by an index, and loads of lines that were fetched by stores or
 //     in an earlier iteration.
 //  5. [Processor.Runtime] sums the times of all blocks, weighted by their executions. A memory
-//     model provides the average latency of loads, the shares of accesses that cross a line,
-//     independent misses, and sequential lines. Independent misses and sequential lines, together
-//     with a loop's loads and stores, add lower bounds for the loop (the ECM model). In the ECM
-//     model, fetches that overlap with computation cost nothing.
+//     model provides the average latency of loads, the shares of accesses that cross a line, and
+//     the numbers of independent misses and of sequential lines. Independent misses and sequential
+//     lines, together with a loop's loads and stores, add lower bounds for the loop (the ECM
+//     model). In the ECM model, fetches that overlap with computation cost nothing.
 //
 // # The target of the code
 //
@@ -73,7 +73,7 @@
 //   - llvm.minnum without NaNs.
 //
 // Register copies are not included either. Code without AVX needs such copies, because its
-// instructions overwrite an operand. The copies use dispatch slots, but no port.
+// instructions overwrite an operand. The copies use dispatch slots, but no ports.
 //
 // # Differences from the slides
 //

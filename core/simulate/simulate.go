@@ -77,9 +77,9 @@
 //     value 3. SRRIP inserts lines with the value 2. BRRIP inserts the first of every 32 lines with
 //     the value 2, and all other lines with the value 3. DRRIP chooses between SRRIP and BRRIP by
 //     set dueling. The sets are divided into at most 32 groups of consecutive sets. The first set
-//     of a group uses SRRIP, and the last set uses BRRIP. The other sets use the policy with fewer
-//     misses in these sets, according to a 10-bit counter. If the cache has only one set, it uses
-//     SRRIP.
+//     of a group always uses SRRIP, and the last set always uses BRRIP. All other sets use the
+//     policy that has fewer misses in these dedicated sets, according to a 10-bit counter. A DRRIP
+//     cache with only one set uses SRRIP.
 //
 // Hits of any kind, including hits of prefetches and write-backs, count as uses of a line.
 //

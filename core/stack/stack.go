@@ -14,7 +14,7 @@
 //     (table.go) maps the line to its stamp. A bitmap of live stamps with a tree of prefix counts
 //     (stamps.go) counts the newer stamps in a small, fixed number of steps.
 //
-// The search of the array needs no hash table, so accesses that miss the array are queued and
+// Searching the array requires no hash table. Accesses that miss the array are queued, and
 // processed in bursts. A burst first touches the slots of its lines in the hash table, so that
 // their cache misses overlap.
 //
@@ -28,11 +28,11 @@
 // When the stamps run out, the live stamps are renumbered from zero. Stamps rarely run out, because
 // there are several times as many stamps as lines.
 //
-// [Sets] also covers set-associative caches. For every number of sets from 2^0 to 2^16, it computes
-// the depth at which each access finds its line in its set (MODELS §4; Hill and Smith, 1989, call
-// this all-associativity simulation). With 2^a sets, two lines are in the same set if the last a
-// bits of their line numbers agree. The largest such a is the number of trailing zeros in the XOR
-// of the two line numbers.
+// [Sets] also covers set-associative caches. For every number of sets from 2^0 to 2^16, [Sets]
+// computes the depth at which each access finds its line in its set (MODELS §4; Hill and Smith,
+// 1989, call this all-associativity simulation). With 2^a sets, two lines are in the same set if
+// the last a bits of their line numbers agree. The largest such a is the number of trailing zeros
+// in the XOR of the two line numbers.
 //
 //  1. For a line in the top array, the lines above it are known. Each line above adds one to the
 //     depth for every number of sets for which both lines are in the same set. One addition to a

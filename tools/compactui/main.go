@@ -1,6 +1,6 @@
-// Compactui rewrites the Go code that vugugen generates from components, so that it compiles to
-// fewer bytes. Calls to functions in ui/nodes.go replace the statements for each node, listener and
-// property. The resulting nodes are the same, except for white space that browsers do not show
+// Compactui rewrites the Go code that vugugen generates from components, so that the code compiles
+// to fewer bytes. Calls to functions in ui/nodes.go replace the statements for each node, listener
+// and property. The resulting nodes are the same, except for white space that browsers do not show
 // (space.go).
 //
 //	compactui FILE

@@ -20,7 +20,7 @@
 //  4. Timeouts are long enough for the slowest machines, so no test fails because a machine is
 //     slow.
 //
-// Most tests use the page as served by the command. hostings_test.go tests the other ways to serve
+// Most tests use the page that the command serves. hostings_test.go tests the other ways to serve
 // the page: a static host without headers, Cloudflare's runtime, the unzipped archive and the
 // single file. For each of these ways, TestPolicy uses every feature of the page.
 //

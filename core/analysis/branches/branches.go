@@ -21,8 +21,8 @@
 //     setjmp, the entered block belongs to the topmost invocation of its function and counts as
 //     resumed. All invocations above this invocation on the stack have ended.
 //  5. If the block's function has no active invocation, the block counts as resumed, and all
-//     invocations of the thread end. Such blocks occur if a trace begins in the middle of a run, or
-//     if a program switches stacks.
+//     invocations of the thread end. Blocks without an active invocation occur if a trace begins in
+//     the middle of a run, or if a program switches stacks.
 //
 // Invocations that are still on a stack at the end did not return, because the program exited or
 // the trace ended. The stack-distance histogram of a block is the sum of the histograms of its

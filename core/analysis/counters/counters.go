@@ -31,8 +31,8 @@
 // Vector instructions are counted by lane: an fadd of <4 x float> is four flops, as in Byfl.
 //
 //   - Loads, stores: references of these kinds. A modify (an atomic exchange) counts as one load
-//     and one store (MODELS §1). Each access counts the bytes of its data type. A masked vector
-//     access counts once for each sequence of adjacent active lanes.
+//     and one store (MODELS §1). Each access adds the size of its data type to the bytes. A masked
+//     vector access counts once for each sequence of adjacent active lanes.
 //   - Moves and sets: calls to memcpy or memmove (moves) and to memset (sets), and their bytes. As
 //     in Byfl, moves and sets do not count as loads or stores.
 //   - Flops: fadd, fsub, fmul, fdiv, frem and fneg count as one each, fma and fmuladd as two. Byfl

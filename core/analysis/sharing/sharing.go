@@ -20,7 +20,7 @@
 //
 // A trace with one core needs no additional time. As long as only one core has accessed memory, the
 // stack of the whole trace is also the stack of this core. When a second core appears, the analysis
-// starts with the counts of this stack.
+// takes over the counts of this stack.
 //
 // Segments of a trace are joined exactly (append.go), even if each segment has only one core. A
 // segment therefore records everything that depends on earlier records (segment.go): first touches

@@ -40,19 +40,20 @@
 // # Programs
 //
 // [FitProgram] predicts a complete run from complete runs. [FitProgram] fits a law to each edge
-// between blocks, and to the references and distances of each site. [Predicted.Slack] is the
-// imbalance of the predicted edges before they are corrected. The result is a profile, which can be
-// used like any other profile. Only the bins of a site's distances are known. Within a bin, a
-// site's distances are assumed to have the same distribution as the exact distances of all
-// references of the same kind.
+// between blocks, and to the references and distances of each site. [Predicted.Slack] is the total
+// difference between the predicted entries and exits of blocks, before the edges are balanced. The
+// result is a profile, which can be used like any other profile. Only the bins of a site's
+// distances are known. Within a bin, a site's distances are assumed to have the same distribution
+// as the exact distances of all references of the same kind.
 //
 // # Limits
 //
 // The mapping of lines to sets is not predicted. Arrays with power-of-two sizes that map to the
 // same sets miss more often than the stack distance cache model predicts. If an allocator aligns
 // arrays differently from run to run, references cross line boundaries in only some runs, so the
-// numbers of line accesses follow no law. If a parameter has the same value in all runs, other
-// values cannot be predicted. If no run executed a block, its predicted count is 0.
+// numbers of line accesses follow no law. If a parameter has the same value in all runs, runs with
+// other values of this parameter cannot be predicted. If no run executed a block, its predicted
+// count is 0.
 package scaling
 
 import (

@@ -13,9 +13,9 @@
 //     moved together with their references. The next iterations then repeat these iterations at
 //     shifted addresses. To skip the remaining periods of the loop, the increments of the counters
 //     and the movements of the lines are multiplied by the number of skipped periods.
-//  4. Cold misses are first touches of a line. Capacity misses are the other misses of a fully
-//     associative cache with the same number of lines. The number of conflict misses is the total
-//     number of misses minus the number of cold and capacity misses, and may be negative
+//  4. Cold misses are first touches of a line. Capacity misses are the misses, except cold misses,
+//     of a fully associative cache with the same number of lines. The number of conflict misses is
+//     the total number of misses minus the number of cold and capacity misses, and may be negative
 //     (MODELS §4).
 //
 // # When warping is sound

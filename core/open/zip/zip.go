@@ -3,9 +3,9 @@
 // one trace.
 //
 // The archive is read from its beginning to its end, so it may come from a pipe. Members are
-// therefore found by their own headers, and the central directory at the end of the archive only
-// shows that the archive is complete. Bytes after the central directory are ignored. The checksum
-// of every member is verified.
+// therefore located by their local file headers, and the central directory at the end of the
+// archive is used only to check that the archive is complete. Bytes after the central directory are
+// ignored. The checksum of every member is verified.
 package zip
 
 import (

@@ -3,8 +3,8 @@
 // Analytical Shared Memory Model, MEMSYS 2020, §3.2 and §3.3). The package is meant for comparison
 // with the division by iterations in package multicore, and for users of PPT's files.
 //
-// The unit is the execution of a basic block, which the paper calls a window. There are no
-// iterations, loop schedules or barriers:
+// The unit of division is the execution of a basic block, which the paper calls a window. The
+// algorithms do not consider iterations, loop schedules or barriers:
 //
 //   - Algorithm 1 creates a private trace for each core ([Private]). A parallel block that ran once
 //     is copied to every core. The executions of every other parallel block are divided into one
@@ -51,8 +51,8 @@
 //     inside of regions as parallel.
 //   - The round-robin strategy sets tr_id to 0 before the loop, but adds 1 before it takes the
 //     first reference. In addition, tr_id reaches num_traces, which is not a valid trace number.
-//     According to the text, the order of cores is 0, 1, 2, 3, 0 and so on. Therefore, the n-th
-//     executions begin with core 0 here.
+//     According to the text, the order of cores is 0, 1, 2, 3, 0 and so on. Therefore, this package
+//     begins the n-th executions with core 0.
 //   - The round-robin and random strategies both pop references from empty traces. Here, cores with
 //     empty traces are skipped; the random order chooses among the other cores with equal
 //     probability. (The authors' program concatenates whole executions, or shuffles their
@@ -81,7 +81,7 @@
 //
 // The number of executions of a block is known only at the end of the region or trace. Therefore,
 // the whole region is kept in memory. For the division as printed in the paper, the whole trace is
-// kept. A reference occupies two or three bytes if its address is regular, and up to ten more
-// bytes otherwise. [Options.LimitBytes] limits the memory. For the division by region, accesses
-// outside of regions are not kept.
+// kept in memory. A reference occupies two or three bytes if its address is regular, and up to ten
+// more bytes otherwise. [Options.LimitBytes] limits the memory. For the division by region,
+// accesses outside of regions are not kept in memory.
 package sasmm

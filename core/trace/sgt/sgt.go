@@ -20,7 +20,7 @@
 // The performance-critical functions are [decoder.fillByRow] for irregular code,
 // [decoder.fillByColumn] for irregular code in WebAssembly, and [decoder.loop] for loops. In a
 // loop, every value is an arithmetic progression, so columns are filled without decoding the
-// individual steps. The predictors, by stride and by link, are known from value prediction
+// individual steps. The stride predictor and the link predictor are known from value prediction
 // (Sazeides and Smith, The Predictability of Data Values, MICRO 1997) and from trace compressors
 // that use such predictors (Burtscher, VPC3, SIGMETRICS 2004). This coder has only two predictors
 // per site, and switches to the other predictor after a miss.

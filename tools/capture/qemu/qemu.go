@@ -3,14 +3,14 @@
 //
 // QEMU translates a program's instructions block by block and can call a plugin at each block and
 // each reference. The plugin is written in C (in the plugin folder). The plugin writes a .sgt
-// container with the same code as the runtime of instrumented programs. When the plugin is first
-// needed, it is compiled with any installed compiler, and stored in the user's cache folder.
+// container, with the same code that the runtime of instrumented programs uses. When the plugin is
+// first needed, it is compiled with any installed compiler, and stored in the user's cache folder.
 //
 // The recording contains the accesses as the emulator makes them. A 16-byte access is recorded as
 // two accesses of 8 bytes. A repeated instruction (rep movs) is recorded as one access per element,
 // with a block entry for each restart. The loads and stores of an instruction are recorded
 // separately, even if the instruction is atomic. QEMU 7 does not support AVX-512, so programs that
-// require it crash. Accesses by the kernel and by child processes are not recorded.
+// require AVX-512 crash. Accesses by the kernel and by child processes are not recorded.
 //
 // Package arrange converts the recording to a trace, and adds the names of functions and variables.
 package qemu

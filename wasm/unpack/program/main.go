@@ -4,7 +4,7 @@
 // cannot read (package unpack), answers the page's questions (package answerers), or serves
 // analyses that the page's own program does not contain (package host). The page's own program can
 // analyse neither samples nor data structures. The code for the analysis of data structures is
-// linked because package answerers contains the verb "data".
+// linked into this program, because package answerers contains the verb "data".
 package main
 
 import (

@@ -17,8 +17,9 @@
 //  1. The 16 lines on top of the stack, called the front, are tracked for all accesses (front.go).
 //     Most accesses of real programs hit these lines. The distances of accesses that hit in the
 //     front are exact, and their lines need not be hashed. Only the accesses beyond the front are
-//     sampled. The number of accesses beyond the front is known. If the sum of the scaled sample
-//     differs from this number, the difference is added at the shortest distances (SHARDS-adj).
+//     sampled. The number of accesses beyond the front is known. If the scaled number of sampled
+//     accesses differs from this number, the difference is added at the shortest distances
+//     (SHARDS-adj).
 //  2. A second estimate of the distance is available at any sampling rate: it is predicted from the
 //     number of lines that have left the front since the accessed line left it (space.go; Eklov and
 //     Hagersten, StatStack, ISPASS 2010). The result is the mean of the prediction and the scaled
@@ -84,14 +85,14 @@
 // # Confidence intervals
 //
 // The sampled lines are divided into 16 independent groups by a hash. Single accesses are assigned
-// to 16 groups round-robin. The standard error of the number of misses of each core, site or flow
-// is computed from the variance between the groups. The confidence interval follows from Student's
-// t-distribution with 15 degrees of freedom, or 7 for communication, which has 8 groups. The
-// estimated distances are uncertain, too; their standard deviation depends on how the sampler
-// estimates them. The interval for a capacity is therefore widened until it covers the misses at
-// neighbouring capacities. If the sample contains no access that contributes to a result, the upper
-// bound of the result is the weight of three sampled accesses (rule of three). If a row of a table
-// is the sum of several sites or flows, their half-widths are added, because all errors may have
-// the same sign. For the histogram of single accesses, each count is treated as a binomial share
-// (Wilson's interval).
+// to 16 groups round-robin. The standard error of the number of misses of each core, site or
+// communication flow is computed from the variance between the groups. The confidence interval
+// follows from Student's t-distribution with 15 degrees of freedom, or 7 for communication, which
+// has 8 groups. The estimated distances are uncertain, too; their standard deviation depends on how
+// the sampler estimates them. The interval for a capacity is therefore widened until it covers the
+// misses at neighbouring capacities. If the sample contains no access that contributes to a result,
+// the upper bound of the result is the weight of three sampled accesses (rule of three). If a row
+// of a table is the sum of several sites or flows, their half-widths are added, because all errors
+// may have the same sign. For the histogram of single accesses, each count is treated as a binomial
+// share (Wilson's interval).
 package estimate

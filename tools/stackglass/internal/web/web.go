@@ -1,6 +1,6 @@
 // Package web serves the page's files on this machine. Every response has the page's security
-// policy and the correct media type. Responses are compressed if the browser supports it, and are
-// never stale.
+// policy and the correct media type. Responses are compressed if the browser supports compression,
+// and are never stale.
 package web
 
 import (
