@@ -79,11 +79,12 @@ type Spec struct {
 }
 
 // Sampling selects a sample of the accesses and estimates the counts of package locality from it.
-// Package analysis/sample implements it, and analysis/sample/estimate creates its analyses.
+// Package analysis/sample implements Sampling. Package analysis/sample/estimate creates the
+// analyses.
 type Sampling interface {
 	Locality(lineBytes []uint32) SampledLocality
 	// KeepsLines reports whether the sample consists of cache lines, and contains every access to
-	// these lines. The last writer of each sampled line is then known.
+	// these lines. In such a sample, the last writer of each line is known.
 	KeepsLines() bool
 	// Followers returns the other analyses that read the sample, in the order in which they read
 	// each batch.

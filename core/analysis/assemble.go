@@ -126,12 +126,12 @@ func (p *Plan) selectEvents(source trace.Source, threads int) (events trace.Kind
 // segmentSpec returns the spec without the analyses that do not support segments.
 func (p *Plan) segmentSpec() Spec { return p.spec.withoutAnalyses(p.inOrder) }
 
-// Ordered reports whether some analyses of the run do not support segments, so that Finish needs
-// the result of InOrder.
+// Ordered reports whether Finish needs the result of InOrder, because some analyses of the run do
+// not support segments.
 func (p *Plan) Ordered() bool { return p.inOrder != 0 && len(p.Stretches) > 0 }
 
-// InOrder runs only the analyses that do not support segments. They read the whole trace, and
-// InOrder returns their results. InOrder calls onProgress between steps. If onProgress fails,
+// InOrder runs only the analyses that do not support segments. These analyses read the whole trace,
+// and InOrder returns their results. InOrder calls onProgress between steps. If onProgress fails,
 // InOrder returns its error.
 func (p *Plan) InOrder(r trace.Reader, onProgress func(Progress) error) (*profile.Profile, error) {
 	run := newRunner(p.spec.onlyAnalyses(p.inOrder), r)

@@ -76,8 +76,8 @@ type DividedOptions struct {
 	MemoryBytes uint64
 	// Narrow omits the events that are needed only by analyses that do not support segments, such
 	// as loop compression. Helpers always omit these events. The run itself omits these events as
-	// soon as these analyses need no more rows. [Divided.State] then fails, because positions in a
-	// state are numbers of rows, including all events.
+	// soon as those analyses read no more rows. [Divided.State] then fails, because positions in a
+	// state are counted in rows, including the rows of all events.
 	Narrow bool
 }
 

@@ -327,8 +327,8 @@ func (r *Runner) Spill(b contract.Budget) (now Spec, ok bool) {
 var ErrStopped = errors.New("stopped by the user")
 
 // StateAfter returns the state to store in the profile of a run. The run ended with the error err,
-// or is complete if err is nil. The state contains the reason for the end. The reason is part of
-// the digest, so the reason must not contain a file name. If the message of an error contains a
+// or is complete if err is nil. The state contains the reason why the run ended. This reason must
+// not contain a file name, because it is part of the digest. If the message of an error contains a
 // file name, the error has a method Nameless, which returns the message without the file name.
 func StateAfter(err error, references uint64) profile.State {
 	if err == nil {
@@ -357,7 +357,7 @@ func StateAfter(err error, references uint64) profile.State {
 // MemoryError reports that a run was ended because it used too much memory.
 type MemoryError struct {
 	LimitBytes uint64
-	References uint64 // number of references analysed before the end
+	References uint64 // number of references analysed before the run was ended
 	NeedBytes  uint64 // number of bytes that are needed before the first reference, if this number exceeds the limit; otherwise 0
 }
 

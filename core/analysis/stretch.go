@@ -60,7 +60,7 @@ func NewStretcher(spec Spec, source trace.Source) *Stretcher {
 }
 
 // Begin begins a segment. If the results depend on the layout of memory blocks, the Stretcher first
-// reads all rows before the segment that it has not read yet.
+// reads all earlier rows of the trace that it has not read yet.
 func (s *Stretcher) Begin(next Stretch) {
 	s.laid, s.layout = false, nil
 	s.begin(next)

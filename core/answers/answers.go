@@ -62,8 +62,8 @@ func Kinds(p *profile.Profile) report.Table {
 	return t
 }
 
-// Histogram returns a table with a row for every distance, ascending. Cold accesses ("inf") are the
-// last row.
+// Histogram returns a table with a row for every distance, ascending. The last row ("inf") contains
+// the number of cold accesses.
 func Histogram(counts *profile.Histogram, cold uint64) report.Table {
 	t := report.Table{Key: "histogram", Columns: report.Columns("distance (lines)", "count=accesses")}
 	for d, n := range counts.All() {
@@ -206,8 +206,8 @@ func countedSets(t *profile.SetTable) func(yield func(sets uint64) bool) {
 	}
 }
 
-// SetsGrid returns a summary of [Sets]: each row is a number of sets, each column is a number of
-// ways (a power of two), and the cells contain miss ratios.
+// SetsGrid returns a summary of [Sets]: the miss ratios, with a row for each number of sets and a
+// column for each number of ways that is a power of two.
 func SetsGrid(l *profile.Locality) report.Table {
 	t := report.Table{Key: "sets", Title: "Exact miss ratios of LRU caches (for misses and every number of ways, use --format csv)",
 		Columns: report.Columns("sets")}

@@ -511,10 +511,10 @@ func (c *Calls) ByPath(share float64) report.Table {
 	return t
 }
 
-// ByCaller returns the tree of calls from callees to callers. The roots are all functions with
-// their own counts, in descending order of the main event. The row of a caller below a function
-// contains the part of the function's counts that results from the caller's calls. Counts that
-// include callees count a recursive call only once.
+// ByCaller returns the tree of calls from callees to callers. The roots are all functions, in
+// descending order of their exclusive counts of the main event. The row of a caller below a
+// function contains the part of the function's counts that results from the caller's calls. Counts
+// that include callees count a recursive call only once.
 func (c *Calls) ByCaller(share float64) report.Table {
 	t := c.newTree("callers", "Functions and their callers")
 	var all []coveredPath
@@ -550,8 +550,8 @@ func same(paths []int) (list []coveredPath) {
 	return list
 }
 
-// ByFunction returns the sums of the paths of each function, in descending order of the main event.
-// The callees of recursive calls are counted only once.
+// ByFunction returns the counts of each function, summed over the function's call paths, in
+// descending order of the main event. The callees of recursive calls are counted only once.
 func (c *Calls) ByFunction() report.Table {
 	t := report.Table{Key: "functions", Title: "Functions, with " + c.Events[c.Main].Label, Columns: c.columns("function", "paths", "file", "line")}
 	var all []coveredPath

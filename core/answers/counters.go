@@ -20,8 +20,9 @@ const (
 	ByBlock    CountersBy = "block"
 )
 
-// CountersOf returns the table of functions or blocks, sorted by the column with this key. By
-// default, it sorts by bytes. Numbers are sorted in descending order, and words in ascending order.
+// CountersOf returns the table of functions or blocks, sorted by the column with this key. The
+// default is the number of bytes. Numbers are sorted in descending order, and words in ascending
+// order.
 func CountersOf(c *profile.Counters, by CountersBy, column string) report.Table {
 	t := blockTable(c)
 	if by == ByFunction {
@@ -40,7 +41,7 @@ func CountersOf(c *profile.Counters, by CountersBy, column string) report.Table 
 const wideCounters = " bytes last_line loads stores calls vector_ops instructions memmove_bytes memset_bytes "
 
 // NarrowCounters drops the less important columns of a table of functions or blocks, so that the
-// table fits on a screen. It never drops the column whose key is the parameter keep.
+// table fits on a screen. NarrowCounters never drops the column whose key is the parameter keep.
 func NarrowCounters(t report.Table, keep string) report.Table {
 	var columns []int
 	for i := range t.Columns {

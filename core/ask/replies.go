@@ -119,7 +119,8 @@ func ModelAdvice(note string) string {
 }
 
 // Predicted converts a reply to an [answers.MulticoreQuestion] into an answer of the verb
-// multicore. The answer contains only the table whose key is by, or the main tables if by is "".
+// multicore. The answer contains only the table whose key is the parameter by. If this parameter is
+// "", the answer contains the main tables.
 func (r *Run) Predicted(q answers.MulticoreQuestion, by string, reply *answers.Reply, d *report.Document) {
 	d.Input = []report.Fact{{Key: "file", Label: "file", Value: report.TextOf(r.Name)}}
 	text := func(key, label, value string) {

@@ -11,11 +11,11 @@ import (
 // The accesses of each site in the windows are known exactly, in bins of distances. The misses in
 // the windows are computed from the miss ratio of each bin in the whole run. If the misses in the
 // whole run are exact for a fully associative level, the misses in the windows are also exact; see
-// [Attribution.Exact]. Otherwise, the misses in the windows are estimates. The ranker adjusts them
-// so that, for each site, data object and call path, the misses of all windows add up to the misses
-// of the whole run. Misses without a known site are divided among the windows in proportion to the
-// number of accesses in each window that are expected to hit. Line utilisation is known only for
-// the whole run.
+// [Attribution.Exact]. Otherwise, the misses in the windows are estimates. The ranker adjusts the
+// estimates so that, for each site, data object and call path, the misses of all windows add up to
+// the misses of the whole run. Misses without a known site are divided among the windows in
+// proportion to the number of accesses in each window that are expected to hit. Line utilisation is
+// known only for the whole run.
 func (r *Ranker) Within(from, to int) (within *Ranker, ok bool) {
 	if r.wholeRun != nil || r.estimated {
 		return nil, false
@@ -329,8 +329,8 @@ func Predicted(h hierarchy.Hierarchy, list []Attribution, references uint64) hie
 	return hierarchy.PartOf(h, levels, references)
 }
 
-// Curve returns the misses of all sites in fully associative LRU caches on the stack of the trace.
-// The misses are exact for capacities at the edges of bins. For other capacities, they are upper
+// Curve returns the misses of all sites in fully associative LRU caches that all threads share. The
+// misses are exact for capacities at the edges of bins. For other capacities, they are upper
 // bounds.
 func (r *Ranker) Curve() *profile.Curve {
 	var h profile.Histogram

@@ -187,8 +187,9 @@ func (s *System) Enter(function int, times uint64) {
 }
 
 // EnterMain enters main once. If there is no main, EnterMain enters each function that is never
-// called directly. EnterMain returns the number of entered functions. If there is a main,
-// callbacks, thread functions, and functions that are called only through pointers are not entered.
+// called directly. EnterMain returns the number of entered functions. If there is a main, EnterMain
+// does not enter functions that are called only through pointers, such as callbacks and thread
+// functions.
 func (s *System) EnterMain() (entered int) {
 	called := s.calledDirectly()
 	for _, main := range []bool{true, false} {

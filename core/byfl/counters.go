@@ -50,7 +50,8 @@ var counterOf = map[string]profile.Counter{
 }
 
 // Counters converts the tables to counters. Tables of tags, which the program defines, are ignored.
-// All other tables whose contents package profile cannot represent are returned in skipped.
+// The result skipped lists the names of all other tables whose contents package profile cannot
+// represent.
 func Counters(tables []Table) (c *profile.Counters, skipped []string, err error) {
 	s := &file{c: &profile.Counters{Ops: true}, numbers: map[string]uint32{}, places: map[location]int{}, tallies: map[profile.Tally]profile.Tally{}}
 	for i := range tables {

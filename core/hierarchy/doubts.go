@@ -85,7 +85,7 @@ func ProfileDoubts(p *profile.Profile) (warnings []Warning) {
 	return warnings
 }
 
-// PredictedDoubt returns a caveat about synthesised threads, and otherwise "".
+// PredictedDoubt returns a caveat if the profile's threads were synthesised, and otherwise "".
 func PredictedDoubt(p *profile.Predicted) string {
 	if p == nil {
 		return ""

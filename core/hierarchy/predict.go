@@ -30,8 +30,8 @@ type Level struct {
 	Method   Method
 
 	// SDCMMisses is the number of misses that SDCM predicts for a set-associative level. SDCMMisses
-	// is at most Accesses. If Beside is true, Method is not SDCM, so SDCMMisses can be compared
-	// with Misses.
+	// is at most Accesses. Beside means that SDCMMisses can be compared with Misses, because Method
+	// is not SDCM.
 	SDCMMisses float64
 	Beside     bool
 	// Approximate means that the line size of this level or of a level above differs from the first
@@ -101,7 +101,7 @@ type ByCore struct {
 	Coherence  []float64 // for each level: misses on lines that another core's store had invalidated
 }
 
-// OneCore is the prediction for one core. In shared levels, it contains only the accesses and
+// OneCore is the prediction for one core. For shared levels, OneCore contains only the accesses and
 // misses of this core.
 type OneCore struct {
 	Threads []uint32

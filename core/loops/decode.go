@@ -10,7 +10,7 @@ import (
 // FormError reports an error in an encoded tree.
 type FormError struct {
 	Offset int    // position in the bytes
-	What   string // the erroneous number, such as "shape number"
+	What   string // the name of the erroneous number, such as "shape number"
 	Got    uint64
 	Want   string
 }

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// EmptyError reports that a file is empty, before or after decompression.
+// EmptyError reports that a file is empty, either as stored or after decompression.
 type EmptyError struct {
 	File     string
-	Packings []string // compression formats that were removed, outermost first
+	Packings []string // compression formats of the decompressed layers, outermost first
 }
 
 func (e *EmptyError) Error() string {
@@ -52,7 +52,7 @@ func (e *UnpackerError) Nameless() string {
 
 func (e *UnpackerError) Unwrap() error { return e.Err }
 
-// Refusal is the reason why a file was not recognised as a format.
+// Refusal is the reason why a file does not have a particular format.
 type Refusal struct {
 	Format string
 	Reason string
@@ -61,7 +61,7 @@ type Refusal struct {
 // UnknownError reports that a file is not in any known format.
 type UnknownError struct {
 	File     string
-	Packings []string  // compression formats that were removed, outermost first
+	Packings []string  // compression formats of the decompressed layers, outermost first
 	Tried    []Refusal // why each format was rejected, in the order in which the formats were tried
 	Head     []byte    // the first bytes, at most 32
 }

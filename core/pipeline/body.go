@@ -53,8 +53,8 @@ type Options struct {
 	// there are no misses.
 	Misses func(block int, site uint32) Misses
 	// FillWait returns how many cycles a load waits, on average, for a line that an earlier load of
-	// the iteration fetches. The addresses of the two loads differ by a constant, and there are the
-	// given number of references (between) between the loads. If FillWait is nil, loads do not
+	// the iteration fetches. The addresses of the two loads differ by a constant. The parameter
+	// between is the number of references between the two loads. If FillWait is nil, loads do not
 	// wait.
 	FillWait func(load, fetching Access, between int) float64
 }
@@ -87,7 +87,8 @@ type Piece struct {
 
 // Carried is a value that one piece computes and another piece uses, so trace.Instr.Uses does not
 // contain it. Instruction Instr in piece Piece uses the result of instruction FromInstr in piece
-// FromPiece, which was computed Before iterations earlier.
+// FromPiece. Before is the number of iterations between the two instructions, or 0 if they belong
+// to the same iteration.
 type Carried struct {
 	Piece, Instr, FromPiece, FromInstr, Before uint32
 }

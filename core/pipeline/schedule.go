@@ -34,9 +34,9 @@ const (
 	mostWork    = 1 << 26 // maximum number of examined cycles and operations
 )
 
-// OnePass greedily schedules one pass of the body through an empty core. Operations enter the
-// core in program order. The number of micro-ops per cycle is limited by the dispatch width of
-// the processor. After the cycle in which it enters, each operation starts as soon as its
+// OnePass greedily schedules one pass of the body through an empty core. Operations enter the core
+// in program order. The number of micro-ops per cycle is limited by the dispatch width of the
+// processor. An operation starts after the cycle in which it enters the core, as soon as its
 // operands are available and its ports are free. Older operations have priority. If several ports
 // are free, a micro-op uses the port with the lowest load in the body. Results of the previous
 // iteration are available from the beginning.

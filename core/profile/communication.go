@@ -175,7 +175,7 @@ type FalseSharing struct {
 	Lines   uint64
 	Events  uint64 // number of false events of these lines
 	// Misses is the number of events whose line had been invalidated by a store of another thread.
-	// Such an event is a miss in a private cache of any size.
+	// Such an event is a miss in a private cache, however large the cache is.
 	Misses uint64
 	// Apart is the minimum distance in bytes between words of different threads.
 	Apart uint32
@@ -200,7 +200,7 @@ type LineSharing struct {
 	PingPongs uint64
 	Apart     uint32    // the minimum distance in bytes between words of different threads
 	Sites     [2]uint32 // indices into Sites.Code, or NoSite: for each of Threads, its stores to this line
-	Threads   [2]uint32 // the two threads that use the line with the most moves most often
+	Threads   [2]uint32 // of all threads, the two that most often use the line with the most moves
 }
 
 // CompareLineSharing orders data structures by descending moves, and then by object.

@@ -144,8 +144,8 @@ func (c *Counts) Bytes() uint64 { return c[BytesLoaded] + c[BytesStored] }
 // Each of these calls reads one range and writes another.
 func (c *Counts) Moves() (calls, bytes uint64) { return c[RangesRead], c[RangeBytesRead] }
 
-// Sets returns the number of calls to memset, and the number of bytes that they set. The ranges
-// that memcpy and memmove do not write are written by memset.
+// Sets returns the number of calls to memset, and the number of bytes that they set. A written
+// range belongs to a call of memset, unless the range belongs to a call of memcpy or memmove.
 func (c *Counts) Sets() (calls, bytes uint64) {
 	return c[RangesWritten] - min(c[RangesRead], c[RangesWritten]), c[RangeBytesWritten] - min(c[RangeBytesRead], c[RangeBytesWritten])
 }

@@ -69,7 +69,7 @@ type Analysis struct {
 	adopted []uint32 // for each path of the profile that was restored or appended last: its number in this analysis
 }
 
-// New returns an analysis for a run that reads references of the given kinds. A call of program
+// New returns an analysis for a run that reads references of the given kinds. The function program
 // returns the code that the trace's tables have described so far, or nil. If the analysis begins in
 // the middle of a run, segment must be true.
 func New(kinds trace.Kinds, segment bool, program func() *trace.Program) *Analysis {
@@ -97,8 +97,8 @@ func (a *Analysis) Close() {}
 
 const mostFrames = 1 << 22 // maximum depth of nested calls; a trace with deeper calls has no result
 
-// ErrTorn reports that a segment enters a block whose invocation cannot be determined from the
-// segment alone.
+// ErrTorn reports that a segment contains a jump to a block, but the segment alone does not show to
+// which call of the function this block belongs.
 var ErrTorn = errors.New("a segment of the trace contains a jump that may belong to a call in an earlier segment, so the block counts of the segments cannot be joined; analyse the whole trace in one run")
 
 // ErrManyPaths reports that segments have more than [MostPaths] call paths, or call paths of more
@@ -108,8 +108,9 @@ var ErrManyPaths = errors.New("the segments of the trace have more than " + strc
 
 // Consume processes the next records. If the code branched on whether a record enters a block, or
 // on the edge to the block, these branches would be as unpredictable as the branches of the traced
-// program. Consume therefore selects the records that enter blocks without a branch. An entry along
-// an edge then costs one conditional branch, whose outcome is almost always the same.
+// program. Consume therefore uses branchless code to select the records that enter blocks. If a
+// thread enters a block along an edge, Consume executes only one conditional branch, whose outcome
+// is almost always the same.
 func (a *Analysis) Consume(b *trace.Batch) error {
 	a.passed, a.changes = 0, append(a.changes[:0], Change{})
 	if b.Site == nil || a.gone {

@@ -9,8 +9,8 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// MostPaths is the maximum number of call paths that a run distinguishes. All further paths share
-// the path [profile.FurtherPaths].
+// MostPaths is the maximum number of call paths that a run distinguishes. The counts of all further
+// call paths are added to the path [profile.FurtherPaths].
 const MostPaths = 1 << 14
 
 // MostDepth is the maximum number of functions in a call path. Deeper calls are counted on an
@@ -215,8 +215,8 @@ func (a *Analysis) Paths() int {
 	return len(a.paths.list)
 }
 
-// Adopted refers to the profile that was restored or appended last. It returns the number of each
-// path, in the order of the profile's Calls. Adopted is nil if the profile has no paths.
+// Adopted returns the number of each call path of the profile that was restored or appended last,
+// in the order of that profile's Calls. Adopted returns nil if the profile has no call paths.
 func (a *Analysis) Adopted() []uint32 { return a.adopted }
 
 // Describe returns the call paths and their numbers, in the order in which results list them.

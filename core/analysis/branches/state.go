@@ -267,8 +267,9 @@ func (a *Analysis) Append(next *profile.Profile) error {
 	return nil
 }
 
-// Joins implements [contract.Joiner]. A segment can be appended if the run stays within its limits
-// even if all call paths of the segment are new and begin at the deepest open path.
+// Joins implements [contract.Joiner]. Joins assumes the worst case: all call paths of the segment
+// are new and begin at the deepest open path. A segment can be appended if the run then stays
+// within its limits.
 func (a *Analysis) Joins(next *profile.Profile) (now, later bool) {
 	paths, deepest := 0, uint32(0)
 	if next != nil && next.Segment != nil {

@@ -105,8 +105,8 @@ type reference struct {
 // program is nil, the whole trace is analysed. Otherwise, the trace is analysed only if the program
 // may have several threads (see [Expects]). A single-threaded trace has no communication, and
 // searching it for communication would take half as long as the analysis of stack distances. If the
-// number of threads is unknown, the analysis stops at reference number [Trial] if no second thread
-// has appeared by then.
+// number of threads is unknown, and no second thread appears in the first [Trial] references, the
+// analysis stops.
 func New(lineBytes uint32, s *sites.Analysis, program func() *trace.Program) *Analysis {
 	a := &Analysis{lineShift: uint(bits.TrailingZeros32(lineBytes)), sites: s, program: program}
 	s.Locate(true)
@@ -384,8 +384,9 @@ func (m *rowSelection) originalRow(i int) int {
 }
 
 // Among is called after package sites has read a batch. Among announces that the next batch
-// contains only the given rows of that batch. The parameter first is the number of the first
-// reference in the complete batch. A reference that spans several lines may have several rows.
+// contains only a selection of that batch: row i of the next batch is row rows[i] of the complete
+// batch. The parameter first is the number of the first reference in the complete batch. A
+// reference that spans several lines may have several rows.
 func (a *Analysis) Among(rows []uint32, first uint64) { a.selection = rowSelection{first, rows} }
 
 // Reach advances the number of references to the given total, without analysing the skipped

@@ -10,7 +10,7 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// Result implements [contract.Analysis]. The sites analysis must have written its result before. A
+// Result implements [contract.Analysis]. The sites analysis must already have written its result. A
 // trace with one thread has no result.
 func (a *Analysis) Result(p *profile.Profile, state bool) {
 	if a.off {
@@ -30,7 +30,7 @@ func (a *Analysis) Result(p *profile.Profile, state bool) {
 func (a *Analysis) Threads() int { return len(a.threads.numbers) }
 
 // Told returns the counts that Result writes, even for a trace with one thread. The sites analysis
-// must have written its result before.
+// must already have written its result.
 func (a *Analysis) Told() *profile.Communication {
 	c := &profile.Communication{
 		Beyond: a.threads.beyond, Granules: a.granules(), Pairs: a.sitePairs(), Window: a.windows.size, Windows: a.flowWindows(),

@@ -388,7 +388,7 @@ func (m *memory) restoreLine(number uint64, owner uint8, shared bool) bool {
 
 var errState = errors.New("the saved state of the communication analysis is damaged; analyse the trace again from its start")
 
-// Restore implements [contract.Analysis]. The sites analysis must have been restored before.
+// Restore implements [contract.Analysis]. The sites analysis must already have been restored.
 func (a *Analysis) Restore(p *profile.Profile) error {
 	switch {
 	case p.Segment.Communication == nil && a.program == nil:

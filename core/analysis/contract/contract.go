@@ -50,8 +50,8 @@ type Analysis interface {
 	// Close frees the data that only Restore and Append need. After Close, only Result may be
 	// called, with state = false, and its result may share memory with the analysis.
 	Close()
-	// Restore makes a new analysis continue at the end of the run with profile p. p.Segment is not
-	// nil. Restore returns an error if p is damaged.
+	// Restore makes a new analysis continue a run that ended with profile p. p.Segment is not nil.
+	// Restore returns an error if p is damaged.
 	Restore(p *profile.Profile) error
 	// Append adds the next segment, as if Consume had received its rows. next.Segment is not nil.
 	// The segment begins at the position that the analysis has reached.
@@ -142,7 +142,7 @@ type Budget struct {
 	Shelf stack.Shelf
 	// Events contains the kinds of events that are read even if no analysis requests them. A run
 	// may have begun without a spill store, with analyses that requested events. When such a run is
-	// restored, the reader must deliver the same rows, because positions are numbers of rows.
+	// restored, the reader must deliver the same rows, because positions are counted in rows.
 	Events trace.Kinds
 }
 

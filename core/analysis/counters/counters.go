@@ -91,10 +91,10 @@ type Analysis struct {
 	touched    *touchedBytes // nil: accesses to each byte are not counted
 }
 
-// New returns an analysis of references of the given kinds. A call of program returns the code that
-// the trace's tables have described so far, or nil. If the parameter auto is true, the analysis
-// omits the counts that cost time for every reference, and has no result for a trace without
-// instructions.
+// New returns an analysis of references of the given kinds. The function program returns the code
+// that the trace's tables have described so far, or nil. If the parameter auto is true, the
+// analysis omits the counts that cost time for every reference, and has no result for a trace
+// without instructions.
 func New(kinds trace.Kinds, auto bool, program func() *trace.Program) *Analysis {
 	a := &Analysis{kinds: kinds, auto: auto, program: program}
 	if !auto {

@@ -118,8 +118,8 @@ func (a *Analysis) Close() { a.number = index.Table{} }
 
 var errState = errors.New("the footprint in the checkpoint is damaged; analyse the trace again from its start")
 
-// Restore continues a saved run. Restore subtracts the intervals from the last accesses to the end
-// of the run, which Result has added.
+// Restore continues a saved run. For each line, Result has counted the interval between the last
+// access and the end of the run. Restore removes these intervals from the counts.
 func (a *Analysis) Restore(p *profile.Profile) error {
 	if p.Footprint.Check() != nil || p.Footprint == nil || p.Footprint.LineBytes != a.found.LineBytes {
 		return errState

@@ -320,10 +320,10 @@ func (s *Splitter) Each(b *trace.Batch, lo, hi int, settle func(first, n int, ki
 	}
 }
 
-// EachWindow divides consecutive references at the ends of windows. The first of these references
-// has the given number. EachWindow calls a function (each) for every group of references in the
-// same window. The function receives the rows [lo, hi) of the group, the number of the first
-// reference in the group, and the number of references in a window.
+// EachWindow divides consecutive references at the ends of windows. The parameter reference is the
+// number of the first of these references. EachWindow calls a function (each) for every group of
+// references in the same window. The function receives the rows [lo, hi) of the group, the number
+// of the first reference in the group, and the number of references in a window.
 func EachWindow(rows int, reference uint64, each func(lo, hi int, reference, size uint64)) {
 	for lo := 0; lo < rows; {
 		size, hi := profile.WindowSize(reference+1), rows

@@ -136,7 +136,7 @@ func (s *lineSize) push(lines []trace.Line) {
 	})
 }
 
-// PushAll passes the lines to push in reverse order, at most MaxLines at a time.
+// PushAll passes the lines, in reverse order, to the function push, at most MaxLines at a time.
 func PushAll(lines []trace.Line, push func([]trace.Line)) {
 	var some [MaxLines]trace.Line
 	for end := len(lines); end > 0; {

@@ -260,7 +260,7 @@ func (a *Shelved) keepState(segment *profile.Segment) error {
 	return nil
 }
 
-// Restore implements [contract.Analysis]. The analysis must have the spill store of the saved run.
+// Restore implements [contract.Analysis]. The analysis must use the spill store of the saved run.
 func (a *Shelved) Restore(p *profile.Profile) error {
 	states := codec.NewDecoder(p.Segment.Shelved)
 	for i, s := range a.far.sizes {

@@ -99,7 +99,7 @@ func (e *StateError) Error() string {
 
 func (e *StateError) Unwrap() error { return e.Err }
 
-// Restore compresses the rows of the tree in p again.
+// Restore expands the tree in p, and compresses its rows again.
 func (a *Analysis) Restore(p *profile.Profile) error {
 	if len(p.Loops) == 0 {
 		if p.Loops != nil {

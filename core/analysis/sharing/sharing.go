@@ -51,8 +51,8 @@ type Options struct {
 // are not selected are meaningless.
 type Stacks uint8
 
-// The values of Stacks. If the concurrent stack is not selected, package locality stops counting
-// its stack.
+// The values of Stacks. If Concurrent is not selected, package locality stops computing stack
+// distances as soon as a second core appears.
 const (
 	Coherent   Stacks = 1 << iota // the stack of each core, with invalidation; always counted
 	Private                       // the stack of each core, without invalidation, and its comparison with the concurrent stack
@@ -91,8 +91,9 @@ func New(o Options, pass *locality.Analysis) *Analysis {
 	return a
 }
 
-// RunConcurrently makes the stacks of each core run in goroutines, concurrently with the stack of
-// package locality, because all these stacks are independent.
+// RunConcurrently makes the analysis process the stacks of each core in a separate goroutine,
+// concurrently with the stack of package locality. This is possible because all these stacks are
+// independent.
 func (a *Analysis) RunConcurrently() { a.concurrent = true }
 
 var (

@@ -25,7 +25,7 @@ type Watcher interface {
 	Removed(block uint32)
 }
 
-// NewFinder returns a finder. A call of program returns the code that the trace's tables have
+// NewFinder returns a finder. The function program returns the code that the trace's tables have
 // described so far, or nil. The watcher w may be nil.
 func NewFinder(program func() *trace.Program, w Watcher) *Finder {
 	f := &Finder{a: New(Options{}, program)}

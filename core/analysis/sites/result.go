@@ -269,7 +269,7 @@ func (a *Analysis) Slot(code uint32) uint32 {
 }
 
 // Object returns the number of the object with the given index in the profile that was loaded last.
-// If the profile has no such object, it returns the number of the object for all other data.
+// If the profile has no such object, Object returns the number of the object for all other data.
 func (a *Analysis) Object(data uint32) uint32 {
 	if uint64(data)+1 < uint64(len(a.places.objects)) {
 		return a.places.objects[data+1]

@@ -123,7 +123,7 @@ type lastTarget struct {
 	pair   uint32 // the pair of the site and the object
 }
 
-// New returns an analysis. A call of program returns the code that the trace's tables have
+// New returns an analysis. The function program returns the code that the trace's tables have
 // described so far, or nil.
 func New(o Options, program func() *trace.Program) *Analysis {
 	a := &Analysis{options: o, program: program, pairOf: map[pair]uint32{}, near: make([]lastTarget, 1), timeline: newTimeline(o)}

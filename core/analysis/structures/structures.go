@@ -113,8 +113,8 @@ func init() {
 	}
 }
 
-// New returns an analysis for a line size in bytes, which must be a power of two. A call of program
-// returns the code that the trace's tables have described so far, or nil.
+// New returns an analysis for a line size in bytes, which must be a power of two. The function
+// program returns the code that the trace's tables have described so far, or nil.
 func New(lineBytes uint32, program func() *trace.Program) *Analysis {
 	a := &Analysis{
 		lineBytes: lineBytes, shift: uint(bits.TrailingZeros32(lineBytes)), program: program,

@@ -30,7 +30,7 @@ type LevelMisses struct {
 	Result  *misses.Result  // nil if the misses could not be counted; Problem then contains the reason
 	ByLoop  []misses.Counts // the misses of each listed loop
 	InLoops misses.Counts   // the total misses of all loops
-	Problem string          // why there is no result, or a warning about it
+	Problem string          // the reason why there is no result, or a warning about the result
 }
 
 // Count counts the misses of cache levels in the loops. If goOn is not nil, Count calls it

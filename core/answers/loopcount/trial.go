@@ -317,8 +317,8 @@ func (t *Trial) array(kind, name string) (trace.Addr, error) {
 	return 0, &trace.OptionError{Option: kind, Got: name, Want: "an array of nest " + strconv.Itoa(t.number+1) + ", by name or by an address inside it: " + strings.Join(names, ", ")}
 }
 
-// CacheOf converts a level to the cache type of package misses. The result ok is true only if the
-// low bits of the line number select the set.
+// CacheOf converts a level to the cache type of package misses. The result ok is false if a hash of
+// the address selects the set, or if the number of lines is not a multiple of the number of ways.
 func CacheOf(c hierarchy.Cache) (cache misses.Cache, ok bool) {
 	ways := uint64(c.Ways)
 	if c.Full() {

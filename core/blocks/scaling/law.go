@@ -16,9 +16,9 @@ type Law struct {
 	// number of runs that confirm the law, in addition to the runs that determine its coefficients
 	Checked int
 
-	// Factor, A and B are the coefficients of other laws: Factor times each parameter raised to its
-	// power (a power law), A + B log2 n, or A n + B n log2 n. In the last two laws, n is the
-	// parameter with index Of.
+	// Factor, A and B are the coefficients of the other kinds of laws: Factor times each parameter
+	// raised to its power (a power law), A + B log2 n, or A n + B n log2 n. In the last two laws, n
+	// is the parameter with index Of.
 	Factor, A, B float64
 	Exponents    []float64
 	Of           int

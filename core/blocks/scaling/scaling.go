@@ -80,7 +80,7 @@ type Run struct {
 // Model predicts a run from other runs.
 type Model struct {
 	Names  []string // the names of the parameters
-	Counts []Law    // laws of the executions of each block
+	Counts []Law    // for each block: the law of its number of executions
 
 	runs       []Run        // in ascending order of input size
 	varied     []int        // parameters that have different values in different runs

@@ -219,8 +219,8 @@ func rowStart(places [][2]int64, pitch, first int64) (begin int64, ok bool) {
 	return begin, widest >= 0
 }
 
-// Align moves one array, or all arrays, to the next multiple of a number of bytes. Arrays that
-// follow a moved array closely also move.
+// Align moves one array, or all arrays, to the next multiple of a number of bytes. If other arrays
+// follow a moved array closely, they are moved too.
 type Align struct {
 	Bytes uint64     // a power of two
 	Array trace.Addr // an address in the array; 0 for all arrays

@@ -101,7 +101,7 @@ func (r *Rolled) Find(compiled Path) (of Path, ok bool) {
 //
 //  1. An unrolled loop contains a copy of each reference for every source iteration. The addresses
 //     of neighbouring copies differ by the step of the source loop, and all copies have the same
-//     step per compiled iteration. Roll replaces the copies by the first copy.
+//     step per compiled iteration. Roll keeps only the first copy.
 //  2. A vector instruction accesses consecutive elements. Roll treats the instruction as one copy
 //     for each element.
 //  3. Remainder iterations and peeled iterations run before or after the loop, either in a separate

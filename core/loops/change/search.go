@@ -29,9 +29,9 @@ func (o *Outcome) Saved() float64 {
 }
 
 // Try applies changes in order, and counts the misses before and after the changes. It does not
-// modify n. From time to time, it calls the function goOn, which may be nil. If goOn returns false,
-// Try stops and returns [misses.ErrStopped]. Any other error is an [*Error], a [*loops.NestError]
-// or a [*trace.OptionError].
+// modify n. From time to time, Try calls the function goOn, which may be nil. If goOn returns
+// false, Try stops and returns [misses.ErrStopped]. Any other error is an [*Error], a
+// [*loops.NestError] or a [*trace.OptionError].
 func Try(n *loops.Nest, c misses.Cache, goOn func() bool, changes ...Change) (o Outcome, err error) {
 	if o.Before, err = Misses(n, c, goOn); err != nil {
 		return o, err
@@ -65,8 +65,8 @@ func Count(n *loops.Nest, c misses.Cache, goOn func(least uint64) bool, changes 
 // Estimate counts the misses of the first iterations, and assumes that all later iterations miss as
 // often as the second half of the counted iterations. The result is inaccurate if data is reused
 // only after many iterations. For other nests, Estimate counts all misses. As soon as three eighths
-// of the accesses are counted, it calls goOn with an extrapolated number of misses instead of a
-// lower bound.
+// of the accesses are counted, Estimate passes an extrapolated number of misses to goOn instead of
+// a lower bound.
 func Estimate(n *loops.Nest, c misses.Cache, goOn func(least uint64) bool, changes ...Change) (uint64, error) {
 	n, err := changed(n, changes)
 	if err != nil {

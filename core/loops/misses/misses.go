@@ -308,7 +308,7 @@ func FirstAsking(t *loops.Tree, c Cache, goOn func() bool) (*Result, error) {
 	return e.result(c, nil, nil), nil
 }
 
-// Total returns the number of misses of a tree. It calls goOn as often as RunAsking does. The
+// Total returns the number of misses of a tree. Total calls goOn as often as RunAsking does. The
 // arguments of goOn are a lower bound on the result, and the number of accesses that have been
 // simulated or skipped so far.
 func Total(t *loops.Tree, c Cache, goOn func(least, accesses uint64) bool) (uint64, error) {

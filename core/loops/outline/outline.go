@@ -45,7 +45,7 @@ type Loop struct {
 	Runs  uint64
 	Trips uint64 // number of iterations, summed over all runs
 
-	Least, Most uint64 // the smallest and the largest trip count of a run
+	Least, Most uint64 // the smallest and the largest trip count of any run of the loop
 	References  uint64 // number of references in the loop, including inner loops
 	Own         uint64 // number of references in the loop, excluding inner loops
 

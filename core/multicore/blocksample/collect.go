@@ -32,7 +32,7 @@ type Looked struct {
 // MostLeast is the largest value permitted for Looked.Least.
 const MostLeast = 1 << 12
 
-// All includes every window in the sample.
+// All selects every window of every block.
 var All = Looked{Rate: 1}
 
 // WithDefaults returns l with zeros replaced by the defaults.
@@ -105,8 +105,8 @@ func windowNumber(seed uint64, block uint32, before uint64) uint64 {
 // stack, threads beyond this number are treated like the last thread.
 const MostThreads = 1 << 8
 
-// New returns a collector. A call of program must return the program, as far as the trace has
-// described it. The error is a *trace.OptionError.
+// New returns a collector. The function program must return the code that the trace's tables have
+// described so far. The error is a *trace.OptionError.
 func New(o Options, program func() *trace.Program) (*Collector, error) {
 	if o.LineBytes == 0 || o.LineBytes&(o.LineBytes-1) != 0 || o.LineBytes < 8 {
 		return nil, &trace.OptionError{Option: "line", Got: strconv.Itoa(int(o.LineBytes)), Want: "a power of two of at least 8 bytes"}

@@ -25,9 +25,9 @@ func (r *Rate) Bounds() (low, high float64) {
 	return max(0, r.HitRate-Interval95*r.Off), min(1, r.HitRate+Interval95*r.Off)
 }
 
-// Of estimates the hit ratio of a level with the given number of caches. Callers pass one stack for
-// each cache that is used, and the blocks of the whole run. The list of blocks may be nil for the
-// weighting [Counted]. The error is a *trace.OptionError.
+// Of returns the estimated hit ratio of a level with the given number of caches. Callers pass one
+// stack for each cache that is used, and the blocks of the whole run. The list of blocks may be nil
+// for the weighting [Counted]. The error is a *trace.OptionError.
 func Of(stacks []*Stack, caches int, blocks []Block, by Weighting, c hierarchy.Cache) (Estimate, error) {
 	var e Estimate
 	variance, known := 0.0, 0.0

@@ -46,7 +46,7 @@ type Input struct {
 	Results    []predict.Result // results of a question returned by [Ask]
 }
 
-// Ask returns a copy of q with the options that [Input] requires of its results.
+// Ask returns a copy of q with changed options, so that its results can be used in an [Input].
 func Ask(q predict.Question) predict.Question {
 	q.Windows, q.Profiles = []predict.WindowSampling{{Looked: blocksample.All, Weights: blocksample.Counted}}, true
 	q.Stacks, q.Keep, q.Processor = false, 0, nil
@@ -76,9 +76,9 @@ type InputError struct{ Got, Want string }
 
 func (e *InputError) Error() string { return e.Got + "; want " + e.Want }
 
-// Predict predicts the results for an input with the given parameter values. It returns a
-// result for each number of cores for which all smaller inputs have results. The error is an
-// [*InputError] or a *trace.OptionError.
+// Predict predicts the results for an input with the given parameter values. All inputs must have
+// results for the same numbers of cores. Predict returns a result for each of these numbers of
+// cores. The error is an [*InputError] or a *trace.OptionError.
 func Predict(names []string, inputs []Input, at []int64) (list []Result, err error) {
 	if len(inputs) < 2 {
 		return nil, &InputError{"there is only one run, which is not enough to predict other inputs", "two or more runs with different inputs"}

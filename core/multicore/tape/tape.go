@@ -201,7 +201,7 @@ func (t *Tape) storePage(p *pageInfo, data []byte) error {
 
 // Page is a decompressed page.
 type Page struct {
-	trace.Batch        // the rows, without threads
+	trace.Batch        // the rows, without the column Thread
 	Row         uint64 // number of the first row
 	// Marks contains the indices of the rows that follow a mark, in ascending order. The first of
 	// these marks has the number Mark.
@@ -224,7 +224,7 @@ func (p *Page) mark(row int, n uint32) {
 	}
 }
 
-// Page returns the page that contains a row of a sealed tape. Call Release after use.
+// Page returns the page that contains the given row of a sealed tape. Call Release after use.
 func (t *Tape) Page(row uint64) (*Page, error) {
 	n := int(row / PageRows)
 	for len(t.loaded) < len(t.pages) {

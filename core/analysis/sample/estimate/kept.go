@@ -10,8 +10,8 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// Result implements [contract.Analysis]. The sampled locality analysis must have written its result
-// before.
+// Result implements [contract.Analysis]. The sampled locality analysis must already have written
+// its result.
 func (k *sampledAnalyses) Result(p *profile.Profile, state bool) {
 	var saved *codec.Coder
 	if state {
