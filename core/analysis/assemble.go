@@ -247,13 +247,13 @@ func JoinSegments(spec Spec, segments ...*profile.Profile) (*profile.Profile, er
 }
 
 // Finish returns the profile of the run. Finish analyses the trace up to the first segment, and
-// then appends rest, which must be the joined result of all segments. The parameter r is a reader
-// of the parameter source, positioned at the beginning of the trace. If the plan requires the
-// result of InOrder, ordered must be this result. If rest cannot be appended, Finish analyses the
-// remaining references itself, and returns joined = false. Finish calls onProgress between steps.
-// If onProgress fails, Finish returns its error. Any other error is a read error, an [*AppendError]
-// if segments are missing, or [trace.ErrNotThere]. The profile then contains the results up to the
-// error.
+// then appends rest, which must be the joined result of all segments. The parameter r must read the
+// trace of the parameter source, and must be at the beginning of the trace. If the plan requires
+// the result of InOrder, ordered must be this result. If rest cannot be appended, Finish analyses
+// the remaining references itself, and returns joined = false. Finish calls onProgress between
+// steps. If onProgress fails, Finish returns its error. Any other error is a read error, an
+// [*AppendError] if segments are missing, or [trace.ErrNotThere]. The profile then contains the
+// results up to the error.
 func (p *Plan) Finish(r trace.Mover, source trace.Source, rest, ordered *profile.Profile, onProgress func(Progress) error) (whole *profile.Profile, joined bool, err error) {
 	spec := p.spec
 	if p.Ordered() {

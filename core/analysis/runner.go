@@ -32,7 +32,7 @@ type Runner struct {
 	header    trace.Header // header of the trace in the saved run
 }
 
-// Progress is the progress of a run between two steps.
+// Progress describes how much of the trace a run has analysed after a step.
 type Progress struct {
 	References uint64 // number of references analysed so far
 	LeftOut    uint64 // number of references whose kind or thread is not selected

@@ -10,12 +10,12 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Stretch describes a segment of a trace, which is analysed by a different machine or goroutine.
+// Stretch describes a segment of a trace that another machine or goroutine analyses.
 type Stretch struct {
 	From, To trace.Position
 	First    uint64      // number of references before the first chunk of the segment
 	Events   trace.Kinds // kinds of events that the analyses of the whole run read
-	Lone     bool        // all references belong to one core, so the segment is analysed without sharing
+	Lone     bool        // all references belong to one core, so the segment is analysed without the analysis Sharing
 	Whole    bool        // the segment may end only between chunks
 }
 

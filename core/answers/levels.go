@@ -350,8 +350,9 @@ func KnownThreads(p *profile.Profile, group []uint32) (known []uint32) {
 	return known
 }
 
-// ManyThreads returns warnings about communication that is missing because there are too many
-// threads. If the question is about transfers between caches, the parameter caches must be true.
+// ManyThreads returns warnings about communication that the profile does not contain because there
+// are too many threads. If the question is about transfers between caches, the parameter caches
+// must be true.
 func ManyThreads(p *profile.Profile, caches bool) (doubts []string) {
 	if n := p.Communication.Beyond; n > 0 {
 		doubts = append(doubts, "there are more than "+strconv.Itoa(profile.MaxThreads)+" threads; the "+strconv.FormatUint(uint64(n)+1, 10)+

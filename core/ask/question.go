@@ -16,7 +16,7 @@ type Question struct {
 	Machine hierarchy.Hierarchy // the hierarchy that the user specified; it has no levels if the user specified none
 	// the answer is in human-readable form, without the less important rows and columns
 	Brief  bool
-	Only   string              // key of the only column of numbers that tables with many rows must contain; "" means all columns
+	Only   string              // if not "", key of the only number column that tables with many rows need to contain
 	values map[string][]string // values of the arguments that the user specified, by name
 }
 

@@ -12,8 +12,8 @@ import (
 type Match struct {
 	Functions []int32 // for each function of the module: the function in the program, or -1
 	Blocks    []int32 // for each block of the module: the block in the program, or -1
-	// Different lists the functions whose code differs from the program. The blocks of these
-	// functions are not matched.
+	// Different lists the functions whose code differs from the code in the program. The blocks of
+	// these functions are not matched.
 	Different []trace.Missed
 	// Missing lists functions that exist only in the module.
 	Missing []string

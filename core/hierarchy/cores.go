@@ -8,7 +8,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Share is one core's part of a partitioned shared level.
+// Share is the part of a partitioned shared level that is reserved for one core.
 type Share struct {
 	Thread    uint32 // a thread that runs on the core
 	SizeBytes uint64

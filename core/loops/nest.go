@@ -46,7 +46,7 @@ type Item struct {
 	Steps []int64
 }
 
-// Leaf returns a leaf that is not wild.
+// Leaf returns a leaf whose address changes by a constant step in each surrounding loop.
 func Leaf(r Reference, addr trace.Addr, steps ...int64) Item {
 	return Item{Ref: r, Addr: addr, Steps: steps}
 }

@@ -30,7 +30,7 @@ const (
 	Rotate  Class = "rotate"
 	ICmp    Class = "icmp"
 	FCmp    Class = "fcmp"
-	Mask    Class = "mask" // comparison of vectors whose result is used as a vector of numbers
+	Mask    Class = "mask" // vector comparison whose result is used as a vector of numbers
 	SetBit  Class = "set"  // conversion of the result of a comparison to a number
 	Select  Class = "select"
 	IMin    Class = "imin" // minimum or maximum of two integers

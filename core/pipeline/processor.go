@@ -224,9 +224,9 @@ type Cost struct {
 type Use struct {
 	Ports  uint64 // bit set of the ports that can execute the micro-op
 	Cycles float64
-	// After is the number of cycles by which this micro-op starts later than the first micro-op
-	// of the operation. In processor descriptions, After is 0. It is positive only if an
-	// operation represents several instructions in sequence.
+	// After is the number of cycles by which this micro-op starts later than the first micro-op of
+	// the operation. In processor descriptions, After is 0. After is positive only if an operation
+	// represents several instructions in sequence.
 	After float64
 }
 
@@ -284,8 +284,8 @@ func (p *Processor) Throughput(c Cost) float64 {
 	return s.Cycles
 }
 
-// Missing is a class for which the description of a processor contains no cost, not even of a
-// substitute.
+// Missing is a class for which the description of a processor contains no cost, not even the cost
+// of a substitute class.
 type Missing struct {
 	Class Class
 	Type  string // type of the first instruction that needs the class

@@ -34,9 +34,9 @@ type Run struct {
 	// Transfers contains, for each block, the cycles Σ β for the lines that all its executions
 	// fetch in sequence. If the slice is nil, no lines are fetched in sequence.
 	Transfers []float64
-	// Carried contains the values that one block computes and another block uses. It is nil if
-	// these values are unknown. If Carried is nil, loops of several blocks have no recurrence, and
-	// short inner loops do not overlap with their next execution ([Body.SteadyOver]).
+	// Carried contains the values that one block computes and another block uses. If these values
+	// are unknown, Carried is nil. Loops of several blocks then have no recurrence, and short inner
+	// loops do not overlap with their next execution ([Body.SteadyOver]).
 	Carried []trace.Flow
 }
 

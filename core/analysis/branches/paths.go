@@ -146,8 +146,8 @@ func (p *paths) sorted() []uint32 {
 	return order
 }
 
-// Change describes a change of the call path within a batch: the references with numbers from From
-// onwards belong to Path.
+// Change describes a change of the call path within a batch: Path is the call path of the batch's
+// references whose numbers are at least From.
 type Change struct{ From, Path uint32 }
 
 // notePath records that all references of the batch from the given number onwards belong to the

@@ -72,8 +72,8 @@ type LineCounter interface {
 type PieceConsumer interface {
 	// ConsumePiece processes the bytes [from, end) of a reference, which is the only row of batch
 	// b. The first piece begins at 0, and each further piece begins at the end of the previous
-	// piece. The analysis counts the reference only for the first piece. Pieces end at multiples of
-	// every line size.
+	// piece. The analysis counts the reference only for the first piece. Every piece except the
+	// last one ends at an address that is a multiple of every line size.
 	ConsumePiece(b *trace.Batch, from, end uint64)
 }
 
@@ -85,10 +85,10 @@ type Settler interface {
 	Settle() error
 }
 
-// Joiner is an analysis that cannot append every segment of its run. The framework calls Joins
-// before workers analyse segments in advance, and again before it appends a segment. If a segment
-// cannot be appended, the framework analyses its records in order, which takes longer. For profiles
-// of finished runs, the framework does not call Joins, and Append returns an error.
+// Joiner is an analysis that may be unable to append some segments of its run. The framework calls
+// Joins before workers analyse segments in advance, and again before it appends a segment. If a
+// segment cannot be appended, the framework analyses its records in order, which takes longer. For
+// profiles of finished runs, the framework does not call Joins, and Append returns an error.
 type Joiner interface {
 	// Joins reports whether a segment can be appended now, and whether segments may be appended
 	// later. The parameter next is nil if the result of the segment is not available yet. The
@@ -186,7 +186,7 @@ type UnknownError struct {
 	What    string // "block" or "site"
 	Number  uint32
 	Known   int
-	Without string // the analyses that need the code
+	Without string // names of the analyses that need the tables
 }
 
 func (e *UnknownError) Error() string {

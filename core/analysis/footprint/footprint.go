@@ -87,8 +87,8 @@ func (a *Analysis) access(line uint64) {
 	a.lines[n].at = now
 }
 
-// Result writes the footprint. Result includes the intervals from the last access to each line to
-// the end of the run.
+// Result writes the footprint. For each line, Result includes the interval between the last access
+// and the end of the run.
 func (a *Analysis) Result(p *profile.Profile, state bool) {
 	f := a.found
 	f.Absences = append([]profile.Absences{}, f.Absences...)

@@ -40,7 +40,7 @@ type Accesses struct {
 	Reference uint64
 }
 
-// Row returns the row of the batch to which access i belongs.
+// Row returns the row number, in the batch, of the reference that makes access i.
 func (a *Accesses) Row(i int) int {
 	if a.Rows == nil {
 		return a.First + i

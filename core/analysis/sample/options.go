@@ -121,7 +121,8 @@ func (o Options) KeepsLines() bool {
 }
 
 // OnOff is a reader that returns only the first On references of every Period references, and the
-// events between these references. Between these intervals, analyses keep their stacks.
+// events between these references. While references are skipped, the stacks of the analyses do not
+// change.
 type OnOff struct {
 	trace.Reader
 	on, period uint64

@@ -184,9 +184,9 @@ type Follower interface {
 	// lostAt contains the depth at which the line was invalidated. If any access is a coherence
 	// miss, lost is true. The slices are valid until FollowCores returns.
 	FollowCores(cores []uint8, depths, lostAt []uint32, lost bool)
-	// JoinCores appends a segment to the counts since BeginCores. JoinCores receives the depths of
-	// the segment's first touches, in order, as in FollowCores. If depths is nil, the first touches
-	// of the segment remain first touches.
+	// JoinCores adds the counts of an appended segment to the counts since BeginCores. JoinCores
+	// receives the depths of the segment's first touches, in order, as in FollowCores. If depths is
+	// nil, the first touches of the segment remain first touches.
 	JoinCores(depths, lostAt []uint32)
 }
 

@@ -67,7 +67,8 @@ type Options struct {
 	Mergeable  bool               // record the data that Append needs
 	Cores      bool               // package sharing reports the depths of accesses on the stacks of cores
 	Callers    *branches.Analysis // determines the call paths of references; nil: paths are not counted
-	// Follows is true if the framework will call Lay, so that segments can distinguish objects.
+	// Follows is true if the framework will call Lay, so that the analysis of a segment can
+	// distinguish objects.
 	Follows bool
 	Segment bool // the analysis does not begin at the start of the trace
 	// TimelinePlaces limits the size of the timeline: see [profile.MostTimelinePlaces]. 0 means that

@@ -26,7 +26,7 @@ type InputError struct{ Got, Want string }
 
 func (e *InputError) Error() string { return e.Got + "; want " + e.Want }
 
-// Program predicts the run of a whole program with a new input from several recorded runs. It
+// Program uses several recorded runs of a program to predict a run with a new input. Program
 // predicts the counts of blocks, of the edges between blocks, and of the sites that access memory.
 type Program struct {
 	*Model // predicts the counts of blocks

@@ -22,7 +22,8 @@ func (a Array) String() string {
 }
 
 // Arrays returns the arrays of a nest, ordered by address. Overlapping ranges of references belong
-// to one array. Outside these ranges, each address of a wild reference is a separate array.
+// to one array. A wild reference has irregular addresses: each of its addresses outside these
+// ranges is a separate array.
 func Arrays(n *loops.Nest) []Array {
 	var all []Array
 	wild := map[loops.Reference]bool{}

@@ -9,7 +9,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Pad adds bytes after each row of an array. To make room, it moves the arrays that follow closely.
+// Pad adds bytes after each row of an array. To make room, Pad moves the arrays that follow
+// closely.
 type Pad struct {
 	Array trace.Addr // an address in the array
 	Bytes uint64     // number of bytes to add per row

@@ -314,7 +314,7 @@ func (c Fuse) Pairs() []Fuse {
 	return slices.Repeat([]Fuse{{First: c.First}}, c.More+1)
 }
 
-// Loop returns the path of the loop with the given number, counted from 0.
+// Loop returns the path of one of the fused loops, given its number, counted from 0.
 func (c Fuse) Loop(number int) Path {
 	p := slices.Clone(c.First)
 	if len(p) > 0 {

@@ -162,8 +162,8 @@ type Result struct {
 	Total Counts
 	// Nodes contains the counts of the top-level loops and of all nodes in them, in pre-order. The
 	// counts of a loop are the sums over its items. Leaves outside loops are not included. If the
-	// tree has more than 2^18 top-level nodes, top-level loops over at most 64 references are not
-	// included either.
+	// tree has more than 2^18 top-level nodes, top-level loops that make at most 64 references are
+	// not included either.
 	Nodes []Counts
 	// Loose contains the counts of leaves that are not included in Nodes, summed by reference
 	// ([loops.Tree.References]). ShortLoops reports whether Loose includes the leaves of short

@@ -111,7 +111,7 @@ func (t *Tape) Mark(owner uint8) {
 	t.waiting = append(t.waiting, owner)
 }
 
-// Add appends rows in the range [from, to) of batch b, but only rows of the given kinds.
+// Add appends the rows of the given kinds that are in the range [from, to) of batch b.
 func (t *Tape) Add(b *trace.Batch, from, to int, kinds trace.Kinds) error {
 	addr, bytes, kind := b.Addr[:to], b.Bytes[:to], b.Kind[:to]
 	for row := from; row < to; row++ {

@@ -85,8 +85,8 @@ func (e *ThreadsError) Error() string {
 		", want a single-threaded run; record the program with OMP_NUM_THREADS=1"
 }
 
-// AddressError reports that a private address uses the bits for the core's number, so the address
-// cannot be moved to a core.
+// AddressError reports that the address bits for the core number are already used in a private
+// address, so the cores cannot have separate copies of this address.
 type AddressError struct{ Addr trace.Addr }
 
 func (e *AddressError) Error() string {
