@@ -191,8 +191,8 @@ func (c *Compared) Rank(number string) (ok bool) {
 }
 
 // Brief returns a shorter table that is easier to read. If a table has many rows and many numbers
-// per row, Brief keeps only the numbers of the named column, or of the main column if there is no
-// such column.
+// per row, Brief keeps only one column of numbers: the named column or, if there is no such column,
+// the main column.
 func (c *Compared) Brief(number string) report.Table {
 	main := c.mainColumn()
 	if main == "" {

@@ -176,8 +176,9 @@ func (s *Sites) Order(column string, first int) []int {
 	})
 }
 
-// OrderBy sorts the first rows, up to the given number (first), by a key and then by a text, both
-// in ascending order. All other rows keep their order.
+// OrderBy sorts the rows with the most misses, up to the given number (first), by the number and
+// then by the text that the function key returns, both in ascending order. All other rows keep
+// their order.
 func (s *Sites) OrderBy(first int, key func(row int) (float64, string)) []int {
 	o := rowOrder{make([]int, len(s.Rows())), make([]float64, min(first, len(s.rows))), make([]string, min(first, len(s.rows)))}
 	for i := range o.order {

@@ -13,7 +13,7 @@ const mostSteps = 4
 
 // Steps lists the sizes of fully associative LRU caches at which the miss ratio falls steeply, in
 // ascending order. A cache of capacity_lines lines misses much less often than a cache of
-// below_lines lines. A fall is called a cliff if it spans at most 1/64 of the size.
+// below_lines lines. A fall is called a cliff if it spans at most 1/64 of the cache size.
 func Steps(c *profile.Curve, lineBytes uint32) report.Table {
 	t := report.Table{Key: "steps", Title: "Sizes at which the miss ratio falls (fully associative LRU, exact)", Columns: report.Columns(
 		"below_lines=below (lines)", "below_bytes=below", "capacity_lines=capacity (lines)", "capacity_bytes=capacity",

@@ -59,7 +59,7 @@ func (c *Coder) U64(v *uint64) {
 	c.Out = binary.AppendUvarint(c.Out, *v)
 }
 
-// U64s codes several numbers, each as [Coder.U64] does.
+// U64s codes several numbers in the format of [Coder.U64].
 func (c *Coder) U64s(fields ...*uint64) {
 	for _, v := range fields {
 		c.U64(v)
@@ -77,7 +77,7 @@ func (c *Coder) U32(v *uint32) {
 	c.Out = binary.AppendUvarint(c.Out, uint64(*v))
 }
 
-// U32s codes several 32-bit numbers, each as [Coder.U32] does.
+// U32s codes several 32-bit numbers in the format of [Coder.U32].
 func (c *Coder) U32s(fields ...*uint32) {
 	for _, v := range fields {
 		c.U32(v)

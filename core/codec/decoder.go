@@ -13,8 +13,8 @@ type Error struct {
 
 func (e *Error) Error() string { return "byte " + strconv.Itoa(e.Offset) + ": " + e.What }
 
-// Decoder reads a sequence of numbers and texts. After the first error, which Err returns, every
-// value read is zero.
+// Decoder reads a sequence of numbers and texts. After the first error, which Err returns, all
+// values that are read are zero.
 type Decoder struct {
 	in   []byte
 	at   int // number of bytes of the slice in that were read
@@ -132,8 +132,8 @@ func (d *Decoder) Word() uint64 {
 }
 
 // Length reads the length of a list. The parameter least is the minimum encoded size of a member in
-// bytes. Length rejects lists that are longer than the remaining data, so a damaged length cannot
-// make a caller allocate much more memory than the size of the file.
+// bytes. Length rejects lists that are longer than the remaining data. Even if a length is damaged,
+// a caller therefore never allocates much more memory than the size of the file.
 func (d *Decoder) Length(least int) int {
 	return int(d.UintBelow(uint64(len(d.in)-d.at)/uint64(least) + 1))
 }

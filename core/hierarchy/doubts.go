@@ -67,8 +67,8 @@ func (a *Asker) warnOneCore(h Hierarchy, say func(...string)) {
 	}
 }
 
-// ProfileDoubts returns the caveats of every prediction from a profile, which precede all other
-// warnings.
+// ProfileDoubts returns the caveats that apply to every prediction from a profile. These caveats
+// precede all other warnings.
 func ProfileDoubts(p *profile.Profile) (warnings []Warning) {
 	if p.State.Partial {
 		warnings = append(warnings, Warning("the profile covers only a part of the trace: "+p.State.Reason))

@@ -46,8 +46,8 @@ type Cache struct {
 	Ways      uint32 // number of ways; 0 if fully associative
 	LineBytes uint32
 
-	// Hashed means that a hash of the address selects the set, instead of the low bits of the line
-	// number.
+	// Hashed means that a hash of the address, and not the low bits of the line number, selects the
+	// set.
 	Hashed      bool
 	Replacement Replacement
 	Inclusion   Inclusion
@@ -251,7 +251,7 @@ type Simulation struct {
 	Limit       uint64  // maximum number of counted references; 0 if there is no limit
 	FlushEvery  uint64  // number of references after which all lines are written back and invalidated; 0 means never
 	Causes      bool    // whether the simulation determines the causes of misses
-	Incoherent  bool    // whether stores do not invalidate lines in other cores' caches
+	Incoherent  bool    // if true, stores invalidate no lines in other cores' caches
 	// PerReference means that a reference to several lines is one access, as in Cachegrind.
 	PerReference bool
 }

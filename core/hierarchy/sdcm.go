@@ -9,10 +9,10 @@ import (
 
 // HitProbability returns P(h|Δ), the probability that an access at the given stack distance (in
 // lines) hits in a cache with the given numbers of lines and ways (lines ≥ ways ≥ 1) if lines are
-// mapped to sets at random. HitProbability is the stack distance cache model (SDCM; SASMM §2.2,
-// MODELS §5). The probability is 1 for distances below ways. For a fully associative cache (ways =
-// lines), the probability is 0 for all other distances. The absolute error is below 1e-9 for
-// distances up to 2^40.
+// mapped to sets at random. HitProbability implements the stack distance cache model (SDCM;
+// SASMM §2.2, MODELS §5). The probability is 1 for distances below ways. For a fully associative
+// cache (ways = lines), the probability is 0 for all other distances. The absolute error is below
+// 1e-9 for distances up to 2^40.
 //
 // P(h|Δ) is the binomial probability that, of the Δ lines accessed since the previous access, fewer
 // than "ways" lines are in the set of the accessed line. Each of these Δ lines is in the set of the

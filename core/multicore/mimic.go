@@ -84,7 +84,8 @@ func Mimic(r trace.Reader, o Options, s Store) (*Reader, error) {
 	return m, nil
 }
 
-// Select sets the kinds of rows that Next returns, before the first call to Next.
+// Select sets the kinds of rows that Next returns. Select must be called before the first call to
+// Next.
 func (m *Reader) Select(kinds trace.Kinds) {
 	m.wanted = kinds
 	if m.executions != nil {

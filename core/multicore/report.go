@@ -20,7 +20,7 @@ type Report struct {
 	Doubts     []string // caveats: differences from real threads, as sentences
 }
 
-// Loop describes a worksharing loop. It contains the totals over all executions of the loop that
+// Loop describes a worksharing loop. The counts are totals over all executions of the loop that
 // have the same schedule.
 type Loop struct {
 	Site       uint32 // site of the event that begins the loop

@@ -19,8 +19,8 @@ type Communication struct {
 	// see [MaxThreads].
 	Beyond uint32
 
-	// These fields count words, with three exceptions that count lines: False, Sources, and the
-	// events that determine the class of an Ownership.
+	// The following fields count words, with three exceptions that count lines: False, Sources, and
+	// the events that determine the class of an Ownership.
 	Pairs   []SitePair     // ordered by ComparePairs, without zero counts
 	Windows []FlowWindow   // flows over time, in windows that have the same number of references
 	Window  uint64         // number of references in each window
@@ -165,13 +165,13 @@ type OwnedPart struct {
 }
 
 // FalseSharing describes a set of falsely shared lines that move between cores. All lines of the
-// set belong to the same data object, and are accessed by the same two sites. The set excludes
-// lines that one thread fills and another thread uses afterwards.
+// set belong to the same data object, and have the most false misses at the same pair of sites. The
+// set excludes lines that one thread fills and another thread uses afterwards.
 type FalseSharing struct {
 	Object  uint32    // index in Sites.Data, or NoSite
 	Offset  uint64    // offset of the first line from the start of its block
-	Sites   [2]uint32 // indices into Sites.Code, or NoSite: a store by one thread, and the reference by another thread whose line this store invalidates most often
-	Threads [2]uint32 // the threads that access the lines most often
+	Sites   [2]uint32 // indices into Sites.Code, or NoSite: the site whose stores invalidate the lines, and the site whose references then miss
+	Threads [2]uint32 // the pair of threads with the most misses: the thread that stores, and the thread that misses
 	Lines   uint64
 	Events  uint64 // number of false events of these lines
 	// Misses is the number of events whose line had been invalidated by a store of another thread.
@@ -199,8 +199,8 @@ type LineSharing struct {
 	// not written the accessed word
 	PingPongs uint64
 	Apart     uint32    // the minimum distance in bytes between words of different threads
-	Sites     [2]uint32 // indices into Sites.Code, or NoSite: for each of Threads, its stores to this line
-	Threads   [2]uint32 // of all threads, the two that most often use the line with the most moves
+	Sites     [2]uint32 // indices into Sites.Code, or NoSite: for each of Threads, the site of its stores to the line with the most moves
+	Threads   [2]uint32 // the two threads with the most references or false misses in the line with the most moves
 }
 
 // CompareLineSharing orders data structures by descending moves, and then by object.

@@ -111,7 +111,8 @@ func (m *Misses) Cost(l *answers.Loops) func(loop int) uint64 {
 
 // Table returns a table with a row for each of the given source loops and each level. Further rows
 // show the misses of all other loops, of accesses outside loops, and of the whole run. The last row
-// is the sum of the other rows, except rows of loops inside other listed loops.
+// is the sum of the other rows, but the rows of loops inside other listed loops are not added
+// again.
 func (m *Misses) Table(of []answers.SourceLoop) report.Table {
 	t := report.Table{Key: "misses", Title: "Misses by loop (exact, LRU; each level sees every access)", Columns: report.Columns(
 		"loop", "level", "accesses", "misses", "miss_ratio=miss ratio", "cold", "capacity", "conflict",
@@ -177,7 +178,7 @@ const (
 
 // Evictions returns a table of evictions in the first counted level, over the whole run. Each row
 // names two arrays, and contains the number of times that fetching a line of the first array
-// evicted a line of the second array. The rows are in descending order.
+// evicted a line of the second array. The rows are in descending order of evictions.
 func (m *Misses) Evictions() report.Table {
 	t := report.Table{Key: "evictions", Columns: report.Columns("comes=fetched", "goes=evicted", "lines", "share")}
 	at := slices.IndexFunc(m.Levels, func(of LevelMisses) bool { return of.Result != nil })

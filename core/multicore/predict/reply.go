@@ -21,8 +21,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Ask converts a question from text. The error is a *trace.OptionError, or states why the processor
-// is invalid.
+// Ask converts a MulticoreQuestion, whose fields are in text form, to a Question. The error is a
+// *trace.OptionError, or states why the processor is invalid.
 func Ask(words answers.MulticoreQuestion) (q Question, err error) {
 	for _, n := range words.Cores {
 		q.Cores = append(q.Cores, int(min(n, multicore.MostCores+1)))
