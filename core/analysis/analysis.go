@@ -48,7 +48,7 @@ type Spec struct {
 	// sites measures line utilisation. UtilisationWays lists the number of ways of each cache; 0 or
 	// missing: fully associative. If Previous is set, package sites records, for each access, the
 	// site that last accessed the line. Utilisation and Previous make the run slower, and increase
-	// the memory for each line.
+	// the memory usage per line.
 	Utilisation     []uint64
 	UtilisationWays []uint32
 	Previous        bool

@@ -112,7 +112,8 @@ const None Analyses = 1 << 31
 // AnalysisNames returns the names that [ParseAnalyses] accepts.
 func AnalysisNames() []string { return analysisNames }
 
-// String returns the names of the analyses, separated by commas. The name of [Default] is default.
+// String returns the names of the analyses, separated by commas. The name of [Default] is
+// "default".
 func (a Analyses) String() string {
 	list := names(a)
 	if a&^additional == Default {
@@ -131,8 +132,8 @@ func names(a Analyses) (list []string) {
 	return list
 }
 
-// ParseAnalyses parses a comma-separated list of names, or default. Some analyses, such as loops,
-// always run with other analyses: "loops" alone means default,loops.
+// ParseAnalyses parses a comma-separated list of names, or "default". Some analyses, such as loops,
+// always run with other analyses: "loops" alone means "default,loops".
 func ParseAnalyses(list string) (Analyses, error) {
 	var set Analyses
 	byDefault := false

@@ -186,7 +186,7 @@ func (s *Stretcher) Progress() (references, lines uint64) {
 	return at.References, at.Lines
 }
 
-// Cut makes the current segment end at the end of the current chunk.
+// Cut makes the current segment end with the current chunk.
 func (s *Stretcher) Cut() {
 	at := s.now.From.Chunk
 	if s.stage == inStretch {

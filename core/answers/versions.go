@@ -8,10 +8,10 @@ import (
 	"github.com/stackglass/stackglass/core/trace/sourcefile"
 )
 
-// MatchLines matches the source lines of two versions of a program by their text. In rows of A, it
-// replaces the file and the line by the file and the line in B. It adds two columns, which contain
-// the line number in A, and whether the line moved or changed. MatchLines changes neither tables
-// without files and lines nor tables whose source files are equal in A and B.
+// MatchLines matches the source lines of two versions of a program by their text. In the rows of A,
+// MatchLines replaces the file and the line with the corresponding file and line in B. MatchLines
+// adds two columns: the line number in A, and whether the line moved or changed. MatchLines changes
+// neither tables without files and lines nor tables whose source files are equal in A and B.
 //
 // The parameters a and b are the source files stored in the two profiles. If a file has no
 // counterpart in the other profile, its lines are still matched by number.

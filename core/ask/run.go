@@ -95,7 +95,7 @@ func (r *Run) SourceText() func(file string, line uint32) string {
 }
 
 // Files returns the source files stored in the profile. The run caches the result, so that each
-// file is decompressed only once, and matched with other versions only once.
+// file is decompressed, and matched with other versions, only once.
 func (r *Run) Files() *sourcefile.Files {
 	if r.files == nil {
 		r.files = sourcefile.New(r.Profile.Sources)

@@ -124,7 +124,7 @@ func (r *Run) noThreads() error {
 	return r.Cannot("the profile contains no per-thread stacks; analyze the trace again, by default or with --analyses sharing")
 }
 
-// Told returns the warnings of a prediction, without warnings that [Doubts] already covers.
+// Told returns the warnings of a prediction, except for warnings that [Doubts] already returns.
 func (r *Run) Told(warnings []hierarchy.Warning) (list []string) {
 	said := hierarchy.ProfileDoubts(r.Profile)
 	for _, w := range warnings {

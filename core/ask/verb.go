@@ -101,7 +101,7 @@ var Line = Arg{Name: "line", Kind: Number, Default: "64", Help: manual("the size
 // allVerbs lists the verbs. Each verb's file adds the verb with [Add].
 var allVerbs []*Verb
 
-// Add registers a verb and returns it. Add must be called when a package is initialised.
+// Add registers a verb and returns it. Add must be called during package initialisation.
 func Add(v *Verb) *Verb {
 	allVerbs = append(allVerbs, v)
 	return v

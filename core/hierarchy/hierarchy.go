@@ -184,7 +184,7 @@ func (c Cache) CheckShape() error {
 // mostSubBlocks is the maximum number of sub-blocks of a line.
 const mostSubBlocks = 64
 
-// Hierarchy is a list of levels, first level first.
+// Hierarchy is a list of levels, starting with the first level.
 type Hierarchy struct {
 	Name  string
 	Title string // display name of the processor; "" if Name is suitable for display

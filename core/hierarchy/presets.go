@@ -16,11 +16,12 @@ import (
 //go:embed presets.txt
 var presetsText string
 
-// Presets returns common hierarchies, the default first. A hierarchy consists of the data caches
-// that one core of a processor uses. A level is non-inclusive unless its sources state otherwise.
-// Every level has a latency, and so does memory. Latencies are in cycles at ClockGHz. Sources
-// states the origin of each number, and which numbers are estimates. A bandwidth of zero means that
-// the bandwidth is unknown. All levels use LRU replacement, which real caches approximate.
+// Presets returns common hierarchies, starting with the default. A hierarchy consists of the data
+// caches that one core of a processor uses. A level is non-inclusive unless its sources state
+// otherwise. Every level has a latency, and so does memory. Latencies are in cycles at ClockGHz.
+// Sources states the origin of each number, and which numbers are estimates. A bandwidth of zero
+// means that the bandwidth is unknown. All levels use LRU replacement, which real caches
+// approximate.
 func Presets() []Hierarchy {
 	list, _ := parsePresets(presetsText) // a test checks that this never fails
 	return list

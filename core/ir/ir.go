@@ -102,8 +102,8 @@ func checkSize(src []byte, instead string) error {
 }
 
 // Instrument rewrites a module so that the compiled program records its references. Instrument
-// returns an error only if the whole module cannot be parsed or must not be rewritten. The error
-// contains the location.
+// returns an error only if the module as a whole cannot be parsed or must not be rewritten. The
+// error contains the location.
 func Instrument(src []byte, o Options) (*Result, error) {
 	if err := checkSize(src, "compile"); err != nil {
 		return nil, err

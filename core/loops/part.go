@@ -2,8 +2,8 @@ package loops
 
 import "github.com/stackglass/stackglass/core/trace"
 
-// Only returns a tree of all records of the given kinds. If t contains no other records, Only
-// returns t itself.
+// Only selects records by kind: the result is a tree of all records of the given kinds. If t
+// contains no other records, the result is t itself.
 func (t *Tree) Only(kinds trace.Kinds) *Tree {
 	return t.Map(func(r Reference) (Reference, bool) { return r, kinds.Has(r.Kind) })
 }

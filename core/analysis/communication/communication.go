@@ -65,7 +65,7 @@ const (
 	granularities
 )
 
-// Analysis tracks the values that threads write and other threads use.
+// Analysis tracks the values that one thread writes and other threads use.
 type Analysis struct {
 	lineShift uint
 	sites     *sites.Analysis

@@ -58,8 +58,8 @@ type Analysis interface {
 	Append(next *profile.Profile) error
 }
 
-// LineCounter is an analysis that counts distinct lines. To report progress, the framework calls
-// the method Lines of the last LineCounter in the table, between batches.
+// LineCounter is an analysis that counts distinct lines. Between batches, the framework calls the
+// method Lines of the last LineCounter in the table, to report progress.
 type LineCounter interface {
 	// Lines returns the number of distinct lines so far, for the smallest line size.
 	Lines() uint64
@@ -77,7 +77,7 @@ type PieceConsumer interface {
 	ConsumePiece(b *trace.Batch, from, end uint64)
 }
 
-// Settler is an analysis that must do additional work, which can fail, to complete its result.
+// Settler is an analysis whose result must be completed by an additional step, which can fail.
 type Settler interface {
 	// Settle completes the result. The framework calls Settle at the end of the trace, and before
 	// it saves the state of a run. Settle may be called several times, because a saved run may
@@ -115,7 +115,7 @@ type MultiCore interface {
 	// Alone reports whether all references so far, and all references of the given threads, belong
 	// to a single core. The framework calls Alone between batches.
 	Alone(threads []uint32) bool
-	// Several returns true if more than one core has appeared.
+	// Several reports whether more than one core has appeared.
 	Several() bool
 }
 

@@ -110,7 +110,7 @@ func (a *Analysis) Alone(threads []uint32) bool {
 	return true
 }
 
-// Several returns true if more than one core has appeared.
+// Several reports whether more than one core has appeared.
 func (a *Analysis) Several() bool { return a.running }
 
 // join adds the cores of the next segment, and returns their numbers in this analysis. A segment

@@ -385,8 +385,8 @@ func (a *Analysis) Layout() []Block {
 	return list
 }
 
-// Lay adds the memory blocks of a layout, which must belong to the same trace, to the blocks that
-// the tables declare.
+// Lay adds the memory blocks of a layout to the blocks that the tables declare. The layout must
+// belong to the same trace.
 func (a *Analysis) Lay(layout []Block) {
 	a.addProgram()
 	for i := range layout {

@@ -27,8 +27,8 @@ import (
 // where uv is an unsigned LEB128 varint and masks are little-endian words. The counts are in the
 // profile.
 
-// Result writes the use of data structures. Unfinished visits count as ended, and blocks that have
-// not been released are included.
+// Result writes the use of data structures. Result treats unfinished visits as ended, and includes
+// blocks that have not been released.
 func (a *Analysis) Result(p *profile.Profile, state bool) {
 	if a.absent || a.now == 0 || p.Sites == nil || p.Sites.Data == nil {
 		return

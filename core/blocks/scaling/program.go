@@ -345,7 +345,7 @@ type Predicted struct {
 	Profile *profile.Profile
 }
 
-// Predict predicts the run with the given parameters, with scaled reuse. The error is a
+// Predict predicts the run with the given parameters, with [Scaled] reuse profiles. The error is a
 // [*trace.OptionError] for invalid parameters, or an [*InputError] if a count is negative or at
 // least 2^64.
 func (p *Program) Predict(at []int64) (*Predicted, error) {

@@ -67,7 +67,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Run is one input of a program, with the counts and the reuse of its blocks. Lists are indexed by
+// Run contains the counts and the reuse of a program's blocks for one input. Lists are indexed by
 // block.
 type Run struct {
 	Parameters []int64  // the parameters of the input

@@ -39,8 +39,8 @@ const MostRows = 40 << 20
 // needed contains the events that delimit regions and phases.
 const needed = trace.Kinds(1<<trace.ParallelBegin | 1<<trace.ParallelEnd | 1<<trace.Barrier)
 
-// Reader reads a trace with its threads in a defined order. Reader implements [trace.Reader],
-// [trace.Describer] and [trace.Selector].
+// Reader returns the records of a trace, with the records of different threads interleaved in a
+// defined order. Reader implements [trace.Reader], [trace.Describer] and [trace.Selector].
 type Reader struct {
 	r        trace.Reader
 	order    interleave.Order
