@@ -53,10 +53,11 @@ type Spec struct {
 	UtilisationWays []uint32
 	Previous        bool
 
-	// Cores lists groups of threads that run on the same core and therefore use the same private
-	// cache. A thread is in at most one group. A thread in no group has its own core. Domains lists
-	// groups of threads whose cores share a cache, in addition to the domain of all cores. The
-	// threads of a group are in ascending order. Only the analysis Sharing uses Cores and Domains.
+	// Cores lists groups of threads. The threads of a group run on the same core, and therefore use
+	// the same private cache. A thread is in at most one group. A thread in no group has its own
+	// core. Domains lists groups of threads whose cores share a cache, in addition to the domain of
+	// all cores. The threads of a group are in ascending order. Only the analysis Sharing uses
+	// Cores and Domains.
 	Cores, Domains [][]uint32
 	// Stacks selects the multi-core stacks that Sharing counts; 0: all stacks. The counts of the
 	// stacks that are not selected are meaningless, so the profile should not be stored. Mergeable
@@ -64,8 +65,8 @@ type Spec struct {
 	Stacks Stacks
 
 	// Sample selects the accesses from which package locality estimates its counts; nil: all
-	// accesses. The analyses Sites and Sharing use the same sample, and Communication also uses it,
-	// unless the sample consists of single accesses. Counters remain exact.
+	// accesses. The analyses Sites and Sharing use the same sample. Communication also uses this
+	// sample, unless it consists of single accesses. Counters remain exact.
 	Sample Sampling
 
 	// Budget limits the memory of the stacks, and provides the spill store; nil: no limit. Sites,
@@ -234,8 +235,8 @@ func (s Spec) checkUtilisation() error {
 }
 
 // Measure adds a cache to the sorted list of caches in which line utilisation is measured. Measure
-// does nothing if the list already contains the cache or is full, or if line utilisation cannot be
-// measured in such a cache. Zero ways means a fully associative cache.
+// does nothing if the list is full, if it already contains the cache, or if line utilisation cannot
+// be measured in such a cache. Zero ways means a fully associative cache.
 func (s *Spec) Measure(bytes uint64, ways uint32) {
 	line := uint64(s.SiteLineBytes())
 	if bytes%line != 0 || !profile.ValidUtilisation(bytes/line, ways) || len(s.Utilisation) == profile.MaxCapacities {

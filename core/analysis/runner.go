@@ -190,8 +190,9 @@ func (in *intake) state(at position, so *profile.Profile) *State {
 	return s
 }
 
-// EncodeTo writes the state in the encoding that [Runner.Restore] reads. EncodeTo returns an error
-// of the writer or of the spill store. If the spill store has failed, EncodeTo writes nothing.
+// EncodeTo writes the state in the encoding that [Runner.Restore] reads. EncodeTo returns the
+// errors of the writer and of the spill store. If the spill store has failed, EncodeTo writes
+// nothing.
 func (s *State) EncodeTo(w io.Writer) error {
 	if s.failed != nil {
 		return s.failed

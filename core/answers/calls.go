@@ -512,9 +512,9 @@ func (c *Calls) ByPath(share float64) report.Table {
 }
 
 // ByCaller returns the tree of calls from callees to callers. The roots are all functions, in
-// descending order of their exclusive counts of the main event. The row of a caller below a
-// function contains the part of the function's counts that results from the caller's calls. Counts
-// that include callees count a recursive call only once.
+// descending order of their exclusive counts of the main event. If a caller's row is below the row
+// of a function, the caller's row contains the part of the function's counts that results from the
+// caller's calls. Counts that include callees count a recursive call only once.
 func (c *Calls) ByCaller(share float64) report.Table {
 	t := c.newTree("callers", "Functions and their callers")
 	var all []coveredPath
@@ -535,7 +535,8 @@ func (c *Calls) Callers(paths []int, share float64) report.Table {
 	return t
 }
 
-// Callees returns the tree of calls below one function, summed over all paths of the function.
+// Callees returns the tree of the callees of one function, summed over all call paths of the
+// function.
 func (c *Calls) Callees(paths []int, share float64) report.Table {
 	t := c.newTree("callees", "Callees of "+c.Names[paths[0]])
 	outermost := slices.DeleteFunc(slices.Clone(paths), func(i int) bool { return c.within[i] })

@@ -77,8 +77,8 @@ func (q *MulticoreQuestion) fields(f *Fields) {
 	f.Number("keep", &q.Keep)
 }
 
-// CoresNotes returns the distinct notes in the table of notes of a reply. If a note applies only to
-// some numbers of cores, it begins with these numbers.
+// CoresNotes returns the distinct notes of a reply. The parameter t is the reply's table of notes.
+// If a note applies only to some numbers of cores, it begins with these numbers.
 func CoresNotes(t *report.Table, answered int) (list []string) {
 	var texts []string
 	of := map[string][]int{}

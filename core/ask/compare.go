@@ -12,8 +12,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Summary is the default verb of a comparison. [Verbs] does not contain Summary, because it needs
-// two runs.
+// Summary is the default verb of a comparison. [Verbs] does not contain Summary, because Summary
+// needs two runs.
 var Summary = &Verb{
 	Name:  "summary",
 	Args:  []Arg{Line},

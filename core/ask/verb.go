@@ -55,8 +55,8 @@ type Verb struct {
 	// Check checks combinations of arguments, after each argument was checked individually. If it is
 	// nil, all combinations are allowed.
 	Check func(Question) error
-	// Missing returns the reason why a profile lacks the data for any answer of this verb, as a clause
-	// without a full stop. It returns "" if the profile has the data.
+	// Missing returns the reason why a profile lacks the data that every answer of this verb needs,
+	// as a clause without a full stop. It returns "" if the profile has the data.
 	Missing func(*profile.Profile) string
 	// Answer computes the answer: it adds tables, facts about the input, and warnings to the document.
 	Answer func(*Run, Question, *report.Document) error

@@ -105,9 +105,9 @@ func (r *Run) predict(h hierarchy.Hierarchy, parts []hierarchy.Share) (hierarchy
 }
 
 // Against returns the hierarchy with which the hierarchy in question is compared. The argument
-// "against" contains the name of a preset, lines that [hierarchy.Hierarchy.Add] accepts, or both,
-// the preset first. If the argument is not set, the returned hierarchy has no levels. Unless a line
-// specifies otherwise, threads run on the same cores in both hierarchies.
+// "against" contains the name of a preset, lines that [hierarchy.Hierarchy.Add] accepts, or the
+// name followed by lines. If the argument is not set, the returned hierarchy has no levels. Unless
+// a line specifies otherwise, threads run on the same cores in both hierarchies.
 func (q Question) Against() (h hierarchy.Hierarchy, err error) {
 	bad := func(word, want string) error { return &trace.OptionError{Option: "against", Got: word, Want: want} }
 	h.Threads = q.Machine.Threads

@@ -74,8 +74,8 @@ type Attribution struct {
 	Part *Ranker // the ranker of the part of the run to which the numbers apply; nil for the whole run
 
 	Private bool // whether each core has a private cache at this level
-	// Countable is the cache's size and number of ways, such as 32KiB,8, if the misses of sites are
-	// estimates but a new analysis could count them. Otherwise, it is "".
+	// Countable is the cache's size and number of ways, such as "32KiB,8". Countable is "" unless
+	// the misses of sites are estimates and a new analysis could count them.
 	Countable string
 
 	capacity  capacity

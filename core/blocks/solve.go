@@ -9,7 +9,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// Solution contains the executions of blocks and the invocations of functions.
+// Solution contains the execution counts of blocks and the invocation counts of functions.
 type Solution struct {
 	Program     *trace.Program
 	Visits      []float64 // number of executions of each block

@@ -138,13 +138,13 @@ func FromProfile(p *trace.Program, weights [][]uint64) (*System, error) {
 // Program returns the program.
 func (s *System) Program() *trace.Program { return s.program }
 
-// Weights returns the weights of a block, in the order of its successors, and its weight for
-// leaving the function. Callers must not change the slice.
+// Weights returns the weights of a block's successors, in order, and the block's weight for leaving
+// the function. Callers must not change the slice.
 func (s *System) Weights(block int) (weights []uint64, leaves uint64) {
 	return s.weights[block], s.leaves[block]
 }
 
-// Set sets the weights of a block, in the order of its successors, and its weight for leaving the
+// Set sets the weights of a block's successors, in order, and the block's weight for leaving the
 // function.
 func (s *System) Set(block int, weights []uint64, leaves uint64) error {
 	if block < 0 || block >= len(s.weights) {

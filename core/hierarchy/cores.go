@@ -316,7 +316,8 @@ func domainStartingAt(s *profile.Sharing, first, n int, grouped []bool) (number 
 // DomainError wraps a [*trace.OptionError].
 type DomainError struct {
 	Level Cache
-	// the threads that share each cache of the level; a new analysis needs these groups as domains
+	// for each cache of the level: the threads that share the cache; a new analysis needs these
+	// groups as domains
 	Groups  [][]uint32
 	Domains string // the groups, in the form of --domains
 	err     *trace.OptionError

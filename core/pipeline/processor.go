@@ -213,7 +213,8 @@ func (k Key) String() string {
 type Cost struct {
 	Latency float64 // number of cycles from the start of the instruction until its result is available
 	Addend  float64 // latency from the third operand of a fused multiply-add; 0: same as Latency
-	// latency to a dependent instruction of the same class, if it is shorter; 0: same as Latency
+	// latency to a dependent instruction of the same class, if shorter than Latency; 0: same as
+	// Latency
 	Again    float64
 	MicroOps int // number of dispatch slots
 	Uses     []Use

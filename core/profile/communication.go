@@ -8,10 +8,10 @@ import (
 // Communication describes the values that some threads of a trace write and other threads use
 // (MODELS §7). Package analysis/communication computes this description.
 //
-// The source of a reference to a granule is the thread that last wrote the granule, if it is a
-// different thread. Every reference with a source is an event (Kulkarni §3), even if it is a store.
-// A transfer is a thread's first load of a value that another thread wrote. The transfers are the
-// minimum amount of data that must be moved.
+// The source of a reference to a granule is the thread that last wrote the granule, unless the same
+// thread makes the reference. Every reference with a source is an event (Kulkarni §3), even if it
+// is a store. A transfer is a thread's first load of a value that another thread wrote. The
+// transfers are the minimum amount of data that must be moved.
 type Communication struct {
 	Granules []Granule // communication at each granularity, in ascending order: 8-byte words, lines, pages
 

@@ -17,11 +17,12 @@ import (
 //
 // Each block that was entered has its own counts. Each function has the counts of references
 // outside its blocks. All other counts are sums of the counts of blocks and functions. Functions
-// and blocks are numbered as in the trace's tables, so segments of a trace can be added.
+// and blocks are numbered as in the trace's tables, so the counters of segments of a trace can be
+// added.
 type Counters struct {
 	Blocks  bool // whether the trace contains block entries
 	Ops     bool // whether the instructions of the blocks are known
-	Touched bool // whether UniqueBytes and Usage, and UniqueBytes of each function, were counted
+	Touched bool // whether distinct bytes were counted: UniqueBytes, Usage, and the UniqueBytes of each function
 
 	Functions []FunctionCounters // ascending by number
 	Code      []BlockCounters    // basic blocks that were entered, ascending by number

@@ -29,9 +29,9 @@ var NewData = func(lineBytes uint32, program func() *trace.Program) Analysis {
 // Analysis consumes a trace, batch by batch, and writes its result into the profile.
 //
 // The methods are never called concurrently. Consume receives every selected reference exactly once
-// and in order, except for segments that are passed to Append. The framework calls the analyses of
-// a run in the order of the table, so an analysis may use the results that an earlier analysis has
-// for the same batch.
+// and in order, except for the references of segments that are passed to Append. The framework
+// calls the analyses of a run in the order of the table, so an analysis may use the results that an
+// earlier analysis has for the same batch.
 type Analysis interface {
 	// Takes returns the kinds of rows and the columns that Consume reads. The framework calls Takes
 	// before the first batch, and the results never change. Every analysis receives references with

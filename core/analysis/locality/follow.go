@@ -11,10 +11,10 @@ import (
 type Follower interface {
 	// Follow receives the next accesses, in order. The slices in a are valid until Follow returns.
 	Follow(a *Accesses)
-	// Resolve receives the first touches of an appended segment, and their stack distances on the
-	// stack at the beginning of the segment. The distance is stack.Cold if the stack does not
-	// contain the line. Resolve is called in the order of the touches, before the segment's lines
-	// are pushed onto the stack.
+	// Resolve receives the first touches of an appended segment, and the distances of these touches
+	// on the stack as it was at the beginning of the segment. The distance is stack.Cold if the
+	// stack does not contain the line. Resolve is called in the order of the touches, before the
+	// segment's lines are pushed onto the stack.
 	Resolve(touches []profile.FirstTouch, distances []uint32)
 }
 

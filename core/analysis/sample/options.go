@@ -141,8 +141,8 @@ func (o Options) Stretches(r trace.Reader, kinds trace.Kinds, threads []uint32) 
 	return NewOnOff(r, o, kinds, threads)
 }
 
-// NewOnOff returns a reader of the sampled intervals of r. The lengths of the intervals count only
-// references of the given kinds and threads.
+// NewOnOff returns a reader of the sampled intervals of r. The lengths of the intervals are
+// measured in references of the given kinds and threads.
 func NewOnOff(r trace.Reader, o Options, kinds trace.Kinds, threads []uint32) *OnOff {
 	return &OnOff{Reader: r, on: o.On, period: o.Period, kinds: kinds, threads: threads}
 }

@@ -101,8 +101,8 @@ func appendCold(firsts, pairs, distances []uint32) []uint32 {
 	return firsts
 }
 
-// JoinCores implements sharing.Follower. JoinCores adds the counts of the segment, whose stacks
-// were empty at its beginning, and resolves its first touches.
+// JoinCores implements sharing.Follower. JoinCores adds the counts of the segment, which began with
+// empty stacks, and resolves its first touches.
 func (a *Analysis) JoinCores(depths, lostAt []uint32) {
 	c, part := a.cores, a.joining.part
 	if a.absent || c == nil || c.absent || part == nil {

@@ -33,7 +33,7 @@ func NewFinder(program func() *trace.Program, w Watcher) *Finder {
 	return f
 }
 
-// Begin prepares for the rows of a batch that has the column Site.
+// Begin prepares the finder for the rows of a batch. The batch must have the column Site.
 func (f *Finder) Begin(b *trace.Batch) error {
 	f.a.addProgram()
 	if len(f.slots) < b.Len() {

@@ -25,7 +25,8 @@ type Array struct {
 	// Strides contains the stride in bytes for each loop, from the outermost loop of the nest to
 	// the innermost loop around the references.
 	Strides []int64
-	// Mixed is true if some references to the array have other strides, or are in fewer loops.
+	// Mixed is true if the references to the array differ in their strides or in their number of
+	// surrounding loops.
 	Mixed bool
 	// Touched is the number of accessed bytes, and Lines is the number of lines that contain these
 	// bytes.

@@ -115,7 +115,7 @@ func New(t *loops.Tree, maxNests int) *Outline {
 	return o
 }
 
-// Nest returns the description of the nest with the given number, in its first run.
+// Nest returns a description of the first run of the nest with the given number.
 func (o *Outline) Nest(number int) *loops.Nest { return o.nests[number].first.Nest() }
 
 // keepLargest keeps only the largest nests in the list. The argument "limit" is the maximum number
