@@ -23,7 +23,7 @@ const (
 	OfModels      = "models"      // a ModelQuestion, for the compute-node models
 	OfCores       = "multicore"   // a MulticoreQuestion
 	OfExport      = "export"      // an export.Request
-	OfVerb        = "verb"        // a question for a verb; the words are those of ask.Question
+	OfVerb        = "verb"        // a question for a verb; ask.Question.Words returns the words
 	OfDescription = "description" // the description of a cache hierarchy, in Bytes
 	OfNames       = "names"       // function names to demangle, one per word; the reply's notes contain the readable names
 )

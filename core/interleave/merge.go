@@ -23,7 +23,8 @@ const strip = 1024
 //
 //   - RoundRobin, ByBlock: the next core with rows left, in the order of [Merger.Begin]. Each phase
 //     begins with the first core.
-//   - Uniform: a random core with rows left. The sequence of random numbers continues from phase to phase.
+//   - Uniform: a random core with rows left. The sequence of random numbers continues from phase
+//     to phase.
 //   - ByTime: the first core with the earliest clock. A turn advances the clock of its core by the
 //     block's Cycles, or by one cycle for each reference. All clocks are 0 at the beginning of a
 //     phase, because cores leave a barrier together.

@@ -46,7 +46,7 @@ type Input struct {
 	Results    []predict.Result // results of a question returned by [Ask]
 }
 
-// Ask returns a copy of q with changed options, so that its results can be used in an [Input].
+// Ask returns a copy of q whose options are set so that the results can be used in an [Input].
 func Ask(q predict.Question) predict.Question {
 	q.Windows, q.Profiles = []predict.WindowSampling{{Looked: blocksample.All, Weights: blocksample.Counted}}, true
 	q.Stacks, q.Keep, q.Processor = false, 0, nil
