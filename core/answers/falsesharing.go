@@ -163,8 +163,8 @@ func (c *Communication) FalseSharing() report.Table {
 	return t
 }
 
-// Worst describes the data structure that FalseFindings ranks first. It returns "" if there is no
-// false sharing.
+// Worst describes the data structure that FalseFindings ranks first. Worst returns "" if there is
+// no false sharing.
 func (c *Communication) Worst() string {
 	list, _ := c.FalseFindings()
 	if len(list) == 0 {

@@ -187,8 +187,8 @@ func ThreadFacts(p *profile.Profile, h hierarchy.Hierarchy) []report.Fact {
 // mostGroups is the maximum number of thread groups that a line of text lists.
 const mostGroups = 8
 
-// Groups lists the threads of each core, for example 0,1/2,3. It returns "" for a profile without
-// per-thread LRU stacks.
+// Groups lists the threads of each core, for example 0,1/2,3. Groups returns "" for a profile
+// without per-thread LRU stacks.
 func Groups(p *profile.Profile) string {
 	var groups []string
 	if len(p.Sharing) > 0 {
@@ -237,9 +237,9 @@ func PredictedByCore(h hierarchy.Hierarchy, p hierarchy.ByCore) []report.Table {
 
 var mainNumbersOfLevels = []string{"size_bytes", "ways", "misses", "miss_ratio", "coherence_misses", "fetched_bytes", "cycles", "ns"}
 
-// Against joins the predictions for two hierarchies, A and B. It pairs levels with the same name,
-// and adds rows for the accesses to memory and the average access time. If brief is set, the table
-// contains only the main numbers.
+// Against joins the predictions for two hierarchies, A and B. Against pairs levels with the same
+// name, and adds rows for the accesses to memory and the average access time. If brief is set, the
+// table contains only the main numbers.
 func Against(h [2]hierarchy.Hierarchy, p [2]hierarchy.ByCore, brief bool) report.Table {
 	j := report.Join(predictionTable(h[0], p[0]), predictionTable(h[1], p[1]), report.Key{Columns: []string{"name"}, Without: []string{"sdcm_misses", "sdcm_off"}})
 	j.Title = "A compared with B: " + hierarchyText(&h[0], &h[1]) + " and " + hierarchyText(&h[1], &h[0])

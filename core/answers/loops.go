@@ -213,9 +213,9 @@ func (l *Loops) Arrays(loop int) []outline.Array {
 	return list
 }
 
-// AllocatedAt returns the data structure whose memory block contains an address. It returns nil if
-// the data structure is unknown, for example because several blocks had this address at different
-// times.
+// AllocatedAt returns the data structure whose memory block contains an address. AllocatedAt
+// returns nil if the data structure is unknown, for example because several blocks contained the
+// address at different times.
 func (l *Loops) AllocatedAt(addr trace.Addr) (by *profile.DataObject) {
 	for _, b := range l.blocks {
 		switch {

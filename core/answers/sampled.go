@@ -9,8 +9,8 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// Sample returns facts about the sample on which a profile is based, for the first line size. It
-// returns nil for an exact profile.
+// Sample returns facts about the sample on which a profile is based, for the first line size.
+// Sample returns nil for an exact profile.
 func Sample(p *profile.Profile) (facts []report.Fact) {
 	s := p.Sampled
 	if s == nil {

@@ -54,8 +54,8 @@ const (
 const othersName = "(all others)"
 
 // Table returns a table with a row for each site, line, function or data object, in the given order
-// (see [Sites.Order]), and a row for misses that cannot be attributed. It lists at most the given
-// number of rows (top), and combines the rest into one row.
+// (see [Sites.Order]), and a row for misses that cannot be attributed. The table lists at most the
+// given number of rows (top), and combines the rest into one row.
 func (s *Sites) Table(order []int, top int) report.Table {
 	t := report.Table{Key: "sites"}
 	var kept []siteColumn
@@ -216,7 +216,7 @@ func (o *rowOrder) Less(i, j int) bool {
 // separated by blanks.
 const narrowColumns = " name function file line kind variable references miss_ratio stride source blocks bytes "
 
-// Narrow drops columns that only programs need. It always keeps the column whose key is the
+// Narrow drops columns that only programs need. Narrow always keeps the column whose key is the
 // parameter keep.
 func (s *Sites) Narrow(t report.Table, keep string) report.Table {
 	var columns []int
@@ -519,9 +519,10 @@ func (s *Sites) distinctTexts(r *attribution.Row, text func(*profile.Site) strin
 	return strings.Join(texts, ", ")
 }
 
-// Before returns a table of previous accesses. For each given row, it lists the three rows that
-// most often made the previous access to the same cache line. It ignores stack distances below
-// profile.PreviousFrom. If the given rows are data objects, the listed rows are source lines.
+// Before returns a table of previous accesses. For each given row, the table lists the three rows
+// that most often made the previous access to the same cache line. Accesses with stack distances
+// below profile.PreviousFrom are ignored. If the given rows are data objects, the listed rows are
+// source lines.
 func (s *Sites) Before(of []int) report.Table {
 	t := report.Table{Key: "before", Title: "Which code accessed the same lines before", Columns: report.Columns(
 		"of=accesses of", "place=previous access by", "accesses", "share")}

@@ -9,9 +9,9 @@ import (
 	"github.com/stackglass/stackglass/core/report"
 )
 
-// SourceLoop is a loop of the source code. It combines all loops of a run that have the same
-// location and the same inner loops. A source loop occurs several times in a run if several threads
-// execute it, or if a thread's time slice ends during the loop.
+// SourceLoop is a loop of the source code. A SourceLoop combines all loops of a run that have the
+// same location and the same inner loops. A source loop occurs several times in a run if several
+// threads execute it, or if a thread's time slice ends during the loop.
 type SourceLoop struct {
 	Loops []int // indices of loops, in the order in which they occur in the run
 	Depth int   // number of source loops that enclose this loop

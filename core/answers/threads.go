@@ -115,8 +115,8 @@ func coherentOff(c *profile.Core, level hierarchy.Cache, misses float64) float64
 	return missesOff(c.Off.Coherent, level.Lines(), full, misses)
 }
 
-// Views returns a table with a row for each private level. It contains the misses of all cores
-// according to each model of MODELS §6.
+// Views returns a table with a row for each private level. The columns contain the misses of all
+// cores according to each model of MODELS §6.
 func (t *Threads) Views() report.Table {
 	table := report.Table{Key: "views", Title: "Private caches, all cores", Columns: report.Columns(
 		"level", "accesses", "private_misses=misses undisturbed", "anger_misses=coherent by Anger",
@@ -193,8 +193,9 @@ func (t *Threads) Domains() report.Table {
 	return table
 }
 
-// Changes returns a table with a row for each domain and core. It compares the stack distances of
-// the core's accesses on the shared stack with the distances on the core's private stack.
+// Changes returns a table with a row for each domain and core. The table compares the stack
+// distances of the core's accesses on the shared stack with the distances on the core's private
+// stack.
 func Changes(s *profile.Sharing) report.Table {
 	t := report.Table{Key: "changes", Title: "How sharing changes stack distances", Columns: report.Columns(
 		"cores=shared by cores", "core", "threads", "accesses", "same", "dilated", "overlapped",

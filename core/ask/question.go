@@ -126,9 +126,10 @@ func (a *Arg) check(list []string) error {
 	return nil
 }
 
-// Words returns the question as words. The first word is the verb. It is followed by a word
-// name=value for each specified value, in the order of the verb's arguments, and by a word
-// machine=LINE for each line of the hierarchy ([hierarchy.Hierarchy.Lines]).
+// Words returns the question as words. The first word is the verb. The next words have the form
+// name=value, one for each specified value, in the order of the verb's arguments. Then follow words
+// of the form machine=LINE, one for each line of the hierarchy ([hierarchy.Hierarchy.Lines]). If
+// Brief is set, the last word is "brief".
 func (q Question) Words() []string {
 	words := []string{q.Verb.Name}
 	for _, a := range q.Verb.Args {

@@ -31,15 +31,16 @@ type Run struct {
 	Source func(file string, line uint32) string
 	// File reads a file whose name is the value of an argument.
 	File func(name string) ([]byte, error)
-	// Windows contains reuse profiles of sampled block executions, for 64-byte lines. It may be nil.
+	// Windows contains reuse profiles of sampled block executions, for 64-byte lines. Windows may
+	// be nil.
 	Windows []blocks.SampledReuse
 	// Predict reads the trace again and predicts the run on several cores.
 	Predict func(answers.MulticoreQuestion) (*answers.Reply, error)
 	// Beside is the run with which this run is compared, or nil. In a comparison, the answers of both
 	// runs contain the same rows and columns, so that they can be joined.
 	Beside *Run
-	// GoOn is called regularly while a long answer is computed. It returns false if the user no longer
-	// wants the answer.
+	// GoOn is called regularly while a long answer is computed. GoOn returns false if the user no
+	// longer wants the answer.
 	GoOn func() bool
 	// Partial is called while a long answer is computed. The function soFar returns a preliminary
 	// answer: the tables and warnings computed so far, and a table "progress".
@@ -76,8 +77,8 @@ func (r *Run) Asker() *hierarchy.Asker {
 	return r.asker
 }
 
-// Ranker returns the run's ranker, which attributes misses to sites. It returns nil if the profile
-// has no sites.
+// Ranker returns the run's ranker, which attributes misses to sites. Ranker returns nil if the
+// profile has no sites.
 func (r *Run) Ranker() *attribution.Ranker {
 	if r.ranker == nil {
 		r.ranker, _ = attribution.New(r.Profile)
@@ -117,8 +118,8 @@ var ErrStopped = &Error{"the answer is no longer needed"}
 // Wanted reports whether the user still wants the answer (see [Run.GoOn]).
 func (r *Run) Wanted() bool { return r.GoOn == nil || r.GoOn() }
 
-// ReadFile reads the file whose name is the value of the given argument. It returns nil if the
-// argument is not set.
+// ReadFile reads the file whose name is the value of the given argument. ReadFile returns nil if
+// the argument is not set.
 func (r *Run) ReadFile(q Question, arg string) (text []byte, err error) {
 	name := q.Text(arg)
 	switch {

@@ -52,7 +52,7 @@ func shareOf(q Question) (float64, error) {
 	return ParseShare(q, "misses, for example 90% or 0.9", math.SmallestNonzeroFloat64)
 }
 
-// ParseShare parses a share, such as 90% or 0.9. It fails if the share is smaller than the
+// ParseShare parses a share, such as 90% or 0.9. ParseShare fails if the share is smaller than the
 // parameter least.
 func ParseShare(q Question, of string, least float64) (share float64, err error) {
 	text, percent := strings.CutSuffix(q.Text("share"), "%")

@@ -49,18 +49,19 @@ type Verb struct {
 
 	// Needs returns the analyses that the answer needs.
 	Needs func(Question) analysis.Analyses
-	// Lines returns the line sizes that the answer needs, in bytes and in ascending order. It returns
-	// nil if any line size will do.
+	// Lines returns the line sizes that the answer needs, in bytes and in ascending order. Lines
+	// returns nil if any line size is suitable.
 	Lines func(Question) []uint32
 	// Check checks combinations of arguments, after each argument was checked individually. If it is
 	// nil, all combinations are allowed.
 	Check func(Question) error
 	// Missing returns the reason why a profile lacks the data that every answer of this verb needs,
-	// as a clause without a full stop. It returns "" if the profile has the data.
+	// as a clause without a full stop. Missing returns "" if the profile has the data.
 	Missing func(*profile.Profile) string
 	// Answer computes the answer: it adds tables, facts about the input, and warnings to the document.
 	Answer func(*Run, Question, *report.Document) error
-	// Compared returns facts about the comparison of two runs that both have an answer. It may be nil.
+	// Compared returns facts about the comparison of two runs that both have an answer. Compared
+	// may be nil.
 	Compared func(runs [2]*Run, q Question) []report.Fact
 }
 

@@ -143,8 +143,8 @@ func (q Question) Levels() hierarchy.Hierarchy {
 	return h
 }
 
-// LevelLines is a function for Verb.Lines. It returns the line sizes of the caches in question, in
-// ascending order.
+// LevelLines is a function for Verb.Lines. LevelLines returns the line sizes of the caches in
+// question, in ascending order.
 func LevelLines(q Question) []uint32 { return LineSizes(q.Levels()) }
 
 // LineSizes returns the line sizes of a hierarchy, in ascending order.

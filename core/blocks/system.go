@@ -256,7 +256,7 @@ const (
 	guessedReturns = 99
 )
 
-// Guess sets the weights of unknown branches. It assumes that loops run ten iterations, that
+// Guess sets the weights of unknown branches. Guess assumes that loops run ten iterations, that
 // branches continue a recursion with a probability of 1 %, and that all other successors are
 // equally likely. Guess returns the number of guesses.
 func (s *System) Guess() (guessed int) {

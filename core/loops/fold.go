@@ -141,7 +141,7 @@ func (c *rows) reference(i int) Reference {
 	return Reference{PC: c.PC[i], Arg: c.Arg[i], Site: c.Site[i], Thread: c.Thread[i], Bytes: c.Bytes[i], Kind: c.Kind[i]}
 }
 
-// Consume reads the next records. It returns an error if the function that was passed to
+// Consume reads the next records. Consume returns an error if the function that was passed to
 // [Folder.Give] returned an error, or if Finish has been called.
 func (f *Folder) Consume(b *trace.Batch) error {
 	if f.tree == nil {

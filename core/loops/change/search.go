@@ -28,7 +28,7 @@ func (o *Outcome) Saved() float64 {
 	return 1 - float64(o.After)/float64(o.Before)
 }
 
-// Try applies changes in order, and counts the misses before and after the changes. It does not
+// Try applies changes in order, and counts the misses before and after the changes. Try does not
 // modify n. From time to time, Try calls the function goOn, which may be nil. If goOn returns
 // false, Try stops and returns [misses.ErrStopped]. Any other error is an [*Error], a
 // [*loops.NestError] or a [*trace.OptionError].

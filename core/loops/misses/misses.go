@@ -253,8 +253,8 @@ func (p *pauser) spend(accesses int) {
 // [*trace.OptionError].
 func Run(t *loops.Tree, c Cache) (*Result, error) { return RunAsking(t, c, nil) }
 
-// RunAsking does the same as [Run], but can be stopped. It calls goOn every few hundred thousand
-// simulated accesses, and returns [ErrStopped] if goOn returns false.
+// RunAsking does the same as [Run], but can be stopped. RunAsking calls goOn every few hundred
+// thousand simulated accesses, and returns [ErrStopped] if goOn returns false.
 func RunAsking(t *loops.Tree, c Cache, goOn func() bool) (*Result, error) {
 	e, err := count(t, c, goOn)
 	if err != nil {

@@ -53,7 +53,7 @@ type Writer struct {
 func NewWriter(w io.Writer) *Writer { return &Writer{out: w} }
 
 // Write adds a tree with the next records of a trace. The argument h is the current header of the
-// trace. It must contain all data of the previous header.
+// trace. This header must contain all data of the previous header.
 func (w *Writer) Write(t *loops.Tree, h trace.Header) error {
 	w.writeHeader(h)
 	w.form = t.Append(w.form[:0])

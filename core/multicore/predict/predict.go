@@ -192,9 +192,9 @@ func New(q Question, open Source) (*Run, error) {
 	return r, nil
 }
 
-// Step processes a small part of the remaining work. It returns io.EOF when the question is
-// answered. Any other error comes from the trace or from the synthesised threads, and ends the
-// run. Earlier results remain available.
+// Step processes a small part of the remaining work. Step returns io.EOF when the question is
+// answered. Any other error comes from the trace or from the synthesised threads, and ends the run.
+// Earlier results remain available.
 func (r *Run) Step() error {
 	switch {
 	case r.failed != nil:

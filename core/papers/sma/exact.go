@@ -52,8 +52,8 @@ func (e Exact) Class() Class {
 // Exact returns exact counts for the arrays of loop number n, in the order of [Loop.Arrays]. Exact
 // makes the first iteration of the loop a separate loop, and computes the misses of the resulting
 // tree with [misses.Run]. Exact returns false for the root, and for loops that do not run in some
-// iterations of outer loops. It also returns false if package misses cannot count the misses of the
-// tree.
+// iterations of outer loops. Exact also returns false if package misses cannot count the misses of
+// the tree.
 func (r *Result) Exact(t *loops.Tree, c misses.Cache, n int) (list []Exact, ok bool) {
 	l := &r.Loops[n]
 	if l.Around < 0 || t.Rows() == math.MaxUint64 {

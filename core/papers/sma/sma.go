@@ -153,7 +153,7 @@ type Result struct {
 	Wild   float64 // number of accesses of wild references, whose addresses are stored as a list
 }
 
-// Loop contains the results for a loop. Its counts are for one run of the loop (see [Level]).
+// Loop contains the results for a loop. The counts are for one run of the loop (see [Level]).
 type Loop struct {
 	Path   []int   // indices of items in the tree, outermost first; empty for the root
 	Around int     // enclosing loop, an index into Result.Loops; -1 for the root
