@@ -2821,7 +2821,7 @@ var _ vjson.RawMessage
 var _ js.Value
 var _ log.Logger
 
-// CoresView shows what several cores would do, predicted from a single-threaded run.
+// CoresView shows predictions of a run on several cores, based on a single-threaded run.
 type CoresView struct {
 	_                                      incomparable
 	App                                    *App
@@ -3202,7 +3202,7 @@ func (c *Counters) layout() string {
 	return "columns counters wide"
 }
 
-// Waits implements [View]. Counters do not need line accesses.
+// Waits implements [View]. Unlike most views, counters do not require line accesses.
 func (c *Counters) Waits() string {
 	if r := c.App.result; r != nil && r.Profile != nil && r.Profile.Counters != nil {
 		return ""
@@ -5786,7 +5786,7 @@ var _ vjson.RawMessage
 var _ js.Value
 var _ log.Logger
 
-// ThreadsOn shows on which cores threads run, and lets the user choose.
+// ThreadsOn shows the cores on which threads run, and lets the user choose them.
 type ThreadsOn struct {
 	_    incomparable
 	App  *App
@@ -6115,7 +6115,7 @@ var _ vjson.RawMessage
 var _ js.Value
 var _ log.Logger
 
-// Timeline shows the run over time, above the views, and the range that they show.
+// Timeline is above the views. It shows the run over time and the chosen range.
 type Timeline struct{ App *App }
 
 func (c *Timeline) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {

@@ -404,7 +404,7 @@ func (a *App) Dismiss() {
 	a.touch()
 }
 
-// SortBy sorts a grid by a column. Call it from a separate goroutine.
+// SortBy sorts a grid by a column. SortBy must be called from a separate goroutine.
 func (a *App) SortBy(grid, column string) {
 	a.update(func() {
 		s := a.Screen.Sorted(column)

@@ -272,7 +272,8 @@ func (a *App) takeModule(file File) {
 	a.importData(file.Name, reply.Bytes, state.TabBlocks)
 }
 
-// PickBlock selects the block that was picked in the graph. Call it from a separate goroutine.
+// PickBlock selects the block that was picked in the graph. PickBlock must be called from a
+// separate goroutine.
 func (a *App) PickBlock(node int) {
 	a.update(func() {
 		if b := a.blocks(); b != nil {

@@ -100,8 +100,8 @@ func (c *CallsView) Table(name string) *state.Table {
 	return nil
 }
 
-// ZoomCalls zooms to a row of a tree, or shows the whole tree if row is negative. Call it from a
-// separate goroutine.
+// ZoomCalls zooms to a row of a tree, or shows the whole tree if row is negative. ZoomCalls must be
+// called from a separate goroutine.
 func (a *App) ZoomCalls(tree string, row int) {
 	a.update(func() { a.zoomCalls(tree, row) })
 }

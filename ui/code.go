@@ -263,7 +263,7 @@ func (a *App) Search(words string) {
 }
 
 // PickRow selects the row that was picked in a grid: a row of the ranking, a source line, or a
-// loop. Call it from a separate goroutine.
+// loop. PickRow must be called from a separate goroutine.
 func (a *App) PickRow(grid string, row int) {
 	a.update(func() {
 		if g := a.grids[grid]; g != nil {
@@ -320,8 +320,8 @@ func (a *App) pickLine(line uint32) {
 	a.selectRow(s, v.LinePlace(name, line))
 }
 
-// NextHot selects the next or the previous line with many misses in the source file in view. It
-// wraps around at both ends of the file.
+// NextHot selects the next or the previous line with many misses in the source file in view.
+// NextHot wraps around at both ends of the file.
 func (a *App) NextHot(forward bool) {
 	v := a.codeView()
 	f, line := a.source()

@@ -154,7 +154,8 @@ func (a *App) ShowOwners(i int) {
 	a.Port.Announce(a.charts["owners"].Summary)
 }
 
-// PickFlow selects or deselects a cell of the matrix. Call it from a separate goroutine.
+// PickFlow selects or deselects a cell of the matrix. PickFlow must be called from a separate
+// goroutine.
 func (a *App) PickFlow(row, column int) {
 	a.update(func() {
 		c := a.communication()

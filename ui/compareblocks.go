@@ -95,7 +95,7 @@ func (a *App) AskPairAgain() {
 	a.touch()
 }
 
-// PickFunction compares the blocks of the function with the given number in A.
+// PickFunction compares the blocks of the function that has the given number in A.
 func (a *App) PickFunction(text string) {
 	if n, err := strconv.Atoi(text); err == nil && n > 0 {
 		s := a.Screen

@@ -120,8 +120,8 @@ func (a *App) ShadeBy(column string) {
 	a.Port.Announce(state.ShadeName(column))
 }
 
-// ZoomMap shows the given part of the map, or the whole map if the part is zero. matrix.js calls it in
-// a separate goroutine.
+// ZoomMap shows the given part of the map, or the whole map if the part is zero. matrix.js calls
+// ZoomMap in a separate goroutine.
 func (a *App) ZoomMap(part state.Part) {
 	a.update(func() {
 		if d := a.data.view; d != nil && d.Plot() != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/vugu/vugu"
 )
 
-// Fit adapts a component to the renderer. It shortens long texts, because the renderer fails if a
-// text has more than 16 KiB, and function names can have any length. It also adds text to empty
+// Fit adapts a component to the renderer. Fit shortens long texts, because the renderer fails if a
+// text has more than 16 KiB, and function names can have any length. Fit also adds text to empty
 // containers, because the renderer keeps the old content of an element that becomes empty. Elements
 // that scripts draw into stay unchanged, because they must keep their content.
 func Fit(r *vugu.BuildResults) { fitAll(r, r.Out) }

@@ -105,7 +105,7 @@ func (a *App) Export(row state.KeptRow) {
 	}()
 }
 
-// GoOn resumes an interrupted analysis. It reopens the trace file, or asks the user for the file.
+// GoOn resumes an interrupted analysis. GoOn reopens the trace file, or asks the user for the file.
 func (a *App) GoOn(row state.KeptRow) {
 	if a.files[row.Key] {
 		a.Note = "The browser may ask whether this page may read " + row.Name + ": allow it, or drop the file on the page. The analysis resumes where it stopped."

@@ -271,8 +271,8 @@ func (a *App) KeepBeside(drop bool) {
 	a.adjust("beside", s)
 }
 
-// Move sets the size of a level (counted from 1) whose handle on the curve is dragged. Call it from
-// a separate goroutine.
+// Move sets the size of a level (counted from 1) whose handle on the curve is dragged. Move must be
+// called from a separate goroutine.
 func (a *App) Move(level int, bytes uint64) {
 	a.update(func() { a.SetSize(level, bytes) })
 }
@@ -369,7 +369,8 @@ func (a *App) PickCell(c state.Cell) {
 	a.Port.Announce(r.View.CellSentence(s.Cell))
 }
 
-// MoveCell selects a cache after a click or a key in heatmap.js. Call it from a separate goroutine.
+// MoveCell selects a cache after a click or a key in heatmap.js. MoveCell must be called from a
+// separate goroutine.
 func (a *App) MoveCell(log2Sets, ways int) {
 	a.update(func() { a.PickCell(state.Cell{Log2Sets: log2Sets, Ways: ways}) })
 }

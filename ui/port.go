@@ -25,7 +25,7 @@ import (
 
 // Port is the page's interface to the browser. Only methods that return an error may block.
 type Port interface {
-	// Connect starts a worker that can make these analyses, and returns the carrier to it.
+	// Connect starts a worker that can make these analyses, and returns the connection to this worker.
 	Connect(analysis.Spec) (workers.Carrier, error)
 	// Fetch fetches a file of this site.
 	Fetch(url, name string) (File, error)

@@ -29,7 +29,7 @@ func (a *App) draw(c *state.Chart) {
 }
 
 // ZoomChart shows the part of a chart between two positions on the x axis, or the whole chart if
-// they are equal. charts.js calls it in a separate goroutine.
+// both positions are equal. charts.js calls ZoomChart in a separate goroutine.
 func (a *App) ZoomChart(chart string, from, to float64) {
 	a.update(func() { a.zoom("zoom "+chart, state.Zoom{Chart: chart, From: from, To: to}) })
 }

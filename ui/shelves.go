@@ -15,7 +15,7 @@ type Shelves interface {
 
 // Sweep deletes spill stores that are no longer needed, because their analysis is finished or
 // deleted, or its tab died before the first checkpoint. If tabs cannot exchange the names of their
-// runs, it deletes nothing. It may block.
+// runs, Sweep deletes nothing. Sweep may block.
 func (a *App) Sweep() {
 	if a.Shelves == nil || a.Tabs == nil || a.Store == nil {
 		return

@@ -9,7 +9,7 @@ import (
 // SourceFiles stores the source files that the user dropped, under the key of their analysis. All
 // methods may block.
 type SourceFiles interface {
-	// Keep replaces the files of an analysis. If there are no new files, it deletes the old files.
+	// Keep replaces the files of an analysis. If there are no new files, Keep deletes the old files.
 	Keep(key string, files []*state.Source)
 	// Read returns the files of an analysis.
 	Read(key string) []*state.Source

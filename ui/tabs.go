@@ -6,14 +6,14 @@ import (
 )
 
 // Tabs provides access to the other tabs of this page in the same browser. Each analysis runs in
-// one tab, its owner. If the same file is opened in other tabs, they watch the owner's progress,
-// and one of them takes over if the owner's tab ends for any reason.
+// one tab, its owner. If the same file is opened in other tabs, these tabs watch the owner's
+// progress, and one of them takes over if the owner's tab ends for any reason.
 type Tabs interface {
 	// Own makes this tab the owner of the analysis with the given key, until the function "release" is
 	// called or the tab ends. Own returns nil if another tab is the owner.
 	Own(key string) (release func())
-	// Await waits until this tab becomes the owner. Await returns nil if the channel leave is
-	// closed first. Like Own, Await may block.
+	// Await waits until this tab becomes the owner. Await returns nil if the channel "leave" is closed
+	// first. Like Own, Await may block.
 	Await(key string, leave <-chan struct{}) (release func())
 	// Owned returns the keys of all analyses that are running in some tab. Owned may block.
 	Owned() map[string]bool

@@ -49,8 +49,8 @@ func (c *threadsView) Waits() string {
 	return why
 }
 
-// Processors implements [timed]. If block executions are divided instead of iterations, there are
-// no times and thus no processors to choose.
+// Processors implements [timed]. If the work is divided by block executions instead of iterations,
+// run times are unknown, and there are no processors to choose from.
 func (c *threadsView) Processors() (list *report.Table, depends bool) {
 	if k := c.App.predicted(); k != nil {
 		list = k.Table("processors")

@@ -24,7 +24,7 @@ type AnswerHost struct {
 	// errors explain, in a sentence, why there is no answerer.
 	Open map[string]func(Subject) (Answerer, error)
 	// Breathe is called during computations, so that messages can arrive. Breathe may be nil if
-	// messages can arrive without it.
+	// messages can arrive without such calls.
 	Breathe func()
 
 	subject Subject
@@ -47,8 +47,8 @@ type arrival struct {
 	err      error            // the error that ended the connection
 }
 
-// Serve answers questions until the connection ends. Serve returns the error that ended it, or nil
-// if the client closed it.
+// Serve answers questions until the connection ends. Serve returns the error that ended the
+// connection, or nil if the client closed it.
 func (h *AnswerHost) Serve() error {
 	if err := h.Carrier.Send(Message{Type: TypeReady}); err != nil {
 		return endOf(err)

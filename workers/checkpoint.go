@@ -13,7 +13,7 @@ import (
 // Checkpoint describes a run that can be resumed: its options, the data that identifies its file,
 // and the state of the analyses.
 type Checkpoint struct {
-	Name   string // the file's name, with which the page asks the user for the file
+	Name   string // the file's name, which the page shows when it asks the user for the file
 	Format string
 	Spec   analysis.Spec
 	Size   uint64 // the file's size in bytes; 0: unknown

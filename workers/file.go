@@ -20,8 +20,8 @@ type Prefix struct {
 }
 
 // File counts the bytes read from a file, computes their checksums, and compares these with a
-// checkpoint. File returns no bytes of the first block that differs, and none of the blocks after
-// it. Only one goroutine may call Read. Any goroutine may call the other methods.
+// checkpoint. File returns no bytes of the first block that differs, or of later blocks. Only one
+// goroutine may call Read. Any goroutine may call the other methods.
 type File struct {
 	name string
 	size uint64 // size of the file; 0: unknown

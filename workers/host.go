@@ -31,7 +31,7 @@ type Host struct {
 	// receives no records.
 	OpenTrace func(name string, file io.Reader, format string, watch func() error) (trace.Reader, error)
 
-	// Outline reads the index of the attachment of a Start. It returns an error if there is no
+	// Outline reads the index of the attachment of a Start. Outline returns an error if there is no
 	// index. The field is nil if attachments cannot be read at arbitrary positions.
 	Outline func(attachment any) (trace.Outline, error)
 
@@ -60,8 +60,9 @@ type Host struct {
 	// CheckpointBytes and CheckpointReferences have the same meaning as Bytes and References in
 	// [Keeper].
 	CheckpointBytes, CheckpointReferences uint64
-	// CheckpointMemory is a memory limit in bytes; 0 means no limit. If the program uses more memory,
-	// a run without a spill store saves no checkpoints, because a checkpoint copies the model.
+	// CheckpointMemory is a memory limit in bytes; 0 means no limit. If the program uses more memory
+	// than this limit, a run without a spill store saves no checkpoints, because a checkpoint copies
+	// the model.
 	CheckpointMemory uint64
 
 	inbox chan Message // closed when the carrier ends

@@ -99,10 +99,10 @@ type Message struct {
 type Carrier interface {
 	// Send does not wait until the other side has read m.
 	Send(m Message) error
-	// Receive waits for the next message. After the last message, it returns an error: ErrClosed if
-	// either side closed the connection, or a *DeadError if the other side died.
+	// Receive waits for the next message. After the last message, Receive returns an error: ErrClosed
+	// if either side closed the connection, or a *DeadError if the other side died.
 	Receive() (Message, error)
-	// Close ends the connection. In the browser, it also ends the worker.
+	// Close ends the connection. In the browser, Close also ends the worker.
 	Close() error
 }
 
@@ -138,8 +138,8 @@ type Start struct {
 	Format string // a value of --input-format; "" detects the format
 	Spec   analysis.Spec
 	Resume bool // resume from the checkpoint under Key
-	// Memory is the memory limit of the program in bytes; 0: no limit. A run that needs more spills
-	// its stacks if the host has a spill store.
+	// Memory is the memory limit of the program in bytes; 0: no limit. If a run needs more memory, and
+	// the host has a spill store, the run moves its stacks to the spill store.
 	Memory uint64
 
 	Workers uint32 // maximum number of workers if the run can be shared; 0: a number that suits the machine
@@ -196,8 +196,8 @@ type Done struct {
 type Help struct {
 	Name string // name of the trace file
 	Spec analysis.Spec
-	// MostLines is the maximum number of distinct lines in a segment; 0: no limit. A longer segment
-	// ends when it reaches this number.
+	// MostLines is the maximum number of distinct lines in a segment; 0: no limit. A segment ends when
+	// the number of its lines reaches this maximum.
 	MostLines uint64
 }
 

@@ -13,8 +13,8 @@ import (
 // Sharing configures how a host shares a run with helpers, each in a separate worker, if the trace
 // can be read at arbitrary positions; see [analysis.Divided].
 type Sharing struct {
-	// OpenSource opens the attachment of a Start for reading at arbitrary positions. If that fails,
-	// a single worker analyses the trace.
+	// OpenSource opens the attachment of a Start for reading at arbitrary positions. If OpenSource
+	// fails, a single worker analyses the trace.
 	OpenSource func(name string, attachment any) (trace.Source, error)
 	// Connect starts a worker that serves as a [HelperHost].
 	Connect func() (Carrier, error)
@@ -287,7 +287,7 @@ func (h *helper) Analysed() (references uint64, ended bool) {
 	return h.references, h.ended
 }
 
-// Segment returns the result of the segment. Call it once.
+// Segment returns the result of the segment. Segment must be called only once.
 func (h *helper) Segment() analysis.Segment {
 	h.mu.Lock()
 	defer h.mu.Unlock()

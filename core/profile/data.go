@@ -63,7 +63,7 @@ func (l *BlockLives) Median() uint64 {
 type ElementUse struct {
 	Structure uint32   // index in Data.Structures
 	Visits    uint64   // number of visits to elements
-	Starts    []uint64 // number of visits, by the offset of the element's first byte within its cache line divided by StartBytes
+	Starts    []uint64 // number of visits by the start of the element: the offset of its first byte in the cache line, divided by StartBytes
 	// Members counts the accesses to each member. The last element counts references to padding or
 	// to several elements.
 	Members []MemberUse
@@ -140,8 +140,8 @@ const mapFrom = 4
 // distances also contains all longer distances.
 func MapClass(distance uint32) int { return min(bits.Len32(distance>>mapFrom), MapClasses-2) }
 
-// MapClassFrom returns the smallest distance in a class. For the class of cold accesses, it returns
-// a number that is larger than every distance.
+// MapClassFrom returns the smallest distance in a class. For the class of cold accesses, the result
+// is larger than every distance.
 func MapClassFrom(class int) uint64 {
 	switch {
 	case class == 0:
@@ -164,8 +164,8 @@ func (m *MapCell) Cold() uint64 {
 }
 
 // Misses returns the number of accesses in the cell that miss in a fully associative LRU cache. The
-// number is exact if the number of lines is a power of two from 16 to 2^23. Otherwise, it is
-// slightly too high.
+// number is exact if the number of lines is a power of two from 16 to 2^23. Otherwise, the number
+// is slightly too high.
 func (m *MapCell) Misses(lines uint64) (n uint64) {
 	for _, c := range m.Counts {
 		if MapClassFrom(int(c.Bin)+1) > lines {

@@ -177,8 +177,8 @@ func (h *Histogram) Total() uint64 {
 }
 
 // Rounded returns a histogram in which every distance is rounded down to the given number of
-// significant binary digits. For any number d with at most this number of significant digits,
-// rounding does not change the number of distances below d.
+// significant binary digits. The number of distances below d does not change if d has at most this
+// number of significant binary digits.
 func (h *Histogram) Rounded(digits int) *Histogram {
 	to := new(Histogram)
 	for d, count := range h.All() {

@@ -106,10 +106,10 @@ type KindLocality struct {
 }
 
 // RoundDistances rounds the distances of a profile down to the given number of significant binary
-// digits if the size of the histograms in bytes exceeds the parameter "most". RoundDistances
-// reports whether it has rounded the distances. Miss counts of fully associative caches remain
-// exact if the number of lines has at most the given number of significant digits, which is always
-// true for powers of two. Rounding changes the digest.
+// digits if the histograms need more than "most" bytes. RoundDistances reports whether it has
+// rounded the distances. The miss count of a fully associative cache remains exact if the cache's
+// number of lines has at most this number of significant digits, which is true for every power of
+// two. Rounding changes the digest.
 func (p *Profile) RoundDistances(most uint64, digits int) (rounded bool) {
 	var bytes uint64
 	for _, l := range p.Locality {
@@ -201,7 +201,7 @@ type Windows struct {
 	Distinct   []uint64 // number of distinct lines in each window, which is the window's working set; nil if working sets were not counted
 }
 
-// WindowRow counts the line accesses of one window in bins of distances.
+// WindowRow contains the number of line accesses in each bin of stack distances, for one window.
 type WindowRow [WindowBins]uint64
 
 const (

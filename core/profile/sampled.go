@@ -61,8 +61,8 @@ type Bound struct{ Low, High uint64 }
 // unknown.
 func (s *Sampled) Chosen() bool { return s != nil && s.Mode != OnOffSample }
 
-// Estimates reports whether counts are estimates. Counts of intervals of a run (OnOffSample) are
-// exact for these intervals, and counts from a sample of all lines are exact.
+// Estimates reports whether counts are estimates. An OnOffSample has exact counts of the analysed
+// intervals, and a sample that contains all lines has exact counts of the whole run.
 func (s *Sampled) Estimates() bool {
 	switch {
 	case s == nil || s.Mode == OnOffSample:
@@ -108,9 +108,9 @@ func (p *Profile) MissBounds(lineBytes uint32, capacityLines uint64) (b Bound, o
 	return b, false
 }
 
-// BoundAt returns the confidence interval for a capacity. The parameter "bounds" has the format of
-// the list in [SampledSize], and must not be empty. Between two capacities of the list, the result
-// is the smallest interval that contains both of their intervals.
+// BoundAt returns the confidence interval for a capacity. The list "bounds" has the same format as
+// SampledSize.Bounds, and must not be empty. Between two capacities of the list, the result is the
+// smallest interval that contains both of their intervals.
 func BoundAt(bounds []Bound, capacityLines uint64) Bound {
 	last := len(bounds) - 1
 	at := min(SiteBin(uint32(min(capacityLines, math.MaxUint32))), last)

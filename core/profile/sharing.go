@@ -15,13 +15,13 @@ import (
 // which is usually a single thread. The line accesses of a core are counted in up to four ways,
 // each with a histogram and a set table:
 //
-//  1. private: on a stack of only this core (PRD, MODELS §6.1);
+//  1. private: on a stack that contains only the accesses of this core (PRD, MODELS §6.1);
 //  2. concurrent: on the stack of a domain, which consists of the cores that share a cache (CRD,
 //     MODELS §6.2);
 //  3. coherent according to Anger: on stacks 1 and 2, but only for accesses to lines that another
 //     core touched last (MODELS §6.3);
-//  4. coherent according to Schuff: on a stack of only this core, in which a store by another core
-//     leaves a hole (MODELS §6.4).
+//  4. coherent according to Schuff: on a stack that contains only the accesses of this core, and in
+//     which a store by another core leaves a hole (MODELS §6.4).
 type Sharing struct {
 	LineBytes uint32
 	Cores     []Core   // in ascending order of their first threads
@@ -111,7 +111,7 @@ type Change struct {
 }
 
 // Concurrent returns the histogram of the domain's stack and the number of cold accesses. Both are
-// sums over the members.
+// sums over the members of the domain.
 func (d *Domain) Concurrent() (sum *Histogram, cold uint64) {
 	sum = new(Histogram)
 	for i := range d.Members {

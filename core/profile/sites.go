@@ -46,8 +46,8 @@ func (s *Sites) Measured(lines uint64, ways uint32) int {
 // MaxCapacities is the maximum number of caches in which line utilisation is measured.
 const MaxCapacities = 8
 
-// NoSite is the number of sites and objects that are not in the trace's tables, for example of all
-// sites in a trace that identifies code by PCs.
+// NoSite replaces the number of a site or object that is not in the trace's tables, for example the
+// number of every site in a trace that identifies code by PCs.
 const NoSite = ^uint32(0)
 
 // Site is one instruction that makes references. Unknown strings are "".
@@ -73,7 +73,7 @@ type Site struct {
 func (s *Site) References() uint64 { return sum(s.Strides[:]) }
 
 // Stride returns the most frequent stride of the site's references. If several strides are equally
-// frequent, it returns the most regular one.
+// frequent, Stride returns the most regular one.
 func (s *Site) Stride() Stride {
 	most := ZeroStride
 	for c := range NumStrides {
@@ -119,7 +119,7 @@ type Reuse struct {
 }
 
 // OffAt returns the half-width of the confidence interval of the misses of a cache with the given
-// number of lines. Between two bins, it returns the larger half-width.
+// number of lines. Between two bins, the result is the larger of their half-widths.
 func (r *Reuse) OffAt(lines uint64) uint64 { return offAt(r.Off, lines) }
 
 func offAt(list []BinCount, lines uint64) (off uint64) {

@@ -92,8 +92,8 @@ func SumOf(data []byte) Sum {
 	return Sum{Pieces: (len(data) + PieceBytes - 1) / PieceBytes, Bytes: uint64(len(data)), XXH64: xxhash.Sum64(data)}
 }
 
-// Pieces is a writer that divides data into pieces and computes their checksum. Every store stores
-// checkpoints in pieces.
+// Pieces is a writer that divides data into pieces and computes their checksum. Every
+// implementation of [Store] divides checkpoints into pieces.
 type Pieces struct {
 	put  func(i int, piece []byte) error
 	part []byte // data of the next piece

@@ -13,8 +13,8 @@ import (
 // the windows add up to the counts of the whole run.
 //
 // The number of references in a window doubles as the trace grows, so there are at most
-// [MaxTimelineWindows] windows. To limit the memory, the number also doubles if the numbers of
-// sites, data objects and call paths with accesses in each window add up to more than
+// [MaxTimelineWindows] windows. To limit the memory, the number also doubles if the number of
+// sites, data objects and call paths with accesses, summed over all windows, exceeds
 // [MostTimelinePlaces]. The windows depend only on the trace.
 type Timeline struct {
 	References uint64 // number of references in each window: MinWindow × 2^k

@@ -87,8 +87,8 @@ func (v Value) appendJSON(b []byte) []byte {
 	return append(b, v.Plain()...)
 }
 
-// AppendString appends s as a JSON string. Like encoding/json, it replaces invalid UTF-8 by the
-// replacement character.
+// AppendString appends s as a JSON string. Like encoding/json, AppendString replaces invalid UTF-8
+// with the replacement character.
 func AppendString(b []byte, s string) []byte {
 	const hex = "0123456789abcdef"
 	b = append(b, '"')
@@ -319,8 +319,8 @@ func (t *Table) classAttribute(column int) string {
 	return ""
 }
 
-// EscapeHTML escapes text for HTML and SVG, both between tags and within quotes. It replaces
-// characters that are not allowed in documents by the replacement character.
+// EscapeHTML escapes text for HTML and SVG, both between tags and within quotes. EscapeHTML
+// replaces characters that are not allowed in documents with the replacement character.
 func EscapeHTML(s string) string {
 	return escaper.Replace(strings.Map(printable, strings.ToValidUTF8(s, "\uFFFD")))
 }

@@ -33,8 +33,8 @@ type Key struct {
 	// in these columns, they are paired in order: the first row of A with the first row of B, and so
 	// on.
 	Columns []string
-	// Without contains the keys of descriptive columns. A joined table omits them, because comparing
-	// them is meaningless.
+	// Without contains the keys of descriptive columns. A joined table omits these columns, because
+	// comparing them is meaningless.
 	Without []string
 	// If Counts is true, the numbers of a missing row are 0, for example in a histogram or a list of
 	// events. If Counts is false, the numbers of a missing row are unknown.
@@ -263,14 +263,14 @@ func (j *Joined) SortByDifference(cell int) {
 	})
 }
 
-// Table returns a table with a row for every compared cell. It contains the name of the joined row,
-// the tables that contain the joined row, the key of the cell, the values in A and B, the
-// difference, and the change. Cells with text are included only if the texts differ.
+// Table returns a table with a row for every compared cell. Each row contains the name of the
+// joined row, the tables that contain the joined row, the key of the cell, the values in A and B,
+// the difference, and the change. Cells with text are included only if the texts differ.
 func (j *Joined) Table(key string) Table { return j.tall(key, true) }
 
 // Brief returns a shorter form of the same table, for human readers. If both tables contain all
-// rows, it omits the column that states which tables contain a row. If only one cell is compared,
-// it omits the column with the cell's key.
+// rows, Brief omits the column that states which tables contain a row. If only one cell is
+// compared, Brief omits the column with the cell's key.
 func (j *Joined) Brief(key string) Table { return j.tall(key, false) }
 
 func (j *Joined) tall(key string, whole bool) Table {

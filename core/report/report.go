@@ -25,7 +25,7 @@ type Document struct {
 	Input   []Fact
 	Tables  []Table
 	Main    string // key of the table that CSV output contains; "" means the first table
-	// Prose contains more readable tables, which replace Tables in text and Markdown. If it is nil,
+	// Prose contains more readable tables, which replace Tables in text and Markdown. If Prose is nil,
 	// text and Markdown contain Tables.
 	Prose    []Table
 	Warnings []string

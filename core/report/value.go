@@ -76,7 +76,7 @@ func Known(n uint64) Value {
 // shown as ≈ and the nearest whole number, and have three decimals in machine-readable form.
 func Real(x float64) Value { return Value{kind: realKind, real: x} }
 
-// Ratio returns a share from 0 to 1 as a value. In human-readable form, it is shown as a
+// Ratio returns a share from 0 to 1 as a value. In human-readable form, the share is shown as a
 // percentage.
 func Ratio(x float64) Value { return Value{kind: ratioKind, real: x} }
 
@@ -96,8 +96,8 @@ func Quotient(part, whole float64) Value {
 	return Ratio(part / whole)
 }
 
-// Decimal returns a number with a fraction as a value. In human-readable form, it has three
-// significant digits; in machine-readable form, it has all digits.
+// Decimal returns a number with a fraction as a value. The human-readable form has three
+// significant digits, and the machine-readable form has all digits.
 func Decimal(x float64) Value { return Value{kind: decimalKind, real: x} }
 
 // YesNo returns a Boolean as a value.
@@ -109,13 +109,13 @@ func YesNo(yes bool) Value {
 	return v
 }
 
-// Bytes returns a size as a value. In human-readable form, it is shown with a binary prefix, and
-// rounded to three digits unless it is a whole number of units. In machine-readable form, it is the
-// exact number of bytes.
+// Bytes returns a size as a value. In human-readable form, the size is shown with a binary prefix,
+// and rounded to three digits unless the size is a whole number of units. In machine-readable form,
+// the size is the exact number of bytes.
 func Bytes(n uint64) Value { return Value{kind: bytesKind, count: n} }
 
-// None returns a missing value. It is shown as a dash in human-readable form, as an empty cell in
-// CSV, and as null in JSON.
+// None returns a missing value. A missing value is shown as a dash in human-readable form, as an
+// empty cell in CSV, and as null in JSON.
 func None() Value { return Value{kind: noneKind} }
 
 // IsNone reports whether a value is missing.

@@ -38,7 +38,7 @@ type Bus struct {
 	Upgrades       uint64 // BusUpgr: writes to a shared line
 	SilentUpgrades uint64 // first writes to exclusive lines, which need no request
 
-	// numbers of Reads and ReadsExclusive of a line that another cache contained
+	// numbers of Reads and ReadsExclusive for which another cache contained the line, clean or dirty
 	RemoteClean, RemoteDirty uint64
 
 	// WriteBacksForReads and WriteBacksForWrites count write-backs of dirty lines that another

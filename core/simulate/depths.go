@@ -4,9 +4,10 @@ import "github.com/stackglass/stackglass/core/trace"
 
 // ConsumeDepths works like [Simulator.Consume], but also sets the element into[i] to the number of
 // levels in which row i missed. The element is 0 for events and for hits in the first level. If all
-// levels missed, it is the number of levels. Accesses to instruction caches are not included. For a
-// reference to several lines, the element is the maximum over the lines. len(into) must be at least
-// b.Len(). All batches of a run must be passed to the same method, ConsumeDepths or Consume.
+// levels missed, the element is the number of levels. Accesses to instruction caches are not
+// included. For a reference to several lines, the element is the maximum over the lines. len(into)
+// must be at least b.Len(). All batches of a run must be passed to the same method, ConsumeDepths
+// or Consume.
 func (s *Simulator) ConsumeDepths(b *trace.Batch, into []uint8) error {
 	s.threaded = s.threaded || b.Thread != nil
 	into = into[:b.Len()]

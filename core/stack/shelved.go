@@ -70,8 +70,8 @@ func (m *Sets) base() *Exact  { return &m.exact }
 
 var errTooManyLines = errors.New("the trace has more distinct lines than the limit of 4,294,000,000; analyse a part of the trace (--limit), or use larger lines (--line)")
 
-// Join adds a segment, and reads the spill store once. The iterator lines must yield the segment's
-// lines in the order of their first touches. After an error, the model must not be used.
+// Join adds a segment, and reads the spill store once. The iterator "lines" must yield the
+// segment's lines in the order of their first touches. After an error, the model must not be used.
 func (m *Shelved) Join(segment Segment, lines func(yield func(trace.Line) bool)) error {
 	if m.failed == nil {
 		m.failed = m.join(segment.base(), lines)

@@ -74,8 +74,8 @@ func CommonTail(a, b string) (parts int, whole bool) {
 	return parts, parts > 0 && parts == min(len(x), len(y))
 }
 
-// SameFile returns the indices of the paths that may denote the file with the given name. These are
-// the paths that share the longest tail with this name.
+// SameFile returns the indices of the paths that may denote the file with the given name. The
+// result contains the paths that share the longest tail with this name.
 func SameFile(name string, paths []string) (list []int) {
 	most := 0
 	for i, path := range paths {

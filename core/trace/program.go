@@ -48,8 +48,8 @@ func (p *Program) SourceFiles() (list []SourceFile) {
 	return list
 }
 
-// JoinSources returns the files of both lists. It omits files of the list "more" that occur earlier
-// in the result.
+// JoinSources returns the files of both lists. JoinSources omits files of the list "more" that
+// occur earlier in the result.
 func JoinSources(list, more []SourceFile) []SourceFile {
 	for _, f := range more {
 		if !slices.Contains(list, f) {
@@ -134,10 +134,11 @@ type Op struct {
 type Instr struct {
 	Opcode, Type string
 	// Uses lists the operands of the instruction. A number n ≥ 0 means instruction n of the block. The
-	// number -1 means a value from outside the block. The number -2-n means the result of instruction
-	// n in the previous iteration (through a phi, if the block is the whole body of a loop). The last
-	// element of a load may be the store whose value is loaded, in the same or the previous iteration.
-	// Constants are omitted, but constant operands of llvm.fma and llvm.fmuladd are listed as -1.
+	// number -1 means a value from outside the block. The number -2 - n means the result of
+	// instruction n in the previous iteration (through a phi, if the block is the whole body of a
+	// loop). The last element of a load may be the store whose value is loaded, in the same or the
+	// previous iteration. Constants are omitted, but constant operands of llvm.fma and llvm.fmuladd
+	// are listed as -1.
 	Uses []int32
 	// the instruction's first site plus 1, relative to the block's FirstSite; 0 if the instruction
 	// produces no records
@@ -154,9 +155,9 @@ type Site struct {
 	Type   string // referenced data type in LLVM notation: "double", "i32", ...
 	Object string // name of the variable in the code; "" if unknown
 	Flags  SiteFlags
-	// Structure is the index of the structure type that the site accesses, plus 1. It is 0 if the type
-	// is unknown. Offset is the byte offset of the access in this structure. The memory of an Alloc
-	// consists of elements of this type.
+	// Structure is the index of the structure type that the site accesses, plus 1. Structure is 0 if
+	// the type is unknown. Offset is the byte offset of the access in this structure. The memory of an
+	// Alloc consists of elements of this type.
 	Structure, Offset uint32
 }
 
@@ -223,8 +224,8 @@ type Object struct {
 	Bytes uint64
 	Type  string
 	Place Place
-	// Structure is the index of the variable's structure type, or of its elements' type, plus 1. It is
-	// 0 if the type is unknown.
+	// Structure is the index of the variable's structure type, or of its elements' type, plus 1.
+	// Structure is 0 if the type is unknown.
 	Structure uint32
 }
 

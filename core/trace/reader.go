@@ -10,7 +10,7 @@ import (
 type Reader interface {
 	// Next fills b with the next rows, in trace order. Next does not allocate in the steady state.
 	//
-	// If it returns an error, the batch is empty, and earlier calls have returned all rows that
+	// If Next returns an error, the batch is empty, and earlier calls have returned all rows that
 	// precede the error. io.EOF means the end of a complete trace. A *SyntaxError refers to one
 	// record, and the next call continues after that record. Every other error is final, and all
 	// further calls return the same error.
@@ -76,7 +76,7 @@ func (h *Header) Join(other Header) {
 type Describer interface{ Header() Header }
 
 // Selector is a [Reader] that can return events in addition to references. Select chooses the kinds
-// of rows to read, and must be called before the first call to Next. If it is not called, the
+// of rows to read, and must be called before the first call to Next. If Select is not called, the
 // reader returns only references.
 type Selector interface{ Select(Kinds) }
 
@@ -218,7 +218,7 @@ func (e *SyntaxError) Nameless() string {
 
 const theTrace = "the trace"
 
-// ErrCutShort is the Err of a [DamageError] if the final record of the trace is missing, for
+// ErrCutShort is the value of DamageError.Err if the final record of the trace is missing, for
 // example because the recorder was killed. The final record describes how the run ended.
 var ErrCutShort = errors.New("the recorder was killed, or only a part of the file was copied")
 

@@ -76,8 +76,8 @@ func (e *CompileError) Error() string {
 		"; install the C library's development files (apt-get install libc6-dev)"
 }
 
-// BuildRuntime returns the runtime, compiled with the given clang. It compiles the runtime unless
-// the user's cache contains it.
+// BuildRuntime returns the runtime, compiled with the given clang. BuildRuntime compiles the
+// runtime unless the user's cache contains it.
 func BuildRuntime(clang string) (*Runtime, error) {
 	key, err := runtimeKey(clang)
 	if err != nil {

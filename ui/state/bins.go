@@ -26,8 +26,8 @@ func (v *View) Bins() (counts []uint64, cold uint64) {
 	return counts, v.Curve.Cold
 }
 
-// HistogramTable lists every distance that occurs, with its exact count. For a part of the run, it
-// lists the bins, because the distances of parts are counted in bins.
+// HistogramTable lists every distance that occurs, with its exact count. For a part of the run, the
+// table lists the bins, because the distances of parts are counted in bins.
 func (v *View) HistogramTable() *Table {
 	return v.cachedTable("histogram", func() *Table {
 		if v.Part != nil {

@@ -199,8 +199,8 @@ func (t *CallTree) Frame(row int) string {
 	return text
 }
 
-// Find returns the row that a name in the URL denotes, and its tree. It returns nil and -1 if there
-// is no such row.
+// Find returns the row that a name in the URL denotes, and its tree. Find returns nil and -1 if
+// there is no such row.
 func (c *Calls) Find(frame string) (*CallTree, int) {
 	for _, t := range c.Trees {
 		for i := range t.Names {

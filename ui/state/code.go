@@ -26,7 +26,7 @@ type Code struct {
 }
 
 // NewCode attributes the misses of the given cache levels to places in the code or to data
-// structures. The parameter r ranks the misses of the run or of a part of the run.
+// structures. The parameter r ranks the misses either of the whole run or of a part of the run.
 func NewCode(run *ask.Run, r *attribution.Ranker, by attribution.By, levels []attribution.Attribution) *Code {
 	c := &Code{Sites: &answers.Sites{Profile: run.Profile, Ranker: r, Levels: levels, By: by, Name: run.FunctionName}, first: map[int]int{}}
 	c.rows = c.Rows()
@@ -114,7 +114,7 @@ func (c *Code) hasUnattributed() bool {
 	return slices.ContainsFunc(c.Levels, func(l attribution.Attribution) bool { return l.Rest > 0 && l.RestUnknown })
 }
 
-// Ranked returns the rows that contain the search words, ordered by the column with the key by.
+// Ranked returns the rows that contain the search words, ordered by the column with the key "by".
 func (c *Code) Ranked(by, search string) []int {
 	var order []int
 	if by == "place" {

@@ -50,8 +50,8 @@ func NewCodeView(c *Code, by, search string) *CodeView {
 	return v
 }
 
-// At converts a row of the grid to a row of the ranking, or to -1 for the remainder. Rows are
-// counted from 0.
+// At converts a row of the grid to a row of the ranking. For the row of unattributed misses, At
+// returns -1. Rows are counted from 0.
 func (v *CodeView) At(row int) int {
 	if row < 0 || row >= len(v.order) {
 		return -1
@@ -296,7 +296,7 @@ func (c *Code) Files() []string {
 	return list
 }
 
-// FilesNamed returns the Files with a given name, in any folder.
+// FilesNamed returns the elements of Files that have the given name, in any folder.
 func (c *Code) FilesNamed(name string) (list []string) {
 	for _, f := range c.Files() {
 		if path.Base(f) == name {

@@ -174,7 +174,7 @@ type Matrix struct {
 	RowStep, ColumnStep float64
 	Part                Part // the part of the map that is shown; zero: the whole map
 	// Names contains the name of the area to which each cell of a map belongs. Cells that are in the
-	// same row and have the same name are drawn as one area. If Names is nil, there are no areas.
+	// same row and have the same name are drawn as one area. If Names is nil, the map has no areas.
 	Names []string
 }
 

@@ -43,8 +43,8 @@ func (p *BlocksPair) Functions(by string) *Table {
 	return p.table("functions", "Functions, A and B", by, p.question(), []string{"function"}, "cycles", "instructions", "calls")
 }
 
-// OfFunction joins the blocks of the selected function by name. It returns nil if only one run
-// contains the function.
+// OfFunction joins the blocks of the selected function by name. OfFunction returns nil if only one
+// run contains the function.
 func (p *BlocksPair) OfFunction(by string) *Table {
 	name := p.A.FunctionName()
 	if name == "" || p.B.FunctionName() != name {

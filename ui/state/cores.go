@@ -20,7 +20,7 @@ import (
 // MostPredicted is the maximum number of cores among which work can be divided.
 const MostPredicted = 64
 
-// PredictedCores returns the numbers of cores on the curves.
+// PredictedCores returns the numbers of cores for which the curves have points.
 func PredictedCores() []int { return []int{1, 2, 4, 8, 16, 32, 64} }
 
 // parallel stores whether the program of the last profile has parallel regions, because every
@@ -52,8 +52,8 @@ func Schedules() []Choice {
 	return []Choice{{Title: "as in the program"}, {Name: "static", Title: "static"}, {Name: "dynamic", Title: "dynamic"}, {Name: "guided", Title: "guided"}}
 }
 
-// Interleavings returns the ways to interleave the cores' references. Interleaving by clocks
-// requires times for the blocks.
+// Interleavings returns the ways to interleave the cores' references. If "timed" is set, the run
+// times of blocks are known, so the references can also be interleaved by the clocks of the cores.
 func Interleavings(timed bool) []Choice {
 	list := []Choice{{Title: "in turn, one reference each"}, {Name: "uniform", Title: "at random"}, {Name: "block", Title: "in turn, one block each"}}
 	if timed {
@@ -106,7 +106,7 @@ type Cores struct {
 // the existing answers must remain valid.
 func (c *Cores) Ask(q answers.MulticoreQuestion) { c.asked = q }
 
-// Take adds a reply, which answers the question for some numbers of cores.
+// Take adds a reply, which answers the question for one or more numbers of cores.
 func (c *Cores) Take(r *answers.Reply) {
 	of := func(row []report.Value) int { x, _ := row[0].Number(); return int(x) }
 	about := map[int]bool{}

@@ -455,8 +455,8 @@ func (l *Loops) partLabels(row int) map[string]bool {
 	return labels
 }
 
-// ArraysTable lists the arrays that a loop accesses. If misses were counted, it contains the class
-// of each array.
+// ArraysTable lists the arrays that a loop accesses. If misses were counted, the table contains the
+// class of each array.
 func (l *Loops) ArraysTable(loop int) *Table {
 	of, columns := l.partLabels(loop), []string{"array", "class", "references", "stores", "stride_bytes", "extent_bytes", "touched_bytes", "utilisation", "exact", "base"}
 	if len(of) > 1 {

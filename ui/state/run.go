@@ -73,7 +73,7 @@ func (b RunBar) SameForm(other RunBar) bool {
 	})
 }
 
-// Value returns the length of the bar. Call it only if the share is known.
+// Value returns the length of the bar. Call Value only if the share is known.
 func (b RunBar) Value() string { return strconv.FormatFloat(b.Share, 'f', 4, 64) }
 
 // memory describes how much memory the analysis uses, and the memory limit.

@@ -66,8 +66,8 @@ type Screen struct {
 	Calls  string // direction of call paths; see CallDirections
 	Root   int    // for CallsFunction: the first path of the function, as numbered in the profile; 0: the function with the most exclusive misses
 	Weight string // event by which call paths are weighted; "": misses of the first level
-	// call path that is as wide as the flame graph, in the format of [CallTree.Frame]; "": all
-	// paths
+	// the call path whose frame is as wide as the flame graph, in the format of [CallTree.Frame]; "":
+	// all paths
 	Frame string
 
 	Processor string // the processor for run times; "": the default processor
@@ -344,7 +344,7 @@ func (s Screen) With(t Tab) Screen {
 }
 
 // Called returns the screen with the given direction of call paths. The parameter "root" is a call
-// path that ends in the function in view. It is needed only for CallsFunction.
+// path that ends in the function in view. This parameter is needed only for CallsFunction.
 func (s Screen) Called(direction string, root int) Screen {
 	s.Calls, s.Root, s.Frame = direction, root, ""
 	return s
@@ -382,8 +382,9 @@ func (s Screen) Sorted(column string) Screen {
 	return s
 }
 
-// Order is the order of a table's rows: they are sorted by a column, with numbers descending and
-// words ascending, or in reverse. The zero Order is the order of the table's document.
+// Order is the order of a table's rows. The rows are sorted by a column, with numbers descending
+// and words ascending, or in the reverse order. The zero Order is the order of the table's
+// document.
 type Order struct {
 	Table   string // the ID of the table
 	Column  string // the key of the column

@@ -79,8 +79,8 @@ func (v *View) CellAnswer(c Cell) CellAnswer {
 	return CellAnswer{Misses: uint64(number("misses")), Cold: uint64(number("cold")), Capacity: uint64(number("capacity")), Conflict: int64(number("conflict"))}
 }
 
-// Counted returns the cell if its misses were counted. Otherwise, it returns the nearest cell with
-// fewer sets, or with more sets, whose misses were counted.
+// Counted returns the cell if its misses were counted. Otherwise, Counted returns the nearest cell
+// with fewer sets, or with more sets, whose misses were counted.
 func (v *View) Counted(c Cell, fewer bool) Cell {
 	for c.valid() && v.Locality.Sets != nil && !v.Locality.Sets.Counts(c.Log2Sets) {
 		if c.Log2Sets++; fewer {

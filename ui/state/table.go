@@ -319,8 +319,8 @@ type Grid struct {
 	Titles func(i int) []string
 	// After returns a note that follows the code of a row. After is nil if there are no notes.
 	After func(i int) string
-	// Longest is the number of characters in the longest line of code, including its note, or 0 if
-	// it is unknown. It determines the width of the column.
+	// Longest is the number of characters in the longest line of code, including its note, or 0 if it
+	// is unknown. This number determines the width of the column.
 	Longest int
 	// Depths contains the depths of a tree's rows, from 1. Depths is nil if the table is not a
 	// tree.

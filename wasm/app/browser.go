@@ -191,7 +191,7 @@ func (b *browser) Hash() string {
 // SetHash changes the URL's hash without a hashchange event. Replacing the hash takes several
 // milliseconds, and Safari allows only 100 replacements in 30 seconds. SetHash therefore sets at
 // most mostHashes hashes immediately, for single clicks and keys. If more hashes follow within
-// hashPause, for example from a slider, it sets only the last hash.
+// hashPause, for example from a slider, SetHash sets only the last of these hashes.
 func (b *browser) SetHash(hash string, replace bool) {
 	switch {
 	case !replace:

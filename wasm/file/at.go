@@ -11,8 +11,8 @@ import (
 	"github.com/stackglass/stackglass/workers/web"
 )
 
-// At is an io.ReaderAt for a local file, for use by one goroutine. Only workers can use it, because
-// each read of a window blocks the whole worker and its event loop for a few milliseconds.
+// At is an io.ReaderAt for a local file, for use by one goroutine. Only workers can use an At,
+// because each read blocks the whole worker and its event loop for a few milliseconds.
 type At struct {
 	name   string
 	blob   js.Value

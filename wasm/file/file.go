@@ -18,7 +18,7 @@ const (
 	smallBuffer = 256 << 10
 )
 
-// File is an open local file for use by one goroutine. Event handlers must not use it.
+// File is an open local file for use by one goroutine. Event handlers must not use a File.
 type File struct {
 	name   string
 	size   uint64

@@ -12,8 +12,8 @@ import (
 
 const handlesStore = "handles"
 
-// Handles is a database of opaque browser values, such as file handles. Event handlers must not use
-// it, because its methods block.
+// Handles is a database of opaque browser values, such as file handles. Event handlers must not
+// call its methods, because the methods block.
 type Handles struct{ db *idb.Database }
 
 // OpenHandles opens the database, and creates it if necessary.
@@ -59,7 +59,7 @@ func (h *Handles) Put(key string, value js.Value) error {
 	return err
 }
 
-// Get returns the value that was last put, or profile.ErrNotFound.
+// Get returns the value of the last Put, or profile.ErrNotFound.
 func (h *Handles) Get(key string) (js.Value, error) {
 	value, err := h.request("read", key, idb.TransactionReadOnly, func(s *idb.ObjectStore) (*idb.Request, error) {
 		return s.Get(js.ValueOf(key))

@@ -31,8 +31,8 @@ const (
 )
 
 // Shelf is a stack.Shelf, the spill store of one run, in a separate database. The key of a block is
-// run · 2^32 + block, a number that is exact for the first 2^21 runs. Data is written while the
-// program continues, so an error may be returned by a later call.
+// the number run · 2^32 + block, which JavaScript represents exactly for the first 2^21 runs. Data
+// is written while the program continues, so an error may be returned by a later call.
 type Shelf struct {
 	db      *idb.Database
 	name    string
@@ -190,7 +190,7 @@ func (s *Shelf) Sync() error {
 	return shelfError(err)
 }
 
-// Read implements stack.Shelf. It also begins to read the run's next block ahead.
+// Read implements stack.Shelf. Read also begins to read the next block of the same run in advance.
 func (s *Shelf) Read(run, block uint32) ([]byte, error) {
 	key := blockKey(run, block)
 	if s.isStaged(key) {

@@ -32,8 +32,8 @@ const (
 // the database is blocked.
 var openPatience = 10 * time.Second
 
-// Store is a database of kept analyses. Other tabs and workers may use it, too. Its methods may be
-// called from several goroutines, but not from event handlers.
+// Store is a database of kept analyses. Other tabs and workers may use the same database at the
+// same time. Its methods may be called from several goroutines, but not from event handlers.
 type Store struct {
 	name      string
 	mu        sync.Mutex
@@ -141,8 +141,8 @@ func closeLate(request *idb.OpenDBRequest) {
 func (s *Store) Close() error { return s.db.Close() }
 
 // Suspend aborts all transactions, and delays these and later transactions until Resume. A page
-// must call it before the browser suspends the page. WebKit keeps the transactions of suspended
-// pages open, so no other page could write to the database.
+// must call Suspend before the browser suspends the page. WebKit keeps the transactions of
+// suspended pages open, so no other page could write to the database.
 func (s *Store) Suspend() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

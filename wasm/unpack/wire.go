@@ -233,8 +233,8 @@ func (w *Workers) Close() {
 }
 
 // Serve is the main function of a decompressor. Serve decompresses one stream, and then waits until
-// its worker is ended, because a message may still be in transit. If it cannot decompress, it
-// returns the reason.
+// its worker is ended, because a message may still be in transit. If the stream cannot be
+// decompressed, Serve returns the reason.
 func Serve(packings []open.Packing) error {
 	if err := serve(selfWire(), packings); err != nil {
 		return err

@@ -40,7 +40,7 @@ func Try(f func() js.Value) (v js.Value, err error) {
 
 // Release frees the memory of a typed array at once if the browser supports that. Without Release,
 // the memory is freed only after both Go and the browser have collected garbage. Go's collector
-// does not know the size of the array, so it may run late.
+// does not know the size of the array, so the collector may run late.
 func Release(array js.Value) {
 	if buffer := array.Get("buffer"); buffer.Get("transfer").Type() == js.TypeFunction {
 		buffer.Call("transfer", 0)

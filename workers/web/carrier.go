@@ -103,7 +103,7 @@ func beAlive(self js.Value) {
 	}))
 }
 
-// Self returns the worker's end of its connection to the page. Call it only once. Closing the
+// Self returns the worker's end of its connection to the page. Call Self only once. Closing the
 // carrier ends the worker.
 func Self() workers.Carrier {
 	self := js.Global()

@@ -23,7 +23,7 @@ const (
 // machines.
 const patience = 10 * time.Minute
 
-// Peer is the remote side of the test suite. It executes commands until it receives the command
+// Peer is the remote side of the test suite. Peer executes commands until it receives the command
 // "leave" or its carrier ends.
 func Peer(c workers.Carrier) error {
 	if err := c.Send(workers.Message{Type: workers.TypeReady}); err != nil {

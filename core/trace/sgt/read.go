@@ -12,8 +12,8 @@ import (
 
 // Options configures reading. With the zero value, a reader reads everything that can be read.
 type Options struct {
-	// Strict stops reading at the first chunk that cannot be read. Without Strict, such chunks are
-	// omitted, and the error replaces io.EOF at the end.
+	// Strict makes the reader stop at the first chunk that cannot be read. Without Strict, such chunks
+	// are omitted, and the error replaces io.EOF at the end.
 	Strict bool
 }
 
@@ -87,11 +87,11 @@ func newReader(name string, o Options, s source, t *metadata) *Reader {
 	return r
 }
 
-// Select selects kinds of rows. Call it before the first call to Next.
+// Select selects kinds of rows. Call Select before the first call to Next.
 func (r *Reader) Select(kinds trace.Kinds) { r.kinds = kinds }
 
-// Expect sets [trace.Program.ThreadCount] from the outline of the whole trace. Call it before the
-// first call to Next.
+// Expect sets [trace.Program.ThreadCount] from the outline of the whole trace. Call Expect before
+// the first call to Next.
 func (r *Reader) Expect(o trace.Outline) { r.program.ThreadCount = o.Threads }
 
 // Header describes the trace. The header contains only the content of frames that precede the last

@@ -64,9 +64,8 @@ func (f *Files) Lines(name string) []string {
 	return lines
 }
 
-// Match returns the result of [MatchLines] for two files: the file in f with the name in the
-// parameter "name", and the file in others with the name in the parameter "other". Match caches its
-// results until the parameter "others" changes.
+// Match returns the result of [MatchLines] for the file "name" in f and the file "other" in others.
+// Match caches its results until the parameter "others" changes.
 func (f *Files) Match(name string, others *Files, other string) []Match {
 	if f.with != others {
 		f.with, f.matches = others, map[[2]string][]Match{}

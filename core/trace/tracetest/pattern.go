@@ -16,7 +16,7 @@ type Pattern interface {
 }
 
 // Stream generates the first references of the pattern p. The parameter refs is the number of
-// references. Each reference has 8 bytes. The address determines the kind: of four references,
+// references. Each reference accesses 8 bytes. The address determines the kind: of four references,
 // three are loads, and one is a store.
 func Stream(refs int, p Pattern) trace.Reader { return &stream{left: refs, pattern: p} }
 
@@ -147,8 +147,8 @@ func (p *mixed) Fill(addrs []trace.Addr) {
 
 // Multiplication returns the tables and the steps of a program that computes C = A·B for matrices
 // of n × n doubles, in the form that a compiler would generate. The function main clears C, and
-// then calls multiply and printf. The innermost loop runs n³ times with three loads, a store and
-// two flops.
+// then calls multiply and printf. The body of the innermost loop runs n³ times, and contains three
+// loads, a store and two flops.
 func Multiplication(n uint64) (*trace.Program, []Step) {
 	p := multiplication()
 	a, b, c := uint64(1)<<20, uint64(1)<<24, uint64(1)<<28

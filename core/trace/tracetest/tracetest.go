@@ -49,8 +49,8 @@ func Of(refs ...Ref) *trace.Batch {
 
 // Lines builds a trace from a notation that is common in papers, such as "a b a" or "1:La 2:Sa".
 // Each letter a to z represents a line of lineBytes bytes. The letter may be preceded by a thread
-// number and a colon, and by L, S or M for the kind (default: a load). Each reference has one byte.
-// Lines panics for any other word, because the word is an error in the test.
+// number and a colon, and by L, S or M for the kind (default: a load). Each reference accesses one
+// byte. Lines panics for any other word, because the word is an error in the test.
 func Lines(lineBytes int, words string) *trace.Batch {
 	var refs []Ref
 	for _, word := range strings.Fields(words) {
@@ -87,8 +87,8 @@ type Reader struct {
 }
 
 // NewReader returns a reader that replays the given batch. The argument "rows" limits the number of
-// rows that one call of Next returns. If it is less than 1, only the capacity of the batch passed
-// to Next limits this number. The reader overwrites the rows of the previous call.
+// rows that one call of Next returns. If "rows" is less than 1, only the capacity of the batch
+// passed to Next limits this number. The reader overwrites the rows of the previous call.
 func NewReader(whole *trace.Batch, rows int) *Reader { return &Reader{whole: whole, rows: rows} }
 
 // Next implements [trace.Reader].

@@ -65,8 +65,8 @@ var compilers = []string{"cc", "gcc", "clang"}
 // runtimeParts lists the sources of the runtime that the plugin contains.
 var runtimeParts = []string{"encode.c", "file.c", "pack.c", "system.c"}
 
-// Plugin returns the path of the plugin for the given QEMU program. It compiles the plugin unless
-// the user's cache contains the plugin. The error may be [ErrNoCompiler] or a
+// Plugin returns the path of the plugin for the given QEMU program. Plugin compiles the plugin
+// unless the user's cache contains it. The error may be [ErrNoCompiler] or a
 // [capture.CompileError].
 func Plugin(ctx context.Context, emulator string) (string, error) {
 	version, err := interfaceVersion(ctx, emulator)

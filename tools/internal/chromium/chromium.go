@@ -26,7 +26,7 @@ func Find() (string, error) {
 	return "", errors.New("the browser Chromium was not found in PATH; install it (Debian: apt-get install chromium), or set STACKGLASS_CHROMIUM to its path")
 }
 
-// Open starts a browser with a page. It returns the context of the page, and a function that ends
+// Open starts a browser with a page. Open returns the context of the page, and a function that ends
 // the browser and waits until the browser's profile is deleted.
 func Open(ctx context.Context, more ...chromedp.ExecAllocatorOption) (page context.Context, end func(), err error) {
 	path, err := Find()

@@ -17,8 +17,8 @@ type Reader struct {
 	Bad  bool // whether the file ended too early
 }
 
-// Sections yields the kind and the span of each section. Before each iteration, it positions the
-// reader at the content of the section.
+// Sections yields the kind and the span of each section. Before each iteration, Sections positions
+// the reader at the content of the section.
 func (r *Reader) Sections() iter.Seq2[byte, Span] {
 	return func(yield func(byte, Span) bool) {
 		for r.At < len(r.File) && !r.Bad {

@@ -39,9 +39,9 @@ const (
 	noResult      = 0x40
 )
 
-// Straighten returns a Go program in wasm whose jumps are replaced by branches and loops. It
-// returns an error if the code does not have the form that Go 1.26 generates, or if a resulting
-// function is not equivalent to the original.
+// Straighten returns a Go program in wasm whose jumps are replaced by branches and loops.
+// Straighten returns an error if the code does not have the form that Go 1.26 generates, or if a
+// resulting function is not equivalent to the original.
 func Straighten(file []byte) (out []byte, err error) {
 	defer UnknownForm(&err, errFlow)
 	r := &Reader{File: file, At: HeadBytes}

@@ -26,7 +26,7 @@ type Checkpoints struct {
 	// checkpoints
 	References uint64
 	// Resumed is called when a pass resumes. Its parameters are the number of references before the
-	// checkpoint, and their share of the input (0 if unknown).
+	// checkpoint, and the share of the input before the checkpoint (0 if unknown).
 	Resumed func(references uint64, done float64)
 }
 

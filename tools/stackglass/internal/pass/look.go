@@ -25,7 +25,7 @@ type Facts struct {
 	Container       *sgt.Survey // facts about the whole container, or nil
 }
 
-// Look reads about the given number of references from the beginning of a trace. It skips and
+// Look reads about the given number of references from the beginning of a trace. Look skips and
 // counts bad records. If the trace is a container, the facts also describe the whole trace. Look
 // fails if there is nothing to report.
 func (in *Input) Look(ctx context.Context, format string, references uint64) (*Facts, error) {

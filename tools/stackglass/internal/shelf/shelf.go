@@ -17,7 +17,7 @@ type Folder struct {
 	read []byte
 }
 
-// New creates an empty spill store in a parent folder. It creates the parent folder if necessary.
+// New creates an empty spill store in a parent folder. New creates the parent folder if necessary.
 func New(parent string) (*Folder, error) {
 	if err := os.MkdirAll(parent, 0o700); err != nil {
 		return nil, err

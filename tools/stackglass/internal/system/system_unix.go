@@ -23,8 +23,8 @@ func TryLock(file *os.File) error {
 	return err
 }
 
-// RemoveLocked removes a file that this process has locked, and then closes it. No other process
-// can lock the file before it is removed, because closing it releases the lock.
+// RemoveLocked removes a file that this process has locked, and then closes it. The file is removed
+// first, because another process could lock the file as soon as this process closes it.
 func RemoveLocked(file *os.File) {
 	_ = os.Remove(file.Name())
 	file.Close()
