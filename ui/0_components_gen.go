@@ -3317,7 +3317,7 @@ type DataTable struct {
 	_      incomparable
 	App    *App
 	Chart  string
-	Inside bool // inside a figure, which already has these buttons
+	Inside bool // whether the table is inside a figure, which already has these buttons
 	table  *state.Table
 	whole  *state.Table // the table before sorting
 	order  state.Order
@@ -3751,7 +3751,7 @@ var _ js.Value
 var _ log.Logger
 
 // Diagnosis shows the problems of the run in view and their fixes, above the facts.
-// While the trace is being read, it shows only the facts.
+// While the trace is being read, the view shows only the facts.
 type Diagnosis struct {
 	_      incomparable
 	App    *App
@@ -4022,8 +4022,8 @@ type Figure struct {
 	_      incomparable
 	App    *App
 	ID     string // ID of the chart
-	Heat   bool   // the chart is a map of sets and ways
-	Matrix bool   // the chart is a matrix
+	Heat   bool   // whether the chart is a map of sets and ways
+	Matrix bool   // whether the chart is a matrix
 	Help   string
 	Table  vugu.Builder // the table behind the chart
 }
@@ -5790,7 +5790,7 @@ var _ log.Logger
 type ThreadsOn struct {
 	_    incomparable
 	App  *App
-	Hint bool // explain how to get other groups of threads
+	Hint bool // whether to explain how to get other groups of threads
 }
 
 func (c *ThreadsOn) Build(vgin *vugu.BuildIn) (vgout *vugu.BuildOut) {

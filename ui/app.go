@@ -20,7 +20,7 @@ type App struct {
 	Store profile.Store // nil if the browser has no storage; NoStore contains the reason
 	// NoStore explains why analyses are not stored.
 	NoStore string
-	Tabs    Tabs    // nil if the browser does not support it
+	Tabs    Tabs    // nil if the tabs of this browser cannot communicate
 	Handles Handles // nil if the browser cannot store handles
 	Shelves Shelves // nil if there are no spill stores
 	// SourceFiles is nil if the browser has no storage.
@@ -391,7 +391,7 @@ func (a *App) adjust(control string, s state.Screen) {
 }
 
 // Pressed records that the pointer was pressed, so that the next adjustment becomes a new history
-// entry. Pressed needs no lock.
+// entry. Pressed may be called without the lock.
 func (a *App) Pressed() { a.pressed.Store(true) }
 
 // Dismiss removes the problem and the note. Dismiss also moves the focus, because the dismiss

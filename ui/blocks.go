@@ -377,7 +377,7 @@ func (a *App) Edited() bool {
 	return len(a.models.branches)+len(a.models.parameters)+len(a.models.file) > 0
 }
 
-// AskAgain repeats the question to the models after it failed.
+// AskAgain repeats a failed question to the models.
 func (a *App) AskAgain() {
 	a.models.problem = ""
 	a.drawCharts()

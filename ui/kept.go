@@ -30,7 +30,7 @@ func (a *App) Edit(row state.KeptRow) {
 	a.touch()
 }
 
-// Rename renames the entry, unless the new name is blank, and ends renaming.
+// Rename ends the editing of a name, and stores the new name unless it is blank.
 func (a *App) Rename() {
 	key, name := a.editing, strings.TrimSpace(a.newName)
 	a.editing = ""

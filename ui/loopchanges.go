@@ -71,7 +71,7 @@ func (a *App) changeQuestion() (q answers.Question, wanted bool) {
 	return q, false
 }
 
-// TryChange tries the change in the form.
+// TryChange tries the change that the user entered in the form.
 func (a *App) TryChange() {
 	s := a.changes()
 	if a.changesRefused() != "" {

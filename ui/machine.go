@@ -116,7 +116,7 @@ func (a *App) SetSize(level int, bytes uint64) {
 }
 
 // StepWays increases or decreases the number of ways of a level (counted from 1). At either end of
-// the range, it does nothing.
+// the range, StepWays does nothing.
 func (a *App) StepWays(level, by int) {
 	c := a.Levels()[level-1]
 	if ways := state.Step(state.Ways(c), c.Ways, by); ways != c.Ways {

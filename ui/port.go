@@ -29,7 +29,7 @@ type Port interface {
 	Connect(analysis.Spec) (workers.Carrier, error)
 	// Fetch fetches a file of this site.
 	Fetch(url, name string) (File, error)
-	// Answerer starts the program that computes the expensive answers, a workers.AnswerHost.
+	// Answerer starts a worker that computes expensive answers as a workers.AnswerHost.
 	Answerer() (workers.Carrier, error)
 	// Copy copies text to the clipboard.
 	Copy(text string) error
@@ -96,8 +96,8 @@ type File struct {
 	Modified int64 // milliseconds since 1970; 0: unknown
 	Ref      any   // sent as the attachment of Start
 	Handle   any   // the file handle that [Handles] stores; nil: there is no handle
-	// Read returns the beginning of the content. The parameter "most" limits its length in bytes; 0:
-	// the whole content.
+	// Read returns the beginning of the content. The parameter "most" is the maximum number of bytes;
+	// 0: the whole content.
 	Read func(most int) ([]byte, error)
 }
 

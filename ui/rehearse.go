@@ -11,7 +11,7 @@ import (
 )
 
 // Rehearse returns steps that show a small profile in every view of an invisible page. A browser
-// compiles a function on its first call, so after these steps, it has compiled the code of the
+// compiles a function on its first call, so these steps make the browser compile the code of the
 // views. The function "build" builds a component.
 func Rehearse(build func(vugu.Builder)) []func() {
 	a := &App{Screen: state.Screen{Open: "rehearsal"}, result: &Result{Key: "rehearsal", Profile: &profile.Profile{}}}

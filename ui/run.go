@@ -278,7 +278,8 @@ func (a *App) RepeatWith(more analysis.Analyses) {
 	}
 }
 
-// RepeatForLoops analyses the trace of the result in view again, and compresses it to loops.
+// RepeatForLoops analyses the trace of the result in view again, and also creates the
+// loop-compressed trace.
 func (a *App) RepeatForLoops() { a.RepeatWith(analysis.Loops) }
 
 // RepeatFor analyses the trace of the result in view again, for groups of threads that share a

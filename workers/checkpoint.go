@@ -122,8 +122,8 @@ func (k *Keeper) Begin() {
 }
 
 // Due reports whether enough was read since the last checkpoint, so that a new checkpoint is due.
-// Unless References is set, all checkpoints together must also take at most a twentieth of the
-// run's time.
+// Unless References is set, Due also requires that all checkpoints together take at most a
+// twentieth of the run's time.
 func (k *Keeper) Due() bool {
 	at := k.Runner.Progress()
 	if k.Store == nil || at.Resuming || k.File.Position() < k.bytes+k.Bytes && at.References < k.references+k.References {

@@ -119,7 +119,7 @@ func (f *File) Verifying() bool {
 	return f.want != nil
 }
 
-// Wrong returns the error that ended reading, or nil. At the regular end of the file, it returns
+// Wrong returns the error that ended reading, or nil. At the regular end of the file, Wrong returns
 // nil.
 func (f *File) Wrong() error {
 	f.mu.Lock()

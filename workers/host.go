@@ -54,7 +54,7 @@ type Host struct {
 	// Live returns the part of Memory that is in use or has not been collected yet. If the field is
 	// nil, the host uses the value that the Go runtime reports.
 	Live func() uint64
-	// SetLimit limits the memory of the program as far as the platform allows; it may be nil.
+	// SetLimit limits the memory of the program as far as the platform allows. SetLimit may be nil.
 	SetLimit func(bytes uint64)
 
 	// CheckpointBytes and CheckpointReferences have the same meaning as Bytes and References in

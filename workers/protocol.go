@@ -173,8 +173,8 @@ type Progress struct {
 	Speed      uint64 // recent speed per second, in the unit of Done; 0: unknown
 }
 
-// Done returns the progress and the total, in references if their total number is known, and
-// otherwise in bytes of the file. The total is 0 if it is unknown in both units.
+// Done returns the progress and the total: in references if the total number of references is
+// known, and otherwise in bytes of the file. The total is 0 if it is unknown in both units.
 func (p *Progress) Done() (part, whole uint64) {
 	if p.Total > 0 {
 		return p.References + p.Ahead + p.LeftOut, p.Total
@@ -249,7 +249,7 @@ func (b *Mailbox) End(err error) {
 	}
 }
 
-// Take waits for the next message, or for the end.
+// Take waits for the next message, or until End is called.
 func (b *Mailbox) Take() (Message, error) {
 	b.lock()
 	defer b.mu.Unlock()

@@ -55,7 +55,7 @@ func (c *Curve) Longest() (d uint64, ok bool) {
 }
 
 // At returns the i-th smallest distance, starting at i = 0, and the number of accesses whose
-// distance does not exceed it.
+// distance does not exceed this distance.
 func (c *Curve) At(i int) (d, upto uint64) {
 	for d, upto := range c.From(i) {
 		return d, upto

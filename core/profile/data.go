@@ -15,14 +15,14 @@ type Data struct {
 	// ColumnReferences is the number of references in a column of every map: a power of two.
 	ColumnReferences uint64
 	Structures       []trace.Structure // the structures to which Uses refer
-	Uses             []DataUse         // ascending by object
+	Uses             []DataUse         // sorted by Object
 }
 
 // DataUse describes the use of one data structure.
 type DataUse struct {
 	Object   uint32       // index in Sites.Data
 	Lives    BlockLives   // only for a data structure that consists of heap blocks; otherwise zero
-	Elements []ElementUse // ascending by structure
+	Elements []ElementUse // sorted by Structure
 	Map      AddressMap   // empty if the run has too many data structures: see MostMaps
 }
 
@@ -31,15 +31,15 @@ type DataUse struct {
 type BlockLives struct {
 	Freed     uint64     // number of blocks that were released
 	Kept      uint64     // number of blocks that were never released
-	KeptBytes uint64     // number of bytes of these blocks
+	KeptBytes uint64     // total size of the blocks that were never released, in bytes
 	PeakBytes uint64     // maximum number of bytes that were allocated at the same time
 	Lifetimes []BinCount // number of released blocks by lifetime, in the bins of [SiteBin]
 	Longest   uint64     // longest lifetime of a released block
 
 	UnreadBlocks uint64 // number of blocks that were never read
 	UnreadFreed  uint64 // number of released blocks that were never read
-	Unread       uint64 // number of bytes, of all blocks, that were never read
-	Unwritten    uint64 // number of bytes, of all blocks, that were never written
+	Unread       uint64 // number of bytes that were never read, over all blocks
+	Unwritten    uint64 // number of bytes that were never written, over all blocks
 }
 
 // Median returns the median lifetime of the released blocks, rounded down to the lower bound of the
@@ -114,8 +114,7 @@ type AddressMap struct {
 	Cells    []MapCell
 }
 
-// MapCell is a cell of a map that contains accesses. Cells are in ascending order of columns, and
-// then of rows.
+// MapCell is a cell of a map that contains accesses. Cells are sorted by column, and then by row.
 type MapCell struct {
 	Column, Row uint8
 	// Counts contains the line accesses by the logarithm of their stack distance: see [MapClass].

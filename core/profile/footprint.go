@@ -30,7 +30,7 @@ type Absences struct{ Count, Sum uint64 }
 const footprintWindows = 126
 
 // FootprintWindow returns the length of window i. The lengths are 1, 2, 3, 4, 6, 8, 12, 16, and so
-// on, two for each power of two. The average is exact for these lengths.
+// on, two for each power of two. [Footprint.Average] is exact for these lengths.
 func FootprintWindow(i int) uint64 {
 	if i == 0 {
 		return 1

@@ -15,7 +15,7 @@ const (
 	MaxDistance = blockLen*pageLen*maxPages - 2
 )
 
-// Histogram counts the occurrences of each stack distance exactly, even of long distances
+// Histogram counts the occurrences of each stack distance separately, however long the distance is
 // (MODELS §2). The zero value is an empty histogram, ready for use.
 //
 // Counters are stored in blocks, which are allocated on demand. A block counts 256 consecutive
@@ -257,8 +257,8 @@ func (t *SetTable) Add(other *SetTable) {
 
 func (t *SetTable) empty() bool { return t.Depths == [SetCounts][MaxWays]uint64{} }
 
-// Counted returns the set table, or nil if distances within sets were not counted. In a sample of
-// lines, the field Sets is zero.
+// Counted returns the set table, or nil if distances within sets were not counted. For a sample of
+// lines, distances within sets are never counted.
 func (c *StackCounts) Counted() *SetTable {
 	if c.Sets.empty() && c.Distances.Total() > 0 {
 		return nil

@@ -163,9 +163,9 @@ func (p *Profile) checkSampled() error {
 }
 
 // Accuracy returns the similarity of two histograms, 1 - E/2 (Kulkarni, section 2.1). E is the sum,
-// over all bins, of the absolute difference between the two shares of accesses. There is one bin
-// for each power of two, and one bin for cold accesses. The result is 1 if all shares are equal,
-// and 0 if no bin contains accesses of both histograms.
+// over all bins, of the absolute difference between the share of accesses in a and the share in b.
+// There is one bin for each power of two, and one bin for cold accesses. The result is 1 if all
+// shares are equal, and 0 if no bin contains accesses of both histograms.
 func Accuracy(a, b *Locality) float64 {
 	x, y := a.shares(), b.shares()
 	var e float64

@@ -57,8 +57,8 @@ type Core struct {
 }
 
 // CoreIntervals contains 95 % confidence intervals. The lists contain the confidence intervals of
-// the misses of fully associative private LRU caches, in the format of [SampledSize]. The numbers
-// are the half-widths of the confidence intervals of the counts.
+// the misses of fully associative private LRU caches, in the format of SampledSize.Bounds. The
+// other fields are the half-widths of the confidence intervals of single counts.
 type CoreIntervals struct {
 	Private, Coherent         []Bound
 	Cold, Lost, Invalidations uint64
@@ -82,7 +82,7 @@ func (c *CoherentCounts) Accesses() uint64 { return c.StackCounts.Accesses() + c
 // Domain counts accesses on a stack that several cores share.
 type Domain struct {
 	Cores   []uint32 // indices into Sharing.Cores, ascending
-	Members []Member // counts of each of these cores
+	Members []Member // counts of each core in Cores
 	Sets    SetTable // distances within sets, for the accesses of all these cores
 	// Foreign counts the accesses whose line another core of the domain touched last. For the
 	// domain of all cores, this is F_shared in MODELS §6.3.

@@ -18,15 +18,15 @@ import (
 // over all sites are in Locality.
 type Sites struct {
 	LineBytes uint32
-	// Capacities contains the sizes, in lines and ascending, of the LRU caches in which line
-	// utilisation was measured. Ways contains the number of ways of each cache; 0 means fully
+	// Capacities contains the sizes of the LRU caches in which line utilisation was measured, in lines
+	// and in ascending order. Ways contains the number of ways of each cache; 0 means fully
 	// associative. Both lists are nil if line utilisation was not measured.
 	Capacities []uint64
 	Ways       []uint32
 	Previous   bool // whether Reuse.Before was recorded
 
-	Code []Site       // ascending: see [CompareSites]
-	Data []DataObject // ascending: see [CompareObjects]; nil if the trace does not describe data
+	Code []Site       // sorted by [CompareSites]
+	Data []DataObject // sorted by [CompareObjects]; nil if the trace does not describe data
 	// Coherent counts the same accesses on the coherent stacks of cores. Coherent is nil if Sharing
 	// is nil, and in profiles of earlier versions.
 	Coherent *CoherentSites
@@ -62,7 +62,7 @@ type Site struct {
 	Column   uint32
 	Kind     trace.Kind // kind of the site's references
 	Bytes    uint32     // size of each reference; 0 if sizes differ
-	Type     string     // datatype
+	Type     string     // data type of the references
 	Variable string     // variable that the code refers to
 
 	Strides [NumStrides]uint64 // number of references by class of stride, which is the distance from the previous reference by the same site and thread
@@ -136,7 +136,7 @@ func offAt(list []BinCount, lines uint64) (off uint64) {
 }
 
 // PreviousFrom is the smallest stack distance that Reuse.Before counts. Accesses with shorter
-// distances hit in any cache.
+// distances hit in every fully associative LRU cache of at least 16 lines.
 const PreviousFrom = 16
 
 // Misses returns the number of misses in a fully associative LRU cache. The number is exact if the
@@ -260,12 +260,13 @@ type CoherentSites struct {
 }
 
 // CoherentReuse counts the accesses of one site or data object on the coherent stacks of the cores
-// that make them. The number of accesses equals the number in the Reuse of the site or data object.
+// that make these accesses. The number of accesses equals the number in the Reuse of the site or
+// data object.
 type CoherentReuse struct {
 	Cold uint64     // number of first accesses to a line, counted for each core
 	Bins []BinCount // counts by distance, ascending, without zero counts
 	// Lost counts coherence misses by the depth that the line had when a store by another core
-	// invalidated it, as in CoherentCounts. Lost is ascending, without zero counts.
+	// invalidated it, as in CoherentCounts. Lost is in ascending order, without zero counts.
 	Lost []BinCount
 	// Used contains the utilisation of the lines that these accesses fetched into the coherent
 	// private caches of their cores, for each cache in Sites.Capacities. Used is nil if utilisation

@@ -10,7 +10,7 @@ import (
 // Timeline divides the counts of Sites and Calls into windows of time. All windows except the last
 // have the same number of references. From a timeline, the misses of every source location, data
 // structure and call path in any cache can be computed for each interval of the run. In each bin,
-// the windows add up to the counts of the whole run.
+// the counts of all windows add up to the count of the whole run.
 //
 // The number of references in a window doubles as the trace grows, so there are at most
 // [MaxTimelineWindows] windows. To limit the memory, the number also doubles if the number of
@@ -32,11 +32,11 @@ type TimeCount struct {
 	Count uint64
 }
 
-// TimeKey identifies a count. From the highest to the lowest bits, it contains the TimePart, the
+// TimeKey identifies a count. From the highest to the lowest bits, a key contains the TimePart, the
 // index of the site, data object or call path, the TimeStack, and the bin.
 type TimeKey uint64
 
-// TimePart selects what a count belongs to: a site, a data object or a call path.
+// TimePart states whether a count belongs to a site, a data object or a call path.
 type TimePart uint8
 
 // The values of TimePart. Each comment names the list to which the index refers.

@@ -335,7 +335,7 @@ func printable(r rune) rune {
 }
 
 // Code encodes or decodes the table in a binary format, for exchange with another program of the
-// same build. Unlike the other formats, it preserves every value exactly.
+// same build. Unlike the other formats, the binary format preserves every value exactly.
 //
 //	text     number of bytes as uvarint, bytes
 //	table    key, title, single (one byte), columns, and if there are any, rows

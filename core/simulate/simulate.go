@@ -233,8 +233,8 @@ type Counts struct {
 	// If the hierarchy has instruction caches, Fetches and FetchMisses count the Reads and ReadMisses
 	// that are instruction fetches. Otherwise, both counts are 0.
 	Fetches, FetchMisses uint64
-	// LineMisses counts, in a level with sub-blocks, the demand misses for which the level contains
-	// no sub-block of the line.
+	// LineMisses counts the demand misses of a level with sub-blocks for which no sub-block of the
+	// line was present.
 	LineMisses uint64
 
 	// number of prefetches by levels above, and number of these prefetches that missed in this
@@ -276,8 +276,8 @@ type Traffic struct {
 type Options struct {
 	Seed     uint64 // seed of the random numbers for random replacement
 	Protocol Protocol
-	// Cores lists groups of threads that run on the same core. A thread in no group has its own
-	// core.
+	// Cores lists groups of threads that run on the same core. A thread that is in no group has its
+	// own core.
 	Cores       [][]uint32
 	MemoryBytes uint64 // maximum memory of the simulator in bytes; 0 if there is no limit
 
@@ -286,8 +286,8 @@ type Options struct {
 	// drcachesim. Unlike drcachesim, the simulator does not know which threads have ended.
 	MostCores int
 
-	Causes bool // determine the causes of demand misses
-	Bound  bool // count the misses of optimal replacement
+	Causes bool // whether to determine the causes of demand misses
+	Bound  bool // whether to count the misses of optimal replacement
 
 	// Warmup is the number of references before counting begins. WarmupShare, if not 0, is the share
 	// of the last level's lines that must have been filled before counting begins. Limit, if not 0, is

@@ -24,11 +24,10 @@ import (
 //     among them. The array therefore has no holes, and the depth of a hit is the number of lines
 //     above the accessed line. If another core's store invalidates a line of the array, this line
 //     and all lines below it leave the array first.
-//  2. Below the array, holes keep their live stamps. The newest hole is looked up in the field
-//     "holes". For each number of sets, each set has a list of its topmost entries
-//     (coherent_ways.go). The list begins with the lines that are in the array, in any order. The
-//     other lines and the holes follow in stack order. A line moves in its lists only when it
-//     enters or leaves the array.
+//  2. Below the array, holes keep their live stamps. The field "holes" finds the newest hole. For
+//     each number of sets, each set has a list of its topmost entries (coherent_ways.go). The list
+//     begins with the lines that are in the array, in any order. The other lines and the holes
+//     follow in stack order. A line moves in its lists only when it enters or leaves the array.
 type Coherent struct {
 	near  topArray
 	array [topLines]trace.Line

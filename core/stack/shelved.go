@@ -10,8 +10,8 @@ import (
 )
 
 // Shelved is an LRU stack that may be larger than memory. Shelved receives segments of a trace that
-// were analysed by a model in memory. For each segment, it computes the distances of the segment's
-// first touches within the whole trace, and puts the segment's lines on top (MODELS §9).
+// were analysed by a model in memory. For each segment, Shelved computes the distances of the
+// segment's first touches within the whole trace, and puts the segment's lines on top (MODELS §9).
 //
 //	m.Join(segment, touched)        // the lines, in the order of their first touches
 //	m.Distances(touched, distances) // all at once or in parts, in that order

@@ -136,9 +136,9 @@ type Instr struct {
 	// Uses lists the operands of the instruction. A number n ≥ 0 means instruction n of the block. The
 	// number -1 means a value from outside the block. The number -2 - n means the result of
 	// instruction n in the previous iteration (through a phi, if the block is the whole body of a
-	// loop). The last element of a load may be the store whose value is loaded, in the same or the
-	// previous iteration. Constants are omitted, but constant operands of llvm.fma and llvm.fmuladd
-	// are listed as -1.
+	// loop). For a load, the last element of Uses may be the store whose value is loaded, in the same
+	// or the previous iteration. Constants are omitted, but constant operands of llvm.fma and
+	// llvm.fmuladd are listed as -1.
 	Uses []int32
 	// the instruction's first site plus 1, relative to the block's FirstSite; 0 if the instruction
 	// produces no records

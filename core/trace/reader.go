@@ -18,12 +18,12 @@ type Reader interface {
 }
 
 // Header describes a trace, but does not contain its references. Readers extend the header while
-// they read, so it is complete only at the end.
+// they read, so the header is complete only at the end.
 type Header struct {
 	Format  string // the format's name, a value of --input-format: "lackey", "din", ...
 	Threads bool   // whether records have thread numbers
 	PCs     bool   // whether data records have the instruction's address
-	Sizes   bool   // whether records have the number of bytes
+	Sizes   bool   // whether records contain the number of bytes
 	Sites   bool   // whether rows have a site
 	// Sliced means that the references of different threads are ordered only between time slices.
 	// Their order within a slice is unknown.
@@ -130,8 +130,8 @@ type Mover interface {
 	Describer
 	// Position returns the position after the rows returned so far.
 	Position() Position
-	// After a call of Until, Next returns the rows up to a position, and then [ErrThere]. The reader
-	// must not have passed the position.
+	// Until makes Next return the rows up to a position, and then [ErrThere]. The reader must not have
+	// passed the position.
 	Until(Position)
 	// Narrow restricts the rows of later chunks to some of the selected kinds. Positions in these
 	// chunks count only rows of these kinds.

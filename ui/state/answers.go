@@ -97,7 +97,8 @@ func (a *Answers) table(caption string, q ask.Question, where map[string]string,
 	return t
 }
 
-// AnsweredTable returns a table of a reply from the answer program, or nil if the reply lacks it.
+// AnsweredTable returns a table of a reply from the answer program, or nil if the reply lacks this
+// table.
 func AnsweredTable(reply *answers.Reply, key string) *Table {
 	t := reply.Table(key)
 	if t == nil {

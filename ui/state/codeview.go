@@ -21,12 +21,12 @@ type CodeView struct {
 	*Code
 	Sort, Search string
 	Document     func() *report.Document // the document to export; nil: none
-	// OfPlace returns a constructor of the document with a row's stack distances, or nil.
+	// OfPlace returns a function that creates the document with a row's stack distances, or nil.
 	OfPlace func(named string) func() *report.Document
 	// If Brief is set, the ranking has only the names, the sorted column and the share of the
 	// misses, so that it fits next to the source.
 	Brief bool
-	// Lines attributes the same misses to source lines, and its numbers are shown next to the
+	// Lines attributes the same misses to source lines. The page shows these numbers next to the
 	// source.
 	Lines *Code
 	// Loops describes the loops whose first reference is in a line, for example "loop 32 × 32, 98.5
@@ -531,8 +531,8 @@ func (v *CodeView) Operands(place int, of func() *report.Document) *Table {
 	return t
 }
 
-// Line returns the source line of a row in the form FILE:LINE; "" if the row is not a line, or an
-// instruction of a known line.
+// Line returns the source line of a row in the form FILE:LINE; "" if the row is neither a line nor
+// an instruction of a known line.
 func (v *CodeView) Line(place int) string {
 	if r := &v.rows[place]; v.By != attribution.Function && v.By != attribution.Object && r.File != "" && r.Line > 0 {
 		return lineName(r.File, r.Line)

@@ -159,7 +159,7 @@ type Matrix struct {
 	Rows                []string // names of the rows
 	Columns             []string
 	RowAxis, ColumnAxis string
-	Values              []float64 // row by row
+	Values              []float64 // the values of the cells, row by row
 	Texts               []string  // the text of each cell
 	Row, Column         int       // the selected cell; -1: none
 	// Letters contains, for each value from 1 upwards, the letter that selects a colour in app.css.

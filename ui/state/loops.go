@@ -41,7 +41,7 @@ func LoopsQuestion(levels []hierarchy.Cache, args ...string) answers.Question {
 	return VerbQuestion("loops", hierarchy.Hierarchy{Levels: levels}, args...)
 }
 
-// EachLoop is an argument that a question must contain if [NewLoops] reads its answer.
+// EachLoop is the argument that a question must contain so that [NewLoops] can read the answer.
 const EachLoop = "each=true"
 
 // NewLoops returns the loops in the answer to a question. The parameter "asked" contains the words of
@@ -505,8 +505,8 @@ func (l *Loops) MissesTable(loop int) *Table {
 }
 
 // EvictionsTable shows, for each pair of arrays, how often lines of one array evicted lines of the
-// other array from the first level during the whole run. EvictionsTable returns nil if no level was
-// counted, or nothing was evicted.
+// other array from the first level during the whole run. EvictionsTable returns nil if evictions
+// were not counted, or if nothing was evicted.
 func (l *Loops) EvictionsTable() *Table {
 	t := l.reply.Table("evictions")
 	if t == nil {

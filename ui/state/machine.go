@@ -57,7 +57,7 @@ func WithoutLevel(levels []hierarchy.Cache, i int) []hierarchy.Cache {
 	return slices.Delete(slices.Clone(levels), i, i+1)
 }
 
-// The function With returns the levels after a change to one of them.
+// The function With returns the levels after a change to level i.
 func With(levels []hierarchy.Cache, i int, change func(*hierarchy.Cache)) []hierarchy.Cache {
 	if i < 0 || i >= len(levels) {
 		return levels

@@ -27,7 +27,7 @@ type Screen struct {
 	Preset    string            // name of the preset hierarchy; "": the default preset
 	Threads   hierarchy.Placement
 	Beside    []string           // the hierarchy to compare with, as arguments of --against; nil: none
-	Cell      Cell               // selected sets × ways
+	Cell      Cell               // the selected cell of the map of sets and ways
 	Conflicts bool               // the map shows conflict misses instead of miss ratios
 	Log2Lines []int              // capacities of the view over time; nil: the default capacities
 	Table     string             // chart whose table is open; "": none
@@ -350,8 +350,8 @@ func (s Screen) Called(direction string, root int) Screen {
 	return s
 }
 
-// Against returns the screen that compares the analysis with the analysis stored under key, or the
-// screen without a comparison if key is "". A comparison shows whole runs.
+// Against returns the screen that compares the analysis with the analysis that has the given key,
+// or the screen without a comparison if the key is "". A comparison shows whole runs.
 func (s Screen) Against(key string) Screen {
 	s.Other, s.Sort, s.Table, s.Page, s.Picked, s.Range = key, "", "", 0, 0, Range{}
 	return s

@@ -28,7 +28,7 @@ type Settings struct {
 	Workers string // the number of workers; "": chosen automatically
 }
 
-// WorkerCount returns the number of workers; 0 means that it is chosen automatically.
+// WorkerCount returns the number of workers; 0 means that the number is chosen automatically.
 func (s Settings) WorkerCount() uint32 {
 	n, err := strconv.ParseUint(s.Workers, 10, 8)
 	if err != nil {

@@ -91,7 +91,7 @@ func (t Tab) Name() string { return tabs[t].name }
 // Slug returns the tab's name in the URL.
 func (t Tab) Slug() string { return tabs[t].slug }
 
-// Alone explains why the tab can show only one run; it returns "" if the tab can compare two
+// Alone explains why the tab can show only one run. Alone returns "" if the tab can compare two
 // runs.
 func (t Tab) Alone() string { return tabs[t].alone }
 

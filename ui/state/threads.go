@@ -439,7 +439,7 @@ func (t *Threads) SharedTable(g Groups, bytes uint64) *Table {
 	})
 }
 
-// SharedSentence describes how many misses sharing a cache causes or avoids.
+// SharedSentence states the number of misses that a shared cache causes or avoids.
 func (t *Threads) SharedSentence(g Groups, bytes uint64) string {
 	table, key, alone := t.SharedTable(g, bytes).Source(), "misses", "alone_misses"
 	if g.Count() == len(g) { // no two cores share a cache

@@ -24,7 +24,7 @@ func Await(promise js.Value) (js.Value, error) {
 	return o.value, o.err
 }
 
-// Try calls f. If f throws an exception, Try returns it as an error.
+// Try calls f. If f throws an exception, Try returns the exception as an error.
 func Try(f func() js.Value) (v js.Value, err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -41,7 +41,7 @@ func (m *Naive) Stack() []trace.Line { return slices.Clone(m.lines) }
 func DepthsInLists(lines []trace.Line) *stack.SetDepths { return MarkedDepths(lines, nil) }
 
 // MarkedDepths is like DepthsInLists, but counts only marked accesses. If the parameter "marked" is
-// nil, it counts all accesses.
+// nil, MarkedDepths counts all accesses.
 func MarkedDepths(lines []trace.Line, marked []bool) *stack.SetDepths {
 	depths := new(stack.SetDepths)
 	for a := range depths {

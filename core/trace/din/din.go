@@ -35,7 +35,7 @@ func (p *parser) Header() trace.Header { return trace.Header{Format: "din", Size
 // Begin adds no column. Rows have no size unless their line contains a size.
 func (p *parser) Begin(b *trace.Batch) { clear(b.Bytes) }
 
-// Parse alternates between the fast path and single lines.
+// Parse reads plain lines on a fast path, and all other lines one at a time.
 func (p *parser) Parse(window []byte, b *trace.Batch, row int) (taken, count, rows int, err error) {
 	for {
 		n, next := plain(window[taken:], b, row)

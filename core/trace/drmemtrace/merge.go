@@ -25,12 +25,12 @@ const (
 )
 
 // Merge returns one trace that contains the records of all parts, ordered as in DynamoRIO's serial
-// schedule (clients/drcachesim/scheduler/scheduler_fixed.cpp): at each timestamp marker, the first
-// part with the lowest next timestamp continues. A part without timestamps is read completely
-// before all other parts.
+// schedule (clients/drcachesim/scheduler/scheduler_fixed.cpp): at each timestamp marker, the
+// schedule switches to the part whose next timestamp is the lowest (the first one, if there are
+// several such parts). A part without timestamps is read completely before all other parts.
 //
-// A timestamp marker is at the beginning of each buffer of a traced thread, which contains about 64
-// KB of records, so the order is only as precise as the length of a buffer.
+// Each buffer of a traced thread contains about 64 KB of records, and begins with a timestamp
+// marker. The order is therefore only as precise as the length of a buffer.
 func Merge(parts []Part) io.Reader {
 	m := &merger{}
 	for _, p := range parts {

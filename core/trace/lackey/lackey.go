@@ -92,7 +92,7 @@ func (p *parser) fillThread(b *trace.Batch, end int) {
 	p.from = end
 }
 
-// Skips reports whether line is a line of Valgrind's output that contains no reference.
+// Skips reports whether a line is output of Valgrind that contains no reference.
 func (p *parser) Skips(line []byte) bool { return skipped(line) }
 
 // Parse implements [lines.Parser].

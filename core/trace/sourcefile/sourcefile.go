@@ -77,8 +77,8 @@ func (f *Files) Match(name string, others *Files, other string) []Match {
 	return f.matches[names]
 }
 
-// Line returns a line with blanks reduced to single spaces between words, or "" if there is no such
-// line.
+// Line returns a line without blanks at both ends, and with single spaces between words; "" if
+// there is no such line.
 func (f *Files) Line(name string, line uint32) string {
 	lines := f.Lines(name)
 	if line == 0 || int64(line) > int64(len(lines)) {

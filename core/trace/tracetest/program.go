@@ -57,8 +57,8 @@ func addRow(b *trace.Batch, kind trace.Kind, site, thread uint32, addr trace.Add
 }
 
 // NewProgramReader returns a reader of the rows of a program. The argument "rows" limits the number
-// of rows in a batch. The reader's header contains only the part of the program that the rows
-// returned so far use.
+// of rows in a batch. The reader's header contains only the part of the program that is used by the
+// rows returned so far.
 func NewProgramReader(p *trace.Program, whole *trace.Batch, rows int) *ProgramReader {
 	return &ProgramReader{program: p, whole: whole, rows: rows, kinds: trace.AllKinds}
 }

@@ -273,8 +273,8 @@ func testEntry(t *testing.T, s profile.Store) {
 	}
 }
 
-// TestFull checks that Put changes nothing if it fails for lack of space, not even the old value of
-// its key. The store s must be empty, and have room for 16 MiB but not for 64 MiB.
+// TestFull checks that a Put that fails for lack of space changes nothing, not even the old value
+// of the key. The store s must be empty, and have room for 16 MiB but not for 64 MiB.
 func TestFull(t *testing.T, s profile.Store) {
 	old := pattern(5<<20, 9)
 	if err := s.Save(profile.Entry{Key: "k", Name: "old"}, writeInParts(old)); err != nil {

@@ -46,9 +46,9 @@ func Open(dir string) (*Folder, error) {
 // ErrOwned means that another process runs the same analysis.
 var ErrOwned = errors.New("another run of the same analysis stores its checkpoints in this folder; wait until that run ends, or stop it")
 
-// Own gives this process the exclusive right to run an analysis, until the process calls release or
-// ends. Own also removes an unfinished file of an earlier process. The error is [ErrOwned] or an
-// error of the operating system.
+// Own gives this process the exclusive right to run an analysis, until the process calls the
+// function "release" or ends. Own also removes an unfinished file of an earlier process. The error
+// is [ErrOwned] or an error of the operating system.
 func (f *Folder) Own(key string) (release func(), err error) {
 	if err := checkKey(key); err != nil {
 		return nil, err

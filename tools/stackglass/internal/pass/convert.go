@@ -20,8 +20,8 @@ import (
 // WrittenFormats lists the formats to which traces can be converted, starting with the default.
 var WrittenFormats = []string{"sgt", "lackey", "din", "csv"}
 
-// Folded is the format of loop-compressed traces. Unfolded is the format of a container with every
-// record of a loop-compressed trace, and with the traced program.
+// Folded is the format of loop-compressed traces. Unfolded is the format of a container that
+// contains every record of a loop-compressed trace, and the description of the traced program.
 const (
 	Folded   = "sgl"
 	Unfolded = "unfolded"

@@ -14,7 +14,7 @@ import (
 // Facts describes the beginning of a trace.
 type Facts struct {
 	Header          trace.Header
-	Packings        []string // compression, outermost first
+	Packings        []string // compression formats, starting with the outermost
 	References      uint64   // number of references read
 	Kinds           [trace.NumKinds]uint64
 	Lowest, Highest trace.Addr // lowest and highest start address of a reference

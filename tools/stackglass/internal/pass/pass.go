@@ -43,7 +43,7 @@ type Options struct {
 	MemoryBytes uint64
 	Spill       string    // folder of the spill store, or ""
 	Workers     int       // number of analysing goroutines, or 0 for one per processor
-	Segment     int       // number of references that a worker processes at a time; 0 selects it automatically
+	Segment     int       // number of references that a worker processes at a time; 0 selects the number automatically
 	Terminal    io.Writer // the terminal on which progress is shown; may be nil
 	// Beside is an additional consumer of the references, or nil. The state of this consumer is not
 	// part of checkpoints.

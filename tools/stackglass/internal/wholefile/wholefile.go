@@ -60,7 +60,7 @@ func (w *File) Commit() error {
 	return err
 }
 
-// Discard removes the unfinished file. After Commit, it has no effect.
+// Discard removes the unfinished file. Discard has no effect after Commit.
 func (w *File) Discard() {
 	w.f.Close()
 	if w.temp != "" {
