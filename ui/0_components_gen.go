@@ -4248,7 +4248,7 @@ var _ vjson.RawMessage
 var _ js.Value
 var _ log.Logger
 
-// Kept shows the list of kept analyses.
+// Kept shows the list of stored analyses.
 type Kept struct{ App *App }
 
 // listed reports whether the list has been read. Until then, the page must not show an empty list, which would look
@@ -5668,7 +5668,7 @@ var _ js.Value
 var _ log.Logger
 
 // Root is the part of the page that changes: problems, the running analysis, and
-// either the list of kept analyses or a result.
+// either the list of stored analyses or a result.
 type Root struct {
 	_                 incomparable
 	App               *App

@@ -31,10 +31,10 @@ type App struct {
 	Note    string // a message that reports no problem; the next event removes it
 
 	kept      []profile.Entry
-	elsewhere map[string]bool // keys of the analyses that were running in any tab when the list of kept analyses was read
+	elsewhere map[string]bool // keys of the analyses that were running in any tab when the list of stored analyses was read
 	files     map[string]bool // keys of interrupted analyses whose files can be opened again
-	listed    bool            // whether the list of kept analyses was read, successfully or not
-	used      uint64          // bytes of storage in use when the list of kept analyses was read; 0: unknown
+	listed    bool            // whether the list of stored analyses was read, successfully or not
+	used      uint64          // bytes of storage in use when the list of stored analyses was read; 0: unknown
 	editing   string          // key of the entry that is being renamed
 	newName   string
 	doomed    string // key of the entry whose deletion the user must confirm
@@ -124,7 +124,7 @@ func (a *App) update(f func()) {
 	a.Env.UnlockRender()
 }
 
-// Start navigates to the screen in the URL's hash, and reads the list of kept analyses.
+// Start navigates to the screen in the URL's hash, and reads the list of stored analyses.
 func (a *App) Start(hash string) {
 	a.Navigate(hash)
 	if a.Screen.Open != "" {
@@ -132,7 +132,7 @@ func (a *App) Start(hash string) {
 	}
 }
 
-// reload reads the list of kept analyses. It waits for the store.
+// reload reads the list of stored analyses. It waits for the store.
 func (a *App) reload() {
 	if a.Store == nil {
 		return
@@ -270,7 +270,7 @@ func (a *App) wayBack(key string) string {
 	return "kept-title"
 }
 
-// load opens a kept analysis. It waits for the store.
+// load opens a stored analysis. It waits for the store.
 func (a *App) load(key string) {
 	r, problem := a.readKept(key)
 	if problem != "" {
@@ -291,7 +291,7 @@ func (a *App) load(key string) {
 	a.loadOther()
 }
 
-// readKept reads a kept analysis, or returns a problem that explains why it cannot be read.
+// readKept reads a stored analysis, or returns a problem that explains why it cannot be read.
 func (a *App) readKept(key string) (r *Result, problem string) {
 	if a.Store == nil {
 		return nil, a.NoStore

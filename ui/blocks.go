@@ -326,7 +326,7 @@ func isEdited(list []edit, name string) bool {
 	return slices.ContainsFunc(list, func(e edit) bool { return e.name == strings.TrimSpace(name) })
 }
 
-// NameNumber adds the parameter in a text such as "n = 1000".
+// NameNumber adds a parameter, given as a text such as "n = 1000".
 func (a *App) NameNumber(text string) {
 	a.models.named = text
 	a.touch()

@@ -74,7 +74,7 @@ func (a *App) sideName(side int) string {
 	return r.Name
 }
 
-// Candidates returns the kept analyses with which the analysis in view can be compared.
+// Candidates returns the stored analyses with which the analysis in view can be compared.
 func (a *App) Candidates() (list []profile.Entry) {
 	for _, e := range a.kept {
 		if e.Key != a.Screen.Open && e.State != profile.EntryInterrupted {
@@ -84,10 +84,10 @@ func (a *App) Candidates() (list []profile.Entry) {
 	return list
 }
 
-// otherFile is the choice to compare with a file instead of a kept analysis.
+// otherFile is the choice to compare with a file instead of a stored analysis.
 const otherFile = "-file"
 
-// CompareWith compares the analysis in view with a kept analysis, or with the next file that the
+// CompareWith compares the analysis in view with a stored analysis, or with the next file that the
 // user opens.
 func (a *App) CompareWith(key string) {
 	if key != otherFile {
@@ -101,7 +101,7 @@ func (a *App) CompareWith(key string) {
 	a.touch()
 }
 
-// Against selects the first of two kept analyses to compare. The key "" cancels the selection.
+// Against selects the first of two stored analyses to compare. The key "" cancels the selection.
 func (a *App) Against(key string) {
 	a.against = key
 	a.touch()

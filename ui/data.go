@@ -112,7 +112,7 @@ func (a *App) pickData(row int) {
 	}
 }
 
-// ShadeBy changes the numbers that shade members and maps.
+// ShadeBy selects the numbers that determine the shades of members and maps.
 func (a *App) ShadeBy(column string) {
 	s := a.Screen
 	s.Shade = column

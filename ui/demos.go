@@ -178,8 +178,8 @@ func (a *App) openDemo(name, hash string) {
 	}
 }
 
-// analysesLinked reports whether a key belongs to a demo without a kept analysis. If so, it starts
-// to analyse the demos of the screen. It may block.
+// analysesLinked reports whether a key belongs to a demo without a stored analysis. If so, it
+// starts to analyse the demos of the screen. It may block.
 func (a *App) analysesLinked(key string) bool {
 	if _, kept := a.entry(key); kept || a.demoOfKey(key) == nil {
 		return false

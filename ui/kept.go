@@ -7,7 +7,7 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// Rows describes the kept analyses.
+// Rows describes the stored analyses.
 func (a *App) Rows() []state.KeptRow {
 	var shown []profile.Entry
 	for _, e := range a.kept {
@@ -93,7 +93,7 @@ func (a *App) Delete() {
 	}()
 }
 
-// Export downloads a kept profile.
+// Export downloads a stored profile.
 func (a *App) Export(row state.KeptRow) {
 	go func() {
 		data, err := a.Store.Get(row.Key)

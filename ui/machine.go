@@ -132,7 +132,7 @@ func (a *App) StepLine(level, by int) {
 	}
 }
 
-// LineSizes returns the line sizes that the profile has.
+// LineSizes returns the line sizes for which the profile has results.
 func (a *App) LineSizes() (list []uint32) {
 	for i := range a.result.Profile.Locality {
 		list = append(list, a.result.Profile.Locality[i].LineBytes)
@@ -259,7 +259,8 @@ func (a *App) threadsLine() string {
 	return answers.ThreadsOn(a.result.Profile, a.Machine())
 }
 
-// KeepBeside keeps the current hierarchy as B, or removes B if the parameter "drop" is set.
+// KeepBeside stores the current hierarchy as B, to compare with it, or removes B if the parameter
+// "drop" is set.
 func (a *App) KeepBeside(drop bool) {
 	s := a.Screen
 	if s.Beside = nil; drop {

@@ -22,7 +22,8 @@ type Tabs interface {
 }
 
 // Heard handles another tab's message. The message contains the progress of the analysis with the
-// given key, or, if the key is "", reports a change to the list of kept analyses. Heard may block.
+// given key, or, if the key is "", reports a change to the list of stored analyses. Heard may
+// block.
 func (a *App) Heard(key string, progress []byte) {
 	p, err := workers.DecodeProgress(progress)
 	known := false
@@ -37,7 +38,7 @@ func (a *App) Heard(key string, progress []byte) {
 	}
 }
 
-// Refresh reads the list of kept analyses again, because a tab that has ended sends no message.
+// Refresh reads the list of stored analyses again, because a tab that has ended sends no message.
 // Refresh may block.
 func (a *App) Refresh() {
 	open := false

@@ -11,7 +11,7 @@ import (
 type incomparable = [0]func()
 
 // View shows one view of a result: the component of a tab, and the charts that the browser draws
-// for it. Package state computes its texts and numbers.
+// for it. Package state computes the texts and numbers of the view.
 //
 // A view may also implement [repeater], [placed] or [timed].
 type View interface {

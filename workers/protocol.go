@@ -170,7 +170,7 @@ type Progress struct {
 	Ahead      uint64 // references that helpers have analysed, but that the field References does not include yet
 	Total      uint64 // references of the trace; 0: unknown
 	LeftOut    uint64 // references that the settings exclude by kind or thread, if Total is known
-	Speed      uint64 // recent speed per second, in the unit of Done; 0: unknown
+	Speed      uint64 // recent speed, in references or bytes per second: the unit of [Progress.Done]; 0: unknown
 }
 
 // Done returns the progress and the total: in references if the total number of references is

@@ -109,8 +109,8 @@ func (p *Profile) MissBounds(lineBytes uint32, capacityLines uint64) (b Bound, o
 }
 
 // BoundAt returns the confidence interval for a capacity. The list "bounds" has the same format as
-// SampledSize.Bounds, and must not be empty. Between two capacities of the list, the result is the
-// smallest interval that contains both of their intervals.
+// SampledSize.Bounds, and must not be empty. For a capacity between two capacities of the list, the
+// result is the smallest interval that contains the intervals of both.
 func BoundAt(bounds []Bound, capacityLines uint64) Bound {
 	last := len(bounds) - 1
 	at := min(SiteBin(uint32(min(capacityLines, math.MaxUint32))), last)

@@ -119,7 +119,8 @@ type Reuse struct {
 }
 
 // OffAt returns the half-width of the confidence interval of the misses of a cache with the given
-// number of lines. Between two bins, the result is the larger of their half-widths.
+// number of lines. For a number of lines between two bins, the result is the larger of the
+// half-widths of both bins.
 func (r *Reuse) OffAt(lines uint64) uint64 { return offAt(r.Off, lines) }
 
 func offAt(list []BinCount, lines uint64) (off uint64) {

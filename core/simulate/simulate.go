@@ -303,7 +303,7 @@ type Options struct {
 
 	// PerReference selects Cachegrind's counting: a reference to several lines of a level is one
 	// access, which misses if any of these lines is absent. A miss accesses the same bytes in the next
-	// level. Result does not write back dirty lines.
+	// level. Stores do not make lines dirty, so there are no write-backs.
 	PerReference bool
 }
 

@@ -18,7 +18,7 @@ import (
 // The depth of a line is the maximum number of valid lines above it at any time since its last
 // access. Holes above the line count as well, because valid lines once occupied them. Therefore, a
 // line's depth never increases with the number of sets. A line that is on top of its set is also on
-// top if there are more sets. The stack has two parts:
+// top of its set if there are more sets. The stack has two parts:
 //
 //  1. The top array contains lines that have been accessed since a hole last appeared above or
 //     among them. The array therefore has no holes, and the depth of a hit is the number of lines

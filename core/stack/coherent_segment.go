@@ -12,8 +12,8 @@ import (
 func (m *Coherent) NoteHoles() { m.noting = true }
 
 // Filled returns a bit mask for each Cold or Lost access since the last call. Bit a is set if the
-// access filled a hole in the stacks of 2^a sets. If any bit is set, the bits of all numbers of
-// sets that the model does not count are set, too. The result is valid until the next access.
+// access filled a hole in the stacks of 2^a sets. If any bit is set, the bits for all numbers of
+// sets that the model does not count are also set. The result is valid until the next access.
 func (m *Coherent) Filled() []uint32 {
 	filled := m.filled
 	m.filled = m.filled[:0]

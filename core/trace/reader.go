@@ -206,7 +206,7 @@ func (e *SyntaxError) Clause() string {
 	return e.What + " " + strconv.Quote(e.Got) + ", want " + e.Want
 }
 
-// SetPlace adds the position to the error of a text format.
+// SetPlace sets the file and the line of an error in a text format.
 func (e *SyntaxError) SetPlace(file string, line int) { e.File, e.Line = file, line }
 
 // Nameless returns the error without the trace's name.

@@ -82,7 +82,7 @@ type CallTree struct {
 	Parents   []int // -1: none
 	Depths    []int
 	Self, All []float64 // counts of the event, without and with callees
-	Weights   []float64 // equal to Self or to All; a row's weight includes the weights of the rows below it
+	Weights   []float64 // either Self or All, so that the weight of a row includes the weights of the rows below it
 
 	calls *Calls
 	table *report.Table

@@ -17,8 +17,8 @@ type DataView struct {
 	plot  *Matrix
 }
 
-// DataShades returns the columns that can shade members and maps: accesses, and the misses in each
-// level.
+// DataShades returns the columns that can determine the shades of members and maps: accesses, and
+// the misses in each level.
 func (d *DataView) DataShades() []string {
 	list := []string{accessesKey}
 	for _, key := range []string{"map", "members"} {

@@ -65,7 +65,8 @@ func footprintFills(windows, sizes []float64, bytes float64) float64 {
 }
 
 // FootprintMisses shows the miss ratio that the growth of the footprint predicts, and the exact
-// miss ratio. FootprintMisses returns nil if the run has no stack distances for that line size.
+// miss ratio. FootprintMisses returns nil if the run has no stack distances for the footprint's
+// line size.
 func (v *View) FootprintMisses() *Chart {
 	f := v.Profile.Footprint
 	exact := v.Profile.LocalityAt(f.LineBytes)

@@ -1,6 +1,6 @@
 // Package state computes everything that the page shows, in plain Go: the view of a profile with
-// findings, bins, curves and tables; the texts about a run and the list of kept analyses; the URL's
-// hash; and the format of numbers.
+// findings, bins, curves and tables; the texts about a run and the list of stored analyses; the
+// URL's hash; and the format of numbers.
 //
 // The package depends on neither the browser nor Vugu, so native tests cover everything that a
 // person reads. Data flows through the package as follows:

@@ -7,7 +7,7 @@ import (
 	"github.com/stackglass/stackglass/core/profile"
 )
 
-// KeptRow is one line of the list of kept analyses.
+// KeptRow is one line of the list of stored analyses.
 type KeptRow struct {
 	_                                        incomparable
 	Key, Name, When, References, Size, State string

@@ -179,7 +179,7 @@ func (l *Loops) isSourceLoop(row int) bool { return l.rows[row].of != nil && !l.
 // the row is not a loop.
 func (l *Loops) ID(row int) int { return l.rows[row].id }
 
-// Row returns the first row of the loop with that ID, or -1.
+// Row returns the first row of the loop with the given ID, or -1.
 func (l *Loops) Row(id int) int {
 	return slices.IndexFunc(l.rows, func(r loopRow) bool { return r.id == id && id > 0 })
 }
@@ -576,7 +576,7 @@ var changeKinds = []ChangeKind{
 	{"array-of-structs", "array of structures", "x,y", "Arrays with elements of equal size, to be merged into one array of structures."},
 }
 
-// ChangeKindOf returns the kind with that name in the command.
+// ChangeKindOf returns the kind with the given name in the command.
 func ChangeKindOf(kind string) ChangeKind {
 	for _, k := range ChangeKinds() {
 		if k.Kind == kind {

@@ -148,10 +148,11 @@ func (v *View) WorkingSetTable() *Table {
 	})
 }
 
-// LevelLog2Lines returns, for each level, the largest power-of-two capacity that fits in it. The
-// view over time shows this capacity instead of the level's size. The result "estimates" contains
-// the names of the levels that are larger than the shown capacity. The values of these levels are
-// estimates.
+// LevelLog2Lines returns, for each level, the capacity that the view over time shows instead of the
+// level's size: the largest power of two that does not exceed the size, within the range of
+// [View.Log2Lines]. The result contains no duplicates, and at most MaxLines capacities. The result
+// "estimates" contains the names of the levels whose number of lines is not a power of two. The
+// values of these levels are estimates.
 func (v *View) LevelLog2Lines(levels []hierarchy.Cache) (list []int, estimates []string) {
 	all := v.Log2Lines()
 	for _, l := range levels {

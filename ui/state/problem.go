@@ -14,8 +14,8 @@ type Problem struct {
 // problemGap separates problems in one text.
 const problemGap = "\n\n"
 
-// AddProblem appends a problem to the problems that the user has not dismissed, unless they contain
-// it already.
+// AddProblem appends a problem to the problems that the user has not dismissed, unless these
+// problems already contain it.
 func AddProblem(problems, problem string) string {
 	switch {
 	case problem == "" || slices.Contains(strings.Split(problems, problemGap), problem):

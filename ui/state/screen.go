@@ -52,7 +52,7 @@ type Screen struct {
 	Flow    [2]int      // selected row and column of the matrix, counted from 1; 0: none
 	Owner   int         // the data structure whose owners are shown, counted from 1; 0: the first
 	Data    int         // the data structure of the Data view, counted from 1; 0: the first of the ranking
-	// numbers that shade members and maps in the Data view; "": accesses
+	// numbers that determine the shades of members and maps in the Data view; "": accesses
 	Shade string
 	// the selected loop, counted from 1; 0: the loop with the most references outside its inner loops
 	Loop int
@@ -444,7 +444,7 @@ func (s Screen) Ordered(table, column string) Screen {
 	return s
 }
 
-// Toggle opens the table of a chart, or closes it if it is open.
+// Toggle opens the table of a chart, or closes the table if it is open.
 func (s Screen) Toggle(chart string) Screen {
 	if s.Table == chart {
 		chart = ""

@@ -97,8 +97,8 @@ func IsSource(name string) bool {
 	return ending != "" && strings.Contains(sourceEndings, " "+ending+" ")
 }
 
-// NewSource returns a source file with that content. The result "problem" explains why the file is
-// not source code.
+// NewSource returns a source file with the given content. The result "problem" explains why the
+// file is not source code.
 func NewSource(name, where string, content []byte) (f *Source, problem string) {
 	switch {
 	case len(content) > sourcefile.MostBytes:

@@ -194,9 +194,9 @@ func (v *View) RangeOf(from, to int) Range {
 	return Range{first, end}
 }
 
-// Within returns the view of a part of the run: the curve, and the misses of source lines and
-// caches, count only this part. Within returns nil for the whole run, or if the profile has no
-// timeline.
+// Within returns the view of a part of the run. In this view, the curve, and the misses of source
+// lines and caches, include only this part. Within returns nil for the whole run, or if the profile
+// has no timeline.
 func (v *View) Within(r Range) *View {
 	from, to, ok := windowsOf(v.Profile.Timeline, r)
 	if !ok {

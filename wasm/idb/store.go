@@ -32,7 +32,7 @@ const (
 // the database is blocked.
 var openPatience = 10 * time.Second
 
-// Store is a database of kept analyses. Other tabs and workers may use the same database at the
+// Store is a database of stored analyses. Other tabs and workers may use the same database at the
 // same time. Its methods may be called from several goroutines, but not from event handlers.
 type Store struct {
 	name      string

@@ -427,8 +427,8 @@ func Recognise(text []byte) (reason string, ok bool) {
 	return "the file has no header line", false
 }
 
-// Writer writes references as a table with the columns addr and rw, and size, tid and pc if the
-// trace contains these values. Ranges are written as loads and stores.
+// Writer writes references as a table. The table has the columns addr and rw, and also size, tid
+// and pc if the trace contains these values. Ranges are written as loads and stores.
 type Writer struct {
 	w     io.Writer
 	text  []byte
