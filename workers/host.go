@@ -35,10 +35,10 @@ type Host struct {
 	// index. The field is nil if attachments cannot be read at arbitrary positions.
 	Outline func(attachment any) (trace.Outline, error)
 
-	// OpenShelf opens the spill store of the run with the given key. The spill store is empty
-	// unless the run is resumed. The result "remove" is a function that deletes the spill store.
+	// OpenShelf opens the spill store of the run with the given key. The spill store is empty unless
+	// the parameter "resume" is set. The result "remove" is a function that deletes the spill store.
 	// OpenShelf is nil if there are no spill stores.
-	OpenShelf func(key string, goesOn bool) (shelf stack.Shelf, remove func(), err error)
+	OpenShelf func(key string, resume bool) (shelf stack.Shelf, remove func(), err error)
 
 	// Sharing shares long runs among helpers; nil: one worker does all the work.
 	Sharing *Sharing

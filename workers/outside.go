@@ -54,8 +54,8 @@ func (j *job) setLimit() {
 }
 
 // openShelf opens the spill store of a budget. The spill store is empty unless the run is resumed.
-func (j *job) openShelf(b *locality.Budget, goesOn bool) error {
-	shelf, remove, err := j.host.OpenShelf(j.start.Key, goesOn)
+func (j *job) openShelf(b *locality.Budget, resume bool) error {
+	shelf, remove, err := j.host.OpenShelf(j.start.Key, resume)
 	if err != nil {
 		return err
 	}

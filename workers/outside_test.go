@@ -24,8 +24,8 @@ type shelves struct {
 	full    bool // whether the spill store is full
 }
 
-func (s *shelves) open(_ string, goesOn bool) (stack.Shelf, func(), error) {
-	if !goesOn || s.shelf == nil {
+func (s *shelves) open(_ string, resume bool) (stack.Shelf, func(), error) {
+	if !resume || s.shelf == nil {
 		s.shelf = new(stacktest.Shelf)
 	}
 	return s, func() { s.removed, s.shelf = true, nil }, nil

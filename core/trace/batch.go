@@ -1,7 +1,8 @@
 package trace
 
 // DefaultRows is the default number of rows in a batch. A batch of this size fits in the
-// first-level cache, and is large enough to make the cost of one dynamic call per batch negligible.
+// second-level cache, and is large enough to make the cost of one dynamic call per batch
+// negligible.
 const DefaultRows = 4096
 
 // Batch contains records of a trace, stored as columns of equal length. Each row is one record. The

@@ -29,8 +29,8 @@ func WithLine(levels []hierarchy.Cache, i int, lineBytes uint32) []hierarchy.Cac
 	})
 }
 
-// WithLevel returns the levels with an additional last level, eight times as large as the level
-// before it.
+// WithLevel returns the levels with an additional last level, which is eight times as large as the
+// level before it, but at most 1 GiB.
 func WithLevel(levels []hierarchy.Cache, lineBytes uint32) []hierarchy.Cache {
 	if len(levels) >= MaxLevels {
 		return levels

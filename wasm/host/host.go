@@ -81,8 +81,8 @@ func newHost() *workers.Host {
 		h.NoStore = "This result is not kept (" + err.Error() + "). Export this result now."
 	} else {
 		h.Store = store
-		h.OpenShelf = func(key string, goesOn bool) (stack.Shelf, func(), error) {
-			shelf, err := idb.OpenShelf(name, key, goesOn)
+		h.OpenShelf = func(key string, resume bool) (stack.Shelf, func(), error) {
+			shelf, err := idb.OpenShelf(name, key, resume)
 			if err != nil {
 				return nil, nil, err
 			}

@@ -59,16 +59,16 @@ type fetched struct {
 	err   error
 }
 
-// OpenShelf opens the spill store of an entry in the named store. Unless the parameter asItIs is
+// OpenShelf opens the spill store of an entry in the named store. Unless the parameter "keep" is
 // set, OpenShelf empties the spill store.
-func OpenShelf(store, key string, asItIs bool) (*Shelf, error) {
+func OpenShelf(store, key string, keep bool) (*Shelf, error) {
 	s := &Shelf{name: store + shelfMark + key, sizes: map[float64]uint64{}}
 	var err error
 	if s.db, err = open(s.name, blocksStore); err != nil {
 		return nil, shelfError(err)
 	}
 	err = <-s.transact(idb.TransactionReadWrite, func(blocks *idb.ObjectStore) error {
-		if !asItIs {
+		if !keep {
 			_, err := blocks.Clear()
 			return err
 		}

@@ -16,8 +16,8 @@ import (
 func TestShelf(t *testing.T) {
 	defer DeleteShelf("test", "k")
 	var open *Shelf
-	stacktest.RunShelf(t, func(asItIs bool) (stack.Shelf, error) {
-		s, err := OpenShelf("test", "k", asItIs)
+	stacktest.RunShelf(t, func(keep bool) (stack.Shelf, error) {
+		s, err := OpenShelf("test", "k", keep)
 		open = s
 		return s, err
 	})

@@ -73,9 +73,9 @@ func (s *Shelf) Drop(run, block uint32) error {
 }
 
 // RunShelf checks that a spill store behaves like [Shelf]. The function "open" closes the previous
-// instance and opens the store again. If the parameter asItIs is true, the store keeps its content.
-// Otherwise, the reopened store is empty.
-func RunShelf(t *testing.T, open func(asItIs bool) (stack.Shelf, error)) {
+// instance and opens the store again. If the parameter "keep" is true, the reopened store has its
+// old content. Otherwise, the reopened store is empty.
+func RunShelf(t *testing.T, open func(keep bool) (stack.Shelf, error)) {
 	rng := rand.New(rand.NewPCG(1, 11))
 	twin, shelf := new(Shelf), stack.Shelf(nil)
 	must := func(err error) {
@@ -84,7 +84,7 @@ func RunShelf(t *testing.T, open func(asItIs bool) (stack.Shelf, error)) {
 			t.Fatal(err)
 		}
 	}
-	again := func(asItIs bool) {
+	again := func(keep bool) {
 		t.Helper()
 		if s, ok := shelf.(interface{ Sync() error }); ok {
 			must(s.Sync())
@@ -93,7 +93,7 @@ func RunShelf(t *testing.T, open func(asItIs bool) (stack.Shelf, error)) {
 			must(c.Close())
 		}
 		var err error
-		shelf, err = open(asItIs)
+		shelf, err = open(keep)
 		must(err)
 	}
 	again(false)

@@ -10,8 +10,8 @@ import (
 
 func TestFolder(t *testing.T) {
 	parent := t.TempDir()
-	stacktest.RunShelf(t, func(asItIs bool) (stack.Shelf, error) {
-		if !asItIs {
+	stacktest.RunShelf(t, func(keep bool) (stack.Shelf, error) {
+		if !keep {
 			if err := os.RemoveAll(parent); err != nil {
 				return nil, err
 			}
