@@ -13,7 +13,7 @@ import (
 	"github.com/vugu/vugu"
 )
 
-// App contains the state of the page and the handlers of the events that change it.
+// App contains the state of the page and the handlers of the events that change this state.
 type App struct {
 	Env   vugu.EventEnv
 	Port  Port
@@ -158,8 +158,8 @@ func (a *App) reload() {
 }
 
 // Follow navigates to the screen in the URL's hash after the hash has changed. If the user follows
-// several links in quick succession, the last one takes effect, even while an earlier change of the
-// screen is pending. Follow must be called on the event thread.
+// several links in quick succession, the last link takes effect, even while an earlier change of
+// the screen is pending. Follow must be called on the event thread.
 func (a *App) Follow(hash string) {
 	turn := a.links.Add(1)
 	go func() {

@@ -43,7 +43,7 @@ func (a *App) prediction() int {
 	return -1
 }
 
-// Predict records a prediction; -1 removes it.
+// Predict records a prediction; -1 removes the prediction.
 func (a *App) Predict(choice int) {
 	d := a.exercise()
 	if d == nil {

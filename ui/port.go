@@ -60,8 +60,8 @@ type Port interface {
 	SavePicture(chart, name string)
 	// Save downloads content as a file with the given name.
 	Save(name, mediaType string, content []byte)
-	// Remember stores a short text in this browser if the browser allows it, and Remembered returns
-	// the text.
+	// Remember stores a short text in this browser if the browser allows local storage, and Remembered
+	// returns the text.
 	Remember(name, text string)
 	Remembered(name string) string
 	// Pick opens the file picker.

@@ -255,8 +255,8 @@ func (a *App) runOwned(item Item, spec analysis.Spec, key, name string, resume b
 	_ = carrier.Close()
 }
 
-// CanRepeat reports whether the trace of the result in view can be read again, because it was
-// opened since the page was loaded.
+// CanRepeat reports whether the trace of the result in view can be read again, which requires that
+// the trace was opened since the page was loaded.
 func (a *App) CanRepeat() bool {
 	_, known := a.items[a.result.Key]
 	return known && !a.result.Live
@@ -618,7 +618,7 @@ func (a *App) PauseOrResume() {
 	}
 }
 
-// Cancel ends the run and keeps its counts so far as a partial analysis.
+// Cancel ends the run, and stores its counts up to this point as a partial analysis.
 func (a *App) Cancel() {
 	if a.run == nil || a.run.stopping {
 		return

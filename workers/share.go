@@ -22,8 +22,8 @@ type Sharing struct {
 	Workers int
 	// MemoryBytes limits the memory for the analyses of one worker.
 	MemoryBytes uint64
-	// Patience is the time after which a silent helper is considered dead, because some helpers die
-	// without an event; 0: half a minute.
+	// Patience is the time after which a silent helper is considered dead; 0: half a minute. The
+	// timeout is needed because some helpers die without an event.
 	Patience time.Duration
 }
 

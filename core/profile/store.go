@@ -19,7 +19,8 @@ var (
 	ErrDamaged = errors.New("the stored bytes are damaged or incomplete; delete the entry and analyse the trace again")
 )
 
-// Entry describes one stored analysis. Its name is stored only in the entry, never in the profile.
+// Entry describes one stored analysis. The name of an analysis is stored only in the entry, never
+// in the profile.
 type Entry struct {
 	Key        string // unique key
 	Name       string // name shown to the user, who may change it
@@ -51,7 +52,7 @@ type Checkpoints interface {
 	// under e.Key. After an error or a crash, the store is unchanged. The checkpoint becomes the
 	// newest generation, and the previous generation is kept if there is room for both. Save fails
 	// with ErrFull, or with ErrFinished if a finished analysis has the same key. Save sets e.State and
-	// e.Bytes. Save may call write twice; both calls must write the same bytes.
+	// e.Bytes. Save may call the function "write" twice, and both calls must write the same bytes.
 	Save(e Entry, write func(io.Writer) error) error
 	// Get returns the data of the last Put, or the newest undamaged generation of a checkpoint. Get
 	// fails with ErrNotFound or ErrDamaged.

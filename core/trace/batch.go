@@ -179,7 +179,8 @@ func (b *Batch) Slice(lo, hi int) {
 	b.Resize(hi - lo)
 }
 
-// View makes *into a view of rows [lo, hi) of b, and returns into. The view shares the memory of b.
+// View sets *into to a view of rows [lo, hi) of b, and returns the pointer "into". The view shares
+// the memory of b.
 func (b *Batch) View(into *Batch, lo, hi int) *Batch {
 	into.Addr, into.Bytes, into.Kind = b.Addr[lo:hi], b.Bytes[lo:hi], b.Kind[lo:hi]
 	into.Thread, into.PC = part(b.Thread, lo, hi), part(b.PC, lo, hi)

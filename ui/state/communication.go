@@ -385,8 +385,8 @@ func (c *Communication) FalseTable() *Table {
 // FalseSentence summarises the false sharing.
 func (c *Communication) FalseSentence() string { return Spaced(c.answers.FalseSummary()) }
 
-// Objects returns the data structures with known parts. The data structures are in descending order
-// of the number of references to parts that several threads use.
+// Objects returns the data structures for which Owners lists the parts. The data structures are in
+// descending order of the number of references to parts that several threads use.
 func (c *Communication) Objects() []int {
 	if c.objects == nil {
 		c.objects = c.byUse()

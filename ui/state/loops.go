@@ -14,8 +14,9 @@ import (
 
 // Loops contains the loop nests of a run for the Loops view: the answer of "stackglass loops
 // --each", with misses if the question included caches. The rows form a tree of source loops. If
-// the run contains an outermost loop several times, the loops of each thread and time slice are
-// folded into a row below it.
+// the run contains an outermost loop several times, this loop has an additional child row. The
+// child row is not a loop. It contains the loops of each thread and time slice, and is folded until
+// the user unfolds it.
 type Loops struct {
 	Profile *profile.Profile
 	asked   []string

@@ -78,7 +78,7 @@ func fitWays(c hierarchy.Cache) hierarchy.Cache {
 	return c
 }
 
-// Step returns the element of a list at the given distance from the parameter "value", or value
+// Step returns the element of a list at the given distance from the parameter "value", or "value"
 // itself if there is no such element.
 func Step[T comparable](list []T, value T, by int) T {
 	if i := slices.Index(list, value) + by; i >= 0 && i < len(list) && slices.Contains(list, value) {

@@ -454,7 +454,7 @@ func (s Screen) Toggle(chart string) Screen {
 }
 
 // ToggleCapacity shows or hides a capacity in the view over time. The parameter "shown" lists the
-// capacities that are shown now. If the new capacity exceeds the limit [MaxLines], the first
+// capacities that are shown now. If there would be more than [MaxLines] capacities, the first
 // capacity is hidden. The last remaining capacity cannot be hidden.
 func (s Screen) ToggleCapacity(shown []int, k int) Screen {
 	var list []int

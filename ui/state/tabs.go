@@ -57,7 +57,7 @@ type TabGroup struct {
 	Tabs []Tab
 }
 
-// TabGroups lists all tabs in the order in which they appear on the page.
+// TabGroups lists the groups of all tabs, in the order in which they appear on the page.
 func TabGroups() []TabGroup {
 	return []TabGroup{
 		{"Diagnosis", []Tab{TabDiagnosis}},

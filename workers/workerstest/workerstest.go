@@ -55,8 +55,8 @@ func Peer(c workers.Carrier) error {
 	}
 }
 
-// TestCarrier runs the test suite for carriers. The function "open" connects to a new [Peer].
-// attachment is a value that the carrier must transmit unchanged.
+// TestCarrier runs the test suite for carriers. The function "open" connects to a new [Peer]. The
+// parameter "attachment" is a value that the carrier must transmit unchanged.
 func TestCarrier(t *testing.T, open func(t *testing.T) workers.Carrier, attachment any, same func(back any) bool) {
 	tests := map[string]func(*testing.T, workers.Carrier){
 		"keeps messages sent before Ready": testEarly,

@@ -446,7 +446,7 @@ var letters = [trace.NumKinds]byte{
 	trace.Load: 'r', trace.Store: 'w', trace.Modify: 'm', trace.Fetch: 'i', trace.RangeRead: 'r', trace.RangeWrite: 'w',
 }
 
-// Write writes the references of a batch. The parameter h is the header of its trace. Events are
+// Write writes the references of a batch. The parameter h is the header of the trace. Events are
 // not written.
 func (w *Writer) Write(b *trace.Batch, h trace.Header) error {
 	w.text = w.text[:0]

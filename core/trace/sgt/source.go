@@ -262,8 +262,8 @@ func (a *movablePosition) limitBatch(b *trace.Batch, chunk uint64) bool {
 // Position returns the position after the rows returned so far.
 func (r *Reader) Position() trace.Position { return r.apart.here }
 
-// Until implements [trace.Mover]. The chunks must belong to one thread, or count as one chunk; see
-// [Source.Chunks].
+// Until implements [trace.Mover]. The chunks must belong to one thread, or count as one chunk, as
+// in [Source.Merged].
 func (r *Reader) Until(stop trace.Position) {
 	r.apart.is, r.apart.stop = true, stop
 	r.early = earlyLimit{} // do not decode in advance, because chunks may be skipped

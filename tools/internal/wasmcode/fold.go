@@ -71,8 +71,8 @@ const (
 var errCode = errors.New("the program's code does not have the form that Go 1.26 generates: " +
 	"look at src/cmd/link/internal/wasm/asm.go, and adapt Fold or remove it")
 
-// Fold returns a wasm file whose code is folded, so that it compresses better. Fold returns an
-// error if unfolding would not restore the file, because the code has an unknown form.
+// Fold returns a wasm file whose code is folded, so that the file compresses better. Fold returns
+// an error if unfolding would not restore the file, because the code has an unknown form.
 func Fold(file []byte) (folded []byte, err error) {
 	defer UnknownForm(&err, errCode)
 	folded = slices.Insert(bytes.Clone(file), HeadBytes, foldedMark...)

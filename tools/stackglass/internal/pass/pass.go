@@ -59,7 +59,7 @@ type Result struct {
 	Profile  *profile.Profile
 	Trace    bool               // whether the profile was computed from a trace, and not read from a file
 	Stopped  error              // the reason why the pass ended early, or nil
-	FirstBad *trace.SyntaxError // the first tolerated record that could not be read
+	FirstBad *trace.SyntaxError // the first of the tolerated records that could not be read
 	LeftOut  string             // describes the records that are not references; see trace.Header.LeftOut
 	Changed  bool               // whether the file was modified while it was read
 	Unsaved  error              // the reason why the last checkpoint could not be saved, or nil
