@@ -14,8 +14,8 @@ import (
 )
 
 // BenchmarkRun measures a complete run: it decompresses, reads and analyses a compressed text
-// trace, and encodes the profile. It reports references per second (refs/s) and compressed bytes
-// per reference (B/ref).
+// trace, and encodes the profile. The benchmark reports references per second (refs/s) and
+// compressed bytes per reference (B/ref).
 func BenchmarkRun(b *testing.B) {
 	for _, name := range tracetest.RealTraces {
 		b.Run(name, func(b *testing.B) {

@@ -21,8 +21,8 @@ var spills = []analysis.Spec{
 	{Analyses: analysis.Sites | analysis.Counters}, {Analyses: analysis.Sharing, Cores: [][]uint32{{0, 1}}}, {Kinds: trace.AllKinds, Limit: 2000},
 }
 
-// A run may start to spill at any step. Its profile is byte-identical to the profile of a run that
-// spills from the start, even if the run is saved and restored.
+// A run may start to spill at any step. The profile is then byte-identical to the profile of a run
+// that spills from the start, even if the run is saved and restored.
 func TestSpill(t *testing.T) {
 	p := allocatingProgram()
 	for seed := range uint64(24) {

@@ -384,8 +384,8 @@ func sameEdges(t *testing.T, p *trace.Program, got, want *blocks.Edges) bool {
 
 var blocksAlone = analysis.Spec{Kinds: trace.AllKinds, Analyses: analysis.Blocks | analysis.Locality}
 
-// withEntriesForSomeSeeds usually returns the spec unchanged. For some seeds, it changes the spec
-// so that readers must report every block entry.
+// withEntriesForSomeSeeds usually returns the spec unchanged. For some seeds, the returned spec
+// requires that readers report every block entry.
 func withEntriesForSomeSeeds(seed uint64, spec analysis.Spec) analysis.Spec {
 	if seed%4 == 0 {
 		spec.Analyses |= analysis.Loops

@@ -171,7 +171,7 @@ func (n *naiveCommunication) reference(b *trace.Batch, i int) {
 	loads := b.Kind[i] != trace.Store && b.Kind[i] != trace.RangeWrite
 	stores := b.Kind[i] == trace.Store || b.Kind[i] == trace.Modify || b.Kind[i] == trace.RangeWrite
 	site, object, begin := n.codeIndex(b.Site[i]), n.dataIndex(n.where.objectOf(addr, b.Site[i])), n.blockBegin(addr)
-	sourced := map[[2]uint64]bool{} // granules with an accessed word that has a source
+	sourced := map[[2]uint64]bool{} // granules with a word for which this reference causes an event
 	for w := addr / 8; w <= (addr+bytes-1)/8; w++ {
 		m := n.granule(0, w, thread)
 		m.users[thread] = true
@@ -543,8 +543,9 @@ func (n *naiveCommunication) lineSharing(c *profile.Communication) {
 		slices.SortFunc(list, func(x, y *owner) int {
 			return cmp.Or(cmp.Compare(y.uses, x.uses), cmp.Compare(slot(x.thread), slot(y.thread)))
 		})
-		// For each thread, these maps count how often the thread missed because of another thread's
-		// store, and how often other threads missed because of its stores.
+		// For each thread, taking contains the smaller of two numbers: how often the thread missed
+		// because of another thread's store, and how often other threads missed because of this
+		// thread's stores.
 		var pingPongs, all uint64
 		taking := map[uint32]uint64{}
 		for _, t := range n.slots {
@@ -619,7 +620,7 @@ func (n *naiveCommunication) lineSharing(c *profile.Communication) {
 }
 
 // storeOfMost returns the index of the thread's store that causes the most misses. If several
-// stores cause this number of misses, it returns the smallest index.
+// stores cause the same number of misses, storeOfMost returns the smallest index.
 func (n *naiveCommunication) storeOfMost(m *naiveGranule, from uint32) (site uint32) {
 	best := uint64(0)
 	sums := map[uint32]uint64{}
@@ -666,7 +667,7 @@ func sharingSteps(rng *rand.Rand, p *trace.Program, steps int, threads uint32) [
 	const from, words = 1 << 12, 24
 	first := 0
 	if rng.IntN(2) == 0 {
-		first = rng.IntN(steps) // all earlier steps belong to one thread
+		first = rng.IntN(steps) // all steps before this one belong to one thread
 	}
 	for i := range list {
 		s := &list[i]
@@ -859,9 +860,9 @@ func sums(t *testing.T, c *profile.Communication) (events, transfers uint64) {
 	return events, transfers
 }
 
-// The test uses three traces with known traffic. In the first, n threads pass k values around a
-// ring. In the second, the threads transpose n² values: each thread owns a row and reads a column.
-// In the third, a thread broadcasts k values.
+// The test uses three traces with known traffic. In the first trace, n threads pass k values around
+// a ring. In the second trace, the threads transpose n² values: each thread owns a row and reads a
+// column. In the third trace, a thread broadcasts k values.
 func TestKnownTraffic(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		n, k := rapid.IntRange(2, 70).Draw(rt, "threads"), rapid.IntRange(1, 20).Draw(rt, "values")
@@ -1080,8 +1081,8 @@ func BenchmarkCommunication(b *testing.B) {
 }
 
 // By default, communication is analysed if the trace's tables list several threads, or if a second
-// thread appears soon enough. The result then equals the result of a run in which communication is
-// requested.
+// thread appears soon enough. In both cases, the result equals the result of a run in which
+// communication is requested.
 func TestCommunicationByDefault(t *testing.T) {
 	program := allocatingProgram()
 	whole := tracetest.Rows(program, sharingSteps(rand.New(rand.NewPCG(1, 67)), program, 2000, 3)...)
@@ -1095,7 +1096,7 @@ func TestCommunicationByDefault(t *testing.T) {
 }
 
 // lateSecondThread returns a trace that begins with a single thread. Later, a second thread reads
-// values of this thread. The parameter first is the number of the second thread's first reference.
+// values of this thread. The parameter first is the index of the second thread's first reference.
 func lateSecondThread(first, references int) *trace.Batch {
 	b := &trace.Batch{Thread: []uint32{}}
 	for i := range references {
@@ -1125,7 +1126,7 @@ func TestSecondThreadWithinTrial(t *testing.T) {
 			if want && first > 0 && p.Communication.Granules[0].Flows[0].Transfers != 100 {
 				t.Errorf("the flows are %+v, want 100 transfers", p.Communication.Granules[0].Flows)
 			}
-			steps := communication.Trial/rows - 1 + rows%3 // a position before or after the end of the trial
+			steps := communication.Trial/rows - 1 + rows%3 // the run is interrupted shortly before or after reference communication.Trial
 			if got := resumed(t, analysis.Spec{}, steps, reader); !bytes.Equal(got.Encode(), p.Encode()) {
 				t.Errorf("with a second thread from reference %d on and %d rows per batch, an interruption changes the result", first, rows)
 			}

@@ -34,7 +34,7 @@ var worth = map[string]profile.Counts{
 // reference and every block entry separately.
 type naiveCounters struct {
 	p           *trace.Program
-	code        map[uint32]*profile.BlockCounters // keyed by the first part of the basic block
+	code        map[uint32]*profile.BlockCounters // keyed by the number of the basic block's first part
 	loose       map[uint32]*profile.Counts        // keyed by function
 	invocations map[uint32]uint64
 	calls, mix  map[string]uint64
@@ -284,7 +284,7 @@ func TestMultiplication(t *testing.T) {
 	}
 }
 
-// It does not matter for the counts whether blocks are counted by their sites or by their entries.
+// The counts do not depend on whether blocks are counted by their sites or by their entries.
 func TestCountersBySite(t *testing.T) {
 	for seed := range uint64(40) {
 		rng := rand.New(rand.NewPCG(seed, 14))
@@ -346,7 +346,7 @@ func resultOf(t *testing.T, spec analysis.Spec, r trace.Reader) *profile.Profile
 	return checked(t, runner.Finish(profile.State{}))
 }
 
-// Events do not change the results for references, for any analysed part of the trace.
+// For any analysed part of the trace, events do not change the results for references.
 func TestEventsDoNotChangeResults(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 8))
@@ -371,7 +371,7 @@ func TestEventsDoNotChangeResults(t *testing.T) {
 }
 
 // The code has a separate path for batches with few events among many references. This test covers
-// the path.
+// that path.
 func TestFewEventsDoNotChangeResults(t *testing.T) {
 	p, steps := tracetest.Multiplication(40)
 	whole := tracetest.Rows(p, steps...)

@@ -288,7 +288,7 @@ func TestDividedEndsLikeRunner(t *testing.T) {
 		want, wantErr := analyseSequentially(t, spec, readerOf(file))
 		source, err := sgt.NewSource("t", bytes.NewReader(file), int64(len(file)), nil)
 		if err != nil || source.Chunks() == nil {
-			source = whole // the unchanged file
+			source = whole // use the unchanged file
 		}
 		r := readerOf(file)
 		helpers := analysis.Goroutines(2, spec, changedSource{source, file})

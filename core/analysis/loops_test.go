@@ -116,7 +116,7 @@ func TestLoopsDoNotChangeOtherResults(t *testing.T) {
 	}
 }
 
-// loopSpecs returns a random spec. Some of its analyses must read every row in order.
+// loopSpecs returns a random spec. Some of the selected analyses must read every row in order.
 func loopSpecs(rng *rand.Rand) analysis.Spec {
 	spec := analysis.Spec{Kinds: trace.AllKinds, Analyses: analysis.Loops}
 	switch rng.IntN(4) {

@@ -201,7 +201,7 @@ type badRecordReader struct {
 	bad      map[int]bool
 	end      error
 	next     int
-	reported bool // the bad record before row next has been reported
+	reported bool // whether the bad record before the row with index next has been reported
 }
 
 func (f *badRecordReader) Next(b *trace.Batch) error {

@@ -780,7 +780,7 @@ func TestUnknownSite(t *testing.T) {
 }
 
 // untilLongWindows is the number of batches after which a window of the timeline is longer than a
-// batch. The end of a window allocates memory.
+// batch. Until then, some windows end within a batch, and the end of a window allocates memory.
 const untilLongWindows = 2500
 
 func TestSitesAllocateNothing(t *testing.T) {

@@ -48,20 +48,19 @@ func profileOf(t *testing.T, demo string) []byte {
 	return a.Finish(profile.State{}).Encode()
 }
 
-// cellIn returns a cell in the given column. It selects the row that contains the given text in the
-// column by.
-func cellIn(t *testing.T, r *answers.Reply, table, by, text, column string) report.Value {
+// cellIn returns a cell of the row whose key column contains the given text.
+func cellIn(t *testing.T, r *answers.Reply, table, keyColumn, text, column string) report.Value {
 	t.Helper()
 	of := r.Table(table)
 	if of == nil {
 		t.Fatalf("no table %s", table)
 	}
 	for _, row := range of.Rows {
-		if row[of.Index(by)].Plain() == text {
+		if row[of.Index(keyColumn)].Plain() == text {
 			return row[of.Index(column)]
 		}
 	}
-	t.Fatalf("table %s has no row with %s %s:\n%s", table, by, text, of.CSV())
+	t.Fatalf("table %s has no row with %s %s:\n%s", table, keyColumn, text, of.CSV())
 	return report.Value{}
 }
 

@@ -13,8 +13,8 @@ var (
 	stored = loops.Reference{Site: 2, Kind: trace.Store, Bytes: 8}
 )
 
-// TestDistribute checks that a distributed loop makes the same references as before, but in the
-// order of the rows.
+// TestDistribute checks that a distributed loop makes as many references as before, and accesses
+// the elements row by row.
 func TestDistribute(t *testing.T) {
 	n := &loops.Nest{Items: []loops.Item{loops.Loop(3,
 		loops.Loop(5, loops.Leaf(loaded, 1<<20, 8, 4096)),

@@ -7,9 +7,10 @@ import (
 	"github.com/stackglass/stackglass/core/trace"
 )
 
-// TestReorder compares the result with loops that were interchanged by hand. Block 1 heads the
-// outer loop and block 2 the inner loop. Block 3 runs in some iterations of the inner loop. Block 4
-// follows both loops. Block 5 belongs to a function that the inner loop calls.
+// TestReorder compares the result with loops that were interchanged by hand. Block 1 is the header
+// of the outer loop, and block 2 is the header of the inner loop. Block 3 runs in some iterations
+// of the inner loop. Block 4 follows both loops. Block 5 belongs to a function that the inner loop
+// calls.
 func TestReorder(t *testing.T) {
 	var got, want []trace.Addr
 	o := &reorder{loop: []uint32{around, 2, 2, 2, around, 0}, inner: []bool{2: true, 5: false}, now: around, rare: make([]bool, 1)}

@@ -44,8 +44,8 @@ func TestUnpacked(t *testing.T) {
 	}
 }
 
-// TestSchedule uses threads that ran one after the other when they were recorded. It checks that,
-// between a fork and a join, they run alternately, each as often as its clock allows.
+// TestSchedule uses threads that ran one after the other when they were recorded. The test checks
+// that, between a fork and a join, the threads run alternately, each as often as its clock allows.
 func TestSchedule(t *testing.T) {
 	f := loops.NewFolder(0)
 	b := trace.NewBatch(64)
@@ -95,8 +95,8 @@ func TestSchedule(t *testing.T) {
 	}
 }
 
-// TestScheduleOfAnyTrace checks that, if threads are recorded in any order and pass any number of
-// barriers, each row is passed on once, and the rows of each thread in their order.
+// TestScheduleOfAnyTrace checks that each row is passed on exactly once, and that the rows of each
+// thread stay in order, even if threads are recorded in any order and pass any number of barriers.
 // Threads may be far ahead of others, because each thread writes its records when its own buffer is
 // full.
 func TestScheduleOfAnyTrace(t *testing.T) {

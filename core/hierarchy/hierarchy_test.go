@@ -473,8 +473,8 @@ func TestParseMemory(t *testing.T) {
 	}
 }
 
-// FuzzParseCache checks that every cache that ParseCache accepts is unchanged after String and
-// ParseCache.
+// FuzzParseCache checks that every cache that ParseCache accepts is the same after it is formatted
+// and parsed again.
 func FuzzParseCache(f *testing.F) {
 	for _, s := range []string{"L1=32KiB,8", "L2=1M,full,128", "L2=1M,8,shared=all", "L3=8M,16,64,no-allocate,exclusive,shared=8,write-through,plru,bandwidth=10.5,latency=40,hashed", "=,", "a=b=c,d,e"} {
 		f.Add(s)

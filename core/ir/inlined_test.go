@@ -87,8 +87,8 @@ done:
 	}
 }
 
-// TestCyclicLocations checks that resolving a location terminates even if a cycle of locations are
-// inlined at each other.
+// TestCyclicLocations checks that resolving a location terminates even if locations are inlined at
+// each other in a cycle.
 func TestCyclicLocations(t *testing.T) {
 	_, err := Instrument([]byte(`
 define void @f(ptr %v) {

@@ -95,7 +95,7 @@ define void @use(ptr %s, ptr %v, ptr %this, i64 %i) !dbg !5 {
 	}
 }
 
-// TestCyclicTypes checks that naming terminates even if a cycle of types contain each other.
+// TestCyclicTypes checks that naming terminates even if types contain each other in a cycle.
 func TestCyclicTypes(t *testing.T) {
 	_, err := Instrument([]byte(`
 define void @f(ptr %s) {

@@ -412,16 +412,16 @@ exit:
 }
 `)
 	want := []trace.Flow{
-		{Block: 1, Instr: 0, FromBlock: 3, FromInstr: 1, Before: 1}, // i: next
-		{Block: 1, Instr: 1, FromBlock: 0, FromInstr: 0, Before: 0}, // s: first
-		{Block: 1, Instr: 1, FromBlock: 3, FromInstr: 0, Before: 1}, // s: t
-		{Block: 2, Instr: 0, FromBlock: 1, FromInstr: 1, Before: 0}, // m: s
-		{Block: 2, Instr: 0, FromBlock: 1, FromInstr: 0, Before: 0}, // m: i
-		{Block: 3, Instr: 0, FromBlock: 1, FromInstr: 1, Before: 0}, // t: s
-		{Block: 3, Instr: 0, FromBlock: 2, FromInstr: 0, Before: 0}, // t: m
-		{Block: 3, Instr: 1, FromBlock: 1, FromInstr: 0, Before: 0}, // next: i
-		{Block: 4, Instr: 0, FromBlock: 3, FromInstr: 0, Before: 0}, // k: t
-		{Block: 5, Instr: 0, FromBlock: 4, FromInstr: 1, Before: 0}, // ret: l
+		{Block: 1, Instr: 0, FromBlock: 3, FromInstr: 1, Before: 1}, // i uses next
+		{Block: 1, Instr: 1, FromBlock: 0, FromInstr: 0, Before: 0}, // s uses first
+		{Block: 1, Instr: 1, FromBlock: 3, FromInstr: 0, Before: 1}, // s uses t
+		{Block: 2, Instr: 0, FromBlock: 1, FromInstr: 1, Before: 0}, // m uses s
+		{Block: 2, Instr: 0, FromBlock: 1, FromInstr: 0, Before: 0}, // m uses i
+		{Block: 3, Instr: 0, FromBlock: 1, FromInstr: 1, Before: 0}, // t uses s
+		{Block: 3, Instr: 0, FromBlock: 2, FromInstr: 0, Before: 0}, // t uses m
+		{Block: 3, Instr: 1, FromBlock: 1, FromInstr: 0, Before: 0}, // next uses i
+		{Block: 4, Instr: 0, FromBlock: 3, FromInstr: 0, Before: 0}, // k uses t
+		{Block: 5, Instr: 0, FromBlock: 4, FromInstr: 1, Before: 0}, // ret uses l
 	}
 	if !slices.Equal(m.Flow, want) {
 		t.Errorf("%v, want %v", m.Flow, want)

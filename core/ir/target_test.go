@@ -26,7 +26,7 @@ func TestTarget(t *testing.T) {
 		{x86, `"target-features"="+avx512f"`, haswell&^trace.POPCNT | trace.AVX512},
 		{x86, `"target-cpu"="of tomorrow"`, trace.X86},
 		{x86, `nounwind`, trace.X86},
-		{x86, `"target-features"="`, trace.X86}, // the string has no end
+		{x86, `"target-features"="`, trace.X86}, // the string is not terminated
 		{"i686-pc-linux-gnu", `"target-cpu"="pentium4"`, trace.X86},
 		{"amd64-portbld-freebsd", `"target-cpu"="x86-64-v3"`, haswell},
 		{arm, `"target-cpu"="generic" "target-features"="+fp-armv8,+neon"`, 0},

@@ -8,7 +8,8 @@ import (
 )
 
 // TestVectorisedLoop uses 25 units of four iterations and three single iterations. It checks that
-// they are divided as similarly to 103 iterations as possible.
+// each core's part begins as close as possible to the iteration at which it would begin in a loop
+// of 103 separate iterations.
 func TestVectorisedLoop(t *testing.T) {
 	l := &loop{units: 28, unitRuns: []unitRun{{head: 1}, {head: 2, unit: 25, bytes: 25*64 + 5}}}
 	l.setUnitWidths(25*64 + 5 + 3*16)
@@ -169,7 +170,7 @@ func TestWideIterations(t *testing.T) {
 		{0, 0, []uint32{1, 2}, nil},
 		{1, vector, []uint32{1, 2, 3}, []uint32{16, 16, 16, 16}},
 		{1, rest, []uint32{2, 3}, []uint32{8}},
-		{0, 0, []uint32{4}, nil}, // this block ends the loop, and different blocks follow
+		{0, 0, []uint32{4}, nil}, // this block ends the parallel loop; the blocks below do not belong to it
 		{1, vector, []uint32{4, 5}, []uint32{2}},
 		{0, 0, nil, nil},
 	} {

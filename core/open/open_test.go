@@ -142,7 +142,7 @@ type packed struct {
 	times   int
 	chain   string
 	checked bool // whether every wrong byte is detected before or at the end of the file
-	clean   int  // number of offsets after the first reference at which truncation leaves a valid file
+	clean   int  // maximum number of offsets, after the first reference, at which a truncated file is still valid
 }
 
 func packings(t testing.TB) []packed {

@@ -20,8 +20,8 @@ func named(t testing.TB, name string) *Processor {
 	return p
 }
 
-// bySums generates a random loop body with multiply-adds. It returns this body, and a
-// reference body in which each multiply-add is replaced by a product and a sum.
+// bySums generates a random loop body with multiply-adds (fused), and the same body with a product
+// and a sum in place of each multiply-add (apart).
 func bySums(t *rapid.T, typ string) (fused, apart []trace.Instr) {
 	n := rapid.IntRange(1, 8).Draw(t, "instructions")
 	at := []int32{0} // for each instruction in fused, its index in apart
@@ -116,8 +116,8 @@ func TestFusedSums(t *testing.T) {
 	}
 }
 
-// TestChainOfSums checks a dot product. Without FMA, the sums of the product wait only for each
-// other. With FMA, they wait for complete multiply-adds.
+// TestChainOfSums checks a dot product. Without FMA, each sum waits only for the previous sum. With
+// FMA, each multiply-add waits for the previous multiply-add.
 func TestChainOfSums(t *testing.T) {
 	dot := func(typ string) []trace.Instr {
 		return []trace.Instr{

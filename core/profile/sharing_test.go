@@ -116,7 +116,7 @@ func TestCheckSharing(t *testing.T) {
 // A histogram with one long distance is encoded in a few bytes, but needs memory for the pages of
 // all shorter distances. Decoding therefore rejects a profile with too many such histograms.
 func TestDecodeSharingAllocatesLittle(t *testing.T) {
-	far := append([]byte{1}, binary.AppendUvarint(nil, 0xfffffff0)...) // one distance
+	far := append([]byte{1}, binary.AppendUvarint(nil, 0xfffffff0)...) // a histogram with one long distance
 	stack := "\x00" + string(far) + "\x01" + strings.Repeat("\x00", profile.SetCounts)
 	var cores strings.Builder
 	for range profile.MaxCores {

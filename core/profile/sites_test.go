@@ -37,7 +37,8 @@ func withSites() *profile.Profile {
 	return p
 }
 
-// withLongDistance gives one access of p, by the third site to the first object, a long distance.
+// withLongDistance changes p so that one access, by the third site to the first object, has a long
+// stack distance.
 func withLongDistance(p *profile.Profile) *profile.Profile {
 	p.Locality[0].Kinds[0].Distances = profile.Histogram{}
 	p.Locality[0].Kinds[0].Distances.AddN(1, 2)

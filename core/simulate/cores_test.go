@@ -61,7 +61,7 @@ func TestCoresEqualReference(t *testing.T) {
 	})
 }
 
-// The bus removes only lines that no cache contains. Therefore, its counts do not change if it
+// The bus removes only lines that no cache contains. Its counts are therefore the same if it
 // removes unused lines at every access.
 func TestBusDropsUnusedLines(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -262,14 +262,14 @@ func (d *dineroCounts) row(name string) *[labels]uint64 {
 	return d.rows[name]
 }
 
-// count adds an access to a level's counts. The parameter now is the kind of the reference that
+// count adds an access to a level's counts. The parameter cause is the kind of the reference that
 // causes the access.
-func (d *dineroCounts) count(o observation, now label) {
-	kind := now
+func (d *dineroCounts) count(o observation, cause label) {
+	kind := cause
 	switch {
 	case o.store:
 		kind = write
-	case now == write:
+	case cause == write:
 		kind = read // the access fetches a line for a store
 	}
 	if o.store {
@@ -464,10 +464,10 @@ func pixie(t *testing.T, path, format string) (list []pixieReference) {
 }
 
 // pixieAccess returns the data reference of a record. If the record has no data reference, the
-// returned label is the constant instruction. The first eight kinds of records are load word, load
-// double, store word, store double, store byte, store half word, store word right and store word
-// left. The next four are the floating-point unit's load word, load double, store word and store
-// double. The last three are basic block, annulled instruction and system call.
+// returned label is "instruction". The first eight kinds of records are load word, load double,
+// store word, store double, store byte, store half word, store word right and store word left. The
+// next four are the floating-point unit's load word, load double, store word and store double. The
+// last three are basic block, annulled instruction and system call.
 func pixieAccess(kind byte, addr uint64, wide bool) (bytes, at uint64, what label) {
 	what = write
 	switch kind {

@@ -765,9 +765,9 @@ func (n *naive) busRequest(i int, p busLine, me *naiveLevel, members []*naiveLev
 	}
 }
 
-// forEachCopy calls the function each for every line of a range of bytes that is in cache m of
-// level i, or in a cache above m. The result reports whether there are any such lines.
-func (n *naive) forEachCopy(i int, m *naiveLevel, addr, bytes uint64, each func(*naiveLevel, *naiveLine)) (found bool) {
+// forEachCopy calls visit for every cached line of a range of bytes, in cache m of level i and in the
+// caches above m. It reports whether any of these caches contains such a line.
+func (n *naive) forEachCopy(i int, m *naiveLevel, addr, bytes uint64, visit func(*naiveLevel, *naiveLine)) (found bool) {
 	for k := i; k >= 0; k-- {
 		for _, l := range n.atDepth(k, i) {
 			if l.first < m.first || l.first >= m.end {
@@ -776,7 +776,7 @@ func (n *naive) forEachCopy(i int, m *naiveLevel, addr, bytes uint64, each func(
 			for _, piece := range splitAtLines(addr, bytes, l.lineSize()) {
 				if x := l.lines[piece[0]/l.lineSize()]; x != nil {
 					found = true
-					each(l, x)
+					visit(l, x)
 				}
 			}
 		}

@@ -44,7 +44,7 @@ func TestDrCacheSimPolicies(t *testing.T) {
 			continue
 		}
 		tags := newTags(hierarchy.Cache{SizeBytes: c.ways * 8, LineBytes: 8, Replacement: c.policy}, 0)
-		ways := make([]trace.Line, c.ways) // the line in each way of drcachesim, plus one, or 0 if the way is empty
+		ways := make([]trace.Line, c.ways) // for each way of drcachesim, the line's number plus one, or 0 if the way is empty
 		next, replaced := 0, 0
 		for _, m := range step.FindAllStringSubmatch(body, -1) {
 			line := trace.Line(m[2][0] - 'A')

@@ -224,7 +224,7 @@ func holdAgainstReference(t *rapid.T, h hierarchy.Hierarchy, b *trace.Batch, o O
 func (n *naive) coherent() bool { return len(n.icaches) == 0 && !(n.off && n.threaded) }
 
 // bestMisses returns the number of demand misses in a level with optimal replacement (Belady, IBM
-// Systems Journal 5(2), 1966), which evicts the line that is not accessed for the longest time.
+// Systems Journal 5(2), 1966), which evicts the line whose next access is furthest in the future.
 func (l *naiveLevel) bestMisses() (misses uint64) {
 	next := func(line uint64, after int) int {
 		for i := after + 1; i < len(l.demands); i++ {
@@ -317,7 +317,7 @@ func checkInclusion(t *rapid.T, l *level) {
 	}
 }
 
-// above returns the cache above the given level; it supports only a single core.
+// above returns the cache above the given level. Hierarchies with several cores are not supported.
 func above(l *level) *level {
 	if len(l.above) == 0 {
 		return nil

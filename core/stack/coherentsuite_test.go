@@ -59,9 +59,9 @@ func Coherent(events []stacktest.Event) Answers {
 	return a
 }
 
-// The method only clears the depths for all numbers of sets other than the given ones, and returns
-// the answers.
-func (a Answers) only(numbers stack.SetNumbers) Answers {
+// forSetNumbers returns a copy of the answers that contains only the depths for one set and for the
+// given numbers of sets.
+func (a Answers) forSetNumbers(numbers stack.SetNumbers) Answers {
 	for k := range a.Depths {
 		if (numbers|1)>>k&1 == 0 {
 			a.Depths[k] = [stack.MaxWays]uint64{}
@@ -70,7 +70,7 @@ func (a Answers) only(numbers stack.SetNumbers) Answers {
 	return a
 }
 
-// chosen lists the numbers of sets that the models count, one mask per test run.
+// chosen contains the numbers of sets that the models count: one mask for each test run.
 var chosen = []stack.SetNumbers{stack.AllSetNumbers, stack.MostSetNumbers, 1<<6 | 1<<10, 1<<1 | 1<<16, 1 << 2, 1}
 
 // Run returns the answers of a model that processes the events in batches of the given lengths.
@@ -92,7 +92,7 @@ func (a *Answers) Run(m *stack.Coherent, events []stacktest.Event, batches []int
 // EqualCoherent compares the answers of a model with the answers of the lists with holes.
 func EqualCoherent(t TB, numbers stack.SetNumbers, events []stacktest.Event, batches []int) {
 	t.Helper()
-	want := Coherent(events).only(numbers)
+	want := Coherent(events).forSetNumbers(numbers)
 	var got Answers
 	got.Run(stack.NewCoherent(numbers), events, batches)
 	got.same(t, events, &want)

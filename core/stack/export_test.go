@@ -1,7 +1,6 @@
 package stack
 
-// If the parameter all is true, Stamp stamps all lines of the stack. Otherwise, Stamp stamps only
-// the lines below the top array.
+// Stamp stamps the lines below the top array or, if all is true, all lines of the stack.
 func (m *Sets) Stamp(all bool) {
 	m.exact.stampAll(all)
 	m.switchTo(all || m.fewPerSet())
@@ -17,8 +16,7 @@ func (m *Sets) Stamps() (all bool) { return m.exact.stamped }
 // FewNumbers limits the numbers of moves, so that moves are renumbered repeatedly.
 func (m *Sets) FewNumbers() { m.last = 300 }
 
-// If the parameter all is true, Stamp stamps all lines of the stack. Otherwise, Stamp stamps only
-// the lines below the top array.
+// Stamp stamps the lines below the top array or, if all is true, all lines of the stack.
 func (m *Exact) Stamp(all bool) { m.stampAll(all) }
 
 // NewShelvedInBlocks works like [NewShelved], but uses blocks of the given size in bytes.

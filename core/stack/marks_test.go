@@ -48,10 +48,10 @@ func TestMarkedDepths(t *testing.T) {
 				t.Fatalf("access %d: distance %d, want %d", i, out[i], want[i])
 			}
 		}
-		if *m.Depths() != *only(numbers, stacktest.DepthsInLists(lines)) {
+		if *m.Depths() != *depthsForSets(numbers, stacktest.DepthsInLists(lines)) {
 			t.Error("the depths differ from the reference implementation's")
 		}
-		if *m.MarkedDepths() != *only(numbers, stacktest.MarkedDepths(lines, marked)) {
+		if *m.MarkedDepths() != *depthsForSets(numbers, stacktest.MarkedDepths(lines, marked)) {
 			t.Error("the depths of marked accesses differ from the reference implementation's")
 		}
 	})

@@ -44,15 +44,15 @@ func TestListsFollowAccessesOrFalls(t *testing.T) {
 				t.Fatalf("access %d of %d: distance %d, want %d", i, len(lines), got[i], want[i])
 			}
 		}
-		if *m.Depths() != *only(numbers, stacktest.DepthsInLists(lines)) {
+		if *m.Depths() != *depthsForSets(numbers, stacktest.DepthsInLists(lines)) {
 			t.Error("the depths differ from the reference implementation's")
 		}
 	})
 }
 
-// This function returns a copy that contains only the depths for one set and for the given numbers
+// depthsForSets returns a copy that contains only the depths for one set and for the given numbers
 // of sets.
-func only(numbers stack.SetNumbers, depths *stack.SetDepths) *stack.SetDepths {
+func depthsForSets(numbers stack.SetNumbers, depths *stack.SetDepths) *stack.SetDepths {
 	some := new(stack.SetDepths)
 	for a := range depths {
 		if a == 0 || numbers>>a&1 != 0 {

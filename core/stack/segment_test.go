@@ -116,8 +116,8 @@ func (s *Segment) Append(t TB, next *Segment) *Segment {
 
 // EqualAppended splits events into segments of the given lengths and joins neighbouring segments
 // until one segment is left. The function pick chooses which neighbours are joined next.
-// EqualAppended compares the remaining segment with a segment that was created from all events at
-// once, and the latter with lists with holes.
+// EqualAppended compares the answers of the remaining segment with lists with holes, and its final
+// stack and its steps with a segment that was created from all events at once.
 func EqualAppended(t TB, numbers stack.SetNumbers, events []stacktest.Event, lengths []int, pick func(pairs int) int) {
 	t.Helper()
 	var parts []*Segment
@@ -130,7 +130,7 @@ func EqualAppended(t TB, numbers stack.SetNumbers, events []stacktest.Event, len
 		i := pick(len(parts) - 1)
 		parts = slices.Replace(parts, i, i+2, parts[i].Append(t, parts[i+1]))
 	}
-	whole, want := NewSegment(numbers, events, 0), Coherent(events).only(numbers)
+	whole, want := NewSegment(numbers, events, 0), Coherent(events).forSetNumbers(numbers)
 	parts[0].answers.same(t, events, &want)
 	if !bytes.Equal(parts[0].state, whole.state) {
 		t.Fatalf("the joined segments end with a different stack than one segment of all events")

@@ -44,7 +44,7 @@ func cacheHits(lines []trace.Line, sets, ways int) (hits uint64) {
 
 // RunSets checks a model for all numbers of sets. RunSets runs the tests of distances, and compares
 // depths with the reference implementation. The trace is processed in batches of any length, and
-// also in two parts. The model of the second part begins with the stack of the first part.
+// also in two parts. The model of the second part starts with the stack of the first part.
 func RunSets(t *testing.T, fresh func() *stack.Sets) {
 	Run(t, func() stack.Model { return fresh() })
 	t.Run("depths", func(t *testing.T) {
@@ -122,8 +122,8 @@ func sameDepths(t *testing.T, got, want *stack.SetDepths) {
 	}
 }
 
-// inParts processes the lines from index cut on with a model that starts with the stack of the
-// earlier lines.
+// inParts checks that, if the lines are divided into two parts at index cut, the depths of both
+// parts add up to the depths of all lines.
 func inParts(t *testing.T, fresh func() *stack.Sets, lines []trace.Line, cut int) {
 	t.Helper()
 	out := make([]uint32, len(lines))

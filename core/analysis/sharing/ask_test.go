@@ -15,7 +15,7 @@ import (
 )
 
 // asker requests, before each access, the depth of the accessed line or of a neighbouring line on
-// the stacks of some cores. It compares the answers with plain lists that contain holes.
+// the stacks of some cores. asker compares the answers with plain lists that contain holes.
 type asker struct {
 	t         rapid.TB
 	analysis  *sharing.Analysis
@@ -77,7 +77,7 @@ func TestAnswersEqualLists(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if len(a.Threads()) == 1 { // with one thread, the analysis requests no questions
+			if len(a.Threads()) == 1 { // if there is only one thread, the analysis never calls Ask
 				for _, x := range accessesOf(b, 64, coreOf) {
 					asks.access(0, x.line, trace.Load)
 				}

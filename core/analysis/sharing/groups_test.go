@@ -87,7 +87,8 @@ func TestGroupsEqualLists(t *testing.T) {
 	})
 }
 
-// sameDomains compares all domains except the first domain with the requested domains.
+// sameDomains compares the domains of a profile with the requested domains, except for the first
+// domain, which contains all cores.
 func sameDomains(t rapid.TB, s *profile.Sharing, domains [][]uint32, all []access, coreOf map[uint32]int) {
 	t.Helper()
 	if len(s.Domains) != 1+len(domains) {

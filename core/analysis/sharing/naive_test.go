@@ -28,8 +28,9 @@ func accessesOf(b *trace.Batch, lineBytes uint64, coreOf map[uint32]int) (list [
 	return list
 }
 
-// distancesOn returns the distances of accesses on a list that several cores share. The function
-// selectsCore selects these cores. Accesses by other cores have no distance.
+// distancesOn returns the stack distances of accesses on a stack that several cores share. The
+// function selectsCore reports whether a core shares the stack. The accesses of all other cores
+// have no distance.
 func distancesOn(all []access, selectsCore func(core int) bool) []uint32 {
 	var model stacktest.Naive
 	distances := make([]uint32, len(all))

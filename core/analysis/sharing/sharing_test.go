@@ -76,8 +76,8 @@ func sameCounts(t rapid.TB, what string, got, want *profile.StackCounts) {
 	}
 }
 
-// sameDomain compares a domain with the result of the reference implementation. Both use the same
-// core numbers.
+// sameDomain compares a domain with the result of the reference implementation. The cores of both
+// domains are numbered in the same way.
 func sameDomain(t rapid.TB, what string, got, want *profile.Domain) {
 	t.Helper()
 	if got.Sets != want.Sets {

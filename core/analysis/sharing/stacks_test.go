@@ -45,8 +45,8 @@ func TestSelectedStacks(t *testing.T) {
 	})
 }
 
-// analyseSome analyses a trace. analyseSome does not check the profile, because the counts are
-// meaningless for stacks that are not selected.
+// analyseSome analyses a trace without checking the profile, because the counts are meaningless for
+// stacks that are not selected.
 func analyseSome(t rapid.TB, spec analysis.Spec, r *tracetest.Reader) *profile.Profile {
 	t.Helper()
 	runner, err := analysis.NewRunner(spec, tracetest.Spoil(r))
@@ -89,7 +89,7 @@ func sameStacks(t rapid.TB, spec analysis.Spec, got, want *profile.Sharing) {
 	}
 }
 
-// sameSome compares the counts of two runs for the numbers of sets that both runs count.
+// sameSome compares the counts of two runs, but only for the numbers of sets that both runs count.
 func sameSome(t rapid.TB, spec analysis.Spec, what string, got, want *profile.StackCounts) {
 	t.Helper()
 	all := *want

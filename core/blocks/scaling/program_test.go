@@ -20,7 +20,7 @@ type nest struct {
 	triangle    bool
 	inside      []*nest
 
-	head, body uint32 // the blocks with the test and the body of this loop
+	head, body uint32 // the blocks that contain the test and the body of this loop
 }
 
 // nested is a program whose main function consists of loop nests.

@@ -420,7 +420,7 @@ type Error struct {
 	Wrong int     // number of blocks whose predicted count is wrong
 	Total float64 // relative error of the total number of executions; positive if the prediction is too high
 	Worst int     // the block whose predicted number of executions has the largest error; -1 if all predictions are correct
-	Off   float64 // error of the number of executions of block Worst
+	Off   float64 // absolute error of the predicted number of executions of block Worst
 }
 
 // Check compares a prediction with the block counts of an actual run.

@@ -10,7 +10,8 @@ type curve struct {
 	beyond   uint64   // number of accesses at larger stack distances, including first accesses
 }
 
-// misses returns the number of misses in a cache with the given number of lines, at most len(hits).
+// misses returns the number of misses in a cache with the given number of lines, which must not
+// exceed len(c.hits).
 func (c *curve) misses(lines int) uint64 {
 	n := c.beyond
 	for _, hits := range c.hits[lines:] {

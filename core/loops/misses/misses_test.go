@@ -59,8 +59,8 @@ func TestNests(t *testing.T) {
 	t.Logf("the engine skipped %d accesses in %d nests", jumped, nests)
 }
 
-// TestTriangularNests checks the same as TestNests for nests with varying trip counts that fill the
-// cache.
+// TestTriangularNests checks the same properties as TestNests, for nests that have varying trip
+// counts and fill the cache.
 func TestTriangularNests(t *testing.T) {
 	progressions, nests := 0, 0
 	rapid.Check(t, func(t *rapid.T) {

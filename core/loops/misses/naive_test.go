@@ -110,7 +110,7 @@ func content(s state, set int) (lines []trace.Line) {
 type drawing struct {
 	t     *rapid.T
 	bases []uint64
-	left  float64 // maximum number of further references of the nest
+	left  float64 // maximum number of references that can still be added to the nest
 }
 
 func (d *drawing) items(depth int, times float64) (items []loops.Item) {

@@ -23,7 +23,7 @@ type ref struct {
 	Thread uint32
 }
 
-// window is one execution of a block. The paper calls it a window.
+// window is one execution of a block. The paper calls an execution a window.
 type window struct {
 	block  uint32
 	place  int  // position in the trace
@@ -215,8 +215,8 @@ func genPrvtTrc(trc []window, parallel func(window) bool, o Options) [][]window 
 	return eachCoreTrace
 }
 
-// interleaveTraces implements Algorithm 2 with the round-robin strategy. The result groups contains
-// the positions that separate groups of executions.
+// interleaveTraces implements Algorithm 2 with the round-robin strategy. The second result contains
+// the positions in the shared trace at which groups of executions end.
 func interleaveTraces(prvt [][]window, parallel func(window) bool) (shared []ref, groups []int) {
 	allTraceWins := make([][numBlocks][]window, len(prvt))
 	for core := range prvt {

@@ -18,7 +18,7 @@ func TestDivisionOfExecutions(t *testing.T) {
 	for _, c := range []struct {
 		o    Options
 		n    uint64
-		want [][]uint64 // the numbers of each core's executions
+		want [][]uint64 // for each core, the numbers of the executions that the core performs
 	}{
 		{Options{Cores: 3}, 7, [][]uint64{{0, 1, 2}, {3, 4}, {5, 6}}},
 		{Options{Cores: 3}, 2, [][]uint64{{0}, {1}, nil}},

@@ -65,8 +65,9 @@ func thesisCaches() (list []misses.Cache) {
 	return list
 }
 
-// offBy contains SMA's errors for a cache: the error of the latency in percent, and the error of
-// the misses in percent of the misses (field misses) and of the accesses (field rate).
+// offBy contains SMA's errors for a cache in percent: the error of the latency; the error of the
+// misses, relative to the misses (field misses); and the same error, relative to the accesses
+// (field rate).
 type offBy struct{ latency, misses, rate float64 }
 
 // bound contains the largest errors that the thesis reports for a family of kernels in caches of 4
@@ -82,8 +83,8 @@ var bounds = map[string]bound{
 	"gemm":                  {offBy{8, 45, 4}, 0},
 	"gemm, sum in register": {offBy{8, 45, 4}, 0},
 	"blocked gemm":          {offBy{8, 40, 8}, 0.02}, // the thesis shows several spikes in which the error is 60 to 80 % of the misses
-	// The thesis does not measure the following kernels. The bounds are the errors of the thesis
-	// for the NAS benchmarks.
+	// The thesis does not measure the following kernels. Their bounds are SMA's errors for the NAS
+	// benchmarks, as reported in the thesis.
 	"transpose": {offBy{9, 40, 4}, 0},
 	"jacobi":    {offBy{9, 40, 4}, 0},
 	"mvt":       {offBy{9, 40, 4}, 0.02}, // in one of 80 cases, the error is 41 % of the misses (0.9 % of the accesses)
@@ -91,8 +92,8 @@ var bounds = map[string]bound{
 }
 
 // TestErrors compares SMA with simulation. The differences must equal the table in testdata. SMA's
-// errors must not exceed the errors in the thesis, and exact counts on the tree must have no
-// errors.
+// errors must not exceed the errors that the thesis reports, and exact counts on the tree must have
+// no errors.
 func TestErrors(t *testing.T) {
 	var table bytes.Buffer
 	table.WriteString("# Kernel, bytes and ways of the cache: accesses, misses by simulation and by SMA, and the\n" +

@@ -62,8 +62,8 @@ func missesOf(t *testing.T, name string, r *Result, want float64) {
 	}
 }
 
-// named returns the names of some of a loop's arrays. Each way of the cache is labelled with a letter:
-// the name of the array that the way contains.
+// named returns the names of the arrays with the given indices. Each array is named with a letter,
+// according to the address range of the constant "way" bytes in which the array begins.
 func named(l *Loop, list []int) string {
 	var names []string
 	for _, i := range list {

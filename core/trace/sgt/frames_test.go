@@ -58,9 +58,9 @@ func TestTablesRoundTrip(t *testing.T) {
 	})
 }
 
-// likePrograms compares two programs, but allows two differences between their modules. A block
-// without a function may belong to the module of the preceding block, and each module contains only
-// the structures that it uses.
+// likePrograms reports whether two programs are equal, except for two permitted differences between
+// their modules. A block without a function may belong to the module of the preceding block, and
+// each module contains only the structures that it uses.
 func likePrograms(got, want *trace.Program) bool {
 	a, b := *got, *want
 	a.Functions, b.Functions = slices.Clone(a.Functions), slices.Clone(b.Functions)

@@ -11,7 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestFamiliesEqualMap checks that groups with any different field belong to different families.
+// TestFamiliesEqualMap checks that two groups belong to the same family only if all of their fields
+// are equal.
 func TestFamiliesEqualMap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f, want, few := newFamilies(), map[siteGroup]uint32{}, rapid.Uint64Range(1, 9).Draw(t, "few")

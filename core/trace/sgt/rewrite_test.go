@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// rewritten returns a new container with a part of a container.
+// rewritten copies a part of a container to a new container.
 func rewritten(t failer, file []byte, part Part) []byte {
 	t.Helper()
 	var out bytes.Buffer

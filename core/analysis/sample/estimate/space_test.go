@@ -32,11 +32,11 @@ func drawLines(t *rapid.T) []trace.Line {
 }
 
 // naive implements a sample of lines according to the definition, with the whole stack as a list.
-// For the distances that are expected from reuse times, it uses reuseTimes, as the sampler does.
+// To compute the expected distances from reuse times, naive uses reuseTimes, like the sampler.
 type naive struct {
 	seed, threshold uint64
 	stack           []trace.Line
-	left            map[trace.Line]int // the value of fetches when the line last left the front
+	left            map[trace.Line]int // the value of the field fetches when the line last left the front of the stack
 	fetches         int
 	times           reuseTimes
 }

@@ -11,11 +11,12 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// TestTimeSampleIsUnbiased checks each power-of-two bin that contains at least 1 % of the accesses.
-// The mean of its share over 200 seeds must equal the true share within three standard errors. By
-// chance, one bin in 300 exceeds this limit, and one bin in three exceeds one standard error. In
-// addition, the sum of the squared deviations, in standard errors, must not exceed the 99.9 %
-// quantile of its approximate distribution, a χ² distribution with one degree of freedom per bin.
+// TestTimeSampleIsUnbiased checks each power-of-two bin that contains at least 1 % of the
+// accesses. For each bin, the mean share over 200 seeds must equal the true share within three
+// standard errors. By chance, one bin in 300 exceeds this limit, and one bin in three exceeds one
+// standard error. In addition, the sum of the squared deviations, in standard errors, must not
+// exceed the 99.9 % quantile of its approximate distribution, a χ² distribution with one degree of
+// freedom per bin.
 func TestTimeSampleIsUnbiased(t *testing.T) {
 	const seeds = 200
 	for name, lines := range map[string][]trace.Line{
