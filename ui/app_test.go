@@ -31,8 +31,8 @@ import (
 	"github.com/vugu/vugu/staticrender"
 )
 
-// A desk is a page without a browser. It has a Port that records events, and real hosts that run
-// analyses in goroutines.
+// A desk is a page without a browser. A desk has a Port that records events, and real hosts that
+// run analyses in goroutines.
 type desk struct {
 	t     *testing.T
 	app   *App
@@ -176,7 +176,8 @@ func fileWith(name string, content []byte) File {
 	}}
 }
 
-// The constant "facts" is the URL of the diagnosis view with the facts about the run expanded.
+// The function "facts" returns the hash of the diagnosis view in which the facts about the run are
+// expanded.
 func facts(s state.Screen) string {
 	s = s.With(state.TabDiagnosis)
 	s.Facts = true

@@ -8,7 +8,7 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// The method "modelled" analyses the desk's demo and opens its blocks.
+// The function "modelled" analyses the desk's demo and opens its blocks.
 func modelled(t *testing.T, d *desk) {
 	t.Helper()
 	d.app.Offer(demoItem())

@@ -52,8 +52,8 @@ func TestCode(t *testing.T) {
 		t.Error("sorting by references changed the selected row")
 	}
 
-	// The instructions of a line are listed on request. Evictions are counted together with the
-	// misses of loops.
+	// The instructions of a line are listed on request. Whenever the misses of loops are counted,
+	// evictions are also counted.
 	instructions := func() { d.app.view().(*CodeView).toggleInstructions() }
 	d.act(instructions)
 	d.await(func() bool { return d.app.table("instructions") != nil && d.app.loopsCounted() })
@@ -143,7 +143,7 @@ func columnWalk() Item {
 
 // TestMeasuredHierarchy checks that the analysis counts misses by site in the levels of the
 // hierarchy that the page shows. If a level is selected later, its misses must be estimated, with a
-// note, and counted on request.
+// note, and counted only on request.
 func TestMeasuredHierarchy(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(columnWalk())
@@ -202,7 +202,7 @@ func TestExportAs(t *testing.T) {
 	d.app.Offer(demoItem())
 	for _, f := range export.Forms() {
 		d.act(func() { d.app.ExportAs(f.Name) })
-		if content := d.saw("Matrix multiplication" + f.Ending); !strings.Contains(string(content), "main") { // the name of the function
+		if content := d.saw("Matrix multiplication" + f.Ending); !strings.Contains(string(content), "main") { // each export contains the name of the function
 			t.Errorf("%s: %q", f.Name, content)
 		}
 	}

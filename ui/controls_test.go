@@ -226,7 +226,7 @@ func TestZoom(t *testing.T) {
 	wants("curve", 4096, 65536)
 	link := d.hash
 	d.app.Pressed()
-	for _, to := range []float64{32768, 16384, 8192.12345678} { // key presses after the pointer was pressed once
+	for _, to := range []float64{32768, 16384, 8192.12345678} { // a series of key presses, after the pointer was pressed once
 		d.app.ZoomChart("curve", 4096, to)
 	}
 	wants("curve", 4096, 8192.1235)

@@ -7,7 +7,8 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// The method "alone" analyses a single-threaded demo, and opens the predictions for several cores.
+// The function "alone" analyses a single-threaded demo, and opens the predictions for several
+// cores.
 func alone(t *testing.T) *desk {
 	t.Helper()
 	d := at(t, "openmp-alone", state.TabThreads)
@@ -78,8 +79,8 @@ func TestPredictCores(t *testing.T) {
 }
 
 // TestCoresByWindows checks that the input for SDCM can be selected, and that the page describes
-// the sample. References can be interleaved by clocks. For some ways to divide the work, no times
-// are predicted.
+// the sample. The test also interleaves references according to the cores' clocks. For some ways to
+// divide the work, the page predicts no times.
 func TestCoresByWindows(t *testing.T) {
 	d := alone(t)
 	d.wants(`id="cores-model"`, "by the cores&#39; clocks", `id="cores-sampled"`, " lines, for L1. Bands and ± are 95 % confidence intervals.")

@@ -11,7 +11,7 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// The method "folded" analyses the desk's demo, including its loops, and opens the Loops view.
+// The function "folded" analyses the desk's demo, including its loops, and opens the Loops view.
 func folded(t *testing.T, d *desk) {
 	t.Helper()
 	d.settings.Loops = true
@@ -55,7 +55,7 @@ func TestLoops(t *testing.T) {
 		t.Error("PickRow selected a row that does not exist")
 	}
 
-	// The sum over all loops equals the misses in the hierarchy.
+	// The misses of all loops add up to the misses in the hierarchy.
 	d.act(func() { d.app.SetSize(1, 2048) })
 	d.act(func() { d.app.goTo(d.app.Screen, true) })
 	d.countedLoops()
@@ -264,7 +264,7 @@ func TestLoopsOfThreads(t *testing.T) {
 	if references != number(all, 4) || misses != number(all, 6) || misses == 0 {
 		t.Errorf("sum over the threads' loops = %d references and %d misses, want the numbers of the row above, %q", references, misses, rows[all])
 	}
-	for i := range grid.Rows { // loop nests in descending order of misses
+	for i := range grid.Rows { // the first loop nest must have the most misses
 		if grid.Depths[i] == 1 && i > 0 && number(0, 6) < number(i, 6) {
 			t.Errorf("row %q is before row %q, want a descending order of misses", rows[0], rows[i])
 		}
@@ -278,7 +278,7 @@ func TestLoopsOfThreads(t *testing.T) {
 	}
 	d.app.PickRow("loops", row("4"))
 	d.wants("Loop 4, ring.c:27, pass_on", "What if nest 4 were different")
-	if n := d.app.Screen.Loop; n != 4 { // loops in the order of the run, as in older links
+	if n := d.app.Screen.Loop; n != 4 { // like older links, the URL numbers the loops in the order of the run
 		t.Errorf("number of loop 4 in the URL = %d, want 4", n)
 	}
 }

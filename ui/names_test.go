@@ -8,7 +8,7 @@ import (
 	"github.com/stackglass/stackglass/ui/state"
 )
 
-// TestReadableNames checks that the second program demangles the names of functions.
+// TestReadableNames checks that the page shows the demangled names of functions.
 func TestReadableNames(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(demoItem())

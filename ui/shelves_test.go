@@ -28,7 +28,7 @@ func TestBeyondMemory(t *testing.T) {
 	d.wants(`id="storage-total"`, `id="storage-finished"`, "finished analyses", e.Reason)
 }
 
-// The type "drawers" is an implementation of Shelves that contains the given keys.
+// The type "drawers" is an implementation of Shelves with the given keys.
 type drawers struct {
 	mu            sync.Mutex
 	keys, deleted []string

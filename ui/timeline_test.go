@@ -61,7 +61,8 @@ func TestTimeline(t *testing.T) {
 		t.Errorf("the ranking is\n%s\nwant\n%s", got, text.String())
 	}
 
-	// The caches show the misses in the range, and the curve shows its accesses.
+	// The Caches view shows only the misses in the range, and the curve shows only the accesses in
+	// the range.
 	d.app.Navigate("#" + d.app.Screen.With(state.TabCaches).Hash())
 	q = verbs.New(verbs.VerbOf("what-if")).With("range", want.String())
 	q.Machine = d.app.Machine()
@@ -88,7 +89,7 @@ func TestTimeline(t *testing.T) {
 	for row := range d.grids["code"].Rows {
 		place := d.app.codeView().At(row)
 		if place < 0 {
-			continue // the remainder
+			continue // this row contains the remaining misses
 		}
 		of := d.app.codeView().DistancesTable(place)
 		for i := range of.Rows {

@@ -104,8 +104,8 @@ func TestAnswerHost(t *testing.T) {
 	a.end()
 }
 
-// TestAnswerHostAnswersTheLatest checks that a new question replaces a question of the same name
-// that is being answered, and that a question of a different name waits.
+// TestAnswerHostAnswersTheLatest checks that a new question replaces a question with the same name
+// that is being answered, and that a question with a different name waits.
 func TestAnswerHostAnswersTheLatest(t *testing.T) {
 	stopped := make(chan string, 3)
 	asked := make(chan bool)

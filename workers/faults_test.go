@@ -109,8 +109,8 @@ func TestResumeFromPreviousGeneration(t *testing.T) {
 }
 
 // TestPoisonedCheckpoint checks that, if a checkpoint is truncated or has a flipped bit, it is
-// either refused or leads to a byte-identical result. It must never lead to a wrong result or a
-// panic.
+// either refused or leads to a byte-identical result. Such a checkpoint must never lead to a wrong
+// result or a panic.
 func TestPoisonedCheckpoint(t *testing.T) {
 	b := din(800_000)
 	whole, err := interrupt(t, b, len(b), spec).Get("k")

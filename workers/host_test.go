@@ -364,7 +364,8 @@ func TestPauseAndResume(t *testing.T) {
 }
 
 // TestLargeSnapshotsAreRounded checks that a snapshot with many distinct distances is rounded, so
-// that the page needs little memory to show successive snapshots. The result must still be exact.
+// that the page needs little memory to show successive snapshots. The final result must still be
+// exact.
 func TestLargeSnapshotsAreRounded(t *testing.T) {
 	const lines, most = 200_000, 1 << 10
 	random := rand.New(rand.NewPCG(5, 6))

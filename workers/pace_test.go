@@ -46,7 +46,7 @@ func TestSpeedIsRecent(t *testing.T) {
 			t.Errorf("speed = %d per second, want about %d", last, phase)
 		}
 	}
-	if s.record(5, millis) != 0 { // counting restarts from a lower number
+	if s.record(5, millis) != 0 { // the count has restarted from a lower number
 		t.Error("the speed of a falling count is positive, want 0")
 	}
 }

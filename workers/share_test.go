@@ -59,7 +59,7 @@ func referencesOf(p *profile.Profile) uint64 { return p.Totals.AllReferences() }
 // The type "crew" starts the helpers for a test.
 type crew struct {
 	t        testing.TB
-	wrap     func(workers.Carrier) workers.Carrier // wraps the carrier of each helper; nil: carriers are unchanged
+	wrap     func(workers.Carrier) workers.Carrier // wraps the carrier of each helper; if nil, the carriers are not wrapped
 	segments atomic.Int64                          // number of non-empty segments that helpers have sent
 	started  atomic.Int64
 	running  sync.WaitGroup

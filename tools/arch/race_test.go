@@ -9,7 +9,8 @@ import (
 
 // TestRaceListIsComplete checks that `make race` tests every package that starts or synchronises
 // goroutines. `make race` does not run packages that only the browser uses (wasm and ui), because
-// goroutines share one thread there. It runs the tests of all packages in the module tools/beam.
+// goroutines share one thread there. The command runs the tests of all packages in the module
+// tools/beam.
 func TestRaceListIsComplete(t *testing.T) {
 	list := regexp.MustCompile(`(?s)\nCONCURRENT := (.*?[^\\])\n`).FindStringSubmatch(readFile(t, "Makefile"))
 	if list == nil {

@@ -275,8 +275,8 @@ func TestRegions(t *testing.T) {
 	}
 }
 
-// The environment "verbose" makes a program report its trace even if its standard error is not a
-// terminal.
+// The variable "verbose" is an environment that makes a program report its trace even if its
+// standard error is not a terminal.
 var verbose = []string{"STACKGLASS_VERBOSE=1"}
 
 // TestReport checks that a program prints a report about its trace only on a terminal, unless an

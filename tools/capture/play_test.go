@@ -20,7 +20,7 @@ import (
 )
 
 // These tests run the programs in testdata/play, which call the runtime's functions in the same way
-// as instrumented code. The exact content of their traces is therefore known.
+// as instrumented code. Therefore, the exact content of their traces is known.
 
 // playProgram returns the blocks that the programs in testdata/play execute.
 func playProgram() *trace.Program {

@@ -74,8 +74,8 @@ type action struct {
 	Kind  trace.Kind
 	Label string
 	Site  uint32
-	// the address, or onFirst or onOwn for any address on the first thread's stack or the thread's
-	// own stack
+	// the address; onFirst if the address is on the first thread's stack; onOwn if it is on the
+	// thread's own stack
 	Addr  trace.Addr
 	Bytes uint32
 }

@@ -16,7 +16,7 @@ import (
 // A countingProxy is a proxy between the browser and a server. It counts the bytes of the
 // responses, including the headers. Compressed bodies are counted by their compressed size.
 type countingProxy struct {
-	server *server // the server at the address of the proxy, which the browser uses
+	server *server // the address of the proxy, to which the browser connects
 
 	mu    sync.Mutex
 	bytes map[string]int // number of transferred bytes for each path

@@ -43,7 +43,7 @@ func TestDiagnosis(t *testing.T) {
 	}
 
 	// The diagnosis uses the hierarchy and the processor that are selected in the header. The URL
-	// contains both.
+	// contains both choices.
 	p.clickElement("#kept .open")
 	p.waitDiagnosis()
 	for id, choice := range map[string]string{"processor": "neoverse-n1", "preset": "epyc-9654"} {

@@ -35,8 +35,9 @@ type memoryInUse struct {
 // final size while they are analysed.
 //
 // The JavaScript engine's optimising compilers are off, because the code that they generate would
-// be counted as JavaScript objects. This code would appear at any time during about thirty analyses
-// and grow to a third of a megabyte, so it could hide a leak in the page.
+// be counted as JavaScript objects. Such code would be generated at unpredictable times during
+// about thirty analyses, and would take up to a third of a megabyte, so it could hide a leak in the
+// page.
 func TestMemoryStaysFlat(t *testing.T) {
 	s := needStage(t)
 	if _, err := os.Stat("/proc/self/smaps_rollup"); err != nil {

@@ -51,8 +51,9 @@ func TestManualPages(t *testing.T) {
 	}
 }
 
-// TestLiveStack checks the live stack on the manual's page about stack distances. The test uses it
-// with the mouse and the keyboard, and compares each answer with a linear search in a list.
+// TestLiveStack checks the live stack on the manual's page about stack distances. The test uses the
+// live stack with the mouse and the keyboard, and compares each answer with a linear search in a
+// list.
 func TestLiveStack(t *testing.T) {
 	needStage(t)
 	p := openPage(t)

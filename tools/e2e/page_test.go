@@ -25,9 +25,9 @@ import (
 )
 
 const (
-	// waitLimit is the time limit for each wait. Even on a slow machine, the conditions of
-	// successful tests become true much sooner, so the limit only ends tests that would otherwise
-	// never end.
+	// waitLimit is the time limit for each wait. Even on a slow machine, the conditions of a
+	// passing test become true much sooner, so the limit only ends tests that would otherwise never
+	// end.
 	waitLimit = 10 * time.Minute
 	askEvery  = 50 * time.Millisecond
 )
@@ -40,9 +40,9 @@ type tab struct {
 	watch  *watch
 }
 
-// openPage opens the page in a tab, as for a returning visitor who has no kept analyses. It uses
-// the origin that most tests share, for which the browser has already stored the site and its
-// compiled programs. It deletes the data that earlier tests stored there.
+// openPage opens the page in a tab, as for a returning visitor who has no kept analyses. openPage
+// uses the origin that most tests share, for which the browser has already stored the site and its
+// compiled programs. openPage deletes the data that earlier tests stored for this origin.
 func openPage(t *testing.T) *tab {
 	t.Helper()
 	s := needStage(t)
@@ -290,7 +290,7 @@ func (p *tab) clickElement(selector string) {
 			return true;
 		})()`)
 		p.do("click "+selector, chromedp.Click(chromedp.CSS(selector)))
-		// If the click opened a different page, the expression cannot be evaluated.
+		// If the click opened a different page, this expression cannot be evaluated.
 		if clicked, err := tryEval[bool](p, `window.clicked !== false`); err != nil || clicked {
 			return
 		}
@@ -350,7 +350,7 @@ func (p *tab) waitPaused() {
 }
 
 // waitFinished waits until the run ends and the page shows its result, and returns the result's
-// digest. The method cannot distinguish this result from a result that the page showed before.
+// digest. The method cannot distinguish a new result from a result that the page already shows.
 // Before it calls waitFinished, a test must therefore leave the previous result, or wait until the
 // title changes.
 func (p *tab) waitFinished() string {

@@ -110,15 +110,15 @@ func TestWatchDetectsFaults(t *testing.T) {
 	p.watch.allowFault("")
 }
 
-// TestInitialTransfer checks how many bytes a first visit loads before an analysis has ended. It
-// adds up all files that the page and its worker need. The demo is counted separately. The sum does
-// not include files that are fetched later for offline use.
+// TestInitialTransfer checks how many bytes a first visit loads before an analysis has ended. The
+// test adds up all files that the page and its worker need. The sum does not include the demo or
+// the files that are fetched later for offline use.
 func TestInitialTransfer(t *testing.T) {
 	needStage(t)
 	const limit = 1_600_000
 	between := newCountingProxy(t, serveCommand(t, ":0"), "/sw.js")
 	p := newTab(t, between.server)
-	p.watch.allowFault("A bad HTTP response code (404) was received when fetching the script.") // for the service worker's script
+	p.watch.allowFault("A bad HTTP response code (404) was received when fetching the script.") // the missing file is the service worker's script
 	p.openPath("/")
 	p.waitReady()
 	demo := demos(t)[0]

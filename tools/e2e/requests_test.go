@@ -200,8 +200,8 @@ func (s *server) sendInvalid(t *testing.T, index string) {
 	}
 }
 
-// sendChunked sends a chunked body, and then the given end of the body. If the parameter end is
-// empty, the body does not end, and the server must answer without waiting for the end.
+// sendChunked sends a chunked body, followed by the given end. If the parameter end is empty, the
+// body remains incomplete, and the server must answer without waiting for the rest.
 func (s *server) sendChunked(t *testing.T, end string) {
 	t.Helper()
 	conn, err := net.Dial("tcp", s.address)

@@ -102,9 +102,9 @@ func (p *tab) analyseWith(start workers.Start) (done workers.Done, most int) {
 
 func number(t workers.Type) string { return strconv.Itoa(int(t)) }
 
-// shareAll analyses each file with several numbers of workers, in many short segments. Each file is
-// analysed with two numbers of workers, which are adjacent in the list "counts". The next file uses
-// the next two numbers.
+// shareAll analyses each file with several numbers of workers, in many short segments. File number
+// i is analysed first with counts[i] workers, and then with counts[i+1] workers. The list "counts"
+// is used cyclically.
 func shareAll(t *testing.T, p *tab, files []string, counts ...uint32) {
 	t.Helper()
 	spec := analysis.Spec{Kinds: trace.DataKinds, Analyses: analysis.Usual, LineBytes: []uint32{64}, Utilisation: []uint64{48 << 10, 1 << 20, 32 << 20}, UtilisationWays: []uint32{12, 16, 16}}

@@ -137,7 +137,7 @@ func TestSpeed(t *testing.T) {
 	}
 }
 
-// The function "brushes" drags the mouse across the timeline several times in the given view. Each
+// The method "brushes" drags the mouse across the timeline several times in the given view. Each
 // time, it selects a different part of the run. It returns the times in milliseconds between the
 // release of the button and the last frame that the range changes, in ascending order. A view whose
 // answer arrives later changes more than once. If there is no timeline, brushes returns nil.

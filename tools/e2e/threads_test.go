@@ -209,8 +209,8 @@ func manyThreads() []byte {
 }
 
 // TestDelayWithManyThreads makes the same measurements as TestDelayOfAnswers in the Threads and
-// Communication views, with 64 threads. It repeats them with 32 caches, each of which is shared by
-// two threads.
+// Communication views, with 64 threads. The test repeats the measurements with 32 caches, each of
+// which is shared by two threads.
 func TestDelayWithManyThreads(t *testing.T) {
 	needStage(t)
 	p := openPage(t)

@@ -115,7 +115,7 @@ func TestUpdateDuringRun(t *testing.T) {
 	site := newChangingProxy(t, serveCommand(t, ":0"))
 	site.change("/sw.js", nil)
 	p := newTab(t, site.server)
-	p.watch.allowFault("A bad HTTP response code (404) was received when fetching the script.") // for the service worker's script
+	p.watch.allowFault("A bad HTTP response code (404) was received when fetching the script.") // the missing file is the service worker's script
 	p.openPath("/")
 	p.waitReady()
 	trace := longTrace(t, pausableLength)
@@ -164,7 +164,7 @@ const siteVersion = `getComputedStyle(document.documentElement).getPropertyValue
 // A changingProxy is a proxy between the browser and a server. It answers some requests with
 // different content.
 type changingProxy struct {
-	server *server // the server at the address of the proxy, which the browser uses
+	server *server // the address of the proxy, to which the browser connects
 	t      *testing.T
 	behind string
 

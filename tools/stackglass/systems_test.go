@@ -164,8 +164,8 @@ func (s *remoteCommand) runCommand(want int, args ...string) (stdout, stderr str
 		var out, messages bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &out, &messages
 		_ = cmd.Run() // the exit code is compared below
-		// Wine's server ends some time after the last program has ended. A program that starts at this
-		// moment fails.
+		// Wine's server ends some time after the last program has ended. A program that starts
+		// while the server is ending fails.
 		if attempt < mostAttempts && strings.Contains(messages.String(), "wine client error") {
 			continue
 		}
@@ -176,7 +176,7 @@ func (s *remoteCommand) runCommand(want int, args ...string) (stdout, stderr str
 	}
 }
 
-// mostAttempts is the number of times that Wine may start a program.
+// mostAttempts is the maximum number of times that a test starts a program in Wine.
 const mostAttempts = 3
 
 // runHere runs the command in this process.

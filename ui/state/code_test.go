@@ -378,8 +378,8 @@ func TestInComment(t *testing.T) {
 }
 
 // TestSourceGrid checks that the grid shows each source line's misses on the left, with bars in
-// proportion to them. On the right, it must show the operands and their strides, in descending
-// order of misses.
+// proportion to them. On the right, the grid must show the operands and their strides, in
+// descending order of misses.
 func TestSourceGrid(t *testing.T) {
 	view := NewCodeView(codeOf(t, demo(t, "matmul-naive", 0), attribution.Line), "L1_misses", "")
 	view.Lines = view.Code

@@ -8,7 +8,7 @@ import (
 )
 
 // TestUnknownFormats checks that the page recognises the error about an unknown format. The page
-// recognises it by its text, so the two texts must match.
+// recognises the error by its text, so the text must be the same in both packages.
 func TestUnknownFormats(t *testing.T) {
 	for _, c := range []struct{ name, content, want string }{
 		{"pic.png", "\x89PNG\r\n\x1a\n\x00\x00\x00\x0dIHDR", "pic.png is a PNG image, not a trace."},

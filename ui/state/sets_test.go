@@ -44,8 +44,8 @@ func tabled(lines []uint64) *View {
 	return NewView(p, 64)
 }
 
-// The variable "columns" is a trace that reads a matrix column by column, several times. All lines
-// of a column map to a few sets.
+// The function "columns" returns the line numbers of a trace that reads a matrix column by column,
+// several times. All lines of a column map to a few sets.
 func columns() (lines []uint64) {
 	for range 3 {
 		for row := range uint64(40) {
@@ -133,7 +133,7 @@ func TestSetsTable(t *testing.T) {
 	}
 	rows := table.Source().Rows
 	for i := range profile.SetCounts * profile.MaxWays {
-		at := len(rows) - profile.SetCounts*profile.MaxWays + i // after the map's rows, there are rows for larger fully associative caches
+		at := len(rows) - profile.SetCounts*profile.MaxWays + i // between the map's rows with one set and its other rows, there are rows for larger fully associative caches
 		if i < profile.MaxWays {
 			at = i
 		}

@@ -375,7 +375,7 @@ func TestTablesAreSorted(t *testing.T) {
 			t.Errorf("after %q: rows = %q, want %q", test.clicks, got, test.want)
 		}
 	}
-	// In a tree, b9 is the parent of a10, and a9 is the parent of a11.
+	// In this tree, b9 is the parent of a10, and a9 is the parent of a11.
 	tree := &Grid{Table: table, ID: "members", Selected: 3, Depths: []int{1, 2, 1, 2}, Folded: []bool{false, false, true, false}, Mark: func(i int) string { return strconv.Itoa(i) }}
 	for _, test := range []struct {
 		order    Order
@@ -422,7 +422,7 @@ func TestLongCurveIsThinnedExactly(t *testing.T) {
 	if last := c.Series[0].Y[len(c.At)-1]; last != Ratio(v.Curve.Cold, v.Curve.Accesses) {
 		t.Errorf("last value of the curve = %g, want the share of cold accesses", last)
 	}
-	// The value at a point is valid up to the next point, except if two breakpoints are less than a
+	// The value at a point is valid up to the next point, unless two breakpoints are less than a
 	// pixel apart.
 	for i := 1; i < len(c.At); i++ {
 		if c.At[i] < c.At[i-1]*1.02 {
@@ -585,7 +585,7 @@ const wholeHash = "open=t12ab-2&view=locality&facts=1&with=t9&line=128&preset=i7
 // hashes do not change between versions.
 func TestScreenFromHash(t *testing.T) {
 	for i, v := 0, reflect.ValueOf(wholeScreen); i < v.NumField(); i++ {
-		if name := v.Type().Field(i).Name; name != "Demo" && v.Field(i).IsZero() { // the field Demo is only set in links, if no analysis is open
+		if name := v.Type().Field(i).Name; name != "Demo" && v.Field(i).IsZero() { // the field Demo is set only in links, and only if no analysis is open
 			t.Errorf("the field %s of wholeScreen has its zero value", name)
 		}
 	}

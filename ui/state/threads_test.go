@@ -74,8 +74,9 @@ func toFront(list *[]uint64, line uint64, cold *uint64, distances *profile.Histo
 }
 
 // The function "fill" moves a line from the given position to the front of a list. If the position
-// is negative, it inserts the line there. The line fills the topmost hole above its old position,
-// and a hole remains at its old position. If there is no such hole, the old position is removed.
+// is negative, the line is new, and is inserted at the front. The line fills the topmost hole above
+// its old position, and a hole remains at its old position. If there is no such hole, the old
+// position is removed.
 func fill(list *[]uint64, line uint64, at int) {
 	hole := slices.Index(*list, 0)
 	if at >= 0 && (hole < 0 || hole > at) {

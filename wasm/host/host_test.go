@@ -420,8 +420,8 @@ func TestProblemsAreSentences(t *testing.T) {
 	}
 }
 
-// BenchmarkCancel cancels a run while a model with millions of lines is growing. It measures the
-// time until Cancel is answered, and the time until the result arrives.
+// BenchmarkCancel cancels a run while a model with millions of lines is growing. The benchmark
+// measures the time until Cancel is answered, and the time until the result arrives.
 func BenchmarkCancel(b *testing.B) {
 	file := newFile(din(4_000_000, 22), 5)
 	var answer, result time.Duration

@@ -89,7 +89,7 @@ func container(t testing.TB, seed uint64, steps int) []byte {
 
 var sharedSpec = analysis.Spec{Kinds: trace.AllKinds}
 
-// The function "alone" analyses a trace with one worker.
+// The method "alone" analyses a trace with one worker.
 func (r *run) alone(b []byte) (encoded []byte, references uint64) {
 	r.t.Helper()
 	r.start(workers.Start{Key: "k", Name: "a.sgt", Spec: sharedSpec, Workers: 1}, newFile(b, 1))

@@ -18,7 +18,7 @@ import (
 const soakName = "soak"
 
 // The type "loops" is a trace that repeatedly visits all lines in a scattered order. On each visit
-// to a line, it makes a few references to the line.
+// to a line, the trace makes a few references to the line.
 type loops struct {
 	lines, rounds, stays uint64
 	at                   uint64 // number of references so far
@@ -41,7 +41,8 @@ func (l *loops) Next(b *trace.Batch) error {
 
 func soakLoops() *loops { return &loops{lines: 20_000_000, rounds: 4, stays: 3} }
 
-// soakHost returns a host that reports how much memory the program uses. The caller adds the trace.
+// soakHost returns a host that analyses a generated trace, and reports how much memory the program
+// uses.
 func soakHost() *workers.Host {
 	h := newHost()
 	h.OpenTrace = func(string, io.Reader, string, func() error) (trace.Reader, error) { return soakLoops(), nil }

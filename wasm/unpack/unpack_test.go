@@ -30,8 +30,9 @@ import (
 
 var packings = []open.Packing{opengzip.Packing, zstd.Packing, xz.Packing, openzip.Packing, opensnappy.Packing}
 
-// A pipe is a [port] between goroutines. It checks that both sides follow the protocol. They must
-// never have more messages in flight than allowed, or use memory after they have freed it.
+// A pipe is a [port] between goroutines. It checks that both sides follow the protocol. Neither
+// side may ever have more messages in flight than allowed, or use memory after it has freed this
+// memory.
 type pipe struct {
 	out  chan<- message
 	in   <-chan message
@@ -160,8 +161,8 @@ func pack(t testing.TB, name string, text []byte) []byte {
 	return out.Bytes()
 }
 
-// wordsOf returns a text for an error. The text distinguishes the kinds of errors that package open
-// distinguishes.
+// wordsOf returns a short text that describes an error. The text distinguishes the kinds of errors
+// that package open distinguishes.
 func wordsOf(err error) string {
 	switch {
 	case err == nil:
@@ -285,9 +286,9 @@ func TestErrorOfTheSource(t *testing.T) {
 	}
 }
 
-// The type "toy" is a decoder that unpacks each byte to a number of bytes that depends on the
-// byte's value. Many compressed bytes may therefore decompress to nothing, and one compressed byte
-// may decompress to many.
+// The variable "toy" is a compression format whose decoder unpacks each byte to a number of bytes
+// that depends on the byte's value. Many compressed bytes may therefore decompress to nothing, and
+// one compressed byte may decompress to many.
 var toy = open.Packing{Name: "toy", New: func(r io.Reader) (io.Reader, error) {
 	return &repeats{source: r.(io.ByteReader)}, nil
 }}
@@ -327,7 +328,7 @@ func (c *counted) Read(p []byte) (int, error) {
 
 // TestReadingIsDeterministic checks that the position in the file depends only on the number of
 // unpacked bytes, and not on the speed of the two sides. This position must never be far beyond the
-// position that the unpacked data requires.
+// bytes that are needed for the unpacked data.
 func TestReadingIsDeterministic(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		var file []byte

@@ -56,8 +56,8 @@ func TestExport(t *testing.T) {
 	}
 }
 
-// TestNames checks that names are demangled in answers, in exported files, and if the page asks
-// only for names.
+// TestNames checks that names are demangled in answers, in exported files, and in replies to
+// questions that consist only of names.
 func TestNames(t *testing.T) {
 	const mangled, want = "_ZN3foo3barEi", "foo::bar(int)"
 	r, err := asked(t, workers.Subject{}, answers.Question{Of: answers.OfNames, Words: []string{mangled, "main"}})

@@ -183,8 +183,8 @@ func interruptAnalysis(t *testing.T, more ...string) {
 	}
 }
 
-// interruptingInput is a standard input that interrupts the command as soon as the given number of
-// bytes (remaining) is left. It then blocks until the channel done is closed.
+// interruptingInput is a standard input that interrupts the command as soon as only the given
+// number of bytes (field remaining) is left. It then blocks until the channel "over" is closed.
 type interruptingInput struct {
 	*bytes.Reader
 	remaining int

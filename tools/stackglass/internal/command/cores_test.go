@@ -102,7 +102,7 @@ func kernelRows(t *testing.T, name, caches string) (rows string) {
 }
 
 // captureKernel compiles a kernel with instrumentation, runs it, and returns the path of its trace.
-// It returns "" if this is not possible.
+// It returns "" if clang-19 or its OpenMP library is not installed.
 func captureKernel(t *testing.T, name string) (path string) {
 	t.Helper()
 	if _, err := exec.LookPath("clang-19"); err != nil {
@@ -305,7 +305,7 @@ func TestCachesOfManyThreads(t *testing.T) {
 	}
 }
 
-// TestCommunicationBySite checks that any two rows differ in more than their counts, and that the
+// TestCommunicationBySite checks that no two rows are equal except for their counts, and that the
 // rows add up to the flows between threads.
 func TestCommunicationBySite(t *testing.T) {
 	number := func(text string) (n int) {

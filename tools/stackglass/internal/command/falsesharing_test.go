@@ -26,10 +26,10 @@ func falseRows(t *testing.T, trace string) (rows []falseRow) {
 	return answer.Rows
 }
 
-// An array that is indexed by thread number must rank before a partitioned grid. The threads share
-// only the few lines of the grid that are at the borders of their parts. A grid that one thread
-// writes and other threads read is not falsely shared. If each element of the array has its own
-// line, only the partitioned grid may be reported.
+// An array that is indexed by thread number must rank before a partitioned grid. In the grid, the
+// threads share only the few lines at the borders of their parts. A grid that one thread writes and
+// other threads read is not falsely shared. If each element of the array has its own line, only the
+// partitioned grid may be reported.
 func TestFalseSharingIsRanked(t *testing.T) {
 	rows := falseRows(t, "tally.sgt")
 	if len(rows) != 2 || rows[0].Object != "tally" || rows[1].Object != "field" {

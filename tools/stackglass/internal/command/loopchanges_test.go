@@ -14,7 +14,7 @@ var rebuiltPrograms = []struct {
 	name, change string
 	cache        string
 	before       string
-	replace      []string // pairs of a text in the original program and its replacement in the changed program
+	replace      []string // pairs of strings: a text in the original program, and its replacement in the changed program
 }{
 	{"pad", "--pad b=+64", "L1=32KiB,8", `
 #define N 128

@@ -389,9 +389,9 @@ func TestSymbolsOfOtherFile(t *testing.T) {
 	}
 }
 
-// TestSymbolWarnings checks two warnings. One is about a trace without instruction addresses, for
-// which no names are found. The other is about a load address at which the program has no source
-// lines.
+// TestSymbolWarnings checks two warnings. The first warning is about a trace without instruction
+// addresses, for which no names are found. The second warning is about a load address at which the
+// program has no source lines.
 func TestSymbolWarnings(t *testing.T) {
 	path := filepath.Join(buildProgram(t, "int main(void) { volatile int x = 1; return x; }\n", "-no-pie"), "walk")
 	p := &profile.Profile{Sites: &profile.Sites{Code: []profile.Site{{Number: 1, Function: "main"}}}}

@@ -150,9 +150,9 @@ func dineroRows(t *testing.T) (rows []map[string]string) {
 	return rows
 }
 
-// missesBySets looks up misses in the output of the verb "sets". For a single set, the output lists
-// only the numbers of ways at which the misses change. Therefore, the last row with at most the
-// wanted number of ways applies.
+// missesBySets looks up misses in the output of the verb "sets". For a single set, the output
+// contains only the numbers of ways at which the number of misses changes. Therefore, the misses
+// are in the last row with at most the given number of ways.
 func missesBySets(t *testing.T, printed string) func(sets, ways int) string {
 	t.Helper()
 	rows, err := csv.NewReader(strings.NewReader(printed)).ReadAll()
