@@ -144,7 +144,7 @@ func TestAnswerProgramMissing(t *testing.T) {
 	d.act(d.app.AskAgain)
 	d.answered()
 	d.wants("Function main")
-	// The next request tries to load the file again.
+	// If the answer program is requested again, the page tries to load the file again.
 	d.act(func() { d.app.models.asker.end(); d.app.models.asker = nil })
 	d.app.Port = unloaded{d}
 	d.act(d.app.SaveProbabilities)

@@ -31,8 +31,8 @@ func (d *desk) about(name string) {
 	})
 }
 
-// TestData checks the analysis of a trace with its data structures. It looks at the members of two
-// structures, at a map, and at memory blocks.
+// TestData checks the analysis of a trace with its data structures. The test looks at the members
+// of two structures, at a map, and at memory blocks.
 func TestData(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(particles(t))

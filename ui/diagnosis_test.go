@@ -11,7 +11,7 @@ import (
 )
 
 // TestStopDiagnosis checks that, during a search, the page shows the findings so far and the number
-// of changes that were tried. It also checks that the user can stop and restart the search.
+// of changes that were tried. The test also checks that the user can stop and restart the search.
 func TestStopDiagnosis(t *testing.T) {
 	d := newDesk(t)
 	s := scripted{d, make(chan workers.Carrier, 2)}

@@ -105,7 +105,7 @@ func TestLoopsOnRequest(t *testing.T) {
 	})
 	d.countedLoops()
 	d.wants(`id="loops-counted"`)
-	// The results of the earlier analysis remain.
+	// The result must still contain the results of the earlier analysis.
 	if p := d.app.result.Profile; p.Locality[0].Sets == nil {
 		t.Error("the result lacks the table of sets of the earlier analysis")
 	}

@@ -321,8 +321,9 @@ func TestThreadsMissing(t *testing.T) {
 	}
 }
 
-// TestCompareThreads compares counters that share a cache line with counters in separate lines. It
-// checks that the comparison shows the coherence misses, the communication, and the differences.
+// TestCompareThreads compares counters that share a cache line with counters in separate lines. The
+// test checks that the comparison shows the coherence misses, the communication, and the
+// differences.
 func TestCompareThreads(t *testing.T) {
 	d := newDesk(t)
 	d.app.Offer(threaded("false-sharing"))

@@ -183,7 +183,7 @@ func TestClockLeaps(t *testing.T) {
 }
 
 // TestPoisonedMessages checks that the host answers or drops messages of every type with arbitrary
-// bodies. After that, the host must still serve, and the next analysis must be correct.
+// bodies. After these messages, the host must still serve, and the next analysis must be correct.
 func TestPoisonedMessages(t *testing.T) {
 	b := din(1000)
 	f := newFixture(t)
@@ -210,9 +210,9 @@ func TestPoisonedMessages(t *testing.T) {
 	}
 }
 
-// TestCancelAtEveryMessage checks that an analysis can be cancelled after any message. It must then
-// end with an error or a result that is marked as partial, and the host must still serve the next
-// analysis.
+// TestCancelAtEveryMessage checks that an analysis can be cancelled after any message. The analysis
+// must then end with an error or a result that is marked as partial, and the host must still serve
+// the next analysis.
 func TestCancelAtEveryMessage(t *testing.T) {
 	b := din(120_000)
 	want := direct(t, b, analysis.Spec{}).Encode()

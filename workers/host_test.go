@@ -82,7 +82,8 @@ func newFixture(t *testing.T) *fixture {
 	return f
 }
 
-// The method "serve" starts the host. After this, the host's fields must not be changed.
+// The method "serve" starts the host. After serve has been called, the host's fields must not be
+// changed.
 func (f *fixture) serve() {
 	f.t.Helper()
 	f.asker, f.host.Carrier = local.Pair()

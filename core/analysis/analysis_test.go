@@ -466,7 +466,7 @@ func TestHugeLimit(t *testing.T) {
 	}
 }
 
-// Analysing references that span megabytes in pieces does not change the results.
+// If references that span megabytes are analysed in pieces, the results do not change.
 func TestLargeReferences(t *testing.T) {
 	whole := &trace.Batch{}
 	for i := range uint64(300) {

@@ -221,7 +221,7 @@ func TestCallPathsOfSegments(t *testing.T) {
 // nestingProgram returns a program with the given number of functions, each of which may call any
 // function, and a random run of the program. Each step is a call or a return. The function next
 // receives the number of active functions, and returns the function to call, or -1 for a return.
-// The result paths contains the call path of each step.
+// The third result contains the call path of each step.
 func nestingProgram(rng *rand.Rand, functions, steps int, next func(active int) int) (p *trace.Program, run []tracetest.Step, paths [][]uint32, callers map[int][]uint32) {
 	p = &trace.Program{Modules: []trace.Module{{Name: "a.c"}}}
 	for f := range uint32(functions) {

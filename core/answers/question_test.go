@@ -67,7 +67,7 @@ func TestInvalidWords(t *testing.T) {
 	}
 }
 
-// FuzzWords checks that a question that was read from words is written as the same words.
+// FuzzWords checks that reading a question from words, and writing it again, yields the same words.
 func FuzzWords(f *testing.F) {
 	f.Add("cores=1\x00cores=2\x00machine=L1=32KiB,8\x00seed=7")
 	f.Fuzz(func(t *testing.T, text string) {

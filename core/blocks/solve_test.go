@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// drawProgram returns a random program. Its functions call each other, and have arbitrary
+// drawProgram returns a random program. The program's functions call each other, and have arbitrary
 // control-flow graphs, some of which are irreducible.
 func drawProgram(t *rapid.T) *trace.Program {
 	p := &trace.Program{}

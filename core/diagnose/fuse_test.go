@@ -10,9 +10,9 @@ import (
 )
 
 // TestReuseAcrossLoops uses two loops over the bytes of one array that the compiler unrolled
-// differently. It checks that each load of the second loop uses data that the first loop accesses.
-// If the loops iterate over different arrays or different rows, no load of the second loop uses
-// data of the first loop.
+// differently. The test checks that each load of the second loop uses data that the first loop
+// accesses. If the loops iterate over different arrays or different rows, no load of the second
+// loop uses data of the first loop.
 func TestReuseAcrossLoops(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		bytes := uint64(1) << rapid.Uint64Range(0, 5).Draw(t, "bytes")
@@ -46,7 +46,8 @@ func TestReuseAcrossLoops(t *testing.T) {
 }
 
 // TestSinkable checks that, in a nest of three loops, the statements outside the innermost loop can
-// be moved into it. After that, any two of the loops can be interchanged.
+// be moved into it. After these statements have been moved, any two of the loops can be
+// interchanged.
 func TestSinkable(t *testing.T) {
 	counter := loops.Leaf(loaded, 800)
 	n := &loops.Nest{Items: []loops.Item{loops.Loop(3, counter, loops.Loop(4, counter, loops.Loop(5, loops.Leaf(loaded, 1<<20, 8, 4096, 1<<16), counter), counter))}}

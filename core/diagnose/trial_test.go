@@ -118,8 +118,8 @@ func TestAlsoAt(t *testing.T) {
 	}
 }
 
-// TestInTurn uses threads that visit the elements of an array with different steps. It checks that
-// inTurn recognises threads that process the elements in turn.
+// TestInTurn uses threads that visit the elements of an array with different steps. The test checks
+// that inTurn recognises threads that process the elements in turn.
 func TestInTurn(t *testing.T) {
 	for _, c := range []struct {
 		threads uint32

@@ -8,7 +8,7 @@ import (
 )
 
 // TestApportionIsFair checks that the parts add up to the total, and that each part differs by less
-// than 1 from its exact share. It computes exact shares with arbitrary precision.
+// than 1 from its exact share. The test computes exact shares with arbitrary precision.
 func TestApportionIsFair(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		total := rapid.Uint64().Draw(t, "total")

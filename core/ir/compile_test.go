@@ -96,8 +96,8 @@ var subjects = []subject{
 var soak = os.Getenv("STACKGLASS_SOAK") != ""
 
 // TestRewrittenPrograms checks that rewritten programs print the same output as before. For every
-// access size, they must record exactly the loads and stores that an independent instrumentation of
-// the same text counts.
+// access size, the rewritten programs must record exactly the loads and stores that an independent
+// instrumentation of the same text counts.
 func TestRewrittenPrograms(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left out: no rewritten module is compiled and run in short mode")

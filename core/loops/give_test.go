@@ -64,8 +64,8 @@ func TestGiveReturnsError(t *testing.T) {
 	}
 }
 
-// TestMemoryIsBounded uses a folder that outputs trees. Its memory must not grow with the number of
-// rows, and it must eventually stop allocating memory.
+// TestMemoryIsBounded uses a folder that outputs trees. The folder's memory must not grow with the
+// number of rows, and the folder must eventually stop allocating memory.
 func TestMemoryIsBounded(t *testing.T) {
 	for _, k := range irregular {
 		c := code{blocks: true}

@@ -11,8 +11,8 @@ type row struct {
 	Addr trace.Addr
 }
 
-// naive is a simple reference implementation of the expansion of a tree. It computes the parameters
-// of each iteration separately.
+// naive is a simple reference implementation of the expansion of a tree. The function computes the
+// parameters of each iteration separately.
 func naive(t *Tree) (rows []row) {
 	read := make([]cursor, len(t.refs))
 	var unfold func(id uint32, p []uint64)

@@ -9,9 +9,9 @@ import (
 
 // Plain builds the plain form of a trace. The encoding of a tree must not exceed its plain form by
 // more than 5 %. The plain form lists the references (all fields of a row except the address), and
-// the address differences of the rows of each reference. It is complete: [ReadPlain] restores the
-// rows from the plain form alone. Integers are encoded as LEB128, and differences as zigzag
-// numbers.
+// the address differences of the rows of each reference. The plain form is complete: [ReadPlain]
+// restores the rows from the plain form alone. Integers are encoded as LEB128, and differences as
+// zigzag numbers.
 //
 //	version (2), columns in bits: 1 thread, 2 PC, 4 site, 8 arg
 //	references, each: kind << 1, bytes, and, of the columns that exist,

@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestVarint compares varint with [binary.Varint]. It uses numbers of all lengths, with and without
-// further bytes after them, and invalid encodings.
+// TestVarint compares varint with [binary.Varint]. The test uses numbers of all lengths, with and
+// without further bytes after them, and invalid encodings.
 func TestVarint(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var b []byte

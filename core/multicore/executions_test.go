@@ -38,7 +38,7 @@ func TestPrintedOptions(t *testing.T) {
 // TestExecutions divides executions of blocks, and checks that Mimic returns the same rows as
 // package sasmm.
 func TestExecutions(t *testing.T) {
-	// The function main forks twice. Each time, it executes the block "body" in a loop and
+	// The function main forks twice. After each fork, it executes the block "body" in a loop and
 	// then joins. Each execution of the block "body" loads a[i] and stores to the stack.
 	p := &trace.Program{
 		Functions: []trace.Function{{Name: "main"}, {Name: "main.omp_outlined", First: 2, Outline: true}},

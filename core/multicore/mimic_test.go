@@ -28,7 +28,7 @@ func add(b *trace.Batch, r row, thread uint32) {
 	b.Site[b.Len()-1], b.Arg[b.Len()-1] = r.site, r.arg
 }
 
-// runReader is a reader of the rows of a run. Its header contains the program.
+// runReader is a reader of the rows of a run. The reader's header contains the program.
 type runReader struct {
 	trace.Reader
 	header trace.Header

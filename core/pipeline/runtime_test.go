@@ -27,7 +27,7 @@ func TestRuntime(t *testing.T) {
 		t.Fatal(err)
 	}
 	// The addition takes 0.5 cycles on P0 and P1. The return takes one cycle on P0, like a branch.
-	// In the loop, 3 cycles of accesses and 5 cycles of transfers alternate.
+	// In the loop, 3 cycles of accesses alternate with 5 cycles of transfers.
 	if want := 0.5 + (3+5)*1000 + 1; math.Abs(r.Cycles-want) > 1e-9 || r.Functions[0] != r.Cycles || r.Seconds != r.Cycles/2e9 {
 		t.Errorf("%v cycles, %v seconds, want %v", r.Cycles, r.Seconds, want)
 	}

@@ -54,8 +54,8 @@ func TestHistogram(t *testing.T) {
 	}
 }
 
-// Rounding changes neither the total count nor, for a capacity with few significant digits, the
-// number of accesses at smaller distances.
+// Rounding does not change the total count. For a capacity with few significant digits, it does not
+// change the number of accesses at smaller distances either.
 func TestRoundDistances(t *testing.T) {
 	const digits = 10
 	for seed := range uint64(5) {

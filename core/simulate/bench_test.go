@@ -11,7 +11,7 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// BenchmarkConsume simulates a single cache of 32 KiB with 8 ways. Its result can be compared with
+// BenchmarkConsume simulates a single cache of 32 KiB with 8 ways. The result can be compared with
 // analyses of all geometries at once. The time does not include reading, because about two million
 // references of a real trace are in memory.
 func BenchmarkConsume(b *testing.B) {

@@ -179,9 +179,9 @@ func TestCoherentKernels(t *testing.T) {
 	}
 }
 
-// In the example of MODELS §6.4, the store invalidates line a in the first thread's cache, and line
-// c takes its place. Therefore line b stays in the cache, and the next access to line a is a
-// coherence miss.
+// In the example of MODELS §6.4, the store invalidates line a in the first thread's cache, and
+// line c takes the place of line a. Therefore line b stays in the cache, and the next access to
+// line a is a coherence miss.
 func TestCoherentExample(t *testing.T) {
 	b := trace.NewBatch(0)
 	b.NeedThread()

@@ -21,8 +21,8 @@ import (
 // dineroIV folder of the external data. TestDineroIVSuite compares every number in the expected
 // results except percentages. Two kinds of results depend on the C library's random numbers and on
 // their use in DineroIV: results with random replacement (a tag with rr), and results with half of
-// the prefetches dropped (P50). For these results, the test replaces the simulator's random choices
-// with DineroIV's choices.
+// the prefetches dropped (P50). For the results that depend on random numbers, the test replaces
+// the simulator's random choices with DineroIV's choices.
 func TestDineroIVSuite(t *testing.T) {
 	dir := filepath.Join(tracetest.DataDir(t), "dineroIV")
 	parameters, err := os.ReadFile(filepath.Join(dir, "test-parms"))

@@ -33,8 +33,9 @@ func predictedByCore(t *rapid.T, b *trace.Batch, h hierarchy.Hierarchy, domains 
 	return predicted, p
 }
 
-// On each core, predictions for a first level equal the simulation. This applies to private caches,
-// to a cache shared by all cores and, if there are no stores, to caches shared by some cores.
+// On each core, predictions for a first level equal the simulation. This is true for private
+// caches, for a cache shared by all cores and, if there are no stores, for caches shared by some
+// cores.
 func TestExactByCore(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b, _ := drawLines(t)

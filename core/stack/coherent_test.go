@@ -14,7 +14,7 @@ import (
 
 func TestCoherent(t *testing.T) { RunCoherent(t) }
 
-// The function few returns random events on a small number of lines. These lines map to few or many
+// The function few returns random events on a small number of lines. The lines map to few or many
 // sets.
 func few(t *rapid.T) (events []stacktest.Event) {
 	lines := rapid.IntRange(1, 40).Draw(t, "lines")

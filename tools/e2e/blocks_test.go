@@ -24,7 +24,7 @@ func (p *tab) waitModels() {
 }
 
 // blocksEverywhere shows the blocks of a run, first with a possible change and then with an
-// impossible change. It also shows the blocks of a module that never ran.
+// impossible change. The function also shows the blocks of a module that never ran.
 func (p *tab) blocksEverywhere(look func(state string)) {
 	p.t.Helper()
 	p.clickElement("#demo-matmul-naive")

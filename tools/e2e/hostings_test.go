@@ -56,8 +56,8 @@ func unzipArchive(t *testing.T) string {
 	return to
 }
 
-// singleFile opens the file that `make single` wrote, without a server. It first copies the file to
-// an empty folder, so that the test fails if the page needs other files.
+// singleFile opens the file that `make single` wrote, without a server. singleFile first copies the
+// file to an empty folder, so that the test fails if the page needs other files.
 func singleFile(t *testing.T) *server {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join(rootFolder, "build", "stackglass.html"))

@@ -131,9 +131,9 @@ func TestTables(t *testing.T) {
 	}
 }
 
-// TestDemos checks that each demo can be opened with a click on its card and with a link. Its
-// results must equal the command's results, and all of its views must open. The browser must store
-// each demo only once.
+// TestDemos checks that each demo can be opened with a click on its card and with a link. The
+// results of each demo must equal the command's results, and all of its views must open. The
+// browser must store each demo only once.
 func TestDemos(t *testing.T) {
 	needStage(t)
 	p := openPage(t)

@@ -121,8 +121,8 @@ func TestKilledAtRandom(t *testing.T) {
 
 // TestBrowserKilled checks that an analysis resumes after the whole browser is killed (SIGKILL) and
 // a new browser is started with the same profile. The first kill follows the first checkpoint, and
-// the others occur at random moments. The last writes may be missing, because IndexedDB does not
-// wait for the disk.
+// the other kills occur at random moments. The last writes may be missing, because IndexedDB does
+// not wait for the disk.
 func TestBrowserKilled(t *testing.T) {
 	s := needStage(t)
 	trace := longTrace(t, 30e6)

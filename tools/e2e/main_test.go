@@ -57,7 +57,8 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// newStage starts the decoys and the browser. All of their files are in the given folder.
+// newStage starts the decoys and the browser. The files of the browser and of the command are in
+// the given folder.
 func newStage(ctx context.Context, dir string) (*stage, error) {
 	s := &stage{files: filepath.Join(dir, "files")}
 	var err error

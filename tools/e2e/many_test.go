@@ -14,9 +14,9 @@ import (
 )
 
 // TestEightWorkers checks that a run that is divided among eight workers, as on a machine with
-// eight processors, has the same result as the command. It prints how responsive the page stays,
-// and how quickly a cancelled run ends. The test does not fail if these times are long. This test
-// runs only in make soak. In other runs, TestSharedRuns tests the division among workers.
+// eight processors, has the same result as the command. The test prints how responsive the page
+// stays, and how quickly a cancelled run ends. The test does not fail if these times are long. The
+// test runs only in make soak. In other runs, TestSharedRuns tests the division among workers.
 func TestEightWorkers(t *testing.T) {
 	needStage(t)
 	if !isSoak {

@@ -78,8 +78,8 @@ func wantNoRequests(t *testing.T, when string) {
 	}
 }
 
-// TestWatchDetectsFaults checks that the watch detects every kind of fault. It causes one fault of
-// each kind.
+// TestWatchDetectsFaults checks that the watch detects every kind of fault. The test causes one
+// fault of each kind.
 func TestWatchDetectsFaults(t *testing.T) {
 	needStage(t)
 	p := openPage(t)

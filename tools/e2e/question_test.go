@@ -73,7 +73,7 @@ func TestDelayOfAnswers(t *testing.T) {
 }
 
 // useSliders changes the size of each level in a preset, both with the mouse and with keys. Each
-// time, only that level may change, and all sliders must stay at the same position on the page.
+// change may affect only one level, and all sliders must stay at the same position on the page.
 // When the change is undone, the page must show the preset again.
 func (p *tab) useSliders() {
 	p.t.Helper()

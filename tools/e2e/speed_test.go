@@ -138,9 +138,9 @@ func TestSpeed(t *testing.T) {
 }
 
 // The method "brushes" drags the mouse across the timeline several times in the given view. Each
-// time, it selects a different part of the run. It returns the times in milliseconds between the
-// release of the button and the last frame that the range changes, in ascending order. A view whose
-// answer arrives later changes more than once. If there is no timeline, brushes returns nil.
+// drag selects a different part of the run. The method returns the times in milliseconds between
+// the release of the button and the last frame that the range changes, in ascending order. A view
+// whose answer arrives later changes more than once. If there is no timeline, brushes returns nil.
 func (p *tab) brushes(view state.Tab, rounds int) (took []float64) {
 	eval[any](p, toView(view.Slug()))
 	p.waitTrue("the view "+view.Slug(), inView(view.Slug()))
@@ -182,7 +182,7 @@ func (p *tab) brushes(view state.Tab, rounds int) (took []float64) {
 }
 
 // TestSpeedOfRuns prints how long the page takes, after a file is opened, to show its curve and the
-// complete result. It measures the times with one worker and with two workers. The variable
+// complete result. The test measures the times with one worker and with two workers. The variable
 // STACKGLASS_SPEED_RUNS lists the traces to use. If a run takes more than ten seconds, it is
 // measured only once.
 func TestSpeedOfRuns(t *testing.T) {

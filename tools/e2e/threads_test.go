@@ -22,7 +22,7 @@ var threadViews = []struct{ name, shows string }{
 }
 
 // threadsEverywhere opens the views that show how the threads of a demo share caches and
-// communicate. It expands every table.
+// communicate. The function also expands every table.
 func (p *tab) threadsEverywhere(look func(state string)) {
 	p.t.Helper()
 	p.clickElement("#demo-false-sharing")

@@ -44,8 +44,8 @@ func lackeyTrace(t *testing.T) string {
 	return absolute(t, filepath.Join(rootFolder, "core", "trace", "tracetest", "testdata", "array-list.lackey.lz4"))
 }
 
-// shortTrace returns the path of a file that contains the beginning of the real trace. It is for
-// tests that do not need a long trace. All tests share this file.
+// shortTrace returns the path of a file that contains the beginning of the real trace. The file is
+// for tests that do not need a long trace. All tests share this file.
 func shortTrace(t *testing.T) string {
 	t.Helper()
 	const references = 1e6
@@ -86,9 +86,9 @@ func absolute(t *testing.T, path string) string {
 }
 
 // longTrace returns the path of a trace with at least the given number of references. The trace
-// consists of copies of the real trace in consecutive LZ4 frames. All tests share this file. Its
-// modification time is always the same, so that the command's result for the file is computed only
-// once. A test that changes the file must use ownTrace instead.
+// consists of copies of the real trace in consecutive LZ4 frames. All tests share this file. The
+// file's modification time is always the same, so that the command's result for the file is
+// computed only once. A test that changes the file must use ownTrace instead.
 func longTrace(t *testing.T, references uint64) string {
 	t.Helper()
 	path := filepath.Join(needStage(t).files, fmt.Sprintf("long-%d-%s", references, filepath.Base(realTrace(t))))

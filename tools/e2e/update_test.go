@@ -70,7 +70,8 @@ func TestUpdate(t *testing.T) {
 }
 
 // nextVersion finds the service worker that is waiting to become active. It returns a function that
-// waits until this worker is active. Until then, the browser opens every page in the old version.
+// waits until this worker is active. The browser opens every page in the old version until this
+// worker is active.
 func (p *tab) nextVersion() (active func()) {
 	p.t.Helper()
 	waiting, over := make(chan bool, 1), make(chan bool, 1)
@@ -108,8 +109,8 @@ func (p *tab) nextVersion() (active func()) {
 }
 
 // TestUpdateDuringRun checks what happens if the site changes while a page without a service worker
-// analyses a trace. This run and the next run on the same page must end normally, because the
-// browser may never fetch the page's files again.
+// analyses a trace. The current run and the next run on the same page must end normally, because
+// the browser may never fetch the page's files again.
 func TestUpdateDuringRun(t *testing.T) {
 	needStage(t)
 	site := newChangingProxy(t, serveCommand(t, ":0"))

@@ -196,8 +196,8 @@ func (p *tab) countersProfile() string {
 }
 
 // TestEveryState checks that the page fits the width of a phone screen in every state, with and
-// without fourfold magnification. It then checks the page with axe-core on a wide screen, in the
-// light and the dark theme.
+// without fourfold magnification. The test then checks the page with axe-core on a wide screen, in
+// the light and the dark theme.
 func TestEveryState(t *testing.T) {
 	needStage(t)
 	axe, err := os.ReadFile(filepath.Join(rootFolder, "site", "node_modules", "axe-core", "axe.min.js"))

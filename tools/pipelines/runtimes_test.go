@@ -34,8 +34,8 @@ func pageRows(t *testing.T, text string) map[string][]string {
 }
 
 // TestPageIsCurrent checks that the predictions on the page equal the model's current predictions.
-// It checks only sizes that are traced quickly. Measurements depend on the machine, so they are not
-// checked.
+// The test checks only sizes that are traced quickly. Measurements depend on the machine, so they
+// are not checked.
 func TestPageIsCurrent(t *testing.T) {
 	needPrograms(t, clangProgram)
 	text, err := os.ReadFile("RUNTIMES.md")

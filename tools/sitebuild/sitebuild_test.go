@@ -62,9 +62,9 @@ func TestHelperScript(t *testing.T) {
 	}
 }
 
-// The page is compiled with a reduced version of Vugu. The remaining parts work as in the original
-// version, and the page does not need the removed parts. If an update of Vugu changes these parts,
-// these tests fail, or encoding/json is linked again.
+// The page is compiled with a reduced version of Vugu. The parts of Vugu that remain work as in the
+// original version, and the page does not need the removed parts. If an update of Vugu changes
+// these parts, these tests fail, or encoding/json is linked again.
 func TestReducedVugu(t *testing.T) {
 	list := exec.Command("go", "list", "-deps", "-tags="+buildTags, "./wasm/app")
 	list.Env = append(os.Environ(), "GOOS=js", "GOARCH=wasm")

@@ -22,13 +22,13 @@ import (
 // A target is an operating system and architecture for which the command is built.
 type target struct {
 	system, machine string
-	// newEmulator returns a function that runs the command on this machine, or the reason why this is
-	// not possible. It is nil if no emulator exists for the target.
+	// newEmulator returns a function that runs the command on this machine, or the reason why this
+	// is not possible. The field is nil if no emulator exists for the target.
 	newEmulator func(*testing.T) (start, string)
 }
 
-// start is a function that prepares a process that runs a program for another system. It also
-// returns a function that converts paths to that system's notation.
+// start is a function that prepares a process that runs a program for another system. The second
+// result is a function that converts paths to that system's notation.
 type start func(program string, args ...string) (cmd *exec.Cmd, named func(string) string)
 
 var targets = []target{

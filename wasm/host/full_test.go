@@ -55,8 +55,9 @@ func TestNoRoomToSpill(t *testing.T) {
 	}
 }
 
-// TestRunSpills checks that a run whose lines do not fit in memory spills. Its result must equal
-// the result of a run that spilled from the start, even if the worker is killed during the run.
+// TestRunSpills checks that a run whose lines do not fit in memory spills. The run's result must
+// equal the result of a run that spilled from the start, even if the worker is killed during the
+// run.
 func TestRunSpills(t *testing.T) {
 	const times = 2
 	part := din(600_000, 20)

@@ -368,8 +368,8 @@ func pauseAndCancel(t *testing.T, file js.Value) {
 }
 
 // TestResumeAfterTheWorkerIsKilled checks that, if a worker is killed during a run, a new worker
-// resumes from its checkpoint. The result must be byte-identical to the result of an uninterrupted
-// run.
+// resumes from its checkpoint. The run's result must be byte-identical to the result of an
+// uninterrupted run.
 func TestResumeAfterTheWorkerIsKilled(t *testing.T) {
 	const times = 4
 	part := din(1_000_000, 14)

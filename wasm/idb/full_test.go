@@ -14,8 +14,8 @@ import (
 )
 
 // TestFull must run first, because Chromium checks the remaining space only every half minute and
-// would not notice a later limit. It runs first, because Go runs the tests in a package in the
-// order of their file names.
+// would not notice a later limit. TestFull runs first, because Go runs the tests in a package in
+// the order of their file names.
 func TestFull(t *testing.T) {
 	setQuota(t, 24<<20)
 	defer setQuota(t, 0)

@@ -145,9 +145,9 @@ func TestNewerVersion(t *testing.T) {
 	}
 }
 
-// The function "hold" acts like a page that does not release a database. It opens the database and
-// requests its deletion, so that every later attempt to open the database must wait. It returns a
-// function that releases the database.
+// The function "hold" acts like a page that does not release a database. The function opens the
+// database and requests its deletion, so that every later attempt to open the database must wait.
+// It returns a function that releases the database.
 func hold(t *testing.T, name string) (letGo func()) {
 	t.Helper()
 	indexedDB := js.Global().Get("indexedDB")

@@ -30,9 +30,9 @@ import (
 
 var packings = []open.Packing{opengzip.Packing, zstd.Packing, xz.Packing, openzip.Packing, opensnappy.Packing}
 
-// A pipe is a [port] between goroutines. It checks that both sides follow the protocol. Neither
-// side may ever have more messages in flight than allowed, or use memory after it has freed this
-// memory.
+// A pipe is a [port] between goroutines. The pipe checks that both sides follow the protocol.
+// Neither side may ever have more messages in flight than allowed, or use memory after it has freed
+// this memory.
 type pipe struct {
 	out  chan<- message
 	in   <-chan message
@@ -354,7 +354,8 @@ func TestReadingIsDeterministic(t *testing.T) {
 	})
 }
 
-// This lock prevents goroutines from drawing random numbers at the same time.
+// The function "lock" returns a function that calls f under a lock, so that goroutines do not draw
+// random numbers at the same time.
 func lock(f func()) func() {
 	turn := make(chan struct{}, 1)
 	return func() {

@@ -70,8 +70,8 @@ func throwInPromise() {
 	<-make(chan struct{})
 }
 
-// The function "busy" computes, and yields every 20 ms until it receives a message. It then sends
-// the number of times that it has yielded.
+// The function "busy" computes, and yields every 20 ms until it receives a message. The function
+// then sends the number of times that it has yielded.
 func busy(c workers.Carrier) {
 	stop := make(chan struct{})
 	go func() {

@@ -198,8 +198,8 @@ func TestJacobi(t *testing.T) {
 	}
 }
 
-// TestScaledReuse predicts the miss ratios of larger runs from three smaller runs. It uses caches
-// that can contain a matrix, caches that can contain a row, and smaller caches.
+// TestScaledReuse predicts the miss ratios of larger runs from three smaller runs. The test uses
+// caches that can contain a matrix, caches that can contain a row, and smaller caches.
 func TestScaledReuse(t *testing.T) {
 	for _, k := range []struct {
 		name  string

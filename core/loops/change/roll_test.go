@@ -37,8 +37,8 @@ func (c *compiler) code(r loops.Reference) Code { return c.codes[r.Site] }
 
 // compile unrolls and vectorises an innermost loop. The parameter depth is the number of loops
 // around this loop. Each iteration of the result performs copies·lanes iterations of the original
-// loop. The first iterations are peeled off, and the last iterations run in a separate loop or as
-// straight-line code.
+// loop. compile peels off the first iterations, and executes the last iterations in a separate loop
+// or as straight-line code.
 func (c *compiler) compile(l loops.Item, depth int, copies, lanes uint64, peeled, rest int, inLoop bool) (list []loops.Item) {
 	each := copies * lanes
 	beside := func(iteration int64) {

@@ -186,9 +186,9 @@ func BenchmarkPrepare(b *testing.B) {
 }
 
 // BenchmarkFirstLook compares this package with package simulate on loop-compressed traces with few
-// loops. It measures three methods: counting the misses of a new tree, simulating the references
-// while the tree is expanded, and simulating references that were expanded in advance. The three
-// measurements alternate, and the reported ratios are computed from medians.
+// loops. The benchmark measures three methods: counting the misses of a new tree, simulating the
+// references while the tree is expanded, and simulating references that were expanded in advance.
+// The three measurements alternate, and the reported ratios are computed from medians.
 func BenchmarkFirstLook(b *testing.B) {
 	for _, name := range tracetest.RealTraces {
 		compareFirstLook(b, name, folded(b, name))

@@ -12,8 +12,8 @@ import (
 )
 
 // exampleFile returns the file that FORMAT.md explains. The traced program sums the rows of a lower
-// triangular matrix of 100 × 100 doubles. It then loads three words, two of them at data-dependent
-// addresses.
+// triangular matrix of 100 × 100 doubles. The program then loads three words, two of them at
+// data-dependent addresses.
 func exampleFile(t tracetest.Failer) ([]byte, *loops.Tree) {
 	t.Helper()
 	load := loops.Reference{Site: 1, Bytes: 8}

@@ -318,7 +318,7 @@ func algorithm3(p *trace.Program, whole *trace.Batch, stack uint32, o Options, s
 }
 
 // TestMatchesAlgorithm3 compares the windows and their distances with the results of a direct
-// implementation of the paper's algorithm. It uses both per-thread stacks and a common stack.
+// implementation of the paper's algorithm. The test uses both per-thread stacks and a common stack.
 func TestMatchesAlgorithm3(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 3))

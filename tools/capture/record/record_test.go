@@ -374,9 +374,9 @@ func TestScript(t *testing.T) {
 	}
 }
 
-// TestGoProgram checks the recording of a Go program, which manages its own threads and stacks. It
-// also tests a program for a different architecture, because Go can cross-compile without other
-// tools.
+// TestGoProgram checks the recording of a Go program, which manages its own threads and stacks. The
+// test also records a program for a different architecture, because Go can cross-compile without
+// other tools.
 func TestGoProgram(t *testing.T) {
 	needPrograms(t, "go", "qemu-x86_64")
 	dir := t.TempDir()

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// jumpingProgram is a Go program with nested loops. It jumps into and out of these loops, its
-// goroutines wait inside the loops, and some of its calls panic.
+// jumpingProgram is a Go program with nested loops. The program jumps into and out of these loops,
+// its goroutines wait inside the loops, and some of its calls panic.
 const jumpingProgram = `package main
 
 import (

@@ -69,9 +69,9 @@ func capacitiesOf(l *profile.Locality) (list []uint64) {
 	return list
 }
 
-// covered compares the estimate for a capacity with the true value. The result inside reports
-// whether the interval contains the true value. The result ok reports whether the interval contains
-// the true value or the estimate is within 20 % of it.
+// covered compares the estimate for a capacity with the true value. The second result reports
+// whether the interval contains the true value. The first result reports whether the interval
+// contains the true value or the estimate is within 20 % of the true value.
 func covered(truth, l *profile.Locality, size *profile.SampledSize, capacity uint64) (ok, inside bool) {
 	want, got := float64(curve(truth).Misses(capacity)), float64(curve(l).Misses(capacity))
 	p := profile.Profile{Sampled: &profile.Sampled{Sizes: []profile.SampledSize{*size}}}

@@ -438,7 +438,8 @@ func TestInterruptKeepsPart(t *testing.T) {
 	ctx, interrupt := context.WithCancel(context.Background())
 	go func() {
 		<-stdin.waits
-		// Wait until the pass has begun. It does not matter how many references have been read.
+		// Wait until the pass has begun. The number of references that have been read does not
+		// matter.
 		time.Sleep(100 * time.Millisecond)
 		interrupt()
 	}()

@@ -32,8 +32,8 @@ func init() {
 }
 
 // TestCoherentLevelEqualsSimulation checks that the predicted and the simulated misses of a single
-// private level are equal, on every core and for every cache. It uses stored traces and a trace
-// that it records.
+// private level are equal, on every core and for every cache. The test uses stored traces and a
+// trace that it records.
 func TestCoherentLevelEqualsSimulation(t *testing.T) {
 	for _, name := range []string{"stencil", "histogram", "multiply"} {
 		traces := []string{kernelFolder + name + ".sgt"}

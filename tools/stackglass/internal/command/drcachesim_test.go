@@ -14,9 +14,9 @@ import (
 var comparedPath = filepath.FromSlash("../../../../core/simulate/DRCACHESIM.md")
 
 // TestDrCacheSim compares stackglass with the expected results of DynamoRIO's tests for caches,
-// TLBs and reuse distances, and checks the table of all results. It uses only tests whose traces
-// are stored in DynamoRIO's repository and can be decoded without DynamoRIO. The traces must be in
-// the dynamorio folder of the external data.
+// TLBs and reuse distances, and checks the table of all results. DynamoRIO's tests are used only if
+// their traces are stored in DynamoRIO's repository and can be decoded without DynamoRIO. The
+// traces must be in the dynamorio folder of the external data.
 func TestDrCacheSim(t *testing.T) {
 	dir := dataFile(t, "dynamorio")
 	machine := filepath.Join(t.TempDir(), "drcachesim.txt")

@@ -72,8 +72,8 @@ func TestFoldAndUnfold(t *testing.T) {
 	}
 }
 
-// A small file must not be expanded if its references would not fit on a disk. Its loops must still
-// be listed.
+// A small file must not be expanded if its references would not fit on a disk. The file's loops
+// must still be listed.
 func TestUnfoldRejects(t *testing.T) {
 	dir := t.TempDir()
 	for name, c := range map[string]struct {

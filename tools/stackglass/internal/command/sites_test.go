@@ -58,9 +58,9 @@ func TestSitesMessages(t *testing.T) {
 }
 
 // TestSitesAddUpToWhatIf checks that the misses of all source locations add up to the misses that
-// the verb "what-if" predicts, and that the misses of all data structures do, too. It also checks
-// coherence misses. The test covers single-threaded and multi-threaded runs, and private and shared
-// caches.
+// the verb "what-if" predicts, and that the misses of all data structures do, too. The test also
+// checks coherence misses. The test covers single-threaded and multi-threaded runs, and private and
+// shared caches.
 func TestSitesAddUpToWhatIf(t *testing.T) {
 	for _, name := range demoNames() {
 		for _, caches := range []string{

@@ -18,8 +18,8 @@ import (
 	"github.com/stackglass/stackglass/core/trace/tracetest"
 )
 
-// traceSize is the size of the traces. It is large in `make soak`. Otherwise, it is small enough
-// that the tests take only a few seconds.
+// traceSize is the size of the traces. The traces are large in `make soak`. Otherwise, they are
+// small enough that the tests take only a few seconds.
 var traceSize = func() (s struct {
 	references, lines int
 	memory            uint64
