@@ -52,8 +52,7 @@ func container(t testing.TB, rng *rand.Rand, steps int) []byte {
 
 var sharedSpec = analysis.Spec{Kinds: trace.AllKinds}
 
-// referencesOf returns the number of references in a profile, which a run without helpers must
-// analyse itself.
+// referencesOf returns the number of references in a profile.
 func referencesOf(p *profile.Profile) uint64 { return p.Totals.AllReferences() }
 
 // The type "crew" starts the helpers for a test.

@@ -318,7 +318,7 @@ func TestWindowsDouble(t *testing.T) {
 	}
 }
 
-// distinctLines counts the 64-byte lines of each window.
+// distinctLines returns the number of distinct 64-byte lines that each window accesses.
 func distinctLines(t *testing.T, r trace.Reader, window uint64) (distinct []uint64) {
 	t.Helper()
 	var references uint64
@@ -550,8 +550,8 @@ func TestStepAllocatesNothing(t *testing.T) {
 	allocatesNothing(t, r, 300)
 }
 
-// Each thread is listed once, in ascending order, regardless of which thread makes the first
-// reference and of interruptions.
+// Each thread is listed once, in ascending order, regardless of interruptions and of which thread
+// makes the first reference.
 func TestThreadsInAnyOrder(t *testing.T) {
 	whole := &trace.Batch{Thread: []uint32{}}
 	for _, n := range rand.New(rand.NewPCG(1, 2)).Perm(3000) {

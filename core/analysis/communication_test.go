@@ -99,7 +99,7 @@ func communicationByDefinition(got *profile.Profile, where *naiveSites, b *trace
 	return n.result()
 }
 
-// codeIndex and dataIndex return the profile's index of a site or of an object.
+// codeIndex and dataIndex return the index of a site or of an object in the profile.
 func (n *naiveCommunication) codeIndex(number uint32) uint32 {
 	return uint32(slices.IndexFunc(n.p.Sites.Code, func(s profile.Site) bool { return s.Number == number }))
 }
@@ -844,7 +844,8 @@ func words(kind trace.Kind, thread uint32, first, n int) (refs []tracetest.Ref) 
 	return refs
 }
 
-// sums adds up the flows of words, and checks their bytes.
+// sums adds up the events and transfers in the flows of words, and checks that each transfer has 8
+// bytes.
 func sums(t *testing.T, c *profile.Communication) (events, transfers uint64) {
 	t.Helper()
 	for _, f := range c.Granules[0].Flows {

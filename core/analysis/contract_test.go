@@ -195,7 +195,7 @@ func TestEveryAnalysis(t *testing.T) {
 	}
 }
 
-// everyRun compares all kinds of runs with a plain run.
+// everyRun checks that all kinds of runs have the same result as a plain run.
 func everyRun(t *testing.T, rng *rand.Rand, spec analysis.Spec) {
 	t.Helper()
 	same := func(kind string, got, want []byte) {

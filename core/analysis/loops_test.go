@@ -177,8 +177,8 @@ func TestLoopsResume(t *testing.T) {
 	}
 }
 
-// A tree that exceeds its memory limit is dropped at a row that depends neither on the number of
-// workers nor on interruptions, and stays dropped.
+// If a tree exceeds its memory limit, the tree is dropped for the rest of the run, at a row that
+// depends neither on the number of workers nor on interruptions.
 func TestLargeTreesAreDropped(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 44))
 	whole := randomTrace(rng, 600_000)

@@ -87,8 +87,8 @@ func TestTraceWithoutCode(t *testing.T) {
 	}
 }
 
-// TestMoreThreadsThanShareCache diagnoses a profile without a common stack of the cores that share a
-// cache: all cores then share one cache.
+// TestMoreThreadsThanShareCache diagnoses a profile that has no common stack for the cores that
+// share a cache. The diagnosis must then assume one cache for all cores.
 func TestMoreThreadsThanShareCache(t *testing.T) {
 	b := &trace.Batch{}
 	for i := range 1000 {

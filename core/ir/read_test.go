@@ -260,7 +260,7 @@ define void @cut() {
 	}
 }
 
-// usesOf returns the operands of the n-th instruction in a block that has the given opcode.
+// usesOf returns the operands of the n-th instruction with the given opcode in a block.
 func usesOf(b *trace.Block, opcode string, n int) []int32 {
 	for _, in := range b.Instrs {
 		if in.Opcode == opcode {

@@ -56,7 +56,7 @@ func (p *tab) callsEverywhere(look func(state string)) {
 	p.waitTrue("the sorted table", `location.hash.includes("order=calls-paths:function") && document.querySelector('#calls-paths-rows [aria-sort="ascending"]')`)
 	look("call paths, sorted")
 	p.frameAt("paths", "sum", true)
-	p.waitTrue("the zoomed graph", crumbs+`.endsWith(">sum")`) // the functions main and twice both call sum; the caller with more misses is first
+	p.waitTrue("the zoomed graph", crumbs+`.endsWith(">sum")`) // the functions "main" and "twice" both call "sum"; the caller with more misses is first
 	look("call paths, zoomed")
 	p.clickElement("#calls-search")
 	p.pressKeys("ins")

@@ -681,7 +681,7 @@ func TestMissingCommunicationHasOneReason(t *testing.T) {
 }
 
 // TestSameForm checks that bars with different numbers have the same form, and that bars with
-// different facts or meters do not.
+// different facts or meters have different forms.
 func TestSameForm(t *testing.T) {
 	p := workers.Progress{Bytes: 25 << 20, TotalBytes: 100 << 20, References: 9_000_000, Millis: 1000, Memory: 3 << 20}
 	more, paused, limited, shared := p, p, p, p

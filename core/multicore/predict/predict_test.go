@@ -341,7 +341,7 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// TestReply checks that the reply grows with each number of cores, and that its rows match the
+// TestReply checks that each number of cores adds rows to the reply, and that the rows match the
 // results.
 func TestReply(t *testing.T) {
 	q := predict.Question{Cores: []int{2, 32}, Hierarchy: caches("L1=1KiB,8", "L2=64KiB,8,shared=all"), Processor: processor(t, toy), Stacks: true}

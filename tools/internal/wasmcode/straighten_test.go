@@ -181,9 +181,9 @@ func TestStraightenUnknownCode(t *testing.T) {
 	}
 }
 
-// TestCheckDetectsChanges checks that flow.checkEquivalence detects changed branch targets. Some
-// changes are harmless, because branches to different loops may lead to the same block for the
-// number in variable 0.
+// TestCheckDetectsChanges checks that flow.checkEquivalence detects changed branch targets. A
+// change is harmless if, for the number in variable 0, the branches to the old and to the new loop
+// lead to the same block.
 func TestCheckDetectsChanges(t *testing.T) {
 	changed, missed := 0, 0
 	fails := func(f *flow) (failed bool) {

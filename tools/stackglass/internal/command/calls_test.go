@@ -280,8 +280,8 @@ func flamesAgree(t *testing.T, program, event string, paths, functions map[strin
 }
 
 // callgrindSums parses a file in Callgrind's format according to its specification. For each
-// function, it returns the L1 misses without and with its callees, and the number of calls from
-// traced functions.
+// function, callgrindSums returns the exclusive and the inclusive L1 misses, and the number of
+// calls from traced functions.
 func callgrindSums(t *testing.T, text string) (self, all, calls map[string]uint64) {
 	t.Helper()
 	self, all, calls = map[string]uint64{}, map[string]uint64{}, map[string]uint64{}
